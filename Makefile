@@ -1,0 +1,44 @@
+# make demo | test | check | bench | dist | clean: each sets up what it needs in .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+JOBS ?= 2
+
+.PHONY: demo test check bench dist clean
+
+$(VENV)/.base: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(VENV)/.test: $(VENV)/.base
+	$(BIN)/python -m pip install --quiet --group test
+	touch $@
+
+$(VENV)/.check: $(VENV)/.test
+	$(BIN)/python -m pip install --quiet --group check
+	touch $@
+
+demo: $(VENV)/.base  ## cluster iris from the command line
+	$(BIN)/biclique cluster iris -k 3 --scale none
+
+test: $(VENV)/.test  ## the whole test suite
+	$(BIN)/python -m pytest -n $(JOBS)
+
+check: $(VENV)/.check  ## style, types, layers, doctests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest --doctest-modules src/biclique README.md --doctest-glob="*.md"
+
+bench: $(VENV)/.base  ## speed and memory against scikit-learn, side by side
+	$(BIN)/python benchmarks/exact.py
+
+dist: $(VENV)/.base  ## wheel and source archive in dist/
+	$(BIN)/python -m pip install --quiet build
+	$(BIN)/python -m build
+
+clean:
+	rm -rf $(VENV) dist build .pytest_cache .hypothesis .mypy_cache .ruff_cache

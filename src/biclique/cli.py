@@ -1,0 +1,337 @@
+"""The command line: parse, call, print."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+from sklearn.metrics import adjusted_rand_score
+from sklearn.preprocessing import RobustScaler, StandardScaler
+
+from biclique import __version__
+from biclique._typing import FloatArray
+from biclique.cluster import BicliqueSpectralClustering
+from biclique.datasets import SHIPPED, load_shipped
+from biclique.exceptions import BicliqueError, BicliqueWarning, DataError, MemoryLimitError, ParameterError, TableError
+from biclique.gram import GRAM_NAMES, PRECISIONS
+from biclique.io import Roles, Table, check_output, read_table, write_labels
+from biclique.kernels import KERNEL_NAMES
+from biclique.progress import format_seconds
+from biclique.scores import clustering_error
+from biclique.spectral import ASSIGNERS
+
+EXIT_OK, EXIT_FAILURE, EXIT_USAGE, EXIT_DATA, EXIT_MEMORY, EXIT_INTERRUPT = 0, 1, 2, 3, 4, 130
+EXIT_CODES = """\
+exit codes:
+  0  done
+  1  failed for another reason, such as a full disk
+  2  an option is wrong
+  3  the data cannot be used (unreadable, missing values, too few rows)
+  4  the work does not fit the memory limit
+  130  interrupted; nothing was written
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except KeyboardInterrupt:
+        return _fail("interrupted; nothing was written", EXIT_INTERRUPT)
+    except BrokenPipeError:
+        return EXIT_OK  # whoever read our output has seen enough
+    except MemoryLimitError as error:
+        return _fail(str(error), EXIT_MEMORY)
+    except (ParameterError, NotImplementedError) as error:
+        return _fail(str(error), EXIT_USAGE)
+    except (DataError, ValueError) as error:
+        return _fail(str(error), EXIT_DATA)
+    except (BicliqueError, OSError) as error:
+        return _fail(str(error), EXIT_FAILURE)
+
+
+def _fail(message: str, code: int) -> int:
+    sys.stderr.write(f"biclique: error: {message}\n")
+    return code
+
+
+# Options
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="biclique", description="Clustering through multi-way similarity.")
+    parser.add_argument("--version", action="version", version=f"biclique {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_cluster(commands)
+    return parser
+
+
+def _add_cluster(commands: Any) -> None:
+    parser = commands.add_parser(
+        "cluster",
+        help="cluster the rows of a table",
+        description="Cluster the rows of a table. Columns are scaled to unit variance unless --scale says otherwise.",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=_cluster)
+    parser.add_argument(
+        "table",
+        metavar="TABLE",
+        help=f".csv, .tsv, .parquet, .npy or .npz file, or a data set of scikit-learn ({', '.join(SHIPPED)})",
+    )
+    parser.add_argument("-k", "--clusters", type=int, required=True, metavar="K", help="number of clusters")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="write one label a row to FILE (.csv, .tsv, .npy or .parquet)"
+    )
+    table = parser.add_argument_group("the table")
+    table.add_argument(
+        "--label-column", metavar="NAME", help="column of known classes: left out, used for an error rate"
+    )
+    table.add_argument("--id", metavar="NAME", help="column that names the rows: left out, written beside the labels")
+    table.add_argument("--drop", metavar="NAME", nargs="+", action="extend", default=[], help="columns to leave out")
+    table.add_argument("--drop-missing", action="store_true", help="leave out rows with missing values")
+    table.add_argument(
+        "--header", choices=["auto", "yes", "no"], default="auto", help="whether a text file's first line holds names"
+    )
+    table.add_argument(
+        "--scale",
+        choices=["standard", "robust", "none"],
+        default="standard",
+        help="standard: mean 0, variance 1 (default); robust: by median and quartiles; none: as they are",
+    )
+    model = parser.add_argument_group("the model")
+    model.add_argument("--order", type=_order, default="auto", help="order of the hypergraph, 2 to inf (default: auto)")
+    model.add_argument("--gamma", type=_number_or_word, default="auto", help="bandwidth: a number, auto, median, scale")
+    model.add_argument("--affinity", choices=KERNEL_NAMES, default="rbf", help="base kernel (default: rbf)")
+    model.add_argument("--degree", type=float, default=3, help="of the polynomial kernel (default: 3)")
+    model.add_argument("--coef0", type=float, default=1, help="of the polynomial and sigmoid kernels (default: 1)")
+    model.add_argument("--assign-labels", choices=list(ASSIGNERS), default="kmeans", help="(default: kmeans)")
+    model.add_argument("--n-init", type=int, default=10, metavar="N", help="starts of k-means (default: 10)")
+    model.add_argument("--seed", type=int, default=0, help="of everything random (default: 0)")
+    work = parser.add_argument_group("the work")
+    work.add_argument(
+        "--gram", choices=GRAM_NAMES, default="auto", help="how the kernel matrix is held (default: auto)"
+    )
+    work.add_argument("--precision", choices=PRECISIONS, default="auto", help="of tiles (default: auto)")
+    work.add_argument("--tol", type=_number_or_word, default="auto", help="of eigenpairs, relative to the eigengap")
+    work.add_argument("--max-iter", type=int, default=100, metavar="N", help="most passes over the kernel matrix")
+    work.add_argument(
+        "--memory-limit", default="auto", metavar="SIZE", help="such as 4GB (default: half of what is free)"
+    )
+    work.add_argument("--jobs", type=int, default=None, metavar="N", help="threads (default: every core)")
+    work.add_argument("--dry-run", action="store_true", help="print an estimate of time and memory, and stop")
+    work.add_argument("--json", action="store_true", help="print the result as JSON")
+    work.add_argument("-q", "--quiet", action="store_true", help="print errors only")
+
+
+def _number_or_word(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _order(text: str) -> float | str:
+    value = _number_or_word(text)
+    if isinstance(value, str) and value != "auto":
+        raise argparse.ArgumentTypeError(f"must be a number from 2 to inf, or auto, got {text!r}")
+    return value
+
+
+# Commands
+
+
+def _cluster(options: argparse.Namespace) -> int:
+    if options.output:
+        check_output(options.output, options.table)
+    table = _load(options)
+    X, constant = _scaled(table, options.scale)
+    model = BicliqueSpectralClustering(
+        options.clusters,
+        order=options.order,
+        gamma=options.gamma,
+        affinity=options.affinity,
+        degree=options.degree,
+        coef0=options.coef0,
+        assign_labels=options.assign_labels,
+        n_init=options.n_init,
+        random_state=options.seed,
+        gram=options.gram,
+        precision=options.precision,
+        eigen_tol=options.tol,
+        max_iter=options.max_iter,
+        memory_limit=options.memory_limit,
+        n_jobs=options.jobs,
+        verbose=int(not options.quiet and sys.stderr.isatty()),
+    )
+    if options.dry_run:
+        return _print_estimate(model, X, table, options)
+    start = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", BicliqueWarning)
+        model.fit(X)
+    seconds = time.perf_counter() - start
+    messages = [str(w.message) for w in caught if issubclass(w.category, BicliqueWarning)]
+    if constant:
+        messages.append(f"constant columns tell nothing apart: {', '.join(constant)}.")
+    if options.output:
+        _write(options.output, model, table, options)
+    result = _summary(model, table, options, seconds, messages)
+    if options.json:
+        _line(json.dumps(result, indent=2))
+    elif not options.quiet:
+        for message in messages:
+            _line(f"biclique: warning: {message}", sys.stderr)
+        _print_summary(result)
+    return EXIT_OK
+
+
+def _load(options: argparse.Namespace) -> Table:
+    roles = Roles(label=options.label_column, id=options.id, drop=tuple(options.drop))
+    name = options.table.replace("-", "_")
+    if name in SHIPPED and not Path(options.table).exists():
+        return _load_shipped(name, roles)
+    if not Path(options.table).suffix and not Path(options.table).exists():
+        raise TableError(
+            f"{options.table}: neither a file nor a data set of scikit-learn; those are {', '.join(SHIPPED)}."
+        )
+    header = {"auto": None, "yes": True, "no": False}[options.header]
+    return read_table(options.table, roles, header=header, drop_missing=options.drop_missing)
+
+
+def _load_shipped(name: str, roles: Roles) -> Table:
+    bunch = load_shipped(name)
+    columns = list(bunch.feature_names)
+    unknown = [c for c in (roles.id, *roles.drop) if c is not None and c not in columns]
+    if unknown or roles.label not in (None, "target"):
+        wrong = unknown[0] if unknown else roles.label
+        raise TableError(f"{name}: no column {wrong!r}; columns: {', '.join(map(repr, [*columns, 'target']))}.")
+    kept = [j for j, c in enumerate(columns) if c not in (roles.id, *roles.drop)]
+    labels = None
+    if bunch.target_names is not None:
+        labels = [str(bunch.target_names[t]) for t in bunch.target]
+    return Table(
+        name,
+        np.asarray(bunch.data, dtype=float)[:, kept],
+        [columns[j] for j in kept],
+        np.arange(len(bunch.data)),
+        len(bunch.data),
+        labels,
+        None if roles.id is None else [str(v) for v in bunch.data[:, columns.index(roles.id)]],
+    )
+
+
+def _scaled(table: Table, scale: str) -> tuple[FloatArray, list[str]]:
+    """The features, scaled, and the names of constant columns."""
+    constant = [repr(c) for c, spread in zip(table.columns, np.ptp(table.X, axis=0), strict=True) if spread == 0]
+    if scale == "none":
+        return table.X, constant
+    scaler = StandardScaler() if scale == "standard" else RobustScaler()
+    with np.errstate(over="ignore", invalid="ignore"):
+        X = scaler.fit_transform(table.X)
+    if not np.isfinite(X).all():
+        raise DataError(f"{table.name}: values too large to scale; rescale the columns first, or use --scale none.")
+    return X, constant
+
+
+def _write(path: str, model: BicliqueSpectralClustering, table: Table, options: argparse.Namespace) -> None:
+    write_labels(path, model.labels_, rows=table.rows, n_rows=table.n_rows, ids=table.ids, id_name=options.id or "row")
+
+
+# Printing
+
+
+def _line(text: str = "", stream: TextIO | None = None) -> None:
+    (stream or sys.stdout).write(text + "\n")
+
+
+def _print_estimate(model: BicliqueSpectralClustering, X: FloatArray, table: Table, options: argparse.Namespace) -> int:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BicliqueWarning)
+        cost = model.estimate_cost(X)
+    if options.json:
+        facts = {"table": table.name, "rows": len(X), "columns": X.shape[1], "distinct_rows": cost.rows}
+        _line(json.dumps({**facts, "gram": cost.gram, "seconds": cost.seconds, "bytes": cost.bytes}, indent=2))
+    else:
+        _line(f"{table.name}: {len(X)} rows, {X.shape[1]} columns")
+        _line(f"{cost} (estimate; nothing was computed)")
+    return EXIT_OK
+
+
+def _summary(
+    model: BicliqueSpectralClustering,
+    table: Table,
+    options: argparse.Namespace,
+    seconds: float,
+    messages: list[str],
+) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "table": table.name,
+        "rows": len(table.X),
+        "rows_left_out": table.n_rows - len(table.X),
+        "columns": len(table.columns),
+        "scale": options.scale,
+        "order": "inf" if np.isinf(model.order_) else model.order_,
+        "affinity": options.affinity,
+        "gamma": model.gamma_,
+        "gram": model.gram_,
+        "precision": model.precision_,
+        "passes": model.n_passes_,
+        "eigenvalues": model.eigenvalues_.tolist(),
+        "seconds": seconds,
+        "clusters": [],
+        "error": None,
+        "adjusted_rand_index": None,
+        "output": options.output,
+        "warnings": messages,
+    }
+    truth = np.array(table.labels) if table.labels is not None else None
+    for cluster in range(options.clusters):
+        inside = model.labels_ == cluster
+        entry: dict[str, Any] = {"label": cluster, "rows": int(inside.sum())}
+        if truth is not None and inside.any():
+            entry["mostly"], count = Counter(truth[inside].tolist()).most_common(1)[0]
+            entry["purity"] = count / int(inside.sum())
+        result["clusters"].append(entry)
+    if truth is not None:
+        result["error"] = clustering_error(truth, model.labels_)
+        result["adjusted_rand_index"] = float(adjusted_rand_score(truth, model.labels_))
+    return result
+
+
+def _print_summary(result: dict[str, Any]) -> None:
+    left_out = f", {result['rows_left_out']} left out" if result["rows_left_out"] else ""
+    _line(f"{result['table']}: {result['rows']} rows{left_out}, {result['columns']} columns, scale {result['scale']}")
+    gamma = f", gamma {result['gamma']:.4g}" if result["gamma"] is not None else ""
+    _line(
+        f"order {float(result['order']):g}, {result['affinity']}{gamma}, {result['gram']} {result['precision']}, "
+        f"{result['passes']} passes, {format_seconds(result['seconds'])}"
+    )
+    _line()
+    _line(f"{'cluster':>7}  {'rows':>8}  {'share':>7}" + ("  mostly" if result["error"] is not None else ""))
+    for entry in result["clusters"]:
+        share = entry["rows"] / result["rows"]
+        mostly = f"  {entry['mostly']} ({entry['purity']:.0%})" if "mostly" in entry else ""
+        bar = "#" * round(20 * share)
+        _line(f"{entry['label']:>7}  {entry['rows']:>8}  {share:>7.1%}{mostly}" + ("" if mostly else f"  {bar}"))
+    if result["error"] is not None:
+        _line()
+        _line(f"error {result['error']:.4f} against the known classes (best matching)")
+        _line(f"adjusted Rand index {result['adjusted_rand_index']:.4f}")
+    if result["output"]:
+        _line()
+        _line(f"labels written to {result['output']}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

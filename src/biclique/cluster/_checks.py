@@ -1,0 +1,168 @@
+"""What is wrong with arguments and data, said before any work is done."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from biclique._typing import FloatArray, Rows
+from biclique.exceptions import ColumnSpreadWarning, DataError, ParameterError
+from biclique.gram import GRAM_NAMES, PRECISIONS
+from biclique.kernels import GAMMA_RULES, KERNEL_NAMES, Kernel
+
+LARGEST_VALUE = 1e18
+"""Squares beyond this do not fit float32."""
+
+MOST_SPREAD = 100.0
+SPREAD_ROWS = 10_000
+EIGEN_SOLVERS = ("auto", "krylov", "arpack", "lobpcg")
+NEIGHBOR_AFFINITIES = ("nearest_neighbors", "precomputed_nearest_neighbors")
+
+
+def check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
+    """An argument that is one of a few words."""
+    if not isinstance(value, str) or value not in allowed:
+        raise ParameterError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}.")
+
+
+def check_count(name: str, value: object, *, least: int = 1, why: str = "") -> None:
+    """An argument that is a whole number."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise ParameterError(f"{name} must be a whole number of at least {least}, got {value!r}{why}.")
+
+
+def check_gamma(gamma: object) -> None:
+    """γ: a positive number or the name of a rule."""
+    if isinstance(gamma, str):
+        check_choice("gamma", gamma, GAMMA_RULES)
+    elif isinstance(gamma, bool) or not isinstance(gamma, Real) or not 0 < float(gamma) < np.inf:
+        raise ParameterError(
+            f"gamma must be a positive number or one of {', '.join(map(repr, GAMMA_RULES))}, got {gamma!r}: "
+            "'auto' chooses it from the data."
+        )
+
+
+def check_tolerance(eigen_tol: object) -> None:
+    """The tolerance of eigenpairs: "auto" or a number from 0."""
+    if eigen_tol == "auto":
+        return
+    if isinstance(eigen_tol, bool) or not isinstance(eigen_tol, Real) or not 0 <= float(eigen_tol) < 1:
+        raise ParameterError(f"eigen_tol must be 'auto' or a number from 0 to 1, got {eigen_tol!r}.")
+
+
+def check_shared_parameters(model: Any) -> None:
+    """The arguments that every spectral estimator has."""
+    affinity = model.affinity
+    if isinstance(affinity, str):
+        if affinity in NEIGHBOR_AFFINITIES:
+            raise NotImplementedError(
+                f"affinity={affinity!r} is not available yet: use affinity='rbf', or build the neighbour graph with "
+                "sklearn.neighbors.kneighbors_graph, symmetrise it, and pass it with affinity='precomputed'."
+            )
+        check_choice("affinity", affinity, (*KERNEL_NAMES, "precomputed"))
+    elif not (isinstance(affinity, Kernel) or callable(affinity)):
+        raise ParameterError(
+            f"affinity must be the name of a kernel, 'precomputed', a function of two rows or a "
+            f"biclique.kernels.Kernel, got {affinity!r}."
+        )
+    check_gamma(model.gamma)
+    check_tolerance(model.eigen_tol)
+    check_choice("gram", model.gram, GRAM_NAMES)
+    check_choice("precision", model.precision, PRECISIONS)
+    check_count("max_iter", model.max_iter)
+    check_count("n_neighbors", model.n_neighbors)
+    if model.eigen_solver == "amg":
+        raise NotImplementedError(
+            "eigen_solver='amg' speeds up neighbour graphs, which are not available yet: use eigen_solver='auto'."
+        )
+    if model.eigen_solver is not None:
+        check_choice("eigen_solver", model.eigen_solver, EIGEN_SOLVERS)
+    if model.n_jobs is not None and (
+        isinstance(model.n_jobs, bool) or not isinstance(model.n_jobs, Integral) or model.n_jobs == 0
+    ):
+        raise ParameterError(f"n_jobs must be None or -1 (every core) or a number of threads, got {model.n_jobs!r}.")
+
+
+def column_name(names: Sequence[str] | None, column: int) -> str:
+    """``column 2`` or ``column 2 ('petal length')``."""
+    return f"column {column}" if names is None else f"column {column} ({names[column]!r})"
+
+
+def check_values(X: Rows, names: Sequence[str] | None) -> None:
+    """No NaN, no infinity, nothing whose square overflows; the message names the first such place."""
+    values = X.data if sparse.issparse(X) else X
+    with np.errstate(over="ignore", invalid="ignore"):
+        largest = float(np.max(np.abs(values), initial=0.0))
+    if largest <= LARGEST_VALUE:
+        return
+    entries = sparse.coo_array(X) if sparse.issparse(X) else None
+    flat = np.asarray(entries.data if entries is not None else X)
+    bad = ~(np.abs(flat) <= LARGEST_VALUE)
+    if not np.isfinite(largest):
+        bad = ~np.isfinite(flat)
+    first = np.argwhere(bad)[0]
+    row, column = (entries.row[first[0]], entries.col[first[0]]) if entries is not None else first
+    where = f"row {row}, {column_name(names, int(column))}"
+    value = flat[tuple(first)]
+    if np.isnan(value):
+        raise DataError(
+            f"X contains NaN: {int(np.isnan(flat).sum())} missing values, the first in {where}. Drop those rows, or "
+            "fill them first (sklearn.impute.SimpleImputer)."
+        )
+    if np.isinf(value):
+        raise DataError(f"X contains infinity, the first in {where}: remove or replace such values.")
+    raise DataError(
+        f"X has values up to {largest:.3g} (first beyond {LARGEST_VALUE:g} in {where}), whose squares overflow: "
+        "rescale the columns, for example with sklearn.preprocessing.StandardScaler."
+    )
+
+
+def warn_about_spread(X: Rows, names: Sequence[str] | None) -> None:
+    """Warn when the columns' spreads (the width of their middle 95 %) are more than 100 × apart.
+
+    Columns that are constant, or nearly so, carry next to nothing and are left out.
+    """
+    if sparse.issparse(X) or X.shape[1] < 2:
+        return
+    rows = X[:: max(X.shape[0] // SPREAD_ROWS, 1)]
+    low, high = np.quantile(rows, [0.025, 0.975], axis=0)
+    spread = np.asarray(high - low, dtype=float)
+    varying = np.flatnonzero(spread > 0)
+    if len(varying) < 2:
+        return
+    wide = int(varying[np.argmax(spread[varying])])
+    narrow = int(varying[np.argmin(spread[varying])])
+    ratio = spread[wide] / spread[narrow]
+    if ratio > MOST_SPREAD:
+        warnings.warn(
+            f"column spreads differ {ratio:.0f} ×: {column_name(names, wide)} spans {spread[wide]:.3g}, "
+            f"{column_name(names, narrow)} {spread[narrow]:.3g}, so the first decides nearly every distance. Scale "
+            "the columns first (sklearn.preprocessing.StandardScaler), unless they share a unit.",
+            ColumnSpreadWarning,
+            stacklevel=5,
+        )
+
+
+def check_weights(sample_weight: Any, n: int) -> FloatArray:
+    """Multiplicities: finite, none negative, not all zero. A single number or None means equal weights."""
+    if sample_weight is None:
+        return np.ones(n)
+    weights = np.asarray(sample_weight, dtype=float)
+    if weights.ndim == 0:
+        weights = np.full(n, float(weights))
+    if weights.shape != (n,):
+        raise DataError(f"sample_weight must have one number a row, shape ({n},), got shape {weights.shape}.")
+    bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
+    if len(bad):
+        raise DataError(
+            f"sample_weight must be finite and not negative, got {weights[bad[0]]:g} in row {bad[0]}: a weight counts "
+            "how often a row is there; 0 leaves it out."
+        )
+    if not (weights > 0).any():
+        raise DataError("sample_weight is zero in every row: at least one row must count.")
+    return weights

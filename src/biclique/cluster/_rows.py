@@ -1,0 +1,75 @@
+"""Distinct rows with multiplicities: the form in which every estimator fits.
+
+Equal rows are the same vertex counted several times, so they are fitted once with their total weight. Repeated
+rows and integer weights are then the same thing by construction, and so are permuted rows, since
+distinct rows are put into an order of their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from biclique._typing import FloatArray, IntArray, Rows
+
+DIGEST_BYTES = 16
+
+
+@dataclass(frozen=True)
+class DistinctRows:
+    """Distinct rows of positive weight, in the order of their digests."""
+
+    rows: Rows  # (n_distinct, d)
+    weights: FloatArray  # (n_distinct,)
+    index: IntArray  # row i of the input is distinct row index[i]; −1 where its weight is zero
+    digests: np.ndarray  # (n_distinct,), ascending
+
+
+def digests(X: Rows) -> np.ndarray:
+    """A 16-byte digest of every row, equal just where rows are equal, shape (n,)."""
+    if sparse.issparse(X):
+        X = X.tocsr(copy=True)
+        X.sum_duplicates()
+        X.eliminate_zeros()
+        bounds = X.indptr
+        pieces = (X.indices[a:b].astype(np.int64).tobytes() + X.data[a:b].tobytes() for a, b in pairwise(bounds))
+    else:
+        # −0.0 + 0.0 is 0.0: equal numbers must have equal bytes.
+        pieces = ((row + 0.0).tobytes() for row in np.ascontiguousarray(X))
+    joined = b"".join(blake2b(piece, digest_size=DIGEST_BYTES).digest() for piece in pieces)
+    return np.frombuffer(joined, dtype=f"V{DIGEST_BYTES}")
+
+
+def distinct_rows(X: Rows, weights: FloatArray) -> DistinctRows:
+    """The distinct rows of X with their total weights."""
+    keys = digests(X)
+    positive = weights > 0
+    found, first, inverse = np.unique(keys[positive], return_index=True, return_inverse=True)
+    index = np.full(X.shape[0], -1)
+    index[positive] = inverse
+    rows = X[np.flatnonzero(positive)[first]]
+    totals = np.zeros(len(found))
+    np.add.at(totals, inverse, weights[positive])
+    return DistinctRows(rows, totals, index, found)
+
+
+def all_rows(n: int, weights: FloatArray) -> tuple[IntArray, IntArray]:
+    """For a given matrix, where rows cannot be told equal: the kept row numbers, and the index of every row."""
+    kept = np.flatnonzero(weights > 0)
+    index = np.full(n, -1)
+    index[kept] = np.arange(len(kept))
+    return kept, index
+
+
+def find_rows(known: np.ndarray, X: Any) -> IntArray:
+    """Which known digest every row has, −1 where none."""
+    if len(known) == 0 or X.shape[0] == 0:
+        return np.full(X.shape[0], -1)
+    keys = digests(X)
+    place = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+    return np.where(known[place] == keys, place, -1)

@@ -1,0 +1,117 @@
+"""The spectral embedding as a transformer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+import numpy as np
+
+from biclique._typing import FloatArray
+from biclique.cluster._base import SpectralBase
+from biclique.cluster._checks import check_count
+from biclique.kernels import Kernel
+
+
+class BicliqueSpectralEmbedding(SpectralBase):
+    """Spectral embedding by the order-m normalised cut of a kernel.
+
+    The columns are the leading eigenvectors of B = S^(−1/2) (K − δδᵀ/ρ) S^(−1/2) with the degrees shrunk toward
+    their mean, S = (2/m) δ + (1 − 2/m) δ̄: the eigenvectors of the biclique kernel's contracted Gram matrix K^(m),
+    normalised (Algorithm 1 of Saito, AAAI-22), which is never formed.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Columns of the embedding.
+    order : "auto" or float from 2 to infinity, default="auto"
+        Order m of the hypergraph; any real number. Order 2 is the ordinary normalised cut, ``numpy.inf``
+        spectral modularity; "auto" is 4.
+    drop_first : bool, default=True
+        Leave out the trivial column √S, as ``sklearn.manifold.SpectralEmbedding`` does. With False the columns are
+        those in which ``BicliqueSpectralClustering`` with as many clusters works.
+    affinity, gamma, degree, coef0, kernel_params, n_neighbors, eigen_solver, eigen_tol, max_iter, gram, precision, \
+memory_limit, n_jobs, random_state, verbose :
+        As in ``BicliqueSpectralClustering``.
+
+    Attributes
+    ----------
+    embedding_ : ndarray of shape (n_samples, n_components)
+    eigenvalues_, residuals_ : ndarray
+        Of B, one for every column but the trivial one.
+    gamma_, order_, gram_, precision_, n_passes_ :
+        What was chosen, and how many passes over K it took.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from biclique import BicliqueSpectralEmbedding
+    >>> BicliqueSpectralEmbedding(n_components=2).fit_transform(load_iris().data).shape
+    (150, 2)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        order: float | str = "auto",
+        drop_first: bool = True,
+        affinity: str | Kernel | Callable[..., float] = "rbf",
+        gamma: float | str = "auto",
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: Mapping[str, Any] | None = None,
+        n_neighbors: int = 10,
+        eigen_solver: str | None = None,
+        eigen_tol: float | str = "auto",
+        max_iter: int = 100,
+        gram: str = "auto",
+        precision: str = "auto",
+        memory_limit: int | str = "auto",
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.order = order
+        self.drop_first = drop_first
+        self.affinity = affinity
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.n_neighbors = n_neighbors
+        self.eigen_solver = eigen_solver
+        self.eigen_tol = eigen_tol
+        self.max_iter = max_iter
+        self.gram = gram
+        self.precision = precision
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Embed the rows of X.
+
+        Parameters
+        ----------
+        X : array, data frame or CSR matrix of shape (n_samples, n_features)
+            With ``affinity="precomputed"``: similarities of shape (n_samples, n_samples).
+        y : ignored
+        sample_weight : array of shape (n_samples,), optional
+            How often each row counts; 0 leaves it out.
+        """
+        del y
+        self._fit_embedding(X, sample_weight)
+        return self
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_count("n_components", self.n_components)
+
+    def _n_columns(self) -> int:
+        return self.n_components + bool(self.drop_first)
+
+    def _output(self, embedding: FloatArray) -> FloatArray:
+        return embedding[:, 1:] if self.drop_first else embedding

@@ -1,0 +1,75 @@
+"""Every error and warning that biclique raises on purpose.
+
+::
+
+    BicliqueError
+    ├── ParameterError       (ValueError)   an argument has a value that is not allowed
+    ├── DataError            (ValueError)   the data cannot be used as they are
+    │   ├── TableError                      a table file cannot be read; names row and column
+    │   └── DegreeError                     a degree S_i or the total ρ is not positive
+    ├── MemoryLimitError     (MemoryError)  the work would not fit; raised before allocating
+    └── MissingExtraError    (ImportError)  an optional package is needed; names the install line
+
+    BicliqueWarning          (UserWarning)
+    ├── ColumnSpreadWarning                 columns live on scales more than 100 × apart
+    ├── DisconnectedWarning                 the kernel falls into parts that do not touch
+    ├── RankWarning                         fewer informative eigenvectors than asked for
+    ├── FewerClustersWarning (sklearn's ConvergenceWarning)  fewer labels than asked for
+    └── SolverWarning        (sklearn's ConvergenceWarning)  eigenpairs above the tolerance
+"""
+
+from __future__ import annotations
+
+from sklearn.exceptions import ConvergenceWarning
+
+
+class BicliqueError(Exception):
+    """Base of every error raised on purpose."""
+
+
+class ParameterError(BicliqueError, ValueError):
+    """An argument has a value that is not allowed."""
+
+
+class DataError(BicliqueError, ValueError):
+    """The data cannot be used as they are."""
+
+
+class TableError(DataError):
+    """A table file cannot be read; the message names the row and the column."""
+
+
+class DegreeError(DataError):
+    """A shrunken degree S_i, or the total similarity ρ, is not positive."""
+
+
+class MemoryLimitError(BicliqueError, MemoryError):
+    """The work would not fit the memory limit; raised before anything is allocated."""
+
+
+class MissingExtraError(BicliqueError, ImportError):
+    """An optional package is needed; the message holds the install line."""
+
+
+class BicliqueWarning(UserWarning):
+    """Base of every warning."""
+
+
+class ColumnSpreadWarning(BicliqueWarning):
+    """Columns live on scales more than a hundred times apart."""
+
+
+class DisconnectedWarning(BicliqueWarning):
+    """The kernel falls into parts that do not touch each other."""
+
+
+class RankWarning(BicliqueWarning):
+    """The kernel has fewer informative eigenvectors than were asked for."""
+
+
+class FewerClustersWarning(BicliqueWarning, ConvergenceWarning):
+    """Fewer labels came out than were asked for."""
+
+
+class SolverWarning(BicliqueWarning, ConvergenceWarning):
+    """Some eigenpairs are above the tolerance."""

@@ -1,0 +1,36 @@
+"""How K is held; one class a file, one contract for all."""
+
+from biclique.gram.base import CrossGram, GramOperator
+from biclique.gram.choose import GRAM_NAMES, PRECISIONS, choose_gram, choose_precision, make_gram
+from biclique.gram.cost import Cost, estimate_cost
+from biclique.gram.cross import HeldRows, KernelCross, StoredCross
+from biclique.gram.dense import DenseGram, symmetric
+from biclique.gram.memory import format_bytes, parse_memory_limit
+from biclique.gram.parts import part_sizes
+from biclique.gram.sparse import SparseGram, symmetric_sparse
+from biclique.gram.threads import single_threaded_blas
+from biclique.gram.tiled import TiledGram
+
+__all__ = [
+    "GRAM_NAMES",
+    "PRECISIONS",
+    "Cost",
+    "CrossGram",
+    "DenseGram",
+    "GramOperator",
+    "HeldRows",
+    "KernelCross",
+    "SparseGram",
+    "StoredCross",
+    "TiledGram",
+    "choose_gram",
+    "choose_precision",
+    "estimate_cost",
+    "format_bytes",
+    "make_gram",
+    "parse_memory_limit",
+    "part_sizes",
+    "single_threaded_blas",
+    "symmetric",
+    "symmetric_sparse",
+]

@@ -1,0 +1,50 @@
+"""The one contract for every way of holding K."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from biclique._typing import FloatArray, Rows
+
+
+class GramOperator(ABC):
+    """A symmetric n × n Gram matrix K that can be multiplied; how it is held is its own affair.
+
+    Immutable: every method gives the same bits for the same argument, whatever the number of threads.
+    """
+
+    name: ClassVar[str]
+    n: int
+    dtype: np.dtype[Any]
+    """The precision in which values of κ are computed; products come back in float64."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return (self.n, self.n)
+
+    @abstractmethod
+    def matmat(self, V: FloatArray) -> FloatArray:
+        """K @ V, shape (n, b), float64. One call is one pass over K."""
+
+    @abstractmethod
+    def diagonal(self) -> FloatArray:
+        """κ(x_i, x_i), shape (n,)."""
+
+    @abstractmethod
+    def cross(self, Y: Rows) -> CrossGram:
+        """New rows against the training rows."""
+
+
+class CrossGram(ABC):
+    """The (n_new × n) block κ(y, x) of new rows against the training rows."""
+
+    @abstractmethod
+    def matmat(self, V: FloatArray) -> FloatArray:
+        """κ(Y, X) @ V, shape (n_new, b), float64."""
+
+    @abstractmethod
+    def diagonal(self) -> FloatArray:
+        """κ(y, y), shape (n_new,)."""

@@ -1,0 +1,104 @@
+"""New rows against the training rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from biclique._typing import FloatArray, Rows
+from biclique.exceptions import DataError
+from biclique.gram.base import CrossGram
+from biclique.gram.threads import Pulse, run_groups
+from biclique.kernels import Kernel
+
+PANEL = 512
+"""Rows of one piece of work. Fixed, so that sums never depend on the number of threads."""
+
+
+class HeldRows:
+    """A kernel and its training rows as they are held: in one precision, centred where the kernel allows it.
+
+    The expanded square |x|² − 2⟨x, y⟩ + |y|² loses digits far from the origin, so the mean is taken off
+    first, in float64, for every kernel that does not see a translation.
+    """
+
+    def __init__(self, kernel: Kernel, X: Rows, dtype: Any) -> None:
+        self.kernel = kernel
+        self.dtype = np.dtype(dtype)
+        self.offset: FloatArray | None = None
+        if kernel.translation_invariant and not sparse.issparse(X):
+            self.offset = np.asarray(X.mean(axis=0, dtype=np.float64))
+        self.rows = self.hold(X)
+
+    def hold(self, X: Rows) -> Rows:
+        """Other rows, treated as the training rows were."""
+        if sparse.issparse(X):
+            return sparse.csr_array(X, dtype=self.dtype)
+        if self.offset is not None:
+            X = X - self.offset
+        return np.ascontiguousarray(X, dtype=self.dtype)
+
+    def cross(self, Y: Rows, *, n_jobs: int | None = None) -> CrossGram:
+        """κ(y, x) of new rows against these."""
+        return KernelCross(self, Y, n_jobs=n_jobs)
+
+
+class KernelCross(CrossGram):
+    """κ(y, x) from a kernel and rows, a panel at a time."""
+
+    def __init__(self, held: HeldRows, Y: Rows, *, n_jobs: int | None = None) -> None:
+        self.held = held
+        self.rows = held.hold(Y)
+        self.n_jobs = n_jobs
+
+    def matmat(self, V: FloatArray) -> FloatArray:
+        kernel, training = self.held.kernel, self.held.rows
+        V = np.asarray(V, dtype=self.held.dtype)
+        out = np.empty((self.rows.shape[0], V.shape[1]))
+        starts = range(0, out.shape[0], PANEL)
+
+        def multiply(panel: int, pulse: Pulse) -> None:
+            top = starts[panel]
+            rows = self.rows[top : top + PANEL]
+            total = np.zeros((rows.shape[0], V.shape[1]))
+            for left in range(0, training.shape[0], PANEL):
+                total += kernel.block(rows, training[left : left + PANEL]) @ V[left : left + PANEL]
+                pulse()
+            out[top : top + PANEL] = total
+
+        run_groups(multiply, len(starts), n_jobs=self.n_jobs)
+        return out
+
+    def diagonal(self) -> FloatArray:
+        return self.held.kernel.diagonal(self.rows)
+
+
+class StoredCross(CrossGram):
+    """κ(y, x) given as a matrix, dense or sparse. κ(y, y) is not known then, and not needed."""
+
+    def __init__(self, K: Any, *, n_jobs: int | None = None) -> None:
+        self.K = K
+        self.n_jobs = n_jobs
+
+    def matmat(self, V: FloatArray) -> FloatArray:
+        return panel_product(self.K, V, n_jobs=self.n_jobs)
+
+    def diagonal(self) -> FloatArray:
+        raise DataError("κ(y, y) of new rows is not known with affinity='precomputed'.")
+
+
+def panel_product(K: Any, V: FloatArray, *, n_jobs: int | None) -> FloatArray:
+    """K @ V for a stored K, dense or sparse, in panels of rows, each summed by one thread."""
+    V = np.asarray(V, dtype=np.float64)
+    out = np.empty((K.shape[0], V.shape[1]))
+    starts = range(0, K.shape[0], PANEL)
+
+    def multiply(panel: int, pulse: Pulse) -> None:
+        top = starts[panel]
+        out[top : top + PANEL] = K[top : top + PANEL] @ V
+        pulse()
+
+    run_groups(multiply, len(starts), n_jobs=n_jobs)
+    return out

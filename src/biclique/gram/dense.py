@@ -1,0 +1,98 @@
+"""K stored whole."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from biclique._typing import FloatArray, Rows
+from biclique.exceptions import DataError
+from biclique.gram.base import CrossGram, GramOperator
+from biclique.gram.cross import PANEL, HeldRows, StoredCross, panel_product
+from biclique.gram.memory import require
+from biclique.gram.threads import Pulse, Tick, run_groups
+from biclique.kernels import Kernel
+
+SYMMETRY_TOLERANCE = 1e-6
+"""Largest |K − Kᵀ| allowed in a given matrix, relative to its largest entry: float32 kernels pass."""
+
+
+def dense_bytes(n: int) -> int:
+    """Memory that a stored K of n rows takes."""
+    return 8 * n * n
+
+
+class DenseGram(GramOperator):
+    """K as an n × n float64 array, built from a kernel and rows by ``from_kernel``, or given."""
+
+    name = "dense"
+    dtype = np.dtype(np.float64)
+
+    def __init__(self, K: FloatArray, *, held: HeldRows | None = None, n_jobs: int | None = None) -> None:
+        self.K = K
+        self.n = K.shape[0]
+        self.held = held
+        self.n_jobs = n_jobs
+
+    @classmethod
+    def from_kernel(
+        cls, kernel: Kernel, X: Rows, *, memory_limit: int, n_jobs: int | None = None, tick: Tick | None = None
+    ) -> DenseGram:
+        """Evaluate the kernel once for every pair; each block above the diagonal is mirrored below it."""
+        n = X.shape[0]
+        require(
+            dense_bytes(n),
+            memory_limit,
+            f"gram='dense' for {n} distinct rows",
+            "use gram='tiled' (exact, never stores the matrix), or raise memory_limit.",
+        )
+        held = HeldRows(kernel, X, np.float64)
+        K = np.empty((n, n))
+        starts = range(0, n, PANEL)
+
+        def fill(panel: int, pulse: Pulse) -> None:
+            top = starts[panel]
+            for left in starts[panel:]:
+                block = kernel.block(held.rows[top : top + PANEL], held.rows[left : left + PANEL])
+                if left == top:
+                    block = (block + block.T) / 2
+                K[top : top + PANEL, left : left + PANEL] = block
+                K[left : left + PANEL, top : top + PANEL] = block.T
+                pulse()
+
+        run_groups(fill, len(starts), n_jobs=n_jobs, total=len(starts) * (len(starts) + 1) // 2, tick=tick)
+        K.setflags(write=False)
+        return cls(K, held=held, n_jobs=n_jobs)
+
+    def matmat(self, V: FloatArray) -> FloatArray:
+        return panel_product(self.K, V, n_jobs=self.n_jobs)
+
+    def diagonal(self) -> FloatArray:
+        return np.diagonal(self.K).copy()
+
+    def cross(self, Y: Rows) -> CrossGram:
+        if self.held is None:
+            return StoredCross(Y, n_jobs=self.n_jobs)
+        return self.held.cross(Y, n_jobs=self.n_jobs)
+
+
+def symmetric(K: FloatArray) -> FloatArray:
+    """A given matrix, checked: square and symmetric up to float32 rounding, which is averaged out."""
+    n = K.shape[0]
+    worst, where = 0.0, (0, 0)
+    for top in range(0, n, PANEL):
+        gap = np.abs(K[top : top + PANEL] - K[:, top : top + PANEL].T)
+        if gap.max(initial=0.0) > worst:
+            i, j = np.unravel_index(int(gap.argmax()), gap.shape)
+            worst, where = float(gap[i, j]), (top + int(i), int(j))
+    check_asymmetry(worst, float(np.abs(K).max(initial=0.0)), where)
+    return K if worst == 0 else (K + K.T) / 2
+
+
+def check_asymmetry(worst: float, largest: float, where: tuple[int, int]) -> None:
+    """Refuse a given matrix whose two halves differ by more than float32 rounding."""
+    if worst > SYMMETRY_TOLERANCE * largest:
+        i, j = where
+        raise DataError(
+            f"affinity='precomputed' needs a symmetric matrix, but entries ({i}, {j}) and ({j}, {i}) differ by "
+            f"{worst:.3g}: pass (K + K.T) / 2, or the similarity matrix rather than a table of features."
+        )

@@ -1,0 +1,46 @@
+"""K stored as a sparse matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from biclique._typing import FloatArray, Rows
+from biclique.gram.base import CrossGram, GramOperator
+from biclique.gram.cross import HeldRows, StoredCross, panel_product
+from biclique.gram.dense import check_asymmetry
+
+
+class SparseGram(GramOperator):
+    """K as a compressed sparse row matrix."""
+
+    name = "sparse"
+    dtype = np.dtype(np.float64)
+    held: HeldRows | None = None
+
+    def __init__(self, K: Any, *, n_jobs: int | None = None) -> None:
+        self.K = sparse.csr_array(K, dtype=np.float64)
+        self.n = self.K.shape[0]
+        self.n_jobs = n_jobs
+
+    def matmat(self, V: FloatArray) -> FloatArray:
+        return panel_product(self.K, V, n_jobs=self.n_jobs)
+
+    def diagonal(self) -> FloatArray:
+        return np.asarray(self.K.diagonal())
+
+    def cross(self, Y: Rows) -> CrossGram:
+        return StoredCross(Y, n_jobs=self.n_jobs)
+
+
+def symmetric_sparse(K: Any) -> Any:
+    """A given sparse matrix, checked as the dense one is."""
+    K = sparse.csr_array(K, dtype=np.float64)
+    gap = abs(K - K.T).tocoo()
+    if gap.nnz:
+        largest = int(gap.data.argmax())
+        where = (int(gap.row[largest]), int(gap.col[largest]))
+        check_asymmetry(float(gap.data[largest]), float(abs(K).max()), where)
+    return K if not gap.nnz else ((K + K.T) / 2).tocsr()

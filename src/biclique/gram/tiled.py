@@ -1,0 +1,128 @@
+"""K never stored: exact products from tiles that are computed, used twice and forgotten."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from biclique._typing import FloatArray, Rows
+from biclique.gram.base import CrossGram, GramOperator
+from biclique.gram.cross import HeldRows
+from biclique.gram.memory import require
+from biclique.gram.threads import Pulse, Tick, run_groups
+from biclique.kernels import InnerProductKernel, Kernel
+
+TILE_ROWS = 128
+TILE_COLUMNS = 512
+"""A float32 tile is a quarter of a MiB: it stays in a core's cache from the product to its last use."""
+
+PARTIAL_SUM_BYTES = 256 * 2**20
+MIN_GROUPS, MAX_GROUPS = 4, 16
+
+
+def count_groups(n: int, b: int) -> int:
+    """How many partial sums of a product there are: by the sizes alone, never by the number of threads."""
+    return int(np.clip(PARTIAL_SUM_BYTES // max(8 * n * b, 1), MIN_GROUPS, MAX_GROUPS))
+
+
+def tiled_bytes(n: int, d: int, b: int, dtype: Any) -> int:
+    """Memory that a product with b columns takes, the held rows included."""
+    item = np.dtype(dtype).itemsize
+    groups = count_groups(n, b)
+    return int(n * (3 * d + 4 + b) * item + 8 * n * b * (groups + 1) + groups * TILE_ROWS * TILE_COLUMNS * item)
+
+
+class TiledGram(GramOperator):
+    """K = [κ(x_i, x_j)] as an exact, matrix-free operator.
+
+    A pass runs over tiles on and above the diagonal. A tile T of rows I and columns J adds T V_J to the
+    rows I of the product and Tᵀ V_I to the rows J. Strips of rows are dealt to a fixed number of groups,
+    each with a partial sum of its own, in float64; threads take groups, and the partial sums are added in
+    the groups' order. So the bits do not depend on the number of threads.
+    """
+
+    name = "tiled"
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        X: Rows,
+        *,
+        dtype: Any = np.float32,
+        n_jobs: int | None = None,
+        memory_limit: int | None = None,
+        tick: Tick | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.n = X.shape[0]
+        self.dtype = np.dtype(dtype)
+        self.n_jobs = n_jobs
+        self.tick = tick
+        self._memory_limit = memory_limit
+        self._n_features = X.shape[1]
+        self._check_memory(1)
+        self.held = HeldRows(kernel, X, dtype)
+        self._left: Rows = None
+        self._right: Rows = None
+        if isinstance(kernel, InnerProductKernel):
+            self._left = kernel.left(self.held.rows)
+            right = kernel.right(self.held.rows)
+            self._right = right.T.tocsr() if sparse.issparse(right) else np.ascontiguousarray(right.T)
+
+    def _check_memory(self, b: int) -> None:
+        if self._memory_limit is not None:
+            require(
+                tiled_bytes(self.n, self._n_features, b, self.dtype),
+                self._memory_limit,
+                f"gram='tiled' for {self.n} distinct rows and {b} vectors",
+                "raise memory_limit, ask for fewer clusters, or fit a sample of the rows and predict the rest.",
+            )
+
+    def matmat(self, V: FloatArray) -> FloatArray:
+        n, b = V.shape
+        self._check_memory(b)
+        V = np.ascontiguousarray(V, dtype=self.dtype)
+        strips = range(0, n, TILE_ROWS)
+        n_groups = min(count_groups(n, b), len(strips))
+        tiles = sum((n - top - 1) // TILE_COLUMNS + 1 for top in strips)
+
+        def multiply(group: int, pulse: Pulse) -> FloatArray:
+            partial = np.zeros((n, b))
+            buffer = np.empty(TILE_ROWS * TILE_COLUMNS, dtype=self.dtype)
+            for top in strips[group::n_groups]:
+                bottom = min(top + TILE_ROWS, n)
+                for left in range(top, n, TILE_COLUMNS):
+                    right = min(left + TILE_COLUMNS, n)
+                    tile = self._tile(top, bottom, left, right, buffer)
+                    partial[top:bottom] += tile @ V[left:right]
+                    # The square on the diagonal holds both of its halves already.
+                    beyond = max(left, bottom)
+                    if beyond < right:
+                        partial[beyond:right] += tile[:, beyond - left :].T @ V[top:bottom]
+                    pulse()
+            return partial
+
+        partials = run_groups(multiply, n_groups, n_jobs=self.n_jobs, total=tiles, tick=self.tick)
+        out = partials[0]
+        for partial in partials[1:]:
+            out += partial
+        return out
+
+    def _tile(self, top: int, bottom: int, left: int, right: int, buffer: FloatArray) -> FloatArray:
+        if not isinstance(self.kernel, InnerProductKernel):
+            rows = self.held.rows
+            return self.kernel.block(rows[top:bottom], rows[left:right]).astype(self.dtype, copy=False)
+        if sparse.issparse(self._left):
+            inner = (self._left[top:bottom] @ self._right[:, left:right]).toarray()
+        else:
+            inner = buffer[: (bottom - top) * (right - left)].reshape(bottom - top, right - left)
+            np.matmul(self._left[top:bottom], self._right[:, left:right], out=inner)
+        return self.kernel.finish(inner)
+
+    def diagonal(self) -> FloatArray:
+        return self.kernel.diagonal(self.held.rows)
+
+    def cross(self, Y: Rows) -> CrossGram:
+        return self.held.cross(Y, n_jobs=self.n_jobs)

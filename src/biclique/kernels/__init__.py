@@ -1,0 +1,40 @@
+"""κ(x, y): named kernels, a user's own, and the bandwidth rule."""
+
+from biclique.kernels.bandwidth import GAMMA_RULES, bandwidth, draw_rows
+from biclique.kernels.base import InnerProductKernel, Kernel
+from biclique.kernels.named import (
+    GAMMA_KERNELS,
+    KERNEL_NAMES,
+    RBF,
+    AdditiveChi2,
+    Chi2,
+    Cosine,
+    Function,
+    Laplacian,
+    Linear,
+    Polynomial,
+    Sigmoid,
+    check_rows_for_kernel,
+    make_kernel,
+)
+
+__all__ = [
+    "GAMMA_KERNELS",
+    "GAMMA_RULES",
+    "KERNEL_NAMES",
+    "RBF",
+    "AdditiveChi2",
+    "Chi2",
+    "Cosine",
+    "Function",
+    "InnerProductKernel",
+    "Kernel",
+    "Laplacian",
+    "Linear",
+    "Polynomial",
+    "Sigmoid",
+    "bandwidth",
+    "check_rows_for_kernel",
+    "draw_rows",
+    "make_kernel",
+]

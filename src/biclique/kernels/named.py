@@ -1,0 +1,261 @@
+"""The kernels that have a name, and the wrapper around a user's function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.metrics.pairwise import (
+    additive_chi2_kernel,
+    chi2_kernel,
+    manhattan_distances,
+    pairwise_kernels,
+)
+from sklearn.preprocessing import normalize
+
+from biclique._typing import FloatArray, Rows
+from biclique.exceptions import DataError, ParameterError
+from biclique.kernels.base import InnerProductKernel, Kernel
+
+
+def squared_norms(X: Rows) -> FloatArray:
+    """|x|² of every row, shape (n,)."""
+    if sparse.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1), dtype=X.dtype).ravel()
+    return np.asarray(np.einsum("ij,ij->i", X, X))
+
+
+def _append(X: Rows, columns: list[FloatArray]) -> Rows:
+    """X with more columns on its right."""
+    if sparse.issparse(X):
+        return sparse.hstack([X, *(sparse.csr_array(c[:, None]) for c in columns)], format="csr", dtype=X.dtype)
+    return np.column_stack([X, *columns]).astype(X.dtype, copy=False)
+
+
+class RBF(InnerProductKernel):
+    """κ(x, y) = exp(−γ |x − y|²)."""
+
+    name = "rbf"
+    accepts_sparse = True
+    translation_invariant = True
+
+    def __init__(self, gamma: float) -> None:
+        self.gamma = gamma
+
+    # With z = √γ x: −γ|x − y|² = ⟨[2z_x, −|z_x|², −1], [z_y, 1, |z_y|²]⟩, so the whole exponent is one matrix
+    # product; scaling first keeps every term near one, whatever the units of x.
+    def left(self, X: Rows) -> Rows:
+        Z = self._scaled(X)
+        return _append(2 * Z, [-squared_norms(Z), np.full(X.shape[0], -1.0)])
+
+    def right(self, X: Rows) -> Rows:
+        Z = self._scaled(X)
+        return _append(Z, [np.ones(X.shape[0]), squared_norms(Z)])
+
+    def _scaled(self, X: Rows) -> Rows:
+        return X * X.dtype.type(np.sqrt(self.gamma))
+
+    def finish(self, inner: FloatArray) -> FloatArray:
+        return np.exp(inner, out=inner)
+
+    def diagonal(self, X: Rows) -> FloatArray:
+        return np.ones(X.shape[0])
+
+    def float32_error(self, X: Rows) -> float:
+        # The exponent is a difference of terms as large as γ|x|²: its absolute error is the kernel's relative one.
+        largest = float(squared_norms(X).max(initial=0.0))
+        return 4 * float(np.finfo(np.float32).eps) * max(1.0, self.gamma * largest)
+
+
+class Linear(InnerProductKernel):
+    """κ(x, y) = ⟨x, y⟩."""
+
+    name = "linear"
+    accepts_sparse = True
+
+    def left(self, X: Rows) -> Rows:
+        return X
+
+    right = left
+
+
+class Cosine(InnerProductKernel):
+    """κ(x, y) = ⟨x, y⟩ / (|x| |y|), zero for a zero row."""
+
+    name = "cosine"
+    accepts_sparse = True
+
+    def left(self, X: Rows) -> Rows:
+        return normalize(X)
+
+    right = left
+
+
+class _Affine(InnerProductKernel):
+    """A function of γ⟨x, y⟩ + c."""
+
+    def __init__(self, gamma: float, coef0: float) -> None:
+        self.gamma = gamma
+        self.coef0 = coef0
+
+    def left(self, X: Rows) -> Rows:
+        return _append(self.gamma * X, [np.ones(X.shape[0])])
+
+    def right(self, X: Rows) -> Rows:
+        return _append(X, [np.full(X.shape[0], self.coef0)])
+
+
+class Polynomial(_Affine):
+    """κ(x, y) = (γ⟨x, y⟩ + c)^degree."""
+
+    name = "polynomial"
+
+    def __init__(self, gamma: float, coef0: float, degree: float) -> None:
+        super().__init__(gamma, coef0)
+        self.degree = degree
+
+    def finish(self, inner: FloatArray) -> FloatArray:
+        degree = self.degree
+        if degree != int(degree) or degree > 16:
+            return np.asarray(np.power(inner, degree, out=inner))
+        # A whole power by multiplication: the general power function is some twenty times slower.
+        base = inner.copy()
+        for _ in range(int(degree) - 1):
+            inner *= base
+        return inner
+
+
+class Sigmoid(_Affine):
+    """κ(x, y) = tanh(γ⟨x, y⟩ + c)."""
+
+    name = "sigmoid"
+
+    def finish(self, inner: FloatArray) -> FloatArray:
+        return np.tanh(inner, out=inner)
+
+
+class Laplacian(Kernel):
+    """κ(x, y) = exp(−γ |x − y|₁)."""
+
+    name = "laplacian"
+    translation_invariant = True
+
+    def __init__(self, gamma: float) -> None:
+        self.gamma = gamma
+
+    def block(self, X: Rows, Y: Rows) -> FloatArray:
+        distances = np.asarray(manhattan_distances(X, Y))
+        distances *= -self.gamma
+        return np.exp(distances, out=distances)
+
+    def diagonal(self, X: Rows) -> FloatArray:
+        return np.ones(X.shape[0])
+
+
+class Chi2(Kernel):
+    """κ(x, y) = exp(−γ Σ_l (x_l − y_l)² / (x_l + y_l)), for non-negative rows."""
+
+    name = "chi2"
+
+    def __init__(self, gamma: float) -> None:
+        self.gamma = gamma
+
+    def block(self, X: Rows, Y: Rows) -> FloatArray:
+        return np.asarray(chi2_kernel(X, Y, gamma=self.gamma))
+
+    def diagonal(self, X: Rows) -> FloatArray:
+        return np.ones(X.shape[0])
+
+
+class AdditiveChi2(Kernel):
+    """κ(x, y) = −Σ_l (x_l − y_l)² / (x_l + y_l), for non-negative rows.
+
+    Never positive, so the degrees are not either: clustering with it ends in a ``DegreeError``.
+    """
+
+    name = "additive_chi2"
+
+    def block(self, X: Rows, Y: Rows) -> FloatArray:
+        return np.asarray(additive_chi2_kernel(X, Y))
+
+    def diagonal(self, X: Rows) -> FloatArray:
+        return np.zeros(X.shape[0])
+
+
+class Function(Kernel):
+    """A user's function of two rows that returns one number, as scikit-learn calls it: slow, pair by pair.
+
+    For a fast one subclass ``Kernel`` and write ``block``.
+    """
+
+    name = "function"
+
+    def __init__(self, function: Callable[..., float], parameters: Mapping[str, Any]) -> None:
+        self.function = function
+        self.parameters = dict(parameters)
+
+    def block(self, X: Rows, Y: Rows) -> FloatArray:
+        return np.asarray(pairwise_kernels(X, Y, metric=self.function, **self.parameters), dtype=float)
+
+
+GAMMA_KERNELS = frozenset({"rbf", "laplacian", "chi2", "polynomial", "poly", "sigmoid"})
+"""The names of kernels that have a γ."""
+
+NON_NEGATIVE_KERNELS = frozenset({"chi2", "additive_chi2"})
+
+KERNEL_NAMES = (
+    "rbf",
+    "laplacian",
+    "polynomial",
+    "poly",
+    "linear",
+    "cosine",
+    "sigmoid",
+    "chi2",
+    "additive_chi2",
+)
+"""Every name that scikit-learn's ``pairwise_kernels`` knows."""
+
+
+def make_kernel(
+    affinity: str | Kernel | Callable[..., float],
+    *,
+    gamma: float | None,
+    degree: float = 3,
+    coef0: float = 1,
+    kernel_params: Mapping[str, Any] | None = None,
+) -> Kernel:
+    """The kernel for a name, a ``Kernel`` or a function of two rows; γ must be a number by now."""
+    if isinstance(affinity, Kernel):
+        return affinity
+    if callable(affinity):
+        return Function(affinity, kernel_params or {})
+    constructors: dict[str, Callable[[float], Kernel]] = {
+        "rbf": RBF,
+        "laplacian": Laplacian,
+        "polynomial": lambda g: Polynomial(g, coef0, degree),
+        "poly": lambda g: Polynomial(g, coef0, degree),
+        "linear": lambda _: Linear(),
+        "cosine": lambda _: Cosine(),
+        "sigmoid": lambda g: Sigmoid(g, coef0),
+        "chi2": Chi2,
+        "additive_chi2": lambda _: AdditiveChi2(),
+    }
+    if affinity not in constructors:
+        raise ParameterError(
+            f"affinity must be one of {', '.join(KERNEL_NAMES)}, 'precomputed', a function of two rows "
+            f"or a biclique.kernels.Kernel, got {affinity!r}."
+        )
+    return constructors[affinity](1.0 if gamma is None else gamma)
+
+
+def check_rows_for_kernel(affinity: object, X: Rows) -> None:
+    """Refuse rows that a named kernel is not defined on."""
+    if affinity in NON_NEGATIVE_KERNELS and X.size and X.min() < 0:
+        row, column = np.argwhere(X < 0)[0]
+        raise DataError(
+            f"affinity={affinity!r} needs non-negative X, got {X[row, column]:g} in row {row}, column {column}: "
+            "shift the column, or use affinity='rbf'."
+        )

@@ -1,0 +1,195 @@
+"""From the embedding to labels, each way with a fitted pointwise rule for new rows.
+
+Every assigner takes the embedding's rows and their multiplicities and returns a rule: a small object whose
+``labels`` is a function of a single row, so that predicting a training row gives its label.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy.linalg import qr, svd
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from biclique._typing import FloatArray, IntArray
+
+TIE = 1e-6
+"""Another k-means start wins only by this relative margin; otherwise the deterministic one stays."""
+
+DISCRETIZE_STEPS = 100
+
+
+class Rule(Protocol):
+    """A fitted pointwise rule."""
+
+    def labels(self, embedding: FloatArray) -> IntArray:
+        """The label of every row, shape (n,)."""
+
+
+@dataclass(frozen=True)
+class NearestCentre:
+    """label(x) = argmin_j |x − c_j|."""
+
+    centres: FloatArray  # (k, columns)
+
+    def labels(self, embedding: FloatArray) -> IntArray:
+        inner = embedding @ self.centres.T
+        distances = np.einsum("ij,ij->i", self.centres, self.centres) - 2 * inner
+        return np.asarray(np.argmin(distances, axis=1))
+
+
+@dataclass(frozen=True)
+class LargestCoordinate:
+    """label(x) = argmax_j of (x R)_j, or of its absolute value."""
+
+    rotation: FloatArray  # (columns, k)
+    absolute: bool
+
+    def labels(self, embedding: FloatArray) -> IntArray:
+        rotated = embedding[:, : len(self.rotation)] @ self.rotation
+        return np.asarray(np.argmax(np.abs(rotated) if self.absolute else rotated, axis=1))
+
+
+def kmeans(
+    embedding: FloatArray,
+    weights: FloatArray,
+    n_clusters: int,
+    *,
+    n_init: int,
+    random_state: int | np.random.RandomState | None,
+) -> Rule:
+    """Weighted k-means.
+
+    With ``n_init=1``: one k-means++ start from ``random_state``, as the paper's repeats need. With more,
+    the first start is deterministic (the means of ``cluster_qr``'s clusters) and is left only for a
+    start that is better by more than rounding.
+    """
+    random = check_random_state(random_state)
+    if n_init == 1:
+        best = _lloyd(embedding, weights, n_clusters, "k-means++", 1, random)
+    else:
+        start = _spread_out_rows(embedding, n_clusters)
+        first_labels = NearestCentre(embedding[start]).labels(embedding)
+        centres, present = weighted_means(embedding, weights, first_labels, n_clusters)
+        centres[~present] = embedding[start][~present]
+        best = _lloyd(embedding, weights, n_clusters, centres, 1, random)
+        other = _lloyd(embedding, weights, n_clusters, "k-means++", n_init - 1, random)
+        if other.inertia_ < (1 - TIE) * best.inertia_:
+            best = other
+    centres = np.asarray(best.cluster_centers_, dtype=float)
+    return NearestCentre(centres[_sorted_order(centres)])
+
+
+def _lloyd(
+    embedding: FloatArray,
+    weights: FloatArray,
+    n_clusters: int,
+    init: str | FloatArray,
+    n_init: int,
+    random: np.random.RandomState,
+) -> KMeans:
+    with warnings.catch_warnings():
+        # Fewer distinct rows than clusters: the estimator says so itself, with numbers.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = KMeans(n_clusters, init=init, n_init=n_init, random_state=random, tol=1e-8)
+        return model.fit(embedding, sample_weight=weights)
+
+
+def cluster_qr(
+    embedding: FloatArray,
+    weights: FloatArray,
+    n_clusters: int,
+    *,
+    n_init: int,  # noqa: ARG001
+    random_state: int | np.random.RandomState | None,  # noqa: ARG001
+) -> Rule:
+    """Pivoted QR (Damle, Minden and Ying): nothing random, no iterations.
+
+    k rows that span the embedding best are picked, and the embedding is turned so that they lie along the
+    axes; a row's label is its largest coordinate in absolute value.
+    """
+    columns = embedding[:, :n_clusters]
+    rotation = _pivot_rotation(columns)
+    return _ordered(LargestCoordinate(rotation, absolute=True), embedding, weights)
+
+
+def discretize(
+    embedding: FloatArray,
+    weights: FloatArray,
+    n_clusters: int,
+    *,
+    n_init: int,  # noqa: ARG001
+    random_state: int | np.random.RandomState | None,  # noqa: ARG001
+) -> Rule:
+    """The rotation that brings unit rows closest to indicators (Yu and Shi), from ``cluster_qr``'s."""
+    columns = embedding[:, :n_clusters]
+    norms = np.linalg.norm(columns, axis=1, keepdims=True)
+    rows = np.divide(columns, norms, out=np.zeros_like(columns), where=norms > 0)
+    rotation = _pivot_rotation(rows)
+    objective = -np.inf
+    for _ in range(DISCRETIZE_STEPS):
+        labels = np.argmax(rows @ rotation, axis=1)
+        sums = np.zeros((rows.shape[1], rows.shape[1]))
+        np.add.at(sums, labels, weights[:, None] * rows)
+        left, singular, right = svd(sums)
+        if singular.sum() <= objective * (1 + 1e-12):
+            break
+        objective = singular.sum()
+        rotation = right.T @ left.T
+    # A row's length does not move its largest coordinate, so the rule needs no norms.
+    return _ordered(LargestCoordinate(rotation, absolute=False), embedding, weights)
+
+
+ASSIGNERS: dict[str, Callable[..., Rule]] = {"kmeans": kmeans, "cluster_qr": cluster_qr, "discretize": discretize}
+"""The ways of assigning labels by name; validation and documentation read this table."""
+
+
+def weighted_means(
+    embedding: FloatArray, weights: FloatArray, labels: IntArray, n_clusters: int
+) -> tuple[FloatArray, np.ndarray]:
+    """The weighted mean of every cluster (zero where empty), and which clusters have rows."""
+    totals = np.bincount(labels, weights, minlength=n_clusters)
+    sums = np.zeros((n_clusters, embedding.shape[1]))
+    np.add.at(sums, labels, weights[:, None] * embedding)
+    present = totals > 0
+    sums[present] /= totals[present, None]
+    return sums, present
+
+
+def _spread_out_rows(embedding: FloatArray, n_clusters: int) -> IntArray:
+    """k rows that span the embedding best, by pivoted QR; by distance beyond its number of columns."""
+    columns = embedding[:, :n_clusters]
+    pivots = list(qr(columns.T, mode="r", pivoting=True)[1][: columns.shape[1]])
+    nearest = np.min([np.sum((embedding - embedding[p]) ** 2, axis=1) for p in pivots], axis=0)
+    while len(pivots) < n_clusters:
+        pivots.append(int(np.argmax(nearest)))
+        nearest = np.minimum(nearest, np.sum((embedding - embedding[pivots[-1]]) ** 2, axis=1))
+    return np.asarray(pivots)
+
+
+def _pivot_rotation(rows: FloatArray) -> FloatArray:
+    """The orthogonal matrix closest to carrying the pivot rows onto the axes, (columns, columns)."""
+    pivots = _spread_out_rows(rows, rows.shape[1])
+    left, _, right = svd(rows[pivots].T)
+    return np.asarray(left @ right)
+
+
+def _ordered(rule: LargestCoordinate, embedding: FloatArray, weights: FloatArray) -> LargestCoordinate:
+    """The same rule with its clusters numbered by sorted centres, empty ones last."""
+    k = rule.rotation.shape[1]
+    centres, present = weighted_means(embedding, weights, rule.labels(embedding), k)
+    order = _sorted_order(centres)
+    order = np.concatenate([order[present[order]], order[~present[order]]])
+    return LargestCoordinate(rule.rotation[:, order], rule.absolute)
+
+
+def _sorted_order(centres: FloatArray) -> IntArray:
+    """The order of centres by their second column (the leading eigenvector), then the others."""
+    columns = np.roll(np.arange(centres.shape[1]), -1)
+    return np.lexsort(centres[:, columns[::-1]].T)

@@ -1,0 +1,91 @@
+"""The embedding of rows that were not there: closed form, no eigenproblem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from biclique._typing import FloatArray
+from biclique.exceptions import DegreeError
+from biclique.gram import CrossGram
+from biclique.spectral.cut import NormalizedCut, shrunken_degrees
+from biclique.spectral.solver import EigenResult
+
+NULL_EIGENVALUE = 100
+"""Eigenvalues below this many times the rounding of a product have no direction of their own."""
+
+
+@dataclass(frozen=True)
+class Extension:
+    """The embedding as a function of a point.
+
+    With u = v/√(wS) and δ(x) = Σ_j w_j κ(x, x_j), S(x) = (2/m) δ(x) + (1 − 2/m) δ̄,
+
+        v(x) = [Σ_j w_j κ(x, x_j) u_j − δ(x) Σ_j w_j δ_j u_j / ρ] / (λ √S(x)),
+
+    and the trivial column is √(S(x) / Σ_j w_j S_j). At a training row this is its row of the embedding.
+    """
+
+    order: float
+    mean_degree: float
+    volume: float
+    values: FloatArray  # λ, (k,)
+    informative: np.ndarray  # which λ are not null, (k,)
+    coefficients: FloatArray  # [w, w u], (n, 1 + k)
+    shift: FloatArray  # Σ_j w_j δ_j u_j / ρ, (k,)
+    signs: FloatArray  # (k,)
+
+    @classmethod
+    def fit(cls, cut: NormalizedCut, pairs: EigenResult, noise: float) -> tuple[Extension, FloatArray]:
+        """The extension of eigenpairs of a cut, and the embedding (n, 1 + k) of its rows.
+
+        The rows of the embedding are v_i/√w_i. v is taken one step further, to B v/λ, whose product is at
+        hand: that is what the closed form gives at a training row even before v has converged fully.
+        """
+        root = np.sqrt(cut.weights)[:, None]
+        u = pairs.vectors / np.sqrt(cut.weights * cut.shrunken)[:, None]
+        # The trivial eigenvalue, 1, sets the scale of the rounding.
+        informative = np.abs(pairs.values) > NULL_EIGENVALUE * noise
+        safe = np.where(informative, pairs.values, 1.0)
+        rows = np.where(informative, pairs.images / root / safe, 0.0)
+        signs = _signs(rows, cut.weights)
+        extension = cls(
+            order=cut.order,
+            mean_degree=cut.mean_degree,
+            volume=cut.volume,
+            values=pairs.values,
+            informative=informative,
+            coefficients=np.column_stack([cut.weights, cut.weights[:, None] * u]),
+            shift=(cut.weights * cut.degrees) @ u / cut.total,
+            signs=signs,
+        )
+        trivial = np.sqrt(cut.shrunken / cut.volume)
+        return extension, np.column_stack([trivial, rows * signs])
+
+    def embed(self, cross: CrossGram) -> FloatArray:
+        """The embedding of new rows, shape (n_new, 1 + k)."""
+        product = cross.matmat(self.coefficients)
+        degrees = product[:, 0]
+        shrunken = shrunken_degrees(degrees, self.mean_degree, self.order)
+        # A point that no training row sees has S(x) = 0 at order 2, and all its coordinates tend to zero.
+        if (shrunken < 0).any():
+            bad = np.flatnonzero(shrunken < 0)
+            raise DegreeError(
+                f"{len(bad)} of {len(shrunken)} new rows have a negative degree (first: row {bad[0]}, "
+                f"{shrunken[bad[0]]:.3g}): they are unlike every training row under this kernel; shift them as the "
+                "training data were, or use affinity='rbf'."
+            )
+        numerator = product[:, 1:] - degrees[:, None] * self.shift
+        denominator = np.sqrt(shrunken)[:, None] * np.where(self.informative, self.values, np.inf)
+        coordinates = np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator != 0)
+        return np.column_stack([np.sqrt(shrunken / self.volume), coordinates * self.signs])
+
+
+def _signs(rows: FloatArray, weights: FloatArray) -> FloatArray:
+    """±1 for every column so that Σ w v³ > 0; by its largest entry where that sum vanishes."""
+    skew = weights @ rows**3
+    size = weights @ np.abs(rows) ** 3
+    largest = rows[np.argmax(np.abs(rows), axis=0), np.arange(rows.shape[1])] if len(rows) else skew
+    decisive = np.where(np.abs(skew) > 1e-6 * size, skew, largest)
+    return np.where(decisive < 0, -1.0, 1.0)

@@ -1,0 +1,249 @@
+"""The largest eigenpairs of a symmetric operator, by block Krylov with thick restarts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from biclique._typing import FloatArray
+
+DIRECT_BELOW = 512
+"""Up to here the whole matrix is decomposed: quicker than iterating, and exact."""
+
+SPARE_COLUMNS = 4
+"""A block has this many columns more than pairs wanted: they show the eigengap, and speed convergence."""
+
+RESOLVED_GAP = 1e-3
+"""A gap below this share of the largest eigenvalue does not tighten the tolerance any more."""
+
+BASIS_BLOCKS = 12
+"""Blocks kept before a restart."""
+
+
+class Operator(Protocol):
+    """What the solver needs of a symmetric operator."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+
+    def matmat(self, V: FloatArray) -> FloatArray: ...
+
+
+@dataclass(frozen=True)
+class EigenResult:
+    """The k algebraically largest eigenpairs, descending; always k of them."""
+
+    values: FloatArray  # (k,)
+    vectors: FloatArray  # (n, k), orthonormal
+    images: FloatArray  # (n, k), the operator times ``vectors``
+    residuals: FloatArray  # (k,), |B v − λ v|
+    n_passes: int
+    converged: bool
+    target: float
+    """The residual that was asked for: the tolerance times the eigengap."""
+
+
+Report = Callable[[int, float, float], None]
+"""Told after every pass: passes so far, worst residual, target."""
+
+
+def block_columns(k: int, n: int) -> int:
+    """Columns of one block for k wanted pairs."""
+    return min(k + SPARE_COLUMNS, n)
+
+
+def solves_directly(n: int, k: int) -> bool:
+    """Whether k pairs of an n × n operator come from one full decomposition."""
+    return n <= max(DIRECT_BELOW, 6 * block_columns(k, n))
+
+
+def top_eigenpairs(
+    operator: Operator,
+    k: int,
+    *,
+    tol: float = 1e-8,
+    max_iter: int = 100,
+    noise: float = float(np.finfo(float).eps),
+    start: FloatArray | None = None,
+    start_image: FloatArray | None = None,
+    deflate: FloatArray | None = None,
+    random_state: int | np.random.RandomState | None = None,
+    report: Report | None = None,
+) -> EigenResult:
+    """The k algebraically largest eigenpairs of a symmetric operator.
+
+    Pairs count as converged when every residual |B v − λ v| is at most ``tol`` × (λ_k − λ_(k+1)): the angle
+    between the computed and the true invariant subspace is then at most about ``tol``. ``noise`` is the
+    rounding of a product with a unit vector, below which no residual can be asked for. The basis holds at most 12
+    blocks of k + 4 columns.
+
+    ``start`` (n, b) is the first block, ``start_image`` the operator times it where that is known already
+    (no pass is spent on it then). ``deflate`` (n,) is a unit eigenvector with eigenvalue zero that is not
+    wanted: without it, it would stand before negative eigenvalues.
+    """
+    n = operator.shape[0]
+    if solves_directly(n, k):
+        return _direct(operator, k, deflate)
+    solver = _BlockKrylov(operator, k, deflate, random_state)
+    solver.begin(start, start_image)
+    while True:
+        state = solver.ritz()
+        gap = max(state.gap, RESOLVED_GAP * state.scale)
+        target = max(tol * gap, 10 * noise)
+        worst = float(state.residuals.max(initial=0.0))
+        if report is not None:
+            report(solver.n_passes, worst, target)
+        done = worst <= target
+        if done or solver.n_passes >= max_iter:
+            return solver.result(state, done, target)
+        if solver.full:
+            solver.restart(state)
+        solver.extend()
+
+
+def _direct(operator: Operator, k: int, deflate: FloatArray | None) -> EigenResult:
+    """The whole decomposition of a small operator, one pass with n columns."""
+    matrix = operator.matmat(np.eye(operator.shape[0]))
+    matrix = (matrix + matrix.T) / 2
+    lowered = matrix
+    if deflate is not None:
+        bound = float(np.linalg.norm(matrix))
+        lowered = matrix - 2 * (bound + np.finfo(float).tiny) * np.outer(deflate, deflate)
+    # Only ever the full decomposition: LAPACK's subset drivers have returned fewer pairs than asked for.
+    values, vectors = np.linalg.eigh(lowered)
+    values, vectors = values[::-1][:k], vectors[:, ::-1][:, :k]
+    images = matrix @ vectors
+    residuals = np.linalg.norm(images - vectors * values, axis=0)
+    return EigenResult(values, vectors, images, residuals, 1, True, float("nan"))
+
+
+@dataclass
+class _Ritz:
+    """Ritz pairs of the current basis, descending."""
+
+    values: FloatArray
+    coordinates: FloatArray
+    residuals: FloatArray  # of the first k
+    gap: float
+    scale: float
+
+
+class _BlockKrylov:
+    """Block Lanczos with full reorthogonalisation and thick restarts.
+
+    Q (n, q) is an orthonormal basis whose last block has not been multiplied yet; H = QᵀBQ over the part
+    that has. The recurrence B Q = Q H + (next block) C holds to rounding, so residuals cost no pass.
+    """
+
+    def __init__(
+        self,
+        operator: Operator,
+        k: int,
+        deflate: FloatArray | None,
+        random_state: int | np.random.RandomState | None,
+    ) -> None:
+        self.operator = operator
+        self.deflate = deflate
+        self.k = k
+        self.n = operator.shape[0]
+        self.b = block_columns(k, self.n)
+        self.random = check_random_state(random_state)
+        self.capacity = min(BASIS_BLOCKS * self.b, self.n - self.b)
+        self.basis: FloatArray = np.empty((self.n, 0))
+        self.H: FloatArray = np.empty((0, 0))
+        self.next: FloatArray = np.empty((self.n, 0))
+        self.coupling: FloatArray = np.empty((0, 0))  # C: next block against the basis, (b, q)
+        self.n_passes = 0
+
+    @property
+    def full(self) -> bool:
+        return self.basis.shape[1] + self.b > self.capacity
+
+    def begin(self, start: FloatArray | None, image: FloatArray | None) -> None:
+        """The first block, and its product."""
+        if start is None:
+            start, image = self.random.standard_normal((self.n, self.b)), None
+        start = self._deflated(start)
+        Q, R = np.linalg.qr(start)
+        weak = np.abs(np.diagonal(R)) <= 1e-6 * np.abs(np.diagonal(R)).max(initial=0.0)
+        if image is None or weak.any():
+            self.next = self._orthonormal(start)[0]
+            self.extend()
+        else:
+            # B Q = (B start) R⁻¹: the image of the orthonormalised block without another pass.
+            self.n_passes += 1
+            self._absorb(Q, np.linalg.solve(R.T, image.T).T)
+
+    def extend(self) -> None:
+        """Multiply the next block and take it into the basis: one pass."""
+        image = self.operator.matmat(self.next)
+        self.n_passes += 1
+        self._absorb(self.next, image)
+
+    def _absorb(self, block: FloatArray, image: FloatArray) -> None:
+        q, b = self.basis.shape[1], block.shape[1]
+        self.basis = np.column_stack([self.basis, block])
+        columns = self.basis.T @ image  # (q + b, b)
+        image = image - self.basis @ columns
+        again = self.basis.T @ image
+        image -= self.basis @ again
+        columns += again
+        H = np.empty((q + b, q + b))
+        H[:q, :q] = self.H
+        H[:, q:] = columns
+        H[q:, :q] = columns[:q].T
+        H[q:, q:] = (columns[q:] + columns[q:].T) / 2
+        self.H = H
+        self.next, R = self._orthonormal(image)
+        self.coupling = np.zeros((self.next.shape[1], q + b))
+        self.coupling[:, q:] = R
+
+    def _orthonormal(self, block: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """An orthonormal block Q ⟂ basis with block = Q R; directions that are missing are drawn at random."""
+        Q, R = np.linalg.qr(block)
+        sizes = np.abs(np.diagonal(R))
+        lost = sizes <= 1e-13 * max(float(sizes.max(initial=0.0)), self._scale())
+        if lost.any():
+            Q = Q.copy()
+            Q[:, lost] = self._deflated(self.random.standard_normal((self.n, int(lost.sum()))))
+            kept = R.copy()
+            kept[lost] = 0.0
+            R = kept
+        for _ in range(2):  # twice is enough: rounding left by the first is removed by the second
+            Q -= self.basis @ (self.basis.T @ Q)
+            Q, change = np.linalg.qr(Q)
+            flip = np.where(np.diagonal(change) < 0, -1.0, 1.0)
+            Q *= flip
+        return Q, R
+
+    def _deflated(self, block: FloatArray) -> FloatArray:
+        return block if self.deflate is None else block - np.outer(self.deflate, self.deflate @ block)
+
+    def _scale(self) -> float:
+        return float(np.abs(self.H).max(initial=0.0))
+
+    def ritz(self) -> _Ritz:
+        values, vectors = np.linalg.eigh(self.H)
+        values, vectors = values[::-1], vectors[:, ::-1]
+        residuals = np.linalg.norm(self.coupling @ vectors[:, : self.k], axis=0)
+        gap = float(values[self.k - 1] - values[self.k]) if len(values) > self.k else 0.0
+        return _Ritz(values, vectors, residuals, gap, float(np.abs(values).max(initial=0.0)))
+
+    def restart(self, state: _Ritz) -> None:
+        """Keep the best Ritz vectors, and go on from there."""
+        keep = self.k + 2 * self.b
+        coordinates = state.coordinates[:, :keep]
+        self.basis = self.basis @ coordinates
+        self.coupling = self.coupling @ coordinates
+        self.H = np.diag(state.values[:keep])
+
+    def result(self, state: _Ritz, converged: bool, target: float) -> EigenResult:
+        coordinates = state.coordinates[:, : self.k]
+        vectors = self.basis @ coordinates
+        values = state.values[: self.k].copy()
+        images = vectors * values + self.next @ (self.coupling @ coordinates)
+        return EigenResult(values, vectors, images, state.residuals, self.n_passes, converged, target)

@@ -1,0 +1,21 @@
+"""scikit-learn's own estimator checks, none of them expected to fail."""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from biclique import BicliqueSpectralClustering, BicliqueSpectralEmbedding
+
+pytestmark = pytest.mark.filterwarnings("ignore::biclique.exceptions.BicliqueWarning")
+
+ESTIMATORS = [
+    BicliqueSpectralClustering(n_clusters=3),
+    BicliqueSpectralClustering(n_clusters=3, gram="tiled", assign_labels="cluster_qr"),
+    BicliqueSpectralClustering(n_clusters=3, assign_labels="discretize", order=2),
+    BicliqueSpectralEmbedding(),
+    BicliqueSpectralEmbedding(gram="tiled", precision="float64", drop_first=False),
+]
+
+
+@parametrize_with_checks(ESTIMATORS)
+def test_scikit_learn_compatible(estimator, check):
+    check(estimator)
