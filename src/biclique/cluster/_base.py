@@ -89,7 +89,7 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.n_passes_ = self.n_iter_ = spectrum.n_passes
         self.embedding_ = self._output(embedding)
         self._n_features_out = self.embedding_.shape[1]
-        return embedding
+        return np.asarray(embedding)
 
     def _check_rows(self, n: int, n_positive: int) -> None:
         """Refuse too few rows."""

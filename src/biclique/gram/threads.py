@@ -101,7 +101,9 @@ def run_groups(
             try:
                 pending = set(futures)
                 while pending:
-                    _, pending = wait(pending, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
+                    done, pending = wait(pending, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
+                    for future in done:
+                        future.result()  # a failed worker stops the others now, not at the end
                     if tick is not None:
                         tick(pulse.share)
                 return [future.result() for future in futures]

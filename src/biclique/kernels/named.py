@@ -146,12 +146,17 @@ class Laplacian(Kernel):
         self.gamma = gamma
 
     def block(self, X: Rows, Y: Rows) -> FloatArray:
-        distances = np.asarray(manhattan_distances(X, Y))
+        distances: FloatArray = manhattan_distances(X, Y)
         distances *= -self.gamma
         return np.exp(distances, out=distances)
 
     def diagonal(self, X: Rows) -> FloatArray:
         return np.ones(X.shape[0])
+
+
+def _writeable(X: Rows) -> Rows:
+    """X itself, or a copy of a read-only one: scikit-learn's compiled χ² takes no read-only arrays."""
+    return X if X.flags.writeable else X.copy()
 
 
 class Chi2(Kernel):
@@ -163,7 +168,7 @@ class Chi2(Kernel):
         self.gamma = gamma
 
     def block(self, X: Rows, Y: Rows) -> FloatArray:
-        return np.asarray(chi2_kernel(X, Y, gamma=self.gamma))
+        return np.asarray(chi2_kernel(_writeable(X), _writeable(Y), gamma=self.gamma))
 
     def diagonal(self, X: Rows) -> FloatArray:
         return np.ones(X.shape[0])
@@ -178,7 +183,7 @@ class AdditiveChi2(Kernel):
     name = "additive_chi2"
 
     def block(self, X: Rows, Y: Rows) -> FloatArray:
-        return np.asarray(additive_chi2_kernel(X, Y))
+        return np.asarray(additive_chi2_kernel(_writeable(X), _writeable(Y)))
 
     def diagonal(self, X: Rows) -> FloatArray:
         return np.zeros(X.shape[0])

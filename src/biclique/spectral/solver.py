@@ -161,7 +161,7 @@ class _BlockKrylov:
 
     @property
     def full(self) -> bool:
-        return self.basis.shape[1] + self.b > self.capacity
+        return bool(self.basis.shape[1] + self.b > self.capacity)
 
     def begin(self, start: FloatArray | None, image: FloatArray | None) -> None:
         """The first block, and its product."""
@@ -209,12 +209,12 @@ class _BlockKrylov:
         lost = sizes <= 1e-13 * max(float(sizes.max(initial=0.0)), self._scale())
         if lost.any():
             Q = Q.copy()
-            Q[:, lost] = self._deflated(self.random.standard_normal((self.n, int(lost.sum()))))
+            Q[:, lost] = self.random.standard_normal((self.n, int(lost.sum())))
             kept = R.copy()
             kept[lost] = 0.0
             R = kept
         for _ in range(2):  # twice is enough: rounding left by the first is removed by the second
-            Q -= self.basis @ (self.basis.T @ Q)
+            Q = self._deflated(Q - self.basis @ (self.basis.T @ Q))
             Q, change = np.linalg.qr(Q)
             flip = np.where(np.diagonal(change) < 0, -1.0, 1.0)
             Q *= flip

@@ -1,0 +1,116 @@
+import tracemalloc
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from biclique.exceptions import DataError, MemoryLimitError, ParameterError
+from biclique.gram import DenseGram, TiledGram, choose_gram, choose_precision, estimate_cost, symmetric, symmetric_sparse
+from biclique.gram.memory import format_bytes, free_memory, parse_memory_limit
+from biclique.gram.tiled import tiled_bytes
+from biclique.kernels import RBF, Kernel, Laplacian, Linear
+
+GIB = 2**30
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("4GB", 4 * GIB), ("1.5 GiB", 1.5 * GIB), ("512m", 2**29), (1000, 1000), ("2T", 2**41), ("7", 7)]
+)
+def test_memory_limits_are_read(text, size):
+    assert parse_memory_limit(text) == size
+
+
+@pytest.mark.parametrize("text", ["lots", "", -1, 0, True, "0GB", "4 apples"])
+def test_bad_memory_limits_are_refused(text):
+    with pytest.raises(ParameterError, match="memory_limit must be 'auto', a number of bytes or text like '4GB'"):
+        parse_memory_limit(text)
+
+
+def test_auto_is_about_half_of_what_is_free():
+    assert 0 < parse_memory_limit("auto") <= free_memory()
+
+
+def test_bytes_read_well():
+    assert [format_bytes(b) for b in (12, 8 * 200_000**2, 3 * 2**40)] == ["12 B", "298 GiB", "3 TiB"]
+
+
+def test_dense_is_refused_before_anything_is_allocated():
+    X = np.zeros((200_000, 1))
+    tracemalloc.start()
+    with pytest.raises(MemoryLimitError, match=r"gram='dense' for 200000 distinct rows needs 298 GiB, limit 16 GiB: use "):
+        DenseGram.from_kernel(RBF(1.0), X, memory_limit=16 * GIB)
+    assert tracemalloc.get_traced_memory()[1] < 2**20
+    tracemalloc.stop()
+
+
+def test_tiled_is_refused_when_its_vectors_do_not_fit():
+    gram = TiledGram(RBF(1.0), np.zeros((2000, 2)), memory_limit=10 * 2**20)
+    with pytest.raises(MemoryLimitError, match=r"gram='tiled' for 2000 distinct rows and 500 vectors needs .* MiB"):
+        gram.matmat(np.zeros((2000, 500)))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_tiled_stays_within_what_it_says(dtype):
+    X = np.random.default_rng(0).normal(size=(4000, 16))
+    V = np.ones((4000, 14))
+    tracemalloc.start()
+    gram = TiledGram(RBF(0.1), X, dtype=dtype)
+    gram.matmat(V)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.1 * tiled_bytes(4000, 16, 14, dtype) + 2**20
+    assert peak < 4000 * 4000 * 4 / 2  # far from the matrix itself
+
+
+class Cheap(Kernel):
+    cheap = True
+
+    def block(self, X, Y):
+        return X @ Y.T
+
+
+@pytest.mark.parametrize(
+    ("kernel", "n", "limit", "expected"),
+    [
+        (RBF(1.0), 1000, GIB, "dense"),
+        (RBF(1.0), 5000, GIB, "tiled"),
+        (RBF(1.0), 4000, 2**20, "tiled"),
+        (Laplacian(1.0), 5000, GIB, "dense"),
+        (Laplacian(1.0), 50_000, GIB, "tiled"),
+        (Cheap(), 5000, GIB, "tiled"),
+    ],
+)
+def test_auto_chooses_by_rows_kernel_and_memory(kernel, n, limit, expected):
+    assert choose_gram("auto", kernel, np.zeros((n, 1)), limit) == expected
+    assert choose_gram("dense", kernel, np.zeros((n, 1)), limit) == "dense"
+
+
+def test_precision_is_float32_until_its_rounding_shows():
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    assert choose_precision("auto", RBF(1.0), X) == np.float32
+    assert choose_precision("auto", RBF(1e5), X) == np.float64
+    assert choose_precision("auto", RBF(1.0), X + 1e6) == np.float32  # centring takes the offset away
+    assert choose_precision("auto", Linear(), X + 1e4) == np.float64
+    assert choose_precision("float32", RBF(1e5), X) == np.float32
+
+
+def test_given_matrices_must_be_symmetric():
+    K = np.eye(600)
+    K[3, 550] = 0.5
+    for check, matrix in ((symmetric, K), (symmetric_sparse, sparse.csr_array(K))):
+        with pytest.raises(DataError, match=r"symmetric matrix, but entries \(\d+, \d+\).* differ by 0.5"):
+            check(matrix)
+    K[550, 3] = 0.5 + 1e-8
+    for check, matrix in ((symmetric, K), (symmetric_sparse, sparse.csr_array(K))):
+        fixed = check(matrix)
+        assert (fixed != fixed.T).sum() == 0
+
+
+@pytest.mark.parametrize("gram", ["dense", "tiled"])
+def test_cost_grows_with_the_square_of_the_rows(gram):
+    X = np.random.default_rng(0).normal(size=(8000, 4))
+    small, large = (
+        estimate_cost(RBF(1.0), X[:n], gram=gram, dtype=np.float32, columns=8, n_jobs=1) for n in (2000, 8000)
+    )
+    assert 4 < large.seconds / small.seconds < 64
+    assert "8000 distinct rows" in str(large)

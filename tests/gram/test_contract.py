@@ -1,0 +1,117 @@
+"""One contract for every Gram operator: a new one is one more row in OPERATORS."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from biclique.gram import DenseGram, SparseGram, TiledGram, make_gram
+from biclique.kernels import KERNEL_NAMES, make_kernel
+
+N = 700  # over one panel and several tiles, and a multiple of none
+MEMORY = 2**30
+
+
+def rows(n=N, d=3, seed=0):
+    X = np.random.default_rng(seed).random((n, d))
+    X.setflags(write=False)
+    return X
+
+
+def tiled(dtype):
+    return lambda kernel, X, n_jobs: TiledGram(kernel, X, dtype=dtype, n_jobs=n_jobs, memory_limit=MEMORY)
+
+
+OPERATORS = {
+    "dense": (lambda kernel, X, n_jobs: DenseGram.from_kernel(kernel, X, memory_limit=MEMORY, n_jobs=n_jobs), 1e-12),
+    "given": (lambda kernel, X, n_jobs: DenseGram(kernel.block(X, X), n_jobs=n_jobs), 1e-12),
+    "sparse": (lambda kernel, X, n_jobs: SparseGram(sparse.csr_array(kernel.block(X, X)), n_jobs=n_jobs), 1e-12),
+    "tiled float64": (tiled(np.float64), 1e-12),
+    "tiled float32": (tiled(np.float32), 2e-6),
+}
+
+
+@pytest.fixture(params=OPERATORS, scope="module")
+def operator(request):
+    return OPERATORS[request.param]
+
+
+def relative(error, exact):
+    return np.abs(error).max() / np.abs(exact).max()
+
+
+@pytest.mark.parametrize("name", sorted(set(KERNEL_NAMES) - {"poly"}))
+def test_product_diagonal_and_cross_are_those_of_the_dense_form(name, operator):
+    build, tolerance = operator
+    X, Y = rows(), rows(37, seed=1)
+    kernel = make_kernel(name, gamma=0.7, degree=3, coef0=1.0)
+    K, V = kernel.block(X, X), np.random.default_rng(2).normal(size=(N, 5))
+    V.setflags(write=False)
+    gram = build(kernel, X, 2)
+    assert gram.shape == (N, N)
+    product = gram.matmat(V)
+    assert product.dtype == np.float64
+    assert relative(product - K @ V, np.abs(K) @ np.abs(V)) < tolerance
+    assert relative(gram.diagonal() - np.diagonal(K), K) < tolerance
+    new = Y if getattr(gram, "held", None) is not None else kernel.block(Y, X)
+    cross = gram.cross(new)
+    expected = kernel.block(Y, X) @ V
+    assert relative(cross.matmat(V) - expected, np.abs(kernel.block(Y, X)) @ np.abs(V)) < tolerance
+    if getattr(gram, "held", None) is not None:
+        assert relative(cross.diagonal() - kernel.diagonal(Y), K) < tolerance
+
+
+@pytest.mark.parametrize("n", [1, 2, 127, 128, 129, 511, 512, 513, 1025])
+def test_odd_sizes(n, operator):
+    build, tolerance = operator
+    X = rows(n)
+    kernel = make_kernel("rbf", gamma=0.7)
+    V = np.random.default_rng(2).normal(size=(n, 3))
+    K = kernel.block(X, X)
+    assert relative(build(kernel, X, 2).matmat(V) - K @ V, np.abs(K) @ np.abs(V)) < tolerance
+
+
+def test_bits_do_not_depend_on_threads(operator):
+    build, _ = operator
+    kernel, X = make_kernel("rbf", gamma=0.7), rows()
+    V = np.random.default_rng(2).normal(size=(N, 5))
+    products = [build(kernel, X, n_jobs).matmat(V) for n_jobs in (1, 2, 3, 7)]
+    for product in products[1:]:
+        assert np.array_equal(products[0], product)
+    crosses = [OPERATORS["tiled float32"][0](kernel, X, n_jobs).cross(rows(600, seed=4)).matmat(V) for n_jobs in (1, 4)]
+    assert np.array_equal(*crosses)
+
+
+def test_symmetric_to_rounding(operator):
+    build, tolerance = operator
+    gram = build(make_kernel("rbf", gamma=0.7), rows(), None)
+    K = gram.matmat(np.eye(N))
+    assert relative(K - K.T, K) < tolerance
+
+
+@pytest.mark.parametrize("name", ["linear", "cosine", "rbf"])
+@pytest.mark.parametrize("how", ["dense", "tiled"])
+def test_sparse_rows(name, how):
+    X = np.where(rows(d=12) > 0.7, rows(d=12), 0)
+    kernel = make_kernel(name, gamma=0.7)
+    V = np.random.default_rng(2).normal(size=(N, 3))
+    gram = make_gram(how, kernel, sparse.csr_array(X), precision="float64", memory_limit=MEMORY)
+    np.testing.assert_allclose(gram.matmat(V), kernel.block(X, X) @ V, rtol=1e-10, atol=1e-10)
+    cross = gram.cross(sparse.csr_array(X[:9]))
+    np.testing.assert_allclose(cross.matmat(V), kernel.block(X[:9], X) @ V, rtol=1e-10, atol=1e-10)
+
+
+def test_far_from_the_origin_float32_tiles_keep_their_digits():
+    X = rows() + 1e5
+    kernel = make_kernel("rbf", gamma=2.0)
+    V = np.ones((N, 1))
+    exact = kernel.block(rows(), rows()) @ V
+    assert relative(TiledGram(kernel, X).matmat(V) - exact, exact) < 1e-5
+
+
+def test_larger_dense_against_tiled():
+    X = rows(5000, 8)
+    kernel = make_kernel("rbf", gamma=0.7)
+    V = np.random.default_rng(2).normal(size=(5000, 14))
+    dense = DenseGram.from_kernel(kernel, X, memory_limit=MEMORY).matmat(V)
+    for dtype, tolerance in ((np.float64, 1e-12), (np.float32, 1e-6)):
+        assert relative(TiledGram(kernel, X, dtype=dtype).matmat(V) - dense, dense) < tolerance

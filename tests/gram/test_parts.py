@@ -1,0 +1,45 @@
+import numpy as np
+import pytest
+from scipy import sparse
+
+from biclique.gram import DenseGram, SparseGram, TiledGram, part_sizes
+from biclique.kernels import RBF
+
+
+def groups(*sizes, apart=100.0):
+    rng = np.random.default_rng(0)
+    return np.concatenate([rng.normal(size=(size, 2)) + [apart * i, 0] for i, size in enumerate(sizes)])
+
+
+def operators(X, gamma=0.2):
+    kernel = RBF(gamma)
+    yield DenseGram.from_kernel(kernel, X, memory_limit=2**30)
+    yield TiledGram(kernel, X)
+    yield SparseGram(sparse.csr_array(np.where(kernel.block(X, X) > 1e-8, kernel.block(X, X), 0)))
+
+
+@pytest.mark.parametrize("sizes", [(200,), (150, 100), (300, 40, 1), (1500, 200, 1, 1)])
+def test_parts_are_found_by_every_operator(sizes):
+    X = groups(*sizes)
+    X = X[np.random.default_rng(1).permutation(len(X))]
+    for gram in operators(X):
+        degrees = gram.matmat(np.ones((len(X), 1)))[:, 0]
+        found = part_sizes(gram, degrees, np.ones(len(X)), 0)
+        # An outlier of a normal group may be cut off too: only the large parts are certain.
+        assert found[0] == pytest.approx(sizes[0], abs=5)
+        assert (len(found) == 1) == (len(sizes) == 1)
+
+
+def test_a_sample_that_falls_apart_does_not_raise_a_false_alarm():
+    # A thread of 3,000 points, linked one to the next, but not within a sample of 1,000.
+    X = np.column_stack([np.arange(3000.0), np.zeros(3000)])
+    gram = TiledGram(RBF(2.0), X)
+    degrees = gram.matmat(np.ones((3000, 1)))[:, 0]
+    assert part_sizes(gram, degrees, np.ones(3000), 0).tolist() == [3000]
+
+
+def test_every_point_on_its_own():
+    X = groups(*[1] * 40)
+    for gram in operators(X):
+        degrees = gram.matmat(np.ones((40, 1)))[:, 0]
+        assert part_sizes(gram, degrees, np.ones(40), 0).tolist() == [1] * 40

@@ -1,0 +1,67 @@
+import threading
+import time
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info
+
+from biclique.gram.threads import count_threads, run_groups, single_threaded_blas
+
+
+def blas_threads():
+    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+
+def test_results_come_in_order_whoever_finishes_first():
+    def work(group, pulse):
+        time.sleep(0.01 * (5 - group))
+        return group
+
+    assert run_groups(work, 5, n_jobs=5) == [0, 1, 2, 3, 4]
+
+
+def test_blas_is_held_to_one_thread_and_released():
+    before = blas_threads()
+    with single_threaded_blas():
+        with single_threaded_blas():
+            assert set(blas_threads()) == {1}
+        assert set(blas_threads()) == {1}
+    assert blas_threads() == before
+
+
+def test_ticks_tell_the_share_done():
+    shares = []
+
+    def work(group, pulse):
+        for _ in range(5):
+            pulse()
+
+    run_groups(work, 2, n_jobs=2, total=10, tick=shares.append)
+    assert shares[-1] == 1.0
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_an_interrupt_stops_the_other_workers_at_their_next_tile(error):
+    started, left = threading.Event(), threading.Event()
+
+    def work(group, pulse):
+        if group == 0:
+            started.wait()
+            raise error
+        try:
+            started.set()
+            while True:
+                time.sleep(0.001)
+                pulse()
+        finally:
+            left.set()
+
+    with pytest.raises(error):
+        run_groups(work, 2, n_jobs=2)
+    assert left.is_set()
+
+
+def test_thread_counts():
+    assert count_threads(3) == 3
+    assert count_threads(None) == count_threads(-1) >= 1
+    assert np.isscalar(count_threads(None))

@@ -1,0 +1,65 @@
+import numpy as np
+import pytest
+from scipy import sparse
+
+from biclique.kernels import bandwidth
+from biclique.kernels.bandwidth import weighted_median
+from tests.oracles import neighbor_gamma
+
+
+@pytest.mark.parametrize("n", [2, 3, 7, 8, 40])
+def test_auto_is_the_neighbour_rule(n):
+    rng = np.random.default_rng(n)
+    X, weights = rng.normal(size=(n, 3)), rng.integers(1, 5, n).astype(float)
+    assert bandwidth("auto", "rbf", X, weights, 0) == pytest.approx(neighbor_gamma(X, weights), rel=1e-10)
+
+
+def test_auto_uses_a_sample_of_a_thousand_so_that_it_does_not_grow_with_n():
+    rng = np.random.default_rng(0)
+    small, large = (rng.normal(size=(n, 3)) for n in (1000, 20000))
+    ratio = bandwidth("auto", "rbf", large, np.ones(20000), 0) / bandwidth("auto", "rbf", small, np.ones(1000), 0)
+    assert 0.7 < ratio < 1.4
+
+
+def test_auto_is_drawn_by_the_random_state():
+    X = np.random.default_rng(0).normal(size=(3000, 2))
+    first, again, other = (bandwidth("auto", "rbf", X, np.ones(3000), seed) for seed in (0, 0, 1))
+    assert first == again != other
+
+
+def test_median_and_scale():
+    rng = np.random.default_rng(1)
+    X, weights = rng.normal(size=(30, 4)), rng.integers(1, 4, 30).astype(float)
+    pairs = [
+        (np.sum((X[i] - X[j]) ** 2), weights[i] * weights[j]) for i in range(30) for j in range(i + 1, 30)
+    ]
+    values = np.repeat([p[0] for p in pairs], [int(p[1]) for p in pairs])
+    assert bandwidth("median", "rbf", X, weights, 0) == pytest.approx(1 / np.median(values))
+    repeated = np.repeat(X, weights.astype(int), axis=0)
+    assert bandwidth("scale", "rbf", X, weights, 0) == pytest.approx(1 / (4 * repeated.var()))
+    assert bandwidth("scale", "rbf", sparse.csr_matrix(X), weights, 0) == pytest.approx(1 / (4 * repeated.var()))
+
+
+def test_laplacian_and_chi2_use_their_own_distance():
+    X = np.random.default_rng(2).random((50, 3))
+    city = np.abs(X[:, None] - X[None]).sum(axis=2)
+    np.fill_diagonal(city, np.inf)
+    expected = 0.2 / np.median(np.sort(city, axis=1)[:, 6])
+    assert bandwidth("auto", "laplacian", X, np.ones(50), 0) == pytest.approx(expected)
+    assert bandwidth("auto", "chi2", X, np.ones(50), 0) > 0
+
+
+def test_kernels_without_a_distance_take_one_over_d():
+    assert bandwidth("auto", "polynomial", np.eye(5), np.ones(5), 0) == 0.2
+
+
+@pytest.mark.parametrize("rule", ["auto", "median", "scale"])
+def test_a_single_row_gets_one(rule):
+    assert bandwidth(rule, "rbf", np.ones((1, 2)), np.array([5.0]), 0) == 1.0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_weighted_median_is_that_of_repeated_values(seed):
+    rng = np.random.default_rng(seed)
+    values, weights = rng.normal(size=9), rng.integers(1, 4, 9)
+    assert weighted_median(values, weights.astype(float)) == pytest.approx(np.median(np.repeat(values, weights)))

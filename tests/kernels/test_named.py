@@ -1,0 +1,99 @@
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
+
+from biclique.exceptions import DataError, ParameterError
+from biclique.kernels import KERNEL_NAMES, RBF, Kernel, Polynomial, check_rows_for_kernel, make_kernel
+
+GAMMA, DEGREE, COEF0 = 0.3, 3, 1.5
+
+
+def reference(name, X, Y):
+    return pairwise_kernels(X, Y, metric=name, filter_params=True, gamma=GAMMA, degree=DEGREE, coef0=COEF0)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    return rng.random((23, 4)), rng.random((11, 4))
+
+
+def test_every_name_of_scikit_learn_is_known():
+    assert set(KERNEL_NAMES) == set(PAIRWISE_KERNEL_FUNCTIONS)
+
+
+@pytest.mark.parametrize("name", KERNEL_NAMES)
+def test_block_and_diagonal_are_scikit_learns(name, rows):
+    X, Y = rows
+    kernel = make_kernel(name, gamma=GAMMA, degree=DEGREE, coef0=COEF0)
+    np.testing.assert_allclose(kernel.block(X, Y), reference(name, X, Y), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(kernel.diagonal(X), np.diagonal(reference(name, X, X)), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["linear", "cosine", "rbf"])
+def test_sparse_rows_give_the_same(name, rows):
+    X, Y = (np.where(rows_ > 0.5, rows_, 0) for rows_ in rows)
+    kernel = make_kernel(name, gamma=GAMMA)
+    block = kernel.block(sparse.csr_array(X), sparse.csr_array(Y))
+    assert isinstance(block, np.ndarray)
+    np.testing.assert_allclose(block, kernel.block(X, Y), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(kernel.diagonal(sparse.csr_array(X)), kernel.diagonal(X), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3, 7, 2.5, 20])
+def test_every_degree_is_the_power(degree, rows):
+    X, Y = rows
+    expected = (GAMMA * X @ Y.T + COEF0) ** degree
+    np.testing.assert_allclose(Polynomial(GAMMA, COEF0, degree).block(X, Y), expected, rtol=1e-12)
+
+
+def test_function_of_two_rows_with_parameters(rows):
+    X, Y = rows
+    kernel = make_kernel(lambda x, y, scale: scale * float(x @ y), gamma=None, kernel_params={"scale": 2.0})
+    np.testing.assert_allclose(kernel.block(X, Y), 2 * X @ Y.T)
+    np.testing.assert_allclose(kernel.diagonal(X), 2 * np.sum(X**2, axis=1))
+
+
+def test_own_kernel_is_taken_as_it_is(rows):
+    class Histogram(Kernel):
+        def block(self, X, Y):
+            return np.minimum(X[:, None], Y[None]).sum(axis=2)
+
+    kernel = Histogram()
+    assert make_kernel(kernel, gamma=None) is kernel
+    np.testing.assert_allclose(kernel.diagonal(rows[0]), rows[0].sum(axis=1))
+
+
+def test_unknown_name_lists_the_known_ones():
+    with pytest.raises(ParameterError, match=r"affinity must be one of rbf.*got 'gauss'"):
+        make_kernel("gauss", gamma=1.0)
+
+
+def test_chi2_refuses_negative_rows_by_place():
+    with pytest.raises(DataError, match="non-negative X, got -1 in row 1, column 0"):
+        check_rows_for_kernel("chi2", np.array([[1.0, 2.0], [-1.0, 2.0]]))
+
+
+@pytest.mark.parametrize("gamma", [1e-3, 1.0, 50.0])
+def test_float32_error_of_rbf_is_a_bound(gamma):
+    X = np.random.default_rng(0).normal(size=(200, 5)) * 3
+    kernel = RBF(gamma)
+    exact = kernel.block(X, X)
+    single = kernel.block(X.astype(np.float32), X.astype(np.float32))
+    large = exact > 1e-30
+    assert np.max(np.abs(single - exact)[large] / exact[large]) <= kernel.float32_error(X)
+
+
+@pytest.mark.parametrize(("offset", "worse"), [(0.0, False), (1e5, True)])
+def test_float32_error_of_linear_sees_an_offset(offset, worse):
+    X = np.random.default_rng(0).normal(size=(50, 3)) + offset
+    assert (make_kernel("linear", gamma=None).float32_error(X) > 1e-4) == worse
+
+
+@pytest.mark.parametrize("scale", [1e-25, 1e15])
+def test_rbf_does_not_care_about_units_in_float32(scale):
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    expected = RBF(0.5).block(X, X)
+    tiny = (X * scale).astype(np.float32)
+    np.testing.assert_allclose(RBF(0.5 / scale**2).block(tiny, tiny), expected, rtol=1e-4)

@@ -1,0 +1,125 @@
+import numpy as np
+import pytest
+
+from biclique.exceptions import DegreeError, ParameterError
+from biclique.gram import DenseGram
+from biclique.kernels import KERNEL_NAMES, make_kernel
+from biclique.spectral import NormalizedCut, check_order
+from tests.oracles import algorithm_1, contracted, contracted_gram, gram_tensor, modularity, projector
+
+ORDERS = [2, 2.5, 4, 20, 1000]
+USABLE = sorted(set(KERNEL_NAMES) - {"additive_chi2", "poly"})  # additive_chi2 is never positive
+
+
+def symmetric_matrix(n, seed=0):
+    A = np.random.default_rng(seed).normal(size=(n, n))
+    return A + A.T
+
+
+def cut_of(K, order, weights=None):
+    return NormalizedCut(DenseGram(K), order, weights)
+
+
+def matrix_of(cut):
+    return cut.matmat(np.eye(cut.shape[0]))
+
+
+@pytest.mark.parametrize("m", [2, 4, 6])
+@pytest.mark.parametrize("n", [3, 5, 6])
+def test_contraction_of_the_tensor_is_the_closed_form(m, n):
+    K = symmetric_matrix(n)
+    np.testing.assert_allclose(contracted(gram_tensor(K, m)) / n ** (m - 2), contracted_gram(K, m))
+
+
+@pytest.mark.parametrize("m", [2, 4, 6])
+def test_shrunken_degrees_are_those_of_the_contraction(m):
+    K = np.abs(symmetric_matrix(5))
+    degrees = contracted(gram_tensor(K, m)).sum(axis=1) / 5 ** (m - 2)
+    np.testing.assert_allclose(degrees, (m / 2) ** 2 * cut_of(K, m).shrunken)
+
+
+@pytest.mark.parametrize("name", USABLE)
+@pytest.mark.parametrize("order", ORDERS)
+def test_eigenpairs_are_those_of_algorithm_1(name, order, blobs):
+    X = blobs[0][:120]
+    K = make_kernel(name, gamma=0.05).block(X, X)
+    K = (K + K.T) / 2
+    cut = cut_of(K, order)
+    values, vectors = np.linalg.eigh(matrix_of(cut))
+    values, vectors = values[::-1], vectors[:, ::-1]
+    expected, expected_vectors = algorithm_1(K, order)
+    assert expected[0] == pytest.approx(1)
+    np.testing.assert_allclose(np.abs(expected_vectors[:, 0]), cut.trivial, atol=1e-10)
+    k = 3
+    np.testing.assert_allclose((2 / order) ** 2 * values[:k], expected[1 : k + 1], rtol=1e-8, atol=1e-12)
+    if values[k - 1] - values[k] > 1e-3 and values[k - 1] > 1e-6:
+        difference = projector(vectors[:, :k]) - projector(expected_vectors[:, 1 : k + 1])
+        assert np.linalg.norm(difference, 2) < 1e-5 * order
+
+
+@pytest.mark.parametrize("name", USABLE)
+def test_infinite_order_is_modularity(name, blobs):
+    X = blobs[0][:120]
+    K = make_kernel(name, gamma=0.05).block(X, X)
+    K = (K + K.T) / 2
+    cut = cut_of(K, np.inf)
+    values = np.linalg.eigvalsh(matrix_of(cut))[::-1]
+    np.testing.assert_allclose(values[:5] * cut.mean_degree, modularity(K)[0][:5], rtol=1e-8, atol=1e-8)
+
+
+def test_the_trivial_vector_is_in_the_kernel_of_b():
+    K = np.abs(symmetric_matrix(40))
+    weights = np.random.default_rng(1).integers(1, 4, 40).astype(float)
+    cut = cut_of(K, 5, weights)
+    assert np.linalg.norm(cut.trivial) == pytest.approx(1)
+    assert np.linalg.norm(cut.matmat(cut.trivial[:, None])) < 1e-12
+
+
+@pytest.mark.parametrize("order", [2, 3.3, np.inf])
+def test_integer_weights_are_repeated_rows(order):
+    K = np.abs(symmetric_matrix(15)) + 20 * np.eye(15)
+    weights = np.random.default_rng(1).integers(1, 4, 15)
+    repeated = np.repeat(np.arange(15), weights)
+    few = cut_of(K, order, weights.astype(float))
+    many = cut_of(K[np.ix_(repeated, repeated)], order)
+    np.testing.assert_allclose(few.shrunken[repeated], many.shrunken)
+    values = np.linalg.eigvalsh(matrix_of(few))
+    expected = np.linalg.eigvalsh(matrix_of(many))
+    np.testing.assert_allclose(values[-5:], expected[-5:], rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("order", [2, 4, np.inf])
+def test_the_first_pass_multiplies_a_start_for_free(order):
+    K = np.abs(symmetric_matrix(30))
+    probe = np.random.default_rng(3).normal(size=(30, 4))
+    cut = NormalizedCut(DenseGram(K), order, np.arange(1.0, 31.0), probe)
+    assert cut.n_passes == 1
+    np.testing.assert_allclose(cut.start_image, cut.matmat(cut.start), atol=1e-10)
+    assert cut.n_passes == 2
+
+
+def test_rows_without_a_positive_degree_are_named():
+    K = np.ones((5, 5))
+    K[2] = K[:, 2] = -1
+    K[2, 2] = 1
+    with pytest.raises(DegreeError, match=r"1 of 5 rows .* order 2 \(rows 2 of the distinct rows; lowest -3.*rbf"):
+        cut_of(K, 2)
+    assert (cut_of(K, 20).shrunken > 0).all()  # the condition is on S, not on δ
+
+
+def test_a_total_that_is_not_positive_is_refused():
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    X -= X.mean(axis=0)
+    K = X @ X.T - 0.01
+    with pytest.raises(DegreeError, match=r"sum to .*not above zero.*affinity='rbf'"):
+        cut_of(K, 4)
+    with pytest.raises(DegreeError, match="not finite"):
+        cut_of(np.full((3, 3), np.inf), 4)
+
+
+@pytest.mark.parametrize(("order", "message"), [(1.5, "at least 2, got 1.5: order 2 is the ordinary graph cut"),
+                                                (-4, "at least 2"), ("high", "a number from 2 to infinity"),
+                                                (np.nan, "a number from 2"), (None, "a number"), (True, "a number")])
+def test_orders_that_are_none(order, message):
+    with pytest.raises(ParameterError, match=message):
+        check_order(order)

@@ -1,0 +1,141 @@
+import numpy as np
+import pytest
+
+from biclique.spectral import scipy_eigenpairs, top_eigenpairs
+from biclique.spectral.solver import DIRECT_BELOW
+
+
+class Known:
+    """A symmetric operator with a known spectrum: diag(values) turned by a Householder reflection."""
+
+    def __init__(self, values, seed=0):
+        self.values = np.asarray(values, dtype=float)
+        h = np.random.default_rng(seed).normal(size=len(values))
+        self.h = h / np.linalg.norm(h)
+        self.passes = 0
+
+    @property
+    def shape(self):
+        return (len(self.values),) * 2
+
+    def _reflect(self, V):
+        return V - 2 * np.outer(self.h, self.h @ V)
+
+    def matmat(self, V):
+        self.passes += 1
+        return self._reflect(self.values[:, None] * self._reflect(V))
+
+    def vector(self, i):
+        return self._reflect(np.eye(len(self.values))[:, [i]])[:, 0]
+
+
+N = 2000
+SPECTRA = {
+    "gap": np.concatenate([[0.99, 0.95, 0.9, 0.8], np.linspace(0.3, 0, N - 4)]),
+    "no gap": np.linspace(1, 0, N) ** 4,
+    "multiple": np.concatenate([[1.0] * 6, np.linspace(0.5, -0.5, N - 6)]),
+    "low rank": np.concatenate([[1.0, 0.5], np.zeros(N - 2)]),
+    "all equal": np.ones(N),
+    "zero": np.zeros(N),
+    "indefinite": np.concatenate([[0.6, 0.5, 0.4, 0.3], np.linspace(0.1, -2.0, N - 4)]),
+    "tiny": 1e-9 * np.concatenate([[0.99, 0.95, 0.9, 0.8], np.linspace(0.3, 0, N - 4)]),
+}
+
+
+@pytest.mark.parametrize("name", SPECTRA)
+@pytest.mark.parametrize("k", [1, 4, 9])
+def test_always_k_pairs_descending_orthonormal_with_true_residuals(name, k):
+    operator = Known(SPECTRA[name])
+    result = top_eigenpairs(operator, k, tol=1e-6, max_iter=300, random_state=0)
+    assert result.values.shape == result.residuals.shape == (k,)
+    assert result.vectors.shape == result.images.shape == (N, k)
+    assert (np.diff(result.values) <= 1e-14).all()
+    np.testing.assert_allclose(result.vectors.T @ result.vectors, np.eye(k), atol=1e-10)
+    assert result.n_passes == operator.passes
+    scale = np.abs(operator.values).max() or 1.0
+    np.testing.assert_allclose(result.images, operator.matmat(result.vectors), atol=1e-11 * scale)
+    true = np.linalg.norm(operator.matmat(result.vectors) - result.vectors * result.values, axis=0)
+    np.testing.assert_allclose(result.residuals, true, atol=1e-11 * scale)
+    assert result.converged
+    expected = np.sort(operator.values)[::-1][:k]
+    np.testing.assert_allclose(result.values, expected, atol=2e-6 * scale)
+
+
+def test_the_tolerance_is_an_angle():
+    operator = Known(SPECTRA["gap"])
+    exact = np.column_stack([operator.vector(i) for i in range(4)])
+    for tol in (1e-2, 1e-5, 1e-9):
+        found = top_eigenpairs(operator, 4, tol=tol, random_state=0).vectors
+        assert np.linalg.norm(found - exact @ (exact.T @ found), 2) <= 2 * tol
+
+
+def test_a_known_start_and_image_save_a_pass():
+    operator = Known(SPECTRA["gap"])
+    start = np.random.default_rng(1).normal(size=(N, 8))
+    plain = top_eigenpairs(operator, 4, start=start, random_state=0)
+    before = operator.passes
+    given = top_eigenpairs(operator, 4, start=start, start_image=Known(SPECTRA["gap"]).matmat(start), random_state=0)
+    assert operator.passes - before == given.n_passes - 1 == plain.n_passes - 1
+    np.testing.assert_allclose(given.values, plain.values, atol=1e-12)
+
+
+def test_a_start_that_is_no_basis_is_mended():
+    operator = Known(SPECTRA["gap"])
+    start = np.ones((N, 8))
+    result = top_eigenpairs(operator, 4, start=start, start_image=operator.matmat(start), random_state=0)
+    np.testing.assert_allclose(result.values, SPECTRA["gap"][:4], atol=1e-10)
+
+
+def test_too_few_passes_are_reported_not_hidden():
+    result = top_eigenpairs(Known(SPECTRA["no gap"]), 5, tol=1e-10, max_iter=3, random_state=0)
+    assert not result.converged
+    assert result.n_passes == 3
+    assert (result.residuals > result.target).any()
+
+
+def test_long_runs_restart_and_still_converge():
+    operator = Known(np.linspace(1, 0, N))
+    result = top_eigenpairs(operator, 3, tol=1e-4, max_iter=500, random_state=0)
+    assert result.converged
+    assert result.n_passes > 13  # more blocks than are kept
+    np.testing.assert_allclose(result.values, operator.values[:3], atol=1e-6)
+
+
+@pytest.mark.parametrize("n", [10, DIRECT_BELOW, DIRECT_BELOW + 1, 700])
+def test_a_deflated_pair_does_not_stand_before_negative_ones(n):
+    operator = Known(np.concatenate([[0.5, 0.0], np.linspace(-0.1, -1, n - 2)]))
+    result = top_eigenpairs(operator, 3, tol=1e-8, max_iter=500, deflate=operator.vector(1), random_state=0)
+    np.testing.assert_allclose(result.values, np.delete(operator.values, 1)[:3], atol=1e-7)
+
+
+def test_every_pass_is_reported():
+    seen = []
+    result = top_eigenpairs(Known(SPECTRA["gap"]), 4, random_state=0, report=lambda *facts: seen.append(facts))
+    assert [passes for passes, _, _ in seen] == list(range(1, result.n_passes + 1))
+    assert seen[-1][1] <= seen[-1][2]
+
+
+@pytest.mark.parametrize("solver", ["arpack", "lobpcg"])
+def test_scipys_solvers_find_the_same(solver):
+    operator = Known(SPECTRA["gap"])
+    result = scipy_eigenpairs(
+        operator, 4, solver, tol=1e-8, max_iter=200, start=None, deflate=operator.vector(N - 1), random_state=0
+    )
+    np.testing.assert_allclose(result.values, SPECTRA["gap"][:4], atol=1e-7)
+    assert result.converged
+    assert result.n_passes == operator.passes
+
+
+def test_arpack_returns_k_pairs_even_when_it_gives_up(monkeypatch):
+    from scipy.sparse.linalg import ArpackNoConvergence
+
+    def gives_up(linear, k, **options):
+        raise ArpackNoConvergence("no", np.array([0.99]), np.eye(N)[:, :1])
+
+    monkeypatch.setattr("biclique.spectral.alternatives.eigsh", gives_up)
+    operator = Known(SPECTRA["gap"])
+    result = scipy_eigenpairs(
+        operator, 4, "arpack", tol=1e-8, max_iter=1, start=None, deflate=operator.vector(N - 1), random_state=0
+    )
+    assert result.values.shape == (4,)
+    assert not result.converged
