@@ -253,7 +253,7 @@ def _warn_about_parts(sizes: np.ndarray, vertices: Vertices, gamma: float | None
     cure = f"lower gamma (now {gamma:.3g})" if gamma is not None else "use a kernel that reaches further"
     warnings.warn(
         f"the kernel falls into {len(sizes)} disconnected parts ({shown} of {vertices.n} distinct rows): similarities "
-        f"between them vanish, so nothing tells which parts belong together; {cure}, or cluster the parts apart.",
+        f"between them vanish, so nothing tells which parts belong together. If some do, {cure}.",
         DisconnectedWarning,
         stacklevel=5,
     )

@@ -1,0 +1,200 @@
+"""Rubbish in: an error or a warning that names the argument and the way out."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_digits, load_wine
+
+from biclique import BicliqueSpectralClustering, BicliqueSpectralEmbedding
+from biclique.exceptions import (
+    BicliqueError,
+    ColumnSpreadWarning,
+    DataError,
+    DegreeError,
+    FewerClustersWarning,
+    MemoryLimitError,
+    ParameterError,
+)
+
+RNG = np.random.default_rng(0)
+GOOD = RNG.normal(size=(40, 3))
+
+
+def with_value(value, row=7, column=1):
+    X = GOOD.copy()
+    X[row, column] = value
+    return X
+
+
+def fit(X, k=3, sample_weight=None, **parameters):
+    return BicliqueSpectralClustering(k, random_state=0, **parameters).fit(X, sample_weight=sample_weight)
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (with_value(np.nan), r"X contains NaN: 1 missing values, the first in row 7, column 1\. Drop those rows"),
+        (with_value(np.inf), r"X contains infinity, the first in row 7, column 1"),
+        (with_value(1e30), r"values up to 1e\+30 .* in row 7, column 1\), whose squares overflow: rescale"),
+        (pd.DataFrame(with_value(np.nan), columns=["u", "v", "w"]), r"row 7, column 1 \('v'\)"),
+        (sparse.csr_array(with_value(np.nan)), r"X contains NaN.*row 7, column 1"),
+        (np.empty((0, 3)), "0 sample"),
+        (GOOD[:1], "1 sample"),
+        (GOOD[:2], r"X has 2 rows, fewer than n_clusters=3: ask for at most 2 clusters"),
+        (GOOD[0], "Expected 2D array, got 1D array"),
+        (GOOD[None], "dim 3"),
+        (np.empty((10, 0)), "0 feature"),
+        (np.array([["a", "b"]] * 5), "could not convert string to float"),
+        (GOOD * 1j, "Complex data not supported"),
+    ],
+)
+def test_bad_rows(X, message):
+    with pytest.raises(ValueError, match=message):
+        fit(X)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"order": 1.5}, r"order must be at least 2, got 1\.5: order 2 is the ordinary graph cut"),
+        ({"order": "high"}, "order must be a number from 2 to infinity, or 'auto', got 'high'"),
+        ({"gamma": 0}, r"gamma must be a positive number or one of 'auto', 'median', 'scale', got 0"),
+        ({"gamma": -1.0}, "gamma must be a positive number"),
+        ({"gamma": np.nan}, "gamma must be a positive number"),
+        ({"gamma": "wide"}, "gamma must be one of"),
+        ({"k": 0}, "n_clusters must be a whole number of at least 1, got 0"),
+        ({"k": 2.5}, "n_clusters must be a whole number"),
+        ({"affinity": "gauss"}, "affinity must be one of 'rbf'.*'precomputed', got 'gauss'"),
+        ({"affinity": 3}, "affinity must be the name of a kernel"),
+        ({"assign_labels": "best"}, "assign_labels must be one of 'kmeans', 'cluster_qr', 'discretize'"),
+        ({"gram": "gpu"}, "gram must be one of 'auto', 'dense', 'tiled', got 'gpu'"),
+        ({"precision": "half"}, "precision must be one of"),
+        ({"eigen_solver": "magic"}, "eigen_solver must be one of"),
+        ({"eigen_tol": -1}, "eigen_tol must be 'auto' or a number from 0 to 1"),
+        ({"max_iter": 0}, "max_iter must be a whole number of at least 1"),
+        ({"n_init": 0}, "n_init must be a whole number"),
+        ({"n_components": 0}, "n_components must be a whole number"),
+        ({"n_jobs": 0}, "n_jobs must be None or -1"),
+        ({"memory_limit": "much"}, "memory_limit must be 'auto'"),
+    ],
+)
+def test_bad_parameters(parameters, message):
+    with pytest.raises(ParameterError, match=message):
+        fit(GOOD, **parameters)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (-np.ones(40), r"sample_weight must be finite and not negative, got -1 in row 0"),
+        (np.r_[np.nan, np.ones(39)], "sample_weight must be finite"),
+        (np.ones(39), r"one number a row, shape \(40,\), got shape \(39,\)"),
+        (np.zeros(40), "zero in every row"),
+        (np.r_[1, 1, np.zeros(38)], r"2 rows of positive weight \(of 40\), fewer than n_clusters=3"),
+    ],
+)
+def test_bad_weights(weights, message):
+    with pytest.raises(DataError, match=message):
+        fit(GOOD, sample_weight=weights)
+
+
+def test_a_linear_kernel_on_centred_data_says_what_to_do():
+    X = GOOD - GOOD.mean(axis=0)
+    with pytest.raises(DegreeError, match=r"(not above zero|not positive).*affinity='rbf'.*shift X"):
+        fit(X, affinity="linear", order=2)
+
+
+@pytest.mark.parametrize(
+    ("K", "message"),
+    [
+        (np.triu(np.ones((5, 5))), r"symmetric matrix, but entries \(\d, \d\) and .*pass \(K \+ K\.T\) / 2"),
+        (sparse.csr_array(np.triu(np.ones((5, 5)))), "symmetric matrix"),
+        (np.ones((5, 4)), r"square matrix of similarities, got X of shape \(5, 4\)"),
+        (with_value(np.nan)[:3, :3] * np.nan, "NaN"),
+    ],
+)
+def test_bad_given_matrices(K, message):
+    with pytest.raises(DataError, match=message):
+        fit(K, k=2, affinity="precomputed")
+
+
+def test_predict_wants_the_training_width():
+    with pytest.raises(ValueError, match="X has 2 features, but BicliqueSpectralClustering is expecting 3"):
+        fit(GOOD).predict(GOOD[:, :2])
+    K = GOOD @ GOOD.T + 10
+    with pytest.raises(ValueError, match="X has 39 features, but .* is expecting 40"):
+        fit(K, affinity="precomputed").predict(K[:, :39])
+
+
+def test_a_dense_request_beyond_memory():
+    with pytest.raises(MemoryLimitError, match=r"gram='dense' for 40 distinct rows needs 12\.5 KiB, limit 1e\+03 B"):
+        fit(GOOD, gram="dense", memory_limit=1000)
+
+
+def test_sparse_rows_with_a_kernel_that_cannot():
+    with pytest.raises(DataError, match="sparse X works with affinity 'rbf', 'linear', 'cosine', not with 'laplacian'"):
+        fit(sparse.csr_array(GOOD), affinity="laplacian")
+
+
+def test_negative_rows_with_chi2():
+    with pytest.raises(DataError, match="affinity='chi2' needs non-negative X"):
+        fit(GOOD, affinity="chi2")
+
+
+@pytest.mark.parametrize("estimator", [BicliqueSpectralClustering(3), BicliqueSpectralEmbedding(2)])
+def test_all_rows_equal_warns_or_embeds(estimator):
+    X = np.ones((10, 2))
+    if isinstance(estimator, BicliqueSpectralEmbedding):
+        assert (estimator.fit(X).embedding_ == 0).all()
+        return
+    with pytest.warns(FewerClustersWarning, match=r"1 clusters returned, 3 asked for: X has only 1 distinct rows"):
+        estimator.fit(X)
+    assert estimator.labels_.tolist() == [0] * 10
+    assert estimator.predict([[1.0, 1.0], [50.0, 3.0]]).tolist() == [0, 0]
+
+
+def test_fewer_distinct_rows_than_clusters_warns():
+    X = np.repeat([[0.0, 0.0], [1.0, 0.0], [0.0, 5.0]], 6, axis=0)
+    for assign in ("kmeans", "cluster_qr", "discretize"):
+        with pytest.warns(FewerClustersWarning, match=r"3 clusters returned, 5 asked for: X has only 3 distinct rows"):
+            model = fit(X, k=5, assign_labels=assign)
+        assert [len(set(model.labels_[i : i + 6])) for i in (0, 6, 12)] == [1, 1, 1]
+        assert len(set(model.labels_)) == 3
+        assert model.embedding_.shape == (18, 5)
+        assert np.array_equal(model.predict(X), model.labels_)
+
+
+def test_as_many_distinct_rows_as_clusters_is_fine():
+    model = fit(np.repeat([[0.0], [1.0], [5.0]], 2, axis=0), k=3)
+    assert len(set(model.labels_)) == 3
+
+
+def test_constant_columns_are_no_trouble():
+    X = np.column_stack([GOOD, np.full(40, 7.0), np.zeros(40)])
+    assert np.array_equal(fit(X, gamma=0.3).labels_, fit(GOOD, gamma=0.3).labels_)
+
+
+def test_unscaled_columns_are_named_with_numbers():
+    frame = pd.DataFrame(load_wine().data, columns=load_wine().feature_names)
+    with pytest.warns(ColumnSpreadWarning, match=r"differ \d+ ×: column 12 \('proline'\) spans .*StandardScaler"):
+        fit(frame)
+
+
+def test_columns_on_one_scale_do_not_warn():
+    fit(load_digits().data[:300], k=10)
+    rarely = (np.arange(100) == 3) * 1e-6
+    fit(np.column_stack([RNG.normal(size=(100, 3)), rarely]))
+
+
+def test_input_is_never_written_to():
+    X, weights = GOOD.copy(), np.ones(40)
+    X.setflags(write=False)
+    weights.setflags(write=False)
+    for parameters in ({}, {"gram": "tiled"}, {"affinity": "cosine"}, {"affinity": "laplacian"}):
+        fit(X, sample_weight=weights, order=50, **parameters)
+
+
+def test_every_error_is_one_of_ours_or_scikit_learns():
+    assert issubclass(DataError, ValueError)
+    assert issubclass(MemoryLimitError, (BicliqueError, MemoryError))

@@ -1,0 +1,329 @@
+import json
+import os
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.cluster import SpectralClustering
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+from sklearn.metrics import adjusted_rand_score
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler, scale
+
+from biclique import BicliqueSpectralClustering, BicliqueSpectralEmbedding
+from biclique.exceptions import DisconnectedWarning, RankWarning, SolverWarning
+from biclique.kernels import KERNEL_NAMES, Kernel, make_kernel
+from biclique.scores import clustering_error
+from biclique.spectral import ASSIGNERS
+from tests.oracles import algorithm_1, modularity, order_2_like_sklearn, partition, projector
+
+USABLE = sorted(set(KERNEL_NAMES) - {"additive_chi2", "poly"})  # additive_chi2 is never positive
+
+
+def same(a, b):
+    return adjusted_rand_score(a, b) == 1.0
+
+
+# Right by definition
+
+
+@pytest.mark.parametrize("name", USABLE)
+@pytest.mark.parametrize("order", [2, 2.5, 4, 20, 1000, np.inf])
+@pytest.mark.parametrize("gram", ["dense", "tiled"])
+def test_eigenvalues_subspace_and_partition_are_the_definitions(name, order, gram, blobs):
+    X, k = blobs[0], 4
+    gamma = 0.02
+    K = make_kernel(name, gamma=gamma).block(X, X)
+    K = (K + K.T) / 2
+    model = BicliqueSpectralClustering(
+        k, affinity=name, gamma=gamma, order=order, gram=gram, precision="float64", random_state=0
+    ).fit(X)
+    if np.isinf(order):
+        values, vectors = modularity(K)
+        values = values[: k - 1] / K.sum() * len(K)
+        vectors = np.column_stack([np.full(len(K), len(K) ** -0.5), vectors[:, : k - 1]])
+    else:
+        values, vectors = algorithm_1(K, order)
+        values, vectors = values[1:k] * (order / 2) ** 2, vectors[:, :k]
+    np.testing.assert_allclose(model.eigenvalues_, values, rtol=1e-7, atol=1e-10)
+    if values[-1] > 1e-6:
+        difference = projector(model.embedding_) - projector(vectors)
+        assert np.linalg.norm(difference, 2) < 1e-5
+        assert same(model.labels_, partition(vectors, k))
+    assert model.order_ == order
+    assert model.gram_ == gram
+    assert (model.residuals_ < 1e-8).all()
+
+
+@pytest.mark.parametrize("gamma", [0.3, 0.7, 1.0, 1.5, 3.0])
+def test_order_2_gives_scikit_learns_partition_after_its_two_changes(gamma, iris):
+    X = iris[0]
+    theirs = SpectralClustering(3, gamma=gamma, random_state=0, n_init=50).fit(X).labels_
+    assert same(theirs, partition(order_2_like_sklearn(rbf_kernel(X, gamma=gamma), 3), 3))
+    # And our own operator leads to the same embedding from the same matrix.
+    K = rbf_kernel(X, gamma=gamma)
+    np.fill_diagonal(K, 0)
+    model = BicliqueSpectralClustering(3, affinity="precomputed", order=2).fit(K)
+    assert same(theirs, partition(model.embedding_ / np.sqrt(K.sum(axis=1))[:, None], 3))
+
+
+@pytest.mark.parametrize(("order", "low", "high"), [(2, 0.100, 0.107), (8, 0.067, 0.072)])
+def test_the_papers_iris_numbers(order, low, high, iris):
+    X, y = iris
+    errors = [
+        clustering_error(
+            y, BicliqueSpectralClustering(3, gamma=1.0, order=order, n_init=1, random_state=s).fit_predict(X)
+        )
+        for s in range(100)
+    ]
+    assert low <= np.mean(errors) <= high
+
+
+@pytest.mark.parametrize(
+    ("load", "scaled", "most"),
+    [("iris", False, 0.08), (load_wine, True, 0.03), (load_breast_cancer, True, 0.09), (load_digits, False, 0.22)],
+)
+def test_defaults_without_tuning(load, scaled, most, iris):
+    X, y = iris if load == "iris" else load(return_X_y=True)
+    if scaled:
+        X = scale(X)
+    model = BicliqueSpectralClustering(len(set(y)), random_state=0).fit(X)
+    assert clustering_error(y, model.labels_) <= most
+    assert model.order_ == 4
+
+
+def test_larger_data_dense_against_tiled(many_blobs):
+    X, _ = many_blobs
+    dense = BicliqueSpectralClustering(5, gram="dense", random_state=0).fit(X)
+    for precision, angle in (("float64", 1e-7), ("float32", 2e-3)):
+        tiled = BicliqueSpectralClustering(5, gram="tiled", precision=precision, random_state=0).fit(X)
+        assert tiled.gamma_ == dense.gamma_
+        assert tiled.precision_ == precision
+        np.testing.assert_allclose(tiled.eigenvalues_, dense.eigenvalues_, atol=angle**2 + 1e-6)
+        assert np.linalg.norm(projector(tiled.embedding_) - projector(dense.embedding_), 2) < angle
+        assert adjusted_rand_score(tiled.labels_, dense.labels_) > 0.995
+
+
+@pytest.mark.parametrize("solver", ["arpack", "lobpcg", "krylov", "auto"])
+def test_every_solver_gives_the_same(solver, many_blobs):
+    X, _ = many_blobs
+    plain = BicliqueSpectralClustering(5, random_state=0).fit(X)
+    other = BicliqueSpectralClustering(5, random_state=0, eigen_solver=solver).fit(X)
+    np.testing.assert_allclose(other.eigenvalues_, plain.eigenvalues_, rtol=1e-6)
+    assert same(other.labels_, plain.labels_)
+
+
+# Reproducible
+
+SCRIPT = """
+import sys, json, hashlib
+import numpy as np
+from sklearn.datasets import make_blobs
+from biclique import BicliqueSpectralClustering
+X, _ = make_blobs(1500, 6, centers=5, cluster_std=1.8, random_state=1)
+out = {}
+for gram in ("dense", "tiled"):
+    for jobs in (1, 2, 5):
+        model = BicliqueSpectralClustering(5, gram=gram, n_jobs=jobs, random_state=0).fit(X)
+        key = f"{gram} " + hashlib.sha256(model.embedding_.tobytes() + model.labels_.tobytes()).hexdigest()
+        out.setdefault(gram, []).append(key)
+print(json.dumps(out))
+"""
+
+
+def test_embedding_is_bit_identical_whatever_the_threads():
+    outputs = []
+    for blas in ("1", "2", "4"):
+        environment = dict(os.environ, OPENBLAS_NUM_THREADS=blas, OMP_NUM_THREADS=blas, MKL_NUM_THREADS=blas)
+        done = subprocess.run(
+            [sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=True
+        )
+        outputs.append(json.loads(done.stdout))
+    for gram in ("dense", "tiled"):
+        assert len({key for output in outputs for key in output[gram]}) == 1
+
+
+def test_permuted_rows_give_the_same_bits_in_another_order(many_blobs):
+    X, _ = many_blobs
+    order = np.random.default_rng(0).permutation(len(X))
+    first = BicliqueSpectralClustering(5, random_state=0).fit(X)
+    second = BicliqueSpectralClustering(5, random_state=0).fit(X[order])
+    assert np.array_equal(first.embedding_[order], second.embedding_)
+    assert np.array_equal(first.labels_[order], second.labels_)
+
+
+# New rows
+
+
+@pytest.mark.parametrize("assign", ASSIGNERS)
+@pytest.mark.parametrize("gram", ["dense", "tiled"])
+def test_training_rows_keep_their_labels_and_their_embedding(assign, gram, many_blobs):
+    X, _ = many_blobs
+    model = BicliqueSpectralClustering(5, assign_labels=assign, gram=gram, random_state=0).fit(X)
+    assert np.array_equal(model.predict(X), model.labels_)
+    np.testing.assert_array_equal(model.transform(X), model.embedding_)
+    # The closed form itself says the same without looking rows up.
+    held = model._spectrum.held
+    closed = model._spectrum.extension.embed(held.cross(X))
+    np.testing.assert_allclose(closed, model.embedding_, atol=1e-6 if gram == "tiled" else 1e-10)
+    assert adjusted_rand_score(model._rule.labels(closed), model.labels_) > 0.999
+
+
+@pytest.mark.filterwarnings("ignore::biclique.exceptions.DisconnectedWarning")
+def test_new_rows_go_to_the_cluster_they_lie_in(blobs):
+    X, y = blobs
+    model = BicliqueSpectralClustering(4, random_state=0).fit(X[:200])
+    assert same(model.predict(X), y)
+    assert model.transform(X[200:]).shape == (100, 4)
+
+
+# Given matrices
+
+
+@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array, sparse.csr_matrix, sparse.coo_array])
+def test_precomputed_is_the_same_as_the_kernel(convert, blobs):
+    X, _ = blobs
+    K = rbf_kernel(X, gamma=0.05)
+    plain = BicliqueSpectralClustering(4, gamma=0.05, random_state=0).fit(X[:250])
+    model = BicliqueSpectralClustering(4, affinity="precomputed", random_state=0).fit(convert(K[:250, :250]))
+    np.testing.assert_allclose(model.eigenvalues_, plain.eigenvalues_, rtol=1e-9)
+    assert same(model.labels_, plain.labels_)
+    assert np.array_equal(model.predict(convert(K[:250, :250])), model.labels_)
+    assert same(np.concatenate([model.labels_, model.predict(convert(K[250:, :250]))]), plain.predict(X))
+    assert model.gamma_ is None
+    assert model.gram_ == ("dense" if convert is np.asarray else "sparse")
+
+
+def test_precomputed_with_weights_leaves_zero_rows_out(blobs):
+    X, _ = blobs
+    K = rbf_kernel(X, gamma=0.05)
+    weights = np.arange(300.0) % 3
+    model = BicliqueSpectralClustering(4, affinity="precomputed", random_state=0).fit(K, sample_weight=weights)
+    plain = BicliqueSpectralClustering(4, gamma=0.05, random_state=0).fit(X, sample_weight=weights)
+    np.testing.assert_allclose(model.eigenvalues_, plain.eigenvalues_, rtol=1e-9)
+    assert same(model.labels_, plain.labels_)
+    assert same(model.predict(K), plain.labels_)
+
+
+def test_a_function_and_an_own_kernel(blobs):
+    X, y = blobs
+    X, y = X[:80], y[:80]
+
+    class MyRBF(Kernel):
+        def block(self, X, Y):
+            return rbf_kernel(X, Y, gamma=0.05)
+
+    plain = BicliqueSpectralClustering(4, gamma=0.05, random_state=0).fit(X)
+    for affinity, params in ((lambda a, b, g: np.exp(-g * np.sum((a - b) ** 2)), {"g": 0.05}), (MyRBF(), None)):
+        model = BicliqueSpectralClustering(4, affinity=affinity, kernel_params=params, random_state=0).fit(X)
+        np.testing.assert_allclose(model.eigenvalues_, plain.eigenvalues_, rtol=1e-9)
+        assert np.array_equal(model.labels_, plain.labels_)
+        assert np.array_equal(model.predict(X), model.labels_)
+
+
+@pytest.mark.parametrize("name", ["linear", "cosine", "rbf"])
+@pytest.mark.parametrize("gram", ["auto", "tiled"])
+def test_sparse_rows_are_the_same_as_dense_ones(name, gram):
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((400, 30)) < 0.2, rng.random((400, 30)), 0) + np.repeat(np.eye(4), 100, axis=0) @ (
+        rng.random((4, 30)) > 0.5
+    )
+    dense = BicliqueSpectralClustering(4, affinity=name, random_state=0).fit(X)
+    for container in (sparse.csr_matrix, sparse.csr_array, sparse.coo_matrix):
+        model = BicliqueSpectralClustering(4, affinity=name, gram=gram, random_state=0).fit(container(X))
+        np.testing.assert_allclose(model.eigenvalues_, dense.eigenvalues_, rtol=1e-5)
+        assert same(model.labels_, dense.labels_)
+        assert np.array_equal(model.predict(container(X)), model.labels_)
+
+
+# A good citizen
+
+
+def test_frames_names_pipelines_pickles_and_clones(iris):
+    X, _ = iris
+    names = ["a", "b", "c", "d"]
+    frame = pd.DataFrame(X, columns=names)
+    plain = BicliqueSpectralClustering(3, random_state=0).fit(X)
+    for table in (frame, pl.DataFrame(frame.to_dict("list"))):
+        model = BicliqueSpectralClustering(3, random_state=0).fit(table)
+        assert np.array_equal(model.labels_, plain.labels_)
+        assert model.feature_names_in_.tolist() == names
+        assert np.array_equal(model.predict(table), plain.labels_)
+    expected = [f"bicliquespectralclustering{i}" for i in range(3)]
+    assert model.get_feature_names_out().tolist() == expected
+    for container, kind in (("pandas", pd.DataFrame), ("polars", pl.DataFrame)):
+        out = clone(model).set_output(transform=container).fit_transform(frame)
+        assert isinstance(out, kind)
+        assert list(out.columns) == expected
+    copy = pickle.loads(pickle.dumps(plain))
+    assert np.array_equal(copy.predict(X + 0.01), plain.predict(X + 0.01))
+    pipeline = make_pipeline(StandardScaler(), BicliqueSpectralClustering(3, random_state=0))
+    assert np.array_equal(pipeline.fit_predict(X), pipeline.predict(X))
+
+
+def test_every_parameter_of_scikit_learns_is_accepted(iris):
+    theirs = SpectralClustering(3).get_params()
+    ours = BicliqueSpectralClustering(3)
+    assert set(theirs) <= set(ours.get_params())
+    model = BicliqueSpectralClustering(**{**theirs, "gamma": 1.0, "n_init": 10}).fit(iris[0])
+    assert len(model.labels_) == 150
+    for affinity in ("nearest_neighbors", "precomputed_nearest_neighbors"):
+        with pytest.raises(NotImplementedError, match="not available yet: use affinity='rbf'"):
+            BicliqueSpectralClustering(3, affinity=affinity).fit(iris[0])
+    with pytest.raises(NotImplementedError, match="amg"):
+        BicliqueSpectralClustering(3, eigen_solver="amg").fit(iris[0])
+
+
+def test_the_embedding_is_the_clusterers(iris):
+    X, _ = iris
+    clustering = BicliqueSpectralClustering(3, random_state=0).fit(X)
+    whole = BicliqueSpectralEmbedding(3, drop_first=False).fit(X)
+    np.testing.assert_allclose(whole.embedding_, clustering.embedding_, atol=1e-12)
+    dropped = BicliqueSpectralEmbedding(2).fit(X)
+    np.testing.assert_allclose(dropped.embedding_, clustering.embedding_[:, 1:], atol=1e-12)
+    np.testing.assert_allclose(dropped.transform(X[:5] + 1e-9), dropped.embedding_[:5], atol=1e-6)
+    assert dropped.get_feature_names_out().tolist() == [f"bicliquespectralembedding{i}" for i in range(2)]
+
+
+@pytest.mark.filterwarnings("ignore::biclique.exceptions.DisconnectedWarning")
+def test_weights_of_zero_have_no_say_but_get_a_label(blobs):
+    X, y = blobs
+    weights = (np.arange(300) < 200).astype(float)
+    model = BicliqueSpectralClustering(4, random_state=0).fit(X, sample_weight=weights)
+    few = BicliqueSpectralClustering(4, random_state=0).fit(X[:200])
+    assert np.array_equal(model.labels_, few.predict(X))
+    assert model.gamma_ == few.gamma_
+
+
+def test_n_components_and_one_cluster(iris):
+    X, _ = iris
+    assert BicliqueSpectralClustering(3, n_components=5, random_state=0).fit(X).embedding_.shape == (150, 5)
+    model = BicliqueSpectralClustering(1).fit(X)
+    assert set(model.labels_) == {0}
+    assert model.eigenvalues_.shape == (0,)
+
+
+# Warnings with numbers
+
+
+def test_disconnected_parts_are_counted(blobs):
+    X, _ = blobs
+    with pytest.warns(DisconnectedWarning, match=r"falls into 4 disconnected parts \(75, 75, 75, 75 of 300 distinct"):
+        BicliqueSpectralClustering(4, gamma=0.5).fit(np.concatenate([blobs[0][blobs[1] == j] + 90 * j for j in range(4)]))
+
+
+def test_unfinished_eigenpairs_are_counted(many_blobs):
+    with pytest.warns(SolverWarning, match=r"\d of 7 eigenpairs above tol \(worst residual .* after 2 passes; raise"):
+        BicliqueSpectralClustering(8, max_iter=2, random_state=0).fit(many_blobs[0])
+
+
+def test_a_kernel_of_low_rank_is_said_to_be_so(blobs):
+    with pytest.warns(RankWarning, match=r"gives [123] informative columns, 5 were asked for"):
+        BicliqueSpectralClustering(5, affinity="linear", random_state=0).fit(blobs[0][:, :2])

@@ -1,0 +1,86 @@
+"""Properties that hold for any data, searched for counter-examples."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import ortho_group
+from sklearn.metrics import adjusted_rand_score
+
+from biclique import BicliqueSpectralClustering
+from biclique.spectral import ASSIGNERS
+
+pytestmark = pytest.mark.filterwarnings("ignore::biclique.exceptions.BicliqueWarning")
+
+seeds = st.integers(0, 2**31 - 1)
+orders = st.one_of(st.floats(2, 100), st.just(np.inf))
+examples = settings(max_examples=25, deadline=None, derandomize=True)
+
+
+def separated(seed, d=3, k=3):
+    rng = np.random.default_rng(seed)
+    centres = 12 * np.eye(k, d) + rng.normal(size=(k, d))
+    return np.concatenate([rng.normal(size=(rng.integers(8, 25), d)) + centre for centre in centres])
+
+
+def cluster(X, **parameters):
+    return BicliqueSpectralClustering(3, random_state=0, **parameters).fit(X)
+
+
+@given(seeds, orders, st.sampled_from(sorted(ASSIGNERS)))
+@examples
+def test_permuted_rows_give_permuted_labels(seed, order, assign):
+    X = separated(seed)
+    shuffle = np.random.default_rng(seed).permutation(len(X))
+    first = cluster(X, order=order, assign_labels=assign).labels_
+    second = cluster(X[shuffle], order=order, assign_labels=assign).labels_
+    assert adjusted_rand_score(first[shuffle], second) == 1
+
+
+@given(seeds, orders, st.sampled_from(["dense", "tiled"]))
+@examples
+def test_integer_weights_equal_repeated_rows(seed, order, gram):
+    X = np.random.default_rng(seed).normal(size=(30, 2))
+    weights = np.random.default_rng(seed + 1).integers(0, 4, 30)
+    weights[:3] = 1
+    repeated = np.repeat(np.arange(30), weights)
+    few = cluster(X, order=order, gamma=0.5, gram=gram)
+    few.fit(X, sample_weight=weights)
+    many = cluster(X[repeated], order=order, gamma=0.5, gram=gram)
+    np.testing.assert_allclose(few.embedding_[repeated], many.embedding_, atol=1e-10)
+    assert np.array_equal(few.labels_[repeated], many.labels_)
+
+
+@given(seeds, orders, st.floats(-1e6, 1e6))
+@examples
+def test_translation_and_rotation_change_nothing(seed, order, shift):
+    X = separated(seed)
+    rotation = ortho_group.rvs(3, random_state=seed)
+    plain = cluster(X, order=order)
+    moved = cluster(X @ rotation + shift, order=order)
+    assert moved.gamma_ == pytest.approx(plain.gamma_, rel=1e-6)
+    np.testing.assert_allclose(moved.eigenvalues_, plain.eigenvalues_, rtol=1e-5, atol=1e-8)
+    assert adjusted_rand_score(plain.labels_, moved.labels_) == 1
+
+
+@given(
+    st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3)), min_size=4, max_size=30),
+    orders,
+    st.sampled_from(sorted(ASSIGNERS)),
+    st.sampled_from(["dense", "tiled"]),
+)
+@settings(max_examples=60, deadline=None, derandomize=True)
+def test_predicting_the_training_rows_returns_their_labels(points, order, assign, gram):
+    # Small whole numbers: many ties, duplicates and symmetries.
+    X = np.array(points, dtype=float)
+    model = cluster(X, order=order, assign_labels=assign, gram=gram)
+    assert np.array_equal(model.predict(X), model.labels_)
+    np.testing.assert_allclose(model.transform(X), model.embedding_, atol=1e-10)
+    assert np.isfinite(model.embedding_).all()
+
+
+@given(seeds, st.floats(1e-3, 1e3))
+@examples
+def test_units_do_not_matter(seed, unit):
+    X = separated(seed)
+    assert adjusted_rand_score(cluster(X).labels_, cluster(unit * X).labels_) == 1
