@@ -24,7 +24,7 @@ demo: $(VENV)/.base  ## cluster iris from the command line
 	$(BIN)/biclique cluster iris -k 3 --scale none
 
 test: $(VENV)/.test  ## the whole test suite
-	$(BIN)/python -m pytest -n $(JOBS)
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS)
 
 check: $(VENV)/.check  ## style, types, layers, doctests
 	$(BIN)/ruff format --check .

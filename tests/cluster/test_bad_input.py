@@ -123,7 +123,7 @@ def test_predict_wants_the_training_width():
     with pytest.raises(ValueError, match="X has 2 features, but BicliqueSpectralClustering is expecting 3"):
         fit(GOOD).predict(GOOD[:, :2])
     K = GOOD @ GOOD.T + 10
-    with pytest.raises(ValueError, match="X has 39 features, but .* is expecting 40"):
+    with pytest.raises(ValueError, match=r"X has 39 features, but .* is expecting 40"):
         fit(K, affinity="precomputed").predict(K[:, :39])
 
 

@@ -294,7 +294,7 @@ def test_the_embedding_is_the_clusterers(iris):
 
 @pytest.mark.filterwarnings("ignore::biclique.exceptions.DisconnectedWarning")
 def test_weights_of_zero_have_no_say_but_get_a_label(blobs):
-    X, y = blobs
+    X, _ = blobs
     weights = (np.arange(300) < 200).astype(float)
     model = BicliqueSpectralClustering(4, random_state=0).fit(X, sample_weight=weights)
     few = BicliqueSpectralClustering(4, random_state=0).fit(X[:200])
@@ -314,9 +314,9 @@ def test_n_components_and_one_cluster(iris):
 
 
 def test_disconnected_parts_are_counted(blobs):
-    X, _ = blobs
+    X, y = blobs
     with pytest.warns(DisconnectedWarning, match=r"falls into 4 disconnected parts \(75, 75, 75, 75 of 300 distinct"):
-        BicliqueSpectralClustering(4, gamma=0.5).fit(np.concatenate([blobs[0][blobs[1] == j] + 90 * j for j in range(4)]))
+        BicliqueSpectralClustering(4, gamma=0.5).fit(np.concatenate([X[y == j] + 90 * j for j in range(4)]))
 
 
 def test_unfinished_eigenpairs_are_counted(many_blobs):

@@ -5,7 +5,15 @@ import pytest
 from scipy import sparse
 
 from biclique.exceptions import DataError, MemoryLimitError, ParameterError
-from biclique.gram import DenseGram, TiledGram, choose_gram, choose_precision, estimate_cost, symmetric, symmetric_sparse
+from biclique.gram import (
+    DenseGram,
+    TiledGram,
+    choose_gram,
+    choose_precision,
+    estimate_cost,
+    symmetric,
+    symmetric_sparse,
+)
 from biclique.gram.memory import format_bytes, free_memory, parse_memory_limit
 from biclique.gram.tiled import tiled_bytes
 from biclique.kernels import RBF, Kernel, Laplacian, Linear
@@ -37,7 +45,9 @@ def test_bytes_read_well():
 def test_dense_is_refused_before_anything_is_allocated():
     X = np.zeros((200_000, 1))
     tracemalloc.start()
-    with pytest.raises(MemoryLimitError, match=r"gram='dense' for 200000 distinct rows needs 298 GiB, limit 16 GiB: use "):
+    with pytest.raises(
+        MemoryLimitError, match=r"gram='dense' for 200000 distinct rows needs 298 GiB, limit 16 GiB: use "
+    ):
         DenseGram.from_kernel(RBF(1.0), X, memory_limit=16 * GIB)
     assert tracemalloc.get_traced_memory()[1] < 2**20
     tracemalloc.stop()

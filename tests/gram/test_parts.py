@@ -8,7 +8,7 @@ from biclique.kernels import RBF
 
 def groups(*sizes, apart=100.0):
     rng = np.random.default_rng(0)
-    return np.concatenate([rng.normal(size=(size, 2)) + [apart * i, 0] for i, size in enumerate(sizes)])
+    return np.concatenate([rng.normal(size=(size, 2)) + np.array([apart * i, 0]) for i, size in enumerate(sizes)])
 
 
 def operators(X, gamma=0.2):

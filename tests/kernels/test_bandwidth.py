@@ -30,9 +30,7 @@ def test_auto_is_drawn_by_the_random_state():
 def test_median_and_scale():
     rng = np.random.default_rng(1)
     X, weights = rng.normal(size=(30, 4)), rng.integers(1, 4, 30).astype(float)
-    pairs = [
-        (np.sum((X[i] - X[j]) ** 2), weights[i] * weights[j]) for i in range(30) for j in range(i + 1, 30)
-    ]
+    pairs = [(np.sum((X[i] - X[j]) ** 2), weights[i] * weights[j]) for i in range(30) for j in range(i + 1, 30)]
     values = np.repeat([p[0] for p in pairs], [int(p[1]) for p in pairs])
     assert bandwidth("median", "rbf", X, weights, 0) == pytest.approx(1 / np.median(values))
     repeated = np.repeat(X, weights.astype(int), axis=0)

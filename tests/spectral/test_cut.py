@@ -117,9 +117,17 @@ def test_a_total_that_is_not_positive_is_refused():
         cut_of(np.full((3, 3), np.inf), 4)
 
 
-@pytest.mark.parametrize(("order", "message"), [(1.5, "at least 2, got 1.5: order 2 is the ordinary graph cut"),
-                                                (-4, "at least 2"), ("high", "a number from 2 to infinity"),
-                                                (np.nan, "a number from 2"), (None, "a number"), (True, "a number")])
+@pytest.mark.parametrize(
+    ("order", "message"),
+    [
+        (1.5, "at least 2, got 1.5: order 2 is the ordinary graph cut"),
+        (-4, "at least 2"),
+        ("high", "a number from 2 to infinity"),
+        (np.nan, "a number from 2"),
+        (None, "a number"),
+        (True, "a number"),
+    ],
+)
 def test_orders_that_are_none(order, message):
     with pytest.raises(ParameterError, match=message):
         check_order(order)

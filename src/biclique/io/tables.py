@@ -226,18 +226,15 @@ def _numbers(file: Path, column: str, cells: Sequence[str], start: int, lines: l
 
 
 def _read_numpy(file: Path, roles: Roles) -> Table:
-    extra: dict[str, Any] = {}
     try:
-        loaded = np.load(file, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            X = loaded
-        else:
-            with loaded:
-                arrays = {key: loaded[key] for key in loaded.files}
-            X, extra = _pick_array(file, arrays, roles)
+        with file.open("rb") as stream:
+            loaded = np.load(stream, allow_pickle=False)
+            single = isinstance(loaded, np.ndarray)
+            arrays = {"X": loaded} if single else {key: loaded[key] for key in loaded.files}
     except (ValueError, EOFError, zipfile.BadZipFile, KeyError) as error:
         hint = " (Python objects inside; they are never unpickled)" if "pickle" in str(error) else ""
         raise TableError(f"{file}: not a readable NumPy file{hint}.") from error
+    X, extra = _pick_array(file, arrays, roles)
     if X.ndim != 2 or X.dtype.kind not in "fiub":
         raise TableError(f"{file}: needs a two-dimensional array of numbers, got {X.ndim} dimensions of {X.dtype}.")
     columns = [str(j) for j in range(X.shape[1])]

@@ -1,0 +1,195 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris
+
+from biclique import __version__
+from biclique.cli import main
+
+
+@pytest.fixture
+def iris_csv(tmp_path):
+    bunch = load_iris(as_frame=True)
+    frame = bunch.data.assign(species=[bunch.target_names[t] for t in bunch.target])
+    frame.insert(0, "flower", [f"f{i}" for i in range(150)])
+    frame.to_csv(tmp_path / "iris.csv", index=False)
+    return tmp_path / "iris.csv"
+
+
+def run(capsys, *arguments):
+    code = main([str(a) for a in arguments])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_a_data_set_by_name(capsys):
+    code, out, err = run(capsys, "cluster", "iris", "-k", 3, "--scale", "none")
+    assert code == 0
+    assert "150 rows, 4 columns" in out
+    assert "setosa (100%)" in out
+    assert "error 0.0667" in out
+    assert err == ""
+
+
+def test_a_table_to_a_file(capsys, iris_csv, tmp_path):
+    output = tmp_path / "labels.csv"
+    arguments = ["cluster", iris_csv, "-k", 3, "-o", output, "--id", "flower", "--label-column", "species"]
+    code, out, _ = run(capsys, *arguments)
+    assert code == 0
+    assert f"labels written to {output}" in out
+    labels = pd.read_csv(output)
+    assert list(labels.columns) == ["flower", "label"]
+    assert labels.flower.tolist() == [f"f{i}" for i in range(150)]
+    assert set(labels.label) == {0, 1, 2}
+    assert "adjusted Rand index" in out
+
+
+def test_json(capsys, iris_csv):
+    code, out, err = run(
+        capsys,
+        "cluster",
+        iris_csv,
+        "-k",
+        3,
+        "--drop",
+        "flower",
+        "--label-column",
+        "species",
+        "--json",
+        "--order",
+        "inf",
+    )
+    result = json.loads(out)
+    assert code == 0
+    assert err == ""
+    assert result["order"] == "inf"
+    assert sum(cluster["rows"] for cluster in result["clusters"]) == 150
+    assert 0 <= result["error"] < 0.25
+    assert result["warnings"] == []
+
+
+def test_scaling_is_standard_unless_asked_otherwise(capsys, tmp_path):
+    X = np.random.default_rng(0).normal(size=(60, 2)) * [1, 1e4] + np.repeat([[0, 0], [9, 0]], 30, axis=0)
+    np.savez(tmp_path / "t.npz", X=X, y=np.repeat([0, 1], 30))
+    for scale, perfect in (("standard", True), ("robust", True), ("none", False)):
+        code, out, _ = run(
+            capsys, "cluster", tmp_path / "t.npz", "-k", 2, "--label-column", "y", "--json", "--scale", scale
+        )
+        result = json.loads(out)
+        assert code == 0
+        assert (result["error"] == 0) == perfect
+        assert any("column spreads differ" in w for w in result["warnings"]) == (not perfect)
+
+
+def test_dry_run_prints_an_estimate_and_writes_nothing(capsys, tmp_path):
+    code, out, _ = run(capsys, "cluster", "digits", "-k", 10, "--dry-run", "-o", tmp_path / "l.csv")
+    assert code == 0
+    assert "1797 distinct rows, gram='dense': about" in out
+    assert os.listdir(tmp_path) == []
+    code, out, _ = run(capsys, "cluster", "digits", "-k", 10, "--dry-run", "--json")
+    assert json.loads(out)["bytes"] > 8 * 1797**2
+
+
+def test_quiet_prints_nothing(capsys, tmp_path):
+    code, out, err = run(capsys, "cluster", "digits", "-k", 10, "--quiet", "-o", tmp_path / "l.npy")
+    assert (code, out, err) == (0, "", "")
+    assert np.load(tmp_path / "l.npy").shape == (1797,)
+
+
+def test_constant_columns_are_mentioned(capsys):
+    _, _, err = run(capsys, "cluster", "digits", "-k", 10)
+    assert "constant columns tell nothing apart: 'pixel_0_0'" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["cluster", "no-such-thing", "-k", "3"], 3, "neither a file nor a data set of scikit-learn"),
+        (["cluster", "absent.csv", "-k", "3"], 3, "no such file"),
+        (["cluster", "iris", "-k", "200"], 3, "fewer than n_clusters=200"),
+        (["cluster", "iris", "-k", "0"], 2, "n_clusters must be a whole number"),
+        (["cluster", "iris", "-k", "3", "--order", "1"], 2, "order must be at least 2, got 1"),
+        (["cluster", "iris", "-k", "3", "--gamma", "-1"], 2, "gamma must be a positive number"),
+        (["cluster", "iris", "-k", "3", "--gamma", "wide"], 2, "gamma must be one of"),
+        (["cluster", "iris", "-k", "3", "--drop", "zz"], 3, "no column 'zz'"),
+        (["cluster", "iris", "-k", "3", "-o", "labels.xls"], 3, "must end in one of"),
+        (["cluster", "iris", "-k", "3", "--affinity", "linear"], 3, "affinity='rbf'"),
+        (["cluster", "iris", "-k", "3", "--gram", "dense", "--memory-limit", "1K"], 4, "needs 173 KiB, limit 1 KiB"),
+        (["cluster", "iris", "-k", "3", "--memory-limit", "few"], 2, "memory_limit must be"),
+    ],
+)
+def test_errors_say_what_to_do_and_have_their_exit_code(arguments, code, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found, out, err = run(capsys, *arguments)
+    assert found == code
+    assert err.startswith("biclique: error: ")
+    assert message in err
+    assert out == ""
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["cluster"],
+        ["cluster", "iris"],
+        ["cluster", "iris", "-k", "three"],
+        ["cluster", "iris", "-k", "3", "--order", "many"],
+        ["paint"],
+    ],
+)
+def test_usage_errors_exit_with_2(arguments, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    assert stop.value.code == 2
+    assert "usage:" in capsys.readouterr().err
+
+
+def test_help_and_version(capsys):
+    for arguments, text in ((["--version"], __version__), (["cluster", "--help"], "exit codes:")):
+        with pytest.raises(SystemExit) as stop:
+            main(arguments)
+        assert stop.value.code == 0
+        assert text in capsys.readouterr().out
+
+
+def test_missing_values(capsys, iris_csv, tmp_path):
+    frame = pd.read_csv(iris_csv)
+    frame.loc[4, "petal width (cm)"] = np.nan
+    frame.to_csv(iris_csv, index=False)
+    arguments = ["cluster", iris_csv, "-k", 3, "--id", "flower", "--label-column", "species"]
+    code, _, err = run(capsys, *arguments)
+    assert code == 3
+    assert "missing value in row 5 (line 6), column 'petal width (cm)'" in err
+    code, out, _ = run(capsys, *arguments, "--drop-missing", "-o", tmp_path / "l.csv")
+    assert code == 0
+    assert "149 rows, 1 left out" in out
+    assert "f4" not in pd.read_csv(tmp_path / "l.csv").flower.tolist()
+
+
+def test_ctrl_c_leaves_cleanly(tmp_path):
+    X = np.random.default_rng(0).normal(size=(60_000, 8))
+    np.save(tmp_path / "t.npy", X)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "biclique.cli", "cluster", tmp_path / "t.npy", "-k", "5", "-o", tmp_path / "l.csv"],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(5)
+    assert process.poll() is None, "the fit ended before it could be interrupted"
+    start = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert time.monotonic() - start < 10
+    assert "interrupted; nothing was written" in err
+    assert "Traceback" not in err
+    assert sorted(os.listdir(tmp_path)) == ["t.npy"]

@@ -1,0 +1,71 @@
+import io
+
+import numpy as np
+import pytest
+
+from biclique import BicliqueSpectralClustering
+from biclique.progress import Progress, format_seconds
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.44, "0.4 s"), (36.4, "36 s"), (59.9, "1 min 0 s"), (250, "4 min 10 s"), (7500, "2 h 5 min")],
+)
+def test_seconds_read_well(seconds, text):
+    assert format_seconds(seconds) == text
+
+
+def test_a_terminal_line_is_redrawn_and_wiped():
+    stream = Terminal()
+    with Progress(True, stream) as progress:
+        progress.passed(1, 0.1, 1e-3)
+        progress.passed(2, 0.01, 1e-3)
+        line = stream.getvalue().split("\r")[-1]
+        assert "pass 2" in line
+        assert "residual 1.0e-02 (target 1.0e-03)" in line
+        assert "left" in line
+        progress.say("a note")
+    assert stream.getvalue().endswith("biclique: a note\n")
+
+
+def test_elsewhere_one_line_a_pass():
+    stream = io.StringIO()
+    with Progress(True, stream) as progress:
+        progress.tick(0.5)
+        progress.passed(1, 0.1, 1e-3)
+        progress.passed(2, 1e-4, 1e-3)
+    assert len(stream.getvalue().splitlines()) == 2
+    assert "\r" not in stream.getvalue()
+
+
+def test_the_forecast_follows_the_residuals():
+    progress = Progress(True, io.StringIO())
+    progress.passed(1, 1.0, 1e-4)
+    progress.passed(2, 0.1, 1e-4)
+    assert progress._expected == pytest.approx(5)  # a digit a pass, three to go
+    progress.passed(3, 1e-5, 1e-4)
+    assert progress._expected == 3
+
+
+def test_nothing_is_printed_unless_asked_for(capfd, many_blobs):
+    BicliqueSpectralClustering(5, gram="tiled").fit(many_blobs[0])
+    assert capfd.readouterr() == ("", "")
+    BicliqueSpectralClustering(5, gram="tiled", verbose=1).fit(many_blobs[0])
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "pass 2" in err
+    assert "residual" in err
+
+
+def test_long_work_is_announced(capfd, monkeypatch, many_blobs):
+    monkeypatch.setattr("biclique.cluster._spectrum.LONG_SECONDS", 0.0)
+    BicliqueSpectralClustering(5, verbose=1).fit(many_blobs[0])
+    assert "3000 distinct rows, gram='dense': about" in capfd.readouterr().err
+    cost = BicliqueSpectralClustering(5).estimate_cost(np.asarray(many_blobs[0]))
+    assert cost.rows == 3000
+    assert cost.bytes > 8 * 3000**2
