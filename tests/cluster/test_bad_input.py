@@ -198,3 +198,10 @@ def test_input_is_never_written_to():
 def test_every_error_is_one_of_ours_or_scikit_learns():
     assert issubclass(DataError, ValueError)
     assert issubclass(MemoryLimitError, (BicliqueError, MemoryError))
+
+
+def test_eigenvectors_that_do_not_fit_are_refused_before_the_work():
+    X = RNG.normal(size=(3000, 2))
+    with pytest.raises(MemoryLimitError, match=r"for 3000 distinct rows and 99 eigenvectors needs .* ask for fewer"):
+        fit(X, k=100, gram="tiled", memory_limit="30MB")
+    assert len(set(fit(X, k=5, gram="tiled", memory_limit="30MB").labels_)) == 5

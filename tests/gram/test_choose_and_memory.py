@@ -6,11 +6,12 @@ from scipy import sparse
 
 from biclique.exceptions import DataError, MemoryLimitError, ParameterError
 from biclique.gram import (
+    Cost,
     DenseGram,
     TiledGram,
     choose_gram,
     choose_precision,
-    estimate_cost,
+    estimate_seconds,
     symmetric,
     symmetric_sparse,
 )
@@ -120,7 +121,13 @@ def test_given_matrices_must_be_symmetric():
 def test_cost_grows_with_the_square_of_the_rows(gram):
     X = np.random.default_rng(0).normal(size=(8000, 4))
     small, large = (
-        estimate_cost(RBF(1.0), X[:n], gram=gram, dtype=np.float32, columns=8, n_jobs=1) for n in (2000, 8000)
+        estimate_seconds(RBF(1.0), X[:n], gram=gram, dtype=np.float32, columns=8, n_jobs=1) for n in (2000, 8000)
     )
-    assert 4 < large.seconds / small.seconds < 64
-    assert "8000 distinct rows" in str(large)
+    assert 4 < large / small < 64
+    assert str(Cost(gram, 8000, 36.2, 2**31)) == f"8000 distinct rows, gram={gram!r}: about 36 s and 2 GiB"
+
+
+def test_cost_of_a_given_matrix_counts_its_entries():
+    K = sparse.random_array((1000, 1000), density=0.01, rng=0).tocsr()
+    facts = {"gram": "sparse", "dtype": float, "columns": 8, "n_jobs": 1}
+    assert estimate_seconds(None, K, **facts) < 0.1 * estimate_seconds(None, K.toarray(), **{**facts, "gram": "dense"})

@@ -94,7 +94,7 @@ def test_sparse_rows(name, how):
     X = np.where(rows(d=12) > 0.7, rows(d=12), 0)
     kernel = make_kernel(name, gamma=0.7)
     V = np.random.default_rng(2).normal(size=(N, 3))
-    gram = make_gram(how, kernel, sparse.csr_array(X), precision="float64", memory_limit=MEMORY)
+    gram = make_gram(how, kernel, sparse.csr_array(X), dtype=np.float64, memory_limit=MEMORY)
     np.testing.assert_allclose(gram.matmat(V), kernel.block(X, X) @ V, rtol=1e-10, atol=1e-10)
     cross = gram.cross(sparse.csr_array(X[:9]))
     np.testing.assert_allclose(cross.matmat(V), kernel.block(X[:9], X) @ V, rtol=1e-10, atol=1e-10)

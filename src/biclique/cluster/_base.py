@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from biclique._typing import FloatArray, Rows
 from biclique.cluster._checks import check_shared_parameters, check_values, check_weights
-from biclique.cluster._spectrum import Spectrum, choose_kernel, estimate, find_vertices, fit_spectrum
+from biclique.cluster._spectrum import Spectrum, choose_kernel, estimate, find_vertices, fit_spectrum, make_plan
 from biclique.exceptions import DataError
 from biclique.gram import Cost, single_threaded_blas
 from biclique.kernels import KERNEL_NAMES, Kernel, make_kernel
@@ -135,9 +135,8 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         X = self._read(X, reset=True)
         vertices = find_vertices(self, X, check_weights(sample_weight, X.shape[0]))
         kernel, _ = choose_kernel(self, vertices, np.random.RandomState(0))
-        if kernel is None:
-            return Cost("sparse" if sparse.issparse(X) else "dense", vertices.n, 0.0, 0)
-        return estimate(self, vertices, kernel, max(self._n_columns() - 1, 1))
+        n_vectors = max(min(self._n_columns(), vertices.n) - 1, 1)
+        return estimate(self, vertices, kernel, make_plan(self, vertices, kernel, n_vectors))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

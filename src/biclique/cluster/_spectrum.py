@@ -23,19 +23,25 @@ from biclique.gram import (
     StoredCross,
     choose_gram,
     choose_precision,
-    estimate_cost,
+    dense_bytes,
+    estimate_seconds,
     make_gram,
     parse_memory_limit,
     part_sizes,
+    require,
     symmetric,
     symmetric_sparse,
+    tiled_bytes,
 )
 from biclique.kernels import GAMMA_KERNELS, Kernel, bandwidth, check_rows_for_kernel, make_kernel
 from biclique.progress import Progress
 from biclique.spectral import (
+    BASIS_BLOCKS,
+    FEWEST_BLOCKS,
     EigenResult,
     Extension,
     NormalizedCut,
+    basis_bytes,
     block_columns,
     check_order,
     scipy_eigenpairs,
@@ -138,12 +144,58 @@ def choose_kernel(model: Any, vertices: Vertices, random: np.random.RandomState)
     return kernel, gamma
 
 
-def estimate(model: Any, vertices: Vertices, kernel: Kernel, n_vectors: int) -> Cost:
+@dataclass(frozen=True)
+class Plan:
+    """How K will be held and solved, decided before any of it is allocated."""
+
+    gram: str
+    dtype: Any
+    n_vectors: int
+    memory_limit: int
+    gram_bytes: int
+    basis_blocks: int
+    basis_bytes: int
+
+
+def make_plan(model: Any, vertices: Vertices, kernel: Kernel | None, n_vectors: int) -> Plan:
+    """Choose how K is held, and how long a basis fits beside it; refuse what does not fit at all."""
+    limit = parse_memory_limit(model.memory_limit)
+    n, columns = vertices.n, block_columns(n_vectors, vertices.n)
+    dtype: Any = np.dtype(np.float64)
+    if kernel is None:
+        gram, size = "sparse" if sparse.issparse(vertices.data) else "dense", 0
+    else:
+        gram = choose_gram(model.gram, kernel, vertices.data, limit)
+        size = dense_bytes(n)
+        if gram == "tiled":
+            dtype = choose_precision(model.precision, kernel, vertices.data)
+            size = tiled_bytes(n, vertices.data.shape[1], columns, dtype)
+    blocks = next(
+        (b for b in range(BASIS_BLOCKS, FEWEST_BLOCKS, -1) if size + basis_bytes(n, n_vectors, b) <= limit),
+        FEWEST_BLOCKS,
+    )
+    basis = basis_bytes(n, n_vectors, blocks)
+    if not solves_directly(n, n_vectors) and not (gram == "dense" and size > limit):  # which says so itself
+        require(
+            size + basis,
+            limit,
+            f"gram={gram!r} for {n} distinct rows and {n_vectors} eigenvectors",
+            "raise memory_limit, ask for fewer clusters, or fit a sample of the rows and predict the rest.",
+        )
+    return Plan(gram, dtype, n_vectors, limit, size, blocks, basis)
+
+
+def estimate(model: Any, vertices: Vertices, kernel: Kernel | None, plan: Plan) -> Cost:
     """Time and memory of a fit, from the speed of a few tiles."""
-    gram = choose_gram(model.gram, kernel, vertices.data, parse_memory_limit(model.memory_limit))
-    dtype = np.float64 if gram == "dense" else choose_precision(model.precision, kernel, vertices.data)
-    columns = block_columns(n_vectors, vertices.n)
-    return estimate_cost(kernel, vertices.data, gram=gram, dtype=dtype, columns=columns, n_jobs=model.n_jobs)
+    seconds = estimate_seconds(
+        kernel,
+        vertices.data,
+        gram=plan.gram,
+        dtype=plan.dtype,
+        columns=block_columns(plan.n_vectors, vertices.n),
+        n_jobs=model.n_jobs,
+    )
+    return Cost(plan.gram, vertices.n, seconds, plan.gram_bytes + plan.basis_bytes)
 
 
 def fit_spectrum(model: Any, X: Rows, weights: FloatArray, n_components: int, progress: Progress) -> Spectrum:
@@ -156,11 +208,12 @@ def fit_spectrum(model: Any, X: Rows, weights: FloatArray, n_components: int, pr
         warn_about_spread(X, names)
     kernel, gamma = choose_kernel(model, vertices, random)
     n_vectors = min(n_components, vertices.n) - 1
-    if progress.enabled and kernel is not None and vertices.n > 1:
-        cost = estimate(model, vertices, kernel, n_vectors)
+    plan = make_plan(model, vertices, kernel, n_vectors)
+    if progress.enabled:
+        cost = estimate(model, vertices, kernel, plan)
         if cost.seconds > LONG_SECONDS:
             progress.say(str(cost))
-    gram = _hold(model, vertices, kernel, progress)
+    gram = _hold(model, vertices, kernel, plan, progress)
     noise = float(np.finfo(gram.dtype).eps)
 
     direct = n_vectors < 1 or (
@@ -168,7 +221,7 @@ def fit_spectrum(model: Any, X: Rows, weights: FloatArray, n_components: int, pr
     )
     probe = None if direct else random.standard_normal((vertices.n, block_columns(n_vectors, vertices.n)))
     cut = NormalizedCut(gram, order, vertices.weights, probe)
-    pairs = _solve(model, cut, n_vectors, noise, random, progress)
+    pairs = _solve(model, cut, plan, noise, random, progress)
     _warn_about_parts(part_sizes(gram, cut.degrees, cut.weights, random), vertices, gamma)
     extension, rows = Extension.fit(cut, pairs, noise)
     _warn_about_pairs(pairs, extension, n_components, vertices)
@@ -191,19 +244,17 @@ def fit_spectrum(model: Any, X: Rows, weights: FloatArray, n_components: int, pr
     )
 
 
-def _hold(model: Any, vertices: Vertices, kernel: Kernel | None, progress: Progress) -> GramOperator:
+def _hold(model: Any, vertices: Vertices, kernel: Kernel | None, plan: Plan, progress: Progress) -> GramOperator:
     if kernel is None:
-        if sparse.issparse(vertices.data):
-            return SparseGram(vertices.data, n_jobs=model.n_jobs)
-        return DenseGram(vertices.data, n_jobs=model.n_jobs)
-    limit = parse_memory_limit(model.memory_limit)
+        stored = SparseGram if plan.gram == "sparse" else DenseGram
+        return stored(vertices.data, n_jobs=model.n_jobs)
     return make_gram(
-        choose_gram(model.gram, kernel, vertices.data, limit),
+        plan.gram,
         kernel,
         vertices.data,
-        precision=model.precision,
+        dtype=plan.dtype,
         n_jobs=model.n_jobs,
-        memory_limit=limit,
+        memory_limit=plan.memory_limit,
         tick=progress.tick if progress.enabled else None,
     )
 
@@ -211,11 +262,12 @@ def _hold(model: Any, vertices: Vertices, kernel: Kernel | None, progress: Progr
 def _solve(
     model: Any,
     cut: NormalizedCut,
-    k: int,
+    plan: Plan,
     noise: float,
     random: np.random.RandomState,
     progress: Progress,
 ) -> EigenResult:
+    k = plan.n_vectors
     n = cut.shape[0]
     if k < 1:
         empty = np.empty((n, 0))
@@ -241,6 +293,7 @@ def _solve(
         start=cut.start if cut.start.shape[1] else None,
         start_image=cut.start_image if cut.start.shape[1] else None,
         deflate=cut.trivial,
+        basis_blocks=plan.basis_blocks,
         random_state=random,
         report=progress.passed,
     )

@@ -2,14 +2,14 @@
 
 from biclique.gram.base import CrossGram, GramOperator
 from biclique.gram.choose import GRAM_NAMES, PRECISIONS, choose_gram, choose_precision, make_gram
-from biclique.gram.cost import Cost, estimate_cost
+from biclique.gram.cost import Cost, estimate_seconds
 from biclique.gram.cross import HeldRows, KernelCross, StoredCross
-from biclique.gram.dense import DenseGram, symmetric
-from biclique.gram.memory import format_bytes, parse_memory_limit
+from biclique.gram.dense import DenseGram, dense_bytes, symmetric
+from biclique.gram.memory import format_bytes, parse_memory_limit, require
 from biclique.gram.parts import part_sizes
 from biclique.gram.sparse import SparseGram, symmetric_sparse
 from biclique.gram.threads import single_threaded_blas
-from biclique.gram.tiled import TiledGram
+from biclique.gram.tiled import TiledGram, tiled_bytes
 
 __all__ = [
     "GRAM_NAMES",
@@ -25,12 +25,15 @@ __all__ = [
     "TiledGram",
     "choose_gram",
     "choose_precision",
-    "estimate_cost",
+    "dense_bytes",
+    "estimate_seconds",
     "format_bytes",
     "make_gram",
     "parse_memory_limit",
     "part_sizes",
+    "require",
     "single_threaded_blas",
     "symmetric",
     "symmetric_sparse",
+    "tiled_bytes",
 ]

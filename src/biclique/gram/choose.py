@@ -43,7 +43,7 @@ def choose_precision(requested: str, kernel: Kernel, X: Rows) -> Any:
     """The dtype of tiles: float32 unless asked otherwise, or unless its rounding would show."""
     if requested != "auto":
         return np.dtype(requested)
-    if kernel.float32_error(HeldRows(kernel, X, np.float64).rows) > FLOAT32_ERROR:
+    if kernel.float32_error(HeldRows(kernel, X, np.float32).rows) > FLOAT32_ERROR:
         return np.dtype(np.float64)
     return np.dtype(np.float32)
 
@@ -53,13 +53,12 @@ def make_gram(
     kernel: Kernel,
     X: Rows,
     *,
-    precision: str = "auto",
+    dtype: Any = np.float64,
     n_jobs: int | None = None,
     memory_limit: int,
     tick: Tick | None = None,
 ) -> GramOperator:
-    """K of a kernel over rows, held as ``name`` says."""
+    """K of a kernel over rows, held as ``name`` says; ``dtype`` is the precision of tiles."""
     if name == "dense":
         return DenseGram.from_kernel(kernel, X, memory_limit=memory_limit, n_jobs=n_jobs, tick=tick)
-    dtype = choose_precision(precision, kernel, X)
     return TiledGram(kernel, X, dtype=dtype, n_jobs=n_jobs, memory_limit=memory_limit, tick=tick)

@@ -7,18 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from biclique._typing import Rows
 from biclique.gram.cross import HeldRows
-from biclique.gram.dense import dense_bytes
 from biclique.gram.memory import format_bytes
 from biclique.gram.threads import count_threads, single_threaded_blas
-from biclique.gram.tiled import TILE_COLUMNS, TILE_ROWS, TiledGram, tiled_bytes
+from biclique.gram.tiled import TILE_COLUMNS, TILE_ROWS, TiledGram
 from biclique.kernels import Kernel
 from biclique.progress import format_seconds
 
 TYPICAL_PASSES = 5
-BASIS_BLOCKS = 13
 STORED_PRODUCTS_PER_SECOND = 1e9
 """Entries of a stored matrix times a column, a second and a core: memory traffic, alike everywhere."""
 
@@ -39,17 +38,21 @@ class Cost:
         )
 
 
-def estimate_cost(kernel: Kernel, X: Rows, *, gram: str, dtype: Any, columns: int, n_jobs: int | None) -> Cost:
-    """Time and memory of a fit with blocks of ``columns`` vectors, from the speed of a few tiles of these rows."""
-    n = X.shape[0]
+def estimate_seconds(
+    kernel: Kernel | None, data: Rows, *, gram: str, dtype: Any, columns: int, n_jobs: int | None
+) -> float:
+    """Time of a fit with blocks of ``columns`` vectors, from the speed of a few tiles of these rows.
+
+    Without a kernel, ``data`` is the matrix itself.
+    """
+    n = int(data.shape[0])
     threads = count_threads(n_jobs)
-    basis = 8 * n * columns * BASIS_BLOCKS
-    if gram == "dense":
-        build = _seconds_per_entry(kernel, X, np.float64, 0) * n * n / 2 / threads
-        product = n * n * columns / STORED_PRODUCTS_PER_SECOND / threads
-        return Cost(gram, n, build + TYPICAL_PASSES * product, dense_bytes(n) + basis)
-    per_pass = _seconds_per_entry(kernel, X, dtype, columns) * n * n / 2 / threads
-    return Cost(gram, n, TYPICAL_PASSES * per_pass, tiled_bytes(n, X.shape[1], columns, dtype) + basis)
+    if gram == "tiled" and kernel is not None:
+        return TYPICAL_PASSES * _seconds_per_entry(kernel, data, dtype, columns) * n * n / 2 / threads
+    entries = int(data.nnz) if kernel is None and sparse.issparse(data) else n * n
+    product = entries * columns / STORED_PRODUCTS_PER_SECOND / threads
+    build = 0.0 if kernel is None else _seconds_per_entry(kernel, data, np.float64, 1) * n * n / 2 / threads
+    return build + TYPICAL_PASSES * product
 
 
 def _seconds_per_entry(kernel: Kernel, X: Rows, dtype: Any, columns: int) -> float:
@@ -62,7 +65,7 @@ def _seconds_per_entry(kernel: Kernel, X: Rows, dtype: Any, columns: int) -> flo
     with single_threaded_blas():
         if kernel.cheap:
             small = TiledGram(kernel, X[rows], dtype=dtype, n_jobs=1)
-            V = np.ones((len(rows), max(columns, 1)), dtype=dtype)
+            V = np.ones((len(rows), columns), dtype=dtype)
             for _ in range(3):
                 start = time.perf_counter()
                 small.matmat(V)

@@ -47,7 +47,7 @@ def part_sizes(
 
 
 def _search(K: FloatArray, diagonal: FloatArray) -> IntArray:
-    """The part of every row of a stored K, by breadth-first search: every row is read once."""
+    """The part of every row of a stored K, by breadth-first search; a connected K is left early."""
     n = len(diagonal)
     root = np.sqrt(np.abs(diagonal))
     labels = np.full(n, -1)
@@ -57,13 +57,14 @@ def _search(K: FloatArray, diagonal: FloatArray) -> IntArray:
             continue
         labels[seed] = part
         frontier = np.array([seed])
-        while len(frontier):
-            reached = np.zeros(n, dtype=bool)
+        while len(frontier) and (labels < 0).any():
+            new = []
             for top in range(0, len(frontier), PANEL):
-                rows = frontier[top : top + PANEL]
-                reached |= (np.abs(K[rows]) > LINK * root[rows, None] * root).any(axis=0)
-            frontier = np.flatnonzero(reached & (labels < 0))
-            labels[frontier] = part
+                rows, unseen = frontier[top : top + PANEL], np.flatnonzero(labels < 0)
+                touching = np.abs(K[np.ix_(rows, unseen)]) > LINK * root[rows, None] * root[unseen]
+                new.append(unseen[touching.any(axis=0)])
+                labels[new[-1]] = part
+            frontier = np.concatenate(new)
         part += 1
     return labels
 

@@ -74,11 +74,13 @@ class InnerProductKernel(Kernel):
     def float32_error(self, X: Rows) -> float:
         # What the cut sees is the spread around the mean; an offset of many spreads buries it under rounding.
         left = self.left(X)
-        total = float((left.multiply(left) if sparse.issparse(left) else left * left).sum())
-        mean = np.asarray(left.mean(axis=0)).ravel()
+        total = float((left.multiply(left) if sparse.issparse(left) else left * left).sum(dtype=np.float64))
+        mean = np.asarray(left.mean(axis=0, dtype=np.float64)).ravel()
         spread = total - left.shape[0] * float(mean @ mean)
         eps = float(np.finfo(np.float32).eps)
-        return eps * total / spread if spread > 1e-12 * total else 1.0 if total > 0 else eps
+        if total == 0:
+            return eps
+        return eps * total / spread if spread > eps * total else 1.0
 
 
 def dense_product(left: Rows, right: Rows) -> FloatArray:

@@ -23,6 +23,9 @@ RESOLVED_GAP = 1e-3
 BASIS_BLOCKS = 12
 """Blocks kept before a restart."""
 
+FEWEST_BLOCKS = 5
+"""With fewer there is nothing to restart from."""
+
 
 class Operator(Protocol):
     """What the solver needs of a symmetric operator."""
@@ -56,6 +59,11 @@ def block_columns(k: int, n: int) -> int:
     return min(k + SPARE_COLUMNS, n)
 
 
+def basis_bytes(n: int, k: int, blocks: int) -> int:
+    """Memory of a basis of so many blocks, the next block and its product."""
+    return 8 * n * block_columns(k, n) * (blocks + 3)
+
+
 def solves_directly(n: int, k: int) -> bool:
     """Whether k pairs of an n × n operator come from one full decomposition."""
     return n <= max(DIRECT_BELOW, 6 * block_columns(k, n))
@@ -71,6 +79,7 @@ def top_eigenpairs(
     start: FloatArray | None = None,
     start_image: FloatArray | None = None,
     deflate: FloatArray | None = None,
+    basis_blocks: int = BASIS_BLOCKS,
     random_state: int | np.random.RandomState | None = None,
     report: Report | None = None,
 ) -> EigenResult:
@@ -78,8 +87,8 @@ def top_eigenpairs(
 
     Pairs count as converged when every residual |B v − λ v| is at most ``tol`` × (λ_k − λ_(k+1)): the angle
     between the computed and the true invariant subspace is then at most about ``tol``. ``noise`` is the
-    rounding of a product with a unit vector, below which no residual can be asked for. The basis holds at most 12
-    blocks of k + 4 columns.
+    rounding of a product with a unit vector, below which no residual can be asked for. The basis holds at most
+    ``basis_blocks`` blocks of k + 4 columns.
 
     ``start`` (n, b) is the first block, ``start_image`` the operator times it where that is known already
     (no pass is spent on it then). ``deflate`` (n,) is a unit eigenvector with eigenvalue zero that is not
@@ -88,7 +97,7 @@ def top_eigenpairs(
     n = operator.shape[0]
     if solves_directly(n, k):
         return _direct(operator, k, deflate)
-    solver = _BlockKrylov(operator, k, deflate, random_state)
+    solver = _BlockKrylov(operator, k, deflate, basis_blocks, random_state)
     solver.begin(start, start_image)
     while True:
         state = solver.ritz()
@@ -144,6 +153,7 @@ class _BlockKrylov:
         operator: Operator,
         k: int,
         deflate: FloatArray | None,
+        blocks: int,
         random_state: int | np.random.RandomState | None,
     ) -> None:
         self.operator = operator
@@ -152,16 +162,22 @@ class _BlockKrylov:
         self.n = operator.shape[0]
         self.b = block_columns(k, self.n)
         self.random = check_random_state(random_state)
-        self.capacity = min(BASIS_BLOCKS * self.b, self.n - self.b)
-        self.basis: FloatArray = np.empty((self.n, 0))
+        self.capacity = min(max(blocks, FEWEST_BLOCKS) * self.b, self.n - self.b)
+        # Columns side by side in memory: pages are taken only as the basis grows, and it is never copied.
+        self._columns: FloatArray = np.empty((self.n, self.capacity), order="F")
+        self._filled = 0
         self.H: FloatArray = np.empty((0, 0))
         self.next: FloatArray = np.empty((self.n, 0))
         self.coupling: FloatArray = np.empty((0, 0))  # C: next block against the basis, (b, q)
         self.n_passes = 0
 
     @property
+    def basis(self) -> FloatArray:
+        return self._columns[:, : self._filled]
+
+    @property
     def full(self) -> bool:
-        return bool(self.basis.shape[1] + self.b > self.capacity)
+        return self._filled + self.b > self.capacity
 
     def begin(self, start: FloatArray | None, image: FloatArray | None) -> None:
         """The first block, and its product."""
@@ -185,8 +201,9 @@ class _BlockKrylov:
         self._absorb(self.next, image)
 
     def _absorb(self, block: FloatArray, image: FloatArray) -> None:
-        q, b = self.basis.shape[1], block.shape[1]
-        self.basis = np.column_stack([self.basis, block])
+        q, b = self._filled, block.shape[1]
+        self._columns[:, q : q + b] = block
+        self._filled += b
         columns = self.basis.T @ image  # (q + b, b)
         image = image - self.basis @ columns
         again = self.basis.T @ image
@@ -235,9 +252,11 @@ class _BlockKrylov:
 
     def restart(self, state: _Ritz) -> None:
         """Keep the best Ritz vectors, and go on from there."""
-        keep = self.k + 2 * self.b
+        keep = min(self.k + 2 * self.b, self.capacity - self.b)
         coordinates = state.coordinates[:, :keep]
-        self.basis = self.basis @ coordinates
+        kept = self.basis @ coordinates
+        self._filled = kept.shape[1]
+        self._columns[:, : self._filled] = kept
         self.coupling = self.coupling @ coordinates
         self.H = np.diag(state.values[:keep])
 
