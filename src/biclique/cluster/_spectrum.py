@@ -23,6 +23,7 @@ from biclique.gram import (
     StoredCross,
     choose_gram,
     choose_precision,
+    data_bytes,
     dense_bytes,
     estimate_seconds,
     make_gram,
@@ -195,7 +196,7 @@ def estimate(model: Any, vertices: Vertices, kernel: Kernel | None, plan: Plan) 
         columns=block_columns(plan.n_vectors, vertices.n),
         n_jobs=model.n_jobs,
     )
-    return Cost(plan.gram, vertices.n, seconds, plan.gram_bytes + plan.basis_bytes)
+    return Cost(plan.gram, vertices.n, seconds, data_bytes(vertices.data) + plan.gram_bytes + plan.basis_bytes)
 
 
 def fit_spectrum(model: Any, X: Rows, weights: FloatArray, n_components: int, progress: Progress) -> Spectrum:

@@ -5,7 +5,7 @@ from biclique.gram.choose import GRAM_NAMES, PRECISIONS, choose_gram, choose_pre
 from biclique.gram.cost import Cost, estimate_seconds
 from biclique.gram.cross import HeldRows, KernelCross, StoredCross
 from biclique.gram.dense import DenseGram, dense_bytes, symmetric
-from biclique.gram.memory import format_bytes, parse_memory_limit, require
+from biclique.gram.memory import data_bytes, format_bytes, parse_memory_limit, require
 from biclique.gram.parts import part_sizes
 from biclique.gram.sparse import SparseGram, symmetric_sparse
 from biclique.gram.threads import single_threaded_blas
@@ -25,6 +25,7 @@ __all__ = [
     "TiledGram",
     "choose_gram",
     "choose_precision",
+    "data_bytes",
     "dense_bytes",
     "estimate_seconds",
     "format_bytes",

@@ -36,9 +36,10 @@ class HeldRows:
         """Other rows, treated as the training rows were."""
         if sparse.issparse(X):
             return sparse.csr_array(X, dtype=self.dtype)
-        if self.offset is not None:
-            X = X - self.offset
-        return np.ascontiguousarray(X, dtype=self.dtype)
+        if self.offset is None:
+            return np.ascontiguousarray(X, dtype=self.dtype)
+        out = np.empty(X.shape, dtype=self.dtype)
+        return np.subtract(X, self.offset, out=out, casting="same_kind")  # in float64, rounded as it is stored
 
     def cross(self, Y: Rows, *, n_jobs: int | None = None) -> CrossGram:
         """κ(y, x) of new rows against these."""

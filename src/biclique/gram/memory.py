@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from typing import Any
+
+from scipy import sparse
 
 from biclique.exceptions import MemoryLimitError, ParameterError
 
@@ -22,6 +25,13 @@ def format_bytes(size: float) -> str:
             return f"{size:.3g} {unit}"
         size /= 1024
     return f"{size:.4g} TiB"
+
+
+def data_bytes(data: Any) -> int:
+    """Memory of an array or a CSR matrix."""
+    if sparse.issparse(data):
+        return int(data.data.nbytes + data.indices.nbytes + data.indptr.nbytes)
+    return int(data.nbytes)
 
 
 def free_memory() -> int:

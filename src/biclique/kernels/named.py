@@ -27,11 +27,23 @@ def squared_norms(X: Rows) -> FloatArray:
     return np.asarray(np.einsum("ij,ij->i", X, X))
 
 
-def _append(X: Rows, columns: list[FloatArray]) -> Rows:
-    """X with more columns on its right."""
+def _scaled_with(X: Rows, scale: float, extra: int) -> Rows:
+    """scale · X with room for more columns on its right, where X is dense."""
     if sparse.issparse(X):
-        return sparse.hstack([X, *(sparse.csr_array(c[:, None]) for c in columns)], format="csr", dtype=X.dtype)
-    return np.column_stack([X, *columns]).astype(X.dtype, copy=False)
+        return X * X.dtype.type(scale)
+    out = np.empty((X.shape[0], X.shape[1] + extra), dtype=X.dtype)
+    np.multiply(X, X.dtype.type(scale), out=out[:, : X.shape[1]])
+    return out
+
+
+def _fill(X: Rows, columns: list[FloatArray | float]) -> Rows:
+    """X with its last columns filled, or, where X is sparse, added."""
+    if sparse.issparse(X):
+        full = (np.broadcast_to(np.asarray(c, dtype=X.dtype), X.shape[0]) for c in columns)
+        return sparse.hstack([X, *(sparse.csr_array(c[:, None]) for c in full)], format="csr", dtype=X.dtype)
+    for place, column in enumerate(columns):
+        X[:, X.shape[1] - len(columns) + place] = column
+    return X
 
 
 class RBF(InnerProductKernel):
@@ -47,15 +59,14 @@ class RBF(InnerProductKernel):
     # With z = √γ x: −γ|x − y|² = ⟨[2z_x, −|z_x|², −1], [z_y, 1, |z_y|²]⟩, so the whole exponent is one matrix
     # product; scaling first keeps every term near one, whatever the units of x.
     def left(self, X: Rows) -> Rows:
-        Z = self._scaled(X)
-        return _append(2 * Z, [-squared_norms(Z), np.full(X.shape[0], -1.0)])
+        root = float(np.sqrt(self.gamma))
+        norms = squared_norms(_scaled_with(X, root, 0))
+        return _fill(_scaled_with(X, 2 * root, 2), [-norms, -1.0])
 
     def right(self, X: Rows) -> Rows:
-        Z = self._scaled(X)
-        return _append(Z, [np.ones(X.shape[0]), squared_norms(Z)])
-
-    def _scaled(self, X: Rows) -> Rows:
-        return X * X.dtype.type(np.sqrt(self.gamma))
+        root = float(np.sqrt(self.gamma))
+        Z = _scaled_with(X, root, 2)
+        return _fill(Z, [1.0, squared_norms(Z[:, : X.shape[1]])])
 
     def finish(self, inner: FloatArray) -> FloatArray:
         return np.exp(inner, out=inner)
@@ -101,10 +112,10 @@ class _Affine(InnerProductKernel):
         self.coef0 = coef0
 
     def left(self, X: Rows) -> Rows:
-        return _append(self.gamma * X, [np.ones(X.shape[0])])
+        return _fill(_scaled_with(X, self.gamma, 1), [1.0])
 
     def right(self, X: Rows) -> Rows:
-        return _append(X, [np.full(X.shape[0], self.coef0)])
+        return _fill(_scaled_with(X, 1.0, 1), [self.coef0])
 
 
 class Polynomial(_Affine):
