@@ -93,3 +93,71 @@ def order_2_like_sklearn(K, k):
     K = K - np.diag(np.diagonal(K))
     vectors = algorithm_1(K, 2)[1][:, :k]
     return vectors / np.sqrt(K.sum(axis=1))[:, None]
+
+
+def symmetric_tensor(K, m):
+    """κ_s of every m-tuple of points: a quarter of Σ_i Σ_j κ(x_i, x_j) over all ordered pairs, equal ones too."""
+    n = len(K)
+    tensor = np.zeros((n,) * m)
+    for index in product(range(n), repeat=m):
+        tensor[index] = sum(K[i, j] for i in index for j in index) / 4
+    return tensor
+
+
+def kernel_kmeans_objective(features, labels, weights):
+    """J = Σ_j Σ_{i∈j} w_i |ψ_i − m_j|² with weighted means m_j, from explicit features."""
+    total = 0.0
+    for j in set(labels.tolist()):
+        inside = labels == j
+        mean = np.average(features[inside], axis=0, weights=weights[inside])
+        total += sum(w * np.sum((x - mean) ** 2) for x, w in zip(features[inside], weights[inside], strict=True))
+    return total
+
+
+def k_way_cut(A, labels, literal=False):
+    """Σ_j cut_j/vol_j of a weighted graph A; ``literal`` sums NCut(V_j, V∖V_j), dividing by the rest's volume too."""
+    degrees = A.sum(axis=1)
+    total = 0.0
+    for j in set(labels.tolist()):
+        inside = labels == j
+        cut = sum(A[i, b] for i in np.flatnonzero(inside) for b in np.flatnonzero(~inside))
+        total += cut / degrees[inside].sum()
+        if literal:
+            total += cut / degrees[~inside].sum()
+    return total
+
+
+def literal_multiway_objective(K, m, labels, weights):
+    """The paper's J' read literally: the inner sums run over points of the cluster only."""
+    h = m // 2
+    total = 0.0
+    for j in set(labels.tolist()):
+        inside = np.flatnonzero(labels == j)
+        s = weights[inside].sum()
+
+        def kappa(first, second):
+            return sum(K[x, y] for x in first for y in second)
+
+        for i in inside:
+            for rest in product(inside, repeat=h - 1):
+                total += weights[i] * kappa((i, *rest), (i, *rest))
+        for i, b in product(inside, repeat=2):
+            for rest in product(inside, repeat=h - 1):
+                for other in product(inside, repeat=h - 1):
+                    total -= weights[i] * weights[b] * kappa((i, *rest), (b, *other)) / s
+    return total
+
+
+def literal_tensor_objective(tensor, labels, weights):
+    """The paper's weighted tensor k-means read literally: the inner sums run over points of the cluster only."""
+    m = tensor.ndim
+    total = 0.0
+    for j in set(labels.tolist()):
+        inside = np.flatnonzero(labels == j)
+        s = weights[inside].sum()
+        for i in inside:
+            for rest in product(inside, repeat=m - 2):
+                total += weights[i] * tensor[(i, i, *rest)]
+                for b in inside:
+                    total -= weights[i] * weights[b] * tensor[(i, b, *rest)] / s
+    return total

@@ -3,7 +3,7 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from biclique import BicliqueSpectralClustering, BicliqueSpectralEmbedding
+from biclique import BicliqueKernelKMeans, BicliqueSpectralClustering, BicliqueSpectralEmbedding
 
 pytestmark = pytest.mark.filterwarnings("ignore::biclique.exceptions.BicliqueWarning")
 
@@ -11,6 +11,10 @@ ESTIMATORS = [
     BicliqueSpectralClustering(n_clusters=3),
     BicliqueSpectralClustering(n_clusters=3, gram="tiled", assign_labels="cluster_qr"),
     BicliqueSpectralClustering(n_clusters=3, assign_labels="discretize", order=2),
+    BicliqueSpectralClustering(n_clusters=3, assign_labels="kernel_kmeans"),
+    BicliqueSpectralClustering(n_clusters=3, modelling="symmetric", order=5),
+    BicliqueKernelKMeans(n_clusters=3),
+    BicliqueKernelKMeans(n_clusters=3, weights="paper", gram="tiled"),
     BicliqueSpectralEmbedding(),
     BicliqueSpectralEmbedding(gram="tiled", precision="float64", drop_first=False),
 ]

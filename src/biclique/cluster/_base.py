@@ -1,39 +1,50 @@
-"""What the spectral estimators share: input, embedding, output."""
+"""What the estimators share: input, the prepared cut, the embedding, output."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from biclique._typing import FloatArray, Rows
-from biclique.cluster._checks import check_shared_parameters, check_values, check_weights
-from biclique.cluster._spectrum import Spectrum, choose_kernel, estimate, find_vertices, fit_spectrum, make_plan
-from biclique.exceptions import DataError
+from biclique._typing import FloatArray, IntArray, Rows
+from biclique.cluster._checks import (
+    check_clusters_fit,
+    check_kernel_parameters,
+    check_solver_parameters,
+    check_values,
+    check_weights,
+)
+from biclique.cluster._prepare import (
+    Prepared,
+    TrainingRows,
+    choose_kernel,
+    estimate,
+    find_vertices,
+    make_plan,
+    prepare,
+)
+from biclique.cluster._spectrum import SolverOptions, Spectrum, fit_spectrum
+from biclique.exceptions import DataError, FewerClustersWarning
 from biclique.gram import Cost, single_threaded_blas
 from biclique.kernels import KERNEL_NAMES, Kernel, make_kernel
 from biclique.progress import Progress
 
 
-class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Validation, the fitted spectrum and ``transform``; subclasses choose the columns and what to do with them."""
-
-    _spectrum: Spectrum
-    embedding_: FloatArray
+class KernelEstimator(BaseEstimator):
+    """Validation and preparation: from X to a cut."""
 
     def _n_columns(self) -> int:
         """Columns of the embedding, the trivial one among them."""
         raise NotImplementedError
 
-    def _output(self, embedding: FloatArray) -> FloatArray:
-        """The columns that the user sees."""
-        return embedding
-
     def _check_parameters(self) -> None:
-        check_shared_parameters(self)
+        check_kernel_parameters(self)
 
     def _read(self, X: Any, *, reset: bool) -> Rows:
         """X as a float array or CSR matrix, checked."""
@@ -67,32 +78,127 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 "or pass X.toarray()."
             )
 
-    def _fit_embedding(self, X: Any, sample_weight: Any) -> FloatArray:
-        """Fit the spectrum, store what was chosen, and return the embedding of the rows of X."""
+    @contextmanager
+    def _prepared(self, X: Any, sample_weight: Any) -> Iterator[tuple[Rows, FloatArray, Prepared, Progress]]:
+        """Check everything, build the cut, and store what was chosen; BLAS is held to one thread inside."""
         self._check_parameters()
         X = self._read(X, reset=True)
         weights = check_weights(sample_weight, X.shape[0])
-        self._check_rows(X.shape[0], int((weights > 0).sum()))
+        if hasattr(self, "n_clusters"):
+            check_clusters_fit(self.n_clusters, X.shape[0], int((weights > 0).sum()))
         with single_threaded_blas(), Progress(bool(self.verbose)) as progress:
-            spectrum = fit_spectrum(self, X, weights, self._n_columns(), progress)
-            embedding = spectrum.rows[spectrum.index]
-            left_out = np.flatnonzero(spectrum.index < 0)
-            if len(left_out):
-                embedding[left_out] = spectrum.embed(X[left_out], self.n_jobs)
+            prepared = prepare(self, X, weights, self._n_columns() - 1, progress)
+            self.gamma_ = prepared.gamma
+            self.order_ = prepared.order
+            self.gram_ = prepared.cut.gram.name
+            self.precision_ = str(prepared.cut.gram.dtype)
+            yield X, weights, prepared, progress
+
+    def estimate_cost(self, X: Any, sample_weight: Any = None) -> Cost:
+        """Time and memory that ``fit`` would take, from the speed of a few tiles of these rows; nothing is fitted.
+
+        Returns
+        -------
+        Cost
+            With ``seconds``, ``bytes``, ``gram`` and ``rows`` (distinct ones); printed, a sentence.
+        """
+        self._check_parameters()
+        X = self._read(X, reset=True)
+        vertices = find_vertices(self, X, check_weights(sample_weight, X.shape[0]))
+        kernel, _ = choose_kernel(self, vertices, np.random.RandomState(0))
+        n_vectors = max(min(self._n_columns(), vertices.n) - 1, 1)
+        return estimate(self, vertices, kernel, make_plan(self, vertices, kernel, n_vectors))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = isinstance(self.affinity, str) and self.affinity == "precomputed"
+        return tags
+
+
+class ClustererBase(ClusterMixin, KernelEstimator):
+    """Labels of training rows by looking them up, of new rows by a rule of the subclass."""
+
+    n_clusters: int
+    labels_: IntArray
+    _training: TrainingRows
+    _vertex_labels: IntArray
+
+    def _new_labels(self, X: Rows) -> IntArray:
+        """The labels of rows that are no training rows."""
+        raise NotImplementedError
+
+    def _look_up(self, X: Rows, place: IntArray) -> IntArray:
+        """The labels of rows that are vertices ``place``; −1 stands for new rows."""
+        labels = self._vertex_labels[place]
+        new = np.flatnonzero(place < 0)
+        if len(new):
+            labels[new] = self._new_labels(X if len(new) == len(place) else X[new])
+        return np.asarray(labels)
+
+    def _warn_about_fewer(self, n_vertices: int, reason: str) -> None:
+        found = len(np.unique(self.labels_))
+        if found < self.n_clusters:
+            if n_vertices < self.n_clusters:
+                reason = f"X has only {n_vertices} distinct rows"
+            warnings.warn(
+                f"{found} clusters returned, {self.n_clusters} asked for: {reason}; labels run from 0 to "
+                f"{int(self.labels_.max())}.",
+                FewerClustersWarning,
+                stacklevel=3,
+            )
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> IntArray:
+        """Fit, and return ``labels_``."""
+        return np.asarray(self.fit(X, y, sample_weight=sample_weight).labels_)
+
+    def predict(self, X: Any) -> IntArray:
+        """The cluster of rows: ``labels_`` for the training rows, the fitted rule for new ones.
+
+        Parameters
+        ----------
+        X : array, data frame or CSR matrix of shape (n_new, n_features)
+            With ``affinity="precomputed"``: similarities of shape (n_new, n_train).
+
+        Returns
+        -------
+        ndarray of shape (n_new,)
+        """
+        check_is_fitted(self)
+        X = self._read(X, reset=False)
+        with single_threaded_blas():
+            return self._look_up(X, self._training.find(X))
+
+
+class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
+    """The fitted spectrum and ``transform``; subclasses choose the columns and what to do with them."""
+
+    _spectrum: Spectrum
+    embedding_: FloatArray
+
+    def _output(self, embedding: FloatArray) -> FloatArray:
+        """The columns that the user sees."""
+        return embedding
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_solver_parameters(self)
+
+    def _solve(self, X: Rows, prepared: Prepared, progress: Progress) -> None:
+        """Fit the spectrum of a prepared cut, and store the embedding of the rows of X."""
+        options = SolverOptions(self.eigen_solver, self.eigen_tol, self.max_iter)
+        spectrum = fit_spectrum(prepared, self._n_columns(), options, progress)
+        index = prepared.vertices.index
+        embedding = spectrum.rows[index]
+        left_out = np.flatnonzero(index < 0)
+        if len(left_out):
+            embedding[left_out] = spectrum.embed(X[left_out], self.n_jobs)
         self._spectrum = spectrum
-        self.gamma_ = spectrum.gamma
-        self.order_ = spectrum.order
-        self.gram_ = spectrum.gram
-        self.precision_ = spectrum.precision
         self.eigenvalues_ = spectrum.eigenvalues
         self.residuals_ = spectrum.residuals
-        self.n_passes_ = self.n_iter_ = spectrum.n_passes
+        self.n_passes_ = self.n_iter_ = prepared.cut.n_passes
         self.embedding_ = self._output(embedding)
         self._n_features_out = self.embedding_.shape[1]
-        return np.asarray(embedding)
-
-    def _check_rows(self, n: int, n_positive: int) -> None:
-        """Refuse too few rows."""
 
     def _embed(self, X: Any) -> FloatArray:
         check_is_fitted(self)
@@ -123,24 +229,7 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         raise NotImplementedError
 
-    def estimate_cost(self, X: Any, sample_weight: Any = None) -> Cost:
-        """Time and memory that ``fit`` would take, from the speed of a few tiles of these rows; nothing is fitted.
-
-        Returns
-        -------
-        Cost
-            With ``seconds``, ``bytes``, ``gram`` and ``rows`` (distinct ones); printed, a sentence.
-        """
-        self._check_parameters()
-        X = self._read(X, reset=True)
-        vertices = find_vertices(self, X, check_weights(sample_weight, X.shape[0]))
-        kernel, _ = choose_kernel(self, vertices, np.random.RandomState(0))
-        n_vectors = max(min(self._n_columns(), vertices.n) - 1, 1)
-        return estimate(self, vertices, kernel, make_plan(self, vertices, kernel, n_vectors))
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = isinstance(self.affinity, str) and self.affinity == "precomputed"
         tags.transformer_tags.preserves_dtype = ["float64"]
         return tags

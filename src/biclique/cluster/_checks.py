@@ -14,6 +14,7 @@ from biclique._typing import FloatArray, Rows
 from biclique.exceptions import ColumnSpreadWarning, DataError, ParameterError
 from biclique.gram import GRAM_NAMES, PRECISIONS
 from biclique.kernels import GAMMA_RULES, KERNEL_NAMES, Kernel
+from biclique.multiway import check_order
 
 LARGEST_VALUE = 1e18
 """Squares beyond this do not fit float32."""
@@ -21,6 +22,7 @@ LARGEST_VALUE = 1e18
 MOST_SPREAD = 100.0
 SPREAD_ROWS = 10_000
 EIGEN_SOLVERS = ("auto", "krylov", "arpack", "lobpcg")
+MODELLINGS = ("biclique", "symmetric")
 NEIGHBOR_AFFINITIES = ("nearest_neighbors", "precomputed_nearest_neighbors")
 
 
@@ -55,8 +57,8 @@ def check_tolerance(eigen_tol: object) -> None:
         raise ParameterError(f"eigen_tol must be 'auto' or a number from 0 to 1, got {eigen_tol!r}.")
 
 
-def check_shared_parameters(model: Any) -> None:
-    """The arguments that every spectral estimator has."""
+def check_kernel_parameters(model: Any) -> None:
+    """The arguments that every estimator has."""
     affinity = model.affinity
     if isinstance(affinity, str):
         if affinity in NEIGHBOR_AFFINITIES:
@@ -71,21 +73,35 @@ def check_shared_parameters(model: Any) -> None:
             f"biclique.kernels.Kernel, got {affinity!r}."
         )
     check_gamma(model.gamma)
-    check_tolerance(model.eigen_tol)
     check_choice("gram", model.gram, GRAM_NAMES)
     check_choice("precision", model.precision, PRECISIONS)
     check_count("max_iter", model.max_iter)
+    if model.n_jobs is not None and (
+        isinstance(model.n_jobs, bool) or not isinstance(model.n_jobs, Integral) or model.n_jobs == 0
+    ):
+        raise ParameterError(f"n_jobs must be None or -1 (every core) or a number of threads, got {model.n_jobs!r}.")
+
+
+def check_solver_parameters(model: Any) -> None:
+    """The arguments that every spectral estimator has besides."""
+    check_tolerance(model.eigen_tol)
     check_count("n_neighbors", model.n_neighbors)
+    check_choice("modelling", model.modelling, MODELLINGS)
+    if model.modelling == "symmetric" and model.order != "auto" and check_order(model.order) != int(model.order):
+        raise ParameterError(f"modelling='symmetric' needs a whole order, odd or even, got {model.order!r}.")
     if model.eigen_solver == "amg":
         raise NotImplementedError(
             "eigen_solver='amg' speeds up neighbour graphs, which are not available yet: use eigen_solver='auto'."
         )
     if model.eigen_solver is not None:
         check_choice("eigen_solver", model.eigen_solver, EIGEN_SOLVERS)
-    if model.n_jobs is not None and (
-        isinstance(model.n_jobs, bool) or not isinstance(model.n_jobs, Integral) or model.n_jobs == 0
-    ):
-        raise ParameterError(f"n_jobs must be None or -1 (every core) or a number of threads, got {model.n_jobs!r}.")
+
+
+def check_clusters_fit(n_clusters: int, n: int, n_positive: int) -> None:
+    """Refuse fewer rows than clusters."""
+    if n_positive < n_clusters:
+        counted = f"{n} rows" if n_positive == n else f"{n_positive} rows of positive weight (of {n})"
+        raise DataError(f"X has {counted}, fewer than n_clusters={n_clusters}: ask for at most {n_positive} clusters.")
 
 
 def column_name(names: Sequence[str] | None, column: int) -> str:
@@ -144,11 +160,11 @@ def warn_about_spread(X: Rows, names: Sequence[str] | None) -> None:
             f"{column_name(names, narrow)} {spread[narrow]:.3g}, so the first decides nearly every distance. Scale "
             "the columns first (sklearn.preprocessing.StandardScaler), unless they share a unit.",
             ColumnSpreadWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
 
 
-def check_weights(sample_weight: Any, n: int) -> FloatArray:
+def check_weights(sample_weight: Any, n: int, name: str = "sample_weight") -> FloatArray:
     """Multiplicities: finite, none negative, not all zero. A single number or None means equal weights."""
     if sample_weight is None:
         return np.ones(n)
@@ -156,13 +172,13 @@ def check_weights(sample_weight: Any, n: int) -> FloatArray:
     if weights.ndim == 0:
         weights = np.full(n, float(weights))
     if weights.shape != (n,):
-        raise DataError(f"sample_weight must have one number a row, shape ({n},), got shape {weights.shape}.")
+        raise DataError(f"{name} must have one number a row, shape ({n},), got shape {weights.shape}.")
     bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
     if len(bad):
         raise DataError(
-            f"sample_weight must be finite and not negative, got {weights[bad[0]]:g} in row {bad[0]}: a weight counts "
+            f"{name} must be finite and not negative, got {weights[bad[0]]:g} in row {bad[0]}: a weight counts "
             "how often a row is there; 0 leaves it out."
         )
     if not (weights > 0).any():
-        raise DataError("sample_weight is zero in every row: at least one row must count.")
+        raise DataError(f"{name} is zero in every row: at least one row must count.")
     return weights

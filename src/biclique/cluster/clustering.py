@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import ClusterMixin
 from sklearn.utils import check_random_state
 
-from biclique._typing import IntArray
-from biclique.cluster._base import SpectralBase
+from biclique._typing import IntArray, Rows
+from biclique.cluster._base import ClustererBase, SpectralBase
 from biclique.cluster._checks import check_choice, check_count
-from biclique.exceptions import DataError, FewerClustersWarning
-from biclique.gram import single_threaded_blas
+from biclique.cluster._prepare import Prepared
 from biclique.kernels import Kernel
-from biclique.spectral import ASSIGNERS, NearestCentre, Rule
+from biclique.spectral import ASSIGNERS, Assignment, KernelRule, NearestCentre
 
 
-class BicliqueSpectralClustering(ClusterMixin, SpectralBase):
+class BicliqueSpectralClustering(ClustererBase, SpectralBase):
     """Cluster points through multi-way similarity.
 
     Points are the vertices of an m-uniform hypergraph whose weights come from the biclique kernel: the sum of a
@@ -37,6 +34,10 @@ class BicliqueSpectralClustering(ClusterMixin, SpectralBase):
     order : "auto" or float from 2 to infinity, default="auto"
         Order m of the hypergraph; any real number. Order 2 is the ordinary normalised cut, ``numpy.inf``
         spectral modularity; "auto" is 4.
+    modelling : {"biclique", "symmetric"}, default="biclique"
+        How m points make an edge: two halves, all pairs across; or all pairs, for whole orders, odd ones too. The
+        symmetric contraction can be indefinite: the algebraically largest eigenvalues are taken, with a warning
+        where any of them is negative.
     affinity : str, callable or Kernel, default="rbf"
         Base kernel: "rbf", "laplacian", "polynomial" ("poly"), "linear", "cosine", "sigmoid", "chi2",
         "additive_chi2", "precomputed" (a symmetric similarity matrix, dense or sparse), a function of two rows, or a
@@ -46,8 +47,9 @@ class BicliqueSpectralClustering(ClusterMixin, SpectralBase):
         squared distance to the 7th neighbour within at most 1,000 distinct rows.
     n_components : int, optional
         Columns of the embedding; ``n_clusters`` by default.
-    assign_labels : {"kmeans", "cluster_qr", "discretize"}, default="kmeans"
-        From the embedding to labels. The last two need as many components as clusters.
+    assign_labels : {"kmeans", "cluster_qr", "discretize", "kernel_kmeans"}, default="kmeans"
+        From the embedding to labels. "cluster_qr" and "discretize" need as many components as clusters.
+        "kernel_kmeans" goes on from k-means with steps that lower the order-m cut itself, one pass over K each.
     n_init : int, default=10
         Starts of k-means. With 1: a single k-means++ start; with more, the first is deterministic.
     random_state : int, RandomState or None
@@ -86,6 +88,8 @@ class BicliqueSpectralClustering(ClusterMixin, SpectralBase):
         Of B = S^(−1/2) (K − δδᵀ/ρ) S^(−1/2), descending, and |B v − λ v|.
     gamma_, order_, gram_, precision_ :
         What was chosen.
+    cut_history_ : ndarray
+        With "kernel_kmeans": the order-m normalised cut after k-means and after every step.
     n_passes_, n_iter_ : int
         Passes over K that the fit took.
 
@@ -106,6 +110,7 @@ class BicliqueSpectralClustering(ClusterMixin, SpectralBase):
         n_clusters: int = 8,
         *,
         order: float | str = "auto",
+        modelling: str = "biclique",
         affinity: str | Kernel | Callable[..., float] = "rbf",
         gamma: float | str = "auto",
         n_components: int | None = None,
@@ -127,6 +132,7 @@ class BicliqueSpectralClustering(ClusterMixin, SpectralBase):
     ) -> None:
         self.n_clusters = n_clusters
         self.order = order
+        self.modelling = modelling
         self.affinity = affinity
         self.gamma = gamma
         self.n_components = n_components
@@ -159,45 +165,40 @@ class BicliqueSpectralClustering(ClusterMixin, SpectralBase):
             gets a label.
         """
         del y
-        embedding = self._fit_embedding(X, sample_weight)
-        spectrum = self._spectrum
-        n_vertices = len(spectrum.weights)
-        with single_threaded_blas():
-            if n_vertices <= self.n_clusters:
-                # Every distinct row is a cluster of its own; nothing is left to assign.
-                self._rule: Rule = NearestCentre(spectrum.rows)
-            else:
-                self._rule = ASSIGNERS[self.assign_labels](
-                    spectrum.rows,
-                    spectrum.weights,
-                    self.n_clusters,
-                    n_init=self.n_init,
-                    random_state=check_random_state(self.random_state),
-                )
-            self.labels_ = self._rule.labels(embedding)
-        self._warn_about_fewer(n_vertices)
+        with self._prepared(X, sample_weight) as (X, _, prepared, progress):
+            self._solve(X, prepared, progress)
+            self._assign(X, prepared)
+        reason = f"the embedding has no more groups for assign_labels={self.assign_labels!r}"
+        if self.assign_labels in ("cluster_qr", "discretize") and self._n_columns() < self.n_clusters:
+            reason = f"assign_labels={self.assign_labels!r} gives at most n_components={self.n_components}"
+        self._warn_about_fewer(prepared.vertices.n, reason)
         return self
 
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> IntArray:
-        """Fit, and return ``labels_``."""
-        return self.fit(X, y, sample_weight=sample_weight).labels_
+    def _assign(self, X: Rows, prepared: Prepared) -> None:
+        rows, vertices = self._spectrum.rows, prepared.vertices
+        if vertices.n <= self.n_clusters:
+            # Every distinct row is a cluster of its own; nothing is left to assign.
+            self._assignment = Assignment(np.arange(vertices.n), NearestCentre(rows))
+        else:
+            self._assignment = ASSIGNERS[self.assign_labels](
+                rows,
+                vertices.weights,
+                self.n_clusters,
+                cut=prepared.cut,
+                n_init=self.n_init,
+                random_state=check_random_state(self.random_state),
+            )
+        self._training, self._vertex_labels = prepared.training, self._assignment.labels
+        self.labels_ = self._look_up(X, vertices.index)
+        if self._assignment.cut_history is not None:
+            self.cut_history_ = self._assignment.cut_history
+        self.n_passes_ = self.n_iter_ = prepared.cut.n_passes
 
-    def predict(self, X: Any) -> IntArray:
-        """The cluster of new rows, by the closed-form extension of the embedding.
-
-        Parameters
-        ----------
-        X : array, data frame or CSR matrix of shape (n_new, n_features)
-            With ``affinity="precomputed"``: similarities of shape (n_new, n_train).
-
-        Returns
-        -------
-        ndarray of shape (n_new,)
-            ``labels_`` for the training rows.
-        """
-        embedding = self._embed(X)
-        with single_threaded_blas():
-            return self._rule.labels(embedding)
+    def _new_labels(self, X: Rows) -> IntArray:
+        rule = self._assignment.rule
+        if isinstance(rule, KernelRule):
+            return rule.labels_of(self._training.cross(X, self.n_jobs))
+        return rule.labels(self._spectrum.embed(X, self.n_jobs))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -207,28 +208,5 @@ class BicliqueSpectralClustering(ClusterMixin, SpectralBase):
         if self.n_components is not None:
             check_count("n_components", self.n_components)
 
-    def _check_rows(self, n: int, n_positive: int) -> None:
-        if n_positive < self.n_clusters:
-            counted = f"{n} rows" if n_positive == n else f"{n_positive} rows of positive weight (of {n})"
-            raise DataError(
-                f"X has {counted}, fewer than n_clusters={self.n_clusters}: ask for at most {n_positive} clusters."
-            )
-
     def _n_columns(self) -> int:
         return self.n_components or self.n_clusters
-
-    def _warn_about_fewer(self, n_vertices: int) -> None:
-        found = len(np.unique(self.labels_))
-        if found < self.n_clusters:
-            if n_vertices < self.n_clusters:
-                reason = f"X has only {n_vertices} distinct rows"
-            elif self.assign_labels != "kmeans" and self._n_columns() < self.n_clusters:
-                reason = f"assign_labels={self.assign_labels!r} gives at most n_components={self.n_components}"
-            else:
-                reason = f"the embedding has no more groups for assign_labels={self.assign_labels!r}"
-            warnings.warn(
-                f"{found} clusters returned, {self.n_clusters} asked for: {reason}; labels run from 0 to "
-                f"{int(self.labels_.max())}.",
-                FewerClustersWarning,
-                stacklevel=3,
-            )

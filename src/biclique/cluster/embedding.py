@@ -30,8 +30,8 @@ class BicliqueSpectralEmbedding(SpectralBase):
     drop_first : bool, default=True
         Leave out the trivial column √S, as ``sklearn.manifold.SpectralEmbedding`` does. With False the columns are
         those in which ``BicliqueSpectralClustering`` with as many clusters works.
-    affinity, gamma, degree, coef0, kernel_params, n_neighbors, eigen_solver, eigen_tol, max_iter, gram, precision, \
-memory_limit, n_jobs, random_state, verbose :
+    modelling, affinity, gamma, degree, coef0, kernel_params, n_neighbors, eigen_solver, eigen_tol, max_iter, gram, \
+precision, memory_limit, n_jobs, random_state, verbose :
         As in ``BicliqueSpectralClustering``.
 
     Attributes
@@ -55,6 +55,7 @@ memory_limit, n_jobs, random_state, verbose :
         n_components: int = 2,
         *,
         order: float | str = "auto",
+        modelling: str = "biclique",
         drop_first: bool = True,
         affinity: str | Kernel | Callable[..., float] = "rbf",
         gamma: float | str = "auto",
@@ -74,6 +75,7 @@ memory_limit, n_jobs, random_state, verbose :
     ) -> None:
         self.n_components = n_components
         self.order = order
+        self.modelling = modelling
         self.drop_first = drop_first
         self.affinity = affinity
         self.gamma = gamma
@@ -103,7 +105,8 @@ memory_limit, n_jobs, random_state, verbose :
             How often each row counts; 0 leaves it out.
         """
         del y
-        self._fit_embedding(X, sample_weight)
+        with self._prepared(X, sample_weight) as (X, _, prepared, progress):
+            self._solve(X, prepared, progress)
         return self
 
     def _check_parameters(self) -> None:

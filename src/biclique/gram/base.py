@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +16,7 @@ class GramOperator(ABC):
     Immutable: every method gives the same bits for the same argument, whatever the number of threads.
     """
 
-    name: ClassVar[str]
+    name: str
     n: int
     dtype: np.dtype[Any]
     """The precision in which values of κ are computed; products come back in float64."""

@@ -1,9 +1,16 @@
 """S and B of a Gram operator and an order, eigenpairs, labels, and the extension to new points."""
 
 from biclique.spectral.alternatives import scipy_eigenpairs
-from biclique.spectral.assign import ASSIGNERS, LargestCoordinate, NearestCentre, Rule
-from biclique.spectral.cut import NormalizedCut, check_order, shrunken_degrees
+from biclique.spectral.assign import ASSIGNERS, Assignment, LargestCoordinate, NearestCentre
+from biclique.spectral.cut import NormalizedCut
 from biclique.spectral.extend import Extension
+from biclique.spectral.kernel_kmeans import (
+    KernelKMeansProblem,
+    KernelRule,
+    kernel_kmeans,
+    plus_plus_start,
+    random_start,
+)
 from biclique.spectral.solver import (
     BASIS_BLOCKS,
     FEWEST_BLOCKS,
@@ -18,17 +25,20 @@ __all__ = [
     "ASSIGNERS",
     "BASIS_BLOCKS",
     "FEWEST_BLOCKS",
+    "Assignment",
     "EigenResult",
     "Extension",
+    "KernelKMeansProblem",
+    "KernelRule",
     "LargestCoordinate",
     "NearestCentre",
     "NormalizedCut",
-    "Rule",
     "basis_bytes",
     "block_columns",
-    "check_order",
+    "kernel_kmeans",
+    "plus_plus_start",
+    "random_start",
     "scipy_eigenpairs",
-    "shrunken_degrees",
     "solves_directly",
     "top_eigenpairs",
 ]

@@ -1,7 +1,7 @@
 """From the embedding to labels, each way with a fitted pointwise rule for new rows.
 
-Every assigner takes the embedding's rows and their multiplicities and returns a rule: a small object whose
-``labels`` is a function of a single row, so that predicting a training row gives its label.
+Every assigner takes the embedding's rows, their multiplicities and the cut they come from, and returns labels and a
+rule: a small object that gives the label of a single new row.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from biclique._typing import FloatArray, IntArray
+from biclique.exceptions import ParameterError
+from biclique.spectral.cut import NormalizedCut
+from biclique.spectral.kernel_kmeans import KernelKMeansProblem, KernelRule, kernel_kmeans
 
 TIE = 1e-6
 """Another k-means start wins only by this relative margin; otherwise the deterministic one stays."""
@@ -25,11 +28,20 @@ TIE = 1e-6
 DISCRETIZE_STEPS = 100
 
 
-class Rule(Protocol):
-    """A fitted pointwise rule."""
+class EmbeddingRule(Protocol):
+    """A fitted pointwise rule on the embedding."""
 
     def labels(self, embedding: FloatArray) -> IntArray:
         """The label of every row, shape (n,)."""
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """Labels of the rows, the rule for new ones, and, where the cut was lowered, its course."""
+
+    labels: IntArray
+    rule: EmbeddingRule | KernelRule
+    cut_history: FloatArray | None = None
 
 
 @dataclass(frozen=True)
@@ -61,9 +73,10 @@ def kmeans(
     weights: FloatArray,
     n_clusters: int,
     *,
+    cut: NormalizedCut | None = None,  # noqa: ARG001
     n_init: int,
     random_state: int | np.random.RandomState | None,
-) -> Rule:
+) -> Assignment:
     """Weighted k-means.
 
     With ``n_init=1``: one k-means++ start from ``random_state``, as the paper's repeats need. With more,
@@ -83,7 +96,11 @@ def kmeans(
         if other.inertia_ < (1 - TIE) * best.inertia_:
             best = other
     centres = np.asarray(best.cluster_centers_, dtype=float)
-    return NearestCentre(centres[_sorted_order(centres)])
+    return _assigned(NearestCentre(centres[_sorted_order(centres)]), embedding)
+
+
+def _assigned(rule: EmbeddingRule, embedding: FloatArray) -> Assignment:
+    return Assignment(rule.labels(embedding), rule)
 
 
 def _lloyd(
@@ -106,9 +123,10 @@ def cluster_qr(
     weights: FloatArray,
     n_clusters: int,
     *,
+    cut: NormalizedCut | None = None,  # noqa: ARG001
     n_init: int,  # noqa: ARG001
     random_state: int | np.random.RandomState | None,  # noqa: ARG001
-) -> Rule:
+) -> Assignment:
     """Pivoted QR (Damle, Minden and Ying): nothing random, no iterations.
 
     k rows that span the embedding best are picked, and the embedding is turned so that they lie along the
@@ -116,7 +134,7 @@ def cluster_qr(
     """
     columns = embedding[:, :n_clusters]
     rotation = _pivot_rotation(columns)
-    return _ordered(LargestCoordinate(rotation, absolute=True), embedding, weights)
+    return _assigned(_ordered(LargestCoordinate(rotation, absolute=True), embedding, weights), embedding)
 
 
 def discretize(
@@ -124,9 +142,10 @@ def discretize(
     weights: FloatArray,
     n_clusters: int,
     *,
+    cut: NormalizedCut | None = None,  # noqa: ARG001
     n_init: int,  # noqa: ARG001
     random_state: int | np.random.RandomState | None,  # noqa: ARG001
-) -> Rule:
+) -> Assignment:
     """The rotation that brings unit rows closest to indicators (Yu and Shi), from ``cluster_qr``'s."""
     columns = embedding[:, :n_clusters]
     norms = np.linalg.norm(columns, axis=1, keepdims=True)
@@ -143,10 +162,33 @@ def discretize(
         objective = singular.sum()
         rotation = right.T @ left.T
     # A row's length does not move its largest coordinate, so the rule needs no norms.
-    return _ordered(LargestCoordinate(rotation, absolute=False), embedding, weights)
+    return _assigned(_ordered(LargestCoordinate(rotation, absolute=False), embedding, weights), embedding)
 
 
-ASSIGNERS: dict[str, Callable[..., Rule]] = {"kmeans": kmeans, "cluster_qr": cluster_qr, "discretize": discretize}
+def lowered_cut(
+    embedding: FloatArray,
+    weights: FloatArray,
+    n_clusters: int,
+    *,
+    cut: NormalizedCut | None = None,
+    n_init: int,
+    random_state: int | np.random.RandomState | None,
+) -> Assignment:
+    """k-means, then Lloyd steps of weighted kernel k-means, which lower the order-m cut itself: one pass a step."""
+    if cut is None:
+        raise ParameterError("assign_labels='kernel_kmeans' needs the cut, not only the embedding.")
+    random = check_random_state(random_state)
+    start = kmeans(embedding, weights, n_clusters, n_init=n_init, random_state=random)
+    result = kernel_kmeans(KernelKMeansProblem(cut), start.labels, n_clusters, random_state=random)
+    return Assignment(result.labels, result.rule, result.history)
+
+
+ASSIGNERS: dict[str, Callable[..., Assignment]] = {
+    "kmeans": kmeans,
+    "cluster_qr": cluster_qr,
+    "discretize": discretize,
+    "kernel_kmeans": lowered_cut,
+}
 """The ways of assigning labels by name; validation and documentation read this table."""
 
 

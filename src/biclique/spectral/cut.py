@@ -17,23 +17,9 @@ from __future__ import annotations
 import numpy as np
 
 from biclique._typing import FloatArray
-from biclique.exceptions import DegreeError, ParameterError
+from biclique.exceptions import DegreeError
 from biclique.gram import GramOperator
-
-
-def check_order(order: float) -> float:
-    """A real order from 2 to infinity, or an error that says what is allowed."""
-    if isinstance(order, bool) or not isinstance(order, (int, float, np.integer, np.floating)) or np.isnan(order):
-        raise ParameterError(f"order must be a number from 2 to infinity, or 'auto', got {order!r}.")
-    if order < 2:
-        raise ParameterError(f"order must be at least 2, got {order:g}: order 2 is the ordinary graph cut.")
-    return float(order)
-
-
-def shrunken_degrees(degrees: FloatArray, mean_degree: float, order: float) -> FloatArray:
-    """S = (2/m) δ + (1 − 2/m) δ̄; at m = ∞ every S is δ̄."""
-    share = 2.0 / order
-    return share * degrees + (1.0 - share) * mean_degree
+from biclique.multiway import check_order, shrunken_degrees
 
 
 class NormalizedCut:

@@ -9,7 +9,8 @@ import numpy as np
 from biclique._typing import FloatArray
 from biclique.exceptions import DegreeError
 from biclique.gram import CrossGram
-from biclique.spectral.cut import NormalizedCut, shrunken_degrees
+from biclique.multiway import shrunken_degrees
+from biclique.spectral.cut import NormalizedCut
 from biclique.spectral.solver import EigenResult
 
 NULL_EIGENVALUE = 100

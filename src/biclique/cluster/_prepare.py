@@ -1,0 +1,253 @@
+"""From an estimator and its input to a cut: kernel → Gram operator → normalised cut."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_random_state
+
+from biclique._typing import FloatArray, IntArray, Rows
+from biclique.cluster._checks import warn_about_spread
+from biclique.cluster._rows import all_rows, distinct_rows, find_rows
+from biclique.exceptions import DisconnectedWarning
+from biclique.gram import (
+    Cost,
+    CrossGram,
+    DenseGram,
+    GramOperator,
+    HeldRows,
+    SparseGram,
+    StoredCross,
+    choose_gram,
+    choose_precision,
+    data_bytes,
+    dense_bytes,
+    estimate_seconds,
+    make_gram,
+    parse_memory_limit,
+    part_sizes,
+    require,
+    symmetric,
+    symmetric_sparse,
+    tiled_bytes,
+)
+from biclique.kernels import GAMMA_KERNELS, Kernel, bandwidth, check_rows_for_kernel, make_kernel
+from biclique.multiway import SymmetricGram, SymmetricShift, check_order
+from biclique.progress import Progress
+from biclique.spectral import (
+    BASIS_BLOCKS,
+    FEWEST_BLOCKS,
+    NormalizedCut,
+    basis_bytes,
+    block_columns,
+    solves_directly,
+)
+
+DEFAULT_ORDER = 4.0
+"""For full kernels: high enough that an isolated point owns no eigenvector."""
+
+LONG_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Vertices:
+    """What the Gram operator is built on: distinct rows (or a given matrix) and their multiplicities."""
+
+    data: Rows  # distinct rows, or the given matrix of the rows that count
+    weights: FloatArray
+    index: np.ndarray  # (n,), −1 where a row does not count
+    digests: np.ndarray  # () for a given matrix
+    given: bool
+    kept: np.ndarray | None  # for a given matrix: the columns that count
+
+    @property
+    def n(self) -> int:
+        return int(self.data.shape[0])
+
+
+@dataclass(frozen=True)
+class TrainingRows:
+    """What a fitted estimator keeps of its training rows: enough to know them again and to meet new ones."""
+
+    digests: np.ndarray
+    kept: np.ndarray | None
+    held: HeldRows | None
+    shift: SymmetricShift | None
+
+    def find(self, X: Rows) -> IntArray:
+        """Which vertex every row is, −1 where none; rows of a given matrix are never known."""
+        return np.full(X.shape[0], -1) if self.held is None else find_rows(self.digests, X)
+
+    def cross(self, X: Rows, n_jobs: int | None) -> CrossGram:
+        """New rows against the vertices."""
+        if self.held is None:
+            cross: CrossGram = StoredCross(X if self.kept is None else X[:, self.kept], n_jobs=n_jobs)
+        else:
+            cross = self.held.cross(X, n_jobs=n_jobs)
+        return cross if self.shift is None else self.shift.cross(cross)
+
+
+def find_vertices(model: Any, X: Rows, weights: FloatArray) -> Vertices:
+    """Distinct rows with multiplicities; for a given matrix the rows that count."""
+    if model.affinity != "precomputed":
+        found = distinct_rows(X, weights)
+        return Vertices(found.rows, found.weights, found.index, found.digests, False, None)
+    K = symmetric_sparse(X) if sparse.issparse(X) else symmetric(np.asarray(X, dtype=float))
+    kept, index = all_rows(X.shape[0], weights)
+    if len(kept) == X.shape[0]:
+        return Vertices(K, weights, index, np.empty(0), True, None)
+    return Vertices(K[kept][:, kept], weights[kept], index, np.empty(0), True, kept)
+
+
+def choose_kernel(model: Any, vertices: Vertices, random: np.random.RandomState) -> tuple[Kernel | None, float | None]:
+    """The kernel with its γ chosen, and that γ; neither for a given matrix."""
+    affinity = model.affinity
+    if vertices.given:
+        return None, None
+    gamma: float | None = None
+    if isinstance(affinity, str):
+        check_rows_for_kernel(affinity, vertices.data)
+        if affinity in GAMMA_KERNELS:
+            rule = model.gamma
+            gamma = (
+                bandwidth(rule, affinity, vertices.data, vertices.weights, random)
+                if isinstance(rule, str)
+                else float(rule)
+            )
+    kernel = make_kernel(
+        affinity, gamma=gamma, degree=model.degree, coef0=model.coef0, kernel_params=model.kernel_params
+    )
+    return kernel, gamma
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How K will be held and solved, decided before any of it is allocated."""
+
+    gram: str
+    dtype: Any
+    n_vectors: int
+    memory_limit: int
+    gram_bytes: int
+    basis_blocks: int
+    basis_bytes: int
+    iterates: bool
+    """Whether eigenvectors come from passes rather than from one full decomposition."""
+
+
+def make_plan(model: Any, vertices: Vertices, kernel: Kernel | None, n_vectors: int) -> Plan:
+    """Choose how K is held, and how long a basis fits beside it; refuse what does not fit at all."""
+    limit = parse_memory_limit(model.memory_limit)
+    n, columns = vertices.n, block_columns(n_vectors, vertices.n)
+    dtype: Any = np.dtype(np.float64)
+    if kernel is None:
+        gram, size = "sparse" if sparse.issparse(vertices.data) else "dense", 0
+    else:
+        gram = choose_gram(model.gram, kernel, vertices.data, limit)
+        size = dense_bytes(n)
+        if gram == "tiled":
+            dtype = choose_precision(model.precision, kernel, vertices.data)
+            size = tiled_bytes(n, vertices.data.shape[1], columns, dtype)
+    blocks = next(
+        (b for b in range(BASIS_BLOCKS, FEWEST_BLOCKS, -1) if size + basis_bytes(n, n_vectors, b) <= limit),
+        FEWEST_BLOCKS,
+    )
+    basis = basis_bytes(n, n_vectors, blocks)
+    if not solves_directly(n, n_vectors) and not (gram == "dense" and size > limit):  # which says so itself
+        require(
+            size + basis,
+            limit,
+            f"gram={gram!r} for {n} distinct rows and {n_vectors} eigenvectors",
+            "raise memory_limit, ask for fewer clusters, or fit a sample of the rows and predict the rest.",
+        )
+    by_name = getattr(model, "eigen_solver", None) in ("arpack", "lobpcg")
+    iterates = n_vectors > 0 and (by_name or not solves_directly(n, n_vectors))
+    return Plan(gram, dtype, n_vectors, limit, size, blocks, basis, iterates)
+
+
+def estimate(model: Any, vertices: Vertices, kernel: Kernel | None, plan: Plan) -> Cost:
+    """Time and memory of a fit, from the speed of a few tiles."""
+    seconds = estimate_seconds(
+        kernel,
+        vertices.data,
+        gram=plan.gram,
+        dtype=plan.dtype,
+        columns=block_columns(plan.n_vectors, vertices.n),
+        n_jobs=model.n_jobs,
+    )
+    return Cost(plan.gram, vertices.n, seconds, data_bytes(vertices.data) + plan.gram_bytes + plan.basis_bytes)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A cut ready to be solved, and what was chosen on the way."""
+
+    vertices: Vertices
+    training: TrainingRows
+    cut: NormalizedCut
+    plan: Plan
+    gamma: float | None
+    order: float
+    random: np.random.RandomState
+
+
+def prepare(model: Any, X: Rows, weights: FloatArray, n_vectors: int, progress: Progress) -> Prepared:
+    """Choose the kernel and how K is held, and build the cut; its pass also multiplies a start for the solver."""
+    random = check_random_state(model.random_state)
+    order = DEFAULT_ORDER if isinstance(model.order, str) and model.order == "auto" else check_order(model.order)
+    vertices = find_vertices(model, X, weights)
+    if not vertices.given:
+        warn_about_spread(X, getattr(model, "feature_names_in_", None))
+    kernel, gamma = choose_kernel(model, vertices, random)
+    plan = make_plan(model, vertices, kernel, min(n_vectors, vertices.n - 1))
+    if progress.enabled:
+        cost = estimate(model, vertices, kernel, plan)
+        if cost.seconds > LONG_SECONDS:
+            progress.say(str(cost))
+    base = _hold(model, vertices, kernel, plan, progress)
+    probe = None
+    if plan.iterates:
+        probe = random.standard_normal((vertices.n, block_columns(plan.n_vectors, vertices.n)))
+    shift = None
+    if getattr(model, "modelling", "biclique") == "symmetric":
+        gram = SymmetricGram(base, int(order), vertices.weights)
+        shift = gram.shift
+        # The contraction already has the order in it: what is left is its ordinary normalised cut.
+        cut = NormalizedCut(gram, 2, vertices.weights, probe)
+    else:
+        cut = NormalizedCut(base, order, vertices.weights, probe)
+        _warn_about_parts(part_sizes(base, cut.degrees, cut.weights, random), vertices, gamma)
+    training = TrainingRows(vertices.digests, vertices.kept, getattr(base, "held", None), shift)
+    return Prepared(vertices, training, cut, plan, gamma, order, random)
+
+
+def _hold(model: Any, vertices: Vertices, kernel: Kernel | None, plan: Plan, progress: Progress) -> GramOperator:
+    if kernel is None:
+        stored = SparseGram if plan.gram == "sparse" else DenseGram
+        return stored(vertices.data, n_jobs=model.n_jobs)
+    return make_gram(
+        plan.gram,
+        kernel,
+        vertices.data,
+        dtype=plan.dtype,
+        n_jobs=model.n_jobs,
+        memory_limit=plan.memory_limit,
+        tick=progress.tick if progress.enabled else None,
+    )
+
+
+def _warn_about_parts(sizes: np.ndarray, vertices: Vertices, gamma: float | None) -> None:
+    if len(sizes) < 2:
+        return
+    shown = ", ".join(map(str, sizes[:5])) + (", …" if len(sizes) > 5 else "")
+    cure = f"lower gamma (now {gamma:.3g})" if gamma is not None else "use a kernel that reaches further"
+    warnings.warn(
+        f"the kernel falls into {len(sizes)} disconnected parts ({shown} of {vertices.n} distinct rows): similarities "
+        f"between them vanish, so nothing tells which parts belong together. If some do, {cure}.",
+        DisconnectedWarning,
+        stacklevel=6,
+    )

@@ -1,0 +1,58 @@
+"""The paper's definitions under their own names: tensors, kernels, contractions, objectives, heat."""
+
+from biclique.multiway.biclique import (
+    base_gram,
+    biclique_degrees,
+    biclique_features,
+    biclique_gram,
+    biclique_kernel,
+    check_order,
+    shrunken_degrees,
+)
+from biclique.multiway.heat import HeatKernel, HeatLaplacian, biclique_heat_kernel
+from biclique.multiway.objectives import (
+    k_way_normalized_cut,
+    normalized_cut,
+    weighted_kernel_kmeans_objective,
+    weighted_tensor_kmeans_objective,
+)
+from biclique.multiway.symmetric import SymmetricGram, SymmetricShift, symmetric_gram, symmetric_kernel
+from biclique.multiway.tensors import (
+    Definiteness,
+    contract,
+    gram_tensor,
+    is_half_symmetric,
+    is_symmetric,
+    mode_product,
+    semidefiniteness,
+    tensor_form,
+)
+
+__all__ = [
+    "Definiteness",
+    "HeatKernel",
+    "HeatLaplacian",
+    "SymmetricGram",
+    "SymmetricShift",
+    "base_gram",
+    "biclique_degrees",
+    "biclique_features",
+    "biclique_gram",
+    "biclique_heat_kernel",
+    "biclique_kernel",
+    "check_order",
+    "contract",
+    "gram_tensor",
+    "is_half_symmetric",
+    "is_symmetric",
+    "k_way_normalized_cut",
+    "mode_product",
+    "normalized_cut",
+    "semidefiniteness",
+    "shrunken_degrees",
+    "symmetric_gram",
+    "symmetric_kernel",
+    "tensor_form",
+    "weighted_kernel_kmeans_objective",
+    "weighted_tensor_kmeans_objective",
+]

@@ -1,0 +1,90 @@
+"""Objectives of a partition, from a Gram operator and labels, without storing K: one pass each.
+
+The paper's table of objectives, graph beside hypergraph: weighted kernel k-means, the normalised cut of two parts and
+of k parts, and weighted tensor k-means. A matrix is taken as well as an operator.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from biclique._typing import FloatArray, IntArray
+from biclique.exceptions import DataError, DegreeError
+from biclique.gram import DenseGram, GramOperator
+from biclique.multiway.biclique import check_order, shrunken_degrees, square
+from biclique.multiway.tensors import contract
+
+
+def _operator(gram: GramOperator | FloatArray) -> GramOperator:
+    return gram if isinstance(gram, GramOperator) else DenseGram(square(gram))
+
+
+def indicators(labels: Any, n: int) -> FloatArray:
+    """The 0/1 matrix of clusters, (n, k), in the order of their names."""
+    names, codes = np.unique(np.asarray(labels), return_inverse=True)
+    if codes.shape != (n,):
+        raise DataError(f"labels must have one entry a row, {n}, got shape {np.asarray(labels).shape}.")
+    return np.eye(len(names))[codes]
+
+
+def weighted_kernel_kmeans_objective(
+    gram: GramOperator | FloatArray, labels: IntArray, weights: FloatArray | None = None
+) -> float:
+    """J = Σ_i w_i κ_ii − Σ_j Σ_{i,l∈j} w_i w_l κ_il / s_j, s_j = Σ_{i∈j} w_i (the paper's Eq. 16).
+
+    = trace(W^½ K W^½) − trace(Yᵀ W^½ K W^½ Y) with Y_ij = √(w_i/s_j) inside cluster j. For fixed weights the biclique
+    kernel changes nothing: J with K^(m) is n^(m−2) times J with K, since the shift of the features cancels inside
+    each cluster.
+    """
+    operator = _operator(gram)
+    w = np.ones(operator.n) if weights is None else np.asarray(weights, dtype=float)
+    weighted = w[:, None] * indicators(labels, operator.n)
+    within = np.einsum("ij,ij->j", weighted, operator.matmat(weighted))
+    return float(w @ operator.diagonal() - (within / weighted.sum(axis=0)).sum())
+
+
+def k_way_normalized_cut(
+    gram: GramOperator | FloatArray, labels: IntArray, order: float = 2, sample_weight: FloatArray | None = None
+) -> float:
+    """kNCut_m = Σ_j cut_j/vol_j = k − 1 − (2/m)² Σ_j (a_j − δ_j²/ρ)/S_j, the order-m normalised cut of a partition.
+
+    a_j = 1_jᵀK1_j, δ_j and S_j the sums of δ and S over cluster j, cut and volume those of K^(m) (the paper's Eq. 9).
+    The paper sums NCut(V_j, V∖V_j), which also divides by the volume of the rest; its trace form does not, and neither
+    does this.
+    """
+    operator, order = _operator(gram), check_order(order)
+    w = np.ones(operator.n) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+    weighted = w[:, None] * indicators(labels, operator.n)
+    product = operator.matmat(np.column_stack([w, weighted]))
+    degrees = product[:, 0]
+    total = float(w @ degrees)
+    shrunken = shrunken_degrees(degrees, total / float(w.sum()), order)
+    volumes = shrunken @ weighted
+    if total <= 0 or (volumes <= 0).any():
+        raise DegreeError(
+            "a cluster has no positive volume: use a higher order, or shift X so that kernels are positive."
+        )
+    within = np.einsum("ij,ij->j", weighted, product[:, 1:])
+    gain = ((within - (degrees @ weighted) ** 2 / total) / volumes).sum()
+    return float(weighted.shape[1] - 1 - (2 / order) ** 2 * gain)
+
+
+def normalized_cut(
+    gram: GramOperator | FloatArray, labels: IntArray, order: float = 2, sample_weight: FloatArray | None = None
+) -> float:
+    """NCut(V₁, V₂) = Cut(V₁, V₂) (1/vol V₁ + 1/vol V₂) of two parts, for K^(m) (the paper's Eq. 8)."""
+    parts = len(np.unique(np.asarray(labels)))
+    if parts != 2:
+        raise DataError(f"normalized_cut is of two parts, labels have {parts}: use k_way_normalized_cut.")
+    return k_way_normalized_cut(gram, labels, order, sample_weight)
+
+
+def weighted_tensor_kmeans_objective(tensor: FloatArray, labels: IntArray, weights: FloatArray | None = None) -> float:
+    """J' = Σ_i w_i (A_g)_ii − Σ_j Σ_{i,l∈j} w_i w_l (A_g)_il / s_j, A_g the contraction to the first two modes.
+
+    Weighted tensor k-means in its matrix form (the paper's appendix on symmetric modelling). The paper's other form
+    restricts the inner sums to the cluster; taken literally it is another number.
+    """
+    return weighted_kernel_kmeans_objective(contract(tensor, (0, 1)), labels, weights)

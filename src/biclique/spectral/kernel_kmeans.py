@@ -1,0 +1,274 @@
+"""Weighted kernel k-means on any Gram operator: Lloyd steps that lower the order-m normalised cut itself.
+
+With weights ω = wS and the kernel κ'_il = (K_il − δ_i δ_l/ρ)/(S_i S_l), the objective J of weighted kernel k-means and
+the cut are one thing, kNCut_m = k − 1 − (2/m)² (trace − J). The kernel is semi-definite when K is, so a Lloyd step
+never raises the cut; otherwise the diagonal is shifted, which adds a constant to J. A step costs one pass over K.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from biclique._typing import FloatArray, IntArray
+from biclique.gram import CrossGram
+from biclique.multiway import shrunken_degrees
+from biclique.spectral.cut import NormalizedCut
+from biclique.spectral.solver import top_eigenpairs
+
+ROUNDING = 1e-6
+"""A rise of the objective below this share of its trace is rounding of float32 tiles, and ends the search."""
+
+
+@dataclass(frozen=True)
+class _State:
+    """A partition with its sums."""
+
+    labels: IntArray
+    product: FloatArray  # P_ij = Σ_{l∈j} ω_l κ'_il, (n, k)
+    masses: FloatArray  # s_j = Σ_{i∈j} ω_i, (k,)
+    within: FloatArray  # q_j = Σ_{i,l∈j} ω_i ω_l κ'_il, (k,)
+
+    @property
+    def gain(self) -> float:
+        """Σ_j q_j/s_j = trace − J: what Lloyd steps raise."""
+        return float((self.within / self.masses).sum())
+
+
+class KernelKMeansProblem:
+    """Weighted kernel k-means with κ'_il = (K_il − c δ_i δ_l/ρ)/(t_i t_l) and weights ω.
+
+    ``weights=None`` is the cut: t = S, ω = wS, c = 1. Given weights v (one a vertex) are those of plain weighted kernel
+    k-means on K: t = 1, ω = wv, c = 0. (With K^(m) in the place of K, J would only be multiplied by n^(m−2).)
+    """
+
+    def __init__(self, cut: NormalizedCut, weights: FloatArray | None = None) -> None:
+        self.cut = cut
+        self.centred = weights is None
+        self.scale = cut.shrunken if weights is None else np.ones(cut.shape[0])
+        self.omega = cut.weights * (cut.shrunken if weights is None else weights)
+        self.own = (cut.gram.diagonal() - self._centre(cut.degrees) * cut.degrees) / self.scale**2  # κ'_ii
+        self.trace = float(self.omega @ self.own)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.cut.shape
+
+    def _centre(self, along: FloatArray | float) -> FloatArray | float:
+        return along / self.cut.total if self.centred else 0.0 * along
+
+    def _kernel_product(self, V: FloatArray) -> FloatArray:
+        """κ' V, one pass."""
+        scaled = V / self.scale[:, None]
+        self.cut.n_passes += 1
+        product = self.cut.gram.matmat(scaled)
+        product -= np.outer(self.cut.degrees, self._centre(self.cut.degrees @ scaled))
+        return np.asarray(product / self.scale[:, None])
+
+    def matmat(self, V: FloatArray) -> FloatArray:
+        """ω^(1/2) κ' ω^(1/2) V: for the cut this is B."""
+        root = np.sqrt(self.omega)[:, None]
+        return np.asarray(root * self._kernel_product(root * V))
+
+    def state(self, labels: IntArray, k: int) -> _State:
+        """The sums of a partition, one pass."""
+        weighted = np.zeros((len(labels), k))
+        weighted[np.arange(len(labels)), labels] = self.omega
+        product = self._kernel_product(weighted)
+        return _State(labels, product, weighted.sum(axis=0), np.einsum("ij,ij->j", weighted, product))
+
+    def cut_value(self, gain: float, k: int) -> float:
+        """kNCut_m of a partition into k parts with this gain; J for given weights.
+
+        At order infinity every cut is k − 1; what is left to lower is its scaled limit, −Σ_j (a_j − δ_j²/ρ)/S_j.
+        """
+        if not self.centred:
+            return self.trace - gain
+        return -gain if np.isinf(self.cut.order) else k - 1 - (2 / self.cut.order) ** 2 * gain
+
+
+@dataclass(frozen=True)
+class KernelRule:
+    """label(x) = argmin_j of the distance in feature space to the mean of cluster j."""
+
+    order: float
+    mean_degree: float
+    centred: bool
+    coefficients: FloatArray  # [w, (ω/t) 1_j], (n, 1 + k)
+    centre: FloatArray  # Σ_{l∈j} ω_l δ_l / (t_l ρ), (k,)
+    masses: FloatArray
+    within: FloatArray
+
+    def labels_of(self, cross: CrossGram) -> IntArray:
+        """The cluster of new rows, from κ(x, x_j)."""
+        product = cross.matmat(self.coefficients)
+        degrees, sums = product[:, 0], product[:, 1:]
+        scale: FloatArray = np.ones(len(degrees))
+        if self.centred:
+            scale = shrunken_degrees(degrees, self.mean_degree, self.order)
+            sums = sums - np.outer(degrees, self.centre)
+        sums = np.divide(sums, scale[:, None], out=np.zeros_like(sums), where=scale[:, None] > 0)
+        return np.asarray(np.argmax(_scores(sums, self.masses, self.within), axis=1))
+
+
+@dataclass(frozen=True)
+class KernelKMeansResult:
+    """Where Lloyd steps ended."""
+
+    labels: IntArray
+    rule: KernelRule
+    history: FloatArray
+    """The cut (or J, for given weights) of the start and after every step; never rising."""
+    n_iter: int
+    shift: float
+    converged: bool
+
+
+def kernel_kmeans(
+    problem: KernelKMeansProblem,
+    labels: IntArray,
+    k: int,
+    *,
+    max_iter: int = 100,
+    random_state: int | np.random.RandomState | None = None,
+    report: Callable[[int, float], None] | None = None,
+) -> KernelKMeansResult:
+    """Lloyd steps from a start until nothing moves; the objective never rises.
+
+    If a step would raise it, K is not semi-definite: the diagonal is then shifted by the lowest eigenvalue.
+    Clusters that lose all their rows get the row that lies farthest from its own mean.
+    """
+    state = problem.state(_without_empty(problem, labels, k, None), k)
+    history, shift, converged = [problem.cut_value(state.gain, k)], 0.0, False
+    while len(history) <= max_iter:
+        moved = _step(problem, state, shift, k)
+        if np.array_equal(moved, state.labels):
+            converged = True
+            break
+        new = problem.state(moved, k)
+        if new.gain < state.gain:
+            if shift == 0 and state.gain - new.gain > ROUNDING * abs(problem.trace):
+                shift = _lowest_shift(problem, random_state)
+                if shift > 0:
+                    continue
+            converged = True  # all that is left is rounding
+            break
+        state = new
+        history.append(problem.cut_value(state.gain, k))
+        if report is not None:
+            report(len(history) - 1, history[-1])
+    return KernelKMeansResult(
+        state.labels, _rule(problem, state, k), np.array(history), len(history) - 1, shift, converged
+    )
+
+
+def _scores(product: FloatArray, masses: FloatArray, within: FloatArray) -> FloatArray:
+    """2 P_ij/s_j − q_j/s_j²: the distance to mean j is κ'_ii less this."""
+    return np.asarray(2 * product / masses - within / masses**2)
+
+
+def _shifted_scores(state: _State, shift: float) -> FloatArray:
+    """The scores with κ'_ii + σ/ω_i in the place of κ'_ii."""
+    product = state.product.copy()
+    product[np.arange(len(product)), state.labels] += shift
+    return _scores(product, state.masses, state.within + shift * state.masses)
+
+
+def _step(problem: KernelKMeansProblem, state: _State, shift: float, k: int) -> IntArray:
+    """Every row to its nearest mean; a row stays where it is in a tie."""
+    scores = _shifted_scores(state, shift)
+    rows = np.arange(len(scores))
+    best = np.argmax(scores, axis=1)
+    margin = 1e-12 * np.abs(scores).max(axis=1)
+    labels = np.where(scores[rows, best] > scores[rows, state.labels] + margin, best, state.labels)
+    distances = problem.own + shift / problem.omega - scores[rows, labels]
+    return _without_empty(problem, labels, k, distances)
+
+
+def _without_empty(problem: KernelKMeansProblem, labels: IntArray, k: int, distances: FloatArray | None) -> IntArray:
+    """Give every empty cluster the row farthest from its mean; without distances the heaviest rows."""
+    labels = np.array(labels)
+    counts = np.bincount(labels, minlength=k)
+    costs = problem.omega * (1.0 if distances is None else distances)
+    for empty in np.flatnonzero(counts == 0):
+        movable = counts[labels] > 1
+        row = int(np.argmax(np.where(movable, costs, -np.inf)))
+        counts[labels[row]] -= 1
+        labels[row], counts[empty] = empty, 1
+    return labels
+
+
+def _lowest_shift(problem: KernelKMeansProblem, random_state: int | np.random.RandomState | None) -> float:
+    """What must be added to the diagonal of ω^(1/2) κ' ω^(1/2) to make it semi-definite."""
+
+    class Negative:
+        shape = problem.shape
+
+        def matmat(self, V: FloatArray) -> FloatArray:
+            return -problem.matmat(V)
+
+    lowest = top_eigenpairs(Negative(), 1, tol=1e-2, random_state=random_state)
+    return max(float(lowest.values[0] + lowest.residuals[0]), 0.0)
+
+
+def _rule(problem: KernelKMeansProblem, state: _State, k: int) -> KernelRule:
+    cut = problem.cut
+    weighted = np.zeros((len(state.labels), k))
+    weighted[np.arange(len(state.labels)), state.labels] = problem.omega / problem.scale
+    return KernelRule(
+        order=cut.order,
+        mean_degree=cut.mean_degree,
+        centred=problem.centred,
+        coefficients=np.column_stack([cut.weights, weighted]),
+        centre=cut.degrees @ weighted / cut.total,
+        masses=state.masses,
+        within=state.within,
+    )
+
+
+def random_start(n: int, k: int, random_state: int | np.random.RandomState | None) -> IntArray:
+    """A random partition of n rows into k parts, none empty."""
+    random = check_random_state(random_state)
+    labels = random.randint(0, k, n)
+    labels[random.permutation(n)[:k]] = np.arange(k)
+    return by_first_appearance(labels)
+
+
+def plus_plus_start(problem: KernelKMeansProblem, k: int, random_state: int | np.random.RandomState | None) -> IntArray:
+    """k-means++ in feature space: rows drawn by weight times squared distance; one pass a centre."""
+    random = check_random_state(random_state)
+    n = problem.shape[0]
+    first = int(random.choice(n, p=problem.omega / problem.omega.sum()))
+    centres, distances = [first], _distances_to(problem, first)
+    labels, nearest = np.zeros(n, dtype=np.intp), distances
+    while len(centres) < k:
+        odds = np.maximum(problem.omega * nearest, 0.0)
+        odds[centres] = 0.0
+        if odds.sum() <= 0:
+            odds = np.ones(n)
+            odds[centres] = 0.0
+        centre = int(random.choice(n, p=odds / odds.sum()))
+        distances = _distances_to(problem, centre)
+        distances[centre] = -np.inf
+        closer = distances < nearest
+        labels[closer], nearest = len(centres), np.where(closer, distances, nearest)
+        centres.append(centre)
+    return by_first_appearance(labels)
+
+
+def _distances_to(problem: KernelKMeansProblem, row: int) -> FloatArray:
+    """κ'_ii − 2κ'_ic + κ'_cc, one pass."""
+    unit = np.zeros((problem.shape[0], 1))
+    unit[row] = 1.0
+    return np.asarray(problem.own - 2 * problem._kernel_product(unit)[:, 0] + problem.own[row])
+
+
+def by_first_appearance(labels: IntArray) -> IntArray:
+    """The same partition, numbered in the order in which its parts appear."""
+    names, first, codes = np.unique(labels, return_index=True, return_inverse=True)
+    rank = np.empty(len(names), dtype=np.intp)
+    rank[np.argsort(first)] = np.arange(len(names))
+    return rank[codes]

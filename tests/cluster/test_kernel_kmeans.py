@@ -1,0 +1,159 @@
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.metrics import adjusted_rand_score
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.preprocessing import scale
+
+from biclique import BicliqueKernelKMeans, BicliqueSpectralClustering
+from biclique.exceptions import DataError, FewerClustersWarning, ParameterError, RankWarning, SolverWarning
+from biclique.multiway import k_way_normalized_cut, symmetric_gram, weighted_kernel_kmeans_objective
+from tests.oracles import algorithm_1, projector
+
+
+@pytest.mark.parametrize("init", ["spectral", "random", "k-means++"])
+@pytest.mark.parametrize("gram", ["dense", "tiled"])
+def test_the_cut_is_reported_and_never_rises(init, gram, iris):
+    X, _ = iris
+    model = BicliqueKernelKMeans(3, gamma=1.0, init=init, gram=gram, precision="float64", random_state=0).fit(X)
+    assert (np.diff(model.cut_history_) <= 0).all()
+    assert model.cut_ == model.cut_history_[-1]
+    assert model.cut_ == pytest.approx(k_way_normalized_cut(rbf_kernel(X, gamma=1.0), model.labels_, 4))
+    assert model.shift_ == 0
+    assert np.array_equal(model.predict(X), model.labels_)
+
+
+@pytest.mark.parametrize("order", [2, 4, 20, 1e4])
+def test_in_the_spectral_clusterer_it_never_ends_above_kmeans(order):
+    X = scale(load_breast_cancer().data)
+    for seed in range(3):
+        parameters = {"order": order, "random_state": seed, "n_init": 1, "gamma": 0.03}
+        plain = BicliqueSpectralClustering(4, **parameters).fit(X)
+        lowered = BicliqueSpectralClustering(4, assign_labels="kernel_kmeans", **parameters).fit(X)
+        K = rbf_kernel(X, gamma=0.03)
+        before, after = (k_way_normalized_cut(K, m.labels_, order) for m in (plain, lowered))
+        assert lowered.cut_history_[0] == pytest.approx(before)
+        assert lowered.cut_history_[-1] == pytest.approx(after)
+        assert after <= before + 1e-12
+        assert np.array_equal(lowered.predict(X), lowered.labels_)
+
+
+def test_new_rows_go_to_the_nearest_mean(many_blobs):
+    X, y = many_blobs
+    model = BicliqueKernelKMeans(5, random_state=0).fit(X[:2000])
+    assert adjusted_rand_score(model.predict(X[2000:]), y[2000:]) > 0.8
+    spectral = BicliqueSpectralClustering(5, assign_labels="kernel_kmeans", random_state=0).fit(X[:2000])
+    assert np.array_equal(spectral.predict(X[2000:]), model.predict(X[2000:]))
+
+
+def test_float32_tiles_and_given_matrices(many_blobs):
+    X, _ = many_blobs
+    dense = BicliqueKernelKMeans(5, gamma=0.05, random_state=0).fit(X)
+    tiled = BicliqueKernelKMeans(5, gamma=0.05, gram="tiled", random_state=0).fit(X)
+    given = BicliqueKernelKMeans(5, affinity="precomputed", random_state=0).fit(rbf_kernel(X, gamma=0.05))
+    for other in (tiled, given):
+        assert adjusted_rand_score(dense.labels_, other.labels_) > 0.99
+        assert other.cut_ == pytest.approx(dense.cut_, rel=1e-4)
+    assert np.array_equal(given.predict(rbf_kernel(X, gamma=0.05)), given.labels_)
+
+
+def test_weights_of_the_paper_and_of_the_user(iris):
+    X, _ = iris
+    K = rbf_kernel(X, gamma=1.0)
+    degrees = K.sum(axis=1)
+    S = 0.5 * degrees + 0.5 * degrees.mean()
+    paper = BicliqueKernelKMeans(3, gamma=1.0, weights="paper", random_state=0).fit(X)
+    assert paper.cut_ == pytest.approx(weighted_kernel_kmeans_objective(K, paper.labels_, 1 / S))
+    own = np.arange(1.0, 151.0)
+    user = BicliqueKernelKMeans(3, gamma=1.0, weights=own, random_state=0).fit(X)
+    assert user.cut_ == pytest.approx(weighted_kernel_kmeans_objective(K, user.labels_, own))
+    again = BicliqueKernelKMeans(3, gamma=1.0, weights=own, order=50, init="random", random_state=0).fit(X)
+    assert (np.diff(again.cut_history_) <= 0).all()
+
+
+def test_the_papers_weights_have_other_minimisers():
+    from itertools import product
+
+    different = 0
+    for seed in range(20):
+        X = np.random.default_rng(seed).normal(size=(6, 2))
+        K = rbf_kernel(X, gamma=1.0)
+        degrees = K.sum(axis=1)
+        S = 0.5 * degrees + 0.5 * degrees.mean()
+        partitions = [np.array(p) for p in product([0, 1], repeat=6) if 0 < sum(p) < 6 and p[0] == 0]
+        by_cut = min(partitions, key=lambda p: k_way_normalized_cut(K, p, 4))
+        by_paper = min(partitions, key=lambda p: weighted_kernel_kmeans_objective(K, p, 1 / S))
+        different += not np.array_equal(by_cut, by_paper)
+    assert 0 < different < 20
+
+
+def test_bad_arguments_and_warnings(iris):
+    X, _ = iris
+    for parameters, message in (
+        ({"init": "magic"}, "init must be one of 'spectral', 'random', 'k-means\\+\\+'"),
+        ({"weights": "equal"}, "weights must be one of 'cut', 'paper'"),
+        ({"order": 1}, "order must be at least 2"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            BicliqueKernelKMeans(3, **parameters).fit(X)
+    with pytest.raises(DataError, match=r"weights must have one number a row, shape \(150,\)"):
+        BicliqueKernelKMeans(3, weights=np.ones(3)).fit(X)
+    with pytest.warns(SolverWarning, match="rows still moved after 1 steps"):
+        BicliqueKernelKMeans(5, init="random", max_iter=1, random_state=0).fit(X)
+    with pytest.warns(FewerClustersWarning, match="2 clusters returned, 3 asked for: X has only 2 distinct rows"):
+        model = BicliqueKernelKMeans(3).fit(np.repeat([[0.0], [1.0]], 5, axis=0))
+    assert len(set(model.labels_)) == 2
+
+
+# Symmetric modelling
+
+
+@pytest.mark.parametrize("order", [2, 3, 4, 7, 20])
+@pytest.mark.parametrize("gram", ["dense", "tiled"])
+def test_symmetric_orders_end_to_end(order, gram, blobs):
+    X, y = blobs
+    model = BicliqueSpectralClustering(
+        4, modelling="symmetric", order=order, gamma=0.02, gram=gram, precision="float64", random_state=0
+    ).fit(X)
+    values, vectors = algorithm_1(symmetric_gram(rbf_kernel(X, gamma=0.02), order), 2)
+    np.testing.assert_allclose(model.eigenvalues_, values[1:4], rtol=1e-6, atol=1e-12)
+    assert np.linalg.norm(projector(model.embedding_) - projector(vectors[:, :4]), 2) < 1e-5
+    assert adjusted_rand_score(model.labels_, y) == 1
+    assert model.order_ == order
+    assert np.array_equal(model.predict(X), model.labels_)
+    closed = model._spectrum.extension.embed(model._spectrum.training.cross(X, None))
+    np.testing.assert_allclose(closed, model.embedding_, atol=1e-8)
+    assert adjusted_rand_score(model.predict(X + 0.01), y) == 1
+
+
+def test_symmetric_weights_are_repeated_rows(blobs):
+    X, _ = blobs
+    weights = np.arange(300) % 3
+    few = BicliqueSpectralClustering(4, modelling="symmetric", order=5, gamma=0.02, random_state=0)
+    few.fit(X, sample_weight=weights)
+    many = BicliqueSpectralClustering(4, modelling="symmetric", order=5, gamma=0.02, random_state=0)
+    many.fit(np.repeat(X, weights, axis=0))
+    np.testing.assert_allclose(few.eigenvalues_, many.eigenvalues_, rtol=1e-10)
+    assert np.array_equal(np.repeat(few.labels_, weights), many.labels_)
+
+
+def test_an_indefinite_contraction_is_said_to_be_so():
+    K = np.full((20, 20), 2.0) - np.diag(np.linspace(0.5, 1.5, 20))  # one positive eigenvalue, nineteen negative
+    for parameters in ({"modelling": "symmetric", "order": 3}, {"order": 4}):
+        model = BicliqueSpectralClustering(3, affinity="precomputed", random_state=0, **parameters)
+        with pytest.warns(RankWarning, match=r"2 of 2 eigenvalues are negative \(lowest -.*indefinite"):
+            model.fit(K)
+        assert len(set(model.labels_)) == 3
+
+
+def test_symmetric_orders_are_whole_and_given_matrices_have_no_new_diagonal(iris):
+    X, _ = iris
+    with pytest.raises(ParameterError, match="whole order"):
+        BicliqueSpectralClustering(3, modelling="symmetric", order=2.5).fit(X)
+    with pytest.raises(ParameterError, match="modelling must be one of"):
+        BicliqueSpectralClustering(3, modelling="odd").fit(X)
+    K = rbf_kernel(X)
+    model = BicliqueSpectralClustering(3, modelling="symmetric", order=3, affinity="precomputed", random_state=0).fit(K)
+    assert len(model.labels_) == 150
+    with pytest.raises(DataError, match=r"κ\(y, y\) of new rows is not known"):
+        model.predict(K[:5])

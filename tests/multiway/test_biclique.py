@@ -1,0 +1,139 @@
+import numpy as np
+import pytest
+
+from biclique.exceptions import DataError, ParameterError
+from biclique.gram import DenseGram, TiledGram
+from biclique.kernels import RBF, Linear, Polynomial
+from biclique.multiway import (
+    SymmetricGram,
+    base_gram,
+    biclique_degrees,
+    biclique_features,
+    biclique_gram,
+    biclique_kernel,
+    contract,
+    symmetric_gram,
+    symmetric_kernel,
+)
+from tests import oracles
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(6, 3))
+K = RBF(0.3).block(X, X)
+
+
+def test_the_kernel_of_four_points_written_out():
+    kernel = RBF(0.3)
+    a, b, c, d = X[:4]
+
+    def k(x, y):
+        return np.exp(-0.3 * np.sum((x - y) ** 2))
+
+    expected = k(a, c) + k(a, d) + k(b, c) + k(b, d)
+    assert biclique_kernel(kernel, [a, b], [c, d]) == pytest.approx(expected)
+    with pytest.raises(DataError, match="one shape"):
+        biclique_kernel(kernel, X[:2], X[:3])
+
+
+@pytest.mark.parametrize("m", [2, 2.5, 4, 10, 1000])
+def test_gram_features_degrees_and_inverse_agree(m):
+    n = len(K)
+    Km = biclique_gram(K, m)
+    c = (m - 2) / 2
+    P = np.eye(n) + c / n
+    np.testing.assert_allclose(Km, P @ K @ P)
+    Phi = np.linalg.cholesky(K)
+    features = biclique_features(Phi, m)
+    np.testing.assert_allclose(features @ features.T, Km, atol=1e-9 * m**2)
+    np.testing.assert_allclose(biclique_degrees(K.sum(axis=1), m), Km.sum(axis=1))
+    np.testing.assert_allclose(base_gram(Km, m), K, atol=1e-12 * m**2)
+
+
+@pytest.mark.parametrize("m", [2, 4, 6])
+def test_the_factor_on_request(m):
+    np.testing.assert_allclose(biclique_gram(K, m, scaled=True), 6.0 ** (m - 2) * biclique_gram(K, m))
+    np.testing.assert_allclose(
+        biclique_degrees(K.sum(axis=1), m, scaled=True), biclique_gram(K, m, scaled=True).sum(axis=1)
+    )
+    np.testing.assert_allclose(base_gram(biclique_gram(K, m, scaled=True), m, scaled=True), K)
+
+
+@pytest.mark.parametrize("m", [4, 8, 100])
+def test_corollary_1_the_contraction_is_semidefinite(m):
+    assert np.linalg.eigvalsh(biclique_gram(K, m))[0] > -1e-10
+    indefinite = K - 0.9 * np.eye(6)
+    assert np.linalg.eigvalsh(biclique_gram(indefinite, m))[0] < 0  # and only then
+
+
+def test_the_reproducing_property():
+    # f(x; ·) = Σ_γ κ(x_γ, ·) as a function of h points: ⟨κ^(m)(x; ·), κ^(m)(t; ·)⟩ = κ^(m)(x; t), features summed.
+    kernel = Linear()
+    first, second = X[:3], X[3:]
+    psi = first.sum(axis=0)
+    assert biclique_kernel(kernel, first, second) == pytest.approx(psi @ second.sum(axis=0))
+    coefficients, centres = RNG.normal(size=4), RNG.normal(size=(4, 3, 3))
+    f_at_x = sum(a * biclique_kernel(kernel, t, first) for a, t in zip(coefficients, centres, strict=True))
+    representer = sum(a * t.sum(axis=0) for a, t in zip(coefficients, centres, strict=True))
+    assert f_at_x == pytest.approx(representer @ psi)
+
+
+def test_orders_without_a_gram_matrix():
+    with pytest.raises(ParameterError, match="finite"):
+        biclique_gram(K, np.inf)
+    with pytest.raises(ParameterError, match="at least 2"):
+        base_gram(K, 1)
+    with pytest.raises(DataError, match="square"):
+        biclique_gram(K[:2], 4)
+
+
+@pytest.mark.parametrize("m", [2, 3, 4, 5])
+def test_symmetric_contraction_is_the_definition_for_odd_orders_too(m):
+    small = K[:4, :4]
+    tensor = oracles.symmetric_tensor(small, m)
+    expected = contract(tensor, (0, 1))
+    np.testing.assert_allclose(symmetric_gram(small, m, scaled=True), expected)
+    np.testing.assert_allclose(symmetric_gram(small, m) * 4.0 ** (m - 2), expected)
+    assert symmetric_kernel(RBF(0.3), X[[0, 1, 2, 3][:m]] if m <= 4 else X[:5]) == pytest.approx(
+        RBF(0.3).block(X[:m], X[:m]).sum() / 4
+    )
+
+
+@pytest.mark.parametrize("m", [2, 3, 4, 5])
+def test_the_papers_closed_form_of_the_symmetric_model_is_another_matrix(m):
+    Phi = np.linalg.cholesky(K)
+    shifted = Phi + (m - 1) * Phi.mean(axis=0)
+    assert not np.allclose(shifted @ shifted.T / 4, symmetric_gram(K, m), rtol=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "m"), [(Polynomial(1.0, 0.0, 3), 4), (RBF(0.1), 20)], ids=["polynomial", "rbf, order 20"]
+)
+def test_the_symmetric_contraction_can_be_indefinite(kernel, m):
+    Y = np.random.default_rng(1).normal(size=(100, 3))
+    values = np.linalg.eigvalsh(symmetric_gram(kernel.block(Y, Y), m))
+    assert values[0] < -1e-10 * values[-1]
+
+
+def test_symmetric_needs_whole_orders():
+    with pytest.raises(ParameterError, match="whole number"):
+        symmetric_gram(K, 2.5)
+
+
+@pytest.mark.parametrize("m", [2, 3, 7])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_symmetric_operator_and_its_cross(m, weighted):
+    rows = RNG.normal(size=(40, 3))
+    weights = np.arange(1.0, 41.0) % 3 + 1 if weighted else np.ones(40)
+    repeated = np.repeat(np.arange(40), weights.astype(int))
+    dense = RBF(0.3).block(rows, rows)
+    whole = symmetric_gram(dense[np.ix_(repeated, repeated)], m)
+    first = np.unique(repeated, return_index=True)[1]
+    expected = whole[np.ix_(first, first)]
+    V = RNG.normal(size=(40, 4))
+    for base in (DenseGram.from_kernel(RBF(0.3), rows, memory_limit=2**20), TiledGram(RBF(0.3), rows, dtype=float)):
+        gram = SymmetricGram(base, m, weights)
+        np.testing.assert_allclose(gram.matmat(V), expected @ V, atol=1e-10)
+        np.testing.assert_allclose(gram.diagonal(), np.diagonal(expected))
+        cross = gram.cross(rows[:7])
+        np.testing.assert_allclose(cross.matmat(V), expected[:7] @ V, atol=1e-10)
+        np.testing.assert_allclose(cross.diagonal(), np.diagonal(expected)[:7])

@@ -1,0 +1,152 @@
+import numpy as np
+import pytest
+
+from biclique.exceptions import DataError, MemoryLimitError, ParameterError
+from biclique.multiway import HeatKernel, HeatLaplacian, biclique_heat_kernel
+
+TWO_PI = 2 * np.pi
+
+
+def circle(n):
+    angle = TWO_PI * np.arange(n) / n
+    return np.column_stack([np.cos(angle), np.sin(angle)]), angle
+
+
+def tuples(n, h, count=6, seed=0):
+    return np.random.default_rng(seed).integers(0, n, (count, h))
+
+
+def test_gaussian_and_biclique_heat_kernels():
+    x, y = np.array([[0.0, 1.0]]), np.array([[2.0, 1.0]])
+    expected = np.exp(-4 / (4 * 0.3)) / (4 * np.pi * 0.3)
+    assert HeatKernel(0.3, 2).block(x, y)[0, 0] == pytest.approx(expected)
+    assert biclique_heat_kernel(np.repeat(x, 3, axis=0), np.repeat(y, 3, axis=0), 0.3, 2) == pytest.approx(9 * expected)
+
+
+@pytest.mark.parametrize("h", [1, 2, 3])
+def test_the_fast_laplacian_is_the_definition(h):
+    X = np.random.default_rng(0).normal(size=(6, 2))  # g is far from constant here, and F is not zero
+    f = np.random.default_rng(1).normal(size=6)
+    laplacian = HeatLaplacian(X, 0.4, 2 * h, 2)
+    where = tuples(6, h)
+    np.testing.assert_allclose(laplacian.apply(f, where), laplacian.by_definition(f, where))
+
+
+@pytest.mark.parametrize("h", [1, 2, 3])
+def test_the_energy_is_the_sum_over_all_tuples(h):
+    X = np.random.default_rng(0).normal(size=(5, 2))
+    f = np.random.default_rng(1).normal(size=5)
+    laplacian = HeatLaplacian(X, 0.4, 2 * h, 2)
+    every = np.stack(np.meshgrid(*[np.arange(5)] * h, indexing="ij"), axis=-1).reshape(-1, h)
+    values = f[every].sum(axis=1)
+    assert laplacian.energy(f) == pytest.approx(values @ laplacian.apply(f, every))
+    # The form printed in the paper factorises, so it vanishes for a mean-zero function.
+    centred = f - f.mean()
+    printed = laplacian.apply(centred, every).sum() * centred[every].sum(axis=1).sum()
+    assert abs(printed) < 1e-9 < abs(laplacian.energy(centred))
+
+
+@pytest.mark.parametrize("h", [1, 2, 3])
+def test_with_constant_g_it_is_h_copies_of_one_variable(h):
+    X, angle = circle(60)
+    f = np.cos(3 * angle)
+    one, many = HeatLaplacian(X, 0.05, 2, 1), HeatLaplacian(X, 0.05, 2 * h, 1)
+    where = tuples(60, h)
+    single = one.apply(f, np.arange(60)[:, None])
+    np.testing.assert_allclose(many.apply(f, where), h * 60.0 ** (h - 1) * single[where].sum(axis=1), atol=1e-6 * 60**h)
+
+
+@pytest.mark.parametrize("h", [1, 2, 3])
+def test_theorem_2_on_the_circle_with_its_factor(h):
+    # Δ cos(jθ) = j² cos(jθ) on the unit circle; the factor is vol/(h nʰ t), not C/(n t).
+    X, angle = circle(2000)
+    laplacian = HeatLaplacian(X, 1e-3, 2 * h, 1)
+    where = tuples(2000, h)
+    for j in (1, 2):
+        f = np.cos(j * angle)
+        expected = j**2 * f[where].sum(axis=1)
+        found = laplacian.factor(TWO_PI) * laplacian.apply(f, where)
+        np.testing.assert_allclose(found, expected, atol=0.02 * j**2 * h)
+
+
+@pytest.mark.parametrize("h", [1, 2, 3])
+def test_proposition_3_the_limits_as_t_vanishes(h):
+    # (vol/n)ʰ Σ_y H f(y) → h vol^(h−1) f(x) for mean-zero f, and (vol/n)ʰ Σ_y H(x; y) → h² vol^(h−1).
+    n = 3000
+    X, angle = circle(n)
+    where = tuples(n, h)
+    for t, tolerance in ((1e-2, 3e-2), (1e-3, 4e-3)):
+        laplacian = HeatLaplacian(X, t, 2 * h, 1)
+        f = np.cos(angle)
+        mean = (TWO_PI / n) ** h * laplacian.average(f, where)
+        limit = h * TWO_PI ** (h - 1) * f[where].sum(axis=1)
+        np.testing.assert_allclose(mean, limit, atol=tolerance * h**2 * TWO_PI ** (h - 1))
+        # average of the constant f' = 1/h is Σ_y H(x; y)
+        ones = (TWO_PI / n) ** h * laplacian.average(np.full(n, 1 / h), where)
+        np.testing.assert_allclose(ones, h**2 * TWO_PI ** (h - 1), rtol=tolerance)
+
+
+@pytest.mark.parametrize("h", [1, 2, 3])
+def test_h_t_is_a_heat_kernel_on_mean_zero_functions(h):
+    # e^{−tΔ} up to h·vol^(h−1): eigenfunctions shrink by e^{−j² t}, and two short times make a long one.
+    n, t = 3000, 5e-3
+    X, angle = circle(n)
+    where = np.repeat(np.arange(n)[:, None], h, axis=1)
+    scale = (TWO_PI / n) ** h / (h * TWO_PI ** (h - 1))
+
+    def evolve(time, f):
+        # On tuples of one repeated point f(x) = h f'(x): the evolved f' is read off there.
+        return scale * HeatLaplacian(X, time, 2 * h, 1).average(f, where) / h
+
+    for j in (1, 2, 3):
+        f = np.cos(j * angle)
+        np.testing.assert_allclose(evolve(t, f), np.exp(-(j**2) * t) * f, atol=5e-3)
+        np.testing.assert_allclose(evolve(t, evolve(t, f)), evolve(2 * t, f), atol=5e-3)
+
+
+@pytest.mark.parametrize("h", [1, 2, 3])
+def test_the_energy_of_the_function_is_that_of_the_heat_kernel_over_t(h):
+    # S₂(f) = mean of f Δf; (1/t) S₂(H_t, f) with the factor of the theorem, averaged over tuples.
+    n = 2000
+    X, angle = circle(n)
+    laplacian = HeatLaplacian(X, 1e-3, 2 * h, 1)
+    f = np.cos(2 * angle)
+    found = laplacian.factor(TWO_PI) * laplacian.energy(f) / float(n) ** h
+    assert found == pytest.approx(4 * h * 0.5, rel=0.02)  # Δf = 4f, and the mean of f² is h/2
+
+
+def test_on_an_ellipse_order_4_fails():
+    # g is not constant there: the sum over γ of g times the sum of f' mixes points. The sign itself is wrong somewhere.
+    n = 3000
+    angle = TWO_PI * np.arange(n) / n
+    axes = np.array([3.0, 0.5])
+    arc = np.cumsum(np.hypot(*(axes[:, None] * [np.sin(angle), np.cos(angle)])))
+    even = np.interp(np.linspace(0, arc[-1], n, endpoint=False), arc, angle)
+    X = axes * np.column_stack([np.cos(even), np.sin(even)])
+    s = TWO_PI * np.arange(n) / n
+    length = arc[-1] * TWO_PI / n
+    f, expected = np.cos(s), (TWO_PI / length) ** 2 * np.cos(s)
+    where = np.array([[0, 0], [300, 300], [0, 500], [700, 300]])
+    two = HeatLaplacian(X, 2e-3, 2, 1)
+    one_variable = two.factor(length) * two.apply(f, np.arange(n)[:, None])
+    smooth = np.abs(one_variable - expected).max()
+    assert smooth < 0.25 * np.abs(expected).max()
+    four = HeatLaplacian(X, 2e-3, 4, 1)
+    found = four.factor(length) * four.apply(f, where)
+    wanted = expected[where].sum(axis=1)
+    assert np.abs(found - wanted).max() > 5 * np.abs(wanted).max()
+    assert (np.sign(found) != np.sign(wanted)).any()
+
+
+def test_bad_arguments():
+    X, _ = circle(10)
+    for arguments, message in (((X, 0.0, 4, 1), "t must be positive"), ((X, 0.1, 3, 1), "must be even")):
+        with pytest.raises(ParameterError, match=message):
+            HeatLaplacian(*arguments)
+    laplacian = HeatLaplacian(X, 0.1, 4, 1)
+    with pytest.raises(DataError, match="one value a point"):
+        laplacian.apply(np.ones(3), np.zeros((1, 2), int))
+    with pytest.raises(DataError, match=r"shape \(p, 2\)"):
+        laplacian.apply(np.ones(10), np.zeros((1, 3), int))
+    with pytest.raises(MemoryLimitError, match="use apply"):
+        HeatLaplacian(circle(2000)[0], 0.1, 4, 1).by_definition(np.ones(2000), np.zeros((1, 2), int))

@@ -1,0 +1,130 @@
+import numpy as np
+import pytest
+
+from biclique.exceptions import DataError
+from biclique.gram import DenseGram, TiledGram
+from biclique.kernels import RBF
+from biclique.multiway import (
+    biclique_features,
+    biclique_gram,
+    contract,
+    k_way_normalized_cut,
+    normalized_cut,
+    weighted_kernel_kmeans_objective,
+    weighted_tensor_kmeans_objective,
+)
+from tests import oracles
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(12, 3))
+KERNEL = RBF(0.3)
+K = KERNEL.block(X, X)
+LABELS = np.arange(12) % 3
+WEIGHTS = RNG.uniform(0.5, 2, 12)
+
+
+def indicator_matrix(labels, weights):
+    Z = np.zeros((len(labels), labels.max() + 1))
+    for i, j in enumerate(labels):
+        Z[i, j] = np.sqrt(weights[i] / weights[labels == j].sum())
+    return Z
+
+
+def test_weighted_kernel_kmeans_is_the_definition_and_its_trace_form():
+    features = np.linalg.cholesky(K)
+    expected = oracles.kernel_kmeans_objective(features, LABELS, WEIGHTS)
+    assert weighted_kernel_kmeans_objective(K, LABELS, WEIGHTS) == pytest.approx(expected)
+    root = np.sqrt(WEIGHTS)
+    M = root[:, None] * K * root
+    Y = indicator_matrix(LABELS, WEIGHTS)
+    assert np.trace(M) - np.trace(Y.T @ M @ Y) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("m", [2, 4, 6])
+def test_for_fixed_weights_the_order_only_scales_it(m):
+    features = biclique_features(np.linalg.cholesky(K), m) * 12.0 ** ((m - 2) / 2)
+    expected = oracles.kernel_kmeans_objective(features, LABELS, WEIGHTS)
+    Km = biclique_gram(K, m, scaled=True)
+    assert weighted_kernel_kmeans_objective(Km, LABELS, WEIGHTS) == pytest.approx(expected)
+    assert expected == pytest.approx(12.0 ** (m - 2) * weighted_kernel_kmeans_objective(K, LABELS, WEIGHTS))
+
+
+@pytest.mark.parametrize("m", [2, 2.5, 4, 20])
+def test_the_order_m_cut_is_the_cut_of_the_contraction_and_its_trace(m):
+    Km = biclique_gram(K, m)
+    expected = oracles.k_way_cut(Km, LABELS)
+    assert k_way_normalized_cut(K, LABELS, m) == pytest.approx(expected)
+    degrees = Km.sum(axis=1)
+    Z = indicator_matrix(LABELS, degrees)
+    normalized = Km / np.sqrt(np.outer(degrees, degrees))
+    assert 3 - np.trace(Z.T @ normalized @ Z) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("m", [2, 4, 20])
+def test_the_cut_is_weighted_kernel_kmeans_with_weights_s(m):
+    # Weights S and kernel S⁻¹(K − δδᵀ/ρ)S⁻¹: kNCut_m = k − 1 − (2/m)² (trace − J).
+    degrees = K.sum(axis=1)
+    S = 2 / m * degrees + (1 - 2 / m) * degrees.mean()
+    centred = (K - np.outer(degrees, degrees) / K.sum()) / np.outer(S, S)
+    J = weighted_kernel_kmeans_objective(centred, LABELS, S)
+    trace = S @ np.diagonal(centred)
+    assert k_way_normalized_cut(K, LABELS, m) == pytest.approx(2 - (2 / m) ** 2 * (trace - J))
+
+
+def test_the_papers_sum_of_two_way_cuts_is_another_number():
+    mine, literal = k_way_normalized_cut(K, LABELS, 4), oracles.k_way_cut(biclique_gram(K, 4), LABELS, literal=True)
+    assert literal > mine * 1.1
+    two = LABELS > 0
+    assert normalized_cut(K, two, 4) == pytest.approx(oracles.k_way_cut(biclique_gram(K, 4), two.astype(int)))
+    A, inside = biclique_gram(K, 4), two.astype(bool)
+    cut, volumes = A[inside][:, ~inside].sum(), (A[inside].sum(), A[~inside].sum())
+    assert normalized_cut(K, two, 4) == pytest.approx(cut * (1 / volumes[0] + 1 / volumes[1]))
+    with pytest.raises(DataError, match="two parts, labels have 3"):
+        normalized_cut(K, LABELS)
+
+
+def test_the_papers_multiway_objective_read_literally_is_another_number():
+    labels, weights = np.array([0, 0, 1, 1, 1, 0]), WEIGHTS[:6]
+    small = K[:6, :6]
+    literal = oracles.literal_multiway_objective(small, 4, labels, weights)
+    matrix = weighted_kernel_kmeans_objective(biclique_gram(small, 4, scaled=True), labels, weights)
+    assert abs(literal - matrix) > 0.1 * abs(matrix)
+    # At order 2 there are no inner sums, and the two agree.
+    assert oracles.literal_multiway_objective(small, 2, labels, weights) == pytest.approx(
+        weighted_kernel_kmeans_objective(small, labels, weights)
+    )
+
+
+def test_weighted_tensor_kmeans_matrix_form_and_literal_form():
+    labels, weights = np.array([0, 0, 1, 1]), WEIGHTS[:4]
+    tensor = oracles.symmetric_tensor(K[:4, :4], 3)
+    A = contract(tensor, (0, 1))
+    Y, root = indicator_matrix(labels, weights), np.sqrt(weights)
+    M = root[:, None] * A * root
+    mine = weighted_tensor_kmeans_objective(tensor, labels, weights)
+    assert mine == pytest.approx(np.trace(M) - np.trace(Y.T @ M @ Y))
+    assert abs(oracles.literal_tensor_objective(tensor, labels, weights) - mine) > 0.1 * abs(mine)
+
+
+def test_operators_give_the_same_without_storing_k():
+    rows = RNG.normal(size=(700, 3))
+    labels = np.arange(700) % 4
+    dense = KERNEL.block(rows, rows)
+    for gram in (DenseGram(dense), TiledGram(KERNEL, rows, dtype=float)):
+        assert k_way_normalized_cut(gram, labels, 4) == pytest.approx(k_way_normalized_cut(dense, labels, 4))
+        assert weighted_kernel_kmeans_objective(gram, labels) == pytest.approx(
+            weighted_kernel_kmeans_objective(dense, labels)
+        )
+
+
+def test_multiplicities_are_repeated_rows():
+    weights = np.arange(12) % 3 + 1
+    repeated = np.repeat(np.arange(12), weights)
+    assert k_way_normalized_cut(K, LABELS, 4, weights) == pytest.approx(
+        k_way_normalized_cut(K[np.ix_(repeated, repeated)], LABELS[repeated], 4)
+    )
+
+
+def test_labels_of_another_length():
+    with pytest.raises(DataError, match="one entry a row, 12"):
+        k_way_normalized_cut(K, LABELS[:5])

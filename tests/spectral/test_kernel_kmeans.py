@@ -1,0 +1,138 @@
+import numpy as np
+import pytest
+
+from biclique.gram import DenseGram, TiledGram
+from biclique.kernels import RBF, Linear
+from biclique.multiway import k_way_normalized_cut, weighted_kernel_kmeans_objective
+from biclique.spectral import KernelKMeansProblem, NormalizedCut, kernel_kmeans, plus_plus_start, random_start
+from tests import oracles
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(80, 3))
+K = RBF(0.4).block(X, X)
+ORDERS = [2, 3.3, 4, 50, np.inf]
+
+
+def problem_of(matrix, order=4, multiplicities=None, weights=None):
+    return KernelKMeansProblem(NormalizedCut(DenseGram(matrix), order, multiplicities), weights)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_what_it_lowers_is_the_cut_at_every_step(order, weighted):
+    multiplicities = np.arange(80.0) % 4 + 1 if weighted else np.ones(80)
+    result = kernel_kmeans(problem_of(K, order, multiplicities), random_start(80, 4, 0), 4)
+    assert result.converged
+    assert result.shift == 0
+    assert (np.diff(result.history) <= 0).all()
+    assert result.history[-1] < result.history[0]
+    start = random_start(80, 4, 0)
+    for value, labels in ((result.history[0], start), (result.history[-1], result.labels)):
+        if np.isinf(order):  # every cut is k − 1 there: the scaled limit is lowered
+            huge = k_way_normalized_cut(K, labels, 1e5, multiplicities)
+            assert value == pytest.approx((huge - 3) * (1e5 / 2) ** 2, rel=1e-3)
+        else:
+            assert value == pytest.approx(k_way_normalized_cut(K, labels, order, multiplicities))
+
+
+def test_a_fixed_point_is_one_of_lloyd_by_explicit_features():
+    # Features of the centred kernel; at the end every row is nearest to its own weighted mean.
+    degrees = K.sum(axis=1)
+    S = 0.5 * degrees + 0.5 * degrees.mean()
+    centred = (K - np.outer(degrees, degrees) / K.sum()) / np.outer(S, S)
+    values, vectors = np.linalg.eigh(centred)
+    features = vectors * np.sqrt(np.maximum(values, 0))
+    result = kernel_kmeans(problem_of(K, 4), random_start(80, 5, 1), 5)
+    means = np.array(
+        [np.average(features[result.labels == j], axis=0, weights=S[result.labels == j]) for j in range(5)]
+    )
+    distances = ((features[:, None] - means) ** 2).sum(axis=2)
+    assert np.array_equal(np.argmin(distances, axis=1), result.labels)
+
+
+def test_given_weights_are_plain_weighted_kernel_kmeans():
+    weights = RNG.uniform(0.5, 2, 80)
+    result = kernel_kmeans(problem_of(K, 7, None, weights), random_start(80, 4, 0), 4)
+    assert (np.diff(result.history) <= 0).all()
+    assert result.history[-1] == pytest.approx(weighted_kernel_kmeans_objective(K, result.labels, weights))
+    features = np.linalg.cholesky(K + 1e-12 * np.eye(80))
+    assert result.history[-1] == pytest.approx(oracles.kernel_kmeans_objective(features, result.labels, weights))
+
+
+@pytest.mark.parametrize("order", [2, 4])
+@pytest.mark.parametrize("seed", range(8))
+def test_an_indefinite_k_is_shifted_and_never_rises(order, seed):
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(60, 60))
+    matrix = (A + A.T) / 2 + 3  # far from semi-definite, degrees positive
+    result = kernel_kmeans(problem_of(matrix, order), random_start(60, 3, seed), 3, random_state=0)
+    assert (np.diff(result.history) <= 0).all()
+    assert result.history[-1] == pytest.approx(k_way_normalized_cut(matrix, result.labels, order))
+    assert len(set(result.labels)) == 3
+
+
+def test_without_a_shift_lloyd_would_rise_on_some():
+    shifted = 0
+    for seed in range(8):
+        A = np.random.default_rng(seed).normal(size=(60, 60))
+        matrix = (A + A.T) / 2 + 3
+        shifted += kernel_kmeans(problem_of(matrix, 2), random_start(60, 3, seed), 3, random_state=0).shift > 0
+    assert shifted > 0
+
+
+def test_empty_clusters_are_filled():
+    start = np.zeros(80, dtype=int)
+    start[0] = 3  # clusters 1 and 2 are empty
+    result = kernel_kmeans(problem_of(K), start, 4)
+    assert set(result.labels) == {0, 1, 2, 3}
+    assert (np.diff(result.history) <= 0).all()
+
+
+def test_as_many_clusters_as_rows():
+    result = kernel_kmeans(problem_of(K[:5, :5]), np.arange(5), 5)
+    assert sorted(result.labels) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("order", [2, 4, np.inf])
+def test_the_rule_gives_training_rows_their_labels(order):
+    gram = TiledGram(RBF(0.4), X, dtype=float)
+    for weights in (None, RNG.uniform(0.5, 2, 80)):
+        problem = KernelKMeansProblem(NormalizedCut(gram, order), weights)
+        result = kernel_kmeans(problem, random_start(80, 4, 0), 4)
+        assert np.array_equal(result.rule.labels_of(gram.cross(X)), result.labels)
+
+
+def test_one_step_is_one_pass():
+    gram = TiledGram(RBF(0.4), X, dtype=float)
+    cut = NormalizedCut(gram, 4)
+    problem = KernelKMeansProblem(cut)
+    before = cut.n_passes
+    result = kernel_kmeans(problem, random_start(80, 4, 0), 4)
+    assert cut.n_passes - before == result.n_iter + 1  # and one for the start
+
+
+def test_starts_have_no_empty_part():
+    for seed in range(10):
+        assert set(random_start(6, 5, seed)) == set(range(5))
+        labels = plus_plus_start(problem_of(K), 6, seed)
+        assert set(labels) == set(range(6))
+    duplicates = np.ones((6, 6))
+    assert set(plus_plus_start(problem_of(duplicates), 3, 0)) == {0, 1, 2}
+
+
+def test_plus_plus_is_better_than_chance():
+    rows = np.concatenate([RNG.normal(size=(30, 2)) + c for c in ([0, 0], [8, 0], [0, 8], [8, 8])])
+    matrix = RBF(0.3).block(rows, rows)
+    problem = problem_of(matrix)
+    drawn = [problem.state(plus_plus_start(problem, 4, s), 4).gain for s in range(5)]
+    random = [problem.state(random_start(120, 4, s), 4).gain for s in range(5)]
+    assert min(drawn) > max(random)
+
+
+def test_linear_kernel_is_kmeans():
+    # Equal weights and the linear kernel: ordinary k-means.
+    rows = RNG.normal(size=(60, 2)) + 5
+    gram = DenseGram.from_kernel(Linear(), rows, memory_limit=2**30)
+    result = kernel_kmeans(KernelKMeansProblem(NormalizedCut(gram, 2), np.ones(60)), random_start(60, 3, 0), 3)
+    means = np.array([rows[result.labels == j].mean(axis=0) for j in range(3)])
+    assert np.array_equal(np.argmin(((rows[:, None] - means) ** 2).sum(axis=2), axis=1), result.labels)
