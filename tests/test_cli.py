@@ -123,6 +123,9 @@ def test_constant_columns_are_mentioned(capsys):
         (["cluster", "iris", "-k", "3", "--affinity", "linear"], 3, "affinity='rbf'"),
         (["cluster", "iris", "-k", "3", "--gram", "dense", "--memory-limit", "1K"], 4, "needs 173 KiB, limit 1 KiB"),
         (["cluster", "iris", "-k", "3", "--memory-limit", "few"], 2, "memory_limit must be"),
+        (["cluster", "iris", "-k", "3", "--affinity", "poly", "--degree", "inf"], 2, "degree must be a finite number"),
+        (["cluster", "diabetes", "-k", "3", "--label-column", "target"], 3, "its target is a number, not a class"),
+        (["cluster", "iris", "-k", "200", "--dry-run"], 3, "fewer than n_clusters=200"),
     ],
 )
 def test_errors_say_what_to_do_and_have_their_exit_code(arguments, code, message, capsys, tmp_path, monkeypatch):
@@ -144,6 +147,7 @@ def test_errors_say_what_to_do_and_have_their_exit_code(arguments, code, message
         ["cluster", "iris", "-k", "three"],
         ["cluster", "iris", "-k", "3", "--order", "many"],
         ["paint"],
+        ["cluster", "iris", "-k", "3", "--seed", "-1"],
     ],
 )
 def test_usage_errors_exit_with_2(arguments, capsys):

@@ -117,7 +117,7 @@ def _add_cluster(commands: Any) -> None:
     model.add_argument("--coef0", type=float, default=1, help="of the polynomial and sigmoid kernels (default: 1)")
     model.add_argument("--assign-labels", choices=list(ASSIGNERS), default="kmeans", help="(default: kmeans)")
     model.add_argument("--n-init", type=int, default=10, metavar="N", help="starts of k-means (default: 10)")
-    model.add_argument("--seed", type=int, default=0, help="of everything random (default: 0)")
+    model.add_argument("--seed", type=_seed, default=0, help="of everything random (default: 0)")
     work = parser.add_argument_group("the work")
     work.add_argument(
         "--gram", choices=GRAM_NAMES, default="auto", help="how the kernel matrix is held (default: auto)"
@@ -139,6 +139,12 @@ def _number_or_word(text: str) -> float | str:
         return float(text)
     except ValueError:
         return text
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal() or int(text) >= 2**32:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to 2**32 - 1, got {text!r}")
+    return int(text)
 
 
 def _order(text: str) -> float | str:
@@ -218,6 +224,8 @@ def _load_shipped(name: str, roles: Roles) -> Table:
         raise TableError(f"{name}: no column {wrong!r}; columns: {', '.join(map(repr, [*columns, 'target']))}.")
     kept = [j for j, c in enumerate(columns) if c not in (roles.id, *roles.drop)]
     labels = None
+    if bunch.target_names is None and roles.label is not None:
+        raise TableError(f"{name}: its target is a number, not a class; leave out --label-column.")
     if bunch.target_names is not None:
         labels = [str(bunch.target_names[t]) for t in bunch.target]
     return Table(

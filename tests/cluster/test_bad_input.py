@@ -1,20 +1,28 @@
 """Rubbish in: an error or a warning that names the argument and the way out."""
 
+import tracemalloc
+import warnings
+from contextlib import suppress
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.datasets import load_digits, load_wine
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import adjusted_rand_score
 
 from biclique import BicliqueSpectralClustering, BicliqueSpectralEmbedding
 from biclique.exceptions import (
-    BicliqueError,
+    BicliqueWarning,
     ColumnSpreadWarning,
     DataError,
     DegreeError,
+    DisconnectedWarning,
     FewerClustersWarning,
     MemoryLimitError,
     ParameterError,
+    RankWarning,
 )
 
 RNG = np.random.default_rng(0)
@@ -45,7 +53,7 @@ def fit(X, k=3, sample_weight=None, **parameters):
         (GOOD[0], "Expected 2D array, got 1D array"),
         (GOOD[None], "dim 3"),
         (np.empty((10, 0)), "0 feature"),
-        (np.array([["a", "b"]] * 5), "could not convert string to float"),
+        (np.array([["a", "b"]] * 5), r"X holds text \(could not convert string to float: .*OneHotEncoder"),
         (GOOD * 1j, "Complex data not supported"),
     ],
 )
@@ -63,6 +71,9 @@ def test_bad_rows(X, message):
         ({"gamma": -1.0}, "gamma must be a positive number"),
         ({"gamma": np.nan}, "gamma must be a positive number"),
         ({"gamma": "wide"}, "gamma must be one of"),
+        ({"affinity": "poly", "degree": 0}, "degree must be a finite number of at least 1, got 0"),
+        ({"degree": "3"}, "degree must be a finite number"),
+        ({"coef0": np.nan}, "coef0 must be a finite number, got nan"),
         ({"k": 0}, "n_clusters must be a whole number of at least 1, got 0"),
         ({"k": 2.5}, "n_clusters must be a whole number"),
         ({"affinity": "gauss"}, "affinity must be one of 'rbf'.*'precomputed', got 'gauss'"),
@@ -91,6 +102,7 @@ def test_bad_parameters(parameters, message):
         (np.r_[np.nan, np.ones(39)], "sample_weight must be finite"),
         (np.ones(39), r"one number a row, shape \(40,\), got shape \(39,\)"),
         (np.zeros(40), "zero in every row"),
+        (["heavy"] * 40, "sample_weight must be numbers"),
         (np.r_[1, 1, np.zeros(38)], r"2 rows of positive weight \(of 40\), fewer than n_clusters=3"),
     ],
 )
@@ -101,7 +113,7 @@ def test_bad_weights(weights, message):
 
 def test_a_linear_kernel_on_centred_data_says_what_to_do():
     X = GOOD - GOOD.mean(axis=0)
-    with pytest.raises(DegreeError, match=r"(not above zero|not positive).*affinity='rbf'.*shift X"):
+    with pytest.raises(DegreeError, match=r"(not above zero|not positive).*affinity='rbf'.*shift the data"):
         fit(X, affinity="linear", order=2)
 
 
@@ -146,7 +158,9 @@ def test_negative_rows_with_chi2():
 def test_all_rows_equal_warns_or_embeds(estimator):
     X = np.ones((10, 2))
     if isinstance(estimator, BicliqueSpectralEmbedding):
-        assert (estimator.fit(X).embedding_ == 0).all()
+        with pytest.warns(RankWarning, match="1 informative columns, 3 were asked for"):
+            estimator.fit(X)
+        assert (estimator.embedding_ == 0).all()
         return
     with pytest.warns(FewerClustersWarning, match=r"1 clusters returned, 3 asked for: X has only 1 distinct rows"):
         estimator.fit(X)
@@ -195,13 +209,97 @@ def test_input_is_never_written_to():
         fit(X, sample_weight=weights, order=50, **parameters)
 
 
-def test_every_error_is_one_of_ours_or_scikit_learns():
-    assert issubclass(DataError, ValueError)
-    assert issubclass(MemoryLimitError, (BicliqueError, MemoryError))
-
-
 def test_eigenvectors_that_do_not_fit_are_refused_before_the_work():
     X = RNG.normal(size=(3000, 2))
     with pytest.raises(MemoryLimitError, match=r"for 3000 distinct rows and 99 eigenvectors needs .* ask for fewer"):
         fit(X, k=100, gram="tiled", memory_limit="30MB")
     assert len(set(fit(X, k=5, gram="tiled", memory_limit="30MB").labels_)) == 5
+
+
+@pytest.mark.parametrize("order", [2, 4, 1e6, np.inf])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_total_that_is_only_rounding_is_refused(order, seed):
+    X = np.random.default_rng(seed).normal(size=(200, 3)) + [3, 1, 2]
+    with pytest.raises(DegreeError, match="affinity='rbf'"):
+        fit(X - X.mean(axis=0), affinity="linear", order=order)
+
+
+def test_rows_are_named_as_they_came():
+    X = np.abs(GOOD) + 1
+    X[17] = -5
+    with pytest.raises(DataError, match="got -5 in row 17, column 0"):
+        fit(X, affinity="chi2")
+    with pytest.raises(DegreeError, match=r"1 of 40 rows .* \(rows 17; lowest"):
+        fit(X, affinity="linear", order=2)
+
+
+def test_an_own_kernel_must_be_symmetric_and_finite():
+    with pytest.raises(DataError, match=r"affinity must be symmetric, but rows \d+ and \d+ give"):
+        fit(GOOD, affinity=lambda a, b: float(a[0]))
+    with pytest.raises(DataError, match="a finite number for every pair"):
+        fit(GOOD, affinity=lambda a, b: np.nan)
+
+
+def test_an_estimate_checks_like_a_fit_and_changes_nothing():
+    model = fit(GOOD)
+    model.estimate_cost(RNG.normal(size=(20, 6)))
+    assert np.array_equal(model.predict(GOOD), model.labels_)
+    for bad in (BicliqueSpectralClustering(50), BicliqueSpectralClustering(3, order=1)):
+        with pytest.raises(ValueError, match=r"fewer than n_clusters=50|order must be at least 2"):
+            bad.estimate_cost(GOOD)
+    unfitted = BicliqueSpectralClustering(3)
+    unfitted.estimate_cost(GOOD)
+    with pytest.raises(NotFittedError):
+        unfitted.predict(GOOD)
+
+
+def test_auto_falls_back_to_tiles_when_the_basis_does_not_fit_beside_the_matrix():
+    X = RNG.random((2000, 3))
+    assert fit(X, k=8, memory_limit=8 * 2000**2 + 100_000).gram_ == "tiled"
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "k", "limit"), [(1000, 3, 200, "30MB"), (3000, 500, 3, "80MB"), (1500, 40, 5, "40MB")]
+)
+def test_a_fit_stays_within_its_limit_or_is_refused(n, d, k, limit):
+    X = np.random.default_rng(0).random((n, d))
+    tracemalloc.start()
+    with suppress(MemoryLimitError):
+        fit(X, k=k, memory_limit=limit, n_init=1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < int(limit[:-2]) * 2**20
+
+
+def test_parts_are_searched_within_the_limit_too():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(100, 2)) + [1000 * i, 1000 * i] for i in range(40)])
+    with pytest.warns(DisconnectedWarning, match=r"falls into \d\d disconnected parts"):
+        fit(X, k=2, gram="tiled", gamma=1.0, memory_limit="15MB", precision="float32")
+
+
+@pytest.mark.parametrize("distance", [1e6, 1e9, 1e12])
+def test_an_outlier_far_away_does_not_spoil_the_rest(distance):
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(50, 2)) + c for c in ([0, 0], [12, 0], [0, 12])] + [np.array([[distance, 0]])])
+    X[:, 1] += np.linspace(0, 1e-3, 151)
+    for gram in ("dense", "tiled"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", BicliqueWarning)
+            labels = fit(X, k=3, gram=gram).labels_
+        assert adjusted_rand_score(labels[:150], np.repeat([0, 1, 2], 50)) > 0.95
+
+
+def test_groups_very_far_apart_keep_their_own_structure():
+    rng = np.random.default_rng(0)
+    near = np.concatenate([rng.normal(size=(50, 2)) + c for c in ([0, 0], [15, 0])])
+    X = np.concatenate([near, near + [1e9, 0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BicliqueWarning)
+        labels = fit(X, k=4).labels_
+    assert adjusted_rand_score(labels, np.repeat([0, 1, 2, 3], 50)) > 0.95
+
+
+def test_more_components_than_rows_are_mentioned():
+    with pytest.warns(RankWarning, match="informative columns, 11 were asked for"):
+        BicliqueSpectralEmbedding(10).fit(GOOD[:5])

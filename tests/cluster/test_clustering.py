@@ -243,6 +243,14 @@ def test_sparse_rows_are_the_same_as_dense_ones(name, gram):
         assert np.array_equal(model.predict(container(X)), model.labels_)
 
 
+def test_sparse_and_dense_rows_may_be_mixed(iris):
+    X = np.asarray(iris[0]) + 100
+    for fitted, asked in ((np.asarray, sparse.csr_array), (sparse.csr_matrix, np.asarray)):
+        model = BicliqueSpectralClustering(3, gamma=1.0, random_state=0).fit(fitted(X))
+        assert np.array_equal(model.predict(asked(X)), model.labels_)
+        assert np.array_equal(model.predict(asked(X + 1e-9)), model.labels_)
+
+
 # A good citizen
 
 

@@ -77,6 +77,10 @@ def test_predicting_the_training_rows_returns_their_labels(points, order, assign
     assert np.array_equal(model.predict(X), model.labels_)
     np.testing.assert_allclose(model.transform(X), model.embedding_, atol=1e-10)
     assert np.isfinite(model.embedding_).all()
+    # The closed form itself, without looking rows up.
+    closed = model._spectrum.extension.embed(model._training.cross(X, None))
+    tolerance = 1e-5 if model.precision_ == "float32" else 1e-8
+    np.testing.assert_allclose(closed, model.embedding_[:, : closed.shape[1]], atol=tolerance)
 
 
 @given(seeds, st.floats(1e-3, 1e3))

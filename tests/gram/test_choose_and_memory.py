@@ -23,13 +23,22 @@ GIB = 2**30
 
 
 @pytest.mark.parametrize(
-    ("text", "size"), [("4GB", 4 * GIB), ("1.5 GiB", 1.5 * GIB), ("512m", 2**29), (1000, 1000), ("2T", 2**41), ("7", 7)]
+    ("text", "size"),
+    [
+        ("4GB", 4 * GIB),
+        ("1.5 GiB", 1.5 * GIB),
+        ("512m", 2**29),
+        (1000, 1000),
+        ("2T", 2**41),
+        ("7", 7),
+        (np.int64(9), 9),
+    ],
 )
 def test_memory_limits_are_read(text, size):
     assert parse_memory_limit(text) == size
 
 
-@pytest.mark.parametrize("text", ["lots", "", -1, 0, True, "0GB", "4 apples"])
+@pytest.mark.parametrize("text", ["lots", "", -1, 0, True, "0GB", "4 apples", float("inf")])
 def test_bad_memory_limits_are_refused(text):
     with pytest.raises(ParameterError, match="memory_limit must be 'auto', a number of bytes or text like '4GB'"):
         parse_memory_limit(text)

@@ -38,6 +38,14 @@ def test_a_sample_that_falls_apart_does_not_raise_a_false_alarm():
     assert part_sizes(gram, degrees, np.ones(3000), 0).tolist() == [3000]
 
 
+def test_stored_zeros_and_whispers_of_a_sparse_matrix_are_no_links():
+    block = np.kron(np.eye(3), np.ones((4, 4)))
+    K = sparse.csr_array(np.where(block > 0, block, 1e-12))
+    K.data[K.data < 1] *= np.arange(int((K.data < 1).sum())) % 2  # half of the whispers stored as zeros
+    gram = SparseGram(K)
+    assert part_sizes(gram, block.sum(axis=1), np.ones(12), 0).tolist() == [4, 4, 4]
+
+
 def test_every_point_on_its_own():
     X = groups(*[1] * 40)
     for gram in operators(X):

@@ -23,6 +23,13 @@ def test_labels_with_row_numbers_or_ids(tmp_path):
     assert pd.read_parquet(tmp_path / "a.parquet").to_dict("list") == {"row": [1, 3, 4], "label": [2, 0, 1]}
 
 
+def test_an_id_column_called_label_is_not_lost(tmp_path):
+    for name in ("a.csv", "a.parquet"):
+        write_labels(str(tmp_path / name), LABELS, rows=ROWS, n_rows=4, ids=["x", "y", "z"], id_name="label")
+    assert (tmp_path / "a.csv").read_text() == "label,cluster\nx,2\ny,0\nz,1\n"
+    assert list(pd.read_parquet(tmp_path / "a.parquet").columns) == ["label", "cluster"]
+
+
 def test_a_failure_leaves_the_old_file_and_no_rubbish(tmp_path):
     path = tmp_path / "labels.csv"
     path.write_text("old")

@@ -132,6 +132,7 @@ def test_many_rows_in_chunks(write):
         ("t.csv", "", "the file is empty"),
         ("t.csv", "a,b\n", "the table has no rows"),
         ("t.csv", "a,b\n1,2\n3\n", r"row 2 \(line 3\) has 1 fields, the first has 2"),
+        ("t.csv", ",a\n0,2\n1,3\n", "column 1 has no name. If it numbers the rows, say so with --id ''"),
         ("t.csv", "a,a\n1,2\n", "column name 'a' appears 2 times"),
         ("t.csv", "a,b\n1,inf\n", r"infinite value in row 1 \(line 2\), column 'b'"),
         ("t.csv", "a,b\nNA,1\n,2\n", "missing value in row 1"),

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from biclique.spectral import scipy_eigenpairs, top_eigenpairs
-from biclique.spectral.solver import DIRECT_BELOW
+from biclique.spectral.solver import DIRECT_BELOW, _BlockKrylov
 
 
 class Known:
@@ -106,6 +106,16 @@ def test_a_deflated_pair_does_not_stand_before_negative_ones(n):
     operator = Known(np.concatenate([[0.5, 0.0], np.linspace(-0.1, -1, n - 2)]))
     result = top_eigenpairs(operator, 3, tol=1e-8, max_iter=500, deflate=operator.vector(1), random_state=0)
     np.testing.assert_allclose(result.values, np.delete(operator.values, 1)[:3], atol=1e-7)
+
+
+@pytest.mark.parametrize("lost", [0, 2, 5])
+def test_a_block_with_a_missing_direction_is_still_the_product_of_its_factors(lost):
+    solver = _BlockKrylov(Known(SPECTRA["gap"]), 2, None, 12, 0)
+    block = np.random.default_rng(0).normal(size=(N, 6))
+    block[:, lost] = 0
+    Q, R = solver._orthonormal(block)
+    np.testing.assert_allclose(Q @ R, block, atol=1e-10)
+    np.testing.assert_allclose(Q.T @ Q, np.eye(6), atol=1e-10)
 
 
 def test_every_pass_is_reported():

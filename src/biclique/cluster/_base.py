@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from biclique._typing import FloatArray, IntArray, Rows
@@ -39,6 +39,8 @@ from biclique.progress import Progress
 class KernelEstimator(BaseEstimator):
     """Validation and preparation: from X to a cut."""
 
+    _training: TrainingRows
+
     def _n_columns(self) -> int:
         """Columns of the embedding, the trivial one among them."""
         raise NotImplementedError
@@ -49,15 +51,23 @@ class KernelEstimator(BaseEstimator):
     def _read(self, X: Any, *, reset: bool) -> Rows:
         """X as a float array or CSR matrix, checked."""
         pairwise = isinstance(self.affinity, str) and self.affinity == "precomputed"
-        X = validate_data(
-            self,
-            X,
-            reset=reset,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,
-            ensure_min_samples=2 if reset else 1,
-        )
+        try:
+            X = validate_data(
+                self,
+                X,
+                reset=reset,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                ensure_all_finite=False,
+                ensure_min_samples=2 if reset else 1,
+            )
+        except ValueError as error:
+            if "could not convert" not in str(error):
+                raise
+            raise DataError(
+                f"X holds text ({error}): drop such columns, or turn them into numbers first "
+                "(sklearn.preprocessing.OneHotEncoder)."
+            ) from error
         check_values(X, getattr(self, "feature_names_in_", None))
         if pairwise and reset and X.shape[0] != X.shape[1]:
             raise DataError(
@@ -78,14 +88,22 @@ class KernelEstimator(BaseEstimator):
                 "or pass X.toarray()."
             )
 
-    @contextmanager
-    def _prepared(self, X: Any, sample_weight: Any) -> Iterator[tuple[Rows, FloatArray, Prepared, Progress]]:
-        """Check everything, build the cut, and store what was chosen; BLAS is held to one thread inside."""
+    def _checked(self, X: Any, sample_weight: Any) -> tuple[Rows, FloatArray]:
+        """Parameters, rows and weights, checked."""
         self._check_parameters()
         X = self._read(X, reset=True)
         weights = check_weights(sample_weight, X.shape[0])
         if hasattr(self, "n_clusters"):
             check_clusters_fit(self.n_clusters, X.shape[0], int((weights > 0).sum()))
+        return X, weights
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_training")
+
+    @contextmanager
+    def _prepared(self, X: Any, sample_weight: Any) -> Iterator[tuple[Rows, FloatArray, Prepared, Progress]]:
+        """Check everything, build the cut, and store what was chosen; BLAS is held to one thread inside."""
+        X, weights = self._checked(X, sample_weight)
         with single_threaded_blas(), Progress(bool(self.verbose)) as progress:
             prepared = prepare(self, X, weights, self._n_columns() - 1, progress)
             self.gamma_ = prepared.gamma
@@ -102,12 +120,12 @@ class KernelEstimator(BaseEstimator):
         Cost
             With ``seconds``, ``bytes``, ``gram`` and ``rows`` (distinct ones); printed, a sentence.
         """
-        self._check_parameters()
-        X = self._read(X, reset=True)
-        vertices = find_vertices(self, X, check_weights(sample_weight, X.shape[0]))
-        kernel, _ = choose_kernel(self, vertices, np.random.RandomState(0))
-        n_vectors = max(min(self._n_columns(), vertices.n) - 1, 1)
-        return estimate(self, vertices, kernel, make_plan(self, vertices, kernel, n_vectors))
+        model = clone(self)  # a fitted model keeps what it learned of its columns
+        X, weights = model._checked(X, sample_weight)
+        vertices = find_vertices(model, X, weights)
+        kernel, _ = choose_kernel(model, vertices, np.random.RandomState(0))
+        n_vectors = max(min(model._n_columns(), vertices.n) - 1, 1)
+        return estimate(model, vertices, kernel, make_plan(model, vertices, kernel, n_vectors))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -121,7 +139,6 @@ class ClustererBase(ClusterMixin, KernelEstimator):
 
     n_clusters: int
     labels_: IntArray
-    _training: TrainingRows
     _vertex_labels: IntArray
 
     def _new_labels(self, X: Rows) -> IntArray:
@@ -165,7 +182,7 @@ class ClustererBase(ClusterMixin, KernelEstimator):
         ndarray of shape (n_new,)
         """
         check_is_fitted(self)
-        X = self._read(X, reset=False)
+        X = self._training.match(self._read(X, reset=False))
         with single_threaded_blas():
             return self._look_up(X, self._training.find(X))
 
@@ -187,13 +204,14 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
     def _solve(self, X: Rows, prepared: Prepared, progress: Progress) -> None:
         """Fit the spectrum of a prepared cut, and store the embedding of the rows of X."""
         options = SolverOptions(self.eigen_solver, self.eigen_tol, self.max_iter)
-        spectrum = fit_spectrum(prepared, self._n_columns(), options, progress)
+        fewer_rows = prepared.vertices.n < getattr(self, "n_clusters", 0)
+        spectrum = fit_spectrum(prepared, self._n_columns(), options, progress, fewer_rows=fewer_rows)
         index = prepared.vertices.index
         embedding = spectrum.rows[index]
         left_out = np.flatnonzero(index < 0)
         if len(left_out):
             embedding[left_out] = spectrum.embed(X[left_out], self.n_jobs)
-        self._spectrum = spectrum
+        self._spectrum, self._training = spectrum, prepared.training
         self.eigenvalues_ = spectrum.eigenvalues
         self.residuals_ = spectrum.residuals
         self.n_passes_ = self.n_iter_ = prepared.cut.n_passes
@@ -202,7 +220,7 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
 
     def _embed(self, X: Any) -> FloatArray:
         check_is_fitted(self)
-        X = self._read(X, reset=False)
+        X = self._training.match(self._read(X, reset=False))
         with single_threaded_blas():
             return self._spectrum.embed(X, self.n_jobs)
 

@@ -38,6 +38,13 @@ def check_count(name: str, value: object, *, least: int = 1, why: str = "") -> N
         raise ParameterError(f"{name} must be a whole number of at least {least}, got {value!r}{why}.")
 
 
+def check_number(name: str, value: object, *, least: float = -np.inf) -> None:
+    """An argument that is a finite real number."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)) or float(value) < least:
+        bound = f" of at least {least:g}" if np.isfinite(least) else ""
+        raise ParameterError(f"{name} must be a finite number{bound}, got {value!r}.")
+
+
 def check_gamma(gamma: object) -> None:
     """γ: a positive number or the name of a rule."""
     if isinstance(gamma, str):
@@ -72,7 +79,11 @@ def check_kernel_parameters(model: Any) -> None:
             f"affinity must be the name of a kernel, 'precomputed', a function of two rows or a "
             f"biclique.kernels.Kernel, got {affinity!r}."
         )
+    if not (isinstance(model.order, str) and model.order == "auto"):
+        check_order(model.order)
     check_gamma(model.gamma)
+    check_number("degree", model.degree, least=1)
+    check_number("coef0", model.coef0)
     check_choice("gram", model.gram, GRAM_NAMES)
     check_choice("precision", model.precision, PRECISIONS)
     check_count("max_iter", model.max_iter)
@@ -148,7 +159,7 @@ def warn_about_spread(X: Rows, names: Sequence[str] | None) -> None:
     rows = X[:: max(X.shape[0] // SPREAD_ROWS, 1)]
     low, high = np.quantile(rows, [0.025, 0.975], axis=0)
     spread = np.asarray(high - low, dtype=float)
-    varying = np.flatnonzero(spread > 0)
+    varying = np.flatnonzero(spread > 1e-12 * np.maximum(np.abs(low), np.abs(high)))  # not constant but for rounding
     if len(varying) < 2:
         return
     wide = int(varying[np.argmax(spread[varying])])
@@ -168,7 +179,10 @@ def check_weights(sample_weight: Any, n: int, name: str = "sample_weight") -> Fl
     """Multiplicities: finite, none negative, not all zero. A single number or None means equal weights."""
     if sample_weight is None:
         return np.ones(n)
-    weights = np.asarray(sample_weight, dtype=float)
+    try:
+        weights = np.asarray(sample_weight, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{name} must be numbers, one a row, got {type(sample_weight).__name__} ({error}).") from error
     if weights.ndim == 0:
         weights = np.full(n, float(weights))
     if weights.shape != (n,):

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.cluster._checks import warn_about_spread
 from biclique.cluster._rows import all_rows, distinct_rows, find_rows
-from biclique.exceptions import DisconnectedWarning
+from biclique.exceptions import DataError, DisconnectedWarning
 from biclique.gram import (
     Cost,
     CrossGram,
@@ -35,7 +35,15 @@ from biclique.gram import (
     symmetric_sparse,
     tiled_bytes,
 )
-from biclique.kernels import GAMMA_KERNELS, Kernel, bandwidth, check_rows_for_kernel, make_kernel
+from biclique.kernels import (
+    GAMMA_KERNELS,
+    RBF,
+    Kernel,
+    bandwidth,
+    check_rows_for_kernel,
+    make_kernel,
+    precise_rbf,
+)
 from biclique.multiway import SymmetricGram, SymmetricShift, check_order
 from biclique.progress import Progress
 from biclique.spectral import (
@@ -44,6 +52,7 @@ from biclique.spectral import (
     NormalizedCut,
     basis_bytes,
     block_columns,
+    direct_bytes,
     solves_directly,
 )
 
@@ -61,8 +70,9 @@ class Vertices:
     weights: FloatArray
     index: np.ndarray  # (n,), −1 where a row does not count
     digests: np.ndarray  # () for a given matrix
+    numbers: IntArray  # where each vertex stands first in the input
     given: bool
-    kept: np.ndarray | None  # for a given matrix: the columns that count
+    kept: np.ndarray | None  # for a given matrix: the columns that count, where not all do
 
     @property
     def n(self) -> int:
@@ -77,6 +87,12 @@ class TrainingRows:
     kept: np.ndarray | None
     held: HeldRows | None
     shift: SymmetricShift | None
+
+    def match(self, X: Rows) -> Rows:
+        """New rows in the form in which the training rows came, dense or sparse."""
+        if self.held is None or sparse.issparse(X) == sparse.issparse(self.held.rows):
+            return X
+        return X.toarray() if sparse.issparse(X) else sparse.csr_array(X)
 
     def find(self, X: Rows) -> IntArray:
         """Which vertex every row is, −1 where none; rows of a given matrix are never known."""
@@ -95,12 +111,12 @@ def find_vertices(model: Any, X: Rows, weights: FloatArray) -> Vertices:
     """Distinct rows with multiplicities; for a given matrix the rows that count."""
     if model.affinity != "precomputed":
         found = distinct_rows(X, weights)
-        return Vertices(found.rows, found.weights, found.index, found.digests, False, None)
+        return Vertices(found.rows, found.weights, found.index, found.digests, found.numbers, False, None)
     K = symmetric_sparse(X) if sparse.issparse(X) else symmetric(np.asarray(X, dtype=float))
     kept, index = all_rows(X.shape[0], weights)
     if len(kept) == X.shape[0]:
-        return Vertices(K, weights, index, np.empty(0), True, None)
-    return Vertices(K[kept][:, kept], weights[kept], index, np.empty(0), True, kept)
+        return Vertices(K, weights, index, np.empty(0), kept, True, None)
+    return Vertices(K[kept][:, kept], weights[kept], index, np.empty(0), kept, True, kept)
 
 
 def choose_kernel(model: Any, vertices: Vertices, random: np.random.RandomState) -> tuple[Kernel | None, float | None]:
@@ -109,19 +125,38 @@ def choose_kernel(model: Any, vertices: Vertices, random: np.random.RandomState)
     if vertices.given:
         return None, None
     gamma: float | None = None
-    if isinstance(affinity, str):
-        check_rows_for_kernel(affinity, vertices.data)
-        if affinity in GAMMA_KERNELS:
-            rule = model.gamma
-            gamma = (
-                bandwidth(rule, affinity, vertices.data, vertices.weights, random)
-                if isinstance(rule, str)
-                else float(rule)
-            )
+    if isinstance(affinity, str) and affinity in GAMMA_KERNELS:
+        rule = model.gamma
+        gamma = (
+            bandwidth(rule, affinity, vertices.data, vertices.weights, random) if isinstance(rule, str) else float(rule)
+        )
     kernel = make_kernel(
         affinity, gamma=gamma, degree=model.degree, coef0=model.coef0, kernel_params=model.kernel_params
     )
+    if not isinstance(affinity, str):
+        _check_own_kernel(kernel, vertices)
+    elif isinstance(kernel, RBF):
+        kernel = precise_rbf(kernel, vertices.data)
     return kernel, gamma
+
+
+def _check_own_kernel(kernel: Kernel, vertices: Vertices) -> None:
+    """A user's kernel must be symmetric and return one finite number a pair: seen on a few rows."""
+    rows = vertices.data[:32]
+    # Two arrays: scikit-learn asks a function for half of the pairs only when it is given one twice.
+    block = np.asarray(kernel.block(rows, rows.copy()), dtype=float)
+    if block.shape != (rows.shape[0],) * 2 or not np.isfinite(block).all():
+        raise DataError(
+            f"affinity must give a finite number for every pair of rows, got {block.shape} for {len(rows)}."
+        )
+    gap = np.abs(block - block.T)
+    if gap.max() > 1e-6 * np.abs(block).max():
+        i, j = np.unravel_index(int(gap.argmax()), gap.shape)
+        a, b = vertices.numbers[i], vertices.numbers[j]
+        raise DataError(
+            f"affinity must be symmetric, but rows {a} and {b} give {block[i, j]:.3g} one way and {block[j, i]:.3g} "
+            "the other: use (f(x, y) + f(y, x)) / 2."
+        )
 
 
 @dataclass(frozen=True)
@@ -143,29 +178,31 @@ def make_plan(model: Any, vertices: Vertices, kernel: Kernel | None, n_vectors: 
     """Choose how K is held, and how long a basis fits beside it; refuse what does not fit at all."""
     limit = parse_memory_limit(model.memory_limit)
     n, columns = vertices.n, block_columns(n_vectors, vertices.n)
+    by_name = getattr(model, "eigen_solver", None) in ("arpack", "lobpcg")
+    iterates = n_vectors > 0 and (by_name or not solves_directly(n, n_vectors))
+    shortest = basis_bytes(n, n_vectors, FEWEST_BLOCKS) if iterates else direct_bytes(n)
     dtype: Any = np.dtype(np.float64)
     if kernel is None:
         gram, size = "sparse" if sparse.issparse(vertices.data) else "dense", 0
     else:
-        gram = choose_gram(model.gram, kernel, vertices.data, limit)
-        size = dense_bytes(n)
+        held = data_bytes(vertices.data)
+        gram = choose_gram(model.gram, kernel, vertices.data, limit - held - shortest)
+        size = held + dense_bytes(n)
         if gram == "tiled":
             dtype = choose_precision(model.precision, kernel, vertices.data)
-            size = tiled_bytes(n, vertices.data.shape[1], columns, dtype)
+            size = held + tiled_bytes(n, vertices.data.shape[1], columns, dtype)
     blocks = next(
         (b for b in range(BASIS_BLOCKS, FEWEST_BLOCKS, -1) if size + basis_bytes(n, n_vectors, b) <= limit),
         FEWEST_BLOCKS,
     )
-    basis = basis_bytes(n, n_vectors, blocks)
-    if not solves_directly(n, n_vectors) and not (gram == "dense" and size > limit):  # which says so itself
+    basis = basis_bytes(n, n_vectors, blocks) if iterates else shortest
+    if not (gram == "dense" and size > limit):  # which says so itself, with the way out
         require(
             size + basis,
             limit,
             f"gram={gram!r} for {n} distinct rows and {n_vectors} eigenvectors",
             "raise memory_limit, ask for fewer clusters, or fit a sample of the rows and predict the rest.",
         )
-    by_name = getattr(model, "eigen_solver", None) in ("arpack", "lobpcg")
-    iterates = n_vectors > 0 and (by_name or not solves_directly(n, n_vectors))
     return Plan(gram, dtype, n_vectors, limit, size, blocks, basis, iterates)
 
 
@@ -179,7 +216,7 @@ def estimate(model: Any, vertices: Vertices, kernel: Kernel | None, plan: Plan) 
         columns=block_columns(plan.n_vectors, vertices.n),
         n_jobs=model.n_jobs,
     )
-    return Cost(plan.gram, vertices.n, seconds, data_bytes(vertices.data) + plan.gram_bytes + plan.basis_bytes)
+    return Cost(plan.gram, vertices.n, seconds, plan.gram_bytes + plan.basis_bytes)
 
 
 @dataclass(frozen=True)
@@ -201,6 +238,7 @@ def prepare(model: Any, X: Rows, weights: FloatArray, n_vectors: int, progress: 
     order = DEFAULT_ORDER if isinstance(model.order, str) and model.order == "auto" else check_order(model.order)
     vertices = find_vertices(model, X, weights)
     if not vertices.given:
+        check_rows_for_kernel(model.affinity, X)
         warn_about_spread(X, getattr(model, "feature_names_in_", None))
     kernel, gamma = choose_kernel(model, vertices, random)
     plan = make_plan(model, vertices, kernel, min(n_vectors, vertices.n - 1))
@@ -217,10 +255,11 @@ def prepare(model: Any, X: Rows, weights: FloatArray, n_vectors: int, progress: 
         gram = SymmetricGram(base, int(order), vertices.weights)
         shift = gram.shift
         # The contraction already has the order in it: what is left is its ordinary normalised cut.
-        cut = NormalizedCut(gram, 2, vertices.weights, probe)
+        cut = NormalizedCut(gram, 2, vertices.weights, probe, vertices.numbers)
     else:
-        cut = NormalizedCut(base, order, vertices.weights, probe)
-        _warn_about_parts(part_sizes(base, cut.degrees, cut.weights, random), vertices, gamma)
+        cut = NormalizedCut(base, order, vertices.weights, probe, vertices.numbers)
+        sizes = part_sizes(base, cut.degrees, cut.weights, random, columns=block_columns(plan.n_vectors, vertices.n))
+        _warn_about_parts(sizes, vertices, gamma)
     training = TrainingRows(vertices.digests, vertices.kept, getattr(base, "held", None), shift)
     return Prepared(vertices, training, cut, plan, gamma, order, random)
 

@@ -28,6 +28,7 @@ class DistinctRows:
     weights: FloatArray  # (n_distinct,)
     index: IntArray  # row i of the input is distinct row index[i]; −1 where its weight is zero
     digests: np.ndarray  # (n_distinct,), ascending
+    numbers: IntArray  # (n_distinct,), where each stands first in the input
 
 
 def digests(X: Rows) -> np.ndarray:
@@ -52,10 +53,10 @@ def distinct_rows(X: Rows, weights: FloatArray) -> DistinctRows:
     found, first, inverse = np.unique(keys[positive], return_index=True, return_inverse=True)
     index = np.full(X.shape[0], -1)
     index[positive] = inverse
-    rows = X[np.flatnonzero(positive)[first]]
+    numbers = np.flatnonzero(positive)[first]
     totals = np.zeros(len(found))
     np.add.at(totals, inverse, weights[positive])
-    return DistinctRows(rows, totals, index, found)
+    return DistinctRows(X[numbers], totals, index, found, numbers)
 
 
 def all_rows(n: int, weights: FloatArray) -> tuple[IntArray, IntArray]:

@@ -48,13 +48,18 @@ class Spectrum:
         return out
 
 
-def fit_spectrum(prepared: Prepared, n_components: int, options: SolverOptions, progress: Progress) -> Spectrum:
-    """Solve a cut: ``n_components`` columns, the trivial one among them."""
+def fit_spectrum(
+    prepared: Prepared, n_components: int, options: SolverOptions, progress: Progress, *, fewer_rows: bool = False
+) -> Spectrum:
+    """Solve a cut: ``n_components`` columns, the trivial one among them.
+
+    ``fewer_rows`` says that the caller warns of too few distinct rows itself.
+    """
     cut = prepared.cut
     noise = float(np.finfo(cut.gram.dtype).eps)
     pairs = _solve(cut, prepared.plan, options, noise, prepared.random, progress)
     extension, rows = Extension.fit(cut, pairs, noise)
-    _warn_about_pairs(pairs, extension, n_components, prepared.vertices.n)
+    _warn_about_pairs(pairs, extension, n_components, fewer_rows)
     missing = n_components - rows.shape[1]
     return Spectrum(
         training=prepared.training,
@@ -105,7 +110,7 @@ def _solve(
     )
 
 
-def _warn_about_pairs(pairs: EigenResult, extension: Extension, n_components: int, n: int) -> None:
+def _warn_about_pairs(pairs: EigenResult, extension: Extension, n_components: int, enough_said: bool) -> None:
     if not pairs.converged:
         above = int((pairs.residuals > pairs.target).sum())
         warnings.warn(
@@ -124,7 +129,7 @@ def _warn_about_pairs(pairs: EigenResult, extension: Extension, n_components: in
             stacklevel=5,
         )
     informative = int(extension.informative.sum()) + 1
-    if informative < n_components and n >= n_components:
+    if informative < n_components and not enough_said:
         warnings.warn(
             f"the kernel gives {informative} informative columns, {n_components} were asked for: the rest of the "
             "embedding is zero; use another affinity or fewer clusters.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -63,8 +64,8 @@ def parse_memory_limit(limit: object) -> int:
     """Bytes from ``"auto"`` (half of what is free), a number of bytes, or text like ``"4GB"``."""
     if limit is None or limit == "auto":
         return free_memory() // 2
-    if isinstance(limit, (int, float)) and not isinstance(limit, bool) and limit > 0:
-        return int(limit)
+    if isinstance(limit, Real) and not isinstance(limit, bool) and 0 < float(limit) < float("inf"):
+        return int(float(limit))
     if isinstance(limit, str):
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", limit, flags=re.IGNORECASE)
         if match and float(match[1]) > 0:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
@@ -29,21 +31,30 @@ def part_sizes(
     degrees: FloatArray,
     weights: FloatArray,
     random_state: int | np.random.RandomState | None,
+    columns: int = MOST_PARTS,
 ) -> IntArray:
     """Rows of every part, largest first; a single number when the kernel is connected.
 
     Stored matrices are searched exactly. Tiles are sampled, and what the sample calls parts is then checked
-    exactly with one more pass: parts reported are real, though small ones may be missed.
+    exactly, by products with at most ``columns`` vectors: parts reported are real, though small ones may be missed.
     """
     if isinstance(gram, SparseGram):
-        labels = connected_components(gram.K, directed=False)[1]
+        labels = connected_components(_linked(gram), directed=False)[1]
     elif isinstance(gram, DenseGram):
         labels = _search(gram.K, gram.diagonal())
     elif isinstance(gram, TiledGram):
-        labels = _tiled_parts(gram, degrees, weights, random_state)
+        labels = _tiled_parts(gram, degrees, weights, random_state, columns)
     else:
         raise TypeError(f"no way to search {type(gram).__name__} for parts")
     return np.sort(np.bincount(labels))[::-1]
+
+
+def _linked(gram: SparseGram) -> Any:
+    """The entries of a sparse K that count as links."""
+    K = gram.K.tocoo()
+    root = np.sqrt(np.abs(gram.diagonal()))
+    strong = np.abs(K.data) > LINK * root[K.row] * root[K.col]
+    return sparse.coo_array((K.data[strong], (K.row[strong], K.col[strong])), shape=K.shape).tocsr()
 
 
 def _search(K: FloatArray, diagonal: FloatArray) -> IntArray:
@@ -74,13 +85,14 @@ def _tiled_parts(
     degrees: FloatArray,
     weights: FloatArray,
     random_state: int | np.random.RandomState | None,
+    columns: int,
 ) -> IntArray:
     own = weights * gram.diagonal()
     isolated = np.abs(degrees - own) <= MASS * np.abs(own)
     labels = np.zeros(gram.n, dtype=np.intp)
     rest = np.flatnonzero(~isolated)
     if len(rest):
-        labels[rest] = _check_mass(gram, rest, _sampled_parts(gram, rest, random_state), weights)
+        labels[rest] = _check_mass(gram, rest, _sampled_parts(gram, rest, random_state), weights, columns)
         labels[isolated] = labels.max() + 1 + np.arange(int(isolated.sum()))
     else:
         labels = np.arange(gram.n)
@@ -107,14 +119,17 @@ def _sampled_parts(gram: TiledGram, rest: IntArray, random_state: int | np.rando
     return np.concatenate(nearest)
 
 
-def _check_mass(gram: TiledGram, rest: IntArray, parts: IntArray, weights: FloatArray) -> IntArray:
-    """Merge parts between which there is similarity after all: one pass, exact."""
+def _check_mass(gram: TiledGram, rest: IntArray, parts: IntArray, weights: FloatArray, columns: int) -> IntArray:
+    """Merge parts between which there is similarity after all: exact, a pass for so many parts."""
     n_parts = int(parts.max()) + 1
     if n_parts == 1:
         return parts
     indicator = np.zeros((gram.n, n_parts))
     indicator[rest, parts] = weights[rest]
-    mass = np.abs(indicator).T @ np.abs(gram.matmat(indicator))
+    mass = np.empty((n_parts, n_parts))
+    for left in range(0, n_parts, columns):
+        chosen = indicator[:, left : left + columns]
+        mass[:, left : left + columns] = indicator.T @ np.abs(gram.matmat(chosen))
     volume = np.maximum(np.diagonal(mass), np.finfo(float).tiny)
     touching = mass > MASS * np.minimum(volume[:, None], volume)
     merged = connected_components(sparse.csr_array(touching | touching.T), directed=False)[1]

@@ -31,7 +31,7 @@ def tiled_bytes(n: int, d: int, b: int, dtype: Any) -> int:
     """Memory that a product with b columns takes, the held rows included."""
     item = np.dtype(dtype).itemsize
     groups = count_groups(n, b)
-    return int(n * (3 * d + 4 + b) * item + 8 * n * b * (groups + 1) + groups * TILE_ROWS * TILE_COLUMNS * item)
+    return int(n * (4 * d + 6 + b) * item + 8 * n * b * (groups + 1) + groups * TILE_ROWS * TILE_COLUMNS * item)
 
 
 class TiledGram(GramOperator):

@@ -69,6 +69,7 @@ def write_labels(
 ) -> None:
     """One label a row: with its number (from 1) or its id, except in .npy, where rows left out have −1."""
     suffix = Path(path).suffix.lower()
+    label_name = "label" if id_name != "label" else "cluster"
     keys: Sequence[str] | list[int] = list(ids) if ids is not None else [int(r) + 1 for r in rows]
     with atomic_path(path) as temporary:
         if suffix == ".npy":
@@ -78,9 +79,9 @@ def write_labels(
                 np.save(file, full)
         elif suffix == ".parquet":
             pa = import_pyarrow()
-            pa.parquet.write_table(pa.table({id_name: keys, "label": np.asarray(labels)}), temporary)
+            pa.parquet.write_table(pa.table({id_name: keys, label_name: np.asarray(labels)}), temporary)
         else:
             with temporary.open("w", newline="", encoding="utf-8") as file:
                 writer = csv.writer(file, delimiter="\t" if suffix == ".tsv" else ",", lineterminator="\n")
-                writer.writerow([id_name, "label"])
+                writer.writerow([id_name, label_name])
                 writer.writerows(zip(keys, np.asarray(labels).tolist(), strict=True))

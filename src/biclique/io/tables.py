@@ -118,6 +118,11 @@ def _feature_columns(name: str, columns: list[str], roles: Roles) -> list[str]:
         if wanted is not None and wanted not in columns:
             shown = ", ".join(map(repr, columns[:20])) + (", …" if len(columns) > 20 else "")
             raise TableError(f"{name}: {option} names column {wanted!r}, which is not there; columns: {shown}.")
+    if "" in columns and "" not in (roles.label, roles.id, *roles.drop):
+        raise TableError(
+            f"{name}: column {columns.index('') + 1} has no name. If it numbers the rows, say so with --id '', or "
+            "leave it out with --drop ''."
+        )
     taken = {roles.label, roles.id, *roles.drop}
     return [c for c in columns if c not in taken]
 
@@ -232,7 +237,7 @@ def _read_numpy(file: Path, roles: Roles) -> Table:
             single = isinstance(loaded, np.ndarray)
             arrays = {"X": loaded} if single else {key: loaded[key] for key in loaded.files}
     except (ValueError, EOFError, zipfile.BadZipFile, KeyError) as error:
-        hint = " (Python objects inside; they are never unpickled)" if "pickle" in str(error) else ""
+        hint = " (Python objects inside; they are never unpickled)" if "Object arrays" in str(error) else ""
         raise TableError(f"{file}: not a readable NumPy file{hint}.") from error
     X, extra = _pick_array(file, arrays, roles)
     if X.ndim != 2 or X.dtype.kind not in "fiub":

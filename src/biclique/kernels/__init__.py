@@ -9,6 +9,7 @@ from biclique.kernels.named import (
     AdditiveChi2,
     Chi2,
     Cosine,
+    DirectRBF,
     Function,
     Laplacian,
     Linear,
@@ -16,6 +17,7 @@ from biclique.kernels.named import (
     Sigmoid,
     check_rows_for_kernel,
     make_kernel,
+    precise_rbf,
 )
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "AdditiveChi2",
     "Chi2",
     "Cosine",
+    "DirectRBF",
     "Function",
     "InnerProductKernel",
     "Kernel",
@@ -37,4 +40,5 @@ __all__ = [
     "check_rows_for_kernel",
     "draw_rows",
     "make_kernel",
+    "precise_rbf",
 ]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy import sparse
+from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import additive_chi2_kernel, euclidean_distances, manhattan_distances
 from sklearn.utils import check_random_state
 from sklearn.utils.sparsefuncs import mean_variance_axis
@@ -20,7 +21,12 @@ GAMMA_RULES = ("auto", "median", "scale")
 
 
 def _squared_euclidean(X: Rows) -> FloatArray:
-    return np.asarray(euclidean_distances(X, squared=True))
+    if sparse.issparse(X):
+        return np.asarray(euclidean_distances(X, squared=True))
+    X = X - np.median(X, axis=0)
+    q = np.asarray(euclidean_distances(X, squared=True))
+    # Rows far apart: small distances drown in the rounding of large ones, so take them from differences.
+    return np.asarray(cdist(X, X, "sqeuclidean")) if np.median(q) < 1e-6 * np.max(X**2) else q
 
 
 def _chi2_distance(X: Rows) -> FloatArray:
@@ -78,8 +84,6 @@ def bandwidth(
     if len(chosen) < 2:
         return 1.0
     rows, weights = X[chosen], weights[chosen]
-    if affinity == "rbf" and not sparse.issparse(rows):
-        rows = rows - rows.mean(axis=0)
     q = DISSIMILARITIES[affinity](np.asarray(rows, dtype=float) if not sparse.issparse(rows) else rows)
     if rule == "median":
         first, second = np.triu_indices(len(chosen), 1)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import (
     additive_chi2_kernel,
     chi2_kernel,
@@ -46,6 +47,10 @@ def _fill(X: Rows, columns: list[FloatArray | float]) -> Rows:
     return X
 
 
+DIRECT_ERROR = 1e-6
+"""Above this bound on the error of a value in float64, distances are taken from differences."""
+
+
 class RBF(InnerProductKernel):
     """κ(x, y) = exp(−γ |x − y|²)."""
 
@@ -78,6 +83,38 @@ class RBF(InnerProductKernel):
         # The exponent is a difference of terms as large as γ|x|²: its absolute error is the kernel's relative one.
         largest = float(squared_norms(X).max(initial=0.0))
         return 4 * float(np.finfo(np.float32).eps) * max(1.0, self.gamma * largest)
+
+
+class DirectRBF(Kernel):
+    """κ(x, y) = exp(−γ |x − y|²) from differences, where the expanded square would lose its digits: slower, exact."""
+
+    name = "rbf"
+    translation_invariant = True
+
+    def __init__(self, gamma: float) -> None:
+        self.gamma = gamma
+
+    def block(self, X: Rows, Y: Rows) -> FloatArray:
+        return np.asarray(np.exp(-self.gamma * cdist(X, Y, "sqeuclidean")))
+
+    def diagonal(self, X: Rows) -> FloatArray:
+        return np.ones(X.shape[0])
+
+    def float32_error(self, X: Rows) -> float:  # noqa: ARG002
+        return 1.0  # rows so far apart do not fit float32
+
+
+def precise_rbf(kernel: RBF, X: Rows) -> Kernel:
+    """The kernel itself, or ``DirectRBF`` where rows lie so far apart that even float64 would show.
+
+    The expanded square has an absolute error of about eps · γ|x|², x counted from the middle of the rows.
+    """
+    if sparse.issparse(X):
+        return kernel
+    middle = np.median(X[:: max(X.shape[0] // 1000, 1)], axis=0)
+    farthest = max(float(np.abs(X.max(axis=0) - middle).max()), float(np.abs(X.min(axis=0) - middle).max()))
+    error = 4 * float(np.finfo(np.float64).eps) * kernel.gamma * farthest**2 * X.shape[1]
+    return DirectRBF(kernel.gamma) if error > DIRECT_ERROR else kernel
 
 
 class Linear(InnerProductKernel):
@@ -137,6 +174,9 @@ class Polynomial(_Affine):
             inner *= base
         return inner
 
+    def float32_error(self, X: Rows) -> float:
+        return max(self.degree, 1.0) * super().float32_error(X)
+
 
 class Sigmoid(_Affine):
     """κ(x, y) = tanh(γ⟨x, y⟩ + c)."""
@@ -145,6 +185,9 @@ class Sigmoid(_Affine):
 
     def finish(self, inner: FloatArray) -> FloatArray:
         return np.tanh(inner, out=inner)
+
+    def float32_error(self, X: Rows) -> float:  # noqa: ARG002
+        return 1.0  # near ±1 float32 has no digits left for what tells rows apart
 
 
 class Laplacian(Kernel):

@@ -17,6 +17,7 @@ from biclique.spectral.solver import (
     EigenResult,
     basis_bytes,
     block_columns,
+    direct_bytes,
     solves_directly,
     top_eigenpairs,
 )
@@ -35,6 +36,7 @@ __all__ = [
     "NormalizedCut",
     "basis_bytes",
     "block_columns",
+    "direct_bytes",
     "kernel_kmeans",
     "plus_plus_start",
     "random_start",

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from biclique._typing import FloatArray
+from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DegreeError
 from biclique.gram import GramOperator
 from biclique.multiway import check_order, shrunken_degrees
@@ -26,7 +26,8 @@ class NormalizedCut:
     """S and B of a Gram operator and an order; the only place where the order appears.
 
     Building it costs one pass over K, which also multiplies ``probe`` (n, b): a start for the eigenvector
-    solver whose image under B comes for free (``start`` and ``start_image``).
+    solver whose image under B comes for free (``start`` and ``start_image``). ``row_numbers`` are the names of rows
+    in error messages.
     """
 
     def __init__(
@@ -35,8 +36,10 @@ class NormalizedCut:
         order: float,
         sample_weight: FloatArray | None = None,
         probe: FloatArray | None = None,
+        row_numbers: IntArray | None = None,
     ) -> None:
         n = gram.shape[0]
+        self._row_numbers = np.arange(n) if row_numbers is None else row_numbers
         self.gram = gram
         self.order = check_order(order)
         self.weights: FloatArray = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=float)
@@ -79,18 +82,23 @@ class NormalizedCut:
                 "the kernel gives values that are not finite: scale the columns of X, lower gamma or degree, "
                 "or check the affinity function."
             )
-        if self.total <= 0:
+        # Where values of both signs cancel, what is left of a sum may be rounding: |K_ij| ≤ √(K_ii K_jj).
+        root = np.sqrt(np.abs(self.gram.diagonal()))
+        weight = float(self.weights @ root)
+        noise = 4 * float(np.finfo(self.gram.dtype).eps) * weight
+        if self.total <= noise * weight:
             raise DegreeError(
-                f"the kernel values sum to {self.total:.3g}, not above zero, so there is no cut to normalise: use "
-                "affinity='rbf', or shift X so that kernel values are positive (add -X.min() to X)."
+                f"the kernel values sum to {self.total:.3g}, not above zero (or only by rounding), so there is "
+                "no cut to normalise: use affinity='rbf', or shift the data so that kernel values are positive (add "
+                "-X.min() to X)."
             )
-        bad = np.flatnonzero(self.shrunken <= 0)
+        bad = np.flatnonzero(self.shrunken <= np.minimum(noise * root, 0.5 * self.mean_degree))
         if len(bad):
             worst = int(bad[np.argmin(self.shrunken[bad])])
-            rows = ", ".join(str(i) for i in bad[:5]) + (", …" if len(bad) > 5 else "")
+            names = np.sort(self._row_numbers[bad])
+            rows = ", ".join(str(i) for i in names[:5]) + (", …" if len(bad) > 5 else "")
             raise DegreeError(
                 f"{len(bad)} of {len(self.shrunken)} rows have a degree that is not positive at order {self.order:g} "
-                f"(rows {rows} of the distinct rows; lowest {self.shrunken[worst]:.3g}, mean degree "
-                f"{self.mean_degree:.3g}): use a higher order, affinity='rbf', or shift X so that kernel values are "
-                "positive (add -X.min() to X)."
+                f"(rows {rows}; lowest {self.shrunken[worst]:.3g}, mean degree {self.mean_degree:.3g}): use a higher "
+                "order, affinity='rbf', or shift the data so that kernel values are positive (add -X.min() to X)."
             )

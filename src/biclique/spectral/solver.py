@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from scipy.linalg import qr
 from sklearn.utils import check_random_state
 
 from biclique._typing import FloatArray
@@ -62,6 +63,11 @@ def block_columns(k: int, n: int) -> int:
 def basis_bytes(n: int, k: int, blocks: int) -> int:
     """Memory of a basis of so many blocks, the next block and its product."""
     return 8 * n * block_columns(k, n) * (blocks + 3)
+
+
+def direct_bytes(n: int) -> int:
+    """Memory of a full decomposition: the matrix, its product, two copies and the eigenvectors."""
+    return 5 * 8 * n * n
 
 
 def solves_directly(n: int, k: int) -> bool:
@@ -222,20 +228,24 @@ class _BlockKrylov:
     def _orthonormal(self, block: FloatArray) -> tuple[FloatArray, FloatArray]:
         """An orthonormal block Q ⟂ basis with block = Q R; directions that are missing are drawn at random."""
         Q, R = np.linalg.qr(block)
-        sizes = np.abs(np.diagonal(R))
-        lost = sizes <= 1e-13 * max(float(sizes.max(initial=0.0)), self._scale())
-        if lost.any():
-            Q = Q.copy()
+        if self._lost(R).any():
+            # Pivoting puts the directions that are missing last, where nothing else leans on them.
+            Q, R, pivots = qr(block, mode="economic", pivoting=True)
+            lost = self._lost(R)
             Q[:, lost] = self.random.standard_normal((self.n, int(lost.sum())))
-            kept = R.copy()
-            kept[lost] = 0.0
-            R = kept
+            R[lost] = 0.0
+            R = R[:, np.argsort(pivots)]
         for _ in range(2):  # twice is enough: rounding left by the first is removed by the second
             Q = self._deflated(Q - self.basis @ (self.basis.T @ Q))
             Q, change = np.linalg.qr(Q)
             flip = np.where(np.diagonal(change) < 0, -1.0, 1.0)
             Q *= flip
         return Q, R
+
+    def _lost(self, R: FloatArray) -> np.ndarray:
+        """Which columns of a block are combinations of the others, from the diagonal of its R."""
+        sizes = np.abs(np.diagonal(R))
+        return np.asarray(sizes <= 1e-13 * max(float(sizes.max(initial=0.0)), self._scale()))
 
     def _deflated(self, block: FloatArray) -> FloatArray:
         return block if self.deflate is None else block - np.outer(self.deflate, self.deflate @ block)
