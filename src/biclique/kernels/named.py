@@ -74,6 +74,8 @@ class RBF(InnerProductKernel):
         return _fill(Z, [1.0, squared_norms(Z[:, : X.shape[1]])])
 
     def finish(self, inner: FloatArray) -> FloatArray:
+        # Rounding can lift the exponent above zero, far above it for rows far from the middle.
+        np.minimum(inner, 0, out=inner)
         return np.exp(inner, out=inner)
 
     def diagonal(self, X: Rows) -> FloatArray:
