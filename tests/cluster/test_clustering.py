@@ -162,6 +162,15 @@ def test_permuted_rows_give_the_same_bits_in_another_order(many_blobs):
 # New rows
 
 
+@pytest.mark.parametrize("gram", ["dense", "tiled"])
+@pytest.mark.parametrize("order", [2, 4])
+def test_new_rows_out_of_sight_get_a_label_and_a_finite_embedding(gram, order, many_blobs):
+    model = BicliqueSpectralClustering(5, gram=gram, order=order, random_state=0).fit(many_blobs[0])
+    far = np.array([[1e4] * 6, [1e9] * 6, [-1e15] * 6])
+    np.testing.assert_allclose(model.transform(far)[:, 1:], 0, atol=1e-12)
+    assert set(model.predict(far)) <= set(range(5))
+
+
 @pytest.mark.parametrize("assign", ASSIGNERS)
 @pytest.mark.parametrize("gram", ["dense", "tiled"])
 def test_training_rows_keep_their_labels_and_their_embedding(assign, gram, many_blobs):

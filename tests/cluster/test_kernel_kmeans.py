@@ -157,3 +157,11 @@ def test_symmetric_orders_are_whole_and_given_matrices_have_no_new_diagonal(iris
     assert len(model.labels_) == 150
     with pytest.raises(DataError, match=r"κ\(y, y\) of new rows is not known"):
         model.predict(K[:5])
+
+
+def test_starts_without_eigenvectors_need_no_memory_for_them(many_blobs):
+    X = many_blobs[0]
+    model = BicliqueKernelKMeans(3, init="random", gram="tiled", memory_limit="20MB", max_iter=300, random_state=0).fit(
+        X
+    )
+    assert len(set(model.labels_)) == 3

@@ -111,7 +111,11 @@ def test_precision_is_float32_until_its_rounding_shows():
     assert choose_precision("auto", RBF(1e5), X) == np.float64
     assert choose_precision("auto", RBF(1.0), X + 1e6) == np.float32  # centring takes the offset away
     assert choose_precision("auto", Linear(), X + 1e4) == np.float64
-    assert choose_precision("float32", RBF(1e5), X) == np.float32
+    assert choose_precision("float32", RBF(1e3), X) == np.float32
+    with pytest.raises(
+        ParameterError, match=r"precision='float32' would give kernel values off by 0\.\d: rows lie too far"
+    ):
+        choose_precision("float32", RBF(1e5), X)
 
 
 def test_given_matrices_must_be_symmetric():

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from biclique.exceptions import DataError, MemoryLimitError, ParameterError
-from biclique.multiway import HeatKernel, HeatLaplacian, biclique_heat_kernel
+from biclique.multiway import HeatKernel, HeatLaplacian, biclique_gram, biclique_heat_kernel
 
 TWO_PI = 2 * np.pi
 
@@ -150,3 +150,18 @@ def test_bad_arguments():
         laplacian.apply(np.ones(10), np.zeros((1, 3), int))
     with pytest.raises(MemoryLimitError, match="use apply"):
         HeatLaplacian(circle(2000)[0], 0.1, 4, 1).by_definition(np.ones(2000), np.zeros((1, 2), int))
+
+
+def test_the_contracted_form_of_the_laplacian_is_not_exact():
+    # The paper contracts L to D/h − A acting on f', with A the contraction of the heat tensor and D its degrees. By
+    # definition Σ over x₂..x_h of L f(x) is another vector: f(x) brings in the other points of the same half.
+    n, h = 5, 2
+    X = np.random.default_rng(0).normal(size=(n, 2))
+    f = np.random.default_rng(1).normal(size=n)
+    f -= f.mean()
+    laplacian = HeatLaplacian(X, 0.4, 2 * h, 2)
+    every = np.stack(np.meshgrid(np.arange(n), np.arange(n), indexing="ij"), axis=-1).reshape(-1, h)
+    by_definition = laplacian.by_definition(f, every).reshape(n, n).sum(axis=1)
+    A = biclique_gram(HeatKernel(0.4, 2).block(X, X), 2 * h, scaled=True)
+    contracted = A.sum(axis=1) / h * f - A @ f
+    assert np.abs(by_definition - contracted).max() > 0.1 * np.abs(by_definition).max()

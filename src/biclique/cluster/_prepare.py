@@ -180,7 +180,11 @@ def make_plan(model: Any, vertices: Vertices, kernel: Kernel | None, n_vectors: 
     n, columns = vertices.n, block_columns(n_vectors, vertices.n)
     by_name = getattr(model, "eigen_solver", None) in ("arpack", "lobpcg")
     iterates = n_vectors > 0 and (by_name or not solves_directly(n, n_vectors))
-    shortest = basis_bytes(n, n_vectors, FEWEST_BLOCKS) if iterates else direct_bytes(n)
+    shortest = 0
+    if iterates:
+        shortest = basis_bytes(n, n_vectors, FEWEST_BLOCKS)
+    elif n_vectors > 0:
+        shortest = direct_bytes(n)
     dtype: Any = np.dtype(np.float64)
     if kernel is None:
         gram, size = "sparse" if sparse.issparse(vertices.data) else "dense", 0
@@ -256,6 +260,7 @@ def prepare(model: Any, X: Rows, weights: FloatArray, n_vectors: int, progress: 
         shift = gram.shift
         # The contraction already has the order in it: what is left is its ordinary normalised cut.
         cut = NormalizedCut(gram, 2, vertices.weights, probe, vertices.numbers)
+        cut.n_passes += 1  # the one for the degrees of K
     else:
         cut = NormalizedCut(base, order, vertices.weights, probe, vertices.numbers)
         sizes = part_sizes(base, cut.degrees, cut.weights, random, columns=block_columns(plan.n_vectors, vertices.n))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from biclique._typing import Rows
+from biclique.exceptions import ParameterError
 from biclique.gram.base import GramOperator
 from biclique.gram.cross import HeldRows
 from biclique.gram.dense import DenseGram, dense_bytes
@@ -22,6 +23,10 @@ STORE_BELOW = 4096
 
 FLOAT32_ERROR = 1e-4
 """Above this bound on the relative error of a value, ``precision="auto"`` computes tiles in float64."""
+
+
+HOPELESS_ERROR = 1e-2
+"""Above this one, float32 is refused even when asked for."""
 
 
 def choose_gram(requested: str, kernel: Kernel, X: Rows, memory_limit: int) -> str:
@@ -41,11 +46,15 @@ def choose_gram(requested: str, kernel: Kernel, X: Rows, memory_limit: int) -> s
 
 def choose_precision(requested: str, kernel: Kernel, X: Rows) -> Any:
     """The dtype of tiles: float32 unless asked otherwise, or unless its rounding would show."""
-    if requested != "auto":
-        return np.dtype(requested)
-    if kernel.float32_error(HeldRows(kernel, X, np.float32).rows) > FLOAT32_ERROR:
+    if requested == "float64":
         return np.dtype(np.float64)
-    return np.dtype(np.float32)
+    error = kernel.float32_error(HeldRows(kernel, X, np.float32).rows)
+    if requested == "float32" and error > HOPELESS_ERROR:
+        raise ParameterError(
+            f"precision='float32' would give kernel values off by {error:.1g}: rows lie too far apart for this kernel "
+            "(or its values too close together); use precision='auto' or 'float64'."
+        )
+    return np.dtype(np.float32 if requested == "float32" or error <= FLOAT32_ERROR else np.float64)
 
 
 def make_gram(

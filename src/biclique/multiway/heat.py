@@ -94,8 +94,10 @@ class HeatLaplacian:
 
     def average(self, f: FloatArray, tuples: IntArray) -> FloatArray:
         """Σ_y H_t(x; y) f(y) = h n^(h−1) Σ_γ (G f')(x_γ) + h(h−1) n^(h−2) F Σ_γ g(x_γ), for tuples of row numbers."""
-        tuples = self._tuples(tuples)
         _, smoothed, total = self._facts(f)
+        return self._average(smoothed, total, self._tuples(tuples))
+
+    def _average(self, smoothed: FloatArray, total: float, tuples: IntArray) -> FloatArray:
         n, h = float(self.n), self.half
         first = h * n ** (h - 1) * smoothed[tuples].sum(axis=1)
         return np.asarray(first + h * (h - 1) * n ** (h - 2) * total * self._sums[tuples].sum(axis=1))
@@ -107,10 +109,10 @@ class HeatLaplacian:
         Laplacian, h n^(h−1) Σ_γ (g f' − G f')(x_γ).
         """
         tuples = self._tuples(tuples)
-        values = self._facts(f)[0]
+        values, smoothed, total = self._facts(f)
         scale = float(self.n) ** (self.half - 1)
         own = scale * self._sums[tuples].sum(axis=1) * values[tuples].sum(axis=1)
-        return np.asarray(own - self.average(f, tuples))
+        return np.asarray(own - self._average(smoothed, total, tuples))
 
     def by_definition(self, f: FloatArray, tuples: IntArray) -> FloatArray:
         """The same by enumerating all n^h tuples y: for checks on a few points."""
