@@ -197,3 +197,15 @@ def test_ctrl_c_leaves_cleanly(tmp_path):
     assert "interrupted; nothing was written" in err
     assert "Traceback" not in err
     assert sorted(os.listdir(tmp_path)) == ["t.npy"]
+
+
+def test_lowered_cuts_and_odd_orders(capsys):
+    code, out, _ = run(capsys, "cluster", "wine", "-k", 3, "--assign-labels", "kernel_kmeans", "--n-init", 1)
+    assert code == 0
+    assert "normalised cut" in out
+    code, out, _ = run(capsys, "cluster", "wine", "-k", 3, "--modelling", "symmetric", "--order", 5)
+    assert code == 0
+    assert "order 5" in out
+    code, _, err = run(capsys, "cluster", "wine", "-k", 3, "--modelling", "symmetric", "--order", 2.5)
+    assert code == 2
+    assert "needs a whole order" in err

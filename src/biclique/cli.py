@@ -18,7 +18,7 @@ from sklearn.preprocessing import RobustScaler, StandardScaler
 
 from biclique import __version__
 from biclique._typing import FloatArray
-from biclique.cluster import BicliqueSpectralClustering
+from biclique.cluster import MODELLINGS, BicliqueSpectralClustering
 from biclique.datasets import SHIPPED, load_shipped
 from biclique.exceptions import BicliqueError, BicliqueWarning, DataError, MemoryLimitError, ParameterError, TableError
 from biclique.gram import GRAM_NAMES, PRECISIONS
@@ -111,6 +111,9 @@ def _add_cluster(commands: Any) -> None:
     )
     model = parser.add_argument_group("the model")
     model.add_argument("--order", type=_order, default="auto", help="order of the hypergraph, 2 to inf (default: auto)")
+    model.add_argument(
+        "--modelling", choices=MODELLINGS, default="biclique", help="symmetric: whole orders, odd ones too"
+    )
     model.add_argument("--gamma", type=_number_or_word, default="auto", help="bandwidth: a number, auto, median, scale")
     model.add_argument("--affinity", choices=KERNEL_NAMES, default="rbf", help="base kernel (default: rbf)")
     model.add_argument("--degree", type=float, default=3, help="of the polynomial kernel (default: 3)")
@@ -165,6 +168,7 @@ def _cluster(options: argparse.Namespace) -> int:
     model = BicliqueSpectralClustering(
         options.clusters,
         order=options.order,
+        modelling=options.modelling,
         gamma=options.gamma,
         affinity=options.affinity,
         degree=options.degree,
@@ -297,6 +301,7 @@ def _summary(
         "passes": model.n_passes_,
         "eigenvalues": model.eigenvalues_.tolist(),
         "seconds": seconds,
+        "cut_history": getattr(model, "cut_history_", np.empty(0)).tolist(),
         "clusters": [],
         "error": None,
         "adjusted_rand_index": None,
@@ -336,6 +341,12 @@ def _print_summary(result: dict[str, Any]) -> None:
         _line()
         _line(f"error {result['error']:.4f} against the known classes (best matching)")
         _line(f"adjusted Rand index {result['adjusted_rand_index']:.4f}")
+    if result["cut_history"]:
+        before, after = result["cut_history"][0], result["cut_history"][-1]
+        _line()
+        _line(
+            f"normalised cut {before:.6f} after k-means, {after:.6f} after {len(result['cut_history']) - 1} more steps"
+        )
     if result["output"]:
         _line()
         _line(f"labels written to {result['output']}")

@@ -7,7 +7,9 @@ from biclique.kernels import RBF
 from biclique.multiway import (
     biclique_features,
     biclique_gram,
+    biclique_kernel,
     contract,
+    gram_tensor,
     k_way_normalized_cut,
     normalized_cut,
     weighted_kernel_kmeans_objective,
@@ -128,3 +130,51 @@ def test_multiplicities_are_repeated_rows():
 def test_labels_of_another_length():
     with pytest.raises(DataError, match="one entry a row, 12"):
         k_way_normalized_cut(K, LABELS[:5])
+
+
+# The paper's table of objectives, graph (m = 2) beside hypergraph (m = 4, 6), row by row
+
+
+@pytest.mark.parametrize("m", [2, 4, 6])
+def test_table_of_objectives_kernel(m):
+    h = m // 2
+    pairs = sum(K[i, j] for i in range(h) for j in range(6, 6 + h))
+    assert biclique_kernel(KERNEL, X[:h], X[6 : 6 + h]) == pytest.approx(pairs)
+
+
+@pytest.mark.parametrize("m", [2, 4])
+def test_table_of_objectives_k_way_cut_counts_pairs_inside_a_half_too(m):
+    # Σ_e w(e) |e ∩ V_j| |e ∖ V_j| over all tuples is 2h² cut(K^(m)) + 2h(h−1) cut(A_g): Algorithm 1 is the cut of
+    # K^(m), the first term, and the two are one thing at m = 2 only.
+    small, labels, h = K[:5, :5], np.array([0, 0, 1, 1, 1]), m // 2
+    tensor = gram_tensor(small, m)
+    inside = labels == 0
+    literal = 0.0
+    for index in np.ndindex(*tensor.shape):
+        count = sum(inside[i] for i in index)
+        literal += tensor[index] * count * (m - count)
+
+    def cut(A):
+        return A[inside][:, ~inside].sum()
+
+    expected = 2 * h**2 * cut(biclique_gram(small, m, scaled=True))
+    if m > 2:
+        expected += 2 * h * (h - 1) * cut(contract(tensor, (0, 1)))
+    assert literal == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("m", [2, 4, 6])
+def test_table_of_objectives_spectral_clustering_relaxes_the_cut(m):
+    values = oracles.algorithm_1(K, m)[0]
+    bound = 3 - values[:3].sum()
+    cuts = [k_way_normalized_cut(K, np.random.default_rng(s).permutation(LABELS), m) for s in range(50)]
+    assert bound <= min(cuts) + 1e-12
+
+
+@pytest.mark.parametrize("m", [2, 4, 6])
+def test_table_of_objectives_kernel_kmeans(m):
+    # Σ_j Σ_{i∈j} w_i |ψ'_i − m'_j|², ψ' the shifted features; at m = 2 they are ψ itself.
+    features = biclique_features(np.linalg.cholesky(K), m)
+    assert weighted_kernel_kmeans_objective(features @ features.T, LABELS, WEIGHTS) == pytest.approx(
+        oracles.kernel_kmeans_objective(features, LABELS, WEIGHTS)
+    )
