@@ -203,7 +203,7 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
 
     def _solve(self, X: Rows, prepared: Prepared, progress: Progress) -> None:
         """Fit the spectrum of a prepared cut, and store the embedding of the rows of X."""
-        options = SolverOptions(self.eigen_solver, self.eigen_tol, self.max_iter)
+        options = SolverOptions(self.eigen_solver, self.eigen_tol, self.max_iter, self.precision)
         fewer_rows = prepared.vertices.n < getattr(self, "n_clusters", 0)
         spectrum = fit_spectrum(prepared, self._n_columns(), options, progress, fewer_rows=fewer_rows)
         index = prepared.vertices.index

@@ -10,11 +10,17 @@ import numpy as np
 from biclique._typing import FloatArray, Rows
 from biclique.cluster._prepare import Plan, Prepared, TrainingRows
 from biclique.exceptions import RankWarning, SolverWarning
+from biclique.gram import GramOperator
 from biclique.progress import Progress
 from biclique.spectral import EigenResult, Extension, NormalizedCut, scipy_eigenpairs, top_eigenpairs
 
-AUTO_TOLERANCE = {np.dtype(np.float32): 1e-3, np.dtype(np.float64): 1e-8}
-"""Angle to the true eigenspace that ``eigen_tol="auto"`` asks for, by the precision of a product."""
+QUICK_TOLERANCE, FINE_TOLERANCE = 1e-3, 1e-8
+"""Angles to the true eigenspace that ``eigen_tol="auto"`` asks for: the first is plenty for labels."""
+
+
+def auto_tolerance(gram: GramOperator, precision: str) -> float:
+    """Fine where passes are cheap (a stored K) or float64 was asked for; quick where every pass computes K anew."""
+    return QUICK_TOLERANCE if gram.name == "tiled" and precision != "float64" else FINE_TOLERANCE
 
 
 @dataclass(frozen=True)
@@ -24,6 +30,7 @@ class SolverOptions:
     name: str | None = None
     tol: float | str = "auto"
     max_passes: int = 100
+    precision: str = "auto"
 
 
 @dataclass(frozen=True)
@@ -98,7 +105,7 @@ def _solve(
     return top_eigenpairs(
         cut,
         k,
-        tol=AUTO_TOLERANCE[cut.gram.dtype] if auto else float(options.tol),
+        tol=auto_tolerance(cut.gram, options.precision) if auto else float(options.tol),
         max_iter=options.max_passes,
         noise=noise,
         start=cut.start if cut.start.shape[1] else None,

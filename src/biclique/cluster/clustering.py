@@ -58,9 +58,9 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
         None and "auto" decompose small problems whole and use block Krylov for the rest.
     eigen_tol : float or "auto", default="auto"
         Residuals must fall below this share of the gap between the eigenvalues wanted and the next one.
-        "auto" is 1e-3 for float32 tiles and 1e-8 in float64. (For arpack and lobpcg: SciPy's own tolerance.)
+        "auto" is 1e-8 for a stored K or with ``precision="float64"``, and 1e-3 for tiles, which is plenty for labels.
     max_iter : int, default=100
-        Most passes over K.
+        Most passes over K. (For arpack and lobpcg this and the tolerance are SciPy's own.)
     degree, coef0 : float, default=3 and 1
         Of the polynomial kernel, and the constant of the sigmoid one.
     kernel_params : dict, optional

@@ -161,7 +161,7 @@ class BicliqueKernelKMeans(ClustererBase):
         if n <= k:
             return [np.arange(n)]
         if self.init == "spectral":
-            rows = fit_spectrum(prepared, k, SolverOptions(), progress).rows
+            rows = fit_spectrum(prepared, k, SolverOptions(precision=self.precision), progress).rows
             assignment = ASSIGNERS["kmeans"](
                 rows, prepared.vertices.weights, k, n_init=self.n_init, random_state=prepared.random
             )

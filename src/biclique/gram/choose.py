@@ -21,8 +21,8 @@ PRECISIONS = ("auto", "float32", "float64")
 STORE_BELOW = 4096
 """Up to here a stored K (128 MiB) is quick to build and gives float64 throughout."""
 
-FLOAT32_ERROR = 1e-4
-"""Above this bound on the relative error of a value, ``precision="auto"`` computes tiles in float64."""
+FLOAT32_ERROR = 1e-3
+"""Above this (generous) bound on the relative error of a value, ``precision="auto"`` computes tiles in float64."""
 
 
 HOPELESS_ERROR = 1e-2
