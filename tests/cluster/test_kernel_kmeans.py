@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
@@ -6,7 +8,14 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import scale
 
 from biclique import BicliqueKernelKMeans, BicliqueSpectralClustering
-from biclique.exceptions import DataError, FewerClustersWarning, ParameterError, RankWarning, SolverWarning
+from biclique.exceptions import (
+    BicliqueWarning,
+    DataError,
+    FewerClustersWarning,
+    ParameterError,
+    RankWarning,
+    SolverWarning,
+)
 from biclique.multiway import k_way_normalized_cut, symmetric_gram, weighted_kernel_kmeans_objective
 from tests.oracles import algorithm_1, projector
 
@@ -165,3 +174,68 @@ def test_starts_without_eigenvectors_need_no_memory_for_them(many_blobs):
         X
     )
     assert len(set(model.labels_)) == 3
+
+
+def test_rows_of_no_weight_have_a_place_but_no_say():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    X[:20] += 8
+    weights = np.ones(60)
+    weights[:20] = 0
+    model = BicliqueKernelKMeans(3, weights=weights, gamma=0.3, random_state=0).fit(X)
+    assert np.isfinite(model.cut_history_).all()
+    assert (np.diff(model.cut_history_) <= 0).all()
+    assert (model.predict(X + 1e-9) == model.labels_).mean() > 0.9
+
+
+@pytest.mark.parametrize("order", [2, 4])
+def test_where_kmeans_finds_fewer_groups_so_does_the_lowered_cut(order):
+    K = np.kron(np.eye(2), np.ones((10, 10))) + 0.1
+    cuts = []
+    for assign in ("kmeans", "kernel_kmeans"):
+        model = BicliqueSpectralClustering(5, order=order, affinity="precomputed", assign_labels=assign, random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", BicliqueWarning)
+            model.fit(K)
+        cuts.append(k_way_normalized_cut(K, model.labels_, order))
+    assert cuts[1] <= cuts[0] + 1e-12
+    assert model.cut_history_[0] == pytest.approx(cuts[0])
+
+
+@pytest.mark.parametrize("sd", [1e-2, 3e-3, 1e-3])
+def test_a_nearly_constant_kernel_is_not_taken_for_indefinite(sd):
+    X = np.random.default_rng(0).normal(size=(400, 4)) * sd
+    parameters = {"gamma": 0.01, "init": "random", "random_state": 0, "max_iter": 300}
+    dense = BicliqueKernelKMeans(4, **parameters).fit(X)
+    tiled = BicliqueKernelKMeans(4, gram="tiled", **parameters).fit(X)
+    assert tiled.precision_ == "float64"
+    assert dense.shift_ == tiled.shift_ == 0
+    assert 3 - tiled.cut_ == pytest.approx(3 - dense.cut_, rel=0.05)
+
+
+def test_a_second_fit_forgets_the_first(iris):
+    X, _ = iris
+    model = BicliqueSpectralClustering(3, assign_labels="kernel_kmeans", random_state=0).fit(X)
+    assert model.cut_history_.size
+    assert not hasattr(model.set_params(assign_labels="kmeans").fit(X), "cut_history_")
+    few = BicliqueSpectralClustering(3, assign_labels="kernel_kmeans").fit(np.repeat([[0.0], [1.0], [5.0]], 2, axis=0))
+    assert few.cut_history_.shape == (1,)
+
+
+def test_symmetric_at_infinity_and_rows_of_weight_zero_are_refused_clearly(iris):
+    X, _ = iris
+    with pytest.raises(ParameterError, match="whole order"):
+        BicliqueSpectralClustering(3, modelling="symmetric", order=np.inf).fit(X)
+    weights = (np.arange(150) != 3).astype(float)
+    with pytest.raises(DataError, match="cannot label rows of weight 0"):
+        BicliqueSpectralClustering(3, modelling="symmetric", order=3, affinity="precomputed").fit(
+            rbf_kernel(X), sample_weight=weights
+        )
+
+
+def test_a_row_of_weight_zero_like_one_that_counts_shares_its_label():
+    rng = np.random.default_rng(115)
+    X = np.round(rng.random((30, 1)) * 3, 1) + 0.1
+    weights = rng.integers(0, 3, 30)
+    for model in (BicliqueKernelKMeans(4, gamma=0.5), BicliqueSpectralClustering(4, gamma=0.5, random_state=0)):
+        model.fit(X, sample_weight=weights)
+        assert np.array_equal(model.predict(X), model.labels_)

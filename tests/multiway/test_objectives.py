@@ -5,6 +5,7 @@ from biclique.exceptions import DataError
 from biclique.gram import DenseGram, TiledGram
 from biclique.kernels import RBF
 from biclique.multiway import (
+    SymmetricGram,
     biclique_features,
     biclique_gram,
     biclique_kernel,
@@ -106,6 +107,21 @@ def test_weighted_tensor_kmeans_matrix_form_and_literal_form():
     mine = weighted_tensor_kmeans_objective(tensor, labels, weights)
     assert mine == pytest.approx(np.trace(M) - np.trace(Y.T @ M @ Y))
     assert abs(oracles.literal_tensor_objective(tensor, labels, weights) - mine) > 0.1 * abs(mine)
+
+
+def test_weighted_tensor_kmeans_without_a_tensor():
+    labels, weights = np.array([0, 0, 1, 1]), WEIGHTS[:4]
+    for m in (3, 4):
+        tensor = oracles.symmetric_tensor(K[:4, :4], m)
+        gram = SymmetricGram(DenseGram(K[:4, :4]), m, np.ones(4))
+        assert weighted_tensor_kmeans_objective(gram, labels, weights) * 4.0 ** (m - 2) == pytest.approx(
+            weighted_tensor_kmeans_objective(tensor, labels, weights)
+        )
+
+
+def test_a_cluster_without_weight_has_no_mean():
+    with pytest.raises(DataError, match="positive in total in every cluster"):
+        weighted_kernel_kmeans_objective(K, LABELS, (LABELS > 0).astype(float))
 
 
 def test_operators_give_the_same_without_storing_k():

@@ -71,13 +71,41 @@ def test_an_indefinite_k_is_shifted_and_never_rises(order, seed):
     assert len(set(result.labels)) == 3
 
 
-def test_without_a_shift_lloyd_would_rise_on_some():
-    shifted = 0
-    for seed in range(8):
+def test_the_shift_is_the_lowest_eigenvalue_and_the_end_a_fixed_point_of_shifted_lloyd():
+    shifted = moved = 0
+    for seed in range(12):
         A = np.random.default_rng(seed).normal(size=(60, 60))
         matrix = (A + A.T) / 2 + 3
-        shifted += kernel_kmeans(problem_of(matrix, 2), random_start(60, 3, seed), 3, random_state=0).shift > 0
-    assert shifted > 0
+        problem = problem_of(matrix, 2)
+        result = kernel_kmeans(problem, random_start(60, 3, seed), 3, random_state=0)
+        if result.shift == 0:
+            continue
+        shifted += 1
+        B = problem.matmat(np.eye(60))
+        assert result.shift == pytest.approx(-np.linalg.eigvalsh((B + B.T) / 2)[0], rel=0.02)
+        # Explicit Lloyd on κ' + σ/ω, from features.
+        degrees = matrix.sum(axis=1)
+        kernel = (matrix - np.outer(degrees, degrees) / matrix.sum()) / np.outer(degrees, degrees)
+        values, vectors = np.linalg.eigh(kernel + np.diag(result.shift / degrees))
+        features = vectors * np.sqrt(np.maximum(values, 0))
+        means = [
+            np.average(features[result.labels == j], axis=0, weights=degrees[result.labels == j]) for j in range(3)
+        ]
+        distances = ((features[:, None] - np.array(means)) ** 2).sum(axis=2)
+        own = distances[np.arange(60), result.labels]
+        assert (own <= distances.min(axis=1) + 1e-9).all()
+        plain = problem.state(result.labels, 3)
+        unshifted = np.argmax(2 * plain.product / plain.masses - plain.within / plain.masses**2, axis=1)
+        moved += not np.array_equal(unshifted, result.labels)  # where plain Lloyd would have gone on
+    assert shifted > 3
+    assert moved > 0
+
+
+def test_a_start_at_the_limit_of_steps_is_known_to_be_the_end():
+    whole = kernel_kmeans(problem_of(K), random_start(80, 4, 0), 4)
+    exact = kernel_kmeans(problem_of(K), random_start(80, 4, 0), 4, max_iter=whole.n_iter)
+    assert exact.converged
+    assert not kernel_kmeans(problem_of(K), random_start(80, 4, 0), 4, max_iter=whole.n_iter - 1).converged
 
 
 def test_empty_clusters_are_filled():

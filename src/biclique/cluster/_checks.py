@@ -98,7 +98,7 @@ def check_solver_parameters(model: Any) -> None:
     check_tolerance(model.eigen_tol)
     check_count("n_neighbors", model.n_neighbors)
     check_choice("modelling", model.modelling, MODELLINGS)
-    if model.modelling == "symmetric" and model.order != "auto" and check_order(model.order) != int(model.order):
+    if model.modelling == "symmetric" and model.order != "auto" and check_order(model.order) % 1 != 0:
         raise ParameterError(f"modelling='symmetric' needs a whole order, odd or even, got {model.order!r}.")
     if model.eigen_solver == "amg":
         raise NotImplementedError(

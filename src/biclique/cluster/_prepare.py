@@ -256,6 +256,11 @@ def prepare(model: Any, X: Rows, weights: FloatArray, n_vectors: int, progress: 
         probe = random.standard_normal((vertices.n, block_columns(plan.n_vectors, vertices.n)))
     shift = None
     if getattr(model, "modelling", "biclique") == "symmetric":
+        if vertices.given and (vertices.index < 0).any():
+            raise DataError(
+                "modelling='symmetric' with affinity='precomputed' cannot label rows of weight 0, since κ(y, y) of "
+                "rows outside the fit is not known: leave those rows and columns out of the matrix."
+            )
         gram = SymmetricGram(base, int(order), vertices.weights)
         shift = gram.shift
         # The contraction already has the order in it: what is left is its ordinary normalised cut.

@@ -26,7 +26,7 @@ class DistinctRows:
 
     rows: Rows  # (n_distinct, d)
     weights: FloatArray  # (n_distinct,)
-    index: IntArray  # row i of the input is distinct row index[i]; −1 where its weight is zero
+    index: IntArray  # row i of the input is distinct row index[i]; −1 where only rows of weight zero are like it
     digests: np.ndarray  # (n_distinct,), ascending
     numbers: IntArray  # (n_distinct,), where each stands first in the input
 
@@ -51,8 +51,7 @@ def distinct_rows(X: Rows, weights: FloatArray) -> DistinctRows:
     keys = digests(X)
     positive = weights > 0
     found, first, inverse = np.unique(keys[positive], return_index=True, return_inverse=True)
-    index = np.full(X.shape[0], -1)
-    index[positive] = inverse
+    index = _places(found, keys)  # a row of weight 0 that equals one that counts is that one
     numbers = np.flatnonzero(positive)[first]
     totals = np.zeros(len(found))
     np.add.at(totals, inverse, weights[positive])
@@ -71,6 +70,10 @@ def find_rows(known: np.ndarray, X: Any) -> IntArray:
     """Which known digest every row has, −1 where none."""
     if len(known) == 0 or X.shape[0] == 0:
         return np.full(X.shape[0], -1)
-    keys = digests(X)
+    return _places(known, digests(X))
+
+
+def _places(known: np.ndarray, keys: np.ndarray) -> IntArray:
+    """Where every key stands in an ascending array, −1 where it does not."""
     place = np.minimum(np.searchsorted(known, keys), len(known) - 1)
     return np.where(known[place] == keys, place, -1)

@@ -13,7 +13,7 @@ from biclique.cluster._base import ClustererBase, SpectralBase
 from biclique.cluster._checks import check_choice, check_count
 from biclique.cluster._prepare import Prepared
 from biclique.kernels import Kernel
-from biclique.spectral import ASSIGNERS, Assignment, KernelRule, NearestCentre
+from biclique.spectral import ASSIGNERS, Assignment, KernelKMeansProblem, KernelRule, NearestCentre, kernel_kmeans
 
 
 class BicliqueSpectralClustering(ClustererBase, SpectralBase):
@@ -179,7 +179,11 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
         if vertices.n <= self.n_clusters:
             # Every distinct row is a cluster of its own; nothing is left to assign.
             order = np.lexsort(rows.T[::-1])
-            self._assignment = Assignment(np.argsort(order), NearestCentre(rows[order]))
+            labels = np.argsort(order)
+            history = None
+            if self.assign_labels == "kernel_kmeans":
+                history = kernel_kmeans(KernelKMeansProblem(prepared.cut), labels, vertices.n).history
+            self._assignment = Assignment(labels, NearestCentre(rows[order]), history)
         else:
             self._assignment = ASSIGNERS[self.assign_labels](
                 rows,
@@ -191,6 +195,7 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
             )
         self._vertex_labels = self._assignment.labels
         self.labels_ = self._look_up(X, vertices.index)
+        self.__dict__.pop("cut_history_", None)  # of an earlier fit
         if self._assignment.cut_history is not None:
             self.cut_history_ = self._assignment.cut_history
         self.n_passes_ = self.n_iter_ = prepared.cut.n_passes

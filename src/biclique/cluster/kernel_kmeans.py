@@ -20,6 +20,8 @@ from biclique.spectral import ASSIGNERS, KernelKMeansProblem, kernel_kmeans, plu
 
 STARTS = ("spectral", "random", "k-means++")
 WEIGHTS = ("cut", "paper")
+NO_WEIGHT = 1e-12
+"""A weight of zero counts as this share of the largest: the row has no say, but a place."""
 
 
 class BicliqueKernelKMeans(ClustererBase):
@@ -37,7 +39,8 @@ class BicliqueKernelKMeans(ClustererBase):
         Order m of the hypergraph; "auto" is 4.
     weights : "cut", "paper" or array of shape (n_samples,), default="cut"
         "cut" is the above. "paper" is the paper's W = D_v⁻¹ with K^(m): the same relaxation, but another objective.
-        An array gives the weights of plain weighted kernel k-means on K; the order does not matter then.
+        An array gives the weights of plain weighted kernel k-means on K; the order does not matter then. A row of
+        weight 0 has no say.
     init : {"spectral", "random", "k-means++"}, default="spectral"
         Where to start: the spectral solution, a random partition, or rows drawn by distance in feature space (one
         pass a centre).
@@ -51,15 +54,16 @@ class BicliqueKernelKMeans(ClustererBase):
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-    cut_history_ : ndarray of shape (n_iter_ + 1,)
+    cut_history_ : ndarray
         The objective of the start and after every step, never rising: the order-m cut with ``weights="cut"`` (at order
         infinity, where every cut is k − 1, its scaled limit −Σ_j (a_j − δ_j²/ρ)/S_j), else J.
     cut_ : float
         Its last value.
     shift_ : float
-        What was added to the diagonal; 0 for semi-definite K.
+        What was added to the diagonal; 0 for semi-definite K. A shift has no meaning for new rows, so with an
+        indefinite given matrix ``predict`` of the training block can differ from ``labels_``.
     n_iter_ : int
-        Lloyd steps.
+        Lloyd steps, at least 1.
     gamma_, order_, gram_, precision_ :
         What was chosen.
 
@@ -180,10 +184,11 @@ class BicliqueKernelKMeans(ClustererBase):
         # Equal rows with different weights: their weighted mean, so that the total stays.
         total = np.zeros(prepared.vertices.n)
         np.add.at(total, index[counted], (multiplicities * given)[counted])
-        return np.asarray(np.maximum(total / prepared.vertices.weights, np.finfo(float).tiny))
+        total /= prepared.vertices.weights
+        return np.asarray(np.maximum(total, NO_WEIGHT * total.max()))
 
     def _n_columns(self) -> int:
-        return self.n_clusters if self.init == "spectral" else 1
+        return self.n_clusters
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

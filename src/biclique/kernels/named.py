@@ -87,9 +87,12 @@ class RBF(InnerProductKernel):
         return np.ones(X.shape[0])
 
     def float32_error(self, X: Rows) -> float:
-        # The exponent is a difference of terms as large as γ|x|²: its absolute error is the kernel's relative one.
-        largest = float(squared_norms(X).max(initial=0.0))
-        return 4 * float(np.finfo(np.float32).eps) * max(1.0, self.gamma * largest)
+        # The exponent is a difference of terms as large as γ|x|²: its absolute error is the kernel's relative one. And
+        # where all values are near 1, what tells rows apart is 1 − κ, of the size of γ times their spread.
+        norms = squared_norms(X).astype(np.float64)
+        spread = self.gamma * float(norms.mean()) if len(norms) else 0.0
+        eps = float(np.finfo(np.float32).eps)
+        return eps * max(4.0, 4 * self.gamma * float(norms.max(initial=0.0)), 1 / spread if spread > 0 else 0.0)
 
 
 class DirectRBF(Kernel):

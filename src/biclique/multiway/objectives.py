@@ -41,8 +41,11 @@ def weighted_kernel_kmeans_objective(
     operator = _operator(gram)
     w = np.ones(operator.n) if weights is None else np.asarray(weights, dtype=float)
     weighted = w[:, None] * indicators(labels, operator.n)
+    masses = weighted.sum(axis=0)
+    if (masses <= 0).any():
+        raise DataError("weights must be positive in total in every cluster: one has none, so it has no mean.")
     within = np.einsum("ij,ij->j", weighted, operator.matmat(weighted))
-    return float(w @ operator.diagonal() - (within / weighted.sum(axis=0)).sum())
+    return float(w @ operator.diagonal() - (within / masses).sum())
 
 
 def k_way_normalized_cut(
@@ -81,10 +84,15 @@ def normalized_cut(
     return k_way_normalized_cut(gram, labels, order, sample_weight)
 
 
-def weighted_tensor_kmeans_objective(tensor: FloatArray, labels: IntArray, weights: FloatArray | None = None) -> float:
+def weighted_tensor_kmeans_objective(
+    tensor: FloatArray | GramOperator, labels: IntArray, weights: FloatArray | None = None
+) -> float:
     """J' = Σ_i w_i (A_g)_ii − Σ_j Σ_{i,l∈j} w_i w_l (A_g)_il / s_j, A_g the contraction to the first two modes.
 
     Weighted tensor k-means in its matrix form (the paper's appendix on symmetric modelling). The paper's other form
-    restricts the inner sums to the cluster; taken literally it is another number.
+    restricts the inner sums to the cluster; taken literally it is another number. For the symmetric model give a
+    ``SymmetricGram``, which is A_g/n^(m−2) without any tensor: J' then comes divided by n^(m−2).
     """
+    if isinstance(tensor, GramOperator):
+        return weighted_kernel_kmeans_objective(tensor, labels, weights)
     return weighted_kernel_kmeans_objective(contract(tensor, (0, 1)), labels, weights)

@@ -179,7 +179,9 @@ def lowered_cut(
         raise ParameterError("assign_labels='kernel_kmeans' needs the cut, not only the embedding.")
     random = check_random_state(random_state)
     start = kmeans(embedding, weights, n_clusters, n_init=n_init, random_state=random)
-    result = kernel_kmeans(KernelKMeansProblem(cut), start.labels, n_clusters, random_state=random)
+    # Where k-means finds fewer groups, so does this: splitting one could only raise the cut.
+    found, labels = np.unique(start.labels, return_inverse=True)
+    result = kernel_kmeans(KernelKMeansProblem(cut), labels, len(found), random_state=random)
     return Assignment(result.labels, result.rule, result.history)
 
 

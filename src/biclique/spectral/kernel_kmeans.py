@@ -19,8 +19,8 @@ from biclique.multiway import shrunken_degrees
 from biclique.spectral.cut import NormalizedCut
 from biclique.spectral.solver import top_eigenpairs
 
-ROUNDING = 1e-6
-"""A rise of the objective below this share of its trace is rounding of float32 tiles, and ends the search."""
+ROUNDING = 10
+"""A rise of the objective below this many units of rounding is no sign of an indefinite K, and ends the search."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,9 @@ class KernelKMeansProblem:
         self.omega = cut.weights * (cut.shrunken if weights is None else weights)
         self.own = (cut.gram.diagonal() - self._centre(cut.degrees) * cut.degrees) / self.scale**2  # κ'_ii
         self.trace = float(self.omega @ self.own)
+        # Products round relative to K itself, however little of it the centring leaves.
+        uncentred = float(self.omega @ np.abs(cut.gram.diagonal() / self.scale**2))
+        self.rounding = ROUNDING * float(np.finfo(cut.gram.dtype).eps) * uncentred
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -150,7 +153,7 @@ def kernel_kmeans(
             break
         new = problem.state(moved, k)
         if new.gain < state.gain:
-            if shift == 0 and state.gain - new.gain > ROUNDING * abs(problem.trace):
+            if shift == 0 and state.gain - new.gain > problem.rounding:
                 shift = _lowest_shift(problem, random_state)
                 if shift > 0:
                     continue
@@ -160,6 +163,7 @@ def kernel_kmeans(
         history.append(problem.cut_value(state.gain, k))
         if report is not None:
             report(len(history) - 1, history[-1])
+    converged = converged or np.array_equal(_step(problem, state, shift, k), state.labels)
     return KernelKMeansResult(
         state.labels, _rule(problem, state, k), np.array(history), len(history) - 1, shift, converged
     )
@@ -167,7 +171,7 @@ def kernel_kmeans(
 
 def _scores(product: FloatArray, masses: FloatArray, within: FloatArray) -> FloatArray:
     """2 P_ij/s_j − q_j/s_j²: the distance to mean j is κ'_ii less this."""
-    return np.asarray(2 * product / masses - within / masses**2)
+    return np.asarray(2 * product / masses - within / masses / masses)
 
 
 def _shifted_scores(state: _State, shift: float) -> FloatArray:
