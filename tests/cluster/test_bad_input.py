@@ -45,6 +45,7 @@ def fit(X, k=3, sample_weight=None, **parameters):
         (with_value(np.nan), r"X contains NaN: 1 missing values, the first in row 7, column 1\. Drop those rows"),
         (with_value(np.inf), r"X contains infinity, the first in row 7, column 1"),
         (with_value(1e30), r"values up to 1e\+30 .* in row 7, column 1\), whose squares overflow: rescale"),
+        (GOOD * 1e-155, r"no value beyond .*e-155, and such squares vanish: rescale"),
         (pd.DataFrame(with_value(np.nan), columns=["u", "v", "w"]), r"row 7, column 1 \('v'\)"),
         (sparse.csr_array(with_value(np.nan)), r"X contains NaN.*row 7, column 1"),
         (np.empty((0, 3)), "0 sample"),
@@ -303,3 +304,16 @@ def test_groups_very_far_apart_keep_their_own_structure():
 def test_more_components_than_rows_are_mentioned():
     with pytest.warns(RankWarning, match="informative columns, 11 were asked for"):
         BicliqueSpectralEmbedding(10).fit(GOOD[:5])
+
+
+@pytest.mark.parametrize("unit", [1e-50, 1e-12, 1e12])
+@pytest.mark.parametrize("gram", ["dense", "tiled"])
+def test_units_of_any_size_give_the_same_labels(unit, gram):
+    assert np.array_equal(fit(GOOD * unit, gram=gram).labels_, fit(GOOD, gram="dense").labels_)
+
+
+def test_given_matrices_may_be_of_any_size():
+    K = np.exp(-((GOOD[:, None] - GOOD) ** 2).sum(axis=2))
+    plain = fit(K, affinity="precomputed")
+    for unit in (1e-120, 1e40):
+        assert np.array_equal(fit(unit * K, affinity="precomputed").labels_, plain.labels_)

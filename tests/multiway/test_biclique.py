@@ -31,6 +31,8 @@ def test_the_kernel_of_four_points_written_out():
 
     expected = k(a, c) + k(a, d) + k(b, c) + k(b, d)
     assert biclique_kernel(kernel, [a, b], [c, d]) == pytest.approx(expected)
+    assert biclique_kernel(k, [a, b], [c, d]) == pytest.approx(expected)
+    assert symmetric_kernel(k, [a, b, c]) == pytest.approx(symmetric_kernel(kernel, [a, b, c]))
     with pytest.raises(DataError, match="one shape"):
         biclique_kernel(kernel, X[:2], X[:3])
 

@@ -68,7 +68,7 @@ class KernelEstimator(BaseEstimator):
                 f"X holds text ({error}): drop such columns, or turn them into numbers first "
                 "(sklearn.preprocessing.OneHotEncoder)."
             ) from error
-        check_values(X, getattr(self, "feature_names_in_", None))
+        check_values(X, getattr(self, "feature_names_in_", None), squared=not pairwise)
         if pairwise and reset and X.shape[0] != X.shape[1]:
             raise DataError(
                 f"affinity='precomputed' needs a square matrix of similarities, got X of shape {X.shape}: leave "

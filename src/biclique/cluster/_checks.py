@@ -19,6 +19,9 @@ from biclique.multiway import check_order
 LARGEST_VALUE = 1e18
 """Squares beyond this do not fit float32."""
 
+SMALLEST_VALUE = 1e-100
+"""Squares below this one's are as good as zero."""
+
 MOST_SPREAD = 100.0
 SPREAD_ROWS = 10_000
 EIGEN_SOLVERS = ("auto", "krylov", "arpack", "lobpcg")
@@ -120,12 +123,20 @@ def column_name(names: Sequence[str] | None, column: int) -> str:
     return f"column {column}" if names is None else f"column {column} ({names[column]!r})"
 
 
-def check_values(X: Rows, names: Sequence[str] | None) -> None:
-    """No NaN, no infinity, nothing whose square overflows; the message names the first such place."""
+def check_values(X: Rows, names: Sequence[str] | None, *, squared: bool = True) -> None:
+    """No NaN, no infinity, and, where values are squared, none whose square overflows or vanishes.
+
+    The message names the first such place.
+    """
     values = X.data if sparse.issparse(X) else X
     with np.errstate(over="ignore", invalid="ignore"):
         largest = float(np.max(np.abs(values), initial=0.0))
-    if largest <= LARGEST_VALUE:
+    if squared and 0 < largest < SMALLEST_VALUE:
+        raise DataError(
+            f"X has no value beyond {largest:.3g}, and such squares vanish: rescale the columns, for example with "
+            "sklearn.preprocessing.StandardScaler."
+        )
+    if largest <= LARGEST_VALUE or (not squared and np.isfinite(largest)):
         return
     entries = sparse.coo_array(X) if sparse.issparse(X) else None
     flat = np.asarray(entries.data if entries is not None else X)

@@ -92,6 +92,8 @@ class RBF(InnerProductKernel):
         norms = squared_norms(X).astype(np.float64)
         spread = self.gamma * float(norms.mean()) if len(norms) else 0.0
         eps = float(np.finfo(np.float32).eps)
+        if spread < float(np.finfo(np.float32).tiny) * self.gamma:
+            return 1.0  # differences that vanish in float32
         return eps * max(4.0, 4 * self.gamma * float(norms.max(initial=0.0)), 1 / spread if spread > 0 else 0.0)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from biclique._typing import FloatArray, Rows
 from biclique.exceptions import DataError, ParameterError
-from biclique.kernels import Kernel
+from biclique.kernels import Kernel, make_kernel
 
 
 def check_order(order: float) -> float:
@@ -45,12 +47,12 @@ def square(K: FloatArray, name: str = "K") -> FloatArray:
     return K
 
 
-def biclique_kernel(kernel: Kernel, first: Rows, second: Rows) -> float:
+def biclique_kernel(kernel: Kernel | Callable[..., float], first: Rows, second: Rows) -> float:
     """κ^(m)(x₁..x_h ; t₁..t_h) = Σ_γ Σ_ν κ(x_γ, t_ν), the multi-way similarity of 2h = m points (the paper's Eq. 4).
 
     Parameters
     ----------
-    kernel : Kernel
+    kernel : Kernel, or a function of two points
         Base kernel κ.
     first, second : arrays of shape (h, d)
         The two halves.
@@ -62,7 +64,7 @@ def biclique_kernel(kernel: Kernel, first: Rows, second: Rows) -> float:
     x, t = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     if x.ndim != 2 or x.shape != t.shape:
         raise DataError(f"the two halves must be tables of one shape (h, d), got {x.shape} and {t.shape}.")
-    return float(kernel.block(x, t).sum())
+    return float(make_kernel(kernel, gamma=None).block(x, t).sum())
 
 
 def biclique_gram(K: FloatArray, order: float, *, scaled: bool = False) -> FloatArray:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from biclique._typing import FloatArray, Rows
 from biclique.exceptions import ParameterError
 from biclique.gram import CrossGram, GramOperator
-from biclique.kernels import Kernel
+from biclique.kernels import Kernel, make_kernel
 from biclique.multiway.biclique import check_finite_order, square
 
 
@@ -18,7 +20,7 @@ def check_whole_order(order: float) -> int:
     return int(order)
 
 
-def symmetric_kernel(kernel: Kernel, points: Rows) -> float:
+def symmetric_kernel(kernel: Kernel | Callable[..., float], points: Rows) -> float:
     """κ_s(x₁..x_m) = ¼ Σ_i Σ_j κ(x_i, x_j), i and j from 1 to m: the same for every order of its points.
 
     >>> from biclique.kernels import Linear
@@ -26,7 +28,7 @@ def symmetric_kernel(kernel: Kernel, points: Rows) -> float:
     9.0
     """
     points = np.asarray(points, dtype=float)
-    return float(kernel.block(points, points).sum()) / 4
+    return float(make_kernel(kernel, gamma=None).block(points, points).sum()) / 4
 
 
 def symmetric_gram(K: FloatArray, order: int, *, scaled: bool = False) -> FloatArray:
