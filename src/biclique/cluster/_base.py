@@ -147,11 +147,7 @@ class ClustererBase(ClusterMixin, KernelEstimator):
 
     def _look_up(self, X: Rows, place: IntArray) -> IntArray:
         """The labels of rows that are vertices ``place``; −1 stands for new rows."""
-        labels = self._vertex_labels[place]
-        new = np.flatnonzero(place < 0)
-        if len(new):
-            labels[new] = self._new_labels(X if len(new) == len(place) else X[new])
-        return np.asarray(labels)
+        return np.asarray(self._training.known_or_new(self._vertex_labels, place, X, self._new_labels))
 
     def _warn_about_fewer(self, n_vertices: int, reason: str) -> None:
         found = len(np.unique(self.labels_))
@@ -206,11 +202,7 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         options = SolverOptions(self.eigen_solver, self.eigen_tol, self.max_iter, self.precision)
         fewer_rows = prepared.vertices.n < getattr(self, "n_clusters", 0)
         spectrum = fit_spectrum(prepared, self._n_columns(), options, progress, fewer_rows=fewer_rows)
-        index = prepared.vertices.index
-        embedding = spectrum.rows[index]
-        left_out = np.flatnonzero(index < 0)
-        if len(left_out):
-            embedding[left_out] = spectrum.embed(X[left_out], self.n_jobs)
+        embedding = spectrum.embed(X, prepared.vertices.index, self.n_jobs)
         self._spectrum, self._training = spectrum, prepared.training
         self.eigenvalues_ = spectrum.eigenvalues
         self.residuals_ = spectrum.residuals
@@ -222,7 +214,7 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         check_is_fitted(self)
         X = self._training.match(self._read(X, reset=False))
         with single_threaded_blas():
-            return self._spectrum.embed(X, self.n_jobs)
+            return self._spectrum.embed(X, self._training.find(X), self.n_jobs)
 
     def transform(self, X: Any) -> FloatArray:
         """The embedding of rows, by the closed-form extension; a training row gets its own row back.

@@ -35,10 +35,10 @@ def check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
         raise ParameterError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}.")
 
 
-def check_count(name: str, value: object, *, least: int = 1, why: str = "") -> None:
+def check_count(name: str, value: object, *, least: int = 1) -> None:
     """An argument that is a whole number."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise ParameterError(f"{name} must be a whole number of at least {least}, got {value!r}{why}.")
+        raise ParameterError(f"{name} must be a whole number of at least {least}, got {value!r}.")
 
 
 def check_number(name: str, value: object, *, least: float = -np.inf) -> None:

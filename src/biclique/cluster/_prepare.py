@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,6 +98,15 @@ class TrainingRows:
     def find(self, X: Rows) -> IntArray:
         """Which vertex every row is, −1 where none; rows of a given matrix are never known."""
         return np.full(X.shape[0], -1) if self.held is None else find_rows(self.digests, X)
+
+    @staticmethod
+    def known_or_new(table: Any, place: IntArray, X: Rows, of_new: Callable[[Rows], Any]) -> Any:
+        """What the table holds for vertices ``place``, and ``of_new`` of the rows of X where that is −1."""
+        out = table[place]
+        new = np.flatnonzero(place < 0)
+        if len(new):
+            out[new] = of_new(X if len(new) == len(place) else X[new])
+        return out
 
     def cross(self, X: Rows, n_jobs: int | None) -> CrossGram:
         """New rows against the vertices."""

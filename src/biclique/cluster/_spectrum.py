@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from biclique._typing import FloatArray, Rows
+from biclique._typing import FloatArray, IntArray, Rows
 from biclique.cluster._prepare import Plan, Prepared, TrainingRows
 from biclique.exceptions import RankWarning, SolverWarning
 from biclique.gram import GramOperator
@@ -43,16 +43,14 @@ class Spectrum:
     eigenvalues: FloatArray
     residuals: FloatArray
 
-    def embed(self, X: Rows, n_jobs: int | None) -> FloatArray:
-        """The embedding of any rows; a training row gets its own row back."""
-        place = self.training.find(X)
-        out = self.rows[place]
-        new = np.flatnonzero(place < 0)
-        if len(new):
-            rows = X[new] if len(new) < len(place) else X
-            found = self.extension.embed(self.training.cross(rows, n_jobs))
-            out[new] = np.pad(found, ((0, 0), (0, self.rows.shape[1] - found.shape[1])))
-        return out
+    def embed(self, X: Rows, place: IntArray, n_jobs: int | None) -> FloatArray:
+        """The embedding of rows that are vertices ``place``, −1 for new rows; a vertex gets its own row."""
+        return np.asarray(self.training.known_or_new(self.rows, place, X, lambda new: self.extend(new, n_jobs)))
+
+    def extend(self, X: Rows, n_jobs: int | None) -> FloatArray:
+        """The embedding of new rows, by the closed form."""
+        found = self.extension.embed(self.training.cross(X, n_jobs))
+        return np.pad(found, ((0, 0), (0, self.rows.shape[1] - found.shape[1])))
 
 
 def fit_spectrum(

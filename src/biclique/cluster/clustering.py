@@ -204,7 +204,7 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
         rule = self._assignment.rule
         if isinstance(rule, KernelRule):
             return rule.labels_of(self._training.cross(X, self.n_jobs))
-        return rule.labels(self._spectrum.embed(X, self.n_jobs))
+        return rule.labels(self._spectrum.extend(X, self.n_jobs))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

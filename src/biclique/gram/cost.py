@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,19 +62,19 @@ def _seconds_per_entry(kernel: Kernel, X: Rows, dtype: Any, columns: int) -> flo
     rows = np.linspace(0, n - 1, min(n, TILE_ROWS + TILE_COLUMNS)).astype(int)
     if not kernel.cheap:
         rows = rows[:: max(len(rows) // 64, 1)]
-    best = np.inf
     with single_threaded_blas():
         if kernel.cheap:
             small = TiledGram(kernel, X[rows], dtype=dtype, n_jobs=1)
             V = np.ones((len(rows), columns), dtype=dtype)
-            for _ in range(3):
-                start = time.perf_counter()
-                small.matmat(V)
-                best = min(best, time.perf_counter() - start)
-            return best / (len(rows) ** 2 / 2)
+            return _best_seconds(lambda: small.matmat(V)) / (len(rows) ** 2 / 2)
         held = HeldRows(kernel, X[rows], dtype).rows
-        for _ in range(2):
-            start = time.perf_counter()
-            kernel.block(held, held)
-            best = min(best, time.perf_counter() - start)
-    return best / len(rows) ** 2
+        return _best_seconds(lambda: kernel.block(held, held)) / len(rows) ** 2
+
+
+def _best_seconds(work: Callable[[], object], repeats: int = 3) -> float:
+    best = np.inf
+    for _ in range(repeats):
+        start = time.perf_counter()
+        work()
+        best = min(best, time.perf_counter() - start)
+    return float(best)

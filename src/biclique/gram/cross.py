@@ -11,10 +11,7 @@ from biclique._typing import FloatArray, Rows
 from biclique.exceptions import DataError
 from biclique.gram.base import CrossGram
 from biclique.gram.threads import Pulse, run_groups
-from biclique.kernels import Kernel
-
-SAMPLE = 1000
-"""About as many rows tell where the middle is."""
+from biclique.kernels import Kernel, middle
 
 PANEL = 512
 """Rows of one piece of work. Fixed, so that sums never depend on the number of threads."""
@@ -23,8 +20,8 @@ PANEL = 512
 class HeldRows:
     """A kernel and its training rows as they are held: in one precision, centred where the kernel allows it.
 
-    The expanded square |x|² − 2⟨x, y⟩ + |y|² loses digits far from the origin, so the middle of the rows (a median,
-    which no outlier moves) is taken off first, in float64, for every kernel that does not see a translation.
+    The expanded square |x|² − 2⟨x, y⟩ + |y|² loses digits far from the origin, so the middle of the rows is taken off
+    first, in float64, for every kernel that does not see a translation.
     """
 
     def __init__(self, kernel: Kernel, X: Rows, dtype: Any) -> None:
@@ -32,8 +29,7 @@ class HeldRows:
         self.dtype = np.dtype(dtype)
         self.offset: FloatArray | None = None
         if kernel.translation_invariant and not sparse.issparse(X):
-            sample = X[:: max(X.shape[0] // SAMPLE, 1)]
-            self.offset = np.asarray(np.median(sample, axis=0), dtype=np.float64)
+            self.offset = middle(X)
         self.rows = self.hold(X)
 
     def hold(self, X: Rows) -> Rows:

@@ -1,7 +1,7 @@
 """κ(x, y): named kernels, a user's own, and the bandwidth rule."""
 
 from biclique.kernels.bandwidth import GAMMA_RULES, bandwidth, draw_rows
-from biclique.kernels.base import InnerProductKernel, Kernel
+from biclique.kernels.base import InnerProductKernel, Kernel, middle
 from biclique.kernels.named import (
     GAMMA_KERNELS,
     KERNEL_NAMES,
@@ -40,5 +40,6 @@ __all__ = [
     "check_rows_for_kernel",
     "draw_rows",
     "make_kernel",
+    "middle",
     "precise_rbf",
 ]

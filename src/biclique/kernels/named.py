@@ -18,7 +18,7 @@ from sklearn.preprocessing import normalize
 
 from biclique._typing import FloatArray, Rows
 from biclique.exceptions import DataError, ParameterError
-from biclique.kernels.base import InnerProductKernel, Kernel, dense_product
+from biclique.kernels.base import InnerProductKernel, Kernel, dense_product, middle
 
 
 def squared_norms(X: Rows) -> FloatArray:
@@ -64,13 +64,11 @@ class RBF(InnerProductKernel):
     # With z = √γ x: −γ|x − y|² = ⟨[2z_x, −|z_x|², −1], [z_y, 1, |z_y|²]⟩, so the whole exponent is one matrix
     # product; scaling first keeps every term near one, whatever the units of x.
     def left(self, X: Rows) -> Rows:
-        root = float(np.sqrt(self.gamma))
-        norms = squared_norms(_scaled_with(X, root, 0))
-        return _fill(_scaled_with(X, 2 * root, 2), [-norms, -1.0])
+        Z = _scaled_with(X, 2 * float(np.sqrt(self.gamma)), 2)
+        return _fill(Z, [-squared_norms(Z[:, : X.shape[1]]) / 4, -1.0])  # halving and doubling are exact
 
     def right(self, X: Rows) -> Rows:
-        root = float(np.sqrt(self.gamma))
-        Z = _scaled_with(X, root, 2)
+        Z = _scaled_with(X, float(np.sqrt(self.gamma)), 2)
         return _fill(Z, [1.0, squared_norms(Z[:, : X.shape[1]])])
 
     def finish(self, inner: FloatArray) -> FloatArray:
@@ -94,7 +92,7 @@ class RBF(InnerProductKernel):
         eps = float(np.finfo(np.float32).eps)
         if spread < float(np.finfo(np.float32).tiny) * self.gamma:
             return 1.0  # differences that vanish in float32
-        return eps * max(4.0, 4 * self.gamma * float(norms.max(initial=0.0)), 1 / spread if spread > 0 else 0.0)
+        return eps * max(4.0, 4 * self.gamma * float(norms.max()), 1 / spread)
 
 
 class DirectRBF(Kernel):
@@ -123,8 +121,8 @@ def precise_rbf(kernel: RBF, X: Rows) -> Kernel:
     """
     if sparse.issparse(X):
         return kernel
-    middle = np.median(X[:: max(X.shape[0] // 1000, 1)], axis=0)
-    farthest = max(float(np.abs(X.max(axis=0) - middle).max()), float(np.abs(X.min(axis=0) - middle).max()))
+    centre = middle(X)
+    farthest = max(float(np.abs(X.max(axis=0) - centre).max()), float(np.abs(X.min(axis=0) - centre).max()))
     error = 4 * float(np.finfo(np.float64).eps) * kernel.gamma * farthest**2 * X.shape[1]
     return DirectRBF(kernel.gamma) if error > DIRECT_ERROR else kernel
 

@@ -70,7 +70,7 @@ def biclique_kernel(kernel: Kernel | Callable[..., float], first: Rows, second: 
 def biclique_gram(K: FloatArray, order: float, *, scaled: bool = False) -> FloatArray:
     """K^(m)/n^(m−2) = K + (c/n)(δ1ᵀ + 1δᵀ) + (c²/n²) ρ 11ᵀ = P K P with c = (m − 2)/2, P = I + (c/n) 11ᵀ.
 
-    The contraction of the Gram tensor that keeps the first mode of each half (Lemma 1 and Eq. 6), in O(n²). The
+    The contraction of the Gram tensor that keeps the first mode of each half (Lemma 1, Eqs. 6 and 7), in O(n²). The
     paper's Eq. 3 garbles the indices of the modes; its proof uses these. Any real order makes sense.
 
     Parameters

@@ -77,7 +77,7 @@ def k_way_normalized_cut(
 def normalized_cut(
     gram: GramOperator | FloatArray, labels: IntArray, order: float = 2, sample_weight: FloatArray | None = None
 ) -> float:
-    """NCut(V₁, V₂) = Cut(V₁, V₂) (1/vol V₁ + 1/vol V₂) of two parts, for K^(m) (the paper's Eq. 8)."""
+    """NCut(V₁, V₂) = Cut(V₁, V₂) (1/vol V₁ + 1/vol V₂) of two parts, for K^(m) (the paper's, after Eq. 8)."""
     parts = len(np.unique(np.asarray(labels)))
     if parts != 2:
         raise DataError(f"normalized_cut is of two parts, labels have {parts}: use k_way_normalized_cut.")

@@ -80,8 +80,8 @@ def kmeans(
     """Weighted k-means.
 
     With ``n_init=1``: one k-means++ start from ``random_state``, as the paper's repeats need. With more,
-    the first start is deterministic (the means of ``cluster_qr``'s clusters) and is left only for a
-    start that is better by more than rounding.
+    the first start is deterministic (the means of the rows nearest to each of k rows that span the embedding
+    best) and is left only for a start that is better by more than rounding.
     """
     random = check_random_state(random_state)
     if n_init == 1:

@@ -50,10 +50,11 @@ class KernelKMeansProblem:
         self.centred = weights is None
         self.scale = cut.shrunken if weights is None else np.ones(cut.shape[0])
         self.omega = cut.weights * (cut.shrunken if weights is None else weights)
-        self.own = (cut.gram.diagonal() - self._centre(cut.degrees) * cut.degrees) / self.scale**2  # κ'_ii
+        diagonal = cut.gram.diagonal()
+        self.own = (diagonal - self._centre(cut.degrees) * cut.degrees) / self.scale**2  # κ'_ii
         self.trace = float(self.omega @ self.own)
         # Products round relative to K itself, however little of it the centring leaves.
-        uncentred = float(self.omega @ np.abs(cut.gram.diagonal() / self.scale**2))
+        uncentred = float(self.omega @ np.abs(diagonal / self.scale**2))
         self.rounding = ROUNDING * float(np.finfo(cut.gram.dtype).eps) * uncentred
 
     @property
@@ -78,8 +79,7 @@ class KernelKMeansProblem:
 
     def state(self, labels: IntArray, k: int) -> _State:
         """The sums of a partition, one pass."""
-        weighted = np.zeros((len(labels), k))
-        weighted[np.arange(len(labels)), labels] = self.omega
+        weighted = _by_cluster(self.omega, labels, k)
         product = self._kernel_product(weighted)
         return _State(labels, product, weighted.sum(axis=0), np.einsum("ij,ij->j", weighted, product))
 
@@ -169,6 +169,13 @@ def kernel_kmeans(
     )
 
 
+def _by_cluster(values: FloatArray, labels: IntArray, k: int) -> FloatArray:
+    """Values put into the column of each row's cluster, (n, k)."""
+    out = np.zeros((len(labels), k))
+    out[np.arange(len(labels)), labels] = values
+    return out
+
+
 def _scores(product: FloatArray, masses: FloatArray, within: FloatArray) -> FloatArray:
     """2 P_ij/s_j − q_j/s_j²: the distance to mean j is κ'_ii less this."""
     return np.asarray(2 * product / masses - within / masses / masses)
@@ -220,8 +227,7 @@ def _lowest_shift(problem: KernelKMeansProblem, random_state: int | np.random.Ra
 
 def _rule(problem: KernelKMeansProblem, state: _State, k: int) -> KernelRule:
     cut = problem.cut
-    weighted = np.zeros((len(state.labels), k))
-    weighted[np.arange(len(state.labels)), state.labels] = problem.omega / problem.scale
+    weighted = _by_cluster(problem.omega / problem.scale, state.labels, k)
     return KernelRule(
         order=cut.order,
         mean_degree=cut.mean_degree,
