@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import permutations, product
 
 import numpy as np
 from sklearn.cluster import KMeans
@@ -161,3 +161,52 @@ def literal_tensor_objective(tensor, labels, weights):
                 for b in inside:
                     total -= weights[i] * weights[b] * tensor[(i, b, *rest)] / s
     return total
+
+
+# Hypergraphs: an edge is a list of vertex numbers, repeats allowed
+
+
+def expansion_matrix(edges, weights, n, expansion):
+    """A by loops over pairs of places: a place with itself only in the star; c(e) as each expansion defines it."""
+    A = np.zeros((n, n))
+    for edge, w in zip(edges, weights, strict=True):
+        size = len(edge)
+        for a in range(size):
+            for b in range(size):
+                if expansion == "star":
+                    A[edge[a], edge[b]] += w / size
+                elif a != b:
+                    A[edge[a], edge[b]] += w / (size - 1) if expansion == "normalized_clique" else w
+    return A
+
+
+def symmetric_edge_tensor(edges, weights, n, m):
+    """w(e) at every arrangement of e's vertices; equal edges add up."""
+    tensor = np.zeros((n,) * m)
+    for edge, w in zip(edges, weights, strict=True):
+        for index in set(permutations(edge)):
+            tensor[index] += w
+    return tensor
+
+
+def hypergraph_cut(edges, weights, inside, coefficient):
+    """Σ_e c(e) |e ∩ V₁| |e ∖ V₁| by counting."""
+    total = 0.0
+    for edge, w in zip(edges, weights, strict=True):
+        here = sum(1 for v in edge if inside[v])
+        total += coefficient(w, len(edge)) * here * (len(edge) - here)
+    return total
+
+
+def one_vertex_cut(pair_weights, v):
+    """What cutting one vertex off an edge costs in a graph of pair weights."""
+    return sum(pair_weights[v, u] for u in range(len(pair_weights)) if u != v)
+
+
+def distance_to_span(point, others):
+    """The distance of a point to the affine span of others, by least squares."""
+    base, directions = others[0], (others[1:] - others[0]).T
+    if not directions.size:
+        return float(np.linalg.norm(point - base))
+    solution = np.linalg.lstsq(directions, point - base, rcond=None)[0]
+    return float(np.linalg.norm(point - base - directions @ solution))

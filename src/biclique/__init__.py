@@ -1,6 +1,12 @@
 """Clustering through multi-way similarity."""
 
-from biclique.cluster import BicliqueKernelKMeans, BicliqueSpectralClustering, BicliqueSpectralEmbedding
+from biclique.cluster import (
+    BicliqueKernelKMeans,
+    BicliqueSpectralClustering,
+    BicliqueSpectralEmbedding,
+    HypergraphSpectralClustering,
+    InhomogeneousSubspaceClustering,
+)
 from biclique.hypergraph import Hypergraph
 
 __all__ = [
@@ -8,6 +14,8 @@ __all__ = [
     "BicliqueSpectralClustering",
     "BicliqueSpectralEmbedding",
     "Hypergraph",
+    "HypergraphSpectralClustering",
+    "InhomogeneousSubspaceClustering",
     "__version__",
 ]
 

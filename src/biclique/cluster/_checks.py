@@ -59,6 +59,12 @@ def check_gamma(gamma: object) -> None:
         )
 
 
+def check_jobs(n_jobs: object) -> None:
+    """A number of threads, as joblib takes it."""
+    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0):
+        raise ParameterError(f"n_jobs must be None or -1 (every core) or a number of threads, got {n_jobs!r}.")
+
+
 def check_tolerance(eigen_tol: object) -> None:
     """The tolerance of eigenpairs: "auto" or a number from 0."""
     if eigen_tol == "auto":
@@ -90,10 +96,7 @@ def check_kernel_parameters(model: Any) -> None:
     check_choice("gram", model.gram, GRAM_NAMES)
     check_choice("precision", model.precision, PRECISIONS)
     check_count("max_iter", model.max_iter)
-    if model.n_jobs is not None and (
-        isinstance(model.n_jobs, bool) or not isinstance(model.n_jobs, Integral) or model.n_jobs == 0
-    ):
-        raise ParameterError(f"n_jobs must be None or -1 (every core) or a number of threads, got {model.n_jobs!r}.")
+    check_jobs(model.n_jobs)
 
 
 def check_solver_parameters(model: Any) -> None:

@@ -48,11 +48,11 @@ from biclique.kernels import (
 from biclique.multiway import SymmetricGram, SymmetricShift, check_order
 from biclique.progress import Progress
 from biclique.spectral import (
-    BASIS_BLOCKS,
     FEWEST_BLOCKS,
     NormalizedCut,
     basis_bytes,
     block_columns,
+    blocks_within,
     direct_bytes,
     solves_directly,
 )
@@ -205,10 +205,7 @@ def make_plan(model: Any, vertices: Vertices, kernel: Kernel | None, n_vectors: 
         if gram == "tiled":
             dtype = choose_precision(model.precision, kernel, vertices.data)
             size = held + tiled_bytes(n, vertices.data.shape[1], columns, dtype)
-    blocks = next(
-        (b for b in range(BASIS_BLOCKS, FEWEST_BLOCKS, -1) if size + basis_bytes(n, n_vectors, b) <= limit),
-        FEWEST_BLOCKS,
-    )
+    blocks = blocks_within(n, n_vectors, limit - size)
     basis = basis_bytes(n, n_vectors, blocks) if iterates else shortest
     if not (gram == "dense" and size > limit):  # which says so itself, with the way out
         require(

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.cluster._prepare import Plan, Prepared, TrainingRows
+from biclique.cluster._prepare import Prepared, TrainingRows
 from biclique.exceptions import RankWarning, SolverWarning
 from biclique.gram import GramOperator
 from biclique.progress import Progress
-from biclique.spectral import EigenResult, Extension, NormalizedCut, scipy_eigenpairs, top_eigenpairs
+from biclique.spectral import BASIS_BLOCKS, EigenResult, Extension, NormalizedCut, scipy_eigenpairs, top_eigenpairs
 
 QUICK_TOLERANCE, FINE_TOLERANCE = 1e-3, 1e-8
 """Angles to the true eigenspace that ``eigen_tol="auto"`` asks for: the first is plenty for labels."""
@@ -61,9 +61,9 @@ def fit_spectrum(
     ``fewer_rows`` says that the caller warns of too few distinct rows itself.
     """
     cut = prepared.cut
-    noise = float(np.finfo(cut.gram.dtype).eps)
-    pairs = _solve(cut, prepared.plan, options, noise, prepared.random, progress)
-    extension, rows = Extension.fit(cut, pairs, noise)
+    plan = prepared.plan
+    pairs = solve_cut(cut, plan.n_vectors, options, prepared.random, progress, basis_blocks=plan.basis_blocks)
+    extension, rows = Extension.fit(cut, pairs, float(np.finfo(cut.gram.dtype).eps))
     _warn_about_pairs(pairs, extension, n_components, fewer_rows)
     missing = n_components - rows.shape[1]
     return Spectrum(
@@ -75,16 +75,18 @@ def fit_spectrum(
     )
 
 
-def _solve(
+def solve_cut(
     cut: NormalizedCut,
-    plan: Plan,
+    k: int,
     options: SolverOptions,
-    noise: float,
     random: np.random.RandomState,
     progress: Progress,
+    *,
+    basis_blocks: int = BASIS_BLOCKS,
 ) -> EigenResult:
-    k = plan.n_vectors
+    """The k leading eigenpairs of B, by the solver that was asked for."""
     n = cut.shape[0]
+    noise = float(np.finfo(cut.gram.dtype).eps)
     if k < 1:
         empty = np.empty((n, 0))
         return EigenResult(np.empty(0), empty, empty, np.empty(0), 0, True, 0.0)
@@ -109,21 +111,26 @@ def _solve(
         start=cut.start if cut.start.shape[1] else None,
         start_image=cut.start_image if cut.start.shape[1] else None,
         deflate=cut.trivial,
-        basis_blocks=plan.basis_blocks,
+        basis_blocks=basis_blocks,
         random_state=random,
         report=progress.passed,
     )
 
 
-def _warn_about_pairs(pairs: EigenResult, extension: Extension, n_components: int, enough_said: bool) -> None:
+def warn_unless_converged(pairs: EigenResult, stacklevel: int) -> None:
+    """Say how many eigenpairs missed the tolerance, and by how much."""
     if not pairs.converged:
         above = int((pairs.residuals > pairs.target).sum())
         warnings.warn(
             f"{above} of {len(pairs.values)} eigenpairs above tol (worst residual {pairs.residuals.max():.1e} > "
             f"{pairs.target:.1e}) after {pairs.n_passes} passes; raise max_iter or eigen_tol.",
             SolverWarning,
-            stacklevel=5,
+            stacklevel=stacklevel,
         )
+
+
+def _warn_about_pairs(pairs: EigenResult, extension: Extension, n_components: int, enough_said: bool) -> None:
+    warn_unless_converged(pairs, stacklevel=6)
     negative = int((pairs.values[extension.informative] < 0).sum())
     if negative:
         warnings.warn(

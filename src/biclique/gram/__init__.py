@@ -3,7 +3,7 @@
 from biclique.gram.base import CrossGram, GramOperator
 from biclique.gram.choose import GRAM_NAMES, PRECISIONS, choose_gram, choose_precision, make_gram
 from biclique.gram.cost import Cost, estimate_seconds
-from biclique.gram.cross import HeldRows, KernelCross, StoredCross
+from biclique.gram.cross import HeldRows, KernelCross, StoredCross, panel_product
 from biclique.gram.dense import DenseGram, dense_bytes, symmetric
 from biclique.gram.memory import data_bytes, format_bytes, parse_memory_limit, require
 from biclique.gram.parts import part_sizes
@@ -30,6 +30,7 @@ __all__ = [
     "estimate_seconds",
     "format_bytes",
     "make_gram",
+    "panel_product",
     "parse_memory_limit",
     "part_sizes",
     "require",

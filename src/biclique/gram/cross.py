@@ -90,15 +90,15 @@ class StoredCross(CrossGram):
         raise DataError("κ(y, y) of new rows is not known with affinity='precomputed'.")
 
 
-def panel_product(K: Any, V: FloatArray, *, n_jobs: int | None) -> FloatArray:
+def panel_product(K: Any, V: FloatArray, *, n_jobs: int | None, panel: int = PANEL) -> FloatArray:
     """K @ V for a stored K, dense or sparse, in panels of rows, each summed by one thread."""
     V = np.asarray(V, dtype=np.float64)
     out = np.empty((K.shape[0], V.shape[1]))
-    starts = range(0, K.shape[0], PANEL)
+    starts = range(0, K.shape[0], panel)
 
-    def multiply(panel: int, pulse: Pulse) -> None:
-        top = starts[panel]
-        out[top : top + PANEL] = K[top : top + PANEL] @ V
+    def multiply(number: int, pulse: Pulse) -> None:
+        top = starts[number]
+        out[top : top + panel] = K[top : top + panel] @ V
         pulse()
 
     run_groups(multiply, len(starts), n_jobs=n_jobs)

@@ -11,6 +11,7 @@ from biclique.multiway.biclique import (
 )
 from biclique.multiway.heat import HeatKernel, HeatLaplacian, biclique_heat_kernel
 from biclique.multiway.objectives import (
+    indicators,
     k_way_normalized_cut,
     normalized_cut,
     weighted_kernel_kmeans_objective,
@@ -43,6 +44,7 @@ __all__ = [
     "check_order",
     "contract",
     "gram_tensor",
+    "indicators",
     "is_half_symmetric",
     "is_symmetric",
     "k_way_normalized_cut",

@@ -65,6 +65,11 @@ def basis_bytes(n: int, k: int, blocks: int) -> int:
     return 8 * n * block_columns(k, n) * (blocks + 3)
 
 
+def blocks_within(n: int, k: int, budget: int) -> int:
+    """Blocks of a basis that fit so many bytes: as many as are of use, and never fewer than are needed."""
+    return next((b for b in range(BASIS_BLOCKS, FEWEST_BLOCKS, -1) if basis_bytes(n, k, b) <= budget), FEWEST_BLOCKS)
+
+
 def direct_bytes(n: int) -> int:
     """Memory of a full decomposition: the matrix, its product, two copies and the eigenvectors."""
     return 5 * 8 * n * n

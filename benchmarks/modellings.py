@@ -1,0 +1,66 @@
+"""The comparison modellings of triples at n = 500: seconds, memory and agreement with the definition, in one run.
+
+    python benchmarks/modellings.py [--rows 500] [--dimensions 4 60]
+
+Seconds are the best of three, with a 4000³ float32 matrix product timed in the same process. Memory is the most that the
+arrays of one call hold at once, beside the size of one n × n matrix. Agreement is the largest difference between
+sampled entries A_ij and the sum of the weights of their n − 2 triples by the definition, relative to the entry.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tracemalloc
+
+import numpy as np
+from exact import best_of, product_seconds
+
+from biclique.hypergraph.contraction import modelling_gram
+from biclique.hypergraph.modellings import MODELLINGS, Modelling, make_modelling, modelling_values
+
+ENTRIES = 20
+
+
+def disagreement(X: np.ndarray, modelling: Modelling, gram: np.ndarray) -> float:
+    """The largest relative error of sampled entries."""
+    n, worst = len(X), 0.0
+    rng = np.random.default_rng(1)
+    for _ in range(ENTRIES):
+        i, j = rng.choice(n, 2, replace=False)
+        others = np.setdiff1d(np.arange(n), [i, j])
+        triples = np.column_stack([np.full(n - 2, i), np.full(n - 2, j), others])
+        weights = modelling_values(X, triples, modelling)
+        worst = max(worst, abs(gram[i, j] - weights.sum()) / np.abs(weights).sum())
+    return worst
+
+
+def peak_bytes(X: np.ndarray, modelling: Modelling) -> int:
+    tracemalloc.start()
+    modelling_gram(X, modelling)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=500)
+    parser.add_argument("--dimensions", type=int, nargs="+", default=[4, 60])
+    arguments = parser.parse_args()
+    n = arguments.rows
+    print(f"n = {n}, {n * (n - 1) * (n - 2) // 6:,} triples, 4000³ product {product_seconds():.3f} s")
+    print(f"{'modelling':<18} {'d':>4} {'seconds':>8} {'memory':>9} {'n × n':>8} {'disagreement':>13}")
+    for d in arguments.dimensions:
+        X = np.random.default_rng(0).standard_normal((n, d))
+        for name, kind in MODELLINGS.items():
+            if not kind.symmetric:
+                continue  # its contraction is biclique_gram
+            modelling = make_modelling(name, X, 3, random_state=0)
+            seconds = best_of(3, lambda X=X, modelling=modelling: modelling_gram(X, modelling))
+            error = disagreement(X, modelling, modelling_gram(X, modelling))
+            peak = peak_bytes(X, modelling) / 2**20
+            print(f"{name:<18} {d:>4} {seconds:>8.3f} {peak:>5.1f} MiB {8 * n * n / 2**20:>4.1f} MiB {error:>13.1e}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,381 @@
+"""Spectral clustering of given hyperedges."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from biclique._typing import FloatArray, IntArray
+from biclique.cluster._checks import check_choice, check_count, check_jobs, check_tolerance
+from biclique.cluster._spectrum import SolverOptions, solve_cut, warn_unless_converged
+from biclique.exceptions import DataError, DisconnectedWarning, FewerClustersWarning, ParameterError
+from biclique.gram import parse_memory_limit, require, single_threaded_blas
+from biclique.hypergraph import ExpansionGram, Hypergraph, as_hypergraph, distortion, find_expansion
+from biclique.multiway import check_order, k_way_normalized_cut
+from biclique.progress import Progress
+from biclique.spectral import (
+    ASSIGNERS,
+    EigenResult,
+    Extension,
+    KernelRule,
+    NormalizedCut,
+    basis_bytes,
+    block_columns,
+    blocks_within,
+    direct_bytes,
+    solves_directly,
+)
+
+NO_CLUSTER = -1
+"""The label of a vertex that shares no edge with another."""
+
+
+class HypergraphSpectralClustering(ClusterMixin, BaseEstimator):
+    """Cluster the vertices of a hypergraph by the normalised cut of an expansion.
+
+    The hypergraph is expanded to a graph on its vertices (never formed as a matrix), and the leading eigenvectors of
+    that graph's normalised cut are clustered. Several connected parts are found first, exactly, and said; a vertex that
+    shares no edge with another gets the label −1.
+
+    Parameters
+    ----------
+    n_clusters : int, default 8
+    expansion : {"star", "clique", "normalized_clique", "contraction"} or function, default "star"
+        How an edge e of weight w becomes pairs: "star" w/|e| for each (Zhou, Huang and Schölkopf), "clique" w,
+        "normalized_clique" w/(|e| − 1), "contraction" that of the adjacency tensor (Ghoshdastidar and Dukkipati). For
+        edges of one size all four give the same clusters at order 2. A function w(j, s), the cost of an edge of s
+        vertices with j on one side, is approximated by pairs (Li and Milenkovic); ``distortion_`` says how well.
+    order : float, default 2
+        Shrinks the degrees toward their mean as for points: 2 is the normalised cut, larger orders keep vertices
+        of low degree from owning an eigenvector; up to inf.
+    n_components : int, optional
+        Columns of the embedding, ``n_clusters`` by default.
+    row_normalize : bool, default True
+        Scale the rows of the embedding to length 1, so that vertices of low and of high degree count alike.
+    assign_labels : {"kmeans", "cluster_qr", "discretize", "kernel_kmeans"}, default "kmeans"
+    n_init : int, default 10
+    random_state : int, RandomState or None
+    eigen_tol : float or "auto"
+        Angle to the true eigenvectors that is asked for; "auto" is 1e-8.
+    max_iter : int, default 1000
+        Most passes over the incidences.
+    memory_limit : int, str or "auto"
+        Such as "4GB"; half of what is free by default.
+    n_jobs : int, optional
+        Threads; every core by default. The result does not depend on it.
+    verbose : int, default 0
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_vertices,)
+    embedding_ : ndarray of shape (n_vertices, n_components)
+        √S normalised, then the leading eigenvectors of B, before the rows are scaled; zero for vertices without
+        a cluster.
+    eigenvalues_, residuals_ : ndarray of shape (n_components − 1,)
+    cut_ : float
+        The normalised cut of the labels, at this order, over the vertices that have a cluster.
+    part_sizes_ : ndarray
+        Vertices of each connected part of two or more, largest first.
+    distortion_ : float
+        For a splitting function: the most by which pairs charge too much for cutting an edge; 1 otherwise.
+    vertex_names_ : ndarray of shape (n_vertices,)
+    order_ : float
+    cut_history_ : ndarray
+        With "kernel_kmeans": the cut after k-means and after every step.
+    n_passes_, n_iter_ : int
+
+    Examples
+    --------
+    >>> from biclique import Hypergraph, HypergraphSpectralClustering
+    >>> baskets = Hypergraph.from_edges([["tea", "milk", "sugar"], ["milk", "sugar"], ["tea", "sugar"],
+    ...                                  ["nails", "saw", "glue"], ["saw", "glue"], ["tea", "glue"]])
+    >>> model = HypergraphSpectralClustering(n_clusters=2, random_state=0).fit(baskets)
+    >>> [sorted(group) for group in model.clusters()]
+    [['milk', 'sugar', 'tea'], ['glue', 'nails', 'saw']]
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        expansion: Any = "star",
+        order: float = 2,
+        n_components: int | None = None,
+        row_normalize: bool = True,
+        assign_labels: str = "kmeans",
+        n_init: int = 10,
+        random_state: int | np.random.RandomState | None = None,
+        eigen_tol: float | str = "auto",
+        max_iter: int = 1000,
+        memory_limit: int | str = "auto",
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.expansion = expansion
+        self.order = order
+        self.n_components = n_components
+        self.row_normalize = row_normalize
+        self.assign_labels = assign_labels
+        self.n_init = n_init
+        self.random_state = random_state
+        self.eigen_tol = eigen_tol
+        self.max_iter = max_iter
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Cluster vertices.
+
+        Parameters
+        ----------
+        X : Hypergraph, incidence matrix, or a hypergraph of XGI, HyperNetX or hypergraphx
+            An incidence matrix is vertices by edges: an array, a sparse matrix or a data frame.
+        y : ignored
+        """
+        del y
+        self._check_parameters()
+        hypergraph = self._read(X)
+        parts = hypergraph.components()
+        together = np.bincount(parts)[parts] > 1  # vertices that share an edge with another
+        joined = int(together.sum())
+        if joined < max(self.n_clusters, 2):
+            raise DataError(
+                f"{joined} of {hypergraph.n_vertices} vertices share an edge with another, fewer than "
+                f"n_clusters={self.n_clusters}: ask for fewer clusters, or check the hypergraph."
+            )
+        with single_threaded_blas(), Progress(bool(self.verbose)) as progress:
+            self._fit_joined(hypergraph, parts, together, progress)
+        self.vertex_names_ = hypergraph.vertex_names
+        self.n_features_in_ = hypergraph.n_edges
+        self._warn(hypergraph, joined)
+        return self
+
+    def _fit_joined(self, hypergraph: Hypergraph, parts: IntArray, together: np.ndarray, progress: Progress) -> None:
+        random = check_random_state(self.random_state)
+        inner = hypergraph if together.all() else _keeping_edges(hypergraph, together)
+        parts = parts[together]
+        self.part_sizes_ = np.bincount(parts)
+        largest = float(np.abs(inner.weights).max())
+        gram = ExpansionGram(inner.with_weights(inner.weights / largest), self.expansion, n_jobs=self.n_jobs)
+        columns = self._n_columns()
+        k = min(columns, gram.n) - 1
+        blocks = self._basis_blocks(gram.n, k)
+        cut = NormalizedCut(gram, self.order, probe=_probe(parts, k, random))
+        if cut.order == 2 and len(self.part_sizes_) >= columns >= self.n_clusters:
+            pairs = _whole_parts(cut, parts, columns)
+        else:
+            options = SolverOptions(tol=self.eigen_tol, max_passes=self.max_iter)
+            pairs = solve_cut(cut, k, options, random, progress, basis_blocks=blocks)
+        warn_unless_converged(pairs, stacklevel=4)
+        self._extension, rows = Extension.fit(cut, pairs, float(np.finfo(float).eps))
+        rows = np.pad(rows, ((0, 0), (0, columns - rows.shape[1])))
+        self._assignment = ASSIGNERS[self.assign_labels](
+            self._scaled(rows),
+            np.ones(gram.n),
+            self.n_clusters,
+            cut=cut,
+            n_init=self.n_init,
+            random_state=random,
+        )
+        self.labels_ = np.full(len(together), NO_CLUSTER)
+        self.labels_[together] = self._assignment.labels
+        self.embedding_ = np.zeros((len(together), columns))
+        self.embedding_[together] = rows
+        self.eigenvalues_ = np.pad(pairs.values, (0, columns - 1 - len(pairs.values)))
+        self.residuals_ = np.pad(pairs.residuals, (0, columns - 1 - len(pairs.residuals)))
+        self.order_ = cut.order
+        self.cut_ = k_way_normalized_cut(gram, self._assignment.labels, cut.order)
+        self.distortion_ = _distortion(self.expansion, inner)
+        self.__dict__.pop("cut_history_", None)  # of an earlier fit
+        if self._assignment.cut_history is not None:
+            self.cut_history_ = self._assignment.cut_history
+        self.n_passes_ = self.n_iter_ = cut.n_passes
+        self._gram = gram
+
+    def _n_columns(self) -> int:
+        return self.n_components or self.n_clusters
+
+    def _basis_blocks(self, n: int, k: int) -> int:
+        limit = parse_memory_limit(self.memory_limit)
+        if solves_directly(n, k):
+            needed, blocks = direct_bytes(n), 0
+        else:
+            blocks = blocks_within(n, k, limit)
+            needed = basis_bytes(n, k, blocks)
+        require(
+            needed,
+            limit,
+            f"{k} eigenvectors of {n} vertices",
+            "raise memory_limit, or ask for fewer clusters.",
+        )
+        return blocks
+
+    def _scaled(self, rows: FloatArray) -> FloatArray:
+        if not self.row_normalize:
+            return rows
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        return np.asarray(np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0))
+
+    def fit_predict(self, X: Any, y: Any = None) -> IntArray:
+        """Fit, and return ``labels_``."""
+        return np.asarray(self.fit(X, y).labels_)
+
+    def predict(self, X: Any) -> IntArray:
+        """The cluster of new vertices, from the training edges they join; −1 for one that joins none.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_new, n_edges)
+            How often each new vertex is in each training edge. Edges keep the sizes they had.
+        """
+        check_is_fitted(self)
+        X = self._validated(X, reset=False)
+        cross = self._gram.cross(X)
+        with single_threaded_blas():
+            seen = cross.matmat(np.ones((self._gram.n, 1)))[:, 0] > 0
+            rule = self._assignment.rule
+            if isinstance(rule, KernelRule):
+                labels = rule.labels_of(cross)
+            else:
+                rows = self._extension.embed(cross)
+                columns = self._n_columns()
+                labels = rule.labels(self._scaled(np.pad(rows, ((0, 0), (0, columns - rows.shape[1])))))
+        return np.where(seen, labels, NO_CLUSTER)
+
+    def clusters(self) -> list[list[Any]]:
+        """The names of the vertices of every cluster, in the order of the labels."""
+        check_is_fitted(self)
+        return [self.vertex_names_[self.labels_ == label].tolist() for label in range(self.labels_.max() + 1)]
+
+    # Checks
+
+    def _check_parameters(self) -> None:
+        check_count("n_clusters", self.n_clusters)
+        check_count("n_init", self.n_init)
+        check_count("max_iter", self.max_iter)
+        if self.n_components is not None:
+            check_count("n_components", self.n_components)
+        check_choice("assign_labels", self.assign_labels, tuple(ASSIGNERS))
+        check_tolerance(self.eigen_tol)
+        check_order(self.order)
+        check_jobs(self.n_jobs)
+        find_expansion(self.expansion)
+        if not isinstance(self.row_normalize, (bool, np.bool_)):
+            raise ParameterError(f"row_normalize must be True or False, got {self.row_normalize!r}.")
+
+    def _validated(self, X: Any, *, reset: bool) -> Any:
+        """An incidence matrix, checked as scikit-learn does."""
+        X = validate_data(
+            self, X, reset=reset, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2 if reset else 1
+        )
+        values = X.data if sparse.issparse(X) else X
+        if values.size and values.min() < 0:
+            raise DataError(
+                f"Negative values in data passed to {type(self).__name__}: X is an incidence matrix, vertices by "
+                "edges, of how often each vertex is in each edge; for points use BicliqueSpectralClustering."
+            )
+        return X
+
+    def _read(self, X: Any) -> Hypergraph:
+        matrix = sparse.issparse(X) or isinstance(X, (np.ndarray, list, tuple)) or hasattr(X, "iloc")
+        if matrix or hasattr(X, "__array__"):
+            checked = self._validated(X, reset=True)
+            names = list(X.index) if hasattr(X, "iloc") and X.index.is_unique else None
+            hypergraph = Hypergraph.from_incidence(checked, vertex_names=names)
+        else:
+            self.__dict__.pop("feature_names_in_", None)
+            hypergraph = as_hypergraph(X)
+        if (hypergraph.weights < 0).any():
+            edge = int(np.argmin(hypergraph.weights))
+            raise DataError(
+                f"edge weights must not be negative, edge {hypergraph.edge_names[edge]!r} has "
+                f"{hypergraph.weights[edge]:g}: shift the weights, or leave such edges out."
+            )
+        return hypergraph
+
+    def _warn(self, hypergraph: Hypergraph, joined: int) -> None:
+        n, sizes = hypergraph.n_vertices, self.part_sizes_
+        alone = n - joined
+        if alone:
+            warnings.warn(
+                f"{alone} of {n} vertices share no edge with another: they have label {NO_CLUSTER}.",
+                DisconnectedWarning,
+                stacklevel=3,
+            )
+        if len(sizes) > 1:
+            shown = ", ".join(map(str, sizes[:5])) + (", …" if len(sizes) > 5 else "")
+            whole = self.order_ == 2 and len(sizes) >= self._n_columns() >= self.n_clusters
+            said = "nothing tells which parts belong together"
+            if whole:
+                said = "they are grouped whole, by volume, so that nothing is cut"
+            warnings.warn(
+                f"the hypergraph falls into {len(sizes)} connected parts ({shown} of {n} vertices): {said}. To cluster "
+                "the largest part alone, fit hypergraph.largest_component(); an order above 2 splits large parts before "
+                "it spends a cluster on small ones.",
+                DisconnectedWarning,
+                stacklevel=3,
+            )
+        found = len(np.unique(self.labels_[self.labels_ >= 0]))
+        if found < self.n_clusters:
+            warnings.warn(
+                f"{found} clusters returned, {self.n_clusters} asked for: the embedding has no more groups for "
+                f"assign_labels={self.assign_labels!r}.",
+                FewerClustersWarning,
+                stacklevel=3,
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        return tags
+
+
+def _keeping_edges(hypergraph: Hypergraph, kept: np.ndarray) -> Hypergraph:
+    """On some vertices, with every edge in its place: columns of new vertices must still match."""
+    return Hypergraph(hypergraph.members[:, np.flatnonzero(kept)], hypergraph.weights)
+
+
+def _probe(parts: IntArray, k: int, random: np.random.RandomState) -> FloatArray | None:
+    """A start for the solver: indicators of the connected parts, which are eigenvectors at order 2, then noise."""
+    n = len(parts)
+    if k < 1 or solves_directly(n, k):
+        return None
+    start = random.standard_normal((n, block_columns(k, n)))
+    for part in range(min(int(parts.max()) + 1, k)):
+        start[:, part] = parts == part
+    return start
+
+
+def _whole_parts(cut: NormalizedCut, parts: IntArray, n_groups: int) -> EigenResult:
+    """Eigenvectors of eigenvalue 1 at order 2: connected parts, largest volume first, each into the smallest group."""
+    volumes = np.bincount(parts, cut.shrunken)
+    totals = np.zeros(n_groups)
+    group = np.empty(len(volumes), dtype=np.intp)
+    for part in np.argsort(-volumes, kind="stable"):
+        group[part] = int(np.argmin(totals))
+        totals[group[part]] += volumes[part]
+    # Rotate so that the trivial vector comes first: a reflection that takes e₁ to it.
+    trivial = np.sqrt(totals / totals.sum())
+    away = trivial - np.eye(n_groups)[0]
+    length = float(away @ away)
+    reflection = np.eye(n_groups) - (2 * np.outer(away, away) / length if length > 0 else 0.0)
+    of_groups = reflection / np.sqrt(totals)[:, None]
+    vectors = np.sqrt(cut.shrunken)[:, None] * of_groups[group[parts], 1:]
+    return EigenResult(
+        np.ones(n_groups - 1), vectors, vectors, np.zeros(n_groups - 1), cut.n_passes, converged=True, target=0.0
+    )
+
+
+def _distortion(expansion: Any, hypergraph: Hypergraph) -> float:
+    if not callable(expansion):
+        return 1.0
+    return max((distortion(expansion, int(s)) for s in np.unique(hypergraph.edge_sizes)), default=1.0)

@@ -1,0 +1,238 @@
+"""A hypergraph as a graph on its vertices: expansions as operators, which never form the n × n matrix.
+
+With H the multiplicities (vertices by edges), c one coefficient an edge, and sizes |e| that count repeated vertices,
+
+    A = H C Hᵀ                      every pair of places in an edge, a place with itself included (star), or
+    A = H C Hᵀ − diag(H c)          every pair of two different places (the others).
+
+| expansion | c(e) | row sums of A |
+| --- | --- | --- |
+| star | w/|e| | Σ_e w μ |
+| clique | w | Σ_e w μ (|e| − 1) |
+| normalized_clique | w/(|e| − 1) | Σ_e w μ |
+| contraction | w (|e| − 2)!/Π μ! | that of the symmetric tensor with w at every arrangement of e (the paper's A_g) |
+| a splitting function w(j, s) | w · max_j w(j, s)/(j(s − j)) | Σ_e c μ (|e| − 1) |
+
+The cut of an expansion is Cut(V₁, V₂) = Σ_e c(e) |e ∩ V₁| |e ∩ V₂| = fᵀLf, L = D − A, f the indicator of V₁. For an
+m-uniform hypergraph L_clique = m L_star = (m − 1) L_normalized, and A_contraction = (m − 2)! A_clique without repeats:
+all four then have the same eigenvectors after normalising.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import LinearOperator
+from scipy.special import gammaln
+
+from biclique._typing import FloatArray, Rows
+from biclique.exceptions import DataError, ParameterError
+from biclique.gram import CrossGram, GramOperator, panel_product, parse_memory_limit, require
+from biclique.hypergraph.hypergraph import Hypergraph
+from biclique.hypergraph.splitting import SplittingFunction, pair_weight
+
+PANEL = 8192
+"""Rows of one piece of work. Fixed, so that sums never depend on the number of threads."""
+
+LARGEST_CONTRACTED = 100
+"""Edges beyond this size have factorials that leave the range of floating-point numbers."""
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """c(e) of a hypergraph, and whether a place is paired with itself."""
+
+    name: str
+    coefficients: Callable[[Hypergraph], FloatArray]
+    own_place: bool = False
+
+
+def _star(hypergraph: Hypergraph) -> FloatArray:
+    return _divided(hypergraph.weights, hypergraph.edge_sizes)
+
+
+def _clique(hypergraph: Hypergraph) -> FloatArray:
+    return hypergraph.weights
+
+
+def _normalized_clique(hypergraph: Hypergraph) -> FloatArray:
+    return _divided(hypergraph.weights, hypergraph.edge_sizes - 1)
+
+
+def _contraction(hypergraph: Hypergraph) -> FloatArray:
+    sizes = hypergraph.edge_sizes
+    if sizes.max(initial=0) > LARGEST_CONTRACTED:
+        raise ParameterError(
+            f"expansion='contraction' multiplies by (|e| − 2)!, too large for an edge of {sizes.max():g} vertices (at "
+            f"most {LARGEST_CONTRACTED}): use 'clique', which is the same up to scale for edges of one size."
+        )
+    arrangements = gammaln(np.maximum(sizes - 1, 1))
+    if hypergraph.has_repeats:
+        members = hypergraph.members
+        logs = sparse.csr_array((gammaln(members.data + 1), members.indices, members.indptr), shape=members.shape)
+        arrangements = arrangements - np.asarray(logs.sum(axis=1))
+    return np.where(sizes >= 2, hypergraph.weights * np.exp(arrangements), 0.0)
+
+
+def _divided(weights: FloatArray, sizes: FloatArray) -> FloatArray:
+    """w/s, and 0 for edges that have no pairs."""
+    return np.divide(weights, sizes, out=np.zeros_like(sizes), where=sizes > 0)
+
+
+EXPANSIONS: dict[str, Expansion] = {
+    "star": Expansion("star", _star, own_place=True),
+    "clique": Expansion("clique", _clique),
+    "normalized_clique": Expansion("normalized_clique", _normalized_clique),
+    "contraction": Expansion("contraction", _contraction),
+}
+"""The expansions by name; validation, the command line and the tests read this table."""
+
+
+def find_expansion(expansion: str | Expansion | SplittingFunction) -> Expansion:
+    """An expansion by name, a splitting function turned into one, or one as it is."""
+    if isinstance(expansion, Expansion):
+        return expansion
+    if callable(expansion):
+        return _split_expansion(expansion)
+    if not isinstance(expansion, str) or expansion not in EXPANSIONS:
+        raise ParameterError(
+            f"expansion must be one of {', '.join(map(repr, EXPANSIONS))}, or a splitting function w(j, s) of the "
+            f"vertices on one side and of the edge's size, got {expansion!r}."
+        )
+    return EXPANSIONS[expansion]
+
+
+def _split_expansion(splitting: SplittingFunction) -> Expansion:
+    def coefficients(hypergraph: Hypergraph) -> FloatArray:
+        sizes, place = np.unique(hypergraph.edge_sizes, return_inverse=True)
+        return np.asarray(hypergraph.weights * np.array([pair_weight(splitting, int(s)) for s in sizes])[place])
+
+    return Expansion(getattr(splitting, "__name__", "splitting"), coefficients)
+
+
+class ExpansionGram(GramOperator):
+    """A of an expansion, held as H and c: a product costs two passes over the incidences."""
+
+    dtype = np.dtype(np.float64)
+
+    def __init__(
+        self,
+        hypergraph: Hypergraph,
+        expansion: str | Expansion | SplittingFunction = "star",
+        *,
+        n_jobs: int | None = None,
+    ) -> None:
+        found = find_expansion(expansion)
+        if not found.own_place and not hypergraph.has_whole_counts:
+            raise DataError(
+                f"expansion={found.name!r} counts pairs of places in an edge, so multiplicities must be whole numbers: "
+                "use expansion='star', or round the incidence matrix."
+            )
+        self.name = found.name
+        self.n = hypergraph.n_vertices
+        self.n_jobs = n_jobs
+        self.hypergraph = hypergraph
+        self.own_place = found.own_place
+        self.coefficients = np.asarray(found.coefficients(hypergraph), dtype=float)  # c
+        # What a place's pair with itself adds to the diagonal of H C Hᵀ, taken off again.
+        self._off = np.zeros(self.n) if found.own_place else -(self.coefficients @ hypergraph.members)
+
+    def matmat(self, V: FloatArray) -> FloatArray:
+        out = panel_product(self.hypergraph.incidence, self.to_edges(V), n_jobs=self.n_jobs, panel=PANEL)
+        return out if self.own_place else out + self._off[:, None] * V
+
+    def to_edges(self, V: FloatArray) -> FloatArray:
+        """C Hᵀ V, shape (n_edges, b)."""
+        return self.coefficients[:, None] * panel_product(self.hypergraph.members, V, n_jobs=self.n_jobs, panel=PANEL)
+
+    def diagonal(self) -> FloatArray:
+        members = self.hypergraph.members
+        squares = sparse.csr_array((members.data**2, members.indices, members.indptr), shape=members.shape)
+        return np.asarray(self.coefficients @ squares + self._off)
+
+    def degrees(self) -> FloatArray:
+        """Row sums of A, shape (n,)."""
+        return np.asarray((self.coefficients * self.hypergraph.edge_sizes) @ self.hypergraph.members + self._off)
+
+    def cross(self, Y: Rows) -> CrossGram:
+        return ExpansionCross(self, Y)
+
+    def matrix(self, memory_limit: int | str = "auto") -> Any:
+        """A as a sparse matrix, for edges that are small; refused where it would not fit the memory limit."""
+        sizes = np.diff(self.hypergraph.members.indptr).astype(float)
+        require(
+            2 * 16 * min(float(sizes @ sizes), float(self.n) ** 2),
+            parse_memory_limit(memory_limit),
+            f"the {self.name} matrix of edges of up to {int(sizes.max(initial=0))} vertices",
+            "the operator needs no matrix: use matmat, or raise memory_limit.",
+        )
+        H = self.hypergraph.incidence
+        A = sparse.csr_array(H @ sparse.diags_array(self.coefficients) @ self.hypergraph.members)
+        A = A + sparse.diags_array(self._off)
+        A = sparse.csr_array((A + A.T) / 2)  # equal up to rounding already
+        if not self.own_place and not self.hypergraph.has_repeats:
+            A.setdiag(0)  # what cancels to rounding is zero
+        A.eliminate_zeros()
+        return A
+
+
+class ExpansionCross(CrossGram):
+    """New vertices against the training vertices: κ(y, x) = Σ_e c(e) μ_y(e) μ_x(e), over the edges y joins."""
+
+    def __init__(self, gram: ExpansionGram, Y: Rows) -> None:
+        self.gram = gram
+        self.Y = sparse.csr_array(Y, dtype=np.float64)
+
+    def matmat(self, V: FloatArray) -> FloatArray:
+        return panel_product(self.Y, self.gram.to_edges(V), n_jobs=self.gram.n_jobs, panel=PANEL)
+
+    def diagonal(self) -> FloatArray:
+        own = self.Y.multiply(self.Y) if self.gram.own_place else self.Y.multiply(self.Y) - self.Y
+        return np.asarray(own @ self.gram.coefficients)
+
+
+LAPLACIANS = ("unnormalized", "symmetric", "random_walk")
+
+
+def laplacian(
+    hypergraph: Hypergraph,
+    expansion: str | Expansion | SplittingFunction = "star",
+    *,
+    kind: str = "symmetric",
+    n_jobs: int | None = None,
+) -> LinearOperator:
+    """L = D − A ("unnormalized"), I − D^(−1/2) A D^(−1/2) ("symmetric") or I − D⁻¹ A ("random_walk").
+
+    D has the row sums of A. A SciPy linear operator, which never forms the matrix. The symmetric one of the star is
+    Zhou, Huang and Schölkopf's. A vertex without degree has a row and a column of zeros.
+    """
+    if kind not in LAPLACIANS:
+        raise ParameterError(f"kind must be one of {', '.join(map(repr, LAPLACIANS))}, got {kind!r}.")
+    gram = ExpansionGram(hypergraph, expansion, n_jobs=n_jobs)
+    degrees = gram.degrees()
+    if (degrees < 0).any() and kind != "unnormalized":
+        raise DataError(f"{int((degrees < 0).sum())} vertices have a negative degree: use kind='unnormalized'.")
+    present = degrees > 0
+    power = {"unnormalized": 0.0, "symmetric": -0.5, "random_walk": -1.0}[kind]
+    left = np.power(degrees, power, out=np.zeros(gram.n), where=present) if power else np.ones(gram.n)
+    right = left if kind == "symmetric" else np.ones(gram.n)
+    middle = degrees if kind == "unnormalized" else present.astype(float)
+
+    def apply(V: FloatArray, outer: FloatArray, inner: FloatArray) -> FloatArray:
+        block = V.reshape(gram.n, -1)
+        out = middle[:, None] * block - outer[:, None] * gram.matmat(inner[:, None] * block)
+        return out.reshape(V.shape)
+
+    def forward(V: FloatArray) -> FloatArray:
+        return apply(V, left, right)
+
+    def adjoint(V: FloatArray) -> FloatArray:
+        return apply(V, right, left)
+
+    return LinearOperator(
+        gram.shape, matvec=forward, matmat=forward, rmatvec=adjoint, rmatmat=adjoint, dtype=np.float64
+    )

@@ -1,0 +1,98 @@
+"""Hypergraphs in files: HIF, hMetis and edge lists, by the ending of the name."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+from biclique.exceptions import DataError, TableError
+from biclique.hypergraph.hif import format_hif, parse_hif
+from biclique.hypergraph.hypergraph import Hypergraph
+from biclique.hypergraph.text import format_edge_list, format_hgr, parse_edge_list, parse_hgr
+from biclique.io import atomic_path
+
+READERS: dict[str, Callable[[str, str], Hypergraph]] = {
+    ".json": parse_hif,
+    ".hif": parse_hif,
+    ".hgr": parse_hgr,
+    ".csv": parse_edge_list,
+    ".tsv": lambda text, name: parse_edge_list(text, name, "\t"),
+}
+WRITERS: dict[str, Callable[[Hypergraph], str]] = {
+    ".json": format_hif,
+    ".hif": format_hif,
+    ".hgr": format_hgr,
+    ".csv": format_edge_list,
+    ".tsv": lambda hypergraph: format_edge_list(hypergraph, "\t"),
+}
+
+
+def read_hypergraph(path: str | os.PathLike[str]) -> Hypergraph:
+    """A hypergraph from a file; one that cannot be read is a TableError that names the place and the reason.
+
+    ``.json`` and ``.hif`` are HIF, ``.hgr`` is hMetis, ``.csv`` and ``.tsv`` are edge lists; each may end in ``.gz``
+    besides. What is read and what is not kept: ``hif.parse_hif``, ``text.parse_hgr``, ``text.parse_edge_list``.
+    """
+    suffix = _suffix(path, TableError)
+    try:
+        text = _text(path)
+    except OSError as error:
+        raise TableError(f"{path}: cannot be read ({error.strerror or error}).") from error
+    except (EOFError, zlib.error) as error:
+        raise TableError(f"{path}: not a complete gzip file ({error}).") from error
+    except UnicodeDecodeError as error:
+        raise TableError(f"{path}: not a text file in UTF-8 (byte {error.start}); save it as UTF-8.") from error
+    except ValueError as error:
+        raise TableError(f"{path!r}: cannot be read ({error}).") from error
+    if not text.strip():
+        raise TableError(f"{path}: the file is empty.")
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise TableError(f"{path}: line {line} has a NUL byte; this is not a text file in UTF-8.")
+    try:
+        return READERS[suffix](text, str(path))
+    except TableError:
+        raise
+    except DataError as error:
+        raise TableError(f"{path}: {error}") from error
+
+
+def write_hypergraph(path: str | os.PathLike[str], hypergraph: Hypergraph) -> None:
+    """Write a hypergraph, by the ending of the name as in ``read_hypergraph``; a complete file or none.
+
+    HIF keeps everything where names are text or integers. Edge lists keep everything where names are all integers or
+    all text. hMetis files keep no names. What a format cannot hold is a DataError, before a file is made.
+    """
+    suffix = _suffix(path, DataError)
+    if not isinstance(hypergraph, Hypergraph):
+        raise DataError(f"a Hypergraph is needed, got a {type(hypergraph).__name__}: make one with as_hypergraph.")
+    content = WRITERS[suffix](hypergraph).encode("utf-8")
+    if str(path).lower().endswith(".gz"):
+        content = gzip.compress(content, mtime=0)
+    try:
+        with atomic_path(path) as temporary:
+            temporary.write_bytes(content)
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: cannot be written ({getattr(error, 'strerror', None) or error}).") from error
+
+
+def _suffix(path: str | os.PathLike[str], kind: type[DataError]) -> str:
+    """The ending of the name that says the format."""
+    try:
+        name = os.fspath(path)
+    except TypeError as error:
+        raise kind(f"a path is needed, got a {type(path).__name__}.") from error
+    suffix = Path(str(name).lower().removesuffix(".gz")).suffix
+    if suffix not in READERS:
+        raise kind(f"{path}: unknown kind of hypergraph file; the name must end in one of {', '.join(READERS)}.")
+    return suffix
+
+
+def _text(path: str | os.PathLike[str]) -> str:
+    content = Path(path).read_bytes()
+    if str(path).lower().endswith(".gz"):
+        content = gzip.decompress(content)
+    return content.decode("utf-8-sig")

@@ -1,0 +1,268 @@
+"""Inhomogeneous cuts: an edge's cost depends on which of its vertices are cut off (Li and Milenkovic, 2017).
+
+Costs of cutting off one vertex become weights of pairs, a graph that can be cut as usual. For an edge of s ≥ 3 vertices
+with costs w_v the pair weights of least norm are
+
+    p_vu = (w_v + w_u)/(s − 2) − Σ_x w_x/((s − 1)(s − 2)),
+
+which give Σ_u p_vu = w_v back. They can be negative, so the sum over all edges is clipped at zero.
+
+A cut with any splitting function w_e is Cut(V₁) = Σ_e w_e(e ∩ V₁). The paper's κ_inh(e; V) = w_e(e ∩ V) and its
+contraction K_inh(i, j; V), the sum of κ_inh over the pairs of places that hold i and j, are here as objectives of a
+partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from biclique._typing import FloatArray, IntArray
+from biclique.exceptions import DataError, DegreeError, ParameterError
+from biclique.hypergraph.expansions import Expansion, ExpansionGram
+from biclique.hypergraph.hypergraph import Hypergraph
+from biclique.hypergraph.splitting import SplittingFunction, find_splitting, splitting_costs
+from biclique.kernels import Kernel
+from biclique.multiway import indicators
+
+MOST_SIZE = 1000
+"""Pairs of one edge are formed, so edges stay below this."""
+
+BATCH_PAIRS = 4_000_000
+
+
+def pair_weights(costs: FloatArray) -> FloatArray:
+    """p_vu = (w_v + w_u)/(s − 2) − Σ_x w_x/((s − 1)(s − 2)), zero for v = u; shape (…, s) to (…, s, s).
+
+    For two vertices, which have one pair, the mean of the two costs.
+    """
+    costs = np.asarray(costs, dtype=float)
+    s = costs.shape[-1]
+    if s < 2:
+        return np.zeros((*costs.shape, s))
+    both = costs[..., :, None] + costs[..., None, :]
+    mean = costs.sum(axis=-1)[..., None, None] / (s - 1)
+    weights = both / 2 if s == 2 else (both - mean) / (s - 2)
+    return np.asarray(np.where(np.eye(s, dtype=bool), 0.0, weights))
+
+
+def cost_graph(hypergraph: Hypergraph, costs: Any) -> Any:
+    """The graph of one-vertex costs: pair weights of every edge, times w(e), summed, clipped at zero; sparse, (n, n).
+
+    Parameters
+    ----------
+    hypergraph : Hypergraph
+        Without repeated vertices.
+    costs : array of shape (n_incidences,) or (n_edges, m), or a function
+        The cost of cutting each vertex off its edge, in the order of ``hypergraph.members`` (edge by edge, vertices
+        ascending); (n_edges, m) for a uniform hypergraph. A function is called with the vertex numbers of edges of
+        one size, (N, s), and returns their costs, (N, s).
+    """
+    members, n = hypergraph.members, hypergraph.n_vertices
+    if hypergraph.has_repeats or not hypergraph.has_whole_counts:
+        raise DataError("one-vertex costs need edges without repeated vertices: each must be in an edge once.")
+    sizes = np.diff(members.indptr)
+    if sizes.max(initial=0) > MOST_SIZE:
+        raise DataError(
+            f"an edge has {sizes.max()} vertices: one-vertex costs form all its pairs, at most {MOST_SIZE}."
+        )
+    flat = None if callable(costs) else _aligned(costs, hypergraph)
+    total = sparse.csr_array((n, n))
+    for edges in _batches(sizes):
+        s = int(sizes[edges[0]])
+        places = members.indptr[edges][:, None] + np.arange(s)
+        vertices = members.indices[places]  # (N, s)
+        found = np.asarray(costs(vertices), dtype=float) if flat is None else flat[places]
+        if found.shape != vertices.shape or not np.isfinite(found).all():
+            raise DataError(
+                f"costs must be finite, one for every vertex of every edge: shape {vertices.shape} for edges of size "
+                f"{s}, got {found.shape}{'' if np.isfinite(found).all() else ', some not finite'}."
+            )
+        weights = hypergraph.weights[edges][:, None, None] * pair_weights(found)
+        rows = np.repeat(vertices, s, axis=1).ravel()
+        columns = np.tile(vertices, (1, s)).ravel()
+        total = total + sparse.coo_array((weights.ravel(), (rows, columns)), shape=(n, n)).tocsr()
+    total.data = np.maximum(total.data, 0.0)
+    total.setdiag(0)
+    total.eliminate_zeros()
+    return total
+
+
+def _batches(sizes: IntArray) -> Iterator[IntArray]:
+    """Numbers of edges of one size, so many at a time that their pairs stay within bounds."""
+    for s in np.unique(sizes[sizes >= 2]):
+        edges = np.flatnonzero(sizes == s)
+        step = max(1, BATCH_PAIRS // int(s) ** 2)
+        for top in range(0, len(edges), step):
+            yield edges[top : top + step]
+
+
+def _aligned(costs: Any, hypergraph: Hypergraph) -> FloatArray:
+    found = np.asarray(costs, dtype=float)
+    if found.size != hypergraph.n_incidences or found.ndim > 2:
+        raise DataError(
+            f"costs must have one entry for every vertex of every edge, {hypergraph.n_incidences}, got shape "
+            f"{found.shape}."
+        )
+    return found.ravel()
+
+
+def span_distances(X: FloatArray, tuples: IntArray) -> FloatArray:
+    """dist²(v, affine span of e∖v) for every vertex v of every tuple e, shape (N, s)."""
+    X, tuples = np.asarray(X, dtype=float), np.asarray(tuples)
+    n_tuples, s = tuples.shape
+    out = np.empty((n_tuples, s))
+    for v in range(s):
+        others = np.delete(np.arange(s), v)
+        base = X[tuples[:, others[0]]]
+        target = X[tuples[:, v]] - base  # (N, d)
+        if s > 2:
+            directions = X[tuples[:, others[1:]]] - base[:, None, :]  # (N, s − 2, d)
+            left, singular, right = np.linalg.svd(directions, full_matrices=False)
+            kept = singular > singular.max(axis=1, initial=0.0, keepdims=True) * 1e-12
+            del left
+            along = np.where(kept, np.einsum("nkd,nd->nk", right, target), 0.0)
+            target = target - np.einsum("nk,nkd->nd", along, right)
+        out[:, v] = np.einsum("nd,nd->n", target, target)
+    return out
+
+
+def subspace_costs(X: FloatArray, gamma: float) -> Callable[[IntArray], FloatArray]:
+    """d^inh: w_v = exp(−γ dist²(v, affine span of e∖v)), as a function of tuples for ``cost_graph``."""
+    return lambda tuples: np.exp(-gamma * span_distances(X, tuples))
+
+
+def kernel_costs(X: FloatArray, kernel: Kernel) -> Callable[[IntArray], FloatArray]:
+    """The paper's own splitting: w_v = Σ_{u∈e∖v} κ(x_v, x_u), as a function of tuples for ``cost_graph``."""
+
+    def costs(tuples: IntArray) -> FloatArray:
+        K = np.asarray(kernel.block(X, X), dtype=float)
+        block = K[tuples[:, :, None], tuples[:, None, :]]
+        return np.asarray(block.sum(axis=2) - np.einsum("nii->ni", block))
+
+    return costs
+
+
+# Objectives of a partition
+
+
+@dataclass(frozen=True)
+class SubsetSplitting:
+    """w_e(inside) of any kind: a function of the vertices of e on one side and of all of e, as tuples of numbers."""
+
+    function: Callable[[tuple[int, ...], tuple[int, ...]], float]
+
+
+AnySplitting = str | SplittingFunction | SubsetSplitting
+
+
+def inhomogeneous_kernel(hypergraph: Hypergraph, part: Any, splitting: AnySplitting) -> FloatArray:
+    """κ_inh(e; V) = w_e(e ∩ V) of every edge, times its weight, shape (n_edges,); zero where V does not split e."""
+    inside = np.asarray(part)
+    if inside.shape != (hypergraph.n_vertices,):
+        raise DataError(f"part must be a mask of {hypergraph.n_vertices} vertices, got shape {inside.shape}.")
+    inside = inside.astype(bool)
+    if isinstance(splitting, SubsetSplitting):
+        return np.asarray(hypergraph.weights * _subset_costs(hypergraph, inside, splitting))
+    if not hypergraph.has_whole_counts:
+        raise DataError("a splitting function counts vertices: multiplicities must be whole numbers.")
+    find_splitting(splitting)
+    here = np.asarray(hypergraph.members @ inside.astype(float)).astype(int)
+    sizes = hypergraph.edge_sizes.astype(int)
+    out = np.zeros(hypergraph.n_edges)
+    for s in np.unique(sizes[sizes >= 2]):
+        table = np.concatenate([[0.0], splitting_costs(splitting, int(s)), [0.0]])
+        out[sizes == s] = table[here[sizes == s]]
+    return np.asarray(hypergraph.weights * out)
+
+
+def _subset_costs(hypergraph: Hypergraph, inside: np.ndarray, splitting: SubsetSplitting) -> FloatArray:
+    members = hypergraph.members
+    out = np.zeros(hypergraph.n_edges)
+    for e in range(hypergraph.n_edges):
+        place = slice(members.indptr[e], members.indptr[e + 1])
+        edge = np.repeat(members.indices[place], members.data[place].astype(int))
+        here = edge[inside[edge]]
+        if 0 < len(here) < len(edge):
+            out[e] = float(splitting.function(tuple(here.tolist()), tuple(edge.tolist())))
+    if not np.isfinite(out).all():
+        raise ParameterError("a splitting function must be finite.")
+    return out
+
+
+def inhomogeneous_contraction(
+    hypergraph: Hypergraph, part: Any, splitting: AnySplitting, *, per_pair: bool = False
+) -> ExpansionGram:
+    """K_inh(i, j; V) = Σ_e κ_inh(e; V) · (pairs of different places of e that hold i and j), as an operator.
+
+    The paper sums over ordered tuples, which multiplies this by (m − 2)!. Summed over i ∈ V, j ∉ V it counts every cut
+    edge |e ∩ V| |e ∖ V| times; with ``per_pair`` each edge is divided by that number, and the sum is the cut itself, as
+    the paper's rewriting has it: Σ_{i∈V, j∉V} K_inh(i, j; V) = Cut(V).
+    """
+    costs = inhomogeneous_kernel(hypergraph, part, splitting)
+    if per_pair:
+        here = hypergraph.members @ np.asarray(part).astype(float)
+        pairs = here * (hypergraph.edge_sizes - here)
+        costs = np.divide(costs, pairs, out=np.zeros_like(costs), where=pairs > 0)
+    return ExpansionGram(hypergraph, Expansion("inhomogeneous", lambda _: costs))
+
+
+def inhomogeneous_cut(hypergraph: Hypergraph, labels: Any, splitting: AnySplitting) -> float:
+    """Σ_j Σ_e w_e(e ∩ V_j)/2 over the parts: for two parts Cut(V₁) = Σ_e w_e(e ∩ V₁)."""
+    parts = indicators(labels, hypergraph.n_vertices)
+    return float(sum(inhomogeneous_kernel(hypergraph, part, splitting).sum() for part in parts.T) / 2)
+
+
+def inhomogeneous_normalized_cut(hypergraph: Hypergraph, labels: Any, splitting: AnySplitting) -> float:
+    """Σ_j Cut(V_j)/vol(V_j), vol the sum over V_j of what cutting each vertex off alone costs (Li and Milenkovic)."""
+    parts = indicators(labels, hypergraph.n_vertices)
+    degrees = _one_vertex_degrees(hypergraph, splitting)
+    volumes = degrees @ parts
+    if (volumes <= 0).any():
+        raise DegreeError("a part has no positive volume: nothing is paid for cutting off any of its vertices.")
+    cuts = np.array([inhomogeneous_kernel(hypergraph, part, splitting).sum() for part in parts.T])
+    return float((cuts / volumes).sum())
+
+
+def _one_vertex_degrees(hypergraph: Hypergraph, splitting: AnySplitting) -> FloatArray:
+    """Σ_{e∋v} w_e({v}), shape (n,)."""
+    members = hypergraph.members
+    if not isinstance(splitting, SubsetSplitting):
+        sizes = hypergraph.edge_sizes.astype(int)
+        costs = np.zeros(hypergraph.n_edges)
+        for s in np.unique(sizes[sizes >= 2]):
+            costs[sizes == s] = splitting_costs(splitting, int(s))[0]
+        return np.asarray((hypergraph.weights * costs) @ members)
+    degrees = np.zeros(hypergraph.n_vertices)
+    for e in range(hypergraph.n_edges):
+        edge = tuple(members.indices[members.indptr[e] : members.indptr[e + 1]].tolist())
+        for v in edge if len(edge) > 1 else ():
+            degrees[v] += hypergraph.weights[e] * float(splitting.function((v,), edge))
+    return degrees
+
+
+def inhomogeneous_kmeans_objective(
+    hypergraph: Hypergraph,
+    labels: Any,
+    splitting: AnySplitting,
+    weights: FloatArray | None = None,
+    *,
+    per_pair: bool = False,
+) -> float:
+    """J' = Σ_j [ Σ_{i∈j} w_i K_j(i, i) − Σ_{i,l∈j} w_i w_l K_j(i, l)/s_j ], K_j = K_inh(·, ·; V_j), s_j = Σ_{i∈j} w_i.
+
+    The paper's weighted k-means with the inhomogeneous weights in the place of the kernel, in its matrix form.
+    """
+    parts = indicators(labels, hypergraph.n_vertices)
+    w = np.ones(hypergraph.n_vertices) if weights is None else np.asarray(weights, dtype=float)
+    total = 0.0
+    for part in parts.T:
+        contraction = inhomogeneous_contraction(hypergraph, part, splitting, per_pair=per_pair)
+        weighted = w * part
+        within = float(weighted @ contraction.matmat(weighted[:, None])[:, 0])
+        total += float(weighted @ contraction.diagonal()) - within / float(weighted.sum())
+    return total

@@ -1,0 +1,223 @@
+"""Hypergraphs of sampled tuples of points, for orders at which all of them are too many: uniform or iterative."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_random_state
+
+from biclique._typing import FloatArray, IntArray
+from biclique.exceptions import DataError, ParameterError
+from biclique.gram import SparseGram, single_threaded_blas
+from biclique.hypergraph.hypergraph import Hypergraph
+from biclique.hypergraph.modellings import Modelling, RandomState, make_modelling, modelling_values
+from biclique.hypergraph.tuples import check_count, check_points, draw_sets, draw_tuples
+from biclique.multiway import k_way_normalized_cut
+from biclique.spectral import ASSIGNERS, NormalizedCut, top_eigenpairs
+
+METHODS = ("uniform", "iterative")
+"""The ways of drawing tuples."""
+
+KMEANS_STARTS = 10
+
+
+@dataclass(frozen=True)
+class IterativeSample:
+    """The hyperedges of the best round, and the clusters found from them."""
+
+    hypergraph: Hypergraph
+    labels: IntArray  # (n,)
+    n_rounds: int
+    cuts: FloatArray
+    """The normalised cut of every round's clusters; the lowest is the best round."""
+    converged: bool
+    """Whether the clusters stopped changing within ``max_rounds``."""
+
+
+def sample_hyperedges(
+    X: FloatArray,
+    n_edges: int,
+    *,
+    order: int,
+    modelling: str | Modelling = "biclique",
+    method: str = "uniform",
+    replace: bool = False,
+    n_clusters: int | None = None,
+    max_rounds: int = 10,
+    n_jobs: int | None = None,
+    random_state: RandomState = None,
+    **options: Any,
+) -> Hypergraph:
+    """(e_1, w(e_1)), …, (e_N, w(e_N)): sampled m-tuples of distinct points as a hypergraph on the n rows of X.
+
+    With uniform tuples the clique expansion of the sample, times C(n, m) (m − 2)!/N, is ``modelling_gram`` on average.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+    n_edges : int
+        N. The iterative method makes n − m + 1 edges of every draw and takes as many whole draws as fit.
+    order : int
+        m, the number of points of an edge.
+    modelling : str or Modelling
+        A name of ``MODELLINGS``, whose parameters are given as ``options``, or an object. The default is the biclique
+        kernel of the two halves of a tuple, κ^(m)(x_1..x_h ; x_{h+1}..x_m), for even orders; halves are random.
+    method : {"uniform", "iterative"}
+        Tuples drawn from all points alike, or within the clusters found so far (``iterative_sample``).
+    replace : bool
+        Whether uniform tuples may hold the same set of points twice.
+    n_clusters, max_rounds : int
+        For the iterative method alone.
+    n_jobs : int, optional
+        Threads; the result is the same for every number.
+    random_state : int or RandomState, optional
+        The same gives the same edges.
+    """
+    if method not in METHODS:
+        raise ParameterError(f"method must be one of {', '.join(map(repr, METHODS))}, got {method!r}.")
+    n_edges = check_count("n_edges", n_edges)
+    X, random = check_points(X), check_random_state(random_state)
+    if method == "iterative":
+        if n_clusters is None:
+            raise ParameterError("method='iterative' needs n_clusters, the number of clusters to draw in, got None.")
+        order = check_count("order", order, least=2)
+        n_draws = n_edges // max(len(X) - order + 1, 1)
+        if n_draws < 1:
+            raise ParameterError(
+                f"n_edges must be at least n − order + 1 = {len(X) - order + 1} for method='iterative', which joins "
+                f"every draw with every other point, got {n_edges}: raise it, or use method='uniform'."
+            )
+        return iterative_sample(
+            X,
+            n_clusters,
+            n_draws=n_draws,
+            order=order,
+            modelling=modelling,
+            max_rounds=max_rounds,
+            n_jobs=n_jobs,
+            random_state=random,
+            **options,
+        ).hypergraph
+    chosen = make_modelling(modelling, X, order, random_state=random, **options)
+    if len(X) < order:  # a modelling that allows repeats; edges hold distinct points all the same
+        raise DataError(f"X has {len(X)} rows, but an edge of order {order} needs {order} distinct ones: lower order.")
+    tuples = draw_tuples(len(X), order, n_edges, random) if replace else draw_sets(len(X), order, n_edges, random)
+    return Hypergraph.from_edges(tuples, modelling_values(X, tuples, chosen, n_jobs=n_jobs), vertices=len(X))
+
+
+def iterative_sample(
+    X: FloatArray,
+    n_clusters: int,
+    *,
+    n_draws: int,
+    order: int,
+    modelling: str | Modelling = "biclique",
+    max_rounds: int = 10,
+    n_jobs: int | None = None,
+    random_state: RandomState = None,
+    **options: Any,
+) -> IterativeSample:
+    """W_uv = Σ w(S ∪ v) over draws S ∋ u of m − 1 points, cut, and S drawn again inside the clusters found.
+
+    The iterative scheme of Ghoshdastidar and Dukkipati (JMLR 2017), close to Chen and Lerman's spectral curvature
+    clustering. A round draws ``n_draws`` sets of m − 1 points, the same number in every cluster found so far (all
+    points are one cluster at first; one with fewer than m − 1 points draws from all), joins each with every other
+    point, and cuts the graph W + Wᵀ: k leading eigenvectors of its normalised matrix, rows of unit length, k-means. It
+    ends when the clusters stay as they are. The round with the lowest normalised cut is returned: a choice without
+    labels.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+    n_clusters : int
+    n_draws : int
+        Draws a round; the hypergraph has n_draws · (n − order + 1) edges.
+    order, modelling, n_jobs, random_state, **options
+        As in ``sample_hyperedges``.
+    max_rounds : int
+    """
+    X, random = check_points(X), check_random_state(random_state)
+    n_draws, max_rounds = check_count("n_draws", n_draws), check_count("max_rounds", max_rounds)
+    n, k = len(X), check_count("n_clusters", n_clusters)
+    if n < k:
+        raise DataError(f"X has {n} rows, fewer than n_clusters={k}: ask for at most {n} clusters.")
+    chosen = make_modelling(modelling, X, order, random_state=random, **options)
+    if n < order:
+        raise DataError(f"X has {n} rows, but an edge of order {order} needs {order} distinct ones: lower order.")
+    labels = np.zeros(n, dtype=np.intp)
+    best: tuple[IntArray, FloatArray, IntArray] | None = None
+    cuts: list[float] = []
+    converged = False
+    while len(cuts) < max_rounds and not converged:
+        with single_threaded_blas():
+            tuples = _joined(_draws_inside(labels, order - 1, n_draws, random), n)
+            weights = modelling_values(X, tuples, chosen, n_jobs=n_jobs)
+            gram = _linked(tuples, weights, n, n_jobs)
+            found = _cut(gram, k, random)
+            cut = k_way_normalized_cut(gram, found)
+        if best is None or cut < min(cuts):
+            best = tuples, weights, found
+        cuts.append(cut)
+        converged, labels = _same_partition(labels, found), found
+    if best is None:
+        raise ParameterError(f"max_rounds must be at least 1, got {max_rounds}.")
+    hypergraph = Hypergraph.from_edges(best[0], best[1], vertices=n)
+    return IterativeSample(hypergraph, best[2], len(cuts), np.array(cuts), converged)
+
+
+def _draws_inside(labels: IntArray, size: int, n_draws: int, random: np.random.RandomState) -> IntArray:
+    """``n_draws`` tuples of distinct points, the same number (up to one) inside every cluster; (n_draws, size)."""
+    names = np.unique(labels)
+    shares = np.full(len(names), n_draws // len(names))
+    shares[: n_draws % len(names)] += 1
+    draws = []
+    for name, share in zip(names, shares, strict=True):
+        inside = np.flatnonzero(labels == name)
+        if len(inside) < size:
+            inside = np.arange(len(labels))
+        draws.append(inside[draw_tuples(len(inside), size, int(share), random)])
+    return np.concatenate(draws)
+
+
+def _joined(draws: IntArray, n: int) -> IntArray:
+    """Every draw with every other point as the last; shape (n_draws · (n − size), size + 1)."""
+    others = np.ones((len(draws), n), dtype=bool)
+    np.put_along_axis(others, draws, False, axis=1)
+    draw, other = np.nonzero(others)
+    return np.column_stack([draws[draw], other])
+
+
+def _linked(tuples: IntArray, weights: FloatArray, n: int, n_jobs: int | None) -> SparseGram:
+    """W + Wᵀ, W the weight of every edge at the pairs of its last point and each of the others."""
+    size = tuples.shape[1] - 1
+    pairs = (tuples[:, :-1].ravel(), np.repeat(tuples[:, -1], size))
+    W = sparse.coo_array((np.repeat(weights, size), pairs), shape=(n, n)).tocsr()
+    W = (W + W.T).tocsr()
+    lonely = np.flatnonzero(np.asarray(W.sum(axis=1)).ravel() <= 0)
+    if len(lonely):
+        raise DataError(
+            f"the sampled weights of {len(lonely)} of {n} points sum to nothing positive (first: row {lonely[0]}): "
+            "lower gamma, or use a modelling with positive weights."
+        )
+    return SparseGram(W, n_jobs=n_jobs)
+
+
+def _cut(gram: SparseGram, k: int, random: np.random.RandomState) -> IntArray:
+    """k leading eigenvectors of the normalised matrix, rows of unit length, k-means."""
+    if k == 1:
+        return np.zeros(gram.n, dtype=np.intp)
+    cut = NormalizedCut(gram, 2)
+    pairs = top_eigenpairs(cut, min(k - 1, gram.n - 1), tol=1e-4, deflate=cut.trivial, random_state=random)
+    embedding = np.column_stack([cut.trivial, pairs.vectors])
+    embedding /= np.linalg.norm(embedding, axis=1, keepdims=True)
+    assigned = ASSIGNERS["kmeans"](embedding, np.ones(gram.n), k, n_init=KMEANS_STARTS, random_state=random)
+    return assigned.labels
+
+
+def _same_partition(first: IntArray, second: IntArray) -> bool:
+    """Whether two labellings differ by the names of their clusters alone."""
+    pairs = len(np.unique(np.column_stack([first, second]), axis=0))
+    return pairs == len(np.unique(first)) == len(np.unique(second))

@@ -1,0 +1,137 @@
+"""Tuples of points: drawing them, and what is computed for many of them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import comb
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.random import sample_without_replacement
+
+from biclique._typing import FloatArray, IntArray
+from biclique.exceptions import DataError, ParameterError
+from biclique.gram.threads import Pulse, run_groups
+from biclique.kernels import RBF, DirectRBF, InnerProductKernel, Kernel
+
+CHUNK_NUMBERS = 2**18
+"""Coordinates held at once while weights are computed."""
+
+RANKED_SETS = 2**62
+"""Up to here the sets of m vertices can be numbered; with more, drawing one twice is all but impossible."""
+
+
+def check_points(X: Any) -> FloatArray:
+    """Rows of points as a finite float64 table."""
+    if sparse.issparse(X):
+        raise DataError("X must be dense for modellings of tuples, got a sparse matrix: pass X.toarray().")
+    X = np.asarray(X, dtype=np.float64)
+    if X.ndim != 2 or not X.shape[1]:
+        raise DataError(f"X must be a table of shape (n, d), d of at least 1, got shape {X.shape}.")
+    if not np.isfinite(X).all():
+        row, column = np.argwhere(~np.isfinite(X))[0]
+        raise DataError(f"X must be finite, got {X[row, column]} in row {row}, column {column}: fill or drop it.")
+    return np.asarray(X)
+
+
+def check_count(name: str, value: object, *, least: int = 1) -> int:
+    """An argument that is a whole number."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
+        raise ParameterError(f"{name} must be a whole number of at least {least}, got {value!r}.")
+    return int(value)
+
+
+def draw_tuples(n: int, m: int, size: int, random: np.random.RandomState) -> IntArray:
+    """``size`` tuples of m distinct numbers below n, each uniform and in a random order; shape (size, m)."""
+    chosen = np.empty((size, m), dtype=np.intp)
+    for place in range(m):  # Floyd's: a number met before is replaced by the largest one allowed so far
+        last = n - m + place
+        number = random.randint(0, last + 1, size=size)
+        met = (chosen[:, :place] == number[:, None]).any(axis=1)
+        chosen[:, place] = np.where(met, last, number)
+    return shuffled(chosen, random)
+
+
+def draw_sets(n: int, m: int, size: int, random: np.random.RandomState) -> IntArray:
+    """Tuples of distinct numbers below n, no set of them twice, each in a random order; shape (size, m)."""
+    n_sets = comb(n, m)
+    if size > n_sets:
+        raise ParameterError(
+            f"n_edges={size} is more than the {n_sets} sets of {m} among {n} points: ask for at most {n_sets}, or pass "
+            "replace=True."
+        )
+    if n_sets <= RANKED_SETS:
+        ranks = np.asarray(sample_without_replacement(n_sets, size, random_state=random), dtype=np.int64)
+        return shuffled(unranked_sets(ranks, n, m), random)
+    tuples = draw_tuples(n, m, size, random)
+    while True:
+        kept = np.sort(np.unique(np.sort(tuples, axis=1), axis=0, return_index=True)[1])
+        if len(kept) == size:
+            return tuples
+        tuples = np.concatenate([tuples[kept], draw_tuples(n, m, size - len(kept), random)])
+
+
+def unranked_sets(ranks: IntArray, n: int, m: int) -> IntArray:
+    """The sets v_m > … > v_1 with Σ_t C(v_t, t) = rank: every set of m numbers below n once; shape (N, m)."""
+    left = ranks.copy()
+    sets = np.empty((len(ranks), m), dtype=np.intp)
+    for t in range(m, 0, -1):
+        below = np.array([comb(v, t) for v in range(n)], dtype=np.int64)
+        sets[:, t - 1] = np.searchsorted(below, left, side="right") - 1
+        left -= below[sets[:, t - 1]]
+    return sets
+
+
+def shuffled(tuples: IntArray, random: np.random.RandomState) -> IntArray:
+    """Every row in a random order of its own."""
+    return np.take_along_axis(tuples, random.random_sample(tuples.shape).argsort(axis=1), axis=1)
+
+
+def in_chunks(values: Callable[[IntArray], FloatArray], tuples: IntArray, d: int, *, n_jobs: int | None) -> FloatArray:
+    """``values(tuples)`` in pieces that fit the cache, over threads."""
+    step = max(CHUNK_NUMBERS // (tuples.shape[1] * d), 1)
+    out = np.empty(len(tuples))
+
+    def fill(chunk: int, pulse: Pulse) -> None:
+        part = slice(chunk * step, (chunk + 1) * step)
+        out[part] = values(tuples[part])
+        pulse()
+
+    run_groups(fill, -(-len(tuples) // step), n_jobs=n_jobs)
+    return out
+
+
+def pair_values(kernel: Kernel, X: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
+    """κ(x_{first_t}, x_{second_t}) for every t; as many evaluations as there are pairs."""
+    if isinstance(kernel, (RBF, DirectRBF)):
+        gaps = X[first] - X[second]
+        return np.asarray(np.exp(-kernel.gamma * np.einsum("nd,nd->n", gaps, gaps)))
+    if isinstance(kernel, InnerProductKernel):
+        return kernel.finish(np.einsum("nd,nd->n", kernel.left(X[first]), kernel.right(X[second])))
+    out = np.empty(len(first))
+    ranks = np.argsort(first, kind="stable")
+    starts = np.flatnonzero(np.diff(first[ranks], prepend=-1))
+    for run in np.split(ranks, starts[1:]):
+        out[run] = kernel.block(X[first[run[:1]]], X[second[run]])[0]
+    return out
+
+
+def span_distances(points: FloatArray) -> FloatArray:
+    """dist(x_v, affine span of the other points of the tuple) for every v, from points (N, m, d); shape (N, m).
+
+    A span of points that coincide, or lie in fewer dimensions than they could, has its true dimension.
+    """
+    n_tuples, m, d = points.shape
+    distances = np.empty((n_tuples, m))
+    for v in range(m):
+        others = np.delete(points, v, axis=1)
+        beside = points[:, v] - others[:, 0]
+        if m > 2:
+            _, singular, axes = np.linalg.svd(others[:, 1:] - others[:, :1], full_matrices=False)
+            along = np.einsum("nrd,nd->nr", axes, beside)
+            along[singular <= max(m, d) * np.finfo(float).eps * singular[:, :1]] = 0
+            beside -= np.einsum("nr,nrd->nd", along, axes)
+        distances[:, v] = np.sqrt(np.einsum("nd,nd->n", beside, beside))
+    return distances

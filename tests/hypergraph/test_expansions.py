@@ -1,0 +1,257 @@
+"""Expansions as operators, Laplacians and cuts: against loops, and the identities between them."""
+
+from __future__ import annotations
+
+from math import factorial
+
+import numpy as np
+import pytest
+from scipy.sparse.linalg import aslinearoperator
+
+from biclique import Hypergraph
+from biclique.exceptions import DataError, DegreeError, MemoryLimitError, ParameterError
+from biclique.hypergraph import (
+    EXPANSIONS,
+    SPLITTINGS,
+    ExpansionGram,
+    cut,
+    distortion,
+    k_way_normalized_cut,
+    laplacian,
+    normalized_cut,
+    pair_weight,
+)
+from biclique.multiway import contract, gram_tensor
+from biclique.multiway import k_way_normalized_cut as cut_of_matrix
+from tests import oracles
+
+COEFFICIENTS = {
+    "star": lambda w, s: w / s,
+    "clique": lambda w, s: w,
+    "normalized_clique": lambda w, s: w / (s - 1) if s > 1 else 0.0,
+}
+
+
+def make(kind, seed=0, n=9, n_edges=14):
+    """Edges with weights: uniform or not, with repeated vertices or not; plus the hypergraph."""
+    random = np.random.default_rng(seed)
+    edges = []
+    for _ in range(n_edges):
+        size = 4 if "uniform" in kind.split() else random.integers(1, 6)
+        edges.append(random.choice(n, size, replace="repeats" in kind).tolist())
+    weights = random.random(n_edges) + 0.1
+    return edges, weights, Hypergraph.from_edges(edges, weights, vertices=n)
+
+
+KINDS = ["uniform", "uniform repeats", "mixed", "mixed repeats"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("expansion", list(COEFFICIENTS))
+def test_operator_equals_loops_over_pairs_of_places(kind, expansion):
+    edges, weights, hypergraph = make(kind)
+    A = oracles.expansion_matrix(edges, weights, 9, expansion)
+    gram = ExpansionGram(hypergraph, expansion)
+    V = np.random.default_rng(1).standard_normal((9, 3))
+    np.testing.assert_allclose(gram.matmat(V), A @ V, atol=1e-12)
+    np.testing.assert_allclose(gram.diagonal(), np.diagonal(A), atol=1e-12)
+    np.testing.assert_allclose(gram.degrees(), A.sum(axis=1), atol=1e-12)
+    np.testing.assert_allclose(gram.matrix().toarray(), A, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["uniform", "uniform repeats"])
+def test_contraction_is_that_of_the_symmetric_tensor(kind):
+    edges, weights, hypergraph = make(kind, n=6)
+    tensor = oracles.symmetric_edge_tensor(edges, weights, 6, 4)
+    gram = ExpansionGram(hypergraph, "contraction")
+    np.testing.assert_allclose(gram.matrix().toarray(), contract(tensor, (0, 1)), atol=1e-10)
+    if kind == "uniform":  # Proposition 2: A_g = (m − 2)! A_uc
+        clique = ExpansionGram(hypergraph, "clique").matrix()
+        np.testing.assert_allclose(gram.matrix().toarray(), factorial(2) * clique.toarray(), atol=1e-10)
+
+
+def test_contraction_of_mixed_sizes_is_the_sum_over_orders():
+    edges, weights, hypergraph = make("mixed repeats", n=6)
+    total = np.zeros((6, 6))
+    for m in range(2, 6):
+        chosen = [e for e in range(len(edges)) if len(edges[e]) == m]
+        tensor = oracles.symmetric_edge_tensor([edges[e] for e in chosen], weights[chosen], 6, m)
+        total += contract(tensor, (0, 1))
+    np.testing.assert_allclose(ExpansionGram(hypergraph, "contraction").matrix().toarray(), total, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["uniform", "uniform repeats"])
+def test_laplacians_of_a_uniform_hypergraph_are_multiples(kind):
+    """L_uc = m L_s = (m − 1) L_nc."""
+    _, _, hypergraph = make(kind)
+    star, clique, normalized = (laplacian(hypergraph, name, kind="unnormalized") @ np.eye(9) for name in COEFFICIENTS)
+    np.testing.assert_allclose(clique, 4 * star, atol=1e-12)
+    np.testing.assert_allclose(clique, 3 * normalized, atol=1e-12)
+
+
+def test_the_three_differ_on_a_mixed_hypergraph():
+    _, _, hypergraph = make("mixed")
+    star, clique, normalized = (laplacian(hypergraph, name) @ np.eye(9) for name in COEFFICIENTS)
+    assert np.abs(star - clique).max() > 0.01
+    assert np.abs(clique - normalized).max() > 0.01
+    assert np.abs(star - normalized).max() > 0.01
+
+
+@pytest.mark.parametrize("kind", ["uniform", "uniform repeats"])
+def test_normalized_eigenvectors_of_a_uniform_hypergraph_agree(kind):
+    _, _, hypergraph = make(kind, seed=5, n_edges=30)
+    vectors = []
+    for name in ("star", "clique", "normalized_clique"):
+        values, found = np.linalg.eigh(laplacian(hypergraph, name) @ np.eye(9))
+        assert values[0] == pytest.approx(0, abs=1e-12)
+        assert values[2] - values[1] > 1e-3
+        assert values[3] - values[2] > 1e-3
+        vectors.append(found[:, 1:3])
+    for other in vectors[1:]:
+        np.testing.assert_allclose(oracles.projector(vectors[0]), oracles.projector(other), atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("expansion", list(COEFFICIENTS))
+def test_cut_by_counting_is_the_quadratic_form(kind, expansion):
+    edges, weights, hypergraph = make(kind)
+    random = np.random.default_rng(2)
+    A = oracles.expansion_matrix(edges, weights, 9, expansion)
+    for _ in range(5):
+        inside = random.random(9) < 0.5
+        inside[:2] = True, False
+        f = inside.astype(float)
+        counted = oracles.hypergraph_cut(edges, weights, inside, COEFFICIENTS[expansion])
+        assert cut(hypergraph, inside, expansion) == pytest.approx(counted)
+        assert f @ (laplacian(hypergraph, expansion, kind="unnormalized") @ f) == pytest.approx(counted)
+        assert f @ A @ (1 - f) == pytest.approx(counted)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("expansion", [*COEFFICIENTS, "contraction"])
+def test_normalized_cuts_are_those_of_the_matrix(kind, expansion):
+    _, _, hypergraph = make(kind)
+    A = ExpansionGram(hypergraph, expansion).matrix().toarray()
+    two = np.array([0, 0, 1, 1, 0, 1, 0, 1, 1])
+    three = np.array([0, 1, 2] * 3)
+    assert normalized_cut(hypergraph, two, expansion) == pytest.approx(oracles.k_way_cut(A, two))
+    assert k_way_normalized_cut(hypergraph, three, expansion) == pytest.approx(oracles.k_way_cut(A, three))
+    gram = ExpansionGram(hypergraph, expansion)
+    assert k_way_normalized_cut(hypergraph, three, expansion) == pytest.approx(cut_of_matrix(gram, three))
+    pairs = [[three == i, three == j] for i in range(3) for j in range(i)]
+    assert cut(hypergraph, three, expansion) == pytest.approx(sum(a @ A @ b for a, b in pairs))
+
+
+def test_the_papers_square_root_of_multiplicities_breaks_the_cut():
+    edges, weights, hypergraph = make("uniform repeats", n=4)
+    root = np.sqrt(hypergraph.incidence.toarray())
+    L = np.diag(hypergraph.degrees) - root @ np.diag(weights) @ root.T / 4
+    inside = np.arange(4) < 2
+    counted = oracles.hypergraph_cut(edges, weights, inside, COEFFICIENTS["star"])
+    assert abs(inside @ L @ inside - counted) > 0.2 * counted
+    assert cut(hypergraph, inside) == pytest.approx(counted)
+
+
+def test_star_matrix_of_the_biclique_tensor():
+    """diag(d) + h K^(m) + (h − 1) A_g up to scale: Algorithm 1 cuts K^(m), which is only one part of the star."""
+    K = np.exp(-np.square(np.subtract.outer(np.arange(4.0), np.arange(4.0))))
+    tensor = gram_tensor(K, 4)
+    n, m, h = 4, 4, 2
+    star = np.zeros((n, n))
+    for index in np.ndindex(*tensor.shape):
+        for a in index:
+            for b in index:
+                star[a, b] += tensor[index] / m
+    same_half, other_half = contract(tensor, (0, 1)), contract(tensor, (0, 2))
+    d = np.zeros(n)
+    for index in np.ndindex(*tensor.shape):
+        for a in index:
+            d[a] += tensor[index]
+    np.testing.assert_allclose(star, (np.diag(d) + m * (h * other_half + (h - 1) * same_half)) / m, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["unnormalized", "symmetric", "random_walk"])
+def test_laplacian_definitions(kind):
+    edges, weights, _ = make("mixed")
+    hypergraph = Hypergraph.from_edges(edges, weights, vertices=10)  # vertex 9 is isolated
+    A = oracles.expansion_matrix(edges, weights, 10, "star")
+    d = A.sum(axis=1)
+    inverse = np.where(d > 0, 1 / np.where(d > 0, d, 1), 0)
+    L = np.diag(d) - A
+    expected = {
+        "unnormalized": L,
+        "symmetric": np.sqrt(inverse)[:, None] * L * np.sqrt(inverse),
+        "random_walk": inverse[:, None] * L,
+    }[kind]
+    operator = laplacian(hypergraph, "star", kind=kind)
+    np.testing.assert_allclose(operator @ np.eye(10), expected, atol=1e-12)
+    np.testing.assert_allclose(operator @ np.arange(10.0), expected @ np.arange(10.0), atol=1e-12)
+    np.testing.assert_allclose(operator.T @ np.eye(10), expected.T, atol=1e-12)
+    assert aslinearoperator(operator).shape == (10, 10)
+
+
+def test_products_are_the_same_bits_for_any_number_of_threads():
+    random = np.random.default_rng(0)
+    hypergraph = Hypergraph.from_edges(random.integers(0, 20_000, (30_000, 4)), vertices=20_000)
+    V = random.standard_normal((20_000, 3))
+    one, two = (ExpansionGram(hypergraph, "clique", n_jobs=jobs).matmat(V) for jobs in (1, 2))
+    assert (one == two).all()
+
+
+def test_new_vertices_join_given_edges():
+    _, _, hypergraph = make("mixed repeats")
+    gram = ExpansionGram(hypergraph, "star")
+    cross = gram.cross(hypergraph.incidence)
+    V = np.random.default_rng(1).standard_normal((9, 2))
+    np.testing.assert_allclose(cross.matmat(V), gram.matmat(V), atol=1e-12)
+    np.testing.assert_allclose(cross.diagonal(), gram.diagonal(), atol=1e-12)
+    clique = ExpansionGram(hypergraph, "clique")
+    np.testing.assert_allclose(clique.cross(hypergraph.incidence).diagonal(), clique.diagonal(), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", list(SPLITTINGS))
+@pytest.mark.parametrize("size", [2, 3, 5, 8])
+def test_pair_weight_and_distortion_of_a_splitting_function(name, size):
+    w = SPLITTINGS[name]
+    p = max(w(j, size) / (j * (size - j)) for j in range(1, size))
+    assert pair_weight(name, size) == pytest.approx(p)
+    charged = [p * j * (size - j) / w(j, size) for j in range(1, size)]
+    assert min(charged) >= 1 - 1e-12
+    assert distortion(name, size) == pytest.approx(max(charged))
+
+
+def test_named_splittings_are_known_expansions():
+    _, _, hypergraph = make("mixed")
+    V = np.eye(9)
+    all_or_nothing = ExpansionGram(hypergraph, SPLITTINGS["all_or_nothing"]).matmat(V)
+    np.testing.assert_allclose(all_or_nothing, ExpansionGram(hypergraph, "normalized_clique").matmat(V), atol=1e-12)
+    labels = np.arange(9) % 2
+    assert cut(hypergraph, labels, SPLITTINGS["product_of_sides"]) == pytest.approx(cut(hypergraph, labels, "star"))
+
+
+def test_refused_with_a_reason():
+    _, _, hypergraph = make("mixed")
+    with pytest.raises(ParameterError, match="expansion must be one of 'star'"):
+        ExpansionGram(hypergraph, "stars")
+    with pytest.raises(ParameterError, match="kind must be one of"):
+        laplacian(hypergraph, kind="other")
+    with pytest.raises(DataError, match="two parts"):
+        normalized_cut(hypergraph, np.arange(9) % 3)
+    with pytest.raises(DataError, match="one entry a row"):
+        cut(hypergraph, [0, 1])
+    with pytest.raises(DegreeError, match="no positive volume"):
+        k_way_normalized_cut(Hypergraph.from_edges([[0, 1]], vertices=3), [0, 0, 1])
+    with pytest.raises(DataError, match="whole numbers"):
+        ExpansionGram(Hypergraph.from_incidence([[0.5], [1]]), "clique")
+    with pytest.raises(ParameterError, match="too large for an edge of 200"):
+        ExpansionGram(Hypergraph.from_edges([range(200)]), "contraction")
+    with pytest.raises(MemoryLimitError, match="needs no matrix"):
+        ExpansionGram(Hypergraph.from_edges([range(2000)]), "clique").matrix(memory_limit="1MB")
+    with pytest.raises(ParameterError, match="same from both sides"):
+        pair_weight(lambda j, s: j, 4)
+    with pytest.raises(ParameterError, match="not negative"):
+        pair_weight(lambda j, s: -1.0, 4)
+    assert set(EXPANSIONS) == {*COEFFICIENTS, "contraction"}
+    negative = Hypergraph.from_edges([[0, 1], [1, 2]], [1, -3])
+    with pytest.raises(DataError, match="negative degree"):
+        laplacian(negative)

@@ -1,0 +1,461 @@
+import gzip
+import json
+import os
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from biclique.exceptions import DataError, TableError
+from biclique.hypergraph.files import read_hypergraph, write_hypergraph
+from biclique.hypergraph.hif import format_hif, parse_hif
+from biclique.hypergraph.hypergraph import Hypergraph
+from biclique.hypergraph.text import format_edge_list, format_hgr, parse_edge_list, parse_hgr
+
+# Isolated vertices, an empty edge, vertices and edges that repeat, weights that need all digits, an order of its own.
+RICH = Hypergraph.from_dict(
+    {"e, 1": ["b", "a", "b"], "none": [], "ü": ["c"], "again": ["c"]},
+    [0.1 + 0.2, 1.0, 1e-300, -2.0],
+    vertices=["alone", "c", "b", "a", 'q"uote', "two\nlines"],
+)
+PLAIN = Hypergraph.from_edges([[2, 0], [1, 2, 4], [4]], vertices=6)
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(name, content):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+def hif(**document):
+    return json.dumps({"incidences": [], **document})
+
+
+# All formats
+
+
+@pytest.mark.parametrize("suffix", ["json", "hif", "json.gz", "HIF", "csv", "tsv", "csv.gz"])
+@pytest.mark.parametrize("hypergraph", [RICH, PLAIN], ids=["rich", "plain"])
+def test_files_keep_everything(suffix, hypergraph, tmp_path):
+    path = tmp_path / f"h.{suffix}"
+    write_hypergraph(path, hypergraph)
+    assert read_hypergraph(path) == hypergraph
+    assert read_hypergraph(str(path)) == hypergraph
+    assert os.listdir(tmp_path) == [path.name]
+
+
+@pytest.mark.parametrize("suffix", ["json", "csv", "hgr"])
+def test_nothing_at_all_is_kept_too(suffix, tmp_path):
+    for hypergraph in (Hypergraph.from_edges([]), Hypergraph.from_edges([], vertices=[1, 2, 3])):
+        write_hypergraph(tmp_path / f"h.{suffix}", hypergraph)
+        assert read_hypergraph(tmp_path / f"h.{suffix}") == hypergraph
+
+
+@pytest.mark.parametrize("suffix", ["json", "hgr", "csv"])
+def test_what_is_no_text_file_is_an_error_that_names_it(suffix, write, tmp_path):
+    cases = {
+        "empty": (b"", "the file is empty"),
+        "blank": (b"\xef\xbb\xbf \n\n", "the file is empty"),
+        "latin": ("ü\n".encode("latin-1") * 3, r"not a text file in UTF-8 \(byte 0\)"),
+        "nul": (b"1 2\n\0", "line 2 has a NUL byte"),
+    }
+    for stem, (content, message) in cases.items():
+        with pytest.raises(TableError, match=rf"{stem}\.{suffix}: .*{message}"):
+            read_hypergraph(write(f"{stem}.{suffix}", content))
+    with pytest.raises(TableError, match="No such file"):
+        read_hypergraph(tmp_path / f"absent.{suffix}")
+    (tmp_path / f"folder.{suffix}").mkdir()
+    with pytest.raises(TableError, match="cannot be read"):
+        read_hypergraph(tmp_path / f"folder.{suffix}")
+    with pytest.raises(DataError, match="cannot be written"):
+        write_hypergraph(tmp_path / f"folder.{suffix}", PLAIN.restricted([0, 1, 2]))
+    with pytest.raises(DataError, match="cannot be written"):
+        write_hypergraph(tmp_path / "no folder" / f"h.{suffix}", PLAIN)
+    with pytest.raises(TableError, match="cannot be read"):
+        read_hypergraph(f"a\0b.{suffix}")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read every file")
+def test_a_file_without_permission_is_an_error(write):
+    path = write("h.json", hif())
+    path.chmod(0)
+    with pytest.raises(TableError, match="Permission denied"):
+        read_hypergraph(path)
+
+
+def test_unknown_names_and_objects_are_errors(tmp_path):
+    for path in ("h.txt", "h", "h.gz"):
+        with pytest.raises(TableError, match=r"must end in one of \.json, \.hif, \.hgr, \.csv, \.tsv"):
+            read_hypergraph(path)
+        with pytest.raises(DataError, match=r"must end in one of"):
+            write_hypergraph(path, PLAIN)
+    with pytest.raises(TableError, match="a path is needed, got a NoneType"):
+        read_hypergraph(None)
+    with pytest.raises(DataError, match="a Hypergraph is needed, got a list"):
+        write_hypergraph(tmp_path / "h.json", [[1, 2]])
+
+
+def test_broken_gzip_files_are_errors(write):
+    whole = gzip.compress(hif().encode())
+    for content in (b"plain", whole[:-9], whole[:12] + b"\xff" * 9 + whole[21:]):
+        with pytest.raises(TableError, match=r"h\.json\.gz: "):
+            read_hypergraph(write("h.json.gz", content))
+
+
+def test_a_refused_hypergraph_leaves_the_old_file(tmp_path):
+    path = tmp_path / "h.hgr"
+    path.write_text("old")
+    with pytest.raises(DataError):
+        write_hypergraph(path, RICH)
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["h.hgr"]
+
+
+names = st.one_of(
+    st.lists(st.integers(-(10**20), 10**20), unique=True, max_size=6),
+    st.lists(st.text(max_size=5), unique=True, max_size=6),
+)
+numbers = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@st.composite
+def hypergraphs(draw, names=names):
+    vertices, edges = draw(names), draw(names)
+    counts = st.one_of(st.just(0.0), st.just(1.0), st.floats(0, 1e300))
+    shape = (len(edges), len(vertices))
+    members = np.array(draw(st.lists(counts, min_size=shape[0] * shape[1], max_size=shape[0] * shape[1])))
+    weights = draw(st.lists(st.one_of(st.just(1.0), numbers), min_size=shape[0], max_size=shape[0]))
+    return Hypergraph(sparse.csr_array(members.reshape(shape)), weights, vertices, edges)
+
+
+@settings(max_examples=100, deadline=None)
+@given(hypergraphs(st.lists(st.one_of(st.integers(), st.text(max_size=4)), unique=True, max_size=6)))
+def test_hif_keeps_any_names_that_are_text_or_integers(hypergraph):
+    back = parse_hif(format_hif(hypergraph), "h")
+    assert back == hypergraph
+    assert [type(name) for name in back.vertex_names.tolist()] == [type(n) for n in hypergraph.vertex_names.tolist()]
+
+
+@settings(max_examples=100, deadline=None)
+@given(hypergraphs())
+def test_edge_lists_keep_what_they_do_not_refuse(hypergraph):
+    for delimiter in ",\t":
+        with suppress(DataError):
+            text = format_edge_list(hypergraph, delimiter)
+            assert parse_edge_list(text, "h", delimiter) == hypergraph
+
+
+# HIF
+
+
+def test_hif_as_written():
+    small = Hypergraph.from_dict({"e": ["a", 1, 1], 2: []}, {"e": 2.5}, vertices=["z", 1, "a"])
+    text = format_hif(small)
+    assert json.loads(text) == {
+        "network-type": "undirected",
+        "nodes": [{"node": "z"}, {"node": 1}, {"node": "a"}],
+        "edges": [{"edge": "e", "weight": 2.5}, {"edge": 2, "weight": 1}],
+        "incidences": [{"edge": "e", "node": 1, "weight": 2}, {"edge": "e", "node": "a", "weight": 1}],
+    }
+    assert text.count("\n") == 16  # one item a line
+    assert parse_hif(text, "h") == small
+
+
+def test_hif_orders_ids_and_sums():
+    found = parse_hif(
+        hif(
+            nodes=[{"node": "last", "weight": 7, "attrs": {"a": [1]}}, {"node": 1}, {"node": 1}],
+            incidences=[
+                {"edge": 1, "node": "1"},
+                {"edge": "1", "node": 1, "weight": 0.5},
+                {"edge": "1", "node": 1, "weight": 2},
+                {"edge": 1, "node": 2.0},
+            ],
+            edges=[{"edge": "empty", "weight": 3}, {"edge": "1", "attr": {}}],
+            metadata={"name": "x"},
+        ),
+        "h",
+    )
+    assert found.vertex_names.tolist() == ["last", 1, "1", 2]
+    assert found.edge_names.tolist() == ["empty", "1", 1]
+    assert found.weights.tolist() == [3, 1, 1]
+    np.testing.assert_array_equal(found.members.toarray(), [[0, 0, 0, 0], [0, 2.5, 0, 0], [0, 0, 1, 1]])
+
+
+def test_hif_directed_and_simplicial():
+    directed = [{"edge": "e", "node": 1, "direction": "head"}, {"edge": "e", "node": 2, "direction": "tail"}]
+    found = parse_hif(hif(**{"network-type": "directed"}, incidences=directed), "h")
+    assert found.to_dict() == {"e": [1, 2]}
+    faces = [{"edge": 0, "node": 1}, {"edge": 0, "node": 2}, {"edge": 1, "node": 1}]
+    assert parse_hif(hif(**{"network-type": "asc"}, incidences=faces), "h").to_dict() == {0: [1, 2], 1: [1]}
+
+
+# The shapes of the standard's own files: further keys inside an item are in those it calls compliant.
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"incidences": [{"edge": "abcd", "node": 42, "role": "PI", "age": 42}]},
+        {"incidences": [], "nodes": [{"node": 42, "weight": 2, "color": "blue", "online": True}]},
+        {"incidences": [], "edges": [{"edge": 42, "misc_properties": {}}]},
+        {"incidences": [], "metadata": {"name": "x", "nested": {"deep": [1, {"er": None}]}}},
+        {"incidences": [{"edge": 1, "node": 2}] * 2, "nodes": [{"node": 2}] * 2, "edges": [{"edge": 1}] * 2},
+    ],
+)
+def test_hif_files_in_circulation_are_read(document):
+    assert isinstance(parse_hif(json.dumps(document), "h"), Hypergraph)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[]", "must be an object with the key 'incidences', got an array"),
+        ("7", "got a number"),
+        ("{}", "the key 'incidences' is missing"),
+        (hif(nodez=[]), "unknown key 'nodez'; allowed are network-type, metadata, incidences, nodes, edges"),
+        (hif(**{"network-type": "mixed"}), "network-type must be one of undirected, directed, asc"),
+        (hif(**{"network-type": ["asc"]}), "network-type must be one of"),
+        (hif(metadata=[]), "metadata must be an object, got an array"),
+        (hif(incidences={}), "incidences must be an array, got an object"),
+        (hif(nodes=None), "nodes must be an array, got null"),
+        (hif(incidences=[{"edge": 1, "node": 2}, 7]), r"incidences\[1\] must be an object, got 7"),
+        (hif(incidences=[{"edge": 1, "node": 2}, {"edge": 1}]), r"incidences\[1\]\.node is missing"),
+        (
+            hif(incidences=[{"edge": True, "node": 2}]),
+            r"incidences\[0\]\.edge must be text or a whole number, got true",
+        ),
+        (hif(incidences=[{"edge": 1, "node": 2.5}]), r"incidences\[0\]\.node must be text or a whole number, got 2.5"),
+        (hif(nodes=[{"node": None}]), r"nodes\[0\]\.node must be text or a whole number, got null"),
+        (hif(edges=[{"edge": [1]}]), r"edges\[0\]\.edge must be text or a whole number, got an array"),
+        (hif(edges=[{"weight": 1}]), r"edges\[0\]\.edge is missing"),
+        (hif(incidences=[{"edge": 1, "node": 2, "weight": -1}]), r"incidences\[0\]\.weight must be 0 or more, got -1"),
+        (
+            hif(incidences=[{"edge": 1, "node": 2, "weight": "1"}]),
+            r"incidences\[0\]\.weight must be a finite number, g",
+        ),
+        (hif(nodes=[{"node": 1, "weight": None}]), r"nodes\[0\]\.weight must be a finite number, got null"),
+        (hif(edges=[{"edge": 1, "weight": True}]), r"edges\[0\]\.weight must be a finite number, got a boolean"),
+        (hif(edges=[{"edge": 1, "weight": 10**400}]), r"edges\[0\]\.weight .* got a number too large"),
+        ('{"incidences": [{"edge": 1, "node": 2, "weight": 1e999}]}', r"weight .* got a number too large"),
+        (
+            hif(incidences=[{"edge": 1, "node": 2, "direction": "up"}]),
+            r"direction must be 'head' or 'tail', got \"up\"",
+        ),
+        (
+            hif(incidences=[{"edge": 1, "node": 2, "attrs": []}]),
+            r"incidences\[0\]\.attrs must be an object, got an arr",
+        ),
+        (hif(nodes=[{"node": 1, "attr": 1}]), r"nodes\[0\]\.attr must be an object, got 1"),
+        (hif(edges=[{"edge": 1}, {"edge": 1, "weight": 2}]), r"edges\[0\] comes again with another weight"),
+        ('{"incidences": [],\n "x": }', "not JSON: Expecting value in line 2, column 7"),
+        ('{"incidences": []', "not JSON: .* in line 1, column 18"),
+        ('{"incidences": [], "metadata":\n {"NaN": "NaN", "a": NaN}}', "NaN in line 2 is no JSON number"),
+        ('{"incidences": [{"edge": 1, "node": 2, "weight": -Infinity}]}', "-Infinity in line 1 is no JSON number"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"incidences": [], "metadata": {"a": ' + "[" * 50_000 + "]" * 50_000 + "}}", "nested too deeply"),
+        ('{"incidences": [{"edge": ' + "9" * 5000 + ', "node": 1}]}', "a number cannot be read"),
+        (hif(incidences=[{"edge": 1, "node": 2, "weight": 1e308}] * 2), "multiplicities must be finite"),
+    ],
+)
+def test_bad_hif(text, message, write):
+    path = write("bad.json", text)
+    with pytest.raises(TableError, match=message) as caught:
+        read_hypergraph(path)
+    assert str(caught.value).startswith(f"{path}: ")
+
+
+def test_hif_refuses_other_names():
+    for name in [(1, 2), 1.5, True, None]:
+        with pytest.raises(
+            DataError, match=r"needs edge names that are text or integers, got .*renamed\(edge_names=…\)"
+        ):
+            format_hif(Hypergraph.from_edges([[0], [1]], edge_names=["e", name]))
+    with pytest.raises(DataError, match="too many digits"):
+        format_hif(Hypergraph.from_edges([[10**5000]]))
+
+
+# hMetis
+
+HGR = "% a comment\n4 7 11\n2 1 2\n 3.5 1 7 5 6\n% inside\n8 5 6 4\n7 2 3 4\n" + "5\n" * 7
+
+
+def test_hgr_with_all_weights():
+    found = parse_hgr(HGR, "h")
+    assert found.vertex_names.tolist() == [1, 2, 3, 4, 5, 6, 7]
+    assert list(found.edges()) == [[1, 2], [1, 5, 6, 7], [4, 5, 6], [2, 3, 4]]
+    assert found.weights.tolist() == [2, 3.5, 8, 7]
+    assert parse_hgr(HGR.replace("11", "1").removesuffix("5\n" * 7), "h") == found
+    assert parse_hgr("2 3 10\r\n1 1 2\r\n3\r\n1\r\n0\r\n.5\r\n", "h") == parse_hgr("2 3\n2 1 1\n\n3", "h")
+
+
+def test_hgr_as_written():
+    assert format_hgr(PLAIN) == "3 6\n1 3\n2 3 5\n5\n"
+    weighted = Hypergraph.from_edges([["a", "b", "b"], ["c"]], [0.5, 2], vertices=["c", "b", "a", "alone"])
+    text = format_hgr(weighted)
+    assert text == "2 4 1\n0.5 2 2 3\n2 1\n"
+    assert parse_hgr(text, "h") == weighted.renamed(vertex_names=[1, 2, 3, 4])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.lists(st.integers(1, 5), min_size=1), st.one_of(st.just(1.0), st.floats(0, 1e300)))))
+def test_hgr_keeps_positions(pairs):
+    vertices = range(1, 6)
+    hypergraph = Hypergraph.from_edges([edge for edge, _ in pairs], [w for _, w in pairs], vertices=vertices)
+    assert parse_hgr(format_hgr(hypergraph), "h") == hypergraph
+
+
+def test_hgr_refuses_what_it_cannot_hold():
+    with pytest.raises(DataError, match="whole multiplicities only"):
+        format_hgr(Hypergraph.from_incidence([[0.5]]))
+    with pytest.raises(DataError, match="no negative weights"):
+        format_hgr(PLAIN.with_weights([1, -1, 1]))
+    empty = Hypergraph.from_edges([[0], [], []], vertices=3)
+    with pytest.raises(
+        DataError, match=r"2 have none, the first being 1: drop them with hypergraph\.restricted\(range"
+    ):
+        format_hgr(empty)
+    assert format_hgr(empty.restricted(range(empty.n_vertices))) == "1 3\n1\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("% only\n", "the file is empty"),
+        ("%\n2\n", r"line 2 must be 'n_edges n_vertices \[fmt\]', got '2'"),
+        ("1 2 3 4\n1", "line 1 must be"),
+        ("1 x\n1", "line 1 must be"),
+        ("1 -2\n1", "line 1 must be"),
+        ("1 ٢\n1", "line 1 must be"),
+        ("1 2 2\n1", "the format code must be 1, 10 or 11, got '2'"),
+        ("2 3\n1 2\n", "ends at line 2: the header announces 2 lines, got 1; blank lines do not count"),
+        ("1 3\n1 2\n\n3\n", "line 4 is one too many: the header announces 1 lines"),
+        ("1 2 10\n1 2\n5\n", "the header announces 3 lines, got 2"),
+        ("1 2 10\n1 2\n5\n6 7\n", "line 4 must be the weight of one vertex, got 2 fields"),
+        ("1 1 10\n1\n-5\n", "line 3: weights must be numbers, 0 or more, got '-5'"),
+        ("1 2 1\nx 2\n", "line 2: weights must be numbers, 0 or more, got 'x'"),
+        ("1 2 1\nnan 2\n", "line 2: weights must be numbers"),
+        ("1 2 1\n1_0 2\n", "line 2: weights must be numbers"),
+        ("1 2 1\n1e999 2\n", "line 2: weights must be numbers"),
+        ("1 2 1\n5\n", "line 2 has a weight and no vertices"),
+        ("1 2\n0 1\n", "line 2: vertices must be whole numbers from 1 to 2, got '0'"),
+        ("1 2\n1 3\n", "got '3'"),
+        ("1 2\n1 1.0\n", r"got '1\.0'"),
+        ("1 99999999999\n1 2\n", "line 1 announces 99999999999 vertices, far more than the edges hold"),
+        ("99999999999999999999999 1\n1 2\n", "line 1 announces more edges or vertices than can be held"),
+    ],
+)
+def test_bad_hgr(text, message, write):
+    path = write("bad.hgr", text)
+    with pytest.raises(TableError, match=message) as caught:
+        read_hypergraph(path)
+    assert str(caught.value).startswith(f"{path}: ")
+
+
+# Edge lists
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("long.csv", "edge,vertex\nx,a\nx,b\n\ny,b\n"),
+        ("long.csv", "Edge;Node\nx;a\nx;b\ny;b\n"),
+        ("long.csv", b"\xef\xbb\xbf time ,vertex, edge\r\n1,a,x\r\n2, b ,x\r\n ,,\r\n3,b,y\r\n"),
+        ("long.tsv", 'edge\tnode\tweight\tcount\nx\t"a"\t\t1\nx\tb\t1\t\ny\tb\t\t1.0\n'),
+        ("LONG.TSV", 'edge\tvertex\n"x"\ta\nx\tb\ny\tb\n'),
+    ],
+)
+def test_long_edge_lists(name, content, write):
+    found = read_hypergraph(write(name, content))
+    assert found == Hypergraph.from_dict({"x": ["a", "b"], "y": ["b"]})
+
+
+def test_weights_and_counts_of_a_long_edge_list():
+    text = "edge,vertex,weight,count\n2,10,,\n1,9,0.5,2\n2,9,3,\n,7,,\n2,8,3,0\n2,9,,0.5\n5,,-4,\n"
+    found = parse_edge_list(text, "h")
+    assert found.vertex_names.tolist() == [7, 8, 9, 10]
+    assert found.edge_names.tolist() == [2, 1, 5]
+    assert found.weights.tolist() == [3, 0.5, -4]
+    np.testing.assert_array_equal(found.members.toarray(), [[0, 0, 1.5, 1], [0, 0, 2, 0], [0, 0, 0, 0]])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "edges"),
+    [
+        ("l.csv", "3,1\n2\n\n1,1,2,,\n", [[3, 1], [2], [1, 1, 2]]),
+        ("l.tsv", "b\ta c\nd\t\n", [["b", "a c"], ["d"]]),
+        ("l.csv", "007,1\n1\n", [["007", "1"], ["1"]]),
+        ("l.csv", "1, -2\n+1\n", [["1", "-2"], ["+1"]]),
+        ("l.csv", '"a,b",c\n"x\ny"\n', [["a,b", "c"], ["x\ny"]]),
+        ("l.csv", b"\xef\xbb\xbf1,2\r\n3", [[1, 2], [3]]),
+        ("l.csv", f"{10**30},-5\n0\n", [[10**30, -5], [0]]),
+        ("l.csv", "edge,e\nvertex\n", [["edge", "e"], ["vertex"]]),
+    ],
+)
+def test_one_edge_a_line(name, content, edges, write):
+    assert read_hypergraph(write(name, content)) == Hypergraph.from_edges(edges)
+
+
+def test_edge_lists_as_written():
+    assert format_edge_list(PLAIN) == "edge,vertex\n0,0\n0,2\n1,1\n1,2\n1,4\n2,4\n,3\n,5\n"
+    weighted = Hypergraph.from_dict({"e": ["b", "a", "a"], "f": []}, {"e": 0.5}, vertices=["z", "a", "b"])
+    assert format_edge_list(weighted) == "edge,vertex,weight,count\n,z,,\n,a,,\n,b,,\ne,a,0.5,2\ne,b,0.5,1\nf,,1,\n"
+    unsorted = Hypergraph.from_edges([[1, 2]], vertices=[2, 1, 3])
+    assert parse_edge_list(format_edge_list(unsorted), "h") == unsorted
+
+
+def test_edge_lists_refuse_names_that_would_come_back_as_others():
+    for vertices, message in (
+        (["1", "2"], "text that looks like whole numbers, such as '1'.*hypergraph.renamed"),
+        (["1", 2], "all integers or all text, got int, str: write .json"),
+        ([1.5, 2.5], "all integers or all text, got float"),
+        ([True, "a"], "got bool, str"),
+        ([(1, 2), (2, 3)], "got tuple"),
+        (["", "a"], "vertex name '' cannot be written"),
+        (["a ", "b"], "vertex name 'a ' cannot be written"),
+        (["a\0b", "b"], "cannot be written"),
+        (["a\rb", "b"], "cannot be written"),
+        (["a\ud800", "b"], "cannot be written"),
+        ([10**5000, 1], "too many digits"),
+        ([10**1500, 1], "text that looks like whole numbers|would come back"),
+    ):
+        with pytest.raises(DataError, match=message):
+            format_edge_list(Hypergraph.from_edges([vertices]))
+    mixed = Hypergraph.from_edges([["1", "02", "x"]], edge_names=["07"])
+    assert parse_edge_list(format_edge_list(mixed), "h") == mixed
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("edge,vertex\na\n", "line 2: 1 fields, the header has 2"),
+        ("edge,vertex\n\na,b,c\n", "line 3: 3 fields, the header has 2"),
+        ("edge,vertex,edge\n", "column 'edge' appears 2 times"),
+        ("edge,vertex,node\n", "both 'vertex' and 'node'"),
+        ("edge,vertex,weight\ne,a,1\nf,b,2\ne,c,2\n", "line 4: edge 'e' has weight 1 above and 2 here"),
+        ("edge,vertex,weight\ne,a,x\n", "line 2: the weight must be a finite number, got 'x'"),
+        ("edge,vertex,weight\ne,a,inf\n", "line 2: the weight must be a finite number, got 'inf'"),
+        ("edge,vertex,count\ne,a,1e999\n", "line 2: the count must be a finite number"),
+        ("edge,vertex,count\ne,a,-1\n", "line 2: the count must be 0 or more"),
+        ("edge,vertex,count\ne,,1\n", "line 2: an edge without a vertex has no count"),
+        ("edge,vertex,count\n,a,1\n", "line 2: a vertex without an edge has no weight and no count"),
+        ("edge,vertex,weight\n,a,1\n", "line 2: a vertex without an edge has no weight and no count"),
+        ("edge,vertex,weight\n,,1\n", "line 2: neither an edge nor a vertex"),
+        ("edge,vertex,count\ne,a,1e308\ne,a,1e308\n", "multiplicities must be finite"),
+        ("a,,b\n", "line 1: field 2 is empty"),
+        ("source,target\n1,2\n2,3\n", "line 1 looks like a header above whole numbers, but has no columns 'edge' and"),
+        ('edge,vertex\ne,"a\n', "line 2: not a table .unexpected end of data"),
+        ('edge,vertex\ne,"a"b\n', "line 2: not a table"),
+        ("a," + "x" * 200_000, "line 1: not a table .field larger than field limit"),
+    ],
+)
+def test_bad_edge_lists(text, message, write):
+    path = write("bad.csv", text)
+    with pytest.raises(TableError, match=message) as caught:
+        read_hypergraph(path)
+    assert str(caught.value).startswith(f"{path}: ")

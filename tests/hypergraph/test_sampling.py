@@ -1,0 +1,228 @@
+from itertools import combinations
+from math import comb, factorial
+
+import numpy as np
+import pytest
+
+from biclique.exceptions import DataError, ParameterError
+from biclique.gram import SparseGram
+from biclique.hypergraph.contraction import modelling_gram
+from biclique.hypergraph.modellings import make_modelling, modelling_values
+from biclique.hypergraph.sampling import IterativeSample, _cut, iterative_sample, sample_hyperedges
+from biclique.hypergraph.tuples import draw_sets, draw_tuples, unranked_sets
+from biclique.kernels import RBF
+from biclique.scores import clustering_error
+from tests.conftest import frozen
+from tests.hypergraph import modelling_oracles as oracles
+
+X = frozen(np.random.default_rng(0).normal(size=(9, 3)))
+
+
+def rbf(x, y):
+    return np.exp(-0.4 * np.sum((x - y) ** 2))
+
+
+def flats(dimension, seed, per_flat=60, n_flats=3, noise=0.02):
+    """Noisy pieces of random lines (dimension 1) or planes (2) in space."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for _ in range(n_flats):
+        axes = np.linalg.qr(rng.normal(size=(3, dimension)))[0]
+        inside = rng.uniform(-1, 1, size=(per_flat, dimension)) @ axes.T
+        rows.append(inside + noise * rng.normal(size=(per_flat, 3)) + rng.uniform(-0.3, 0.3, size=3))
+    return frozen(np.concatenate(rows)), np.repeat(np.arange(n_flats), per_flat)
+
+
+def clique(hypergraph):
+    """Σ_e w(e) over edges that hold i and j, as an array."""
+    H = hypergraph.incidence.toarray()
+    A = (H * hypergraph.weights) @ H.T
+    np.fill_diagonal(A, 0)
+    return A
+
+
+def members(hypergraph):
+    return np.array(list(hypergraph.edges()))
+
+
+def test_every_set_has_a_number():
+    sets = unranked_sets(np.arange(comb(7, 3)), 7, 3)
+    assert {tuple(row) for row in sets.tolist()} == set(combinations(range(7), 3))
+    large = unranked_sets(np.array([0, comb(300, 6) - 1]), 300, 6)
+    assert large.tolist() == [list(range(6)), list(range(294, 300))]
+
+
+@pytest.mark.parametrize("draw", [draw_sets, draw_tuples])
+def test_sets_are_drawn_alike(draw):
+    random = np.random.RandomState(0)
+    rows = np.concatenate([draw(6, 3, 5, random) for _ in range(4000)])
+    assert (np.diff(np.sort(rows, axis=1), axis=1) > 0).all()
+    orders, counts = np.unique(rows, axis=0, return_counts=True)
+    assert len(orders) == 120  # every order of every set
+    expected = len(rows) / 120
+    assert (((counts - expected) ** 2) / expected).sum() < 119 + 4 * np.sqrt(2 * 119)
+
+
+def test_no_set_twice_unless_asked():
+    graph = sample_hyperedges(X, comb(9, 4), order=4, gamma=0.4, random_state=0)
+    assert len(np.unique(members(graph), axis=0)) == graph.n_edges == comb(9, 4)
+    with pytest.raises(ParameterError, match=r"126 sets of 4 among 9 points.*replace=True"):
+        sample_hyperedges(X, 127, order=4)
+    repeated = sample_hyperedges(X, 127, order=4, replace=True, random_state=0)
+    assert repeated.n_edges == 127
+    many = frozen(np.random.default_rng(1).normal(size=(3000, 2)))  # too many sets to number
+    graph = sample_hyperedges(many, 50, order=10, modelling="dot", random_state=0)
+    assert graph.uniform_order == 10
+    assert not graph.has_repeats
+
+
+@pytest.mark.parametrize(
+    ("modelling", "options", "loop"),
+    [
+        ("max", {"gamma": 0.4}, {"kernel": rbf}),
+        ("max", {"affinity": RBF(0.4)}, {"kernel": rbf}),
+        ("affine_distance", {"gamma": 2.0}, {"gamma": 2.0}),
+        ("vertex_distance", {"gamma": 2.0, "squared": True}, {"gamma": 2.0, "squared": True}),
+        ("affine_eigenvalue", {"gamma": 2.0}, {"gamma": 2.0}),
+        ("dot", {}, {}),
+    ],
+)
+def test_weights_are_the_definition(modelling, options, loop):
+    for method in ("uniform", "iterative"):
+        graph = sample_hyperedges(
+            X + 3, 60, order=3, modelling=modelling, method=method, n_clusters=2, random_state=1, **options
+        )
+        assert graph.n_vertices == 9
+        assert graph.uniform_order == 3
+        expected = [oracles.weight(modelling, X[edge] + 3, **loop) for edge in members(graph)]
+        np.testing.assert_allclose(graph.weights, expected, atol=1e-12)
+
+
+def test_biclique_weights_are_those_of_some_split_into_halves():
+    graph = sample_hyperedges(X, 100, order=4, gamma=0.4, random_state=1)
+    splits = np.array([[0, 1, 2, 3], [0, 2, 1, 3], [0, 3, 1, 2]])
+    seen = set()
+    for edge, found in zip(members(graph), graph.weights, strict=True):
+        of_splits = [oracles.weight("biclique", X[edge[split]], kernel=rbf) for split in splits]
+        closest = int(np.argmin(np.abs(np.array(of_splits) - found)))
+        assert of_splits[closest] == pytest.approx(found, abs=1e-12)
+        seen.add(closest)
+    assert seen == {0, 1, 2}
+
+
+def test_the_same_seed_gives_the_same_edges():
+    for method in ("uniform", "iterative"):
+        one, same, other = (
+            sample_hyperedges(
+                X, 40, order=4, method=method, n_clusters=2, modelling="vertex_distance", random_state=seed, n_jobs=jobs
+            )
+            for seed, jobs in ((3, 1), (3, 2), (4, 1))
+        )
+        assert np.array_equal(members(one), members(same))
+        assert np.array_equal(one.weights, same.weights)
+        assert not np.array_equal(members(one), members(other))
+
+
+@pytest.mark.parametrize(("modelling", "options"), [("max", {"gamma": 1.0}), ("vertex_distance", {"gamma": 1.0})])
+@pytest.mark.parametrize("replace", [True, False])
+def test_samples_approach_the_contraction(modelling, options, replace):
+    points = frozen(np.random.default_rng(2).normal(size=(30, 2)))
+    exact = modelling_gram(points, modelling, **options)
+    sets = np.array(list(combinations(range(30), 3)))
+    squares = 6 * (modelling_values(points, sets, modelling, **options) ** 2).sum()
+    for n_edges in (200, 1000, 3200):
+        graph = sample_hyperedges(
+            points, n_edges, order=3, modelling=modelling, replace=replace, random_state=0, **options
+        )
+        estimate = clique(graph) * len(sets) * factorial(1) / n_edges
+        # The variance of a mean of n_edges draws, summed over entries; without replacement less of it is left.
+        left = 1.0 if replace else (len(sets) - n_edges) / (len(sets) - 1)
+        expected = np.sqrt((len(sets) * squares - np.sum(exact**2)) / n_edges * left)
+        assert 0.8 * expected < np.linalg.norm(estimate - exact) < 1.2 * expected
+    assert np.linalg.norm(1.3 * estimate - exact) > 1.2 * expected  # the bound can fail
+
+
+def test_samples_approach_the_biclique_contraction_over_distinct_points():
+    n, m = 9, 4
+    sets = np.array(list(combinations(range(n), m)))
+    splits = np.array([[0, 1, 2, 3], [0, 2, 1, 3], [0, 3, 1, 2]])
+    mean = np.mean([[oracles.weight("biclique", X[e[s]], kernel=rbf) for s in splits] for e in sets], axis=1)
+    exact = oracles.clique_sum(n, sets, mean)
+    n_edges = 40_000
+    graph = sample_hyperedges(X, n_edges, order=m, gamma=0.4, replace=True, random_state=0)
+    estimate = clique(graph) * len(sets) / n_edges
+    # An entry is the mean of n_edges draws of w · 1[i, j ∈ e], so its standard error is below √(E w² p / n_edges).
+    p = m * (m - 1) / (n * (n - 1))
+    bound = len(sets) * np.sqrt(np.mean(mean**2) * p / n_edges)
+    assert np.abs(estimate - exact).max() < 5 * bound
+    assert np.abs(1.1 * estimate - exact).max() > 5 * bound
+
+
+@pytest.mark.parametrize(("dimension", "order"), [(1, 3), (2, 4)], ids=["lines", "planes"])
+def test_iterative_sampling_finds_flats_that_uniform_sampling_does_not(dimension, order):
+    errors = {"iterative": [], "uniform": [], "any cut": []}
+    for seed in range(4):
+        points, truth = flats(dimension, seed)
+        n_draws = 30
+        found = iterative_sample(
+            points, 3, n_draws=n_draws, order=order, modelling="affine_distance", random_state=seed
+        )
+        n_edges = n_draws * (len(points) - order + 1)
+        uniform = sample_hyperedges(points, n_edges, order=order, modelling="affine_distance", random_state=seed)
+        assert uniform.n_edges == found.hypergraph.n_edges == n_edges
+        errors["iterative"].append(clustering_error(truth, found.labels))
+        for name, graph in (("uniform", uniform), ("any cut", found.hypergraph)):
+            labels = _cut(SparseGram(clique(graph)), 3, np.random.RandomState(0))
+            errors[name].append(clustering_error(truth, labels))
+    means = {name: np.mean(values) for name, values in errors.items()}
+    assert means["iterative"] < 0.12
+    assert means["iterative"] < 0.6 * means["uniform"]
+    assert means["any cut"] < 0.6 * means["uniform"]  # the sample itself is better, not only the labels
+
+
+def test_the_result_is_the_best_round():
+    points, _ = flats(1, 0, per_flat=20)
+    result = iterative_sample(points, 3, n_draws=12, order=3, modelling="vertex_distance", max_rounds=4, random_state=0)
+    assert isinstance(result, IterativeSample)
+    assert len(result.cuts) == result.n_rounds <= 4
+    assert result.labels.shape == (60,)
+    assert result.hypergraph.n_edges == 12 * 58
+    chosen = make_modelling("vertex_distance", points, 3, random_state=np.random.RandomState(0))
+    np.testing.assert_allclose(
+        result.hypergraph.weights, modelling_values(points, members(result.hypergraph), chosen), atol=1e-12
+    )
+    one = iterative_sample(points, 1, n_draws=2, order=3, modelling="vertex_distance", random_state=0)
+    assert one.converged
+    assert not one.labels.any()
+
+
+def test_clusters_too_small_to_draw_from():
+    points = np.concatenate([np.random.default_rng(0).normal(size=(20, 3)), [[50.0, 0, 0], [0, 50.0, 0]]])
+    result = iterative_sample(points, 4, n_draws=8, order=5, modelling="affine_distance", gamma=0.05, random_state=0)
+    assert result.hypergraph.uniform_order == 5
+    assert result.hypergraph.n_edges == 8 * 18
+    assert not result.hypergraph.has_repeats
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"order": 3}, ParameterError, "even"),
+        ({"order": 4, "method": "random"}, ParameterError, "'uniform', 'iterative'"),
+        ({"order": 4, "method": "iterative"}, ParameterError, "needs n_clusters"),
+        ({"order": 4, "method": "iterative", "n_clusters": 10}, DataError, "at most 9 clusters"),
+        ({"order": 4, "method": "iterative", "n_clusters": 2, "n_edges": 5}, ParameterError, "at least n − order"),
+        ({"order": 10}, DataError, "needs 10 distinct ones"),
+        ({"order": 10, "modelling": "dot", "repeats": True}, DataError, "needs 10 distinct ones"),
+        ({"order": 4, "n_edges": 0}, ParameterError, "n_edges must be"),
+        ({"order": 4, "squared": True}, ParameterError, "no option 'squared'"),
+        (
+            {"order": 3, "method": "iterative", "n_clusters": 2, "modelling": "vertex_distance", "gamma": 1e6},
+            DataError,
+            "lower gamma",
+        ),
+    ],
+)
+def test_errors_say_what_to_do(options, error, message):
+    with pytest.raises(error, match=message):
+        sample_hyperedges(X, **{"n_edges": 20, "random_state": 0, **options})
