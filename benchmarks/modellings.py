@@ -2,8 +2,8 @@
 
     python benchmarks/modellings.py [--rows 500] [--dimensions 4 60]
 
-Seconds are the best of three, with a 4000³ float32 matrix product timed in the same process. Memory is the most that the
-arrays of one call hold at once, beside the size of one n × n matrix. Agreement is the largest difference between
+Seconds are the best of three, with a 4000³ float32 matrix product timed in the same process. Memory is the most that
+the arrays of one call hold at once, beside the size of one n × n matrix. Agreement is the largest difference between
 sampled entries A_ij and the sum of the weights of their n − 2 triples by the definition, relative to the entry.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 from exact import best_of, product_seconds
 
 from biclique.hypergraph.contraction import modelling_gram
-from biclique.hypergraph.modellings import MODELLINGS, Modelling, make_modelling, modelling_values
+from biclique.hypergraph.modellings import POINT_MODELLINGS, Modelling, make_modelling, modelling_values
 
 ENTRIES = 20
 
@@ -52,7 +52,7 @@ def main() -> None:
     print(f"{'modelling':<18} {'d':>4} {'seconds':>8} {'memory':>9} {'n × n':>8} {'disagreement':>13}")
     for d in arguments.dimensions:
         X = np.random.default_rng(0).standard_normal((n, d))
-        for name, kind in MODELLINGS.items():
+        for name, kind in POINT_MODELLINGS.items():
             if not kind.symmetric:
                 continue  # its contraction is biclique_gram
             modelling = make_modelling(name, X, 3, random_state=0)

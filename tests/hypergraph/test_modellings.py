@@ -7,7 +7,7 @@ from threadpoolctl import threadpool_limits
 from biclique.exceptions import DataError, MemoryLimitError, ParameterError
 from biclique.hypergraph.contraction import modelling_gram
 from biclique.hypergraph.modellings import (
-    MODELLINGS,
+    POINT_MODELLINGS,
     GeneralizedDot,
     MaxKernel,
     Modelling,
@@ -60,9 +60,9 @@ SYMMETRIC = [case for case in CASES if case != "biclique"]
 
 
 def test_every_modelling_is_in_the_cases_and_says_what_it_is():
-    assert {case[0] for case in CASES.values()} == set(MODELLINGS)
-    assert set(TRIPLES) == set(MODELLINGS.values()) - {GeneralizedDot, MODELLINGS["biclique"]}
-    assert all(kind.formula and kind.__doc__ and kind.name == name for name, kind in MODELLINGS.items())
+    assert {case[0] for case in CASES.values()} == set(POINT_MODELLINGS)
+    assert set(TRIPLES) == set(POINT_MODELLINGS.values()) - {GeneralizedDot, POINT_MODELLINGS["biclique"]}
+    assert all(kind.formula and kind.__doc__ and kind.name == name for name, kind in POINT_MODELLINGS.items())
 
 
 @pytest.mark.parametrize("X", [PLAIN, DEGENERATE], ids=["plain", "degenerate"])
@@ -205,6 +205,8 @@ def test_automatic_gamma():
         triples = np.array(list(combinations(range(60), 3)))
         # 3 / median of the exponent: the median weight of all triples is e⁻³, up to the sample.
         assert np.median(modelling_values(X, triples, chosen)) == pytest.approx(np.exp(-3), rel=0.25)
+        far = make_modelling(name, X + 1e5, 3, random_state=0)
+        assert far.gamma == pytest.approx(chosen.gamma, rel=1e-3) or name == "affine_eigenvalue"
     with pytest.raises(DataError, match="no scale"):
         make_modelling("affine_eigenvalue", X, 4)
 

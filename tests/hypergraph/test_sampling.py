@@ -50,6 +50,8 @@ def test_every_set_has_a_number():
     assert {tuple(row) for row in sets.tolist()} == set(combinations(range(7), 3))
     large = unranked_sets(np.array([0, comb(300, 6) - 1]), 300, 6)
     assert large.tolist() == [list(range(6)), list(range(294, 300))]
+    almost_all = unranked_sets(np.arange(comb(70, 68)), 70, 68)  # few sets, though C(69, 35) is beyond 64 bits
+    assert len(np.unique(almost_all, axis=0)) == comb(70, 68)
 
 
 @pytest.mark.parametrize("draw", [draw_sets, draw_tuples])
@@ -70,10 +72,12 @@ def test_no_set_twice_unless_asked():
         sample_hyperedges(X, 127, order=4)
     repeated = sample_hyperedges(X, 127, order=4, replace=True, random_state=0)
     assert repeated.n_edges == 127
-    many = frozen(np.random.default_rng(1).normal(size=(3000, 2)))  # too many sets to number
-    graph = sample_hyperedges(many, 50, order=10, modelling="dot", random_state=0)
-    assert graph.uniform_order == 10
-    assert not graph.has_repeats
+    many = frozen(np.random.default_rng(1).normal(size=(3000, 2)))  # at order 10 too many sets to number
+    for order in (5, 10):
+        graph = sample_hyperedges(many, 50, order=order, modelling="dot", random_state=0)
+        assert graph.uniform_order == order
+        assert not graph.has_repeats
+        assert members(graph).mean() == pytest.approx(1500, abs=200)
 
 
 @pytest.mark.parametrize(

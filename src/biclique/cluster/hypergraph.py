@@ -296,7 +296,7 @@ class HypergraphSpectralClustering(ClusterMixin, BaseEstimator):
         if (hypergraph.weights < 0).any():
             edge = int(np.argmin(hypergraph.weights))
             raise DataError(
-                f"edge weights must not be negative, edge {hypergraph.edge_names[edge]!r} has "
+                f"edge weights must not be negative, edge {hypergraph.edge_names.item(edge)!r} has "
                 f"{hypergraph.weights[edge]:g}: shift the weights, or leave such edges out."
             )
         return hypergraph
@@ -318,8 +318,8 @@ class HypergraphSpectralClustering(ClusterMixin, BaseEstimator):
                 said = "they are grouped whole, by volume, so that nothing is cut"
             warnings.warn(
                 f"the hypergraph falls into {len(sizes)} connected parts ({shown} of {n} vertices): {said}. To cluster "
-                "the largest part alone, fit hypergraph.largest_component(); an order above 2 splits large parts before "
-                "it spends a cluster on small ones.",
+                "the largest part alone, fit hypergraph.largest_component(); an order above 2 splits large parts "
+                "before it spends a cluster on small ones.",
                 DisconnectedWarning,
                 stacklevel=3,
             )

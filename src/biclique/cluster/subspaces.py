@@ -118,8 +118,8 @@ class InhomogeneousSubspaceClustering(ClusterMixin, BaseEstimator):
         found = len(self.subspaces_)
         if found < self.n_clusters:
             warnings.warn(
-                f"{found} clusters returned, {self.n_clusters} asked for: no partition into more had a smaller distance "
-                "to its subspaces.",
+                f"{found} clusters returned, {self.n_clusters} asked for: no partition into more had a smaller "
+                "distance to its subspaces.",
                 FewerClustersWarning,
                 stacklevel=2,
             )
@@ -162,7 +162,7 @@ class InhomogeneousSubspaceClustering(ClusterMixin, BaseEstimator):
         return [10 * max(float(value), float(floor) * 1e-6, tiny) for value in largest[places]]
 
     def _cut(self, X: FloatArray, A: FloatArray, random: np.random.RandomState) -> IntArray:
-        """Spectral clustering of the graph, rows divided by √degree; a point without weight joins its nearest subspace."""
+        """Cut the graph, rows divided by √degree; a point without weight joins its nearest subspace."""
         linked = A.sum(axis=1) > 0
         k = self.n_clusters
         if int(linked.sum()) <= k:
@@ -202,8 +202,8 @@ class InhomogeneousSubspaceClustering(ClusterMixin, BaseEstimator):
         n, size = len(X), self.subspace_dim + 1
         if n < max(size + 1, self.n_clusters):
             raise DataError(
-                f"X has {n} rows (n_samples={n}), but subspace_dim={self.subspace_dim} and n_clusters={self.n_clusters} "
-                f"need at least {max(size + 1, self.n_clusters)}: lower them."
+                f"X has {n} rows (n_samples={n}), but subspace_dim={self.subspace_dim} and "
+                f"n_clusters={self.n_clusters} need at least {max(size + 1, self.n_clusters)}: lower them."
             )
         require(
             8.0 * n * (3 * n + 4 * self.n_draws * (size + 1)),

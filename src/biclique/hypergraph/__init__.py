@@ -1,8 +1,18 @@
 """Given hyperedges: the class, expansions, cuts, models of points, inhomogeneous cuts, sampling and files."""
 
-from biclique.hypergraph.convert import as_hypergraph
+from biclique.hypergraph.contraction import modelling_gram
+from biclique.hypergraph.convert import (
+    as_hypergraph,
+    from_hypergraphx,
+    from_hypernetx,
+    from_xgi,
+    to_hypergraphx,
+    to_hypernetx,
+    to_xgi,
+)
 from biclique.hypergraph.cuts import cut, k_way_normalized_cut, normalized_cut
 from biclique.hypergraph.expansions import EXPANSIONS, Expansion, ExpansionGram, find_expansion, laplacian
+from biclique.hypergraph.files import read_hypergraph, write_hypergraph
 from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.hypergraph.inhomogeneous import (
     SubsetSplitting,
@@ -14,19 +24,23 @@ from biclique.hypergraph.inhomogeneous import (
     inhomogeneous_normalized_cut,
     kernel_costs,
     pair_weights,
-    span_distances,
     subspace_costs,
 )
+from biclique.hypergraph.modellings import POINT_MODELLINGS, Modelling, make_modelling, modelling_values
+from biclique.hypergraph.sampling import IterativeSample, iterative_sample, sample_hyperedges
 from biclique.hypergraph.splitting import SPLITTINGS, distortion, pair_weight
 from biclique.hypergraph.subspaces import AffineSubspace, draw_together, edge_distances, fit_subspaces, linked_pairs
 
 __all__ = [
     "EXPANSIONS",
+    "POINT_MODELLINGS",
     "SPLITTINGS",
     "AffineSubspace",
     "Expansion",
     "ExpansionGram",
     "Hypergraph",
+    "IterativeSample",
+    "Modelling",
     "SubsetSplitting",
     "as_hypergraph",
     "cost_graph",
@@ -36,18 +50,30 @@ __all__ = [
     "edge_distances",
     "find_expansion",
     "fit_subspaces",
+    "from_hypergraphx",
+    "from_hypernetx",
+    "from_xgi",
     "inhomogeneous_contraction",
     "inhomogeneous_cut",
     "inhomogeneous_kernel",
     "inhomogeneous_kmeans_objective",
     "inhomogeneous_normalized_cut",
+    "iterative_sample",
     "k_way_normalized_cut",
     "kernel_costs",
     "laplacian",
     "linked_pairs",
+    "make_modelling",
+    "modelling_gram",
+    "modelling_values",
     "normalized_cut",
     "pair_weight",
     "pair_weights",
-    "span_distances",
+    "read_hypergraph",
+    "sample_hyperedges",
     "subspace_costs",
+    "to_hypergraphx",
+    "to_hypernetx",
+    "to_xgi",
+    "write_hypergraph",
 ]

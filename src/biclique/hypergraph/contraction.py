@@ -35,7 +35,7 @@ def modelling_gram(
     ----------
     X : array of shape (n, d)
     modelling : str or Modelling
-        A name of ``MODELLINGS``, whose parameters are given as ``options``, or an object.
+        A name of ``POINT_MODELLINGS``, whose parameters are given as ``options``, or an object.
     order : int
         m. Above 3 only the dot product has a closed form; the others are sampled with ``sample_hyperedges``.
     n_jobs : int, optional

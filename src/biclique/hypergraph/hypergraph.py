@@ -245,7 +245,7 @@ class Hypergraph:
         counts = self._members.data[start:end]
         if (counts != np.floor(counts)).any():
             raise DataError(
-                f"edge {self._edge_names[number]!r} holds shares of vertices ({counts.min():g}), which no list can "
+                f"edge {self._edge_names.item(number)!r} holds shares of vertices ({counts.min():g}), which no list can "
                 "show: use incidence."
             )
         return cast(

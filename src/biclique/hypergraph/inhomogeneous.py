@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from biclique.exceptions import DataError, DegreeError, ParameterError
 from biclique.hypergraph.expansions import Expansion, ExpansionGram
 from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.hypergraph.splitting import SplittingFunction, find_splitting, splitting_costs
+from biclique.hypergraph.tuples import pair_values, span_distances
 from biclique.kernels import Kernel
 from biclique.multiway import indicators
 
@@ -111,38 +113,21 @@ def _aligned(costs: Any, hypergraph: Hypergraph) -> FloatArray:
     return found.ravel()
 
 
-def span_distances(X: FloatArray, tuples: IntArray) -> FloatArray:
-    """dist²(v, affine span of e∖v) for every vertex v of every tuple e, shape (N, s)."""
-    X, tuples = np.asarray(X, dtype=float), np.asarray(tuples)
-    n_tuples, s = tuples.shape
-    out = np.empty((n_tuples, s))
-    for v in range(s):
-        others = np.delete(np.arange(s), v)
-        base = X[tuples[:, others[0]]]
-        target = X[tuples[:, v]] - base  # (N, d)
-        if s > 2:
-            directions = X[tuples[:, others[1:]]] - base[:, None, :]  # (N, s − 2, d)
-            left, singular, right = np.linalg.svd(directions, full_matrices=False)
-            kept = singular > singular.max(axis=1, initial=0.0, keepdims=True) * 1e-12
-            del left
-            along = np.where(kept, np.einsum("nkd,nd->nk", right, target), 0.0)
-            target = target - np.einsum("nk,nkd->nd", along, right)
-        out[:, v] = np.einsum("nd,nd->n", target, target)
-    return out
-
-
 def subspace_costs(X: FloatArray, gamma: float) -> Callable[[IntArray], FloatArray]:
     """d^inh: w_v = exp(−γ dist²(v, affine span of e∖v)), as a function of tuples for ``cost_graph``."""
-    return lambda tuples: np.exp(-gamma * span_distances(X, tuples))
+    return lambda tuples: np.exp(-gamma * span_distances(X[tuples]) ** 2)
 
 
 def kernel_costs(X: FloatArray, kernel: Kernel) -> Callable[[IntArray], FloatArray]:
     """The paper's own splitting: w_v = Σ_{u∈e∖v} κ(x_v, x_u), as a function of tuples for ``cost_graph``."""
 
     def costs(tuples: IntArray) -> FloatArray:
-        K = np.asarray(kernel.block(X, X), dtype=float)
-        block = K[tuples[:, :, None], tuples[:, None, :]]
-        return np.asarray(block.sum(axis=2) - np.einsum("nii->ni", block))
+        out = np.zeros(tuples.shape)
+        for a, b in combinations(range(tuples.shape[1]), 2):
+            values = pair_values(kernel, X, tuples[:, a], tuples[:, b])
+            out[:, a] += values
+            out[:, b] += values
+        return out
 
     return costs
 

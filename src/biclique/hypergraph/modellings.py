@@ -153,6 +153,7 @@ class BicliqueWeights(_OfKernel):
 class _OfDistance(Modelling):
     """w = exp(−γ q(x_1, …, x_m)); ``gamma="auto"`` is 3 / median of q over 2,000 tuples drawn from all points."""
 
+    translation_invariant: ClassVar[bool] = True
     gamma: float | str = "auto"
 
     @property
@@ -175,7 +176,8 @@ class _OfDistance(Modelling):
             return self
         tuples = draw_tuples(len(X), order, GAMMA_SAMPLE, check_random_state(random_state))
         typical = float(np.median(in_chunks(lambda part: self.exponent(X[part]), tuples, X.shape[1], n_jobs=1)))
-        if typical <= 1e-13 * order * float(np.abs(X).max()) ** self.power:
+        size = float(np.abs(X - X.mean(axis=0) if self.translation_invariant else X).max())
+        if typical <= 1e-13 * order * size**self.power:
             raise DataError(
                 f"gamma='auto' finds no scale for modelling={self.name!r}: most tuples of {order} points in "
                 f"{X.shape[1]} dimensions are flat already. Lower order, or give gamma as a number."
@@ -189,6 +191,7 @@ class AffineEigenvalue(_OfDistance):
 
     name = "affine_eigenvalue"
     formula = "exp(−γ λ_min(⟨x_i, x_j⟩))"
+    translation_invariant = False
 
     @property
     def power(self) -> int:
@@ -262,7 +265,7 @@ class GeneralizedDot(Modelling):
         return np.asarray(products.sum(axis=1))
 
 
-MODELLINGS: dict[str, type[Modelling]] = {
+POINT_MODELLINGS: dict[str, type[Modelling]] = {
     kind.name: kind
     for kind in (BicliqueWeights, MaxKernel, AffineEigenvalue, AffineDistance, VertexDistance, GeneralizedDot)
 }
@@ -281,15 +284,15 @@ def make_modelling(
         if options:
             raise ParameterError(f"{', '.join(options)} given beside a modelling object: set them in the object.")
         chosen = modelling
-    elif isinstance(modelling, str) and modelling in MODELLINGS:
-        kind = MODELLINGS[modelling]
+    elif isinstance(modelling, str) and modelling in POINT_MODELLINGS:
+        kind = POINT_MODELLINGS[modelling]
         allowed = [field.name for field in fields(kind)]
         unknown = [name for name in options if name not in allowed]
         if unknown:
             raise ParameterError(f"modelling={modelling!r} has no option {unknown[0]!r}: it has {', '.join(allowed)}.")
         chosen = kind(**options)
     else:
-        names = ", ".join(map(repr, MODELLINGS))
+        names = ", ".join(map(repr, POINT_MODELLINGS))
         raise ParameterError(f"modelling must be one of {names} or a Modelling, got {modelling!r}.")
     order = check_count("order", order, least=2)
     chosen.check_order(order)
@@ -316,7 +319,7 @@ def modelling_values(
     tuples : integer array of shape (N, m)
         Indices of rows of X, m ≥ 2.
     modelling : str or Modelling
-        A name of ``MODELLINGS``, whose parameters are given as ``options``, or an object.
+        A name of ``POINT_MODELLINGS``, whose parameters are given as ``options``, or an object.
     n_jobs : int, optional
         Threads; the values are the same for every number.
     random_state : int, optional

@@ -63,8 +63,8 @@ def sample_hyperedges(
     order : int
         m, the number of points of an edge.
     modelling : str or Modelling
-        A name of ``MODELLINGS``, whose parameters are given as ``options``, or an object. The default is the biclique
-        kernel of the two halves of a tuple, κ^(m)(x_1..x_h ; x_{h+1}..x_m), for even orders; halves are random.
+        A name of ``POINT_MODELLINGS``, whose parameters are given as ``options``, or an object. The default is the
+        biclique kernel of the two halves of a tuple, κ^(m)(x_1..x_h ; x_{h+1}..x_m), for even orders; halves are random.
     method : {"uniform", "iterative"}
         Tuples drawn from all points alike, or within the clusters found so far (``iterative_sample``).
     replace : bool
@@ -147,25 +147,38 @@ def iterative_sample(
     chosen = make_modelling(modelling, X, order, random_state=random, **options)
     if n < order:
         raise DataError(f"X has {n} rows, but an edge of order {order} needs {order} distinct ones: lower order.")
-    labels = np.zeros(n, dtype=np.intp)
-    best: tuple[IntArray, FloatArray, IntArray] | None = None
-    cuts: list[float] = []
-    converged = False
-    while len(cuts) < max_rounds and not converged:
-        with single_threaded_blas():
-            tuples = _joined(_draws_inside(labels, order - 1, n_draws, random), n)
-            weights = modelling_values(X, tuples, chosen, n_jobs=n_jobs)
-            gram = _linked(tuples, weights, n, n_jobs)
-            found = _cut(gram, k, random)
-            cut = k_way_normalized_cut(gram, found)
-        if best is None or cut < min(cuts):
-            best = tuples, weights, found
-        cuts.append(cut)
-        converged, labels = _same_partition(labels, found), found
-    if best is None:
-        raise ParameterError(f"max_rounds must be at least 1, got {max_rounds}.")
-    hypergraph = Hypergraph.from_edges(best[0], best[1], vertices=n)
-    return IterativeSample(hypergraph, best[2], len(cuts), np.array(cuts), converged)
+
+    def one_round(labels: IntArray) -> _Round:
+        tuples = _joined(_draws_inside(labels, order - 1, n_draws, random), n)
+        weights = modelling_values(X, tuples, chosen, n_jobs=n_jobs)
+        gram = _linked(tuples, weights, n, n_jobs)
+        found = _cut(gram, k, random)
+        return _Round(tuples, weights, found, k_way_normalized_cut(gram, found))
+
+    with single_threaded_blas():
+        current = best = one_round(np.zeros(n, dtype=np.intp))
+        cuts, converged = [best.cut], k == 1
+        while not converged and len(cuts) < max_rounds:
+            before, current = current, one_round(current.labels)
+            converged = _same_partition(before.labels, current.labels)
+            cuts.append(current.cut)
+            best = min(best, current, key=_Round.rank)
+    hypergraph = Hypergraph.from_edges(best.tuples, best.weights, vertices=n)
+    return IterativeSample(hypergraph, best.labels, len(cuts), np.array(cuts), converged)
+
+
+@dataclass(frozen=True)
+class _Round:
+    """The edges of one round, the clusters found from them, and their normalised cut."""
+
+    tuples: IntArray
+    weights: FloatArray
+    labels: IntArray
+    cut: float
+
+    def rank(self) -> tuple[int, float]:
+        """Lower is better: more clusters first (fewer have a lower cut for nothing), then the cut."""
+        return -len(np.unique(self.labels)), self.cut
 
 
 def _draws_inside(labels: IntArray, size: int, n_draws: int, random: np.random.RandomState) -> IntArray:

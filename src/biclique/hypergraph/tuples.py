@@ -78,7 +78,7 @@ def unranked_sets(ranks: IntArray, n: int, m: int) -> IntArray:
     left = ranks.copy()
     sets = np.empty((len(ranks), m), dtype=np.intp)
     for t in range(m, 0, -1):
-        below = np.array([comb(v, t) for v in range(n)], dtype=np.int64)
+        below = np.array([min(comb(v, t), RANKED_SETS) for v in range(n)], dtype=np.int64)
         sets[:, t - 1] = np.searchsorted(below, left, side="right") - 1
         left -= below[sets[:, t - 1]]
     return sets

@@ -1,4 +1,4 @@
-"""The command line: parse, call, print."""
+"""``biclique cluster``: the rows of a table."""
 
 from __future__ import annotations
 
@@ -6,21 +6,19 @@ import argparse
 import json
 import sys
 import time
-import warnings
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import RobustScaler, StandardScaler
 
-from biclique import __version__
 from biclique._typing import FloatArray
+from biclique.cli.common import EXIT_CODES, EXIT_OK, caught_messages, line, number_or_word, order, print_warnings, seed
 from biclique.cluster import MODELLINGS, BicliqueSpectralClustering
 from biclique.datasets import SHIPPED, load_shipped
-from biclique.exceptions import BicliqueError, BicliqueWarning, DataError, MemoryLimitError, ParameterError, TableError
+from biclique.exceptions import DataError, TableError
 from biclique.gram import GRAM_NAMES, PRECISIONS
 from biclique.io import Roles, Table, check_output, read_table, write_labels
 from biclique.kernels import KERNEL_NAMES
@@ -28,54 +26,8 @@ from biclique.progress import format_seconds
 from biclique.scores import clustering_error
 from biclique.spectral import ASSIGNERS
 
-EXIT_OK, EXIT_FAILURE, EXIT_USAGE, EXIT_DATA, EXIT_MEMORY, EXIT_INTERRUPT = 0, 1, 2, 3, 4, 130
-EXIT_CODES = """\
-exit codes:
-  0  done
-  1  failed for another reason, such as a full disk
-  2  an option is wrong
-  3  the data cannot be used (unreadable, missing values, too few rows)
-  4  the work does not fit the memory limit
-  130  interrupted; nothing was written
-"""
 
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code."""
-    options = _parser().parse_args(arguments)
-    try:
-        return int(options.run(options))
-    except KeyboardInterrupt:
-        return _fail("interrupted; nothing was written", EXIT_INTERRUPT)
-    except BrokenPipeError:
-        return EXIT_OK  # whoever read our output has seen enough
-    except MemoryLimitError as error:
-        return _fail(str(error), EXIT_MEMORY)
-    except (ParameterError, NotImplementedError) as error:
-        return _fail(str(error), EXIT_USAGE)
-    except (DataError, ValueError) as error:
-        return _fail(str(error), EXIT_DATA)
-    except (BicliqueError, OSError) as error:
-        return _fail(str(error), EXIT_FAILURE)
-
-
-def _fail(message: str, code: int) -> int:
-    sys.stderr.write(f"biclique: error: {message}\n")
-    return code
-
-
-# Options
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="biclique", description="Clustering through multi-way similarity.")
-    parser.add_argument("--version", action="version", version=f"biclique {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    _add_cluster(commands)
-    return parser
-
-
-def _add_cluster(commands: Any) -> None:
+def add_command(commands: Any) -> None:
     parser = commands.add_parser(
         "cluster",
         help="cluster the rows of a table",
@@ -110,23 +62,23 @@ def _add_cluster(commands: Any) -> None:
         help="standard: mean 0, variance 1 (default); robust: by median and quartiles; none: as they are",
     )
     model = parser.add_argument_group("the model")
-    model.add_argument("--order", type=_order, default="auto", help="order of the hypergraph, 2 to inf (default: auto)")
+    model.add_argument("--order", type=order, default="auto", help="order of the hypergraph, 2 to inf (default: auto)")
     model.add_argument(
         "--modelling", choices=MODELLINGS, default="biclique", help="symmetric: whole orders, odd ones too"
     )
-    model.add_argument("--gamma", type=_number_or_word, default="auto", help="bandwidth: a number, auto, median, scale")
+    model.add_argument("--gamma", type=number_or_word, default="auto", help="bandwidth: a number, auto, median, scale")
     model.add_argument("--affinity", choices=KERNEL_NAMES, default="rbf", help="base kernel (default: rbf)")
     model.add_argument("--degree", type=float, default=3, help="of the polynomial kernel (default: 3)")
     model.add_argument("--coef0", type=float, default=1, help="of the polynomial and sigmoid kernels (default: 1)")
     model.add_argument("--assign-labels", choices=list(ASSIGNERS), default="kmeans", help="(default: kmeans)")
     model.add_argument("--n-init", type=int, default=10, metavar="N", help="starts of k-means (default: 10)")
-    model.add_argument("--seed", type=_seed, default=0, help="of everything random (default: 0)")
+    model.add_argument("--seed", type=seed, default=0, help="of everything random (default: 0)")
     work = parser.add_argument_group("the work")
     work.add_argument(
         "--gram", choices=GRAM_NAMES, default="auto", help="how the kernel matrix is held (default: auto)"
     )
     work.add_argument("--precision", choices=PRECISIONS, default="auto", help="of tiles (default: auto)")
-    work.add_argument("--tol", type=_number_or_word, default="auto", help="of eigenpairs, relative to the eigengap")
+    work.add_argument("--tol", type=number_or_word, default="auto", help="of eigenpairs, relative to the eigengap")
     work.add_argument("--max-iter", type=int, default=100, metavar="N", help="most passes over the kernel matrix")
     work.add_argument(
         "--memory-limit", default="auto", metavar="SIZE", help="such as 4GB (default: half of what is free)"
@@ -135,26 +87,6 @@ def _add_cluster(commands: Any) -> None:
     work.add_argument("--dry-run", action="store_true", help="print an estimate of time and memory, and stop")
     work.add_argument("--json", action="store_true", help="print the result as JSON")
     work.add_argument("-q", "--quiet", action="store_true", help="print errors only")
-
-
-def _number_or_word(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
-def _seed(text: str) -> int:
-    if not text.isdecimal() or int(text) >= 2**32:
-        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to 2**32 - 1, got {text!r}")
-    return int(text)
-
-
-def _order(text: str) -> float | str:
-    value = _number_or_word(text)
-    if isinstance(value, str) and value != "auto":
-        raise argparse.ArgumentTypeError(f"must be a number from 2 to inf, or auto, got {text!r}")
-    return value
 
 
 # Commands
@@ -187,21 +119,18 @@ def _cluster(options: argparse.Namespace) -> int:
     if options.dry_run:
         return _print_estimate(model, X, table, options)
     start = time.perf_counter()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", BicliqueWarning)
+    with caught_messages() as messages:
         model.fit(X)
     seconds = time.perf_counter() - start
-    messages = [str(w.message) for w in caught if issubclass(w.category, BicliqueWarning)]
     if constant:
         messages.append(f"constant columns tell nothing apart: {', '.join(constant)}.")
     if options.output:
         _write(options.output, model, table, options)
     result = _summary(model, table, options, seconds, messages)
     if options.json:
-        _line(json.dumps(result, indent=2))
+        line(json.dumps(result, indent=2))
     elif not options.quiet:
-        for message in messages:
-            _line(f"biclique: warning: {message}", sys.stderr)
+        print_warnings(messages)
         _print_summary(result)
     return EXIT_OK
 
@@ -263,20 +192,15 @@ def _write(path: str, model: BicliqueSpectralClustering, table: Table, options: 
 # Printing
 
 
-def _line(text: str = "", stream: TextIO | None = None) -> None:
-    (stream or sys.stdout).write(text + "\n")
-
-
 def _print_estimate(model: BicliqueSpectralClustering, X: FloatArray, table: Table, options: argparse.Namespace) -> int:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BicliqueWarning)
+    with caught_messages():
         cost = model.estimate_cost(X)
     if options.json:
         facts = {"table": table.name, "rows": len(X), "columns": X.shape[1], "distinct_rows": cost.rows}
-        _line(json.dumps({**facts, "gram": cost.gram, "seconds": cost.seconds, "bytes": cost.bytes}, indent=2))
+        line(json.dumps({**facts, "gram": cost.gram, "seconds": cost.seconds, "bytes": cost.bytes}, indent=2))
     else:
-        _line(f"{table.name}: {len(X)} rows, {X.shape[1]} columns")
-        _line(f"{cost} (estimate; nothing was computed)")
+        line(f"{table.name}: {len(X)} rows, {X.shape[1]} columns")
+        line(f"{cost} (estimate; nothing was computed)")
     return EXIT_OK
 
 
@@ -324,33 +248,29 @@ def _summary(
 
 def _print_summary(result: dict[str, Any]) -> None:
     left_out = f", {result['rows_left_out']} left out" if result["rows_left_out"] else ""
-    _line(f"{result['table']}: {result['rows']} rows{left_out}, {result['columns']} columns, scale {result['scale']}")
+    line(f"{result['table']}: {result['rows']} rows{left_out}, {result['columns']} columns, scale {result['scale']}")
     gamma = f", gamma {result['gamma']:.4g}" if result["gamma"] is not None else ""
-    _line(
+    line(
         f"order {float(result['order']):g}, {result['affinity']}{gamma}, {result['gram']} {result['precision']}, "
         f"{result['passes']} passes, {format_seconds(result['seconds'])}"
     )
-    _line()
-    _line(f"{'cluster':>7}  {'rows':>8}  {'share':>7}" + ("  mostly" if result["error"] is not None else ""))
+    line()
+    line(f"{'cluster':>7}  {'rows':>8}  {'share':>7}" + ("  mostly" if result["error"] is not None else ""))
     for entry in result["clusters"]:
         share = entry["rows"] / result["rows"]
         mostly = f"  {entry['mostly']} ({entry['purity']:.0%})" if "mostly" in entry else ""
         bar = "#" * round(20 * share)
-        _line(f"{entry['label']:>7}  {entry['rows']:>8}  {share:>7.1%}{mostly}" + ("" if mostly else f"  {bar}"))
+        line(f"{entry['label']:>7}  {entry['rows']:>8}  {share:>7.1%}{mostly}" + ("" if mostly else f"  {bar}"))
     if result["error"] is not None:
-        _line()
-        _line(f"error {result['error']:.4f} against the known classes (best matching)")
-        _line(f"adjusted Rand index {result['adjusted_rand_index']:.4f}")
+        line()
+        line(f"error {result['error']:.4f} against the known classes (best matching)")
+        line(f"adjusted Rand index {result['adjusted_rand_index']:.4f}")
     if result["cut_history"]:
         before, after = result["cut_history"][0], result["cut_history"][-1]
-        _line()
-        _line(
+        line()
+        line(
             f"normalised cut {before:.6f} after k-means, {after:.6f} after {len(result['cut_history']) - 1} more steps"
         )
     if result["output"]:
-        _line()
-        _line(f"labels written to {result['output']}")
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        line()
+        line(f"labels written to {result['output']}")

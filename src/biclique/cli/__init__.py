@@ -1,0 +1,45 @@
+"""The command line: parse, call, print."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from biclique import __version__
+from biclique.cli import hypergraph, table
+from biclique.cli.common import EXIT_DATA, EXIT_FAILURE, EXIT_INTERRUPT, EXIT_MEMORY, EXIT_OK, EXIT_USAGE
+from biclique.exceptions import BicliqueError, DataError, MemoryLimitError, ParameterError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except KeyboardInterrupt:
+        return _fail("interrupted; nothing was written", EXIT_INTERRUPT)
+    except BrokenPipeError:
+        return EXIT_OK  # whoever read our output has seen enough
+    except MemoryLimitError as error:
+        return _fail(str(error), EXIT_MEMORY)
+    except (ParameterError, NotImplementedError) as error:
+        return _fail(str(error), EXIT_USAGE)
+    except (DataError, ValueError) as error:
+        return _fail(str(error), EXIT_DATA)
+    except (BicliqueError, OSError) as error:
+        return _fail(str(error), EXIT_FAILURE)
+
+
+def _fail(message: str, code: int) -> int:
+    sys.stderr.write(f"biclique: error: {message}\n")
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="biclique", description="Clustering through multi-way similarity.")
+    parser.add_argument("--version", action="version", version=f"biclique {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    table.add_command(commands)
+    hypergraph.add_command(commands)
+    return parser

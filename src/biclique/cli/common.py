@@ -1,0 +1,70 @@
+"""What the commands share: exit codes, kinds of options, lines of text, warnings."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+from biclique.exceptions import BicliqueWarning
+
+EXIT_OK, EXIT_FAILURE, EXIT_USAGE, EXIT_DATA, EXIT_MEMORY, EXIT_INTERRUPT = 0, 1, 2, 3, 4, 130
+EXIT_CODES = """\
+exit codes:
+  0  done
+  1  failed for another reason, such as a full disk
+  2  an option is wrong
+  3  the data cannot be used (unreadable, missing values, too few rows)
+  4  the work does not fit the memory limit
+  130  interrupted; nothing was written
+"""
+
+
+# Kinds of options
+
+
+def number_or_word(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def seed(text: str) -> int:
+    if not text.isdecimal() or int(text) >= 2**32:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to 2**32 - 1, got {text!r}")
+    return int(text)
+
+
+def order(text: str) -> float | str:
+    value = number_or_word(text)
+    if isinstance(value, str) and value != "auto":
+        raise argparse.ArgumentTypeError(f"must be a number from 2 to inf, or auto, got {text!r}")
+    return value
+
+
+# Text
+
+
+def line(text: str = "", stream: TextIO | None = None) -> None:
+    """One line on standard output, or elsewhere."""
+    (stream or sys.stdout).write(text + "\n")
+
+
+def print_warnings(messages: list[str]) -> None:
+    """Warnings, one a line, on standard error."""
+    for message in messages:
+        line(f"biclique: warning: {message}", sys.stderr)
+
+
+@contextmanager
+def caught_messages() -> Iterator[list[str]]:
+    """Our warnings as a list of texts, which is filled when the block ends."""
+    messages: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", BicliqueWarning)
+        yield messages
+    messages.extend(str(w.message) for w in caught if issubclass(w.category, BicliqueWarning))

@@ -1,0 +1,212 @@
+"""``biclique hypergraph``: given hyperedges."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+from biclique.cli.common import EXIT_CODES, EXIT_OK, caught_messages, line, number_or_word, order, print_warnings, seed
+from biclique.cluster import HypergraphSpectralClustering
+from biclique.exceptions import DataError
+from biclique.hypergraph import EXPANSIONS, SPLITTINGS, Hypergraph, read_hypergraph, write_hypergraph
+from biclique.io import check_output, write_labels
+from biclique.progress import format_seconds
+from biclique.spectral import ASSIGNERS
+
+FORMAT_HELP = "HIF .json or .hif, hMetis .hgr, edge list .csv or .tsv; each also with .gz"
+
+
+def add_command(commands: Any) -> None:
+    """``biclique hypergraph cluster | convert | info``."""
+    parser = commands.add_parser("hypergraph", help="cluster, convert or describe a hypergraph")
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    _add_cluster(actions)
+    convert = actions.add_parser("convert", help="write a hypergraph in another format", epilog=FORMAT_HELP)
+    convert.set_defaults(run=_convert)
+    convert.add_argument("file", metavar="FILE", help=FORMAT_HELP)
+    convert.add_argument("target", metavar="TARGET", help="file to write; its ending is its format")
+    info = actions.add_parser("info", help="sizes, degrees and connected parts")
+    info.set_defaults(run=_info)
+    info.add_argument("file", metavar="FILE", help=FORMAT_HELP)
+    info.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _add_cluster(actions: Any) -> None:
+    parser = actions.add_parser(
+        "cluster",
+        help="cluster the vertices",
+        description="Cluster the vertices of a hypergraph. A vertex that shares no edge with another gets label -1.",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=_cluster)
+    parser.add_argument("file", metavar="FILE", help=FORMAT_HELP)
+    parser.add_argument("-k", "--clusters", type=int, required=True, metavar="K", help="number of clusters")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="write one label a vertex to FILE (.csv, .tsv, .npy or .parquet)"
+    )
+    model = parser.add_argument_group("the model")
+    model.add_argument(
+        "--expansion",
+        choices=[*EXPANSIONS, *SPLITTINGS],
+        default="star",
+        help="how an edge becomes pairs, or what cutting it costs (default: star)",
+    )
+    model.add_argument("--order", type=order, default=2.0, help="2 to inf; above 2, degrees are shrunk (default: 2)")
+    model.add_argument("--no-row-normalize", action="store_true", help="leave the rows of the embedding as they are")
+    model.add_argument("--largest-component", action="store_true", help="cluster the largest connected part only")
+    model.add_argument("--assign-labels", choices=list(ASSIGNERS), default="kmeans", help="(default: kmeans)")
+    model.add_argument("--n-init", type=int, default=10, metavar="N", help="starts of k-means (default: 10)")
+    model.add_argument("--seed", type=seed, default=0, help="of everything random (default: 0)")
+    work = parser.add_argument_group("the work")
+    work.add_argument("--tol", type=number_or_word, default="auto", help="of eigenpairs, relative to the eigengap")
+    work.add_argument("--max-iter", type=int, default=1000, metavar="N", help="most passes over the incidences")
+    work.add_argument(
+        "--memory-limit", default="auto", metavar="SIZE", help="such as 4GB (default: half of what is free)"
+    )
+    work.add_argument("--jobs", type=int, default=None, metavar="N", help="threads (default: every core)")
+    work.add_argument("--json", action="store_true", help="print the result as JSON")
+    work.add_argument("-q", "--quiet", action="store_true", help="print errors only")
+
+
+def _cluster(options: argparse.Namespace) -> int:
+    if options.output:
+        check_output(options.output, options.file)
+    hypergraph = read_hypergraph(options.file)
+    fitted, kept = hypergraph, np.arange(hypergraph.n_vertices)
+    if options.largest_component:
+        kept = np.flatnonzero(hypergraph.components() == 0)
+        fitted = hypergraph.restricted(kept)
+    model = HypergraphSpectralClustering(
+        options.clusters,
+        expansion=SPLITTINGS.get(options.expansion, options.expansion),
+        order=2.0 if options.order == "auto" else options.order,
+        row_normalize=not options.no_row_normalize,
+        assign_labels=options.assign_labels,
+        n_init=options.n_init,
+        random_state=options.seed,
+        eigen_tol=options.tol,
+        max_iter=options.max_iter,
+        memory_limit=options.memory_limit,
+        n_jobs=options.jobs,
+        verbose=int(not options.quiet and sys.stderr.isatty()),
+    )
+    start = time.perf_counter()
+    with caught_messages() as messages:
+        model.fit(fitted)
+    seconds = time.perf_counter() - start
+    labels = np.full(hypergraph.n_vertices, -1)
+    labels[kept] = model.labels_
+    if options.output:
+        names = [str(name) for name in hypergraph.vertex_names]
+        write_labels(
+            options.output, labels, rows=np.arange(len(labels)), n_rows=len(labels), ids=names, id_name="vertex"
+        )
+    result = _summary(model, hypergraph, labels, options, seconds, messages)
+    if options.json:
+        line(json.dumps(result, indent=2))
+    elif not options.quiet:
+        print_warnings(messages)
+        _print_summary(result)
+    return EXIT_OK
+
+
+def _summary(
+    model: HypergraphSpectralClustering,
+    hypergraph: Hypergraph,
+    labels: np.ndarray,
+    options: argparse.Namespace,
+    seconds: float,
+    messages: list[str],
+) -> dict[str, Any]:
+    return {
+        "file": options.file,
+        **_sizes(hypergraph),
+        "expansion": options.expansion,
+        "order": "inf" if np.isinf(model.order_) else model.order_,
+        "parts": model.part_sizes_.tolist(),
+        "passes": model.n_passes_,
+        "eigenvalues": model.eigenvalues_.tolist(),
+        "normalized_cut": model.cut_,
+        "distortion": model.distortion_,
+        "seconds": seconds,
+        "clusters": [{"label": j, "vertices": int((labels == j).sum())} for j in range(options.clusters)],
+        "without_cluster": int((labels < 0).sum()),
+        "output": options.output,
+        "warnings": messages,
+    }
+
+
+def _sizes(hypergraph: Hypergraph) -> dict[str, Any]:
+    sizes = hypergraph.edge_sizes
+    return {
+        "vertices": hypergraph.n_vertices,
+        "edges": hypergraph.n_edges,
+        "incidences": hypergraph.n_incidences,
+        "smallest_edge": float(sizes.min(initial=np.inf)) if len(sizes) else None,
+        "largest_edge": float(sizes.max(initial=0)) if len(sizes) else None,
+    }
+
+
+def _print_summary(result: dict[str, Any]) -> None:
+    line(f"{result['file']}: {_counted(result)}")
+    line(
+        f"expansion {result['expansion']}, order {float(result['order']):g}, normalised cut "
+        f"{result['normalized_cut']:.4f}, {result['passes']} passes, {format_seconds(result['seconds'])}"
+    )
+    if result["distortion"] > 1:
+        line(f"pairs charge at most {result['distortion']:.3g} times what cutting an edge costs")
+    line()
+    line(f"{'cluster':>7}  {'vertices':>8}  {'share':>7}")
+    for entry in result["clusters"]:
+        share = entry["vertices"] / result["vertices"]
+        line(f"{entry['label']:>7}  {entry['vertices']:>8}  {share:>7.1%}  {'#' * round(20 * share)}".rstrip())
+    if result["without_cluster"]:
+        share = result["without_cluster"] / result["vertices"]
+        line(f"{'none':>7}  {result['without_cluster']:>8}  {share:>7.1%}")
+    if result["output"]:
+        line()
+        line(f"labels written to {result['output']}")
+
+
+def _counted(result: dict[str, Any]) -> str:
+    low, high = result["smallest_edge"], result["largest_edge"]
+    size = "" if low is None else f" of size {low:g}" if low == high else f" of size {low:g} to {high:g}"
+    return f"{result['vertices']} vertices, {result['edges']} edges{size}, {result['incidences']} incidences"
+
+
+def _convert(options: argparse.Namespace) -> int:
+    hypergraph = read_hypergraph(options.file)
+    write_hypergraph(options.target, hypergraph)
+    line(f"{options.target}: {_counted(_sizes(hypergraph))}")
+    return EXIT_OK
+
+
+def _info(options: argparse.Namespace) -> int:
+    hypergraph = read_hypergraph(options.file)
+    if hypergraph.n_vertices == 0:
+        raise DataError(f"{options.file}: there is no vertex in it.")
+    parts = np.bincount(hypergraph.components())
+    degrees = hypergraph.degrees
+    facts = {
+        "file": options.file,
+        **_sizes(hypergraph),
+        "repeated_vertices": hypergraph.has_repeats,
+        "uniform_order": hypergraph.uniform_order,
+        "degrees": {"min": degrees.min(), "median": float(np.median(degrees)), "max": degrees.max()},
+        "parts": parts[parts > 1].tolist(),
+        "vertices_without_neighbours": int((parts == 1).sum()),
+    }
+    if options.json:
+        line(json.dumps(facts, indent=2))
+        return EXIT_OK
+    line(f"{options.file}: {_counted(facts)}" + (", with repeated vertices" if facts["repeated_vertices"] else ""))
+    line(f"degrees {degrees.min():g} to {degrees.max():g}, median {np.median(degrees):g}")
+    shown = ", ".join(map(str, facts["parts"][:5])) + (", …" if len(facts["parts"]) > 5 else "")
+    line(f"connected parts: {len(facts['parts'])} ({shown} vertices), {facts['vertices_without_neighbours']} alone")
+    return EXIT_OK

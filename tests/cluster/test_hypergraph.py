@@ -1,0 +1,365 @@
+"""Spectral clustering of given hyperedges: against the definition, other packages, and on what can go wrong."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_wine
+from sklearn.metrics import adjusted_rand_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from biclique import BicliqueSpectralClustering, Hypergraph, HypergraphSpectralClustering
+from biclique.exceptions import (
+    DataError,
+    DisconnectedWarning,
+    FewerClustersWarning,
+    MemoryLimitError,
+    ParameterError,
+    SolverWarning,
+)
+from biclique.hypergraph import SPLITTINGS, ExpansionGram, k_way_normalized_cut, to_hypergraphx, to_xgi
+from biclique.scores import clustering_error
+from tests import oracles
+
+
+def planted(seed=0, n=90, k=3, n_edges=400, inside=0.85, sizes=(2, 6)):
+    """Edges mostly inside k groups of equal size."""
+    random = np.random.default_rng(seed)
+    groups = np.arange(n) % k
+    edges = []
+    for _ in range(n_edges):
+        pool = np.flatnonzero(groups == random.integers(k)) if random.random() < inside else np.arange(n)
+        edges.append(random.choice(pool, random.integers(*sizes), replace=False).tolist())
+    return Hypergraph.from_edges(edges, random.random(n_edges) + 0.5, vertices=n), groups
+
+
+def table_hypergraph(X, bins=5):
+    """Each fifth of each column is an edge of the rows in it: a real table as a hypergraph."""
+    edges = {}
+    for j, column in enumerate(X.T):
+        bounds = np.quantile(column, np.linspace(0, 1, bins + 1)[1:-1])
+        place = np.searchsorted(bounds, column)
+        edges.update({(j, b): np.flatnonzero(place == b).tolist() for b in np.unique(place).tolist()})
+    return Hypergraph.from_dict(edges, vertices=len(X))
+
+
+@pytest.mark.parametrize("expansion", ["star", "clique", "normalized_clique", "contraction"])
+@pytest.mark.parametrize("order", [2, 3.5, 8])
+def test_embedding_is_algorithm_1_of_the_expansion(expansion, order):
+    hypergraph, _ = planted()
+    A = ExpansionGram(hypergraph, expansion).matrix().toarray()
+    values, vectors = oracles.algorithm_1(A, order)
+    model = HypergraphSpectralClustering(3, expansion=expansion, order=order, random_state=0).fit(hypergraph)
+    np.testing.assert_allclose((2 / order) ** 2 * model.eigenvalues_, values[1:3], atol=1e-10)
+    np.testing.assert_allclose(oracles.projector(model.embedding_), oracles.projector(vectors[:, :3]), atol=1e-8)
+
+
+def test_order_acts_as_for_points():
+    hypergraph, _ = planted()
+    A = ExpansionGram(hypergraph, "clique").matrix()
+    for order in (2, 6):
+        ours = HypergraphSpectralClustering(3, expansion="clique", order=order, random_state=0, row_normalize=False)
+        points = BicliqueSpectralClustering(3, affinity="precomputed", order=order, random_state=0)
+        np.testing.assert_allclose(ours.fit(hypergraph).eigenvalues_, points.fit(A).eigenvalues_, atol=1e-8)
+        assert adjusted_rand_score(ours.labels_, points.labels_) == 1
+
+
+@pytest.mark.parametrize("assign_labels", ["kmeans", "cluster_qr", "discretize", "kernel_kmeans"])
+@pytest.mark.parametrize("expansion", ["star", "clique", SPLITTINGS["smaller_side"]])
+def test_planted_groups_are_found(assign_labels, expansion):
+    hypergraph, groups = planted()
+    model = HypergraphSpectralClustering(3, expansion=expansion, assign_labels=assign_labels, random_state=0)
+    model.fit(hypergraph)
+    assert adjusted_rand_score(groups, model.labels_) > 0.95
+    assert model.cut_ == pytest.approx(k_way_normalized_cut(hypergraph, model.labels_, expansion))
+
+
+def test_kernel_kmeans_never_raises_the_cut():
+    hypergraph, _ = planted(inside=0.5, seed=3)
+    model = HypergraphSpectralClustering(3, assign_labels="kernel_kmeans", random_state=0).fit(hypergraph)
+    assert (np.diff(model.cut_history_) <= 1e-12).all()
+    assert model.cut_ == pytest.approx(model.cut_history_[-1])
+    assert not hasattr(model.set_params(assign_labels="kmeans").fit(hypergraph), "cut_history_")
+
+
+def test_large_enough_to_iterate():
+    hypergraph, groups = planted(n=900, n_edges=4000)
+    A = ExpansionGram(hypergraph, "star").matrix().toarray()
+    values, vectors = oracles.algorithm_1(A, 2)
+    model = HypergraphSpectralClustering(3, random_state=0).fit(hypergraph)
+    np.testing.assert_allclose(model.eigenvalues_, values[1:3], atol=1e-9)
+    np.testing.assert_allclose(oracles.projector(model.embedding_), oracles.projector(vectors[:, :3]), atol=1e-6)
+    assert adjusted_rand_score(groups, model.labels_) > 0.95
+    again = HypergraphSpectralClustering(3, random_state=0, n_jobs=1).fit(hypergraph)
+    assert (again.embedding_ == model.embedding_).all()
+    assert (again.labels_ == model.labels_).all()
+
+
+def test_every_input_gives_the_same():
+    hypergraph, _ = planted()
+    hypergraph = hypergraph.with_weights(np.ones(hypergraph.n_edges))
+    expected = HypergraphSpectralClustering(3, random_state=0).fit_predict(hypergraph)
+    H = hypergraph.incidence.toarray()
+    H.flags.writeable = False
+    inputs = [H, H.astype(int), sparse.csr_matrix(H), sparse.coo_array(H), pd.DataFrame(H), H.tolist()]
+    for X in inputs:
+        assert (HypergraphSpectralClustering(3, random_state=0).fit_predict(X) == expected).all()
+    xgi = pytest.importorskip("xgi", reason="XGI is not installed")
+    assert (HypergraphSpectralClustering(3, random_state=0).fit_predict(to_xgi(hypergraph)) == expected).all()
+    assert isinstance(to_xgi(hypergraph), xgi.Hypergraph)
+    pytest.importorskip("hypergraphx", reason="hypergraphx is not installed")
+    other = to_hypergraphx(hypergraph, merge_equal_edges=True)
+    labels = HypergraphSpectralClustering(3, random_state=0).fit(other).labels_
+    assert adjusted_rand_score(labels, expected) > 0.9  # equal edges are merged, so weights differ a little
+
+
+def test_hypernetx_objects_are_taken():
+    hnx = pytest.importorskip("hypernetx", reason="HyperNetX is not installed; it holds pandas below 3")
+    hypergraph, groups = planted()
+    network = hnx.Hypergraph({str(e): edge for e, edge in enumerate(hypergraph.edges())})
+    model = HypergraphSpectralClustering(3, random_state=0).fit(network)
+    truth = groups[model.vertex_names_.astype(int)]
+    assert adjusted_rand_score(truth, model.labels_) > 0.95
+
+
+def test_frames_give_their_names():
+    frame = pd.DataFrame([[1, 0, 1], [1, 0, 0], [0, 1, 0], [0, 1, 0]], index=list("abcd"), columns=["x", "y", "z"])
+    with pytest.warns(DisconnectedWarning):
+        model = HypergraphSpectralClustering(2, random_state=0).fit(frame)
+    assert sorted(sorted(c) for c in model.clusters()) == [["a", "b"], ["c", "d"]]
+
+
+def test_connected_parts_are_grouped_whole_at_order_2():
+    edges = [[0, 1, 2, 3, 4], [0, 1, 2], [5, 6, 7], [8, 9, 10], [11, 12]]
+    hypergraph = Hypergraph.from_edges(edges, vertices=14)
+    model = HypergraphSpectralClustering(2, random_state=0)
+    with pytest.warns(DisconnectedWarning) as caught:
+        model.fit(hypergraph)
+    messages = [str(w.message) for w in caught]
+    assert any("1 of 14 vertices share no edge" in m for m in messages)
+    assert any("4 connected parts (5, 3, 3, 2 of 14 vertices): they are grouped whole" in m for m in messages)
+    assert model.labels_[13] == -1
+    assert model.part_sizes_.tolist() == [5, 3, 3, 2]
+    assert model.cut_ == pytest.approx(0, abs=1e-12)
+    volumes = np.bincount(model.labels_[:13], hypergraph.degrees[:13])
+    assert volumes.tolist() == [8, 8]  # 8 against 3 + 3 + 2: as even as whole parts allow
+    np.testing.assert_allclose(model.embedding_[:13].T @ model.embedding_[:13], np.eye(2), atol=1e-12)
+    B = laplacian_of(hypergraph)
+    np.testing.assert_allclose(B @ model.embedding_, 0, atol=1e-12)
+
+
+def laplacian_of(hypergraph):
+    A = ExpansionGram(hypergraph, "star").matrix().toarray()
+    d = A.sum(axis=1)
+    root = np.where(d > 0, 1 / np.sqrt(np.where(d > 0, d, 1)), 0)
+    return np.diag((d > 0).astype(float)) - root[:, None] * A * root
+
+
+@pytest.mark.parametrize("n", [60, 1200])
+def test_fewer_parts_than_clusters(n):
+    """Two parts, three clusters: one part is split, along its own weak line."""
+    half, _ = planted(n=n, k=2, n_edges=5 * n, inside=0.97)
+    edges = [*half.edges(), *([n + v for v in e] for e in np.random.default_rng(0).integers(0, n, (5 * n, 3)))]
+    hypergraph = Hypergraph.from_edges(edges, vertices=2 * n)
+    with pytest.warns(DisconnectedWarning, match="2 connected parts"):
+        model = HypergraphSpectralClustering(3, random_state=0).fit(hypergraph)
+    truth = np.concatenate([np.arange(n) % 2, np.full(n, 2)])
+    assert adjusted_rand_score(truth, model.labels_) > 0.95
+    assert model.eigenvalues_[0] == pytest.approx(1, abs=1e-10)
+
+
+def test_an_order_above_2_leaves_small_parts_alone():
+    big, groups = planted(n=100, k=2, n_edges=600, inside=0.9)
+    edges = [*big.edges(), [100, 101], [102, 103]]
+    hypergraph = Hypergraph.from_edges(edges, vertices=104)
+    with pytest.warns(DisconnectedWarning):
+        model = HypergraphSpectralClustering(2, order=4, random_state=0).fit(hypergraph)
+    assert adjusted_rand_score(groups, model.labels_[:100]) > 0.9
+
+
+def test_isolated_vertices_and_edges_of_one_vertex():
+    hypergraph, _ = planted(n=30, n_edges=150)
+    with_alone = Hypergraph.from_edges([*hypergraph.edges(), [30], []], [*hypergraph.weights, 5.0, 1.0], vertices=32)
+    plain = HypergraphSpectralClustering(3, random_state=0).fit(hypergraph)
+    for expansion in ("star", "clique"):
+        with pytest.warns(DisconnectedWarning, match="2 of 32 vertices share no edge"):
+            model = HypergraphSpectralClustering(3, expansion=expansion, random_state=0).fit(with_alone)
+        assert model.labels_[30:].tolist() == [-1, -1]
+        assert (model.embedding_[30:] == 0).all()
+        assert adjusted_rand_score(model.labels_[:30], plain.labels_) == 1
+
+
+def test_predict_new_vertices_by_the_edges_they_join():
+    hypergraph, groups = planted()
+    model = HypergraphSpectralClustering(3, random_state=0).fit(hypergraph)
+    assert (model.predict(hypergraph.incidence) == model.labels_).all()
+    new = np.zeros((2, hypergraph.n_edges))
+    joined = hypergraph.incidence[[0]].toarray()[0] > 0
+    new[0, joined] = 1
+    labels = model.predict(new)
+    assert labels[0] == model.labels_[0]
+    assert labels[1] == -1
+    kernel = HypergraphSpectralClustering(3, random_state=0, assign_labels="kernel_kmeans").fit(hypergraph)
+    assert kernel.predict(new)[1] == -1
+    with pytest.raises(ValueError, match="features"):
+        model.predict(np.ones((1, 3)))
+    assert len(groups) == 90
+
+
+def test_weights_have_no_unit():
+    hypergraph, _ = planted()
+    model = HypergraphSpectralClustering(3, random_state=0).fit(hypergraph)
+    for scale in (1e-200, 1e200):
+        other = HypergraphSpectralClustering(3, random_state=0).fit(hypergraph.with_weights(hypergraph.weights * scale))
+        np.testing.assert_allclose(other.eigenvalues_, model.eigenvalues_, rtol=1e-10)
+        assert (other.labels_ == model.labels_).all()
+
+
+def test_permuted_vertices_and_edges():
+    hypergraph, _ = planted()
+    random = np.random.default_rng(0)
+    v, e = random.permutation(90), random.permutation(400)
+    shuffled = Hypergraph.from_incidence(hypergraph.incidence[v][:, e], hypergraph.weights[e])
+    one = HypergraphSpectralClustering(3, random_state=0).fit(hypergraph).labels_
+    two = HypergraphSpectralClustering(3, random_state=0).fit(shuffled).labels_
+    assert adjusted_rand_score(one[v], two) == 1
+
+
+def test_wine_as_a_hypergraph():
+    """A real table: 178 wines, 13 columns cut into fifths, 65 edges of about 36 wines."""
+    X, y = load_wine(return_X_y=True)
+    model = HypergraphSpectralClustering(3, random_state=0).fit(table_hypergraph(X))
+    assert clustering_error(y, model.labels_) < 0.08
+
+
+def test_embedding_agrees_with_xgi():
+    xgi = pytest.importorskip("xgi", reason="XGI is not installed")
+    network = xgi.uniform_HPPM(60, 3, 8, 0.9, seed=1)
+    largest = max(xgi.connected_components(network), key=len)
+    network = xgi.subhypergraph(network, nodes=largest).copy()
+    L, index = xgi.normalized_hypergraph_laplacian(network, sparse=False, index=True)
+    values, vectors = np.linalg.eigh(L)
+    model = HypergraphSpectralClustering(2, random_state=0).fit(network)
+    assert [index[i] for i in range(len(index))] == model.vertex_names_.tolist()
+    assert values[2] - values[1] > 1e-3
+    np.testing.assert_allclose(1 - model.eigenvalues_, values[1:2], atol=1e-10)
+    np.testing.assert_allclose(oracles.projector(model.embedding_), oracles.projector(vectors[:, :2]), atol=1e-8)
+
+
+def test_partition_agrees_with_hypergraphx():
+    pytest.importorskip("hypergraphx", reason="hypergraphx is not installed")
+    from hypergraphx.communities.hy_sc.model import HySC
+
+    hypergraph, groups = planted(n=60, n_edges=300)
+    network = to_hypergraphx(hypergraph.with_weights(np.ones(300)), merge_equal_edges=True)
+    binary = Hypergraph.from_edges(sorted({tuple(e) for e in hypergraph.edges()}), vertices=60)
+    order = np.array(network.get_mapping().classes_).astype(int)
+    theirs = np.empty(60, dtype=int)
+    theirs[order] = HySC(seed=0).fit(network, K=3).argmax(axis=1)
+    ours = HypergraphSpectralClustering(3, random_state=0).fit(binary).labels_
+    assert adjusted_rand_score(ours, theirs) > 0.95
+    assert adjusted_rand_score(ours, groups) > 0.95
+
+
+def test_les_miserables_from_hypernetx():
+    """Characters by chapters: the leading eigenvectors are those of HyperNetX's own incidence matrix."""
+    pytest.importorskip("hypernetx", reason="HyperNetX is not installed; it holds pandas below 3")
+    import hypernetx as hnx
+    from hypernetx.utils.toys import LesMis
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # pandas' own, about how the toy groups its table
+        scenes = LesMis().df_scenes
+    chapters = scenes.groupby(["Volume", "Book", "Chapter"])["Characters"].agg(lambda c: sorted(set(c)))
+    network = hnx.Hypergraph({"-".join(map(str, key)): members for key, members in chapters.items()})
+    model = HypergraphSpectralClustering(5, order=4, random_state=0)
+    with pytest.warns(DisconnectedWarning):
+        model.fit(network)
+    matrix, names, _ = network.incidence_matrix(index=True)
+    H = matrix.toarray()
+    place = [list(names).index(name) for name in model.vertex_names_.tolist()]
+    H = H[place][model.labels_ >= 0].astype(float)
+    sizes = H.sum(axis=0)
+    A = (H / np.where(sizes > 0, sizes, 1)) @ H.T
+    values, vectors = oracles.algorithm_1(A, 4)
+    np.testing.assert_allclose(0.25 * model.eigenvalues_, values[1:5], atol=1e-9)
+    kept = model.embedding_[model.labels_ >= 0]
+    np.testing.assert_allclose(oracles.projector(kept), oracles.projector(vectors[:, :5]), atol=1e-7)
+    assert len(np.unique(model.labels_[model.labels_ >= 0])) == 5
+    by_name = dict(zip(model.vertex_names_.tolist(), model.labels_.tolist(), strict=True))
+    assert by_name["JV"] >= 0
+
+
+def test_clone_and_pickle():
+    hypergraph, _ = planted()
+    model = HypergraphSpectralClustering(3, random_state=0, expansion="clique").fit(hypergraph)
+    assert clone(model).get_params() == model.get_params()
+    again = pickle.loads(pickle.dumps(model))
+    assert (again.predict(hypergraph.incidence) == model.predict(hypergraph.incidence)).all()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_clusters": 0}, "n_clusters must be"),
+        ({"expansion": "other"}, "expansion must be one of"),
+        ({"expansion": 3}, "expansion must be one of"),
+        ({"order": 1}, "order must be at least 2"),
+        ({"assign_labels": "x"}, "assign_labels must be"),
+        ({"n_components": 0}, "n_components must be"),
+        ({"row_normalize": "auto"}, "row_normalize must be"),
+        ({"eigen_tol": -1}, "eigen_tol must be"),
+        ({"max_iter": 0}, "max_iter must be"),
+        ({"n_jobs": 0}, "n_jobs must be"),
+        ({"memory_limit": "much"}, "memory_limit must be"),
+    ],
+)
+def test_wrong_parameters(parameters, message):
+    with pytest.raises(ParameterError, match=message):
+        HypergraphSpectralClustering(**{"n_clusters": 2, **parameters}).fit(planted()[0])
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (Hypergraph.from_edges([[0], [1]]), "0 of 2 vertices share an edge"),
+        (Hypergraph.from_edges([]), "0 of 0 vertices"),
+        (Hypergraph.from_edges([[0, 1]], [0.0]), "0 of 2 vertices"),
+        (Hypergraph.from_edges([[0, 1], [1, 2]], [1, -1]), "must not be negative, edge 1"),
+        (-np.ones((4, 4)), "Negative values"),
+        (object(), "object"),
+        ({"a": 1}, "."),
+    ],
+)
+def test_unusable_input(X, message):
+    with pytest.raises(DataError, match=message):
+        HypergraphSpectralClustering(2).fit(X)
+
+
+def test_memory_limit_and_unconverged():
+    hypergraph, _ = planted(n=900, n_edges=3000)
+    with pytest.raises(MemoryLimitError, match="raise memory_limit"):
+        HypergraphSpectralClustering(3, memory_limit="1KB").fit(hypergraph)
+    with pytest.warns(SolverWarning, match="raise max_iter"):
+        HypergraphSpectralClustering(3, max_iter=2, random_state=0).fit(hypergraph)
+
+
+def test_fewer_clusters_are_said():
+    hypergraph = Hypergraph.from_edges([[0, 1, 2, 3, 4, 5]])
+    with pytest.warns(FewerClustersWarning, match="1 clusters returned, 3 asked for"):
+        HypergraphSpectralClustering(3, random_state=0).fit(hypergraph)
+
+
+EXPECTED = {"check_clustering": "feeds points with negative coordinates, which are no incidence matrix"}
+
+
+@parametrize_with_checks([HypergraphSpectralClustering(2)], expected_failed_checks=lambda _: EXPECTED)
+@pytest.mark.filterwarnings("ignore::biclique.exceptions.BicliqueWarning")
+def test_estimator_checks(estimator, check):
+    check(estimator)

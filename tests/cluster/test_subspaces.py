@@ -1,0 +1,154 @@
+"""Clustering into affine subspaces by inhomogeneous hyperedges."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.metrics import adjusted_rand_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from biclique import InhomogeneousSubspaceClustering
+from biclique.exceptions import DataError, MemoryLimitError, ParameterError
+from biclique.hypergraph import draw_together, edge_distances, fit_subspaces, linked_pairs
+from tests import oracles
+
+
+def subspaces(seed=0, k=3, dimension=2, d=6, size=40, noise=0.01):
+    """Points near k affine subspaces, and which."""
+    random = np.random.default_rng(seed)
+    parts = []
+    for _ in range(k):
+        basis = np.linalg.qr(random.standard_normal((d, dimension)))[0].T
+        parts.append(random.standard_normal(d) * 0.3 + random.standard_normal((size, dimension)) @ basis)
+    X = np.concatenate(parts) + noise * random.standard_normal((k * size, d))
+    X.flags.writeable = False
+    return X, np.repeat(np.arange(k), size)
+
+
+@pytest.mark.parametrize("p", [2, 3, 4])
+def test_distances_by_least_squares(p):
+    X, _ = subspaces(size=6)
+    X = X.copy()
+    X[3] = X[2]
+    random = np.random.RandomState(0)
+    draws = draw_together(np.zeros(len(X), dtype=int), p, 10, random)
+    draws[0, :2] = 2, 3  # two equal points
+    found = edge_distances(X, draws)
+    for i, draw in enumerate(draws):
+        for y in range(len(X)):
+            if y in draw:
+                continue
+            edge = X[[*draw, y]]
+            expected = [oracles.distance_to_span(edge[v], np.delete(edge, v, axis=0)) ** 2 for v in range(p + 1)]
+            np.testing.assert_allclose(found[i, :, y], expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("p", [2, 4])
+def test_pairs_of_drawn_and_other_points(p):
+    random = np.random.RandomState(1)
+    n = 9
+    draws = np.array([random.choice(n, p, replace=False) for _ in range(5)])
+    costs = random.random_sample((5, p + 1, n))
+    s, A = p + 1, np.zeros((n, n))
+    for i, draw in enumerate(draws):
+        for y in set(range(n)) - set(draw.tolist()):
+            w = costs[i, :, y]
+            for j, v in enumerate(draw):
+                A[v, y] += w[j] / (s - 2) + w[p] / (s - 1) - w.sum() / ((s - 1) * (s - 2))
+    expected = np.maximum(A + A.T, 0)
+    np.testing.assert_allclose(linked_pairs(costs, draws), expected, atol=1e-12)
+
+
+def test_draws_stay_in_their_cluster():
+    labels = np.array([0] * 50 + [1] * 30 + [2] * 2)
+    draws = draw_together(labels, 4, 500, np.random.RandomState(0))
+    assert all(len(set(draw)) == 4 for draw in draws.tolist())
+    inside = np.array([len(np.unique(labels[draw])) == 1 for draw in draws])
+    shares = [np.mean([labels[d[0]] == c for d in draws[inside]]) for c in (0, 1)]
+    assert 0.55 < shares[0] < 0.7
+    assert 0.3 < shares[1] < 0.45
+    assert (~inside).mean() < 0.1  # the cluster of two draws from all points
+
+
+def test_fitted_subspaces():
+    X, y = subspaces(noise=0)
+    found = fit_subspaces(X, y, 2)
+    for j, subspace in enumerate(found):
+        assert subspace.residual == pytest.approx(0, abs=1e-20)
+        np.testing.assert_allclose(subspace.basis @ subspace.basis.T, np.eye(2), atol=1e-12)
+        np.testing.assert_allclose(subspace.squared_distances(X[y == j]), 0, atol=1e-20)
+    line = fit_subspaces(X[:3], np.zeros(3), 1)[0]
+    assert line.residual == pytest.approx(line.squared_distances(X[:3]).sum())
+
+
+@pytest.mark.parametrize(("k", "dimension"), [(2, 1), (3, 2), (2, 3)])
+def test_subspaces_are_found(k, dimension):
+    X, y = subspaces(k=k, dimension=dimension)
+    model = InhomogeneousSubspaceClustering(k, subspace_dim=dimension, random_state=0).fit(X)
+    # A line and a plane cross others: points near the crossing belong to both.
+    assert adjusted_rand_score(y, model.labels_) > 0.9
+    assert (np.diff(model.residual_history_) <= 0).all()
+    assert model.residual_ == pytest.approx(model.residual_history_[-1], rel=1e-8)
+    by_truth = sum(s.residual for s in fit_subspaces(X, y, dimension))
+    undivided = fit_subspaces(X, np.zeros(len(X)), dimension)[0].residual
+    assert model.residual_ < by_truth + 0.01 * (undivided - by_truth)
+    assert (model.predict(X) == model.labels_).all()
+
+
+def test_new_points_go_to_the_nearest_subspace():
+    X, y = subspaces(noise=0.001)
+    model = InhomogeneousSubspaceClustering(3, subspace_dim=2, random_state=0).fit(X[::2])
+    assert adjusted_rand_score(y[1::2], model.predict(X[1::2])) > 0.9
+    assert adjusted_rand_score(y[::2], model.labels_) > 0.9
+
+
+def test_unit_and_offset_do_not_matter():
+    X, _ = subspaces()
+    one = InhomogeneousSubspaceClustering(3, subspace_dim=2, random_state=0).fit(X)
+    two = InhomogeneousSubspaceClustering(3, subspace_dim=2, random_state=0).fit(1e6 * X + 1e8)
+    assert adjusted_rand_score(one.labels_, two.labels_) > 0.95
+    assert two.residual_ == pytest.approx(1e12 * one.residual_, rel=1e-2)
+
+
+def test_points_exactly_on_subspaces_and_repeated_points():
+    X, y = subspaces(noise=0)
+    X = np.concatenate([X, X[:5], X[:5]])
+    y = np.concatenate([y, y[:5], y[:5]])
+    model = InhomogeneousSubspaceClustering(3, subspace_dim=2, random_state=0).fit(X)
+    assert adjusted_rand_score(y, model.labels_) > 0.95
+    assert model.residual_ < 1e-3
+
+
+def test_seeded_and_pickled():
+    X, _ = subspaces()
+    one = InhomogeneousSubspaceClustering(3, subspace_dim=2, random_state=3, n_rounds=2).fit(X)
+    two = InhomogeneousSubspaceClustering(3, subspace_dim=2, random_state=3, n_rounds=2).fit(X)
+    assert (one.labels_ == two.labels_).all()
+    assert (pickle.loads(pickle.dumps(one)).predict(X) == one.labels_).all()
+
+
+def test_one_cluster():
+    X, _ = subspaces(k=1)
+    assert InhomogeneousSubspaceClustering(1, subspace_dim=2).fit(X).labels_.max() == 0
+
+
+def test_refused_with_a_reason():
+    X, _ = subspaces()
+    with pytest.raises(DataError, match="need at least 8: lower them"):
+        InhomogeneousSubspaceClustering(2, subspace_dim=6).fit(X[:7])
+    with pytest.raises(ParameterError, match="subspace_dim must be"):
+        InhomogeneousSubspaceClustering(2, subspace_dim=0).fit(X)
+    with pytest.raises(MemoryLimitError, match="n_draws"):
+        InhomogeneousSubspaceClustering(2, memory_limit="1MB").fit(X)
+    bad = X.copy()
+    bad[3, 2] = np.nan
+    with pytest.raises(DataError, match="row 3"):
+        InhomogeneousSubspaceClustering(2).fit(bad)
+
+
+@parametrize_with_checks([InhomogeneousSubspaceClustering(2, subspace_dim=1, n_draws=40, n_rounds=2)])
+@pytest.mark.filterwarnings("ignore::biclique.exceptions.BicliqueWarning")
+def test_estimator_checks(estimator, check):
+    check(estimator)
