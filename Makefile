@@ -1,10 +1,10 @@
-# make demo | test | check | bench | dist | clean: each sets up what it needs in .venv.
+# make demo | test | test-hypernetx | check | bench | dist | clean: each sets up what it needs in .venv.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo test check bench dist clean
+.PHONY: demo test test-hypernetx check bench dist clean
 
 $(VENV)/.base: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -26,12 +26,23 @@ demo: $(VENV)/.base  ## cluster iris from the command line
 test: $(VENV)/.test  ## the whole test suite
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS)
 
+# HyperNetX holds pandas below 3, so it has an environment of its own.
+$(VENV)-hypernetx/.test: pyproject.toml
+	test -x $(VENV)-hypernetx/bin/python || $(PYTHON) -m venv $(VENV)-hypernetx
+	$(VENV)-hypernetx/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(VENV)-hypernetx/bin/python -m pip install --quiet --editable . --group hypernetx
+	touch $@
+
+test-hypernetx: $(VENV)-hypernetx/.test  ## conversion and clustering with HyperNetX and pandas 2
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(VENV)-hypernetx/bin/python -m pytest -n $(JOBS) \
+		tests/hypergraph/test_convert.py tests/hypergraph/test_files.py tests/cluster/test_hypergraph.py
+
 check: $(VENV)/.check  ## style, types, layers, doctests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest --doctest-modules src/biclique README.md --doctest-glob="*.md"
+	$(BIN)/python -m pytest --doctest-modules src/biclique README.md docs --doctest-glob="*.md"
 
 bench: $(VENV)/.base  ## speed and memory against scikit-learn, side by side
 	$(BIN)/python benchmarks/exact.py
@@ -41,4 +52,4 @@ dist: $(VENV)/.base  ## wheel and source archive in dist/
 	$(BIN)/python -m build
 
 clean:
-	rm -rf $(VENV) dist build .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-hypernetx dist build .pytest_cache .hypothesis .mypy_cache .ruff_cache

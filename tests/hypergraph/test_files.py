@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from biclique.exceptions import DataError, TableError
+from biclique.hypergraph.edge_list import format_edge_list, parse_edge_list
 from biclique.hypergraph.files import read_hypergraph, write_hypergraph
+from biclique.hypergraph.hgr import format_hgr, parse_hgr
 from biclique.hypergraph.hif import format_hif, parse_hif
 from biclique.hypergraph.hypergraph import Hypergraph
-from biclique.hypergraph.text import format_edge_list, format_hgr, parse_edge_list, parse_hgr
 
 # Isolated vertices, an empty edge, vertices and edges that repeat, weights that need all digits, an order of its own.
 RICH = Hypergraph.from_dict(

@@ -10,10 +10,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from biclique.exceptions import BicliqueError
+from biclique.hypergraph.edge_list import format_edge_list
 from biclique.hypergraph.files import READERS, read_hypergraph
+from biclique.hypergraph.hgr import format_hgr
 from biclique.hypergraph.hif import format_hif
 from biclique.hypergraph.hypergraph import Hypergraph
-from biclique.hypergraph.text import format_edge_list, format_hgr
 
 HYPERGRAPH = Hypergraph.from_dict(
     {"ä": ["b", "a", "b"], "two": ["a", "c", "b"], "f": ["c"]}, [1.5, 1, 2e-7], vertices=["c", "b", "a", "alone"]

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from biclique.exceptions import DataError, TableError
+from biclique.hypergraph.edge_list import format_edge_list, parse_edge_list
+from biclique.hypergraph.hgr import format_hgr, parse_hgr
 from biclique.hypergraph.hif import format_hif, parse_hif
 from biclique.hypergraph.hypergraph import Hypergraph
-from biclique.hypergraph.text import format_edge_list, format_hgr, parse_edge_list, parse_hgr
 from biclique.io import atomic_path
 
 READERS: dict[str, Callable[[str, str], Hypergraph]] = {
@@ -34,7 +35,7 @@ def read_hypergraph(path: str | os.PathLike[str]) -> Hypergraph:
     """A hypergraph from a file; one that cannot be read is a TableError that names the place and the reason.
 
     ``.json`` and ``.hif`` are HIF, ``.hgr`` is hMetis, ``.csv`` and ``.tsv`` are edge lists; each may end in ``.gz``
-    besides. What is read and what is not kept: ``hif.parse_hif``, ``text.parse_hgr``, ``text.parse_edge_list``.
+    besides. What is read and what is not kept: ``hif.parse_hif``, ``hgr.parse_hgr``, ``edge_list.parse_edge_list``.
     """
     suffix = _suffix(path, TableError)
     try:

@@ -64,7 +64,8 @@ def sample_hyperedges(
         m, the number of points of an edge.
     modelling : str or Modelling
         A name of ``POINT_MODELLINGS``, whose parameters are given as ``options``, or an object. The default is the
-        biclique kernel of the two halves of a tuple, κ^(m)(x_1..x_h ; x_{h+1}..x_m), for even orders; halves are random.
+        biclique kernel of the two halves of a tuple, κ^(m)(x_1..x_h ; x_{h+1}..x_m), for even orders, with random
+        halves.
     method : {"uniform", "iterative"}
         Tuples drawn from all points alike, or within the clusters found so far (``iterative_sample``).
     replace : bool

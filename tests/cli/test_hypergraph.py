@@ -1,0 +1,126 @@
+"""``biclique hypergraph``."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from biclique import Hypergraph
+from biclique.cli import main
+from biclique.hypergraph import EXPANSIONS, SPLITTINGS, read_hypergraph, write_hypergraph
+from tests.cluster.test_hypergraph import planted
+
+
+def run(capsys, *arguments):
+    code = main([str(a) for a in arguments])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+@pytest.fixture(params=[".json", ".hgr", ".csv", ".tsv", ".json.gz"])
+def file(request, tmp_path):
+    path = tmp_path / f"planted{request.param}"
+    write_hypergraph(path, planted()[0])
+    return path
+
+
+def test_cluster_a_file_of_every_format(capsys, file, tmp_path):
+    output = tmp_path / "labels.csv"
+    code, out, err = run(capsys, "hypergraph", "cluster", file, "-k", 3, "-o", output)
+    assert (code, err) == (0, "")
+    assert "90 vertices, 400 edges of size 2 to 5" in out
+    assert f"labels written to {output}" in out
+    labels = pd.read_csv(output)
+    assert list(labels.columns) == ["vertex", "label"]
+    first = 1 if file.suffix == ".hgr" else 0
+    assert labels.vertex.tolist() == list(range(first, 90 + first))
+    groups = labels.label.to_numpy().reshape(30, 3)
+    assert (groups == groups[0]).mean() > 0.95
+
+
+@pytest.mark.parametrize("expansion", [*EXPANSIONS, *SPLITTINGS])
+def test_every_expansion_as_json(capsys, tmp_path, expansion):
+    path = tmp_path / "h.json"
+    write_hypergraph(path, planted()[0])
+    code, out, _ = run(capsys, "hypergraph", "cluster", path, "-k", 3, "--expansion", expansion, "--json")
+    result = json.loads(out)
+    assert code == 0
+    assert result["expansion"] == expansion
+    assert sum(c["vertices"] for c in result["clusters"]) == 90
+    assert result["normalized_cut"] < 1
+    assert (result["distortion"] > 1) == (expansion in ("all_or_nothing", "smaller_side"))
+
+
+def test_disconnected_is_said_and_the_largest_part_can_be_had(capsys, tmp_path):
+    path = tmp_path / "h.csv"
+    edges = [*planted(n=30, k=2)[0].edges(), [40, 41], [42]]
+    write_hypergraph(path, Hypergraph.from_edges(edges, vertices=43))
+    code, out, err = run(capsys, "hypergraph", "cluster", path, "-k", 2)
+    assert code == 0
+    assert "biclique: warning: the hypergraph falls into 2 connected parts" in err
+    assert "share no edge with another" in err
+    assert "none" in out
+    code, out, err = run(
+        capsys, "hypergraph", "cluster", path, "-k", 2, "--largest-component", "-o", tmp_path / "l.npy", "-q"
+    )
+    assert (code, out, err) == (0, "", "")
+    labels = np.load(tmp_path / "l.npy")
+    assert (labels[:30] >= 0).all()
+    assert (labels[30:] == -1).all()
+
+
+def test_convert_and_info(capsys, tmp_path):
+    source, target = tmp_path / "a.hgr", tmp_path / "b.json"
+    source.write_text("2 4 1\n2 1 2 3\n1 3 4\n")
+    code, out, _ = run(capsys, "hypergraph", "convert", source, target)
+    assert code == 0
+    assert "4 vertices, 2 edges of size 2 to 3, 5 incidences" in out
+    assert read_hypergraph(target).weights.tolist() == [2, 1]
+    code, out, _ = run(capsys, "hypergraph", "info", target)
+    assert code == 0
+    assert "degrees 1 to 3, median 2" in out
+    assert "connected parts: 1 (4 vertices), 0 alone" in out
+    code, out, _ = run(capsys, "hypergraph", "info", target, "--json")
+    assert json.loads(out)["degrees"] == {"min": 1, "median": 2, "max": 3}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["cluster", "{none}.json", "-k", "3"], 3, "cannot be read"),
+        (["cluster", "{bad}", "-k", "3"], 3, "line 2"),
+        (["cluster", "{good}", "-k", "0"], 2, "n_clusters"),
+        (["cluster", "{good}", "-k", "500"], 3, "fewer than n_clusters=500"),
+        (["cluster", "{good}", "-k", "2", "--order", "1"], 2, "order must be at least 2"),
+        (["cluster", "{good}", "-k", "2", "--memory-limit", "1KB"], 4, "raise memory_limit"),
+        (["cluster", "{good}", "-k", "2", "-o", "{none}/x.csv"], 3, "no folder"),
+        (["cluster", "{good}", "-k", "2", "-o", "{good}"], 3, "cannot write"),
+        (["convert", "{good}", "{none}.xyz"], 3, "xyz"),
+        (["info", "{good}.x"], 3, ".x"),
+    ],
+)
+def test_what_goes_wrong_is_one_line(capsys, tmp_path, arguments, code, message):
+    good, bad = tmp_path / "good.hgr", tmp_path / "bad.hgr"
+    write_hypergraph(good, planted()[0])
+    bad.write_text("1 2\n1 x\n")
+    places = {"good": good, "bad": bad, "none": tmp_path / "none"}
+    found, out, err = run(capsys, "hypergraph", *[a.format(**places) for a in arguments])
+    assert found == code
+    assert out == ""
+    assert err.startswith("biclique: error: ")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_help_names_the_formats(capsys):
+    with pytest.raises(SystemExit):
+        main(["hypergraph", "cluster", "--help"])
+    out = capsys.readouterr().out
+    assert "hMetis" in out
+    assert "exit codes" in out
+    with pytest.raises(SystemExit) as error:
+        main(["hypergraph"])
+    assert error.value.code == 2
