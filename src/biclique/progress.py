@@ -41,6 +41,7 @@ class Progress:
         self._expected = 5.0
         self._residual = math.nan
         self._target = math.nan
+        self._next_line = 0.0
 
     def __enter__(self) -> Progress:
         return self
@@ -61,6 +62,31 @@ class Progress:
         """The share of the current pass that is done."""
         if self._redraws and time.perf_counter() - self._last_draw >= REFRESH_SECONDS:
             self._draw(share)
+
+    def share(self, what: str, share: float, detail: str = "") -> None:
+        """The share of some work that is done: redrawn on a terminal, a line for every tenth elsewhere."""
+        if not self.enabled:
+            return
+        now = time.perf_counter()
+        if self._redraws:
+            if now - self._last_draw >= REFRESH_SECONDS or share >= 1:
+                self._show(f"biclique: {self._share_text(what, share, detail)}")
+        elif share >= self._next_line:
+            self._next_line = math.floor(10 * share + 1e-9) / 10 + 0.1
+            self.stream.write(f"biclique: {self._share_text(what, share, detail)}\n")
+            self.stream.flush()
+
+    def _share_text(self, what: str, share: float, detail: str) -> str:
+        elapsed = time.perf_counter() - self._start
+        filled = round(WIDTH * min(share, 1.0))
+        parts = [f"[{'#' * filled}{'.' * (WIDTH - filled)}]", f"{what} {share:.0%}"]
+        if detail:
+            parts.append(detail)
+        if 0 < share < 1:
+            parts.append(f"{format_seconds(elapsed * (1 - share) / share)} left")
+        elif share >= 1:
+            parts.append(format_seconds(elapsed))
+        return "  ".join(parts)
 
     def passed(self, passes: int, residual: float, target: float) -> None:
         """A pass has ended with this worst residual; the work ends when it is at most the target."""
@@ -95,7 +121,9 @@ class Progress:
         return "  ".join(parts)
 
     def _draw(self, share: float) -> None:
-        text = f"biclique: {self._text(share)}"
+        self._show(f"biclique: {self._text(share)}")
+
+    def _show(self, text: str) -> None:
         self.stream.write("\r" + text.ljust(self._drawn))
         self.stream.flush()
         self._drawn = len(text)

@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from scipy import sparse
 from sklearn.base import clone
@@ -107,7 +108,7 @@ def test_every_input_gives_the_same():
     expected = HypergraphSpectralClustering(3, random_state=0).fit_predict(hypergraph)
     H = hypergraph.incidence.toarray()
     H.flags.writeable = False
-    inputs = [H, H.astype(int), sparse.csr_matrix(H), sparse.coo_array(H), pd.DataFrame(H), H.tolist()]
+    inputs = [H, H.astype(int), sparse.csr_matrix(H), sparse.coo_array(H), pd.DataFrame(H), pl.DataFrame(H)]
     for X in inputs:
         assert (HypergraphSpectralClustering(3, random_state=0).fit_predict(X) == expected).all()
     xgi = pytest.importorskip("xgi", reason="XGI is not installed")
@@ -311,6 +312,7 @@ def test_clone_and_pickle():
         ({"expansion": "other"}, "expansion must be one of"),
         ({"expansion": 3}, "expansion must be one of"),
         ({"order": 1}, "order must be at least 2"),
+        ({"order": "auto"}, "order must be a number"),
         ({"assign_labels": "x"}, "assign_labels must be"),
         ({"n_components": 0}, "n_components must be"),
         ({"row_normalize": "auto"}, "row_normalize must be"),
@@ -334,12 +336,44 @@ def test_wrong_parameters(parameters, message):
         (Hypergraph.from_edges([[0, 1], [1, 2]], [1, -1]), "must not be negative, edge 1"),
         (-np.ones((4, 4)), "Negative values"),
         (object(), "object"),
-        ({"a": 1}, "."),
+        ({"a": [1, 2]}, "from_dict"),
+        ([[0, 1], [1, 2]], "Hypergraph.from_edges"),
+        ("papers.json", "read_hypergraph"),
+        (Hypergraph.from_edges([[0, 1, 2], [3, 4], [2, 3]], [1, 1e-30, 1e-30]), "compress the weights"),
+        (Hypergraph.from_edges([[0, 1], [1, 2]], [1e308, 1e308]).restricted([0]), "share an edge"),
     ],
 )
 def test_unusable_input(X, message):
     with pytest.raises(DataError, match=message):
         HypergraphSpectralClustering(2).fit(X)
+
+
+def test_predict_belongs_to_the_fit():
+    hypergraph, _ = planted()
+    model = HypergraphSpectralClustering(3, random_state=0).fit(hypergraph)
+    labels = model.labels_
+    model.set_params(n_clusters=5, n_components=2, row_normalize=False)
+    assert (model.predict(hypergraph.incidence) == labels).all()
+    with pytest.raises(DataError, match=r"hypergraph\.incidence"):
+        model.predict(hypergraph)
+
+
+def test_equal_rows_are_not_split_by_rounding():
+    edges = [[0, 1, 2], [1, 2, 3, 4], [0, 4, 3], [5, 6, 7], [7, 8, 9], [5, 8, 9, 6], [0, 1], [5, 6, 9]]
+    model = HypergraphSpectralClustering(3, n_components=2, random_state=0)
+    with pytest.warns((FewerClustersWarning, DisconnectedWarning)) as caught:
+        model.fit(Hypergraph.from_edges(edges))
+    assert any(issubclass(w.category, FewerClustersWarning) for w in caught)
+    assert len(np.unique(model.labels_)) == 2
+
+
+@pytest.mark.parametrize("name", list(SPLITTINGS))
+def test_splitting_functions_by_name(name):
+    hypergraph, _ = planted()
+    by_name = HypergraphSpectralClustering(3, expansion=name, random_state=0).fit(hypergraph)
+    by_function = HypergraphSpectralClustering(3, expansion=SPLITTINGS[name], random_state=0).fit(hypergraph)
+    assert (by_name.embedding_ == by_function.embedding_).all()
+    assert by_name.distortion_ == by_function.distortion_
 
 
 def test_memory_limit_and_unconverged():

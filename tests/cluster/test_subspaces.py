@@ -10,7 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from biclique import InhomogeneousSubspaceClustering
-from biclique.exceptions import DataError, MemoryLimitError, ParameterError
+from biclique.exceptions import DataError, FewerClustersWarning, MemoryLimitError, ParameterError
 from biclique.hypergraph import draw_together, edge_distances, fit_subspaces, linked_pairs
 from tests import oracles
 
@@ -129,6 +129,24 @@ def test_seeded_and_pickled():
     assert (pickle.loads(pickle.dumps(one)).predict(X) == one.labels_).all()
 
 
+def test_one_subspace_holds_all_points():
+    X = np.outer(np.arange(20.0), [1, 2, 3]) + 7
+    with pytest.warns(FewerClustersWarning, match="1 clusters returned"):
+        model = InhomogeneousSubspaceClustering(2, subspace_dim=1, random_state=0).fit(X)
+    assert (model.labels_ == 0).all()
+    with pytest.warns(FewerClustersWarning):
+        model.fit(np.ones((10, 4)))
+    assert (model.predict(np.ones((10, 4))) == model.labels_).all()
+
+
+def test_equal_rows_get_one_label():
+    X, _ = subspaces(noise=0.3)
+    X = np.repeat(X, 2, axis=0)
+    model = InhomogeneousSubspaceClustering(3, subspace_dim=2, random_state=0, n_rounds=2).fit(X)
+    assert (model.labels_[::2] == model.labels_[1::2]).all()
+    assert (model.predict(X) == model.labels_).all()
+
+
 def test_one_cluster():
     X, _ = subspaces(k=1)
     assert InhomogeneousSubspaceClustering(1, subspace_dim=2).fit(X).labels_.max() == 0
@@ -136,8 +154,10 @@ def test_one_cluster():
 
 def test_refused_with_a_reason():
     X, _ = subspaces()
-    with pytest.raises(DataError, match="need at least 8: lower them"):
-        InhomogeneousSubspaceClustering(2, subspace_dim=6).fit(X[:7])
+    with pytest.raises(DataError, match="need at least 7: lower them"):
+        InhomogeneousSubspaceClustering(2, subspace_dim=5).fit(X[:6])
+    with pytest.raises(DataError, match="must be below the number of columns"):
+        InhomogeneousSubspaceClustering(2, subspace_dim=6).fit(X)
     with pytest.raises(ParameterError, match="subspace_dim must be"):
         InhomogeneousSubspaceClustering(2, subspace_dim=0).fit(X)
     with pytest.raises(MemoryLimitError, match="n_draws"):

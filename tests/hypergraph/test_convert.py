@@ -151,13 +151,11 @@ def test_xgi_refuses_what_it_cannot_hold(xgi):
         to_xgi(REPEATS)
     counted_once = Hypergraph(REPEATS.members > 0, REPEATS.weights, REPEATS.vertex_names, REPEATS.edge_names)
     assert to_xgi(counted_once).edges.members("e") == {"a", "b"}
-    with pytest.raises(DataError, match="no edge called None"):
-        to_xgi(Hypergraph.from_edges([[1, 2]], edge_names=[None]))
     with pytest.raises(DataError, match=r"needed, got a DiHypergraph: xgi\.to_hypergraph forgets directions"):
         as_hypergraph(xgi.DiHypergraph([([1], [2])]))
     network = xgi.Hypergraph()
     network.add_edge([1, 2], weight="heavy")
-    with pytest.raises(DataError, match="weights must be numbers"):
+    with pytest.raises(DataError, match="weights must hold numbers"):
         from_xgi(network)
 
 
@@ -168,6 +166,7 @@ def test_xgi_and_hif_files(xgi, tmp_path):
         read = xgi.read_hif(tmp_path / "ours.json")
         assert read.edges.members(dtype=dict) == network.edges.members(dtype=dict)
         assert set(read.nodes) == set(network.nodes)
+        assert as_sets(from_xgi(read)) == as_sets(found)  # weights too
         xgi.write_hif(network, tmp_path / "theirs.json")
         assert as_sets(read_hypergraph(tmp_path / "theirs.json")) == as_sets(found)
         assert set(read_hypergraph(tmp_path / "theirs.json").vertex_names) == set(network.nodes)
@@ -176,6 +175,18 @@ def test_xgi_and_hif_files(xgi, tmp_path):
     assert list(read_hypergraph(tmp_path / "directed.json").edges()) == [[1, 2, 3], [3, 4]]
     xgi.write_hif(xgi.SimplicialComplex([[1, 2, 3]]), tmp_path / "faces.json")
     assert sorted(read_hypergraph(tmp_path / "faces.json").edges()) == [[1, 2], [1, 2, 3], [1, 3], [2, 3]]
+
+
+def test_objects_of_another_package_are_refused(xgi, hypergraphx):
+    ours = Hypergraph.from_edges([["a", "b"]])
+    objects = [xgi.Hypergraph([[1, 2]]), hypergraphx.Hypergraph([(1, 2)]), ours, [[1, 2]], None]
+    for convert, own in ((from_xgi, 0), (from_hypergraphx, 1), (from_hypernetx, None)):
+        for place, network in enumerate(objects):
+            if place == own:
+                assert convert(network).n_edges == 1
+            else:
+                with pytest.raises(DataError, match=f"is needed, got a {type(network).__name__}"):
+                    convert(network)
 
 
 # hypergraphx
@@ -317,6 +328,9 @@ def test_hypernetx_refuses_what_it_cannot_hold(hypernetx):
         to_hypernetx(Hypergraph.from_dict({"e": [1], "f": []}))
     with pytest.raises(DataError, match="HyperNetX cannot hold these names"):
         to_hypernetx(Hypergraph.from_edges([[1, (1, 2)]]))
+    for names in ([("a", 1), ("b", 2)], [frozenset([1]), frozenset([2])]):
+        with pytest.raises(DataError, match=r"HyperNetX cannot hold these names \(weights or vertices get lost"):
+            to_hypernetx(Hypergraph.from_edges([[1, 2], [2]], [2.0, 5.0], edge_names=names))
 
 
 def test_hypernetx_and_hif_files(hypernetx, tmp_path, monkeypatch):

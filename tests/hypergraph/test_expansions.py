@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from math import factorial
 
 import numpy as np
@@ -198,6 +199,18 @@ def test_products_are_the_same_bits_for_any_number_of_threads():
     assert (one == two).all()
 
 
+def test_cuts_of_many_parts_stay_sparse():
+    random = np.random.default_rng(0)
+    hypergraph = Hypergraph.from_edges(random.integers(0, 20_000, (20_000, 3)), vertices=20_000)
+    tracemalloc.start()
+    total = cut(hypergraph, np.arange(20_000), "clique")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    counts = hypergraph.incidence.data
+    assert total == pytest.approx((9 * 20_000 - (counts**2).sum()) / 2)
+    assert peak < 50e6
+
+
 def test_new_vertices_join_given_edges():
     _, _, hypergraph = make("mixed repeats")
     gram = ExpansionGram(hypergraph, "star")
@@ -237,7 +250,7 @@ def test_refused_with_a_reason():
         laplacian(hypergraph, kind="other")
     with pytest.raises(DataError, match="two parts"):
         normalized_cut(hypergraph, np.arange(9) % 3)
-    with pytest.raises(DataError, match="one entry a row"):
+    with pytest.raises(DataError, match="one entry a vertex"):
         cut(hypergraph, [0, 1])
     with pytest.raises(DegreeError, match="no positive volume"):
         k_way_normalized_cut(Hypergraph.from_edges([[0, 1]], vertices=3), [0, 0, 1])
@@ -252,6 +265,21 @@ def test_refused_with_a_reason():
     with pytest.raises(ParameterError, match="not negative"):
         pair_weight(lambda j, s: -1.0, 4)
     assert set(EXPANSIONS) == {*COEFFICIENTS, "contraction"}
+    huge = Hypergraph.from_edges([[0, 1], [1, 2]], [1.7e308, 1.7e308])
+    for work in (lambda: cut(huge, [0, 1, 1]), lambda: laplacian(huge)):
+        with pytest.raises(DataError, match="overflow"):
+            work()
+    with pytest.raises(DataError, match="from_incidence"):
+        cut(hypergraph.incidence, np.arange(9))
+    with pytest.raises(DataError, match="of one kind"):
+        cut(hypergraph, [None, *range(8)])
+    for wrong in (lambda j, s: "a", lambda j: 1.0):
+        with pytest.raises(ParameterError, match="must return a number"):
+            pair_weight(wrong, 4)
+    with pytest.raises(ParameterError, match="whole number from 1"):
+        pair_weight("smaller_side", 2.5)
+    with pytest.raises(ParameterError, match="splitting must be one of"):
+        pair_weight([], 3)
     negative = Hypergraph.from_edges([[0, 1], [1, 2]], [1, -3])
     with pytest.raises(DataError, match="negative degree"):
         laplacian(negative)

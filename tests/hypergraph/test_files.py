@@ -153,6 +153,29 @@ def test_edge_lists_keep_what_they_do_not_refuse(hypergraph):
             assert parse_edge_list(text, "h", delimiter) == hypergraph
 
 
+@pytest.mark.parametrize(("content", "inside"), [("1,2\n3,4\n", "commas"), ("edge;vertex\na;b\n", "semicolons")])
+def test_other_delimiters_in_tsv_files(content, inside, write):
+    with pytest.raises(TableError, match=f"between tabs, but has {inside} inside"):
+        read_hypergraph(write("bad.tsv", content))
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_links_stay_links(there, tmp_path):
+    (tmp_path / "data").mkdir()
+    target, link = tmp_path / "data" / "real.hgr", tmp_path / "link.json"
+    if there:
+        target.write_text("old")
+    link.symlink_to(target)
+    write_hypergraph(link, PLAIN)
+    assert link.is_symlink()
+    assert parse_hif(target.read_text(), "h") == PLAIN == read_hypergraph(link)
+
+
+def test_a_nul_byte_after_carriage_returns(write):
+    with pytest.raises(TableError, match="line 3 has a NUL byte"):
+        read_hypergraph(write("h.csv", b"a\rb\r\n\0"))
+
+
 # HIF
 
 
@@ -162,7 +185,10 @@ def test_hif_as_written():
     assert json.loads(text) == {
         "network-type": "undirected",
         "nodes": [{"node": "z"}, {"node": 1}, {"node": "a"}],
-        "edges": [{"edge": "e", "weight": 2.5}, {"edge": 2, "weight": 1}],
+        "edges": [
+            {"edge": "e", "weight": 2.5, "attrs": {"weight": 2.5}},
+            {"edge": 2, "weight": 1, "attrs": {"weight": 1}},
+        ],
         "incidences": [{"edge": "e", "node": 1, "weight": 2}, {"edge": "e", "node": "a", "weight": 1}],
     }
     assert text.count("\n") == 16  # one item a line
@@ -261,7 +287,21 @@ def test_hif_files_in_circulation_are_read(document):
         ("[" * 100_000, "nested too deeply"),
         ('{"incidences": [], "metadata": {"a": ' + "[" * 50_000 + "]" * 50_000 + "}}", "nested too deeply"),
         ('{"incidences": [{"edge": ' + "9" * 5000 + ', "node": 1}]}', "a number cannot be read"),
-        (hif(incidences=[{"edge": 1, "node": 2, "weight": 1e308}] * 2), "multiplicities must be finite"),
+        (
+            hif(incidences=[{"edge": 1, "node": 3}, *[{"edge": 1, "node": 2, "weight": 1e308}] * 2]),
+            r"line 1: incidences\[2\] is one too many: the weights of its pair add up to more",
+        ),
+        (hif(edges=[{"edge": 1, "attrs": {"weight": True}}]), r"edges\[0\]\.attrs\.weight must be .* got a boolean"),
+        (hif(edges=[{"edge": 1, "attrs": {"weight": "2"}}]), r"edges\[0\]\.attrs\.weight must be .* got text"),
+        (hif(edges=[{"edge": 1, "attr": {"weight": [2]}}]), r"edges\[0\]\.attr\.weight must be .* got an array"),
+        ('{"incidences": [], "nodes": [], "incidences": []}', "the key 'incidences' comes twice"),
+        ('{"incidences": [\n{"edge": 1, "node": 2, "node": 3}]}', r"line 2: incidences\[0\] has the key 'node' twice"),
+        (
+            '{"incidences": [], "edges": [{"edge": 1, "attrs": {"weight": 1, "weight": 2}}]}',
+            r"line 1: edges\[0\]\.attrs has the key 'weight' twice",
+        ),
+        ('{"incidences": [],\r "x": }', "not JSON: Expecting value in line 2, column 7"),
+        ('{"incidences": [],\r\n\r"metadata": {"a": NaN}}', "NaN in line 3 is no JSON number"),
     ],
 )
 def test_bad_hif(text, message, write):
@@ -271,8 +311,42 @@ def test_bad_hif(text, message, write):
     assert str(caught.value).startswith(f"{path}: ")
 
 
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
+def test_hif_errors_name_the_line_of_the_item(newline):
+    lines = [
+        '{"metadata": {"incidences": [1, "]}"],',
+        '  "a": "}"}, "nodes": [{"node": "[,"}, {"node": 1}],',
+        '"incidences" : [ {"edge": 1, "node": 1},{"edge": 2, "node": 1},',
+        '    {"edge": "\\"]", "node": 1}',
+        "  , ",
+        '  {"edge": 1,',
+        '   "node": null}',
+        "]}",
+    ]
+    with pytest.raises(TableError, match=r"^h: line 6: incidences\[3\]\.node must be text or a whole number, got null"):
+        parse_hif(newline.join(lines), "h")
+    lines[1] = lines[1].replace('{"node": 1}', '{"node": []}')
+    with pytest.raises(TableError, match=r"^h: line 2: nodes\[1\]\.node must be"):
+        parse_hif(newline.join(lines), "h")
+
+
+def test_hif_weights_of_edges_in_attributes():
+    edges = [
+        {"edge": 0, "attrs": {"weight": 2}},
+        {"edge": 1, "attr": {"weight": 3.5}},
+        {"edge": 2, "weight": 4, "attrs": {"weight": 5}},
+        {"edge": 3, "attrs": {"color": "red"}, "attr": {"weight": 6}},
+        {"edge": 4, "attrs": {"weight": None}},
+    ]
+    assert parse_hif(hif(edges=edges), "h").weights.tolist() == [2, 3.5, 4, 6, 1]
+
+
+def test_hif_keys_may_repeat_where_nothing_is_kept():
+    assert parse_hif('{"incidences": [], "metadata": {"a": 1, "a": 2}}', "h").n_edges == 0
+
+
 def test_hif_refuses_other_names():
-    for name in [(1, 2), 1.5, True, None]:
+    for name in [(1, 2), 1.5, True]:
         with pytest.raises(
             DataError, match=r"needs edge names that are text or integers, got .*renamed\(edge_names=…\)"
         ):
@@ -309,6 +383,12 @@ def test_hgr_keeps_positions(pairs):
     vertices = range(1, 6)
     hypergraph = Hypergraph.from_edges([edge for edge, _ in pairs], [w for _, w in pairs], vertices=vertices)
     assert parse_hgr(format_hgr(hypergraph), "h") == hypergraph
+
+
+def test_hgr_refuses_many_repeated_vertices():
+    for count in (1e9, 1e15):
+        with pytest.raises(DataError, match=r"times in all, which is more than 1e\+08: write \.json or \.csv"):
+            format_hgr(Hypergraph.from_incidence([[count], [1.0]]))
 
 
 def test_hgr_refuses_what_it_cannot_hold():
@@ -368,6 +448,10 @@ def test_bad_hgr(text, message, write):
         ("long.csv", "Edge;Node\nx;a\nx;b\ny;b\n"),
         ("long.csv", b"\xef\xbb\xbf time ,vertex, edge\r\n1,a,x\r\n2, b ,x\r\n ,,\r\n3,b,y\r\n"),
         ("long.tsv", 'edge\tnode\tweight\tcount\nx\t"a"\t\t1\nx\tb\t1\t\ny\tb\t\t1.0\n'),
+        ("long.csv", "\n \t\n\r\nedge;vertex\nx;a\nx;b\ny;b\n"),
+        ("long.csv", "edge;vertex;note\rx;a;,,,,,,\rx;b;\ry;b;\r"),
+        ("long.csv", "hyperedge,node_id\nx,a\nx,b\ny,b\n"),
+        ("long.csv", "vertices,Edge_ID\na,x\nb,x\nb,y\n"),
         ("LONG.TSV", 'edge\tvertex\n"x"\ta\nx\tb\ny\tb\n'),
     ],
 )
@@ -396,6 +480,9 @@ def test_weights_and_counts_of_a_long_edge_list():
         ("l.csv", b"\xef\xbb\xbf1,2\r\n3", [[1, 2], [3]]),
         ("l.csv", f"{10**30},-5\n0\n", [[10**30, -5], [0]]),
         ("l.csv", "edge,e\nvertex\n", [["edge", "e"], ["vertex"]]),
+        ("l.csv", "\n1;2\n3\n", [[1, 2], [3]]),
+        ("l.csv", "New York\nRome\n", [["New York"], ["Rome"]]),
+        ("l.csv", "paper,author\np,a\n", [["paper", "author"], ["p", "a"]]),  # nothing tells it from names
     ],
 )
 def test_one_edge_a_line(name, content, edges, write):
@@ -449,6 +536,10 @@ def test_edge_lists_refuse_names_that_would_come_back_as_others():
         ("edge,vertex,weight\n,,1\n", "line 2: neither an edge nor a vertex"),
         ("edge,vertex,count\ne,a,1e308\ne,a,1e308\n", "multiplicities must be finite"),
         ("a,,b\n", "line 1: field 2 is empty"),
+        ("edge,vertex,edge_id\n", "both 'edge' and 'edge_id'"),
+        ("1 2 3\n4 5\n", "line 1: every line is one field between commas, but has spaces inside"),
+        ("7\n1 2 3\n", "line 2: every line is one field between commas, but has spaces inside: separate"),
+        ("edge vertex\ne a\n", "but has spaces inside"),
         ("source,target\n1,2\n2,3\n", "line 1 looks like a header above whole numbers, but has no columns 'edge' and"),
         ('edge,vertex\ne,"a\n', "line 2: not a table .unexpected end of data"),
         ('edge,vertex\ne,"a"b\n', "line 2: not a table"),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -81,7 +83,52 @@ def test_immutable():
             array[0] = 5
     with pytest.raises(AttributeError):
         hypergraph.weights = np.ones(2)
+    with contextlib.suppress(ValueError):  # a copy changes, or nothing does
+        hypergraph.incidence.setdiag(4)
+    hypergraph.members.data = np.full(3, 5.0)
+    assert hypergraph.edge_sizes.tolist() == [1, 2]
+    assert hypergraph.incidence.toarray().tolist() == [[1, 1], [0, 1]]
     assert Hypergraph.from_edges(read_only).n_vertices == 6
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float32, np.float64])
+@pytest.mark.parametrize("kind", [sparse.csc_array, sparse.csr_array])
+def test_given_sparse_matrices_stay_as_they_are(dtype, kind):
+    matrix = sparse.csc_array(
+        (np.array([5, 6, 7, 8], dtype), np.array([2, 0, 1, 0]), np.array([0, 2, 4])), shape=(3, 2)
+    )
+    matrix = matrix if kind is sparse.csc_array else sparse.csr_array(matrix.T)
+    before = [a.copy() for a in (matrix.data, matrix.indices, matrix.indptr)]
+    (Hypergraph.from_incidence if kind is sparse.csc_array else Hypergraph)(matrix)
+    for old, new in zip(before, (matrix.data, matrix.indices, matrix.indptr), strict=True):
+        assert (old == new).all()
+        assert new.flags.writeable
+
+
+def test_read_only_sparse_matrices_are_checked_too():
+    matrix = sparse.csc_array([[1.0, -2.0, 0], [0, 3, 1]])
+    for array in (matrix.data, matrix.indices, matrix.indptr):
+        array.flags.writeable = False
+    with pytest.raises(DataError, match="not negative"):
+        Hypergraph.from_incidence(matrix)
+    zeros = sparse.csc_array((np.array([1.0, 0.0, 1.0]), np.array([0, 1, 2]), np.array([0, 3])), shape=(3, 1))
+    zeros.data.flags.writeable = False
+    assert Hypergraph.from_incidence(zeros).n_incidences == 2
+
+
+def test_names_in_many_forms():
+    big = np.array([2**64 - 1, 0], dtype=np.uint64)
+    assert Hypergraph.from_incidence(np.ones((2, 1)), vertex_names=big).vertex_names.tolist() == [2**64 - 1, 0]
+    by_name = pd.Series({"b": 5.0, "a": 1.0})
+    assert Hypergraph.from_dict({"a": [1, 2], "b": [2, 3]}, weights=by_name).weights.tolist() == [1, 5]
+    polars = pl.DataFrame({"e1": [1, 0], "e2": [0, 1]})
+    assert Hypergraph.from_incidence(polars).edge_names.tolist() == ["e1", "e2"]
+    far = np.array([[10**12, 3], [3, -(10**15)]])
+    assert Hypergraph.from_edges(far).to_dict() == {0: [3, 10**12], 1: [-(10**15), 3]}
+    assert Hypergraph.from_edges(far, vertices=[10**12, -(10**15), 3]).edge(1) == [-(10**15), 3]
+    assert Hypergraph.from_edges([np.array([1, 2]), np.array([3])]).n_vertices == 3
+    assert Hypergraph.from_edges([[0, 1]], vertices=[1, 0]).vertex_names.tolist() == [1, 0]
+    assert Hypergraph.from_edges([[0, 1]]).restricted([]).n_vertices == 0
 
 
 def test_components_and_isolated_vertices():
@@ -130,7 +177,7 @@ def test_restricted_and_renamed():
         (lambda: Hypergraph.from_edges([[1, 9]], vertices=3), "edge 0 holds 9"),
         (lambda: Hypergraph.from_edges([["a"], ["b", "z"]], vertices=["a", "b"]), "edge 1 holds 'z'"),
         (lambda: Hypergraph.from_edges([[1]], [1, 2]), "one entry an edge"),
-        (lambda: Hypergraph.from_edges([[1]], ["x"]), "weights must be numbers"),
+        (lambda: Hypergraph.from_edges([[1]], ["x"]), "weights must hold numbers"),
         (lambda: Hypergraph.from_edges([[1]], [np.inf]), "finite"),
         (lambda: Hypergraph.from_edges([[1], [2]], edge_names=["a", "a"]), "distinct"),
         (lambda: Hypergraph.from_dict([[1]]), "mapping"),
@@ -142,6 +189,21 @@ def test_restricted_and_renamed():
         (lambda: Hypergraph.from_incidence(np.eye(2), vertex_names=["a"]), "2 entries"),
         (lambda: next(Hypergraph.from_incidence([[0.5]]).edges()), "shares"),
         (lambda: Hypergraph.from_edges([[1], [2, 3]]).to_tensor(), "one size"),
+        (lambda: Hypergraph.from_edges([[pd.NA, 1]]), "missing"),
+        (lambda: Hypergraph.from_edges([np.array(3)]), "edge 0"),
+        (lambda: Hypergraph.from_edges(pd.DataFrame([[1]])), "from_incidence"),
+        (lambda: Hypergraph.from_edges([[0, 1]], vertices=-3), "vertices must be"),
+        (lambda: Hypergraph.from_edges([[0, 1]], vertices=5.0), "vertices must be"),
+        (lambda: Hypergraph.from_edges([[0, 10**12]], vertices=[0, 5]), "edge 0 holds 1000000000000"),
+        (lambda: Hypergraph.from_incidence([[1, 2], [1]]), "numbers"),
+        (lambda: Hypergraph.from_incidence(np.eye(2) * 1j), "complex"),
+        (lambda: Hypergraph.from_incidence(sparse.eye_array(2, dtype=complex)), "real numbers"),
+        (lambda: Hypergraph.from_edges([[1]], np.array([1j])), "complex"),
+        (lambda: Hypergraph(np.ones(3)), "two dimensions"),
+        (lambda: Hypergraph.from_edges([[1]], edge_names=5), "edge_names must be a sequence"),
+        (lambda: Hypergraph.from_incidence(np.eye(2), vertex_names=[np.nan, 1]), "missing"),
+        (lambda: Hypergraph.from_tensor("abc"), "numbers"),
+        (lambda: Hypergraph.from_tensor(np.full((2, 2), np.nan)), "finite"),
     ],
 )
 def test_refused_with_a_reason(build, message):
@@ -153,6 +215,11 @@ def test_unknown_edge_and_unhashable():
     hypergraph = Hypergraph.from_edges([[1]])
     with pytest.raises(ParameterError, match="no edge 'x'"):
         hypergraph.edge("x")
+    for wrong in ([0, 99], ["a"], [0, 0], np.ones(7, dtype=bool)):
+        with pytest.raises(ParameterError, match="vertices must be"):
+            hypergraph.restricted(wrong)
+    with pytest.raises(ParameterError, match="has a name"):
+        hypergraph.edge([1])
     with pytest.raises(TypeError):
         hash(hypergraph)
     assert issubclass(ParameterError, BicliqueError)

@@ -179,6 +179,22 @@ def test_subset_functions_of_any_kind():
     assert inhomogeneous_normalized_cut(hypergraph, labels, splitting) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("name", list(SPLITTINGS))
+def test_repeated_vertices_are_cut_off_whole(name):
+    """A cardinality function and the same as a function of subsets agree."""
+    hypergraph = Hypergraph.from_edges([[0, 0, 1, 2], [1, 2, 3], [3, 3, 3, 0]], [1, 2, 3])
+    same = SubsetSplitting(lambda inside, edge: SPLITTINGS[name](len(inside), len(edge)))
+    for labels in ([0, 0, 1, 1], [0, 1, 1, 1], [0, 1, 2, 1]):
+        one = inhomogeneous_normalized_cut(hypergraph, labels, name)
+        assert one == pytest.approx(inhomogeneous_normalized_cut(hypergraph, labels, same))
+        assert inhomogeneous_cut(hypergraph, labels, name) == pytest.approx(inhomogeneous_cut(hypergraph, labels, same))
+    w = SPLITTINGS[name]
+    degrees = [w(2, 4) + 3 * w(1, 4), w(1, 4) + 2 * w(1, 3), w(1, 4) + 2 * w(1, 3), 2 * w(1, 3) + 3 * w(3, 4)]
+    cut_0 = w(2, 4) + 3 * w(1, 4)
+    expected = cut_0 / degrees[0] + cut_0 / sum(degrees[1:])
+    assert inhomogeneous_normalized_cut(hypergraph, [0, 1, 1, 1], name) == pytest.approx(expected)
+
+
 def test_normalized_cut_of_a_cardinality_function():
     hypergraph = Hypergraph.from_edges([[0, 1, 2], [2, 3], [3, 4, 5, 0]], [1, 2, 3])
     labels = np.array([0, 0, 0, 1, 1, 1])
@@ -204,6 +220,17 @@ def test_refused_with_a_reason():
         inhomogeneous_cut(hypergraph, [0, 1, 0, 1], "other")
     with pytest.raises(DataError, match="mask of 4"):
         inhomogeneous_kernel(hypergraph, [True], "all_or_nothing")
+    for wrong in ([2, 2, 0, 0], ["a", "b", "c", "d"]):
+        with pytest.raises(DataError, match="must be a mask"):
+            inhomogeneous_contraction(hypergraph, wrong, "all_or_nothing", per_pair=True)
+    with pytest.raises(DataError, match="whole numbers"):
+        inhomogeneous_kernel(Hypergraph.from_incidence([[0.5], [1]]), [1, 0], SubsetSplitting(lambda a, e: 1.0))
+    with pytest.raises(DataError, match="positive in total"):
+        inhomogeneous_kmeans_objective(hypergraph, [0, 1, 0, 1], "all_or_nothing", np.zeros(4))
+    with pytest.raises(DataError, match="single number"):
+        pair_weights(3.0)
+    with pytest.raises(DataError, match="numbers"):
+        cost_graph(hypergraph, "abc")
     with pytest.raises(DegreeError, match="volume"):
         inhomogeneous_normalized_cut(Hypergraph.from_edges([[0, 1]], vertices=3), [0, 0, 1], "all_or_nothing")
     with pytest.raises(ParameterError, match="finite"):

@@ -1,3 +1,4 @@
+from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
@@ -5,6 +6,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from biclique.exceptions import DataError, MemoryLimitError, ParameterError
+from biclique.hypergraph import contraction
 from biclique.hypergraph.contraction import modelling_gram
 from biclique.hypergraph.modellings import (
     POINT_MODELLINGS,
@@ -35,18 +37,18 @@ def rbf(x, y):
     return np.exp(-0.4 * np.sum((x - y) ** 2))
 
 
-# Modelling, its options, those of the loop, and the tolerance where points on a line come from lengths of sides.
+# Modelling, its options, those of the loop, and the tolerance of a weight.
 CASES = {
     "max": ("max", {"gamma": 0.4}, {"kernel": rbf}, 1e-13),
     "affine_eigenvalue": ("affine_eigenvalue", {"gamma": 0.7}, {"gamma": 0.7}, 1e-13),
-    "affine_distance": ("affine_distance", {"gamma": 0.7}, {"gamma": 0.7}, 1e-6),
+    "affine_distance": ("affine_distance", {"gamma": 0.7}, {"gamma": 0.7}, 1e-12),
     "affine_distance to the mean": (
         "affine_distance",
         {"gamma": 0.7, "dimension": 0},
         {"gamma": 0.7, "dimension": 0},
-        1e-6,
+        1e-12,
     ),
-    "vertex_distance": ("vertex_distance", {"gamma": 0.7}, {"gamma": 0.7}, 1e-6),
+    "vertex_distance": ("vertex_distance", {"gamma": 0.7}, {"gamma": 0.7}, 1e-12),
     "vertex_distance squared": (
         "vertex_distance",
         {"gamma": 0.7, "squared": True},
@@ -148,6 +150,135 @@ def test_smallest_eigenvalues_keep_their_digits():
     assert (np.abs(found - values[:, 0]) <= 1e-14 * values[:, 2]).all()
 
 
+def nearly_a_line(n, seed, noise=1e-8):
+    rng = np.random.RandomState(seed)
+    return frozen(np.outer(rng.randn(n), rng.randn(5)) + noise * rng.randn(n, 5))
+
+
+@pytest.mark.parametrize("others", [0, 35], ids=["all flat", "few flat"])
+@pytest.mark.parametrize(
+    ("name", "options"), [("vertex_distance", {}), ("vertex_distance", {"squared": True}), ("affine_distance", {})]
+)
+def test_nearly_flat_triples_keep_their_digits(name, options, others):
+    X = nearly_a_line(12, 0)
+    beside = np.random.default_rng(1).normal(size=(others, 5))  # nowhere near a line
+    triples = np.array(list(combinations(range(12), 3)))
+    kind = make_modelling(name, X, 3, gamma=1.0, **options)
+    exponents = kind.exponent(X[triples])
+    for triple, exponent in zip(triples, exponents, strict=True):
+        # With such a γ no triple but the flat one has a weight.
+        gram = modelling_gram(np.concatenate([X[triple], beside]), name, gamma=1 / exponent, **options)
+        assert -np.log(gram[0, 1]) == pytest.approx(1, rel=1e-6)
+
+
+def test_gram_of_nearly_flat_data_is_the_sum_of_the_values():
+    X = nearly_a_line(30, 0)
+    triples = np.array(list(combinations(range(30), 3)))
+    for name in ("vertex_distance", "affine_distance"):
+        chosen = make_modelling(name, X, 3, random_state=0)
+        expected = oracles.clique_sum(30, triples, modelling_values(X, triples, chosen))
+        np.testing.assert_allclose(modelling_gram(X, chosen), expected, rtol=1e-6)
+
+
+def test_equilateral_triples_have_one_of_the_best_lines():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        axes = np.linalg.qr(rng.normal(size=(4, 4)))[0][:2]
+        angles = 2 * np.pi * np.arange(3) / 3 + rng.uniform(0, 7)
+        X = np.column_stack([np.cos(angles), np.sin(angles)]) @ axes + rng.normal(size=4)
+        exponent = -np.log(modelling_gram(X, "affine_distance", gamma=1.0)[0, 1])
+        # μ₂ = 3/2 at radius 1, and z² is from 1/2 to 2/3 whichever line is taken.
+        assert 2 / 3 * np.sqrt(3 / 4) - 1e-7 <= exponent <= 2 / 3 + 1e-7
+        assert -np.log(modelling_values(X, [[0, 1, 2]], "affine_distance", gamma=1.0)[0]) <= 2 / 3 + 1e-7
+
+
+def exact_dot(X, m):
+    """The contraction in rational numbers, and that of magnitudes, which bounds what rounding may do."""
+    rows = [[Fraction(float(x)) for x in row] for row in X]
+
+    def weigh(index, magnitudes=False):
+        total = Fraction(0)
+        for column in range(X.shape[1]):
+            product = Fraction(1)
+            for i in index:
+                product *= abs(rows[i][column]) if magnitudes else rows[i][column]
+            total += product
+        return total
+
+    n = len(X)
+    exact = oracles.contraction(n, m, lambda index: float(weigh(index)))
+    return exact, oracles.contraction(n, m, lambda index: float(weigh(index, True)))
+
+
+@pytest.mark.parametrize("large", [1.0, 1e3, 1e8])
+@pytest.mark.parametrize("m", [3, 4, 5])
+def test_the_dot_product_beside_a_large_point(m, large):
+    for signs in (True, False):
+        X = np.random.default_rng(5).normal(size=(7, 2))
+        X[2] *= large
+        X = X if signs else np.abs(X)
+        exact, magnitudes = exact_dot(X, m)
+        error = np.abs(modelling_gram(frozen(X), "dot", order=m) - exact)
+        assert (error <= 1e-14 * magnitudes).all()
+
+
+def test_the_dot_product_of_many_points_both_ways():
+    X = np.random.default_rng(6).normal(size=(60, 3))
+    off = ~np.eye(60, dtype=bool)
+    for rest in (1, 2):
+        assert contraction._can_remove(X, rest)
+        scale = contraction._left_out(np.abs(X), rest)
+        difference = np.abs(contraction._left_out(X, rest) - contraction._removed(X, rest))
+        assert (difference[off] <= 1e-14 * scale[off]).all()
+        large = X * np.where(np.arange(60) == 3, 1e8, 1)[:, None]
+        assert not contraction._can_remove(large, rest)
+
+
+def test_eigenvalues_far_from_the_origin():
+    near = np.random.default_rng(7).normal(size=(30, 8))
+    for order in (2, 3, 4):
+        X = near + 1e6
+        chosen = make_modelling("affine_eigenvalue", X, order, random_state=0)  # nothing here is flat
+        tuples = np.array(list(combinations(range(30), order)))[:200]
+        # Far away λ_min tends to that of the centred points beside the direction of the offset.
+        centred = X[tuples] - X[tuples].mean(axis=1, keepdims=True)
+        centred -= centred.mean(axis=2, keepdims=True)
+        limit = np.linalg.svd(centred, compute_uv=False)[:, order - 2] ** 2
+        np.testing.assert_allclose(chosen.exponent(X[tuples]), limit, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["max", "affine_eigenvalue", "affine_distance", "vertex_distance", "dot"])
+@pytest.mark.parametrize("magnitude", [1e-200, 1e-155, 1e-121, 1e121, 1e155, 1e200])
+def test_magnitudes_beyond_the_range_of_squares(name, magnitude):
+    X = PLAIN * magnitude
+    for call in (lambda: modelling_gram(X, name), lambda: modelling_values(X, [[0, 1, 2]], name)):
+        with pytest.raises(DataError, match="rescale X"):
+            call()
+
+
+def test_large_and_small_magnitudes():
+    for magnitude in (1e-119, 1e119):
+        for name in ("max", "affine_eigenvalue", "affine_distance", "vertex_distance"):
+            expected = modelling_gram(PLAIN, name, random_state=0)
+            np.testing.assert_allclose(modelling_gram(PLAIN * magnitude, name, random_state=0), expected, rtol=1e-9)
+            assert np.isfinite(modelling_gram(PLAIN * magnitude, name, gamma=1e300)).all()
+    for call in (
+        lambda: modelling_gram(PLAIN * 1e110, "dot"),
+        lambda: modelling_gram(PLAIN * 1e110, "dot", repeats=True),
+        lambda: modelling_gram(PLAIN * 1e110, "dot", order=5),
+        lambda: modelling_values(PLAIN * 1e110, [[0, 1, 2]], "dot"),
+        lambda: modelling_gram(PLAIN * 1e110, "max", affinity="polynomial", gamma=1.0),
+        lambda: modelling_gram(PLAIN, "max", affinity=lambda x, y: np.nan),
+        lambda: modelling_values(PLAIN, [[0, 1]], "biclique", affinity=lambda x, y: np.nan),
+    ):
+        with pytest.raises(DataError, match="weights that are not finite: rescale X"):
+            call()
+    close = np.concatenate([np.random.default_rng(0).normal(size=(20, 2)) * 1e-156, [[1.0, 1.0]]])
+    for name in ("max", "vertex_distance"):
+        with pytest.raises(DataError, match="finds no scale"):
+            modelling_gram(close, name, random_state=0)
+
+
 def test_a_span_of_equal_points_is_a_point():
     X = np.array([[0.0, 0.0], [0.0, 0.0], [3.0, 4.0], [6.0, 8.0]])
     values = modelling_values(X, [[0, 1, 2], [0, 2, 3], [0, 1, 2]], "vertex_distance", gamma=0.1)
@@ -243,6 +374,23 @@ def test_a_modelling_of_ones_own():
         (lambda: modelling_values(PLAIN, [[0, 1, 1]], "max"), DataError, "distinct"),
         (lambda: modelling_values(PLAIN, [[0, 1, 9]], "max"), DataError, "0 to 8"),
         (lambda: modelling_values(PLAIN, [0, 1], "max"), DataError, r"shape \(N, m\)"),
+        (lambda: modelling_values(PLAIN, [[0, 1], [2]], "max"), DataError, r"shape \(N, m\)"),
+        (lambda: modelling_gram([[1.0, 2.0], [3.0]], "max"), DataError, "rows of one length"),
+        (lambda: modelling_gram([["a", "b"]] * 3, "max"), DataError, "table of numbers"),
+        (lambda: modelling_gram(PLAIN + 0j, "max"), DataError, r"complex ones: pass X\.real"),
+        (lambda: modelling_gram(PLAIN, "max", n_jobs=0), ParameterError, "n_jobs must be None or -1"),
+        (lambda: modelling_gram(PLAIN, "dot", n_jobs="x"), ParameterError, "n_jobs must be.*'x'"),
+        (lambda: modelling_values(PLAIN, [[0, 1]], "max", n_jobs=1.5), ParameterError, r"n_jobs must be.*1\.5"),
+        (lambda: modelling_gram(PLAIN, "max", degree="a"), ParameterError, "degree must be a finite number, got 'a'"),
+        (lambda: modelling_gram(PLAIN, "max", coef0=None), ParameterError, "coef0 must be a finite number"),
+        (lambda: modelling_gram(PLAIN, "max", affinity=3), ParameterError, "affinity must be a name, a function"),
+        (lambda: modelling_gram(PLAIN, "max", random_state=-1), ParameterError, "random_state must be from 0"),
+        (lambda: modelling_gram(PLAIN, "dot", random_state="a"), ParameterError, "random_state must be None.*'a'"),
+        (lambda: modelling_gram(PLAIN, "max", random_state=RNG), ParameterError, r"int\(rng\.integers"),
+        (lambda: modelling_gram(PLAIN, "vertex_distance", squared=2), ParameterError, "squared must be True or False"),
+        (lambda: modelling_gram(PLAIN, "dot", repeats="no"), ParameterError, "repeats must be True or False"),
+        (lambda: modelling_gram(np.ones((210, 1)), "dot", order=200), ParameterError, "at most 172 .*got 200"),
+        (lambda: modelling_gram(np.ones((9, 999)), "dot", order=9, memory_limit=10**5), MemoryLimitError, "MiB"),
         (lambda: VertexDistance().weights(PLAIN, np.array([[0, 1, 2]])), ParameterError, "make_modelling"),
     ],
 )

@@ -1,14 +1,15 @@
+import tracemalloc
 from itertools import combinations
 from math import comb, factorial
 
 import numpy as np
 import pytest
 
-from biclique.exceptions import DataError, ParameterError
+from biclique.exceptions import DataError, MemoryLimitError, ParameterError
 from biclique.gram import SparseGram
 from biclique.hypergraph.contraction import modelling_gram
 from biclique.hypergraph.modellings import make_modelling, modelling_values
-from biclique.hypergraph.sampling import IterativeSample, _cut, iterative_sample, sample_hyperedges
+from biclique.hypergraph.sampling import EDGE_COPIES, IterativeSample, _cut, iterative_sample, sample_hyperedges
 from biclique.hypergraph.tuples import draw_sets, draw_tuples, unranked_sets
 from biclique.kernels import RBF
 from biclique.scores import clustering_error
@@ -65,6 +66,31 @@ def test_sets_are_drawn_alike(draw):
     assert (((counts - expected) ** 2) / expected).sum() < 119 + 4 * np.sqrt(2 * 119)
 
 
+@pytest.mark.parametrize("size", [3, 10, 11, 20])
+def test_sets_without_replacement_are_alike_at_every_share(size):
+    random = np.random.RandomState(1)
+    drawn = [draw_sets(6, 3, size, random) for _ in range(3000)]
+    assert all(len(np.unique(np.sort(rows, axis=1), axis=0)) == size for rows in drawn)
+    counts = np.unique(np.sort(np.concatenate(drawn), axis=1), axis=0, return_counts=True)[1]
+    expected = 3000 * size / 20
+    assert len(counts) == 20
+    assert np.abs(counts - expected).max() <= 4.5 * np.sqrt(expected * (1 - size / 20))
+
+
+def test_memory_grows_with_the_sample_and_is_foretold():
+    many = frozen(np.random.default_rng(1).normal(size=(200, 2)))
+    for order, n_edges in ((4, 10_000), (3, 700_000)):  # of 64,684,950 and of 1,313,400 sets
+        share = comb(200, order) if 2 * n_edges > comb(200, order) else 0
+        foretold = 8 * (n_edges * (EDGE_COPIES * order + 6) + share)
+        tracemalloc.start()
+        sample_hyperedges(many, n_edges, order=order, modelling="dot", random_state=0, memory_limit=foretold)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < foretold + 2**22
+        with pytest.raises(MemoryLimitError):
+            sample_hyperedges(many, n_edges, order=order, modelling="dot", memory_limit=foretold - 1)
+
+
 def test_no_set_twice_unless_asked():
     graph = sample_hyperedges(X, comb(9, 4), order=4, gamma=0.4, random_state=0)
     assert len(np.unique(members(graph), axis=0)) == graph.n_edges == comb(9, 4)
@@ -93,8 +119,9 @@ def test_no_set_twice_unless_asked():
 )
 def test_weights_are_the_definition(modelling, options, loop):
     for method in ("uniform", "iterative"):
+        clusters = {"n_clusters": 2} if method == "iterative" else {}
         graph = sample_hyperedges(
-            X + 3, 60, order=3, modelling=modelling, method=method, n_clusters=2, random_state=1, **options
+            X + 3, 60, order=3, modelling=modelling, method=method, random_state=1, **clusters, **options
         )
         assert graph.n_vertices == 9
         assert graph.uniform_order == 3
@@ -115,10 +142,17 @@ def test_biclique_weights_are_those_of_some_split_into_halves():
 
 
 def test_the_same_seed_gives_the_same_edges():
-    for method in ("uniform", "iterative"):
+    for method, clusters in (("uniform", None), ("iterative", 2)):
         one, same, other = (
             sample_hyperedges(
-                X, 40, order=4, method=method, n_clusters=2, modelling="vertex_distance", random_state=seed, n_jobs=jobs
+                X,
+                40,
+                order=4,
+                method=method,
+                n_clusters=clusters,
+                modelling="vertex_distance",
+                random_state=seed,
+                n_jobs=jobs,
             )
             for seed, jobs in ((3, 1), (3, 2), (4, 1))
         )
@@ -224,6 +258,26 @@ def test_clusters_too_small_to_draw_from():
             {"order": 3, "method": "iterative", "n_clusters": 2, "modelling": "vertex_distance", "gamma": 1e6},
             DataError,
             "lower gamma",
+        ),
+        (
+            {"order": 3, "method": "iterative", "n_clusters": 2, "modelling": "dot"},
+            DataError,
+            "shift X so that the weights are positive",
+        ),
+        ({"order": 4, "n_clusters": 2}, ParameterError, "n_clusters=2 is for method='iterative' alone"),
+        ({"order": 4, "method": "iterative", "n_clusters": 2, "replace": True}, ParameterError, "replace=True is for"),
+        ({"order": 4, "replace": 1}, ParameterError, "replace must be True or False"),
+        ({"order": "4"}, ParameterError, "order must be"),
+        ({"order": 4, "n_jobs": 0}, ParameterError, "n_jobs must be"),
+        ({"order": 4, "method": "iterative", "n_clusters": 2, "n_jobs": "x"}, ParameterError, "n_jobs must be"),
+        ({"order": 4, "random_state": -1}, ParameterError, "random_state must be"),
+        ({"order": 4, "random_state": np.random.default_rng(0)}, ParameterError, "random_state must be None"),
+        ({"order": 4, "memory_limit": 1000}, MemoryLimitError, "lower n_edges"),
+        ({"order": 4, "n_edges": 10**15, "replace": True, "memory_limit": "1GB"}, MemoryLimitError, "lower n_edges"),
+        (
+            {"order": 4, "method": "iterative", "n_clusters": 2, "n_edges": 10**15, "memory_limit": "1GB"},
+            MemoryLimitError,
+            "lower n_draws",
         ),
     ],
 )

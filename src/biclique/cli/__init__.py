@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from biclique import __version__
-from biclique.cli import hypergraph, table
+from biclique.cli import hypergraph, reproduce, table
 from biclique.cli.common import EXIT_DATA, EXIT_FAILURE, EXIT_INTERRUPT, EXIT_MEMORY, EXIT_OK, EXIT_USAGE
 from biclique.exceptions import BicliqueError, DataError, MemoryLimitError, ParameterError
 
@@ -42,4 +42,5 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     table.add_command(commands)
     hypergraph.add_command(commands)
+    reproduce.add_command(commands)
     return parser

@@ -6,11 +6,12 @@ import argparse
 import json
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from biclique.cli.common import EXIT_CODES, EXIT_OK, caught_messages, line, number_or_word, order, print_warnings, seed
+from biclique.cli.common import EXIT_CODES, EXIT_OK, caught_messages, line, number_or_word, print_warnings, seed
 from biclique.cluster import HypergraphSpectralClustering
 from biclique.exceptions import DataError
 from biclique.hypergraph import EXPANSIONS, SPLITTINGS, Hypergraph, read_hypergraph, write_hypergraph
@@ -57,7 +58,9 @@ def _add_cluster(actions: Any) -> None:
         default="star",
         help="how an edge becomes pairs, or what cutting it costs (default: star)",
     )
-    model.add_argument("--order", type=order, default=2.0, help="2 to inf; above 2, degrees are shrunk (default: 2)")
+    model.add_argument(
+        "--order", type=number_or_word, default=2.0, help="2 to inf; above 2, degrees are shrunk (default: 2)"
+    )
     model.add_argument("--no-row-normalize", action="store_true", help="leave the rows of the embedding as they are")
     model.add_argument("--largest-component", action="store_true", help="cluster the largest connected part only")
     model.add_argument("--assign-labels", choices=list(ASSIGNERS), default="kmeans", help="(default: kmeans)")
@@ -84,8 +87,8 @@ def _cluster(options: argparse.Namespace) -> int:
         fitted = hypergraph.restricted(kept)
     model = HypergraphSpectralClustering(
         options.clusters,
-        expansion=SPLITTINGS.get(options.expansion, options.expansion),
-        order=2.0 if options.order == "auto" else options.order,
+        expansion=options.expansion,
+        order=options.order,
         row_normalize=not options.no_row_normalize,
         assign_labels=options.assign_labels,
         n_init=options.n_init,
@@ -109,7 +112,7 @@ def _cluster(options: argparse.Namespace) -> int:
         )
     result = _summary(model, hypergraph, labels, options, seconds, messages)
     if options.json:
-        line(json.dumps(result, indent=2))
+        line(json.dumps(result, indent=2, allow_nan=False))
     elif not options.quiet:
         print_warnings(messages)
         _print_summary(result)
@@ -181,9 +184,15 @@ def _counted(result: dict[str, Any]) -> str:
 
 
 def _convert(options: argparse.Namespace) -> int:
+    if Path(options.target).exists() and Path(options.file).exists() and Path(options.target).samefile(options.file):
+        raise DataError(f"output {options.target} is the input itself: choose another name.")
     hypergraph = read_hypergraph(options.file)
     write_hypergraph(options.target, hypergraph)
     line(f"{options.target}: {_counted(_sizes(hypergraph))}")
+    lost = "attributes and vertex weights of the source"
+    if ".hgr" in Path(options.target).suffixes:
+        lost = f"names, {lost}"
+    line(f"not kept, where there were any: {lost}")
     return EXIT_OK
 
 
@@ -193,6 +202,8 @@ def _info(options: argparse.Namespace) -> int:
         raise DataError(f"{options.file}: there is no vertex in it.")
     parts = np.bincount(hypergraph.components())
     degrees = hypergraph.degrees
+    if not np.isfinite(degrees).all():
+        raise DataError(f"{options.file}: the sums of its edge weights overflow; divide the weights by the largest.")
     facts = {
         "file": options.file,
         **_sizes(hypergraph),
@@ -208,5 +219,6 @@ def _info(options: argparse.Namespace) -> int:
     line(f"{options.file}: {_counted(facts)}" + (", with repeated vertices" if facts["repeated_vertices"] else ""))
     line(f"degrees {degrees.min():g} to {degrees.max():g}, median {np.median(degrees):g}")
     shown = ", ".join(map(str, facts["parts"][:5])) + (", …" if len(facts["parts"]) > 5 else "")
-    line(f"connected parts: {len(facts['parts'])} ({shown} vertices), {facts['vertices_without_neighbours']} alone")
+    shown = f" ({shown} vertices)" if shown else ""
+    line(f"connected parts: {len(facts['parts'])}{shown}, {facts['vertices_without_neighbours']} alone")
     return EXIT_OK

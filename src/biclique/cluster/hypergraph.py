@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from typing import Any, Self
 
@@ -16,7 +17,7 @@ from biclique.cluster._checks import check_choice, check_count, check_jobs, chec
 from biclique.cluster._spectrum import SolverOptions, solve_cut, warn_unless_converged
 from biclique.exceptions import DataError, DisconnectedWarning, FewerClustersWarning, ParameterError
 from biclique.gram import parse_memory_limit, require, single_threaded_blas
-from biclique.hypergraph import ExpansionGram, Hypergraph, as_hypergraph, distortion, find_expansion
+from biclique.hypergraph import SPLITTINGS, ExpansionGram, Hypergraph, as_hypergraph, distortion, find_expansion
 from biclique.multiway import check_order, k_way_normalized_cut
 from biclique.progress import Progress
 from biclique.spectral import (
@@ -31,6 +32,12 @@ from biclique.spectral import (
     direct_bytes,
     solves_directly,
 )
+
+DIGITS = 8
+"""Digits of the embedding that count: solvers are asked for as many."""
+
+FAINT = 1e-13
+"""Degrees below this share of the largest are rounding."""
 
 NO_CLUSTER = -1
 """The label of a vertex that shares no edge with another."""
@@ -165,6 +172,7 @@ class HypergraphSpectralClustering(ClusterMixin, BaseEstimator):
         self.part_sizes_ = np.bincount(parts)
         largest = float(np.abs(inner.weights).max())
         gram = ExpansionGram(inner.with_weights(inner.weights / largest), self.expansion, n_jobs=self.n_jobs)
+        _check_degrees(gram, hypergraph.vertex_names[together])
         columns = self._n_columns()
         k = min(columns, gram.n) - 1
         blocks = self._basis_blocks(gram.n, k)
@@ -175,7 +183,9 @@ class HypergraphSpectralClustering(ClusterMixin, BaseEstimator):
             options = SolverOptions(tol=self.eigen_tol, max_passes=self.max_iter)
             pairs = solve_cut(cut, k, options, random, progress, basis_blocks=blocks)
         warn_unless_converged(pairs, stacklevel=4)
+        self._fitted_columns, self._fitted_normalize = columns, bool(self.row_normalize)
         self._extension, rows = Extension.fit(cut, pairs, float(np.finfo(float).eps))
+        self._gram = gram
         rows = np.pad(rows, ((0, 0), (0, columns - rows.shape[1])))
         self._assignment = ASSIGNERS[self.assign_labels](
             self._scaled(rows),
@@ -198,7 +208,6 @@ class HypergraphSpectralClustering(ClusterMixin, BaseEstimator):
         if self._assignment.cut_history is not None:
             self.cut_history_ = self._assignment.cut_history
         self.n_passes_ = self.n_iter_ = cut.n_passes
-        self._gram = gram
 
     def _n_columns(self) -> int:
         return self.n_components or self.n_clusters
@@ -219,10 +228,12 @@ class HypergraphSpectralClustering(ClusterMixin, BaseEstimator):
         return blocks
 
     def _scaled(self, rows: FloatArray) -> FloatArray:
-        if not self.row_normalize:
-            return rows
+        """Rows of length 1, or of mean length 1; rounded, so that rows that are equal in truth are equal."""
+        rows = np.pad(rows, ((0, 0), (0, self._fitted_columns - rows.shape[1])))
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-        return np.asarray(np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0))
+        if not self._fitted_normalize:
+            lengths = np.full_like(lengths, 1 / np.sqrt(self._gram.n))
+        return np.asarray(np.round(np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0), DIGITS))
 
     def fit_predict(self, X: Any, y: Any = None) -> IntArray:
         """Fit, and return ``labels_``."""
@@ -237,6 +248,8 @@ class HypergraphSpectralClustering(ClusterMixin, BaseEstimator):
             How often each new vertex is in each training edge. Edges keep the sizes they had.
         """
         check_is_fitted(self)
+        if isinstance(X, Hypergraph):
+            raise DataError("predict takes rows of the incidence matrix, one a new vertex: pass hypergraph.incidence.")
         X = self._validated(X, reset=False)
         cross = self._gram.cross(X)
         with single_threaded_blas():
@@ -245,9 +258,7 @@ class HypergraphSpectralClustering(ClusterMixin, BaseEstimator):
             if isinstance(rule, KernelRule):
                 labels = rule.labels_of(cross)
             else:
-                rows = self._extension.embed(cross)
-                columns = self._n_columns()
-                labels = rule.labels(self._scaled(np.pad(rows, ((0, 0), (0, columns - rows.shape[1])))))
+                labels = rule.labels(self._scaled(self._extension.embed(cross)))
         return np.where(seen, labels, NO_CLUSTER)
 
     def clusters(self) -> list[list[Any]]:
@@ -265,6 +276,8 @@ class HypergraphSpectralClustering(ClusterMixin, BaseEstimator):
             check_count("n_components", self.n_components)
         check_choice("assign_labels", self.assign_labels, tuple(ASSIGNERS))
         check_tolerance(self.eigen_tol)
+        if isinstance(self.order, str):
+            raise ParameterError(f"order must be a number from 2 to infinity, got {self.order!r}.")
         check_order(self.order)
         check_jobs(self.n_jobs)
         find_expansion(self.expansion)
@@ -285,10 +298,14 @@ class HypergraphSpectralClustering(ClusterMixin, BaseEstimator):
         return X
 
     def _read(self, X: Any) -> Hypergraph:
-        matrix = sparse.issparse(X) or isinstance(X, (np.ndarray, list, tuple)) or hasattr(X, "iloc")
-        if matrix or hasattr(X, "__array__"):
+        if isinstance(X, (list, tuple, dict, str, os.PathLike)) and not sparse.issparse(X):
+            raise DataError(
+                f"X is a {type(X).__name__}, which could be edges, an incidence matrix or a file: pass "
+                "Hypergraph.from_edges(X), Hypergraph.from_dict(X), numpy.asarray(X) or read_hypergraph(X)."
+            )
+        if sparse.issparse(X) or hasattr(X, "__array__"):
             checked = self._validated(X, reset=True)
-            names = list(X.index) if hasattr(X, "iloc") and X.index.is_unique else None
+            names = list(X.index) if hasattr(X, "iloc") else None
             hypergraph = Hypergraph.from_incidence(checked, vertex_names=names)
         else:
             self.__dict__.pop("feature_names_in_", None)
@@ -339,6 +356,19 @@ class HypergraphSpectralClustering(ClusterMixin, BaseEstimator):
         return tags
 
 
+def _check_degrees(gram: ExpansionGram, names: Any) -> None:
+    """Refuse degrees that rounding beside the largest would swallow."""
+    degrees = gram.degrees()
+    faint = np.flatnonzero(degrees <= FAINT * degrees.max())
+    if len(faint):
+        raise DataError(
+            f"{len(faint)} of {gram.n} vertices, such as {names.item(faint[0])!r}, have a degree of at most "
+            f"{degrees[faint].max() / max(degrees.max(), np.finfo(float).tiny):.1e} of the largest: nothing can be "
+            "told apart by such edge weights; leave the lightest edges out, or compress the weights (such as by their "
+            "logarithm)."
+        )
+
+
 def _keeping_edges(hypergraph: Hypergraph, kept: np.ndarray) -> Hypergraph:
     """On some vertices, with every edge in its place: columns of new vertices must still match."""
     return Hypergraph(hypergraph.members[:, np.flatnonzero(kept)], hypergraph.weights)
@@ -376,6 +406,6 @@ def _whole_parts(cut: NormalizedCut, parts: IntArray, n_groups: int) -> EigenRes
 
 
 def _distortion(expansion: Any, hypergraph: Hypergraph) -> float:
-    if not callable(expansion):
+    if not callable(expansion) and expansion not in SPLITTINGS:
         return 1.0
     return max((distortion(expansion, int(s)) for s in np.unique(hypergraph.edge_sizes)), default=1.0)

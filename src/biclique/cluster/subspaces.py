@@ -26,6 +26,9 @@ from biclique.kernels import middle
 from biclique.progress import Progress
 from biclique.spectral import ASSIGNERS, NormalizedCut, top_eigenpairs
 
+FLAT = 1e-24
+"""Mean squared distances below this, for coordinates up to 1, are rounding: one subspace holds all points."""
+
 
 class InhomogeneousSubspaceClustering(ClusterMixin, BaseEstimator):
     """Cluster points into affine subspaces: the label-free protocol of Li and Milenkovic (2017).
@@ -106,14 +109,15 @@ class InhomogeneousSubspaceClustering(ClusterMixin, BaseEstimator):
         offset = middle(X)
         scale = float(np.abs(X - offset).max()) or 1.0
         points = (X - offset) / scale
+        keys, first, same = np.unique(digests(X), return_index=True, return_inverse=True)
         with single_threaded_blas(), Progress(bool(self.verbose)) as progress:
             labels, history, sigma = self._search(points, random, progress)
+        labels = labels[first][same]  # equal rows belong together
         self.subspaces_ = fit_subspaces(X, labels, self.subspace_dim)
         self.labels_ = np.unique(labels, return_inverse=True)[1]
         self.residual_ = float(sum(subspace.residual for subspace in self.subspaces_))
         self.residual_history_ = history * scale**2
         self.sigma_ = sigma * scale**2
-        keys, first = np.unique(digests(X), return_index=True)
         self._known, self._known_labels = keys, self.labels_[first]
         found = len(self.subspaces_)
         if found < self.n_clusters:
@@ -133,8 +137,9 @@ class InhomogeneousSubspaceClustering(ClusterMixin, BaseEstimator):
         labels = np.zeros(n, dtype=np.intp)
         best, chosen = np.inf, 0.0
         history = np.empty(self.n_rounds)
-        if self.n_clusters == 1:
-            return labels, np.full(self.n_rounds, fit_subspaces(X, labels, self.subspace_dim)[0].residual), 0.0
+        undivided = fit_subspaces(X, labels, self.subspace_dim)[0].residual
+        if self.n_clusters == 1 or undivided <= FLAT * n:
+            return labels, np.full(self.n_rounds, undivided), 0.0
         for round_ in range(self.n_rounds):
             draws = draw_together(labels, size, self.n_draws, random)
             distances = edge_distances(X, draws)
@@ -200,6 +205,11 @@ class InhomogeneousSubspaceClustering(ClusterMixin, BaseEstimator):
 
     def _check_sizes(self, X: FloatArray) -> None:
         n, size = len(X), self.subspace_dim + 1
+        if self.subspace_dim >= X.shape[1]:
+            raise DataError(
+                f"subspace_dim={self.subspace_dim} must be below the number of columns (n_features = {X.shape[1]}): a "
+                "subspace of that dimension holds every point."
+            )
         if n < max(size + 1, self.n_clusters):
             raise DataError(
                 f"X has {n} rows (n_samples={n}), but subspace_dim={self.subspace_dim} and "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain, count
 from typing import Any
 
@@ -13,6 +14,16 @@ from scipy import sparse
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError
 
+LARGEST_INDEX = np.iinfo(np.int32).max
+LARGEST_NAME = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A matrix of multiplicities that has been checked and frozen already."""
+
+    matrix: Any
+
 
 def frozen(matrix: Any) -> Any:
     """A compressed sparse row matrix whose arrays cannot be written."""
@@ -21,16 +32,20 @@ def frozen(matrix: Any) -> Any:
     return matrix
 
 
+def view(matrix: Any) -> Any:
+    """Another matrix on the same frozen arrays: whatever is done to it, the original stays."""
+    return sparse.csr_array((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape, copy=False)
+
+
 def checked_counts(members: Any) -> Any:
-    """Multiplicities, checked, canonical and frozen."""
-    try:
-        matrix = sparse.csr_array(members, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"the incidence matrix must hold numbers: {error}.") from error
-    if matrix is members or (matrix.nnz and np.shares_memory(matrix.data, getattr(members, "data", np.empty(0)))):
-        if not matrix.data.flags.writeable and matrix.has_canonical_format:
-            return matrix  # another hypergraph's
-        matrix = matrix.copy()
+    """Multiplicities as a matrix of our own: checked, canonical and frozen."""
+    if isinstance(members, Checked):
+        return members.matrix
+    if not sparse.issparse(members):
+        members = number_array(members, "the incidence matrix", 2)
+    elif members.dtype.kind not in "biuf":
+        raise DataError(f"the incidence matrix must hold real numbers, got {members.dtype}.")
+    matrix = sparse.csr_array(members, dtype=np.float64, copy=True)
     matrix.sum_duplicates()
     bad = ~np.isfinite(matrix.data) | (matrix.data < 0)
     if bad.any():
@@ -45,56 +60,89 @@ def checked_counts(members: Any) -> Any:
     return frozen(matrix)
 
 
+def number_array(values: Any, what: str, dimensions: int) -> FloatArray:
+    """A new array of real numbers, or an error that says what came."""
+    try:
+        found = np.asarray(values)
+        if found.dtype.kind == "c":
+            raise DataError(f"{what} must hold real numbers, got complex ones.")
+        found = found.astype(float)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{what} must hold numbers: {error}.") from error
+    if found.ndim != dimensions:
+        words = {1: "one dimension", 2: "two dimensions"}[dimensions]
+        raise DataError(f"{what} must have {words}, got shape {found.shape}.")
+    return found
+
+
 def checked_weights(weights: Any, n_edges: int) -> FloatArray:
-    if weights is None:
-        found = np.ones(n_edges)
-    else:
-        try:
-            found = np.array(weights, dtype=float)
-        except (TypeError, ValueError) as error:
-            raise DataError(f"weights must be numbers, one an edge: {error}.") from error
-        if found.shape != (n_edges,):
-            raise DataError(f"weights must have one entry an edge, {n_edges}, got shape {found.shape}.")
-        bad = np.flatnonzero(~np.isfinite(found))
-        if len(bad):
-            raise DataError(f"weights must be finite: edge {bad[0]} has {found[bad[0]]}.")
+    """Edge weights: finite numbers, one an edge."""
+    found = np.ones(n_edges) if weights is None else number_array(weights, "weights", 1)
+    if found.shape != (n_edges,):
+        raise DataError(f"weights must have one entry an edge, {n_edges}, got shape {found.shape}.")
+    bad = np.flatnonzero(~np.isfinite(found))
+    if len(bad):
+        raise DataError(f"weights must be finite: edge {bad[0]} has {found[bad[0]]}.")
     found.flags.writeable = False
     return found
 
 
 def checked_names(names: Sequence[Hashable] | None, n_names: int, what: str) -> np.ndarray[Any, Any]:
-    """Names as an array of integers, or of objects."""
+    """Names as an array of integers, or of objects; distinct, none missing."""
+    found: np.ndarray[Any, Any]
     if names is None:
-        found: np.ndarray[Any, Any] = np.arange(n_names)
-        found.flags.writeable = False
-        return found
-    if isinstance(names, np.ndarray) and names.dtype.kind in "iu" and names.ndim == 1:
-        found = names.astype(np.int64)
+        found = np.arange(n_names)
     else:
-        listed: list[Any] = names.tolist() if isinstance(names, np.ndarray) else list(names)
-        if listed and set(map(type, listed)) == {int} and all(-(2**63) <= name < 2**63 for name in listed):
-            found = np.array(listed, dtype=np.int64)
-        else:
-            found = np.empty(len(listed), dtype=object)
-            found[:] = listed
-    if len(found) != n_names:
-        raise DataError(f"{what}_names must have {n_names} entries, got {len(found)}.")
-    distinct = len(np.unique(found)) if found.dtype != object else _count_distinct(found, what)
-    if distinct != n_names:
-        raise DataError(f"{what}_names must be distinct; {n_names - distinct} are repeated.")
+        found = _name_array(names, what)
+        if len(found) != n_names:
+            raise DataError(f"{what}_names must have {n_names} entries, got {len(found)}.")
+        distinct = len(np.unique(found)) if found.dtype != object else _count_distinct(found, what)
+        if distinct != n_names:
+            raise DataError(f"{what}_names must be distinct; {n_names - distinct} are repeated.")
     found.flags.writeable = False
     return found
 
 
-def _count_distinct(names: np.ndarray[Any, Any], what: str) -> int:
+def _name_array(names: Any, what: str) -> np.ndarray[Any, Any]:
+    integers = isinstance(names, np.ndarray) and names.ndim == 1 and names.dtype.kind in "iu"
+    if integers and (not len(names) or int(names.max()) <= LARGEST_NAME):
+        return np.asarray(names.astype(np.int64))
     try:
-        return len(set(names.tolist()))
+        listed: list[Any] = names.tolist() if hasattr(names, "tolist") else list(names)
+    except TypeError as error:
+        raise DataError(f"{what}_names must be a sequence of names, got {names!r}.") from error
+    if listed and set(map(type, listed)) == {int} and all(-LARGEST_NAME <= name <= LARGEST_NAME for name in listed):
+        return np.array(listed, dtype=np.int64)
+    found = np.empty(len(listed), dtype=object)
+    found[:] = listed
+    return found
+
+
+def _count_distinct(names: np.ndarray[Any, Any], what: str) -> int:
+    listed = names.tolist()
+    try:
+        distinct = len(set(listed))
     except TypeError as error:
         raise DataError(f"{what}_names must be hashable: {error}.") from error
+    if any(missing(name) for name in listed):
+        raise DataError(f"one of {what}_names is missing (None or NaN): give it a name.")
+    return distinct
+
+
+def missing(name: Any) -> bool:
+    """None, NaN, or pandas' missing value."""
+    if name is None:
+        return True
+    try:
+        return bool(name != name)
+    except (TypeError, ValueError):  # pandas.NA says neither yes nor no
+        return type(name).__name__ in ("NAType", "NaTType")
 
 
 def flatten(edges: Any) -> tuple[IntArray, Any]:
     """The size of every edge, and its vertices: one integer array for all, or a list of collections."""
+    if hasattr(edges, "columns"):
+        raise DataError("edges must be a collection of collections, got a data frame: use from_incidence.")
     if isinstance(edges, np.ndarray) and edges.ndim == 2 and edges.dtype.kind in "iu":
         return np.full(edges.shape[0], edges.shape[1], dtype=np.int64), edges.ravel()
     listed = [edge if hasattr(edge, "__len__") else list(edge) for edge in _each(edges)]
@@ -102,6 +150,8 @@ def flatten(edges: Any) -> tuple[IntArray, Any]:
         if isinstance(edge, (str, bytes)):
             raise DataError(f"edge {number} is the text {edge!r}, not a collection of vertices: write [{edge!r}].")
     sizes = np.fromiter(map(len, listed), dtype=np.int64, count=len(listed))
+    if listed and all(isinstance(edge, np.ndarray) and edge.ndim == 1 and edge.dtype.kind in "iu" for edge in listed):
+        return sizes, np.concatenate(listed)
     types = set(map(type, chain.from_iterable(listed)))
     if types <= {int}:
         try:
@@ -122,63 +172,105 @@ def _each(edges: Any) -> Iterator[Any]:
             f"edges must be a collection of collections of vertices, got a {type(edges).__name__}."
         ) from error
     for number, edge in enumerate(iterator):
-        if not hasattr(edge, "__iter__"):
+        if not hasattr(edge, "__iter__") or getattr(edge, "ndim", 1) == 0:
             raise DataError(f"edge {number} is {edge!r}, not a collection of vertices: write [{edge!r}].")
         yield edge
 
 
 def encode(flat: Any, vertices: Any, sizes: IntArray) -> tuple[IntArray, Any]:
     """The number of every vertex in ``flat``, and the names by number."""
-    if isinstance(vertices, (int, np.integer)) and not isinstance(vertices, bool):
-        vertices = range(int(vertices))
+    known = _known(vertices)
     if isinstance(flat, np.ndarray):
-        if vertices is None:
+        if flat.dtype.kind == "u" and len(flat) and int(flat.max()) > LARGEST_NAME:
+            raise DataError("integer vertices must be below 2**63: pass them as text.")
+        flat = flat.astype(np.int64, copy=False)
+        if known is None:
             return _encode_integers(flat)
-        if isinstance(vertices, range) and vertices == range(len(vertices)):
-            outside = np.flatnonzero((flat < 0) | (flat >= len(vertices)))
-            if len(outside):
-                _unknown_vertex(int(flat[outside[0]]), int(outside[0]), sizes, len(vertices))
-            return flat.astype(np.int64), np.arange(len(vertices))
+        if isinstance(known, np.ndarray):
+            return _encode_known(flat, known, sizes)
         flat = [flat.tolist()]
     index: dict[Hashable, int] = {}
-    if vertices is None:
+    if known is None:
         index = defaultdict(count().__next__)  # a name seen for the first time gets the next number
     try:
-        if vertices is not None:
-            index = {name: number for number, name in enumerate(dict.fromkeys(vertices))}
-        known = len(index)
+        if known is not None:
+            index = {name: number for number, name in enumerate(dict.fromkeys(_listed(known)))}
+        total = len(index)
         codes = np.fromiter(map(index.__getitem__, chain.from_iterable(flat)), dtype=np.int64, count=int(sizes.sum()))
     except KeyError as error:
         where = next(i for i, name in enumerate(chain.from_iterable(flat)) if name not in index)
-        _unknown_vertex(error.args[0], where, sizes, known)
+        _unknown_vertex(error.args[0], where, sizes, total)
     except TypeError as error:
         raise DataError(f"vertices must be hashable, such as numbers, text or tuples: {error}.") from error
-    names = list(index)
-    if any(name is None or name != name for name in names):
+    names: list[Any] = list(index)
+    if any(missing(name) for name in names):
         raise DataError("a vertex is missing (None or NaN): leave it out of its edge, or give it a name.")
-    if vertices is None and all(isinstance(name, int) for name in names):
-        order = sorted(range(len(names)), key=names.__getitem__)  # type: ignore[arg-type]
+    if known is None and all(isinstance(name, int) for name in names):
+        order = sorted(range(len(names)), key=names.__getitem__)
         number = np.empty(len(order), dtype=np.int64)
         number[order] = np.arange(len(order))
         return number[codes], [names[i] for i in order]
     return codes, names
 
 
+def _listed(known: Any) -> Any:
+    return known.tolist() if isinstance(known, np.ndarray) else known
+
+
+def _known(vertices: Any) -> Any:
+    """All vertices as given: None, an array of integers, or a list of names."""
+    if vertices is None:
+        return None
+    if isinstance(vertices, (int, np.integer)) and not isinstance(vertices, bool):
+        if vertices < 0:
+            raise DataError(f"vertices must be a number from 0, or all names, got {vertices}.")
+        return np.arange(int(vertices))
+    if isinstance(vertices, np.ndarray) and vertices.dtype.kind in "iu":
+        return vertices.astype(np.int64)
+    try:
+        listed = list(vertices)
+    except TypeError as error:
+        raise DataError(f"vertices must be a number from 0, or all names, got {vertices!r}.") from error
+    if listed and set(map(type, listed)) == {int} and all(-LARGEST_NAME <= name <= LARGEST_NAME for name in listed):
+        return np.fromiter(dict.fromkeys(listed), dtype=np.int64)
+    return listed
+
+
 def _encode_integers(flat: IntArray) -> tuple[IntArray, IntArray]:
     """Whole numbers in their sorted order; without a sort where they are dense."""
     if not len(flat):
-        return flat.astype(np.int64), np.empty(0, dtype=np.int64)
-    if flat.dtype.kind == "u" and int(flat.max()) > np.iinfo(np.int64).max:
-        raise DataError("integer vertices must be below 2**63: pass them as text.")
-    flat = flat.astype(np.int64, copy=False)
+        return flat, np.empty(0, dtype=np.int64)
     low, high = int(flat.min()), int(flat.max())
     if high - low < 4 * len(flat) + 1024:
         present = np.zeros(high - low + 1, dtype=bool)
         present[flat - low] = True
         number = np.cumsum(present) - 1
         return number[flat - low], np.flatnonzero(present) + low
-    names, codes = np.unique(flat, return_inverse=True)
-    return codes, names
+    ordered = np.sort(flat)
+    names = ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])]
+    return np.searchsorted(names, flat), names
+
+
+def _encode_known(flat: IntArray, known: IntArray, sizes: IntArray) -> tuple[IntArray, IntArray]:
+    """Whole numbers by their place among the given ones."""
+    if len(known) and len(flat):
+        order = np.argsort(known, kind="stable")
+        low, high = int(known[order[0]]), int(known[order[-1]])
+        inside = (flat >= low) & (flat <= high)
+        if high - low < 4 * (len(flat) + len(known)) + 1024:
+            table = np.full(high - low + 1, -1)
+            table[known - low] = np.arange(len(known))
+            codes = table[np.where(inside, flat - low, 0)]
+        else:
+            place = np.minimum(np.searchsorted(known[order], flat), len(known) - 1)
+            codes = np.where(known[order[place]] == flat, order[place], -1)
+        codes = np.where(inside, codes, -1)
+    else:
+        codes = np.full(len(flat), -1)
+    outside = np.flatnonzero(codes < 0)
+    if len(outside):
+        _unknown_vertex(int(flat[outside[0]]), int(outside[0]), sizes, len(known))
+    return codes, known
 
 
 def _unknown_vertex(name: Hashable, place: int, sizes: IntArray, n_vertices: int) -> None:

@@ -12,7 +12,13 @@ from biclique.exceptions import ParameterError
 from biclique.gram import parse_memory_limit, require, single_threaded_blas
 from biclique.hypergraph.modellings import GeneralizedDot, Modelling, RandomState, make_modelling, modelling_values
 from biclique.hypergraph.triples import GROUPS, TRIPLES, sum_triples
-from biclique.hypergraph.tuples import check_points
+from biclique.hypergraph.tuples import check_jobs, check_points, check_weights
+
+LARGEST_FACTORIAL = 170
+"""170! is the last one that a number can hold."""
+
+CANCELLATION = 10.0
+"""What the contraction of dot products may lose by taking points out of sums: one digit."""
 
 
 def modelling_gram(
@@ -40,13 +46,15 @@ def modelling_gram(
         m. Above 3 only the dot product has a closed form; the others are sampled with ``sample_hyperedges``.
     n_jobs : int, optional
         Threads; the result is the same bit by bit for every number.
-    random_state : int, optional
+    random_state : int or RandomState, optional
         For ``gamma="auto"`` alone.
+
+    memory_limit : "auto", number of bytes or text like "4GB"
 
     Notes
     -----
-    Distances within triples come from the lengths of their sides. For three points on a line they are zero up to about
-    1e-8 of the longest side, not 1e-16.
+    Triples of ``affine_eigenvalue`` come from inner products: λ_min is right up to about 1e-16 of the largest
+    eigenvalue, so that data far from the origin lose digits that ``modelling_values`` keeps.
 
     >>> modelling_gram([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], "dot")
     array([[ 0., 63., 63.],
@@ -54,14 +62,16 @@ def modelling_gram(
            [63., 63.,  0.]])
     """
     X = check_points(X)
+    check_jobs(n_jobs)
     chosen = make_modelling(modelling, X, order, random_state=random_state, **options)
-    n = len(X)
+    n, d = X.shape
     if not chosen.symmetric:
         raise ParameterError(
             f"modelling={chosen.name!r} depends on the order of its points: its contraction is biclique_gram, O(n²)."
         )
+    dot = isinstance(chosen, GeneralizedDot)
     require(
-        8 * (GROUPS + 4) * n * n,
+        8 * (3 * n * n + 4 * max(order - 1, 2) * n * d) if dot else 8 * ((GROUPS + 4) * n * n + 2 * n * d),
         parse_memory_limit(memory_limit),
         f"modelling_gram of {n} rows",
         "use fewer rows, or sample_hyperedges.",
@@ -82,27 +92,84 @@ def modelling_gram(
 
 
 def _dot_gram(X: FloatArray, order: int, repeats: bool) -> FloatArray:
-    """(m−2)! Σ_{a+b≤m−2} (−1)^{a+b} X^{∘(a+1)} diag(e_{m−2−a−b}) (X^{∘(b+1)})ᵀ off the diagonal.
+    """(m−2)! Σ_l x_il x_jl e_{m−2}(column l without points i and j) off the diagonal, e_r elementary symmetric.
 
-    e_r(l) are the elementary symmetric polynomials of column l; without points i and j they are
-    Σ_{a,b} (−x_il)^a (−x_jl)^b e_{r−a−b}(l). With repeats allowed it is X diag((Σ_k x_k)^{m−2}) Xᵀ, diagonal and all.
+    With repeats allowed it is X diag((Σ_k x_k)^{m−2}) Xᵀ, diagonal and all.
     """
     rest = order - 2
-    with single_threaded_blas():
+    if rest > LARGEST_FACTORIAL and not repeats:
+        raise ParameterError(
+            f"order must be at most {LARGEST_FACTORIAL + 2} for modelling='dot', got {order}: (order − 2)! is beyond "
+            "the range of numbers. Pass repeats=True, or sample_hyperedges."
+        )
+    with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):
         if repeats:
             gram = (X * X.sum(axis=0) ** rest) @ X.T
-            return np.asarray((gram + gram.T) / 2)
-        elementary = np.zeros((rest + 1, X.shape[1]))
-        elementary[0] = 1
-        for x in X:
-            elementary[1:] += x * elementary[:-1]
-        powers = [X]
-        for _ in range(rest):
-            powers.append(powers[-1] * -X)  # (−1)^a X^{∘(a+1)}
-        gram = np.zeros((len(X), len(X)))
-        for a in range(rest + 1):
-            right = sum(powers[b] * elementary[rest - a - b] for b in range(rest - a + 1))
-            gram += powers[a] @ np.asarray(right).T
-    gram = (gram + gram.T) * (factorial(rest) / 2)
+            return check_weights(np.asarray((gram + gram.T) / 2), "modelling='dot'")
+        gram = _removed(X, rest) if rest == 0 or _can_remove(X, rest) else _left_out(X, rest)
+        gram = (gram + gram.T) * (factorial(rest) / 2)
     np.fill_diagonal(gram, 0)
+    return check_weights(gram, "modelling='dot'")
+
+
+def _elementary(X: FloatArray, rest: int) -> FloatArray:
+    """e_0, …, e_rest of every column; shape (rest + 1, d)."""
+    elementary = np.zeros((rest + 1, X.shape[1]))
+    elementary[0] = 1
+    for x in X:
+        elementary[1:] += x * elementary[:-1]
+    return elementary
+
+
+def _removed(X: FloatArray, rest: int) -> FloatArray:
+    """Σ_{a+b≤r} (−1)^{a+b} X^{∘(a+1)} diag(e_{r−a−b}) (X^{∘(b+1)})ᵀ, r = m − 2: points taken out of all by products.
+
+    Without points i and j, e_r is Σ_{a,b} (−x_i)^a (−x_j)^b e_{r−a−b}.
+    """
+    elementary = _elementary(X, rest)
+    powers = [X]
+    for _ in range(rest):
+        powers.append(powers[-1] * -X)  # (−1)^a X^{∘(a+1)}
+    gram = np.zeros((len(X), len(X)))
+    for a in range(rest + 1):
+        right = powers[0] * elementary[rest - a]
+        for b in range(1, rest - a + 1):
+            right += powers[b] * elementary[rest - a - b]
+        gram += powers[a] @ right.T
     return gram
+
+
+def _can_remove(X: FloatArray, rest: int) -> bool:
+    """Whether taking points out cancels few digits: its terms against those left without the two largest points."""
+    sizes = np.sort(np.abs(X), axis=0)
+    elementary = _elementary(sizes, rest)
+    terms = np.zeros(X.shape[1])
+    for a in range(rest + 1):
+        for b in range(rest - a + 1):
+            terms += sizes[-1] ** a * sizes[-2] ** b * elementary[rest - a - b]
+    return bool((terms <= CANCELLATION * _elementary(sizes[:-2], rest)[rest]).all())
+
+
+def _left_out(X: FloatArray, rest: int) -> FloatArray:
+    """Σ_l x_il x_jl e_r(column l without i and j), i < j, by sums and products alone; O(n² d m) time, O(n d m) memory.
+
+    e_r = Σ_a e_a(points before j but i) e_{r−a}(points after j); the first grows with j for all i at once.
+    """
+    n, d = X.shape
+    after = np.zeros((n, rest + 1, d))
+    after[n - 1, 0] = 1
+    for j in range(n - 1, 0, -1):
+        after[j - 1] = after[j]
+        after[j - 1, 1:] += X[j] * after[j, :-1]
+    before = np.zeros((rest + 1, n, d))  # before[a, i]: e_a of the points before j without i
+    whole = np.zeros((rest + 1, d))
+    whole[0] = 1
+    gram = np.zeros((n, n))
+    for j in range(n):
+        for a in range(rest + 1):
+            gram[:j, j] += (before[a, :j] * X[:j]) @ (X[j] * after[j, rest - a])
+        for a in range(rest, 0, -1):
+            before[a, :j] += X[j] * before[a - 1, :j]
+        before[:, j] = whole
+        whole[1:] += X[j] * whole[:-1]
+    return gram + gram.T

@@ -23,7 +23,7 @@ def as_hypergraph(obj: Any) -> Hypergraph:
     """
     if isinstance(obj, Hypergraph):
         return obj
-    packages = {kind.__module__.partition(".")[0] for kind in type(obj).__mro__}
+    packages = _packages(obj)
     if "xgi" in packages:
         return from_xgi(obj)
     if "hypernetx" in packages:
@@ -53,7 +53,7 @@ def from_xgi(network: Any) -> Hypergraph:
     Kept: nodes and edges with their ids and order, isolated nodes, empty edges, repeated edges, and the edge attribute
     ``weight`` (1 where absent). Other attributes are not. A DiHypergraph is refused.
     """
-    if "DiHypergraph" in _class_names(network) or not hasattr(network, "edges"):
+    if "xgi" not in _packages(network) or not _class_names(network) & {"Hypergraph", "SimplicialComplex"}:
         raise DataError(
             f"an XGI Hypergraph or SimplicialComplex is needed, got a {type(network).__name__}: "
             "xgi.to_hypergraph forgets directions."
@@ -72,8 +72,6 @@ def to_xgi(hypergraph: Hypergraph) -> Any:
     xgi = _package("xgi")
     _refuse_counts(hypergraph, "an XGI edge is a set")
     names = hypergraph.vertex_names.tolist()
-    if None in names or None in hypergraph.edge_names.tolist():
-        raise DataError("XGI has no node and no edge called None: give names with hypergraph.renamed.")
     weighted = bool((hypergraph.weights != 1).any())
     network = xgi.Hypergraph()
     network.add_nodes_from(names)
@@ -91,7 +89,7 @@ def from_hypernetx(network: Any) -> Hypergraph:
     Kept: nodes and edges with their ids and order, edge weights, and the weight of an incidence (a cell) as the
     multiplicity. Node weights and other properties are not.
     """
-    if not hasattr(network, "incidences"):
+    if "hypernetx" not in _packages(network) or not hasattr(network, "incidences"):
         raise DataError(f"a hypernetx.Hypergraph, version 2.3 or later, is needed, got a {type(network).__name__}.")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of pandas, about how HyperNetX calls it
@@ -142,11 +140,18 @@ def to_hypernetx(hypergraph: Hypergraph) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of pandas, about how HyperNetX calls it
-            return hypernetx.Hypergraph(
+            network = hypernetx.Hypergraph(
                 frame, edge_col="edges", node_col="nodes", cell_weight_col="weight", edge_properties=properties
             )
-    except (TypeError, ValueError) as error:
+            held = from_hypernetx(network)
+    except (TypeError, ValueError, LookupError) as error:
         raise DataError(f"HyperNetX cannot hold these names ({error}): give others with hypergraph.renamed.") from error
+    if _contents(held) != _contents(hypergraph):
+        raise DataError(
+            "HyperNetX cannot hold these names (weights or vertices get lost, as they do where an edge is called by a "
+            "tuple or a set): give others with hypergraph.renamed."
+        )
+    return network
 
 
 # hypergraphx
@@ -159,9 +164,8 @@ def from_hypergraphx(network: Any) -> Hypergraph:
     and weights. A node twice in an edge counts twice. Not kept: metadata, and what ``add_empty_edge`` made, which is
     not among the edges. Directed, temporal and multiplex hypergraphs are refused.
     """
-    if {"DirectedHypergraph", "TemporalHypergraph", "MultiplexHypergraph"} & _class_names(network) or not hasattr(
-        network, "get_edges"
-    ):
+    others = {"DirectedHypergraph", "TemporalHypergraph", "MultiplexHypergraph"}
+    if others & _class_names(network) or not ("hypergraphx" in _packages(network) and hasattr(network, "get_edges")):
         raise DataError(
             f"a hypergraphx.Hypergraph is needed, got a {type(network).__name__}: build one from its edges."
         )
@@ -215,6 +219,11 @@ def _package(name: str) -> Any:
         raise MissingExtraError(f"this conversion needs {name}: pip install {name}") from error
 
 
+def _packages(obj: Any) -> set[str]:
+    """The packages that the classes of an object come from."""
+    return {kind.__module__.partition(".")[0] for kind in type(obj).__mro__}
+
+
 def _class_names(obj: Any) -> set[str]:
     return {kind.__name__ for kind in type(obj).__mro__}
 
@@ -227,6 +236,15 @@ def _plain(name: Any) -> Any:
 def _edges(hypergraph: Hypergraph) -> Any:
     """Name, vertices and weight of every edge."""
     return zip(hypergraph.edge_names.tolist(), hypergraph.edges(), hypergraph.weights.tolist(), strict=True)
+
+
+def _contents(hypergraph: Hypergraph) -> tuple[dict[Any, float], dict[tuple[Any, Any], float]]:
+    """Weights by edge, and multiplicities by edge and vertex, whatever the order."""
+    edges, vertices, members = hypergraph.edge_names.tolist(), hypergraph.vertex_names.tolist(), hypergraph.members
+    rows = np.repeat(np.arange(len(edges)), np.diff(members.indptr)).tolist()
+    places = zip(rows, members.indices.tolist(), members.data.tolist(), strict=True)
+    counts = {(edges[row], vertices[column]): count for row, column, count in places}
+    return dict(zip(edges, hypergraph.weights.tolist(), strict=True)), counts
 
 
 def _refuse_counts(hypergraph: Hypergraph, reason: str) -> None:

@@ -9,24 +9,39 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from biclique._typing import FloatArray
+from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, DegreeError
 from biclique.hypergraph.expansions import Expansion, ExpansionGram
 from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.hypergraph.splitting import SplittingFunction
-from biclique.multiway import indicators
 
 AnyExpansion = str | Expansion | SplittingFunction
 
 
 def _parts(hypergraph: Hypergraph, labels: Any, expansion: AnyExpansion) -> tuple[FloatArray, FloatArray]:
     """Cut(V_j, V∖V_j) and vol(V_j) of every part, in the order of their names."""
+    codes, k = part_codes(hypergraph, labels)
     gram = ExpansionGram(hypergraph, expansion)
-    inside = indicators(labels, hypergraph.n_vertices)
-    counts = hypergraph.members @ inside  # |e ∩ V_j|, (n_edges, k)
-    cuts = gram.coefficients @ (counts * (hypergraph.edge_sizes[:, None] - counts))
-    return np.asarray(cuts), np.asarray(gram.degrees() @ inside)
+    inside = sparse.csr_array((np.ones(gram.n), (np.arange(gram.n), codes)), shape=(gram.n, k))
+    counts = sparse.coo_array(hypergraph.members @ inside)  # |e ∩ V_j|, one entry where e and V_j meet
+    rest = hypergraph.edge_sizes[counts.row] - counts.data
+    cuts = np.bincount(counts.col, gram.coefficients[counts.row] * counts.data * rest, minlength=k)
+    return np.asarray(cuts), np.bincount(codes, gram.degrees(), minlength=k).astype(float)
+
+
+def part_codes(hypergraph: Hypergraph, labels: Any) -> tuple[IntArray, int]:
+    """The number of every vertex's part, in the order of their names, and how many parts there are."""
+    if not isinstance(hypergraph, Hypergraph):
+        raise DataError(f"a Hypergraph is needed, got a {type(hypergraph).__name__}: use Hypergraph.from_incidence.")
+    try:
+        names, codes = np.unique(np.asarray(labels), return_inverse=True)
+    except TypeError as error:
+        raise DataError(f"labels must be of one kind, numbers or text: {error}.") from error
+    if codes.shape != (hypergraph.n_vertices,):
+        raise DataError(f"labels must have one entry a vertex, {hypergraph.n_vertices}, got shape {codes.shape}.")
+    return codes, len(names)
 
 
 def cut(hypergraph: Hypergraph, labels: Any, expansion: AnyExpansion = "star") -> float:

@@ -17,25 +17,34 @@ from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.hypergraph.text import decimal, numbered, parse_number
 
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,999}")
+FIRST_LINE = re.compile(r"[^\r\n]*\S[^\r\n]*")
+DELIMITERS = {" ": "spaces", "\t": "tabs", ",": "commas", ";": "semicolons"}
+EDGE_WORDS = ("edge", "hyperedge", "edge_id")
+VERTEX_WORDS = ("vertex", "node", "vertices", "node_id")
 UNWRITABLE = re.compile("[\0\r\ud800-\udfff]")
 
 
 def parse_edge_list(text: str, name: str, delimiter: str | None = None) -> Hypergraph:
     """An edge list in one of two layouts; which one, the first line says.
 
-    Long: a header with ``edge`` and ``vertex`` (or ``node``), and perhaps ``weight``, the weight of the edge, and
-    ``count``, how often the vertex is in the edge; other columns are left aside. One row for each vertex in an edge.
-    The weight may stand in any row of its edge, or in several if it is the same. A row without an edge names a
-    vertex, one without a vertex names an edge.
+    Long: a header with ``edge`` (or ``hyperedge``, ``edge_id``) and ``vertex`` (or ``node``, ``vertices``,
+    ``node_id``), and perhaps ``weight``, the weight of the edge, and ``count``, how often the vertex is in the edge;
+    other columns are left aside. One row for each vertex in an edge. The weight may stand in any row of its edge, or in
+    several if it is the same. A row without an edge names a vertex, one without a vertex names an edge.
 
-    Otherwise: one edge a line, its vertices separated by the delimiter; a vertex named twice counts twice.
+    Otherwise: one edge a line, its vertices separated by the delimiter; a vertex named twice counts twice. A header of
+    other words, such as ``paper,author``, is then an edge like every line, and every row below it too: nothing tells
+    it from names. Rename its columns to ``edge`` and ``vertex``. Above whole numbers it is an error.
+
+    The delimiter of a ``.csv`` file is the most frequent of comma, semicolon and tab in the first line that is not
+    blank. Lines that are one field each with another delimiter inside are an error.
 
     Names that are all whole numbers become integers; one that is not (007 is not) makes all of them text. Integer
     vertices are sorted, others come in the order in which they are first seen; where rows without an edge name every
     vertex, their order counts. White space around a field is dropped.
     """
-    first_line = text[: text.find("\n")] if "\n" in text else text
-    delimiter = delimiter or max(",;\t", key=first_line.count)
+    found = FIRST_LINE.search(text)
+    delimiter = delimiter or max(",;\t", key=("" if found is None else found[0]).count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True, strict=True)
     rows: list[tuple[str, ...]] = []  # tuples, which the garbage collector does not walk through again and again
     lines: list[int] = []
@@ -50,9 +59,26 @@ def parse_edge_list(text: str, name: str, delimiter: str | None = None) -> Hyper
     if not rows:
         raise TableError(f"{name}: the file is empty.")
     header = [field.lower() for field in rows[0]]
-    if "edge" in header and ("vertex" in header or "node" in header):
+    if not (set(EDGE_WORDS).isdisjoint(header) or set(VERTEX_WORDS).isdisjoint(header)):
         return _parse_long(header, rows[1:], lines[1:], name)
+    _refuse_other_delimiters(rows, lines, delimiter, name)
     return _parse_lines(rows, lines, name)
+
+
+def _refuse_other_delimiters(rows: list[tuple[str, ...]], lines: list[int], delimiter: str, name: str) -> None:
+    """An error where every line is one field, and each holds another delimiter or all are whole numbers between it."""
+    if any(any(row[1:]) for row in rows):
+        return
+    for other, plural in DELIMITERS.items():
+        inside = [other in row[0] for row in rows]
+        if other == delimiter or not any(inside):
+            continue
+        if all(inside) or all(WHOLE.fullmatch(part.strip()) for row in rows for part in row[0].split(other) if part):
+            raise TableError(
+                f"{name}: line {lines[inside.index(True)]}: every line is one field between {DELIMITERS[delimiter]}, "
+                f"but has {plural} inside: separate fields by {DELIMITERS[delimiter]}; if these are names with "
+                f"{plural}, use a header with 'edge' and 'vertex'."
+            )
 
 
 def _parse_lines(rows: list[tuple[str, ...]], lines: list[int], name: str) -> Hypergraph:
@@ -84,11 +110,13 @@ def _parse_long(header: list[str], rows: list[tuple[str, ...]], lines: list[int]
     def bad(at: Any, reason: str) -> TableError:
         return TableError(f"{name}: line {lines[int(at)]}: {reason}.")
 
-    for column in ("edge", "vertex", "node", "weight", "count"):
+    for column in (*EDGE_WORDS, *VERTEX_WORDS, "weight", "count"):
         if header.count(column) > 1:
             raise TableError(f"{name}: column {column!r} appears {header.count(column)} times in the header.")
-    if "vertex" in header and "node" in header:
-        raise TableError(f"{name}: the header has both 'vertex' and 'node': rename one of them.")
+    edge_words, vertex_words = ([word for word in words if word in header] for words in (EDGE_WORDS, VERTEX_WORDS))
+    for words in (edge_words, vertex_words):
+        if len(words) > 1:
+            raise TableError(f"{name}: the header has both {words[0]!r} and {words[1]!r}: rename one of them.")
     for at, row in enumerate(rows):
         if len(row) != len(header):
             raise bad(at, f"{len(row)} fields, the header has {len(header)}")
@@ -97,8 +125,8 @@ def _parse_long(header: list[str], rows: list[tuple[str, ...]], lines: list[int]
         place = header.index(column) if column in header else None
         return [""] * len(rows) if place is None else [row[place] for row in rows]
 
-    edges, edge_names = _numbered_cells(cells("edge"))
-    vertices, vertex_names = _numbered_cells(cells("vertex" if "vertex" in header else "node"))
+    edges, edge_names = _numbered_cells(cells(edge_words[0]))
+    vertices, vertex_names = _numbered_cells(cells(vertex_words[0]))
     weights, counts = _numbers(cells("weight"), "weight", bad), _numbers(cells("count"), "count", bad)
     alone, inside = edges < 0, (edges >= 0) & (vertices >= 0)
     for wrong, reason in (

@@ -33,7 +33,7 @@ from biclique._typing import FloatArray, Rows
 from biclique.exceptions import DataError, ParameterError
 from biclique.gram import CrossGram, GramOperator, panel_product, parse_memory_limit, require
 from biclique.hypergraph.hypergraph import Hypergraph
-from biclique.hypergraph.splitting import SplittingFunction, pair_weight
+from biclique.hypergraph.splitting import SPLITTINGS, SplittingFunction, pair_weight
 
 PANEL = 8192
 """Rows of one piece of work. Fixed, so that sums never depend on the number of threads."""
@@ -98,10 +98,12 @@ def find_expansion(expansion: str | Expansion | SplittingFunction) -> Expansion:
         return expansion
     if callable(expansion):
         return _split_expansion(expansion)
+    if isinstance(expansion, str) and expansion in SPLITTINGS:
+        return _split_expansion(SPLITTINGS[expansion])
     if not isinstance(expansion, str) or expansion not in EXPANSIONS:
         raise ParameterError(
-            f"expansion must be one of {', '.join(map(repr, EXPANSIONS))}, or a splitting function w(j, s) of the "
-            f"vertices on one side and of the edge's size, got {expansion!r}."
+            f"expansion must be one of {', '.join(map(repr, [*EXPANSIONS, *SPLITTINGS]))}, or a splitting function "
+            f"w(j, s) of the vertices on one side and of the edge's size, got {expansion!r}."
         )
     return EXPANSIONS[expansion]
 
@@ -137,41 +139,49 @@ class ExpansionGram(GramOperator):
         self.n_jobs = n_jobs
         self.hypergraph = hypergraph
         self.own_place = found.own_place
+        self._members, self._incidence = hypergraph.members, hypergraph.incidence
         self.coefficients = np.asarray(found.coefficients(hypergraph), dtype=float)  # c
         # What a place's pair with itself adds to the diagonal of H C Hᵀ, taken off again.
-        self._off = np.zeros(self.n) if found.own_place else -(self.coefficients @ hypergraph.members)
+        self._off = np.zeros(self.n) if found.own_place else -(self.coefficients @ self._members)
+        with np.errstate(over="ignore", invalid="ignore"):
+            self._degrees = np.asarray((self.coefficients * hypergraph.edge_sizes) @ self._members + self._off)
+            finite = np.isfinite(self._degrees).all() and np.isfinite(np.abs(self._degrees).sum())
+        if not finite:
+            raise DataError(
+                f"edge weights of up to {np.abs(hypergraph.weights).max():.3g} overflow when they are summed: divide "
+                "the weights by the largest."
+            )
 
     def matmat(self, V: FloatArray) -> FloatArray:
-        out = panel_product(self.hypergraph.incidence, self.to_edges(V), n_jobs=self.n_jobs, panel=PANEL)
+        out = panel_product(self._incidence, self.to_edges(V), n_jobs=self.n_jobs, panel=PANEL)
         return out if self.own_place else out + self._off[:, None] * V
 
     def to_edges(self, V: FloatArray) -> FloatArray:
         """C Hᵀ V, shape (n_edges, b)."""
-        return self.coefficients[:, None] * panel_product(self.hypergraph.members, V, n_jobs=self.n_jobs, panel=PANEL)
+        return self.coefficients[:, None] * panel_product(self._members, V, n_jobs=self.n_jobs, panel=PANEL)
 
     def diagonal(self) -> FloatArray:
-        members = self.hypergraph.members
+        members = self._members
         squares = sparse.csr_array((members.data**2, members.indices, members.indptr), shape=members.shape)
         return np.asarray(self.coefficients @ squares + self._off)
 
     def degrees(self) -> FloatArray:
         """Row sums of A, shape (n,)."""
-        return np.asarray((self.coefficients * self.hypergraph.edge_sizes) @ self.hypergraph.members + self._off)
+        return self._degrees
 
     def cross(self, Y: Rows) -> CrossGram:
         return ExpansionCross(self, Y)
 
     def matrix(self, memory_limit: int | str = "auto") -> Any:
         """A as a sparse matrix, for edges that are small; refused where it would not fit the memory limit."""
-        sizes = np.diff(self.hypergraph.members.indptr).astype(float)
+        sizes = np.diff(self._members.indptr).astype(float)
         require(
             2 * 16 * min(float(sizes @ sizes), float(self.n) ** 2),
             parse_memory_limit(memory_limit),
             f"the {self.name} matrix of edges of up to {int(sizes.max(initial=0))} vertices",
             "the operator needs no matrix: use matmat, or raise memory_limit.",
         )
-        H = self.hypergraph.incidence
-        A = sparse.csr_array(H @ sparse.diags_array(self.coefficients) @ self.hypergraph.members)
+        A = sparse.csr_array(self._incidence @ sparse.diags_array(self.coefficients) @ self._members)
         A = A + sparse.diags_array(self._off)
         A = sparse.csr_array((A + A.T) / 2)  # equal up to rounding already
         if not self.own_place and not self.hypergraph.has_repeats:

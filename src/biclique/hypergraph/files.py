@@ -13,6 +13,7 @@ from biclique.hypergraph.edge_list import format_edge_list, parse_edge_list
 from biclique.hypergraph.hgr import format_hgr, parse_hgr
 from biclique.hypergraph.hif import format_hif, parse_hif
 from biclique.hypergraph.hypergraph import Hypergraph
+from biclique.hypergraph.text import line_number
 from biclique.io import atomic_path
 
 READERS: dict[str, Callable[[str, str], Hypergraph]] = {
@@ -51,7 +52,7 @@ def read_hypergraph(path: str | os.PathLike[str]) -> Hypergraph:
     if not text.strip():
         raise TableError(f"{path}: the file is empty.")
     if "\0" in text:
-        line = text.count("\n", 0, text.index("\0")) + 1
+        line = line_number(text, text.index("\0"))
         raise TableError(f"{path}: line {line} has a NUL byte; this is not a text file in UTF-8.")
     try:
         return READERS[suffix](text, str(path))
@@ -64,6 +65,8 @@ def read_hypergraph(path: str | os.PathLike[str]) -> Hypergraph:
 def write_hypergraph(path: str | os.PathLike[str], hypergraph: Hypergraph) -> None:
     """Write a hypergraph, by the ending of the name as in ``read_hypergraph``; a complete file or none.
 
+    Through a symbolic link the file that it points to is written.
+
     HIF keeps everything where names are text or integers. Edge lists keep everything where names are all integers or
     all text. hMetis files keep no names. What a format cannot hold is a DataError, before a file is made.
     """
@@ -74,7 +77,7 @@ def write_hypergraph(path: str | os.PathLike[str], hypergraph: Hypergraph) -> No
     if str(path).lower().endswith(".gz"):
         content = gzip.compress(content, mtime=0)
     try:
-        with atomic_path(path) as temporary:
+        with atomic_path(os.path.realpath(path)) as temporary:  # a link stays, and what it points to is written
             temporary.write_bytes(content)
     except (OSError, ValueError) as error:
         raise DataError(f"{path}: cannot be written ({getattr(error, 'strerror', None) or error}).") from error

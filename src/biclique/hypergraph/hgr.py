@@ -17,6 +17,8 @@ from biclique.hypergraph.text import decimal, parse_number
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,999}")
 SPARE_VERTICES = 10**6  # isolated ones that a header may announce, beside a hundred for every vertex in an edge
 
+LARGEST_TOTAL = 10**8  # vertices that a file may name, repeated ones each time
+
 
 def parse_hgr(text: str, name: str) -> Hypergraph:
     """``n_edges n_vertices [fmt]``, then one edge a line, its vertices counted from 1; % starts a comment line.
@@ -94,7 +96,7 @@ def _hgr_weight(field: str, number: int, name: str) -> float:
 def format_hgr(hypergraph: Hypergraph) -> str:
     """The text that ``parse_hgr`` reads; vertices by their position from 1, so names are lost.
 
-    Edge weights are written where one differs from 1, and vertices that repeat are repeated.
+    Edge weights are written where one differs from 1, and vertices that repeat are repeated, up to 10⁸ in all.
     """
     members, weights = hypergraph.members, hypergraph.weights
     if not hypergraph.has_whole_counts:
@@ -107,6 +109,12 @@ def format_hgr(hypergraph: Hypergraph) -> str:
             f"an .hgr file holds no edges without vertices, and {len(empty)} have none, the first being "
             f"{hypergraph.edge_names.item(empty[0])!r}: drop them with "
             "hypergraph.restricted(range(hypergraph.n_vertices)), or write .json or .csv."
+        )
+    total = float(members.data.sum())
+    if total > LARGEST_TOTAL:
+        raise DataError(
+            f"an .hgr file names a vertex as often as it is in its edge, {total:.3g} times in all, which is more than "
+            f"{LARGEST_TOTAL:.0e}: write .json or .csv, which hold the numbers."
         )
     counts = members.data.astype(np.int64)
     ends = np.concatenate([[0], np.cumsum(counts)])[members.indptr].tolist()

@@ -12,10 +12,19 @@ from scipy.sparse.csgraph import connected_components
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, ParameterError
-from biclique.hypergraph._build import checked_counts, checked_names, checked_weights, encode, flatten, frozen
+from biclique.hypergraph._build import (
+    LARGEST_INDEX,
+    Checked,
+    checked_counts,
+    checked_names,
+    checked_weights,
+    encode,
+    flatten,
+    frozen,
+    number_array,
+    view,
+)
 from biclique.multiway import is_symmetric
-
-LARGEST_INDEX = np.iinfo(np.int32).max
 
 
 class Hypergraph:
@@ -93,11 +102,11 @@ class Hypergraph:
         indptr = np.concatenate([[0], np.cumsum(sizes)])
         small = max(len(names), len(codes)) < LARGEST_INDEX
         index = np.int32 if small else np.int64
-        counts = np.ones(len(codes))
         members = sparse.csr_array(
-            (counts, codes.astype(index, copy=False), indptr.astype(index)), shape=(len(sizes), len(names))
+            (np.ones(len(codes)), codes.astype(index), indptr.astype(index)), shape=(len(sizes), len(names))
         )
-        return cls(members, weights, cast("Sequence[Hashable]", names), edge_names)
+        members.sum_duplicates()
+        return cls(Checked(frozen(members)), weights, cast("Sequence[Hashable]", names), edge_names)
 
     @classmethod
     def from_dict(
@@ -111,6 +120,9 @@ class Hypergraph:
         if not isinstance(edges, Mapping):
             raise DataError(f"edges must be a mapping of names to vertices, got a {type(edges).__name__}.")
         names = list(edges)
+        to_dict = getattr(weights, "to_dict", None)
+        if to_dict is not None:  # a pandas series: by name, not by place
+            weights = dict(to_dict())
         if isinstance(weights, Mapping):
             unknown = [name for name in weights if name not in edges]
             if unknown:
@@ -132,14 +144,13 @@ class Hypergraph:
         Entries are multiplicities, 0 or more. Numbers that are not whole are taken as shares of a vertex in an edge;
         only the star expansion has a meaning for these.
         """
-        if hasattr(incidence, "iloc"):  # a pandas data frame
-            vertex_names = list(incidence.index) if vertex_names is None else vertex_names
+        if hasattr(incidence, "columns") and hasattr(incidence, "to_numpy"):  # a data frame; polars' have no index
+            index = list(incidence.index) if hasattr(incidence, "index") else None
+            vertex_names = index if vertex_names is None else vertex_names
             edge_names = list(incidence.columns) if edge_names is None else edge_names
             incidence = incidence.to_numpy()
         if not sparse.issparse(incidence):
-            incidence = np.asarray(incidence)
-            if incidence.ndim != 2:
-                raise DataError(f"the incidence matrix must have two dimensions, got shape {incidence.shape}.")
+            incidence = number_array(incidence, "the incidence matrix", 2)
         return cls(incidence.T, weights, vertex_names, edge_names)
 
     @classmethod
@@ -148,7 +159,12 @@ class Hypergraph:
 
         Indices that repeat are vertices that repeat. The m! (or fewer) equal entries of one edge are one edge.
         """
-        tensor = np.asarray(tensor, dtype=float)
+        try:
+            tensor = np.asarray(tensor, dtype=float)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"the tensor must hold numbers: {error}.") from error
+        if not np.isfinite(tensor).all():
+            raise DataError("the tensor must be finite.")
         if tensor.ndim < 2 or not is_symmetric(tensor):
             raise DataError(
                 "the tensor must have two or more modes and stay when its indices are permuted; for a biclique tensor, "
@@ -192,14 +208,14 @@ class Hypergraph:
     @property
     def members(self) -> Any:
         """Hᵀ, shape (n_edges, n_vertices), compressed by edges."""
-        return self._members
+        return view(self._members)
 
     @property
     def incidence(self) -> Any:
         """H, shape (n_vertices, n_edges), compressed by vertices; made when first asked for."""
         if self._incidence is None:
             self._incidence = frozen(self._members.T.tocsr())
-        return self._incidence
+        return view(self._incidence)
 
     @property
     def edge_sizes(self) -> FloatArray:
@@ -220,7 +236,7 @@ class Hypergraph:
 
     @property
     def has_repeats(self) -> bool:
-        """Whether a vertex is in one edge more than once."""
+        """Whether a multiplicity is above 1."""
         return bool((self._members.data > 1).any())
 
     @property
@@ -232,9 +248,13 @@ class Hypergraph:
         """The vertices of an edge, by its name, in the order of ``vertex_names``; repeated as often as they count."""
         if self._edge_index is None:
             self._edge_index = {edge: number for number, edge in enumerate(self._edge_names.tolist())}
-        if name not in self._edge_index:
+        try:
+            number = self._edge_index.get(name)
+        except TypeError as error:
+            raise ParameterError(f"an edge has a name, got {name!r}.") from error
+        if number is None:
             raise ParameterError(f"there is no edge {name!r}.")
-        return self._vertices_of(self._edge_index[name])
+        return self._vertices_of(number)
 
     def edges(self) -> Iterator[list[Hashable]]:
         """The vertices of every edge, one after the other."""
@@ -265,7 +285,7 @@ class Hypergraph:
         m, n = self.uniform_order, self.n_vertices
         if m is None or m < 2 or not self.has_whole_counts:
             raise DataError("a tensor needs edges of one size, 2 or more, with whole multiplicities.")
-        if n**m > 10**7:
+        if m > 32 or n**m > 10**7:
             raise ParameterError(f"a tensor of {n}^{m} entries is too large; the expansions need none.")
         tensor = np.zeros((n,) * m)
         by_set: dict[tuple[int, ...], float] = {}
@@ -289,13 +309,16 @@ class Hypergraph:
         vertices = self._vertex_names if vertex_names is None else vertex_names
         edges = self._edge_names if edge_names is None else edge_names
         return Hypergraph(
-            self._members, self._weights, cast("Sequence[Hashable]", vertices), cast("Sequence[Hashable]", edges)
+            Checked(self._members),
+            self._weights,
+            cast("Sequence[Hashable]", vertices),
+            cast("Sequence[Hashable]", edges),
         )
 
     def with_weights(self, weights: Any) -> Hypergraph:
         """The same with other edge weights."""
         return Hypergraph(
-            self._members,
+            Checked(self._members),
             weights,
             cast("Sequence[Hashable]", self._vertex_names),
             cast("Sequence[Hashable]", self._edge_names),
@@ -303,7 +326,16 @@ class Hypergraph:
 
     def restricted(self, vertices: Any) -> Hypergraph:
         """On some vertices (numbers or a mask): edges lose the others, and vanish when nothing is left of them."""
-        kept = np.arange(self.n_vertices)[np.asarray(vertices)]
+        chosen = np.asarray(vertices)
+        chosen = chosen.astype(int) if not chosen.size else chosen
+        try:
+            kept = np.arange(self.n_vertices)[chosen]
+        except IndexError as error:
+            raise ParameterError(
+                f"vertices must be numbers below {self.n_vertices}, or a mask of that length: {error}."
+            ) from error
+        if kept.ndim != 1 or len(np.unique(kept)) != len(kept):
+            raise ParameterError("vertices must be distinct numbers, or a mask.")
         members = self._members[:, kept]
         filled = np.flatnonzero(np.diff(members.indptr))
         return Hypergraph(

@@ -24,12 +24,12 @@ from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, DegreeError, ParameterError
+from biclique.hypergraph.cuts import part_codes
 from biclique.hypergraph.expansions import Expansion, ExpansionGram
 from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.hypergraph.splitting import SplittingFunction, find_splitting, splitting_costs
 from biclique.hypergraph.tuples import pair_values, span_distances
 from biclique.kernels import Kernel
-from biclique.multiway import indicators
 
 MOST_SIZE = 1000
 """Pairs of one edge are formed, so edges stay below this."""
@@ -43,6 +43,8 @@ def pair_weights(costs: FloatArray) -> FloatArray:
     For two vertices, which have one pair, the mean of the two costs.
     """
     costs = np.asarray(costs, dtype=float)
+    if costs.ndim == 0:
+        raise DataError("costs must have one entry for every vertex of an edge, got a single number.")
     s = costs.shape[-1]
     if s < 2:
         return np.zeros((*costs.shape, s))
@@ -104,7 +106,10 @@ def _batches(sizes: IntArray) -> Iterator[IntArray]:
 
 
 def _aligned(costs: Any, hypergraph: Hypergraph) -> FloatArray:
-    found = np.asarray(costs, dtype=float)
+    try:
+        found = np.asarray(costs, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"costs must be numbers, or a function of vertex numbers: {error}.") from error
     if found.size != hypergraph.n_incidences or found.ndim > 2:
         raise DataError(
             f"costs must have one entry for every vertex of every edge, {hypergraph.n_incidences}, got shape "
@@ -115,7 +120,8 @@ def _aligned(costs: Any, hypergraph: Hypergraph) -> FloatArray:
 
 def subspace_costs(X: FloatArray, gamma: float) -> Callable[[IntArray], FloatArray]:
     """d^inh: w_v = exp(−γ dist²(v, affine span of e∖v)), as a function of tuples for ``cost_graph``."""
-    return lambda tuples: np.exp(-gamma * span_distances(X[tuples]) ** 2)
+    points = np.asarray(X, dtype=float)
+    return lambda tuples: np.exp(-gamma * span_distances(points[tuples]) ** 2)
 
 
 def kernel_costs(X: FloatArray, kernel: Kernel) -> Callable[[IntArray], FloatArray]:
@@ -147,14 +153,11 @@ AnySplitting = str | SplittingFunction | SubsetSplitting
 
 def inhomogeneous_kernel(hypergraph: Hypergraph, part: Any, splitting: AnySplitting) -> FloatArray:
     """κ_inh(e; V) = w_e(e ∩ V) of every edge, times its weight, shape (n_edges,); zero where V does not split e."""
-    inside = np.asarray(part)
-    if inside.shape != (hypergraph.n_vertices,):
-        raise DataError(f"part must be a mask of {hypergraph.n_vertices} vertices, got shape {inside.shape}.")
-    inside = inside.astype(bool)
-    if isinstance(splitting, SubsetSplitting):
-        return np.asarray(hypergraph.weights * _subset_costs(hypergraph, inside, splitting))
+    inside = _mask(hypergraph, part)
     if not hypergraph.has_whole_counts:
         raise DataError("a splitting function counts vertices: multiplicities must be whole numbers.")
+    if isinstance(splitting, SubsetSplitting):
+        return np.asarray(hypergraph.weights * _subset_costs(hypergraph, inside, splitting))
     find_splitting(splitting)
     here = np.asarray(hypergraph.members @ inside.astype(float)).astype(int)
     sizes = hypergraph.edge_sizes.astype(int)
@@ -163,6 +166,16 @@ def inhomogeneous_kernel(hypergraph: Hypergraph, part: Any, splitting: AnySplitt
         table = np.concatenate([[0.0], splitting_costs(splitting, int(s)), [0.0]])
         out[sizes == s] = table[here[sizes == s]]
     return np.asarray(hypergraph.weights * out)
+
+
+def _mask(hypergraph: Hypergraph, part: Any) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """A part as a mask; 0 and 1 will do."""
+    inside = np.asarray(part)
+    if inside.shape != (hypergraph.n_vertices,):
+        raise DataError(f"part must be a mask of {hypergraph.n_vertices} vertices, got shape {inside.shape}.")
+    if inside.dtype.kind not in "biuf" or not np.isin(inside, (0, 1)).all():
+        raise DataError("part must be a mask, True (or 1) for the vertices in it and False (or 0) for the others.")
+    return inside.astype(bool)
 
 
 def _subset_costs(hypergraph: Hypergraph, inside: np.ndarray, splitting: SubsetSplitting) -> FloatArray:
@@ -190,7 +203,7 @@ def inhomogeneous_contraction(
     """
     costs = inhomogeneous_kernel(hypergraph, part, splitting)
     if per_pair:
-        here = hypergraph.members @ np.asarray(part).astype(float)
+        here = hypergraph.members @ _mask(hypergraph, part).astype(float)
         pairs = here * (hypergraph.edge_sizes - here)
         costs = np.divide(costs, pairs, out=np.zeros_like(costs), where=pairs > 0)
     return ExpansionGram(hypergraph, Expansion("inhomogeneous", lambda _: costs))
@@ -198,35 +211,40 @@ def inhomogeneous_contraction(
 
 def inhomogeneous_cut(hypergraph: Hypergraph, labels: Any, splitting: AnySplitting) -> float:
     """Σ_j Σ_e w_e(e ∩ V_j)/2 over the parts: for two parts Cut(V₁) = Σ_e w_e(e ∩ V₁)."""
-    parts = indicators(labels, hypergraph.n_vertices)
-    return float(sum(inhomogeneous_kernel(hypergraph, part, splitting).sum() for part in parts.T) / 2)
+    codes, k = part_codes(hypergraph, labels)
+    return float(sum(inhomogeneous_kernel(hypergraph, codes == j, splitting).sum() for j in range(k)) / 2)
 
 
 def inhomogeneous_normalized_cut(hypergraph: Hypergraph, labels: Any, splitting: AnySplitting) -> float:
     """Σ_j Cut(V_j)/vol(V_j), vol the sum over V_j of what cutting each vertex off alone costs (Li and Milenkovic)."""
-    parts = indicators(labels, hypergraph.n_vertices)
-    degrees = _one_vertex_degrees(hypergraph, splitting)
-    volumes = degrees @ parts
+    codes, k = part_codes(hypergraph, labels)
+    volumes = np.bincount(codes, _one_vertex_degrees(hypergraph, splitting), minlength=k)
     if (volumes <= 0).any():
         raise DegreeError("a part has no positive volume: nothing is paid for cutting off any of its vertices.")
-    cuts = np.array([inhomogeneous_kernel(hypergraph, part, splitting).sum() for part in parts.T])
+    cuts = np.array([inhomogeneous_kernel(hypergraph, codes == j, splitting).sum() for j in range(k)])
     return float((cuts / volumes).sum())
 
 
 def _one_vertex_degrees(hypergraph: Hypergraph, splitting: AnySplitting) -> FloatArray:
-    """Σ_{e∋v} w_e({v}), shape (n,)."""
+    """Σ_{e∋v} w_e({v}), v as often as it is in e, shape (n,)."""
     members = hypergraph.members
-    if not isinstance(splitting, SubsetSplitting):
-        sizes = hypergraph.edge_sizes.astype(int)
-        costs = np.zeros(hypergraph.n_edges)
-        for s in np.unique(sizes[sizes >= 2]):
-            costs[sizes == s] = splitting_costs(splitting, int(s))[0]
-        return np.asarray((hypergraph.weights * costs) @ members)
     degrees = np.zeros(hypergraph.n_vertices)
+    if not isinstance(splitting, SubsetSplitting):
+        of_edge = np.repeat(np.arange(hypergraph.n_edges), np.diff(members.indptr))
+        sizes, counts = hypergraph.edge_sizes.astype(int)[of_edge], members.data.astype(int)
+        for s in np.unique(sizes[sizes >= 2]):
+            table = np.concatenate([[0.0], splitting_costs(splitting, int(s)), [0.0]])
+            chosen = sizes == s
+            costs = hypergraph.weights[of_edge[chosen]] * table[counts[chosen]]
+            degrees += np.bincount(members.indices[chosen], costs, minlength=len(degrees))
+        return degrees
     for e in range(hypergraph.n_edges):
-        edge = tuple(members.indices[members.indptr[e] : members.indptr[e + 1]].tolist())
-        for v in edge if len(edge) > 1 else ():
-            degrees[v] += hypergraph.weights[e] * float(splitting.function((v,), edge))
+        place = slice(members.indptr[e], members.indptr[e + 1])
+        counts = members.data[place].astype(int)
+        edge = tuple(np.repeat(members.indices[place], counts).tolist())
+        for v, times in zip(members.indices[place].tolist(), counts.tolist(), strict=True):
+            if times < len(edge):
+                degrees[v] += hypergraph.weights[e] * float(splitting.function((v,) * times, edge))
     return degrees
 
 
@@ -242,12 +260,14 @@ def inhomogeneous_kmeans_objective(
 
     The paper's weighted k-means with the inhomogeneous weights in the place of the kernel, in its matrix form.
     """
-    parts = indicators(labels, hypergraph.n_vertices)
+    codes, k = part_codes(hypergraph, labels)
     w = np.ones(hypergraph.n_vertices) if weights is None else np.asarray(weights, dtype=float)
+    if w.shape != (hypergraph.n_vertices,) or (np.bincount(codes, w, minlength=k) <= 0).any():
+        raise DataError(f"weights must be {hypergraph.n_vertices} numbers, positive in total in every cluster.")
     total = 0.0
-    for part in parts.T:
-        contraction = inhomogeneous_contraction(hypergraph, part, splitting, per_pair=per_pair)
-        weighted = w * part
+    for j in range(k):
+        contraction = inhomogeneous_contraction(hypergraph, codes == j, splitting, per_pair=per_pair)
+        weighted = w * (codes == j)
         within = float(weighted @ contraction.matmat(weighted[:, None])[:, 0])
         total += float(weighted @ contraction.diagonal()) - within / float(weighted.sum())
     return total

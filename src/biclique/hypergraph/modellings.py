@@ -10,11 +10,21 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, ParameterError
-from biclique.hypergraph.tuples import check_count, check_points, draw_tuples, in_chunks, pair_values, span_distances
+from biclique.hypergraph.tuples import (
+    check_count,
+    check_flag,
+    check_jobs,
+    check_points,
+    check_random,
+    check_weights,
+    draw_tuples,
+    in_chunks,
+    pair_values,
+    span_distances,
+)
 from biclique.kernels import (
     GAMMA_KERNELS,
     GAMMA_RULES,
@@ -68,6 +78,16 @@ def _check_gamma(gamma: object, rules: tuple[str, ...]) -> None:
         )
 
 
+def _chosen_gamma(gamma: float, name: str) -> float:
+    """A γ that came from the data; the caller never gave it, so what is wrong is the data."""
+    if not 0 < gamma < np.inf:
+        raise DataError(
+            f"gamma='auto' finds no scale for modelling={name!r}: most points lie too close together for numbers to "
+            "tell them apart. Rescale X, or give gamma as a number."
+        )
+    return gamma
+
+
 def gamma_number(gamma: float | str) -> float:
     if isinstance(gamma, str):
         raise ParameterError(f"gamma={gamma!r} must be a number by now: use make_modelling, which sees the data.")
@@ -91,6 +111,13 @@ class _OfKernel(Modelling):
                 f"affinity must be one of {', '.join(map(repr, KERNEL_NAMES))}, a function of two rows or a "
                 f"biclique.kernels.Kernel, got {self.affinity!r}."
             )
+        if not (isinstance(self.affinity, (str, Kernel)) or callable(self.affinity)):
+            raise ParameterError(
+                f"affinity must be a name, a function of two rows or a biclique.kernels.Kernel, got {self.affinity!r}."
+            )
+        for name, value in (("degree", self.degree), ("coef0", self.coef0)):
+            if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)):
+                raise ParameterError(f"{name} must be a finite number, got {value!r}.")
 
     def fitted(self, X: FloatArray, order: int, random_state: RandomState) -> Modelling:  # noqa: ARG002
         check_rows_for_kernel(self.affinity, X)
@@ -99,7 +126,8 @@ class _OfKernel(Modelling):
         if not isinstance(self.affinity, str) or self.affinity not in GAMMA_KERNELS:
             return replace(self, gamma=1.0)
         rows, counts = np.unique(X, axis=0, return_counts=True)
-        return replace(self, gamma=bandwidth(self.gamma, self.affinity, rows, counts.astype(float), random_state))
+        gamma = bandwidth(self.gamma, self.affinity, rows, counts.astype(float), check_random(random_state))
+        return replace(self, gamma=_chosen_gamma(gamma, self.name))
 
     @property
     def kernel(self) -> Kernel:
@@ -174,20 +202,24 @@ class _OfDistance(Modelling):
     def fitted(self, X: FloatArray, order: int, random_state: RandomState) -> Modelling:
         if not isinstance(self.gamma, str):
             return self
-        tuples = draw_tuples(len(X), order, GAMMA_SAMPLE, check_random_state(random_state))
+        tuples = draw_tuples(len(X), order, GAMMA_SAMPLE, check_random(random_state))
         typical = float(np.median(in_chunks(lambda part: self.exponent(X[part]), tuples, X.shape[1], n_jobs=1)))
         size = float(np.abs(X - X.mean(axis=0) if self.translation_invariant else X).max())
-        if typical <= 1e-13 * order * size**self.power:
+        if typical ** (1 / self.power) <= 1e-13 * order * size:  # lengths are known to 1e-16 of the largest
             raise DataError(
                 f"gamma='auto' finds no scale for modelling={self.name!r}: most tuples of {order} points in "
                 f"{X.shape[1]} dimensions are flat already. Lower order, or give gamma as a number."
             )
-        return replace(self, gamma=GAMMA_FACTOR / typical)
+        return replace(self, gamma=_chosen_gamma(GAMMA_FACTOR / typical, self.name))
 
 
 @dataclass(frozen=True)
 class AffineEigenvalue(_OfDistance):
-    """w = exp(−γ λ₁), λ₁ the smallest eigenvalue of the m × m matrix ⟨x_i, x_j⟩, not centred (the paper's appendix)."""
+    """w = exp(−γ λ₁), λ₁ the smallest eigenvalue of the m × m matrix ⟨x_i, x_j⟩, not centred (the paper's appendix).
+
+    It is the square of the smallest singular value of the points, computed so, which keeps its digits far from the
+    origin.
+    """
 
     name = "affine_eigenvalue"
     formula = "exp(−γ λ_min(⟨x_i, x_j⟩))"
@@ -198,8 +230,9 @@ class AffineEigenvalue(_OfDistance):
         return 2
 
     def exponent(self, points: FloatArray) -> FloatArray:
-        smallest = np.linalg.eigvalsh(points @ points.transpose(0, 2, 1))[:, 0]
-        return np.asarray(np.maximum(smallest, 0))
+        if points.shape[2] < points.shape[1]:
+            return np.zeros(len(points))
+        return np.asarray(np.linalg.svd(points, compute_uv=False)[:, -1] ** 2)
 
 
 @dataclass(frozen=True)
@@ -241,6 +274,10 @@ class VertexDistance(_OfDistance):
     formula = "exp(−γ Σ_v dist(v, affine span of the others))"
     squared: bool = False
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_flag("squared", self.squared)
+
     @property
     def power(self) -> int:
         return 2 if self.squared else 1
@@ -257,6 +294,9 @@ class GeneralizedDot(Modelling):
     name = "dot"
     formula = "Σ_l Π_i x_il"
     repeats: bool = False
+
+    def __post_init__(self) -> None:
+        check_flag("repeats", self.repeats)
 
     def weights(self, X: FloatArray, tuples: IntArray) -> FloatArray:
         products = X[tuples[:, 0]]
@@ -295,11 +335,12 @@ def make_modelling(
         names = ", ".join(map(repr, POINT_MODELLINGS))
         raise ParameterError(f"modelling must be one of {names} or a Modelling, got {modelling!r}.")
     order = check_count("order", order, least=2)
+    random = check_random(random_state)
     chosen.check_order(order)
     X = check_points(X)
     if len(X) < order and not getattr(chosen, "repeats", False):
         raise DataError(f"X has {len(X)} rows, but a tuple of order {order} needs {order} distinct ones: lower order.")
-    return chosen.fitted(X, order, random_state)
+    return chosen.fitted(X, order, random)
 
 
 def modelling_values(
@@ -322,14 +363,18 @@ def modelling_values(
         A name of ``POINT_MODELLINGS``, whose parameters are given as ``options``, or an object.
     n_jobs : int, optional
         Threads; the values are the same for every number.
-    random_state : int, optional
+    random_state : int or RandomState, optional
         For ``gamma="auto"`` alone.
 
     >>> modelling_values([[0.0, 0.0], [4.0, 0.0], [0.0, 3.0]], [[0, 1, 2]], "vertex_distance", gamma=0.1)
     array([0.39...])
     """
     X = check_points(X)
-    tuples = np.asarray(tuples)
+    check_jobs(n_jobs)
+    try:
+        tuples = np.asarray(tuples)
+    except ValueError as error:
+        raise DataError(f"tuples must be whole numbers of shape (N, m), m ≥ 2: {error}.") from error
     if tuples.ndim != 2 or tuples.dtype.kind not in "iu" or tuples.shape[1] < 2:
         raise DataError(
             f"tuples must be whole numbers of shape (N, m), m ≥ 2, got {tuples.dtype} of shape {tuples.shape}."
@@ -340,4 +385,5 @@ def modelling_values(
     repeated = np.flatnonzero((np.diff(np.sort(tuples, axis=1), axis=1) == 0).any(axis=1))
     if len(repeated) and not getattr(chosen, "repeats", False):
         raise DataError(f"tuples must hold distinct rows, but tuple {repeated[0]} is {tuples[repeated[0]].tolist()}.")
-    return in_chunks(lambda part: chosen.weights(X, part), tuples, X.shape[1], n_jobs=n_jobs)
+    weights = in_chunks(lambda part: chosen.weights(X, part), tuples, X.shape[1], n_jobs=n_jobs)
+    return check_weights(weights, f"modelling={chosen.name!r}")

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import comb
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import check_random_state
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, ParameterError
-from biclique.gram import SparseGram, single_threaded_blas
+from biclique.gram import SparseGram, parse_memory_limit, require, single_threaded_blas
 from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.hypergraph.modellings import Modelling, RandomState, make_modelling, modelling_values
-from biclique.hypergraph.tuples import check_count, check_points, draw_sets, draw_tuples
+from biclique.hypergraph.tuples import (
+    check_count,
+    check_flag,
+    check_jobs,
+    check_points,
+    check_random,
+    draw_sets,
+    draw_tuples,
+)
 from biclique.multiway import k_way_normalized_cut
 from biclique.spectral import ASSIGNERS, NormalizedCut, top_eigenpairs
 
@@ -22,6 +30,9 @@ METHODS = ("uniform", "iterative")
 """The ways of drawing tuples."""
 
 KMEANS_STARTS = 10
+
+EDGE_COPIES, ROUND_COPIES = 6, 10
+"""Numbers held at once for every point of every edge, while a sample is drawn and while a round is cut."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +60,7 @@ def sample_hyperedges(
     max_rounds: int = 10,
     n_jobs: int | None = None,
     random_state: RandomState = None,
+    memory_limit: object = "auto",
     **options: Any,
 ) -> Hypergraph:
     """(e_1, w(e_1)), …, (e_N, w(e_N)): sampled m-tuples of distinct points as a hypergraph on the n rows of X.
@@ -69,22 +81,27 @@ def sample_hyperedges(
     method : {"uniform", "iterative"}
         Tuples drawn from all points alike, or within the clusters found so far (``iterative_sample``).
     replace : bool
-        Whether uniform tuples may hold the same set of points twice.
+        Whether uniform tuples may hold the same set of points twice; for the uniform method alone.
     n_clusters, max_rounds : int
         For the iterative method alone.
     n_jobs : int, optional
         Threads; the result is the same for every number.
     random_state : int or RandomState, optional
         The same gives the same edges.
+    memory_limit : "auto", number of bytes or text like "4GB"
+        More is a MemoryLimitError before any is taken; it grows with N · m, not with the number of all tuples.
     """
     if method not in METHODS:
         raise ParameterError(f"method must be one of {', '.join(map(repr, METHODS))}, got {method!r}.")
-    n_edges = check_count("n_edges", n_edges)
-    X, random = check_points(X), check_random_state(random_state)
+    n_edges, order = check_count("n_edges", n_edges), check_count("order", order, least=2)
+    check_flag("replace", replace)
+    check_jobs(n_jobs)
+    X, random = check_points(X), check_random(random_state)
     if method == "iterative":
+        if replace:
+            raise ParameterError("replace=True is for method='uniform' alone: method='iterative' draws by itself.")
         if n_clusters is None:
             raise ParameterError("method='iterative' needs n_clusters, the number of clusters to draw in, got None.")
-        order = check_count("order", order, least=2)
         n_draws = n_edges // max(len(X) - order + 1, 1)
         if n_draws < 1:
             raise ParameterError(
@@ -100,11 +117,22 @@ def sample_hyperedges(
             max_rounds=max_rounds,
             n_jobs=n_jobs,
             random_state=random,
+            memory_limit=memory_limit,
             **options,
         ).hypergraph
+    if n_clusters is not None:
+        raise ParameterError(f"n_clusters={n_clusters!r} is for method='iterative' alone: leave it out.")
     chosen = make_modelling(modelling, X, order, random_state=random, **options)
     if len(X) < order:  # a modelling that allows repeats; edges hold distinct points all the same
         raise DataError(f"X has {len(X)} rows, but an edge of order {order} needs {order} distinct ones: lower order.")
+    n_sets = comb(len(X), order)
+    permuted = n_sets if not replace and n_edges <= n_sets < 2 * n_edges else 0
+    require(
+        8 * (n_edges * (EDGE_COPIES * order + 6) + permuted),
+        parse_memory_limit(memory_limit),
+        f"a sample of {n_edges} edges of order {order}",
+        "lower n_edges, or raise memory_limit.",
+    )
     tuples = draw_tuples(len(X), order, n_edges, random) if replace else draw_sets(len(X), order, n_edges, random)
     return Hypergraph.from_edges(tuples, modelling_values(X, tuples, chosen, n_jobs=n_jobs), vertices=len(X))
 
@@ -119,6 +147,7 @@ def iterative_sample(
     max_rounds: int = 10,
     n_jobs: int | None = None,
     random_state: RandomState = None,
+    memory_limit: object = "auto",
     **options: Any,
 ) -> IterativeSample:
     """W_uv = Σ w(S ∪ v) over draws S ∋ u of m − 1 points, cut, and S drawn again inside the clusters found.
@@ -136,11 +165,12 @@ def iterative_sample(
     n_clusters : int
     n_draws : int
         Draws a round; the hypergraph has n_draws · (n − order + 1) edges.
-    order, modelling, n_jobs, random_state, **options
+    order, modelling, n_jobs, random_state, memory_limit, **options
         As in ``sample_hyperedges``.
     max_rounds : int
     """
-    X, random = check_points(X), check_random_state(random_state)
+    X, random = check_points(X), check_random(random_state)
+    check_jobs(n_jobs)
     n_draws, max_rounds = check_count("n_draws", n_draws), check_count("max_rounds", max_rounds)
     n, k = len(X), check_count("n_clusters", n_clusters)
     if n < k:
@@ -148,11 +178,19 @@ def iterative_sample(
     chosen = make_modelling(modelling, X, order, random_state=random, **options)
     if n < order:
         raise DataError(f"X has {n} rows, but an edge of order {order} needs {order} distinct ones: lower order.")
+    n_edges = n_draws * (n - order + 1)
+    require(
+        n_draws * n + 8 * n_edges * (ROUND_COPIES * order + 6),
+        parse_memory_limit(memory_limit),
+        f"a round of {n_edges} edges of order {order}",
+        "lower n_draws (n_edges of sample_hyperedges), or raise memory_limit.",
+    )
+    advice = "lower gamma" if hasattr(chosen, "gamma") else "shift X so that the weights are positive"
 
     def one_round(labels: IntArray) -> _Round:
         tuples = _joined(_draws_inside(labels, order - 1, n_draws, random), n)
         weights = modelling_values(X, tuples, chosen, n_jobs=n_jobs)
-        gram = _linked(tuples, weights, n, n_jobs)
+        gram = _linked(tuples, weights, n, n_jobs, advice)
         found = _cut(gram, k, random)
         return _Round(tuples, weights, found, k_way_normalized_cut(gram, found))
 
@@ -204,7 +242,7 @@ def _joined(draws: IntArray, n: int) -> IntArray:
     return np.column_stack([draws[draw], other])
 
 
-def _linked(tuples: IntArray, weights: FloatArray, n: int, n_jobs: int | None) -> SparseGram:
+def _linked(tuples: IntArray, weights: FloatArray, n: int, n_jobs: int | None, advice: str) -> SparseGram:
     """W + Wᵀ, W the weight of every edge at the pairs of its last point and each of the others."""
     size = tuples.shape[1] - 1
     pairs = (tuples[:, :-1].ravel(), np.repeat(tuples[:, -1], size))
@@ -214,7 +252,7 @@ def _linked(tuples: IntArray, weights: FloatArray, n: int, n_jobs: int | None) -
     if len(lonely):
         raise DataError(
             f"the sampled weights of {len(lonely)} of {n} points sum to nothing positive (first: row {lonely[0]}): "
-            "lower gamma, or use a modelling with positive weights."
+            f"{advice}, or use a modelling with positive weights."
         )
     return SparseGram(W, n_jobs=n_jobs)
 

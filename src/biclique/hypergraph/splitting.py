@@ -49,7 +49,7 @@ def find_splitting(splitting: str | SplittingFunction) -> SplittingFunction:
     """A splitting function by its name, or a user's own."""
     if callable(splitting):
         return splitting
-    if splitting not in SPLITTINGS:
+    if not isinstance(splitting, str) or splitting not in SPLITTINGS:
         raise ParameterError(
             f"splitting must be one of {', '.join(map(repr, SPLITTINGS))}, or a function w(j, s) of the vertices on "
             f"one side and of the edge's size, got {splitting!r}."
@@ -60,7 +60,14 @@ def find_splitting(splitting: str | SplittingFunction) -> SplittingFunction:
 def splitting_costs(splitting: str | SplittingFunction, size: int) -> FloatArray:
     """w(1, s), …, w(s − 1, s), checked: finite, not negative, the same from both sides."""
     function = find_splitting(splitting)
-    costs = np.array([float(function(j, size)) for j in range(1, size)])
+    if not isinstance(size, (int, np.integer)) or size < 1:
+        raise ParameterError(f"the size of an edge must be a whole number from 1, got {size!r}.")
+    try:
+        costs = np.array([float(function(j, size)) for j in range(1, size)])
+    except (TypeError, ValueError) as error:
+        raise ParameterError(
+            f"a splitting function w(j, s) must return a number for every 0 < j < s: {error}."
+        ) from error
     if not np.isfinite(costs).all() or (costs < 0).any():
         j = 1 + int(np.flatnonzero(~np.isfinite(costs) | (costs < 0))[0])
         raise ParameterError(

@@ -12,7 +12,13 @@ import numpy as np
 
 from biclique._typing import IntArray
 
+NEWLINE = re.compile(r"\r\n?|\n")
 NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+
+def line_number(text: str, place: int) -> int:
+    """The line of a place in a text, from 1; lines end with a newline, a carriage return or both."""
+    return len(NEWLINE.findall(text, 0, place)) + 1
 
 
 def numbered(names: Iterable[Hashable]) -> tuple[IntArray, list[Any]]:

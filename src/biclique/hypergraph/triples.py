@@ -23,6 +23,7 @@ from biclique.hypergraph.modellings import (
     VertexDistance,
     gamma_number,
 )
+from biclique.hypergraph.tuples import check_weights
 from biclique.kernels import RBF, precise_rbf
 
 GROUPS = 8
@@ -33,6 +34,9 @@ PIECE = 6144
 
 TINY = 1e-150
 """Added to denominators that can be zero together with their numerators; distances are scaled to at most 1."""
+
+FLAT = 1e-8
+"""Triangles with (2A)² below this share of abc(a + b + c) lose digits by their sides; their points are looked at."""
 
 Weigh = Callable[[int, slice, slice, FloatArray], FloatArray]
 """(j, rows i, columns k, buffers) → the weights of triples i < j < k, shape (rows, columns), in one of the buffers."""
@@ -64,9 +68,11 @@ def sum_triples(n: int, weigh: Weigh, n_jobs: int | None) -> FloatArray:
     return np.asarray(upper + upper.T)
 
 
-def _max_triples(model: MaxKernel, X: FloatArray, n_jobs: int | None) -> Weigh:
+def _max_triples(model: MaxKernel, X: FloatArray, n_jobs: int | None) -> Weigh:  # noqa: ARG001
     kernel = precise_rbf(model.kernel, X) if isinstance(model.kernel, RBF) else model.kernel
-    K = DenseGram.from_kernel(kernel, X, memory_limit=16 * len(X) ** 2, n_jobs=n_jobs).K
+    with np.errstate(over="ignore", invalid="ignore"):  # which holds for this thread alone
+        K = DenseGram.from_kernel(kernel, X, memory_limit=16 * len(X) ** 2, n_jobs=1).K
+    check_weights(K, "modelling='max'")
 
     def weigh(j: int, i: slice, k: slice, buffers: FloatArray) -> FloatArray:
         out = buffers[0]
@@ -76,43 +82,90 @@ def _max_triples(model: MaxKernel, X: FloatArray, n_jobs: int | None) -> Weigh:
     return weigh
 
 
-def _scaled_distances(X: FloatArray) -> tuple[FloatArray, float]:
-    """|x_i − x_j| from differences, divided by the largest, and the largest."""
-    D = np.asarray(cdist(X, X))
-    largest = float(D.max()) or 1.0
-    D /= largest
-    return D, largest
+def _rate(gamma: float | str, scale: float) -> float:
+    """−γ times the unit of the scaled exponent, which is a few at most, kept finite."""
+    return max(-gamma_number(gamma) * scale, -1e300)
 
 
-def _sixteen_squared_areas(
-    a: FloatArray, b: FloatArray, c: FloatArray, out: FloatArray, work: FloatArray
-) -> FloatArray:
-    """16 A² = (a + b + c)(a + b − c)(c − (a − b))(c + (a − b)), Heron's, in the form that keeps its digits."""
-    np.add(a, b, out=work[0])
-    np.subtract(work[0], c, out=out)
-    np.add(work[0], c, out=work[0])
-    out *= work[0]
-    np.subtract(a, b, out=work[0])
-    np.subtract(c, work[0], out=work[1])
-    np.add(c, work[0], out=work[0])
-    out *= work[1]
-    out *= work[0]
-    return np.asarray(np.maximum(out, 0, out=out))
+class _Triangles:
+    """The sides of all triangles of points, and their areas to the last digits that the points have.
+
+    ``sides`` are |x_i − x_j| from differences in units of ``unit``, a power of two, so that none is longer than 1.
+    """
+
+    def __init__(self, X: FloatArray) -> None:
+        D = np.asarray(cdist(X, X))
+        self.unit = float(2.0 ** np.ceil(np.log2(D.max() or 1.0)))
+        self.columns = np.ascontiguousarray(X.T) / self.unit
+        self.sides = D / self.unit
+
+    def sixteen_squared_areas(self, j: int, i: slice, k: slice, out: FloatArray, work: FloatArray) -> FloatArray:
+        """16 A² = (a + b + c)(a + b − c)(c − (a − b))(c + (a − b)), Heron's; nearly flat ones from the points."""
+        a, b, c = self.sides[i, j, None], self.sides[j, k], self.sides[i, k]
+        around, bound, other = work[:3]
+        np.add(a, b, out=around)
+        np.subtract(around, c, out=out)
+        around += c
+        out *= around
+        np.subtract(a, b, out=bound)
+        np.subtract(c, bound, out=other)
+        bound += c
+        out *= other
+        out *= bound
+        np.multiply(around, c, out=bound)
+        bound *= a * (4 * FLAT)
+        bound *= b
+        flat = np.less(out, bound)
+        n_flat = int(np.count_nonzero(flat))
+        if 8 * n_flat > flat.size:  # many: all of them, without gathering
+            between = self.columns[:, None, k]
+            exact = _four_areas(self.columns[:, i, None], self.columns[:, j, None, None], between, c < np.minimum(a, b))
+            np.copyto(out, np.square(exact, out=exact), where=flat)
+        elif n_flat:
+            row, column = np.nonzero(flat)
+            first, last = row + i.start, column + k.start
+            a, b, c = self.sides[first, j], self.sides[j, last], self.sides[first, last]
+            points = self.columns[:, first], self.columns[:, j, None], self.columns[:, last]
+            out[row, column] = _four_areas(*points, c < np.minimum(a, b)) ** 2
+        return np.asarray(np.maximum(out, 0, out=out))
+
+
+def _four_areas(x: FloatArray, y: FloatArray, z: FloatArray, base: Any) -> FloatArray:
+    """4A = 2|p||q − (⟨p, q⟩/|p|²)p| of triangles x, y, z, coordinate by coordinate, each (d, …).
+
+    p = x − y and q = z − y, or q = z − x where ``base`` says that this side is the shortest: the error is about
+    eps |p||q|, so that no height is wrong by more than eps times a side beside it.
+    """
+    p = x - y
+    squares = np.einsum("d...,d...->...", p, p)
+    inner = np.zeros(base.shape)
+    for axis in range(len(p)):
+        inner += (z[axis] - np.where(base, x[axis], y[axis])) * p[axis]
+    inner /= squares + TINY
+    rest = np.zeros(base.shape)
+    for axis in range(len(p)):
+        beside = z[axis] - np.where(base, x[axis], y[axis])
+        beside -= inner * p[axis]
+        rest += np.square(beside, out=beside)
+    np.sqrt(rest, out=rest)
+    rest *= 2 * np.sqrt(squares)
+    return rest
 
 
 def _vertex_triples(model: VertexDistance, X: FloatArray, n_jobs: int | None) -> Weigh:  # noqa: ARG001
     """Heights 2A/side; where a side has no length, the span of its ends is a point, and the sum is the longest side."""
-    D, largest = _scaled_distances(X)
+    triangles = _Triangles(X)
+    D = triangles.sides
     inverse = np.divide(1.0, D, out=np.zeros_like(D), where=D > 0)
     coincide = bool(np.count_nonzero(D) < len(X) * (len(X) - 1))
     power = model.power
-    rate = -gamma_number(model.gamma) * largest**power
+    rate = _rate(model.gamma, triangles.unit**power)
 
     def weigh(j: int, i: slice, k: slice, buffers: FloatArray) -> FloatArray:
         c, total, out, work = buffers[0], buffers[1], buffers[2], buffers[3:]
         a, b = D[i, j, None], D[j, k]
         np.copyto(c, D[i, k])
-        doubled = np.sqrt(_sixteen_squared_areas(a, b, c, out, work), out=out)
+        doubled = np.sqrt(triangles.sixteen_squared_areas(j, i, k, out, work), out=out)
         doubled *= 0.5
         # No height is longer than a side beside it: 2A is at most the product of any two sides.
         np.minimum(doubled, np.multiply(a, b, out=work[0]), out=doubled)
@@ -143,19 +196,19 @@ def _affine_distance_triples(model: AffineDistance, X: FloatArray, n_jobs: int |
 
     T = μ₁ + μ₂ = (a² + b² + c²)/3 and μ₁μ₂ = 4A²/3 for the two eigenvalues of the centred points; Δ = μ₁ − μ₂ with
     Δ² = (2/9)((a² − b²)² + (b² − c²)² + (c² − a²)²); z² = (Δ + max(a², b², c²) − T)/(3Δ) is the largest squared entry
-    of the unit vector that belongs to μ₂, whose entries add up to 0. To the mean point (dimension 0) the squared
-    distances are (2T − a²)/3, and so on.
+    of the unit vector that belongs to μ₂, whose entries add up to 0, so that it is from 1/2 to 2/3. To the mean point
+    (dimension 0) the squared distances are (2T − a²)/3, and so on.
     """
-    D, largest = _scaled_distances(X)
+    triangles = _Triangles(X)
+    D = triangles.sides
     S = D * D
-    rate = -gamma_number(model.gamma) * largest
+    rate = _rate(model.gamma, triangles.unit)
 
     def weigh_line(j: int, i: slice, k: slice, buffers: FloatArray) -> FloatArray:
         c, area, trace, gap, widest, work = *buffers[:5], buffers[5:]
-        np.copyto(c, D[i, k])
-        _sixteen_squared_areas(D[i, j, None], D[j, k], c, area, work)
+        triangles.sixteen_squared_areas(j, i, k, area, work)
         a, b = S[i, j, None], S[j, k]
-        np.multiply(c, c, out=c)
+        np.copyto(c, S[i, k])
         np.add(a, b, out=trace)
         trace += c
         trace *= 1 / 3
@@ -170,6 +223,7 @@ def _affine_distance_triples(model: AffineDistance, X: FloatArray, n_jobs: int |
         np.maximum(widest, c, out=widest)
         widest -= trace
         np.minimum(widest, gap, out=widest)
+        np.maximum(widest, np.multiply(gap, 0.5, out=work[0]), out=widest)  # z² is from 1/2 to 2/3
         widest += gap
         widest += 2 * TINY
         area *= widest
@@ -205,7 +259,7 @@ def _eigenvalue_triples(model: AffineEigenvalue, X: FloatArray, n_jobs: int | No
         G = X @ X.T
     largest = float(G.diagonal().max()) or 1.0
     G /= largest
-    rate = -gamma_number(model.gamma) * largest
+    rate = _rate(model.gamma, largest)
     norms = G.diagonal().copy()
 
     def weigh(j: int, i: slice, k: slice, buffers: FloatArray) -> FloatArray:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.random import sample_without_replacement
+from sklearn.utils import check_random_state
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, ParameterError
@@ -19,21 +19,73 @@ from biclique.kernels import RBF, DirectRBF, InnerProductKernel, Kernel
 CHUNK_NUMBERS = 2**18
 """Coordinates held at once while weights are computed."""
 
+LARGEST = 1e120
+"""Magnitudes of X up to here, and from its inverse, can be squared and divided by."""
+
 RANKED_SETS = 2**62
 """Up to here the sets of m vertices can be numbered; with more, drawing one twice is all but impossible."""
 
 
 def check_points(X: Any) -> FloatArray:
-    """Rows of points as a finite float64 table."""
+    """Rows of points as a finite float64 table, with numbers that can be squared."""
     if sparse.issparse(X):
         raise DataError("X must be dense for modellings of tuples, got a sparse matrix: pass X.toarray().")
-    X = np.asarray(X, dtype=np.float64)
-    if X.ndim != 2 or not X.shape[1]:
-        raise DataError(f"X must be a table of shape (n, d), d of at least 1, got shape {X.shape}.")
-    if not np.isfinite(X).all():
-        row, column = np.argwhere(~np.isfinite(X))[0]
-        raise DataError(f"X must be finite, got {X[row, column]} in row {row}, column {column}: fill or drop it.")
-    return np.asarray(X)
+    try:
+        table = np.asarray(X)
+        if table.dtype.kind == "c":
+            raise DataError("X must hold real numbers, got complex ones: pass X.real, or real and imaginary columns.")
+        table = table.astype(np.float64, copy=False)
+    except (TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"X must be a table of numbers with rows of one length: {error}.") from error
+    if table.ndim != 2 or not table.shape[1]:
+        raise DataError(f"X must be a table of shape (n, d), d of at least 1, got shape {table.shape}.")
+    if not np.isfinite(table).all():
+        row, column = np.argwhere(~np.isfinite(table))[0]
+        raise DataError(f"X must be finite, got {table[row, column]} in row {row}, column {column}: fill or drop it.")
+    largest = float(np.abs(table).max(initial=0))
+    if largest and not 1 / LARGEST <= largest <= LARGEST:
+        raise DataError(
+            f"X has {largest:.3g} as its largest magnitude, and its squares leave the range of numbers: rescale X to "
+            f"between {1 / LARGEST:g} and {LARGEST:g}, such as X / {largest:.3g}."
+        )
+    return np.asarray(table)
+
+
+def check_weights(weights: FloatArray, what: str) -> FloatArray:
+    """Weights that are all finite."""
+    if not np.isfinite(weights).all():
+        raise DataError(
+            f"{what} has weights that are not finite: rescale X, or change the affinity if it is a function of yours."
+        )
+    return weights
+
+
+def check_random(random_state: object) -> np.random.RandomState:
+    """``random_state`` as a generator: None, a whole number below 2³² or a RandomState."""
+    whole = isinstance(random_state, Integral) and not isinstance(random_state, bool)
+    if whole and not 0 <= int(random_state) < 2**32:  # type: ignore[call-overload]
+        raise ParameterError(f"random_state must be from 0 to 2**32 − 1, got {random_state!r}.")
+    if whole or random_state is None or isinstance(random_state, np.random.RandomState):
+        random: np.random.RandomState = check_random_state(random_state)
+        return random
+    raise ParameterError(
+        f"random_state must be None, a whole number or a numpy.random.RandomState, got {random_state!r}: a seed from a "
+        "Generator is int(rng.integers(2**32))."
+    )
+
+
+def check_jobs(n_jobs: object) -> None:
+    """A number of threads."""
+    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0):
+        raise ParameterError(f"n_jobs must be None or -1 (every core) or a number of threads, got {n_jobs!r}.")
+
+
+def check_flag(name: str, value: object) -> None:
+    """An argument that is true or false."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ParameterError(f"{name} must be True or False, got {value!r}.")
 
 
 def check_count(name: str, value: object, *, least: int = 1) -> int:
@@ -55,22 +107,36 @@ def draw_tuples(n: int, m: int, size: int, random: np.random.RandomState) -> Int
 
 
 def draw_sets(n: int, m: int, size: int, random: np.random.RandomState) -> IntArray:
-    """Tuples of distinct numbers below n, no set of them twice, each in a random order; shape (size, m)."""
+    """Tuples of distinct numbers below n, no set of them twice, each in a random order; shape (size, m).
+
+    Sets are drawn, those met before dropped and drawn again; from more than half of all sets, all are permuted. The
+    memory grows with ``size`` either way.
+    """
     n_sets = comb(n, m)
     if size > n_sets:
         raise ParameterError(
             f"n_edges={size} is more than the {n_sets} sets of {m} among {n} points: ask for at most {n_sets}, or pass "
             "replace=True."
         )
-    if n_sets <= RANKED_SETS:
-        ranks = np.asarray(sample_without_replacement(n_sets, size, random_state=random), dtype=np.int64)
-        return shuffled(unranked_sets(ranks, n, m), random)
-    tuples = draw_tuples(n, m, size, random)
+    if n_sets > RANKED_SETS:
+        return _distinct_rows(lambda count: draw_tuples(n, m, count, random), size, lambda rows: np.sort(rows, axis=1))
+    if 2 * size > n_sets:
+        ranks = random.permutation(n_sets)[:size]
+    else:
+        ranks = _distinct_rows(
+            lambda count: random.randint(n_sets, size=count, dtype=np.int64), size, lambda rows: rows
+        )
+    return shuffled(unranked_sets(ranks, n, m), random)
+
+
+def _distinct_rows(draw: Callable[[int], IntArray], size: int, key: Callable[[IntArray], IntArray]) -> IntArray:
+    """``size`` rows of which no two have the same key, in the order in which they were drawn."""
+    rows = draw(size)
     while True:
-        kept = np.sort(np.unique(np.sort(tuples, axis=1), axis=0, return_index=True)[1])
+        kept = np.sort(np.unique(key(rows), axis=0, return_index=True)[1])
         if len(kept) == size:
-            return tuples
-        tuples = np.concatenate([tuples[kept], draw_tuples(n, m, size - len(kept), random)])
+            return rows
+        rows = np.concatenate([rows[kept], draw(size - len(kept))])
 
 
 def unranked_sets(ranks: IntArray, n: int, m: int) -> IntArray:
@@ -96,7 +162,8 @@ def in_chunks(values: Callable[[IntArray], FloatArray], tuples: IntArray, d: int
 
     def fill(chunk: int, pulse: Pulse) -> None:
         part = slice(chunk * step, (chunk + 1) * step)
-        out[part] = values(tuples[part])
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is an error of the caller's
+            out[part] = values(tuples[part])
         pulse()
 
     run_groups(fill, -(-len(tuples) // step), n_jobs=n_jobs)

@@ -1,0 +1,82 @@
+"""Where data sets lie: a local folder, or a download into it that is checked before it counts."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from biclique.exceptions import DataError
+from biclique.io import atomic_path
+from biclique.progress import Progress
+
+VARIABLE = "BICLIQUE_DATA"
+CHUNK = 1 << 16
+SECONDS = 30.0
+
+
+def data_home(folder: str | os.PathLike[str] | None = None) -> Path:
+    """The folder of data sets: the argument, else the environment variable BICLIQUE_DATA, else ~/.cache/biclique."""
+    chosen = folder if folder is not None else os.environ.get(VARIABLE) or Path.home() / ".cache" / "biclique"
+    home = Path(chosen).expanduser()
+    if home.exists() and not home.is_dir():
+        raise DataError(f"data_home must be a folder, {home} is a file.")
+    return home
+
+
+def find(home: Path, names: Sequence[str]) -> Path | None:
+    """The first of some names that exists in the folder."""
+    return next((home / name for name in names if (home / name).exists()), None)
+
+
+def content_digest(*arrays: Any) -> str:
+    """SHA-256 of numbers as little-endian 8-byte floats, row by row: the same however they were stored."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array, dtype="<f8").tobytes())
+    return digest.hexdigest()
+
+
+def check_content(name: str, found: str, expected: str | None, source: object) -> None:
+    """Refuse data that are not the published ones."""
+    if expected is not None and found != expected:
+        raise DataError(
+            f"{source}: not the published {name} data (checksum {found[:12]}…, expected {expected[:12]}…): remove it "
+            "and fetch it again."
+        )
+
+
+def download(url: str, target: Path, *, verbose: bool = True) -> None:
+    """Fetch a file, whole or not at all, with a bar on standard error."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with Progress(verbose) as progress:
+        progress.say(f"fetching {url}")
+        request = urllib.request.Request(url, headers={"User-Agent": "biclique"})
+        with urllib.request.urlopen(request, timeout=SECONDS) as answer, atomic_path(target) as temporary:
+            size, done = int(answer.headers.get("Content-Length") or 0), 0
+            with temporary.open("wb") as file:
+                while chunk := answer.read(CHUNK):
+                    file.write(chunk)
+                    done += len(chunk)
+                    progress.share("fetching", done / size if size else 0.0)
+            if size and done != size:
+                raise urllib.error.URLError(f"{done} of {size} bytes came")
+
+
+def fetch(name: str, home: Path, files: dict[str, str], instructions: str, *, verbose: bool = True) -> None:
+    """Download the files that are missing, or say exactly what to put where."""
+    try:
+        for file, url in files.items():
+            if not (home / file).exists():
+                download(url, home / file, verbose=verbose)
+    except (OSError, ValueError) as error:
+        raise DataError(
+            f"the {name} data are not in {home} and could not be fetched ({error}): {instructions} "
+            f"(or set {VARIABLE}, or pass data_home)."
+        ) from error

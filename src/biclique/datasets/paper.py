@@ -1,0 +1,281 @@
+"""The data sets of the paper: iris, spine, ovarian, Hopkins155.
+
+Each is looked for in ``data_home`` in the layout named in its docstring, converted or original, then fetched from its
+public source. What was read is checked against the published numbers by a checksum of its contents. Nothing is
+unpickled, and archives are read member by member, never unpacked.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.io import loadmat
+from sklearn import datasets
+from sklearn.utils import Bunch
+
+from biclique._typing import FloatArray, IntArray
+from biclique.datasets.home import check_content, content_digest, fetch, find
+from biclique.datasets.home import data_home as _home
+from biclique.exceptions import DataError, ParameterError
+
+SPINE_FEATURES = (
+    "pelvic_incidence",
+    "pelvic_tilt",
+    "lumbar_lordosis_angle",
+    "sacral_slope",
+    "pelvic_radius",
+    "degree_spondylolisthesis",
+)
+SPINE_URL = "https://raw.githubusercontent.com/log0/vertebral/b0614f66f340e6a59c7d4b7c3be40847534b168b/data/"
+OVARIAN_URL = (
+    "https://raw.githubusercontent.com/AdrianAdame/NeuralNetworks_UABC/HEAD/Examples/Classification_Example/"
+    "ovarian_dataset.dat"
+)
+HOPKINS_URL = "http://www.vision.jhu.edu/data/hopkins155/Hopkins155.zip"
+DIGESTS: dict[str, str | None] = {
+    "spine": "e1a64a45e8b76605f4e8391acae5a81d0bf3eac2ac7c01d32d793e4f82702ee0",
+    "ovarian100": "9bf431a0edb52af3a04d4c898ac0c5241e3d191b4f57759c3bcf2f19ce74dc87",
+    "ovarian4000": "6546a55bc31ee38e7229949bc30488c643ae550e9f6e600e89a62929962acc21",
+    "hopkins155": "86e388813f744272db02dc83d919a0609b5bcdc42d63218d5fe26b50ad607899",
+}
+"""Checksums of the contents, features then labels."""
+
+LARGEST_MEMBER = 64 * 2**20
+TRUTH = re.compile(r"(?:^|/)([A-Za-z0-9_]+)/\1_truth\.mat$")
+LEFT_OUT = ("dancing",)
+"""Five motions; not one of the 155."""
+
+
+def load_iris() -> Bunch:
+    """Iris, 150 × 4, three classes: scikit-learn's copy, in which two rows differ from the UCI file."""
+    return datasets.load_iris()
+
+
+def load_spine(data_home: str | os.PathLike[str] | None = None, *, classes: int = 2, verbose: bool = True) -> Bunch:
+    """Vertebral column (UCI), 310 × 6; ``classes=2`` normal and abnormal, ``classes=3`` as in the source.
+
+    In ``data_home``: ``spine.csv`` (six named columns, ``label_3c``, ``label_2c``), or UCI's ``column_2C.dat`` and
+    ``column_3C.dat``, which are also what is fetched.
+    """
+    if classes not in (2, 3):
+        raise ParameterError(f"classes must be 2 or 3, got {classes!r}.")
+    home = _home(data_home)
+    if find(home, ["spine.csv"]) is None:
+        names = ("column_2C.dat", "column_3C.dat")
+        fetch(
+            "spine",
+            home,
+            {name: SPINE_URL + name for name in names},
+            f"put spine.csv, or UCI's column_2C.dat and column_3C.dat, into {home}",
+            verbose=verbose,
+        )
+    X, two, three, source = _read_spine(home)
+    check_content("spine", content_digest(X, np.unique(two, return_inverse=True)[1]), DIGESTS["spine"], source)
+    classes_found, target = np.unique(two if classes == 2 else three, return_inverse=True)
+    return Bunch(
+        data=X,
+        target=target,
+        target_names=classes_found,
+        feature_names=list(SPINE_FEATURES),
+        n_clusters=classes,
+        name="spine",
+    )
+
+
+def _read_spine(home: Path) -> tuple[FloatArray, list[str], list[str], Path]:
+    table = home / "spine.csv"
+    if table.exists():
+        rows = _rows(table, ",")
+        header, rows = rows[0], rows[1:]
+        if header != [*SPINE_FEATURES, "label_3c", "label_2c"]:
+            raise DataError(f"{table}: its columns must be {', '.join(SPINE_FEATURES)}, label_3c, label_2c.")
+        return _numbers(table, [row[:6] for row in rows]), [r[7] for r in rows], [r[6] for r in rows], table
+    two, three = home / "column_2C.dat", home / "column_3C.dat"
+    first, second = _rows(two, " "), _rows(three, " ")
+    X = _numbers(two, [row[:6] for row in first])
+    if not np.array_equal(X, _numbers(three, [row[:6] for row in second])):
+        raise DataError(f"{three}: its features differ from those of column_2C.dat.")
+    return X, [row[6] for row in first], [row[6] for row in second], two
+
+
+def load_ovarian(
+    data_home: str | os.PathLike[str] | None = None, *, features: int = 100, verbose: bool = True
+) -> Bunch:
+    """Ovarian cancer (FDA-NCI mass spectra), 216 × 100 or 216 × 4000; class 1 is cancer.
+
+    In ``data_home``: ``ovarian100.npz`` and ``ovarian4000.npz`` with X and y. The 100 features are also read from
+    MATLAB's ``ovarian_dataset.dat`` (100 inputs and two columns of targets), which is what is fetched. The 4000 are in
+    MATLAB's ``ovariancancer.mat``, a table that only MATLAB reads, and so are never fetched.
+    """
+    if features not in (100, 4000):
+        raise ParameterError(f"features must be 100 or 4000, got {features!r}.")
+    home = _home(data_home)
+    name = f"ovarian{features}"
+    path = home / f"{name}.npz"
+    if not path.exists() and features == 4000:
+        raise DataError(
+            f"the ovarian data with 4000 features are not in {home}: in MATLAB, 'load ovariancancer', and put its "
+            f"observations as X (216 × 4000) and its groups as y (1 for cancer) into {path} with numpy.savez "
+            f"(or set BICLIQUE_DATA, or pass data_home)."
+        )
+    if path.exists():
+        X, y = _arrays(path, ("X", "y"))
+    else:
+        path = home / "ovarian_dataset.dat"
+        fetch(
+            name, home, {path.name: OVARIAN_URL}, f"put {name}.npz or MATLAB's {path.name} into {home}", verbose=verbose
+        )
+        table = _numbers(path, _rows(path, None))
+        if table.shape[1] != 102:
+            raise DataError(f"{path}: it must have 102 columns, 100 features and two of targets, got {table.shape[1]}.")
+        X, y = table[:, :100], (table[:, 100] > 0.5).astype(int)
+    check_content(name, content_digest(X, y), DIGESTS[name], path)
+    return Bunch(
+        data=np.asarray(X, dtype=float),
+        target=np.asarray(y, dtype=int),
+        target_names=np.array(["normal", "cancer"]),
+        n_clusters=2,
+        name="ovarian",
+    )
+
+
+class Hopkins155:
+    """The sequences of Hopkins155, one by one: an iterable of Bunches, with ``len`` and names."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._members = _hopkins_members(path)
+        if not self._members:
+            raise DataError(f"{path}: there is no sequence in it (<name>/<name>_truth.mat, or <name>/X and <name>/y).")
+        self.names = sorted(self._members)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __iter__(self) -> Iterator[Bunch]:
+        return (self.sequence(name) for name in self.names)
+
+    def sequence(self, name: str) -> Bunch:
+        """One sequence: ``data`` (points × 2 frames, x₁ y₁ x₂ y₂ …), ``target`` from 0, ``n_clusters`` motions."""
+        if name not in self._members:
+            raise ParameterError(f"there is no sequence {name!r}; there are {len(self)}, such as {self.names[0]!r}.")
+        X, y = self._read(name)
+        names, target = np.unique(y, return_inverse=True)
+        return Bunch(data=X, target=target, n_clusters=len(names), name=name)
+
+    def _read(self, name: str) -> tuple[FloatArray, IntArray]:
+        member = self._members[name]
+        if self.path.suffix == ".npz":
+            X, y = _arrays(self.path, (f"{name}/X", f"{name}/y"))
+            return np.asarray(X, dtype=float), np.asarray(y, dtype=int)
+        if self.path.is_dir():
+            return _tracks((self.path / member).read_bytes(), f"{self.path}/{member}")
+        with zipfile.ZipFile(self.path) as archive:
+            return _tracks(archive.read(member), f"{self.path}: {member}")
+
+    def digest(self) -> str:
+        """The checksum of all sequences."""
+        return content_digest(*(part for name in self.names for part in self._read(name)))
+
+
+def load_hopkins155(data_home: str | os.PathLike[str] | None = None, *, verbose: bool = True) -> Hopkins155:
+    """Hopkins155 (Tron and Vidal): 155 sequences of point tracks, 120 with two motions and 35 with three.
+
+    In ``data_home``: ``hopkins155.npz`` with ``<name>/X`` and ``<name>/y``, or the benchmark's own ``Hopkins155.zip``
+    (which is what is fetched) or its unpacked folder ``Hopkins155``, with ``<name>/<name>_truth.mat``.
+
+    Examples
+    --------
+    >>> for sequence in load_hopkins155():  # doctest: +SKIP
+    ...     print(sequence.name, sequence.data.shape, sequence.n_clusters)
+    """
+    home = _home(data_home)
+    names = ("hopkins155.npz", "Hopkins155", "Hopkins155.zip")
+    if find(home, names) is None:
+        fetch(
+            "Hopkins155",
+            home,
+            {"Hopkins155.zip": HOPKINS_URL},
+            f"put hopkins155.npz, the benchmark's Hopkins155.zip or its unpacked folder Hopkins155 into {home}",
+            verbose=verbose,
+        )
+    path = find(home, names)
+    if path is None:
+        raise DataError(f"the Hopkins155 data are not in {home}.")
+    sequences = Hopkins155(path)
+    if DIGESTS["hopkins155"] is not None:
+        check_content("Hopkins155", sequences.digest(), DIGESTS["hopkins155"], path)
+    return sequences
+
+
+# Reading
+
+
+def _rows(path: Path, delimiter: str | None) -> list[list[str]]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: cannot be read ({error}).") from error
+    if delimiter is None:
+        rows = [re.split(r"[\s,;]+", line.strip()) for line in text.splitlines() if line.strip()]
+    else:
+        rows = [row for row in csv.reader(io.StringIO(text), delimiter=delimiter) if row]
+    if len(rows) < 2 or len({len(row) for row in rows}) != 1:
+        raise DataError(f"{path}: every line must have the same number of fields; it is cut short, or another file.")
+    return rows
+
+
+def _numbers(path: Path, rows: list[list[str]]) -> FloatArray:
+    try:
+        return np.array(rows, dtype=float)
+    except ValueError as error:
+        raise DataError(f"{path}: {error}.") from error
+
+
+def _arrays(path: Path, names: tuple[str, ...]) -> list[Any]:
+    """Arrays of an .npz file; pickled ones are refused."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return [archive[name] for name in names]
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
+        raise DataError(f"{path}: not the expected file ({error}).") from error
+
+
+def _hopkins_members(path: Path) -> dict[str, str]:
+    """The file of every sequence; names that are no plain <name>/<name>_truth.mat are left aside."""
+    try:
+        if path.suffix == ".npz":
+            with zipfile.ZipFile(path) as archive:
+                found = [name.removesuffix("/X.npy") for name in archive.namelist() if name.endswith("/X.npy")]
+            return {name: name for name in found if name not in LEFT_OUT}
+        if path.is_dir():
+            files = [str(file.relative_to(path)) for file in path.rglob("*_truth.mat")]
+        else:
+            with zipfile.ZipFile(path) as archive:
+                files = [info.filename for info in archive.infolist() if info.file_size <= LARGEST_MEMBER]
+    except (OSError, zipfile.BadZipFile) as error:
+        raise DataError(f"{path}: not a complete archive ({error}): remove it and fetch it again.") from error
+    matches = {file: TRUTH.search(file.replace(os.sep, "/")) for file in files}
+    return {m.group(1): file for file, m in matches.items() if m and m.group(1) not in LEFT_OUT}
+
+
+def _tracks(content: bytes, source: str) -> tuple[FloatArray, IntArray]:
+    """x (3, points, frames) and s (points) of a _truth.mat file as points × 2 frames, and the motions."""
+    try:
+        variables = loadmat(io.BytesIO(content), variable_names=("x", "s"))
+        x, s = np.asarray(variables["x"], dtype=float), np.asarray(variables["s"]).ravel().astype(int)
+    except Exception as error:  # loadmat raises whatever its parsers meet
+        raise DataError(f"{source}: not a readable MATLAB file with x and s ({error}).") from error
+    if x.ndim != 3 or x.shape[0] < 2 or x.shape[1] != len(s):
+        raise DataError(
+            f"{source}: x must have shape (3, points, frames) and s one entry a point, got {x.shape}, {s.shape}."
+        )
+    return x[:2].transpose(1, 2, 0).reshape(len(s), -1), s

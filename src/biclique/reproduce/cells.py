@@ -1,0 +1,243 @@
+"""The work as cells: one data set or sequence and one method each, every one a record on disk.
+
+A record is written whole or not at all, so a run that was killed goes on where it was: finished cells are never done
+again, and the tables come from the records alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import warnings
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from biclique import __version__
+from biclique._typing import FloatArray
+from biclique.datasets import Hopkins155, load_hopkins155, load_iris, load_ovarian, load_spine
+from biclique.exceptions import BicliqueWarning, DataError
+from biclique.gram import single_threaded_blas
+from biclique.io import atomic_path
+from biclique.progress import Progress
+from biclique.reproduce.methods import METHODS, Problem, Settings
+from biclique.reproduce.paper import ORDERS, REPEATS
+
+QUICK_SEQUENCES = 10
+FULL = Settings(REPEATS, ORDERS)
+QUICK = Settings(20, (2, 4, 8, 14, 20))
+SMALL_ONLY = ("gaussian_demo", "polynomial_demo")
+"""Methods too slow for 155 sequences, which are run on the other data alone."""
+
+PREPARATION_METHODS = ("gaussian_ours", "gaussian_demo", "gaussian_ascending")
+"""Three ways of taking eigenvectors, for every preparation of the ovarian data."""
+
+
+def _z_scored(X: FloatArray) -> FloatArray:
+    deviation = X.std(axis=0)
+    return np.asarray((X - X.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0))
+
+
+def _unit_rows(X: FloatArray) -> FloatArray:
+    return np.asarray(X / np.linalg.norm(X, axis=1, keepdims=True))
+
+
+def _min_max(X: FloatArray) -> FloatArray:
+    spread = np.ptp(X, axis=0)
+    return np.asarray((X - X.min(axis=0)) / np.where(spread > 0, spread, 1.0))
+
+
+PREPARATIONS: dict[str, Callable[[FloatArray], FloatArray]] = {
+    "raw (the demo's translation changes no distance)": lambda X: X,
+    "z-scored": _z_scored,
+    "min-max": _min_max,
+    "unit rows": _unit_rows,
+    "z-scored, unit rows": lambda X: _unit_rows(_z_scored(X)),
+}
+"""Scalings of the ovarian data that might be meant."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One data set (or one sequence of Hopkins155) and one method."""
+
+    data: str
+    problem: str
+    method: str
+
+    @property
+    def file(self) -> str:
+        return f"{self.data}/{re.sub(r'[^A-Za-z0-9_]+', '-', self.problem)}/{self.method}.json"
+
+
+@lru_cache(maxsize=1)
+def _hopkins(home: str | None) -> Hopkins155:
+    return load_hopkins155(home)
+
+
+def load_problem(data: str, name: str, home: str | None) -> Problem:
+    """A data set as the paper's numbers need it: iris and Hopkins155 raw, spine and ovarian z-scored."""
+    if data == "hopkins155":
+        bunch = _hopkins(home).sequence(name)
+        return Problem(name, bunch.data, bunch.target, bunch.n_clusters)
+    if data == "preparations":
+        features, scaling = name.split(" features, ")
+        bunch = load_ovarian(home, features=int(features))
+        return Problem(name, PREPARATIONS[scaling](bunch.data), bunch.target, 2)
+    bunch = load_iris() if data == "iris" else load_spine(home) if data == "spine" else load_ovarian(home)
+    X = np.asarray(bunch.data, dtype=float)
+    X = X if data == "iris" else _z_scored(X)
+    return Problem(data, X, bunch.target, len(np.unique(bunch.target)))
+
+
+def plan(data: Iterable[str], methods: Iterable[str], home: str | None, *, quick: bool) -> list[Cell]:
+    """Every cell of a run, in order."""
+    methods = list(methods)
+    cells = []
+    for name in data:
+        if name == "hopkins155":
+            sequences = _hopkins(home).names
+            chosen = sequences[:: max(len(sequences) // QUICK_SEQUENCES, 1)][:QUICK_SEQUENCES] if quick else sequences
+            cells += [Cell(name, s, m) for s in chosen for m in methods if m not in (*SMALL_ONLY, "gaussian_ascending")]
+        else:
+            cells += [Cell(name, name, m) for m in methods if m != "gaussian_ascending"]
+    return cells
+
+
+def plan_preparations(home: str | None) -> list[Cell]:
+    """Every preparation of the ovarian data with each way of taking eigenvectors; 4000 features where they are."""
+    features = ["100"]
+    try:
+        load_ovarian(home, features=4000)
+        features.append("4000")
+    except DataError:
+        pass
+    names = [f"{f} features, {scaling}" for f in features for scaling in PREPARATIONS]
+    return [Cell("preparations", name, method) for name in names for method in PREPARATION_METHODS]
+
+
+class Records:
+    """The records of one run in a folder, with what the run was done with."""
+
+    def __init__(self, out: Path, settings: Settings, *, resume: bool) -> None:
+        self.folder = out / "records"
+        self.settings = settings
+        stamp = self.folder / "run.json"
+        ours = {"settings": json.loads(json.dumps(asdict(settings))), "version": __version__}
+        if stamp.exists():
+            theirs = _read(stamp)
+            if not resume:
+                finished = len(list(self.folder.glob("*/*/*.json")))
+                raise DataError(
+                    f"{out} holds a run with {finished} finished cells: pass --resume to go on with it, or another "
+                    "--out."
+                )
+            if theirs is None or theirs["settings"] != ours["settings"]:
+                raise DataError(f"{out} holds a run with other settings (--quick or not): choose another --out.")
+        else:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            _write(stamp, ours)
+
+    def get(self, cell: Cell) -> list[dict[str, Any]] | None:
+        """The results of a finished cell; None for one that is not, or whose record is damaged."""
+        record = _read(self.folder / cell.file)
+        found = record is not None and isinstance(record.get("results"), list)
+        return record["results"] if record is not None and found else None
+
+    def put(self, cell: Cell, results: list[dict[str, Any]]) -> None:
+        """Write the record of a cell, whole or not at all."""
+        target = self.folder / cell.file
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _write(target, {"cell": asdict(cell), "results": results})
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    with atomic_path(path) as temporary:
+        temporary.write_text(json.dumps(content), encoding="utf-8")
+
+
+def run_cell(cell: Cell, settings: Settings, home: str | None) -> list[dict[str, Any]]:
+    """The results of a cell; its randomness depends on its own name alone."""
+    problem = load_problem(cell.data, cell.problem, home)
+    random = np.random.RandomState(zlib.crc32(cell.file.encode()) ^ settings.seed)
+    with single_threaded_blas(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", BicliqueWarning)
+        return [{**result, "k": problem.k} for result in METHODS[cell.method](problem, settings, random)]
+
+
+def run_cells(
+    cells: list[Cell], records: Records, *, home: str | None, jobs: int, progress: Progress
+) -> dict[Cell, list[dict[str, Any]]]:
+    """Do what is not done yet, over processes, and return the results of every cell."""
+    results = {cell: found for cell in cells if (found := records.get(cell)) is not None}
+    missing = [cell for cell in cells if cell not in results]
+    if results:
+        progress.say(f"{len(results)} of {len(cells)} cells are there already")
+    for cell, found in _computed(missing, records.settings, home, jobs):
+        records.put(cell, found)
+        results[cell] = found
+        progress.share("cells", len(results) / len(cells), f"{len(results)} of {len(cells)}")
+    return results
+
+
+def _computed(
+    cells: list[Cell], settings: Settings, home: str | None, jobs: int
+) -> Iterator[tuple[Cell, list[dict[str, Any]]]]:
+    if jobs <= 1 or len(cells) <= 1:
+        for cell in cells:
+            yield cell, run_cell(cell, settings, home)
+        return
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        waiting = iter(cells)
+        pending: dict[Future[list[dict[str, Any]]], Cell] = {}
+        try:
+            for cell in waiting:
+                pending[pool.submit(run_cell, cell, settings, home)] = cell
+                if len(pending) >= 2 * jobs:
+                    yield from _finished(pending)
+            while pending:
+                yield from _finished(pending)
+        except BaseException:
+            for future in pending:
+                future.cancel()
+            raise
+
+
+def _finished(pending: dict[Future[Any], Cell]) -> Iterator[tuple[Cell, Any]]:
+    done, _ = wait(pending, return_when=FIRST_COMPLETED)
+    for future in done:
+        yield pending.pop(future), future.result()
+
+
+def current_commit(run: Callable[..., Any] = subprocess.run) -> str:
+    """The commit of the code, where it lies in a git checkout; else its version."""
+    try:
+        answer = run(
+            ["git", "rev-parse", "--short", "HEAD"],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+            env={**os.environ, "GIT_OPTIONAL_LOCKS": "0"},
+        )
+        return f"commit {answer.stdout.strip()}"
+    except (OSError, subprocess.SubprocessError):
+        return f"version {__version__}"

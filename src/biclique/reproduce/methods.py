@@ -1,0 +1,330 @@
+"""The rows of the paper's tables: for each, every parameter's similarity matrix, embedding and error rates.
+
+An embedding is the paper's: √S normalised and the leading eigenvectors of B, k columns, rows as they are. Its fourth
+step, k-means, is repeated; error rates are over the repeats.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh
+
+from biclique._typing import FloatArray, IntArray
+from biclique.cluster import BicliqueSpectralClustering, InhomogeneousSubspaceClustering
+from biclique.exceptions import DataError, DegreeError
+from biclique.hypergraph import Hypergraph, cost_graph, draw_together, kernel_costs, modelling_gram
+from biclique.hypergraph.tuples import span_distances
+from biclique.kernels import RBF, Polynomial
+from biclique.multiway import shrunken_degrees
+from biclique.reproduce.kmeans import error_rates, repeated_kmeans
+from biclique.reproduce.paper import DEGREES, GAMMAS, OFFSETS
+from biclique.scores import clustering_error
+
+DRAWS = 300
+"""Draws of the sampled inhomogeneous edges, as in the protocol they come from."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a run is done with; records of different settings never mix."""
+
+    repeats: int
+    orders: tuple[int, ...]
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One data set, or one sequence, prepared."""
+
+    name: str
+    X: FloatArray
+    y: IntArray
+    k: int
+
+    @property
+    def shifted(self) -> FloatArray:
+        """X + max(−X): what the public demo does, so that kernels of inner products are not negative."""
+        return self.X + np.max(-self.X)
+
+
+Result = dict[str, Any]
+"""Parameters, order, mean and deviation of the error rate, seconds; or a reason why there is none."""
+
+
+Method = Callable[[Problem, Settings, np.random.RandomState], list[Result]]
+
+
+def embedding(K: FloatArray, order: float, k: int) -> FloatArray:
+    """[√S normalised, leading k − 1 eigenvectors of B], shape (n, k); from a stored K, by LAPACK."""
+    degrees = K.sum(axis=1)
+    total = float(degrees.sum())
+    shrunken = shrunken_degrees(degrees, total / len(K), order)
+    if not np.isfinite(total) or total <= 0 or (shrunken <= 0).any():
+        raise DegreeError("a degree is not positive or not finite.")
+    root = np.sqrt(shrunken)
+    B = (K - np.outer(degrees, degrees / total)) / root / root[:, None]
+    trivial = root / np.linalg.norm(root)
+    # Its eigenvalue in B is zero, which would stand before negative ones; those of B are above −1 and below 1.
+    return np.column_stack([trivial, leading_vectors(B - 4 * np.outer(trivial, trivial), k - 1)])
+
+
+def demo_embedding(K: FloatArray, order: float, k: int) -> FloatArray:
+    """What the authors' public demo takes: the first k columns of a general eigenvalue routine, as it returns them.
+
+    The matrix is D^(−1/2) K^(m) D^(−1/2) as computed, symmetric only up to rounding, and nothing is sorted.
+    """
+    n = len(K)
+    degrees = K.sum(axis=1)
+    c = (order - 2) / 2
+    contracted = K + c / n * (degrees[:, None] + degrees) + (c / n) ** 2 * degrees.sum()
+    sums = contracted.sum(axis=1)
+    if not np.isfinite(sums).all() or (sums <= 0).any():
+        raise DegreeError("a degree is not positive or not finite.")
+    root = 1 / np.sqrt(sums)
+    return np.asarray(np.linalg.eig(root[:, None] * contracted * root)[1][:, :k].real)
+
+
+def leading_vectors(B: FloatArray, count: int) -> FloatArray:
+    """Eigenvectors of the largest eigenvalues, descending.
+
+    LAPACK's solver for a few of them has been seen to return none, without a word, where eigenvalues crowd; all of them
+    are computed then.
+    """
+    n = len(B)
+    _, vectors = eigh(B, subset_by_index=(n - count, n - 1), check_finite=False)
+    healthy = vectors.shape == (n, count) and np.allclose(np.linalg.norm(vectors, axis=0), 1, atol=1e-6)
+    if not healthy:
+        vectors = eigh(B, check_finite=False)[1][:, n - count :]
+    return np.asarray(vectors[:, ::-1])
+
+
+def ascending_embedding(K: FloatArray, order: float, k: int) -> FloatArray:
+    """What the demo would take if its matrix came out exactly symmetric: the first k of ascending eigenvalues."""
+    n = len(K)
+    degrees = K.sum(axis=1)
+    c = (order - 2) / 2
+    contracted = K + c / n * (degrees[:, None] + degrees) + (c / n) ** 2 * degrees.sum()
+    root = 1 / np.sqrt(contracted.sum(axis=1))
+    return np.asarray(np.linalg.eigh(root[:, None] * contracted * root)[1][:, :k])
+
+
+Embed = Callable[[FloatArray, float, int], FloatArray]
+
+
+def evaluate(
+    problem: Problem,
+    K: FloatArray,
+    order: float,
+    settings: Settings,
+    random: np.random.RandomState,
+    built: float,
+    embed: Embed = embedding,
+) -> Result:
+    """The error rates of one similarity matrix at one order; ``built`` seconds went into the matrix."""
+    start = time.perf_counter()
+    try:
+        rows = embed(K, order, problem.k)
+    except (DegreeError, np.linalg.LinAlgError) as error:
+        return {"order": order, "error": None, "reason": str(error)}
+    solved = time.perf_counter() - start
+    labels = repeated_kmeans(rows, problem.k, settings.repeats, random)
+    errors = error_rates(problem.y, labels, problem.k)
+    return {
+        "order": order,
+        "error": float(errors.mean()),
+        "deviation": float(errors.std()),
+        "seconds": built + solved,
+    }
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One choice of the parameters, and how its similarity matrix is built."""
+
+    parameters: dict[str, float]
+    build: Callable[[], FloatArray]
+
+
+def _over(
+    problem: Problem,
+    settings: Settings,
+    random: np.random.RandomState,
+    candidates: Iterable[Candidate],
+    orders: tuple[int, ...] = (2,),
+    embed: Embed = embedding,
+) -> list[Result]:
+    results: list[Result] = []
+    for candidate in candidates:
+        start = time.perf_counter()
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):
+                K = candidate.build()
+        except DataError as error:
+            results.append({**candidate.parameters, "order": orders[0], "error": None, "reason": str(error)})
+            continue
+        built = time.perf_counter() - start
+        results.extend(
+            {**candidate.parameters, **evaluate(problem, K, m, settings, random, built, embed)} for m in orders
+        )
+    return results
+
+
+def _gaussian(X: FloatArray) -> list[Candidate]:
+    centred = X - X.mean(axis=0)
+    return [Candidate({"gamma": g}, partial(RBF(g).block, centred, centred)) for g in GAMMAS]
+
+
+def _polynomial(X: FloatArray) -> list[Candidate]:
+    return [
+        Candidate({"degree": d, "coef0": c}, partial(Polynomial(gamma=1.0, degree=d, coef0=c).block, X, X))
+        for d in DEGREES
+        for c in OFFSETS
+    ]
+
+
+def gaussian_ours(problem: Problem, settings: Settings, random: np.random.RandomState) -> list[Result]:
+    """The biclique model on the Gaussian kernel, every order; order 2 is the baseline."""
+    return _over(problem, settings, random, _gaussian(problem.X), settings.orders)
+
+
+def polynomial_ours(problem: Problem, settings: Settings, random: np.random.RandomState) -> list[Result]:
+    """The biclique model on the polynomial kernel, every order."""
+    return _over(problem, settings, random, _polynomial(problem.shifted), settings.orders)
+
+
+def gaussian_demo(problem: Problem, settings: Settings, random: np.random.RandomState) -> list[Result]:
+    """The Gaussian rows with the eigenvectors that the public demo takes."""
+    return _over(problem, settings, random, _gaussian(problem.X), settings.orders, demo_embedding)
+
+
+def gaussian_ascending(problem: Problem, settings: Settings, random: np.random.RandomState) -> list[Result]:
+    """The Gaussian rows with the eigenvectors of the smallest eigenvalues."""
+    return _over(problem, settings, random, _gaussian(problem.X), settings.orders, ascending_embedding)
+
+
+def polynomial_demo(problem: Problem, settings: Settings, random: np.random.RandomState) -> list[Result]:
+    """The polynomial rows with the eigenvectors that the public demo takes."""
+    return _over(problem, settings, random, _polynomial(problem.shifted), settings.orders, demo_embedding)
+
+
+def _modelled(name: str) -> Method:
+    def method(problem: Problem, settings: Settings, random: np.random.RandomState) -> list[Result]:
+        candidates = [
+            Candidate({"gamma": g}, partial(modelling_gram, problem.X, name, gamma=g, n_jobs=1)) for g in GAMMAS
+        ]
+        return _over(problem, settings, random, candidates)
+
+    return method
+
+
+def polynomial_max(problem: Problem, settings: Settings, random: np.random.RandomState) -> list[Result]:
+    """The largest polynomial kernel of a triple."""
+    options: dict[str, Any] = {"affinity": "polynomial", "gamma": 1.0, "n_jobs": 1}
+    candidates = [
+        Candidate(
+            {"degree": d, "coef0": c}, partial(modelling_gram, problem.shifted, "max", degree=d, coef0=c, **options)
+        )
+        for d in DEGREES
+        for c in OFFSETS
+    ]
+    return _over(problem, settings, random, candidates)
+
+
+def polynomial_dot(problem: Problem, settings: Settings, random: np.random.RandomState) -> list[Result]:
+    """The generalised dot product of a triple, which has no parameter; distinct points, and repeats allowed."""
+    candidates = [
+        Candidate({"repeats": float(r)}, partial(modelling_gram, problem.shifted, "dot", repeats=r))
+        for r in (False, True)
+    ]
+    return _over(problem, settings, random, candidates)
+
+
+def _sampled_edges(n: int, random: np.random.RandomState) -> Hypergraph:
+    """Edges of four points: three drawn together, and each other point in turn, as the protocol samples them."""
+    draws = draw_together(np.zeros(n, dtype=int), 3, DRAWS, random)
+    others = np.ones((DRAWS, n), dtype=bool)
+    np.put_along_axis(others, draws, False, axis=1)
+    draw, other = np.nonzero(others)
+    return Hypergraph.from_edges(np.column_stack([draws[draw], other]), vertices=n)
+
+
+def _inhomogeneous(
+    problem: Problem,
+    settings: Settings,
+    random: np.random.RandomState,
+    edges: Hypergraph,
+    costs: Callable[[float], Any],
+) -> list[Result]:
+    candidates = [Candidate({"gamma": g}, lambda g=g: cost_graph(edges, costs(g)).toarray()) for g in GAMMAS]  # type: ignore[misc]
+    return _over(problem, settings, random, candidates)
+
+
+def inhomogeneous_subspace(problem: Problem, settings: Settings, random: np.random.RandomState) -> list[Result]:
+    """d^inh on edges of four points, sampled once from all points."""
+    edges = _sampled_edges(len(problem.X), random)
+    tuples = edges.members.indices.reshape(edges.n_edges, 4)
+    squares = np.concatenate([span_distances(problem.X[part]) ** 2 for part in np.array_split(tuples, 50)])
+    return _inhomogeneous(problem, settings, random, edges, lambda gamma: np.exp(-gamma * squares))
+
+
+def inhomogeneous_own(problem: Problem, settings: Settings, random: np.random.RandomState) -> list[Result]:
+    """The paper's own splitting function on edges of four points, sampled once from all points."""
+    centred = problem.X - problem.X.mean(axis=0)
+    edges = _sampled_edges(len(problem.X), random)
+    return _inhomogeneous(problem, settings, random, edges, lambda gamma: kernel_costs(centred, RBF(gamma)))
+
+
+def label_free(problem: Problem, settings: Settings, random: np.random.RandomState) -> list[Result]:
+    """What a user gets: the defaults, orders 2 and 4, nothing chosen with labels."""
+    del random
+    results = []
+    for order in (2, 4):
+        start = time.perf_counter()
+        model = BicliqueSpectralClustering(problem.k, order=order, random_state=settings.seed, n_jobs=1).fit(problem.X)
+        seconds = time.perf_counter() - start
+        error = clustering_error(problem.y, model.labels_)
+        results.append({"order": order, "gamma": model.gamma_, "error": error, "deviation": 0.0, "seconds": seconds})
+    return results
+
+
+def _protocol(dimension: int) -> Method:
+    """Li and Milenkovic's label-free protocol, with edges of dimension + 2 points."""
+
+    def method(problem: Problem, settings: Settings, random: np.random.RandomState) -> list[Result]:
+        del random
+        d = min(dimension, problem.X.shape[1] - 1)
+        start = time.perf_counter()
+        model = InhomogeneousSubspaceClustering(problem.k, subspace_dim=d, random_state=settings.seed).fit(problem.X)
+        seconds = time.perf_counter() - start
+        error = clustering_error(problem.y, model.labels_)
+        return [{"order": d + 2, "error": error, "deviation": 0.0, "seconds": seconds}]
+
+    return method
+
+
+METHODS: dict[str, Method] = {
+    "gaussian_ours": gaussian_ours,
+    "gaussian_demo": gaussian_demo,
+    "gaussian_ascending": gaussian_ascending,
+    "gaussian_max": _modelled("max"),
+    "gaussian_affine_eigenvalue": _modelled("affine_eigenvalue"),
+    "gaussian_affine_distance": _modelled("affine_distance"),
+    "gaussian_vertex_distance": _modelled("vertex_distance"),
+    "polynomial_ours": polynomial_ours,
+    "polynomial_demo": polynomial_demo,
+    "polynomial_max": polynomial_max,
+    "polynomial_dot": polynomial_dot,
+    "inhomogeneous_own": inhomogeneous_own,
+    "inhomogeneous_subspace": inhomogeneous_subspace,
+    "inhomogeneous_protocol_4": _protocol(2),
+    "inhomogeneous_protocol_5": _protocol(3),
+    "label_free": label_free,
+}
+"""The methods by name; cells, tables and tests read this table."""

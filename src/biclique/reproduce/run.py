@@ -1,0 +1,109 @@
+"""One call: plan the cells, do what is missing, write the tables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from biclique.exceptions import DataError, ParameterError
+from biclique.progress import Progress
+from biclique.reproduce.cells import (
+    FULL,
+    QUICK,
+    Cell,
+    Records,
+    current_commit,
+    load_problem,
+    plan,
+    plan_preparations,
+    run_cells,
+)
+from biclique.reproduce.methods import METHODS
+from biclique.reproduce.pages import TARGETS, publish, write
+from biclique.reproduce.paper import DATA
+from biclique.reproduce.tables import INHOMOGENEOUS_ROWS, TABLE_1_ROWS, Table
+
+OF_TARGET: dict[str, tuple[str, ...]] = {
+    "table1": (*dict.fromkeys(row.method for row in TABLE_1_ROWS), "label_free"),
+    "runtime": tuple(dict.fromkeys(row.method for row in TABLE_1_ROWS)),
+    "inhomogeneous": tuple(dict.fromkeys(row.method for row in INHOMOGENEOUS_ROWS)),
+    "datasets": (),
+    "ovarian": (),
+    "figure1": ("gaussian_ours", "polynomial_ours"),
+    "figure2": ("gaussian_ours", "polynomial_ours"),
+    "all": tuple(method for method in METHODS if method != "gaussian_ascending"),
+}
+"""The methods that a target needs."""
+
+
+def reproduce(
+    target: str = "all",
+    *,
+    data: Sequence[str] = DATA,
+    out: str | os.PathLike[str] = "reproduction",
+    data_home: str | os.PathLike[str] | None = None,
+    quick: bool = False,
+    resume: bool = False,
+    jobs: int = 1,
+    page: str | os.PathLike[str] | None = None,
+    command: str = "",
+    verbose: bool = True,
+) -> dict[str, Table]:
+    """Regenerate a table, a figure or everything, from the records of finished cells and what is missing.
+
+    Parameters
+    ----------
+    target : {"table1", "runtime", "inhomogeneous", "datasets", "ovarian", "figure1", "figure2", "all"}
+    data : names of data sets
+    out : folder for records, tables and figures
+    data_home : folder of the data sets
+    quick : fewer repeats, orders and sequences
+    resume : go on with the run in ``out``
+    jobs : processes
+    page : also write the page there, with its figures beside it
+    command : what was typed, for the page
+    """
+    if target not in TARGETS:
+        raise ParameterError(f"target must be one of {', '.join(map(repr, TARGETS))}, got {target!r}.")
+    unknown = [name for name in data if name not in DATA]
+    if unknown or not data:
+        raise ParameterError(f"data must be some of {', '.join(map(repr, DATA))}, got {list(data)!r}.")
+    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
+        raise ParameterError(f"jobs must be a whole number of at least 1, got {jobs!r}.")
+    folder = Path(out)
+    if folder.exists() and not folder.is_dir():
+        raise DataError(f"out must be a folder, {folder} is a file.")
+    home = None if data_home is None else os.fspath(data_home)
+    cells = plan(data, OF_TARGET[target], home, quick=quick)
+    if target == "ovarian" or (target == "all" and "ovarian" in data):
+        cells += plan_preparations(home)
+    records = Records(folder, QUICK if quick else FULL, resume=resume)
+    with Progress(verbose) as progress:
+        results = run_cells(cells, records, home=home, jobs=jobs, progress=progress)
+    provenance = _provenance(command, quick=quick)
+    ordered = {cell: results[cell] for cell in cells}
+    tables = write(ordered, _sizes(data, cells, home), target, folder, provenance)
+    if page is not None:
+        publish(ordered, tables, Path(page), provenance)
+    return tables
+
+
+def _provenance(command: str, *, quick: bool) -> str:
+    made = f"Made by `{command}` on {current_commit()}." if command else f"Made on {current_commit()}."
+    return made + (" Quick: 20 repeats, five orders, ten sequences of Hopkins155." if quick else "")
+
+
+def _sizes(data: Sequence[str], cells: list[Cell], home: str | None) -> dict[str, tuple[int, float]]:
+    """Points and mean dimension of every data set in the run."""
+    sizes: dict[str, tuple[int, float]] = {}
+    for name in data:
+        problems = list(dict.fromkeys(cell.problem for cell in cells if cell.data == name)) or (
+            [] if name == "hopkins155" else [name]
+        )
+        shapes = [load_problem(name, problem, home).X.shape for problem in problems]
+        if shapes:
+            sizes[name] = (sum(s[0] for s in shapes), float(np.mean([s[1] for s in shapes])))
+    return sizes

@@ -1,0 +1,317 @@
+"""The paper's evaluation: repeats of k-means, embeddings, records that survive a kill, tables and figures."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from scipy.io import savemat
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_iris
+
+from biclique.cli import main
+from biclique.datasets import paper as sources
+from biclique.exceptions import DataError, DegreeError, ParameterError
+from biclique.multiway import biclique_gram
+from biclique.reproduce import FULL, METHODS, QUICK, Cell, Records, Settings, plan, reproduce
+from biclique.reproduce.cells import PREPARATIONS, current_commit, load_problem, plan_preparations, run_cell
+from biclique.reproduce.kmeans import error_rates, repeated_kmeans
+from biclique.reproduce.methods import Problem, ascending_embedding, demo_embedding, embedding, leading_vectors
+from biclique.reproduce.paper import DATA, INHOMOGENEOUS, RUN_TIMES, TABLE_1
+from biclique.reproduce.tables import INHOMOGENEOUS_ROWS, TABLE_1_ROWS, best_of, by_order, observations
+from biclique.scores import clustering_error
+from tests import oracles
+
+
+def rbf(X, gamma=1.0):
+    return np.exp(-gamma * ((X[:, None] - X) ** 2).sum(axis=2))
+
+
+# k-means
+
+
+def test_every_run_is_a_fixed_point_of_lloyd():
+    rows = np.random.default_rng(0).standard_normal((60, 3))
+    for labels in repeated_kmeans(rows, 4, 20, np.random.RandomState(0)):
+        means = np.array([rows[labels == j].mean(axis=0) for j in range(4)])
+        assert (((rows[:, None] - means) ** 2).sum(axis=2).argmin(axis=1) == labels).all()
+
+
+def test_runs_are_as_good_as_scikit_learns():
+    """The mean inertia of single k-means++ starts, ours plain and theirs greedy, on data with several optima."""
+    rows = np.random.default_rng(1).standard_normal((100, 2))
+    labels = repeated_kmeans(rows, 5, 200, np.random.RandomState(0))
+    ours = [sum(((rows[run == j] - rows[run == j].mean(axis=0)) ** 2).sum() for j in range(5)) for run in labels]
+    theirs = [KMeans(5, n_init=1, random_state=seed).fit(rows).inertia_ for seed in range(50)]
+    assert np.mean(ours) == pytest.approx(np.mean(theirs), rel=0.05)
+    assert np.min(ours) == pytest.approx(np.min(theirs), rel=1e-6)
+
+
+def test_coinciding_points_and_more_clusters_than_points():
+    labels = repeated_kmeans(np.zeros((5, 2)), 3, 4, np.random.RandomState(0))
+    assert labels.shape == (4, 5)
+
+
+def test_error_rates_are_those_of_the_best_matching():
+    random = np.random.default_rng(0)
+    truth = random.integers(0, 3, 50)
+    labels = random.integers(0, 3, (10, 50))
+    np.testing.assert_allclose(error_rates(truth, labels, 3), [clustering_error(truth, run) for run in labels])
+
+
+# Embeddings
+
+
+@pytest.mark.parametrize("order", [2, 4, 20])
+def test_embedding_is_algorithm_1(order):
+    K = rbf(load_iris().data)
+    _, vectors = oracles.algorithm_1(K, order)
+    np.testing.assert_allclose(oracles.projector(embedding(K, order, 3)), oracles.projector(vectors[:, :3]), atol=1e-8)
+    np.testing.assert_allclose(
+        oracles.projector(demo_embedding(K, order, 3)), oracles.projector(vectors[:, :3]), atol=1e-6
+    )
+
+
+def test_negative_eigenvalues_do_not_bring_the_trivial_vector_back():
+    """With a zero diagonal every eigenvalue but the first can be negative; zero must not stand before them."""
+    A = 1 - np.eye(6) + 0.01 * np.outer(np.arange(6), np.arange(6)) * (1 - np.eye(6))
+    rows = embedding(A, 2, 3)
+    np.testing.assert_allclose(rows.T @ rows, np.eye(3), atol=1e-10)
+    root = np.sqrt(A.sum(axis=1))
+    vectors = np.linalg.eigh(A / root / root[:, None])[1]
+    np.testing.assert_allclose(oracles.projector(rows), oracles.projector(vectors[:, -3:]), atol=1e-8)
+
+
+def test_degrees_that_are_not_positive_are_refused():
+    with pytest.raises(DegreeError):
+        embedding(-np.ones((4, 4)), 2, 2)
+    with pytest.raises(DegreeError):
+        demo_embedding(np.zeros((4, 4)), 2, 2)
+
+
+def test_crowded_eigenvalues_still_give_vectors(monkeypatch):
+    B = np.diag([1.0, 1.0, 1.0, 0.0])
+    monkeypatch.setattr(
+        "biclique.reproduce.methods.eigh",
+        lambda M, subset_by_index=None, check_finite=False: (
+            (np.zeros(0), np.zeros((4, 0))) if subset_by_index else np.linalg.eigh(M)
+        ),
+    )
+    found = leading_vectors(B, 2)
+    np.testing.assert_allclose(found.T @ found, np.eye(2), atol=1e-12)
+
+
+# Methods
+
+
+@pytest.mark.parametrize("name", list(METHODS))
+def test_every_method_on_a_little_of_iris(name):
+    bunch = load_iris()
+    problem = Problem("iris", bunch.data[::5], bunch.target[::5], 3)
+    settings = Settings(5, (2, 4))
+    results = METHODS[name](problem, settings, np.random.RandomState(0))
+    kept = [r for r in results if r["error"] is not None]
+    assert kept
+    assert all(0 <= r["error"] <= 2 / 3 + 1e-9 and r["seconds"] > 0 for r in kept)
+    assert all("reason" in r for r in results if r["error"] is None)
+
+
+def test_the_papers_iris_numbers():
+    problem = load_problem("iris", "iris", None)
+    results = METHODS["gaussian_ours"](problem, FULL, np.random.RandomState(0))
+    two, more = best_of(r for r in results if r["order"] == 2), best_of(r for r in results if r["order"] >= 4)
+    assert two["error"] == pytest.approx(TABLE_1["Gaussian, m = 2"]["iris"][0], abs=0.005)
+    assert more["error"] == pytest.approx(TABLE_1["Gaussian, ours, m ≥ 4"]["iris"][0], abs=0.005)
+    largest = best_of(METHODS["gaussian_max"](problem, FULL, np.random.RandomState(0)))
+    assert largest["error"] == pytest.approx(TABLE_1["Gaussian, max"]["iris"][0], abs=0.005)
+
+
+def test_the_contraction_that_the_demo_forms_is_ours():
+    K = rbf(load_iris().data[:20])
+    n, c = 20, 3
+    d = K.sum(axis=1)
+    np.testing.assert_allclose(biclique_gram(K, 8), K + c / n * (d[:, None] + d) + (c / n) ** 2 * d.sum())
+
+
+# The paper's numbers
+
+
+def test_every_row_has_its_printed_numbers():
+    for row in TABLE_1_ROWS:
+        assert set(TABLE_1[row.paper or row.name]) == set(DATA)
+        assert set(RUN_TIMES[row.paper or row.name]) == set(DATA)
+        assert row.method in METHODS
+    for row in INHOMOGENEOUS_ROWS:
+        assert set(INHOMOGENEOUS[row.paper or row.name]) == set(DATA)
+
+
+# Runs
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """Made-up data in the original layouts: two sequences and a small spine."""
+    monkeypatch.setattr(sources, "DIGESTS", dict.fromkeys(sources.DIGESTS))
+    folder = tmp_path / "home"
+    random = np.random.default_rng(0)
+    for name in ("arm", "cars1"):
+        (folder / "Hopkins155" / name).mkdir(parents=True)
+        s = np.repeat([1, 2], 15)
+        x = random.standard_normal((3, 30, 4)) + 3 * s[None, :, None]
+        savemat(folder / "Hopkins155" / name / f"{name}_truth.mat", {"x": x, "s": s[:, None]})
+    return folder
+
+
+def read(path):
+    with path.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_run_writes_tables_pages_and_figures(tmp_path, home):
+    out = tmp_path / "out"
+    tables = reproduce(
+        "all", data=("iris", "hopkins155"), out=out, data_home=home, quick=True, page=tmp_path / "docs" / "page.md"
+    )
+    assert set(tables) == {"table1", "hopkins155", "inhomogeneous", "runtime", "datasets"}
+    rows = read(out / "table1.csv")
+    ours = next(r for r in rows if r["method"] == "Gaussian, ours, m ≥ 4" and r["data"] == "iris")
+    assert float(ours["ours"].split()[0]) == pytest.approx(0.0693, abs=0.01)
+    assert ours["paper"] == "0.0693 ± 0.0033"
+    assert {r["data"] for r in rows} == {"iris", "hopkins155"}
+    for name in ("figure1", "figure2"):
+        assert (out / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert "<svg" in (out / f"{name}.svg").read_text()
+        assert (tmp_path / "docs" / "images" / "reproduction" / f"{name}.png").exists()
+    page = (out / "reproduction.md").read_text()
+    assert "first observation" in page
+    assert "second observation" in page
+    assert "(images/reproduction/figure1.png)" in (tmp_path / "docs" / "page.md").read_text()
+    assert read(out / "datasets.csv")[1]["data"] == "hopkins155"
+
+
+def test_finished_cells_are_never_done_again(tmp_path, home, monkeypatch):
+    out = tmp_path / "out"
+    first = reproduce("table1", data=("hopkins155",), out=out, data_home=home, quick=True, verbose=False)
+    with pytest.raises(DataError, match="pass --resume"):
+        reproduce("table1", data=("hopkins155",), out=out, data_home=home, quick=True)
+    with pytest.raises(DataError, match="other settings"):
+        reproduce("table1", data=("hopkins155",), out=out, data_home=home, resume=True)
+    done = []
+    monkeypatch.setattr(
+        "biclique.reproduce.cells.run_cell", lambda cell, *rest: done.append(cell) or run_cell(cell, *rest)
+    )
+    cells = sorted((out / "records").glob("*/*/*.json"))
+    cells[0].unlink()  # never finished
+    cells[1].write_text('{"cell"')  # cut short by a power failure of another program
+    second = reproduce("table1", data=("hopkins155",), out=out, data_home=home, quick=True, resume=True, verbose=False)
+    assert len(done) == 2
+    assert second["table1"].csv() == first["table1"].csv()
+
+
+def test_a_killed_run_goes_on_and_gives_the_same_tables(tmp_path):
+    """Kill the process while it works, start it again, and compare with a run that was left alone."""
+    arguments = ["reproduce", "table1", "--data", "iris", "--quick", "--jobs", "2"]
+    command = [sys.executable, "-m", "biclique.cli", *arguments, "--out"]
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    process = subprocess.Popen(
+        [*command, tmp_path / "killed"],
+        env=environment,
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 120
+    while not list((tmp_path / "killed").glob("records/*/*/*.json")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    before = {p: p.stat().st_mtime_ns for p in (tmp_path / "killed").glob("records/*/*/*.json")}
+    assert before
+    assert main([*arguments, "--out", str(tmp_path / "killed"), "--resume", "-q"]) == 0
+    assert main([*arguments, "--out", str(tmp_path / "alone"), "-q"]) == 0
+    assert all(path.stat().st_mtime_ns == time_ for path, time_ in before.items())
+    assert (tmp_path / "killed" / "table1.csv").read_text() == (tmp_path / "alone" / "table1.csv").read_text()
+
+
+def test_cells_do_not_depend_on_processes_or_order(tmp_path, home):
+    cell = Cell("hopkins155", "arm", "gaussian_ours")
+    plain = [{k: v for k, v in r.items() if k != "seconds"} for r in run_cell(cell, QUICK, str(home))]
+    again = [{k: v for k, v in r.items() if k != "seconds"} for r in run_cell(cell, QUICK, str(home))]
+    assert plain == again
+    records = Records(tmp_path / "out", QUICK, resume=False)
+    records.put(cell, plain)
+    assert records.get(cell) == json.loads(json.dumps(plain))
+    assert records.get(Cell("iris", "iris", "label_free")) is None
+
+
+def test_slow_methods_leave_the_sequences_out(home):
+    cells = plan(["hopkins155", "iris"], METHODS, str(home), quick=False)
+    assert Cell("iris", "iris", "gaussian_demo") in cells
+    assert not any(c.data == "hopkins155" and c.method == "gaussian_demo" for c in cells)
+
+
+def test_curves_and_observations():
+    def result(order, error):
+        return {"order": order, "gamma": 1.0, "error": error, "deviation": 0.01, "seconds": 1.0, "k": 3}
+
+    falls = {Cell("iris", "iris", "gaussian_ours"): [result(2, 0.3), result(4, 0.1), result(6, 0.2), result(4, 0.15)]}
+    assert [point[:2] for point in by_order(falls, "iris", "gaussian_ours")] == [(2, 0.3), (4, 0.1), (6, 0.2)]
+    assert "first observation holds" in observations(falls)[0]
+    flat = {Cell("iris", "iris", "gaussian_ours"): [result(2, 0.1), result(4, 0.1), result(6, 0.1)]}
+    assert "does not hold" in observations(flat)[0]
+
+
+def test_preparations_of_ovarian(tmp_path, home):
+    X = np.random.default_rng(0).standard_normal((30, 100))
+    X[:12] += 1
+    np.savez(home / "ovarian100.npz", X=X, y=(np.arange(30) < 12).astype(int))
+    cells = plan_preparations(str(home))
+    assert len(cells) == len(PREPARATIONS) * 3
+    assert len({cell.file for cell in cells}) == len(cells)
+    tables = reproduce("ovarian", data=("ovarian",), out=tmp_path / "out", data_home=home, quick=True, verbose=False)
+    assert len(tables["ovarian"].rows) == len(PREPARATIONS)
+    assert "The lowest is" in tables["ovarian"].notes[0]
+    scaled = {name: load_problem("preparations", f"100 features, {name}", str(home)).X for name in PREPARATIONS}
+    np.testing.assert_allclose(scaled["z-scored"].std(axis=0), 1)
+    np.testing.assert_allclose(np.linalg.norm(scaled["unit rows"], axis=1), 1)
+    assert scaled["min-max"].min() == 0
+    assert scaled["min-max"].max() == 1
+
+
+def test_smallest_eigenvalues_on_request():
+    K = rbf(load_iris().data)
+    _, vectors = oracles.algorithm_1(K, 4)
+    found = ascending_embedding(K, 4, 2)
+    residual = found - vectors @ (vectors.T @ found)
+    np.testing.assert_allclose(residual, 0, atol=1e-8)
+    assert np.abs(vectors[:, :100].T @ found).max() < 1e-6
+
+
+def test_wrong_arguments(tmp_path, capsys):
+    for wrong, message in (({"target": "table9"}, "target"), ({"data": ("x",)}, "data"), ({"jobs": 0}, "jobs")):
+        with pytest.raises(ParameterError, match=f"{message} must be"):
+            reproduce(**{"out": tmp_path / "o", **wrong})
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="must be a folder"):
+        reproduce("datasets", data=("iris",), out=tmp_path / "file")
+    code = main(
+        ["reproduce", "table1", "--data", "spine", "--data-home", str(tmp_path / "file"), "--out", str(tmp_path)]
+    )
+    assert code == 3
+    assert "must be a folder" in capsys.readouterr().err
+
+
+def test_commit_or_version():
+    assert current_commit().split()[0] in ("commit", "version")
+
+    def nothing(*arguments, **options):
+        raise OSError
+
+    assert current_commit(nothing).startswith("version")
