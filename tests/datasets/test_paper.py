@@ -135,6 +135,11 @@ def test_nothing_is_unpickled(tmp_path, unchecked):
         ({"ovarian_dataset.dat": b"1 2 x\n4 5 6\n"}, load_ovarian, "could not convert"),
         ({"Hopkins155.zip": b"PK nonsense"}, load_hopkins155, "not a complete archive"),
         ({"hopkins155.npz": b"nonsense"}, load_hopkins155, "not a complete archive"),
+        (
+            {"column_2C.dat": b"1 2 3\n4 5 6\n", "column_3C.dat": b"1 2 3\n4 5 6\n"},
+            load_spine,
+            "six numbers and a class",
+        ),
     ],
 )
 def test_damaged_files_are_said_to_be_so(tmp_path, unchecked, files, load, message):
@@ -206,6 +211,38 @@ def test_a_failed_download_says_what_to_put_where(tmp_path, server, monkeypatch)
         load_ovarian(tmp_path / "home", features=4000)
 
 
+def test_a_wrong_download_does_not_stay(tmp_path, server, monkeypatch):
+    folder, url = server
+    write_spine(folder)
+    (folder / "Hopkins155.zip").write_text("<html>moved</html>")
+    monkeypatch.setattr(paper, "SPINE_URL", url)
+    monkeypatch.setattr(paper, "HOPKINS_URL", url + "Hopkins155.zip")
+    home = tmp_path / "home"
+    with pytest.raises(DataError, match="not the published"):
+        load_spine(home, verbose=False)
+    with pytest.raises(DataError, match="not a complete archive"):
+        load_hopkins155(home, verbose=False)
+    assert not any(home.iterdir())
+
+
+def test_archives_that_are_damaged_inside_or_too_large(tmp_path, unchecked, monkeypatch):
+    write_hopkins(tmp_path)
+    path = tmp_path / "Hopkins155.zip"
+    content = bytearray(path.read_bytes())
+    content[200] ^= 0xFF
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"cannot be read|not a readable"):
+        list(load_hopkins155(tmp_path))
+    np.savez(tmp_path / "ovarian100.npz", X=np.ones((3, 100)), y=np.ones(3))
+    monkeypatch.setattr(paper, "LARGEST_MEMBER", 1000)
+    with pytest.raises(DataError, match="none of the published data"):
+        load_ovarian(tmp_path)
+    monkeypatch.undo()
+    np.savez(tmp_path / "ovarian100.npz", X=np.ones((3, 100)) * 1j, y=np.ones(3))
+    with pytest.raises(DataError, match="real numbers"):
+        load_ovarian(tmp_path)
+
+
 def test_where_data_lie(tmp_path, monkeypatch):
     monkeypatch.setenv("BICLIQUE_DATA", str(tmp_path))
     assert data_home() == tmp_path
@@ -215,6 +252,8 @@ def test_where_data_lie(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match="must be a folder"):
         data_home(tmp_path / "file")
+    with pytest.raises(DataError, match="name of a folder"):
+        data_home(5)
     with pytest.raises(ParameterError, match="classes must be"):
         load_spine(tmp_path, classes=4)
     with pytest.raises(ParameterError, match="features must be"):

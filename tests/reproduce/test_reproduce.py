@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import Future
 
 import numpy as np
 import pytest
@@ -22,10 +23,11 @@ from biclique.exceptions import DataError, DegreeError, ParameterError
 from biclique.multiway import biclique_gram
 from biclique.reproduce import FULL, METHODS, QUICK, Cell, Records, Settings, plan, reproduce
 from biclique.reproduce.cells import PREPARATIONS, current_commit, load_problem, plan_preparations, run_cell
+from biclique.reproduce.cells import _finished as finished
 from biclique.reproduce.kmeans import error_rates, repeated_kmeans
 from biclique.reproduce.methods import Problem, ascending_embedding, demo_embedding, embedding, leading_vectors
 from biclique.reproduce.paper import DATA, INHOMOGENEOUS, RUN_TIMES, TABLE_1
-from biclique.reproduce.tables import INHOMOGENEOUS_ROWS, TABLE_1_ROWS, best_of, by_order, observations
+from biclique.reproduce.tables import INHOMOGENEOUS_ROWS, TABLE_1_ROWS, best_of, by_order, observations, summarize
 from biclique.scores import clustering_error
 from tests import oracles
 
@@ -157,7 +159,7 @@ def test_every_row_has_its_printed_numbers():
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
-    """Made-up data in the original layouts: two sequences and a small spine."""
+    """Made-up data in the original layout: two sequences."""
     monkeypatch.setattr(sources, "DIGESTS", dict.fromkeys(sources.DIGESTS))
     folder = tmp_path / "home"
     random = np.random.default_rng(0)
@@ -176,10 +178,11 @@ def read(path):
 
 def test_a_run_writes_tables_pages_and_figures(tmp_path, home):
     out = tmp_path / "out"
+    (tmp_path / "docs").mkdir()
     tables = reproduce(
         "all", data=("iris", "hopkins155"), out=out, data_home=home, quick=True, page=tmp_path / "docs" / "page.md"
     )
-    assert set(tables) == {"table1", "hopkins155", "inhomogeneous", "runtime", "datasets"}
+    assert set(tables) == {"table1", "hopkins155", "inhomogeneous", "runtime", "datasets", "figures"}
     rows = read(out / "table1.csv")
     ours = next(r for r in rows if r["method"] == "Gaussian, ours, m ≥ 4" and r["data"] == "iris")
     assert float(ours["ours"].split()[0]) == pytest.approx(0.0693, abs=0.01)
@@ -194,6 +197,27 @@ def test_a_run_writes_tables_pages_and_figures(tmp_path, home):
     assert "second observation" in page
     assert "(images/reproduction/figure1.png)" in (tmp_path / "docs" / "page.md").read_text()
     assert read(out / "datasets.csv")[1]["data"] == "hopkins155"
+    for name, table in tables.items():
+        assert len(set(table.header)) == len(table.header), name
+    free = next(r for r in read(out / "inhomogeneous.csv") if "protocol" in r["method"] and r["data"] == "iris")
+    assert free["chosen"] == "without labels"
+    assert "±" not in free["ours"]
+
+
+def test_hopkins_is_compared_at_the_order_the_paper_means():
+    """0.1112 is the error at m = 4; the best order of each sequence is another number, 0.0927."""
+
+    def result(order, error):
+        return {"order": order, "gamma": 1.0, "error": error, "deviation": 0.0, "seconds": 1.0, "k": 2}
+
+    results = {
+        Cell("hopkins155", "a", "gaussian_ours"): [result(2, 0.4), result(4, 0.2), result(6, 0.0)],
+        Cell("hopkins155", "b", "gaussian_ours"): [result(2, 0.4), result(4, 0.0), result(6, 0.2)],
+    }
+    row = next(row for row in TABLE_1_ROWS if row.name == "Gaussian, ours, m ≥ 4")
+    assert summarize(results, "hopkins155", row).error == pytest.approx(0.1)
+    best = next(row for row in INHOMOGENEOUS_ROWS if row.name == "ours, best m")
+    assert summarize(results, "hopkins155", best).error == pytest.approx(0.0)
 
 
 def test_finished_cells_are_never_done_again(tmp_path, home, monkeypatch):
@@ -248,6 +272,12 @@ def test_cells_do_not_depend_on_processes_or_order(tmp_path, home):
     records = Records(tmp_path / "out", QUICK, resume=False)
     records.put(cell, plain)
     assert records.get(cell) == json.loads(json.dumps(plain))
+    assert records.commits([cell]) == [current_commit()]
+    path = tmp_path / "out" / "records" / cell.file
+    good = json.loads(path.read_text())
+    for damage in ({"results": []}, {"results": [{"order": 2}]}, {"settings": {}}, {"cell": {}}):
+        path.write_text(json.dumps({**good, **damage}))
+        assert records.get(cell) is None
     assert records.get(Cell("iris", "iris", "label_free")) is None
 
 
@@ -295,6 +325,10 @@ def test_smallest_eigenvalues_on_request():
 
 
 def test_wrong_arguments(tmp_path, capsys):
+    with pytest.raises(DataError, match="page must be a file"):
+        reproduce("datasets", data=("iris",), out=tmp_path / "o", page=tmp_path)
+    with pytest.raises(ParameterError, match="needs ovarian"):
+        reproduce("ovarian", data=("iris",), out=tmp_path / "o")
     for wrong, message in (({"target": "table9"}, "target"), ({"data": ("x",)}, "data"), ({"jobs": 0}, "jobs")):
         with pytest.raises(ParameterError, match=f"{message} must be"):
             reproduce(**{"out": tmp_path / "o", **wrong})
@@ -306,6 +340,40 @@ def test_wrong_arguments(tmp_path, capsys):
     )
     assert code == 3
     assert "must be a folder" in capsys.readouterr().err
+
+
+def test_a_failure_does_not_throw_finished_cells_away():
+    def future(result=None, error=None):
+        made = Future()
+        made.set_exception(error) if error else made.set_result(result)
+        return made
+
+    cells = [Cell("iris", str(i), "label_free") for i in range(4)]
+    pending = dict(
+        zip([future([1]), future(error=RuntimeError("broken")), future([2]), future([3])], cells, strict=True)
+    )
+    seen = []
+    handed_on = finished(pending)
+    with pytest.raises(RuntimeError, match="broken"):
+        seen.extend((cell.problem, found) for cell, found in handed_on)
+    assert sorted(seen) == [("0", [1]), ("2", [2]), ("3", [3])]
+
+
+def test_interrupted_runs_say_what_is_kept(tmp_path, capsys, monkeypatch):
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("biclique.reproduce.cells.run_cell", interrupted)
+    assert main(["reproduce", "table1", "--data", "iris", "--quick", "--out", str(tmp_path / "out")]) == 130
+    assert "go on with --resume" in capsys.readouterr().err
+
+
+def test_polynomial_rows_as_in_the_demo():
+    bunch = load_iris()
+    problem = Problem("iris", bunch.data, bunch.target, 3)
+    expected = bunch.data - bunch.data.mean(axis=0) / bunch.data.std(axis=0, ddof=1)
+    np.testing.assert_allclose(problem.as_in_demo, expected - expected.min())
+    np.testing.assert_allclose(problem.shifted, bunch.data - bunch.data.min())
 
 
 def test_commit_or_version():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 from collections.abc import Sequence
 
@@ -14,6 +15,9 @@ from biclique.exceptions import BicliqueError, DataError, MemoryLimitError, Para
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a console without Greek letters shows "?" for them
     options = _parser().parse_args(arguments)
     try:
         return int(options.run(options))

@@ -19,7 +19,7 @@ exit codes:
   2  an option is wrong
   3  the data cannot be used (unreadable, missing values, too few rows)
   4  the work does not fit the memory limit
-  130  interrupted; nothing was written
+  130  interrupted; no output file was written
 """
 
 

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from biclique.cli.common import EXIT_CODES, EXIT_OK, line
+from biclique.cli.common import EXIT_CODES, EXIT_INTERRUPT, EXIT_OK, line
 from biclique.reproduce import TARGETS, reproduce
 from biclique.reproduce.paper import DATA
 
@@ -41,18 +41,22 @@ def _reproduce(options: argparse.Namespace) -> int:
     words += [
         flag for flag, given in (("--quick", options.quick), ("--jobs " + str(options.jobs), options.jobs > 1)) if given
     ]
-    tables = reproduce(
-        options.target,
-        data=options.data,
-        out=options.out,
-        data_home=options.data_home,
-        quick=options.quick,
-        resume=options.resume,
-        jobs=options.jobs,
-        page=options.page,
-        command=" ".join(words),
-        verbose=not options.quiet,
-    )
+    try:
+        tables = reproduce(
+            options.target,
+            data=options.data,
+            out=options.out,
+            data_home=options.data_home,
+            quick=options.quick,
+            resume=options.resume,
+            jobs=options.jobs,
+            page=options.page,
+            command=" ".join(words),
+            verbose=not options.quiet,
+        )
+    except KeyboardInterrupt:
+        line(f"biclique: interrupted; finished cells are kept in {options.out}, go on with --resume", sys.stderr)
+        return EXIT_INTERRUPT
     if not options.quiet:
         for table in tables.values():
             line(table.markdown())

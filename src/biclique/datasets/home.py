@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import http.client
 import os
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +21,13 @@ from biclique.progress import Progress
 VARIABLE = "BICLIQUE_DATA"
 CHUNK = 1 << 16
 SECONDS = 30.0
+LARGEST_DOWNLOAD = 2**30
 
 
 def data_home(folder: str | os.PathLike[str] | None = None) -> Path:
     """The folder of data sets: the argument, else the environment variable BICLIQUE_DATA, else ~/.cache/biclique."""
+    if folder is not None and not isinstance(folder, (str, os.PathLike)):
+        raise DataError(f"data_home must be the name of a folder, got {folder!r}.")
     chosen = folder if folder is not None else os.environ.get(VARIABLE) or Path.home() / ".cache" / "biclique"
     home = Path(chosen).expanduser()
     if home.exists() and not home.is_dir():
@@ -36,9 +41,10 @@ def find(home: Path, names: Sequence[str]) -> Path | None:
 
 
 def content_digest(*arrays: Any) -> str:
-    """SHA-256 of numbers as little-endian 8-byte floats, row by row: the same however they were stored."""
+    """SHA-256 of shapes and of numbers as little-endian 8-byte floats: the same however they were stored."""
     digest = hashlib.sha256()
     for array in arrays:
+        digest.update(repr(np.shape(array)).encode())
         digest.update(np.ascontiguousarray(array, dtype="<f8").tobytes())
     return digest.hexdigest()
 
@@ -65,18 +71,37 @@ def download(url: str, target: Path, *, verbose: bool = True) -> None:
                     file.write(chunk)
                     done += len(chunk)
                     progress.share("fetching", done / size if size else 0.0)
+                    if done > LARGEST_DOWNLOAD:
+                        raise urllib.error.URLError(f"more than {LARGEST_DOWNLOAD} bytes")
             if size and done != size:
                 raise urllib.error.URLError(f"{done} of {size} bytes came")
 
 
-def fetch(name: str, home: Path, files: dict[str, str], instructions: str, *, verbose: bool = True) -> None:
-    """Download the files that are missing, or say exactly what to put where."""
+@contextmanager
+def fetched(name: str, home: Path, files: dict[str, str], instructions: str, *, verbose: bool = True) -> Iterator[None]:
+    """Download the files that are missing, or say exactly what to put where.
+
+    What was downloaded stays only if the block, which reads and checks it, ends well.
+    """
+    new: list[Path] = []
     try:
         for file, url in files.items():
             if not (home / file).exists():
                 download(url, home / file, verbose=verbose)
-    except (OSError, ValueError) as error:
+                new.append(home / file)
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        _discard(new)
         raise DataError(
             f"the {name} data are not in {home} and could not be fetched ({error}): {instructions} "
             f"(or set {VARIABLE}, or pass data_home)."
         ) from error
+    try:
+        yield
+    except BaseException:
+        _discard(new)
+        raise
+
+
+def _discard(files: list[Path]) -> None:
+    for file in files:
+        file.unlink(missing_ok=True)

@@ -1,8 +1,8 @@
 """The data sets of the paper: iris, spine, ovarian, Hopkins155.
 
 Each is looked for in ``data_home`` in the layout named in its docstring, converted or original, then fetched from its
-public source. What was read is checked against the published numbers by a checksum of its contents. Nothing is
-unpickled, and archives are read member by member, never unpacked.
+public source. What was read, features and all labels, is checked against the published numbers by a checksum of its
+contents. Nothing is unpickled, and archives are read member by member, never unpacked.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import io
 import os
 import re
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from sklearn import datasets
 from sklearn.utils import Bunch
 
 from biclique._typing import FloatArray, IntArray
-from biclique.datasets.home import check_content, content_digest, fetch, find
+from biclique.datasets.home import check_content, content_digest, fetched, find
 from biclique.datasets.home import data_home as _home
 from biclique.exceptions import DataError, ParameterError
 
@@ -41,10 +42,10 @@ OVARIAN_URL = (
 )
 HOPKINS_URL = "http://www.vision.jhu.edu/data/hopkins155/Hopkins155.zip"
 DIGESTS: dict[str, str | None] = {
-    "spine": "e1a64a45e8b76605f4e8391acae5a81d0bf3eac2ac7c01d32d793e4f82702ee0",
-    "ovarian100": "9bf431a0edb52af3a04d4c898ac0c5241e3d191b4f57759c3bcf2f19ce74dc87",
-    "ovarian4000": "6546a55bc31ee38e7229949bc30488c643ae550e9f6e600e89a62929962acc21",
-    "hopkins155": "86e388813f744272db02dc83d919a0609b5bcdc42d63218d5fe26b50ad607899",
+    "spine": "85d99e7aaa5d35f2e84dfd15e3a9a89951b296463c0f545542ab10ae6489929f",
+    "ovarian100": "688ad13a5f71be4bbfd275ab80af4378b0898ede8a115c47bf053f286b376f42",
+    "ovarian4000": "68bd9e82e5cbd64ade923284901dca20c17ba55ae3040a544f04014e6fb7af35",
+    "hopkins155": "5ff124b25a36aae4ce74edd7d8236afb5f6203d9e71d09c228557f911ee7177a",
 }
 """Checksums of the contents, features then labels."""
 
@@ -68,17 +69,12 @@ def load_spine(data_home: str | os.PathLike[str] | None = None, *, classes: int 
     if classes not in (2, 3):
         raise ParameterError(f"classes must be 2 or 3, got {classes!r}.")
     home = _home(data_home)
-    if find(home, ["spine.csv"]) is None:
-        names = ("column_2C.dat", "column_3C.dat")
-        fetch(
-            "spine",
-            home,
-            {name: SPINE_URL + name for name in names},
-            f"put spine.csv, or UCI's column_2C.dat and column_3C.dat, into {home}",
-            verbose=verbose,
-        )
-    X, two, three, source = _read_spine(home)
-    check_content("spine", content_digest(X, np.unique(two, return_inverse=True)[1]), DIGESTS["spine"], source)
+    names = () if find(home, ["spine.csv"]) else ("column_2C.dat", "column_3C.dat")
+    way_out = f"put spine.csv, or UCI's column_2C.dat and column_3C.dat, into {home}"
+    with fetched("spine", home, {name: SPINE_URL + name for name in names}, way_out, verbose=verbose):
+        X, two, three, source = _read_spine(home)
+        codes = [np.unique(labels, return_inverse=True)[1] for labels in (two, three)]
+        check_content("spine", content_digest(X, *codes), DIGESTS["spine"], source)
     classes_found, target = np.unique(two if classes == 2 else three, return_inverse=True)
     return Bunch(
         data=X,
@@ -100,6 +96,8 @@ def _read_spine(home: Path) -> tuple[FloatArray, list[str], list[str], Path]:
         return _numbers(table, [row[:6] for row in rows]), [r[7] for r in rows], [r[6] for r in rows], table
     two, three = home / "column_2C.dat", home / "column_3C.dat"
     first, second = _rows(two, " "), _rows(three, " ")
+    if len(first[0]) != 7 or len(second[0]) != 7:
+        raise DataError(f"{two}: every line must have six numbers and a class, got {len(first[0])} fields.")
     X = _numbers(two, [row[:6] for row in first])
     if not np.array_equal(X, _numbers(three, [row[:6] for row in second])):
         raise DataError(f"{three}: its features differ from those of column_2C.dat.")
@@ -128,16 +126,20 @@ def load_ovarian(
         )
     if path.exists():
         X, y = _arrays(path, ("X", "y"))
-    else:
-        path = home / "ovarian_dataset.dat"
-        fetch(
-            name, home, {path.name: OVARIAN_URL}, f"put {name}.npz or MATLAB's {path.name} into {home}", verbose=verbose
-        )
+        return _ovarian(name, X, y, path)
+    path = home / "ovarian_dataset.dat"
+    way_out = f"put {name}.npz or MATLAB's {path.name} into {home}"
+    with fetched(name, home, {path.name: OVARIAN_URL}, way_out, verbose=verbose):
         table = _numbers(path, _rows(path, None))
         if table.shape[1] != 102:
             raise DataError(f"{path}: it must have 102 columns, 100 features and two of targets, got {table.shape[1]}.")
-        X, y = table[:, :100], (table[:, 100] > 0.5).astype(int)
-    check_content(name, content_digest(X, y), DIGESTS[name], path)
+        return _ovarian(name, table[:, :100], (table[:, 100] > 0.5).astype(int), path)
+
+
+def _ovarian(name: str, X: Any, y: Any, source: Path) -> Bunch:
+    if X.dtype.kind not in "iuf" or y.dtype.kind not in "biuf":
+        raise DataError(f"{source}: X and y must be real numbers, got {X.dtype} and {y.dtype}.")
+    check_content(name, content_digest(X, y), DIGESTS[name], source)
     return Bunch(
         data=np.asarray(X, dtype=float),
         target=np.asarray(y, dtype=int),
@@ -176,10 +178,15 @@ class Hopkins155:
         if self.path.suffix == ".npz":
             X, y = _arrays(self.path, (f"{name}/X", f"{name}/y"))
             return np.asarray(X, dtype=float), np.asarray(y, dtype=int)
-        if self.path.is_dir():
-            return _tracks((self.path / member).read_bytes(), f"{self.path}/{member}")
-        with zipfile.ZipFile(self.path) as archive:
-            return _tracks(archive.read(member), f"{self.path}: {member}")
+        source = f"{self.path}: {member}"
+        try:
+            if self.path.is_dir():
+                return _tracks((self.path / member).read_bytes(), source)
+            with zipfile.ZipFile(self.path) as archive:
+                content = archive.read(member)
+        except BROKEN as error:
+            raise DataError(f"{source}: cannot be read ({error}): remove it and fetch it again.") from error
+        return _tracks(content, source)
 
     def digest(self) -> str:
         """The checksum of all sequences."""
@@ -199,20 +206,12 @@ def load_hopkins155(data_home: str | os.PathLike[str] | None = None, *, verbose:
     """
     home = _home(data_home)
     names = ("hopkins155.npz", "Hopkins155", "Hopkins155.zip")
-    if find(home, names) is None:
-        fetch(
-            "Hopkins155",
-            home,
-            {"Hopkins155.zip": HOPKINS_URL},
-            f"put hopkins155.npz, the benchmark's Hopkins155.zip or its unpacked folder Hopkins155 into {home}",
-            verbose=verbose,
-        )
-    path = find(home, names)
-    if path is None:
-        raise DataError(f"the Hopkins155 data are not in {home}.")
-    sequences = Hopkins155(path)
-    if DIGESTS["hopkins155"] is not None:
-        check_content("Hopkins155", sequences.digest(), DIGESTS["hopkins155"], path)
+    files = {} if find(home, names) else {"Hopkins155.zip": HOPKINS_URL}
+    way_out = f"put hopkins155.npz, the benchmark's Hopkins155.zip or its unpacked folder Hopkins155 into {home}"
+    with fetched("Hopkins155", home, files, way_out, verbose=verbose):
+        sequences = Hopkins155(find(home, names) or home)
+        if DIGESTS["hopkins155"] is not None:
+            check_content("Hopkins155", sequences.digest(), DIGESTS["hopkins155"], sequences.path)
     return sequences
 
 
@@ -240,12 +239,20 @@ def _numbers(path: Path, rows: list[list[str]]) -> FloatArray:
         raise DataError(f"{path}: {error}.") from error
 
 
+BROKEN = (OSError, ValueError, KeyError, TypeError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error, MemoryError)
+"""What the standard library and NumPy raise for damaged, truncated or encrypted archives."""
+
+
 def _arrays(path: Path, names: tuple[str, ...]) -> list[Any]:
-    """Arrays of an .npz file; pickled ones are refused."""
+    """Arrays of an .npz file; pickled and oversized ones are refused."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            return [archive[name] for name in names]
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
+        with zipfile.ZipFile(path) as archive:
+            largest = max((archive.getinfo(f"{name}.npy").file_size for name in names), default=0)
+        if largest > LARGEST_MEMBER:
+            raise DataError(f"{path}: an array of {largest} bytes is none of the published data.")
+        with np.load(path, allow_pickle=False) as arrays:
+            return [arrays[name] for name in names]
+    except BROKEN as error:
         raise DataError(f"{path}: not the expected file ({error}).") from error
 
 
@@ -261,7 +268,7 @@ def _hopkins_members(path: Path) -> dict[str, str]:
         else:
             with zipfile.ZipFile(path) as archive:
                 files = [info.filename for info in archive.infolist() if info.file_size <= LARGEST_MEMBER]
-    except (OSError, zipfile.BadZipFile) as error:
+    except BROKEN as error:
         raise DataError(f"{path}: not a complete archive ({error}): remove it and fetch it again.") from error
     matches = {file: TRUTH.search(file.replace(os.sep, "/")) for file in files}
     return {m.group(1): file for file, m in matches.items() if m and m.group(1) not in LEFT_OUT}

@@ -10,13 +10,15 @@ import json
 import os
 import re
 import subprocess
+import threading
 import warnings
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +26,8 @@ import numpy as np
 
 from biclique import __version__
 from biclique._typing import FloatArray
-from biclique.datasets import Hopkins155, load_hopkins155, load_iris, load_ovarian, load_spine
-from biclique.exceptions import BicliqueWarning, DataError
+from biclique.datasets import Hopkins155, data_home, load_hopkins155, load_iris, load_ovarian, load_spine
+from biclique.exceptions import BicliqueError, BicliqueWarning, DataError
 from biclique.gram import single_threaded_blas
 from biclique.io import atomic_path
 from biclique.progress import Progress
@@ -95,20 +97,21 @@ def load_problem(data: str, name: str, home: str | None) -> Problem:
         return Problem(name, PREPARATIONS[scaling](bunch.data), bunch.target, 2)
     bunch = load_iris() if data == "iris" else load_spine(home) if data == "spine" else load_ovarian(home)
     X = np.asarray(bunch.data, dtype=float)
-    X = X if data == "iris" else _z_scored(X)
-    return Problem(data, X, bunch.target, len(np.unique(bunch.target)))
+    prepared = X if data == "iris" else _z_scored(X)
+    return Problem(data, prepared, bunch.target, len(np.unique(bunch.target)), X)
 
 
 def plan(data: Iterable[str], methods: Iterable[str], home: str | None, *, quick: bool) -> list[Cell]:
     """Every cell of a run, in order."""
     methods = list(methods)
     cells = []
-    for name in data:
+    for name in dict.fromkeys(data):
         if name == "hopkins155":
             sequences = _hopkins(home).names
             chosen = sequences[:: max(len(sequences) // QUICK_SEQUENCES, 1)][:QUICK_SEQUENCES] if quick else sequences
             cells += [Cell(name, s, m) for s in chosen for m in methods if m not in (*SMALL_ONLY, "gaussian_ascending")]
         else:
+            load_problem(name, name, home)  # what is missing is said before any work
             cells += [Cell(name, name, m) for m in methods if m != "gaussian_ascending"]
     return cells
 
@@ -116,48 +119,59 @@ def plan(data: Iterable[str], methods: Iterable[str], home: str | None, *, quick
 def plan_preparations(home: str | None) -> list[Cell]:
     """Every preparation of the ovarian data with each way of taking eigenvectors; 4000 features where they are."""
     features = ["100"]
-    try:
+    if (data_home(home) / "ovarian4000.npz").exists():
         load_ovarian(home, features=4000)
         features.append("4000")
-    except DataError:
-        pass
     names = [f"{f} features, {scaling}" for f in features for scaling in PREPARATIONS]
     return [Cell("preparations", name, method) for name in names for method in PREPARATION_METHODS]
 
 
 class Records:
-    """The records of one run in a folder, with what the run was done with."""
+    """The records of one run in a folder, each with what it was done with."""
 
     def __init__(self, out: Path, settings: Settings, *, resume: bool) -> None:
         self.folder = out / "records"
         self.settings = settings
+        self.commit = current_commit()
+        self._stamp = json.loads(json.dumps(asdict(settings)))
+        finished = len(list(self.folder.glob("*/*/*.json")))
+        if finished and not resume:
+            raise DataError(
+                f"{out} holds a run with {finished} finished cells: pass --resume to go on with it, or another --out."
+            )
         stamp = self.folder / "run.json"
-        ours = {"settings": json.loads(json.dumps(asdict(settings))), "version": __version__}
-        if stamp.exists():
-            theirs = _read(stamp)
-            if not resume:
-                finished = len(list(self.folder.glob("*/*/*.json")))
-                raise DataError(
-                    f"{out} holds a run with {finished} finished cells: pass --resume to go on with it, or another "
-                    "--out."
-                )
-            if theirs is None or theirs["settings"] != ours["settings"]:
-                raise DataError(f"{out} holds a run with other settings (--quick or not): choose another --out.")
-        else:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            _write(stamp, ours)
+        theirs = _read(stamp)
+        if finished and theirs is not None and theirs.get("settings") != self._stamp:
+            raise DataError(f"{out} holds a run with other settings (--quick or not): choose another --out.")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        _write(stamp, {"settings": self._stamp})
 
     def get(self, cell: Cell) -> list[dict[str, Any]] | None:
-        """The results of a finished cell; None for one that is not, or whose record is damaged."""
+        """The results of a finished cell; None for one that is not, or whose record is damaged or of another run."""
+        record = self._valid(cell)
+        return None if record is None else list(record["results"])
+
+    def _valid(self, cell: Cell) -> dict[str, Any] | None:
         record = _read(self.folder / cell.file)
-        found = record is not None and isinstance(record.get("results"), list)
-        return record["results"] if record is not None and found else None
+        if record is None or record.get("cell") != asdict(cell) or record.get("settings") != self._stamp:
+            return None
+        results = record.get("results")
+        complete = isinstance(results, list) and len(results) > 0
+        if not complete or not all(isinstance(r, dict) and {"order", "error", "k"} <= set(r) for r in results or []):
+            return None
+        return record
 
     def put(self, cell: Cell, results: list[dict[str, Any]]) -> None:
         """Write the record of a cell, whole or not at all."""
         target = self.folder / cell.file
         target.parent.mkdir(parents=True, exist_ok=True)
-        _write(target, {"cell": asdict(cell), "results": results})
+        record = {"cell": asdict(cell), "settings": self._stamp, "commit": self.commit, "results": results}
+        _write(target, record)
+
+    def commits(self, cells: Iterable[Cell]) -> list[str]:
+        """The states of the code that the cells were computed with."""
+        found = {str(record.get("commit")) for cell in cells if (record := self._valid(cell)) is not None}
+        return sorted(found)
 
 
 def _read(path: Path) -> dict[str, Any] | None:
@@ -204,40 +218,64 @@ def _computed(
         for cell in cells:
             yield cell, run_cell(cell, settings, home)
         return
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        waiting = iter(cells)
+    context = get_context("spawn")
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_leave_with_the_parent) as pool:
         pending: dict[Future[list[dict[str, Any]]], Cell] = {}
         try:
-            for cell in waiting:
+            for cell in cells:
                 pending[pool.submit(run_cell, cell, settings, home)] = cell
                 if len(pending) >= 2 * jobs:
                     yield from _finished(pending)
             while pending:
                 yield from _finished(pending)
+        except BrokenProcessPool as error:
+            raise BicliqueError(
+                "a worker process died, perhaps for want of memory: finished cells are kept, go on with --resume and "
+                "fewer --jobs."
+            ) from error
         except BaseException:
             for future in pending:
                 future.cancel()
             raise
 
 
+def _leave_with_the_parent() -> None:
+    """In a worker: end when the process that started it is gone."""
+    parent = parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 def _finished(pending: dict[Future[Any], Cell]) -> Iterator[tuple[Cell, Any]]:
+    """What has ended; a failure is raised only after every success beside it was handed on."""
     done, _ = wait(pending, return_when=FIRST_COMPLETED)
+    failures = []
     for future in done:
-        yield pending.pop(future), future.result()
+        cell = pending.pop(future)
+        if future.exception() is None:
+            yield cell, future.result()
+        else:
+            failures.append(future)
+    for future in failures:
+        future.result()
 
 
 def current_commit(run: Callable[..., Any] = subprocess.run) -> str:
-    """The commit of the code, where it lies in a git checkout; else its version."""
+    """The commit of the code, where this very file is in a checkout, and whether it was changed; else its version."""
+    here = Path(__file__)
+
+    def git(*arguments: str) -> str:
+        answer = run(["git", *arguments], cwd=here.parent, capture_output=True, text=True, timeout=10, check=True)
+        return str(answer.stdout).strip()
+
     try:
-        answer = run(
-            ["git", "rev-parse", "--short", "HEAD"],
-            cwd=Path(__file__).parent,
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=True,
-            env={**os.environ, "GIT_OPTIONAL_LOCKS": "0"},
-        )
-        return f"commit {answer.stdout.strip()}"
+        git("ls-files", "--error-unmatch", here.name)
+        changed = git("status", "--porcelain", "--untracked-files=no")
+        return f"commit {git('rev-parse', '--short', 'HEAD')}" + (" with changes" if changed else "")
     except (OSError, subprocess.SubprocessError):
         return f"version {__version__}"

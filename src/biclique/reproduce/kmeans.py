@@ -14,8 +14,8 @@ MOST_STEPS = 100
 def repeated_kmeans(rows: FloatArray, k: int, n_repeats: int, random: np.random.RandomState) -> IntArray:
     """Labels of ``n_repeats`` runs, shape (n_repeats, n).
 
-    A run starts from k-means++ and steps until no label changes; an empty cluster takes the point that is farthest from
-    its centre.
+    A run starts from k-means++ and steps until no label changes, at most 100 times; an empty cluster takes the point
+    that is farthest from its centre.
     """
     n = len(rows)
     centres = _plus_plus(rows, k, n_repeats, random)  # (R, k, d)

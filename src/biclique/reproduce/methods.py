@@ -47,11 +47,21 @@ class Problem:
     X: FloatArray
     y: IntArray
     k: int
+    raw: FloatArray | None = None
+    """The features before any scaling; X itself by default."""
 
     @property
     def shifted(self) -> FloatArray:
-        """X + max(−X): what the public demo does, so that kernels of inner products are not negative."""
+        """X + max(−X), so that kernels of inner products are not negative."""
         return self.X + np.max(-self.X)
+
+    @property
+    def as_in_demo(self) -> FloatArray:
+        """What the public demo does to raw features: a translation by −mean/deviation, column by column, + max(−X)."""
+        raw = self.X if self.raw is None else self.raw
+        deviation = raw.std(axis=0, ddof=1)
+        translated = raw - raw.mean(axis=0) / np.where(deviation > 0, deviation, 1.0)
+        return np.asarray(translated + np.max(-translated))
 
 
 Result = dict[str, Any]
@@ -210,8 +220,8 @@ def gaussian_ascending(problem: Problem, settings: Settings, random: np.random.R
 
 
 def polynomial_demo(problem: Problem, settings: Settings, random: np.random.RandomState) -> list[Result]:
-    """The polynomial rows with the eigenvectors that the public demo takes."""
-    return _over(problem, settings, random, _polynomial(problem.shifted), settings.orders, demo_embedding)
+    """The polynomial rows with the translation and the eigenvectors of the public demo."""
+    return _over(problem, settings, random, _polynomial(problem.as_in_demo), settings.orders, demo_embedding)
 
 
 def _modelled(name: str) -> Method:

@@ -11,14 +11,14 @@ from biclique.reproduce.remarks import FINDINGS
 from biclique.reproduce.tables import Results, Table, all_tables, observations
 
 TARGETS: dict[str, tuple[str, ...]] = {
-    "table1": ("table1", "hopkins155"),
+    "table1": ("table1", "hopkins155", "figures"),
     "runtime": ("runtime",),
     "inhomogeneous": ("inhomogeneous", "hopkins155"),
     "datasets": ("datasets",),
     "ovarian": ("ovarian",),
-    "figure1": (),
-    "figure2": (),
-    "all": ("table1", "ovarian", "hopkins155", "inhomogeneous", "runtime", "datasets"),
+    "figure1": ("figures",),
+    "figure2": ("figures",),
+    "all": ("table1", "ovarian", "hopkins155", "inhomogeneous", "runtime", "datasets", "figures"),
 }
 """What can be asked for, and the tables that it writes; figures come with whatever has the orders."""
 
@@ -36,7 +36,7 @@ def write(
     for name, table in tables.items():
         _text(out / f"{name}.csv", table.csv())
         _text(out / f"{name}.md", table.markdown())
-    captions = draw(results, out)
+    captions = draw(results, out, target)
     _text(out / "reproduction.md", page(results, tables, captions, provenance, "."))
     return tables
 
@@ -44,18 +44,18 @@ def write(
 def publish(results: Results, tables: dict[str, Table], target: Path, provenance: str) -> None:
     """The page elsewhere, with its figures in ``images/reproduction`` beside it."""
     images = target.parent / "images" / "reproduction"
-    captions = draw(results, images)
+    captions = draw(results, images, "all")
     link = os.path.relpath(images, target.parent).replace(os.sep, "/")
     _text(target, page(results, tables, captions, provenance, link))
 
 
 def page(results: Results, tables: dict[str, Table], captions: dict[str, str], provenance: str, images: str) -> str:
     """The whole reproduction as Markdown."""
-    parts = ["# The paper's evaluation, regenerated", "", provenance, "", *FINDINGS, ""]
+    parts = ["# The paper's evaluation, regenerated", "", provenance, "", *(f"{finding}\n" for finding in FINDINGS)]
     seen = observations(results)
     if seen:
         parts += ["## The paper's two observations", "", *seen, ""]
-    parts += [tables[name].markdown() for name in TARGETS["all"] if name in tables]
+    parts += [tables[name].markdown() for name in TARGETS["all"] if name in tables and name != "figures"]
     for name, caption in captions.items():
         parts += [f"![{name}]({images}/{name}.png)", "", caption, ""]
     return "\n".join(parts).rstrip() + "\n"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from biclique.datasets import load_hopkins155
 from biclique.exceptions import DataError, ParameterError
 from biclique.progress import Progress
 from biclique.reproduce.cells import (
@@ -21,6 +22,7 @@ from biclique.reproduce.cells import (
     plan_preparations,
     run_cells,
 )
+from biclique.reproduce.figures import figure_class
 from biclique.reproduce.methods import METHODS
 from biclique.reproduce.pages import TARGETS, publish, write
 from biclique.reproduce.paper import DATA
@@ -73,6 +75,11 @@ def reproduce(
         raise ParameterError(f"data must be some of {', '.join(map(repr, DATA))}, got {list(data)!r}.")
     if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
         raise ParameterError(f"jobs must be a whole number of at least 1, got {jobs!r}.")
+    if target == "ovarian" and "ovarian" not in data:
+        raise ParameterError("target 'ovarian' needs ovarian among the data.")
+    if page is not None and (Path(page).is_dir() or not Path(page).parent.is_dir()):
+        raise DataError(f"page must be a file in a folder that exists, got {os.fspath(page)!r}.")
+    figure_class()  # where matplotlib is missing, say so before the work
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
         raise DataError(f"out must be a folder, {folder} is a file.")
@@ -83,7 +90,7 @@ def reproduce(
     records = Records(folder, QUICK if quick else FULL, resume=resume)
     with Progress(verbose) as progress:
         results = run_cells(cells, records, home=home, jobs=jobs, progress=progress)
-    provenance = _provenance(command, quick=quick)
+    provenance = _provenance(command, records.commits(cells), quick=quick)
     ordered = {cell: results[cell] for cell in cells}
     tables = write(ordered, _sizes(data, cells, home), target, folder, provenance)
     if page is not None:
@@ -91,8 +98,9 @@ def reproduce(
     return tables
 
 
-def _provenance(command: str, *, quick: bool) -> str:
-    made = f"Made by `{command}` on {current_commit()}." if command else f"Made on {current_commit()}."
+def _provenance(command: str, commits: list[str], *, quick: bool) -> str:
+    computed = f"Computed on {', '.join(commits) or current_commit()}"
+    made = f"{computed} by `{command}`." if command else f"{computed}."
     return made + (" Quick: 20 repeats, five orders, ten sequences of Hopkins155." if quick else "")
 
 
@@ -100,9 +108,9 @@ def _sizes(data: Sequence[str], cells: list[Cell], home: str | None) -> dict[str
     """Points and mean dimension of every data set in the run."""
     sizes: dict[str, tuple[int, float]] = {}
     for name in data:
-        problems = list(dict.fromkeys(cell.problem for cell in cells if cell.data == name)) or (
-            [] if name == "hopkins155" else [name]
-        )
+        problems = list(dict.fromkeys(cell.problem for cell in cells if cell.data == name))
+        if not problems:
+            problems = load_hopkins155(home).names if name == "hopkins155" else [name]
         shapes = [load_problem(name, problem, home).X.shape for problem in problems]
         if shapes:
             sizes[name] = (sum(s[0] for s in shapes), float(np.mean([s[1] for s in shapes])))
