@@ -121,6 +121,16 @@ def test_points_exactly_on_subspaces_and_repeated_points():
     assert model.residual_ < 1e-3
 
 
+def test_restarts_keep_the_smallest_residual():
+    X, _ = subspaces(noise=0.2, seed=4)
+    one = InhomogeneousSubspaceClustering(3, subspace_dim=2, random_state=0, n_rounds=1, n_draws=20).fit(X)
+    more = InhomogeneousSubspaceClustering(3, subspace_dim=2, random_state=0, n_rounds=1, n_draws=20, n_restarts=6).fit(
+        X
+    )
+    assert more.residual_ < one.residual_
+    assert more.residual_history_.shape == (1,)
+
+
 def test_seeded_and_pickled():
     X, _ = subspaces()
     one = InhomogeneousSubspaceClustering(3, subspace_dim=2, random_state=3, n_rounds=2).fit(X)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from biclique._typing import FloatArray, Rows
+from biclique.checks import check_choice, check_count, check_jobs, check_number
 from biclique.exceptions import ColumnSpreadWarning, DataError, ParameterError
 from biclique.gram import GRAM_NAMES, PRECISIONS
 from biclique.kernels import GAMMA_RULES, KERNEL_NAMES, Kernel
@@ -29,25 +30,6 @@ MODELLINGS = ("biclique", "symmetric")
 NEIGHBOR_AFFINITIES = ("nearest_neighbors", "precomputed_nearest_neighbors")
 
 
-def check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
-    """An argument that is one of a few words."""
-    if not isinstance(value, str) or value not in allowed:
-        raise ParameterError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}.")
-
-
-def check_count(name: str, value: object, *, least: int = 1) -> None:
-    """An argument that is a whole number."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise ParameterError(f"{name} must be a whole number of at least {least}, got {value!r}.")
-
-
-def check_number(name: str, value: object, *, least: float = -np.inf) -> None:
-    """An argument that is a finite real number."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)) or float(value) < least:
-        bound = f" of at least {least:g}" if np.isfinite(least) else ""
-        raise ParameterError(f"{name} must be a finite number{bound}, got {value!r}.")
-
-
 def check_gamma(gamma: object) -> None:
     """γ: a positive number or the name of a rule."""
     if isinstance(gamma, str):
@@ -57,12 +39,6 @@ def check_gamma(gamma: object) -> None:
             f"gamma must be a positive number or one of {', '.join(map(repr, GAMMA_RULES))}, got {gamma!r}: "
             "'auto' chooses it from the data."
         )
-
-
-def check_jobs(n_jobs: object) -> None:
-    """A number of threads, as joblib takes it."""
-    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0):
-        raise ParameterError(f"n_jobs must be None or -1 (every core) or a number of threads, got {n_jobs!r}.")
 
 
 def check_tolerance(eigen_tol: object) -> None:

@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from biclique._typing import IntArray, Rows
+from biclique.checks import check_choice, check_count
 from biclique.cluster._base import ClustererBase, SpectralBase
-from biclique.cluster._checks import check_choice, check_count
 from biclique.cluster._prepare import Prepared
 from biclique.kernels import Kernel
 from biclique.spectral import ASSIGNERS, Assignment, KernelKMeansProblem, KernelRule, NearestCentre, kernel_kmeans

@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 
 from biclique._typing import FloatArray
+from biclique.checks import check_count
 from biclique.cluster._base import SpectralBase
-from biclique.cluster._checks import check_count
 from biclique.kernels import Kernel
 
 

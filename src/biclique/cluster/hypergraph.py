@@ -9,11 +9,11 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from biclique._typing import FloatArray, IntArray
-from biclique.cluster._checks import check_choice, check_count, check_jobs, check_tolerance
+from biclique.checks import check_choice, check_count, check_flag, check_jobs, check_random
+from biclique.cluster._checks import check_tolerance
 from biclique.cluster._spectrum import SolverOptions, solve_cut, warn_unless_converged
 from biclique.exceptions import DataError, DisconnectedWarning, FewerClustersWarning, ParameterError
 from biclique.gram import parse_memory_limit, require, single_threaded_blas
@@ -166,7 +166,7 @@ class HypergraphSpectralClustering(ClusterMixin, BaseEstimator):
         return self
 
     def _fit_joined(self, hypergraph: Hypergraph, parts: IntArray, together: np.ndarray, progress: Progress) -> None:
-        random = check_random_state(self.random_state)
+        random = check_random(self.random_state)
         inner = hypergraph if together.all() else _keeping_edges(hypergraph, together)
         parts = parts[together]
         self.part_sizes_ = np.bincount(parts)
@@ -281,8 +281,7 @@ class HypergraphSpectralClustering(ClusterMixin, BaseEstimator):
         check_order(self.order)
         check_jobs(self.n_jobs)
         find_expansion(self.expansion)
-        if not isinstance(self.row_normalize, (bool, np.bool_)):
-            raise ParameterError(f"row_normalize must be True or False, got {self.row_normalize!r}.")
+        check_flag("row_normalize", self.row_normalize)
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
         """An incidence matrix, checked as scikit-learn does."""

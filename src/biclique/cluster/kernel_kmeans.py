@@ -9,8 +9,9 @@ from typing import Any, Self
 import numpy as np
 
 from biclique._typing import FloatArray, IntArray, Rows
+from biclique.checks import check_choice, check_count
 from biclique.cluster._base import ClustererBase
-from biclique.cluster._checks import check_choice, check_count, check_weights
+from biclique.cluster._checks import check_weights
 from biclique.cluster._prepare import Prepared
 from biclique.cluster._spectrum import SolverOptions, fit_spectrum
 from biclique.exceptions import SolverWarning

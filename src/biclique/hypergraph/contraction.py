@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from biclique._typing import FloatArray
+from biclique.checks import check_jobs
 from biclique.exceptions import ParameterError
 from biclique.gram import parse_memory_limit, require, single_threaded_blas
 from biclique.hypergraph.modellings import GeneralizedDot, Modelling, RandomState, make_modelling, modelling_values
 from biclique.hypergraph.triples import GROUPS, TRIPLES, sum_triples
-from biclique.hypergraph.tuples import check_jobs, check_points, check_weights
+from biclique.hypergraph.tuples import check_points, check_weights
 
 LARGEST_FACTORIAL = 170
 """170! is the last one that a number can hold."""

@@ -12,19 +12,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from biclique._typing import FloatArray, IntArray
+from biclique.checks import check_count, check_flag, check_jobs, check_random
 from biclique.exceptions import DataError, ParameterError
-from biclique.hypergraph.tuples import (
-    check_count,
-    check_flag,
-    check_jobs,
-    check_points,
-    check_random,
-    check_weights,
-    draw_tuples,
-    in_chunks,
-    pair_values,
-    span_distances,
-)
+from biclique.hypergraph.tuples import check_points, check_weights, draw_tuples, in_chunks, pair_values, span_distances
 from biclique.kernels import (
     GAMMA_KERNELS,
     GAMMA_RULES,

@@ -10,19 +10,12 @@ import numpy as np
 from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray
+from biclique.checks import check_count, check_flag, check_jobs, check_random
 from biclique.exceptions import DataError, ParameterError
 from biclique.gram import SparseGram, parse_memory_limit, require, single_threaded_blas
 from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.hypergraph.modellings import Modelling, RandomState, make_modelling, modelling_values
-from biclique.hypergraph.tuples import (
-    check_count,
-    check_flag,
-    check_jobs,
-    check_points,
-    check_random,
-    draw_sets,
-    draw_tuples,
-)
+from biclique.hypergraph.tuples import check_points, draw_sets, draw_tuples
 from biclique.multiway import k_way_normalized_cut
 from biclique.spectral import ASSIGNERS, NormalizedCut, top_eigenpairs
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import comb
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import check_random_state
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, ParameterError
@@ -60,39 +58,6 @@ def check_weights(weights: FloatArray, what: str) -> FloatArray:
             f"{what} has weights that are not finite: rescale X, or change the affinity if it is a function of yours."
         )
     return weights
-
-
-def check_random(random_state: object) -> np.random.RandomState:
-    """``random_state`` as a generator: None, a whole number below 2³² or a RandomState."""
-    whole = isinstance(random_state, Integral) and not isinstance(random_state, bool)
-    if whole and not 0 <= int(random_state) < 2**32:  # type: ignore[call-overload]
-        raise ParameterError(f"random_state must be from 0 to 2**32 − 1, got {random_state!r}.")
-    if whole or random_state is None or isinstance(random_state, np.random.RandomState):
-        random: np.random.RandomState = check_random_state(random_state)
-        return random
-    raise ParameterError(
-        f"random_state must be None, a whole number or a numpy.random.RandomState, got {random_state!r}: a seed from a "
-        "Generator is int(rng.integers(2**32))."
-    )
-
-
-def check_jobs(n_jobs: object) -> None:
-    """A number of threads."""
-    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0):
-        raise ParameterError(f"n_jobs must be None or -1 (every core) or a number of threads, got {n_jobs!r}.")
-
-
-def check_flag(name: str, value: object) -> None:
-    """An argument that is true or false."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise ParameterError(f"{name} must be True or False, got {value!r}.")
-
-
-def check_count(name: str, value: object, *, least: int = 1) -> int:
-    """An argument that is a whole number."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
-        raise ParameterError(f"{name} must be a whole number of at least {least}, got {value!r}.")
-    return int(value)
 
 
 def draw_tuples(n: int, m: int, size: int, random: np.random.RandomState) -> IntArray:

@@ -304,14 +304,16 @@ def label_free(problem: Problem, settings: Settings, random: np.random.RandomSta
     return results
 
 
-def _protocol(dimension: int) -> Method:
-    """Li and Milenkovic's label-free protocol, with edges of dimension + 2 points."""
+def _protocol(dimension: int, restarts: int = 1) -> Method:
+    """Li and Milenkovic's label-free protocol, with edges of dimension + 2 points; the best of so many searches."""
 
     def method(problem: Problem, settings: Settings, random: np.random.RandomState) -> list[Result]:
         del random
         d = min(dimension, problem.X.shape[1] - 1)
         start = time.perf_counter()
-        model = InhomogeneousSubspaceClustering(problem.k, subspace_dim=d, random_state=settings.seed).fit(problem.X)
+        model = InhomogeneousSubspaceClustering(
+            problem.k, subspace_dim=d, n_restarts=restarts, random_state=settings.seed
+        ).fit(problem.X)
         seconds = time.perf_counter() - start
         error = clustering_error(problem.y, model.labels_)
         return [{"order": d + 2, "error": error, "deviation": 0.0, "seconds": seconds}]
@@ -335,6 +337,7 @@ METHODS: dict[str, Method] = {
     "inhomogeneous_subspace": inhomogeneous_subspace,
     "inhomogeneous_protocol_4": _protocol(2),
     "inhomogeneous_protocol_5": _protocol(3),
+    "inhomogeneous_protocol_5_of_3": _protocol(3, restarts=3),
     "label_free": label_free,
 }
 """The methods by name; cells, tables and tests read this table."""

@@ -1,0 +1,57 @@
+"""Arguments of a kind, checked: what came, what is allowed, and the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from biclique.exceptions import ParameterError
+
+
+def check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
+    """An argument that is one of a few words."""
+    if not isinstance(value, str) or value not in allowed:
+        raise ParameterError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}.")
+
+
+def check_count(name: str, value: object, *, least: int = 1) -> int:
+    """An argument that is a whole number."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
+        raise ParameterError(f"{name} must be a whole number of at least {least}, got {value!r}.")
+    return int(value)
+
+
+def check_number(name: str, value: object, *, least: float = -np.inf) -> None:
+    """An argument that is a finite real number."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)) or float(value) < least:
+        bound = f" of at least {least:g}" if np.isfinite(least) else ""
+        raise ParameterError(f"{name} must be a finite number{bound}, got {value!r}.")
+
+
+def check_flag(name: str, value: object) -> None:
+    """An argument that is true or false."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ParameterError(f"{name} must be True or False, got {value!r}.")
+
+
+def check_jobs(n_jobs: object) -> None:
+    """A number of threads, as joblib takes it."""
+    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0):
+        raise ParameterError(f"n_jobs must be None or -1 (every core) or a number of threads, got {n_jobs!r}.")
+
+
+def check_random(random_state: object) -> np.random.RandomState:
+    """``random_state`` as a generator: None, a whole number below 2³² or a RandomState."""
+    whole = isinstance(random_state, Integral) and not isinstance(random_state, bool)
+    if whole and not 0 <= int(random_state) < 2**32:  # type: ignore[call-overload]
+        raise ParameterError(f"random_state must be from 0 to 2**32 − 1, got {random_state!r}.")
+    if whole or random_state is None or isinstance(random_state, np.random.RandomState):
+        random: np.random.RandomState = check_random_state(random_state)
+        return random
+    raise ParameterError(
+        f"random_state must be None, a whole number or a numpy.random.RandomState, got {random_state!r}: a seed from a "
+        "Generator is int(rng.integers(2**32))."
+    )
