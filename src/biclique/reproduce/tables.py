@@ -170,7 +170,8 @@ def comparison(
             over = reference is not None and abs(best.error - reference[0]) > LARGE
             remark = REMARKS.get((row.name, data), REMARKS.get((row.name, ""), "")) if over else ""
             deviation = None if data == "hopkins155" or not row.labels else best.deviation
-            chosen = f"{best.parameters} (by labels)" if row.labels else "without labels"
+            by_labels = f"{best.parameters} (by labels)" if best.parameters else "no parameter"
+            chosen = by_labels if row.labels else "without labels"
             table.rows.append(
                 [row.name, data, paper, _with_deviation(best.error, deviation), difference, chosen, remark]
             )
