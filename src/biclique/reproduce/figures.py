@@ -53,7 +53,9 @@ def draw(results: Results, folder: Path, target: str) -> dict[str, str]:
                         axes.fill_between(orders, low, high, color=colour, alpha=0.2, linewidth=0)
                 else:
                     axes.plot(orders, seconds, marker="o", color=colour, label=label)
-                    axes.set_ylim(bottom=0)
+            if name == "figure2":
+                axes.set_ylim(bottom=0)  # after every curve, or the later ones would be cut off
+            axes.set_xticks([m for m, *_ in by_order(results, data, "gaussian_ours")][::2])
             axes.set_title(TITLES[data])
             axes.set_xlabel("order m")
             axes.set_ylabel("error rate" if name == "figure1" else "seconds")
