@@ -24,6 +24,11 @@ def format_seconds(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
+def _bar(share: float) -> str:
+    filled = round(WIDTH * min(share, 1.0))
+    return f"[{'#' * filled}{'.' * (WIDTH - filled)}]"
+
+
 class Progress:
     """A bar with passes, residual and time left.
 
@@ -78,8 +83,7 @@ class Progress:
 
     def _share_text(self, what: str, share: float, detail: str) -> str:
         elapsed = time.perf_counter() - self._start
-        filled = round(WIDTH * min(share, 1.0))
-        parts = [f"[{'#' * filled}{'.' * (WIDTH - filled)}]", f"{what} {share:.0%}"]
+        parts = [_bar(share), f"{what} {share:.0%}"]
         if detail:
             parts.append(detail)
         if 0 < share < 1:
@@ -112,8 +116,7 @@ class Progress:
     def _text(self, share: float) -> str:
         done = min((self._passes + share) / max(self._expected, 1.0), 1.0)
         elapsed = time.perf_counter() - self._start
-        filled = round(WIDTH * done)
-        parts = [f"[{'#' * filled}{'.' * (WIDTH - filled)}]", f"pass {self._passes + (share > 0)}"]
+        parts = [_bar(done), f"pass {self._passes + (share > 0)}"]
         if math.isfinite(self._residual):
             parts.append(f"residual {self._residual:.1e} (target {self._target:.1e})")
         if done > 0:

@@ -7,9 +7,10 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TextIO
+from typing import Any, TextIO
 
 from biclique.exceptions import BicliqueWarning
+from biclique.spectral import ASSIGNERS
 
 EXIT_OK, EXIT_FAILURE, EXIT_USAGE, EXIT_DATA, EXIT_MEMORY, EXIT_INTERRUPT = 0, 1, 2, 3, 4, 130
 EXIT_CODES = """\
@@ -44,6 +45,25 @@ def order(text: str) -> float | str:
     if isinstance(value, str) and value != "auto":
         raise argparse.ArgumentTypeError(f"must be a number from 2 to inf, or auto, got {text!r}")
     return value
+
+
+def add_assignment_options(model: Any) -> None:
+    """From the embedding to labels: the same for tables and hypergraphs."""
+    model.add_argument("--assign-labels", choices=list(ASSIGNERS), default="kmeans", help="(default: kmeans)")
+    model.add_argument("--n-init", type=int, default=10, metavar="N", help="starts of k-means (default: 10)")
+    model.add_argument("--seed", type=seed, default=0, help="of everything random (default: 0)")
+
+
+def add_work_options(work: Any, *, max_iter: int, passes_over: str) -> None:
+    """Eigenpairs, memory, threads and output: the same for tables and hypergraphs."""
+    work.add_argument("--tol", type=number_or_word, default="auto", help="of eigenpairs, relative to the eigengap")
+    work.add_argument("--max-iter", type=int, default=max_iter, metavar="N", help=f"most passes over the {passes_over}")
+    work.add_argument(
+        "--memory-limit", default="auto", metavar="SIZE", help="such as 4GB (default: half of what is free)"
+    )
+    work.add_argument("--jobs", type=int, default=None, metavar="N", help="threads (default: every core)")
+    work.add_argument("--json", action="store_true", help="print the result as JSON")
+    work.add_argument("-q", "--quiet", action="store_true", help="print errors only")
 
 
 # Text

@@ -11,13 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from biclique.cli.common import EXIT_CODES, EXIT_OK, caught_messages, line, number_or_word, print_warnings, seed
+from biclique.cli.common import (
+    EXIT_CODES,
+    EXIT_OK,
+    add_assignment_options,
+    add_work_options,
+    caught_messages,
+    line,
+    number_or_word,
+    print_warnings,
+)
 from biclique.cluster import HypergraphSpectralClustering
 from biclique.exceptions import DataError
 from biclique.hypergraph import EXPANSIONS, SPLITTINGS, Hypergraph, read_hypergraph, write_hypergraph
 from biclique.io import check_output, write_labels
 from biclique.progress import format_seconds
-from biclique.spectral import ASSIGNERS
 
 FORMAT_HELP = "HIF .json or .hif, hMetis .hgr, edge list .csv or .tsv; each also with .gz"
 
@@ -63,18 +71,9 @@ def _add_cluster(actions: Any) -> None:
     )
     model.add_argument("--no-row-normalize", action="store_true", help="leave the rows of the embedding as they are")
     model.add_argument("--largest-component", action="store_true", help="cluster the largest connected part only")
-    model.add_argument("--assign-labels", choices=list(ASSIGNERS), default="kmeans", help="(default: kmeans)")
-    model.add_argument("--n-init", type=int, default=10, metavar="N", help="starts of k-means (default: 10)")
-    model.add_argument("--seed", type=seed, default=0, help="of everything random (default: 0)")
+    add_assignment_options(model)
     work = parser.add_argument_group("the work")
-    work.add_argument("--tol", type=number_or_word, default="auto", help="of eigenpairs, relative to the eigengap")
-    work.add_argument("--max-iter", type=int, default=1000, metavar="N", help="most passes over the incidences")
-    work.add_argument(
-        "--memory-limit", default="auto", metavar="SIZE", help="such as 4GB (default: half of what is free)"
-    )
-    work.add_argument("--jobs", type=int, default=None, metavar="N", help="threads (default: every core)")
-    work.add_argument("--json", action="store_true", help="print the result as JSON")
-    work.add_argument("-q", "--quiet", action="store_true", help="print errors only")
+    add_work_options(work, max_iter=1000, passes_over="incidences")
 
 
 def _cluster(options: argparse.Namespace) -> int:

@@ -15,7 +15,17 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import RobustScaler, StandardScaler
 
 from biclique._typing import FloatArray
-from biclique.cli.common import EXIT_CODES, EXIT_OK, caught_messages, line, number_or_word, order, print_warnings, seed
+from biclique.cli.common import (
+    EXIT_CODES,
+    EXIT_OK,
+    add_assignment_options,
+    add_work_options,
+    caught_messages,
+    line,
+    number_or_word,
+    order,
+    print_warnings,
+)
 from biclique.cluster import MODELLINGS, BicliqueSpectralClustering
 from biclique.datasets import SHIPPED, load_shipped
 from biclique.exceptions import DataError, TableError
@@ -24,7 +34,6 @@ from biclique.io import Roles, Table, check_output, read_table, write_labels
 from biclique.kernels import KERNEL_NAMES
 from biclique.progress import format_seconds
 from biclique.scores import clustering_error
-from biclique.spectral import ASSIGNERS
 
 
 def add_command(commands: Any) -> None:
@@ -70,23 +79,14 @@ def add_command(commands: Any) -> None:
     model.add_argument("--affinity", choices=KERNEL_NAMES, default="rbf", help="base kernel (default: rbf)")
     model.add_argument("--degree", type=float, default=3, help="of the polynomial kernel (default: 3)")
     model.add_argument("--coef0", type=float, default=1, help="of the polynomial and sigmoid kernels (default: 1)")
-    model.add_argument("--assign-labels", choices=list(ASSIGNERS), default="kmeans", help="(default: kmeans)")
-    model.add_argument("--n-init", type=int, default=10, metavar="N", help="starts of k-means (default: 10)")
-    model.add_argument("--seed", type=seed, default=0, help="of everything random (default: 0)")
+    add_assignment_options(model)
     work = parser.add_argument_group("the work")
     work.add_argument(
         "--gram", choices=GRAM_NAMES, default="auto", help="how the kernel matrix is held (default: auto)"
     )
     work.add_argument("--precision", choices=PRECISIONS, default="auto", help="of tiles (default: auto)")
-    work.add_argument("--tol", type=number_or_word, default="auto", help="of eigenpairs, relative to the eigengap")
-    work.add_argument("--max-iter", type=int, default=100, metavar="N", help="most passes over the kernel matrix")
-    work.add_argument(
-        "--memory-limit", default="auto", metavar="SIZE", help="such as 4GB (default: half of what is free)"
-    )
-    work.add_argument("--jobs", type=int, default=None, metavar="N", help="threads (default: every core)")
     work.add_argument("--dry-run", action="store_true", help="print an estimate of time and memory, and stop")
-    work.add_argument("--json", action="store_true", help="print the result as JSON")
-    work.add_argument("-q", "--quiet", action="store_true", help="print errors only")
+    add_work_options(work, max_iter=100, passes_over="kernel matrix")
 
 
 # Commands

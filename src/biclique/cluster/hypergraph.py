@@ -235,10 +235,6 @@ class HypergraphSpectralClustering(ClusterMixin, BaseEstimator):
             lengths = np.full_like(lengths, 1 / np.sqrt(self._gram.n))
         return np.asarray(np.round(np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0), DIGITS))
 
-    def fit_predict(self, X: Any, y: Any = None) -> IntArray:
-        """Fit, and return ``labels_``."""
-        return np.asarray(self.fit(X, y).labels_)
-
     def predict(self, X: Any) -> IntArray:
         """The cluster of new vertices, from the training edges they join; −1 for one that joins none.
 

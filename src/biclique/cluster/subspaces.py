@@ -192,10 +192,6 @@ class InhomogeneousSubspaceClustering(ClusterMixin, BaseEstimator):
         labels[~linked] = _nearest(X[~linked], fit_subspaces(X[linked], labels[linked], self.subspace_dim))
         return labels
 
-    def fit_predict(self, X: Any, y: Any = None) -> IntArray:
-        """Fit, and return ``labels_``."""
-        return np.asarray(self.fit(X, y).labels_)
-
     def predict(self, X: Any) -> IntArray:
         """The cluster of rows: ``labels_`` for the training rows, that of the nearest subspace for new ones."""
         check_is_fitted(self)

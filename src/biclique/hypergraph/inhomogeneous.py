@@ -163,9 +163,13 @@ def inhomogeneous_kernel(hypergraph: Hypergraph, part: Any, splitting: AnySplitt
     sizes = hypergraph.edge_sizes.astype(int)
     out = np.zeros(hypergraph.n_edges)
     for s in np.unique(sizes[sizes >= 2]):
-        table = np.concatenate([[0.0], splitting_costs(splitting, int(s)), [0.0]])
-        out[sizes == s] = table[here[sizes == s]]
+        out[sizes == s] = _cost_table(splitting, s)[here[sizes == s]]
     return np.asarray(hypergraph.weights * out)
+
+
+def _cost_table(splitting: str | SplittingFunction, size: int) -> FloatArray:
+    """w(0, s), …, w(s, s): nothing is paid for an edge that stays whole."""
+    return np.concatenate([[0.0], splitting_costs(splitting, int(size)), [0.0]])
 
 
 def _mask(hypergraph: Hypergraph, part: Any) -> np.ndarray[Any, np.dtype[np.bool_]]:
@@ -233,9 +237,8 @@ def _one_vertex_degrees(hypergraph: Hypergraph, splitting: AnySplitting) -> Floa
         of_edge = np.repeat(np.arange(hypergraph.n_edges), np.diff(members.indptr))
         sizes, counts = hypergraph.edge_sizes.astype(int)[of_edge], members.data.astype(int)
         for s in np.unique(sizes[sizes >= 2]):
-            table = np.concatenate([[0.0], splitting_costs(splitting, int(s)), [0.0]])
             chosen = sizes == s
-            costs = hypergraph.weights[of_edge[chosen]] * table[counts[chosen]]
+            costs = hypergraph.weights[of_edge[chosen]] * _cost_table(splitting, s)[counts[chosen]]
             degrees += np.bincount(members.indices[chosen], costs, minlength=len(degrees))
         return degrees
     for e in range(hypergraph.n_edges):

@@ -15,7 +15,7 @@ from biclique.exceptions import DataError, ParameterError
 from biclique.gram import SparseGram, parse_memory_limit, require, single_threaded_blas
 from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.hypergraph.modellings import Modelling, RandomState, make_modelling, modelling_values
-from biclique.hypergraph.tuples import check_points, draw_sets, draw_tuples
+from biclique.hypergraph.tuples import check_points, draw_sets, draw_tuples, joined_tuples
 from biclique.multiway import k_way_normalized_cut
 from biclique.spectral import ASSIGNERS, NormalizedCut, top_eigenpairs
 
@@ -181,7 +181,7 @@ def iterative_sample(
     advice = "lower gamma" if hasattr(chosen, "gamma") else "shift X so that the weights are positive"
 
     def one_round(labels: IntArray) -> _Round:
-        tuples = _joined(_draws_inside(labels, order - 1, n_draws, random), n)
+        tuples = joined_tuples(_draws_inside(labels, order - 1, n_draws, random), n)
         weights = modelling_values(X, tuples, chosen, n_jobs=n_jobs)
         gram = _linked(tuples, weights, n, n_jobs, advice)
         found = _cut(gram, k, random)
@@ -225,14 +225,6 @@ def _draws_inside(labels: IntArray, size: int, n_draws: int, random: np.random.R
             inside = np.arange(len(labels))
         draws.append(inside[draw_tuples(len(inside), size, int(share), random)])
     return np.concatenate(draws)
-
-
-def _joined(draws: IntArray, n: int) -> IntArray:
-    """Every draw with every other point as the last; shape (n_draws · (n − size), size + 1)."""
-    others = np.ones((len(draws), n), dtype=bool)
-    np.put_along_axis(others, draws, False, axis=1)
-    draw, other = np.nonzero(others)
-    return np.column_stack([draws[draw], other])
 
 
 def _linked(tuples: IntArray, weights: FloatArray, n: int, n_jobs: int | None, advice: str) -> SparseGram:

@@ -115,6 +115,14 @@ def unranked_sets(ranks: IntArray, n: int, m: int) -> IntArray:
     return sets
 
 
+def joined_tuples(draws: IntArray, n: int) -> IntArray:
+    """Every draw with every other point as the last; shape (n_draws · (n − size), size + 1)."""
+    others = np.ones((len(draws), n), dtype=bool)
+    np.put_along_axis(others, draws, False, axis=1)
+    draw, other = np.nonzero(others)
+    return np.column_stack([draws[draw], other])
+
+
 def shuffled(tuples: IntArray, random: np.random.RandomState) -> IntArray:
     """Every row in a random order of its own."""
     return np.take_along_axis(tuples, random.random_sample(tuples.shape).argsort(axis=1), axis=1)

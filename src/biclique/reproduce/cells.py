@@ -29,7 +29,7 @@ from biclique._typing import FloatArray
 from biclique.datasets import Hopkins155, data_home, load_hopkins155, load_iris, load_ovarian, load_spine
 from biclique.exceptions import BicliqueError, BicliqueWarning, DataError
 from biclique.gram import single_threaded_blas
-from biclique.io import atomic_path
+from biclique.io import write_text
 from biclique.progress import Progress
 from biclique.reproduce.methods import METHODS, Problem, Settings
 from biclique.reproduce.paper import ORDERS, REPEATS
@@ -37,11 +37,14 @@ from biclique.reproduce.paper import ORDERS, REPEATS
 QUICK_SEQUENCES = 10
 FULL = Settings(REPEATS, ORDERS)
 QUICK = Settings(20, (2, 4, 8, 14, 20))
-SMALL_ONLY = ("gaussian_demo", "polynomial_demo")
-"""Methods too slow for 155 sequences, which are run on the other data alone."""
-
 PREPARATION_METHODS = ("gaussian_ours", "gaussian_demo", "gaussian_ascending")
 """Three ways of taking eigenvectors, for every preparation of the ovarian data."""
+
+NOT_ON_DATA = ("gaussian_ascending",)
+"""Methods for the preparations alone."""
+
+NOT_ON_SEQUENCES = (*NOT_ON_DATA, "gaussian_demo", "polynomial_demo")
+"""Methods left out on Hopkins155 besides: too slow for 155 sequences."""
 
 
 def _z_scored(X: FloatArray) -> FloatArray:
@@ -82,14 +85,15 @@ class Cell:
 
 
 @lru_cache(maxsize=1)
-def _hopkins(home: str | None) -> Hopkins155:
+def sequences_of(home: str | None) -> Hopkins155:
+    """Hopkins155, read and checked once in a process."""
     return load_hopkins155(home)
 
 
 def load_problem(data: str, name: str, home: str | None) -> Problem:
     """A data set as the paper's numbers need it: iris and Hopkins155 raw, spine and ovarian z-scored."""
     if data == "hopkins155":
-        bunch = _hopkins(home).sequence(name)
+        bunch = sequences_of(home).sequence(name)
         return Problem(name, bunch.data, bunch.target, bunch.n_clusters)
     if data == "preparations":
         features, scaling = name.split(" features, ")
@@ -107,12 +111,12 @@ def plan(data: Iterable[str], methods: Iterable[str], home: str | None, *, quick
     cells = []
     for name in dict.fromkeys(data):
         if name == "hopkins155":
-            sequences = _hopkins(home).names
+            sequences = sequences_of(home).names
             chosen = sequences[:: max(len(sequences) // QUICK_SEQUENCES, 1)][:QUICK_SEQUENCES] if quick else sequences
-            cells += [Cell(name, s, m) for s in chosen for m in methods if m not in (*SMALL_ONLY, "gaussian_ascending")]
+            cells += [Cell(name, s, m) for s in chosen for m in methods if m not in NOT_ON_SEQUENCES]
         else:
             load_problem(name, name, home)  # what is missing is said before any work
-            cells += [Cell(name, name, m) for m in methods if m != "gaussian_ascending"]
+            cells += [Cell(name, name, m) for m in methods if m not in NOT_ON_DATA]
     return cells
 
 
@@ -144,7 +148,7 @@ class Records:
         if finished and theirs is not None and theirs.get("settings") != self._stamp:
             raise DataError(f"{out} holds a run with other settings (--quick or not): choose another --out.")
         self.folder.mkdir(parents=True, exist_ok=True)
-        _write(stamp, {"settings": self._stamp})
+        write_text(stamp, json.dumps({"settings": self._stamp}))
 
     def get(self, cell: Cell) -> list[dict[str, Any]] | None:
         """The results of a finished cell; None for one that is not, or whose record is damaged or of another run."""
@@ -166,7 +170,7 @@ class Records:
         target = self.folder / cell.file
         target.parent.mkdir(parents=True, exist_ok=True)
         record = {"cell": asdict(cell), "settings": self._stamp, "commit": self.commit, "results": results}
-        _write(target, record)
+        write_text(target, json.dumps(record))
 
     def commits(self, cells: Iterable[Cell]) -> list[str]:
         """The states of the code that the cells were computed with."""
@@ -180,11 +184,6 @@ def _read(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) else None
-
-
-def _write(path: Path, content: dict[str, Any]) -> None:
-    with atomic_path(path) as temporary:
-        temporary.write_text(json.dumps(content), encoding="utf-8")
 
 
 def run_cell(cell: Cell, settings: Settings, home: str | None) -> list[dict[str, Any]]:

@@ -19,9 +19,9 @@ from biclique._typing import FloatArray, IntArray
 from biclique.cluster import BicliqueSpectralClustering, InhomogeneousSubspaceClustering
 from biclique.exceptions import DataError, DegreeError
 from biclique.hypergraph import Hypergraph, cost_graph, draw_together, kernel_costs, modelling_gram
-from biclique.hypergraph.tuples import span_distances
+from biclique.hypergraph.tuples import joined_tuples, span_distances
 from biclique.kernels import RBF, Polynomial
-from biclique.multiway import shrunken_degrees
+from biclique.multiway import biclique_gram, shrunken_degrees
 from biclique.reproduce.kmeans import error_rates, repeated_kmeans
 from biclique.reproduce.paper import DEGREES, GAMMAS, OFFSETS
 from biclique.scores import clustering_error
@@ -85,20 +85,27 @@ def embedding(K: FloatArray, order: float, k: int) -> FloatArray:
     return np.column_stack([trivial, leading_vectors(B - 4 * np.outer(trivial, trivial), k - 1)])
 
 
-def demo_embedding(K: FloatArray, order: float, k: int) -> FloatArray:
-    """What the authors' public demo takes: the first k columns of a general eigenvalue routine, as it returns them.
-
-    The matrix is D^(−1/2) K^(m) D^(−1/2) as computed, symmetric only up to rounding, and nothing is sorted.
-    """
-    n = len(K)
-    degrees = K.sum(axis=1)
-    c = (order - 2) / 2
-    contracted = K + c / n * (degrees[:, None] + degrees) + (c / n) ** 2 * degrees.sum()
+def _normalized_contraction(K: FloatArray, order: float) -> FloatArray:
+    """D^(−1/2) K^(m) D^(−1/2) as computed, symmetric only up to rounding."""
+    contracted = biclique_gram(K, order)
     sums = contracted.sum(axis=1)
     if not np.isfinite(sums).all() or (sums <= 0).any():
         raise DegreeError("a degree is not positive or not finite.")
     root = 1 / np.sqrt(sums)
-    return np.asarray(np.linalg.eig(root[:, None] * contracted * root)[1][:, :k].real)
+    return np.asarray(root[:, None] * contracted * root)
+
+
+def demo_embedding(K: FloatArray, order: float, k: int) -> FloatArray:
+    """What the authors' public demo takes: the first k columns of a general eigenvalue routine, as it returns them.
+
+    Nothing is sorted.
+    """
+    return np.asarray(np.linalg.eig(_normalized_contraction(K, order))[1][:, :k].real)
+
+
+def ascending_embedding(K: FloatArray, order: float, k: int) -> FloatArray:
+    """What the demo would take if its matrix came out exactly symmetric: the first k of ascending eigenvalues."""
+    return np.asarray(np.linalg.eigh(_normalized_contraction(K, order))[1][:, :k])
 
 
 def leading_vectors(B: FloatArray, count: int) -> FloatArray:
@@ -113,16 +120,6 @@ def leading_vectors(B: FloatArray, count: int) -> FloatArray:
     if not healthy:
         vectors = eigh(B, check_finite=False)[1][:, n - count :]
     return np.asarray(vectors[:, ::-1])
-
-
-def ascending_embedding(K: FloatArray, order: float, k: int) -> FloatArray:
-    """What the demo would take if its matrix came out exactly symmetric: the first k of ascending eigenvalues."""
-    n = len(K)
-    degrees = K.sum(axis=1)
-    c = (order - 2) / 2
-    contracted = K + c / n * (degrees[:, None] + degrees) + (c / n) ** 2 * degrees.sum()
-    root = 1 / np.sqrt(contracted.sum(axis=1))
-    return np.asarray(np.linalg.eigh(root[:, None] * contracted * root)[1][:, :k])
 
 
 Embed = Callable[[FloatArray, float, int], FloatArray]
@@ -259,10 +256,7 @@ def polynomial_dot(problem: Problem, settings: Settings, random: np.random.Rando
 def _sampled_edges(n: int, random: np.random.RandomState) -> Hypergraph:
     """Edges of four points: three drawn together, and each other point in turn, as the protocol samples them."""
     draws = draw_together(np.zeros(n, dtype=int), 3, DRAWS, random)
-    others = np.ones((DRAWS, n), dtype=bool)
-    np.put_along_axis(others, draws, False, axis=1)
-    draw, other = np.nonzero(others)
-    return Hypergraph.from_edges(np.column_stack([draws[draw], other]), vertices=n)
+    return Hypergraph.from_edges(joined_tuples(draws, n), vertices=n)
 
 
 def _inhomogeneous(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from biclique.io import atomic_path
+from biclique.io import write_text
 from biclique.reproduce.figures import draw
 from biclique.reproduce.remarks import FINDINGS
 from biclique.reproduce.tables import Results, Table, all_tables, observations
@@ -23,21 +23,16 @@ TARGETS: dict[str, tuple[str, ...]] = {
 """What can be asked for, and the tables that it writes; figures come with whatever has the orders."""
 
 
-def _text(path: Path, text: str) -> None:
-    with atomic_path(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
-
-
 def write(
     results: Results, sizes: dict[str, tuple[int, float]], target: str, out: Path, provenance: str
 ) -> dict[str, Table]:
     """CSV and Markdown of every table, the figures, and ``reproduction.md`` in the folder; returns the tables."""
     tables = {name: table for name, table in all_tables(results, sizes).items() if name in TARGETS[target]}
     for name, table in tables.items():
-        _text(out / f"{name}.csv", table.csv())
-        _text(out / f"{name}.md", table.markdown())
+        write_text(out / f"{name}.csv", table.csv())
+        write_text(out / f"{name}.md", table.markdown())
     captions = draw(results, out, target)
-    _text(out / "reproduction.md", page(results, tables, captions, provenance, "."))
+    write_text(out / "reproduction.md", page(results, tables, captions, provenance, "."))
     return tables
 
 
@@ -46,7 +41,7 @@ def publish(results: Results, tables: dict[str, Table], target: Path, provenance
     images = target.parent / "images" / "reproduction"
     captions = draw(results, images, "all")
     link = os.path.relpath(images, target.parent).replace(os.sep, "/")
-    _text(target, page(results, tables, captions, provenance, link))
+    write_text(target, page(results, tables, captions, provenance, link))
 
 
 def page(results: Results, tables: dict[str, Table], captions: dict[str, str], provenance: str, images: str) -> str:

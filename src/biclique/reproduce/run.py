@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from biclique.datasets import load_hopkins155
+from biclique.checks import check_choice, check_count
 from biclique.exceptions import DataError, ParameterError
 from biclique.progress import Progress
 from biclique.reproduce.cells import (
@@ -21,6 +21,7 @@ from biclique.reproduce.cells import (
     plan,
     plan_preparations,
     run_cells,
+    sequences_of,
 )
 from biclique.reproduce.figures import figure_class
 from biclique.reproduce.methods import METHODS
@@ -36,7 +37,7 @@ OF_TARGET: dict[str, tuple[str, ...]] = {
     "ovarian": (),
     "figure1": ("gaussian_ours", "polynomial_ours"),
     "figure2": ("gaussian_ours", "polynomial_ours"),
-    "all": tuple(method for method in METHODS if method != "gaussian_ascending"),
+    "all": tuple(METHODS),
 }
 """The methods that a target needs."""
 
@@ -68,13 +69,11 @@ def reproduce(
     page : also write the page there, with its figures beside it
     command : what was typed, for the page
     """
-    if target not in TARGETS:
-        raise ParameterError(f"target must be one of {', '.join(map(repr, TARGETS))}, got {target!r}.")
+    check_choice("target", target, tuple(TARGETS))
     unknown = [name for name in data if name not in DATA]
     if unknown or not data:
         raise ParameterError(f"data must be some of {', '.join(map(repr, DATA))}, got {list(data)!r}.")
-    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
-        raise ParameterError(f"jobs must be a whole number of at least 1, got {jobs!r}.")
+    check_count("jobs", jobs)
     if target == "ovarian" and "ovarian" not in data:
         raise ParameterError("target 'ovarian' needs ovarian among the data.")
     if page is not None and (Path(page).is_dir() or not Path(page).parent.is_dir()):
@@ -110,7 +109,7 @@ def _sizes(data: Sequence[str], cells: list[Cell], home: str | None) -> dict[str
     for name in data:
         problems = list(dict.fromkeys(cell.problem for cell in cells if cell.data == name))
         if not problems:
-            problems = load_hopkins155(home).names if name == "hopkins155" else [name]
+            problems = sequences_of(home).names if name == "hopkins155" else [name]
         shapes = [load_problem(name, problem, home).X.shape for problem in problems]
         if shapes:
             sizes[name] = (sum(s[0] for s in shapes), float(np.mean([s[1] for s in shapes])))

@@ -202,9 +202,8 @@ def run_time_table(results: Results) -> Table:
     return table
 
 
-def data_table(results: Results, sizes: dict[str, tuple[int, float]]) -> Table:
+def data_table(sizes: dict[str, tuple[int, float]]) -> Table:
     """Points and dimensions, for Hopkins155 the sum and the mean over sequences."""
-    del results
     header = ["data", "paper: points", "ours: points", "difference", "paper: dimensions", "ours: dimensions"]
     table = Table("datasets", "Data sets", header)
     for data in DATA:
@@ -415,7 +414,7 @@ def all_tables(results: Results, sizes: dict[str, tuple[int, float]]) -> dict[st
         "table1": comparison("table1", "Table 1", TABLE_1_ROWS, results, TABLE_1),
         "runtime": run_time_table(results),
         "inhomogeneous": comparison("inhomogeneous", "Inhomogeneous cuts", INHOMOGENEOUS_ROWS, results, INHOMOGENEOUS),
-        "datasets": data_table(results, sizes),
+        "datasets": data_table(sizes),
         "figures": curves_table(results),
     }
     hopkins = hopkins_table(results)
