@@ -210,3 +210,72 @@ def distance_to_span(point, others):
         return float(np.linalg.norm(point - base))
     solution = np.linalg.lstsq(directions, point - base, rcond=None)[0]
     return float(np.linalg.norm(point - base - directions @ solution))
+
+
+def nearest_rows(y, X, own=None):
+    """Numbers of the rows of X by (distance to y, number), the row ``own`` before all others, and the distances."""
+    gaps = [float(sum((float(a) - float(b)) ** 2 for a, b in zip(y, x, strict=True))) ** 0.5 for x in X]
+    order = sorted(range(len(X)), key=lambda j: (j != own, gaps[j], j))
+    return order, gaps
+
+
+def neighbor_scales(X, n_neighbors):
+    """σ_i: the distance to the 7th neighbour, or the last of n_neighbors; the median of the positive ones for 0."""
+    sigma = []
+    for i, x in enumerate(X):
+        order, gaps = nearest_rows(x, X, own=i)
+        others = order[1 : min(n_neighbors, len(X))]
+        sigma.append(gaps[others[min(7, len(others)) - 1]] if others else 0.0)
+    positive = [s for s in sigma if s > 0]
+    return [s if s > 0 else (float(np.median(positive)) if positive else 1.0) for s in sigma]
+
+
+def neighbor_weight(gap, weights, gamma, s, t):
+    """w of a pair at distance gap with scales s and t."""
+    if weights == "connectivity":
+        return 1.0
+    return float(np.exp(-gamma * gap**2 if weights == "rbf" else -(gap**2) / (s * t)))
+
+
+def neighbor_affinity(X, n_neighbors, weights, gamma=None):
+    """K_ij = w_ij (A_ij + A_ji)/2 over the n_neighbors nearest rows of each row, itself counted."""
+    n = len(X)
+    near = [nearest_rows(x, X, own=i) for i, x in enumerate(X)]
+    sigma = neighbor_scales(X, n_neighbors)
+    A = [[j in near[i][0][:n_neighbors] for j in range(n)] for i in range(n)]
+    K = np.zeros((n, n))
+    for i in range(n):
+        for j in range(n):
+            w = neighbor_weight(near[i][1][j], weights, gamma, sigma[i], sigma[j])
+            K[i, j] = w * (A[i][j] + A[j][i]) / 2
+    return K
+
+
+def neighbor_cross(y, X, n_neighbors, weights, gamma=None):
+    """κ(y, x_j) = w (a_j + b_j)/2: the nearest rows of y, and the rows that would have y among theirs."""
+    k, sigma = min(n_neighbors, len(X)), neighbor_scales(X, n_neighbors)
+    order, gaps = nearest_rows(y, X)
+    s = gaps[order[min(7, k - 1)]]
+    s = s if s > 0 else float(np.median(sigma))
+    row = np.zeros(len(X))
+    for j in range(len(X)):
+        theirs, distances = nearest_rows(X[j], X, own=j)
+        b = gaps[j] <= distances[theirs[k - 1]]
+        row[j] = neighbor_weight(gaps[j], weights, gamma, s, sigma[j]) * ((j in order[:k]) + b) / 2
+    return row
+
+
+# Factored K
+
+
+def nystroem(kernel, X, Z):
+    """κ(x, Z) W⁺ κ(Z, y), W = κ(Z, Z), for every pair of rows."""
+    C = np.array([[kernel(x, z) for z in Z] for x in X])
+    W = np.array([[kernel(a, b) for b in Z] for a in Z])
+    return C @ np.linalg.pinv(W) @ C.T
+
+
+def leverage(K, mu):
+    """τ_i = (K (K + μI)⁻¹)_ii, by solving for every row."""
+    n = len(K)
+    return np.array([K[i] @ np.linalg.solve(K + mu * np.eye(n), np.eye(n)[i]) for i in range(n)])

@@ -12,6 +12,7 @@
 
     BicliqueWarning          (UserWarning)
     ├── ColumnSpreadWarning                 columns live on scales more than 100 × apart
+    ├── ApproximationWarning                K is approximated by a rule, or worse than asked for
     ├── DisconnectedWarning                 the kernel falls into parts that do not touch
     ├── RankWarning                         fewer informative eigenvectors than asked for
     ├── FewerClustersWarning (sklearn's ConvergenceWarning)  fewer labels than asked for
@@ -57,6 +58,10 @@ class BicliqueWarning(UserWarning):
 
 class ColumnSpreadWarning(BicliqueWarning):
     """Columns live on scales more than a hundred times apart."""
+
+
+class ApproximationWarning(BicliqueWarning):
+    """K is approximated without having been asked to be, or less well than was aimed at."""
 
 
 class DisconnectedWarning(BicliqueWarning):

@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
 from biclique import BicliqueSpectralClustering, BicliqueSpectralEmbedding
-from biclique.exceptions import DisconnectedWarning, RankWarning, SolverWarning
+from biclique.exceptions import DisconnectedWarning, ParameterError, RankWarning, SolverWarning
 from biclique.kernels import KERNEL_NAMES, Kernel, make_kernel
 from biclique.scores import clustering_error
 from biclique.spectral import ASSIGNERS
@@ -179,7 +179,7 @@ def test_training_rows_keep_their_labels_and_their_embedding(assign, gram, many_
     assert np.array_equal(model.predict(X), model.labels_)
     np.testing.assert_array_equal(model.transform(X), model.embedding_)
     # The closed form itself says the same without looking rows up.
-    closed = model._spectrum.extension.embed(model._spectrum.training.cross(X, None))
+    closed = model._fitted.extension.embed(model._fitted.training.cross(X, None))
     np.testing.assert_allclose(closed, model.embedding_, atol=1e-6 if gram == "tiled" else 1e-10)
     if assign != "kernel_kmeans":
         assert adjusted_rand_score(model._assignment.rule.labels(closed), model.labels_) > 0.999
@@ -291,10 +291,7 @@ def test_every_parameter_of_scikit_learns_is_accepted(iris):
     assert set(theirs) <= set(ours.get_params())
     model = BicliqueSpectralClustering(**{**theirs, "gamma": 1.0, "n_init": 10}).fit(iris[0])
     assert len(model.labels_) == 150
-    for affinity in ("nearest_neighbors", "precomputed_nearest_neighbors"):
-        with pytest.raises(NotImplementedError, match="not available yet: use affinity='rbf'"):
-            BicliqueSpectralClustering(3, affinity=affinity).fit(iris[0])
-    with pytest.raises(NotImplementedError, match="amg"):
+    with pytest.raises(ParameterError, match="eigen_solver='amg' is for neighbour graphs"):
         BicliqueSpectralClustering(3, eigen_solver="amg").fit(iris[0])
 
 

@@ -17,7 +17,7 @@ from biclique.gram import (
 )
 from biclique.gram.memory import format_bytes, free_memory, parse_memory_limit
 from biclique.gram.tiled import tiled_bytes
-from biclique.kernels import RBF, Kernel, Laplacian, Linear
+from biclique.kernels import RBF, Function, Kernel, Laplacian, Linear
 
 GIB = 2**30
 
@@ -98,11 +98,28 @@ class Cheap(Kernel):
         (Laplacian(1.0), 5000, GIB, "dense"),
         (Laplacian(1.0), 50_000, GIB, "tiled"),
         (Cheap(), 5000, GIB, "tiled"),
+        (RBF(1.0), 120_000, GIB, "tiled"),
+        (RBF(1.0), 200_000, GIB, "nystroem"),
+        (Laplacian(1.0), 100_000, GIB, "nystroem"),
+        (Function(min, {}), 5000, GIB, "dense"),
+        (Function(min, {}), 6000, GIB, "nystroem"),
+        (Linear(), 4000, GIB, "dense"),
+        (Linear(), 5000, GIB, "features"),
     ],
 )
 def test_auto_chooses_by_rows_kernel_and_memory(kernel, n, limit, expected):
-    assert choose_gram("auto", kernel, np.zeros((n, 1)), limit) == expected
-    assert choose_gram("dense", kernel, np.zeros((n, 1)), limit) == "dense"
+    choice = choose_gram("auto", kernel, np.zeros((n, 1)), limit)
+    assert choice.name == expected
+    assert choice.reason.startswith("approximate: exact tiles" if expected == "nystroem" else "exact: ")
+    assert choose_gram("dense", kernel, np.zeros((n, 1)), limit).name == "dense"
+
+
+def test_auto_weighs_columns_too():
+    wide, long = np.zeros((30_000, 784), dtype=np.float32), np.zeros((30_000, 16), dtype=np.float32)
+    assert choose_gram("auto", RBF(1.0), wide, GIB).name == "nystroem"
+    assert choose_gram("auto", RBF(1.0), long, GIB).name == "tiled"
+    # Wider than it is long: an inner product of the columns would be no shorter.
+    assert choose_gram("auto", Linear(), np.zeros((5000, 6000), dtype=np.float32), GIB).name == "tiled"
 
 
 def test_precision_is_float32_until_its_rounding_shows():

@@ -1,24 +1,25 @@
-"""What the estimators share: input, the prepared cut, the embedding, output."""
+"""What the estimators share: input, the prepared cut, labels."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, clone
+from sklearn.base import BaseEstimator, ClusterMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.cluster._checks import (
+    PRECOMPUTED,
     check_clusters_fit,
     check_kernel_parameters,
-    check_solver_parameters,
     check_values,
     check_weights,
+    is_neighbors,
 )
 from biclique.cluster._prepare import (
     Prepared,
@@ -29,11 +30,11 @@ from biclique.cluster._prepare import (
     make_plan,
     prepare,
 )
-from biclique.cluster._spectrum import SolverOptions, Spectrum, fit_spectrum
-from biclique.exceptions import DataError, FewerClustersWarning
-from biclique.gram import Cost, single_threaded_blas
+from biclique.exceptions import ApproximationWarning, DataError, FewerClustersWarning
+from biclique.gram import FACTORED, Choice, Cost, single_threaded_blas
 from biclique.kernels import KERNEL_NAMES, Kernel, make_kernel
 from biclique.progress import Progress
+from biclique.spectral import ApproximationError
 
 
 class KernelEstimator(BaseEstimator):
@@ -50,7 +51,7 @@ class KernelEstimator(BaseEstimator):
 
     def _read(self, X: Any, *, reset: bool) -> Rows:
         """X as a float array or CSR matrix, checked."""
-        pairwise = isinstance(self.affinity, str) and self.affinity == "precomputed"
+        pairwise = isinstance(self.affinity, str) and self.affinity in PRECOMPUTED
         try:
             X = validate_data(
                 self,
@@ -70,8 +71,9 @@ class KernelEstimator(BaseEstimator):
             ) from error
         check_values(X, getattr(self, "feature_names_in_", None), squared=not pairwise)
         if pairwise and reset and X.shape[0] != X.shape[1]:
+            kind = "similarities" if self.affinity == "precomputed" else "distances"
             raise DataError(
-                f"affinity='precomputed' needs a square matrix of similarities, got X of shape {X.shape}: leave "
+                f"affinity={self.affinity!r} needs a square matrix of {kind}, got X of shape {X.shape}: leave "
                 "affinity at 'rbf' for a table of features."
             )
         if sparse.issparse(X) and not pairwise:
@@ -80,6 +82,8 @@ class KernelEstimator(BaseEstimator):
 
     def _check_sparse(self) -> None:
         affinity = self.affinity
+        if is_neighbors(affinity):
+            return
         accepts = isinstance(affinity, (str, Kernel)) and make_kernel(affinity, gamma=None).accepts_sparse
         if not accepts:
             names = [name for name in KERNEL_NAMES if make_kernel(name, gamma=None).accepts_sparse]
@@ -101,16 +105,47 @@ class KernelEstimator(BaseEstimator):
         return hasattr(self, "_training")
 
     @contextmanager
-    def _prepared(self, X: Any, sample_weight: Any) -> Iterator[tuple[Rows, FloatArray, Prepared, Progress]]:
-        """Check everything, build the cut, and store what was chosen; BLAS is held to one thread inside."""
-        X, weights = self._checked(X, sample_weight)
+    def _working(self) -> Iterator[Progress]:
+        """BLAS held to one thread, and progress shown where it is wanted."""
         with single_threaded_blas(), Progress(bool(self.verbose)) as progress:
-            prepared = prepare(self, X, weights, self._n_columns() - 1, progress)
-            self.gamma_ = prepared.gamma
-            self.order_ = prepared.order
-            self.gram_ = prepared.cut.gram.name
-            self.precision_ = str(prepared.cut.gram.dtype)
-            yield X, weights, prepared, progress
+            yield progress
+
+    def _prepare(self, X: Rows, weights: FloatArray, progress: Progress) -> Prepared:
+        """Build the cut of checked rows, and store what was chosen."""
+        prepared = prepare(self, X, weights, self._n_columns() - 1, progress)
+        gram = prepared.cut.gram
+        held = getattr(prepared.training.held, "map", None)
+        self._store_choices(
+            Choice(gram.name if prepared.plan.gram not in FACTORED else prepared.plan.gram, prepared.plan.reason),
+            gamma=prepared.gamma,
+            order=prepared.order,
+            precision=str(gram.dtype),
+            rank=None if held is None else held.size,
+            error=prepared.error,
+        )
+        return prepared
+
+    def _store_choices(
+        self,
+        choice: Choice,
+        *,
+        gamma: float | None,
+        order: float,
+        precision: str,
+        rank: int | None,
+        error: ApproximationError | None,
+    ) -> None:
+        """What was chosen, and a warning where that is an approximation that nobody asked for."""
+        self.gamma_, self.order_, self.precision_ = gamma, order, precision
+        self.gram_, self.gram_reason_ = choice.name, choice.reason
+        self.rank_, self.approximation_ = rank, error
+        if self.gram == "auto" and error is not None:
+            warnings.warn(
+                f"gram='auto' took gram={choice.name!r} of rank {rank} ({choice.reason}): {error}. "
+                f"gram='tiled' is exact; gram={choice.name!r} takes this choice without a warning.",
+                ApproximationWarning,
+                stacklevel=5,
+            )
 
     def estimate_cost(self, X: Any, sample_weight: Any = None) -> Cost:
         """Time and memory that ``fit`` would take, from the speed of a few tiles of these rows; nothing is fitted.
@@ -130,7 +165,7 @@ class KernelEstimator(BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.pairwise = isinstance(self.affinity, str) and self.affinity == "precomputed"
+        tags.input_tags.pairwise = isinstance(self.affinity, str) and self.affinity in PRECOMPUTED
         return tags
 
 
@@ -181,65 +216,3 @@ class ClustererBase(ClusterMixin, KernelEstimator):
         X = self._training.match(self._read(X, reset=False))
         with single_threaded_blas():
             return self._look_up(X, self._training.find(X))
-
-
-class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
-    """The fitted spectrum and ``transform``; subclasses choose the columns and what to do with them."""
-
-    _spectrum: Spectrum
-    embedding_: FloatArray
-
-    def _output(self, embedding: FloatArray) -> FloatArray:
-        """The columns that the user sees."""
-        return embedding
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_solver_parameters(self)
-
-    def _solve(self, X: Rows, prepared: Prepared, progress: Progress) -> None:
-        """Fit the spectrum of a prepared cut, and store the embedding of the rows of X."""
-        options = SolverOptions(self.eigen_solver, self.eigen_tol, self.max_iter, self.precision)
-        fewer_rows = prepared.vertices.n < getattr(self, "n_clusters", 0)
-        spectrum = fit_spectrum(prepared, self._n_columns(), options, progress, fewer_rows=fewer_rows)
-        embedding = spectrum.embed(X, prepared.vertices.index, self.n_jobs)
-        self._spectrum, self._training = spectrum, prepared.training
-        self.eigenvalues_ = spectrum.eigenvalues
-        self.residuals_ = spectrum.residuals
-        self.n_passes_ = self.n_iter_ = prepared.cut.n_passes
-        self.embedding_ = self._output(embedding)
-        self._n_features_out = self.embedding_.shape[1]
-
-    def _embed(self, X: Any) -> FloatArray:
-        check_is_fitted(self)
-        X = self._training.match(self._read(X, reset=False))
-        with single_threaded_blas():
-            return self._spectrum.embed(X, self._training.find(X), self.n_jobs)
-
-    def transform(self, X: Any) -> FloatArray:
-        """The embedding of rows, by the closed-form extension; a training row gets its own row back.
-
-        Parameters
-        ----------
-        X : array, data frame or CSR matrix of shape (n_new, n_features)
-            With ``affinity="precomputed"``: similarities of shape (n_new, n_train).
-
-        Returns
-        -------
-        ndarray of shape (n_new, n_columns)
-        """
-        return self._output(self._embed(X))
-
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> FloatArray:
-        """Fit, and return ``embedding_``."""
-        del y
-        self.fit(X, sample_weight=sample_weight)
-        return self.embedding_
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        raise NotImplementedError
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64"]
-        return tags

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from biclique._typing import FloatArray, Rows
-from biclique.checks import check_choice, check_count, check_jobs, check_number
+from biclique.checks import check_choice, check_count, check_flag, check_jobs, check_number
 from biclique.exceptions import ColumnSpreadWarning, DataError, ParameterError
-from biclique.gram import GRAM_NAMES, PRECISIONS
+from biclique.gram import GRAM_NAMES, LANDMARKS, NEIGHBOR_WEIGHTS, PRECISIONS
 from biclique.kernels import GAMMA_RULES, KERNEL_NAMES, Kernel
 from biclique.multiway import check_order
 
@@ -25,8 +25,9 @@ SMALLEST_VALUE = 1e-100
 
 MOST_SPREAD = 100.0
 SPREAD_ROWS = 10_000
-EIGEN_SOLVERS = ("auto", "krylov", "arpack", "lobpcg")
+EIGEN_SOLVERS = ("auto", "krylov", "arpack", "lobpcg", "amg")
 MODELLINGS = ("biclique", "symmetric")
+PRECOMPUTED = ("precomputed", "precomputed_nearest_neighbors")
 NEIGHBOR_AFFINITIES = ("nearest_neighbors", "precomputed_nearest_neighbors")
 
 
@@ -49,16 +50,22 @@ def check_tolerance(eigen_tol: object) -> None:
         raise ParameterError(f"eigen_tol must be 'auto' or a number from 0 to 1, got {eigen_tol!r}.")
 
 
+def is_neighbors(affinity: object) -> bool:
+    """Whether an affinity is a neighbour graph."""
+    return isinstance(affinity, str) and affinity in NEIGHBOR_AFFINITIES
+
+
+def check_rank_argument(rank: object) -> None:
+    """The number of landmarks or features: "auto" or a whole number."""
+    if isinstance(rank, (str, bool)) or not isinstance(rank, Integral) or int(rank) < 1:
+        raise ParameterError(f"rank must be 'auto' or a whole number of at least 1, got {rank!r}.")
+
+
 def check_kernel_parameters(model: Any) -> None:
     """The arguments that every estimator has."""
     affinity = model.affinity
     if isinstance(affinity, str):
-        if affinity in NEIGHBOR_AFFINITIES:
-            raise NotImplementedError(
-                f"affinity={affinity!r} is not available yet: use affinity='rbf', or build the neighbour graph with "
-                "sklearn.neighbors.kneighbors_graph, symmetrise it, and pass it with affinity='precomputed'."
-            )
-        check_choice("affinity", affinity, (*KERNEL_NAMES, "precomputed"))
+        check_choice("affinity", affinity, (*KERNEL_NAMES, "precomputed", *NEIGHBOR_AFFINITIES))
     elif not (isinstance(affinity, Kernel) or callable(affinity)):
         raise ParameterError(
             f"affinity must be the name of a kernel, 'precomputed', a function of two rows or a "
@@ -70,6 +77,9 @@ def check_kernel_parameters(model: Any) -> None:
     check_number("degree", model.degree, least=1)
     check_number("coef0", model.coef0)
     check_choice("gram", model.gram, GRAM_NAMES)
+    if not (isinstance(model.rank, str) and model.rank == "auto"):
+        check_rank_argument(model.rank)
+    check_choice("landmarks", model.landmarks, tuple(LANDMARKS))
     check_choice("precision", model.precision, PRECISIONS)
     check_count("max_iter", model.max_iter)
     check_jobs(model.n_jobs)
@@ -82,9 +92,14 @@ def check_solver_parameters(model: Any) -> None:
     check_choice("modelling", model.modelling, MODELLINGS)
     if model.modelling == "symmetric" and model.order != "auto" and check_order(model.order) % 1 != 0:
         raise ParameterError(f"modelling='symmetric' needs a whole order, odd or even, got {model.order!r}.")
-    if model.eigen_solver == "amg":
-        raise NotImplementedError(
-            "eigen_solver='amg' speeds up neighbour graphs, which are not available yet: use eigen_solver='auto'."
+    check_choice("neighbor_weights", model.neighbor_weights, ("auto", *NEIGHBOR_WEIGHTS))
+    normalize = getattr(model, "row_normalize", "auto")
+    if not (isinstance(normalize, str) and normalize == "auto"):
+        check_flag("row_normalize", normalize)
+    if model.eigen_solver == "amg" and not is_neighbors(model.affinity):
+        raise ParameterError(
+            "eigen_solver='amg' is for neighbour graphs (affinity='nearest_neighbors'), where it is the default: use "
+            "eigen_solver='auto' here."
         )
     if model.eigen_solver is not None:
         check_choice("eigen_solver", model.eigen_solver, EIGEN_SOLVERS)

@@ -12,13 +12,16 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.cluster._checks import warn_about_spread
+from biclique.cluster._checks import PRECOMPUTED, is_neighbors, warn_about_spread
+from biclique.cluster._features import RANKS, Pool, check_rank, choose_map, pool_size
 from biclique.cluster._rows import all_rows, distinct_rows, find_rows
 from biclique.exceptions import DataError, DisconnectedWarning
 from biclique.gram import (
+    FACTORED,
     Cost,
     CrossGram,
     DenseGram,
+    FactoredGram,
     GramOperator,
     HeldRows,
     SparseGram,
@@ -28,6 +31,7 @@ from biclique.gram import (
     data_bytes,
     dense_bytes,
     estimate_seconds,
+    factored_bytes,
     make_gram,
     parse_memory_limit,
     part_sizes,
@@ -42,6 +46,7 @@ from biclique.kernels import (
     Kernel,
     bandwidth,
     check_rows_for_kernel,
+    draw_rows,
     make_kernel,
     precise_rbf,
 )
@@ -49,6 +54,7 @@ from biclique.multiway import SymmetricGram, SymmetricShift, check_order
 from biclique.progress import Progress
 from biclique.spectral import (
     FEWEST_BLOCKS,
+    ApproximationError,
     NormalizedCut,
     basis_bytes,
     block_columns,
@@ -59,6 +65,9 @@ from biclique.spectral import (
 
 DEFAULT_ORDER = 4.0
 """For full kernels: high enough that an isolated point owns no eigenvector."""
+
+NEIGHBOR_ORDER = 2.1
+"""For neighbour graphs: hardly more than the ordinary cut, which follows curved shapes."""
 
 LONG_SECONDS = 10.0
 
@@ -117,12 +126,28 @@ class TrainingRows:
         return cross if self.shift is None else self.shift.cross(cross)
 
 
+def choose_order(model: Any) -> float:
+    """The order asked for, or the one that suits the affinity."""
+    if isinstance(model.order, str) and model.order == "auto":
+        return NEIGHBOR_ORDER if is_neighbors(model.affinity) else DEFAULT_ORDER
+    return check_order(model.order)
+
+
+def row_vertices(rows: Rows, weights: FloatArray) -> Vertices:
+    """Rows that are taken as distinct, as vertices."""
+    numbers = np.arange(rows.shape[0])
+    return Vertices(rows, weights, numbers, np.empty(0), numbers, False, None)
+
+
 def find_vertices(model: Any, X: Rows, weights: FloatArray) -> Vertices:
     """Distinct rows with multiplicities; for a given matrix the rows that count."""
-    if model.affinity != "precomputed":
+    if model.affinity not in PRECOMPUTED:
         found = distinct_rows(X, weights)
         return Vertices(found.rows, found.weights, found.index, found.digests, found.numbers, False, None)
-    K = symmetric_sparse(X) if sparse.issparse(X) else symmetric(np.asarray(X, dtype=float))
+    if model.affinity == "precomputed_nearest_neighbors":
+        K = X  # distances, which need not be symmetric
+    else:
+        K = symmetric_sparse(X) if sparse.issparse(X) else symmetric(np.asarray(X, dtype=float))
     kept, index = all_rows(X.shape[0], weights)
     if len(kept) == X.shape[0]:
         return Vertices(K, weights, index, np.empty(0), kept, True, None)
@@ -174,6 +199,7 @@ class Plan:
     """How K will be held and solved, decided before any of it is allocated."""
 
     gram: str
+    reason: str
     dtype: Any
     n_vectors: int
     memory_limit: int
@@ -198,13 +224,19 @@ def make_plan(model: Any, vertices: Vertices, kernel: Kernel | None, n_vectors: 
     dtype: Any = np.dtype(np.float64)
     if kernel is None:
         gram, size = "sparse" if sparse.issparse(vertices.data) else "dense", 0
+        reason = "the matrix is given"
     else:
         held = data_bytes(vertices.data)
-        gram = choose_gram(model.gram, kernel, vertices.data, limit - held - shortest)
+        choice = choose_gram(model.gram, kernel, vertices.data, limit - held - shortest)
+        gram, reason = choice.name, choice.reason
         size = held + dense_bytes(n)
-        if gram == "tiled":
+        if gram != "dense":
             dtype = choose_precision(model.precision, kernel, vertices.data)
+        if gram == "tiled":
             size = held + tiled_bytes(n, vertices.data.shape[1], columns, dtype)
+        elif gram in FACTORED:
+            rank = RANKS[-1] if isinstance(model.rank, str) else model.rank
+            size = held + factored_bytes(rank, n, columns)
     blocks = blocks_within(n, n_vectors, limit - size)
     basis = basis_bytes(n, n_vectors, blocks) if iterates else shortest
     if not (gram == "dense" and size > limit):  # which says so itself, with the way out
@@ -214,7 +246,7 @@ def make_plan(model: Any, vertices: Vertices, kernel: Kernel | None, n_vectors: 
             f"gram={gram!r} for {n} distinct rows and {n_vectors} eigenvectors",
             "raise memory_limit, ask for fewer clusters, or fit a sample of the rows and predict the rest.",
         )
-    return Plan(gram, dtype, n_vectors, limit, size, blocks, basis, iterates)
+    return Plan(gram, reason, dtype, n_vectors, limit, size, blocks, basis, iterates)
 
 
 def estimate(model: Any, vertices: Vertices, kernel: Kernel | None, plan: Plan) -> Cost:
@@ -241,12 +273,14 @@ class Prepared:
     gamma: float | None
     order: float
     random: np.random.RandomState
+    error: ApproximationError | None
+    """Of an approximate K."""
 
 
 def prepare(model: Any, X: Rows, weights: FloatArray, n_vectors: int, progress: Progress) -> Prepared:
     """Choose the kernel and how K is held, and build the cut; its pass also multiplies a start for the solver."""
     random = check_random_state(model.random_state)
-    order = DEFAULT_ORDER if isinstance(model.order, str) and model.order == "auto" else check_order(model.order)
+    order = choose_order(model)
     vertices = find_vertices(model, X, weights)
     if not vertices.given:
         check_rows_for_kernel(model.affinity, X)
@@ -257,7 +291,7 @@ def prepare(model: Any, X: Rows, weights: FloatArray, n_vectors: int, progress: 
         cost = estimate(model, vertices, kernel, plan)
         if cost.seconds > LONG_SECONDS:
             progress.say(str(cost))
-    base = _hold(model, vertices, kernel, plan, progress)
+    base, error = _hold(model, vertices, kernel, plan, order, random, progress)
     probe = None
     if plan.iterates:
         probe = random.standard_normal((vertices.n, block_columns(plan.n_vectors, vertices.n)))
@@ -276,33 +310,52 @@ def prepare(model: Any, X: Rows, weights: FloatArray, n_vectors: int, progress: 
     else:
         cut = NormalizedCut(base, order, vertices.weights, probe, vertices.numbers)
         sizes = part_sizes(base, cut.degrees, cut.weights, random, columns=block_columns(plan.n_vectors, vertices.n))
-        _warn_about_parts(sizes, vertices, gamma)
+        warn_about_parts(sizes, vertices.n, gamma)
     training = TrainingRows(vertices.digests, vertices.kept, getattr(base, "held", None), shift)
-    return Prepared(vertices, training, cut, plan, gamma, order, random)
+    return Prepared(vertices, training, cut, plan, gamma, order, random, error)
 
 
-def _hold(model: Any, vertices: Vertices, kernel: Kernel | None, plan: Plan, progress: Progress) -> GramOperator:
+def _hold(
+    model: Any,
+    vertices: Vertices,
+    kernel: Kernel | None,
+    plan: Plan,
+    order: float,
+    random: np.random.RandomState,
+    progress: Progress,
+) -> tuple[GramOperator, ApproximationError | None]:
+    tick = progress.tick if progress.enabled else None
     if kernel is None:
         stored = SparseGram if plan.gram == "sparse" else DenseGram
-        return stored(vertices.data, n_jobs=model.n_jobs)
-    return make_gram(
+        return stored(vertices.data, n_jobs=model.n_jobs), None
+    if plan.gram in FACTORED:
+        check_rank(model.rank, vertices.n)
+        chosen = draw_rows(vertices.n, pool_size(model.rank), random)
+        pool = Pool(vertices.data[chosen], vertices.weights[chosen], np.arange(len(chosen)))
+        found = choose_map(
+            model, plan.gram, kernel, pool, order=order, k=plan.n_vectors, dtype=plan.dtype, random=random
+        )
+        return FactoredGram(found.map, vertices.data, n_jobs=model.n_jobs, tick=tick), found.error
+    gram = make_gram(
         plan.gram,
         kernel,
         vertices.data,
         dtype=plan.dtype,
         n_jobs=model.n_jobs,
         memory_limit=plan.memory_limit,
-        tick=progress.tick if progress.enabled else None,
+        tick=tick,
     )
+    return gram, None
 
 
-def _warn_about_parts(sizes: np.ndarray, vertices: Vertices, gamma: float | None) -> None:
+def warn_about_parts(sizes: np.ndarray, n: int, gamma: float | None, what: str = "distinct rows") -> None:
+    """Say that the kernel is disconnected, and what would connect it."""
     if len(sizes) < 2:
         return
     shown = ", ".join(map(str, sizes[:5])) + (", …" if len(sizes) > 5 else "")
     cure = f"lower gamma (now {gamma:.3g})" if gamma is not None else "use a kernel that reaches further"
     warnings.warn(
-        f"the kernel falls into {len(sizes)} disconnected parts ({shown} of {vertices.n} distinct rows): similarities "
+        f"the kernel falls into {len(sizes)} disconnected parts ({shown} of {n} {what}): similarities "
         f"between them vanish, so nothing tells which parts belong together. If some do, {cure}.",
         DisconnectedWarning,
         stacklevel=6,

@@ -23,6 +23,12 @@ def auto_tolerance(gram: GramOperator, precision: str) -> float:
     return QUICK_TOLERANCE if gram.name == "tiled" and precision != "float64" else FINE_TOLERANCE
 
 
+def unit_rows(rows: FloatArray) -> FloatArray:
+    """Rows divided by their lengths; a zero row stays."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0))
+
+
 @dataclass(frozen=True)
 class SolverOptions:
     """How eigenpairs are found; the defaults of every estimator."""
@@ -43,7 +49,12 @@ class Spectrum:
     eigenvalues: FloatArray
     residuals: FloatArray
 
-    def embed(self, X: Rows, place: IntArray, n_jobs: int | None) -> FloatArray:
+    def embed(self, X: Rows, n_jobs: int | None) -> FloatArray:
+        """The embedding of any rows; a training row gets its own row back."""
+        X = self.training.match(X)
+        return self.embed_vertices(X, self.training.find(X), n_jobs)
+
+    def embed_vertices(self, X: Rows, place: IntArray, n_jobs: int | None) -> FloatArray:
         """The embedding of rows that are vertices ``place``, −1 for new rows; a vertex gets its own row."""
         return np.asarray(self.training.known_or_new(self.rows, place, X, lambda new: self.extend(new, n_jobs)))
 

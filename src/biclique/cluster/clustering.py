@@ -7,13 +7,28 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
-from biclique._typing import IntArray, Rows
+from biclique._typing import FloatArray, IntArray, Rows
 from biclique.checks import check_choice, check_count
-from biclique.cluster._base import ClustererBase, SpectralBase
+from biclique.cluster._base import ClustererBase
+from biclique.cluster._factored import FactoredFit, RowSource
+from biclique.cluster._neighbors import NeighborFit
 from biclique.cluster._prepare import Prepared
+from biclique.cluster._spectral import SpectralBase, is_source
+from biclique.cluster._spectrum import Spectrum, unit_rows
+from biclique.gram import single_threaded_blas
 from biclique.kernels import Kernel
-from biclique.spectral import ASSIGNERS, Assignment, KernelKMeansProblem, KernelRule, NearestCentre, kernel_kmeans
+from biclique.progress import Progress
+from biclique.spectral import (
+    ASSIGNERS,
+    Assignment,
+    KernelKMeansProblem,
+    KernelRule,
+    NearestCentre,
+    NormalizedCut,
+    kernel_kmeans,
+)
 
 
 class BicliqueSpectralClustering(ClustererBase, SpectralBase):
@@ -125,6 +140,10 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
         kernel_params: Mapping[str, Any] | None = None,
         n_neighbors: int = 10,
         gram: str = "auto",
+        rank: int | str = "auto",
+        landmarks: str = "uniform",
+        neighbor_weights: str = "auto",
+        row_normalize: bool | str = "auto",
         precision: str = "auto",
         memory_limit: int | str = "auto",
         n_jobs: int | None = None,
@@ -147,6 +166,10 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
         self.kernel_params = kernel_params
         self.n_neighbors = n_neighbors
         self.gram = gram
+        self.rank = rank
+        self.landmarks = landmarks
+        self.neighbor_weights = neighbor_weights
+        self.row_normalize = row_normalize
         self.precision = precision
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
@@ -165,17 +188,26 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
             gets a label.
         """
         del y
-        with self._prepared(X, sample_weight) as (X, _, prepared, progress):
-            self._solve(X, prepared, progress)
-            self._assign(X, prepared)
+        n_vertices = self._fit(X, sample_weight)
         reason = f"the embedding has no more groups for assign_labels={self.assign_labels!r}"
         if self.assign_labels in ("cluster_qr", "discretize") and self._n_columns() < self.n_clusters:
             reason = f"assign_labels={self.assign_labels!r} gives at most n_components={self.n_components}"
-        self._warn_about_fewer(prepared.vertices.n, reason)
+        self._warn_about_fewer(n_vertices, reason)
         return self
 
-    def _assign(self, X: Rows, prepared: Prepared) -> None:
-        rows, vertices = self._spectrum.rows, prepared.vertices
+    def _assign(self, rows: FloatArray, weights: FloatArray, cut: NormalizedCut | None = None) -> Assignment:
+        """Labels of the rows of an embedding, and the rule behind them."""
+        return ASSIGNERS[self.assign_labels](
+            rows,
+            weights,
+            self.n_clusters,
+            cut=cut,
+            n_init=self.n_init,
+            random_state=check_random_state(self.random_state),
+        )
+
+    def _finish_exact(self, X: Rows, prepared: Prepared, spectrum: Spectrum) -> None:
+        rows, vertices = self._scaled(spectrum.rows), prepared.vertices
         if vertices.n <= self.n_clusters:
             # Every distinct row is a cluster of its own; nothing is left to assign.
             order = np.lexsort(rows.T[::-1])
@@ -185,26 +217,74 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
                 history = kernel_kmeans(KernelKMeansProblem(prepared.cut), labels, vertices.n).history
             self._assignment = Assignment(labels, NearestCentre(rows[order]), history)
         else:
-            self._assignment = ASSIGNERS[self.assign_labels](
-                rows,
-                vertices.weights,
-                self.n_clusters,
-                cut=prepared.cut,
-                n_init=self.n_init,
-                random_state=check_random_state(self.random_state),
-            )
+            self._assignment = self._assign(rows, vertices.weights, prepared.cut)
         self._vertex_labels = self._assignment.labels
         self.labels_ = self._look_up(X, vertices.index)
         self.__dict__.pop("cut_history_", None)  # of an earlier fit
         if self._assignment.cut_history is not None:
             self.cut_history_ = self._assignment.cut_history
-        self.n_passes_ = self.n_iter_ = prepared.cut.n_passes
+
+    def _finish_factored(self, source: RowSource, fitted: FactoredFit, progress: Progress) -> None:
+        self.__dict__.pop("cut_history_", None)
+        pool = fitted.pool
+        self._assignment = self._assign(self._scaled(fitted.embed(pool.rows, self.n_jobs)), pool.weights)
+        embedding, labels = [], []
+        for X, _ in source.chunks("labels", progress):
+            if source.held:
+                embedding.append(fitted.embed(X, self.n_jobs))
+                labels.append(self._rule_labels(embedding[-1]))
+            else:
+                labels.append(self._pointwise_labels(X).astype(np.int32))
+        self.labels_ = np.concatenate(labels)
+        if source.held:
+            self.embedding_ = np.concatenate(embedding)
+
+    def _finish_neighbors(self, X: Rows, fitted: NeighborFit) -> None:
+        self.__dict__.pop("cut_history_", None)
+        fitted.assign(self)
+        self.labels_ = fitted.labels_of(X, fitted.vertices.index, self.n_jobs)
+
+    def _scaled(self, rows: FloatArray) -> FloatArray:
+        """Rows of length 1 where that is asked for."""
+        return unit_rows(rows) if self.row_normalize is True else rows
+
+    def _rule_labels(self, rows: FloatArray) -> IntArray:
+        return self._assignment.rule.labels(self._scaled(rows))  # type: ignore[union-attr]
+
+    def _pointwise_labels(self, X: Rows) -> IntArray:
+        """The labels of rows under a factored K, whose embedding is never held whole."""
+        fitted = self._fitted
+        blocks = fitted.spectrum.apply(X, lambda rows: self._rule_labels(fitted.padded(rows)), self.n_jobs)  # type: ignore[union-attr]
+        return np.concatenate(blocks)
+
+    def predict(self, X: Any) -> IntArray:
+        """The cluster of rows: ``labels_`` for the training rows, the fitted rule for new ones.
+
+        Parameters
+        ----------
+        X : array, data frame, CSR matrix or chunk source of shape (n_new, n_features)
+            With ``affinity="precomputed"``: similarities of shape (n_new, n_train).
+
+        Returns
+        -------
+        ndarray of shape (n_new,)
+        """
+        check_is_fitted(self)
+        if isinstance(self._fitted, Spectrum) and not is_source(X):
+            return super().predict(X)
+        with single_threaded_blas():
+            return np.concatenate([self._labels_of(rows) for rows in self._chunks_of(X)])
+
+    def _labels_of(self, X: Rows) -> IntArray:
+        if isinstance(self._fitted, NeighborFit):
+            return self._fitted.labels(X, self.n_jobs)
+        return self._pointwise_labels(X)
 
     def _new_labels(self, X: Rows) -> IntArray:
         rule = self._assignment.rule
         if isinstance(rule, KernelRule):
             return rule.labels_of(self._training.cross(X, self.n_jobs))
-        return rule.labels(self._spectrum.extend(X, self.n_jobs))
+        return rule.labels(self._scaled(self._fitted.extend(X, self.n_jobs)))  # type: ignore[union-attr]
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

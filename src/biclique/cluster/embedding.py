@@ -9,7 +9,7 @@ import numpy as np
 
 from biclique._typing import FloatArray
 from biclique.checks import check_count
-from biclique.cluster._base import SpectralBase
+from biclique.cluster._spectral import SpectralBase
 from biclique.kernels import Kernel
 
 
@@ -67,6 +67,9 @@ precision, memory_limit, n_jobs, random_state, verbose :
         eigen_tol: float | str = "auto",
         max_iter: int = 100,
         gram: str = "auto",
+        rank: int | str = "auto",
+        landmarks: str = "uniform",
+        neighbor_weights: str = "auto",
         precision: str = "auto",
         memory_limit: int | str = "auto",
         n_jobs: int | None = None,
@@ -87,6 +90,9 @@ precision, memory_limit, n_jobs, random_state, verbose :
         self.eigen_tol = eigen_tol
         self.max_iter = max_iter
         self.gram = gram
+        self.rank = rank
+        self.landmarks = landmarks
+        self.neighbor_weights = neighbor_weights
         self.precision = precision
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
@@ -105,8 +111,7 @@ precision, memory_limit, n_jobs, random_state, verbose :
             How often each row counts; 0 leaves it out.
         """
         del y
-        with self._prepared(X, sample_weight) as (X, _, prepared, progress):
-            self._solve(X, prepared, progress)
+        self._fit(X, sample_weight)
         return self
 
     def _check_parameters(self) -> None:

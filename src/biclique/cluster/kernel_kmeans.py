@@ -11,10 +11,10 @@ import numpy as np
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.checks import check_choice, check_count
 from biclique.cluster._base import ClustererBase
-from biclique.cluster._checks import check_weights
+from biclique.cluster._checks import check_weights, is_neighbors
 from biclique.cluster._prepare import Prepared
 from biclique.cluster._spectrum import SolverOptions, fit_spectrum
-from biclique.exceptions import SolverWarning
+from biclique.exceptions import ParameterError, SolverWarning
 from biclique.kernels import Kernel
 from biclique.progress import Progress
 from biclique.spectral import ASSIGNERS, KernelKMeansProblem, kernel_kmeans, plus_plus_start, random_start
@@ -92,6 +92,8 @@ class BicliqueKernelKMeans(ClustererBase):
         coef0: float = 1,
         kernel_params: Mapping[str, Any] | None = None,
         gram: str = "auto",
+        rank: int | str = "auto",
+        landmarks: str = "uniform",
         precision: str = "auto",
         memory_limit: int | str = "auto",
         n_jobs: int | None = None,
@@ -110,6 +112,8 @@ class BicliqueKernelKMeans(ClustererBase):
         self.coef0 = coef0
         self.kernel_params = kernel_params
         self.gram = gram
+        self.rank = rank
+        self.landmarks = landmarks
         self.precision = precision
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
@@ -128,7 +132,9 @@ class BicliqueKernelKMeans(ClustererBase):
             How often each row counts; 0 leaves it out of the fit.
         """
         del y
-        with self._prepared(X, sample_weight) as (X, multiplicities, prepared, progress):
+        X, multiplicities = self._checked(X, sample_weight)
+        with self._working() as progress:
+            prepared = self._prepare(X, multiplicities, progress)
             k = min(self.n_clusters, prepared.vertices.n)
             problem = KernelKMeansProblem(prepared.cut, self._vertex_weights(prepared, multiplicities))
             result = min(
@@ -193,6 +199,11 @@ class BicliqueKernelKMeans(ClustererBase):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        if is_neighbors(self.affinity):
+            raise ParameterError(
+                f"affinity={self.affinity!r} works with BicliqueSpectralClustering (with assign_labels='kernel_kmeans' "
+                "for this search); here pass a symmetric neighbour graph with affinity='precomputed'."
+            )
         check_count("n_clusters", self.n_clusters)
         check_count("n_init", self.n_init)
         check_choice("init", self.init, STARTS)

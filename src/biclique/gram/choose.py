@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from biclique._typing import Rows
 from biclique.exceptions import ParameterError
 from biclique.gram.base import GramOperator
 from biclique.gram.cross import HeldRows
 from biclique.gram.dense import DenseGram, dense_bytes
+from biclique.gram.features import (
+    MOST_EXACT_COLUMNS,
+    ExactMap,
+    FeatureMap,
+    FourierMap,
+    SketchMap,
+    check_features,
+    exact_columns,
+)
+from biclique.gram.memory import format_bytes
+from biclique.gram.nystroem import NystroemMap, choose_landmarks
 from biclique.gram.threads import Tick
 from biclique.gram.tiled import TiledGram
-from biclique.kernels import Kernel
+from biclique.kernels import Function, Kernel, Polynomial
+from biclique.progress import format_seconds
 
-GRAM_NAMES = ("auto", "dense", "tiled")
+GRAM_NAMES = ("auto", "dense", "tiled", "nystroem", "features")
+FACTORED = ("nystroem", "features")
 PRECISIONS = ("auto", "float32", "float64")
 
 STORE_BELOW = 4096
@@ -29,19 +44,61 @@ HOPELESS_ERROR = 1e-2
 """Above this one, float32 is refused even when asked for."""
 
 
-def choose_gram(requested: str, kernel: Kernel, X: Rows, memory_limit: int) -> str:
-    """``"dense"`` or ``"tiled"``.
+EXACT_WORK = 6e11
+"""Up to this much work K is held exactly: some 20 s on two cores, 110,000 rows in 16 dimensions."""
+
+WORK_PER_SECOND = 3e10
+EXPONENTIAL = 32
+"""What an exponential and the product with a block of vectors cost, in columns of X."""
+
+DEAR_FACTOR = 8
+"""What a column of X costs where a kernel is no matrix product."""
+
+FUNCTION_COLUMNS = 20_000
+"""What a call of a user's function of two rows costs, in columns of X."""
+
+FEW_EXACT_COLUMNS = 512
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How K will be held, and why."""
+
+    name: str
+    reason: str
+
+
+def choose_gram(requested: str, kernel: Kernel, X: Rows, memory_limit: int) -> Choice:
+    """How K is held: a fixed rule of n, d, the kernel and the memory limit.
 
     ``"auto"`` stores K where that is small, or where a kernel value is dear (not one matrix product) and
-    the matrix fits the memory limit; tiles otherwise. Both are exact.
+    the matrix fits the memory limit, and computes tiles otherwise; both are exact. Where the kernel is an inner product
+    of few columns, K = ΦΦᵀ is as exact, and cheaper. Beyond ``EXACT_WORK``, K is approximated by landmarks.
     """
+    n, d = X.shape
     if requested != "auto":
-        return requested
-    n = X.shape[0]
+        return Choice(requested, "as asked for")
+    columns = exact_columns(kernel, d)
+    if n > STORE_BELOW and columns is not None and columns <= min(FEW_EXACT_COLUMNS, n // 4):
+        return Choice("features", f"exact: {kernel.name} is an inner product of {columns} columns")
+    work = exact_work(kernel, X)
+    if work > EXACT_WORK:
+        seconds = format_seconds(work / WORK_PER_SECOND)
+        return Choice("nystroem", f"approximate: exact tiles of {n} rows would take some {seconds} on two cores")
     dear = not kernel.cheap or not isinstance(X, np.ndarray)
     if dense_bytes(n) <= memory_limit and (n <= STORE_BELOW or dear):
-        return "dense"
-    return "tiled"
+        return Choice("dense", f"exact: the matrix of {n} rows takes {format_bytes(dense_bytes(n))}")
+    return Choice("tiled", f"exact: the matrix of {n} rows would take {format_bytes(dense_bytes(n))}")
+
+
+def exact_work(kernel: Kernel, X: Rows) -> float:
+    """What an exact fit of the rows costs: entries of K times columns of X, dear kernels more."""
+    n, d = X.shape
+    if isinstance(kernel, Function):
+        return float(n) ** 2 * FUNCTION_COLUMNS
+    if sparse.issparse(X):
+        d = min(d, 10 * (X.nnz // max(n, 1) + 1))
+    return float(n) ** 2 * float(d + EXPONENTIAL if kernel.cheap else DEAR_FACTOR * d + 4 * EXPONENTIAL)
 
 
 def choose_precision(requested: str, kernel: Kernel, X: Rows) -> Any:
@@ -71,3 +128,35 @@ def make_gram(
     if name == "dense":
         return DenseGram.from_kernel(kernel, X, memory_limit=memory_limit, n_jobs=n_jobs, tick=tick)
     return TiledGram(kernel, X, dtype=dtype, n_jobs=n_jobs, memory_limit=memory_limit, tick=tick)
+
+
+def map_kind(gram: str, kernel: Kernel, n_columns: int, rank: int | str) -> str:
+    """Which feature map holds K: ``"nystroem"``, ``"exact"``, ``"fourier"`` or ``"sketch"``."""
+    if gram == "nystroem":
+        return "nystroem"
+    check_features(kernel, n_columns)
+    columns = exact_columns(kernel, n_columns)
+    if columns is None:
+        return "fourier"
+    most = MOST_EXACT_COLUMNS if isinstance(rank, str) else max(rank, n_columns)
+    return "exact" if columns <= most else "sketch"
+
+
+def make_map(
+    kind: str,
+    kernel: Kernel,
+    pool: Rows,
+    size: int,
+    *,
+    landmarks: str = "uniform",
+    random: np.random.RandomState,
+    dtype: Any = np.float32,
+) -> FeatureMap:
+    """The feature map of a kind, with ``size`` columns; landmarks come from a pool of distinct rows."""
+    if kind == "nystroem":
+        return NystroemMap(kernel, pool[choose_landmarks(landmarks, kernel, pool, size, random, dtype)], dtype)
+    if kind == "fourier":
+        return FourierMap(kernel, pool, size, random, dtype)
+    if kind == "sketch" and isinstance(kernel, Polynomial):
+        return SketchMap(kernel, pool.shape[1], size, random, dtype)
+    return ExactMap(kernel, pool.shape[1], dtype)

@@ -12,6 +12,7 @@ from biclique._typing import FloatArray, IntArray
 from biclique.gram.base import GramOperator
 from biclique.gram.cross import PANEL
 from biclique.gram.dense import DenseGram
+from biclique.gram.factored import FactoredGram
 from biclique.gram.sparse import SparseGram
 from biclique.gram.tiled import TiledGram
 from biclique.kernels import draw_rows
@@ -41,7 +42,9 @@ def part_sizes(
     if isinstance(gram, SparseGram):
         labels = connected_components(_linked(gram), directed=False)[1]
     elif isinstance(gram, DenseGram):
-        labels = _search(gram.K, gram.diagonal())
+        labels = search_parts(gram.K, gram.diagonal())
+    elif isinstance(gram, FactoredGram):
+        return np.array([gram.n])  # sums over rows cannot tell
     elif isinstance(gram, TiledGram):
         labels = _tiled_parts(gram, degrees, weights, random_state, columns)
     else:
@@ -57,7 +60,7 @@ def _linked(gram: SparseGram) -> Any:
     return sparse.coo_array((K.data[strong], (K.row[strong], K.col[strong])), shape=K.shape).tocsr()
 
 
-def _search(K: FloatArray, diagonal: FloatArray) -> IntArray:
+def search_parts(K: FloatArray, diagonal: FloatArray) -> IntArray:
     """The part of every row of a stored K, by breadth-first search; a connected K is left early."""
     n = len(diagonal)
     root = np.sqrt(np.abs(diagonal))
@@ -104,7 +107,7 @@ def _sampled_parts(gram: TiledGram, rest: IntArray, random_state: int | np.rando
     rows, kernel = gram.held.rows, gram.kernel
     sample = rest[draw_rows(len(rest), SAMPLE, random_state)]
     block = kernel.block(rows[sample], rows[sample])
-    parts = _search(np.asarray(block, dtype=float), np.diagonal(block).astype(float))
+    parts = search_parts(np.asarray(block, dtype=float), np.diagonal(block).astype(float))
     # Many small parts: the rarest go together, which can only hide a gap, never invent one.
     common = np.argsort(-np.bincount(parts), kind="stable")[: MOST_PARTS - 1]
     renumber = np.full(parts.max() + 1, len(common))

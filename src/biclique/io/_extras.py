@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from biclique.exceptions import MissingExtraError
@@ -15,3 +16,11 @@ def import_pyarrow() -> Any:
     except ImportError as error:
         raise MissingExtraError("Parquet files need pyarrow: pip install 'biclique[io]'") from error
     return pyarrow
+
+
+def import_zarr() -> Any:
+    """zarr, or the line that installs it."""
+    try:
+        return import_module("zarr")
+    except ImportError as error:
+        raise MissingExtraError("Zarr arrays need zarr: pip install 'zarr>=3'") from error

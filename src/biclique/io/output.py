@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import csv
+import io
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
+from types import TracebackType
+from typing import Any
 
 import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import ArrayLike, NDArray
 
 from biclique._typing import IntArray
 from biclique.exceptions import DataError
 from biclique.io._extras import import_pyarrow
 
 LABEL_SUFFIXES = (".csv", ".tsv", ".npy", ".parquet")
+TEXT_ROWS = 65_536  # lines of text that are made at once
+GROUP_ROWS = 2**20  # rows of a group in a Parquet file
 
 
 @contextmanager
@@ -74,20 +81,202 @@ def write_labels(
     id_name: str = "row",
 ) -> None:
     """One label a row: with its number (from 1) or its id, except in .npy, where rows left out have −1."""
-    suffix = Path(path).suffix.lower()
-    label_name = "label" if id_name != "label" else "cluster"
-    keys: Sequence[str] | list[int] = list(ids) if ids is not None else [int(r) + 1 for r in rows]
-    with atomic_path(path) as temporary:
-        if suffix == ".npy":
+    with LabelWriter(path, id_name=id_name) as writer:
+        if Path(path).suffix.lower() == ".npy":
             full = np.full(n_rows, -1, dtype=np.int64)
             full[rows] = labels
-            with temporary.open("wb") as file:
-                np.save(file, full)
-        elif suffix == ".parquet":
-            pa = import_pyarrow()
-            pa.parquet.write_table(pa.table({id_name: keys, label_name: np.asarray(labels)}), temporary)
+            writer.write(full)
         else:
-            with temporary.open("w", newline="", encoding="utf-8") as file:
-                writer = csv.writer(file, delimiter="\t" if suffix == ".tsv" else ",", lineterminator="\n")
-                writer.writerow([id_name, label_name])
-                writer.writerows(zip(keys, np.asarray(labels).tolist(), strict=True))
+            writer.write(labels, np.asarray(rows, dtype=np.int64) + 1 if ids is None else ids)
+
+
+class LabelWriter:
+    """Labels that come chunk by chunk, into a file that is whole or not there at all.
+
+    ``with LabelWriter(path) as writer: writer.write(labels)``. The file is the one that ``write_labels`` writes for the
+    same labels: CSV, TSV and Parquet hold the id of every row, by default its number from 1, and .npy holds the labels
+    alone, as int64. Whatever goes wrong inside the block leaves the old file, if any, and no other.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], id_name: str = "row") -> None:
+        self.path = Path(path)
+        check_output(os.fspath(path))
+        self.names = (id_name, "label" if id_name != "label" else "cluster")
+        self.n_rows = 0
+        self._stack = ExitStack()
+        self._sink: _TextSink | _NpySink | _ParquetSink | None = None
+        self._numbered: bool | None = None
+
+    def __enter__(self) -> LabelWriter:
+        suffix = self.path.suffix.lower()
+        with ExitStack() as stack:
+            temporary = stack.enter_context(atomic_path(self.path))
+            if suffix == ".parquet":
+                self._sink = _ParquetSink(temporary, self.names)
+            elif suffix == ".npy":
+                self._sink = _NpySink(temporary)
+            else:
+                self._sink = _TextSink(temporary, self.names, "\t" if suffix == ".tsv" else ",")
+            stack.push(self._sink.close)
+            self._stack = stack.pop_all()
+        return self
+
+    def write(self, labels: ArrayLike, ids: Sequence[str] | NDArray[Any] | None = None) -> None:
+        """Append a label a row; ``ids`` are texts or whole numbers, and go on counting where there are none."""
+        if self._sink is None:
+            raise DataError(f"{self.path}: labels are written inside a with block: with LabelWriter(path) as writer.")
+        values = np.asarray(labels)
+        if values.ndim != 1 or values.dtype.kind not in "iu":
+            raise DataError(
+                f"{self.path}: labels must be one whole number a row, got {values.dtype} of shape {values.shape}."
+            )
+        if ids is not None and len(ids) != len(values):
+            raise DataError(f"{self.path}: {len(ids)} ids came with {len(values)} labels; every row needs one of each.")
+        if ids is None:
+            ids = np.arange(self.n_rows + 1, self.n_rows + len(values) + 1, dtype=np.int64)
+        numbered = isinstance(ids, np.ndarray) and ids.dtype.kind in "iu"
+        if self._numbered not in (None, numbered):
+            raise DataError(f"{self.path}: ids must be texts in every chunk, or numbers in every chunk.")
+        self._numbered = numbered
+        self._sink.write(np.asarray(ids) if numbered else list(ids), values)
+        self.n_rows += len(values)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._sink = None
+        self._stack.__exit__(kind, error, trace)
+
+
+class _TextSink:
+    """Lines of an id and a label."""
+
+    def __init__(self, path: Path, names: tuple[str, str], delimiter: str) -> None:
+        self._delimiter = delimiter
+        self._file = path.open("wb", buffering=0)
+        try:
+            self._put(self._quoted([names]))
+        except BaseException:
+            self._file.close()
+            raise
+
+    def write(self, keys: NDArray[Any] | list[str], labels: NDArray[Any]) -> None:
+        for start in range(0, len(labels), TEXT_ROWS):
+            some, values = keys[start : start + TEXT_ROWS], labels[start : start + TEXT_ROWS]
+            if isinstance(some, np.ndarray):
+                self._put(_number_lines(some, values, self._delimiter))
+            else:
+                self._put(self._quoted(zip(some, values.tolist(), strict=True)))
+
+    def _quoted(self, rows: Iterable[tuple[object, object]]) -> bytes:
+        text = io.StringIO(newline="")
+        csv.writer(text, delimiter=self._delimiter, lineterminator="\n").writerows(rows)
+        return text.getvalue().encode("utf-8")
+
+    def _put(self, data: bytes) -> None:
+        view = memoryview(data)
+        while len(view):
+            view = view[self._file.write(view) :]
+
+    def close(self, *_: object) -> None:
+        self._file.close()
+
+
+def _number_lines(keys: NDArray[Any], labels: NDArray[Any], delimiter: str) -> bytes:
+    """Lines of two whole numbers: characters in a table with one row a line, less those that only align."""
+    tables = [_digits(keys), _digits(labels)]
+    width = sum(table.shape[1] for table in tables) + 2
+    lines = np.empty((len(keys), width), dtype=np.uint8)
+    at = 0
+    for table, end in zip(tables, (delimiter, "\n"), strict=True):
+        lines[:, at : at + table.shape[1]] = table
+        at += table.shape[1] + 1
+        lines[:, at - 1] = ord(end)
+    shown = lines != 0
+    return lines.tobytes() if shown.all() else lines[shown].tobytes()
+
+
+def _digits(values: NDArray[Any]) -> NDArray[np.uint8]:
+    """Whole numbers in ASCII, one a row, the last digits below each other; 0 stands for nothing.
+
+    A minus sign stands in a column of its own in front.
+    """
+    negative = values < 0
+    rest = np.abs(values.astype(np.int64)).astype(np.uint64) if values.dtype.kind == "i" else values.astype(np.uint64)
+    top = int(rest.max(initial=0))
+    rest = rest.astype(np.uint32) if top < 2**32 else rest
+    width = len(str(top))
+    signed = bool(negative.any())
+    table = np.zeros((len(values), width + signed), dtype=np.uint8)
+    for j in range(width - 1, -1, -1):
+        shorter = rest // 10
+        digit = (rest - shorter * 10).astype(np.uint8) + ord("0")
+        table[:, j + signed] = digit if j == width - 1 else np.where(rest > 0, digit, 0)
+        rest = shorter
+    if signed:
+        table[:, 0] = np.where(negative, ord("-"), 0)
+    return table
+
+
+class _NpySink:
+    """Labels as int64, behind a header that is written again when their number is known."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("wb")
+        self._n_rows = 0
+        self._start = self._header()
+
+    def _header(self) -> int:
+        self._file.seek(0)
+        npy.write_array_header_1_0(
+            self._file, {"descr": "<i8", "fortran_order": False, "shape": (self._n_rows,)}
+        )  # numpy leaves room for the first axis to grow
+        return self._file.tell()
+
+    def write(self, keys: object, labels: NDArray[Any]) -> None:  # noqa: ARG002
+        self._file.write(np.ascontiguousarray(labels, dtype="<i8").data)
+        self._n_rows += len(labels)
+
+    def close(self, kind: type[BaseException] | None, *_: object) -> None:
+        with suppress(OSError) if kind is not None else nullcontext(), self._file:
+            if kind is None and self._header() != self._start:
+                raise DataError("this numpy leaves no room in the header of a .npy file; write another kind of file.")
+
+
+class _ParquetSink:
+    """Two columns, in groups of rows of the size that pyarrow makes."""
+
+    def __init__(self, path: Path, names: tuple[str, str]) -> None:
+        self._pa = import_pyarrow()
+        self._path = path
+        self._names = names
+        self._writer: Any = None
+        self._waiting: Any = None  # fewer rows than a group
+
+    def write(self, keys: NDArray[Any] | list[str], labels: NDArray[Any]) -> None:
+        arrays = [self._pa.array(keys), self._pa.array(labels)]
+        if self._waiting is None:
+            table = self._pa.table(arrays, names=list(self._names))
+        else:
+            schema = self._waiting.schema
+            columns = [array.cast(field.type) for array, field in zip(arrays, schema, strict=True)]
+            table = self._pa.concat_tables([self._waiting, self._pa.table(columns, schema=schema)])
+        whole = len(table) - len(table) % GROUP_ROWS
+        if whole:
+            self._put(table[:whole])
+        self._waiting = table[whole:]
+
+    def _put(self, table: Any) -> None:
+        if self._writer is None:
+            self._writer = self._pa.parquet.ParquetWriter(self._path, table.schema)
+        self._writer.write_table(table.combine_chunks(), row_group_size=GROUP_ROWS)
+
+    def close(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            if self._waiting is None:
+                self.write(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+            if len(self._waiting) or self._writer is None:
+                self._put(self._waiting)
+        if self._writer is not None:
+            with suppress(OSError) if kind is not None else nullcontext():
+                self._writer.close()

@@ -1,9 +1,12 @@
 """S and B of a Gram operator and an order, eigenpairs, labels, and the extension to new points."""
 
+from biclique.spectral.accuracy import ApproximationError, ExactSample
 from biclique.spectral.alternatives import scipy_eigenpairs
-from biclique.spectral.assign import ASSIGNERS, Assignment, LargestCoordinate, NearestCentre
+from biclique.spectral.assign import ASSIGNERS, Assignment, LargestCoordinate, NearestCentre, assign_sampled
 from biclique.spectral.cut import NormalizedCut
 from biclique.spectral.extend import Extension
+from biclique.spectral.factored import FactoredSpectrum, factored_spectrum
+from biclique.spectral.graph import graph_eigenpairs
 from biclique.spectral.kernel_kmeans import (
     KernelKMeansProblem,
     KernelRule,
@@ -27,18 +30,24 @@ __all__ = [
     "ASSIGNERS",
     "BASIS_BLOCKS",
     "FEWEST_BLOCKS",
+    "ApproximationError",
     "Assignment",
     "EigenResult",
+    "ExactSample",
     "Extension",
+    "FactoredSpectrum",
     "KernelKMeansProblem",
     "KernelRule",
     "LargestCoordinate",
     "NearestCentre",
     "NormalizedCut",
+    "assign_sampled",
     "basis_bytes",
     "block_columns",
     "blocks_within",
     "direct_bytes",
+    "factored_spectrum",
+    "graph_eigenpairs",
     "kernel_kmeans",
     "plus_plus_start",
     "random_start",

@@ -25,6 +25,9 @@ from biclique.spectral.kernel_kmeans import KernelKMeansProblem, KernelRule, ker
 TIE = 1e-6
 """Another k-means start wins only by this relative margin; otherwise the deterministic one stays."""
 
+SAMPLE_ROWS = 20_000
+"""Beyond so many rows centres come from a sample: they are then known to a hundredth of a cluster's width."""
+
 DISCRETIZE_STEPS = 100
 
 
@@ -192,6 +195,26 @@ ASSIGNERS: dict[str, Callable[..., Assignment]] = {
     "kernel_kmeans": lowered_cut,
 }
 """The ways of assigning labels by name; validation and documentation read this table."""
+
+
+def assign_sampled(
+    name: str,
+    rows: FloatArray,
+    weights: FloatArray,
+    n_clusters: int,
+    *,
+    cut: NormalizedCut,
+    n_init: int,
+    random_state: int | np.random.RandomState | None,
+) -> Assignment:
+    """An assigner that holds at many rows: fitted on a sample of them, with one full assignment by its rule."""
+    random = check_random_state(random_state)
+    options = {"cut": cut, "n_init": n_init, "random_state": random}
+    if name == "kernel_kmeans" or len(rows) <= SAMPLE_ROWS:
+        return ASSIGNERS[name](rows, weights, n_clusters, **options)
+    sample = np.sort(random.choice(len(rows), SAMPLE_ROWS, replace=False))
+    rule = ASSIGNERS[name](rows[sample], weights[sample], n_clusters, **options).rule
+    return Assignment(rule.labels(rows), rule)  # type: ignore[union-attr]
 
 
 def weighted_means(

@@ -50,7 +50,7 @@ class Extension:
         informative = np.abs(pairs.values) > NULL_EIGENVALUE * noise
         safe = np.where(informative, pairs.values, 1.0)
         rows = np.where(informative, pairs.images / root / safe, 0.0)
-        signs = _signs(rows, cut.weights)
+        signs = column_signs(rows, cut.weights)
         extension = cls(
             order=cut.order,
             mean_degree=cut.mean_degree,
@@ -83,7 +83,7 @@ class Extension:
         return np.column_stack([np.sqrt(shrunken / self.volume), coordinates * self.signs])
 
 
-def _signs(rows: FloatArray, weights: FloatArray) -> FloatArray:
+def column_signs(rows: FloatArray, weights: FloatArray) -> FloatArray:
     """±1 for every column so that Σ w v³ > 0; by its largest entry where that sum vanishes."""
     skew = weights @ rows**3
     size = weights @ np.abs(rows) ** 3

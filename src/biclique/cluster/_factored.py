@@ -1,0 +1,190 @@
+"""The fit of an approximate (or exactly factored) K: three passes over the rows, held in memory or read in chunks."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from biclique._typing import FloatArray, Rows
+from biclique.cluster._checks import check_values, warn_about_spread
+from biclique.cluster._features import Pool, check_rank, choose_map, pool_size
+from biclique.cluster._prepare import choose_kernel, choose_order, row_vertices, warn_about_parts
+from biclique.exceptions import ApproximationWarning, DataError, ParameterError
+from biclique.gram import FeatureMap, NystroemMap, choose_precision, factored_bytes, parse_memory_limit, require
+from biclique.io import ChunkSource
+from biclique.kernels import check_rows_for_kernel, draw_rows
+from biclique.progress import Progress
+from biclique.spectral import ApproximationError, FactoredSpectrum, factored_spectrum
+
+CHUNK_ROWS = 65_536
+
+
+class RowSource(ABC):
+    """Rows with their multiplicities, passed over as often as is asked."""
+
+    held: bool
+    """Whether the rows are in memory."""
+    n_columns: int
+
+    @property
+    @abstractmethod
+    def n_rows(self) -> int | None:
+        """None where only a pass can tell."""
+
+    @abstractmethod
+    def draw(self, size: int, random: np.random.RandomState) -> tuple[Rows, FloatArray]:
+        """At most ``size`` rows that count, drawn evenly, with their multiplicities."""
+
+    @abstractmethod
+    def _pieces(self) -> Iterator[tuple[Rows, FloatArray]]:
+        """One pass: chunks of rows with their multiplicities."""
+
+    def chunks(self, what: str, progress: Progress) -> Iterator[tuple[Rows, FloatArray]]:
+        """One pass, shown as such."""
+        done = 0
+        for rows, weights in self._pieces():
+            yield rows, weights
+            done += rows.shape[0]
+            if self.n_rows:
+                progress.share(f"pass over the rows for the {what}", done / self.n_rows)
+
+
+class ArrayRows(RowSource):
+    """Rows that are held in memory, dense or sparse."""
+
+    held = True
+
+    def __init__(self, X: Rows, weights: FloatArray) -> None:
+        self.X, self.weights = X, weights
+        self.n_columns = int(X.shape[1])
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.X.shape[0])
+
+    def draw(self, size: int, random: np.random.RandomState) -> tuple[Rows, FloatArray]:
+        counted = np.flatnonzero(self.weights > 0)
+        chosen = counted[draw_rows(len(counted), size, random)]
+        return self.X[chosen], self.weights[chosen]
+
+    def _pieces(self) -> Iterator[tuple[Rows, FloatArray]]:
+        for top in range(0, self.n_rows, CHUNK_ROWS):
+            yield self.X[top : top + CHUNK_ROWS], self.weights[top : top + CHUNK_ROWS]
+
+
+class ChunkRows(RowSource):
+    """Rows that are read chunk by chunk; the first pass looks for values that cannot be used."""
+
+    held = False
+
+    def __init__(self, source: ChunkSource, weights: FloatArray | None) -> None:
+        self.source, self.weights = source, weights
+        self.n_columns = source.n_columns
+        self._checked = False
+
+    @property
+    def n_rows(self) -> int | None:
+        return self.source.n_rows
+
+    def draw(self, size: int, random: np.random.RandomState) -> tuple[Rows, FloatArray]:
+        rows, numbers = self.source.draw(size, random)
+        if self.weights is None:
+            return rows, np.ones(len(rows))
+        self._check_weights()
+        weights = self.weights[numbers]
+        return rows[weights > 0], weights[weights > 0]
+
+    def _pieces(self) -> Iterator[tuple[Rows, FloatArray]]:
+        done = 0
+        for rows in self.source.chunks(CHUNK_ROWS, check_finite=not self._checked):
+            if not self._checked:
+                check_values(rows, self.source.columns)
+            yield rows, np.ones(len(rows)) if self.weights is None else self.weights[done : done + len(rows)]
+            done += len(rows)
+        self._checked = True
+
+    def _check_weights(self) -> None:
+        if self.weights is not None and self.n_rows is not None and len(self.weights) != self.n_rows:
+            raise DataError(f"sample_weight has {len(self.weights)} numbers for {self.n_rows} rows: give one a row.")
+
+
+@dataclass(frozen=True)
+class FactoredFit:
+    """A fitted embedding of a factored K, and what was chosen on the way."""
+
+    spectrum: FactoredSpectrum
+    n_columns: int
+    pool: Pool
+    gamma: float | None
+    order: float
+    error: ApproximationError | None
+    """None where the features are exact."""
+
+    def embed(self, X: Rows, n_jobs: int | None) -> FloatArray:
+        """The embedding of any rows, (n, n_columns)."""
+        return self.padded(self.spectrum.embed(X, n_jobs))
+
+    def padded(self, rows: FloatArray) -> FloatArray:
+        return np.pad(rows, ((0, 0), (0, self.n_columns - rows.shape[1])))
+
+
+def fit_factored(
+    model: Any, source: RowSource, gram: str, n_columns: int, progress: Progress, names: Any = None
+) -> FactoredFit:
+    """Choose kernel and features from a pool of rows, and solve the cut in two passes."""
+    random = check_random_state(model.random_state)
+    order = choose_order(model)
+    check_rank(model.rank, source.n_rows)
+    pool = Pool.of(*source.draw(pool_size(model.rank), random))
+    check_rank(model.rank, source.n_rows)  # known by now
+    if pool.rows.shape[0] < 2:
+        raise DataError(f"X has {pool.rows.shape[0]} rows that count: at least 2 are needed.")
+    check_rows_for_kernel(model.affinity, pool.rows)
+    warn_about_spread(pool.rows, names)
+    kernel, gamma = choose_kernel(model, row_vertices(pool.rows[pool.distinct], pool.weights[pool.distinct]), random)
+    if kernel is None:
+        raise ParameterError(f"gram={gram!r} needs rows and a kernel, not affinity={model.affinity!r}.")
+    dtype = choose_precision(model.precision, kernel, pool.rows)
+    chosen = choose_map(model, gram, kernel, pool, order=order, k=n_columns - 1, dtype=dtype, random=random)
+    feature_map, error = chosen.map, chosen.error
+    _check_memory(model, feature_map, source, n_columns)
+    if progress.enabled:
+        progress.say(f"gram={feature_map.name!r} of rank {feature_map.size}" + (f": {error}" if error else ", exact"))
+    spectrum = factored_spectrum(
+        feature_map,
+        lambda what: source.chunks(what, progress),
+        order,
+        n_columns - 1,
+        length=float(np.sqrt(np.abs(kernel.diagonal(pool.rows[:1000])).mean())),
+        n_jobs=model.n_jobs,
+    ).with_signs(pool.rows, pool.weights, model.n_jobs)
+    _warn_about_unseen(spectrum)
+    if isinstance(feature_map, NystroemMap):
+        warn_about_parts(feature_map.part_sizes(), feature_map.size, gamma, "landmarks")
+    return FactoredFit(spectrum, n_columns, pool, gamma, order, error)
+
+
+def _check_memory(model: Any, feature_map: FeatureMap, source: RowSource, n_columns: int) -> None:
+    kept = source.n_rows * 8 * (n_columns + 1) if source.held and source.n_rows else 0
+    require(
+        factored_bytes(feature_map.size, CHUNK_ROWS, source.n_columns) + kept,
+        parse_memory_limit(model.memory_limit),
+        f"gram={feature_map.name!r} of rank {feature_map.size} for {source.n_rows or 'unknown'} rows",
+        "raise memory_limit, lower rank, or pass the rows as a chunk source (biclique.io.open_chunks).",
+    )
+
+
+def _warn_about_unseen(spectrum: FactoredSpectrum) -> None:
+    if spectrum.unseen:
+        warnings.warn(
+            f"{spectrum.unseen} of {spectrum.n_rows} rows are like no landmark or feature (degree zero at order "
+            f"{spectrum.order:g}), so nothing says where they belong: use a higher order or rank, or lower gamma.",
+            ApproximationWarning,
+            stacklevel=6,
+        )

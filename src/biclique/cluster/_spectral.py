@@ -1,0 +1,237 @@
+"""What the spectral estimators share: the ways of holding K, the embedding, ``transform``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from biclique._typing import FloatArray, Rows
+from biclique.cluster._base import KernelEstimator
+from biclique.cluster._checks import check_solver_parameters, check_weights, is_neighbors
+from biclique.cluster._factored import ArrayRows, ChunkRows, FactoredFit, RowSource, fit_factored
+from biclique.cluster._neighbors import NeighborFit, fit_neighbors
+from biclique.cluster._prepare import Prepared
+from biclique.cluster._rows import digests
+from biclique.cluster._spectrum import SolverOptions, Spectrum, fit_spectrum
+from biclique.exceptions import DataError, ParameterError
+from biclique.gram import FACTORED, Choice, choose_gram, exact_columns, parse_memory_limit, single_threaded_blas
+from biclique.io import ChunkSource, open_chunks
+from biclique.kernels import Kernel, Polynomial, make_kernel
+from biclique.progress import Progress
+
+
+class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
+    """The fitted embedding and ``transform``; subclasses choose the columns and what to do with them."""
+
+    _fitted: Spectrum | FactoredFit | NeighborFit
+    embedding_: FloatArray
+
+    def _output(self, embedding: FloatArray) -> FloatArray:
+        """The columns that the user sees."""
+        return embedding
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_solver_parameters(self)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_fitted")
+
+    # Fit: three ways to hold K, and what is left to do with each embedding
+
+    def _fit(self, X: Any, sample_weight: Any) -> int:
+        """Fit by the way that the affinity, the rows and ``gram`` ask for; returns the number of vertices."""
+        self._check_parameters()
+        self.__dict__.pop("embedding_", None)  # of an earlier fit
+        if is_source(X):
+            return self._fit_factored(self._read_source(X, sample_weight), self._choose_for_source())
+        X, weights = self._checked(X, sample_weight)
+        if is_neighbors(self.affinity):
+            return self._fit_neighbors(X, weights)
+        choice = self._choose_factored(X)
+        if choice is not None:
+            return self._fit_factored(ArrayRows(X, weights), choice)
+        return self._fit_exact(X, weights)
+
+    def _fit_exact(self, X: Rows, weights: FloatArray) -> int:
+        with self._working() as progress:
+            prepared = self._prepare(X, weights, progress)
+            options = SolverOptions(self.eigen_solver, self.eigen_tol, self.max_iter, self.precision)
+            fewer_rows = prepared.vertices.n < getattr(self, "n_clusters", 0)
+            spectrum = fit_spectrum(prepared, self._n_columns(), options, progress, fewer_rows=fewer_rows)
+            self._fitted, self._training = spectrum, prepared.training
+            self.embedding_ = self._output(spectrum.embed_vertices(X, prepared.vertices.index, self.n_jobs))
+            self._finish_exact(X, prepared, spectrum)
+            self._store_spectrum(spectrum.eigenvalues, spectrum.residuals, prepared.cut.n_passes)
+        return prepared.vertices.n
+
+    def _fit_factored(self, source: RowSource, choice: Choice) -> int:
+        names = getattr(self, "feature_names_in_", None)
+        with self._working() as progress:
+            fitted = fit_factored(self, source, choice.name, self._n_columns(), progress, names)
+            spectrum = fitted.spectrum
+            self._fitted = fitted
+            self._finish_factored(source, fitted, progress)
+            missing = self._n_columns() - 1 - len(spectrum.values)
+            self._store_spectrum(np.pad(spectrum.values, (0, missing)), np.pad(spectrum.residuals, (0, missing)), 3)
+        self._store_choices(
+            choice,
+            gamma=fitted.gamma,
+            order=fitted.order,
+            precision=str(spectrum.map.dtype),
+            rank=spectrum.map.size,
+            error=fitted.error,
+        )
+        return len(fitted.pool.distinct)
+
+    def _fit_neighbors(self, X: Rows, weights: FloatArray) -> int:
+        with self._working() as progress:
+            fitted = fit_neighbors(self, X, weights, self._n_columns(), getattr(self, "n_clusters", 1), progress)
+            self._fitted = fitted
+            self.embedding_ = self._output(fitted.rows[fitted.vertices.index])
+            self._finish_neighbors(X, fitted)
+            self._store_spectrum(fitted.eigenvalues, fitted.residuals, fitted.n_passes)
+        self._store_choices(
+            Choice("neighbors", fitted.search),
+            gamma=fitted.gamma,
+            order=fitted.order,
+            precision="float64",
+            rank=None,
+            error=None,
+        )
+        return fitted.vertices.n
+
+    def _finish_exact(self, X: Rows, prepared: Prepared, spectrum: Spectrum) -> None:
+        """What a subclass does with the embedding of an exact K."""
+
+    def _finish_factored(self, source: RowSource, fitted: FactoredFit, progress: Progress) -> None:
+        """The third pass: the embedding of rows that are held, or what a subclass wants of all rows."""
+        if source.held:
+            chunks = source.chunks("embedding", progress)
+            self.embedding_ = self._output(np.concatenate([fitted.embed(X, self.n_jobs) for X, _ in chunks]))
+
+    def _finish_neighbors(self, X: Rows, fitted: NeighborFit) -> None:
+        """What a subclass does with the embedding of a neighbour graph."""
+
+    def _store_spectrum(self, eigenvalues: FloatArray, residuals: FloatArray, n_passes: int) -> None:
+        self.eigenvalues_, self.residuals_ = eigenvalues, residuals
+        self.n_passes_ = self.n_iter_ = n_passes
+        self._n_features_out = self._output(np.empty((0, self._n_columns()))).shape[1]
+
+    # Which way
+
+    def _pointwise(self) -> bool:
+        """Whether all that is asked for comes from sums over rows, in three passes."""
+        return self.modelling == "biclique" and getattr(self, "assign_labels", "") != "kernel_kmeans"
+
+    def _choose_factored(self, X: Rows) -> Choice | None:
+        """The choice, where it is a factored K and three passes do; None for the exact way."""
+        if not self._pointwise() or (isinstance(self.affinity, str) and self.affinity == "precomputed"):
+            return None
+        choice = choose_gram(self.gram, self._bare_kernel(), X, parse_memory_limit(self.memory_limit))
+        if choice.name not in FACTORED:
+            return None
+        if self.gram == "auto" and choice.name == "nystroem" and _many_repeats(X):
+            return None  # equal rows are fitted once: exact may do after all
+        return choice
+
+    def _bare_kernel(self) -> Kernel:
+        return make_kernel(
+            self.affinity, gamma=None, degree=self.degree, coef0=self.coef0, kernel_params=self.kernel_params
+        )
+
+    def _choose_for_source(self) -> Choice:
+        """How K is held for rows that are read in chunks."""
+        if is_neighbors(self.affinity) or self.affinity == "precomputed":
+            raise ParameterError(f"affinity={self.affinity!r} needs X in memory: load the rows, or use affinity='rbf'.")
+        if not self._pointwise():
+            raise ParameterError(
+                "rows in chunks work with modelling='biclique' and with assign_labels='kmeans', 'cluster_qr' or "
+                "'discretize': what was asked for needs X in memory."
+            )
+        if self.gram in ("dense", "tiled"):
+            raise ParameterError(f"gram={self.gram!r} needs X in memory: load the rows, or use gram='nystroem'.")
+        if self.gram != "auto":
+            return Choice(self.gram, "as asked for")
+        if exact_columns(self._bare_kernel(), 1) is not None and not isinstance(self._bare_kernel(), Polynomial):
+            return Choice("features", "exact: the kernel is an inner product of the columns")
+        return Choice("nystroem", "approximate: the rows are read in chunks")
+
+    def _read_source(self, X: Any, sample_weight: Any) -> RowSource:
+        source = open_chunks(X)
+        self.n_features_in_ = source.n_columns
+        self.__dict__.pop("feature_names_in_", None)
+        if source.columns is not None:
+            self.feature_names_in_ = np.asarray(source.columns, dtype=object)
+        weights = None
+        if sample_weight is not None:
+            given = np.asarray(sample_weight, dtype=float).ravel()
+            weights = check_weights(given, len(given) if source.n_rows is None else source.n_rows)
+        return ChunkRows(source, weights)
+
+    # New rows
+
+    def _chunks_of(self, X: Any) -> Iterator[Rows]:
+        """Rows to embed: one array, checked, or the chunks of a source."""
+        if not is_source(X):
+            yield self._read(X, reset=False)
+            return
+        if not isinstance(self._fitted, FactoredFit):
+            raise DataError(f"a model with gram_={self.gram_!r} takes rows in memory: pass the chunks one by one.")
+        source = open_chunks(X)
+        if source.n_columns != self.n_features_in_:
+            raise DataError(
+                f"{source.name} has {source.n_columns} columns, the model was fitted with {self.n_features_in_}."
+            )
+        yield from source.chunks()
+
+    def _embed(self, X: Any) -> FloatArray:
+        check_is_fitted(self)
+        with single_threaded_blas():
+            return np.concatenate([self._fitted.embed(rows, self.n_jobs) for rows in self._chunks_of(X)])
+
+    def transform(self, X: Any) -> FloatArray:
+        """The embedding of rows, by the closed-form extension; a training row gets its own row back.
+
+        Parameters
+        ----------
+        X : array, data frame or CSR matrix of shape (n_new, n_features)
+            With ``affinity="precomputed"``: similarities of shape (n_new, n_train).
+
+        Returns
+        -------
+        ndarray of shape (n_new, n_columns)
+        """
+        return self._output(self._embed(X))
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> FloatArray:
+        """Fit, and return ``embedding_``."""
+        del y
+        self.fit(X, sample_weight=sample_weight)
+        return self.embedding_
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        raise NotImplementedError
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64"]
+        return tags
+
+
+def is_source(X: Any) -> bool:
+    """Whether X is something to read rows from in chunks: a source, a file or a Zarr array."""
+    if isinstance(X, (ChunkSource, str, os.PathLike)):
+        return True
+    return all(hasattr(X, name) for name in ("chunks", "shape", "__getitem__", "read_only"))
+
+
+def _many_repeats(X: Rows) -> bool:
+    """Whether most of a few thousand rows are equal to another."""
+    rows = X[:: max(X.shape[0] // 4096, 1)]
+    return bool(len(np.unique(digests(rows))) < 0.5 * rows.shape[0])

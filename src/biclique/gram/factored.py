@@ -1,0 +1,163 @@
+"""K = ΦΦᵀ, of low rank: two passes over the rows a product, nothing of size n × p kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from biclique._typing import FloatArray, Rows
+from biclique.gram.base import CrossGram, GramOperator
+from biclique.gram.features import FeatureMap
+from biclique.gram.threads import Pulse, Tick, run_groups
+
+BLOCK_ENTRIES = 2**19
+"""Entries of c(X) that are computed at once: a float32 block of 2 MiB, which stays in a core's cache."""
+
+GROUPS = 8
+"""Partial sums of a pass: fixed, so that sums never depend on the number of threads."""
+
+
+def factored_bytes(size: int, chunk_rows: int, n_columns: int) -> int:
+    """Memory of a pass: partial sums of p × p, a chunk of rows, and a few blocks of columns."""
+    return 8 * size * size * (GROUPS + 6) + 16 * chunk_rows * n_columns + 64 * BLOCK_ENTRIES
+
+
+class FactoredRows:
+    """Training rows as a factored K holds them."""
+
+    def __init__(self, feature_map: FeatureMap, X: Rows) -> None:
+        self.map = feature_map
+        self.rows = X
+
+    def cross(self, Y: Rows, *, n_jobs: int | None = None) -> CrossGram:
+        """⟨φ(y), φ(x)⟩ of new rows against these."""
+        return FactoredCross(self, Y, n_jobs=n_jobs)
+
+    def sums(self, V: FloatArray, *, n_jobs: int | None = None, tick: Tick | None = None) -> FloatArray:
+        """ΦᵀV, shape (r, b)."""
+        return self.map.project(column_sums(self.map, self.rows, V, n_jobs=n_jobs, tick=tick))
+
+
+class FactoredGram(GramOperator):
+    """K = ΦΦᵀ for the rows of a feature map, never stored."""
+
+    def __init__(
+        self, feature_map: FeatureMap, X: Rows, *, n_jobs: int | None = None, tick: Tick | None = None
+    ) -> None:
+        self.name = feature_map.name
+        self.map = feature_map
+        self.dtype = feature_map.dtype
+        self.n = X.shape[0]
+        self.n_jobs = n_jobs
+        self.tick = tick
+        self.held = FactoredRows(feature_map, X)
+
+    def matmat(self, V: FloatArray) -> FloatArray:
+        sums = self.held.sums(V, n_jobs=self.n_jobs, tick=self.tick)
+        return map_product(self.map, self.held.rows, self.map.lift(sums), n_jobs=self.n_jobs)
+
+    def diagonal(self) -> FloatArray:
+        return squared_lengths(self.map, self.held.rows, n_jobs=self.n_jobs)
+
+    def cross(self, Y: Rows) -> CrossGram:
+        return self.held.cross(Y, n_jobs=self.n_jobs)
+
+
+class FactoredCross(CrossGram):
+    """⟨φ(y), φ(x)⟩ of new rows against the training rows."""
+
+    def __init__(self, held: FactoredRows, Y: Rows, *, n_jobs: int | None = None) -> None:
+        self.held = held
+        self.rows = Y
+        self.n_jobs = n_jobs
+
+    def matmat(self, V: FloatArray) -> FloatArray:
+        sums = self.held.sums(V, n_jobs=self.n_jobs)
+        return map_product(self.held.map, self.rows, self.held.map.lift(sums), n_jobs=self.n_jobs)
+
+    def diagonal(self) -> FloatArray:
+        return squared_lengths(self.held.map, self.rows, n_jobs=self.n_jobs)
+
+
+def block_starts(feature_map: FeatureMap, n: int) -> range:
+    """Where blocks of rows begin: by the sizes alone, never by the number of threads."""
+    return range(0, n, max(BLOCK_ENTRIES // feature_map.size, 64))
+
+
+def column_sums(
+    feature_map: FeatureMap, X: Rows, V: FloatArray, *, n_jobs: int | None = None, tick: Tick | None = None
+) -> FloatArray:
+    """c(X)ᵀ V, shape (p, b), in float64: products of a block in the map's precision, summed in a fixed order."""
+    V = np.ascontiguousarray(V, dtype=feature_map.dtype)
+    starts = block_starts(feature_map, X.shape[0])
+
+    def add(group: int, pulse: Pulse) -> FloatArray:
+        total = np.zeros((feature_map.size, V.shape[1]))
+        for top in starts[group::GROUPS]:
+            total += feature_map.columns(X[top : top + starts.step]).T @ V[top : top + starts.step]
+            pulse()
+        return total
+
+    return _added(run_groups(add, _groups(starts), n_jobs=n_jobs, total=len(starts), tick=tick))
+
+
+def weighted_gram(
+    feature_map: FeatureMap, X: Rows, weigh: Callable[[FloatArray, slice], FloatArray], *, n_jobs: int | None = None
+) -> FloatArray:
+    """c(X)ᵀ diag(ω) c(X), shape (p, p), in float64; ``weigh`` gives √ω of a block from its columns and place."""
+    starts = block_starts(feature_map, X.shape[0])
+
+    def add(group: int, pulse: Pulse) -> FloatArray:
+        total = np.zeros((feature_map.size, feature_map.size))
+        for top in starts[group::GROUPS]:
+            place = slice(top, top + starts.step)
+            columns = feature_map.columns(X[place])
+            columns *= weigh(columns, place)[:, None].astype(columns.dtype)
+            total += columns.T @ columns  # one array with itself: half the work, by NumPy's own choice
+            pulse()
+        return total
+
+    return _added(run_groups(add, _groups(starts), n_jobs=n_jobs))
+
+
+def map_rows(
+    feature_map: FeatureMap,
+    X: Rows,
+    Q: FloatArray,
+    finish: Callable[[FloatArray], Any],
+    *,
+    n_jobs: int | None = None,
+) -> list[Any]:
+    """``finish(c(X) Q)`` of every block of rows, in order; products in float64."""
+    Q = np.ascontiguousarray(Q, dtype=feature_map.dtype)
+    starts = block_starts(feature_map, X.shape[0])
+
+    def work(number: int, pulse: Pulse) -> Any:
+        top = starts[number]
+        pulse()
+        return finish((feature_map.columns(X[top : top + starts.step]) @ Q).astype(np.float64))
+
+    return run_groups(work, len(starts), n_jobs=n_jobs)
+
+
+def map_product(feature_map: FeatureMap, X: Rows, Q: FloatArray, *, n_jobs: int | None = None) -> FloatArray:
+    """c(X) Q, shape (n, b), in float64."""
+    blocks = map_rows(feature_map, X, Q, lambda product: product, n_jobs=n_jobs)
+    return np.concatenate(blocks) if blocks else np.empty((0, Q.shape[1]))
+
+
+def squared_lengths(feature_map: FeatureMap, X: Rows, *, n_jobs: int | None = None) -> FloatArray:
+    """|φ(x)|² of every row, shape (n,)."""
+    root = feature_map.lift(np.eye(feature_map.rank))
+    blocks = map_rows(feature_map, X, root, lambda features: np.einsum("ij,ij->i", features, features), n_jobs=n_jobs)
+    return np.concatenate(blocks) if blocks else np.empty(0)
+
+
+def _groups(starts: range) -> int:
+    return min(GROUPS, max(len(starts), 1))
+
+
+def _added(parts: list[FloatArray]) -> FloatArray:
+    return np.asarray(sum(parts[1:], start=parts[0]))

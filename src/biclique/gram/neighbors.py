@@ -1,0 +1,318 @@
+"""K of nearest neighbours."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from biclique._typing import FloatArray, IntArray, Rows
+from biclique.checks import check_choice, check_count, check_number
+from biclique.exceptions import DataError, ParameterError
+from biclique.gram.base import CrossGram
+from biclique.gram.brute import Pairs
+from biclique.gram.cross import StoredCross, panel_product
+from biclique.gram.index import NeighborIndex
+from biclique.gram.sparse import SparseGram
+from biclique.gram.threads import Tick
+
+NEIGHBOR_WEIGHTS = ("connectivity", "rbf", "self_tuning")
+
+SCALE_NEIGHBOR = 7
+"""σ is the distance to this neighbour (Zelnik-Manor and Perona), or to the last one."""
+
+FAINTEST = 1e-6
+"""The least weight of an edge that links a part: one that a far outlier's would round to zero links nothing."""
+
+PANEL = 16_384
+"""Rows of one piece of a product: a row has few entries."""
+
+Weigh = Callable[[IntArray, IntArray, FloatArray], FloatArray]
+"""w of pairs of rows at given distances."""
+
+
+class NeighborGram(SparseGram):
+    """K_ij = w_ij (A_ij + A_ji)/2, with A_ij = 1 when x_j is among the k nearest rows of x_i, itself counted.
+
+    - ``"connectivity"``: w = 1,
+    - ``"rbf"``: w = exp(−γ|x_i − x_j|²),
+    - ``"self_tuning"``: w = exp(−|x_i − x_j|²/(σ_i σ_j)), σ_i the distance from x_i to its 7th neighbour, itself not
+      counted, or to its last; the median of the positive σ where it is 0, as among many copies.
+
+    Equally near rows are taken in the order of their numbers, the row itself first. Make one by ``from_rows`` or
+    ``from_graph``. What new rows need stays: the index, r_i = the distance to the k-th neighbour, σ and γ.
+    """
+
+    name = "neighbors"
+
+    def __init__(
+        self,
+        K: Any,
+        *,
+        n_neighbors: int,
+        weights: str,
+        radii: FloatArray,
+        sigma: FloatArray | None = None,
+        gamma: float | None = None,
+        index: NeighborIndex | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        super().__init__(K, n_jobs=n_jobs)
+        self.n_neighbors, self.weights, self.gamma = n_neighbors, weights, gamma
+        self.radii, self.sigma, self.index = radii, sigma, index
+
+    @classmethod
+    def from_rows(
+        cls,
+        X: Rows,
+        n_neighbors: int,
+        weights: str = "connectivity",
+        gamma: float | None = None,
+        search: str = "auto",
+        n_jobs: int | None = None,
+        tick: Tick | None = None,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> NeighborGram:
+        """K of the rows of X; all rows are neighbours where there are no more than ``n_neighbors``."""
+        n_neighbors = _check(n_neighbors, weights, gamma)
+        index = NeighborIndex(X, search=search, n_jobs=n_jobs, tick=tick, random_state=random_state)
+        k = min(n_neighbors, index.n)
+        gap, near = index.query(None, k)
+        start = np.arange(0, index.n * k + 1, k, dtype=np.int32 if index.n * k < 2**31 else np.int64)
+        return cls._made(gap, near, start, n_neighbors, weights, gamma, index, n_jobs)
+
+    @classmethod
+    def from_graph(
+        cls,
+        G: Any,
+        n_neighbors: int,
+        weights: str = "connectivity",
+        gamma: float | None = None,
+        n_jobs: int | None = None,
+    ) -> NeighborGram:
+        """K of a sparse (n, n) graph of distances, such as ``kneighbors_graph(mode="distance")`` gives.
+
+        A row's neighbours are the ``n_neighbors`` smallest of its stored entries, as in scikit-learn: a stored zero
+        is a distance of 0, and the row itself is counted only where its own entry is stored.
+        """
+        n_neighbors = _check(n_neighbors, weights, gamma)
+        if not sparse.issparse(G) or G.shape[0] != G.shape[1]:
+            got = f"shape {G.shape}" if sparse.issparse(G) else type(G).__name__
+            raise DataError(
+                f"affinity='precomputed_nearest_neighbors' needs a sparse (n, n) matrix of distances as X, got {got}: "
+                "sklearn.neighbors.kneighbors_graph(X, n_neighbors, mode='distance', include_self=True) gives one."
+            )
+        _, near, gap = _smallest(G, n_neighbors, exactly=True)
+        start = np.arange(0, G.shape[0] * n_neighbors + 1, n_neighbors)
+        shape = (G.shape[0], n_neighbors)
+        return cls._made(gap.reshape(shape), near.reshape(shape), start, n_neighbors, weights, gamma, None, n_jobs)
+
+    @classmethod
+    def _made(
+        cls,
+        gap: FloatArray,
+        near: IntArray,
+        start: Any,
+        n_neighbors: int,
+        weights: str,
+        gamma: float | None,
+        index: NeighborIndex | None,
+        n_jobs: int | None,
+    ) -> NeighborGram:
+        """K from lists of neighbours and their distances, (n, k)."""
+        n, k = gap.shape
+        radii = gap[:, -1].copy()
+        sigma = None
+        if weights == "self_tuning":
+            own = near == np.arange(n)[:, None]
+            sigma = _positive(_scale(gap, own.any(axis=1)))
+        left = None if sigma is None else np.repeat(sigma, k)
+        right = None if sigma is None else sigma[near.ravel()]
+        half = _weigh(weights, gamma, gap.ravel(), left, right) / 2
+        K = _with_transpose(sparse.csr_array((half, near.ravel().astype(np.int32), start), shape=(n, n)))
+        fixed = dict(n_neighbors=n_neighbors, weights=weights, radii=radii, sigma=sigma, gamma=gamma)
+        return cls(K, index=index, n_jobs=n_jobs, **fixed)  # type: ignore[arg-type]
+
+    def matmat(self, V: FloatArray) -> FloatArray:
+        return panel_product(self.K, V, n_jobs=self.n_jobs, panel=PANEL)
+
+    def cross(self, Y: Rows) -> CrossGram:
+        """κ(y, x_j) = w (a_j + b_j)/2: a_j = 1 for the k nearest rows of y, b_j = 1 where |y − x_j| ≤ r_j.
+
+        σ of y is where a training row has it in its list of k, so that κ(y, ·) tends to κ(x_i, ·) as y tends to
+        x_i. Where y equals a training row, its row of K is given, links included; the first of several equal rows.
+        Exact with an exact index; see ``NeighborIndex.within`` for what an approximate one leaves out. For a
+        given graph, Y is the (n_new, n) graph of distances to the training rows, and b is looked for in its entries.
+        """
+        if self.index is None:
+            near, back = self._given_pairs(Y)
+        else:
+            k = min(self.n_neighbors, self.n)
+            gap, columns = self.index.query(Y, k)
+            near = (np.repeat(np.arange(len(gap)), k), columns.ravel(), gap.ravel())
+            back = self.index.within(Y, k, self.radii)
+        n_new = int(Y.shape[0])
+        sigma = None
+        if self.sigma is not None:
+            near_sigma = _scale(near[2].reshape(n_new, -1), np.ones(n_new, dtype=bool))
+            sigma = np.where(near_sigma > 0, near_sigma, np.median(self.sigma))
+        parts = [self._half(n_new, pairs, sigma) for pairs in (near, back)]
+        return NeighborCross(self._equal_rows(near, (parts[0] + parts[1]).tocsr()), n_jobs=self.n_jobs)
+
+    def linked(self, least: int) -> NeighborGram:
+        """The same with every part of fewer than ``least`` rows linked to rows outside it: see ``joined``."""
+        if self.index is None:
+            raise ParameterError("parts of a given graph cannot be linked: it does not say how far apart they are.")
+        out = copy.copy(self)
+        out.K = joined(self.index, self.K, components(self.K), least, self.weigh)
+        return out
+
+    def weigh(self, first: IntArray, second: IntArray, gap: FloatArray) -> FloatArray:
+        """w of pairs of training rows at given distances."""
+        left = None if self.sigma is None else self.sigma[first]
+        right = None if self.sigma is None else self.sigma[second]
+        return _weigh(self.weights, self.gamma, gap, left, right)
+
+    def _half(self, n_new: int, pairs: Pairs, sigma: FloatArray | None) -> Any:
+        first, second, gap = pairs
+        right = None if self.sigma is None else self.sigma[second]
+        half = _weigh(self.weights, self.gamma, gap, None if sigma is None else sigma[first], right) / 2
+        return sparse.coo_array((half, (first, second)), shape=(n_new, self.n)).tocsr()
+
+    def _equal_rows(self, near: Pairs, K: Any) -> Any:
+        """K(Y, X) with the rows of training rows where y equals one."""
+        n_new = K.shape[0]
+        gap, columns = near[2].reshape(n_new, -1)[:, 0], near[1].reshape(n_new, -1)[:, 0]
+        equal = gap == 0
+        if not equal.any():
+            return K
+        stacked = sparse.vstack([K, self.K[columns[equal]]], format="csr")
+        return stacked[np.where(equal, n_new + np.cumsum(equal) - 1, np.arange(n_new))]
+
+    def _given_pairs(self, G: Any) -> tuple[Pairs, Pairs]:
+        if not sparse.issparse(G) or G.shape[1] != self.n:
+            got = f"shape {G.shape}" if sparse.issparse(G) else type(G).__name__
+            raise DataError(
+                f"new rows must come as a sparse (n_new, {self.n}) matrix of distances to the training rows with "
+                f"affinity='precomputed_nearest_neighbors', got {got}: KNeighborsTransformer.transform gives one."
+            )
+        first, second, gap = _smallest(G, G.shape[1], exactly=False)
+        keep = gap <= self.radii[second]
+        return _smallest(G, self.n_neighbors, exactly=True), (first[keep], second[keep], gap[keep])
+
+
+class NeighborCross(StoredCross):
+    """κ(y, x) of neighbours, a sparse matrix; κ(y, y) = 1, as a row is its own neighbour."""
+
+    def matmat(self, V: FloatArray) -> FloatArray:
+        return panel_product(self.K, V, n_jobs=self.n_jobs, panel=PANEL)
+
+    def diagonal(self) -> FloatArray:
+        return np.ones(self.K.shape[0])
+
+
+def components(K: Any) -> IntArray:
+    """The part of every row: 0, 1, … for the parts that edges of positive weight connect."""
+    if K.nnz and not K.data.all():
+        K = K.copy()
+        K.eliminate_zeros()
+    return np.asarray(connected_components(K, directed=False)[1], dtype=np.intp)
+
+
+def joined(index: NeighborIndex, K: Any, labels: IntArray, least: int, weigh: Weigh | None = None) -> Any:
+    """K + Σ w_ij (E_ij + E_ji)/2 over rows i of parts below ``least`` rows, j the nearest row outside i's part.
+
+    One directed edge a row, with the weight of its definition (1 without ``weigh``) but at least 10⁻⁶, again until no
+    part is too small or one is left. Each row is linked and not one of a part alone: a part that hangs on one edge
+    still has an eigenvector of its own.
+    """
+    least = check_count("least", least)
+    sizes = np.bincount(labels)
+    while len(sizes) > 1 and sizes.min() < least:
+        first = np.flatnonzero(sizes[labels] < least)
+        second, gap = _nearest_outside(index, first, labels, sizes)
+        weight = np.ones(len(gap)) if weigh is None else weigh(first, second, gap)
+        pairs = (first.astype(K.indices.dtype), second.astype(K.indices.dtype))
+        links = sparse.coo_array((np.maximum(weight, FAINTEST) / 2, pairs), shape=K.shape)
+        K = K + _with_transpose(links.tocsr())
+        labels = components(K)
+        sizes = np.bincount(labels)
+    return K
+
+
+def _nearest_outside(
+    index: NeighborIndex, rows: IntArray, labels: IntArray, sizes: IntArray
+) -> tuple[IntArray, FloatArray]:
+    """For rows of small parts, the nearest row of another part: among as many as the part has, and one more."""
+    found, gaps = np.full(len(rows), -1), np.zeros(len(rows))
+    open_, k = np.arange(len(rows)), 16
+    while len(open_):
+        gap, near = index.query(index.rows[rows[open_]], k)
+        outside = labels[near] != labels[rows[open_], None]
+        hit = outside.any(axis=1)
+        place = outside.argmax(axis=1)[hit]
+        found[open_[hit]], gaps[open_[hit]] = near[hit, place], gap[hit, place]
+        open_, k = open_[~hit], min(4 * k, int(sizes[labels[rows]].max()) + 1)
+    return found, gaps
+
+
+def _check(n_neighbors: object, weights: object, gamma: object) -> int:
+    check_choice("weights", weights, NEIGHBOR_WEIGHTS)
+    if weights == "rbf":
+        if gamma is None:
+            raise ParameterError("gamma must be a number with weights='rbf', got None: γ of exp(−γ|x − y|²).")
+        check_number("gamma", gamma, least=0)
+    return check_count("n_neighbors", n_neighbors)
+
+
+def _weigh(
+    weights: str, gamma: float | None, gap: FloatArray, left: FloatArray | None, right: FloatArray | None
+) -> FloatArray:
+    """w of pairs at distances ``gap`` with scales ``left`` and ``right``."""
+    if weights == "connectivity":
+        return np.ones(len(gap))
+    if left is None or right is None:
+        return np.asarray(np.exp(-float(gamma or 0.0) * np.square(gap)))
+    return np.asarray(np.exp(-(gap / left) * (gap / right)))
+
+
+def _scale(gap: FloatArray, own: Any) -> FloatArray:
+    """σ from sorted lists of distances: the 7th, not counting the first where it is the row's ``own``."""
+    place = np.minimum(SCALE_NEIGHBOR - 1 + own, gap.shape[1] - 1)
+    return np.asarray(np.take_along_axis(gap, place[:, None], axis=1)[:, 0])
+
+
+def _positive(sigma: FloatArray) -> FloatArray:
+    """σ with the median of the positive ones where it is 0 (1 where all are)."""
+    positive = sigma[sigma > 0]
+    return np.where(sigma > 0, sigma, np.median(positive) if len(positive) else 1.0)
+
+
+def _with_transpose(A: Any) -> Any:
+    """A + Aᵀ, with as few copies as CSR arithmetic needs."""
+    A.sort_indices()
+    back = sparse.csr_array(A.T)
+    return A + back
+
+
+def _smallest(G: Any, k: int, *, exactly: bool) -> Pairs:
+    """The k smallest stored entries of each row, ascending, ties as stored; all rows must have k if ``exactly``."""
+    G = sparse.csr_array(G)
+    counts = np.diff(G.indptr)
+    if G.nnz and not (np.isfinite(G.data).all() and G.data.min() >= 0):
+        raise DataError(f"distances of a graph must be finite and not negative, got {G.data.min()!r} among them.")
+    if exactly and (counts < k).any():
+        row = int((counts < k).argmax())
+        raise DataError(
+            f"n_neighbors={k}, but row {row} of the graph has only {counts[row]} stored entries (the row itself counts "
+            "where it is stored): give a graph with more neighbours, or a smaller n_neighbors."
+        )
+    first = np.repeat(np.arange(G.shape[0]), counts)
+    order = np.lexsort((G.data, first))
+    rank = np.arange(G.nnz) - np.repeat(G.indptr[:-1], counts)
+    order = order[rank < k]
+    return first[order], G.indices[order].astype(np.intp), np.asarray(G.data[order], dtype=np.float64)

@@ -1,0 +1,447 @@
+"""Rows that are read again and again in pieces and never held whole: arrays, chunks in Python, scaled rows.
+
+Files are in ``chunk_files.py``, which also opens a source by its kind.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from biclique._typing import FloatArray, IntArray
+from biclique.checks import check_count
+from biclique.exceptions import DataError, ParameterError
+
+CHUNK_ROWS = 65_536
+
+DType: TypeAlias = np.dtype[Any]
+Raw: TypeAlias = NDArray[Any]
+
+
+class ChunkSource(ABC):
+    """A table of finite numbers that is passed over in chunks of rows.
+
+    Every chunk of a pass has exactly as many rows as asked for, except the last: the same table is cut in the same
+    places whatever holds it. An array that a pass yields may be read-only, and **is only valid until the next one**,
+    since its memory may be used again.
+
+    A subclass gives ``_pieces``, and ``_take`` where it can reach single rows cheaply.
+    """
+
+    name: str
+    n_columns: int
+    dtype: DType
+    columns: list[str] | None = None
+    _error: type[DataError] = DataError
+    _first = 0  # the number of the first row in messages
+    _n_rows: int | None = None
+
+    @property
+    def n_rows(self) -> int | None:
+        """The number of rows; None where only a whole pass can tell and none has been made."""
+        return self._n_rows
+
+    def chunks(self, rows: int = CHUNK_ROWS, *, check_finite: bool = True) -> Iterator[FloatArray]:
+        """One fresh pass: C-contiguous arrays of ``rows`` rows (the last one of what is left).
+
+        ``check_finite`` looks for NaN and infinity; a later pass over rows already checked can leave it out.
+        """
+        return self._pass(check_count("rows", rows), check_finite)
+
+    def sample(self, size: int, random: np.random.RandomState) -> FloatArray:
+        """``min(size, n_rows)`` rows drawn uniformly without replacement, in the order of the source.
+
+        Only the rows that are drawn are looked at for NaN and infinity.
+        """
+        return self.draw(size, random)[0]
+
+    def draw(self, size: int, random: np.random.RandomState) -> tuple[FloatArray, IntArray]:
+        """What ``sample`` gives, and the numbers of those rows, ascending."""
+        X, rows = self._sample(check_count("size", size), random)
+        self._check_finite(X, rows)
+        return X, rows
+
+    @abstractmethod
+    def _pieces(self, rows: int) -> Iterator[Raw]:
+        """One fresh pass over arrays of numbers of any length and of any type that goes into ``dtype``."""
+
+    def _pass(self, rows: int, check_finite: bool) -> Iterator[FloatArray]:
+        start = 0
+        for chunk in _recut(self._pieces(rows), min(rows, self._n_rows or rows), self.n_columns, self.dtype):
+            stop = start + len(chunk)
+            if self._n_rows is not None and stop > self._n_rows:
+                raise self._changed(f"at least {stop}")
+            if check_finite:
+                self._check_finite(chunk, range(start, stop))
+            yield chunk
+            start = stop
+        if start == 0 and not self._n_rows:
+            raise self._error(f"{self.name}: the source has no rows.")
+        if self._n_rows not in (None, start):
+            raise self._changed(str(start))
+        self._n_rows = start
+
+    def _changed(self, rows: str) -> DataError:
+        return self._error(
+            f"{self.name}: {rows} rows came in this pass, {self._n_rows} before; every pass must give the same rows: "
+            "leave the source as it is until the work is done."
+        )
+
+    def _sample(self, size: int, random: np.random.RandomState) -> tuple[FloatArray, IntArray]:
+        """Rows and their numbers, not checked for NaN."""
+        if self._n_rows is None:
+            return self._sample_unseen(size, random)
+        rows = draw_rows(self._n_rows, size, random)
+        return self._take(rows), rows
+
+    def _take(self, rows: IntArray) -> FloatArray:
+        """The rows with these sorted numbers: by one pass, where a source does not know better."""
+        X = np.empty((len(rows), self.n_columns), dtype=self.dtype)
+        start = done = 0
+        for chunk in self._pass(CHUNK_ROWS, False):
+            stop = int(np.searchsorted(rows, start + len(chunk)))
+            X[done:stop] = chunk[rows[done:stop] - start]
+            start, done = start + len(chunk), stop
+        return X
+
+    def _sample_unseen(self, size: int, random: np.random.RandomState) -> tuple[FloatArray, IntArray]:
+        """One pass in which every row draws a number and the ``size`` smallest stay; the rows are counted too."""
+        keys, rows = np.empty(0), np.empty(0, dtype=np.intp)
+        kept = np.empty((0, self.n_columns), dtype=self.dtype)
+        start = 0
+        for chunk in self._pass(CHUNK_ROWS, False):
+            drawn = random.random_sample(len(chunk))
+            new = np.flatnonzero(drawn < keys.max()) if len(keys) == size else np.arange(len(chunk))
+            room = min(len(new), size - len(keys))
+            keys, rows = np.append(keys, drawn[new[:room]]), np.append(rows, start + new[:room])
+            kept = np.concatenate([kept, chunk[new[:room]]]) if room else kept
+            new = new[room:]
+            every = np.concatenate([keys, drawn[new]])
+            stays = np.zeros(len(every), dtype=bool)
+            stays[np.argpartition(every, len(keys) - 1)[: len(keys)]] = True
+            out, new = np.flatnonzero(~stays[: len(keys)]), new[stays[len(keys) :]]
+            keys[out], rows[out], kept[out] = drawn[new], start + new, chunk[new]
+            start += len(chunk)
+        order = np.argsort(rows)
+        return kept[order], rows[order]
+
+    def _check_finite(self, X: FloatArray, rows: IntArray | range) -> None:
+        """Refuse NaN and infinity; ``rows`` are the numbers of these rows."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = X.sum()  # finite only if every value is; it can overflow, so that it only ever acquits
+        if np.isfinite(total) or np.isfinite(X).all():
+            return
+        row, column = np.argwhere(~np.isfinite(X))[0]
+        what = "missing value (NaN)" if np.isnan(X[row, column]) else "infinite value"
+        where = repr(self.columns[column]) if self.columns is not None else f"{column} (counting from 0)"
+        raise self._error(
+            f"{self.name}: {what} in row {rows[row] + self._first} (counting from {self._first}), column {where}; "
+            "every value must be a finite number: leave such rows out or fill them in before, or drop the column."
+        )
+
+
+def _recut(pieces: Iterable[Raw], rows: int, width: int, dtype: DType) -> Iterator[FloatArray]:
+    """The same rows, ``rows`` at a time; copied only where a chunk does not lie within one piece."""
+    buffer = np.empty((0, width), dtype=dtype)
+    filled = 0
+    for piece in pieces:
+        at = 0
+        while at < len(piece):
+            if filled == 0 and len(piece) - at >= rows:
+                yield np.ascontiguousarray(piece[at : at + rows], dtype=dtype)
+                at += rows
+                continue
+            if len(buffer) == 0:
+                buffer = np.empty((rows, width), dtype=dtype)
+            taken = min(rows - filled, len(piece) - at)
+            buffer[filled : filled + taken] = piece[at : at + taken]
+            filled, at = filled + taken, at + taken
+            if filled == rows:
+                yield buffer
+                filled = 0
+    if filled:
+        yield buffer[:filled]
+
+
+def draw_rows(n: int, size: int, random: np.random.RandomState) -> IntArray:
+    """``size`` of the numbers below ``n``, uniformly without replacement and sorted, in memory of the size drawn."""
+    if size >= n:
+        return np.arange(n)
+    if 2 * size > n:
+        stays = np.ones(n, dtype=bool)
+        stays[draw_rows(n, n - size, random)] = False
+        return np.flatnonzero(stays)
+    drawn = np.empty(0, dtype=np.intp)
+    while len(drawn) < size:  # at most half are taken: what is missing halves, at least, every time
+        more = random.randint(0, n, size=size - len(drawn), dtype=np.int64)
+        drawn = np.unique(np.append(drawn, more))
+    return drawn
+
+
+def working_dtype(dtype: DType) -> DType | None:
+    """float32 for what it holds exactly, float64 for other real numbers, None for what is no real number."""
+    if dtype.kind not in "fiub":
+        return None
+    exact = dtype.itemsize <= 4 if dtype.kind == "f" else dtype.itemsize <= 2
+    return np.dtype(np.float32 if exact else np.float64)
+
+
+def real_table(
+    error: type[DataError], name: str, shape: Sequence[int], dtype: DType, advice: str = ""
+) -> tuple[int, DType]:
+    """The width and the working dtype of a two-dimensional array of real numbers; anything else is refused."""
+    if len(shape) != 2:
+        hint = advice or "one column is x.reshape(-1, 1)"
+        raise error(f"{name}: needs two dimensions (rows, columns), got {len(shape)} (shape {tuple(shape)}); {hint}.")
+    working = working_dtype(dtype)
+    if working is None:
+        raise error(
+            f"{name}: holds {dtype}, not real numbers; leave out columns of text, and turn the others into numbers "
+            "with astype(float)."
+        )
+    if shape[1] == 0:
+        raise error(f"{name}: no feature columns are left; it needs at least one.")
+    return int(shape[1]), working
+
+
+def as_rows(name: str, rows: Any) -> Raw:
+    """An array, a frame, a nested list: as a read-only array of whatever it holds."""
+    if hasattr(rows, "tocsr"):
+        raise DataError(f"{name}: is a sparse matrix; pass dense rows, such as its .toarray().")
+    if isinstance(rows, np.ma.MaskedArray) and np.ma.is_masked(rows):
+        raise DataError(f"{name}: has masked values; fill them in with .filled(value), or leave those rows out.")
+    try:
+        array = np.asarray(rows).view()
+    except (ValueError, TypeError) as error:
+        raise DataError(f"{name}: {type(rows).__name__} is not a table of numbers ({error}).") from error
+    array.flags.writeable = False
+    return array
+
+
+def column_names(rows: Any) -> list[str] | None:
+    """The names of a frame's columns; None for anything else."""
+    names = getattr(rows, "columns", None)
+    if names is None or isinstance(rows, np.ndarray) or callable(names):
+        return None
+    arrow = getattr(rows, "column_names", None)
+    return [str(name) for name in (arrow if isinstance(arrow, list) else names)]
+
+
+def _is_empty(rows: Any) -> bool:
+    shape = getattr(rows, "shape", None)
+    if shape is not None:
+        return len(shape) > 0 and shape[0] == 0
+    return hasattr(rows, "__len__") and len(rows) == 0
+
+
+class ArrayChunks(ChunkSource):
+    """Rows of an array in memory, a mapped file (np.memmap) or a data frame; chunks are views where they can be."""
+
+    def __init__(self, X: Any, name: str = "array") -> None:
+        self.name = name
+        self._X = as_rows(name, X)
+        self.n_columns, self.dtype = real_table(DataError, name, self._X.shape, self._X.dtype)
+        self.columns = column_names(X)
+        self._n_rows = len(self._X)
+        if not self._n_rows:
+            raise DataError(f"{name}: the source has no rows.")
+
+    def _pieces(self, rows: int) -> Iterator[Raw]:  # noqa: ARG002
+        yield self._X
+
+    def _take(self, rows: IntArray) -> FloatArray:
+        return np.ascontiguousarray(self._X[rows], dtype=self.dtype)
+
+
+class IterableChunks(ChunkSource):
+    """Chunks that Python gives: a list of two-dimensional arrays or frames, or what makes a fresh iterator of them.
+
+    A sample is always drawn in one pass, whether or not the number of rows is known by then: the same seed draws the
+    same rows the first time and later.
+    """
+
+    def __init__(self, source: Iterable[Any] | Callable[[], Iterable[Any]], name: str = "chunks") -> None:
+        self.name = name
+        self._source = source
+        self._last: object = None
+        number, first = next(self._tables(), (0, None))
+        if first is None:
+            raise DataError(f"{name}: the source has no rows.")
+        self.columns = column_names(first)
+        rows = as_rows(f"{name}: chunk {number}", first)
+        self.n_columns, self.dtype = self._kind(number, rows)
+
+    def _fresh(self) -> Iterator[Any]:
+        made = self._source if isinstance(self._source, Iterable) else self._source()
+        if not isinstance(made, Iterable):
+            raise DataError(
+                f"{self.name}: the function returned {type(made).__name__}; it must return an iterator of chunks."
+            )
+        iterator = iter(made)
+        if iterator is self._source or (iterator is made and iterator is self._last):
+            raise DataError(
+                f"{self.name}: {type(made).__name__} can be read only once, and several passes are needed; pass a "
+                "function that returns a fresh generator, or a list."
+            )
+        self._last = iterator
+        return iterator
+
+    def _tables(self) -> Iterator[tuple[int, Any]]:
+        """Chunks that are not empty, with their numbers."""
+        iterator = self._fresh()
+        try:
+            for number, chunk in enumerate(iterator):
+                if not _is_empty(chunk):
+                    yield number, chunk
+        finally:
+            if hasattr(iterator, "close"):  # a generator left in the middle may hold a file open
+                iterator.close()
+
+    def _pieces(self, rows: int) -> Iterator[Raw]:  # noqa: ARG002
+        start = 0
+        for number, chunk in self._tables():
+            X = as_rows(f"{self.name}: chunk {number}", chunk)
+            self._check_like_first(number, start, X, column_names(chunk))
+            yield X
+            start += len(X)
+
+    def _kind(self, number: int, X: Raw) -> tuple[int, DType]:
+        advice = "chunks are tables, and a whole table is passed as one array: np.asarray(x)"
+        return real_table(DataError, f"{self.name}: chunk {number}", X.shape, X.dtype, advice)
+
+    def _check_like_first(self, number: int, start: int, X: Raw, columns: list[str] | None) -> None:
+        width, dtype = self._kind(number, X)
+        where = f"{self.name}: chunk {number} (from row {start}, counting from 0)"
+        if width != self.n_columns:
+            raise DataError(
+                f"{where} has {width} columns, the first has {self.n_columns}; every chunk needs the same columns."
+            )
+        if dtype != self.dtype:
+            raise DataError(
+                f"{where} holds {X.dtype} (read as {dtype}), the first is read as {self.dtype}; give every chunk one "
+                f"type, such as chunk.astype(np.{self.dtype})."
+            )
+        if columns is not None and self.columns is not None and columns != self.columns:
+            at = next(j for j in range(width) if columns[j] != self.columns[j])
+            raise DataError(
+                f"{where} has column {columns[at]!r} where the first has {self.columns[at]!r}; put the columns in one "
+                "order."
+            )
+
+    def _sample(self, size: int, random: np.random.RandomState) -> tuple[FloatArray, IntArray]:
+        return self._sample_unseen(size, random)
+
+
+class _MappedChunks(ChunkSource):
+    """Another source, with something done to every chunk."""
+
+    def __init__(self, source: ChunkSource) -> None:
+        self._inner = source
+        self.name, self.n_columns, self.dtype = source.name, source.n_columns, source.dtype
+        self.columns, self._error, self._first = source.columns, source._error, source._first
+
+    @property
+    def n_rows(self) -> int | None:
+        return self._inner.n_rows
+
+    @abstractmethod
+    def _mapped(self, X: FloatArray, out: FloatArray) -> None:
+        """Write into ``out`` what becomes of these rows."""
+
+    def _pieces(self, rows: int) -> Iterator[Raw]:
+        yield from self._inner.chunks(rows, check_finite=False)
+
+    def _pass(self, rows: int, check_finite: bool) -> Iterator[FloatArray]:
+        start = 0
+        buffer = np.empty((0, self.n_columns), dtype=self.dtype)
+        for chunk in self._pieces(rows):
+            if len(chunk) > len(buffer):
+                buffer = np.empty((len(chunk), self.n_columns), dtype=self.dtype)
+            out = buffer[: len(chunk)]
+            self._mapped(chunk, out)
+            if check_finite:
+                self._check_finite(out, range(start, start + len(out)))
+            start += len(out)
+            yield out
+
+    def _sample(self, size: int, random: np.random.RandomState) -> tuple[FloatArray, IntArray]:
+        X, rows = self._inner._sample(size, random)
+        out = np.empty((len(X), self.n_columns), dtype=self.dtype)
+        self._mapped(X, out)
+        return out, rows
+
+
+class ScaledChunks(_MappedChunks):
+    """(x − offset) · factor, column by column, in the dtype of the source."""
+
+    def __init__(self, source: ChunkSource, offset: ArrayLike, factor: ArrayLike) -> None:
+        super().__init__(source)
+        self.offset = self._row("offset", offset)
+        self.factor = self._row("factor", factor)
+
+    def _row(self, name: str, values: ArrayLike) -> FloatArray:
+        with np.errstate(over="ignore"):
+            row = np.array(values, dtype=self.dtype)
+        if row.shape != (self.n_columns,) or not np.isfinite(row).all():
+            raise ParameterError(
+                f"{name} must hold {self.n_columns} finite numbers of {self.dtype}, one a column; got shape {row.shape}"
+                f"{'' if np.isfinite(row).all() else ' with NaN or infinity'}."
+            )
+        return row
+
+    def _mapped(self, X: FloatArray, out: FloatArray) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.subtract(X, self.offset, out=out)
+            np.multiply(out, self.factor, out=out)
+
+
+class ColumnChunks(_MappedChunks):
+    """Some of the columns of another source, by their places."""
+
+    def __init__(self, source: ChunkSource, places: Sequence[int]) -> None:
+        super().__init__(source)
+        self._places = np.asarray(places, dtype=np.intp)
+        self.n_columns = len(self._places)
+        names = source.columns or [str(j) for j in range(source.n_columns)]
+        self.columns = [names[j] for j in places]
+
+    def _mapped(self, X: FloatArray, out: FloatArray) -> None:
+        np.take(X, self._places, axis=1, out=out, mode="clip")
+
+
+def column_moments(
+    source: ChunkSource, tick: Callable[[float], None] | None = None
+) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
+    """Mean and standard deviation (over n, not n − 1) of every column, and n, in one pass.
+
+    Sums are in float64, of differences to the first row, and the moments of chunks are merged: a column far from 0
+    keeps its digits, and a constant one has deviation 0 exactly. ``tick`` is told the share of the rows that is done.
+    """
+    n = 0
+    mean, squares = np.zeros(source.n_columns), np.zeros(source.n_columns)
+    origin = np.zeros(source.n_columns)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for chunk in source.chunks():
+            if n == 0:
+                origin = chunk[0].astype(np.float64)
+            Y = chunk - origin
+            m = len(Y)
+            chunk_mean = Y.sum(axis=0) / m
+            Y -= chunk_mean
+            shift = chunk_mean - mean
+            squares += np.einsum("ij,ij->j", Y, Y) + shift**2 * (n * m / (n + m))
+            mean += shift * (m / (n + m))
+            n += m
+            if tick is not None and source.n_rows:
+                tick(n / source.n_rows)
+    bad = np.flatnonzero(~np.isfinite(squares))
+    if len(bad):
+        raise DataError(
+            f"{source.name}: the values of column {bad[0]} (counting from 0) are too large for their variance in "
+            "float64; divide them by a constant first."
+        )
+    return mean + origin, np.sqrt(squares / n), n

@@ -1,0 +1,199 @@
+"""The cut of a factored K = ΦΦᵀ: one small matrix instead of an iteration.
+
+With s = Φᵀw, δ = Φs, ρ = sᵀs and S as ever, B = AAᵀ for A = W^(1/2) S^(−1/2) Φ (I − ssᵀ/ρ), so that its eigenpairs come
+from the r × r matrix AᵀA: exactly, in three passes over the rows (the sums s; the matrix; the embedding), whatever
+the number of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from biclique._typing import FloatArray, Rows
+from biclique.exceptions import DegreeError
+from biclique.gram import FeatureMap, column_sums, map_rows, weighted_gram
+from biclique.multiway import check_order, shrunken_degrees
+from biclique.spectral.extend import NULL_EIGENVALUE, column_signs
+
+RowsAndWeights = tuple[Rows, FloatArray]
+Passes = Callable[[str], Iterable[RowsAndWeights]]
+"""One fresh pass over the rows with their multiplicities, a chunk at a time; told what the pass is for."""
+
+
+@dataclass(frozen=True)
+class FactoredSpectrum:
+    """The embedding as a function of a point: √(S(x)/ρ), then φ(x)(I − ssᵀ/ρ) U Λ^(−1/2) / √S(x).
+
+    (λ, U) are eigenpairs of AᵀA. At a training row this is its row of the embedding, v_i/√w_i.
+    """
+
+    map: FeatureMap
+    order: float
+    total: float  # ρ, which is also Σ wS
+    mean_degree: float  # δ̄
+    values: FloatArray  # λ, (k,)
+    informative: np.ndarray  # which λ are not null, (k,)
+    residuals: FloatArray  # (k,)
+    coefficients: FloatArray  # [T s, T (I − ssᵀ/ρ) U Λ^(−1/2)], (p, 1 + k)
+    noise: float
+    """A degree below this is rounding."""
+    n_rows: int
+    unseen: int
+    """Training rows whose degree S is zero, up to rounding: no feature tells anything of them."""
+
+    def embed(self, X: Rows, n_jobs: int | None = None) -> FloatArray:
+        """The embedding of rows, shape (n, 1 + k)."""
+        blocks = self.apply(X, lambda rows: rows, n_jobs)
+        return np.concatenate(blocks) if blocks else np.empty((0, self.coefficients.shape[1]))
+
+    def apply(self, X: Rows, finish: Callable[[FloatArray], Any], n_jobs: int | None = None) -> list[Any]:
+        """``finish`` of the embedding of every block of rows, in order."""
+        return map_rows(self.map, X, self.coefficients, lambda rows: finish(self._normalize(rows)), n_jobs=n_jobs)
+
+    def _normalize(self, rows: FloatArray) -> FloatArray:
+        shrunken = np.maximum(shrunken_degrees(rows[:, 0], self.mean_degree, self.order), 0.0)
+        root = np.sqrt(shrunken)
+        np.sqrt(shrunken / self.total, out=rows[:, 0])
+        seen = shrunken > self.noise
+        rows[:, 1:] *= np.divide(1.0, root, out=np.zeros_like(root), where=seen)[:, None]
+        return rows
+
+    def with_signs(self, rows: Rows, weights: FloatArray, n_jobs: int | None = None) -> FactoredSpectrum:
+        """The same, every eigenvector turned so that Σ w v³ > 0 over these rows."""
+        signs = column_signs(self.embed(rows, n_jobs)[:, 1:], weights)
+        turned = self.coefficients.copy()
+        turned[:, 1:] *= signs
+        return FactoredSpectrum(**{**self.__dict__, "coefficients": turned})
+
+
+def factored_spectrum(
+    feature_map: FeatureMap,
+    passes: Passes,
+    order: float,
+    k: int,
+    *,
+    length: float,
+    n_jobs: int | None = None,
+) -> FactoredSpectrum:
+    """The k leading eigenpairs of B for K = ΦΦᵀ, in two passes; the embedding is a third, which is the caller's.
+
+    ``length`` is a typical |φ(x)|, the scale of rounding.
+    """
+    order = check_order(order)
+    eps = float(np.finfo(feature_map.dtype).eps)
+    sums, weight, n_rows = _first_pass(feature_map, passes("sums"), n_jobs)
+    s = feature_map.project(sums)  # (r,)
+    total = float(s @ s)  # ρ
+    mean_degree = total / weight
+    noise = 4 * eps * weight * length**2
+    if not np.isfinite(total):
+        raise DegreeError(
+            "the kernel gives values that are not finite: scale the columns of X, lower gamma or degree, or check the "
+            "affinity function."
+        )
+    if total <= noise * weight:
+        raise DegreeError(
+            f"the kernel values sum to {total:.3g}, not above zero (or only by rounding), so there is no cut to "
+            "normalise: use affinity='rbf', or shift the data so that kernel values are positive (add -X.min())."
+        )
+    noise = min(noise, 0.5 * mean_degree)
+    weigher = _Weigher(feature_map.lift(s), mean_degree, order, noise)
+    gram = feature_map.project(feature_map.project(_second_pass(feature_map, passes("matrix"), weigher, n_jobs)).T)
+    weigher.check()
+    # (I − ssᵀ/ρ) on both sides: what is left is orthogonal to the trivial vector.
+    unit = s / np.sqrt(total)
+    gram = (gram + gram.T) / 2
+    gram -= np.outer(unit, unit @ gram)
+    gram -= np.outer(gram @ unit, unit)
+    values, U = np.linalg.eigh((gram + gram.T) / 2)
+    k = min(k, max(len(values) - 1, 0))
+    values, U = values[::-1][:k], U[:, ::-1][:, :k]
+    informative = values > NULL_EIGENVALUE * eps
+    scale = np.where(informative, 1 / np.sqrt(np.where(informative, values, 1.0)), 0.0)
+    centred = U - np.outer(unit, unit @ U)
+    return FactoredSpectrum(
+        map=feature_map,
+        order=order,
+        total=total,
+        mean_degree=mean_degree,
+        values=values,
+        informative=informative,
+        residuals=np.linalg.norm(gram @ U - U * values, axis=0),
+        coefficients=feature_map.lift(np.column_stack([s, centred * scale])),
+        noise=noise,
+        n_rows=n_rows,
+        unseen=weigher.unseen,
+    )
+
+
+def _first_pass(
+    feature_map: FeatureMap, chunks: Iterable[RowsAndWeights], n_jobs: int | None
+) -> tuple[FloatArray, float, int]:
+    """c(X)ᵀw, Σw and the number of rows."""
+    sums, weight, n_rows = np.zeros(feature_map.size), 0.0, 0
+    for X, w in chunks:
+        sums += column_sums(feature_map, X, w[:, None], n_jobs=n_jobs)[:, 0]
+        weight += float(w.sum())
+        n_rows += X.shape[0]
+    return sums, weight, n_rows
+
+
+def _second_pass(
+    feature_map: FeatureMap, chunks: Iterable[RowsAndWeights], weigher: _Weigher, n_jobs: int | None
+) -> FloatArray:
+    """c(X)ᵀ W S⁻¹ c(X), (p, p)."""
+    total = np.zeros((feature_map.size, feature_map.size))
+    for X, weigh in weigher.over(chunks):
+        total += weighted_gram(feature_map, X, weigh, n_jobs=n_jobs)
+    return total
+
+
+class _Weigher:
+    """√(w/S) of rows, from their columns; keeps count of rows whose degree is zero or negative."""
+
+    def __init__(self, coefficients: FloatArray, mean_degree: float, order: float, noise: float) -> None:
+        self.coefficients = coefficients
+        self.mean_degree, self.order, self.noise = mean_degree, order, noise
+        self.n_rows = 0
+        self._unseen: list[int] = []  # by block: threads add to it
+        self._negative: list[tuple[int, int, float]] = []  # by block: how many, the first row, the lowest S
+
+    def over(
+        self, chunks: Iterable[RowsAndWeights]
+    ) -> Iterator[tuple[Rows, Callable[[FloatArray, slice], FloatArray]]]:
+        """Every chunk with the function that weighs its blocks."""
+        for X, w in chunks:
+            yield X, partial(self._weigh, w, self.n_rows)
+            self.n_rows += X.shape[0]
+
+    def _weigh(self, chunk_weights: FloatArray, before: int, columns: FloatArray, place: slice) -> FloatArray:
+        w, first = chunk_weights[place], before + int(place.start)
+        degrees = (columns @ self.coefficients.astype(columns.dtype)).astype(np.float64)
+        shrunken = shrunken_degrees(degrees, self.mean_degree, self.order)
+        seen = shrunken > self.noise
+        if not seen.all():
+            counted = w > 0
+            bad = np.flatnonzero(counted & (shrunken < -self.noise))
+            if len(bad):
+                self._negative.append((len(bad), first + int(bad[0]), float(shrunken[bad].min())))
+            self._unseen.append(int((counted & ~seen).sum()))
+        return np.sqrt(np.divide(w, shrunken, out=np.zeros_like(shrunken), where=seen))
+
+    @property
+    def unseen(self) -> int:
+        return sum(self._unseen)
+
+    def check(self) -> None:
+        """Refuse degrees that are clearly negative."""
+        if self._negative:
+            counts, rows, lowest = zip(*self._negative, strict=True)
+            raise DegreeError(
+                f"{sum(counts)} of {self.n_rows} rows have a degree that is not positive at order {self.order:g} "
+                f"(first row {min(rows)}; lowest {min(lowest):.3g}, mean degree {self.mean_degree:.3g}): use a higher "
+                "order or rank, affinity='rbf', or shift the data so that kernel values are positive (add -X.min())."
+            )

@@ -1,0 +1,256 @@
+"""Feature maps against the kernels they stand for, and the factored operator against its dense form."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from biclique.exceptions import ParameterError
+from biclique.gram import (
+    LANDMARKS,
+    ExactMap,
+    FactoredGram,
+    FourierMap,
+    NystroemMap,
+    SketchMap,
+    check_features,
+    choose_landmarks,
+    exact_columns,
+    make_map,
+    map_kind,
+)
+from biclique.gram.cross import HeldRows
+from biclique.gram.factored import column_sums, weighted_gram
+from biclique.gram.nystroem import leverage_scores
+from biclique.kernels import RBF, Cosine, Function, Laplacian, Linear, Polynomial, Sigmoid
+from tests import oracles
+
+N = 700
+
+
+def rows(n=N, d=3, seed=0):
+    X = np.random.default_rng(seed).normal(size=(n, d))
+    X.setflags(write=False)
+    return X
+
+
+MAPS = {
+    "nystroem float64": lambda X: NystroemMap(RBF(0.4), X[:90], np.float64),
+    "nystroem float32": lambda X: NystroemMap(RBF(0.4), X[:90], np.float32),
+    "nystroem laplacian": lambda X: NystroemMap(Laplacian(0.4), X[:90], np.float32),
+    "nystroem polynomial": lambda X: NystroemMap(Polynomial(0.3, 1.0, 2), X[:90], np.float64),
+    "fourier": lambda X: FourierMap(RBF(0.4), X, 120, np.random.RandomState(0), np.float32),
+    "fourier laplacian": lambda X: FourierMap(Laplacian(0.4), X, 121, np.random.RandomState(0), np.float64),
+    "exact": lambda X: ExactMap(Polynomial(0.3, 1.0, 3), X.shape[1], np.float64),
+    "sketch": lambda X: SketchMap(Polynomial(0.3, 1.0, 3), X.shape[1], 64, np.random.RandomState(0)),
+}
+
+
+@pytest.fixture(params=MAPS)
+def feature_map(request):
+    return MAPS[request.param](rows())
+
+
+def test_product_diagonal_and_cross_are_those_of_the_features(feature_map):
+    X, Y = rows(), rows(37, seed=1)
+    Phi, Psi = feature_map.features(X), feature_map.features(Y)
+    V = np.random.default_rng(2).normal(size=(N, 5))
+    V.setflags(write=False)
+    gram = FactoredGram(feature_map, X, n_jobs=2)
+    assert gram.shape == (N, N)
+    scale = np.abs(Phi) @ (np.abs(Phi).T @ np.abs(V))
+    tolerance = 1e-4 if feature_map.dtype == np.float32 else 1e-9
+    assert np.abs(gram.matmat(V) - Phi @ (Phi.T @ V)).max() < tolerance * scale.max()
+    assert gram.matmat(V).dtype == np.float64
+    np.testing.assert_allclose(gram.diagonal(), (Phi**2).sum(axis=1), rtol=tolerance, atol=tolerance)
+    cross = gram.cross(Y)
+    assert np.abs(cross.matmat(V) - Psi @ (Phi.T @ V)).max() < tolerance * scale.max()
+    np.testing.assert_allclose(cross.diagonal(), (Psi**2).sum(axis=1), rtol=tolerance, atol=tolerance)
+
+
+def test_bits_do_not_depend_on_threads(feature_map):
+    X, V = rows(5000), np.random.default_rng(2).normal(size=(5000, 4))
+    products = [FactoredGram(feature_map, X, n_jobs=n_jobs).matmat(V) for n_jobs in (1, 2, 5)]
+    assert np.array_equal(products[0], products[1])
+    assert np.array_equal(products[0], products[2])
+
+
+def test_a_map_survives_pickling(feature_map):
+    again = pickle.loads(pickle.dumps(feature_map))
+    assert np.array_equal(again.columns(rows(9)), feature_map.columns(rows(9)))
+
+
+def test_sums_over_rows(feature_map):
+    X, w = rows(), np.random.default_rng(3).uniform(0.5, 2, N)
+    C = feature_map.columns(X).astype(float)
+    sums = column_sums(feature_map, X, w[:, None], n_jobs=2)
+    np.testing.assert_allclose(sums[:, 0], C.T @ w, rtol=1e-4, atol=1e-4 * np.abs(C).sum(axis=0).max())
+    gram = weighted_gram(feature_map, X, lambda columns, place: np.sqrt(w[place]), n_jobs=2)
+    np.testing.assert_allclose(gram, (C * w[:, None]).T @ C, rtol=1e-4, atol=1e-4 * np.abs(gram).max())
+
+
+def test_nystroem_is_its_definition():
+    X, kernel = rows(60), RBF(0.7)
+    features = NystroemMap(kernel, X[:12], np.float64).features(X)
+    expected = oracles.nystroem(lambda x, y: np.exp(-0.7 * ((x - y) ** 2).sum()), X, X[:12])
+    np.testing.assert_allclose(features @ features.T, expected, atol=1e-10)
+    # Exact at the landmarks, and everywhere when every row is one.
+    np.testing.assert_allclose((features @ features.T)[:12, :12], kernel.block(X[:12], X[:12]), atol=1e-10)
+    whole = NystroemMap(kernel, X, np.float64).features(X)
+    np.testing.assert_allclose(whole @ whole.T, kernel.block(X, X), atol=1e-9)
+
+
+def test_nystroem_keeps_the_positive_part_of_an_indefinite_kernel():
+    X = rows(40)
+    kernel = Sigmoid(0.8, -0.5)
+    features = NystroemMap(kernel, X, np.float64).features(X)
+    values, vectors = np.linalg.eigh(kernel.block(X, X))
+    assert values[0] < -0.1
+    positive = (vectors * np.maximum(values, 0)) @ vectors.T
+    np.testing.assert_allclose(features @ features.T, positive, atol=1e-8)
+
+
+@pytest.mark.parametrize("kernel", [RBF(0.3), Laplacian(0.3)])
+def test_random_features_are_unbiased_with_the_expected_spread(kernel):
+    X = rows(25)
+    errors = [
+        (f := FourierMap(kernel, X, 200, np.random.RandomState(seed), np.float64).features(X)) @ f.T
+        - kernel.block(X, X)
+        for seed in range(200)
+    ]
+    mean = np.mean(errors, axis=0)
+    # 100 frequencies have a deviation of at most 1/√(2·100) each; the mean of 200 draws, a fourteenth of that.
+    assert np.std(errors) < 0.071
+    assert np.abs(mean).max() < 5 * 0.071 / np.sqrt(200)
+    assert np.abs(np.diagonal(mean)).max() < 1e-12  # cos² + sin²
+
+
+def test_orthogonal_frequencies_are_better_than_independent_ones():
+    X, kernel = rows(60, d=12), RBF(0.05)
+    K = kernel.block(X, X)
+
+    def error(frequencies):
+        phases = X @ frequencies
+        f = np.concatenate([np.cos(phases), np.sin(phases)], axis=1) / np.sqrt(frequencies.shape[1])
+        return np.mean((f @ f.T - K) ** 2)
+
+    ours = np.mean(
+        [error(FourierMap(kernel, X, 48, np.random.RandomState(seed), np.float64).frequencies) for seed in range(60)]
+    )
+    independent = np.mean(
+        [error(np.sqrt(0.1) * np.random.default_rng(seed).normal(size=(12, 24))) for seed in range(60)]
+    )
+    assert ours < 0.8 * independent
+
+
+def test_laplacian_frequencies_are_cauchy():
+    frequencies = FourierMap(Laplacian(0.5), rows(d=4), 8000, np.random.RandomState(0), np.float64).frequencies
+    quartiles = np.quantile(frequencies, [0.25, 0.5, 0.75])
+    np.testing.assert_allclose(quartiles, [-0.5, 0, 0.5], atol=0.03)  # scale γ
+
+
+@pytest.mark.parametrize(
+    ("kernel", "columns"),
+    [(Linear(), 3), (Cosine(), 3), (Polynomial(0.3, 1.0, 2), 10), (Polynomial(2.0, 0.0, 3), 20)],
+)
+def test_exact_maps_are_exact(kernel, columns):
+    X = rows(50)
+    features = ExactMap(kernel, 3, np.float64).features(X)
+    assert features.shape[1] == exact_columns(kernel, 3) == columns
+    np.testing.assert_allclose(features @ features.T, kernel.block(X, X), atol=1e-10)
+
+
+def test_exact_maps_of_sparse_rows():
+    X = np.where(rows(d=6) > 0.5, rows(d=6), 0)
+    for kernel in (Linear(), Cosine()):
+        features = ExactMap(kernel, 6, np.float64).features(sparse.csr_array(X))
+        np.testing.assert_allclose(features @ features.T, kernel.block(X, X), atol=1e-12)
+
+
+def test_a_sketch_is_unbiased():
+    X, kernel = rows(20, d=8), Polynomial(0.2, 1.0, 3)
+    K = kernel.block(X, X)
+    errors = [(f := SketchMap(kernel, 8, 64, np.random.RandomState(seed)).features(X)) @ f.T - K for seed in range(300)]
+    spread = np.std(errors, axis=0)
+    assert spread.max() > 0.01  # it is a sketch
+    assert (np.abs(np.mean(errors, axis=0)) < 5 * spread / np.sqrt(300) + 1e-12).all()
+
+
+def test_sparse_rows_give_the_same_columns():
+    X = np.where(rows(d=6) > 0.5, rows(d=6), 0)
+    dense = NystroemMap(RBF(0.3), X[:40], np.float64)
+    held = NystroemMap(RBF(0.3), sparse.csr_array(X[:40]), np.float64)
+    np.testing.assert_allclose(held.columns(sparse.csr_array(X)), dense.columns(X), atol=1e-12)
+
+
+def test_far_from_the_origin_columns_keep_their_digits():
+    X = rows()
+    near, far = (NystroemMap(RBF(0.5), X[:50] + t, np.float32).columns(X + t) for t in (0.0, 1e4))
+    np.testing.assert_allclose(near, far, atol=2e-3)
+    near, far = (
+        FourierMap(RBF(0.5), X + t, 40, np.random.RandomState(0), np.float32).columns(X + t) for t in (0.0, 1e4)
+    )
+    np.testing.assert_allclose(near, far, atol=2e-3)
+
+
+@pytest.mark.parametrize("method", LANDMARKS)
+def test_landmarks_are_distinct_rows_and_follow_the_random_state(method):
+    X = rows(500)
+    chosen = choose_landmarks(method, RBF(0.4), X, 60, np.random.RandomState(0))
+    assert len(np.unique(chosen)) == 60
+    assert (np.diff(chosen) > 0).all()
+    again = choose_landmarks(method, RBF(0.4), X, 60, np.random.RandomState(0))
+    assert np.array_equal(chosen, again)
+    assert np.array_equal(choose_landmarks(method, RBF(0.4), X[:50], 60, np.random.RandomState(0)), np.arange(50))
+
+
+def test_leverage_scores_are_their_definition():
+    X, kernel = rows(80), RBF(0.4)
+    K = kernel.block(X, X)
+    scores = leverage_scores(HeldRows(kernel, X, np.float64), X, 0.3, 1.0)
+    np.testing.assert_allclose(scores, oracles.leverage(K, 0.3), atol=1e-10)
+    counts = np.zeros(80)
+    for seed in range(300):
+        counts[choose_landmarks("leverage", kernel, X, 10, np.random.RandomState(seed))] += 1
+    # Isolated rows have high scores, and are drawn more often than rows in the crowd.
+    high, low = np.argsort(scores)[-10:], np.argsort(scores)[:10]
+    assert counts[high].mean() > 1.5 * counts[low].mean()
+
+
+def test_spread_out_landmarks_reach_further():
+    X = np.concatenate([rows(2000) * 0.1, rows(20, seed=1) + 20])
+    uniform = choose_landmarks("uniform", RBF(0.4), X, 30, np.random.RandomState(0))
+    spread = choose_landmarks("kmeans++", RBF(0.4), X, 30, np.random.RandomState(0))
+    assert (spread >= 2000).sum() > (uniform >= 2000).sum() + 5
+
+
+def test_which_map():
+    assert map_kind("nystroem", Linear(), 3, "auto") == "nystroem"
+    assert map_kind("features", RBF(1.0), 3, "auto") == "fourier"
+    assert map_kind("features", Cosine(), 3, "auto") == "exact"
+    assert map_kind("features", Polynomial(1.0, 1.0, 3), 3, "auto") == "exact"
+    assert map_kind("features", Polynomial(1.0, 1.0, 3), 300, "auto") == "sketch"
+    assert map_kind("features", Polynomial(1.0, 1.0, 3), 10, 100) == "sketch"  # 286 columns would be exact
+    assert isinstance(
+        make_map("sketch", Polynomial(1.0, 1.0, 3), rows(), 50, random=np.random.RandomState(0)), SketchMap
+    )
+
+
+def test_kernels_without_features_are_refused():
+    with pytest.raises(ParameterError, match=r"gram='features' knows rbf, laplacian, .* not 'sigmoid': use gram='nystr"):
+        check_features(Sigmoid(1.0, 0.0), 3)
+    with pytest.raises(ParameterError, match="not 'function'"):
+        check_features(Function(min, {}), 3)
+    with pytest.raises(ParameterError, match=r"needs coef0 of at least 0, got -1: use gram='nystroem'"):
+        check_features(Polynomial(1.0, -1.0, 3), 3)
+    with pytest.raises(ParameterError, match="takes the 5000 columns of X as they are, at most 2048"):
+        check_features(Linear(), 5000)
+    with pytest.raises(ParameterError, match="has no exact feature map"):
+        ExactMap(RBF(1.0), 3)
+
+
+def test_parts_of_landmarks():
+    X = np.concatenate([rows(30), rows(20, seed=1) + 100])
+    assert NystroemMap(RBF(1.0), X).part_sizes().tolist() == [30, 20]
+    assert NystroemMap(RBF(1e-4), X).part_sizes().tolist() == [50]

@@ -1,0 +1,369 @@
+import pickle
+import sys
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.spatial.distance import cdist
+from sklearn.cluster import SpectralClustering
+from sklearn.datasets import make_blobs, make_moons
+from sklearn.neighbors import KNeighborsTransformer, kneighbors_graph
+
+from biclique.exceptions import DataError, MissingExtraError, ParameterError
+from biclique.gram.brute import BruteForce
+from biclique.gram.index import EXACT_SECONDS, NeighborIndex, exact_seconds, uses_tree
+from biclique.gram.neighbors import NEIGHBOR_WEIGHTS, NeighborGram, components, joined
+from tests.oracles import nearest_rows, neighbor_affinity, neighbor_cross
+
+
+def rows(n=60, d=3, dtype=np.float64, shift=0.0, copies=0):
+    X = np.random.default_rng(n + d).normal(size=(n, d)) + shift
+    if copies:
+        X[5 : 5 + copies] = X[3]
+    X = X.astype(dtype)
+    X.flags.writeable = False
+    return X
+
+
+def lattice(n=150, d=3):
+    """Whole numbers: many ties, many equal rows."""
+    X = np.random.default_rng(d).integers(0, 4, size=(n, d)).astype(float)
+    X.flags.writeable = False
+    return X
+
+
+def index_of(X, kind, **options):
+    """An index that searches in a given way, whatever the shape."""
+    index = NeighborIndex(X, search="approximate" if kind == "approximate" else "exact", **options)
+    if kind != "approximate":
+        index.search_ = kind
+    return index
+
+
+DATA = {
+    "plain": rows(),
+    "float32": rows(dtype=np.float32),
+    "line": rows(d=1),
+    "plane": rows(d=2),
+    "wide": rows(d=30),
+    "far": rows(shift=1e5),
+    "far float32": rows(shift=1e5, dtype=np.float32),
+    "copies": rows(copies=12),
+    "lattice": lattice(60),
+    "few": rows(n=4),
+    "one": rows(n=1),
+}
+
+
+@pytest.mark.parametrize("kind", ["tree", "brute"])
+@pytest.mark.parametrize("name", DATA)
+def test_exact_search_is_the_definition(name, kind):
+    X = DATA[name]
+    k = min(8, len(X))
+    gap, near = index_of(X, kind).query(None, 8)
+    assert gap.shape == near.shape == (len(X), k)
+    assert gap.dtype == np.float64
+    assert near.dtype == np.intp
+    for i, x in enumerate(X):
+        order, gaps = nearest_rows(x, X, own=i)
+        assert near[i].tolist() == order[:k]
+        np.testing.assert_allclose(gap[i], [gaps[j] for j in order[:k]], rtol=1e-14)
+    assert (near[:, 0] == np.arange(len(X))).all()
+    assert (gap[:, 0] == 0).all()
+
+
+@pytest.mark.parametrize("d", [1, 2, 8, 40, 150])
+@pytest.mark.parametrize("kind", ["tree", "brute"])
+def test_exact_search_of_more_rows(kind, d):
+    X = np.random.default_rng(d).normal(size=(1500, d)).astype(np.float32)
+    Y = np.random.default_rng(1).normal(size=(200, d))
+    gap, near = index_of(X, kind).query(Y, 11)
+    truth = cdist(Y, X.astype(float))
+    np.testing.assert_array_equal(near, np.argsort(truth, axis=1, kind="stable")[:, :11])
+    np.testing.assert_allclose(gap, np.sort(truth, axis=1)[:, :11], rtol=1e-12)
+
+
+def test_leading_directions_do_not_change_the_answer():
+    random = np.random.default_rng(0)
+    X = (random.normal(size=(1500, 6)) @ random.normal(size=(6, 80)) + 0.05 * random.normal(size=(1500, 80))) * 1e-30
+    brute = BruteForce(X)
+    assert len(brute.settings) == 3
+    gap, near = brute.nearest(X, 9, True)
+    brute.settings = brute.settings[-1:]
+    brute._made.clear()
+    np.testing.assert_array_equal(near, brute.nearest(X, 9, True)[1])
+    np.testing.assert_array_equal(gap, brute.nearest(X, 9, True)[0])
+
+
+@pytest.mark.parametrize("scale", [1e-25, 1e25])
+def test_rows_that_float32_cannot_tell_apart(scale):
+    """Tight groups far from each other, and new rows far outside: the float32 bounds leave too many pairs."""
+    random = np.random.default_rng(0)
+    X = (np.repeat(random.normal(size=(3, 12)), 300, axis=0) + 1e-7 * random.normal(size=(900, 12))) * scale
+    Y = np.concatenate([X[::50], X[:3] * 1e22])
+    truth = cdist(Y, X)
+    gap, near = index_of(X, "brute").query(Y, 5)
+    np.testing.assert_array_equal(near[:-3], np.argsort(truth, axis=1, kind="stable")[:-3, :5])
+    np.testing.assert_allclose(gap, np.sort(truth, axis=1)[:, :5], rtol=1e-9)
+
+
+def test_sparse_rows_are_searched_like_dense_ones():
+    X = sparse.random_array((300, 40), density=0.2, rng=np.random.default_rng(0), format="csr")
+    dense = index_of(X.toarray(), "brute").query(None, 6)
+    index = NeighborIndex(X)
+    assert index.search_ == "brute"
+    gap, near = index.query(None, 6)
+    np.testing.assert_array_equal(near, dense[1])
+    np.testing.assert_allclose(gap, dense[0], rtol=1e-12)
+    K = NeighborGram.from_rows(X, 6).K
+    np.testing.assert_array_equal(K.toarray(), NeighborGram.from_rows(X.toarray(), 6).K.toarray())
+
+
+@pytest.mark.parametrize("kind", ["tree", "brute"])
+@pytest.mark.parametrize("X", [rows(200, 4), lattice(), rows(200, 4, copies=40)], ids=["plain", "lattice", "copies"])
+def test_balls_that_hold_a_new_row(kind, X):
+    random = np.random.default_rng(1)
+    Y = np.concatenate([X[:20], X[:20] + 0.1 * random.normal(size=(20, X.shape[1]))])
+    index = index_of(X, kind)
+    radii = index.query(None, 5)[0][:, -1] * random.choice([1.0, 6.0], size=len(X), p=[0.9, 0.1])
+    first, second, gap = index.within(Y, 5, radii)
+    found = np.zeros((len(Y), len(X)))
+    np.add.at(found, (first, second), 1)
+    truth = np.array([np.array(nearest_rows(y, X)[1]) <= radii for y in Y])
+    np.testing.assert_array_equal(found, truth)
+    assert (np.diff(first) >= 0).all()
+    np.testing.assert_allclose(gap, cdist(Y, X)[first, second], rtol=1e-12, atol=1e-15)
+
+
+def test_approximate_search():
+    pytest.importorskip("faiss", reason="the extra [neighbors] is not installed")
+    X = np.random.default_rng(0).normal(size=(5000, 20)).astype(np.float32) + 100
+    X[10:40] = X[9]
+    near = index_of(X, "brute").query(None, 10)[1]
+    index = index_of(X, "approximate")
+    rough_gap, rough = index.query(None, 10)
+    recall = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(near, rough, strict=True)])
+    assert recall >= 0.95
+    assert (rough[:, 0] == np.arange(5000)).all()
+    assert (rough_gap[:, 0] == 0).all()
+    assert (np.diff(rough_gap, axis=1) >= 0).all()
+    assert all(len(set(row)) == 10 for row in rough)
+    for again in (pickle.loads(pickle.dumps(index)), index_of(X, "approximate", n_jobs=1)):
+        np.testing.assert_array_equal(again.query(None, 10)[1], rough)
+
+
+def test_approximate_search_of_few_rows():
+    pytest.importorskip("faiss", reason="the extra [neighbors] is not installed")
+    X = rows(30, 4, copies=15)
+    np.testing.assert_allclose(index_of(X, "approximate").query(None, 40)[0], index_of(X, "brute").query(None, 40)[0])
+
+
+def test_the_rule_for_auto(monkeypatch):
+    assert NeighborIndex(rows(60, 2)).search_ == "tree"
+    assert NeighborIndex(rows(60, 40)).search_ == "brute"
+    assert uses_tree(1000, 3)
+    assert exact_seconds(70_000, 784) < EXACT_SECONDS < exact_seconds(10**6, 50)
+    monkeypatch.setattr("biclique.gram.index.EXACT_SECONDS", 0.0)
+    monkeypatch.setattr("biclique.gram.index.find_spec", lambda name: None)
+    assert NeighborIndex(rows(60, 40)).search_ == "brute"
+    monkeypatch.setattr("biclique.gram.index.find_spec", lambda name: object())
+    assert NeighborIndex(rows(60, 40)).search_ == "approximate"
+
+
+def test_a_missing_extra_names_the_install_line(monkeypatch):
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'biclique\[neighbors\]'"):
+        NeighborIndex(rows(), search="approximate")
+
+
+def test_progress_is_told():
+    for kind in ("tree", "brute"):
+        shares = []
+        index_of(rows(), kind, tick=shares.append).query(None, 3)
+        assert shares[-1] == 1.0
+
+
+@pytest.mark.parametrize("weights", NEIGHBOR_WEIGHTS)
+@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize("n_neighbors", [1, 4, 10])
+def test_the_gram_matrix_is_the_definition(name, weights, n_neighbors):
+    X = DATA[name]
+    gram = NeighborGram.from_rows(X, n_neighbors, weights, gamma=0.7)
+    truth = neighbor_affinity(X, n_neighbors, weights, 0.7)
+    np.testing.assert_allclose(gram.K.toarray(), truth, rtol=1e-12, atol=1e-300)
+    np.testing.assert_array_equal(gram.diagonal(), 1)
+    assert gram.K.indices.dtype == np.int32
+    assert abs(gram.K - gram.K.T).max() == 0
+    np.testing.assert_allclose(gram.matmat(np.eye(len(X))), truth, rtol=1e-12, atol=1e-300)
+
+
+@pytest.mark.parametrize("weights", NEIGHBOR_WEIGHTS)
+@pytest.mark.parametrize("kind", ["tree", "brute", "copies", "lattice"])
+def test_new_rows_are_the_definition(weights, kind):
+    X = {"copies": rows(50, 3, copies=14), "lattice": lattice(60)}.get(kind, rows(50, 3 if kind == "tree" else 30))
+    Y = X[:12] + 0.2 * np.random.default_rng(1).normal(size=(12, X.shape[1]))
+    cross = NeighborGram.from_rows(X, 9, weights, gamma=0.7).cross(Y)
+    truth = np.array([neighbor_cross(y, X, 9, weights, 0.7) for y in Y])
+    np.testing.assert_allclose(cross.matmat(np.eye(len(X))), truth, rtol=1e-12, atol=1e-300)
+    np.testing.assert_array_equal(cross.diagonal(), 1)
+
+
+@pytest.mark.parametrize("weights", NEIGHBOR_WEIGHTS)
+@pytest.mark.parametrize("name", DATA)
+def test_training_rows_get_their_own_row(name, weights):
+    """For equal rows the first one's: which of them comes again cannot be told."""
+    X = DATA[name]
+    gram = NeighborGram.from_rows(X, 7, weights, gamma=0.7)
+    first = np.array([next(j for j in range(len(X)) if (X[j] == x).all()) for x in X])
+    np.testing.assert_array_equal(gram.cross(X).K.toarray(), gram.K.toarray()[first])
+
+
+def test_new_rows_with_an_approximate_index():
+    pytest.importorskip("faiss", reason="the extra [neighbors] is not installed")
+    X = make_blobs(3000, 20, centers=8, random_state=0)[0]
+    gram = NeighborGram.from_rows(X, 10, "self_tuning", search="approximate")
+    exact = NeighborGram.from_rows(X, 10, "self_tuning", search="exact")
+    assert (abs(gram.cross(X).K - gram.K).max(axis=1).toarray() == 0).mean() >= 0.99
+    Y = X[::10] + 0.01
+    truth = exact.cross(Y).K
+    rough = gram.cross(Y).K
+    assert abs(rough - truth).sum() < 0.03 * truth.sum()
+    assert rough.sum() < truth.sum()  # what is left out are rows with y near them that y has 8k nearer ones than
+
+
+def test_a_row_near_a_training_row_has_nearly_its_row():
+    """All but the edges of rows that have it as their last neighbour, where it may move past the k-th distance."""
+    X = rows(300, 5)
+    gram = NeighborGram.from_rows(X, 10, "self_tuning")
+    i, j = np.nonzero(abs(gram.cross(X + 1e-9).K.toarray() - gram.K.toarray()) > 1e-6)
+    assert len(i) <= 300
+    np.testing.assert_allclose(cdist(X, X)[i, j], gram.radii[j], rtol=1e-6)
+
+
+@pytest.mark.parametrize("weights", NEIGHBOR_WEIGHTS)
+def test_the_bits_do_not_depend_on_threads_and_survive_pickling(weights):
+    X, Y = rows(400, 12), rows(90, 12)
+    one, two = (NeighborGram.from_rows(X, 8, weights, gamma=0.1, n_jobs=jobs) for jobs in (1, 2))
+    for other in (two, pickle.loads(pickle.dumps(one))):
+        np.testing.assert_array_equal(one.K.toarray(), other.K.toarray())
+        np.testing.assert_array_equal(one.cross(Y).K.toarray(), other.cross(Y).K.toarray())
+        np.testing.assert_array_equal(one.matmat(X), other.matmat(X))
+
+
+def test_connectivity_is_scikit_learns():
+    X = rows(200, 3)
+    A = kneighbors_graph(X, 10, include_self=True)
+    np.testing.assert_array_equal(NeighborGram.from_rows(X, 10).K.toarray(), (0.5 * (A + A.T)).toarray())
+
+
+@pytest.mark.parametrize("include_self", [True, False])
+@pytest.mark.parametrize("more", [0, 5])
+def test_a_given_graph_is_taken_as_scikit_learn_takes_it(include_self, more):
+    X = rows(80, 3, copies=4)
+    G = kneighbors_graph(X, 8 + more, mode="distance", include_self=include_self)
+    G = sparse.csr_matrix(G)
+    if more:  # another number of entries in one row
+        G = sparse.vstack([kneighbors_graph(X, 10, mode="distance", include_self=include_self)[:1], G[1:]]).tocsr()
+    model = SpectralClustering(2, affinity="precomputed_nearest_neighbors", n_neighbors=8, random_state=0)
+    truth = model.fit(_sorted(G)).affinity_matrix_
+    np.testing.assert_array_equal(NeighborGram.from_graph(G, 8).K.toarray(), truth.toarray())
+
+
+def _sorted(G):
+    from sklearn.neighbors import sort_graph_by_row_values
+
+    return sort_graph_by_row_values(G, copy=True, warn_when_not_sorted=False)
+
+
+@pytest.mark.parametrize("weights", NEIGHBOR_WEIGHTS)
+def test_a_given_graph_is_the_graph_of_rows(weights):
+    X = rows(80, 3)
+    transformer = KNeighborsTransformer(n_neighbors=79, mode="distance").fit(X)
+    given = NeighborGram.from_graph(transformer.transform(X), 9, weights, gamma=0.7)
+    ours = NeighborGram.from_rows(X, 9, weights, gamma=0.7)
+    np.testing.assert_allclose(given.K.toarray(), ours.K.toarray(), rtol=1e-6)
+    Y = rows(20, 3) * 0.9
+    np.testing.assert_allclose(
+        given.cross(transformer.transform(Y)).K.toarray(), ours.cross(Y).K.toarray(), rtol=1e-6, atol=1e-12
+    )
+    np.testing.assert_allclose(given.cross(transformer.transform(X)).K.toarray(), ours.K.toarray(), rtol=1e-6)
+
+
+def test_parts_are_found_and_small_ones_linked():
+    X = np.concatenate(
+        [make_blobs(300, 2, centers=[[0, 0], [30, 0]], random_state=0)[0], [[15, 9]] * 6, [[500, 0]] * 3]
+    )
+    X = X + 0.01 * np.random.default_rng(0).normal(size=X.shape)
+    for weights in NEIGHBOR_WEIGHTS:
+        gram = NeighborGram.from_rows(X, 3, weights, gamma=1.0)
+        labels = components(gram.K)
+        sizes = np.bincount(labels)
+        assert sizes.min() == 3
+        assert labels[-1] == labels[-2] != labels[-4]
+        whole = gram.linked(20)
+        assert np.bincount(components(whole.K)).min() >= 20
+        assert abs(whole.K - whole.K.T).max() == 0
+        added = (whole.K - gram.K).tocoo()
+        small = sizes[labels] < 20
+        assert (small[added.row] | small[added.col]).all()
+        np.testing.assert_array_equal(whole.cross(X[-3:]).K.toarray(), whole.K[-3:].toarray())
+        assert len(np.bincount(components(gram.linked(len(X)).K))) == 1
+
+
+def test_the_link_is_to_the_nearest_row_outside():
+    X = np.array([[0.0], [0.1], [5.0], [5.1], [6.0], [6.05], [6.12]])
+    gram = NeighborGram.from_rows(X, 2)
+    assert components(gram.K).tolist() == [0, 0, 1, 1, 2, 2, 2]
+    truth = gram.K.toarray()
+    for i, j in ((0, 2), (1, 2), (2, 4), (3, 4)):
+        truth[i, j] += 0.5
+        truth[j, i] += 0.5
+    np.testing.assert_array_equal(joined(gram.index, gram.K, components(gram.K), 3).toarray(), truth)
+    np.testing.assert_array_equal(joined(gram.index, gram.K, components(gram.K), 2).toarray(), gram.K.toarray())
+
+
+@pytest.mark.filterwarnings("ignore:Graph is not fully connected")
+def test_dust_does_not_own_a_cluster():
+    X, y = make_moons(600, noise=0.1, random_state=0)
+    X = np.concatenate([X, np.random.default_rng(0).normal(size=(12, 2)) * 0.1 + [4, 3]])
+    gram = NeighborGram.from_rows(X, 10)
+    assert np.bincount(components(gram.K)).tolist() == [600, 12]
+    model = SpectralClustering(2, affinity="precomputed", random_state=0).fit(gram.linked(60).K)
+    agreement = (model.labels_[:600] == y).mean()
+    assert max(agreement, 1 - agreement) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: NeighborIndex(rows(), search="fast"), ParameterError, "search must be one of 'auto', .* got 'fast'"),
+        (lambda: NeighborIndex(rows(), n_jobs=0), ParameterError, "n_jobs must be .* got 0"),
+        (lambda: NeighborIndex(np.zeros(3)), DataError, r"X must have two dimensions.* got shape \(3,\)"),
+        (lambda: NeighborIndex(np.zeros((0, 3))), DataError, r"at least one row .* got shape \(0, 3\)"),
+        (lambda: NeighborIndex(rows()).query(rows(d=2), 3), DataError, "Y must have the 3 columns .* got 2"),
+        (lambda: NeighborIndex(rows()).query(sparse.eye_array(3), 3), DataError, "Y must be a dense array, .* sparse"),
+        (lambda: NeighborIndex(rows()).query(None, 0), ParameterError, "k must be a whole number .* got 0"),
+        (lambda: NeighborIndex(sparse.eye_array(9), search="approximate"), DataError, "take search='exact'"),
+        (lambda: NeighborGram.from_rows(rows(), 2.5), ParameterError, "n_neighbors must be .* got 2.5"),
+        (lambda: NeighborGram.from_rows(rows(), 5, "cosine"), ParameterError, "weights must be one of .* got 'cosine'"),
+        (lambda: NeighborGram.from_rows(rows(), 5, "rbf"), ParameterError, "gamma must be a number .* got None"),
+        (lambda: NeighborGram.from_rows(rows(), 5, "rbf", -1.0), ParameterError, "gamma must be .* got -1.0"),
+        (lambda: NeighborGram.from_graph(np.eye(3), 2), DataError, "sparse .* got ndarray: .*kneighbors_graph"),
+        (
+            lambda: NeighborGram.from_graph(sparse.eye_array(3), 2),
+            DataError,
+            "n_neighbors=2, but row 0 .* only 1 stored",
+        ),
+        (lambda: NeighborGram.from_graph(-sparse.eye_array(3), 1), DataError, "not negative, got .*-1"),
+        (lambda: NeighborGram.from_graph(sparse.eye_array(3), 1).cross(rows()), DataError, r"sparse \(n_new, 3\)"),
+        (
+            lambda: NeighborGram.from_graph(sparse.eye_array(3), 1).linked(2),
+            ParameterError,
+            "given graph cannot be linked",
+        ),
+        (lambda: NeighborGram.from_rows(rows(), 5).linked(0), ParameterError, "least must be .* got 0"),
+    ],
+)
+def test_bad_input_is_named(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
