@@ -238,7 +238,7 @@ def test_which_map():
 
 
 def test_kernels_without_features_are_refused():
-    with pytest.raises(ParameterError, match=r"gram='features' knows rbf, laplacian, .* not 'sigmoid': use gram='nystr"):
+    with pytest.raises(ParameterError, match=r"gram='features' knows rbf, laplacian, .* not 'sigmoid': use gram"):
         check_features(Sigmoid(1.0, 0.0), 3)
     with pytest.raises(ParameterError, match="not 'function'"):
         check_features(Function(min, {}), 3)

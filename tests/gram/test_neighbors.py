@@ -181,6 +181,11 @@ def test_progress_is_told():
         shares = []
         index_of(rows(), kind, tick=shares.append).query(None, 3)
         assert shares[-1] == 1.0
+    shares = []
+    gram = NeighborGram.from_rows(rows(), 3, tick=shares.append)
+    told = len(shares)
+    gram.cross(rows())
+    assert told == len(shares) > 0
 
 
 @pytest.mark.parametrize("weights", NEIGHBOR_WEIGHTS)
@@ -320,6 +325,21 @@ def test_the_link_is_to_the_nearest_row_outside():
         truth[j, i] += 0.5
     np.testing.assert_array_equal(joined(gram.index, gram.K, components(gram.K), 3).toarray(), truth)
     np.testing.assert_array_equal(joined(gram.index, gram.K, components(gram.K), 2).toarray(), gram.K.toarray())
+
+
+@pytest.mark.parametrize("d", [2, 20])
+def test_large_parts_are_linked_too(d):
+    X = np.concatenate([rows(400, d), rows(300, d) + 40, rows(900, d) - 90])
+    gram = NeighborGram.from_rows(X, 10)
+    labels = components(gram.K)
+    assert np.bincount(labels).tolist() == [400, 300, 900]
+    added = (gram.linked(350).K - gram.K).tocoo()
+    gap = np.where(labels == 1, np.inf, cdist(X, X))
+    truth = {(i, int(gap[i].argmin())) for i in range(400, 700)}
+    assert {
+        (int(i), int(j)) for i, j, v in zip(added.row, added.col, added.data, strict=True) if v and labels[i] == 1
+    } == truth
+    assert len(np.unique(components(gram.linked(350).K))) == 2
 
 
 @pytest.mark.filterwarnings("ignore:Graph is not fully connected")

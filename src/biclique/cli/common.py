@@ -34,6 +34,12 @@ def number_or_word(text: str) -> float | str:
         return text
 
 
+def count_or_auto(text: str) -> int | str:
+    if text != "auto" and not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"must be a whole number or auto, got {text!r}")
+    return text if text == "auto" else int(text)
+
+
 def seed(text: str) -> int:
     if not text.isdecimal() or int(text) >= 2**32:
         raise argparse.ArgumentTypeError(f"must be a whole number from 0 to 2**32 - 1, got {text!r}")

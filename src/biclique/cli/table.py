@@ -6,34 +6,34 @@ import argparse
 import json
 import sys
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import RobustScaler, StandardScaler
 
 from biclique._typing import FloatArray
+from biclique.cli import stream
 from biclique.cli.common import (
     EXIT_CODES,
     EXIT_OK,
     add_assignment_options,
     add_work_options,
     caught_messages,
+    count_or_auto,
     line,
     number_or_word,
     order,
-    print_warnings,
 )
+from biclique.cli.summary import Classes, Facts, report
 from biclique.cluster import MODELLINGS, BicliqueSpectralClustering
 from biclique.datasets import SHIPPED, load_shipped
 from biclique.exceptions import DataError, TableError
-from biclique.gram import GRAM_NAMES, PRECISIONS
-from biclique.io import Roles, Table, check_output, read_table, write_labels
+from biclique.gram import GRAM_NAMES, LANDMARKS, NEIGHBOR_WEIGHTS, PRECISIONS
+from biclique.io import Roles, Table, check_output, hold, is_zarr, open_chunks, read_table, write_labels
 from biclique.kernels import KERNEL_NAMES
-from biclique.progress import format_seconds
-from biclique.scores import clustering_error
+
+SWITCH: dict[str, bool | str] = {"auto": "auto", "yes": True, "no": False}
 
 
 def add_command(commands: Any) -> None:
@@ -48,7 +48,8 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "table",
         metavar="TABLE",
-        help=f".csv, .tsv, .parquet, .npy or .npz file, or a data set of scikit-learn ({', '.join(SHIPPED)})",
+        help=".csv, .tsv, .parquet, .npy or .npz file, .zarr folder, or a data set of scikit-learn "
+        f"({', '.join(SHIPPED)})",
     )
     parser.add_argument("-k", "--clusters", type=int, required=True, metavar="K", help="number of clusters")
     parser.add_argument(
@@ -70,19 +71,52 @@ def add_command(commands: Any) -> None:
         default="standard",
         help="standard: mean 0, variance 1 (default); robust: by median and quartiles; none: as they are",
     )
+    table.add_argument(
+        "--stream",
+        action="store_true",
+        help="read a .npy, .parquet or .zarr table in chunks and never hold it (by itself where it is large)",
+    )
     model = parser.add_argument_group("the model")
     model.add_argument("--order", type=order, default="auto", help="order of the hypergraph, 2 to inf (default: auto)")
     model.add_argument(
         "--modelling", choices=MODELLINGS, default="biclique", help="symmetric: whole orders, odd ones too"
     )
     model.add_argument("--gamma", type=number_or_word, default="auto", help="bandwidth: a number, auto, median, scale")
-    model.add_argument("--affinity", choices=KERNEL_NAMES, default="rbf", help="base kernel (default: rbf)")
+    model.add_argument(
+        "--affinity",
+        choices=(*KERNEL_NAMES, "nearest_neighbors"),
+        default="rbf",
+        help="base kernel, or a graph of nearest neighbours (default: rbf)",
+    )
     model.add_argument("--degree", type=float, default=3, help="of the polynomial kernel (default: 3)")
     model.add_argument("--coef0", type=float, default=1, help="of the polynomial and sigmoid kernels (default: 1)")
+    model.add_argument("--n-neighbors", type=int, default=10, metavar="N", help="of nearest_neighbors (default: 10)")
+    model.add_argument(
+        "--neighbor-weights",
+        choices=("auto", *NEIGHBOR_WEIGHTS),
+        default="auto",
+        help="of the edges of nearest_neighbors (default: auto)",
+    )
+    model.add_argument(
+        "--row-normalize",
+        choices=list(SWITCH),
+        default="auto",
+        help="embedding rows of length 1 (default: auto)",
+    )
     add_assignment_options(model)
     work = parser.add_argument_group("the work")
     work.add_argument(
         "--gram", choices=GRAM_NAMES, default="auto", help="how the kernel matrix is held (default: auto)"
+    )
+    work.add_argument(
+        "--rank",
+        type=count_or_auto,
+        default="auto",
+        metavar="N",
+        help="landmarks of nystroem, columns of features (default: auto)",
+    )
+    work.add_argument(
+        "--landmarks", choices=list(LANDMARKS), default="uniform", help="how nystroem draws them (default: uniform)"
     )
     work.add_argument("--precision", choices=PRECISIONS, default="auto", help="of tiles (default: auto)")
     work.add_argument("--dry-run", action="store_true", help="print an estimate of time and memory, and stop")
@@ -95,27 +129,12 @@ def add_command(commands: Any) -> None:
 def _cluster(options: argparse.Namespace) -> int:
     if options.output:
         check_output(options.output, options.table)
+    source = None if _is_shipped(options.table) and not options.stream else stream.open_streamed(options)
+    if source is not None:
+        return stream.cluster(_model(options), source, options)
     table = _load(options)
     X, constant = _scaled(table, options.scale)
-    model = BicliqueSpectralClustering(
-        options.clusters,
-        order=options.order,
-        modelling=options.modelling,
-        gamma=options.gamma,
-        affinity=options.affinity,
-        degree=options.degree,
-        coef0=options.coef0,
-        assign_labels=options.assign_labels,
-        n_init=options.n_init,
-        random_state=options.seed,
-        gram=options.gram,
-        precision=options.precision,
-        eigen_tol=options.tol,
-        max_iter=options.max_iter,
-        memory_limit=options.memory_limit,
-        n_jobs=options.jobs,
-        verbose=int(not options.quiet and sys.stderr.isatty()),
-    )
+    model = _model(options)
     if options.dry_run:
         return _print_estimate(model, X, table, options)
     start = time.perf_counter()
@@ -126,20 +145,47 @@ def _cluster(options: argparse.Namespace) -> int:
         messages.append(f"constant columns tell nothing apart: {', '.join(constant)}.")
     if options.output:
         _write(options.output, model, table, options)
-    result = _summary(model, table, options, seconds, messages)
-    if options.json:
-        line(json.dumps(result, indent=2))
-    elif not options.quiet:
-        print_warnings(messages)
-        _print_summary(result)
+    report(model, _facts(table), options, seconds, messages)
     return EXIT_OK
+
+
+def _model(options: argparse.Namespace) -> BicliqueSpectralClustering:
+    return BicliqueSpectralClustering(
+        options.clusters,
+        order=options.order,
+        modelling=options.modelling,
+        gamma=options.gamma,
+        affinity=options.affinity,
+        degree=options.degree,
+        coef0=options.coef0,
+        n_neighbors=options.n_neighbors,
+        neighbor_weights=options.neighbor_weights,
+        row_normalize=SWITCH[options.row_normalize],
+        assign_labels=options.assign_labels,
+        n_init=options.n_init,
+        random_state=options.seed,
+        gram=options.gram,
+        rank=options.rank,
+        landmarks=options.landmarks,
+        precision=options.precision,
+        eigen_tol=options.tol,
+        max_iter=options.max_iter,
+        memory_limit=options.memory_limit,
+        n_jobs=options.jobs,
+        verbose=int(not options.quiet and sys.stderr.isatty()),
+    )
+
+
+def _is_shipped(name: str) -> bool:
+    return name.replace("-", "_") in SHIPPED and not Path(name).exists()
 
 
 def _load(options: argparse.Namespace) -> Table:
     roles = Roles(label=options.label_column, id=options.id, drop=tuple(options.drop))
-    name = options.table.replace("-", "_")
-    if name in SHIPPED and not Path(options.table).exists():
-        return _load_shipped(name, roles)
+    if _is_shipped(options.table):
+        return _load_shipped(options.table.replace("-", "_"), roles)
+    if is_zarr(options.table):
+        return hold(open_chunks(options.table, roles=roles), roles, drop_missing=options.drop_missing)
     if not Path(options.table).suffix and not Path(options.table).exists():
         raise TableError(
             f"{options.table}: neither a file nor a data set of scikit-learn; those are {', '.join(SHIPPED)}."
@@ -185,6 +231,14 @@ def _scaled(table: Table, scale: str) -> tuple[FloatArray, list[str]]:
     return X, constant
 
 
+def _facts(table: Table) -> Facts:
+    classes = None
+    if table.labels is not None:
+        classes = Classes()
+        classes.add(table.labels)
+    return Facts(table.name, len(table.X), table.n_rows - len(table.X), len(table.columns), classes)
+
+
 def _write(path: str, model: BicliqueSpectralClustering, table: Table, options: argparse.Namespace) -> None:
     write_labels(path, model.labels_, rows=table.rows, n_rows=table.n_rows, ids=table.ids, id_name=options.id or "row")
 
@@ -202,75 +256,3 @@ def _print_estimate(model: BicliqueSpectralClustering, X: FloatArray, table: Tab
         line(f"{table.name}: {len(X)} rows, {X.shape[1]} columns")
         line(f"{cost} (estimate; nothing was computed)")
     return EXIT_OK
-
-
-def _summary(
-    model: BicliqueSpectralClustering,
-    table: Table,
-    options: argparse.Namespace,
-    seconds: float,
-    messages: list[str],
-) -> dict[str, Any]:
-    result: dict[str, Any] = {
-        "table": table.name,
-        "rows": len(table.X),
-        "rows_left_out": table.n_rows - len(table.X),
-        "columns": len(table.columns),
-        "scale": options.scale,
-        "order": "inf" if np.isinf(model.order_) else model.order_,
-        "affinity": options.affinity,
-        "gamma": model.gamma_,
-        "gram": model.gram_,
-        "precision": model.precision_,
-        "passes": model.n_passes_,
-        "eigenvalues": model.eigenvalues_.tolist(),
-        "seconds": seconds,
-        "cut_history": getattr(model, "cut_history_", np.empty(0)).tolist(),
-        "clusters": [],
-        "error": None,
-        "adjusted_rand_index": None,
-        "output": options.output,
-        "warnings": messages,
-    }
-    truth = np.array(table.labels) if table.labels is not None else None
-    for cluster in range(options.clusters):
-        inside = model.labels_ == cluster
-        entry: dict[str, Any] = {"label": cluster, "rows": int(inside.sum())}
-        if truth is not None and inside.any():
-            entry["mostly"], count = Counter(truth[inside].tolist()).most_common(1)[0]
-            entry["purity"] = count / int(inside.sum())
-        result["clusters"].append(entry)
-    if truth is not None:
-        result["error"] = clustering_error(truth, model.labels_)
-        result["adjusted_rand_index"] = float(adjusted_rand_score(truth, model.labels_))
-    return result
-
-
-def _print_summary(result: dict[str, Any]) -> None:
-    left_out = f", {result['rows_left_out']} left out" if result["rows_left_out"] else ""
-    line(f"{result['table']}: {result['rows']} rows{left_out}, {result['columns']} columns, scale {result['scale']}")
-    gamma = f", gamma {result['gamma']:.4g}" if result["gamma"] is not None else ""
-    line(
-        f"order {float(result['order']):g}, {result['affinity']}{gamma}, {result['gram']} {result['precision']}, "
-        f"{result['passes']} passes, {format_seconds(result['seconds'])}"
-    )
-    line()
-    line(f"{'cluster':>7}  {'rows':>8}  {'share':>7}" + ("  mostly" if result["error"] is not None else ""))
-    for entry in result["clusters"]:
-        share = entry["rows"] / result["rows"]
-        mostly = f"  {entry['mostly']} ({entry['purity']:.0%})" if "mostly" in entry else ""
-        bar = "#" * round(20 * share)
-        line(f"{entry['label']:>7}  {entry['rows']:>8}  {share:>7.1%}{mostly}" + ("" if mostly else f"  {bar}"))
-    if result["error"] is not None:
-        line()
-        line(f"error {result['error']:.4f} against the known classes (best matching)")
-        line(f"adjusted Rand index {result['adjusted_rand_index']:.4f}")
-    if result["cut_history"]:
-        before, after = result["cut_history"][0], result["cut_history"][-1]
-        line()
-        line(
-            f"normalised cut {before:.6f} after k-means, {after:.6f} after {len(result['cut_history']) - 1} more steps"
-        )
-    if result["output"]:
-        line()
-        line(f"labels written to {result['output']}")

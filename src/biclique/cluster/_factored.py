@@ -13,16 +13,29 @@ from sklearn.utils import check_random_state
 
 from biclique._typing import FloatArray, Rows
 from biclique.cluster._checks import check_values, warn_about_spread
-from biclique.cluster._features import Pool, check_rank, choose_map, pool_size
+from biclique.cluster._features import RANKS, Pool, check_rank, choose_map, pool_size
 from biclique.cluster._prepare import choose_kernel, choose_order, row_vertices, warn_about_parts
 from biclique.exceptions import ApproximationWarning, DataError, ParameterError
-from biclique.gram import FeatureMap, NystroemMap, choose_precision, factored_bytes, parse_memory_limit, require
+from biclique.gram import (
+    Cost,
+    NystroemMap,
+    choose_precision,
+    estimate_factored,
+    factored_bytes,
+    make_map,
+    map_kind,
+    parse_memory_limit,
+    require,
+)
 from biclique.io import ChunkSource
 from biclique.kernels import check_rows_for_kernel, draw_rows
 from biclique.progress import Progress
 from biclique.spectral import ApproximationError, FactoredSpectrum, factored_spectrum
 
 CHUNK_ROWS = 65_536
+ESTIMATE_ROWS = 4_096
+ESTIMATE_RANK = 512
+"""Of ``rank="auto"``, which is known only after a look at the data."""
 
 
 class RowSource(ABC):
@@ -151,9 +164,9 @@ def fit_factored(
     if kernel is None:
         raise ParameterError(f"gram={gram!r} needs rows and a kernel, not affinity={model.affinity!r}.")
     dtype = choose_precision(model.precision, kernel, pool.rows)
-    chosen = choose_map(model, gram, kernel, pool, order=order, k=n_columns - 1, dtype=dtype, random=random)
+    most = _check_memory(model, gram, source, n_columns)
+    chosen = choose_map(model, gram, kernel, pool, order=order, k=n_columns - 1, dtype=dtype, random=random, most=most)
     feature_map, error = chosen.map, chosen.error
-    _check_memory(model, feature_map, source, n_columns)
     if progress.enabled:
         progress.say(f"gram={feature_map.name!r} of rank {feature_map.size}" + (f": {error}" if error else ", exact"))
     spectrum = factored_spectrum(
@@ -170,14 +183,39 @@ def fit_factored(
     return FactoredFit(spectrum, n_columns, pool, gamma, order, error)
 
 
-def _check_memory(model: Any, feature_map: FeatureMap, source: RowSource, n_columns: int) -> None:
+def estimate_fit(model: Any, source: RowSource, gram: str, n_columns: int) -> Cost:
+    """Time and memory of a fit, from the speed of a block of rows."""
+    random = check_random_state(0)
+    pool = Pool.of(*source.draw(ESTIMATE_ROWS, random))
+    kernel, _ = choose_kernel(model, row_vertices(pool.rows[pool.distinct], pool.weights[pool.distinct]), random)
+    if kernel is None:
+        raise ParameterError(f"gram={gram!r} needs rows and a kernel, not affinity={model.affinity!r}.")
+    kind = map_kind(gram, kernel, source.n_columns, model.rank)
+    rank = ESTIMATE_RANK if isinstance(model.rank, str) else model.rank
+    dtype = choose_precision(model.precision, kernel, pool.rows)
+    made = make_map(kind, kernel, pool.rows[pool.distinct], rank, random=random, dtype=dtype)
+    n = source.n_rows or pool.rows.shape[0]
+    kept = n * 8 * (n_columns + 1) if source.held else 4 * n
+    return Cost(
+        gram,
+        n,
+        estimate_factored(made, pool.rows, n, model.n_jobs),
+        factored_bytes(made.size, CHUNK_ROWS, source.n_columns) + kept,
+    )
+
+
+def _check_memory(model: Any, gram: str, source: RowSource, n_columns: int) -> int:
+    """The largest rank that fits the memory limit; the one asked for, or the least, must."""
+    limit = parse_memory_limit(model.memory_limit)
     kept = source.n_rows * 8 * (n_columns + 1) if source.held and source.n_rows else 0
+    least = RANKS[0] if isinstance(model.rank, str) else model.rank
     require(
-        factored_bytes(feature_map.size, CHUNK_ROWS, source.n_columns) + kept,
-        parse_memory_limit(model.memory_limit),
-        f"gram={feature_map.name!r} of rank {feature_map.size} for {source.n_rows or 'unknown'} rows",
+        factored_bytes(least, CHUNK_ROWS, source.n_columns) + kept,
+        limit,
+        f"gram={gram!r} of rank {least} for {source.n_rows or 'unknown'} rows",
         "raise memory_limit, lower rank, or pass the rows as a chunk source (biclique.io.open_chunks).",
     )
+    return max(r for r in (least, *RANKS) if factored_bytes(r, CHUNK_ROWS, source.n_columns) + kept <= limit)
 
 
 def _warn_about_unseen(spectrum: FactoredSpectrum) -> None:

@@ -63,8 +63,9 @@ def choose_map(
     k: int,
     dtype: Any,
     random: np.random.RandomState,
+    most: int = RANKS[-1],
 ) -> ChosenMap:
-    """The feature map of the rank asked for, or of the first in ``RANKS`` that is good enough."""
+    """The feature map of the rank asked for, or of the first in ``RANKS``, up to ``most``, that is good enough."""
     kind = map_kind(gram, kernel, pool.rows.shape[1], model.rank)
     if kind == "exact":
         return ChosenMap(make_map(kind, kernel, pool.rows, 0, random=random, dtype=dtype), None)
@@ -78,7 +79,7 @@ def choose_map(
     if len(candidates) < (RANKS[0] if auto else model.rank):
         candidates = pool.distinct
     rows = pool.rows[candidates]
-    sizes = [r for r in RANKS if r < len(candidates)] or [len(candidates)] if auto else [int(model.rank)]
+    sizes = [r for r in RANKS if r < len(candidates) and r <= most] or [len(candidates)] if auto else [int(model.rank)]
     for size in sizes:
         chosen = make_map(kind, kernel, rows, size, landmarks=model.landmarks, random=random, dtype=dtype)
         error = sample.error(chosen)

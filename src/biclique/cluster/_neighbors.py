@@ -181,6 +181,11 @@ class NeighborFit:
                 yield part, new[chosen], StoredCross(K[chosen][:, part.members], n_jobs=self.gram.n_jobs)
 
 
+def graph_bytes(n: int, n_neighbors: int, n_columns: int) -> int:
+    """Memory of a graph while it is made, and of its eigenvectors."""
+    return BYTES_PER_NEIGHBOR * n * n_neighbors + 24 * 8 * n * (n_columns + 4)
+
+
 def fit_neighbors(
     model: Any, X: Rows, weights: FloatArray, n_columns: int, n_clusters: int, progress: Progress
 ) -> NeighborFit:
@@ -191,7 +196,7 @@ def fit_neighbors(
     if not vertices.given:
         warn_about_spread(X, getattr(model, "feature_names_in_", None))
     require(
-        BYTES_PER_NEIGHBOR * vertices.n * model.n_neighbors + 24 * 8 * vertices.n * (n_columns + 4),
+        graph_bytes(vertices.n, model.n_neighbors, n_columns),
         parse_memory_limit(model.memory_limit),
         f"affinity={model.affinity!r} for {vertices.n} distinct rows and {model.n_neighbors} neighbours",
         "raise memory_limit, lower n_neighbors, or use gram='nystroem' with affinity='rbf'.",

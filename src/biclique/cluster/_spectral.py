@@ -7,19 +7,28 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from biclique._typing import FloatArray, Rows
 from biclique.cluster._base import KernelEstimator
-from biclique.cluster._checks import check_solver_parameters, check_weights, is_neighbors
-from biclique.cluster._factored import ArrayRows, ChunkRows, FactoredFit, RowSource, fit_factored
-from biclique.cluster._neighbors import NeighborFit, fit_neighbors
+from biclique.cluster._checks import PRECOMPUTED, check_solver_parameters, check_weights, is_neighbors
+from biclique.cluster._factored import ArrayRows, ChunkRows, FactoredFit, RowSource, estimate_fit, fit_factored
+from biclique.cluster._neighbors import NeighborFit, fit_neighbors, graph_bytes
 from biclique.cluster._prepare import Prepared
 from biclique.cluster._rows import digests
 from biclique.cluster._spectrum import SolverOptions, Spectrum, fit_spectrum
 from biclique.exceptions import DataError, ParameterError
-from biclique.gram import FACTORED, Choice, choose_gram, exact_columns, parse_memory_limit, single_threaded_blas
+from biclique.gram import (
+    FACTORED,
+    Choice,
+    Cost,
+    choose_gram,
+    estimate_neighbors,
+    exact_columns,
+    parse_memory_limit,
+    single_threaded_blas,
+)
 from biclique.io import ChunkSource, open_chunks
 from biclique.kernels import Kernel, Polynomial, make_kernel
 from biclique.progress import Progress
@@ -123,6 +132,30 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         self.n_passes_ = self.n_iter_ = n_passes
         self._n_features_out = self._output(np.empty((0, self._n_columns()))).shape[1]
 
+    def estimate_cost(self, X: Any, sample_weight: Any = None) -> Cost:
+        """Time and memory that ``fit`` would take, from the speed of a few blocks of these rows; nothing is fitted.
+
+        Returns
+        -------
+        Cost
+            With ``seconds``, ``bytes``, ``gram`` and ``rows``; printed, a sentence.
+        """
+        model = clone(self)  # a fitted model keeps what it learned of its columns
+        model._check_parameters()
+        columns = model._n_columns()
+        if is_source(X):
+            source = model._read_source(X, sample_weight)
+            return estimate_fit(model, source, model._choose_for_source().name, columns)
+        rows, weights = model._checked(X, sample_weight)
+        if is_neighbors(model.affinity):
+            n, d = rows.shape
+            seconds = estimate_neighbors(n, 1 if model.affinity in PRECOMPUTED else d, columns)
+            return Cost("neighbors", n, seconds, graph_bytes(n, model.n_neighbors, columns))
+        choice = model._choose_factored(rows)
+        if choice is not None:
+            return estimate_fit(model, ArrayRows(rows, weights), choice.name, columns)
+        return super().estimate_cost(X, sample_weight)
+
     # Which way
 
     def _pointwise(self) -> bool:
@@ -213,7 +246,7 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         """Fit, and return ``embedding_``."""
         del y
         self.fit(X, sample_weight=sample_weight)
-        return self.embedding_
+        return self.embedding_ if hasattr(self, "embedding_") else self.transform(X)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         raise NotImplementedError

@@ -12,7 +12,7 @@ from biclique.gram.choose import (
     make_map,
     map_kind,
 )
-from biclique.gram.cost import Cost, estimate_seconds
+from biclique.gram.cost import Cost, estimate_factored, estimate_neighbors, estimate_seconds
 from biclique.gram.cross import HeldRows, KernelCross, StoredCross, panel_product
 from biclique.gram.dense import DenseGram, dense_bytes, symmetric
 from biclique.gram.factored import FactoredGram, column_sums, factored_bytes, map_product, map_rows, weighted_gram
@@ -65,6 +65,8 @@ __all__ = [
     "components",
     "data_bytes",
     "dense_bytes",
+    "estimate_factored",
+    "estimate_neighbors",
     "estimate_seconds",
     "exact_columns",
     "factored_bytes",

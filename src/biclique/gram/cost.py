@@ -12,6 +12,9 @@ from scipy import sparse
 
 from biclique._typing import Rows
 from biclique.gram.cross import HeldRows
+from biclique.gram.factored import block_starts
+from biclique.gram.features import FeatureMap
+from biclique.gram.index import exact_seconds
 from biclique.gram.memory import format_bytes
 from biclique.gram.threads import count_threads, single_threaded_blas
 from biclique.gram.tiled import TILE_COLUMNS, TILE_ROWS, TiledGram
@@ -19,6 +22,9 @@ from biclique.kernels import Kernel
 from biclique.progress import format_seconds
 
 TYPICAL_PASSES = 5
+SECONDS_PER_VERTEX = 1e-5
+"""Of a neighbour graph: making it, and an eigenvector of it, on two cores."""
+
 STORED_PRODUCTS_PER_SECOND = 1e9
 """Entries of a stored matrix times a column, a second and a core: memory traffic, alike everywhere."""
 
@@ -54,6 +60,21 @@ def estimate_seconds(
     product = entries * columns / STORED_PRODUCTS_PER_SECOND / threads
     build = 0.0 if kernel is None else _seconds_per_entry(kernel, data, np.float64, 1) * n * n / 2 / threads
     return build + TYPICAL_PASSES * product
+
+
+def estimate_factored(feature_map: FeatureMap, X: Rows, n: int, n_jobs: int | None) -> float:
+    """Time of the three passes over n rows, from the speed of a block of some of them."""
+    rows = X[: block_starts(feature_map, X.shape[0]).step]
+    with single_threaded_blas():
+        columns = feature_map.columns(rows)
+        compute = _best_seconds(lambda: feature_map.columns(rows))
+        gram = _best_seconds(lambda: columns.T @ columns)
+    return float((3 * compute + gram) * n / rows.shape[0] / count_threads(n_jobs))
+
+
+def estimate_neighbors(n: int, d: int, columns: int) -> float:
+    """Time of a neighbour graph and its eigenvectors: the search by its own rule, the rest by the row."""
+    return exact_seconds(n, d) + SECONDS_PER_VERTEX * n * columns
 
 
 def _seconds_per_entry(kernel: Kernel, X: Rows, dtype: Any, columns: int) -> float:

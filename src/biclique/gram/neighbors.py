@@ -82,6 +82,7 @@ class NeighborGram(SparseGram):
         index = NeighborIndex(X, search=search, n_jobs=n_jobs, tick=tick, random_state=random_state)
         k = min(n_neighbors, index.n)
         gap, near = index.query(None, k)
+        index.finish()
         start = np.arange(0, index.n * k + 1, k, dtype=np.int32 if index.n * k < 2**31 else np.int64)
         return cls._made(gap, near, start, n_neighbors, weights, gamma, index, n_jobs)
 
@@ -234,7 +235,7 @@ def joined(index: NeighborIndex, K: Any, labels: IntArray, least: int, weigh: We
     sizes = np.bincount(labels)
     while len(sizes) > 1 and sizes.min() < least:
         first = np.flatnonzero(sizes[labels] < least)
-        second, gap = _nearest_outside(index, first, labels, sizes)
+        second, gap = _nearest_outside(index, first, labels)
         weight = np.ones(len(gap)) if weigh is None else weigh(first, second, gap)
         pairs = (first.astype(K.indices.dtype), second.astype(K.indices.dtype))
         links = sparse.coo_array((np.maximum(weight, FAINTEST) / 2, pairs), shape=K.shape)
@@ -244,19 +245,22 @@ def joined(index: NeighborIndex, K: Any, labels: IntArray, least: int, weigh: We
     return K
 
 
-def _nearest_outside(
-    index: NeighborIndex, rows: IntArray, labels: IntArray, sizes: IntArray
-) -> tuple[IntArray, FloatArray]:
-    """For rows of small parts, the nearest row of another part: among as many as the part has, and one more."""
+def _nearest_outside(index: NeighborIndex, rows: IntArray, labels: IntArray) -> tuple[IntArray, FloatArray]:
+    """The nearest row of another part, for given rows: among their neighbours or, deep in a part, among the rest."""
     found, gaps = np.full(len(rows), -1), np.zeros(len(rows))
-    open_, k = np.arange(len(rows)), 16
-    while len(open_):
-        gap, near = index.query(index.rows[rows[open_]], k)
-        outside = labels[near] != labels[rows[open_], None]
-        hit = outside.any(axis=1)
-        place = outside.argmax(axis=1)[hit]
-        found[open_[hit]], gaps[open_[hit]] = near[hit, place], gap[hit, place]
-        open_, k = open_[~hit], min(4 * k, int(sizes[labels[rows]].max()) + 1)
+    left = np.arange(len(rows))
+    for k in (16, 64, 256):
+        if len(left):
+            gap, near = index.query(index.rows[rows[left]], k)
+            outside = labels[near] != labels[rows[left], None]
+            hit, place = outside.any(axis=1), outside.argmax(axis=1)
+            found[left[hit]], gaps[left[hit]] = near[hit, place[hit]], gap[hit, place[hit]]
+            left = left[~hit]
+    for part in np.unique(labels[rows[left]]):
+        mine, others = left[labels[rows[left]] == part], np.flatnonzero(labels != part)
+        rest = NeighborIndex(index.rows[others], search="exact", n_jobs=index.n_jobs)
+        gap, near = rest.query(index.rows[rows[mine]], 1)
+        found[mine], gaps[mine] = others[near[:, 0]], gap[:, 0]
     return found, gaps
 
 

@@ -15,7 +15,7 @@ from biclique.gram.features import FeatureMap
 from biclique.gram.parts import search_parts
 from biclique.kernels import InnerProductKernel, Kernel, dense_product
 
-FLOAT32_CUT, FLOAT64_CUT = 1e-6, 1e-12
+FLOAT32_CUT, FLOAT64_CUT = 1e-7, 1e-12
 """Eigenvalues of κ(Z, Z) below this share of the largest are rounding in that precision, and are left out."""
 
 

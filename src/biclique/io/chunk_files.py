@@ -19,6 +19,7 @@ from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, TableError
 from biclique.io._extras import import_pyarrow, import_zarr
 from biclique.io.chunks import (
+    CHUNK_ROWS,
     ArrayChunks,
     ChunkSource,
     ColumnChunks,
@@ -28,7 +29,7 @@ from biclique.io.chunks import (
     real_table,
     working_dtype,
 )
-from biclique.io.tables import Roles, _feature_columns
+from biclique.io.tables import Roles, Table, _checked, _feature_columns
 
 SLAB_BYTES = 2**28  # the most that is read from a Zarr array at once, unless one chunk of rows asked for has more
 PARQUET_BUFFER = 2**18  # bytes read ahead of each column
@@ -47,6 +48,44 @@ def open_chunks(source: Any, *, roles: Roles | None = None) -> ChunkSource:
     return _select(source if isinstance(source, ChunkSource) else _open_object(source), roles or Roles())
 
 
+def is_chunk_file(path: str | os.PathLike[str]) -> bool:
+    """Whether the name is that of a file (or a Zarr folder) that ``open_chunks`` can read."""
+    return Path(path).suffix.lower() in (".npy", ".parquet", ".pq") or is_zarr(path)
+
+
+def is_zarr(path: str | os.PathLike[str]) -> bool:
+    """Whether the name is that of a Zarr array: a folder ``*.zarr``, or in one."""
+    file = Path(path)
+    known = file.suffix.lower() in (".csv", ".tsv", ".tab", ".txt", ".npz", ".npy", ".parquet", ".pq")
+    return not known and any(part.lower().endswith(".zarr") for part in file.parts)
+
+
+def column_texts(source: ChunkSource, name: str) -> Iterator[list[str]]:
+    """One fresh pass over a column of a file, as the texts that ``read_table`` gives: ids and classes.
+
+    ``source`` is the file's, opened with that column in a role.
+    """
+    if isinstance(source, ParquetChunks):
+        yield from source.texts(name)
+        return
+    whole = source.inner if isinstance(source, ColumnChunks) else source
+    place = (whole.columns or [str(j) for j in range(whole.n_columns)]).index(name)
+    for piece in whole._pieces(CHUNK_ROWS):
+        yield [str(value) for value in piece[:, place].tolist()]
+
+
+def hold(source: ChunkSource, roles: Roles, *, drop_missing: bool = False) -> Table:
+    """The table of a file that was opened with these roles, as ``read_table`` gives it."""
+    X = np.concatenate([chunk.astype(np.float64) for chunk in source.chunks(check_finite=False)])
+
+    def texts(name: str | None) -> list[str] | None:
+        return None if name is None else [text for chunk in column_texts(source, name) for text in chunk]
+
+    columns = source.columns or [str(j) for j in range(source.n_columns)]
+    rows = np.arange(len(X))
+    return _checked(Table(source.name, X, columns, rows, len(X), texts(roles.label), texts(roles.id)), drop_missing)
+
+
 def _open_path(path: Path, roles: Roles) -> ChunkSource:
     suffix = path.suffix.lower()
     if suffix in (".csv", ".tsv", ".tab", ".txt", ".npz"):
@@ -58,7 +97,7 @@ def _open_path(path: Path, roles: Roles) -> ChunkSource:
         return ParquetChunks(path, roles)
     if suffix == ".npy":
         return _select(NpyChunks(path), roles)
-    if any(part.lower().endswith(".zarr") for part in path.parts):
+    if is_zarr(path):
         return _select(ZarrChunks(path), roles)
     raise TableError(
         f"{path}: unknown kind of table; to be read in chunks its name must end in one of .npy, .parquet, .pq, .zarr."
@@ -279,6 +318,12 @@ class ParquetChunks(_FileChunks):
                 if isinstance(error, FileNotFoundError):
                     raise
                 raise TableError(f"{self.name}: not a readable Parquet file ({_line(error)}).") from error
+
+    def texts(self, name: str) -> Iterator[list[str]]:
+        """One fresh pass over any column of the file, as texts."""
+        with self._opened() as file:
+            for batch in file.iter_batches(batch_size=CHUNK_ROWS, columns=[name]):
+                yield [str(value) for value in batch.column(0).to_pylist()]
 
     def _pieces(self, rows: int) -> Iterator[Raw]:
         pyarrow = import_pyarrow()

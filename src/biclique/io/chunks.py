@@ -36,6 +36,8 @@ class ChunkSource(ABC):
     n_columns: int
     dtype: DType
     columns: list[str] | None = None
+    advice: str = "leave such rows out or fill them in before, or drop the column"
+    """What to do about values that are missing or infinite."""
     _error: type[DataError] = DataError
     _first = 0  # the number of the first row in messages
     _n_rows: int | None = None
@@ -140,7 +142,7 @@ class ChunkSource(ABC):
         where = repr(self.columns[column]) if self.columns is not None else f"{column} (counting from 0)"
         raise self._error(
             f"{self.name}: {what} in row {rows[row] + self._first} (counting from {self._first}), column {where}; "
-            "every value must be a finite number: leave such rows out or fill them in before, or drop the column."
+            f"every value must be a finite number: {self.advice}."
         )
 
 
@@ -343,6 +345,7 @@ class _MappedChunks(ChunkSource):
         self._inner = source
         self.name, self.n_columns, self.dtype = source.name, source.n_columns, source.dtype
         self.columns, self._error, self._first = source.columns, source._error, source._first
+        self.advice = source.advice
 
     @property
     def n_rows(self) -> int | None:
@@ -409,8 +412,34 @@ class ColumnChunks(_MappedChunks):
         names = source.columns or [str(j) for j in range(source.n_columns)]
         self.columns = [names[j] for j in places]
 
+    @property
+    def inner(self) -> ChunkSource:
+        """The source of all columns."""
+        return self._inner
+
     def _mapped(self, X: FloatArray, out: FloatArray) -> None:
         np.take(X, self._places, axis=1, out=out, mode="clip")
+
+
+class FiniteChunks(ChunkSource):
+    """The rows of another source without missing and infinite values; only a whole pass can tell how many."""
+
+    kept: NDArray[np.bool_] | None = None
+    """Which rows of the other source these are, once a whole pass was made."""
+
+    def __init__(self, source: ChunkSource) -> None:
+        self._inner = source
+        self.name, self.n_columns, self.dtype = source.name, source.n_columns, source.dtype
+        self.columns, self._error, self._first = source.columns, source._error, source._first
+
+    def _pieces(self, rows: int) -> Iterator[Raw]:
+        masks = []
+        for chunk in self._inner.chunks(rows, check_finite=False):
+            masks.append(np.isfinite(chunk).all(axis=1))
+            yield chunk if masks[-1].all() else chunk[masks[-1]]
+        self.kept = np.concatenate(masks)
+        if not self.kept.any():
+            raise self._error(f"{self.name}: every row has a missing value; leave out columns with --drop.")
 
 
 def column_moments(

@@ -1,0 +1,271 @@
+"""``biclique cluster`` for tables that are read in chunks and never held."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.preprocessing import RobustScaler
+
+from biclique._typing import FloatArray, IntArray
+from biclique.cli.common import EXIT_OK, caught_messages, line
+from biclique.cli.summary import Classes, Facts, report
+from biclique.cluster import BicliqueSpectralClustering
+from biclique.exceptions import DataError, MemoryLimitError, ParameterError, TableError
+from biclique.gram import factored_bytes, format_bytes, parse_memory_limit
+from biclique.io import (
+    CHUNK_ROWS,
+    ChunkSource,
+    FiniteChunks,
+    LabelWriter,
+    Roles,
+    ScaledChunks,
+    column_moments,
+    column_texts,
+    is_chunk_file,
+    open_chunks,
+)
+from biclique.progress import Progress, format_seconds
+
+CHUNK_FILES = ".npy and Parquet files and .zarr folders"
+QUARTILE_VALUES = 2**24  # of a sample of rows that gives medians and quartiles
+ESTIMATE_ROWS = 20_000  # of a sample that is fitted for an estimate
+PASSES_LIKE_LABELS = 4.0  # what the three passes of a fit cost, in passes for the labels
+
+
+# Whether to stream
+
+
+def open_streamed(options: argparse.Namespace) -> ChunkSource | None:
+    """The table, where it is to be read in chunks; None where it is to be held."""
+    path = Path(options.table)
+    if not is_chunk_file(path):
+        if options.stream:
+            raise TableError(
+                f"{options.table}: --stream reads {CHUNK_FILES}; convert the table to one of these, or leave out "
+                "--stream to hold it in memory."
+            )
+        return None
+    barrier = _needs_memory(options)
+    if options.stream and barrier is not None:
+        raise ParameterError(f"--stream does not work with {barrier[0]}, which needs the rows in memory: {barrier[1]}.")
+    if path.is_dir() and path.suffix.lower() in (".parquet", ".pq") and not options.stream:
+        return None  # a folder of Parquet files
+    source = open_chunks(path, roles=Roles(options.label_column, options.id, tuple(options.drop)))
+    source.advice = "leave those rows out with --drop-missing, or a column with --drop"
+    if options.stream:
+        return source
+    needed, limit = 8 * (source.n_rows or 0) * source.n_columns, parse_memory_limit(options.memory_limit)
+    if needed <= limit / 2:
+        return None
+    size = f"{options.table}: {source.n_rows} rows of {source.n_columns} columns would take {format_bytes(needed)}"
+    if barrier is None:
+        if not options.quiet:
+            line(
+                f"biclique: {size}, more than half of the memory limit ({format_bytes(limit)}); they are read in "
+                "chunks, as with --stream.",
+                sys.stderr,
+            )
+        return source
+    if needed > limit:
+        raise MemoryLimitError(
+            f"{size}, limit {format_bytes(limit)}, and {barrier[0]} needs them in memory: {barrier[1]}, or raise "
+            "--memory-limit."
+        )
+    return None
+
+
+def _needs_memory(options: argparse.Namespace) -> tuple[str, str] | None:
+    """The option that cannot do with chunks, and what can."""
+    if options.affinity == "nearest_neighbors":
+        return "--affinity nearest_neighbors", "use a kernel, such as --affinity rbf"
+    if options.gram in ("dense", "tiled"):
+        return f"--gram {options.gram}", "use --gram nystroem or features"
+    if options.modelling != "biclique":
+        return f"--modelling {options.modelling}", "use --modelling biclique"
+    if options.assign_labels == "kernel_kmeans":
+        return "--assign-labels kernel_kmeans", "use --assign-labels kmeans"
+    return None
+
+
+# The work
+
+
+def cluster(model: BicliqueSpectralClustering, table: ChunkSource, options: argparse.Namespace) -> int:
+    """Fit, write the labels, print."""
+    model._check_parameters()  # before the first pass
+    source = FiniteChunks(table) if options.drop_missing else table
+    if options.dry_run:
+        return _print_estimate(model, table, source, options)
+    start = time.perf_counter()
+    _check_clusters(options.clusters, table.n_rows)
+    with Progress(bool(model.verbose)) as progress:
+        scaled, notes = _scaled(source, options, progress)
+    _check_clusters(options.clusters, source.n_rows)
+    with caught_messages() as messages:
+        model.fit(scaled)
+    seconds = time.perf_counter() - start
+    kept = source.kept if isinstance(source, FiniteChunks) else None
+    with Progress(bool(model.verbose)) as progress:
+        classes = _read_classes(table, options.label_column, kept, progress)
+        if options.output:
+            _write(options, model.labels_, table, kept, progress)
+    left_out = (table.n_rows or 0) - len(model.labels_)
+    facts = Facts(table.name, len(model.labels_), left_out, table.n_columns, classes, streamed=True)
+    report(model, facts, options, seconds, messages + notes)
+    return EXIT_OK
+
+
+def _check_clusters(clusters: int, n_rows: int | None) -> None:
+    if n_rows is not None and n_rows < clusters:
+        raise DataError(f"X has {n_rows} rows, fewer than n_clusters={clusters}: ask for at most {n_rows} clusters.")
+
+
+def _scaled(source: ChunkSource, options: argparse.Namespace, progress: Progress) -> tuple[ChunkSource, list[str]]:
+    """The rows, scaled as those in memory are, and what there is to say about the columns: one pass."""
+    mean, deviation, n = column_moments(source, lambda share: progress.share("pass over the rows for the scale", share))
+    names = source.columns or [str(j) for j in range(source.n_columns)]
+    notes = []
+    constant = [repr(names[j]) for j in np.flatnonzero(deviation == 0)]
+    if constant:
+        notes.append(f"constant columns tell nothing apart: {', '.join(constant)}.")
+    if options.scale == "none":
+        return source, notes
+    if options.scale == "robust":
+        size = min(max(QUARTILE_VALUES // source.n_columns, 10_000), n)
+        scaler = RobustScaler().fit(source.sample(size, np.random.RandomState(options.seed)).astype(np.float64))
+        offset, scale = scaler.center_, scaler.scale_
+        if size < n:
+            notes.append(f"--scale robust took medians and quartiles from a sample of {size} of {n} rows.")
+    else:
+        offset, scale = mean, np.where(_constant(mean, deviation, n), 1.0, deviation)
+    try:
+        with np.errstate(divide="ignore", over="ignore"):
+            return ScaledChunks(source, offset, 1 / scale), notes
+    except ParameterError as error:
+        raise DataError(
+            f"{source.name}: values too large or too small to scale; rescale the columns first, or use --scale none."
+        ) from error
+
+
+def _constant(mean: FloatArray, deviation: FloatArray, n: int) -> NDArray[np.bool_]:
+    """Columns whose variance is rounding, by scikit-learn's StandardScaler: they are not divided by it."""
+    unit = np.finfo(np.float64).eps
+    variance = deviation**2
+    return np.asarray(variance <= n * unit * variance + (n * mean * unit) ** 2)
+
+
+def _texts(source: ChunkSource, name: str, what: str, progress: Progress) -> Iterator[tuple[slice, list[str]]]:
+    """A column chunk by chunk, with the rows it is of."""
+    start, n = 0, source.n_rows or 0
+    for texts in column_texts(source, name):
+        yield slice(start, start + len(texts)), texts
+        start += len(texts)
+        progress.share(f"pass over the rows for the {what}", start / n)
+    if start != n:
+        raise TableError(
+            f"{source.name}: {start} rows came in this pass, {n} before; leave it as it is until the work is done."
+        )
+
+
+def _of(texts: list[str], rows: slice, kept: NDArray[np.bool_] | None) -> list[str]:
+    return texts if kept is None else [text for text, stays in zip(texts, kept[rows], strict=True) if stays]
+
+
+def _read_classes(
+    source: ChunkSource, name: str | None, kept: NDArray[np.bool_] | None, progress: Progress
+) -> Classes | None:
+    if name is None:
+        return None
+    classes = Classes()
+    for rows, texts in _texts(source, name, "classes", progress):
+        classes.add(_of(texts, rows, kept))
+    return classes
+
+
+def _write(
+    options: argparse.Namespace,
+    labels: IntArray,
+    source: ChunkSource,
+    kept: NDArray[np.bool_] | None,
+    progress: Progress,
+) -> None:
+    """The file that ``write_labels`` writes for rows in memory."""
+    numbered = Path(options.output).suffix.lower() == ".npy"
+    done = 0
+    with LabelWriter(options.output, id_name=options.id or "row") as writer:
+        for rows, texts in _ids(source, None if numbered else options.id, progress):
+            inside = np.ones(rows.stop - rows.start, dtype=bool) if kept is None else kept[rows]
+            some = labels[done : done + int(inside.sum())].astype(np.int64)
+            done += len(some)
+            if numbered:
+                full = np.full(len(inside), -1, dtype=np.int64)
+                full[inside] = some
+                writer.write(full)
+            elif texts is None:
+                writer.write(some, np.flatnonzero(inside) + rows.start + 1)
+            else:
+                writer.write(some, _of(texts, rows, kept))
+
+
+def _ids(source: ChunkSource, name: str | None, progress: Progress) -> Iterator[tuple[slice, list[str] | None]]:
+    if name is not None:
+        yield from _texts(source, name, "ids", progress)
+        return
+    n = source.n_rows or 0
+    for start in range(0, n, CHUNK_ROWS):
+        yield slice(start, min(start + CHUNK_ROWS, n)), None
+
+
+# The estimate
+
+
+def _seconds_to_read_a_row(source: ChunkSource) -> float:
+    """From the second chunk, where there is one: the first one also opens the file."""
+    chunks = source.chunks(check_finite=False)
+    seconds = 0.0
+    for _ in range(2):
+        start = time.perf_counter()
+        chunk = next(chunks, None)
+        if chunk is not None:
+            seconds = (time.perf_counter() - start) / len(chunk)
+    return seconds
+
+
+def _print_estimate(
+    model: BicliqueSpectralClustering, table: ChunkSource, source: ChunkSource, options: argparse.Namespace
+) -> int:
+    """From a fit of some of the rows, and the time it takes to read a chunk."""
+    n = table.n_rows or 0
+    _check_clusters(options.clusters, n)
+    reading = _seconds_to_read_a_row(table)
+    with caught_messages():
+        X = np.array(source.sample(ESTIMATE_ROWS, np.random.RandomState(options.seed)))
+        scaled = _scaled(open_chunks(X), options, Progress())[0]
+        start = time.perf_counter()
+        fitted = clone(model).set_params(verbose=0).fit(scaled)
+        seconds = time.perf_counter() - start
+        start = time.perf_counter()
+        fitted.predict(scaled)
+        labels = (time.perf_counter() - start) / len(X)
+    seconds += 4 * reading * n + PASSES_LIKE_LABELS * labels * max(n - len(X), 0)
+    needed = factored_bytes(fitted.rank_, CHUNK_ROWS, table.n_columns) + n * (8 if options.label_column else 4)
+    facts: dict[str, Any] = {"table": table.name, "rows": n, "columns": table.n_columns, "streamed": True}
+    if options.json:
+        work = {"gram": fitted.gram_, "rank": fitted.rank_, "seconds": seconds, "bytes": needed}
+        line(json.dumps({**facts, **work}, indent=2))
+    else:
+        line(f"{table.name}: {n} rows, {table.n_columns} columns, read in chunks")
+        line(
+            f"gram={fitted.gram_!r} of rank {fitted.rank_}: about {format_seconds(seconds)} and {format_bytes(needed)} "
+            f"(estimate from a fit of {len(X)} rows)"
+        )
+    return EXIT_OK

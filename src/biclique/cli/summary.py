@@ -1,0 +1,163 @@
+"""What ``biclique cluster`` prints about a clustering, as text and as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import adjusted_rand_score
+
+from biclique._typing import IntArray
+from biclique.cli.common import line, print_warnings
+from biclique.cluster import BicliqueSpectralClustering
+from biclique.progress import format_seconds
+from biclique.scores import clustering_error
+
+
+@dataclass
+class Classes:
+    """Known classes: numbers by their first appearance, chunk by chunk, and their names."""
+
+    numbers: dict[str, int] = field(default_factory=dict)
+    codes: list[IntArray] = field(default_factory=list)
+
+    def add(self, texts: Iterable[str]) -> None:
+        numbers = self.numbers
+        self.codes.append(np.array([numbers.setdefault(text, len(numbers)) for text in texts], dtype=np.int32))
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a table besides its clusters."""
+
+    name: str
+    rows: int
+    left_out: int
+    columns: int
+    classes: Classes | None = None
+    streamed: bool = False
+
+
+def report(
+    model: BicliqueSpectralClustering,
+    facts: Facts,
+    options: argparse.Namespace,
+    seconds: float,
+    messages: list[str],
+) -> None:
+    """Print the result as the options ask for."""
+    if options.quiet and not options.json:
+        return
+    result = _summary(model, facts, options, seconds, messages)
+    if options.json:
+        line(json.dumps(result, indent=2))
+        return
+    error = model.approximation_
+    # What the line on the approximation says is said once.
+    print_warnings([m for m in messages if error is None or str(error) not in m or model.gram_reason_ not in m])
+    _print_summary(result, "" if error is None else str(error))
+
+
+def _summary(
+    model: BicliqueSpectralClustering,
+    facts: Facts,
+    options: argparse.Namespace,
+    seconds: float,
+    messages: list[str],
+) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "table": facts.name,
+        "rows": facts.rows,
+        "rows_left_out": facts.left_out,
+        "columns": facts.columns,
+        "streamed": facts.streamed,
+        "scale": options.scale,
+        "order": "inf" if np.isinf(model.order_) else model.order_,
+        "affinity": options.affinity,
+        "gamma": model.gamma_,
+        "gram": model.gram_,
+        "gram_reason": model.gram_reason_,
+        "rank": model.rank_,
+        "approximation": _approximation(model.approximation_),
+        "precision": model.precision_,
+        "passes": model.n_passes_,
+        "eigenvalues": model.eigenvalues_.tolist(),
+        "seconds": seconds,
+        "cut_history": getattr(model, "cut_history_", np.empty(0)).tolist(),
+        "clusters": [],
+        "error": None,
+        "adjusted_rand_index": None,
+        "output": options.output,
+        "warnings": messages,
+    }
+    truth = names = None
+    if facts.classes is not None:
+        truth, names = np.concatenate(facts.classes.codes), list(facts.classes.numbers)
+    for cluster in range(options.clusters):
+        inside = model.labels_ == cluster
+        entry: dict[str, Any] = {"label": cluster, "rows": int(inside.sum())}
+        if truth is not None and names is not None and inside.any():
+            counts = np.bincount(truth[inside])
+            entry["mostly"] = names[int(counts.argmax())]
+            entry["purity"] = int(counts.max()) / entry["rows"]
+        result["clusters"].append(entry)
+    if truth is not None:
+        result["error"] = clustering_error(truth, model.labels_)
+        result["adjusted_rand_index"] = float(adjusted_rand_score(truth, model.labels_))
+    return result
+
+
+def _approximation(error: Any) -> dict[str, float | None] | None:
+    """JSON has no NaN."""
+    if error is None:
+        return None
+    facts = {"eigenvalues": error.eigenvalues, "kernel": error.kernel, "n_rows": error.n_rows}
+    return {name: value if math.isfinite(value) else None for name, value in facts.items()}
+
+
+def _gram_line(result: dict[str, Any], error: str) -> str:
+    """``approximate: gram nystroem of rank 256 (as asked for), eigenvalues within 3.0e-03 …``."""
+    kind, rank = "approximate" if error else "exact", result["rank"]
+    reason = result["gram_reason"].removeprefix(f"{kind}: ")
+    size = "" if rank is None else f" of rank {rank}"
+    return f"{kind}: gram {result['gram']}{size} ({reason})" + (f", {error}" if error else "")
+
+
+def _print_summary(result: dict[str, Any], error: str) -> None:
+    left_out = f", {result['rows_left_out']} left out" if result["rows_left_out"] else ""
+    chunks = ", read in chunks" if result["streamed"] else ""
+    line(
+        f"{result['table']}: {result['rows']} rows{left_out}, {result['columns']} columns, scale {result['scale']}"
+        f"{chunks}"
+    )
+    gamma = f", gamma {result['gamma']:.4g}" if result["gamma"] is not None else ""
+    line(
+        f"order {float(result['order']):g}, {result['affinity']}{gamma}, {result['gram']} {result['precision']}, "
+        f"{result['passes']} passes, {format_seconds(result['seconds'])}"
+    )
+    line(_gram_line(result, error))
+    line()
+    line(f"{'cluster':>7}  {'rows':>8}  {'share':>7}" + ("  mostly" if result["error"] is not None else ""))
+    for entry in result["clusters"]:
+        share = entry["rows"] / result["rows"]
+        mostly = f"  {entry['mostly']} ({entry['purity']:.0%})" if "mostly" in entry else ""
+        bar = "#" * round(20 * share)
+        line(f"{entry['label']:>7}  {entry['rows']:>8}  {share:>7.1%}{mostly}" + ("" if mostly else f"  {bar}"))
+    if result["error"] is not None:
+        line()
+        line(f"error {result['error']:.4f} against the known classes (best matching)")
+        line(f"adjusted Rand index {result['adjusted_rand_index']:.4f}")
+    if result["cut_history"]:
+        before, after = result["cut_history"][0], result["cut_history"][-1]
+        line()
+        line(
+            f"normalised cut {before:.6f} after k-means, {after:.6f} after {len(result['cut_history']) - 1} more steps"
+        )
+    if result["output"]:
+        line()
+        line(f"labels written to {result['output']}")

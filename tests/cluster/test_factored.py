@@ -1,0 +1,380 @@
+"""The estimators with an approximate or exactly factored K, on rows in memory and in chunks."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import make_blobs
+from sklearn.metrics import adjusted_rand_score
+
+from biclique import BicliqueKernelKMeans, BicliqueSpectralClustering, BicliqueSpectralEmbedding
+from biclique.cluster import _features
+from biclique.exceptions import (
+    ApproximationWarning,
+    DataError,
+    DisconnectedWarning,
+    MemoryLimitError,
+    ParameterError,
+)
+from biclique.gram import LANDMARKS
+from biclique.gram import choose as choose_module
+from biclique.io import open_chunks
+from biclique.spectral import ASSIGNERS
+
+
+@pytest.fixture(scope="module")
+def blobs():
+    X, y = make_blobs(6000, n_features=6, centers=5, cluster_std=1.5, center_box=(-6, 6), random_state=0)
+    X.setflags(write=False)
+    return X, y
+
+
+def fitted(X, n_clusters=5, **parameters):
+    return BicliqueSpectralClustering(n_clusters, **{"gram": "nystroem", "random_state": 0, **parameters}).fit(X)
+
+
+@pytest.mark.parametrize("gram", ["nystroem", "features"])
+@pytest.mark.parametrize("order", [2, 4, np.inf])
+def test_agrees_with_the_exact_solution(blobs, gram, order):
+    X, _ = blobs
+    exact = fitted(X, gram="tiled", order=order)
+    ours = fitted(X, gram=gram, order=order, rank=1000)
+    assert ours.gram_ == gram
+    assert ours.gamma_ == pytest.approx(exact.gamma_, rel=0.2)
+    ours = fitted(X, gram=gram, order=order, rank=1000, gamma=exact.gamma_)
+    assert adjusted_rand_score(exact.labels_, ours.labels_) > 0.98
+    tolerance = 0.02 if gram == "nystroem" else 0.1
+    np.testing.assert_allclose(ours.eigenvalues_, exact.eigenvalues_, atol=tolerance * exact.eigenvalues_[0])
+
+
+@pytest.mark.parametrize("landmarks", LANDMARKS)
+def test_every_way_of_choosing_landmarks(blobs, landmarks):
+    model = fitted(blobs[0], landmarks=landmarks, rank=150)
+    assert model.rank_ == 150
+    assert adjusted_rand_score(fitted(blobs[0], gram="tiled").labels_, model.labels_) > 0.97
+
+
+def test_all_rows_as_landmarks_are_exact():
+    X, _ = make_blobs(300, n_features=4, centers=3, random_state=1)
+    exact = fitted(X, 3, gram="dense", gamma=0.05)
+    ours = fitted(X, 3, gamma=0.05, rank=300, precision="float64")
+    np.testing.assert_allclose(ours.eigenvalues_, exact.eigenvalues_, atol=1e-8)
+    np.testing.assert_allclose(ours.embedding_, exact.embedding_, atol=1e-6)
+    assert np.array_equal(ours.labels_, exact.labels_)
+
+
+@pytest.mark.parametrize(("affinity", "degree"), [("linear", 3), ("cosine", 3), ("polynomial", 2), ("polynomial", 3)])
+def test_exact_features_are_exact(affinity, degree):
+    X = make_blobs(500, n_features=3, centers=3, center_box=(2, 12), random_state=1)[0]
+    settings = {"affinity": affinity, "degree": degree, "precision": "float64"}
+    exact, ours = fitted(X, 3, gram="dense", **settings), fitted(X, 3, gram="features", **settings)
+    assert ours.approximation_ is None
+    np.testing.assert_allclose(ours.eigenvalues_, exact.eigenvalues_, atol=1e-9)
+    assert np.array_equal(ours.labels_, exact.labels_)
+
+
+@pytest.mark.parametrize("assign", sorted(ASSIGNERS))
+@pytest.mark.parametrize("gram", ["nystroem", "features"])
+def test_training_rows_keep_their_labels_and_their_embedding(blobs, assign, gram):
+    X, _ = blobs
+    model = fitted(X, gram=gram, assign_labels=assign, rank=200)
+    assert np.array_equal(model.predict(X), model.labels_)
+    np.testing.assert_allclose(model.transform(X), model.embedding_, atol=1e-6)
+    assert model.embedding_.shape == (6000, 5)
+    assert adjusted_rand_score(fitted(X, gram="tiled").labels_, model.labels_) > 0.95
+
+
+def test_new_rows(blobs):
+    X, _ = blobs
+    model = fitted(X[:5000], rank=200)
+    whole = fitted(X, rank=200)
+    assert adjusted_rand_score(model.predict(X[5000:]), whole.labels_[5000:]) > 0.97
+
+
+def test_reproducible(blobs):
+    X, _ = blobs
+    first, second = fitted(X, rank=100, n_jobs=1), fitted(X, rank=100, n_jobs=2)
+    assert np.array_equal(first.embedding_, second.embedding_)
+    assert np.array_equal(first.labels_, second.labels_)
+    again = pickle.loads(pickle.dumps(first))
+    assert np.array_equal(again.predict(X), first.labels_)
+    assert clone(first).get_params() == first.get_params()
+
+
+def test_auto_rank_stops_at_the_tolerance_and_reports(blobs):
+    model = fitted(blobs[0])
+    assert model.rank_ in _features.RANKS
+    assert model.approximation_.eigenvalues <= _features.RANK_TOLERANCE
+    assert model.approximation_.n_rows == _features.CHECK_ROWS
+    lower = [r for r in _features.RANKS if r < model.rank_]
+    if lower:
+        assert fitted(blobs[0], rank=lower[-1]).approximation_.eigenvalues > _features.RANK_TOLERANCE / 2
+
+
+def test_an_approximation_that_is_too_coarse_is_said():
+    X = np.random.default_rng(0).normal(size=(4000, 12))
+    with pytest.warns(ApproximationWarning, match=r"of rank 1024 has eigenvalues within .* give a higher rank"):
+        fitted(X, 4, gamma=0.5, gram="features", order=np.inf)
+
+
+def test_auto_is_never_silent(blobs, monkeypatch):
+    X, _ = blobs
+    monkeypatch.setattr(choose_module, "EXACT_WORK", 1e8)
+    with pytest.warns(ApproximationWarning, match=r"gram='auto' took gram='nystroem' of rank \d+ \(approximate: exact"):
+        model = BicliqueSpectralClustering(5, random_state=0).fit(X)
+    assert model.gram_ == "nystroem"
+    assert model.gram_reason_.startswith("approximate: exact tiles of 6000 rows would take")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        asked = fitted(X)
+    assert np.array_equal(asked.labels_, model.labels_)
+    # Many equal rows: fitted once, exact will do.
+    few = np.repeat(X[:500], 20, axis=0)
+    repeated = BicliqueSpectralClustering(5, random_state=0).fit(few)
+    assert repeated.gram_ == "dense"
+    assert repeated.approximation_ is None
+    with pytest.warns(ApproximationWarning, match="gram='auto' took"):
+        BicliqueKernelKMeans(5, random_state=0).fit(X)
+
+
+def test_exact_features_by_rule_are_silent():
+    X = make_blobs(5000, n_features=3, centers=3, center_box=(2, 12), random_state=1)[0]
+    model = BicliqueSpectralClustering(3, affinity="linear", random_state=0).fit(X)
+    assert model.gram_ == "features"
+    assert model.gram_reason_ == "exact: linear is an inner product of 3 columns"
+    assert model.approximation_ is None
+
+
+def test_weights_are_repeated_rows(blobs):
+    X = blobs[0][:1500]
+    weights = np.random.default_rng(0).integers(0, 4, 1500)
+    settings = {"rank": 1000, "gamma": 0.02, "precision": "float64", "order": 4}
+    heavy = BicliqueSpectralClustering(5, gram="nystroem", random_state=0, **settings).fit(X, sample_weight=weights)
+    repeated = BicliqueSpectralClustering(5, gram="nystroem", random_state=0, **settings).fit(
+        np.repeat(X, weights, axis=0)
+    )
+    # Landmarks are drawn anew, and nearly all rows are landmarks: equal but for that.
+    np.testing.assert_allclose(heavy.eigenvalues_, repeated.eigenvalues_, rtol=1e-3)
+    assert len(heavy.labels_) == 1500
+    assert adjusted_rand_score(np.repeat(heavy.labels_, weights), repeated.labels_) > 0.99
+
+
+def test_the_embedding_and_kernel_kmeans(blobs):
+    X, _ = blobs
+    embedding = BicliqueSpectralEmbedding(3, gram="nystroem", rank=200, random_state=0).fit(X)
+    assert embedding.embedding_.shape == (6000, 3)
+    np.testing.assert_allclose(embedding.transform(X[:10]), embedding.embedding_[:10], atol=1e-6)
+    search = BicliqueKernelKMeans(5, gram="nystroem", rank=200, random_state=0).fit(X)
+    assert search.gram_ == "nystroem"
+    assert search.rank_ == 200
+    assert (np.diff(search.cut_history_) <= 1e-6).all()
+    assert adjusted_rand_score(search.labels_, fitted(X, gram="tiled").labels_) > 0.95
+    assert np.array_equal(search.predict(X), search.labels_)
+
+
+def test_symmetric_modelling(blobs):
+    X, _ = blobs
+    settings = {"modelling": "symmetric", "order": 3, "gamma": 0.02}
+    ours, exact = fitted(X, rank=500, **settings), fitted(X, gram="tiled", **settings)
+    np.testing.assert_allclose(ours.eigenvalues_, exact.eigenvalues_, rtol=0.02)
+    assert adjusted_rand_score(ours.labels_, exact.labels_) > 0.97
+
+
+def test_row_normalize(blobs):
+    X, _ = blobs
+    for gram in ("nystroem", "tiled"):
+        plain, unit = fitted(X, gram=gram), fitted(X, gram=gram, row_normalize=True)
+        assert np.array_equal(unit.predict(X), unit.labels_)
+        np.testing.assert_allclose(plain.embedding_, unit.embedding_)
+        assert adjusted_rand_score(plain.labels_, unit.labels_) > 0.8
+        assert not np.array_equal(plain.labels_, unit.labels_)
+
+
+def test_sparse_rows():
+    X = np.random.default_rng(0).poisson(np.repeat([[3, 0.1, 0.1], [0.1, 3, 0.1], [0.1, 0.1, 3]], 400, axis=0) * 1.0)
+    X = np.repeat(X, 4, axis=1) * (np.random.default_rng(1).random((1200, 12)) > 0.5)
+    X[:, 0] += 1  # no row without an entry
+    for affinity in ("cosine", "rbf"):
+        dense = fitted(X.astype(float), 3, affinity=affinity, rank=300)
+        held = fitted(sparse.csr_matrix(X.astype(float)), 3, affinity=affinity, rank=300)
+        assert adjusted_rand_score(dense.labels_, held.labels_) > 0.95
+    counts = sparse.csr_matrix(X.astype(float))
+    features = fitted(counts, 3, affinity="cosine", gram="features", precision="float64")
+    exact = fitted(counts, 3, affinity="cosine", gram="dense")
+    np.testing.assert_allclose(features.eigenvalues_, exact.eigenvalues_, atol=1e-9)
+    assert np.array_equal(features.labels_, exact.labels_)
+
+
+def test_laplacian_and_own_kernels(blobs):
+    X, _ = blobs
+    exact = fitted(X[:2000], gram="dense", affinity="laplacian")
+    for gram in ("nystroem", "features"):
+        assert (
+            adjusted_rand_score(fitted(X[:2000], gram=gram, affinity="laplacian", rank=1000).labels_, exact.labels_)
+            > 0.95
+        )
+
+    def own(x, y):
+        return np.exp(-0.02 * ((x - y) ** 2).sum())
+
+    model = fitted(X[:300], affinity=own, rank=50)
+    assert adjusted_rand_score(model.labels_, fitted(X[:300], gram="dense", gamma=0.02).labels_) > 0.9
+
+
+# Chunks
+
+
+@pytest.fixture
+def stored(blobs, tmp_path):
+    X = blobs[0].astype(np.float32)
+    np.save(tmp_path / "rows.npy", X)
+    return X, tmp_path / "rows.npy"
+
+
+def test_a_file_gives_what_the_array_gives(stored):
+    X, path = stored
+    held = fitted(X, rank=200)
+    for source in (path, str(path), open_chunks(path), open_chunks(X), np.load(path, mmap_mode="r")):
+        read = fitted(source, rank=200)
+        np.testing.assert_allclose(read.eigenvalues_, held.eigenvalues_, rtol=1e-3)
+        assert np.array_equal(read.labels_, held.labels_)
+        assert np.array_equal(read.predict(X), read.labels_)
+    read = fitted(path, rank=200)
+    assert not hasattr(read, "embedding_")
+    assert read.labels_.dtype == np.int32
+    np.testing.assert_allclose(read.transform(X), held.embedding_, atol=1e-4)
+    assert np.array_equal(read.predict(path), read.labels_)
+    assert read.transform(open_chunks(path)).shape == (6000, 5)
+
+
+def test_chunks_from_python(stored):
+    X, _ = stored
+
+    def pieces():
+        for top in range(0, len(X), 700):
+            yield X[top : top + 700]
+
+    model = fitted(open_chunks(pieces), rank=200)
+    assert adjusted_rand_score(model.labels_, fitted(X, rank=200).labels_) > 0.98
+    weights = np.random.default_rng(0).integers(0, 3, len(X))
+    weighted = BicliqueSpectralClustering(5, gram="nystroem", rank=200, random_state=0)
+    weighted.fit(open_chunks(pieces), sample_weight=weights)
+    assert len(weighted.labels_) == len(X)
+    with pytest.raises(DataError, match="sample_weight has 10 numbers for 6000 rows"):
+        clone(weighted).fit(open_chunks(pieces), sample_weight=np.ones(10))
+
+
+def test_an_embedding_of_a_file(stored):
+    X, path = stored
+    read = BicliqueSpectralEmbedding(2, gram="nystroem", rank=100, random_state=0).fit(path)
+    held = BicliqueSpectralEmbedding(2, gram="nystroem", rank=100, random_state=0).fit(X)
+    np.testing.assert_allclose(read.transform(path), held.embedding_, atol=1e-4)
+    assert np.array_equal(clone(read).fit_transform(path), read.transform(path))
+
+
+def test_auto_on_a_file_is_said(stored):
+    with pytest.warns(ApproximationWarning, match=r"\(approximate: the rows are read in chunks\)"):
+        model = BicliqueSpectralClustering(5, random_state=0).fit(stored[1])
+    assert model.gram_ == "nystroem"
+    linear = BicliqueSpectralClustering(2, affinity="linear", random_state=0).fit(open_chunks(stored[0] + 30))
+    assert linear.gram_ == "features"
+
+
+def test_what_needs_memory_says_so(stored):
+    _, path = stored
+    for parameters, message in [
+        ({"gram": "tiled"}, "gram='tiled' needs X in memory"),
+        ({"affinity": "nearest_neighbors"}, "affinity='nearest_neighbors' needs X in memory"),
+        ({"affinity": "precomputed"}, "affinity='precomputed' needs X in memory"),
+        ({"modelling": "symmetric"}, "rows in chunks work with modelling='biclique'"),
+        ({"assign_labels": "kernel_kmeans"}, "rows in chunks work with modelling='biclique'"),
+    ]:
+        with pytest.raises(ParameterError, match=message):
+            fitted(path, **parameters)
+    exact = fitted(stored[0][:500], gram="dense")
+    with pytest.raises(DataError, match="a model with gram_='dense' takes rows in memory"):
+        exact.predict(path)
+
+
+def test_bad_files_and_chunks(stored, tmp_path):
+    X, path = stored
+    path.write_bytes(path.read_bytes()[:-1000])
+    with pytest.raises(DataError, match="ends early"):
+        fitted(path)
+    broken = X.copy()
+    broken[4321, 2] = np.nan
+    np.save(tmp_path / "nan.npy", broken)
+    with pytest.raises(DataError, match=r"nan.npy: missing value .* in row 4322 .*column 2"):
+        fitted(tmp_path / "nan.npy")
+    with pytest.raises(DataError, match=r"chunk 1 .* 5 columns"):
+        fitted(open_chunks([X[:3000], X[3000:, :5]]))
+    with pytest.raises(DataError, match="float64"):
+        fitted(open_chunks([X[:3000], X[3000:].astype(float)]))
+    with pytest.raises(DataError, match="fresh"):
+        fitted(open_chunks(chunk for chunk in [X]))
+    model = fitted(X, rank=50)
+    np.save(tmp_path / "narrow.npy", X[:, :4])
+    with pytest.raises(DataError, match="has 4 columns, the model was fitted with 6"):
+        model.predict(tmp_path / "narrow.npy")
+    huge = X.copy()
+    huge[5000, 1] = 1e30
+    np.save(tmp_path / "huge.npy", huge)
+    with pytest.raises(DataError, match="whose squares overflow"):
+        fitted(tmp_path / "huge.npy")
+
+
+# Bad input
+
+
+def test_ranks_that_cannot_be(blobs):
+    X, _ = blobs
+    for gram in ("nystroem", "features"):
+        with pytest.raises(ParameterError, match="rank=7000 is more than the 6000 rows there are: use rank='auto'"):
+            fitted(X, gram=gram, rank=7000)
+    with pytest.raises(
+        ParameterError, match="rank=50 landmarks need as many distinct rows, and there are 20 among 400"
+    ):
+        fitted(np.repeat(X[:20], 20, axis=0), rank=50)
+    few = fitted(np.repeat(X[:20], 20, axis=0), 3)
+    assert few.rank_ == 20
+    for rank in (0, -1, 2.5, True, "many"):
+        with pytest.raises(ParameterError, match="rank must be 'auto' or a whole number of at least 1"):
+            fitted(X, rank=rank)
+    with pytest.raises(ParameterError, match="landmarks must be one of 'uniform'"):
+        fitted(X, landmarks="random")
+    with pytest.raises(ParameterError, match="row_normalize must be True or False"):
+        fitted(X, row_normalize="yes")
+
+
+def test_memory_is_asked_for_before(blobs):
+    with pytest.raises(MemoryLimitError, match=r"gram='nystroem' of rank 2000 for 6000 rows needs .* lower rank"):
+        fitted(blobs[0], rank=2000, memory_limit="100MB")
+
+
+def test_disconnected_landmarks_are_said(blobs):
+    X = np.concatenate([blobs[0], blobs[0] + 1e3])
+    with pytest.warns(DisconnectedWarning, match=r"falls into 2 disconnected parts .* landmarks"):
+        fitted(X, rank=100)
+
+
+def test_unseen_rows_are_said(blobs):
+    X = np.concatenate([blobs[0], np.full((2, 6), 500.0)])
+    with pytest.warns(ApproximationWarning, match="2 of 6002 rows are like no landmark"):
+        fitted(X, order=2, rank=100, random_state=1)
+
+
+def test_costs_are_estimated(blobs, tmp_path):
+    X, _ = blobs
+    model = BicliqueSpectralClustering(5, gram="nystroem", rank=200)
+    cost = model.estimate_cost(X)
+    assert (cost.gram, cost.rows) == ("nystroem", 6000)
+    assert 0 < cost.seconds < 60
+    np.save(tmp_path / "rows.npy", X)
+    assert model.estimate_cost(tmp_path / "rows.npy").rows == 6000
+    assert not hasattr(model, "n_features_in_")
+    neighbors = BicliqueSpectralClustering(5, affinity="nearest_neighbors").estimate_cost(X)
+    assert neighbors.gram == "neighbors"
+    assert BicliqueSpectralClustering(5).estimate_cost(X).gram == "tiled"

@@ -1,0 +1,135 @@
+"""The cut of a factored K against the dense solution of the same K, and the estimate of its error."""
+
+import numpy as np
+import pytest
+
+from biclique.exceptions import DegreeError
+from biclique.gram import DenseGram, ExactMap, FourierMap, NystroemMap
+from biclique.kernels import RBF, Linear
+from biclique.spectral import ExactSample, Extension, NormalizedCut, factored_spectrum, top_eigenpairs
+
+N = 400
+
+
+def rows(n=N, d=3, seed=0):
+    X = np.random.default_rng(seed).normal(size=(n, d))
+    X.setflags(write=False)
+    return X
+
+
+def in_chunks(X, w, size):
+    return lambda what: [(X[top : top + size], w[top : top + size]) for top in range(0, len(X), size)]
+
+
+@pytest.mark.parametrize("order", [2, 2.1, 4, 20, np.inf])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_eigenpairs_and_embedding_are_those_of_the_dense_matrix(order, weighted):
+    X = rows()
+    w = np.random.default_rng(1).integers(1, 4, N).astype(float) if weighted else np.ones(N)
+    feature_map = NystroemMap(RBF(0.3), X[:50], np.float64)
+    Phi = feature_map.features(X)
+    cut = NormalizedCut(DenseGram(Phi @ Phi.T), order, w)
+    pairs = top_eigenpairs(cut, 4, deflate=cut.trivial)
+    _, expected = Extension.fit(cut, pairs, 1e-15)
+    found = factored_spectrum(feature_map, in_chunks(X, w, 77), order, 4, length=1.0).with_signs(X, w)
+    np.testing.assert_allclose(found.values, pairs.values, rtol=1e-10)
+    np.testing.assert_allclose(found.embed(X), expected, atol=1e-8)
+    assert found.n_rows == N
+    assert found.unseen == 0
+    np.testing.assert_allclose(found.residuals, 0, atol=1e-12)
+
+
+def test_the_docstrings_formula():
+    # B = AAᵀ with A = W^(1/2) S^(−1/2) Φ (I − ssᵀ/ρ), and the rows of the embedding as they stand there.
+    X, w, order = rows(60), np.random.default_rng(1).uniform(0.5, 2, 60), 4.0
+    feature_map = FourierMap(RBF(0.3), X, 20, np.random.RandomState(0), np.float64)
+    Phi = feature_map.features(X)
+    s = Phi.T @ w
+    delta, rho = Phi @ s, s @ s
+    S = (2 / order) * delta + (1 - 2 / order) * rho / w.sum()
+    A = np.sqrt(w / S)[:, None] * (Phi - np.outer(delta / rho, s))
+    K = Phi @ Phi.T
+    B = np.sqrt(w / S)[:, None] * (K - np.outer(delta, delta) / rho) * np.sqrt(w / S)
+    np.testing.assert_allclose(A @ A.T, B, atol=1e-12)
+    values, U = np.linalg.eigh(A.T @ A)
+    values, U = values[::-1][:3], U[:, ::-1][:, :3]
+    embedded = (Phi - np.outer(delta / rho, s)) @ U / np.sqrt(values) / np.sqrt(S)[:, None]
+    found = factored_spectrum(feature_map, in_chunks(X, w, 60), order, 3, length=1.0)
+    ours = found.embed(X)
+    np.testing.assert_allclose(found.values, values, rtol=1e-10)
+    np.testing.assert_allclose(np.abs(ours[:, 1:]), np.abs(embedded), atol=1e-9)
+    np.testing.assert_allclose(ours[:, 0], np.sqrt(S / rho), atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_chunks_and_threads_change_nothing(dtype):
+    X, w = rows(9000), np.ones(9000)
+    feature_map = NystroemMap(RBF(0.3), X[:64], dtype)
+    whole = factored_spectrum(feature_map, in_chunks(X, w, 9000), 4, 3, length=1.0, n_jobs=1)
+    threads = factored_spectrum(feature_map, in_chunks(X, w, 9000), 4, 3, length=1.0, n_jobs=3)
+    assert np.array_equal(whole.coefficients, threads.coefficients)
+    assert np.array_equal(whole.embed(X, 1), threads.embed(X, 3))
+    pieces = factored_spectrum(feature_map, in_chunks(X, w, 1234), 4, 3, length=1.0)
+    np.testing.assert_allclose(pieces.values, whole.values, rtol=1e-4 if dtype == np.float32 else 1e-10)
+
+
+def test_float32_is_float64_up_to_rounding():
+    X, w = rows(20_000, d=10), np.ones(20_000)
+    values = [
+        factored_spectrum(NystroemMap(RBF(0.03), X[:100], dtype), in_chunks(X, w, 5000), 4, 5, length=1.0).values
+        for dtype in (np.float32, np.float64)
+    ]
+    np.testing.assert_allclose(values[0], values[1], rtol=1e-5)
+
+
+def test_unseen_rows_are_counted_and_finite():
+    X = np.concatenate([rows(), np.full((3, 3), 1e3)])
+    feature_map = NystroemMap(RBF(0.3), X[:50], np.float64)
+    found = factored_spectrum(feature_map, in_chunks(X, np.ones(len(X)), 100), 2, 3, length=1.0)
+    assert found.unseen == 3
+    embedded = found.embed(X)
+    assert np.isfinite(embedded).all()
+    assert np.abs(embedded[-3:]).max() < 1e-6
+    assert factored_spectrum(feature_map, in_chunks(X, np.ones(len(X)), 100), 4, 3, length=1.0).unseen == 0
+
+
+def test_degrees_that_are_not_positive_are_refused():
+    X = rows()
+    centred = X - X.mean(axis=0)
+    with pytest.raises(DegreeError, match=r"the kernel values sum to .* not above zero"):
+        factored_spectrum(ExactMap(Linear(), 3), in_chunks(centred, np.ones(N), 99), 4, 2, length=1.7)
+    shifted = X + [1.0, 0, 0]
+    with pytest.raises(DegreeError, match=r"\d+ of 400 rows have a degree that is not positive at order 2 \(first row"):
+        factored_spectrum(ExactMap(Linear(), 3), in_chunks(shifted, np.ones(N), 99), 2, 2, length=1.7)
+    first = int(np.flatnonzero(shifted @ shifted.sum(axis=0) < 0)[0])
+    with pytest.raises(DegreeError, match=rf"first row {first};"):
+        factored_spectrum(ExactMap(Linear(), 3), in_chunks(shifted, np.ones(N), 99), 2, 2, length=1.7)
+
+
+def test_no_more_pairs_than_there_are():
+    X = rows(30, d=2) + 5
+    found = factored_spectrum(ExactMap(Linear(), 2), in_chunks(X, np.ones(30), 30), 4, 5, length=7.0)
+    assert len(found.values) == 1
+    assert found.embed(X).shape == (30, 2)
+
+
+def test_errors_against_the_exact_kernel():
+    X, kernel = rows(300), RBF(0.3)
+    sample = ExactSample(kernel, X, np.ones(300), 4.0, 3, np.random.RandomState(0))
+    K = kernel.block(X, X)
+    exact = sample.error(NystroemMap(kernel, X, np.float64))
+    assert exact.eigenvalues < 1e-6
+    assert exact.kernel < 1e-6
+    errors = [sample.error(NystroemMap(kernel, rows(p, seed=5), np.float64)) for p in (5, 20, 80)]
+    assert errors[0].eigenvalues > errors[1].eigenvalues > errors[2].eigenvalues
+    features = NystroemMap(kernel, rows(5, seed=5), np.float64).features(X)
+    approximate = features @ features.T
+    assert errors[0].kernel == pytest.approx(np.linalg.norm(approximate - K) / np.linalg.norm(K))
+
+    def values(matrix):
+        cut = NormalizedCut(DenseGram(matrix), 4.0)
+        return np.linalg.eigvalsh(cut.matmat(np.eye(300)))[::-1][:3]
+
+    expected = np.abs(values(approximate) - values(K)).max() / values(K)[0]
+    assert errors[0].eigenvalues == pytest.approx(expected, rel=1e-2)
+    assert str(errors[0]).startswith("eigenvalues within ")

@@ -1,0 +1,243 @@
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.spatial import cKDTree
+from sklearn.datasets import make_moons
+from sklearn.metrics import adjusted_rand_score
+
+from biclique.gram import SparseGram
+from biclique.spectral import NormalizedCut
+from biclique.spectral import graph as graph_module
+from biclique.spectral.graph import _aggregates, _hierarchy, _strong_edges, graph_eigenpairs
+from biclique.spectral.solver import RESOLVED_GAP
+from tests.oracles import projector
+
+
+def frozen(K):
+    K = sparse.csr_array(K, dtype=float)
+    K.sort_indices()
+    for part in (K.data, K.indices, K.indptr):
+        part.setflags(write=False)
+    return K
+
+
+def from_edges(n, edges, weights=1.0):
+    edges = np.asarray(edges)
+    A = sparse.coo_array((np.broadcast_to(weights, len(edges)), (edges[:, 0], edges[:, 1])), shape=(n, n)).tocsr()
+    return frozen(A + A.T)
+
+
+def neighbour_graph(X, q=10):
+    n = len(X)
+    nearest = cKDTree(X).query(X, q)[1]
+    A = sparse.coo_array((np.ones(n * q), (np.repeat(np.arange(n), q), nearest.ravel())), shape=(n, n)).tocsr()
+    return frozen((A + A.T) / 2)
+
+
+def path(n):
+    return from_edges(n, np.column_stack([np.arange(n - 1), np.arange(1, n)]))
+
+
+def ring(n):
+    return from_edges(n, np.column_stack([np.arange(n), (np.arange(n) + 1) % n]))
+
+
+def grid_points(n, seed=0):
+    """Points in a long strip: neighbours along it, so that the top of the spectrum is crowded."""
+    return np.random.default_rng(seed).uniform(size=(n, 2)) * [8, 1]
+
+
+def uneven(n=700):
+    """A ring with chords whose weights range over six orders of magnitude."""
+    rng = np.random.default_rng(1)
+    edges = np.column_stack([np.arange(n), (np.arange(n) + 1) % n])
+    chords = np.column_stack([np.arange(n), (np.arange(n) + rng.integers(2, 9, n)) % n])
+    return from_edges(n, np.vstack([edges, chords]), 10.0 ** rng.uniform(-6, 0, 2 * n))
+
+
+def hubs(n=800):
+    """A strip with three vertices tied to every seventh other."""
+    edges = [(h, j) for h in range(3) for j in range(10 + h, n, 7)]
+    return frozen(neighbour_graph(grid_points(n)) + from_edges(n, edges))
+
+
+def bridged(n=400):
+    """Two strips joined by one weak edge."""
+    strip = neighbour_graph(grid_points(n))
+    both = sparse.block_diag([strip, neighbour_graph(grid_points(n, 1))])
+    return frozen(both + from_edges(2 * n, [(n - 1, n)], 1e-4))
+
+
+GRAPHS = {
+    "strip": neighbour_graph(grid_points(700)),
+    "path": path(600),
+    "uneven": uneven(),
+    "hubs": hubs(),
+    "bridged": bridged(),
+}
+
+
+def decomposition(cut):
+    """Eigenpairs of B, descending, without the trivial vector."""
+    B = cut.matmat(np.eye(cut.shape[0]))
+    values, vectors = np.linalg.eigh((B + B.T) / 2 - 10 * np.outer(cut.trivial, cut.trivial))
+    return values[::-1], vectors[:, ::-1]
+
+
+def check_pairs(cut, result, k, tol=1e-3):
+    values, vectors = decomposition(cut)
+    gap = values[k - 1] - values[k]
+    assert result.converged
+    assert result.target <= 1.001 * tol * gap + 2e-12
+    np.testing.assert_allclose(result.values, values[:k], rtol=0, atol=tol * gap + 1e-12)
+    np.testing.assert_allclose(result.vectors.T @ result.vectors, np.eye(k), atol=1e-12)
+    assert np.abs(cut.trivial @ result.vectors).max() < 1e-12
+    assert np.linalg.norm(projector(result.vectors) - projector(vectors[:, :k]), 2) < 3 * tol
+    check_residuals(cut, result)
+
+
+def check_residuals(cut, result):
+    """What is reported is what it says: images and residuals, computed anew."""
+    images = cut.matmat(result.vectors)
+    np.testing.assert_allclose(result.images, images, rtol=0, atol=1e-13)
+    true = np.linalg.norm(images - result.vectors * result.values, axis=0)
+    np.testing.assert_allclose(result.residuals, true, rtol=1e-3, atol=1e-13)
+    assert (true <= result.target).all() == result.converged
+    assert (np.diff(result.values) <= 0).all()
+
+
+@pytest.mark.parametrize("order", [2, 2.1, 4])
+@pytest.mark.parametrize("k", [1, 4])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_pairs_are_those_of_a_full_decomposition(name, k, order):
+    cut = NormalizedCut(SparseGram(GRAPHS[name]), order)
+    check_pairs(cut, graph_eigenpairs(cut, k, tol=1e-3, random_state=0), k)
+
+
+@pytest.mark.parametrize("order", [2, 2.1, 4])
+def test_weights_are_repeated_vertices(order):
+    K = GRAPHS["strip"]
+    weights = np.random.default_rng(0).integers(1, 4, K.shape[0])
+    weights.setflags(write=False)
+    cut = NormalizedCut(SparseGram(K), order, weights)
+    result = graph_eigenpairs(cut, 3, tol=1e-3, random_state=0)
+    check_pairs(cut, result, 3)
+    copies = np.repeat(np.arange(K.shape[0]), weights)
+    repeated = graph_eigenpairs(NormalizedCut(SparseGram(K[copies][:, copies]), order), 3, tol=1e-3, random_state=0)
+    np.testing.assert_allclose(result.values, repeated.values, atol=1e-5)
+
+
+@pytest.mark.parametrize("n", [600, 5000])
+def test_a_ring_whose_wanted_pairs_end_inside_a_double_eigenvalue(n):
+    """λ_3 = λ_4: there is no gap to go by, and residuals fall to rounding."""
+    cut = NormalizedCut(SparseGram(ring(n)), 2.1)
+    result = graph_eigenpairs(cut, 3, random_state=0)
+    check_residuals(cut, result)
+    assert result.converged
+    assert result.target < 1e-11
+    angles = 2 * np.pi * np.array([1, 1, 2]) / n
+    np.testing.assert_allclose(result.values, np.cos(angles), rtol=0, atol=1e-13)
+
+
+def test_a_long_path_has_its_cosines():
+    """Gaps of 1e-8 of the largest eigenvalue; K = path with loops at its ends, so that x_j = cos(πi(j + ½)/n)."""
+    n = 20_000
+    K = frozen(path(n) + from_edges(n, [(0, 0), (n - 1, n - 1)], 0.5))
+    cut = NormalizedCut(SparseGram(K), 2)
+    result = graph_eigenpairs(cut, 2, tol=0.01, random_state=0)
+    check_residuals(cut, result)
+    assert result.converged
+    np.testing.assert_allclose(result.values, np.cos(np.pi * np.array([1, 2]) / n), rtol=0, atol=1e-12)
+    exact = np.cos(np.pi * np.outer(np.arange(n) + 0.5, [1, 2]) / n) * np.sqrt(2 / n)
+    np.testing.assert_allclose(np.abs((exact * result.vectors).sum(axis=0)), 1, atol=1e-4)
+
+
+@pytest.mark.parametrize("order", [2, 2.1])
+def test_two_moons_of_20000_points(order):
+    X, y = make_moons(20_000, noise=0.06, random_state=0)
+    cut = NormalizedCut(SparseGram(neighbour_graph(X)), order)
+    before = cut.n_passes
+    seen = []
+    result = graph_eigenpairs(cut, 1, random_state=0, report=lambda *numbers: seen.append(numbers))
+    assert cut.n_passes - before == result.n_passes == len(seen) + 1
+    assert seen[-1][2] == result.target
+    assert seen[-1][1] == pytest.approx(result.residuals.max(), rel=1e-3)
+    assert result.converged
+    assert result.n_passes <= 20  # block Krylov needs hundreds
+    check_residuals(cut, result)
+    assert adjusted_rand_score(y, result.vectors[:, 0] > 0) >= 0.98
+
+
+def test_the_same_random_state_gives_the_same_bits():
+    cut = NormalizedCut(SparseGram(neighbour_graph(grid_points(3000))), 2.1)
+    first, second = (graph_eigenpairs(cut, 2, random_state=5) for _ in range(2))
+    assert np.array_equal(first.vectors, second.vectors)
+    assert np.array_equal(first.values, second.values)
+    other = graph_eigenpairs(cut, 2, random_state=6)
+    assert not np.array_equal(first.vectors, other.vectors)
+    np.testing.assert_allclose(first.values, other.values, atol=first.target)
+
+
+def test_too_few_iterations_are_said_to_be_too_few():
+    cut = NormalizedCut(SparseGram(neighbour_graph(grid_points(3000))), 2.1)
+    result = graph_eigenpairs(cut, 2, max_iter=1, tol=1e-6, random_state=0)
+    assert not result.converged
+    assert result.n_passes == 3
+    check_residuals(cut, result)
+
+
+def test_small_graphs_are_decomposed():
+    cut = NormalizedCut(SparseGram(neighbour_graph(grid_points(200))), 2.1)
+    result = graph_eigenpairs(cut, 5)
+    values, _ = decomposition(cut)
+    np.testing.assert_allclose(result.values, values[:5], atol=1e-12)
+
+
+def test_many_pairs_of_a_graph_that_hardly_coarsens():
+    """b = 63 columns: the only levels with as many vertices are nearly as large as the graph."""
+    cut = NormalizedCut(SparseGram(neighbour_graph(grid_points(800))), 2.1)
+    check_pairs(cut, graph_eigenpairs(cut, 60, tol=1e-3, random_state=0), 60)
+
+
+def test_a_graph_that_fills_in_is_coarsened_without_smoothing(monkeypatch):
+    """Neighbours at random: smoothed coarse graphs would be full, plain ones have fewer entries than the graph."""
+    n = 1200
+    edges = np.random.default_rng(0).integers(0, n, (5 * n, 2))
+    K = frozen(from_edges(n, edges) + ring(n))
+    cut = NormalizedCut(SparseGram(K), 2.1)
+    monkeypatch.setattr(graph_module, "COARSEST", 30)
+    levels = _hierarchy(cut, np.arange(n), 5, np.random.RandomState(0))
+    assert levels[0].P.nnz == n
+    assert all(level.K.nnz < K.nnz for level in levels[1:])
+    check_pairs(cut, graph_eigenpairs(cut, 2, tol=1e-3, random_state=0), 2)
+
+
+def test_a_star_goes_to_block_krylov(monkeypatch):
+    """All vertices hang on one hub, with weights that tell them apart: nothing can be put together."""
+    n = 700
+    weights = np.linspace(1, 2, n - 1)
+    K = frozen(from_edges(n, np.column_stack([np.zeros(n - 1, int), np.arange(1, n)]), weights) + sparse.eye_array(n))
+    cut = NormalizedCut(SparseGram(K), 2)
+    values, _ = decomposition(cut)
+    assert values[0] - values[1] < RESOLVED_GAP * values[0]
+    check_pairs(cut, graph_eigenpairs(cut, 1, tol=1e-3, random_state=0), 1)  # small enough to be decomposed
+    monkeypatch.setattr(graph_module, "DECOMPOSED", 600)
+    result = graph_eigenpairs(cut, 1, random_state=0, max_iter=20)
+    assert result.n_passes > 2
+    assert result.values[0] == pytest.approx(values[0], abs=1e-3)
+    # The gap is smaller than block Krylov resolves: to call that converged would be wrong.
+    assert not result.converged
+
+
+def test_aggregates_are_disjoint_connected_and_all_there_is():
+    K = GRAPHS["hubs"]
+    strong, hub = _strong_edges(K)
+    assert list(hub) == [0, 1, 2]
+    labels = _aggregates(strong, np.random.RandomState(0))
+    counts = np.bincount(labels)
+    assert labels.min() == 0
+    assert counts.min() >= 1
+    assert all(counts[labels[h]] == 1 for h in hub)
+    assert len(counts) < len(labels) / 5
+    parts = [sparse.csgraph.connected_components(strong[labels == a][:, labels == a])[0] for a in range(len(counts))]
+    assert set(parts) == {1}
