@@ -145,7 +145,7 @@ def outliers(bench: Bench) -> None:
     n = bench.options.rows
     path = bench.rows("outliers", n)
     header(f"### outliers: {n} rows, deviations from 1 to 4", "contender", "seconds", "ARI of the inliers", *TIMED)
-    contenders = [(f"KMeans, {s} starts", "kmeans", {"starts": s}) for s in (1, 10)]
+    contenders = [(f"KMeans, {s} start{'s' * (s > 1)}", "kmeans", {"starts": s}) for s in (1, 10)]
     contenders.append(("MiniBatchKMeans", "minibatch", {}))
     contenders += [(f"ours, rank {p}", "ours", {"gram": "nystroem", "rank": p}) for p in (200, 500, "auto")]
     for name, method, parameters in contenders:

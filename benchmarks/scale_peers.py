@@ -1,4 +1,4 @@
-"""The rows and the contenders of scale.py: each of these is a function of rows (or of a file) that returns labels and facts.
+"""The rows and the contenders of scale.py, which are functions of rows (or of a file) that return labels and facts.
 
 ``run(task)`` measures one of them in this process: seconds, peak resident memory, and a 4000³ float32 product.
 
@@ -34,10 +34,10 @@ INSTALL = {
 
 
 def write_blobs(path: Path, n: int, name: str) -> None:
-    """Blobs (standard deviation 4 overlaps a little, 1 does not), or unequal ones with outliers, whose truth is −1."""
+    """Blobs (standard deviation 5 overlaps a little, 1 does not), or unequal ones with outliers, whose truth is −1."""
     random = np.random.default_rng(0)
     centres = random.uniform(-10, 10, (CLUSTERS, DIMENSIONS))
-    deviations, shares = np.full(CLUSTERS, {"blobs": 4.0, "separate": 1.0}.get(name)), np.full(CLUSTERS, 1.0)
+    deviations, shares = np.full(CLUSTERS, {"blobs": 5.0, "separate": 1.0}.get(name)), np.full(CLUSTERS, 1.0)
     if name == "outliers":
         centres /= 2
         deviations = random.permutation(np.geomspace(1, 4, CLUSTERS))

@@ -206,6 +206,7 @@ def test_a_graph_that_fills_in_is_coarsened_without_smoothing(monkeypatch):
     K = frozen(from_edges(n, edges) + ring(n))
     cut = NormalizedCut(SparseGram(K), 2.1)
     monkeypatch.setattr(graph_module, "COARSEST", 30)
+    monkeypatch.setattr(graph_module, "FILL", 0.1)
     levels = _hierarchy(cut, np.arange(n), 5, np.random.RandomState(0))
     assert levels[0].P.nnz == n
     assert all(level.K.nnz < K.nnz for level in levels[1:])

@@ -7,6 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ from biclique.progress import Progress, format_seconds
 CHUNK_FILES = ".npy and Parquet files and .zarr folders"
 QUARTILE_VALUES = 2**24  # of a sample of rows that gives medians and quartiles
 ESTIMATE_ROWS = 20_000  # of a sample that is fitted for an estimate
+ESTIMATE_REPEATS = 3
 PASSES_LIKE_LABELS = 4.0  # what the three passes of a fit cost, in passes for the labels
 
 
@@ -229,15 +231,12 @@ def _ids(source: ChunkSource, name: str | None, progress: Progress) -> Iterator[
 
 
 def _seconds_to_read_a_row(source: ChunkSource) -> float:
-    """From the second chunk, where there is one: the first one also opens the file."""
+    """The best of the first chunks: others may be busy on the machine, and the first chunk also opens the file."""
     chunks = source.chunks(check_finite=False)
-    seconds = 0.0
-    for _ in range(2):
-        start = time.perf_counter()
-        chunk = next(chunks, None)
-        if chunk is not None:
-            seconds = (time.perf_counter() - start) / len(chunk)
-    return seconds
+    best, start = np.inf, time.perf_counter()
+    for chunk in islice(chunks, ESTIMATE_REPEATS):
+        best, start = min(best, (time.perf_counter() - start) / len(chunk)), time.perf_counter()
+    return float(best)
 
 
 def _print_estimate(
@@ -253,9 +252,11 @@ def _print_estimate(
         start = time.perf_counter()
         fitted = clone(model).set_params(verbose=0).fit(scaled)
         seconds = time.perf_counter() - start
-        start = time.perf_counter()
-        fitted.predict(scaled)
-        labels = (time.perf_counter() - start) / len(X)
+        labels = np.inf
+        for _ in range(ESTIMATE_REPEATS):
+            start = time.perf_counter()
+            fitted.predict(scaled)
+            labels = min(labels, (time.perf_counter() - start) / len(X))
     seconds += 4 * reading * n + PASSES_LIKE_LABELS * labels * max(n - len(X), 0)
     needed = factored_bytes(fitted.rank_, CHUNK_ROWS, table.n_columns) + n * (8 if options.label_column else 4)
     facts: dict[str, Any] = {"table": table.name, "rows": n, "columns": table.n_columns, "streamed": True}
