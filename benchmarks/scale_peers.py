@@ -111,13 +111,17 @@ def sklearn(X: np.ndarray, k: int, **parameters: Any) -> Found:
     return SpectralClustering(k, assign_labels="kmeans", random_state=0, **parameters).fit(X).labels_, {}
 
 
-def dask(X: np.ndarray, k: int, gamma: float, p: int) -> Found:
+def dask(X: np.ndarray, k: int, gamma: float, p: int, own_kmeans: bool) -> Found:
+    """With its own k-means, the default, or with scikit-learn's, as its documentation allows."""
     import dask.array
     from dask_ml.cluster import SpectralClustering
 
     rows = dask.array.from_array(X, chunks=(min(DASK_CHUNK, len(X) // 2), X.shape[1]))
-    model = SpectralClustering(k, n_components=p, gamma=gamma, persist_embedding=True, random_state=0).fit(rows)
-    return np.asarray(model.labels_), {}
+    assign = "kmeans" if own_kmeans else KMeans(k, n_init=10, random_state=0)
+    model = SpectralClustering(
+        k, n_components=p, gamma=gamma, assign_labels=assign, persist_embedding=True, random_state=0
+    )
+    return np.asarray(model.fit(rows).labels_), {}
 
 
 def ncut(X: np.ndarray, k: int, gamma: float, p: int) -> Found:

@@ -47,6 +47,7 @@ class Progress:
         self._residual = math.nan
         self._target = math.nan
         self._next_line = 0.0
+        self._what = ""
 
     def __enter__(self) -> Progress:
         return self
@@ -73,6 +74,8 @@ class Progress:
         if not self.enabled:
             return
         now = time.perf_counter()
+        if what != self._what:  # another piece of work: its time counts from here
+            self._what, self._start, self._next_line = what, now, 0.0
         if self._redraws:
             if now - self._last_draw >= REFRESH_SECONDS or share >= 1:
                 self._show(f"biclique: {self._share_text(what, share, detail)}")

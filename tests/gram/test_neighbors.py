@@ -7,6 +7,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.cluster import SpectralClustering
 from sklearn.datasets import make_blobs, make_moons
+from sklearn.metrics import adjusted_rand_score
 from sklearn.neighbors import KNeighborsTransformer, kneighbors_graph
 
 from biclique.exceptions import DataError, MissingExtraError, ParameterError
@@ -245,6 +246,14 @@ def test_a_row_near_a_training_row_has_nearly_its_row():
     np.testing.assert_allclose(cdist(X, X)[i, j], gram.radii[j], rtol=1e-6)
 
 
+def test_the_rule_for_gamma():
+    X = rows()
+    gram = NeighborGram.from_rows(X, 8, "rbf")
+    farthest = np.sort(cdist(X, X), axis=1)[:, 7]
+    assert gram.gamma == pytest.approx(0.2 / np.median(farthest) ** 2)
+    np.testing.assert_allclose(gram.K.toarray(), neighbor_affinity(X, 8, "rbf", gram.gamma))
+
+
 @pytest.mark.parametrize("weights", NEIGHBOR_WEIGHTS)
 def test_the_bits_do_not_depend_on_threads_and_survive_pickling(weights):
     X, Y = rows(400, 12), rows(90, 12)
@@ -305,14 +314,15 @@ def test_parts_are_found_and_small_ones_linked():
         sizes = np.bincount(labels)
         assert sizes.min() == 3
         assert labels[-1] == labels[-2] != labels[-4]
-        whole = gram.linked(20)
+        whole, parts = gram.linked(20, labels)
         assert np.bincount(components(whole.K)).min() >= 20
+        assert adjusted_rand_score(components(whole.K), parts) == 1
         assert abs(whole.K - whole.K.T).max() == 0
         added = (whole.K - gram.K).tocoo()
         small = sizes[labels] < 20
         assert (small[added.row] | small[added.col]).all()
         np.testing.assert_array_equal(whole.cross(X[-3:]).K.toarray(), whole.K[-3:].toarray())
-        assert len(np.bincount(components(gram.linked(len(X)).K))) == 1
+        assert gram.linked(len(X), labels)[1].max() == 0
 
 
 def test_the_link_is_to_the_nearest_row_outside():
@@ -323,8 +333,32 @@ def test_the_link_is_to_the_nearest_row_outside():
     for i, j in ((0, 2), (1, 2), (2, 4), (3, 4)):
         truth[i, j] += 0.5
         truth[j, i] += 0.5
-    np.testing.assert_array_equal(joined(gram.index, gram.K, components(gram.K), 3).toarray(), truth)
-    np.testing.assert_array_equal(joined(gram.index, gram.K, components(gram.K), 2).toarray(), gram.K.toarray())
+    K, parts = joined(gram.index, gram.K, components(gram.K), 3)
+    np.testing.assert_array_equal(K.toarray(), truth)
+    assert parts.tolist() == [0] * 7
+    np.testing.assert_array_equal(joined(gram.index, gram.K, components(gram.K), 2)[0].toarray(), gram.K.toarray())
+
+
+def test_a_small_part_never_ties_two_large_ones_together():
+    line = np.linspace(0, 1, 60)
+    between = np.array([[1.4], [1.5], [1.6]])  # nearer to the left by one row, to the right by another
+    X = np.concatenate([line[:, None], between, line[:, None] + 2.05])
+    gram = NeighborGram.from_rows(X, 3)
+    labels = components(gram.K)
+    assert np.bincount(labels).tolist() == [60, 3, 60]
+    K, parts = joined(gram.index, gram.K, labels, 10)
+    assert np.bincount(parts).tolist() == [63, 60]
+    added = (K - gram.K).tocoo()
+    assert set(labels[added.col[(labels[added.row] == 1) & (added.data > 0)]].tolist()) == {0}
+    assert adjusted_rand_score(components(K), parts) == 1
+
+
+def test_parts_by_edges_that_are_not_weak():
+    K = sparse.csr_array(np.array([[1, 0.5, 0, 0], [0.5, 1, 1e-5, 0], [0, 1e-5, 1, 0.2], [0, 0, 0.2, 1.0]]))
+    before = K.toarray()
+    assert components(K).tolist() == [0, 0, 0, 0]
+    assert components(K, 1e-4).tolist() == [0, 0, 1, 1]
+    assert np.array_equal(K.toarray(), before)  # the matrix itself stays
 
 
 @pytest.mark.parametrize("d", [2, 20])
@@ -333,13 +367,13 @@ def test_large_parts_are_linked_too(d):
     gram = NeighborGram.from_rows(X, 10)
     labels = components(gram.K)
     assert np.bincount(labels).tolist() == [400, 300, 900]
-    added = (gram.linked(350).K - gram.K).tocoo()
+    added = (gram.linked(350, labels)[0].K - gram.K).tocoo()
     gap = np.where(labels == 1, np.inf, cdist(X, X))
     truth = {(i, int(gap[i].argmin())) for i in range(400, 700)}
     assert {
         (int(i), int(j)) for i, j, v in zip(added.row, added.col, added.data, strict=True) if v and labels[i] == 1
     } == truth
-    assert len(np.unique(components(gram.linked(350).K))) == 2
+    assert len(np.unique(components(gram.linked(350, labels)[0].K))) == 2
 
 
 @pytest.mark.filterwarnings("ignore:Graph is not fully connected")
@@ -348,7 +382,7 @@ def test_dust_does_not_own_a_cluster():
     X = np.concatenate([X, np.random.default_rng(0).normal(size=(12, 2)) * 0.1 + [4, 3]])
     gram = NeighborGram.from_rows(X, 10)
     assert np.bincount(components(gram.K)).tolist() == [600, 12]
-    model = SpectralClustering(2, affinity="precomputed", random_state=0).fit(gram.linked(60).K)
+    model = SpectralClustering(2, affinity="precomputed", random_state=0).fit(gram.linked(60, components(gram.K))[0].K)
     agreement = (model.labels_[:600] == y).mean()
     assert max(agreement, 1 - agreement) > 0.9
 
@@ -366,7 +400,6 @@ def test_dust_does_not_own_a_cluster():
         (lambda: NeighborIndex(sparse.eye_array(9), search="approximate"), DataError, "take search='exact'"),
         (lambda: NeighborGram.from_rows(rows(), 2.5), ParameterError, "n_neighbors must be .* got 2.5"),
         (lambda: NeighborGram.from_rows(rows(), 5, "cosine"), ParameterError, "weights must be one of .* got 'cosine'"),
-        (lambda: NeighborGram.from_rows(rows(), 5, "rbf"), ParameterError, "gamma must be a number .* got None"),
         (lambda: NeighborGram.from_rows(rows(), 5, "rbf", -1.0), ParameterError, "gamma must be .* got -1.0"),
         (lambda: NeighborGram.from_graph(np.eye(3), 2), DataError, "sparse .* got ndarray: .*kneighbors_graph"),
         (
@@ -377,11 +410,11 @@ def test_dust_does_not_own_a_cluster():
         (lambda: NeighborGram.from_graph(-sparse.eye_array(3), 1), DataError, "not negative, got .*-1"),
         (lambda: NeighborGram.from_graph(sparse.eye_array(3), 1).cross(rows()), DataError, r"sparse \(n_new, 3\)"),
         (
-            lambda: NeighborGram.from_graph(sparse.eye_array(3), 1).linked(2),
+            lambda: NeighborGram.from_graph(sparse.eye_array(3), 1).linked(2, np.arange(3)),
             ParameterError,
             "given graph cannot be linked",
         ),
-        (lambda: NeighborGram.from_rows(rows(), 5).linked(0), ParameterError, "least must be .* got 0"),
+        (lambda: NeighborGram.from_rows(rows(), 5).linked(0, np.zeros(9)), ParameterError, "least must be .* got 0"),
     ],
 )
 def test_bad_input_is_named(call, error, message):

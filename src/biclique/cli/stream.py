@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.preprocessing import RobustScaler
 
 from biclique._typing import FloatArray, IntArray
@@ -21,9 +21,10 @@ from biclique.cli.common import EXIT_OK, caught_messages, line
 from biclique.cli.summary import Classes, Facts, report
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.exceptions import DataError, MemoryLimitError, ParameterError, TableError
-from biclique.gram import factored_bytes, format_bytes, parse_memory_limit
+from biclique.gram import format_bytes, parse_memory_limit
 from biclique.io import (
     CHUNK_ROWS,
+    ArrayChunks,
     ChunkSource,
     FiniteChunks,
     LabelWriter,
@@ -32,15 +33,16 @@ from biclique.io import (
     column_moments,
     column_texts,
     is_chunk_file,
+    is_zarr,
     open_chunks,
 )
 from biclique.progress import Progress, format_seconds
 
 CHUNK_FILES = ".npy and Parquet files and .zarr folders"
 QUARTILE_VALUES = 2**24  # of a sample of rows that gives medians and quartiles
-ESTIMATE_ROWS = 20_000  # of a sample that is fitted for an estimate
-ESTIMATE_REPEATS = 3
-PASSES_LIKE_LABELS = 4.0  # what the three passes of a fit cost, in passes for the labels
+PASSES = 4  # for the scale, and three of a fit
+ESTIMATE_ROWS = 10_000  # of a sample that says how to scale, for an estimate
+ESTIMATE_CHUNKS = 3
 
 
 # Whether to stream
@@ -61,6 +63,9 @@ def open_streamed(options: argparse.Namespace) -> ChunkSource | None:
         raise ParameterError(f"--stream does not work with {barrier[0]}, which needs the rows in memory: {barrier[1]}.")
     if path.is_dir() and path.suffix.lower() in (".parquet", ".pq") and not options.stream:
         return None  # a folder of Parquet files
+    if is_zarr(path):  # what its tasks that were not done say at the end, after an error that is ours to report
+        logging.getLogger("asyncio").addHandler(logging.NullHandler())
+        warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
     source = open_chunks(path, roles=Roles(options.label_column, options.id, tuple(options.drop)))
     source.advice = "leave those rows out with --drop-missing, or a column with --drop"
     if options.stream:
@@ -118,6 +123,7 @@ def cluster(model: BicliqueSpectralClustering, table: ChunkSource, options: argp
     kept = source.kept if isinstance(source, FiniteChunks) else None
     with Progress(bool(model.verbose)) as progress:
         classes = _read_classes(table, options.label_column, kept, progress)
+    with Progress(bool(model.verbose)) as progress:
         if options.output:
             _write(options, model.labels_, table, kept, progress)
     left_out = (table.n_rows or 0) - len(model.labels_)
@@ -234,7 +240,7 @@ def _seconds_to_read_a_row(source: ChunkSource) -> float:
     """The best of the first chunks: others may be busy on the machine, and the first chunk also opens the file."""
     chunks = source.chunks(check_finite=False)
     best, start = np.inf, time.perf_counter()
-    for chunk in islice(chunks, ESTIMATE_REPEATS):
+    for chunk in islice(chunks, ESTIMATE_CHUNKS):
         best, start = min(best, (time.perf_counter() - start) / len(chunk)), time.perf_counter()
     return float(best)
 
@@ -242,31 +248,21 @@ def _seconds_to_read_a_row(source: ChunkSource) -> float:
 def _print_estimate(
     model: BicliqueSpectralClustering, table: ChunkSource, source: ChunkSource, options: argparse.Namespace
 ) -> int:
-    """From a fit of some of the rows, and the time it takes to read a chunk."""
-    n = table.n_rows or 0
-    _check_clusters(options.clusters, n)
-    reading = _seconds_to_read_a_row(table)
+    """From the speed of some rows, scaled by what is known of these, and the time it takes to read a chunk."""
+    _check_clusters(options.clusters, table.n_rows)
+    reading = _seconds_to_read_a_row(table) * (table.n_rows or 0)
+    sample = source.sample(ESTIMATE_ROWS, np.random.RandomState(options.seed))
+    scaled, _ = _scaled(ArrayChunks(sample, table.name), options, Progress())
+    if isinstance(scaled, ScaledChunks):
+        source = ScaledChunks(source, scaled.offset, scaled.factor)
     with caught_messages():
-        X = np.array(source.sample(ESTIMATE_ROWS, np.random.RandomState(options.seed)))
-        scaled = _scaled(open_chunks(X), options, Progress())[0]
-        start = time.perf_counter()
-        fitted = clone(model).set_params(verbose=0).fit(scaled)
-        seconds = time.perf_counter() - start
-        labels = np.inf
-        for _ in range(ESTIMATE_REPEATS):
-            start = time.perf_counter()
-            fitted.predict(scaled)
-            labels = min(labels, (time.perf_counter() - start) / len(X))
-    seconds += 4 * reading * n + PASSES_LIKE_LABELS * labels * max(n - len(X), 0)
-    needed = factored_bytes(fitted.rank_, CHUNK_ROWS, table.n_columns) + n * (8 if options.label_column else 4)
-    facts: dict[str, Any] = {"table": table.name, "rows": n, "columns": table.n_columns, "streamed": True}
+        cost = model.estimate_cost(source)
+    seconds = cost.seconds + PASSES * reading
     if options.json:
-        work = {"gram": fitted.gram_, "rank": fitted.rank_, "seconds": seconds, "bytes": needed}
-        line(json.dumps({**facts, **work}, indent=2))
+        facts = {"table": table.name, "rows": table.n_rows, "columns": table.n_columns, "streamed": True}
+        line(json.dumps({**facts, "gram": cost.gram, "seconds": seconds, "bytes": cost.bytes}, indent=2))
     else:
-        line(f"{table.name}: {n} rows, {table.n_columns} columns, read in chunks")
-        line(
-            f"gram={fitted.gram_!r} of rank {fitted.rank_}: about {format_seconds(seconds)} and {format_bytes(needed)} "
-            f"(estimate from a fit of {len(X)} rows)"
-        )
+        line(f"{table.name}: {table.n_rows} rows, {table.n_columns} columns, read in chunks")
+        work = f"{format_seconds(seconds)} and {format_bytes(cost.bytes)}"
+        line(f"gram={cost.gram!r}: about {work} (estimate; nothing was computed)")
     return EXIT_OK

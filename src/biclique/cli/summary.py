@@ -57,10 +57,12 @@ def report(
     if options.json:
         line(json.dumps(result, indent=2))
         return
-    error = model.approximation_
-    # What the line on the approximation says is said once.
-    print_warnings([m for m in messages if error is None or str(error) not in m or model.gram_reason_ not in m])
-    _print_summary(result, "" if error is None else str(error))
+    error = "" if model.approximation_ is None else str(model.approximation_)
+    # How close the approximation is, is said once: by our own line, unless a warning says more about it.
+    shown = [m for m in messages if not error or error not in m or model.gram_reason_ not in m]
+    print_warnings(shown)
+    warned = any(error in m for m in shown)
+    _print_summary(result, "less closely than aimed at (see the warning)" if error and warned else error)
 
 
 def _summary(
@@ -122,8 +124,9 @@ def _approximation(error: Any) -> dict[str, float | None] | None:
 
 def _gram_line(result: dict[str, Any], error: str) -> str:
     """``approximate: gram nystroem of rank 256 (as asked for), eigenvalues within 3.0e-03 …``."""
-    kind, rank = "approximate" if error else "exact", result["rank"]
-    reason = result["gram_reason"].removeprefix(f"{kind}: ")
+    rank, reason = result["rank"], result["gram_reason"]
+    kind = "approximate" if error or reason.startswith("approximate") else "exact"  # neighbours can be so too
+    reason = reason.removeprefix(f"{kind}: ")
     size = "" if rank is None else f" of rank {rank}"
     return f"{kind}: gram {result['gram']}{size} ({reason})" + (f", {error}" if error else "")
 

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from biclique._typing import FloatArray, Rows
-from biclique.cluster._checks import check_values, warn_about_spread
+from biclique.cluster._checks import check_clusters_fit, check_values, warn_about_spread
 from biclique.cluster._features import RANKS, Pool, check_rank, choose_map, pool_size
 from biclique.cluster._prepare import choose_kernel, choose_order, row_vertices, warn_about_parts
 from biclique.exceptions import ApproximationWarning, DataError, ParameterError
@@ -60,12 +60,13 @@ class RowSource(ABC):
 
     def chunks(self, what: str, progress: Progress) -> Iterator[tuple[Rows, FloatArray]]:
         """One pass, shown as such."""
-        done = 0
+        done, told = 0, f"pass over the rows for the {what}"
+        progress.share(told, 0.0)
         for rows, weights in self._pieces():
             yield rows, weights
             done += rows.shape[0]
             if self.n_rows:
-                progress.share(f"pass over the rows for the {what}", done / self.n_rows)
+                progress.share(told, done / self.n_rows)
 
 
 class ArrayRows(RowSource):
@@ -156,6 +157,8 @@ def fit_factored(
     check_rank(model.rank, source.n_rows)
     pool = Pool.of(*source.draw(pool_size(model.rank), random))
     check_rank(model.rank, source.n_rows)  # known by now
+    if hasattr(model, "n_clusters") and source.n_rows is not None:
+        check_clusters_fit(model.n_clusters, source.n_rows, source.n_rows)
     if pool.rows.shape[0] < 2:
         raise DataError(f"X has {pool.rows.shape[0]} rows that count: at least 2 are needed.")
     check_rows_for_kernel(model.affinity, pool.rows)
@@ -186,6 +189,7 @@ def fit_factored(
 def estimate_fit(model: Any, source: RowSource, gram: str, n_columns: int) -> Cost:
     """Time and memory of a fit, from the speed of a block of rows."""
     random = check_random_state(0)
+    check_rank(model.rank, source.n_rows)
     pool = Pool.of(*source.draw(ESTIMATE_ROWS, random))
     kernel, _ = choose_kernel(model, row_vertices(pool.rows[pool.distinct], pool.weights[pool.distinct]), random)
     if kernel is None:
@@ -209,11 +213,14 @@ def _check_memory(model: Any, gram: str, source: RowSource, n_columns: int) -> i
     limit = parse_memory_limit(model.memory_limit)
     kept = source.n_rows * 8 * (n_columns + 1) if source.held and source.n_rows else 0
     least = RANKS[0] if isinstance(model.rank, str) else model.rank
+    way_out = "raise memory_limit or lower rank."
+    if source.held:
+        way_out = "raise memory_limit, lower rank, or pass the rows as a chunk source (biclique.io.open_chunks)."
     require(
         factored_bytes(least, CHUNK_ROWS, source.n_columns) + kept,
         limit,
         f"gram={gram!r} of rank {least} for {source.n_rows or 'unknown'} rows",
-        "raise memory_limit, lower rank, or pass the rows as a chunk source (biclique.io.open_chunks).",
+        way_out,
     )
     return max(r for r in (least, *RANKS) if factored_bytes(r, CHUNK_ROWS, source.n_columns) + kept <= limit)
 

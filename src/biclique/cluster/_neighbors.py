@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from biclique.cluster._checks import warn_about_spread
 from biclique.cluster._prepare import Vertices, choose_order, find_vertices
 from biclique.cluster._rows import find_rows
 from biclique.cluster._spectrum import SolverOptions, solve_cut, unit_rows, warn_unless_converged
-from biclique.exceptions import DisconnectedWarning
+from biclique.exceptions import DisconnectedWarning, ParameterError
 from biclique.gram import NeighborGram, SparseGram, StoredCross, components, parse_memory_limit, require
 from biclique.progress import Progress
 from biclique.spectral import (
@@ -31,29 +31,32 @@ from biclique.spectral import (
 GRAPH_TOLERANCE = 0.1
 """Residuals of eigenpairs, as a share of the eigengap."""
 
-DUST = 0.01
-"""A part with fewer rows than this share of an average cluster is linked to its nearest rows, not left by itself."""
+WEAK = 5e-4
+"""Edges of less are no links between parts: with the default γ, rows six times as far apart as is usual."""
 
-DEFAULT_WEIGHTS = "connectivity"
+DUST = 0.01
+"""A part with fewer rows than this share of an average cluster is tied to its nearest, not left by itself."""
+
+DEFAULT_WEIGHTS = "rbf"
+USUAL_NEIGHBORS = 10
+"""The default of n_neighbors: with fewer rows, all of them are neighbours."""
+
 BYTES_PER_NEIGHBOR = 120
 """Of a graph while it is made, for every row and neighbour."""
 
 
 @dataclass
 class Part:
-    """A connected part of the graph: its cut and eigenpairs, the columns and clusters it has been given."""
+    """A connected part of the graph: its cut and eigenpairs, and the columns of the embedding it has been given."""
 
     members: IntArray  # vertices, ascending
     cut: NormalizedCut
     pairs: EigenResult
     columns: range = range(1)
-    labels: range = range(1)
     extension: Extension | None = None
-    rows: FloatArray = field(default_factory=lambda: np.empty((0, 0)))  # (members, columns)
-    assignment: Assignment | None = None
 
-    def embed(self) -> None:
-        """The extension and the rows of as many columns as the part has."""
+    def embed(self) -> FloatArray:
+        """The rows of as many columns as the part has, (members, columns)."""
         kept = len(self.columns) - 1
         p = self.pairs
         pairs = EigenResult(
@@ -65,21 +68,31 @@ class Part:
             p.converged,
             p.target,
         )
-        self.extension, self.rows = Extension.fit(self.cut, pairs, float(np.finfo(float).eps))
+        self.extension, rows = Extension.fit(self.cut, pairs, float(np.finfo(float).eps))
+        return rows
 
 
 class NeighborFit:
-    """The fitted graph: parts, each with its embedding and its rule for labels, and what new rows need."""
+    """The fitted graph: parts with their columns of the embedding, a rule for labels, and what new rows need.
 
-    def __init__(self, gram: NeighborGram, vertices: Vertices, order: float, n_columns: int) -> None:
-        self.gram, self.vertices, self.order = gram, vertices, order
+    The columns of a part are √S normalised and the leading eigenvectors of its own cut, zero outside it: at order 2,
+    eigenvectors of the whole graph. Parts are found, not iterated for.
+    """
+
+    def __init__(self, gram: NeighborGram, vertices: Vertices, part_of: IntArray, parts: list[Part], n_columns: int):
+        self.gram, self.vertices = gram, vertices
+        self.part_of, self.parts = part_of, parts
         self.n_columns = n_columns
+        self.order = parts[0].cut.order
         self.gamma = gram.gamma
-        self.parts: list[Part] = []
-        self.part_of: IntArray = np.zeros(vertices.n, dtype=np.intp)
         self.normalize = True
+        self.assignment: Assignment | None = None
         self.rows: FloatArray = np.zeros((vertices.n, n_columns))
-        self.vertex_labels: IntArray = np.zeros(vertices.n, dtype=np.intp)
+        first = 0
+        for part, width in zip(parts, _shares(parts, n_columns), strict=True):
+            part.columns = range(first, first + width)
+            first += width
+            self.rows[np.ix_(part.members, np.asarray(part.columns))] = part.embed()
 
     @property
     def search(self) -> str:
@@ -91,14 +104,15 @@ class NeighborFit:
     def eigenvalues(self) -> FloatArray:
         """1 for every part beyond the first, then those of the parts' own cuts, descending; zero where missing."""
         inner = np.concatenate([p.pairs.values[: len(p.columns) - 1] for p in self.parts])
-        found = np.concatenate([np.ones(len(self.parts) - 1), np.sort(inner)[::-1]])
-        return self._padded(found)
+        return self._padded(np.concatenate([np.ones(len(self.parts) - 1), np.sort(inner)[::-1]]))
 
     @property
     def residuals(self) -> FloatArray:
-        inner = [p.pairs.residuals[: len(p.columns) - 1] for p in self.parts]
-        order = np.argsort(-np.concatenate([p.pairs.values[: len(p.columns) - 1] for p in self.parts]), kind="stable")
-        return self._padded(np.concatenate([np.zeros(len(self.parts) - 1), np.concatenate(inner)[order]]))
+        """Of the eigenvalues, in their order."""
+        values = np.concatenate([p.pairs.values[: len(p.columns) - 1] for p in self.parts])
+        inner = np.concatenate([p.pairs.residuals[: len(p.columns) - 1] for p in self.parts])
+        order = np.argsort(-values, kind="stable")
+        return self._padded(np.concatenate([np.zeros(len(self.parts) - 1), inner[order]]))
 
     def _padded(self, values: FloatArray) -> FloatArray:
         return np.pad(values[: self.n_columns - 1], (0, max(self.n_columns - 1 - len(values), 0)))
@@ -107,26 +121,24 @@ class NeighborFit:
     def n_passes(self) -> int:
         return max(p.cut.n_passes for p in self.parts)
 
-    def assign(self, model: Any) -> None:
-        """Labels of every part by itself."""
+    def assign(self, model: Any) -> Assignment:
+        """Labels of the vertices."""
         self.normalize = model.row_normalize is not False
-        for part in self.parts:
-            if len(part.labels) > 1:
-                part.assignment = assign_sampled(
-                    model.assign_labels,
-                    self._scaled(part.rows),
-                    part.cut.weights,
-                    len(part.labels),
-                    cut=part.cut,
-                    n_init=model.n_init,
-                    random_state=check_random(model.random_state),
-                )
-                self.vertex_labels[part.members] = part.labels.start + part.assignment.labels
-            else:
-                self.vertex_labels[part.members] = part.labels.start
-        # An assigner may leave a cluster empty: labels have no gaps.
-        found, self.vertex_labels = np.unique(self.vertex_labels, return_inverse=True)
-        self.renumber = np.searchsorted(found, np.arange(max(model.n_clusters, int(found.max()) + 1)))
+        cut = None
+        if model.assign_labels == "kernel_kmeans":
+            cut = self.parts[0].cut
+            if len(self.parts) > 1:
+                cut = NormalizedCut(self.gram, self.order, self.vertices.weights, row_numbers=self.vertices.numbers)
+        self.assignment = assign_sampled(
+            model.assign_labels,
+            self._scaled(self.rows),
+            self.vertices.weights,
+            model.n_clusters,
+            cut=cut,
+            n_init=model.n_init,
+            random_state=check_random(model.random_state),
+        )
+        return self.assignment
 
     def _scaled(self, rows: FloatArray) -> FloatArray:
         return unit_rows(rows) if self.normalize else rows
@@ -138,47 +150,52 @@ class NeighborFit:
         return np.full(X.shape[0], -1) if self.vertices.given else find_rows(self.vertices.digests, X)
 
     def embed(self, X: Rows, n_jobs: int | None) -> FloatArray:  # noqa: ARG002
-        """The embedding of any rows."""
-        place = self.find(X)
+        """The embedding of any rows; a training row gets its own row back."""
+        return self.embed_vertices(X, self.find(X))
+
+    def embed_vertices(self, X: Rows, place: IntArray) -> FloatArray:
+        """The embedding of rows that are vertices ``place``, −1 for new rows."""
         out = self.rows[place]
         new = np.flatnonzero(place < 0)
-        for part, rows, cross in self._crosses(X, new):
-            out[rows] = 0.0
-            out[np.ix_(rows, np.asarray(part.columns))] = part.extension.embed(cross)
+        if len(new):
+            out[new] = self._extend(self._similarities(X[new]))
         return out
 
-    def labels(self, X: Rows, n_jobs: int | None) -> IntArray:
-        """The labels of any rows."""
-        return self.labels_of(X, self.find(X), n_jobs)
-
-    def labels_of(self, X: Rows, place: IntArray, n_jobs: int | None) -> IntArray:  # noqa: ARG002
-        """The labels of rows that are vertices ``place``, −1 for new rows."""
-        out = self.vertex_labels[place]
-        for part, rows, cross in self._crosses(X, np.flatnonzero(place < 0)):
-            labels = np.zeros(len(rows), dtype=np.intp)
-            if part.assignment is not None:
-                rule = part.assignment.rule
-                if isinstance(rule, KernelRule):
-                    labels = rule.labels_of(cross)
-                else:
-                    labels = rule.labels(self._scaled(part.extension.embed(cross)))
-            out[rows] = self.renumber[part.labels.start + labels]
+    def labels(self, X: Rows, place: IntArray | None = None) -> IntArray:
+        """The labels of any rows; ``place`` says which vertices they are, where that is known."""
+        if self.assignment is None:
+            raise ValueError("no labels have been assigned")
+        place = self.find(X) if place is None else place
+        out = self.assignment.labels[place]
+        new = np.flatnonzero(place < 0)
+        if len(new):
+            K = self._similarities(X[new])
+            rule = self.assignment.rule
+            if isinstance(rule, KernelRule):
+                out[new] = rule.labels_of(StoredCross(K))
+            else:
+                out[new] = rule.labels(self._scaled(self._extend(K)))
         return out
 
-    def _crosses(self, X: Rows, new: IntArray) -> Any:
-        """New rows by the part that they are most similar to, with their similarities to its rows."""
-        if not len(new):
-            return
-        K: Any = self.gram.cross(X[new]).K  # type: ignore[attr-defined]
+    def _similarities(self, X: Rows) -> Any:
+        """κ(y, x) of new rows, a sparse (n_new, n) matrix."""
+        return self.gram.cross(X if self.vertices.kept is None else X[:, self.vertices.kept]).K  # type: ignore[attr-defined]
+
+    def _extend(self, K: Any) -> FloatArray:
+        """The closed form, each row in the part that it is most similar to."""
+        n = self.vertices.n
         indicator = sparse.csr_array(
-            (np.ones(self.vertices.n), (np.arange(self.vertices.n), self.part_of)),
-            shape=(self.vertices.n, len(self.parts)),
+            (np.ones(n), (np.arange(n), self.part_of)),
+            shape=(n, len(self.parts)),
         )
         nearest = np.asarray((K @ indicator).toarray().argmax(axis=1))
+        out = np.zeros((K.shape[0], self.n_columns))
         for number, part in enumerate(self.parts):
             chosen = np.flatnonzero(nearest == number)
-            if len(chosen):
-                yield part, new[chosen], StoredCross(K[chosen][:, part.members], n_jobs=self.gram.n_jobs)
+            if len(chosen) and part.extension is not None:
+                cross = StoredCross(K[chosen][:, part.members], n_jobs=self.gram.n_jobs)
+                out[np.ix_(chosen, np.asarray(part.columns))] = part.extension.embed(cross)
+        return out
 
 
 def graph_bytes(n: int, n_neighbors: int, n_columns: int) -> int:
@@ -189,7 +206,11 @@ def graph_bytes(n: int, n_neighbors: int, n_columns: int) -> int:
 def fit_neighbors(
     model: Any, X: Rows, weights: FloatArray, n_columns: int, n_clusters: int, progress: Progress
 ) -> NeighborFit:
-    """The graph, its parts, and the eigenpairs of each."""
+    """The graph, its parts, and the eigenpairs of each.
+
+    ``order="auto"`` is 2.1, and 2 where order 2.1 lifts an eigenvalue above 1. No cut has one (at order 2 none is): the
+    shrunken degrees then set apart dense from sparse regions, by more than the eigengap of the clusters.
+    """
     random = check_random(model.random_state)
     order = choose_order(model)
     vertices = find_vertices(model, X, weights)
@@ -201,12 +222,36 @@ def fit_neighbors(
         f"affinity={model.affinity!r} for {vertices.n} distinct rows and {model.n_neighbors} neighbours",
         "raise memory_limit, lower n_neighbors, or use gram='nystroem' with affinity='rbf'.",
     )
-    gram = _make_graph(model, vertices, random, progress)
-    gram, part_of = _connect(gram, n_clusters)
-    fitted = NeighborFit(gram, vertices, order, n_columns)
-    fitted.part_of = part_of
+    if model.n_neighbors > max(vertices.n, USUAL_NEIGHBORS):
+        raise ParameterError(
+            f"n_neighbors={model.n_neighbors} is more than the {vertices.n} distinct rows there are: use fewer, "
+            f"such as {USUAL_NEIGHBORS}."
+        )
+    gram, part_of = _connect(_make_graph(model, vertices, random, progress), min(n_clusters, n_columns))
+    seed = int(random.randint(2**31))
+    parts = _solve_parts(model, gram, vertices, part_of, order, n_columns, seed, progress)
+    if model.order == "auto" and order > 2 and any((p.pairs.values > 1).any() for p in parts):
+        if progress.enabled:
+            progress.say(f"order {order:g} lifts an eigenvalue above 1, which no cut has: order 2 is taken")
+        parts = _solve_parts(model, gram, vertices, part_of, 2.0, n_columns, seed, progress)
+    for part in parts:
+        warn_unless_converged(part.pairs, stacklevel=6)
+    return NeighborFit(gram, vertices, part_of, parts, n_columns)
+
+
+def _solve_parts(
+    model: Any,
+    gram: NeighborGram,
+    vertices: Vertices,
+    part_of: IntArray,
+    order: float,
+    n_columns: int,
+    seed: int,
+    progress: Progress,
+) -> list[Part]:
+    """Every part with as many eigenpairs as it could get."""
     n_parts = int(part_of.max()) + 1
-    wanted = max(n_columns, n_clusters) - n_parts
+    parts = []
     for number in range(n_parts):
         members = np.flatnonzero(part_of == number)
         K = gram.K if n_parts == 1 else gram.K[members][:, members]
@@ -214,11 +259,10 @@ def fit_neighbors(
             SparseGram(K, n_jobs=model.n_jobs), order, vertices.weights[members], row_numbers=vertices.numbers[members]
         )
         if progress.enabled:
-            progress.say(f"part {number + 1} of {n_parts}: {len(members)} rows, {K.nnz} similarities")
-        pairs = _solve(model, cut, min(wanted, len(members) - 1), random, progress)
-        fitted.parts.append(Part(members, cut, pairs))
-    _share_out(fitted, n_columns, n_clusters)
-    return fitted
+            progress.say(f"part {number + 1} of {n_parts}: {len(members)} rows, {K.nnz} similarities, order {order:g}")
+        k = min(n_columns - n_parts, len(members) - 1)
+        parts.append(Part(members, cut, _solve(model, cut, k, np.random.RandomState(seed), progress)))
+    return parts
 
 
 def _make_graph(model: Any, vertices: Vertices, random: np.random.RandomState, progress: Progress) -> NeighborGram:
@@ -237,21 +281,21 @@ def _make_graph(model: Any, vertices: Vertices, random: np.random.RandomState, p
     )
 
 
-def _connect(gram: NeighborGram, n_clusters: int) -> tuple[NeighborGram, IntArray]:
-    """The graph with at most as many parts as clusters, none of them dust; and the part of every vertex."""
-    part_of = components(gram.K)
+def _connect(gram: NeighborGram, most: int) -> tuple[NeighborGram, IntArray]:
+    """The graph in at most so many parts, none of them dust; and the part of every vertex."""
+    part_of = components(gram.K, WEAK)
     sizes = np.sort(np.bincount(part_of))[::-1]
-    dust = int(DUST * gram.n / n_clusters)
-    if len(sizes) > n_clusters or sizes[-1] < dust:
-        if gram.index is None:
-            return gram, _grouped(part_of, n_clusters)
-        before = sizes
-        while len(sizes) > n_clusters or sizes[-1] < dust:
-            beyond = int(sizes[n_clusters]) + 1 if len(sizes) > n_clusters else 0
-            gram = gram.linked(max(dust, beyond))
-            part_of = components(gram.K)
-            sizes = np.sort(np.bincount(part_of))[::-1]
-        _warn_about_links(before, sizes, gram.n)
+    dust = int(DUST * gram.n / most)
+    if len(sizes) <= most and sizes[-1] >= dust:
+        return gram, part_of
+    if gram.index is None:
+        return gram, _grouped(part_of, most)
+    before = sizes
+    while len(sizes) > most or sizes[-1] < dust:
+        beyond = int(sizes[most]) + 1 if len(sizes) > most else 0
+        gram, part_of = gram.linked(max(dust, beyond), part_of)
+        sizes = np.sort(np.bincount(part_of))[::-1]
+    _warn_about_links(before, sizes, gram.n, dust)
     return gram, part_of
 
 
@@ -273,13 +317,16 @@ def _grouped(part_of: IntArray, n_groups: int) -> IntArray:
     return group[part_of]
 
 
-def _warn_about_links(before: IntArray, after: IntArray, n: int) -> None:
+def _warn_about_links(before: IntArray, after: IntArray, n: int, dust: int) -> None:
+    """Say so where more than a little dust was tied to other parts."""
+    large = before[before >= max(dust, 1)]
+    if len(large) <= len(after) and before[before < dust].sum() <= DUST * n:
+        return
     shown = ", ".join(map(str, before[:5])) + (", …" if len(before) > 5 else "")
-    left = "one" if len(after) == 1 else str(len(after))
+    left = "one is" if len(after) == 1 else f"{len(after)} are"
     warnings.warn(
-        f"the neighbour graph falls into {len(before)} connected parts ({shown} of {n} rows): those too small "
-        f"for a cluster, or too many, were linked to their nearest rows outside, {left} left. More n_neighbors would "
-        "connect them too.",
+        f"the neighbour graph falls into {len(before)} connected parts ({shown} of {n} rows): those too small for a "
+        f"cluster, or too many, were tied to their nearest, and {left} left. A larger n_neighbors would connect them.",
         DisconnectedWarning,
         stacklevel=6,
     )
@@ -296,21 +343,7 @@ def _solve(model: Any, cut: NormalizedCut, k: int, random: np.random.RandomState
     else:
         options = SolverOptions(model.eigen_solver, tol, model.max_iter)
         pairs = solve_cut(cut, k, options, random, progress)
-    warn_unless_converged(pairs, stacklevel=7)
     return pairs
-
-
-def _share_out(fitted: NeighborFit, n_columns: int, n_clusters: int) -> None:
-    """Columns and clusters of every part: one each, and the rest by the largest eigenvalues of all parts."""
-    parts = fitted.parts
-    columns, labels = _shares(parts, n_columns), _shares(parts, n_clusters)
-    at = first = 0
-    for part, width, clusters in zip(parts, columns, labels, strict=True):
-        part.columns, part.labels = range(at, at + width), range(first, first + clusters)
-        at, first = at + width, first + clusters
-        part.embed()
-        shown = part.columns[: max(n_columns - part.columns.start, 0)]
-        fitted.rows[np.ix_(part.members, np.asarray(shown, dtype=np.intp))] = part.rows[:, : len(shown)]
 
 
 def _shares(parts: list[Part], total: int) -> list[int]:

@@ -102,7 +102,7 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         with self._working() as progress:
             fitted = fit_neighbors(self, X, weights, self._n_columns(), getattr(self, "n_clusters", 1), progress)
             self._fitted = fitted
-            self.embedding_ = self._output(fitted.rows[fitted.vertices.index])
+            self.embedding_ = self._output(fitted.embed_vertices(X, fitted.vertices.index))
             self._finish_neighbors(X, fitted)
             self._store_spectrum(fitted.eigenvalues, fitted.residuals, fitted.n_passes)
         self._store_choices(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -209,13 +210,11 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
     def _finish_exact(self, X: Rows, prepared: Prepared, spectrum: Spectrum) -> None:
         rows, vertices = self._scaled(spectrum.rows), prepared.vertices
         if vertices.n <= self.n_clusters:
-            # Every distinct row is a cluster of its own; nothing is left to assign.
-            order = np.lexsort(rows.T[::-1])
-            labels = np.argsort(order)
-            history = None
+            self._assignment = _one_each(rows)
             if self.assign_labels == "kernel_kmeans":
+                labels = self._assignment.labels
                 history = kernel_kmeans(KernelKMeansProblem(prepared.cut), labels, vertices.n).history
-            self._assignment = Assignment(labels, NearestCentre(rows[order]), history)
+                self._assignment = replace(self._assignment, cut_history=history)
         else:
             self._assignment = self._assign(rows, vertices.weights, prepared.cut)
         self._vertex_labels = self._assignment.labels
@@ -227,7 +226,11 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
     def _finish_factored(self, source: RowSource, fitted: FactoredFit, progress: Progress) -> None:
         self.__dict__.pop("cut_history_", None)
         pool = fitted.pool
-        self._assignment = self._assign(self._scaled(fitted.embed(pool.rows, self.n_jobs)), pool.weights)
+        rows = self._scaled(fitted.embed(pool.rows, self.n_jobs))
+        if len(pool.distinct) <= self.n_clusters:
+            self._assignment = _one_each(rows[pool.distinct])
+        else:
+            self._assignment = self._assign(rows, pool.weights)
         embedding, labels = [], []
         for X, _ in source.chunks("labels", progress):
             if source.held:
@@ -241,8 +244,10 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
 
     def _finish_neighbors(self, X: Rows, fitted: NeighborFit) -> None:
         self.__dict__.pop("cut_history_", None)
-        fitted.assign(self)
-        self.labels_ = fitted.labels_of(X, fitted.vertices.index, self.n_jobs)
+        assignment = fitted.assign(self)
+        self.labels_ = fitted.labels(X, fitted.vertices.index)
+        if assignment.cut_history is not None:
+            self.cut_history_ = assignment.cut_history
 
     def _scaled(self, rows: FloatArray) -> FloatArray:
         """Rows of length 1 where that is asked for."""
@@ -277,7 +282,7 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
 
     def _labels_of(self, X: Rows) -> IntArray:
         if isinstance(self._fitted, NeighborFit):
-            return self._fitted.labels(X, self.n_jobs)
+            return self._fitted.labels(X)
         return self._pointwise_labels(X)
 
     def _new_labels(self, X: Rows) -> IntArray:
@@ -296,3 +301,9 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
 
     def _n_columns(self) -> int:
         return self.n_components or self.n_clusters
+
+
+def _one_each(rows: FloatArray) -> Assignment:
+    """Every distinct row a cluster of its own: nothing is left to assign."""
+    order = np.lexsort(rows.T[::-1])
+    return Assignment(np.argsort(order), NearestCentre(rows[order]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,13 +24,12 @@ NEIGHBOR_WEIGHTS = ("connectivity", "rbf", "self_tuning")
 SCALE_NEIGHBOR = 7
 """σ is the distance to this neighbour (Zelnik-Manor and Perona), or to the last one."""
 
-FAINTEST = 1e-6
-"""The least weight of an edge that links a part: one that a far outlier's would round to zero links nothing."""
+GAMMA_FACTOR = 0.2
+"""γ is this over the median squared distance to the k-th neighbour, unless given; as in the rule for full kernels."""
 
 PANEL = 16_384
 """Rows of one piece of a product: a row has few entries."""
 
-Weigh = Callable[[IntArray, IntArray, FloatArray], FloatArray]
 """w of pairs of rows at given distances."""
 
 
@@ -39,7 +37,7 @@ class NeighborGram(SparseGram):
     """K_ij = w_ij (A_ij + A_ji)/2, with A_ij = 1 when x_j is among the k nearest rows of x_i, itself counted.
 
     - ``"connectivity"``: w = 1,
-    - ``"rbf"``: w = exp(−γ|x_i − x_j|²),
+    - ``"rbf"``: w = exp(−γ|x_i − x_j|²), γ = 0.2 / median r² unless given,
     - ``"self_tuning"``: w = exp(−|x_i − x_j|²/(σ_i σ_j)), σ_i the distance from x_i to its 7th neighbour, itself not
       counted, or to its last; the median of the positive σ where it is 0, as among many copies.
 
@@ -128,6 +126,8 @@ class NeighborGram(SparseGram):
         n, k = gap.shape
         radii = gap[:, -1].copy()
         sigma = None
+        if weights == "rbf" and gamma is None:
+            gamma = float(GAMMA_FACTOR / np.median(_positive(radii)) ** 2)
         if weights == "self_tuning":
             own = near == np.arange(n)[:, None]
             sigma = _positive(_scale(gap, own.any(axis=1)))
@@ -164,19 +164,13 @@ class NeighborGram(SparseGram):
         parts = [self._half(n_new, pairs, sigma) for pairs in (near, back)]
         return NeighborCross(self._equal_rows(near, (parts[0] + parts[1]).tocsr()), n_jobs=self.n_jobs)
 
-    def linked(self, least: int) -> NeighborGram:
-        """The same with every part of fewer than ``least`` rows linked to rows outside it: see ``joined``."""
+    def linked(self, least: int, labels: IntArray) -> tuple[NeighborGram, IntArray]:
+        """The same with every part of fewer than ``least`` rows tied to another, and the parts left: see ``joined``."""
         if self.index is None:
             raise ParameterError("parts of a given graph cannot be linked: it does not say how far apart they are.")
         out = copy.copy(self)
-        out.K = joined(self.index, self.K, components(self.K), least, self.weigh)
-        return out
-
-    def weigh(self, first: IntArray, second: IntArray, gap: FloatArray) -> FloatArray:
-        """w of pairs of training rows at given distances."""
-        left = None if self.sigma is None else self.sigma[first]
-        right = None if self.sigma is None else self.sigma[second]
-        return _weigh(self.weights, self.gamma, gap, left, right)
+        out.K, labels = joined(self.index, self.K, labels, least)
+        return out, labels
 
     def _half(self, n_new: int, pairs: Pairs, sigma: FloatArray | None) -> Any:
         first, second, gap = pairs
@@ -216,59 +210,64 @@ class NeighborCross(StoredCross):
         return np.ones(self.K.shape[0])
 
 
-def components(K: Any) -> IntArray:
-    """The part of every row: 0, 1, … for the parts that edges of positive weight connect."""
-    if K.nnz and not K.data.all():
-        K = K.copy()
-        K.eliminate_zeros()
+def components(K: Any, weakest: float = 0.0) -> IntArray:
+    """The part of every row: 0, 1, … for the parts that edges of more than ``weakest`` connect."""
+    if K.nnz and K.data.min() <= weakest:
+        K = sparse.csr_array((K.data > weakest, K.indices, K.indptr), shape=K.shape, copy=True)
+        K.eliminate_zeros()  # in place, in a copy of its own
     return np.asarray(connected_components(K, directed=False)[1], dtype=np.intp)
 
 
-def joined(index: NeighborIndex, K: Any, labels: IntArray, least: int, weigh: Weigh | None = None) -> Any:
-    """K + Σ w_ij (E_ij + E_ji)/2 over rows i of parts below ``least`` rows, j the nearest row outside i's part.
+def joined(index: NeighborIndex, K: Any, labels: IntArray, least: int) -> tuple[Any, IntArray]:
+    """K + ½ Σ (E_ij + E_ji) over rows i of parts below ``least`` rows, and the parts that are left.
 
-    One directed edge a row, with the weight of its definition (1 without ``weigh``) but at least 10⁻⁶, again until no
-    part is too small or one is left. Each row is linked and not one of a part alone: a part that hangs on one edge
-    still has an eigenvector of its own.
+    j is the nearest row outside i's part, where that lies in the part to which the whole of i's part is nearest; that
+    part's nearest row otherwise. So a small part is tied to one other, and never ties two others together; it is tied
+    by all of its rows, since a part that hangs on one edge would still have an eigenvector of its own. Again until no
+    part is too small, or one is left.
     """
     least = check_count("least", least)
     sizes = np.bincount(labels)
     while len(sizes) > 1 and sizes.min() < least:
         first = np.flatnonzero(sizes[labels] < least)
-        second, gap = _nearest_outside(index, first, labels)
-        weight = np.ones(len(gap)) if weigh is None else weigh(first, second, gap)
-        pairs = (first.astype(K.indices.dtype), second.astype(K.indices.dtype))
-        links = sparse.coo_array((np.maximum(weight, FAINTEST) / 2, pairs), shape=K.shape)
-        K = K + _with_transpose(links.tocsr())
-        labels = components(K)
+        second = _one_part_each(labels, first, *_nearest_outside(index, first, labels, sizes))
+        half = np.full(len(first), 0.5)
+        ends = (first.astype(K.indices.dtype), second.astype(K.indices.dtype))
+        K = K + _with_transpose(sparse.csr_array(sparse.coo_array((half, ends), shape=K.shape)))
+        merged = sparse.coo_array((np.ones(len(first)), (labels[first], labels[second])), shape=(len(sizes),) * 2)
+        labels = connected_components(merged, directed=False)[1][labels].astype(np.intp)
         sizes = np.bincount(labels)
-    return K
+    return K, labels
 
 
-def _nearest_outside(index: NeighborIndex, rows: IntArray, labels: IntArray) -> tuple[IntArray, FloatArray]:
-    """The nearest row of another part, for given rows: among their neighbours or, deep in a part, among the rest."""
+def _one_part_each(labels: IntArray, rows: IntArray, near: IntArray, gap: FloatArray) -> IntArray:
+    """The partner of every row: its nearest outside, or, where that is of another part, the one nearest to its part."""
+    order = np.lexsort((rows, gap))
+    anchor = np.full(labels.max() + 1, -1)
+    anchor[labels[rows[order[::-1]]]] = near[order[::-1]]  # the nearest is written last
+    tied = anchor[labels[rows]]
+    return np.where(labels[near] == labels[tied], near, tied)
+
+
+def _nearest_outside(
+    index: NeighborIndex, rows: IntArray, labels: IntArray, sizes: IntArray
+) -> tuple[IntArray, FloatArray]:
+    """For rows of small parts, the nearest row of another part: among as many as the part has, and one more."""
     found, gaps = np.full(len(rows), -1), np.zeros(len(rows))
-    left = np.arange(len(rows))
-    for k in (16, 64, 256):
-        if len(left):
-            gap, near = index.query(index.rows[rows[left]], k)
-            outside = labels[near] != labels[rows[left], None]
-            hit, place = outside.any(axis=1), outside.argmax(axis=1)
-            found[left[hit]], gaps[left[hit]] = near[hit, place[hit]], gap[hit, place[hit]]
-            left = left[~hit]
-    for part in np.unique(labels[rows[left]]):
-        mine, others = left[labels[rows[left]] == part], np.flatnonzero(labels != part)
-        rest = NeighborIndex(index.rows[others], search="exact", n_jobs=index.n_jobs)
-        gap, near = rest.query(index.rows[rows[mine]], 1)
-        found[mine], gaps[mine] = others[near[:, 0]], gap[:, 0]
+    open_, k = np.arange(len(rows)), 16
+    while len(open_):
+        gap, near = index.query(index.rows[rows[open_]], k)
+        outside = labels[near] != labels[rows[open_], None]
+        hit = outside.any(axis=1)
+        place = outside.argmax(axis=1)[hit]
+        found[open_[hit]], gaps[open_[hit]] = near[hit, place], gap[hit, place]
+        open_, k = open_[~hit], min(4 * k, int(sizes[labels[rows]].max()) + 1)
     return found, gaps
 
 
 def _check(n_neighbors: object, weights: object, gamma: object) -> int:
     check_choice("weights", weights, NEIGHBOR_WEIGHTS)
-    if weights == "rbf":
-        if gamma is None:
-            raise ParameterError("gamma must be a number with weights='rbf', got None: γ of exp(−γ|x − y|²).")
+    if weights == "rbf" and gamma is not None:
         check_number("gamma", gamma, least=0)
     return check_count("n_neighbors", n_neighbors)
 

@@ -1,12 +1,13 @@
 """Tables in, results out."""
 
 from biclique.io.chunk_files import column_texts, hold, is_chunk_file, is_zarr, open_chunks
-from biclique.io.chunks import CHUNK_ROWS, ChunkSource, FiniteChunks, ScaledChunks, column_moments
+from biclique.io.chunks import CHUNK_ROWS, ArrayChunks, ChunkSource, FiniteChunks, ScaledChunks, column_moments
 from biclique.io.output import LabelWriter, atomic_path, check_output, write_labels, write_text
 from biclique.io.tables import Roles, Table, read_table
 
 __all__ = [
     "CHUNK_ROWS",
+    "ArrayChunks",
     "ChunkSource",
     "FiniteChunks",
     "LabelWriter",

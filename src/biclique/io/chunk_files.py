@@ -75,8 +75,12 @@ def column_texts(source: ChunkSource, name: str) -> Iterator[list[str]]:
 
 
 def hold(source: ChunkSource, roles: Roles, *, drop_missing: bool = False) -> Table:
-    """The table of a file that was opened with these roles, as ``read_table`` gives it."""
-    X = np.concatenate([chunk.astype(np.float64) for chunk in source.chunks(check_finite=False)])
+    """The whole table of a file that was opened with these roles, as ``read_table`` gives others."""
+    X = np.empty((source.n_rows or 0, source.n_columns))
+    done = 0
+    for chunk in source.chunks(check_finite=False):
+        X[done : done + len(chunk)] = chunk
+        done += len(chunk)
 
     def texts(name: str | None) -> list[str] | None:
         return None if name is None else [text for chunk in column_texts(source, name) for text in chunk]

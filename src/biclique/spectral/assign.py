@@ -203,7 +203,7 @@ def assign_sampled(
     weights: FloatArray,
     n_clusters: int,
     *,
-    cut: NormalizedCut,
+    cut: NormalizedCut | None,
     n_init: int,
     random_state: int | np.random.RandomState | None,
 ) -> Assignment:

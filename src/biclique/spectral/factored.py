@@ -104,7 +104,7 @@ def factored_spectrum(
     noise = min(noise, 0.5 * mean_degree)
     weigher = _Weigher(feature_map.lift(s), mean_degree, order, noise)
     gram = feature_map.project(feature_map.project(_second_pass(feature_map, passes("matrix"), weigher, n_jobs)).T)
-    weigher.check()
+    weigher.check(feature_map)
     # (I − ssᵀ/ρ) on both sides: what is left is orthogonal to the trivial vector.
     unit = s / np.sqrt(total)
     gram = (gram + gram.T) / 2
@@ -188,12 +188,14 @@ class _Weigher:
     def unseen(self) -> int:
         return sum(self._unseen)
 
-    def check(self) -> None:
+    def check(self, feature_map: FeatureMap) -> None:
         """Refuse degrees that are clearly negative."""
         if self._negative:
+            cure = "use affinity='rbf', or shift the data so that kernel values are positive (add -X.min() to X)"
+            if not feature_map.exact:
+                cure = "use a higher rank or order, lower gamma, or gram='tiled' (exact)"
             counts, rows, lowest = zip(*self._negative, strict=True)
             raise DegreeError(
                 f"{sum(counts)} of {self.n_rows} rows have a degree that is not positive at order {self.order:g} "
-                f"(first row {min(rows)}; lowest {min(lowest):.3g}, mean degree {self.mean_degree:.3g}): use a higher "
-                "order or rank, affinity='rbf', or shift the data so that kernel values are positive (add -X.min())."
+                f"(first row {min(rows)}; lowest {min(lowest):.3g}, mean degree {self.mean_degree:.3g}): {cure}."
             )
