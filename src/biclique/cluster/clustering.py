@@ -48,15 +48,17 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
     n_clusters : int, default=8
         Number of clusters.
     order : "auto" or float from 2 to infinity, default="auto"
-        Order m of the hypergraph; any real number. Order 2 is the ordinary normalised cut, ``numpy.inf``
-        spectral modularity; "auto" is 4.
+        Order m of the hypergraph; any real number. Order 2 is the ordinary normalised cut, ``numpy.inf`` spectral
+        modularity; "auto" is 4, and for neighbour graphs 2.1, or 2 where order 2.1 lifts an eigenvalue above 1.
     modelling : {"biclique", "symmetric"}, default="biclique"
         How m points make an edge: two halves, all pairs across; or all pairs, for whole orders, odd ones too. The
         symmetric contraction can be indefinite: the algebraically largest eigenvalues are taken, with a warning
         where any of them is negative.
     affinity : str, callable or Kernel, default="rbf"
         Base kernel: "rbf", "laplacian", "polynomial" ("poly"), "linear", "cosine", "sigmoid", "chi2",
-        "additive_chi2", "precomputed" (a symmetric similarity matrix, dense or sparse), a function of two rows, or a
+        "additive_chi2", "precomputed" (a symmetric similarity matrix, dense or sparse), "nearest_neighbors" (a
+        neighbour graph, for curved shapes and many columns), "precomputed_nearest_neighbors" (a sparse graph of
+        distances, as ``sklearn.neighbors.KNeighborsTransformer`` gives it), a function of two rows, or a
         ``biclique.kernels.Kernel`` (the fast way to bring one's own).
     gamma : float, "auto", "median" or "scale", default="auto"
         Bandwidth of rbf, laplacian and chi2, and factor of polynomial and sigmoid. "auto" is 0.2 divided by the median
@@ -70,11 +72,13 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
         Starts of k-means. With 1: a single k-means++ start; with more, the first is deterministic.
     random_state : int, RandomState or None
         For the rows that choose gamma, the solver's start, and k-means. Fix it for equal results.
-    eigen_solver : {None, "auto", "krylov", "arpack", "lobpcg"}
-        None and "auto" decompose small problems whole and use block Krylov for the rest.
+    eigen_solver : {None, "auto", "krylov", "arpack", "lobpcg", "amg"}
+        None and "auto" decompose small problems whole and use block Krylov for the rest; multigrid ("amg") for
+        neighbour graphs. A factored K needs none: its eigenpairs come from one small matrix.
     eigen_tol : float or "auto", default="auto"
-        Residuals must fall below this share of the gap between the eigenvalues wanted and the next one.
-        "auto" is 1e-8 for a stored K or with ``precision="float64"``, and 1e-3 for tiles, which is plenty for labels.
+        Residuals must fall below this share of the gap between the eigenvalues wanted and the next one. "auto" is
+        1e-8 for a stored K or with ``precision="float64"``, 1e-3 for tiles, which is plenty for labels, and 0.1 for
+        neighbour graphs.
     max_iter : int, default=100
         Most passes over K. (For arpack and lobpcg this and the tolerance are SciPy's own.)
     degree, coef0 : float, default=3 and 1
@@ -82,10 +86,25 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
     kernel_params : dict, optional
         Keyword arguments of a callable affinity.
     n_neighbors : int, default=10
-        Kept for neighbour affinities, which are not available yet.
-    gram : {"auto", "dense", "tiled"}, default="auto"
-        How K is held: stored, or recomputed tile by tile in every pass. Both are exact. "auto" stores up to 4,096
-        distinct rows, or more where a kernel value is dear and the matrix fits the memory limit.
+        Neighbours of a row in a neighbour graph, the row itself counted.
+    neighbor_weights : {"auto", "connectivity", "rbf", "self_tuning"}, default="auto"
+        Weights of a neighbour graph: 1; exp(−γ|x − y|²), which is "auto", with γ = 0.2 / median squared distance to the
+        last neighbour unless ``gamma`` is a number; exp(−|x − y|²/(σ_x σ_y)), σ the distance to the 7th neighbour.
+    gram : {"auto", "dense", "tiled", "nystroem", "features"}, default="auto"
+        How K is held: stored, or recomputed tile by tile in every pass, both exact; as K ≈ ΦΦᵀ through landmark rows
+        ("nystroem", every kernel) or features ("features": random ones for rbf and laplacian; the columns themselves
+        for linear and cosine, monomials for polynomial, both exact, a sketch of them where they are too many). "auto"
+        stores up to 4,096 distinct rows, or more where a kernel value is dear and the matrix fits the memory limit;
+        takes exact features where they are few; and landmarks, with a warning, where exact tiles would take more than
+        about 20 s on two cores (some 110,000 rows in 16 columns). A neighbour graph is always held sparse.
+    rank : int or "auto", default="auto"
+        Landmarks or random features. "auto" doubles from 128 to 2,048 until the eigenvalues of a sample of 2,000 rows
+        are within 0.01 of the exact ones, relative to the largest.
+    landmarks : {"uniform", "kmeans++", "leverage"}, default="uniform"
+        How landmarks are drawn: evenly; far from each other; or by ridge leverage scores, rows that others do not stand
+        for more often.
+    row_normalize : bool or "auto", default="auto"
+        Scale rows of the embedding to length 1 before labels are assigned; "auto" does for neighbour graphs only.
     precision : {"auto", "float32", "float64"}, default="auto"
         Of tiles: "auto" is float32 unless its rounding would show. A stored K is always float64.
     memory_limit : "auto", int or str, default="auto"
@@ -99,11 +118,14 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
     ----------
     labels_ : ndarray of shape (n_samples,)
     embedding_ : ndarray of shape (n_samples, n_components)
-        √S normalised, then the leading eigenvectors of B.
+        √S normalised, then the leading eigenvectors of B. Not there after a fit on a chunk source: ``transform``
+        gives it.
     eigenvalues_, residuals_ : ndarray of shape (n_components - 1,)
         Of B = S^(−1/2) (K − δδᵀ/ρ) S^(−1/2), descending, and |B v − λ v|.
-    gamma_, order_, gram_, precision_ :
-        What was chosen.
+    gamma_, order_, gram_, gram_reason_, precision_, rank_ :
+        What was chosen, and why K is held so; ``rank_`` is None where K is not factored.
+    approximation_ : ApproximationError or None
+        How far an approximate K is from the exact one on a sample of rows: ``eigenvalues``, ``kernel``, ``n_rows``.
     cut_history_ : ndarray
         With "kernel_kmeans": the order-m normalised cut after k-means and after every step.
     n_passes_, n_iter_ : int
@@ -181,8 +203,10 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
 
         Parameters
         ----------
-        X : array, data frame or CSR matrix of shape (n_samples, n_features)
-            With ``affinity="precomputed"``: similarities of shape (n_samples, n_samples).
+        X : array, data frame, CSR matrix or chunk source of shape (n_samples, n_features)
+            With ``affinity="precomputed"``: similarities of shape (n_samples, n_samples). A path of a .npy, Parquet or
+            Zarr file, or ``biclique.io.open_chunks`` of whatever gives rows in pieces, is read in chunks, three times,
+            and never held.
         y : ignored
         sample_weight : array of shape (n_samples,), optional
             How often each row counts. Integer weights give what repeated rows would; a row of weight 0 has no say, but
@@ -259,8 +283,11 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
     def _pointwise_labels(self, X: Rows) -> IntArray:
         """The labels of rows under a factored K, whose embedding is never held whole."""
         fitted = self._fitted
-        blocks = fitted.spectrum.apply(X, lambda rows: self._rule_labels(fitted.padded(rows)), self.n_jobs)  # type: ignore[union-attr]
-        return np.concatenate(blocks)
+        if not isinstance(fitted, FactoredFit):
+            raise TypeError(f"a factored fit is needed, not {type(fitted).__name__}")
+        return np.concatenate(
+            fitted.spectrum.apply(X, lambda rows: self._rule_labels(fitted.padded(rows)), self.n_jobs)
+        )
 
     def predict(self, X: Any) -> IntArray:
         """The cluster of rows: ``labels_`` for the training rows, the fitted rule for new ones.

@@ -25,13 +25,13 @@ class BicliqueSpectralEmbedding(SpectralBase):
     n_components : int, default=2
         Columns of the embedding.
     order : "auto" or float from 2 to infinity, default="auto"
-        Order m of the hypergraph; any real number. Order 2 is the ordinary normalised cut, ``numpy.inf``
-        spectral modularity; "auto" is 4.
+        Order m of the hypergraph; any real number. Order 2 is the ordinary normalised cut, ``numpy.inf`` spectral
+        modularity; "auto" is 4, and for neighbour graphs 2.1, or 2 where order 2.1 lifts an eigenvalue above 1.
     drop_first : bool, default=True
         Leave out the trivial column √S, as ``sklearn.manifold.SpectralEmbedding`` does. With False the columns are
         those in which ``BicliqueSpectralClustering`` with as many clusters works.
-    modelling, affinity, gamma, degree, coef0, kernel_params, n_neighbors, eigen_solver, eigen_tol, max_iter, gram, \
-precision, memory_limit, n_jobs, random_state, verbose :
+    modelling, affinity, gamma, degree, coef0, kernel_params, n_neighbors, neighbor_weights, eigen_solver, eigen_tol, \
+max_iter, gram, rank, landmarks, precision, memory_limit, n_jobs, random_state, verbose :
         As in ``BicliqueSpectralClustering``.
 
     Attributes
@@ -39,8 +39,8 @@ precision, memory_limit, n_jobs, random_state, verbose :
     embedding_ : ndarray of shape (n_samples, n_components)
     eigenvalues_, residuals_ : ndarray
         Of B, one for every column but the trivial one.
-    gamma_, order_, gram_, precision_, n_passes_ :
-        What was chosen, and how many passes over K it took.
+    gamma_, order_, gram_, gram_reason_, precision_, rank_, approximation_, n_passes_ :
+        What was chosen, how good an approximation is, and how many passes over K it took.
 
     Examples
     --------
@@ -104,7 +104,7 @@ precision, memory_limit, n_jobs, random_state, verbose :
 
         Parameters
         ----------
-        X : array, data frame or CSR matrix of shape (n_samples, n_features)
+        X : array, data frame, CSR matrix or chunk source of shape (n_samples, n_features)
             With ``affinity="precomputed"``: similarities of shape (n_samples, n_samples).
         y : ignored
         sample_weight : array of shape (n_samples,), optional

@@ -49,8 +49,9 @@ class BicliqueKernelKMeans(ClustererBase):
         Random starts of which the best counts; for "spectral", the starts of its k-means.
     max_iter : int, default=100
         Most Lloyd steps.
-    affinity, gamma, degree, coef0, kernel_params, gram, precision, memory_limit, n_jobs, random_state, verbose :
-        As in ``BicliqueSpectralClustering``.
+    affinity, gamma, degree, coef0, kernel_params, gram, rank, landmarks, precision, memory_limit, n_jobs, \
+random_state, verbose :
+        As in ``BicliqueSpectralClustering``, without neighbour graphs.
 
     Attributes
     ----------
@@ -65,8 +66,8 @@ class BicliqueKernelKMeans(ClustererBase):
         indefinite given matrix ``predict`` of the training block can differ from ``labels_``.
     n_iter_ : int
         Lloyd steps, at least 1.
-    gamma_, order_, gram_, precision_ :
-        What was chosen.
+    gamma_, order_, gram_, gram_reason_, precision_, rank_, approximation_ :
+        What was chosen, and how good an approximation is.
 
     Examples
     --------
