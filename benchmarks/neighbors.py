@@ -2,8 +2,8 @@
 
     python benchmarks/neighbors.py [--data FOLDER] [--rows 1e5] [--only weights solver search]
 
-`weights` prints the agreement with the known classes for every weighting at several orders, `solver` the seconds and the
-residual over the eigengap of multigrid, block Krylov, shift-invert (SciPy's splu) and pyamg where it is installed,
+`weights` prints the agreement with the known classes for every weighting at several orders, `solver` the seconds and
+the residual over the eigengap of multigrid, block Krylov, shift-invert (SciPy's splu) and pyamg where it is installed,
 `search` the seconds and the recall of exact and approximate searches (pynndescent where it is installed). FOLDER holds
 mnist.npz and pendigits.npz with X and y. Times are of one run each; a 4000³ float32 product is timed beside them.
 """

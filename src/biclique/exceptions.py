@@ -21,7 +21,22 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
+from pathlib import Path
+
+import sklearn
 from sklearn.exceptions import ConvergenceWarning
+
+_INSIDE = tuple(str(Path(file).parent) for file in (__file__, str(sklearn.__file__)))
+
+
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Warn at the line of the caller's own code, however deep inside this package or scikit-learn we are."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 class BicliqueError(Exception):

@@ -91,7 +91,7 @@ def test_scaling_is_standard_unless_asked_otherwise(capsys, tmp_path):
 def test_dry_run_prints_an_estimate_and_writes_nothing(capsys, tmp_path):
     code, out, _ = run(capsys, "cluster", "digits", "-k", 10, "--dry-run", "-o", tmp_path / "l.csv")
     assert code == 0
-    assert "1797 distinct rows, gram='dense': about" in out
+    assert "1797 rows, gram='dense': about" in out
     assert os.listdir(tmp_path) == []
     code, out, _ = run(capsys, "cluster", "digits", "-k", 10, "--dry-run", "--json")
     assert json.loads(out)["bytes"] > 8 * 1797**2

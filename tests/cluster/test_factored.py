@@ -116,7 +116,7 @@ def test_auto_rank_stops_at_the_tolerance_and_reports(blobs):
 
 def test_an_approximation_that_is_too_coarse_is_said():
     X = np.random.default_rng(0).normal(size=(4000, 12))
-    with pytest.warns(ApproximationWarning, match=r"of rank 1024 has eigenvalues within .* give a higher rank"):
+    with pytest.warns(ApproximationWarning, match=r"of rank 2048 has eigenvalues within .* give a higher rank"):
         fitted(X, 4, gamma=0.5, gram="features", order=np.inf)
 
 
@@ -287,8 +287,9 @@ def test_what_needs_memory_says_so(stored):
     _, path = stored
     for parameters, message in [
         ({"gram": "tiled"}, "gram='tiled' needs X in memory"),
-        ({"affinity": "nearest_neighbors"}, "affinity='nearest_neighbors' needs X in memory"),
-        ({"affinity": "precomputed"}, "affinity='precomputed' needs X in memory"),
+        ({"gram": "auto", "affinity": "nearest_neighbors"}, "affinity='nearest_neighbors' needs X in memory"),
+        ({"gram": "auto", "affinity": "precomputed"}, "affinity='precomputed' needs X in memory"),
+        ({"affinity": "nearest_neighbors"}, "gram='nystroem' needs rows and a kernel, not affinity='nearest"),
         ({"modelling": "symmetric"}, "rows in chunks work with modelling='biclique'"),
         ({"assign_labels": "kernel_kmeans"}, "rows in chunks work with modelling='biclique'"),
     ]:

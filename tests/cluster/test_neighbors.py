@@ -13,7 +13,7 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from sklearn.neighbors import KNeighborsTransformer, kneighbors_graph
 
 from biclique import BicliqueKernelKMeans, BicliqueSpectralClustering, BicliqueSpectralEmbedding
-from biclique.exceptions import DataError, DisconnectedWarning, MemoryLimitError, ParameterError
+from biclique.exceptions import DataError, DisconnectedWarning, FewerClustersWarning, MemoryLimitError, ParameterError
 from biclique.gram import NEIGHBOR_WEIGHTS, NeighborGram
 from biclique.spectral import ASSIGNERS
 
@@ -137,7 +137,7 @@ def test_parts_come_first_and_are_exact():
 
 def test_dust_owns_no_cluster():
     X, y = make_moons(3000, noise=0.06, random_state=0)
-    dust = np.random.default_rng(0).normal(size=(11, 2)) * 0.01 + [3, 3]
+    dust = np.random.default_rng(0).normal(size=(5, 2)) * 0.01 + [3, 3]
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # so little is not worth a word
         model = fitted(np.concatenate([X, dust]))
@@ -148,10 +148,55 @@ def test_dust_owns_no_cluster():
 def test_more_parts_than_clusters_are_said():
     X, y = make_blobs(900, centers=[[0, 0], [0, 8], [60, 0], [60, 8]], cluster_std=0.5, random_state=0)
     with pytest.warns(
-        DisconnectedWarning, match=r"falls into 4 connected parts .* tied to their nearest, and 2 are left"
+        DisconnectedWarning, match=r"falls into 4 connected parts .* more than the 2 that were asked for"
     ):
         model = fitted(X, 2)
     assert adjusted_rand_score(y // 2, model.labels_) == 1
+    # Parts of one size too: whole, and the nearest together.
+    random = np.random.default_rng(0)
+    squares = np.concatenate([random.uniform(-3, 3, (400, 2)) + [c, 0] for c in (0, 20, 45)])
+    with pytest.warns(DisconnectedWarning):
+        model = fitted(squares, 2)
+    assert adjusted_rand_score(np.repeat([0, 0, 1], 400), model.labels_) == 1
+
+
+def test_small_clusters_far_away_are_clusters():
+    random = np.random.default_rng(0)
+    for bulk, far in ((random.uniform(size=(5000, 2)), 20), (random.normal(size=(20_000, 2)), 50)):
+        X = np.concatenate([bulk, random.normal(size=(far, 2)) + 30])
+        model = fitted(X)
+        assert sorted(np.bincount(model.labels_).tolist()) == [far, len(bulk)]
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.1])
+@pytest.mark.parametrize("seed", range(3))
+def test_noise_owns_no_cluster(noise, seed):
+    random = np.random.default_rng(seed)
+    for (X, y), k in (
+        (make_blobs(1000, centers=[[0, 0], [6, 0], [0, 6]], random_state=seed), 3),
+        (make_moons(1000, noise=0.05, random_state=seed), 2),
+    ):
+        middle, half = (X.max(axis=0) + X.min(axis=0)) / 2, np.ptp(X, axis=0) / 2
+        outside = random.uniform(middle - 3 * half, middle + 3 * half, (int(noise * 1000), 2))
+        labels = fitted(np.concatenate([X, outside]), k).labels_
+        assert adjusted_rand_score(y, labels[:1000]) > 0.97
+
+
+def test_weights_decide_what_is_dust():
+    random = np.random.default_rng(0)
+    X = np.concatenate([random.uniform(size=(2000, 2)), random.uniform(size=(8, 2)) * 0.01 + 30])
+    weights = np.r_[np.ones(2000), np.full(8, 1000.0)]
+    model = BicliqueSpectralClustering(2, affinity="nearest_neighbors", n_neighbors=5, random_state=0)
+    labels = model.fit(X, sample_weight=weights).labels_
+    assert sorted(np.bincount(labels).tolist()) == [8, 2000]
+
+
+def test_rows_that_are_like_no_training_row():
+    X, _ = make_moons(400, noise=0.05, random_state=0)
+    model = fitted(np.concatenate([X[::2], X[::2] + 30]))
+    near, far = model.labels_[0], model.labels_[-1]
+    with_warning = model.predict([[-60.0, -60], [-10, -10], [-5, -5], [90, 90]]).tolist()
+    assert with_warning == [near, near, near, far]
 
 
 def test_a_given_graph():
@@ -179,7 +224,7 @@ def test_a_given_graph():
 def test_parts_of_a_given_graph_are_grouped():
     X = make_blobs(900, centers=[[0, 0], [0, 30], [60, 0], [60, 30]], cluster_std=0.5, random_state=0)[0]
     graph = kneighbors_graph(X, 10, mode="distance", include_self=True)
-    with pytest.warns(DisconnectedWarning, match="more than n_clusters=2: they are grouped whole"):
+    with pytest.warns(DisconnectedWarning, match="falls into 4 connected parts .* more than the 2"):
         model = fitted(graph, affinity="precomputed_nearest_neighbors")
     assert sorted(np.bincount(model.labels_).tolist()) == [450, 450]
 
@@ -231,15 +276,17 @@ def test_the_embedding():
     model = BicliqueSpectralEmbedding(2, affinity="nearest_neighbors", random_state=0).fit(X)
     assert model.embedding_.shape == (2000, 2)
     np.testing.assert_allclose(model.transform(X), model.embedding_)
-    X, _, _ = SHAPES["circles"]
-    with pytest.warns(DisconnectedWarning, match="and one is left"):
-        embedding = BicliqueSpectralEmbedding(1, affinity="nearest_neighbors", random_state=0).fit(X)
+    X, y, _ = SHAPES["circles"]
+    embedding = BicliqueSpectralEmbedding(1, affinity="nearest_neighbors", random_state=0).fit(X)
     assert embedding.embedding_.shape == (2000, 1)
+    assert adjusted_rand_score(y, embedding.embedding_[:, 0] > 0) == 1  # the second part's own column
 
 
 def test_sparse_rows():
     X, y, k = SHAPES["blobs"]
     held = fitted(sparse.csr_matrix(X), k)
+    assert np.array_equal(held.predict(X[:50]), held.predict(sparse.csr_matrix(X[:50])))
+    assert np.array_equal(fitted(X, k).predict(sparse.csr_matrix(X[:50] + 1e-3)), fitted(X, k).predict(X[:50] + 1e-3))
     assert adjusted_rand_score(y, held.labels_) > 0.98
     assert np.array_equal(held.predict(sparse.csr_matrix(X)), held.labels_)
 
@@ -249,6 +296,10 @@ def test_few_rows():
     for n in (2, 3, 5, 12):
         model = fitted(X[:n], 2)
         assert set(model.labels_.tolist()) == {0, 1}
+    with pytest.warns(FewerClustersWarning, match="X has only 1 distinct rows"):
+        assert fitted(np.ones((50, 3)), 2).labels_.tolist() == [0] * 50
+    with pytest.warns(FewerClustersWarning, match="X has only 5 distinct rows"):
+        assert len(np.unique(fitted(np.repeat(X[:5], 9, axis=0), 8).labels_)) == 5
 
 
 def test_what_cannot_be():
@@ -256,6 +307,8 @@ def test_what_cannot_be():
     for parameters, message in [
         ({"neighbor_weights": "heat"}, "neighbor_weights must be one of 'auto', 'connectivity', 'rbf', 'self_tuning'"),
         ({"n_neighbors": 0}, "n_neighbors must be a whole number of at least 1"),
+        ({"modelling": "symmetric"}, "modelling='symmetric' works with kernels"),
+        ({"gamma": "median"}, "gamma must be 'auto' or a number with affinity='nearest_neighbors'"),
         ({"n_neighbors": 2001}, "n_neighbors=2001 is more than the 2000 distinct rows"),
         ({"row_normalize": 2}, "row_normalize must be True or False"),
     ]:

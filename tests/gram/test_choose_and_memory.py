@@ -154,7 +154,7 @@ def test_cost_grows_with_the_square_of_the_rows(gram):
         estimate_seconds(RBF(1.0), X[:n], gram=gram, dtype=np.float32, columns=8, n_jobs=1) for n in (2000, 8000)
     )
     assert 4 < large / small < 64
-    assert str(Cost(gram, 8000, 36.2, 2**31)) == f"8000 distinct rows, gram={gram!r}: about 36 s and 2 GiB"
+    assert str(Cost(gram, 8000, 36.2, 2**31)) == f"8000 rows, gram={gram!r}: about 36 s and 2 GiB"
 
 
 def test_cost_of_a_given_matrix_counts_its_entries():

@@ -6,14 +6,13 @@ import pytest
 from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.cluster import SpectralClustering
-from sklearn.datasets import make_blobs, make_moons
-from sklearn.metrics import adjusted_rand_score
+from sklearn.datasets import make_blobs
 from sklearn.neighbors import KNeighborsTransformer, kneighbors_graph
 
 from biclique.exceptions import DataError, MissingExtraError, ParameterError
 from biclique.gram.brute import BruteForce
 from biclique.gram.index import EXACT_SECONDS, NeighborIndex, exact_seconds, uses_tree
-from biclique.gram.neighbors import NEIGHBOR_WEIGHTS, NeighborGram, components, joined
+from biclique.gram.neighbors import NEIGHBOR_WEIGHTS, NeighborGram, components, nearest_among, with_ties, without_loops
 from tests.oracles import nearest_rows, neighbor_affinity, neighbor_cross
 
 
@@ -303,56 +302,6 @@ def test_a_given_graph_is_the_graph_of_rows(weights):
     np.testing.assert_allclose(given.cross(transformer.transform(X)).K.toarray(), ours.K.toarray(), rtol=1e-6)
 
 
-def test_parts_are_found_and_small_ones_linked():
-    X = np.concatenate(
-        [make_blobs(300, 2, centers=[[0, 0], [30, 0]], random_state=0)[0], [[15, 9]] * 6, [[500, 0]] * 3]
-    )
-    X = X + 0.01 * np.random.default_rng(0).normal(size=X.shape)
-    for weights in NEIGHBOR_WEIGHTS:
-        gram = NeighborGram.from_rows(X, 3, weights, gamma=1.0)
-        labels = components(gram.K)
-        sizes = np.bincount(labels)
-        assert sizes.min() == 3
-        assert labels[-1] == labels[-2] != labels[-4]
-        whole, parts = gram.linked(20, labels)
-        assert np.bincount(components(whole.K)).min() >= 20
-        assert adjusted_rand_score(components(whole.K), parts) == 1
-        assert abs(whole.K - whole.K.T).max() == 0
-        added = (whole.K - gram.K).tocoo()
-        small = sizes[labels] < 20
-        assert (small[added.row] | small[added.col]).all()
-        np.testing.assert_array_equal(whole.cross(X[-3:]).K.toarray(), whole.K[-3:].toarray())
-        assert gram.linked(len(X), labels)[1].max() == 0
-
-
-def test_the_link_is_to_the_nearest_row_outside():
-    X = np.array([[0.0], [0.1], [5.0], [5.1], [6.0], [6.05], [6.12]])
-    gram = NeighborGram.from_rows(X, 2)
-    assert components(gram.K).tolist() == [0, 0, 1, 1, 2, 2, 2]
-    truth = gram.K.toarray()
-    for i, j in ((0, 2), (1, 2), (2, 4), (3, 4)):
-        truth[i, j] += 0.5
-        truth[j, i] += 0.5
-    K, parts = joined(gram.index, gram.K, components(gram.K), 3)
-    np.testing.assert_array_equal(K.toarray(), truth)
-    assert parts.tolist() == [0] * 7
-    np.testing.assert_array_equal(joined(gram.index, gram.K, components(gram.K), 2)[0].toarray(), gram.K.toarray())
-
-
-def test_a_small_part_never_ties_two_large_ones_together():
-    line = np.linspace(0, 1, 60)
-    between = np.array([[1.4], [1.5], [1.6]])  # nearer to the left by one row, to the right by another
-    X = np.concatenate([line[:, None], between, line[:, None] + 2.05])
-    gram = NeighborGram.from_rows(X, 3)
-    labels = components(gram.K)
-    assert np.bincount(labels).tolist() == [60, 3, 60]
-    K, parts = joined(gram.index, gram.K, labels, 10)
-    assert np.bincount(parts).tolist() == [63, 60]
-    added = (K - gram.K).tocoo()
-    assert set(labels[added.col[(labels[added.row] == 1) & (added.data > 0)]].tolist()) == {0}
-    assert adjusted_rand_score(components(K), parts) == 1
-
-
 def test_parts_by_edges_that_are_not_weak():
     K = sparse.csr_array(np.array([[1, 0.5, 0, 0], [0.5, 1, 1e-5, 0], [0, 1e-5, 1, 0.2], [0, 0, 0.2, 1.0]]))
     before = K.toarray()
@@ -361,30 +310,34 @@ def test_parts_by_edges_that_are_not_weak():
     assert np.array_equal(K.toarray(), before)  # the matrix itself stays
 
 
-@pytest.mark.parametrize("d", [2, 20])
-def test_large_parts_are_linked_too(d):
-    X = np.concatenate([rows(400, d), rows(300, d) + 40, rows(900, d) - 90])
-    gram = NeighborGram.from_rows(X, 10)
-    labels = components(gram.K)
-    assert np.bincount(labels).tolist() == [400, 300, 900]
-    added = (gram.linked(350, labels)[0].K - gram.K).tocoo()
-    gap = np.where(labels == 1, np.inf, cdist(X, X))
-    truth = {(i, int(gap[i].argmin())) for i in range(400, 700)}
-    assert {
-        (int(i), int(j)) for i, j, v in zip(added.row, added.col, added.data, strict=True) if v and labels[i] == 1
-    } == truth
-    assert len(np.unique(components(gram.linked(350, labels)[0].K))) == 2
+def test_loops_ties_and_nearest_others():
+    X = rows(60)
+    gram = NeighborGram.from_rows(X, 5)
+    K = without_loops(gram.K)
+    assert (K.diagonal() == 0).all()
+    np.testing.assert_array_equal(K.toarray(), gram.K.toarray() - np.eye(60))
+    lonely = sparse.csr_array(np.diag([1.0, 1.0, 1.0]) + np.array([[0, 0.5, 0], [0.5, 0, 0], [0, 0, 0]]))
+    assert without_loops(lonely).toarray().tolist() == [[0, 0.5, 0], [0.5, 0, 0], [0, 0, 1]]
+    tied = with_ties(K, np.array([3, 4]), np.array([50, 51]))
+    expected = K.toarray()
+    for i, j in ((3, 50), (4, 51)):
+        expected[i, j] += 0.5
+        expected[j, i] += 0.5
+    np.testing.assert_array_equal(tied.toarray(), expected)
+    near, gap = nearest_among(gram.index, np.arange(10), np.arange(30, 60))
+    truth = cdist(X[:10], X[30:])
+    assert near.tolist() == (30 + truth.argmin(axis=1)).tolist()
+    np.testing.assert_allclose(gap, truth.min(axis=1))
 
 
-@pytest.mark.filterwarnings("ignore:Graph is not fully connected")
-def test_dust_does_not_own_a_cluster():
-    X, y = make_moons(600, noise=0.1, random_state=0)
-    X = np.concatenate([X, np.random.default_rng(0).normal(size=(12, 2)) * 0.1 + [4, 3]])
-    gram = NeighborGram.from_rows(X, 10)
-    assert np.bincount(components(gram.K)).tolist() == [600, 12]
-    model = SpectralClustering(2, affinity="precomputed", random_state=0).fit(gram.linked(60, components(gram.K))[0].K)
-    agreement = (model.labels_[:600] == y).mean()
-    assert max(agreement, 1 - agreement) > 0.9
+def test_parts_of_other_densities_have_a_gamma_of_their_own():
+    X = np.concatenate([rows(300, 2), 1000 + 50 * rows(340, 2)[300:]])
+    gram = NeighborGram.from_rows(X, 6, "rbf")
+    dense, sparser = (NeighborGram.from_rows(part, 6, "rbf") for part in (X[:300], X[300:]))
+    assert gram.gamma == pytest.approx(dense.gamma)
+    np.testing.assert_allclose(gram.K.toarray()[300:, 300:], sparser.K.toarray(), atol=1e-12)
+    new = X[300:305] + 1e-3
+    np.testing.assert_allclose(gram.cross(new).K.toarray()[:, 300:], sparser.cross(new).K.toarray(), atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -409,12 +362,6 @@ def test_dust_does_not_own_a_cluster():
         ),
         (lambda: NeighborGram.from_graph(-sparse.eye_array(3), 1), DataError, "not negative, got .*-1"),
         (lambda: NeighborGram.from_graph(sparse.eye_array(3), 1).cross(rows()), DataError, r"sparse \(n_new, 3\)"),
-        (
-            lambda: NeighborGram.from_graph(sparse.eye_array(3), 1).linked(2, np.arange(3)),
-            ParameterError,
-            "given graph cannot be linked",
-        ),
-        (lambda: NeighborGram.from_rows(rows(), 5).linked(0, np.zeros(9)), ParameterError, "least must be .* got 0"),
     ],
 )
 def test_bad_input_is_named(call, error, message):

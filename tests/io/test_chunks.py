@@ -13,7 +13,7 @@ from numpy.lib import format as npy
 
 from biclique.exceptions import DataError, MissingExtraError, ParameterError, TableError
 from biclique.io import ChunkSource, Roles, ScaledChunks, chunk_files, column_moments, open_chunks
-from biclique.io.chunks import draw_rows
+from biclique.io.chunks import draw_numbers
 
 
 def rows(n, d=3, dtype=np.float32, seed=0):
@@ -245,13 +245,13 @@ def test_single_rows_of_a_large_npy_file_are_read_alone(tmp_path, monkeypatch):
     source = open_chunks(as_npy(X, tmp_path))
     monkeypatch.setattr(source, "_pieces", None)
     sample = source.sample(20, np.random.RandomState(2))
-    assert np.array_equal(sample, X[draw_rows(60_000, 20, np.random.RandomState(2))])
+    assert np.array_equal(sample, X[draw_numbers(60_000, 20, np.random.RandomState(2))])
     big = open_chunks(as_big_endian_npy(X, tmp_path))
     assert np.array_equal(big.sample(20, np.random.RandomState(2)), sample)
 
 
 def test_a_draw_takes_no_memory_of_all_rows():
-    drawn = draw_rows(10**15, 1000, np.random.RandomState(0))
+    drawn = draw_numbers(10**15, 1000, np.random.RandomState(0))
     assert len(np.unique(drawn)) == 1000
     assert drawn.max() > 10**14
 

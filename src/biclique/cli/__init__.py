@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import argparse
 import io
+import signal
 import sys
+import threading
 from collections.abc import Sequence
 
 from biclique import __version__
 from biclique.cli import hypergraph, reproduce, table
-from biclique.cli.common import EXIT_DATA, EXIT_FAILURE, EXIT_INTERRUPT, EXIT_MEMORY, EXIT_OK, EXIT_USAGE
+from biclique.cli.common import (
+    EXIT_DATA,
+    EXIT_FAILURE,
+    EXIT_INTERRUPT,
+    EXIT_MEMORY,
+    EXIT_OK,
+    EXIT_TERMINATED,
+    EXIT_USAGE,
+)
 from biclique.exceptions import BicliqueError, DataError, MemoryLimitError, ParameterError
 
 
@@ -19,6 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a console without Greek letters shows "?" for them
     options = _parser().parse_args(arguments)
+    if threading.current_thread() is threading.main_thread():
+        # As an exception, so that no half-written file stays behind.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_TERMINATED))
     try:
         return int(options.run(options))
     except KeyboardInterrupt:
@@ -31,7 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(str(error), EXIT_USAGE)
     except (DataError, ValueError) as error:
         return _fail(str(error), EXIT_DATA)
-    except (BicliqueError, OSError) as error:
+    except OSError as error:
+        return _fail(error.strerror if error.strerror and error.filename is None else str(error), EXIT_FAILURE)
+    except BicliqueError as error:
         return _fail(str(error), EXIT_FAILURE)
 
 

@@ -12,7 +12,7 @@ from typing import Any, TextIO
 from biclique.exceptions import BicliqueWarning
 from biclique.spectral import ASSIGNERS
 
-EXIT_OK, EXIT_FAILURE, EXIT_USAGE, EXIT_DATA, EXIT_MEMORY, EXIT_INTERRUPT = 0, 1, 2, 3, 4, 130
+EXIT_OK, EXIT_FAILURE, EXIT_USAGE, EXIT_DATA, EXIT_MEMORY, EXIT_INTERRUPT, EXIT_TERMINATED = 0, 1, 2, 3, 4, 130, 143
 EXIT_CODES = """\
 exit codes:
   0  done
@@ -20,7 +20,7 @@ exit codes:
   2  an option is wrong
   3  the data cannot be used (unreadable, missing values, too few rows)
   4  the work does not fit the memory limit
-  130  interrupted; no output file was written
+  130, 143  interrupted, or terminated; no output file was written
 """
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -30,8 +30,9 @@ from biclique.cluster._prepare import (
     make_plan,
     prepare,
 )
-from biclique.exceptions import ApproximationWarning, DataError, FewerClustersWarning
+from biclique.exceptions import ApproximationWarning, DataError, FewerClustersWarning, warn_user
 from biclique.gram import FACTORED, Choice, Cost, single_threaded_blas
+from biclique.io import ChunkSource
 from biclique.kernels import KERNEL_NAMES, Kernel, make_kernel
 from biclique.progress import Progress
 from biclique.spectral import ApproximationError
@@ -51,6 +52,11 @@ class KernelEstimator(BaseEstimator):
 
     def _read(self, X: Any, *, reset: bool) -> Rows:
         """X as a float array or CSR matrix, checked."""
+        if is_source(X) or callable(X) or isinstance(X, Iterator):
+            raise DataError(
+                f"X is a {type(X).__name__}, and rows in memory are needed here: load them (numpy.load), or fit "
+                "BicliqueSpectralClustering or BicliqueSpectralEmbedding on biclique.io.open_chunks(X)."
+            )
         pairwise = isinstance(self.affinity, str) and self.affinity in PRECOMPUTED
         try:
             X = validate_data(
@@ -140,11 +146,10 @@ class KernelEstimator(BaseEstimator):
         self.gram_, self.gram_reason_ = choice.name, choice.reason
         self.rank_, self.approximation_ = rank, error
         if self.gram == "auto" and error is not None:
-            warnings.warn(
+            warn_user(
                 f"gram='auto' took gram={choice.name!r} of rank {rank} ({choice.reason}): {error}. "
                 f"gram='tiled' is exact; gram={choice.name!r} takes this choice without a warning.",
                 ApproximationWarning,
-                stacklevel=5,
             )
 
     def estimate_cost(self, X: Any, sample_weight: Any = None) -> Cost:
@@ -189,11 +194,10 @@ class ClustererBase(ClusterMixin, KernelEstimator):
         if found < self.n_clusters:
             if n_vertices < self.n_clusters:
                 reason = f"X has only {n_vertices} distinct rows"
-            warnings.warn(
+            warn_user(
                 f"{found} clusters returned, {self.n_clusters} asked for: {reason}; labels run from 0 to "
                 f"{int(self.labels_.max())}.",
                 FewerClustersWarning,
-                stacklevel=3,
             )
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> IntArray:
@@ -216,3 +220,10 @@ class ClustererBase(ClusterMixin, KernelEstimator):
         X = self._training.match(self._read(X, reset=False))
         with single_threaded_blas():
             return self._look_up(X, self._training.find(X))
+
+
+def is_source(X: Any) -> bool:
+    """Whether X is something to read rows from in chunks: a source, a file or a Zarr array."""
+    if isinstance(X, (ChunkSource, str, os.PathLike)):
+        return True
+    return all(hasattr(X, name) for name in ("chunks", "shape", "__getitem__", "read_only"))

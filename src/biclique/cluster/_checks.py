@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
@@ -12,8 +11,8 @@ from scipy import sparse
 
 from biclique._typing import FloatArray, Rows
 from biclique.checks import check_choice, check_count, check_flag, check_jobs, check_number
-from biclique.exceptions import ColumnSpreadWarning, DataError, ParameterError
-from biclique.gram import GRAM_NAMES, LANDMARKS, NEIGHBOR_WEIGHTS, PRECISIONS
+from biclique.exceptions import ColumnSpreadWarning, DataError, ParameterError, warn_user
+from biclique.gram import FACTORED, GRAM_NAMES, LANDMARKS, NEIGHBOR_WEIGHTS, PRECISIONS
 from biclique.kernels import GAMMA_RULES, KERNEL_NAMES, Kernel
 from biclique.multiway import check_order
 
@@ -81,6 +80,11 @@ def check_kernel_parameters(model: Any) -> None:
         check_rank_argument(model.rank)
     check_choice("landmarks", model.landmarks, tuple(LANDMARKS))
     check_choice("precision", model.precision, PRECISIONS)
+    if model.gram in FACTORED and isinstance(affinity, str) and affinity in (*NEIGHBOR_AFFINITIES, "precomputed"):
+        raise ParameterError(
+            f"gram={model.gram!r} needs rows and a kernel, not affinity={affinity!r}: leave gram at 'auto', or use "
+            "affinity='rbf'."
+        )
     check_count("max_iter", model.max_iter)
     check_jobs(model.n_jobs)
 
@@ -93,6 +97,8 @@ def check_solver_parameters(model: Any) -> None:
     if model.modelling == "symmetric" and model.order != "auto" and check_order(model.order) % 1 != 0:
         raise ParameterError(f"modelling='symmetric' needs a whole order, odd or even, got {model.order!r}.")
     check_choice("neighbor_weights", model.neighbor_weights, ("auto", *NEIGHBOR_WEIGHTS))
+    if is_neighbors(model.affinity):
+        _check_neighbor_parameters(model)
     normalize = getattr(model, "row_normalize", "auto")
     if not (isinstance(normalize, str) and normalize == "auto"):
         check_flag("row_normalize", normalize)
@@ -103,6 +109,20 @@ def check_solver_parameters(model: Any) -> None:
         )
     if model.eigen_solver is not None:
         check_choice("eigen_solver", model.eigen_solver, EIGEN_SOLVERS)
+
+
+def _check_neighbor_parameters(model: Any) -> None:
+    """What has no meaning for a neighbour graph."""
+    if model.modelling != "biclique":
+        raise ParameterError(
+            f"modelling={model.modelling!r} works with kernels, not with affinity={model.affinity!r}: leave it at "
+            "'biclique'."
+        )
+    if isinstance(model.gamma, str) and model.gamma != "auto":
+        raise ParameterError(
+            f"gamma must be 'auto' or a number with affinity={model.affinity!r}, got {model.gamma!r}: 'auto' is 0.2 "
+            "over the median squared distance to the last neighbour."
+        )
 
 
 def check_clusters_fit(n_clusters: int, n: int, n_positive: int) -> None:
@@ -117,15 +137,16 @@ def column_name(names: Sequence[str] | None, column: int) -> str:
     return f"column {column}" if names is None else f"column {column} ({names[column]!r})"
 
 
-def check_values(X: Rows, names: Sequence[str] | None, *, squared: bool = True) -> None:
+def check_values(X: Rows, names: Sequence[str] | None, *, squared: bool = True, first_row: int | None = None) -> None:
     """No NaN, no infinity, and, where values are squared, none whose square overflows or vanishes.
 
-    The message names the first such place.
+    The message names the first such place. ``first_row`` is the number of the first row where X is part of more: that
+    all its values are tiny then says nothing.
     """
     values = X.data if sparse.issparse(X) else X
     with np.errstate(over="ignore", invalid="ignore"):
         largest = float(np.max(np.abs(values), initial=0.0))
-    if squared and 0 < largest < SMALLEST_VALUE:
+    if squared and first_row is None and 0 < largest < SMALLEST_VALUE:
         raise DataError(
             f"X has no value beyond {largest:.3g}, and such squares vanish: rescale the columns, for example with "
             "sklearn.preprocessing.StandardScaler."
@@ -139,7 +160,7 @@ def check_values(X: Rows, names: Sequence[str] | None, *, squared: bool = True) 
         bad = ~np.isfinite(flat)
     first = np.argwhere(bad)[0]
     row, column = (entries.row[first[0]], entries.col[first[0]]) if entries is not None else first
-    where = f"row {row}, {column_name(names, int(column))}"
+    where = f"row {row + (first_row or 0)}, {column_name(names, int(column))}"
     value = flat[tuple(first)]
     if np.isnan(value):
         raise DataError(
@@ -171,12 +192,11 @@ def warn_about_spread(X: Rows, names: Sequence[str] | None) -> None:
     narrow = int(varying[np.argmin(spread[varying])])
     ratio = spread[wide] / spread[narrow]
     if ratio > MOST_SPREAD:
-        warnings.warn(
+        warn_user(
             f"column spreads differ {ratio:.0f} ×: {column_name(names, wide)} spans {spread[wide]:.3g}, "
             f"{column_name(names, narrow)} {spread[narrow]:.3g}, so the first decides nearly every distance. Scale "
             "the columns first (sklearn.preprocessing.StandardScaler), unless they share a unit.",
             ColumnSpreadWarning,
-            stacklevel=6,
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,28 +10,29 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from biclique._typing import FloatArray, Rows
+from biclique._typing import FloatArray, IntArray, Rows
 from biclique.cluster._checks import check_clusters_fit, check_values, warn_about_spread
-from biclique.cluster._features import RANKS, Pool, check_rank, choose_map, pool_size
+from biclique.cluster._features import RANKS, Pool, check_rank, choose_map, kind_of_map, pool_size
 from biclique.cluster._prepare import choose_kernel, choose_order, row_vertices, warn_about_parts
-from biclique.exceptions import ApproximationWarning, DataError, ParameterError
+from biclique.exceptions import ApproximationWarning, DataError, ParameterError, warn_user
 from biclique.gram import (
     Cost,
     NystroemMap,
     choose_precision,
     estimate_factored,
+    exact_columns,
     factored_bytes,
     make_map,
-    map_kind,
     parse_memory_limit,
     require,
 )
-from biclique.io import ChunkSource
-from biclique.kernels import check_rows_for_kernel, draw_rows
+from biclique.io import ChunkSource, draw_numbers
+from biclique.kernels import Kernel, check_rows_for_kernel
 from biclique.progress import Progress
 from biclique.spectral import ApproximationError, FactoredSpectrum, factored_spectrum
 
 CHUNK_ROWS = 65_536
+BLOCK_ROWS = 4_096
 ESTIMATE_ROWS = 4_096
 ESTIMATE_RANK = 512
 """Of ``rank="auto"``, which is known only after a look at the data."""
@@ -44,6 +44,12 @@ class RowSource(ABC):
     held: bool
     """Whether the rows are in memory."""
     n_columns: int
+    weights: FloatArray | None
+
+    @property
+    def n_counted(self) -> int | None:
+        """Rows of positive weight."""
+        return self.n_rows if self.weights is None else int((self.weights > 0).sum())
 
     @property
     @abstractmethod
@@ -75,7 +81,8 @@ class ArrayRows(RowSource):
     held = True
 
     def __init__(self, X: Rows, weights: FloatArray) -> None:
-        self.X, self.weights = X, weights
+        self.X = X
+        self.weights: FloatArray = weights
         self.n_columns = int(X.shape[1])
 
     @property
@@ -83,8 +90,7 @@ class ArrayRows(RowSource):
         return int(self.X.shape[0])
 
     def draw(self, size: int, random: np.random.RandomState) -> tuple[Rows, FloatArray]:
-        counted = np.flatnonzero(self.weights > 0)
-        chosen = counted[draw_rows(len(counted), size, random)]
+        chosen = _drawn(self.weights, size, random)
         return self.X[chosen], self.weights[chosen]
 
     def _pieces(self) -> Iterator[tuple[Rows, FloatArray]]:
@@ -97,8 +103,8 @@ class ChunkRows(RowSource):
 
     held = False
 
-    def __init__(self, source: ChunkSource, weights: FloatArray | None) -> None:
-        self.source, self.weights = source, weights
+    def __init__(self, source: ChunkSource, weights: FloatArray | None, affinity: object = None) -> None:
+        self.source, self.weights, self.affinity = source, weights, affinity
         self.n_columns = source.n_columns
         self._checked = False
 
@@ -107,18 +113,21 @@ class ChunkRows(RowSource):
         return self.source.n_rows
 
     def draw(self, size: int, random: np.random.RandomState) -> tuple[Rows, FloatArray]:
-        rows, numbers = self.source.draw(size, random)
         if self.weights is None:
-            return rows, np.ones(len(rows))
-        self._check_weights()
-        weights = self.weights[numbers]
-        return rows[weights > 0], weights[weights > 0]
+            rows, numbers = self.source.draw(size, random)
+        else:
+            numbers = _drawn(self.weights, size, random)
+            rows = self.source.take(numbers)
+            self._check_weights()
+        check_rows_for_kernel(self.affinity, rows, numbers)
+        return rows, np.ones(len(rows)) if self.weights is None else self.weights[numbers]
 
     def _pieces(self) -> Iterator[tuple[Rows, FloatArray]]:
         done = 0
         for rows in self.source.chunks(CHUNK_ROWS, check_finite=not self._checked):
             if not self._checked:
-                check_values(rows, self.source.columns)
+                check_values(rows, self.source.columns, first_row=done)
+                check_rows_for_kernel(self.affinity, rows, range(done, done + len(rows)))
             yield rows, np.ones(len(rows)) if self.weights is None else self.weights[done : done + len(rows)]
             done += len(rows)
         self._checked = True
@@ -126,6 +135,12 @@ class ChunkRows(RowSource):
     def _check_weights(self) -> None:
         if self.weights is not None and self.n_rows is not None and len(self.weights) != self.n_rows:
             raise DataError(f"sample_weight has {len(self.weights)} numbers for {self.n_rows} rows: give one a row.")
+
+
+def _drawn(weights: FloatArray, size: int, random: np.random.RandomState) -> IntArray:
+    """Numbers of at most ``size`` rows of positive weight, drawn evenly, ascending."""
+    counted = np.flatnonzero(weights > 0)
+    return counted[draw_numbers(len(counted), size, random)]
 
 
 @dataclass(frozen=True)
@@ -154,20 +169,20 @@ def fit_factored(
     """Choose kernel and features from a pool of rows, and solve the cut in two passes."""
     random = check_random_state(model.random_state)
     order = choose_order(model)
-    check_rank(model.rank, source.n_rows)
-    pool = Pool.of(*source.draw(pool_size(model.rank), random))
-    check_rank(model.rank, source.n_rows)  # known by now
+    check_rank(model.rank, source.n_rows, held=source.held)
+    # Sources draw in ways of their own: what they use up must not shift what is drawn after.
+    pool = Pool.of(*source.draw(pool_size(model.rank), np.random.RandomState(random.randint(2**31))))
+    check_rank(model.rank, source.n_rows, held=source.held)  # known by now
     if hasattr(model, "n_clusters") and source.n_rows is not None:
-        check_clusters_fit(model.n_clusters, source.n_rows, source.n_rows)
+        check_clusters_fit(model.n_clusters, source.n_rows, source.n_counted or 0)
     if pool.rows.shape[0] < 2:
         raise DataError(f"X has {pool.rows.shape[0]} rows that count: at least 2 are needed.")
-    check_rows_for_kernel(model.affinity, pool.rows)
     warn_about_spread(pool.rows, names)
-    kernel, gamma = choose_kernel(model, row_vertices(pool.rows[pool.distinct], pool.weights[pool.distinct]), random)
+    kernel, gamma = choose_kernel(model, row_vertices(pool.rows[pool.distinct], pool.distinct_weights), random)
     if kernel is None:
         raise ParameterError(f"gram={gram!r} needs rows and a kernel, not affinity={model.affinity!r}.")
     dtype = choose_precision(model.precision, kernel, pool.rows)
-    most = _check_memory(model, gram, source, n_columns)
+    most = _check_memory(model, gram, kernel, source, n_columns)
     chosen = choose_map(model, gram, kernel, pool, order=order, k=n_columns - 1, dtype=dtype, random=random, most=most)
     feature_map, error = chosen.map, chosen.error
     if progress.enabled:
@@ -189,12 +204,12 @@ def fit_factored(
 def estimate_fit(model: Any, source: RowSource, gram: str, n_columns: int) -> Cost:
     """Time and memory of a fit, from the speed of a block of rows."""
     random = check_random_state(0)
-    check_rank(model.rank, source.n_rows)
+    check_rank(model.rank, source.n_rows, held=source.held)
     pool = Pool.of(*source.draw(ESTIMATE_ROWS, random))
-    kernel, _ = choose_kernel(model, row_vertices(pool.rows[pool.distinct], pool.weights[pool.distinct]), random)
+    kernel, _ = choose_kernel(model, row_vertices(pool.rows[pool.distinct], pool.distinct_weights), random)
     if kernel is None:
         raise ParameterError(f"gram={gram!r} needs rows and a kernel, not affinity={model.affinity!r}.")
-    kind = map_kind(gram, kernel, source.n_columns, model.rank)
+    kind = kind_of_map(model, gram, kernel, source.n_columns)
     rank = ESTIMATE_RANK if isinstance(model.rank, str) else model.rank
     dtype = choose_precision(model.precision, kernel, pool.rows)
     made = make_map(kind, kernel, pool.rows[pool.distinct], rank, random=random, dtype=dtype)
@@ -208,28 +223,31 @@ def estimate_fit(model: Any, source: RowSource, gram: str, n_columns: int) -> Co
     )
 
 
-def _check_memory(model: Any, gram: str, source: RowSource, n_columns: int) -> int:
+def _check_memory(model: Any, gram: str, kernel: Kernel, source: RowSource, n_columns: int) -> int:
     """The largest rank that fits the memory limit; the one asked for, or the least, must."""
     limit = parse_memory_limit(model.memory_limit)
     kept = source.n_rows * 8 * (n_columns + 1) if source.held and source.n_rows else 0
     least = RANKS[0] if isinstance(model.rank, str) else model.rank
+    if kind_of_map(model, gram, kernel, source.n_columns) == "exact":
+        least = exact_columns(kernel, source.n_columns) or least
+    # Rows that are held are only looked at, a block at a time.
+    chunk = BLOCK_ROWS if source.held else min(CHUNK_ROWS, source.n_rows or CHUNK_ROWS)
     way_out = "raise memory_limit or lower rank."
     if source.held:
         way_out = "raise memory_limit, lower rank, or pass the rows as a chunk source (biclique.io.open_chunks)."
     require(
-        factored_bytes(least, CHUNK_ROWS, source.n_columns) + kept,
+        factored_bytes(least, chunk, source.n_columns) + kept,
         limit,
         f"gram={gram!r} of rank {least} for {source.n_rows or 'unknown'} rows",
         way_out,
     )
-    return max(r for r in (least, *RANKS) if factored_bytes(r, CHUNK_ROWS, source.n_columns) + kept <= limit)
+    return max(r for r in (least, *RANKS) if factored_bytes(r, chunk, source.n_columns) + kept <= limit)
 
 
 def _warn_about_unseen(spectrum: FactoredSpectrum) -> None:
     if spectrum.unseen:
-        warnings.warn(
+        warn_user(
             f"{spectrum.unseen} of {spectrum.n_rows} rows are like no landmark or feature (degree zero at order "
             f"{spectrum.order:g}), so nothing says where they belong: use a higher order or rank, or lower gamma.",
             ApproximationWarning,
-            stacklevel=6,
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +10,7 @@ from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.cluster._rows import digests
-from biclique.exceptions import ApproximationWarning, ParameterError
+from biclique.exceptions import ApproximationWarning, ParameterError, warn_user
 from biclique.gram import FeatureMap, make_map, map_kind
 from biclique.kernels import Kernel
 from biclique.spectral import ApproximationError, ExactSample
@@ -34,10 +33,13 @@ class Pool:
     rows: Rows
     weights: FloatArray
     distinct: IntArray  # where each of its distinct rows stands first, ascending
+    distinct_weights: FloatArray  # their total weights
 
     @classmethod
     def of(cls, rows: Rows, weights: FloatArray) -> Pool:
-        return cls(rows, weights, np.sort(np.unique(digests(rows), return_index=True)[1]))
+        _, first, inverse = np.unique(digests(rows), return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        return cls(rows, weights, first[order], np.bincount(inverse, weights)[order].astype(float))
 
 
 @dataclass(frozen=True)
@@ -66,42 +68,48 @@ def choose_map(
     most: int = RANKS[-1],
 ) -> ChosenMap:
     """The feature map of the rank asked for, or of the first in ``RANKS``, up to ``most``, that is good enough."""
-    kind = map_kind(gram, kernel, pool.rows.shape[1], model.rank)
+    kind = kind_of_map(model, gram, kernel, pool.rows.shape[1])
     if kind == "exact":
         return ChosenMap(make_map(kind, kernel, pool.rows, 0, random=random, dtype=dtype), None)
     auto = isinstance(model.rank, str)
+    available = len(pool.distinct)
     if kind == "nystroem" and not auto:
-        _check_landmarks(model.rank, len(pool.distinct), pool.rows.shape[0])
-    compared = np.sort(random.permutation(pool.rows.shape[0])[:CHECK_ROWS])
+        _check_landmarks(model.rank, available, pool.rows.shape[0])
+    compared = np.sort(random.permutation(pool.rows.shape[0])[: min(CHECK_ROWS, max(pool.rows.shape[0] // 2, 2))])
     sample = ExactSample(kernel, _precise(pool.rows[compared]), pool.weights[compared], order, k, random)
     # At a landmark the approximation is exact: rows to compare on are none, where there are others.
-    candidates = np.setdiff1d(pool.distinct, compared)
-    if len(candidates) < (RANKS[0] if auto else model.rank):
-        candidates = pool.distinct
-    rows = pool.rows[candidates]
-    sizes = [r for r in RANKS if r < len(candidates) and r <= most] or [len(candidates)] if auto else [int(model.rank)]
+    others = np.setdiff1d(pool.distinct, compared)
+    if not auto:
+        sizes = [int(model.rank)]
+    else:
+        sizes = [r for r in RANKS if r <= most and (kind != "nystroem" or r < available)]
+        if kind == "nystroem" and available <= most:
+            sizes.append(available)  # all of them: exact
     for size in sizes:
+        rows = pool.rows[others if size <= len(others) else pool.distinct]
         chosen = make_map(kind, kernel, rows, size, landmarks=model.landmarks, random=random, dtype=dtype)
         error = sample.error(chosen)
         if error.eigenvalues <= RANK_TOLERANCE:
             break
     if auto and not error.eigenvalues <= RANK_TOLERANCE:
-        warnings.warn(
+        warn_user(
             f"gram={gram!r} of rank {chosen.size} has {error}, above the {RANK_TOLERANCE:g} that rank='auto' aims at: "
             "give a higher rank, lower gamma, or use gram='tiled' (exact).",
             ApproximationWarning,
-            stacklevel=6,
         )
     return ChosenMap(chosen, error)
 
 
-def check_rank(rank: int | str, n_rows: int | None) -> None:
+def kind_of_map(model: Any, gram: str, kernel: Kernel, n_columns: int) -> str:
+    """Which feature map holds K. ``gram="auto"`` takes features only because they are exact, whatever the rank."""
+    return map_kind(gram, kernel, n_columns, "auto" if model.gram == "auto" else model.rank)
+
+
+def check_rank(rank: int | str, n_rows: int | None, *, held: bool = True, what: str = "rows") -> None:
     """Refuse more landmarks or features than rows."""
     if not isinstance(rank, str) and n_rows is not None and rank > n_rows:
-        raise ParameterError(
-            f"rank={rank} is more than the {n_rows} rows there are: use rank='auto', or gram='dense', which is exact "
-            "and smaller."
-        )
+        way_out = "use rank='auto', or gram='dense', which is exact and smaller" if held else "use rank='auto'"
+        raise ParameterError(f"rank={rank} is more than the {n_rows} {what} there are: {way_out}.")
 
 
 def _check_landmarks(rank: int, distinct: int, drawn: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +11,12 @@ from scipy import sparse
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.checks import check_random
 from biclique.cluster._checks import warn_about_spread
+from biclique.cluster._parts import LOOSE, Connected, connect
 from biclique.cluster._prepare import Vertices, choose_order, find_vertices
 from biclique.cluster._rows import find_rows
 from biclique.cluster._spectrum import SolverOptions, solve_cut, unit_rows, warn_unless_converged
-from biclique.exceptions import DisconnectedWarning, ParameterError
-from biclique.gram import NeighborGram, SparseGram, StoredCross, components, parse_memory_limit, require
+from biclique.exceptions import ParameterError
+from biclique.gram import NeighborGram, SparseGram, StoredCross, parse_memory_limit, require
 from biclique.progress import Progress
 from biclique.spectral import (
     Assignment,
@@ -26,16 +26,11 @@ from biclique.spectral import (
     NormalizedCut,
     assign_sampled,
     graph_eigenpairs,
+    one_each,
 )
 
 GRAPH_TOLERANCE = 0.1
 """Residuals of eigenpairs, as a share of the eigengap."""
-
-WEAK = 5e-4
-"""Edges of less are no links between parts: with the default γ, rows six times as far apart as is usual."""
-
-DUST = 0.01
-"""A part with fewer rows than this share of an average cluster is tied to its nearest, not left by itself."""
 
 DEFAULT_WEIGHTS = "rbf"
 USUAL_NEIGHBORS = 10
@@ -79,12 +74,13 @@ class NeighborFit:
     eigenvectors of the whole graph. Parts are found, not iterated for.
     """
 
-    def __init__(self, gram: NeighborGram, vertices: Vertices, part_of: IntArray, parts: list[Part], n_columns: int):
-        self.gram, self.vertices = gram, vertices
-        self.part_of, self.parts = part_of, parts
+    def __init__(self, connected: Connected, vertices: Vertices, parts: list[Part], n_columns: int) -> None:
+        self.gram, self.part_of = connected.gram, connected.part_of
+        self.usual_degree = connected.usual_degree
+        self.vertices, self.parts = vertices, parts
         self.n_columns = n_columns
         self.order = parts[0].cut.order
-        self.gamma = gram.gamma
+        self.gamma = self.gram.gamma if self.gram.weights == "rbf" else None
         self.normalize = True
         self.assignment: Assignment | None = None
         self.rows: FloatArray = np.zeros((vertices.n, n_columns))
@@ -104,15 +100,18 @@ class NeighborFit:
     def eigenvalues(self) -> FloatArray:
         """1 for every part beyond the first, then those of the parts' own cuts, descending; zero where missing."""
         inner = np.concatenate([p.pairs.values[: len(p.columns) - 1] for p in self.parts])
-        return self._padded(np.concatenate([np.ones(len(self.parts) - 1), np.sort(inner)[::-1]]))
+        return self._padded(np.sort(np.concatenate([np.ones(len(self.parts) - 1), inner]))[::-1])
 
     @property
     def residuals(self) -> FloatArray:
         """Of the eigenvalues, in their order."""
-        values = np.concatenate([p.pairs.values[: len(p.columns) - 1] for p in self.parts])
-        inner = np.concatenate([p.pairs.residuals[: len(p.columns) - 1] for p in self.parts])
-        order = np.argsort(-values, kind="stable")
-        return self._padded(np.concatenate([np.zeros(len(self.parts) - 1), inner[order]]))
+        values = np.concatenate(
+            [np.ones(len(self.parts) - 1), *(p.pairs.values[: len(p.columns) - 1] for p in self.parts)]
+        )
+        found = np.concatenate(
+            [np.zeros(len(self.parts) - 1), *(p.pairs.residuals[: len(p.columns) - 1] for p in self.parts)]
+        )
+        return self._padded(found[np.argsort(-values, kind="stable")])
 
     def _padded(self, values: FloatArray) -> FloatArray:
         return np.pad(values[: self.n_columns - 1], (0, max(self.n_columns - 1 - len(values), 0)))
@@ -129,9 +128,13 @@ class NeighborFit:
             cut = self.parts[0].cut
             if len(self.parts) > 1:
                 cut = NormalizedCut(self.gram, self.order, self.vertices.weights, row_numbers=self.vertices.numbers)
+        rows = self._scaled(self.rows)
+        if self.vertices.n <= model.n_clusters and cut is None:
+            self.assignment = one_each(rows)
+            return self.assignment
         self.assignment = assign_sampled(
             model.assign_labels,
-            self._scaled(self.rows),
+            rows,
             self.vertices.weights,
             model.n_clusters,
             cut=cut,
@@ -178,8 +181,25 @@ class NeighborFit:
         return out
 
     def _similarities(self, X: Rows) -> Any:
-        """κ(y, x) of new rows, a sparse (n_new, n) matrix."""
-        return self.gram.cross(X if self.vertices.kept is None else X[:, self.vertices.kept]).K  # type: ignore[attr-defined]
+        """κ(y, x) of new rows, a sparse (n_new, n) matrix.
+
+        A row with hardly any similarity is tied to its nearest, as such training rows are, and brought to a usual
+        degree, which at order 2 changes nothing, and at higher orders keeps it from drifting to the trivial axis.
+        """
+        index = self.gram.index
+        if index is not None and sparse.issparse(X) != sparse.issparse(index.rows):
+            X = X.toarray() if sparse.issparse(X) else sparse.csr_array(X)
+        K: Any = self.gram.cross(X).K  # type: ignore[attr-defined]
+        degrees = np.asarray(K.sum(axis=1)).ravel()
+        loose = np.flatnonzero(degrees < LOOSE * self.usual_degree)
+        if not len(loose) or index is None:
+            return K
+        gap, nearest = (found[:, 0] for found in index.query(X[loose], 1))
+        loose, nearest = loose[gap > 0], nearest[gap > 0]  # a training row has its own ties
+        K = K + sparse.csr_array((np.full(len(loose), 0.5), (loose, nearest)), shape=K.shape)
+        scale = np.ones(K.shape[0])
+        scale[loose] = self.usual_degree / (degrees[loose] + 0.5)
+        return sparse.csr_array(sparse.dia_array((scale[None, :], [0]), shape=(len(scale),) * 2) @ K)
 
     def _extend(self, K: Any) -> FloatArray:
         """The closed form, each row in the part that it is most similar to."""
@@ -204,7 +224,7 @@ def graph_bytes(n: int, n_neighbors: int, n_columns: int) -> int:
 
 
 def fit_neighbors(
-    model: Any, X: Rows, weights: FloatArray, n_columns: int, n_clusters: int, progress: Progress
+    model: Any, X: Rows, weights: FloatArray, n_columns: int, n_clusters: int | None, progress: Progress
 ) -> NeighborFit:
     """The graph, its parts, and the eigenpairs of each.
 
@@ -227,40 +247,41 @@ def fit_neighbors(
             f"n_neighbors={model.n_neighbors} is more than the {vertices.n} distinct rows there are: use fewer, "
             f"such as {USUAL_NEIGHBORS}."
         )
-    gram, part_of = _connect(_make_graph(model, vertices, random, progress), min(n_clusters, n_columns))
+    # The embedding's columns are all there is to tell parts apart by.
+    most = min(n_clusters or n_columns, n_columns)
+    connected = connect(_make_graph(model, vertices, random, progress), vertices.weights, most)
     seed = int(random.randint(2**31))
-    parts = _solve_parts(model, gram, vertices, part_of, order, n_columns, seed, progress)
+    parts = _solve_parts(model, connected, vertices, order, n_columns, seed, progress)
     if model.order == "auto" and order > 2 and any((p.pairs.values > 1).any() for p in parts):
         if progress.enabled:
             progress.say(f"order {order:g} lifts an eigenvalue above 1, which no cut has: order 2 is taken")
-        parts = _solve_parts(model, gram, vertices, part_of, 2.0, n_columns, seed, progress)
+        parts = _solve_parts(model, connected, vertices, 2.0, n_columns, seed, progress)
     for part in parts:
-        warn_unless_converged(part.pairs, stacklevel=6)
-    return NeighborFit(gram, vertices, part_of, parts, n_columns)
+        warn_unless_converged(part.pairs)
+    return NeighborFit(connected, vertices, parts, n_columns)
 
 
 def _solve_parts(
     model: Any,
-    gram: NeighborGram,
+    connected: Connected,
     vertices: Vertices,
-    part_of: IntArray,
     order: float,
     n_columns: int,
     seed: int,
     progress: Progress,
 ) -> list[Part]:
     """Every part with as many eigenpairs as it could get."""
-    n_parts = int(part_of.max()) + 1
+    gram, n_parts = connected.gram, connected.n_parts
     parts = []
     for number in range(n_parts):
-        members = np.flatnonzero(part_of == number)
+        members = np.flatnonzero(connected.part_of == number)
         K = gram.K if n_parts == 1 else gram.K[members][:, members]
         cut = NormalizedCut(
             SparseGram(K, n_jobs=model.n_jobs), order, vertices.weights[members], row_numbers=vertices.numbers[members]
         )
         if progress.enabled:
             progress.say(f"part {number + 1} of {n_parts}: {len(members)} rows, {K.nnz} similarities, order {order:g}")
-        k = min(n_columns - n_parts, len(members) - 1)
+        k = min(n_columns - n_parts, len(members) - 1) if connected.whole[number] else 0
         parts.append(Part(members, cut, _solve(model, cut, k, np.random.RandomState(seed), progress)))
     return parts
 
@@ -278,57 +299,6 @@ def _make_graph(model: Any, vertices: Vertices, random: np.random.RandomState, p
         n_jobs=model.n_jobs,
         tick=progress.tick if progress.enabled else None,
         random_state=random,
-    )
-
-
-def _connect(gram: NeighborGram, most: int) -> tuple[NeighborGram, IntArray]:
-    """The graph in at most so many parts, none of them dust; and the part of every vertex."""
-    part_of = components(gram.K, WEAK)
-    sizes = np.sort(np.bincount(part_of))[::-1]
-    dust = int(DUST * gram.n / most)
-    if len(sizes) <= most and sizes[-1] >= dust:
-        return gram, part_of
-    if gram.index is None:
-        return gram, _grouped(part_of, most)
-    before = sizes
-    while len(sizes) > most or sizes[-1] < dust:
-        beyond = int(sizes[most]) + 1 if len(sizes) > most else 0
-        gram, part_of = gram.linked(max(dust, beyond), part_of)
-        sizes = np.sort(np.bincount(part_of))[::-1]
-    _warn_about_links(before, sizes, gram.n, dust)
-    return gram, part_of
-
-
-def _grouped(part_of: IntArray, n_groups: int) -> IntArray:
-    """Parts of a given graph, put together whole: the largest first, each into the smallest group."""
-    sizes = np.bincount(part_of)
-    if len(sizes) <= n_groups:
-        return part_of
-    totals, group = np.zeros(n_groups), np.empty(len(sizes), dtype=np.intp)
-    for part in np.argsort(-sizes, kind="stable"):
-        group[part] = int(np.argmin(totals))
-        totals[group[part]] += sizes[part]
-    warnings.warn(
-        f"the graph falls into {len(sizes)} connected parts, more than n_clusters={n_groups}: they are grouped whole, "
-        "by size, since nothing tells which belong together. Give a graph with more neighbours.",
-        DisconnectedWarning,
-        stacklevel=6,
-    )
-    return group[part_of]
-
-
-def _warn_about_links(before: IntArray, after: IntArray, n: int, dust: int) -> None:
-    """Say so where more than a little dust was tied to other parts."""
-    large = before[before >= max(dust, 1)]
-    if len(large) <= len(after) and before[before < dust].sum() <= DUST * n:
-        return
-    shown = ", ".join(map(str, before[:5])) + (", …" if len(before) > 5 else "")
-    left = "one is" if len(after) == 1 else f"{len(after)} are"
-    warnings.warn(
-        f"the neighbour graph falls into {len(before)} connected parts ({shown} of {n} rows): those too small for a "
-        f"cluster, or too many, were tied to their nearest, and {left} left. A larger n_neighbors would connect them.",
-        DisconnectedWarning,
-        stacklevel=6,
     )
 
 

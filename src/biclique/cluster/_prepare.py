@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +14,7 @@ from biclique._typing import FloatArray, IntArray, Rows
 from biclique.cluster._checks import PRECOMPUTED, is_neighbors, warn_about_spread
 from biclique.cluster._features import RANKS, Pool, check_rank, choose_map, pool_size
 from biclique.cluster._rows import all_rows, distinct_rows, find_rows
-from biclique.exceptions import DataError, DisconnectedWarning
+from biclique.exceptions import DataError, DisconnectedWarning, warn_user
 from biclique.gram import (
     FACTORED,
     Cost,
@@ -145,6 +144,11 @@ def find_vertices(model: Any, X: Rows, weights: FloatArray) -> Vertices:
         found = distinct_rows(X, weights)
         return Vertices(found.rows, found.weights, found.index, found.digests, found.numbers, False, None)
     if model.affinity == "precomputed_nearest_neighbors":
+        if (weights == 0).any():
+            raise DataError(
+                "affinity='precomputed_nearest_neighbors' takes no sample_weight of 0, since rows without a say are "
+                "in the others' lists: leave those rows and columns out of the graph."
+            )
         K = X  # distances, which need not be symmetric
     else:
         K = symmetric_sparse(X) if sparse.issparse(X) else symmetric(np.asarray(X, dtype=float))
@@ -329,9 +333,9 @@ def _hold(
         stored = SparseGram if plan.gram == "sparse" else DenseGram
         return stored(vertices.data, n_jobs=model.n_jobs), None
     if plan.gram in FACTORED:
-        check_rank(model.rank, vertices.n)
+        check_rank(model.rank, vertices.n, what="distinct rows")
         chosen = draw_rows(vertices.n, pool_size(model.rank), random)
-        pool = Pool(vertices.data[chosen], vertices.weights[chosen], np.arange(len(chosen)))
+        pool = Pool(vertices.data[chosen], vertices.weights[chosen], np.arange(len(chosen)), vertices.weights[chosen])
         found = choose_map(
             model, plan.gram, kernel, pool, order=order, k=plan.n_vectors, dtype=plan.dtype, random=random
         )
@@ -354,9 +358,8 @@ def warn_about_parts(sizes: np.ndarray, n: int, gamma: float | None, what: str =
         return
     shown = ", ".join(map(str, sizes[:5])) + (", …" if len(sizes) > 5 else "")
     cure = f"lower gamma (now {gamma:.3g})" if gamma is not None else "use a kernel that reaches further"
-    warnings.warn(
+    warn_user(
         f"the kernel falls into {len(sizes)} disconnected parts ({shown} of {n} {what}): similarities "
         f"between them vanish, so nothing tells which parts belong together. If some do, {cure}.",
         DisconnectedWarning,
-        stacklevel=6,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import Any, Self
 
@@ -11,8 +10,8 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clon
 from sklearn.utils.validation import check_is_fitted
 
 from biclique._typing import FloatArray, Rows
-from biclique.cluster._base import KernelEstimator
-from biclique.cluster._checks import PRECOMPUTED, check_solver_parameters, check_weights, is_neighbors
+from biclique.cluster._base import KernelEstimator, is_source
+from biclique.cluster._checks import PRECOMPUTED, check_solver_parameters, check_values, check_weights, is_neighbors
 from biclique.cluster._factored import ArrayRows, ChunkRows, FactoredFit, RowSource, estimate_fit, fit_factored
 from biclique.cluster._neighbors import NeighborFit, fit_neighbors, graph_bytes
 from biclique.cluster._prepare import Prepared
@@ -25,13 +24,16 @@ from biclique.gram import (
     Cost,
     choose_gram,
     estimate_neighbors,
-    exact_columns,
+    exact_features,
     parse_memory_limit,
     single_threaded_blas,
 )
-from biclique.io import ChunkSource, open_chunks
-from biclique.kernels import Kernel, Polynomial, make_kernel
+from biclique.io import open_chunks
+from biclique.kernels import Kernel, check_rows_for_kernel, make_kernel
 from biclique.progress import Progress
+
+FITTED = ("_fitted", "_training", "_assignment", "_vertex_labels", "_n_features_out")
+"""What a fit leaves besides the attributes that end in an underscore."""
 
 
 class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
@@ -54,18 +56,37 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
     # Fit: three ways to hold K, and what is left to do with each embedding
 
     def _fit(self, X: Any, sample_weight: Any) -> int:
-        """Fit by the way that the affinity, the rows and ``gram`` ask for; returns the number of vertices."""
-        self._check_parameters()
-        self.__dict__.pop("embedding_", None)  # of an earlier fit
+        """Fit by the way that the affinity, the rows and ``gram`` ask for; returns the number of vertices.
+
+        A fit that fails leaves the model as it was.
+        """
+        before = dict(self.__dict__)
+        try:
+            self._check_parameters()
+            self._forget()
+            return self._fit_some_way(X, sample_weight)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _fit_some_way(self, X: Any, sample_weight: Any) -> int:
         if is_source(X):
-            return self._fit_factored(self._read_source(X, sample_weight), self._choose_for_source())
+            source = self._read_source(X, sample_weight)
+            return self._fit_factored(source, self._choose_for_source(source.n_columns))
         X, weights = self._checked(X, sample_weight)
         if is_neighbors(self.affinity):
             return self._fit_neighbors(X, weights)
         choice = self._choose_factored(X)
         if choice is not None:
+            check_rows_for_kernel(self.affinity, X)
             return self._fit_factored(ArrayRows(X, weights), choice)
         return self._fit_exact(X, weights)
+
+    def _forget(self) -> None:
+        """Drop what an earlier fit has left."""
+        for name in [name for name in vars(self) if name.endswith("_") or name in FITTED]:
+            delattr(self, name)
 
     def _fit_exact(self, X: Rows, weights: FloatArray) -> int:
         with self._working() as progress:
@@ -100,7 +121,7 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
 
     def _fit_neighbors(self, X: Rows, weights: FloatArray) -> int:
         with self._working() as progress:
-            fitted = fit_neighbors(self, X, weights, self._n_columns(), getattr(self, "n_clusters", 1), progress)
+            fitted = fit_neighbors(self, X, weights, self._n_columns(), getattr(self, "n_clusters", None), progress)
             self._fitted = fitted
             self.embedding_ = self._output(fitted.embed_vertices(X, fitted.vertices.index))
             self._finish_neighbors(X, fitted)
@@ -145,7 +166,7 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         columns = model._n_columns()
         if is_source(X):
             source = model._read_source(X, sample_weight)
-            return estimate_fit(model, source, model._choose_for_source().name, columns)
+            return estimate_fit(model, source, model._choose_for_source(source.n_columns).name, columns)
         rows, weights = model._checked(X, sample_weight)
         if is_neighbors(model.affinity):
             n, d = rows.shape
@@ -178,7 +199,7 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
             self.affinity, gamma=None, degree=self.degree, coef0=self.coef0, kernel_params=self.kernel_params
         )
 
-    def _choose_for_source(self) -> Choice:
+    def _choose_for_source(self, n_columns: int) -> Choice:
         """How K is held for rows that are read in chunks."""
         if is_neighbors(self.affinity) or self.affinity == "precomputed":
             raise ParameterError(f"affinity={self.affinity!r} needs X in memory: load the rows, or use affinity='rbf'.")
@@ -191,9 +212,9 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
             raise ParameterError(f"gram={self.gram!r} needs X in memory: load the rows, or use gram='nystroem'.")
         if self.gram != "auto":
             return Choice(self.gram, "as asked for")
-        if exact_columns(self._bare_kernel(), 1) is not None and not isinstance(self._bare_kernel(), Polynomial):
-            return Choice("features", "exact: the kernel is an inner product of the columns")
-        return Choice("nystroem", "approximate: the rows are read in chunks")
+        return exact_features(self._bare_kernel(), n_columns) or Choice(
+            "nystroem", "approximate: the rows are read in chunks"
+        )
 
     def _read_source(self, X: Any, sample_weight: Any) -> RowSource:
         source = open_chunks(X)
@@ -203,9 +224,9 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
             self.feature_names_in_ = np.asarray(source.columns, dtype=object)
         weights = None
         if sample_weight is not None:
-            given = np.asarray(sample_weight, dtype=float).ravel()
-            weights = check_weights(given, len(given) if source.n_rows is None else source.n_rows)
-        return ChunkRows(source, weights)
+            n = source.n_rows
+            weights = check_weights(sample_weight, np.size(sample_weight) if n is None else n)
+        return ChunkRows(source, weights, self.affinity)
 
     # New rows
 
@@ -221,7 +242,18 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
             raise DataError(
                 f"{source.name} has {source.n_columns} columns, the model was fitted with {self.n_features_in_}."
             )
-        yield from source.chunks()
+        known = getattr(self, "feature_names_in_", None)
+        if known is not None and source.columns is not None and list(known) != list(source.columns):
+            at = next(j for j, (a, b) in enumerate(zip(known, source.columns, strict=True)) if a != b)
+            raise DataError(
+                f"{source.name}: column {at} is {source.columns[at]!r}, and was {known[at]!r} when the model was "
+                "fitted: put the columns in that order."
+            )
+        done = 0
+        for rows in source.chunks():
+            check_values(rows, source.columns, first_row=done)
+            yield rows
+            done += len(rows)
 
     def _embed(self, X: Any) -> FloatArray:
         check_is_fitted(self)
@@ -255,13 +287,6 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64"]
         return tags
-
-
-def is_source(X: Any) -> bool:
-    """Whether X is something to read rows from in chunks: a source, a file or a Zarr array."""
-    if isinstance(X, (ChunkSource, str, os.PathLike)):
-        return True
-    return all(hasattr(X, name) for name in ("chunks", "shape", "__getitem__", "read_only"))
 
 
 def _many_repeats(X: Rows) -> bool:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.cluster._prepare import Prepared, TrainingRows
-from biclique.exceptions import RankWarning, SolverWarning
+from biclique.exceptions import RankWarning, SolverWarning, warn_user
 from biclique.gram import GramOperator
 from biclique.progress import Progress
 from biclique.spectral import BASIS_BLOCKS, EigenResult, Extension, NormalizedCut, scipy_eigenpairs, top_eigenpairs
@@ -128,34 +127,31 @@ def solve_cut(
     )
 
 
-def warn_unless_converged(pairs: EigenResult, stacklevel: int) -> None:
+def warn_unless_converged(pairs: EigenResult) -> None:
     """Say how many eigenpairs missed the tolerance, and by how much."""
     if not pairs.converged:
         above = int((pairs.residuals > pairs.target).sum())
-        warnings.warn(
+        warn_user(
             f"{above} of {len(pairs.values)} eigenpairs above tol (worst residual {pairs.residuals.max():.1e} > "
             f"{pairs.target:.1e}) after {pairs.n_passes} passes; raise max_iter or eigen_tol.",
             SolverWarning,
-            stacklevel=stacklevel,
         )
 
 
 def _warn_about_pairs(pairs: EigenResult, extension: Extension, n_components: int, enough_said: bool) -> None:
-    warn_unless_converged(pairs, stacklevel=6)
+    warn_unless_converged(pairs)
     negative = int((pairs.values[extension.informative] < 0).sum())
     if negative:
-        warnings.warn(
+        warn_user(
             f"{negative} of {len(pairs.values)} eigenvalues are negative (lowest {pairs.values.min():.2g}): the "
             "kernel's contraction is indefinite, and those columns set apart what is similar; ask for fewer clusters, "
             "or use another affinity or order.",
             RankWarning,
-            stacklevel=5,
         )
     informative = int(extension.informative.sum()) + 1
     if informative < n_components and not enough_said:
-        warnings.warn(
+        warn_user(
             f"the kernel gives {informative} informative columns, {n_components} were asked for: the rest of the "
             "embedding is zero; use another affinity or fewer clusters.",
             RankWarning,
-            stacklevel=5,
         )

@@ -12,11 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.checks import check_choice, check_count
-from biclique.cluster._base import ClustererBase
+from biclique.cluster._base import ClustererBase, is_source
 from biclique.cluster._factored import FactoredFit, RowSource
 from biclique.cluster._neighbors import NeighborFit
 from biclique.cluster._prepare import Prepared
-from biclique.cluster._spectral import SpectralBase, is_source
+from biclique.cluster._spectral import SpectralBase
 from biclique.cluster._spectrum import Spectrum, unit_rows
 from biclique.gram import single_threaded_blas
 from biclique.kernels import Kernel
@@ -26,9 +26,9 @@ from biclique.spectral import (
     Assignment,
     KernelKMeansProblem,
     KernelRule,
-    NearestCentre,
     NormalizedCut,
     kernel_kmeans,
+    one_each,
 )
 
 
@@ -234,7 +234,7 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
     def _finish_exact(self, X: Rows, prepared: Prepared, spectrum: Spectrum) -> None:
         rows, vertices = self._scaled(spectrum.rows), prepared.vertices
         if vertices.n <= self.n_clusters:
-            self._assignment = _one_each(rows)
+            self._assignment = one_each(rows)
             if self.assign_labels == "kernel_kmeans":
                 labels = self._assignment.labels
                 history = kernel_kmeans(KernelKMeansProblem(prepared.cut), labels, vertices.n).history
@@ -243,16 +243,14 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
             self._assignment = self._assign(rows, vertices.weights, prepared.cut)
         self._vertex_labels = self._assignment.labels
         self.labels_ = self._look_up(X, vertices.index)
-        self.__dict__.pop("cut_history_", None)  # of an earlier fit
         if self._assignment.cut_history is not None:
             self.cut_history_ = self._assignment.cut_history
 
     def _finish_factored(self, source: RowSource, fitted: FactoredFit, progress: Progress) -> None:
-        self.__dict__.pop("cut_history_", None)
         pool = fitted.pool
         rows = self._scaled(fitted.embed(pool.rows, self.n_jobs))
         if len(pool.distinct) <= self.n_clusters:
-            self._assignment = _one_each(rows[pool.distinct])
+            self._assignment = one_each(rows[pool.distinct])
         else:
             self._assignment = self._assign(rows, pool.weights)
         embedding, labels = [], []
@@ -267,7 +265,6 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
             self.embedding_ = np.concatenate(embedding)
 
     def _finish_neighbors(self, X: Rows, fitted: NeighborFit) -> None:
-        self.__dict__.pop("cut_history_", None)
         assignment = fitted.assign(self)
         self.labels_ = fitted.labels(X, fitted.vertices.index)
         if assignment.cut_history is not None:
@@ -328,9 +325,3 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
 
     def _n_columns(self) -> int:
         return self.n_components or self.n_clusters
-
-
-def _one_each(rows: FloatArray) -> Assignment:
-    """Every distinct row a cluster of its own: nothing is left to assign."""
-    order = np.lexsort(rows.T[::-1])
-    return Assignment(np.argsort(order), NearestCentre(rows[order]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +14,7 @@ from biclique._typing import FloatArray, IntArray
 from biclique.checks import check_choice, check_count, check_flag, check_jobs, check_random
 from biclique.cluster._checks import check_tolerance
 from biclique.cluster._spectrum import SolverOptions, solve_cut, warn_unless_converged
-from biclique.exceptions import DataError, DisconnectedWarning, FewerClustersWarning, ParameterError
+from biclique.exceptions import DataError, DisconnectedWarning, FewerClustersWarning, ParameterError, warn_user
 from biclique.gram import parse_memory_limit, require, single_threaded_blas
 from biclique.hypergraph import SPLITTINGS, ExpansionGram, Hypergraph, as_hypergraph, distortion, find_expansion
 from biclique.multiway import check_order, k_way_normalized_cut
@@ -182,7 +181,7 @@ class HypergraphSpectralClustering(ClusterMixin, BaseEstimator):
         else:
             options = SolverOptions(tol=self.eigen_tol, max_passes=self.max_iter)
             pairs = solve_cut(cut, k, options, random, progress, basis_blocks=blocks)
-        warn_unless_converged(pairs, stacklevel=4)
+        warn_unless_converged(pairs)
         self._fitted_columns, self._fitted_normalize = columns, bool(self.row_normalize)
         self._extension, rows = Extension.fit(cut, pairs, float(np.finfo(float).eps))
         self._gram = gram
@@ -317,10 +316,9 @@ class HypergraphSpectralClustering(ClusterMixin, BaseEstimator):
         n, sizes = hypergraph.n_vertices, self.part_sizes_
         alone = n - joined
         if alone:
-            warnings.warn(
+            warn_user(
                 f"{alone} of {n} vertices share no edge with another: they have label {NO_CLUSTER}.",
                 DisconnectedWarning,
-                stacklevel=3,
             )
         if len(sizes) > 1:
             shown = ", ".join(map(str, sizes[:5])) + (", …" if len(sizes) > 5 else "")
@@ -328,20 +326,18 @@ class HypergraphSpectralClustering(ClusterMixin, BaseEstimator):
             said = "nothing tells which parts belong together"
             if whole:
                 said = "they are grouped whole, by volume, so that nothing is cut"
-            warnings.warn(
+            warn_user(
                 f"the hypergraph falls into {len(sizes)} connected parts ({shown} of {n} vertices): {said}. To cluster "
                 "the largest part alone, fit hypergraph.largest_component(); an order above 2 splits large parts "
                 "before it spends a cluster on small ones.",
                 DisconnectedWarning,
-                stacklevel=3,
             )
         found = len(np.unique(self.labels_[self.labels_ >= 0]))
         if found < self.n_clusters:
-            warnings.warn(
+            warn_user(
                 f"{found} clusters returned, {self.n_clusters} asked for: the embedding has no more groups for "
                 f"assign_labels={self.assign_labels!r}.",
                 FewerClustersWarning,
-                stacklevel=3,
             )
 
     def __sklearn_tags__(self) -> Any:

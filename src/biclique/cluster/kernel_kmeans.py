@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
@@ -14,7 +13,7 @@ from biclique.cluster._base import ClustererBase
 from biclique.cluster._checks import check_weights, is_neighbors
 from biclique.cluster._prepare import Prepared
 from biclique.cluster._spectrum import SolverOptions, fit_spectrum
-from biclique.exceptions import ParameterError, SolverWarning
+from biclique.exceptions import ParameterError, SolverWarning, warn_user
 from biclique.kernels import Kernel
 from biclique.progress import Progress
 from biclique.spectral import ASSIGNERS, KernelKMeansProblem, kernel_kmeans, plus_plus_start, random_start
@@ -157,10 +156,9 @@ random_state, verbose :
             self.cut_history_, self.cut_ = result.history, float(result.history[-1])
             self.shift_, self.n_iter_ = result.shift, max(result.n_iter, 1)
         if not result.converged:
-            warnings.warn(
+            warn_user(
                 f"rows still moved after {result.n_iter} steps (objective {self.cut_:.6g}); raise max_iter.",
                 SolverWarning,
-                stacklevel=2,
             )
         self._warn_about_fewer(prepared.vertices.n, "clusters ran empty")
         return self

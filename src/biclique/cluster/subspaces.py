@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +12,7 @@ from biclique._typing import FloatArray, IntArray
 from biclique.checks import check_count, check_random
 from biclique.cluster._checks import check_values
 from biclique.cluster._rows import digests, find_rows
-from biclique.exceptions import DataError, FewerClustersWarning
+from biclique.exceptions import DataError, FewerClustersWarning, warn_user
 from biclique.gram import DenseGram, parse_memory_limit, require, single_threaded_blas
 from biclique.hypergraph import (
     AffineSubspace,
@@ -127,11 +126,10 @@ class InhomogeneousSubspaceClustering(ClusterMixin, BaseEstimator):
         self._known, self._known_labels = keys, self.labels_[first]
         found = len(self.subspaces_)
         if found < self.n_clusters:
-            warnings.warn(
+            warn_user(
                 f"{found} clusters returned, {self.n_clusters} asked for: no partition into more had a smaller "
                 "distance to its subspaces.",
                 FewerClustersWarning,
-                stacklevel=2,
             )
         return self
 

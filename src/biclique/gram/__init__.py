@@ -8,6 +8,7 @@ from biclique.gram.choose import (
     Choice,
     choose_gram,
     choose_precision,
+    exact_features,
     make_gram,
     make_map,
     map_kind,
@@ -26,7 +27,7 @@ from biclique.gram.features import (
     exact_columns,
 )
 from biclique.gram.memory import data_bytes, format_bytes, parse_memory_limit, require
-from biclique.gram.neighbors import NEIGHBOR_WEIGHTS, NeighborGram, components
+from biclique.gram.neighbors import NEIGHBOR_WEIGHTS, NeighborGram, components, nearest_among, with_ties, without_loops
 from biclique.gram.nystroem import LANDMARKS, NystroemMap, choose_landmarks
 from biclique.gram.parts import part_sizes
 from biclique.gram.sparse import SparseGram, symmetric_sparse
@@ -69,6 +70,7 @@ __all__ = [
     "estimate_neighbors",
     "estimate_seconds",
     "exact_columns",
+    "exact_features",
     "factored_bytes",
     "format_bytes",
     "make_gram",
@@ -76,6 +78,7 @@ __all__ = [
     "map_kind",
     "map_product",
     "map_rows",
+    "nearest_among",
     "panel_product",
     "parse_memory_limit",
     "part_sizes",
@@ -85,4 +88,6 @@ __all__ = [
     "symmetric_sparse",
     "tiled_bytes",
     "weighted_gram",
+    "with_ties",
+    "without_loops",
 ]

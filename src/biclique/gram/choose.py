@@ -78,9 +78,9 @@ def choose_gram(requested: str, kernel: Kernel, X: Rows, memory_limit: int) -> C
     n, d = X.shape
     if requested != "auto":
         return Choice(requested, "as asked for")
-    columns = exact_columns(kernel, d)
-    if n > STORE_BELOW and columns is not None and columns <= min(FEW_EXACT_COLUMNS, n // 4):
-        return Choice("features", f"exact: {kernel.name} is an inner product of {columns} columns")
+    features = exact_features(kernel, d, n // 4)
+    if n > STORE_BELOW and features is not None:
+        return features
     work = exact_work(kernel, X)
     if work > EXACT_WORK:
         seconds = format_seconds(work / WORK_PER_SECOND)
@@ -89,6 +89,14 @@ def choose_gram(requested: str, kernel: Kernel, X: Rows, memory_limit: int) -> C
     if dense_bytes(n) <= memory_limit and (n <= STORE_BELOW or dear):
         return Choice("dense", f"exact: the matrix of {n} rows takes {format_bytes(dense_bytes(n))}")
     return Choice("tiled", f"exact: the matrix of {n} rows would take {format_bytes(dense_bytes(n))}")
+
+
+def exact_features(kernel: Kernel, n_columns: int, most: int = FEW_EXACT_COLUMNS) -> Choice | None:
+    """``"features"``, where they are the kernel itself and few."""
+    columns = exact_columns(kernel, n_columns)
+    if columns is None or columns > min(FEW_EXACT_COLUMNS, most):
+        return None
+    return Choice("features", f"exact: {kernel.name} is an inner product of {columns} columns")
 
 
 def exact_work(kernel: Kernel, X: Rows) -> float:

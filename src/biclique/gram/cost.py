@@ -40,8 +40,7 @@ class Cost:
 
     def __str__(self) -> str:
         return (
-            f"{self.rows} distinct rows, gram={self.gram!r}: about {format_seconds(self.seconds)} and "
-            f"{format_bytes(self.bytes)}"
+            f"{self.rows} rows, gram={self.gram!r}: about {format_seconds(self.seconds)} and {format_bytes(self.bytes)}"
         )
 
 

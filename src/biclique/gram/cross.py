@@ -34,8 +34,10 @@ class HeldRows:
 
     def hold(self, X: Rows) -> Rows:
         """Other rows, treated as the training rows were."""
-        if sparse.issparse(X):
+        if sparse.issparse(X) and self.offset is None:
             return sparse.csr_array(X, dtype=self.dtype)
+        if sparse.issparse(X):
+            X = X.toarray()  # the training rows are dense, and counted from their middle
         if self.offset is None:
             return np.ascontiguousarray(X, dtype=self.dtype)
         out = np.empty(X.shape, dtype=self.dtype)

@@ -94,11 +94,11 @@ class FourierMap(FeatureMap):
 
 def _orthogonal_rows(d: int, count: int, random: np.random.RandomState) -> FloatArray:
     """Rows that are each standard normal, and orthogonal to one another within every run of d, shape (count, d)."""
-    runs = []
-    for _ in range(-(-count // d)):
-        turn, triangle = np.linalg.qr(random.standard_normal((d, d)))
+    runs, width = [], min(d, count)
+    for _ in range(-(-count // width)):
+        turn, triangle = np.linalg.qr(random.standard_normal((d, width)))
         turn *= np.where(np.diagonal(triangle) < 0, -1.0, 1.0)  # else the signs of LAPACK's factor would show
-        lengths = np.sqrt(random.chisquare(d, size=d))
+        lengths = np.sqrt(random.chisquare(d, size=width))
         runs.append(turn.T * lengths[:, None])
     return np.concatenate(runs)[:count]
 

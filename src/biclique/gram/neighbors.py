@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import connected_components
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.checks import check_choice, check_count, check_number
-from biclique.exceptions import DataError, ParameterError
+from biclique.exceptions import DataError
 from biclique.gram.base import CrossGram
 from biclique.gram.brute import Pairs
 from biclique.gram.cross import StoredCross, panel_product
@@ -27,6 +27,9 @@ SCALE_NEIGHBOR = 7
 GAMMA_FACTOR = 0.2
 """γ is this over the median squared distance to the k-th neighbour, unless given; as in the rule for full kernels."""
 
+FAINTEST = 1e-300
+"""The least weight of an edge: where rows are neighbours is never lost."""
+
 PANEL = 16_384
 """Rows of one piece of a product: a row has few entries."""
 
@@ -37,7 +40,8 @@ class NeighborGram(SparseGram):
     """K_ij = w_ij (A_ij + A_ji)/2, with A_ij = 1 when x_j is among the k nearest rows of x_i, itself counted.
 
     - ``"connectivity"``: w = 1,
-    - ``"rbf"``: w = exp(−γ|x_i − x_j|²), γ = 0.2 / median r² unless given,
+    - ``"rbf"``: w = exp(−γ|x_i − x_j|²), γ = 0.2 / median r² unless given, over the rows that lists of neighbours
+      connect (parts of another density have a γ of their own; ``gamma`` is that of the largest),
     - ``"self_tuning"``: w = exp(−|x_i − x_j|²/(σ_i σ_j)), σ_i the distance from x_i to its 7th neighbour, itself not
       counted, or to its last; the median of the positive σ where it is 0, as among many copies.
 
@@ -127,7 +131,7 @@ class NeighborGram(SparseGram):
         radii = gap[:, -1].copy()
         sigma = None
         if weights == "rbf" and gamma is None:
-            gamma = float(GAMMA_FACTOR / np.median(_positive(radii)) ** 2)
+            sigma, gamma = _scale_of_parts(near, start, _positive(radii))
         if weights == "self_tuning":
             own = near == np.arange(n)[:, None]
             sigma = _positive(_scale(gap, own.any(axis=1)))
@@ -158,19 +162,19 @@ class NeighborGram(SparseGram):
             back = self.index.within(Y, k, self.radii)
         n_new = int(Y.shape[0])
         sigma = None
-        if self.sigma is not None:
+        if self.sigma is not None and self.weights == "rbf":
+            sigma = self.sigma[near[1].reshape(n_new, -1)[:, 0]]
+        elif self.sigma is not None:
             near_sigma = _scale(near[2].reshape(n_new, -1), np.ones(n_new, dtype=bool))
             sigma = np.where(near_sigma > 0, near_sigma, np.median(self.sigma))
         parts = [self._half(n_new, pairs, sigma) for pairs in (near, back)]
         return NeighborCross(self._equal_rows(near, (parts[0] + parts[1]).tocsr()), n_jobs=self.n_jobs)
 
-    def linked(self, least: int, labels: IntArray) -> tuple[NeighborGram, IntArray]:
-        """The same with every part of fewer than ``least`` rows tied to another, and the parts left: see ``joined``."""
-        if self.index is None:
-            raise ParameterError("parts of a given graph cannot be linked: it does not say how far apart they are.")
+    def with_graph(self, K: Any) -> NeighborGram:
+        """The same rows and radii with another graph."""
         out = copy.copy(self)
-        out.K, labels = joined(self.index, self.K, labels, least)
-        return out, labels
+        out.K = K
+        return out
 
     def _half(self, n_new: int, pairs: Pairs, sigma: FloatArray | None) -> Any:
         first, second, gap = pairs
@@ -218,51 +222,32 @@ def components(K: Any, weakest: float = 0.0) -> IntArray:
     return np.asarray(connected_components(K, directed=False)[1], dtype=np.intp)
 
 
-def joined(index: NeighborIndex, K: Any, labels: IntArray, least: int) -> tuple[Any, IntArray]:
-    """K + ½ Σ (E_ij + E_ji) over rows i of parts below ``least`` rows, and the parts that are left.
+def without_loops(K: Any) -> Any:
+    """K with a zero diagonal, except in rows that have nothing else.
 
-    j is the nearest row outside i's part, where that lies in the part to which the whole of i's part is nearest; that
-    part's nearest row otherwise. So a small part is tied to one other, and never ties two others together; it is tied
-    by all of its rows, since a part that hangs on one edge would still have an eigenvector of its own. Again until no
-    part is too small, or one is left.
+    A row's similarity to itself holds it back: one with faint edges and a loop of 1 would own an eigenvector.
     """
-    least = check_count("least", least)
-    sizes = np.bincount(labels)
-    while len(sizes) > 1 and sizes.min() < least:
-        first = np.flatnonzero(sizes[labels] < least)
-        second = _one_part_each(labels, first, *_nearest_outside(index, first, labels, sizes))
-        half = np.full(len(first), 0.5)
-        ends = (first.astype(K.indices.dtype), second.astype(K.indices.dtype))
-        K = K + _with_transpose(sparse.csr_array(sparse.coo_array((half, ends), shape=K.shape)))
-        merged = sparse.coo_array((np.ones(len(first)), (labels[first], labels[second])), shape=(len(sizes),) * 2)
-        labels = connected_components(merged, directed=False)[1][labels].astype(np.intp)
-        sizes = np.bincount(labels)
-    return K, labels
+    own = K.diagonal()
+    rest = np.asarray(K.sum(axis=1)).ravel() - own
+    loops = np.where(rest > 0, own, 0.0)
+    K = sparse.csr_array(K - sparse.csr_array(sparse.dia_array((loops[None, :], [0]), shape=K.shape)))
+    K.eliminate_zeros()
+    return K
 
 
-def _one_part_each(labels: IntArray, rows: IntArray, near: IntArray, gap: FloatArray) -> IntArray:
-    """The partner of every row: its nearest outside, or, where that is of another part, the one nearest to its part."""
-    order = np.lexsort((rows, gap))
-    anchor = np.full(labels.max() + 1, -1)
-    anchor[labels[rows[order[::-1]]]] = near[order[::-1]]  # the nearest is written last
-    tied = anchor[labels[rows]]
-    return np.where(labels[near] == labels[tied], near, tied)
+def with_ties(K: Any, first: IntArray, second: IntArray) -> Any:
+    """K + ½ Σ (E_ij + E_ji) over pairs of rows."""
+    if not len(first):
+        return K
+    ends = (first.astype(K.indices.dtype), second.astype(K.indices.dtype))
+    return K + _with_transpose(sparse.csr_array(sparse.coo_array((np.full(len(first), 0.5), ends), shape=K.shape)))
 
 
-def _nearest_outside(
-    index: NeighborIndex, rows: IntArray, labels: IntArray, sizes: IntArray
-) -> tuple[IntArray, FloatArray]:
-    """For rows of small parts, the nearest row of another part: among as many as the part has, and one more."""
-    found, gaps = np.full(len(rows), -1), np.zeros(len(rows))
-    open_, k = np.arange(len(rows)), 16
-    while len(open_):
-        gap, near = index.query(index.rows[rows[open_]], k)
-        outside = labels[near] != labels[rows[open_], None]
-        hit = outside.any(axis=1)
-        place = outside.argmax(axis=1)[hit]
-        found[open_[hit]], gaps[open_[hit]] = near[hit, place], gap[hit, place]
-        open_, k = open_[~hit], min(4 * k, int(sizes[labels[rows]].max()) + 1)
-    return found, gaps
+def nearest_among(index: NeighborIndex, rows: IntArray, others: IntArray) -> tuple[IntArray, FloatArray]:
+    """For every row the nearest of the others, and how far it is."""
+    search = NeighborIndex(index.rows[others], n_jobs=index.n_jobs, random_state=index.seed)
+    gap, near = search.query(index.rows[rows], 1)
+    return others[near[:, 0]], gap[:, 0]
 
 
 def _check(n_neighbors: object, weights: object, gamma: object) -> int:
@@ -279,14 +264,28 @@ def _weigh(
     if weights == "connectivity":
         return np.ones(len(gap))
     if left is None or right is None:
-        return np.asarray(np.exp(-float(gamma or 0.0) * np.square(gap)))
-    return np.asarray(np.exp(-(gap / left) * (gap / right)))
+        found = np.exp(-float(gamma or 0.0) * np.square(gap))
+    else:
+        found = np.exp(-(gap / left) * (gap / right))
+    return np.asarray(np.maximum(found, FAINTEST))
 
 
 def _scale(gap: FloatArray, own: Any) -> FloatArray:
     """σ from sorted lists of distances: the 7th, not counting the first where it is the row's ``own``."""
     place = np.minimum(SCALE_NEIGHBOR - 1 + own, gap.shape[1] - 1)
     return np.asarray(np.take_along_axis(gap, place[:, None], axis=1)[:, 0])
+
+
+def _scale_of_parts(near: IntArray, start: Any, radii: FloatArray) -> tuple[FloatArray, float]:
+    """1/√γ of every row, γ = 0.2 / median r² over its part, and γ of the largest part."""
+    n = len(near)
+    graph = sparse.csr_array((np.ones(near.size, dtype=np.int8), near.ravel().astype(np.int32), start), shape=(n, n))
+    labels = connected_components(graph, directed=False)[1]
+    order = np.argsort(labels, kind="stable")
+    sizes = np.bincount(labels)
+    medians = np.array([np.median(radii[rows]) for rows in np.split(order, np.cumsum(sizes)[:-1])])
+    scale = medians / np.sqrt(GAMMA_FACTOR)
+    return scale[labels], float(scale[sizes.argmax()] ** -2)
 
 
 def _positive(sigma: FloatArray) -> FloatArray:

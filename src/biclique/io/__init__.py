@@ -1,7 +1,15 @@
 """Tables in, results out."""
 
 from biclique.io.chunk_files import column_texts, hold, is_chunk_file, is_zarr, open_chunks
-from biclique.io.chunks import CHUNK_ROWS, ArrayChunks, ChunkSource, FiniteChunks, ScaledChunks, column_moments
+from biclique.io.chunks import (
+    CHUNK_ROWS,
+    ArrayChunks,
+    ChunkSource,
+    FiniteChunks,
+    ScaledChunks,
+    column_moments,
+    draw_numbers,
+)
 from biclique.io.output import LabelWriter, atomic_path, check_output, write_labels, write_text
 from biclique.io.tables import Roles, Table, read_table
 
@@ -18,6 +26,7 @@ __all__ = [
     "check_output",
     "column_moments",
     "column_texts",
+    "draw_numbers",
     "hold",
     "is_chunk_file",
     "is_zarr",

@@ -67,6 +67,12 @@ class ChunkSource(ABC):
         self._check_finite(X, rows)
         return X, rows
 
+    def take(self, rows: IntArray) -> FloatArray:
+        """The rows with these numbers, which ascend."""
+        X = self._take(rows)
+        self._check_finite(X, rows)
+        return X
+
     @abstractmethod
     def _pieces(self, rows: int) -> Iterator[Raw]:
         """One fresh pass over arrays of numbers of any length and of any type that goes into ``dtype``."""
@@ -97,7 +103,7 @@ class ChunkSource(ABC):
         """Rows and their numbers, not checked for NaN."""
         if self._n_rows is None:
             return self._sample_unseen(size, random)
-        rows = draw_rows(self._n_rows, size, random)
+        rows = draw_numbers(self._n_rows, size, random)
         return self._take(rows), rows
 
     def _take(self, rows: IntArray) -> FloatArray:
@@ -169,13 +175,13 @@ def _recut(pieces: Iterable[Raw], rows: int, width: int, dtype: DType) -> Iterat
         yield buffer[:filled]
 
 
-def draw_rows(n: int, size: int, random: np.random.RandomState) -> IntArray:
+def draw_numbers(n: int, size: int, random: np.random.RandomState) -> IntArray:
     """``size`` of the numbers below ``n``, uniformly without replacement and sorted, in memory of the size drawn."""
     if size >= n:
         return np.arange(n)
     if 2 * size > n:
         stays = np.ones(n, dtype=bool)
-        stays[draw_rows(n, n - size, random)] = False
+        stays[draw_numbers(n, n - size, random)] = False
         return np.flatnonzero(stays)
     drawn = np.empty(0, dtype=np.intp)
     while len(drawn) < size:  # at most half are taken: what is missing halves, at least, every time

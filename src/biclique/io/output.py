@@ -38,6 +38,13 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
             os.fsync(file.fileno())
         temporary.chmod(target.stat().st_mode if target.exists() else 0o666 & ~_umask())
         temporary.replace(target)
+    except OSError as error:
+        if error.filename not in (None, name):
+            raise  # of another file
+        raise OSError(
+            error.errno,
+            f"cannot write {path} ({error.strerror or error}): make room or choose another place; nothing was written",
+        ) from error
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -134,6 +141,8 @@ class LabelWriter:
             raise DataError(f"{self.path}: {len(ids)} ids came with {len(values)} labels; every row needs one of each.")
         if ids is None:
             ids = np.arange(self.n_rows + 1, self.n_rows + len(values) + 1, dtype=np.int64)
+        if not len(values):
+            return
         numbered = isinstance(ids, np.ndarray) and ids.dtype.kind in "iu"
         if self._numbered not in (None, numbered):
             raise DataError(f"{self.path}: ids must be texts in every chunk, or numbers in every chunk.")
@@ -254,7 +263,8 @@ class _ParquetSink:
         self._waiting: Any = None  # fewer rows than a group
 
     def write(self, keys: NDArray[Any] | list[str], labels: NDArray[Any]) -> None:
-        arrays = [self._pa.array(keys), self._pa.array(labels)]
+        keys = self._pa.array(keys) if isinstance(keys, np.ndarray) else self._pa.array(keys, type=self._pa.string())
+        arrays = [keys, self._pa.array(labels)]
         if self._waiting is None:
             table = self._pa.table(arrays, names=list(self._names))
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -217,6 +217,12 @@ class Laplacian(Kernel):
     def diagonal(self, X: Rows) -> FloatArray:
         return np.ones(X.shape[0])
 
+    def float32_error(self, X: Rows) -> float:
+        float32 = np.finfo(np.float32)
+        largest = float(np.abs(X).max(initial=0.0))
+        lost = self.gamma > float(float32.max) or 0 < largest < 1e6 * float(float32.tiny)
+        return 1.0 if lost or not largest else float(float32.eps)  # differences that vanish in float32
+
 
 def _writeable(X: Rows) -> Rows:
     """X itself, or a copy of a read-only one: scikit-learn's compiled χ² takes no read-only arrays."""
@@ -320,11 +326,12 @@ def make_kernel(
     return constructors[affinity](1.0 if gamma is None else gamma)
 
 
-def check_rows_for_kernel(affinity: object, X: Rows) -> None:
-    """Refuse rows that a named kernel is not defined on."""
-    if affinity in NON_NEGATIVE_KERNELS and X.size and X.min() < 0:
+def check_rows_for_kernel(affinity: object, X: Rows, numbers: Sequence[int] | np.ndarray | None = None) -> None:
+    """Refuse rows that a named kernel is not defined on; ``numbers`` are theirs, where they are part of more."""
+    if isinstance(affinity, str) and affinity in NON_NEGATIVE_KERNELS and X.size and X.min() < 0:
         row, column = np.argwhere(X < 0)[0]
+        number = row if numbers is None else numbers[row]
         raise DataError(
-            f"affinity={affinity!r} needs non-negative X, got {X[row, column]:g} in row {row}, column {column}: "
+            f"affinity={affinity!r} needs non-negative X, got {X[row, column]:g} in row {number}, column {column}: "
             "shift the column, or use affinity='rbf'."
         )

@@ -2,7 +2,7 @@
 
 from biclique.spectral.accuracy import ApproximationError, ExactSample
 from biclique.spectral.alternatives import scipy_eigenpairs
-from biclique.spectral.assign import ASSIGNERS, Assignment, LargestCoordinate, NearestCentre, assign_sampled
+from biclique.spectral.assign import ASSIGNERS, Assignment, LargestCoordinate, NearestCentre, assign_sampled, one_each
 from biclique.spectral.cut import NormalizedCut
 from biclique.spectral.extend import Extension
 from biclique.spectral.factored import FactoredSpectrum, factored_spectrum
@@ -49,6 +49,7 @@ __all__ = [
     "factored_spectrum",
     "graph_eigenpairs",
     "kernel_kmeans",
+    "one_each",
     "plus_plus_start",
     "random_start",
     "scipy_eigenpairs",

@@ -217,6 +217,12 @@ def assign_sampled(
     return Assignment(rule.labels(rows), rule)  # type: ignore[union-attr]
 
 
+def one_each(rows: FloatArray) -> Assignment:
+    """Every distinct row a cluster of its own: nothing is left to assign."""
+    order = np.lexsort(rows.T[::-1])
+    return Assignment(np.argsort(order), NearestCentre(rows[order]))
+
+
 def weighted_means(
     embedding: FloatArray, weights: FloatArray, labels: IntArray, n_clusters: int
 ) -> tuple[FloatArray, np.ndarray]:

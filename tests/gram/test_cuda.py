@@ -1,0 +1,472 @@
+"""K on a device: torch's tiles on the CPU, the fused kernel in Triton's interpreter, both on a GPU where there is one.
+
+The interpreter checks what is computed, not how tensor cores round: the error bars of the fused kernel count only
+from the tests marked ``gpu``.
+"""
+
+import os
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+torch = pytest.importorskip("torch", reason="needs the extra [gpu]: torch")
+
+GPU = torch.cuda.is_available()
+if not GPU:  # read when triton is first imported, so before anything here imports it
+    os.environ["TRITON_INTERPRET"] = "1"
+
+from biclique.exceptions import DataError, MemoryLimitError, MissingExtraError, ParameterError  # noqa: E402
+from biclique.gram import cuda  # noqa: E402
+from biclique.gram.cuda import TorchGram, TorchTiles, choose_engine  # noqa: E402
+from biclique.kernels import DirectRBF, make_kernel  # noqa: E402
+
+NAMES = ["rbf", "laplacian", "polynomial", "linear", "cosine"]
+SIZES = [1, 2, 127, 128, 129, 300]
+COLUMNS = [1, 3, 16, 17, 64, 100, 200, 512]
+VECTORS = [1, 5, 16, 17, 33, 64, 70]
+DEFAULT, FAST = 1e-5, 2e-4
+DEVICE = "cuda" if GPU else "cpu"
+
+gpu = pytest.mark.skipif(not GPU, reason="needs a CUDA device")
+
+
+def has_triton():
+    try:
+        import triton  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+fused = pytest.mark.skipif(not has_triton(), reason="needs the extra [gpu]: triton")
+ENGINES = [("torch", "cpu"), pytest.param(("triton", DEVICE), marks=fused)]
+if GPU:
+    ENGINES.append(("torch", "cuda"))
+
+
+def rows(n=300, d=3, seed=0):
+    X = np.random.default_rng(seed).normal(size=(n, d))
+    X.setflags(write=False)
+    return X
+
+
+def vectors(n, b, seed=2):
+    V = np.random.default_rng(seed).normal(size=(n, b))
+    V.setflags(write=False)
+    return V
+
+
+def named(name, d, degree=3):
+    return make_kernel(name, gamma=1 / d, degree=degree, coef0=1.0)
+
+
+def off(product, K, V):
+    """The largest error of a product, against the largest Σ_j |κ| |v|, column by column."""
+    exact, bound = K @ V, np.abs(K) @ np.abs(V)
+    assert product.dtype == np.float64
+    assert product.shape == exact.shape
+    return np.max(np.abs(product - exact).max(axis=0) / bound.max(axis=0))
+
+
+def strictly_off(product, K, V):
+    """|error| / |product|, whatever cancels in the product."""
+    return np.linalg.norm(product - K @ V) / np.linalg.norm(K @ V)
+
+
+def check(kernel, X, V, Y, engine, precision="default", tolerance=DEFAULT):
+    engine, device = engine
+    K, C = kernel.block(X, X), kernel.block(Y, X)
+    gram = TorchGram(kernel, X, device=device, engine=engine, precision=precision)
+    assert (gram.name, gram.n, gram.shape, gram.engine) == ("cuda", len(X), K.shape, engine)
+    assert off(gram.matmat(V), K, V) < tolerance
+    np.testing.assert_allclose(gram.diagonal(), np.diagonal(K), rtol=1e-5, atol=1e-6)
+    cross = gram.cross(Y)
+    assert off(cross.matmat(V), C, V) < tolerance
+    np.testing.assert_allclose(cross.diagonal(), kernel.diagonal(Y), rtol=1e-5, atol=1e-6)
+
+
+# Products: torch takes every size, the interpreter, which is slow, one row of the table each.
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("d", COLUMNS)
+def test_torch_tiles_are_the_dense_form(name, n, d):
+    check(named(name, d), rows(n, d), vectors(n, 5), rows(37, d, 1), ("torch", DEVICE))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("b", VECTORS)
+def test_torch_tiles_with_any_number_of_vectors(name, b):
+    check(named(name, 16), rows(300, 16), vectors(300, b), rows(37, 16, 1), ("torch", DEVICE))
+
+
+@fused
+@pytest.mark.parametrize("precision", ["default", "fast"])
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("n", "d", "b"), [(1, 3, 1), (129, 16, 17), (300, 17, 5)])
+def test_the_fused_kernel_is_the_dense_form(name, n, d, b, precision):
+    tolerance = DEFAULT if precision == "default" else FAST if n > 1 else 2e-3  # nothing averages out over one row
+    check(named(name, d), rows(n, d), vectors(n, b), rows(5, d, 1), ("triton", DEVICE), precision, tolerance)
+
+
+@fused
+@pytest.mark.parametrize("n", SIZES)
+def test_the_fused_kernel_at_odd_sizes(n):
+    check(named("rbf", 3), rows(n), vectors(n, 3), rows(2, seed=1), ("triton", DEVICE))
+
+
+@fused
+@pytest.mark.parametrize("name", ["rbf", "polynomial"])
+@pytest.mark.parametrize("d", [*COLUMNS, 5, 6, 10, 11, 65])
+def test_the_fused_kernel_with_any_number_of_columns(name, d):
+    check(named(name, d), rows(130, d), vectors(130, 3), rows(2, d, 1), ("triton", DEVICE))
+
+
+@fused
+@pytest.mark.parametrize("b", VECTORS)
+def test_the_fused_kernel_with_any_number_of_vectors(b):
+    check(named("rbf", 4), rows(130, 4), vectors(130, b), rows(2, 4, 1), ("triton", DEVICE))
+
+
+@fused
+@pytest.mark.parametrize("name", NAMES)
+def test_default_precision_holds_whatever_cancels(name):
+    X, V = rows(300, 16), vectors(300, 16)
+    kernel = named(name, 16)
+    product = TorchGram(kernel, X, device=DEVICE, engine="triton").matmat(V)
+    assert strictly_off(product, kernel.block(X, X), V) < 2e-6
+
+
+@fused
+def test_tiles_of_other_shapes_and_several_splits():
+    tiles = pytest.importorskip("biclique.gram.triton_tiles")
+    X, V = rows(700, 7), vectors(700, 5)
+    kernel = named("rbf", 7)
+    K = kernel.block(X, X)
+    gram = TorchGram(kernel, X, device=DEVICE, engine="triton")
+    shape = tiles.Tile()
+    for tile in (shape, replace(shape, rows=64, columns=64, run=1), replace(shape, run=3, fold=False)):
+        assert tiles.split_columns(1024, 768, replace(tile, run=1))[0] > 1
+        gram._tiles.tile = tile
+        assert off(gram.matmat(V), K, V) < 2e-6
+    gram._tiles.tile = replace(shape, split_p=False, split_v=False)
+    assert off(gram.matmat(V), K, V) < FAST
+
+
+@fused
+def test_splits_cover_the_columns_once():
+    tiles = pytest.importorskip("biclique.gram.triton_tiles")
+    for left in (256, 20_224, 10**6 // 256 * 256):
+        for right in (256, 20_224, 10**7 // 256 * 256):
+            splits, each = tiles.split_columns(left, right, tiles.Tile())
+            assert (splits - 1) * each < right <= splits * each
+            assert each % (tiles.Tile().columns * tiles.Tile().run) == 0
+
+
+@fused
+def test_launches_in_pieces_tell_the_share_done(monkeypatch):
+    tiles = pytest.importorskip("biclique.gram.triton_tiles")
+    monkeypatch.setattr(tiles, "EVALUATIONS_A_LAUNCH", 1)
+    monkeypatch.setattr(tiles, "LAUNCH_ROWS", 256)
+    told = []
+    X, V = rows(600), vectors(600, 70)
+    kernel = named("polynomial", 3, degree=2)
+    gram = TorchGram(kernel, X, device=DEVICE, engine="triton", tick=told.append)
+    assert off(gram.matmat(V), kernel.block(X, X), V) < DEFAULT
+    assert len(told) == 6
+    assert told == sorted(told)
+    assert told[-1] == 1.0
+
+
+# What is hard for few digits
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", ["rbf", "laplacian"])
+def test_far_from_the_origin(engine, name):
+    kernel, V = named(name, 3), vectors(300, 3)
+    K = kernel.block(rows(), rows())
+    gram = TorchGram(kernel, rows() + 1e5, device=engine[1], engine=engine[0])
+    assert off(gram.matmat(V), K, V) < DEFAULT
+    far = gram.cross(rows(4, seed=1) + 1e7).matmat(V)  # new rows that are far from all others
+    assert np.abs(far).max() < 1e-20
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("gamma", "tolerance"), [(1e-4, DEFAULT), (30.0, 5e-5), (1e4, 1e-2)])
+def test_small_and_large_gamma(engine, gamma, tolerance):
+    # Float32 knows the exponent to about eps · γ|x|², so the diagonal, all that is left of K, is off by as much.
+    kernel, V = make_kernel("rbf", gamma=gamma), vectors(300, 3)
+    gram = TorchGram(kernel, rows(), device=engine[1], engine=engine[0])
+    assert off(gram.matmat(V), kernel.block(rows(), rows()), V) < tolerance
+
+
+def test_tiles_are_float64_where_float32_cannot_hold_the_kernel():
+    X, V = rows(), vectors(300, 3)
+    for kernel in (make_kernel("rbf", gamma=1e5), DirectRBF(1e5)):
+        gram = TorchGram(kernel, X, device=DEVICE)
+        assert (gram.engine, gram.dtype) == ("torch", np.float64)
+        assert off(gram.matmat(V), kernel.block(X, X), V) < 1e-9
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", NAMES)
+def test_columns_of_very_different_scales(engine, name):
+    kernel = named(name, 3)
+    V = vectors(300, 6) * [1e-6, 1e6, 1.0, 1e-30, 1e30, 0.0]
+    K = kernel.block(rows(), rows())
+    product = TorchGram(kernel, rows(), device=engine[1], engine=engine[0]).matmat(V)
+    assert off(product[:, :5], K, V[:, :5]) < DEFAULT
+    assert not product[:, 5].any()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", ["polynomial", "linear", "cosine"])
+def test_rows_of_very_different_lengths(engine, name):
+    decades = 1 if name == "polynomial" else 4  # the third power of a length spans three times as many
+    X = rows(200, 4) * 10.0 ** np.linspace(-decades, decades, 200)[:, None]
+    X[7] = 0
+    kernel, V = named(name, 4), vectors(200, 3)
+    K = kernel.block(X, X)
+    product = TorchGram(kernel, X, device=engine[1], engine=engine[0]).matmat(V)
+    assert off(product, K, V) < DEFAULT
+    # Every row keeps its own digits, not only the longest.
+    bound = np.abs(K) @ np.abs(V)
+    assert np.max(np.abs(product - K @ V) / np.where(bound > 0, bound, 1)) < 5e-5
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("degree", "coef0"), [(1, 0.0), (2, -0.5), (5, 2.0)])
+def test_polynomials(engine, degree, coef0):
+    kernel = make_kernel("polynomial", gamma=0.3, degree=degree, coef0=coef0)
+    check(kernel, rows(150), vectors(150, 3), rows(5, seed=1), engine)
+
+
+# What goes in and comes out
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_tensors_stay_on_the_device(engine):
+    kernel, V = named("rbf", 3), vectors(300, 4)
+    gram = TorchGram(kernel, rows(), device=engine[1], engine=engine[0])
+    given = gram.matmat(V)
+    for dtype in (torch.float64, torch.float32):
+        tensor = torch.tensor(V, dtype=dtype, device=engine[1])
+        product = gram.matmat(tensor)
+        assert (product.dtype, product.device) == (torch.float64, tensor.device)
+        np.testing.assert_allclose(product.cpu().numpy(), given, rtol=0, atol=1e-5 if dtype == torch.float32 else 0)
+        assert gram.cross(rows(3, seed=1)).matmat(tensor).device == tensor.device
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_same_bits_every_time(engine):
+    gram = TorchGram(named("rbf", 3), rows(), device=engine[1], engine=engine[0])
+    V = vectors(300, 4)
+    assert np.array_equal(gram.matmat(V), gram.matmat(V))
+
+
+def test_programs_that_allow_tf32_do_not_lose_digits_and_keep_their_setting():
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("medium")
+    try:
+        check(named("rbf", 16), rows(300, 16), vectors(300, 4), rows(5, 16, 1), ("torch", DEVICE))
+        assert torch.get_float32_matmul_precision() == "medium"
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+@pytest.mark.skipif(not hasattr(torch.backends.cuda.matmul, "fp32_precision"), reason="torch before 2.9")
+def test_programs_that_set_one_backend_are_heard_too():
+    matmul, before = torch.backends.cuda.matmul, torch.get_float32_matmul_precision()
+    matmul.fp32_precision = "tf32"
+    try:
+        check(named("rbf", 16), rows(300, 16), vectors(300, 4), rows(5, 16, 1), ("torch", DEVICE))
+        assert matmul.fp32_precision == "tf32"
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def test_errors_name_the_way_out(monkeypatch):
+    X = rows()
+    for name in ("sigmoid", "chi2"):
+        with pytest.raises(ParameterError, match="gram='tiled'"):
+            TorchGram(make_kernel(name, gamma=1.0), np.abs(X), device="cpu")
+    with pytest.raises(ParameterError, match="precision must be one of default, fast"):
+        TorchGram(named("rbf", 3), X, device="cpu", precision="best")
+    with pytest.raises(ParameterError, match="engine must be one of"):
+        TorchGram(named("rbf", 3), X, device="cpu", engine="cuda")
+    with pytest.raises(ParameterError, match="device='tpu9' cannot be used here"):
+        TorchGram(named("rbf", 3), X, device="tpu9")
+    with pytest.raises(DataError, match="dense rows"):
+        TorchGram(named("rbf", 3), sparse.csr_array(X), device="cpu")
+    with pytest.raises(DataError, match="V must have 300 rows"):
+        TorchGram(named("rbf", 3), X, device="cpu").matmat(vectors(299, 2))
+    monkeypatch.setattr(cuda, "import_module", lambda name: (_ for _ in ()).throw(ImportError(name)))
+    with pytest.raises(MissingExtraError, match="biclique\\[gpu\\]"):
+        TorchGram(named("rbf", 3), X, device="cpu")
+
+
+@fused
+def test_errors_of_the_fused_kernel():
+    with pytest.raises(ParameterError, match="at most 512 columns"):
+        TorchGram(named("rbf", 3), rows(5, 513), device=DEVICE, engine="triton")
+    with pytest.raises(ParameterError, match="whole degree"):
+        TorchGram(named("polynomial", 3, degree=2.5), np.abs(rows()), device=DEVICE, engine="triton")
+
+
+def test_the_engine_follows_the_device_and_the_kernel(monkeypatch):
+    rbf, here, there = named("rbf", 3), torch.device("cpu"), torch.device("cuda")
+    assert choose_engine("auto", rbf, here, 3, False) == "torch"
+    assert choose_engine("auto", rbf, there, 3, True) == "torch"
+    assert choose_engine("torch", rbf, there, 3, False) == "torch"
+    if has_triton():
+        assert choose_engine("auto", rbf, there, 3, False) == "triton"
+        assert choose_engine("auto", rbf, there, 513, False) == "torch"
+        assert choose_engine("auto", named("polynomial", 3, degree=2.5), there, 3, False) == "torch"
+    monkeypatch.setattr(cuda, "find_spec", lambda name: None)
+    assert choose_engine("auto", rbf, there, 3, False) == "torch"
+    with pytest.raises(MissingExtraError, match="triton"):
+        choose_engine("triton", rbf, there, 3, False)
+
+
+# Out of memory
+
+
+@pytest.mark.parametrize("error", [torch.cuda.OutOfMemoryError, RuntimeError])
+def test_out_of_memory_halves_the_tile(monkeypatch, error):
+    kernel, X, V = named("rbf", 3), rows(700), vectors(700, 3)
+    gram = TorchGram(kernel, X, device="cpu", engine="torch")
+    heights, whole = [], TorchTiles.tile
+
+    def scarce(self, left, right, I, J):  # noqa: E741
+        heights.append(I.stop - I.start)
+        if heights[-1] > 200:
+            raise error("DefaultCPUAllocator: can't allocate memory: you tried to allocate too much")
+        return whole(self, left, right, I, J)
+
+    monkeypatch.setattr(TorchTiles, "tile", scarce)
+    assert off(gram.matmat(V), kernel.block(X, X), V) < DEFAULT
+    assert heights[:3] == [700, 350, 175]
+    assert len(heights) == 2 + 4
+
+
+def test_out_of_memory_ends_in_a_clear_error(monkeypatch):
+    gram = TorchGram(named("rbf", 3), rows(700), device="cpu", engine="torch")
+    heights = []
+
+    def none_left(self, left, right, I, J):  # noqa: E741
+        heights.append(I.stop - I.start)
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(TorchTiles, "tile", none_left)
+    with pytest.raises(MemoryLimitError, match=r"even for a tile of 64 .* gram='tiled'"):
+        gram.matmat(vectors(700, 3))
+    assert heights == [700, 350, 175, 87, 64]
+
+
+def test_other_errors_are_not_taken_for_memory(monkeypatch):
+    gram = TorchGram(named("rbf", 3), rows(), device="cpu", engine="torch")
+
+    def broken(*_):
+        raise RuntimeError("something else")
+
+    monkeypatch.setattr(TorchTiles, "tile", broken)
+    with pytest.raises(RuntimeError, match="something else"):
+        gram.matmat(vectors(300, 3))
+
+
+def test_rows_that_do_not_fit_are_an_error_of_ours(monkeypatch):
+    def full(*_, **__):
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(TorchTiles, "side", full)
+    with pytest.raises(MemoryLimitError, match="no memory left for the rows"):
+        TorchGram(named("rbf", 3), rows(), device="cpu", engine="torch")
+
+
+@fused
+def test_the_fused_kernel_takes_fewer_vectors_when_memory_is_short(monkeypatch):
+    tiles = pytest.importorskip("biclique.gram.triton_tiles")
+    kernel, X, V = named("rbf", 3), rows(130), vectors(130, 70)
+    gram = TorchGram(kernel, X, device=DEVICE, engine="triton")
+    widths, whole = [], tiles.FusedTiles._columns
+    limit = 16
+
+    def scarce(self, left, right, V, b, *rest):
+        widths.append(b)
+        if b > limit:
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+        whole(self, left, right, V, b, *rest)
+
+    monkeypatch.setattr(tiles.FusedTiles, "_columns", scarce)
+    assert off(gram.matmat(V), kernel.block(X, X), V) < DEFAULT
+    assert widths == [64, 32, 16, 16, 16, 16, 16]
+    limit = 0
+    with pytest.raises(MemoryLimitError, match="free some"):
+        gram.matmat(V)
+
+
+@fused
+def test_the_fused_kernel_shrinks_where_a_multiprocessor_has_less_shared_memory(monkeypatch):
+    tiles = pytest.importorskip("biclique.gram.triton_tiles")
+    whole, tried, least = tiles.fused_product, [], 16
+
+    class Scarce:
+        def __getitem__(self, grid):
+            def launch(*args, **options):
+                tried.append((options["BJ"], options["num_stages"]))
+                if options["BJ"] > least or options["num_stages"] > 1:
+                    raise tiles.triton.runtime.errors.OutOfResources(2, 1, "shared memory")
+                return whole[grid](*args, **options)
+
+            return launch
+
+    monkeypatch.setattr(tiles, "fused_product", Scarce())
+    kernel, X, V = named("rbf", 3), rows(130), vectors(130, 3)
+    gram = TorchGram(kernel, X, device=DEVICE, engine="triton")
+    for _ in range(2):  # what did not fit is not tried again
+        assert off(gram.matmat(V), kernel.block(X, X), V) < DEFAULT
+    assert tried == [(32, 3), (32, 2), (32, 1), (16, 1), (16, 1)]
+    least = 8
+    with pytest.raises(ParameterError, match="engine='torch'"):
+        gram.matmat(V)
+
+
+# On a GPU: here the error bars count
+
+
+@gpu
+@fused
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("d", [4, 16, 64, 256])
+def test_errors_on_the_device(name, d):
+    n = 20_000
+    X = torch.randn((n, d), dtype=torch.float64, generator=torch.Generator().manual_seed(0)).numpy()
+    V = vectors(n, 16)
+    kernel = named(name, d)
+    some = np.random.default_rng(5).choice(n, 500, replace=False)
+    K = kernel.block(X[some], X)
+    for signs, W in (("mixed", V), ("positive", np.abs(V))):
+        product = TorchGram(kernel, X, device="cuda", engine="triton").matmat(W)[some]
+        assert strictly_off(product, K, W) < DEFAULT, signs
+        product = TorchGram(kernel, X, device="cuda", engine="triton", precision="fast").matmat(W)[some]
+        assert off(product, K, W) < FAST, signs
+
+
+@gpu
+@fused
+def test_more_than_two_to_the_31_entries():
+    if torch.cuda.mem_get_info()[0] < 24 * 2**30:
+        pytest.skip("needs 24 GiB on the device")
+    n, d = 2**22 + 300, 512
+    X = np.zeros((n, d), dtype=np.float32)
+    X[:, 0] = np.linspace(-1, 1, n)
+    gram = TorchGram(make_kernel("linear", gamma=None), X, device="cuda", engine="triton")
+    new = np.zeros((3, d), dtype=np.float32)
+    new[:, 0] = [1, 2, 3]
+    V = X[:, :1].astype(np.float64)
+    exact = float((V**2).sum()) * new[:, :1]
+    np.testing.assert_allclose(gram.cross(new).matmat(V), exact, rtol=1e-5)
