@@ -1,10 +1,10 @@
-# make demo | test | test-hypernetx | check | bench | dist | clean: each sets up what it needs in .venv.
+# make demo | test | test-hypernetx | test-torch | check | bench | dist | clean: each sets up what it needs in .venv.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo test test-hypernetx check bench dist clean
+.PHONY: demo test test-hypernetx test-torch check bench dist clean
 
 $(VENV)/.base: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -37,6 +37,19 @@ test-hypernetx: $(VENV)-hypernetx/.test  ## conversion and clustering with Hyper
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(VENV)-hypernetx/bin/python -m pytest -n $(JOBS) \
 		tests/hypergraph/test_convert.py tests/hypergraph/test_files.py tests/cluster/test_hypergraph.py
 
+# torch's build without CUDA is small; the interpreter of Triton stands in for a GPU.
+TORCH ?= torch==2.13.0
+$(VENV)-torch/.test: pyproject.toml
+	test -x $(VENV)-torch/bin/python || $(PYTHON) -m venv $(VENV)-torch
+	$(VENV)-torch/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(VENV)-torch/bin/python -m pip install --quiet "$(TORCH)"
+	$(VENV)-torch/bin/python -m pip install --quiet --editable . --group torch
+	touch $@
+
+test-torch: $(VENV)-torch/.test  ## the same on torch's CPU, and the GPU's kernel in Triton's interpreter
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(VENV)-torch/bin/python -m pytest -n $(JOBS) \
+		tests/gram/test_cuda.py tests/spectral/test_namespace.py tests/cluster/test_device.py
+
 check: $(VENV)/.check  ## style, types, layers, doctests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -52,4 +65,4 @@ dist: $(VENV)/.base  ## wheel and source archive in dist/
 	$(BIN)/python -m build
 
 clean:
-	rm -rf $(VENV) $(VENV)-hypernetx dist build .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-hypernetx $(VENV)-torch dist build .pytest_cache .hypothesis .mypy_cache .ruff_cache

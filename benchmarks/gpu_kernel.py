@@ -27,12 +27,12 @@ from biclique.kernels import make_kernel
 SAMPLE = 256
 
 
-def main() -> int:
+def main(given: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--n", type=int, default=262_144)
     parser.add_argument("--seconds", type=float, default=200, help="the sweep of tiles stops after this long")
     parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(given)
     if not torch.cuda.is_available():
         print("no CUDA device: nothing to measure here")
         return 1

@@ -148,6 +148,15 @@ def test_exact_features_by_rule_are_silent():
     assert model.approximation_ is None
 
 
+@pytest.mark.parametrize("affinity", ["polynomial", "linear", "cosine"])
+def test_landmarks_of_kernels_with_a_large_mean(blobs, affinity):
+    X = blobs[0][:2000].astype(np.float32) + 12
+    exact = fitted(X, gram="dense", affinity=affinity)
+    ours = fitted(X, affinity=affinity, rank=200)
+    assert ours.precision_ == "float64"
+    np.testing.assert_allclose(ours.eigenvalues_, exact.eigenvalues_, rtol=0.02, atol=1e-6)
+
+
 def test_weights_are_repeated_rows(blobs):
     X = blobs[0][:1500]
     weights = np.random.default_rng(0).integers(0, 4, 1500)

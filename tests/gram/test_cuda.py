@@ -196,7 +196,7 @@ def test_far_from_the_origin(engine, name):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize(("gamma", "tolerance"), [(1e-4, DEFAULT), (30.0, 5e-5), (1e4, 1e-2)])
+@pytest.mark.parametrize(("gamma", "tolerance"), [(1e-4, DEFAULT), (30.0, 5e-5), (1e4, 2e-2)])
 def test_small_and_large_gamma(engine, gamma, tolerance):
     # Float32 knows the exponent to about eps · γ|x|², so the diagonal, all that is left of K, is off by as much.
     kernel, V = make_kernel("rbf", gamma=gamma), vectors(300, 3)

@@ -80,6 +80,8 @@ def check_kernel_parameters(model: Any) -> None:
         check_rank_argument(model.rank)
     check_choice("landmarks", model.landmarks, tuple(LANDMARKS))
     check_choice("precision", model.precision, PRECISIONS)
+    if model.precision == "fast" and getattr(model, "device", None) is None:
+        raise ParameterError("precision='fast' is for device='cuda': use precision='auto' or 'float32' on the host.")
     if model.gram in FACTORED and isinstance(affinity, str) and affinity in (*NEIGHBOR_AFFINITIES, "precomputed"):
         raise ParameterError(
             f"gram={model.gram!r} needs rows and a kernel, not affinity={affinity!r}: leave gram at 'auto', or use "

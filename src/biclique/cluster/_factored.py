@@ -18,16 +18,18 @@ from biclique.exceptions import ApproximationWarning, DataError, ParameterError,
 from biclique.gram import (
     Cost,
     NystroemMap,
-    choose_precision,
     estimate_factored,
     exact_columns,
     factored_bytes,
+    factored_precision,
     make_map,
     parse_memory_limit,
     require,
 )
+from biclique.gram.cuda import load_torch, open_device
 from biclique.io import ChunkSource, draw_numbers
 from biclique.kernels import Kernel, check_rows_for_kernel
+from biclique.namespace import to_host
 from biclique.progress import Progress
 from biclique.spectral import ApproximationError, FactoredSpectrum, factored_spectrum
 
@@ -98,6 +100,19 @@ class ArrayRows(RowSource):
             yield self.X[top : top + CHUNK_ROWS], self.weights[top : top + CHUNK_ROWS]
 
 
+class DeviceRows(ArrayRows):
+    """Rows that are held on a device as well: they travel once, and passes look at them there."""
+
+    def __init__(self, X: Rows, weights: FloatArray, device: Any) -> None:
+        super().__init__(X, weights)
+        torch = load_torch()
+        self.on_device = torch.tensor(X, device=open_device(torch, device))
+        self.device_weights = torch.tensor(weights, device=self.on_device.device)
+
+    def _pieces(self) -> Iterator[tuple[Rows, FloatArray]]:
+        yield self.on_device, self.device_weights
+
+
 class ChunkRows(RowSource):
     """Rows that are read chunk by chunk; the first pass looks for values that cannot be used."""
 
@@ -160,7 +175,8 @@ class FactoredFit:
         return self.padded(self.spectrum.embed(X, n_jobs))
 
     def padded(self, rows: FloatArray) -> FloatArray:
-        return np.pad(rows, ((0, 0), (0, self.n_columns - rows.shape[1])))
+        """Rows with as many columns as were asked for, on the host."""
+        return np.pad(to_host(rows), ((0, 0), (0, self.n_columns - rows.shape[1])))
 
 
 def fit_factored(
@@ -181,7 +197,7 @@ def fit_factored(
     kernel, gamma = choose_kernel(model, row_vertices(pool.rows[pool.distinct], pool.distinct_weights), random)
     if kernel is None:
         raise ParameterError(f"gram={gram!r} needs rows and a kernel, not affinity={model.affinity!r}.")
-    dtype = choose_precision(model.precision, kernel, pool.rows)
+    dtype = factored_precision(model.precision, gram, kernel, pool.rows)
     most = _check_memory(model, gram, kernel, source, n_columns)
     chosen = choose_map(model, gram, kernel, pool, order=order, k=n_columns - 1, dtype=dtype, random=random, most=most)
     feature_map, error = chosen.map, chosen.error
@@ -211,7 +227,7 @@ def estimate_fit(model: Any, source: RowSource, gram: str, n_columns: int) -> Co
         raise ParameterError(f"gram={gram!r} needs rows and a kernel, not affinity={model.affinity!r}.")
     kind = kind_of_map(model, gram, kernel, source.n_columns)
     rank = ESTIMATE_RANK if isinstance(model.rank, str) else model.rank
-    dtype = choose_precision(model.precision, kernel, pool.rows)
+    dtype = factored_precision(model.precision, gram, kernel, pool.rows)
     made = make_map(kind, kernel, pool.rows[pool.distinct], rank, random=random, dtype=dtype)
     n = source.n_rows or pool.rows.shape[0]
     kept = n * 8 * (n_columns + 1) if source.held else 4 * n

@@ -26,11 +26,11 @@ from biclique.gram import (
     SparseGram,
     StoredCross,
     choose_gram,
-    choose_precision,
     data_bytes,
     dense_bytes,
     estimate_seconds,
     factored_bytes,
+    factored_precision,
     make_gram,
     parse_memory_limit,
     part_sizes,
@@ -235,7 +235,7 @@ def make_plan(model: Any, vertices: Vertices, kernel: Kernel | None, n_vectors: 
         gram, reason = choice.name, choice.reason
         size = held + dense_bytes(n)
         if gram != "dense":
-            dtype = choose_precision(model.precision, kernel, vertices.data)
+            dtype = factored_precision(model.precision, gram, kernel, vertices.data)
         if gram == "tiled":
             size = held + tiled_bytes(n, vertices.data.shape[1], columns, dtype)
         elif gram in FACTORED:

@@ -6,13 +6,23 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from biclique._typing import FloatArray, Rows
 from biclique.cluster._base import KernelEstimator, is_source
 from biclique.cluster._checks import PRECOMPUTED, check_solver_parameters, check_values, check_weights, is_neighbors
-from biclique.cluster._factored import ArrayRows, ChunkRows, FactoredFit, RowSource, estimate_fit, fit_factored
+from biclique.cluster._device import DeviceFit, fit_device
+from biclique.cluster._factored import (
+    ArrayRows,
+    ChunkRows,
+    DeviceRows,
+    FactoredFit,
+    RowSource,
+    estimate_fit,
+    fit_factored,
+)
 from biclique.cluster._neighbors import NeighborFit, fit_neighbors, graph_bytes
 from biclique.cluster._prepare import Prepared
 from biclique.cluster._rows import digests
@@ -30,6 +40,7 @@ from biclique.gram import (
 )
 from biclique.io import open_chunks
 from biclique.kernels import Kernel, check_rows_for_kernel, make_kernel
+from biclique.namespace import on_host, to_host
 from biclique.progress import Progress
 
 FITTED = ("_fitted", "_training", "_assignment", "_vertex_labels", "_n_features_out")
@@ -39,7 +50,7 @@ FITTED = ("_fitted", "_training", "_assignment", "_vertex_labels", "_n_features_
 class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
     """The fitted embedding and ``transform``; subclasses choose the columns and what to do with them."""
 
-    _fitted: Spectrum | FactoredFit | NeighborFit
+    _fitted: Spectrum | FactoredFit | NeighborFit | DeviceFit
     embedding_: FloatArray
 
     def _output(self, embedding: FloatArray) -> FloatArray:
@@ -74,7 +85,15 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         if is_source(X):
             source = self._read_source(X, sample_weight)
             return self._fit_factored(source, self._choose_for_source(source.n_columns))
-        X, weights = self._checked(X, sample_weight)
+        device = self.device
+        if device is None and not on_host(X):
+            device = X.device  # a tensor stays where it is
+        X, weights = self._checked(X if on_host(X) else to_host(X), sample_weight)
+        if device is not None and self.gram == "nystroem":
+            self._check_device(X)
+            return self._fit_factored(DeviceRows(X, weights, device), Choice("nystroem", f"as asked for, on {device}"))
+        if device is not None:
+            return self._fit_device(X, weights, device)
         if is_neighbors(self.affinity):
             return self._fit_neighbors(X, weights)
         choice = self._choose_factored(X)
@@ -119,6 +138,40 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         )
         return len(fitted.pool.distinct)
 
+    def _fit_device(self, X: Rows, weights: FloatArray, device: Any) -> int:
+        self._check_device(X)
+        with self._working() as progress:
+            fitted = fit_device(self, X, weights, self._n_columns(), progress, device)
+            self._fitted = fitted
+            self._finish_device(weights, fitted)
+            facts = fitted.facts
+            self._store_spectrum(facts["eigenvalues"], facts["residuals"], facts["n_passes"])
+            self.embedding_ = self._output(to_host(fitted.rows))
+        self._store_choices(
+            Choice(facts["gram"], facts["reason"]),
+            gamma=facts["gamma"],
+            order=facts["order"],
+            precision=facts["precision"],
+            rank=None,
+            error=None,
+        )
+        return len(X)
+
+    def _check_device(self, X: Rows) -> None:
+        """What a device cannot do."""
+        if (
+            is_neighbors(self.affinity)
+            or self.affinity == "precomputed"
+            or not self._pointwise()
+            or self.gram == "features"
+        ):
+            raise ParameterError(
+                f"device={self.device!r} works with a kernel by name, gram='auto', modelling='biclique' and "
+                "assign_labels='kmeans', 'cluster_qr' or 'discretize': leave device at None for the rest."
+            )
+        if sparse.issparse(X):
+            raise DataError("device= needs dense rows: pass X.toarray(), or leave device at None.")
+
     def _fit_neighbors(self, X: Rows, weights: FloatArray) -> int:
         with self._working() as progress:
             fitted = fit_neighbors(self, X, weights, self._n_columns(), getattr(self, "n_clusters", None), progress)
@@ -147,6 +200,9 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
 
     def _finish_neighbors(self, X: Rows, fitted: NeighborFit) -> None:
         """What a subclass does with the embedding of a neighbour graph."""
+
+    def _finish_device(self, weights: FloatArray, fitted: DeviceFit) -> None:
+        """What a subclass does with an embedding on a device."""
 
     def _store_spectrum(self, eigenvalues: FloatArray, residuals: FloatArray, n_passes: int) -> None:
         self.eigenvalues_, self.residuals_ = eigenvalues, residuals
@@ -233,7 +289,7 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
     def _chunks_of(self, X: Any) -> Iterator[Rows]:
         """Rows to embed: one array, checked, or the chunks of a source."""
         if not is_source(X):
-            yield self._read(X, reset=False)
+            yield self._read(X if on_host(X) else to_host(X), reset=False)
             return
         if not isinstance(self._fitted, FactoredFit):
             raise DataError(f"a model with gram_={self.gram_!r} takes rows in memory: pass the chunks one by one.")

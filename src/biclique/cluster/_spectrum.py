@@ -74,7 +74,7 @@ def fit_spectrum(
     plan = prepared.plan
     pairs = solve_cut(cut, plan.n_vectors, options, prepared.random, progress, basis_blocks=plan.basis_blocks)
     extension, rows = Extension.fit(cut, pairs, float(np.finfo(cut.gram.dtype).eps))
-    _warn_about_pairs(pairs, extension, n_components, fewer_rows)
+    warn_about_pairs(pairs, extension, n_components, fewer_rows)
     missing = n_components - rows.shape[1]
     return Spectrum(
         training=prepared.training,
@@ -138,7 +138,8 @@ def warn_unless_converged(pairs: EigenResult) -> None:
         )
 
 
-def _warn_about_pairs(pairs: EigenResult, extension: Extension, n_components: int, enough_said: bool) -> None:
+def warn_about_pairs(pairs: EigenResult, extension: Extension, n_components: int, enough_said: bool = False) -> None:
+    """Say what is wrong with eigenpairs: not converged, negative, or too few."""
     warn_unless_converged(pairs)
     negative = int((pairs.values[extension.informative] < 0).sum())
     if negative:

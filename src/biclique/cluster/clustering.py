@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.checks import check_choice, check_count
 from biclique.cluster._base import ClustererBase, is_source
+from biclique.cluster._device import DeviceFit, assign_on_device
 from biclique.cluster._factored import FactoredFit, RowSource
 from biclique.cluster._neighbors import NeighborFit
 from biclique.cluster._prepare import Prepared
@@ -105,10 +106,15 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
         for more often.
     row_normalize : bool or "auto", default="auto"
         Scale rows of the embedding to length 1 before labels are assigned; "auto" does for neighbour graphs only.
-    precision : {"auto", "float32", "float64"}, default="auto"
-        Of tiles: "auto" is float32 unless its rounding would show. A stored K is always float64.
+    precision : {"auto", "float32", "float64", "fast"}, default="auto"
+        Of tiles: "auto" is float32 unless its rounding would show. A stored K is always float64. "fast" is for a GPU:
+        kernel values in half precision.
     memory_limit : "auto", int or str, default="auto"
         Bytes, or text like "4GB"; "auto" is half of what is free. Larger requests are refused before they start.
+    device : str, optional
+        Where K is computed and the cut is solved: None is the host, "cuda" a GPU (``pip install 'biclique[gpu]'``), or
+        any device that PyTorch has. Exact, with a kernel by name (rbf, laplacian, polynomial, linear, cosine) and dense
+        rows. A tensor on a device as X asks for that device.
     n_jobs : int, optional
         Threads; None and -1 mean every core. Results do not depend on it.
     verbose : int, default=0
@@ -169,6 +175,7 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
         row_normalize: bool | str = "auto",
         precision: str = "auto",
         memory_limit: int | str = "auto",
+        device: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -195,6 +202,7 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
         self.row_normalize = row_normalize
         self.precision = precision
         self.memory_limit = memory_limit
+        self.device = device
         self.n_jobs = n_jobs
         self.verbose = verbose
 
@@ -270,6 +278,10 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
         if assignment.cut_history is not None:
             self.cut_history_ = assignment.cut_history
 
+    def _finish_device(self, weights: FloatArray, fitted: DeviceFit) -> None:
+        self._assignment = assign_on_device(self, fitted, weights)
+        self.labels_ = self._assignment.labels
+
     def _scaled(self, rows: FloatArray) -> FloatArray:
         """Rows of length 1 where that is asked for."""
         return unit_rows(rows) if self.row_normalize is True else rows
@@ -307,6 +319,8 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
     def _labels_of(self, X: Rows) -> IntArray:
         if isinstance(self._fitted, NeighborFit):
             return self._fitted.labels(X)
+        if isinstance(self._fitted, DeviceFit):
+            return self._rule_labels(self._fitted.embed(X, self.n_jobs))
         return self._pointwise_labels(X)
 
     def _new_labels(self, X: Rows) -> IntArray:

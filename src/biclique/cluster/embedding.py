@@ -31,7 +31,7 @@ class BicliqueSpectralEmbedding(SpectralBase):
         Leave out the trivial column √S, as ``sklearn.manifold.SpectralEmbedding`` does. With False the columns are
         those in which ``BicliqueSpectralClustering`` with as many clusters works.
     modelling, affinity, gamma, degree, coef0, kernel_params, n_neighbors, neighbor_weights, eigen_solver, eigen_tol, \
-max_iter, gram, rank, landmarks, precision, memory_limit, n_jobs, random_state, verbose :
+max_iter, gram, rank, landmarks, precision, memory_limit, device, n_jobs, random_state, verbose :
         As in ``BicliqueSpectralClustering``.
 
     Attributes
@@ -72,6 +72,7 @@ max_iter, gram, rank, landmarks, precision, memory_limit, n_jobs, random_state, 
         neighbor_weights: str = "auto",
         precision: str = "auto",
         memory_limit: int | str = "auto",
+        device: Any = None,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -95,6 +96,7 @@ max_iter, gram, rank, landmarks, precision, memory_limit, n_jobs, random_state, 
         self.neighbor_weights = neighbor_weights
         self.precision = precision
         self.memory_limit = memory_limit
+        self.device = device
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

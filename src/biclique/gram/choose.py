@@ -31,7 +31,7 @@ from biclique.progress import format_seconds
 
 GRAM_NAMES = ("auto", "dense", "tiled", "nystroem", "features")
 FACTORED = ("nystroem", "features")
-PRECISIONS = ("auto", "float32", "float64")
+PRECISIONS = ("auto", "float32", "float64", "fast")
 
 STORE_BELOW = 4096
 """Up to here a stored K (128 MiB) is quick to build and gives float64 throughout."""
@@ -120,6 +120,17 @@ def choose_precision(requested: str, kernel: Kernel, X: Rows) -> Any:
             "(or its values too close together); use precision='auto' or 'float64'."
         )
     return np.dtype(np.float32 if requested == "float32" or error <= FLOAT32_ERROR else np.float64)
+
+
+def factored_precision(requested: str, gram: str, kernel: Kernel, X: Rows) -> Any:
+    """The dtype of a factored K: as for tiles, but float64 for landmarks and a kernel that is no function of x − y.
+
+    Its values are dominated by what all rows share, and W^(−1/2) magnifies the rounding of that over what tells rows
+    apart.
+    """
+    if requested == "auto" and gram == "nystroem" and not kernel.translation_invariant:
+        return np.dtype(np.float64)
+    return choose_precision(requested, kernel, X)
 
 
 def make_gram(

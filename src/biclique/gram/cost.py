@@ -63,7 +63,7 @@ def estimate_seconds(
 
 def estimate_factored(feature_map: FeatureMap, X: Rows, n: int, n_jobs: int | None) -> float:
     """Time of the three passes over n rows, from the speed of a block of some of them."""
-    rows = X[: block_starts(feature_map, X.shape[0]).step]
+    rows = X[: block_starts(feature_map, X).step]
     with single_threaded_blas():
         columns = feature_map.columns(rows)
         compute = _best_seconds(lambda: feature_map.columns(rows))

@@ -12,6 +12,7 @@ from biclique.exceptions import DataError
 from biclique.gram.base import CrossGram
 from biclique.gram.threads import Pulse, run_groups
 from biclique.kernels import Kernel, middle
+from biclique.namespace import as_dtype, float64, moved, on_host
 
 PANEL = 512
 """Rows of one piece of work. Fixed, so that sums never depend on the number of threads."""
@@ -38,6 +39,8 @@ class HeldRows:
             return sparse.csr_array(X, dtype=self.dtype)
         if sparse.issparse(X):
             X = X.toarray()  # the training rows are dense, and counted from their middle
+        if not on_host(X):
+            return as_dtype(X if self.offset is None else float64(X) - moved(self.offset, X), self.dtype)
         if self.offset is None:
             return np.ascontiguousarray(X, dtype=self.dtype)
         out = np.empty(X.shape, dtype=self.dtype)

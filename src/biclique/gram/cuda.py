@@ -136,6 +136,30 @@ class TorchGram(GramOperator):
         return free_on_device(self.torch, self.device)
 
 
+class DeviceGram(GramOperator):
+    """A ``TorchGram`` as the solver takes it: tensors on its device in, tensors out, the diagonal among them."""
+
+    name = "cuda"
+
+    def __init__(self, gram: TorchGram) -> None:
+        self.gram, self.n, self.dtype, self.held = gram, gram.n, gram.dtype, gram.held
+
+    def matmat(self, V: Any) -> Any:
+        return self.gram.matmat(V)
+
+    def diagonal(self) -> Any:
+        return self.gram.torch.tensor(self.gram.diagonal(), device=self.gram.device)
+
+    def cross(self, Y: Rows) -> CrossGram:
+        return self.gram.cross(Y)
+
+    def normal(self, shape: tuple[int, ...], seed: int) -> Any:
+        """Standard normal numbers, drawn on the device."""
+        torch = self.gram.torch
+        source = torch.Generator(device=self.gram.device).manual_seed(seed)
+        return torch.randn(shape, generator=source, dtype=torch.float64, device=self.gram.device)
+
+
 class TorchCross(CrossGram):
     """κ(y, x) of new rows against the rows of a ``TorchGram``, on its device."""
 

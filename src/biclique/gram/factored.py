@@ -11,9 +11,13 @@ from biclique._typing import FloatArray, Rows
 from biclique.gram.base import CrossGram, GramOperator
 from biclique.gram.features import FeatureMap
 from biclique.gram.threads import Pulse, Tick, run_groups
+from biclique.namespace import as_dtype, float64, full, moved, namespace, on_host, to_host
 
 BLOCK_ENTRIES = 2**19
 """Entries of c(X) that are computed at once: a float32 block of 2 MiB, which stays in a core's cache."""
+
+DEVICE_ENTRIES = 2**23
+"""The same on a device: enough to fill it, few enough rows for their sums in float32."""
 
 GROUPS = 8
 """Partial sums of a pass: fixed, so that sums never depend on the number of threads."""
@@ -81,45 +85,64 @@ class FactoredCross(CrossGram):
         return squared_lengths(self.held.map, self.rows, n_jobs=self.n_jobs)
 
 
-def block_starts(feature_map: FeatureMap, n: int) -> range:
+def block_starts(feature_map: FeatureMap, X: Rows) -> range:
     """Where blocks of rows begin: by the sizes alone, never by the number of threads."""
-    return range(0, n, max(BLOCK_ENTRIES // feature_map.size, 64))
+    entries = BLOCK_ENTRIES if on_host(X) else DEVICE_ENTRIES
+    return range(0, X.shape[0], max(entries // feature_map.size, 64))
+
+
+def _placed(values: FloatArray, feature_map: FeatureMap, X: Rows) -> FloatArray:
+    """Values in the map's precision, where the rows lie."""
+    if on_host(X):
+        return np.ascontiguousarray(values, dtype=feature_map.dtype)
+    return as_dtype(moved(values, X), feature_map.dtype)  # type: ignore[no-any-return]
+
+
+def _jobs(X: Rows, n_jobs: int | None) -> int | None:
+    """Threads of a pass: one where a device does the work."""
+    return n_jobs if on_host(X) else 1
 
 
 def column_sums(
     feature_map: FeatureMap, X: Rows, V: FloatArray, *, n_jobs: int | None = None, tick: Tick | None = None
 ) -> FloatArray:
-    """c(X)ᵀ V, shape (p, b), in float64: products of a block in the map's precision, summed in a fixed order."""
-    V = np.ascontiguousarray(V, dtype=feature_map.dtype)
-    starts = block_starts(feature_map, X.shape[0])
+    """c(X)ᵀ V, shape (p, b), in float64: products of a block in the map's precision, summed in a fixed order.
+
+    The sums are on the host, wherever the rows lie.
+    """
+    V = _placed(V, feature_map, X)
+    starts = block_starts(feature_map, X)
 
     def add(group: int, pulse: Pulse) -> FloatArray:
-        total = np.zeros((feature_map.size, V.shape[1]))
+        total: FloatArray = full((feature_map.size, V.shape[1]), 0.0, V)
         for top in starts[group::GROUPS]:
             total += feature_map.columns(X[top : top + starts.step]).T @ V[top : top + starts.step]
             pulse()
         return total
 
-    return _added(run_groups(add, _groups(starts), n_jobs=n_jobs, total=len(starts), tick=tick))
+    return _added(run_groups(add, _groups(starts), n_jobs=_jobs(X, n_jobs), total=len(starts), tick=tick))
 
 
 def weighted_gram(
     feature_map: FeatureMap, X: Rows, weigh: Callable[[FloatArray, slice], FloatArray], *, n_jobs: int | None = None
 ) -> FloatArray:
-    """c(X)ᵀ diag(ω) c(X), shape (p, p), in float64; ``weigh`` gives √ω of a block from its columns and place."""
-    starts = block_starts(feature_map, X.shape[0])
+    """c(X)ᵀ diag(ω) c(X), shape (p, p), in float64; ``weigh`` gives √ω of a block from its columns and place.
+
+    The sums are on the host, wherever the rows lie.
+    """
+    starts = block_starts(feature_map, X)
 
     def add(group: int, pulse: Pulse) -> FloatArray:
-        total = np.zeros((feature_map.size, feature_map.size))
+        total: FloatArray = full((feature_map.size, feature_map.size), 0.0, X)
         for top in starts[group::GROUPS]:
             place = slice(top, top + starts.step)
             columns = feature_map.columns(X[place])
-            columns *= weigh(columns, place)[:, None].astype(columns.dtype)
+            columns *= as_dtype(weigh(columns, place)[:, None], feature_map.dtype)
             total += columns.T @ columns  # one array with itself: half the work, by NumPy's own choice
             pulse()
         return total
 
-    return _added(run_groups(add, _groups(starts), n_jobs=n_jobs))
+    return _added(run_groups(add, _groups(starts), n_jobs=_jobs(X, n_jobs)))
 
 
 def map_rows(
@@ -130,29 +153,30 @@ def map_rows(
     *,
     n_jobs: int | None = None,
 ) -> list[Any]:
-    """``finish(c(X) Q)`` of every block of rows, in order; products in float64."""
-    Q = np.ascontiguousarray(Q, dtype=feature_map.dtype)
-    starts = block_starts(feature_map, X.shape[0])
+    """``finish(c(X) Q)`` of every block of rows, in order and where they lie; products in float64."""
+    Q = _placed(Q, feature_map, X)
+    starts = block_starts(feature_map, X)
 
     def work(number: int, pulse: Pulse) -> Any:
         top = starts[number]
         pulse()
-        return finish((feature_map.columns(X[top : top + starts.step]) @ Q).astype(np.float64))
+        return finish(float64(feature_map.columns(X[top : top + starts.step]) @ Q))
 
-    return run_groups(work, len(starts), n_jobs=n_jobs)
+    return run_groups(work, len(starts), n_jobs=_jobs(X, n_jobs))
 
 
 def map_product(feature_map: FeatureMap, X: Rows, Q: FloatArray, *, n_jobs: int | None = None) -> FloatArray:
     """c(X) Q, shape (n, b), in float64."""
     blocks = map_rows(feature_map, X, Q, lambda product: product, n_jobs=n_jobs)
-    return np.concatenate(blocks) if blocks else np.empty((0, Q.shape[1]))
+    return namespace(X).concatenate(blocks) if blocks else full((0, Q.shape[1]), 0.0, X)  # type: ignore[no-any-return]
 
 
 def squared_lengths(feature_map: FeatureMap, X: Rows, *, n_jobs: int | None = None) -> FloatArray:
     """|φ(x)|² of every row, shape (n,)."""
     root = feature_map.lift(np.eye(feature_map.rank))
-    blocks = map_rows(feature_map, X, root, lambda features: np.einsum("ij,ij->i", features, features), n_jobs=n_jobs)
-    return np.concatenate(blocks) if blocks else np.empty(0)
+    xp = namespace(X)
+    blocks = map_rows(feature_map, X, root, lambda features: xp.einsum("ij,ij->i", features, features), n_jobs=n_jobs)
+    return xp.concatenate(blocks) if blocks else full((0,), 0.0, X)  # type: ignore[no-any-return]
 
 
 def _groups(starts: range) -> int:
@@ -160,4 +184,4 @@ def _groups(starts: range) -> int:
 
 
 def _added(parts: list[FloatArray]) -> FloatArray:
-    return np.asarray(sum(parts[1:], start=parts[0]))
+    return to_host(sum(parts[1:], start=parts[0]))  # type: ignore[no-any-return]

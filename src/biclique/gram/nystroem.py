@@ -10,10 +10,12 @@ from scipy import sparse
 from sklearn.cluster import kmeans_plusplus
 
 from biclique._typing import FloatArray, IntArray, Rows
+from biclique.exceptions import ParameterError
 from biclique.gram.cross import PANEL, HeldRows
 from biclique.gram.features import FeatureMap
 from biclique.gram.parts import search_parts
 from biclique.kernels import InnerProductKernel, Kernel, dense_product
+from biclique.namespace import moved, on_host
 
 FLOAT32_CUT, FLOAT64_CUT = 1e-7, 1e-12
 """Eigenvalues of κ(Z, Z) below this share of the largest are rounding in that precision, and are left out."""
@@ -23,6 +25,9 @@ class NystroemMap(FeatureMap):
     """φ(x) = κ(x, Z) W^(−1/2), W = κ(Z, Z): ⟨φ(x), φ(y)⟩ = κ(x, Z) W⁺ κ(Z, y), exact at the landmarks Z.
 
     Eigenvalues of W that are not positive, or only by rounding, are left out.
+
+    Rows on a device (tensors) give columns there, where the kernel is an ``InnerProductKernel`` whose ``left`` and
+    ``finish`` take them; landmarks and T stay on the host.
     """
 
     name = "nystroem"
@@ -45,11 +50,22 @@ class NystroemMap(FeatureMap):
 
     def columns(self, X: Rows) -> FloatArray:
         rows = self.held.hold(X.tocsr() if sparse.issparse(X) else X)
+        if not on_host(X):
+            return self._device_columns(rows)
         if self._right is None:
             return np.asarray(self.kernel.block(rows, self.held.rows)).astype(self.dtype, copy=False)
         kernel = self.kernel
         # Rounding cannot lift an exponent of rbf far above zero here: landmarks lie near the middle of all rows.
         return kernel.finish(dense_product(kernel.left(rows), self._right))  # type: ignore[attr-defined, no-any-return]
+
+    def _device_columns(self, rows: Rows) -> FloatArray:
+        kernel = self.kernel
+        if not isinstance(self._right, np.ndarray):
+            raise ParameterError(
+                f"landmarks on a device need dense rows and a kernel of an inner product, not {kernel.name!r}: hold "
+                "the rows on the host."
+            )
+        return kernel.finish(kernel.left(rows) @ moved(self._right, rows))  # type: ignore[attr-defined, no-any-return]
 
     def part_sizes(self) -> IntArray:
         """Landmarks of every disconnected part, largest first."""

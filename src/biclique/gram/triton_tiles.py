@@ -158,10 +158,12 @@ def choose_tile(kind: int, d: int, b: int, precision: str) -> Tile:
     if kind == MANHATTAN:
         return Tile(64, 32, 16, 4, 2, split, split)
     if d > CHUNK:
-        return Tile(128, 64, 8, 8, 3, split, split)
-    if b > 32 or d > 32:
+        return Tile(128, 128, 4, 8, 3, split, split) if split else Tile(128, 64, 8, 8, 3, split, split)
+    if b > 32:
         return Tile(128, 32, 16, 8, 3, split, split)
-    return Tile(128, 32, 16, 4, 3, split, split)
+    if d > 32:
+        return Tile(128, 64, 8, 8, 3, split, split)
+    return Tile(128, 64, 8, 4, 3, split, split)
 
 
 @dataclass(frozen=True)

@@ -19,19 +19,24 @@ from sklearn.preprocessing import normalize
 from biclique._typing import FloatArray, Rows
 from biclique.exceptions import DataError, ParameterError
 from biclique.kernels.base import InnerProductKernel, Kernel, dense_product, middle
+from biclique.namespace import namespace, on_host
 
 
 def squared_norms(X: Rows) -> FloatArray:
     """|x|² of every row, shape (n,)."""
     if sparse.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1), dtype=X.dtype).ravel()
-    return np.asarray(np.einsum("ij,ij->i", X, X))
+    return namespace(X).einsum("ij,ij->i", X, X)  # type: ignore[no-any-return]
 
 
 def _scaled_with(X: Rows, scale: float, extra: int) -> Rows:
     """scale · X with room for more columns on its right, where X is dense."""
     if sparse.issparse(X):
         return X * X.dtype.type(scale)
+    if not on_host(X):
+        out = X.new_empty((X.shape[0], X.shape[1] + extra))
+        out[:, : X.shape[1]] = X * scale
+        return out
     out = np.empty((X.shape[0], X.shape[1] + extra), dtype=X.dtype)
     np.multiply(X, X.dtype.type(scale), out=out[:, : X.shape[1]])
     return out
@@ -72,7 +77,7 @@ class RBF(InnerProductKernel):
         return _fill(Z, [1.0, squared_norms(Z[:, : X.shape[1]])])
 
     def finish(self, inner: FloatArray) -> FloatArray:
-        return np.exp(inner, out=inner)
+        return namespace(inner).exp(inner, out=inner)  # type: ignore[no-any-return]
 
     def block(self, X: Rows, Y: Rows) -> FloatArray:
         # Rounding can lift the exponent above zero, far above it for new rows far from the training rows. (Tiles of
@@ -146,6 +151,8 @@ class Cosine(InnerProductKernel):
     accepts_sparse = True
 
     def left(self, X: Rows) -> Rows:
+        if not on_host(X):
+            return namespace(X).nn.functional.normalize(X, dim=1)
         return normalize(X)
 
     right = left
@@ -176,10 +183,11 @@ class Polynomial(_Affine):
 
     def finish(self, inner: FloatArray) -> FloatArray:
         degree = self.degree
+        host = on_host(inner)
         if degree != int(degree) or degree > 16:
-            return np.asarray(np.power(inner, degree, out=inner))
+            return np.power(inner, degree, out=inner) if host else inner.pow_(degree)  # type: ignore[attr-defined]
         # A whole power by multiplication: the general power function is some twenty times slower.
-        base = inner.copy()
+        base = inner.copy() if host else inner.clone()  # type: ignore[attr-defined]
         for _ in range(int(degree) - 1):
             inner *= base
         return inner

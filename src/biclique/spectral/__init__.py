@@ -4,6 +4,7 @@ from biclique.spectral.accuracy import ApproximationError, ExactSample
 from biclique.spectral.alternatives import scipy_eigenpairs
 from biclique.spectral.assign import ASSIGNERS, Assignment, LargestCoordinate, NearestCentre, assign_sampled, one_each
 from biclique.spectral.cut import NormalizedCut
+from biclique.spectral.device_kmeans import device_kmeans
 from biclique.spectral.extend import Extension
 from biclique.spectral.factored import FactoredSpectrum, factored_spectrum
 from biclique.spectral.graph import graph_eigenpairs
@@ -45,6 +46,7 @@ __all__ = [
     "basis_bytes",
     "block_columns",
     "blocks_within",
+    "device_kmeans",
     "direct_bytes",
     "factored_spectrum",
     "graph_eigenpairs",

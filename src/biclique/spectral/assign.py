@@ -19,6 +19,7 @@ from sklearn.utils import check_random_state
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import ParameterError
+from biclique.namespace import float64, moved, namespace, on_host, to_host
 from biclique.spectral.cut import NormalizedCut
 from biclique.spectral.kernel_kmeans import KernelKMeansProblem, KernelRule, kernel_kmeans
 
@@ -28,11 +29,14 @@ TIE = 1e-6
 SAMPLE_ROWS = 20_000
 """Beyond so many rows centres come from a sample: they are then known to a hundredth of a cluster's width."""
 
+BLOCK_ENTRIES = 2**26
+"""Entries of the table rows × clusters that are held at once on a device."""
+
 DISCRETIZE_STEPS = 100
 
 
 class EmbeddingRule(Protocol):
-    """A fitted pointwise rule on the embedding."""
+    """A fitted pointwise rule on the embedding. The rule is held on the host; labels lie where the rows do."""
 
     def labels(self, embedding: FloatArray) -> IntArray:
         """The label of every row, shape (n,)."""
@@ -54,9 +58,14 @@ class NearestCentre:
     centres: FloatArray  # (k, columns)
 
     def labels(self, embedding: FloatArray) -> IntArray:
-        inner = embedding @ self.centres.T
-        distances = np.einsum("ij,ij->i", self.centres, self.centres) - 2 * inner
-        return np.asarray(np.argmin(distances, axis=1))
+        xp = namespace(embedding)
+        centres = moved(self.centres, embedding)
+        squares = moved(np.einsum("ij,ij->i", self.centres, self.centres), embedding)
+
+        def nearest(rows: FloatArray) -> IntArray:
+            return xp.argmin(squares - 2 * (rows @ centres.T), axis=1)  # type: ignore[no-any-return]
+
+        return in_blocks(nearest, embedding, len(self.centres))
 
 
 @dataclass(frozen=True)
@@ -67,8 +76,23 @@ class LargestCoordinate:
     absolute: bool
 
     def labels(self, embedding: FloatArray) -> IntArray:
-        rotated = embedding[:, : len(self.rotation)] @ self.rotation
-        return np.asarray(np.argmax(np.abs(rotated) if self.absolute else rotated, axis=1))
+        xp = namespace(embedding)
+        rotation = moved(self.rotation, embedding)
+
+        def largest(rows: FloatArray) -> IntArray:
+            rotated = rows[:, : len(rotation)] @ rotation
+            return xp.argmax(xp.abs(rotated) if self.absolute else rotated, axis=1)  # type: ignore[no-any-return]
+
+        return in_blocks(largest, embedding, self.rotation.shape[1])
+
+
+def in_blocks(label: Callable[[FloatArray], IntArray], rows: FloatArray, width: int) -> IntArray:
+    """``label`` of rows; on a device a block at a time, where a table of ``width`` columns may not fit."""
+    if on_host(rows):
+        return np.asarray(label(rows))
+    step = max(BLOCK_ENTRIES // max(width, 1), 1)
+    blocks = [label(float64(rows[top : top + step])) for top in range(0, max(len(rows), 1), step)]
+    return blocks[0] if len(blocks) == 1 else namespace(rows).concatenate(blocks)
 
 
 def kmeans(
@@ -99,7 +123,7 @@ def kmeans(
         if other.inertia_ < (1 - TIE) * best.inertia_:
             best = other
     centres = np.asarray(best.cluster_centers_, dtype=float)
-    return _assigned(NearestCentre(centres[_sorted_order(centres)]), embedding)
+    return _assigned(NearestCentre(centres[sorted_order(centres)]), embedding)
 
 
 def _assigned(rule: EmbeddingRule, embedding: FloatArray) -> Assignment:
@@ -180,6 +204,8 @@ def lowered_cut(
     """k-means, then Lloyd steps of weighted kernel k-means, which lower the order-m cut itself: one pass a step."""
     if cut is None:
         raise ParameterError("assign_labels='kernel_kmeans' needs the cut, not only the embedding.")
+    if not on_host(cut.like):
+        raise ParameterError("assign_labels='kernel_kmeans' runs on the host alone: hold K there, or use 'kmeans'.")
     random = check_random_state(random_state)
     start = kmeans(embedding, weights, n_clusters, n_init=n_init, random_state=random)
     # Where k-means finds fewer groups, so does this: splitting one could only raise the cut.
@@ -206,14 +232,19 @@ def assign_sampled(
     cut: NormalizedCut | None,
     n_init: int,
     random_state: int | np.random.RandomState | None,
+    sample_rows: int = SAMPLE_ROWS,
 ) -> Assignment:
-    """An assigner that holds at many rows: fitted on a sample of them, with one full assignment by its rule."""
+    """An assigner that holds at many rows: fitted on a sample of them, with one full assignment by its rule.
+
+    Of rows on a device only the sample travels; their labels stay there.
+    """
     random = check_random_state(random_state)
     options = {"cut": cut, "n_init": n_init, "random_state": random}
-    if name == "kernel_kmeans" or len(rows) <= SAMPLE_ROWS:
+    few = len(rows) <= sample_rows
+    if name == "kernel_kmeans" or (few and on_host(rows)):
         return ASSIGNERS[name](rows, weights, n_clusters, **options)
-    sample = np.sort(random.choice(len(rows), SAMPLE_ROWS, replace=False))
-    rule = ASSIGNERS[name](rows[sample], weights[sample], n_clusters, **options).rule
+    sample = np.arange(len(rows)) if few else np.sort(random.choice(len(rows), sample_rows, replace=False))
+    rule = ASSIGNERS[name](_taken(rows, sample), _taken(weights, sample), n_clusters, **options).rule
     return Assignment(rule.labels(rows), rule)  # type: ignore[union-attr]
 
 
@@ -221,6 +252,11 @@ def one_each(rows: FloatArray) -> Assignment:
     """Every distinct row a cluster of its own: nothing is left to assign."""
     order = np.lexsort(rows.T[::-1])
     return Assignment(np.argsort(order), NearestCentre(rows[order]))
+
+
+def _taken(values: FloatArray, places: IntArray) -> FloatArray:
+    """Some rows, on the host."""
+    return to_host(values[moved(places, values)])  # type: ignore[no-any-return]
 
 
 def weighted_means(
@@ -257,12 +293,12 @@ def _ordered(rule: LargestCoordinate, embedding: FloatArray, weights: FloatArray
     """The same rule with its clusters numbered by sorted centres, empty ones last."""
     k = rule.rotation.shape[1]
     centres, present = weighted_means(embedding, weights, rule.labels(embedding), k)
-    order = _sorted_order(centres)
+    order = sorted_order(centres)
     order = np.concatenate([order[present[order]], order[~present[order]]])
     return LargestCoordinate(rule.rotation[:, order], rule.absolute)
 
 
-def _sorted_order(centres: FloatArray) -> IntArray:
+def sorted_order(centres: FloatArray) -> IntArray:
     """The order of centres by their second column (the leading eigenvector), then the others."""
     columns = np.roll(np.arange(centres.shape[1]), -1)
     return np.lexsort(centres[:, columns[::-1]].T)

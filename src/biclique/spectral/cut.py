@@ -14,12 +14,15 @@ modularity.
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import numpy as np
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DegreeError
 from biclique.gram import GramOperator
 from biclique.multiway import check_order, shrunken_degrees
+from biclique.namespace import float64, full, moved, namespace, scalars, to_host
 
 
 class NormalizedCut:
@@ -28,6 +31,8 @@ class NormalizedCut:
     Building it costs one pass over K, which also multiplies ``probe`` (n, b): a start for the eigenvector
     solver whose image under B comes for free (``start`` and ``start_image``). ``row_numbers`` are the names of rows
     in error messages.
+
+    All arrays lie where the operator's ``diagonal`` does, on the host or on a device; weights and probe are moved.
     """
 
     def __init__(
@@ -42,19 +47,31 @@ class NormalizedCut:
         self._row_numbers = np.arange(n) if row_numbers is None else row_numbers
         self.gram = gram
         self.order = check_order(order)
-        self.weights: FloatArray = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=float)
-        probe = np.empty((n, 0)) if probe is None else probe
-        product = gram.matmat(np.column_stack([self.weights, self.weights[:, None] * probe]))
+        diagonal = gram.diagonal()
+        xp = namespace(diagonal)
+        self.weights: FloatArray = (
+            full((n,), 1.0, diagonal) if sample_weight is None else moved(float64(sample_weight), diagonal)
+        )
+        probe = full((n, 0), 0.0, diagonal) if probe is None else moved(probe, diagonal)
+        product = float64(gram.matmat(xp.column_stack([self.weights, self.weights[:, None] * probe])))
         self.degrees: FloatArray = product[:, 0]  # δ
-        self.total = float(self.weights @ self.degrees)  # ρ
-        self.mean_degree = self.total / float(self.weights.sum())  # δ̄
+        root = float64(xp.sqrt(xp.abs(diagonal)))
+        self.total, weight, reach = scalars(  # ρ, Σw, Σ w √K_ii
+            self.weights @ self.degrees, self.weights.sum(), self.weights @ root
+        )
+        self.mean_degree = self.total / weight  # δ̄
+        # Where values of both signs cancel, what is left of a sum may be rounding: |K_ij| ≤ √(K_ii K_jj).
+        noise = 4 * float(np.finfo(gram.dtype).eps) * reach
+        self._check_total(noise * reach)
         self.shrunken: FloatArray = shrunken_degrees(self.degrees, self.mean_degree, self.order)  # S
-        self._check_positive()
-        self._scale = np.sqrt(self.weights / self.shrunken)
-        self.volume = float(self.weights @ self.shrunken)
-        self.trivial: FloatArray = np.sqrt(self.weights * self.shrunken / self.volume)
+        bad = (self.shrunken <= noise * root) & (self.shrunken <= 0.5 * self.mean_degree)
+        self.volume, any_bad = scalars(self.weights @ self.shrunken, bad.any())
+        if any_bad:
+            self._refuse(to_host(bad))
+        self._scale = xp.sqrt(self.weights / self.shrunken)
+        self.trivial: FloatArray = xp.sqrt(self.weights * self.shrunken / self.volume)
         # With y = √(wS) p, the product B y needs only K(w p), which this pass has just computed.
-        self.start: FloatArray = np.sqrt(self.weights * self.shrunken)[:, None] * probe
+        self.start: FloatArray = xp.sqrt(self.weights * self.shrunken)[:, None] * probe
         self.start_image = self._normalize(product[:, 1:], (self.weights * self.degrees) @ probe)
         self.n_passes = 1
 
@@ -62,11 +79,16 @@ class NormalizedCut:
     def shape(self) -> tuple[int, int]:
         return self.gram.shape
 
+    @property
+    def like(self) -> FloatArray:
+        """An array that lies where this operator takes and returns them."""
+        return self.trivial
+
     def matmat(self, V: FloatArray) -> FloatArray:
         """B @ V, shape (n, b). One pass over K."""
         self.n_passes += 1
         scaled = self._scale[:, None] * V
-        return self._normalize(self.gram.matmat(scaled), self.degrees @ scaled)
+        return self._normalize(float64(self.gram.matmat(scaled)), self.degrees @ scaled)
 
     def _normalize(self, product: FloatArray, along_degrees: FloatArray) -> FloatArray:
         """W^(1/2) S^(−1/2) (product − δ along_degreesᵀ/ρ), kept orthogonal to the trivial vector."""
@@ -76,29 +98,25 @@ class NormalizedCut:
         product -= self.trivial[:, None] * (self.trivial @ product)
         return product
 
-    def _check_positive(self) -> None:
+    def _check_total(self, noise: float) -> None:
         if not np.isfinite(self.total):
             raise DegreeError(
                 "the kernel gives values that are not finite: scale the columns of X, lower gamma or degree, "
                 "or check the affinity function."
             )
-        # Where values of both signs cancel, what is left of a sum may be rounding: |K_ij| ≤ √(K_ii K_jj).
-        root = np.sqrt(np.abs(self.gram.diagonal()))
-        weight = float(self.weights @ root)
-        noise = 4 * float(np.finfo(self.gram.dtype).eps) * weight
-        if self.total <= noise * weight:
+        if self.total <= noise:
             raise DegreeError(
                 f"the kernel values sum to {self.total:.3g}, not above zero (or only by rounding), so there is "
                 "no cut to normalise: use affinity='rbf', or shift the data so that kernel values are positive (add "
                 "-X.min() to X)."
             )
-        bad = np.flatnonzero(self.shrunken <= np.minimum(noise * root, 0.5 * self.mean_degree))
-        if len(bad):
-            worst = int(bad[np.argmin(self.shrunken[bad])])
-            names = np.sort(self._row_numbers[bad])
-            rows = ", ".join(str(i) for i in names[:5]) + (", …" if len(bad) > 5 else "")
-            raise DegreeError(
-                f"{len(bad)} of {len(self.shrunken)} rows have a degree that is not positive at order {self.order:g} "
-                f"(rows {rows}; lowest {self.shrunken[worst]:.3g}, mean degree {self.mean_degree:.3g}): use a higher "
-                "order, affinity='rbf', or shift the data so that kernel values are positive (add -X.min() to X)."
-            )
+
+    def _refuse(self, bad: np.ndarray) -> NoReturn:
+        lowest = to_host(self.shrunken)[bad].min()
+        names = np.sort(self._row_numbers[bad])
+        rows = ", ".join(str(i) for i in names[:5]) + (", …" if len(names) > 5 else "")
+        raise DegreeError(
+            f"{len(names)} of {len(bad)} rows have a degree that is not positive at order {self.order:g} "
+            f"(rows {rows}; lowest {lowest:.3g}, mean degree {self.mean_degree:.3g}): use a higher "
+            "order, affinity='rbf', or shift the data so that kernel values are positive (add -X.min() to X)."
+        )

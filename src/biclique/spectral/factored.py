@@ -2,7 +2,7 @@
 
 With s = Φᵀw, δ = Φs, ρ = sᵀs and S as ever, B = AAᵀ for A = W^(1/2) S^(−1/2) Φ (I − ssᵀ/ρ), so that its eigenpairs come
 from the r × r matrix AᵀA: exactly, in three passes over the rows (the sums s; the matrix; the embedding), whatever
-the number of rows.
+the number of rows. Rows on a device are seen there, a block at a time; only sums (p × p) travel.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from biclique._typing import FloatArray, Rows
 from biclique.exceptions import DegreeError
 from biclique.gram import FeatureMap, column_sums, map_rows, weighted_gram
 from biclique.multiway import check_order, shrunken_degrees
+from biclique.namespace import as_dtype, float64, full, moved, namespace, scalars, to_host
 from biclique.spectral.extend import NULL_EIGENVALUE, column_signs
 
 RowsAndWeights = tuple[Rows, FloatArray]
@@ -49,23 +50,27 @@ class FactoredSpectrum:
     def embed(self, X: Rows, n_jobs: int | None = None) -> FloatArray:
         """The embedding of rows, shape (n, 1 + k)."""
         blocks = self.apply(X, lambda rows: rows, n_jobs)
-        return np.concatenate(blocks) if blocks else np.empty((0, self.coefficients.shape[1]))
+        if not blocks:
+            return full((0, self.coefficients.shape[1]), 0.0, X)  # type: ignore[no-any-return]
+        return namespace(blocks[0]).concatenate(blocks)  # type: ignore[no-any-return]
 
     def apply(self, X: Rows, finish: Callable[[FloatArray], Any], n_jobs: int | None = None) -> list[Any]:
         """``finish`` of the embedding of every block of rows, in order."""
         return map_rows(self.map, X, self.coefficients, lambda rows: finish(self._normalize(rows)), n_jobs=n_jobs)
 
     def _normalize(self, rows: FloatArray) -> FloatArray:
-        shrunken = np.maximum(shrunken_degrees(rows[:, 0], self.mean_degree, self.order), 0.0)
-        root = np.sqrt(shrunken)
-        np.sqrt(shrunken / self.total, out=rows[:, 0])
+        xp = namespace(rows)
+        shrunken = xp.clip(shrunken_degrees(rows[:, 0], self.mean_degree, self.order), 0.0, None)
+        root = xp.sqrt(shrunken)
+        rows[:, 0] = xp.sqrt(shrunken / self.total)
         seen = shrunken > self.noise
-        rows[:, 1:] *= np.divide(1.0, root, out=np.zeros_like(root), where=seen)[:, None]
+        rows[:, 1:] *= xp.where(seen, 1.0 / xp.where(seen, root, 1.0), 0.0)[:, None]
         return rows
 
     def with_signs(self, rows: Rows, weights: FloatArray, n_jobs: int | None = None) -> FactoredSpectrum:
         """The same, every eigenvector turned so that Σ w v³ > 0 over these rows."""
-        signs = column_signs(self.embed(rows, n_jobs)[:, 1:], weights)
+        found = self.embed(rows, n_jobs)
+        signs = column_signs(found[:, 1:], moved(weights, found))
         turned = self.coefficients.copy()
         turned[:, 1:] *= signs
         return FactoredSpectrum(**{**self.__dict__, "coefficients": turned})
@@ -102,7 +107,7 @@ def factored_spectrum(
             "normalise: use affinity='rbf', or shift the data so that kernel values are positive (add -X.min())."
         )
     noise = min(noise, 0.5 * mean_degree)
-    weigher = _Weigher(feature_map.lift(s), mean_degree, order, noise)
+    weigher = _Weigher(feature_map.lift(s), feature_map.dtype, mean_degree, order, noise)
     gram = feature_map.project(feature_map.project(_second_pass(feature_map, passes("matrix"), weigher, n_jobs)).T)
     weigher.check(feature_map)
     # (I − ssᵀ/ρ) on both sides: what is left is orthogonal to the trivial vector.
@@ -156,8 +161,10 @@ def _second_pass(
 class _Weigher:
     """√(w/S) of rows, from their columns; keeps count of rows whose degree is zero or negative."""
 
-    def __init__(self, coefficients: FloatArray, mean_degree: float, order: float, noise: float) -> None:
-        self.coefficients = coefficients
+    def __init__(
+        self, coefficients: FloatArray, dtype: np.dtype[Any], mean_degree: float, order: float, noise: float
+    ) -> None:
+        self.coefficients, self.dtype = coefficients, dtype
         self.mean_degree, self.order, self.noise = mean_degree, order, noise
         self.n_rows = 0
         self._unseen: list[int] = []  # by block: threads add to it
@@ -172,17 +179,22 @@ class _Weigher:
             self.n_rows += X.shape[0]
 
     def _weigh(self, chunk_weights: FloatArray, before: int, columns: FloatArray, place: slice) -> FloatArray:
-        w, first = chunk_weights[place], before + int(place.start)
-        degrees = (columns @ self.coefficients.astype(columns.dtype)).astype(np.float64)
+        xp = namespace(columns)
+        w = moved(float64(chunk_weights[place]), columns)
+        degrees = float64(columns @ moved(as_dtype(self.coefficients, self.dtype), columns))
         shrunken = shrunken_degrees(degrees, self.mean_degree, self.order)
         seen = shrunken > self.noise
-        if not seen.all():
-            counted = w > 0
-            bad = np.flatnonzero(counted & (shrunken < -self.noise))
-            if len(bad):
-                self._negative.append((len(bad), first + int(bad[0]), float(shrunken[bad].min())))
-            self._unseen.append(int((counted & ~seen).sum()))
-        return np.sqrt(np.divide(w, shrunken, out=np.zeros_like(shrunken), where=seen))
+        if not scalars(seen.all())[0]:
+            self._count(to_host(w), to_host(shrunken), before + int(place.start))
+        return xp.sqrt(xp.where(seen, w / xp.where(seen, shrunken, 1.0), 0.0))  # type: ignore[no-any-return]
+
+    def _count(self, w: FloatArray, shrunken: FloatArray, first: int) -> None:
+        """Keep count of what a block has of rows without a degree."""
+        counted = w > 0
+        bad = np.flatnonzero(counted & (shrunken < -self.noise))
+        if len(bad):
+            self._negative.append((len(bad), first + int(bad[0]), float(shrunken[bad].min())))
+        self._unseen.append(int((counted & ~(shrunken > self.noise)).sum()))
 
     @property
     def unseen(self) -> int:

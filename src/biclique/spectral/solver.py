@@ -7,10 +7,20 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg import qr
 from sklearn.utils import check_random_state
 
 from biclique._typing import FloatArray
+from biclique.namespace import (
+    empty_columns,
+    float64,
+    full,
+    identity,
+    moved,
+    namespace,
+    pivoted_qr,
+    right_divide,
+    to_host,
+)
 
 DIRECT_BELOW = 512
 """Up to here the whole matrix is decomposed: quicker than iterating, and exact."""
@@ -27,9 +37,11 @@ BASIS_BLOCKS = 12
 FEWEST_BLOCKS = 5
 """With fewer there is nothing to restart from."""
 
+_HOST: FloatArray = np.empty(0)
+
 
 class Operator(Protocol):
-    """What the solver needs of a symmetric operator."""
+    """What the solver needs of a symmetric operator; one on a device says so by an array there, ``like``."""
 
     @property
     def shape(self) -> tuple[int, int]: ...
@@ -39,7 +51,10 @@ class Operator(Protocol):
 
 @dataclass(frozen=True)
 class EigenResult:
-    """The k algebraically largest eigenpairs, descending; always k of them."""
+    """The k algebraically largest eigenpairs, descending; always k of them.
+
+    ``vectors`` and ``images`` lie where the operator's arrays do, all else on the host.
+    """
 
     values: FloatArray  # (k,)
     vectors: FloatArray  # (n, k), orthonormal
@@ -104,11 +119,16 @@ def top_eigenpairs(
     ``start`` (n, b) is the first block, ``start_image`` the operator times it where that is known already
     (no pass is spent on it then). ``deflate`` (n,) is a unit eigenvector with eigenvalue zero that is not
     wanted: without it, it would stand before negative eigenvalues.
+
+    The basis lies where the operator's arrays do: those of ``operator.like`` if there is one, else of ``deflate`` or
+    ``start``. Small matrices are decomposed on the host; on a device a pass waits for it twice.
     """
     n = operator.shape[0]
+    like = next((a for a in (getattr(operator, "like", None), deflate, start) if a is not None), _HOST)
+    deflate = None if deflate is None else moved(deflate, like)
     if solves_directly(n, k):
-        return _direct(operator, k, deflate)
-    solver = _BlockKrylov(operator, k, deflate, basis_blocks, random_state)
+        return _direct(operator, k, deflate, like)
+    solver = _BlockKrylov(operator, k, deflate, basis_blocks, random_state, like)
     solver.begin(start, start_image)
     while True:
         state = solver.ritz()
@@ -125,12 +145,13 @@ def top_eigenpairs(
         solver.extend()
 
 
-def _direct(operator: Operator, k: int, deflate: FloatArray | None) -> EigenResult:
+def _direct(operator: Operator, k: int, deflate: FloatArray | None, like: FloatArray) -> EigenResult:
     """The whole decomposition of a small operator, one pass with n columns."""
-    matrix = operator.matmat(np.eye(operator.shape[0]))
+    matrix = to_host(float64(operator.matmat(identity(operator.shape[0], like))))
     matrix = (matrix + matrix.T) / 2
     lowered = matrix
     if deflate is not None:
+        deflate = to_host(deflate)
         bound = float(np.linalg.norm(matrix))
         lowered = matrix - 2 * (bound + np.finfo(float).tiny) * np.outer(deflate, deflate)
     # Only ever the full decomposition: LAPACK's subset drivers have returned fewer pairs than asked for.
@@ -138,7 +159,7 @@ def _direct(operator: Operator, k: int, deflate: FloatArray | None) -> EigenResu
     values, vectors = values[::-1][:k], vectors[:, ::-1][:, :k]
     images = matrix @ vectors
     residuals = np.linalg.norm(images - vectors * values, axis=0)
-    return EigenResult(values, vectors, images, residuals, 1, True, float("nan"))
+    return EigenResult(values, moved(vectors, like), moved(images, like), residuals, 1, True, float("nan"))
 
 
 @dataclass
@@ -156,7 +177,8 @@ class _BlockKrylov:
     """Block Lanczos with full reorthogonalisation and thick restarts.
 
     Q (n, q) is an orthonormal basis whose last block has not been multiplied yet; H = QᵀBQ over the part
-    that has. The recurrence B Q = Q H + (next block) C holds to rounding, so residuals cost no pass.
+    that has. The recurrence B Q = Q H + (next block) C holds to rounding, so residuals cost no pass. Q and the next
+    block lie where ``like`` does, H and C on the host.
     """
 
     def __init__(
@@ -166,7 +188,9 @@ class _BlockKrylov:
         deflate: FloatArray | None,
         blocks: int,
         random_state: int | np.random.RandomState | None,
+        like: FloatArray = _HOST,
     ) -> None:
+        self.like = like
         self.operator = operator
         self.deflate = deflate
         self.k = k
@@ -175,10 +199,10 @@ class _BlockKrylov:
         self.random = check_random_state(random_state)
         self.capacity = min(max(blocks, FEWEST_BLOCKS) * self.b, self.n - self.b)
         # Columns side by side in memory: pages are taken only as the basis grows, and it is never copied.
-        self._columns: FloatArray = np.empty((self.n, self.capacity), order="F")
+        self._columns: FloatArray = empty_columns(self.n, self.capacity, like)
         self._filled = 0
         self.H: FloatArray = np.empty((0, 0))
-        self.next: FloatArray = np.empty((self.n, 0))
+        self.next: FloatArray = full((self.n, 0), 0.0, like)
         self.coupling: FloatArray = np.empty((0, 0))  # C: next block against the basis, (b, q)
         self.n_passes = 0
 
@@ -193,21 +217,22 @@ class _BlockKrylov:
     def begin(self, start: FloatArray | None, image: FloatArray | None) -> None:
         """The first block, and its product."""
         if start is None:
-            start, image = self.random.standard_normal((self.n, self.b)), None
-        start = self._deflated(start)
-        Q, R = np.linalg.qr(start)
-        weak = np.abs(np.diagonal(R)) <= 1e-6 * np.abs(np.diagonal(R)).max(initial=0.0)
+            start, image = self._random(self.b), None
+        start = self._deflated(moved(start, self.like))
+        Q, R = namespace(start).linalg.qr(start)
+        sizes = np.abs(np.diagonal(to_host(R)))
+        weak = sizes <= 1e-6 * sizes.max(initial=0.0)
         if image is None or weak.any():
             self.next = self._orthonormal(start)[0]
             self.extend()
         else:
             # B Q = (B start) R⁻¹: the image of the orthonormalised block without another pass.
             self.n_passes += 1
-            self._absorb(Q, np.linalg.solve(R.T, image.T).T)
+            self._absorb(Q, right_divide(moved(image, self.like), R))
 
     def extend(self) -> None:
         """Multiply the next block and take it into the basis: one pass."""
-        image = self.operator.matmat(self.next)
+        image = float64(self.operator.matmat(self.next))
         self.n_passes += 1
         self._absorb(self.next, image)
 
@@ -219,7 +244,7 @@ class _BlockKrylov:
         image = image - self.basis @ columns
         again = self.basis.T @ image
         image -= self.basis @ again
-        columns += again
+        columns = to_host(columns + again)
         H = np.empty((q + b, q + b))
         H[:q, :q] = self.H
         H[:, q:] = columns
@@ -231,21 +256,30 @@ class _BlockKrylov:
         self.coupling[:, q:] = R
 
     def _orthonormal(self, block: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """An orthonormal block Q ⟂ basis with block = Q R; directions that are missing are drawn at random."""
-        Q, R = np.linalg.qr(block)
+        """An orthonormal block Q ⟂ basis with block = Q R; directions that are missing are drawn at random.
+
+        R is on the host.
+        """
+        xp = namespace(block)
+        Q, factor = xp.linalg.qr(block)
+        R = to_host(factor)
         if self._lost(R).any():
             # Pivoting puts the directions that are missing last, where nothing else leans on them.
-            Q, R, pivots = qr(block, mode="economic", pivoting=True)
+            Q, R, pivots = pivoted_qr(block, Q, factor)
             lost = self._lost(R)
-            Q[:, lost] = self.random.standard_normal((self.n, int(lost.sum())))
+            Q[:, np.flatnonzero(lost).tolist()] = self._random(int(lost.sum()))
             R[lost] = 0.0
             R = R[:, np.argsort(pivots)]
         for _ in range(2):  # twice is enough: rounding left by the first is removed by the second
             Q = self._deflated(Q - self.basis @ (self.basis.T @ Q))
-            Q, change = np.linalg.qr(Q)
-            flip = np.where(np.diagonal(change) < 0, -1.0, 1.0)
+            Q, change = xp.linalg.qr(Q)
+            flip = xp.where(xp.diagonal(change) < 0, -1.0, 1.0)
             Q *= flip
         return Q, R
+
+    def _random(self, columns: int) -> FloatArray:
+        """Standard normal columns, drawn on the host: the same whatever the device."""
+        return moved(self.random.standard_normal((self.n, columns)), self.like)  # type: ignore[no-any-return]
 
     def _lost(self, R: FloatArray) -> np.ndarray:
         """Which columns of a block are combinations of the others, from the diagonal of its R."""
@@ -253,7 +287,9 @@ class _BlockKrylov:
         return np.asarray(sizes <= 1e-13 * max(float(sizes.max(initial=0.0)), self._scale()))
 
     def _deflated(self, block: FloatArray) -> FloatArray:
-        return block if self.deflate is None else block - np.outer(self.deflate, self.deflate @ block)
+        if self.deflate is None:
+            return block
+        return block - namespace(block).outer(self.deflate, self.deflate @ block)  # type: ignore[no-any-return]
 
     def _scale(self) -> float:
         return float(np.abs(self.H).max(initial=0.0))
@@ -269,7 +305,7 @@ class _BlockKrylov:
         """Keep the best Ritz vectors, and go on from there."""
         keep = min(self.k + 2 * self.b, self.capacity - self.b)
         coordinates = state.coordinates[:, :keep]
-        kept = self.basis @ coordinates
+        kept = self.basis @ moved(coordinates, self.like)
         self._filled = kept.shape[1]
         self._columns[:, : self._filled] = kept
         self.coupling = self.coupling @ coordinates
@@ -277,7 +313,7 @@ class _BlockKrylov:
 
     def result(self, state: _Ritz, converged: bool, target: float) -> EigenResult:
         coordinates = state.coordinates[:, : self.k]
-        vectors = self.basis @ coordinates
+        vectors = self.basis @ moved(coordinates, self.like)
         values = state.values[: self.k].copy()
-        images = vectors * values + self.next @ (self.coupling @ coordinates)
+        images = vectors * moved(values, self.like) + self.next @ moved(self.coupling @ coordinates, self.like)
         return EigenResult(values, vectors, images, state.residuals, self.n_passes, converged, target)

@@ -1,0 +1,179 @@
+"""The fit of an exact K on a device: the same cut, solver and rules, on arrays that stay there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from biclique._typing import FloatArray, IntArray, Rows
+from biclique.checks import check_random
+from biclique.cluster._checks import warn_about_spread
+from biclique.cluster._features import Pool
+from biclique.cluster._prepare import choose_kernel, choose_order, row_vertices
+from biclique.cluster._spectrum import QUICK_TOLERANCE, warn_about_pairs
+from biclique.exceptions import ParameterError
+from biclique.gram import HeldRows
+from biclique.io import draw_numbers
+from biclique.kernels import check_rows_for_kernel
+from biclique.namespace import namespace, to_host
+from biclique.progress import Progress
+from biclique.spectral import (
+    Assignment,
+    EigenResult,
+    Extension,
+    NormalizedCut,
+    assign_sampled,
+    block_columns,
+    device_kmeans,
+    solves_directly,
+    top_eigenpairs,
+)
+
+START_FROM, START_ROWS, START_TOLERANCE = 400_000, 8_192, 0.1
+"""From so many rows on the solver starts from the eigenvectors of so few, found to this share of their eigengap."""
+
+CHOICE_ROWS = 4_096
+"""Rows from which the bandwidth is chosen."""
+
+CHUNK_ROWS = 65_536
+"""New rows that are embedded at a time."""
+
+
+class DeviceFit:
+    """A fitted embedding whose training rows, coefficients and embedding lie on a device.
+
+    A copy that was pickled has them on the host, and goes on there.
+    """
+
+    def __init__(self, gram: Any, extension: Extension, rows: Any, facts: dict[str, Any]) -> None:
+        self.gram = gram
+        self.held: HeldRows = gram.held
+        self.extension = extension
+        self.rows = rows  # (n, n_columns), on the device
+        self.n_columns = rows.shape[1]
+        self.facts = facts
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {**self.__dict__, "gram": None, "rows": None}
+        return {**state, "extension": self.extension.to_host()}
+
+    def embed(self, X: Rows, n_jobs: int | None) -> FloatArray:
+        """The embedding of any rows, on the host."""
+        found = [to_host(self._embed(X[top : top + CHUNK_ROWS], n_jobs)) for top in range(0, X.shape[0], CHUNK_ROWS)]
+        return np.concatenate(found) if found else np.empty((0, self.n_columns))
+
+    def _embed(self, X: Rows, n_jobs: int | None) -> Any:
+        cross = self.held.cross(X, n_jobs=n_jobs) if self.gram is None else self.gram.cross(X)
+        found = self.extension.embed(cross)
+        missing = self.n_columns - found.shape[1]
+        return np.pad(to_host(found), ((0, 0), (0, missing))) if missing else found
+
+    def labels(self, X: Rows, rule: Any, scaled: Any, n_jobs: int | None) -> IntArray:
+        """The labels of any rows by a rule on their embedding."""
+        return np.asarray(rule.labels(scaled(self.embed(X, n_jobs))), dtype=np.intp)
+
+
+def fit_device(model: Any, X: Rows, weights: FloatArray, n_columns: int, progress: Progress, device: Any) -> DeviceFit:
+    """Solve the cut of the rows of X on a device."""
+    from biclique.gram.cuda import DeviceGram, TorchGram
+
+    random = check_random(model.random_state)
+    order = choose_order(model)
+    check_rows_for_kernel(model.affinity, X)
+    warn_about_spread(X, getattr(model, "feature_names_in_", None))
+    counted = np.flatnonzero(weights > 0)
+    if len(counted) < len(X):
+        raise ParameterError("sample_weight of 0 works without device=: leave those rows out, and predict them.")
+    chosen = draw_numbers(len(X), CHOICE_ROWS, np.random.RandomState(random.randint(2**31)))
+    pool = Pool.of(X[chosen], weights[chosen])
+    kernel, gamma = choose_kernel(model, row_vertices(pool.rows[pool.distinct], pool.distinct_weights), random)
+    if kernel is None:
+        raise ParameterError(f"device={device!r} needs rows and a kernel, not affinity={model.affinity!r}.")
+    precision = "fast" if model.precision == "fast" else "default"
+    held = TorchGram(kernel, X, device=device, precision=precision, tick=progress.tick if progress.enabled else None)
+    gram = DeviceGram(held)
+    n, k = gram.n, min(n_columns - 1, gram.n - 1)
+    probe = None
+    if k > 0 and not solves_directly(n, k):
+        seed = int(random.randint(2**31))
+        probe = gram.normal((n, block_columns(k, n)), seed)
+        if n >= START_FROM:
+            found = _start(held, X, weights, order, probe.shape[1], seed)
+            probe[:, : found.shape[1]] = found
+    cut = NormalizedCut(gram, order, weights, probe)
+    noise = float(np.finfo(gram.dtype).eps) if precision == "default" else 2e-6
+    pairs = _solve(model, cut, k, noise, probe is not None, random, progress)
+    extension, rows = Extension.fit(cut, pairs, noise)
+    warn_about_pairs(pairs, extension, n_columns)
+    missing = n_columns - rows.shape[1]
+    if missing:
+        xp = namespace(rows)
+        rows = xp.concatenate([rows, xp.zeros((n, missing), dtype=rows.dtype, device=rows.device)], axis=1)
+    facts = {
+        "gram": "cuda" if held.device.type == "cuda" else "torch",
+        "gamma": gamma,
+        "order": order,
+        "precision": "fast" if precision == "fast" else str(gram.dtype),
+        "reason": f"exact: tiles on {held.device} by {held.engine}",
+        "eigenvalues": np.pad(pairs.values, (0, missing)),
+        "residuals": np.pad(pairs.residuals, (0, missing)),
+        "n_passes": cut.n_passes,
+    }
+    return DeviceFit(gram, extension, rows, facts)
+
+
+def _solve(
+    model: Any,
+    cut: NormalizedCut,
+    k: int,
+    noise: float,
+    started: bool,
+    random: np.random.RandomState,
+    progress: Progress,
+) -> EigenResult:
+    if k < 1:
+        none = cut.trivial[:, None][:, :0]
+        return EigenResult(np.empty(0), none, none, np.empty(0), 0, True, 0.0)
+    return top_eigenpairs(
+        cut,
+        k,
+        tol=QUICK_TOLERANCE if isinstance(model.eigen_tol, str) else float(model.eigen_tol),
+        max_iter=model.max_iter,
+        noise=noise,
+        start=cut.start if started else None,
+        start_image=cut.start_image if started else None,
+        deflate=cut.trivial,
+        random_state=random,
+        report=progress.passed,
+    )
+
+
+def _start(whole: Any, X: Rows, weights: FloatArray, order: float, b: int, seed: int) -> Any:
+    """A start for the solver: b eigenvectors of the cut of some rows, extended to all: it saves passes.
+
+    The solver starts from √(wS) p, so p = v(x)/√S(x), up to scale the coordinates over the trivial one.
+    """
+    from biclique.gram.cuda import DeviceGram, TorchGram
+
+    rows = draw_numbers(len(X), START_ROWS, np.random.RandomState(seed))
+    some = DeviceGram(TorchGram(whole.kernel, X[rows], device=whole.device, precision=whole.precision))
+    cut = NormalizedCut(some, order, weights[rows])
+    pairs = top_eigenpairs(cut, b, tol=START_TOLERANCE, deflate=cut.trivial, random_state=seed)
+    extension, _ = Extension.fit(cut, pairs, float(np.finfo(some.dtype).eps))
+    found = extension.embed(some.cross(X))
+    return found[:, 1:] / namespace(found).clip(found[:, :1], min=1e-300)
+
+
+def assign_on_device(model: Any, fitted: DeviceFit, weights: FloatArray) -> Assignment:
+    """Labels of the training rows, found where their embedding lies."""
+    rows = fitted.rows
+    if model.row_normalize is True:
+        xp = namespace(rows)
+        rows = rows / xp.clip(xp.linalg.vector_norm(rows, dim=1, keepdim=True), min=1e-300)
+    options: dict[str, Any] = {"n_init": model.n_init, "random_state": check_random(model.random_state)}
+    if model.assign_labels == "kmeans":
+        found = device_kmeans(rows, weights, model.n_clusters, **options)
+    else:
+        found = assign_sampled(model.assign_labels, rows, weights, model.n_clusters, cut=None, **options)
+    return Assignment(to_host(found.labels).astype(np.intp), found.rule)

@@ -1,0 +1,374 @@
+"""The spectral half on PyTorch's tensors against the same code on NumPy's arrays."""
+
+import sys
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+from biclique.exceptions import DegreeError, ParameterError
+from biclique.gram import CrossGram, DenseGram, FactoredGram, GramOperator, NystroemMap, StoredCross
+from biclique.kernels import RBF, Laplacian, Linear
+from biclique.namespace import float64, moved, namespace, pivoted_qr, right_divide, scalars, to_host
+from biclique.spectral import (
+    Extension,
+    NormalizedCut,
+    assign_sampled,
+    device_kmeans,
+    factored_spectrum,
+    top_eigenpairs,
+)
+from biclique.spectral.extend import column_signs
+from biclique.spectral.solver import DIRECT_BELOW, _BlockKrylov
+from tests.oracles import projector
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+EPS = float(np.finfo(float).eps)
+GAMMA = 0.3
+SMALL, LARGE = 200, DIRECT_BELOW + 388
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Threads of PyTorch, NumPy and scikit-learn would wait for one another's cores."""
+    with threadpool_limits(1):
+        yield
+
+
+class TorchCross(CrossGram):
+    """A stored block over tensors."""
+
+    def __init__(self, K):
+        self.K = K
+
+    def matmat(self, V):
+        return self.K @ V.to(self.K.dtype)
+
+    def diagonal(self):
+        raise NotImplementedError
+
+
+class TorchGram(GramOperator):
+    """A stored K over tensors, products in its own precision; refuses arrays of any other library."""
+
+    name = "torch"
+
+    def __init__(self, K, dtype=np.float64):
+        self.K = torch.tensor(np.asarray(K, dtype=dtype))
+        self.n, self.dtype = len(K), np.dtype(dtype)
+
+    def matmat(self, V):
+        assert isinstance(V, torch.Tensor)
+        assert V.dtype == torch.float64
+        return self.K @ V.to(self.K.dtype)
+
+    def diagonal(self):
+        return torch.diagonal(self.K)
+
+    def cross(self, Y):
+        return TorchCross(torch.tensor(Y, dtype=self.K.dtype))
+
+
+def points(n):
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(n, 3)) + 5 * rng.integers(0, 3, (n, 1)) * np.array([1.0, -0.5, 0.2])
+
+
+def gram_of(n):
+    X = points(n)
+    K = RBF(GAMMA).block(X, X)
+    return (K + K.T) / 2
+
+
+def weights_of(n, weighted):
+    w = np.random.default_rng(1).integers(1, 5, n).astype(float) if weighted else None
+    if w is not None:
+        w.setflags(write=False)
+    return w
+
+
+def probe_of(n, columns=8):
+    probe = np.random.default_rng(2).normal(size=(n, columns))
+    probe.setflags(write=False)
+    return probe
+
+
+def solved(gram, order, weights, probe, **options):
+    cut = NormalizedCut(gram, order, weights, probe)
+    if probe is not None:
+        options |= {"start": cut.start, "start_image": cut.start_image}
+    return cut, top_eigenpairs(cut, 4, deflate=cut.trivial, random_state=0, **options)
+
+
+@pytest.mark.parametrize("n", [SMALL, LARGE])
+@pytest.mark.parametrize("order", [2, 4, np.inf])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("probed", [False, True])
+def test_tensors_give_what_arrays_give(n, order, weighted, probed):
+    K, weights = gram_of(n), weights_of(n, weighted)
+    probe = probe_of(n) if probed else None
+    cut, pairs = solved(DenseGram(K), order, weights, probe, tol=1e-10)
+    there, found = solved(TorchGram(K), order, weights, probe, tol=1e-10)
+    assert isinstance(found.vectors, torch.Tensor)
+    assert isinstance(found.images, torch.Tensor)
+    assert isinstance(found.values, np.ndarray)
+    assert isinstance(found.residuals, np.ndarray)
+    np.testing.assert_allclose(to_host(there.shrunken), cut.shrunken, rtol=1e-12)
+    np.testing.assert_allclose([there.total, there.volume, there.mean_degree], [cut.total, cut.volume, cut.mean_degree])
+    np.testing.assert_allclose(found.values, pairs.values, atol=1e-10)
+    np.testing.assert_allclose(projector(to_host(found.vectors)), projector(pairs.vectors), atol=1e-8)
+    assert (found.n_passes, there.n_passes, found.converged) == (pairs.n_passes, cut.n_passes, True)
+
+    extension, rows = Extension.fit(cut, pairs, EPS)
+    moved_extension, moved_rows = Extension.fit(there, found, EPS)
+    assert isinstance(moved_rows, torch.Tensor)
+    np.testing.assert_allclose(to_host(moved_rows), rows, atol=1e-7)
+    new = RBF(GAMMA).block(points(60)[::-1] + 0.1, points(n))
+    expected = extension.embed(StoredCross(new))
+    np.testing.assert_allclose(to_host(moved_extension.embed(TorchCross(torch.tensor(new)))), expected, atol=1e-7)
+    np.testing.assert_allclose(moved_extension.to_host().embed(StoredCross(new)), expected, atol=1e-7)
+
+    for name in ("kmeans", "cluster_qr", "discretize"):
+        options = {"cut": None, "n_init": 3, "random_state": 0}
+        here = assign_sampled(name, rows, cut.weights, 3, **options)
+        labels = assign_sampled(name, moved_rows, there.weights, 3, **options).labels
+        assert isinstance(labels, torch.Tensor)
+        np.testing.assert_array_equal(to_host(labels), here.labels)
+
+
+@pytest.mark.parametrize("order", [2, 4, np.inf])
+def test_products_in_float32_reach_their_own_noise(order):
+    K, noise = gram_of(LARGE), float(np.finfo(np.float32).eps)
+    _, exact = solved(DenseGram(K), order, None, None)
+    cut, found = solved(TorchGram(K, np.float32), order, None, None, noise=noise, tol=1e-8)
+    assert cut.degrees.dtype == found.vectors.dtype == torch.float64
+    assert found.converged
+    assert found.target >= 10 * noise
+    np.testing.assert_allclose(found.values, exact.values, atol=1e-5)
+    np.testing.assert_allclose(projector(to_host(found.vectors)), projector(exact.vectors), atol=1e-3)
+    gram = to_host(found.vectors.T @ found.vectors)
+    np.testing.assert_allclose(gram, np.eye(4), atol=1e-12)
+
+
+class Spectrum:
+    """diag(values) over tensors: slow to converge where the values lie close."""
+
+    def __init__(self, values):
+        self.values = torch.tensor(values)
+        self.like = self.values
+        self.shape = (len(values), len(values))
+
+    def matmat(self, V):
+        return self.values[:, None] * V
+
+
+def test_long_runs_restart_and_still_converge():
+    values = np.linspace(1, 0, 2000)
+    found = top_eigenpairs(Spectrum(values), 3, tol=1e-4, max_iter=500, basis_blocks=6, random_state=0)
+    assert found.converged
+    assert found.n_passes > 7
+    np.testing.assert_allclose(found.values, values[:3], atol=1e-6)
+    true = torch.linalg.norm(Spectrum(values).matmat(found.vectors) - found.images, axis=0)
+    assert float(true.max()) < 1e-11
+
+
+@pytest.mark.parametrize("values", [np.zeros(700), np.ones(700), np.r_[1.0, 0.5, np.zeros(698)]])
+def test_blocks_that_lose_directions_are_filled_up(values):
+    found = top_eigenpairs(Spectrum(values), 4, random_state=0)
+    np.testing.assert_allclose(found.values, np.sort(values)[::-1][:4], atol=1e-10)
+    np.testing.assert_allclose(to_host(found.vectors.T @ found.vectors), np.eye(4), atol=1e-10)
+
+
+@pytest.mark.parametrize("lost", [0, 2, 5])
+def test_a_block_with_a_missing_direction_is_still_the_product_of_its_factors(lost):
+    solver = _BlockKrylov(Spectrum(np.ones(900)), 2, None, 12, 0, torch.empty(0))
+    block = torch.tensor(np.random.default_rng(0).normal(size=(900, 6)))
+    block[:, lost] = 0
+    Q, R = solver._orthonormal(block)
+    np.testing.assert_allclose(to_host(Q) @ R, to_host(block), atol=1e-10)
+    np.testing.assert_allclose(to_host(Q.T @ Q), np.eye(6), atol=1e-10)
+
+
+def test_the_same_bits_every_time():
+    def run():
+        cut, pairs = solved(TorchGram(gram_of(LARGE)), 4, None, probe_of(LARGE), basis_blocks=5)
+        rows = Extension.fit(cut, pairs, EPS)[1]
+        return rows, device_kmeans(rows, cut.weights, 3, n_init=3, random_state=0).labels
+
+    for first, second in zip(run(), run(), strict=True):
+        assert torch.equal(first, second)
+
+
+def test_nothing_of_the_rows_size_comes_to_the_host_while_solving(monkeypatch):
+    sizes = []
+
+    def counted(x):
+        sizes.append(x.numel() if isinstance(x, torch.Tensor) else 0)
+        return to_host(x)
+
+    for module in ("cut", "solver", "extend"):
+        monkeypatch.setattr(f"biclique.spectral.{module}.to_host", counted)
+    cut, pairs = solved(TorchGram(gram_of(LARGE)), 4, None, probe_of(LARGE), basis_blocks=5)
+    Extension.fit(cut, pairs, EPS)
+    assert pairs.n_passes > 3
+    assert max(sizes) <= (4 + 4) ** 2 * 5
+    # Two reads a pass (new columns of H, the factor R); one of the start, two of the extension.
+    assert len(sizes) == 2 * pairs.n_passes + 3
+
+
+def blob_rows(n):
+    rng = np.random.default_rng(3)
+    return rng.normal(size=(n, 3)) + 4 * rng.integers(0, 4, (n, 1)) * np.array([1.0, -1.0, 0.5])
+
+
+@pytest.mark.parametrize("n", [500, 30_000])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("steps", [0, 10])
+def test_kmeans_on_tensors_is_kmeans_on_arrays(n, weighted, steps, monkeypatch):
+    for module in ("device_kmeans", "assign"):
+        monkeypatch.setattr(sys.modules[f"biclique.spectral.{module}"], "BLOCK_ENTRIES", 10_000)  # several blocks
+    rows = blob_rows(n)
+    weights = weights_of(n, weighted) if weighted else np.ones(n)
+    options = {"n_init": 3, "random_state": 0, "steps": steps}
+    here = device_kmeans(rows, weights, 4, **options)
+    there = device_kmeans(torch.tensor(rows), weights, 4, **options)
+    assert isinstance(there.labels, torch.Tensor)
+    np.testing.assert_array_equal(to_host(there.labels), here.labels)
+    np.testing.assert_allclose(there.rule.centres, here.rule.centres, rtol=1e-9)
+    np.testing.assert_array_equal(there.rule.labels(rows), here.labels)  # one rule for both kinds of rows
+    if steps:
+        means = [np.average(rows[here.labels == j], axis=0, weights=weights[here.labels == j]) for j in range(4)]
+        np.testing.assert_allclose(here.rule.centres, means, atol=1e-3)
+
+
+def test_an_empty_cluster_keeps_its_centre():
+    rows = torch.tensor([[0.0, 0.0], [0.0, 1.0]]).double().repeat(50, 1)
+    found = device_kmeans(rows, np.ones(100), 3, n_init=2, random_state=0)
+    assert found.rule.centres.shape == (3, 2)
+    assert np.isfinite(found.rule.centres).all()
+    assert torch.equal(found.labels, found.rule.labels(rows))
+
+
+class TensorRBF(RBF):
+    """RBF whose left and finish take tensors too: all that landmarks on a device ask of a kernel."""
+
+    def left(self, X):
+        if not isinstance(X, torch.Tensor):
+            return super().left(X)
+        Z = 2 * self.gamma**0.5 * X
+        return torch.column_stack([Z, -(Z * Z).sum(1) / 4, -torch.ones_like(Z[:, 0])])
+
+    def finish(self, inner):
+        return inner.exp_() if isinstance(inner, torch.Tensor) else super().finish(inner)
+
+
+@pytest.mark.parametrize("order", [2, 4, np.inf])
+@pytest.mark.parametrize(("dtype", "close"), [(np.float64, 1e-9), (np.float32, 2e-3)])
+def test_landmarks_on_tensors_are_landmarks_on_arrays(order, dtype, close, monkeypatch):
+    monkeypatch.setattr("biclique.gram.factored.DEVICE_ENTRIES", 20_000)  # several blocks
+    X, w = points(3000), weights_of(3000, True)
+    there = torch.tensor(X)
+    landmarks = NystroemMap(TensorRBF(GAMMA), X[:60], dtype)
+    columns = landmarks.columns(there)
+    assert isinstance(columns, torch.Tensor)
+    np.testing.assert_allclose(to_host(columns), landmarks.columns(X), atol=1e-5 if dtype == np.float32 else 1e-12)
+
+    def spectrum(rows, weights):
+        chunks = [(rows[:1700], weights[:1700]), (rows[1700:], weights[1700:])]
+        found = factored_spectrum(landmarks, lambda _: chunks, order, 3, length=1.0)
+        return found.with_signs(rows[:500], weights[:500])
+
+    here = spectrum(X, w)
+    for weights in (w, torch.tensor(w)):
+        found = spectrum(there, weights)
+        assert isinstance(found.coefficients, np.ndarray)
+        np.testing.assert_allclose(found.values, here.values, atol=close / 10)
+        rows = found.embed(there)
+        assert isinstance(rows, torch.Tensor)
+        scale = np.abs(here.embed(X)).max()
+        np.testing.assert_allclose(to_host(rows) / scale, here.embed(X) / scale, atol=close)
+        assert found.embed(there[:0]).shape == (0, 4)
+        np.testing.assert_allclose(found.embed(X) / scale, to_host(rows) / scale, atol=close)  # one map, both kinds
+
+
+def test_a_factored_operator_on_tensors_is_solved_there():
+    X = points(LARGE)
+    landmarks = NystroemMap(TensorRBF(GAMMA), X[:60], np.float64)
+    _, pairs = solved(FactoredGram(landmarks, X), 4, None, None)
+    _, found = solved(FactoredGram(landmarks, torch.tensor(X)), 4, None, None)
+    assert isinstance(found.vectors, torch.Tensor)
+    np.testing.assert_allclose(found.values, pairs.values, atol=1e-10)
+    np.testing.assert_allclose(projector(to_host(found.vectors)), projector(pairs.vectors), atol=1e-7)
+
+
+def test_negative_degrees_of_tensors_are_counted_as_those_of_arrays():
+    X, weights = np.random.default_rng(0).normal(size=(3000, 4)) + 1, np.ones(3000)
+    landmarks = NystroemMap(Linear(), X[:10], np.float64)
+    messages = []
+    for rows in (X, torch.tensor(X)):
+        with pytest.raises(DegreeError, match=r"of 3000 rows") as error:
+            factored_spectrum(landmarks, lambda _, rows=rows: [(rows, weights)], 2, 3, length=1.0)
+        messages.append(str(error.value))
+    assert messages[0] == messages[1]
+
+
+def test_landmarks_of_other_kernels_refuse_tensors():
+    landmarks = NystroemMap(Laplacian(GAMMA), points(40))
+    with pytest.raises(ParameterError, match="kernel of an inner product, not 'laplacian'"):
+        landmarks.columns(torch.tensor(points(5)))
+
+
+def test_signs_are_those_of_arrays():
+    rows = np.random.default_rng(0).normal(size=(50, 6))
+    rows[:, 2] = np.r_[np.full(25, -0.5), np.full(25, 0.5)]  # no skew: the largest entry decides
+    expected = column_signs(rows, np.ones(50))
+    np.testing.assert_array_equal(column_signs(torch.tensor(rows), torch.ones(50).double()), expected)
+
+
+def test_bad_degrees_are_named_as_on_the_host():
+    K = np.ones((5, 5))
+    K[2] = K[:, 2] = -1
+    K[2, 2] = 1
+    for gram in (DenseGram(K), TorchGram(K)):
+        with pytest.raises(DegreeError, match=r"1 of 5 rows .* order 2 \(rows 2; lowest -3.*rbf"):
+            NormalizedCut(gram, 2)
+    with pytest.raises(DegreeError, match="not finite"):
+        NormalizedCut(TorchGram(np.full((3, 3), np.inf)), 4)
+    cut, pairs = solved(TorchGram(gram_of(SMALL)), 2, None, None)
+    with pytest.raises(DegreeError, match=r"1 of 2 new rows .*first: row 1"):
+        Extension.fit(cut, pairs, EPS)[0].embed(TorchCross(torch.ones(2, SMALL).double() * torch.tensor([[1.0], [-1]])))
+
+
+def test_kernel_kmeans_says_that_it_stays_on_the_host():
+    cut, pairs = solved(TorchGram(gram_of(SMALL)), 2, None, None)
+    rows = Extension.fit(cut, pairs, EPS)[1]
+    with pytest.raises(ParameterError, match="on the host alone"):
+        assign_sampled("kernel_kmeans", rows, cut.weights, 3, cut=cut, n_init=2, random_state=0)
+
+
+def test_the_small_helpers():
+    a, R = np.random.default_rng(0).normal(size=(7, 3)), np.triu(np.ones((3, 3)))
+    t = torch.tensor(a)
+    assert namespace(a) is np
+    assert namespace(t) is torch
+    assert namespace([1.0]) is np
+    assert moved(a, a) is a
+    assert moved(t, t) is t
+    assert float64(a) is a
+    assert float64(t) is t
+    assert float64(t.float()).dtype == torch.float64
+    assert scalars(t.sum(), (t > 0).any()) == [pytest.approx(a.sum()), 1.0]
+    np.testing.assert_array_equal(moved(t, a), a)
+    np.testing.assert_array_equal(to_host(moved(a[::-1], t)), a[::-1])  # tensors know no negative strides
+    for block, factor in ((a, R), (t, torch.tensor(R))):
+        np.testing.assert_allclose(to_host(right_divide(block, factor)) @ R, a)
+    for block in (a, t):
+        Q, triangle, pivots = pivoted_qr(block, *namespace(block).linalg.qr(block))
+        np.testing.assert_allclose(to_host(Q) @ triangle, a[:, pivots], atol=1e-12)
+        assert (np.diff(np.abs(np.diagonal(triangle))) <= 0).all()
+
+
+def test_without_torch_everything_is_numpys(monkeypatch):
+    monkeypatch.delitem(sys.modules, "torch")
+    assert namespace(np.ones(2)) is np
