@@ -429,7 +429,7 @@ def test_the_fused_kernel_shrinks_where_a_multiprocessor_has_less_shared_memory(
     gram = TorchGram(kernel, X, device=DEVICE, engine="triton")
     for _ in range(2):  # what did not fit is not tried again
         assert off(gram.matmat(V), kernel.block(X, X), V) < DEFAULT
-    assert tried == [(32, 3), (32, 2), (32, 1), (16, 1), (16, 1)]
+    assert tried == [(64, 3), (64, 2), (64, 1), (32, 1), (16, 1), (16, 1)]
     least = 8
     with pytest.raises(ParameterError, match="engine='torch'"):
         gram.matmat(V)
