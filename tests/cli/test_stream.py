@@ -408,8 +408,13 @@ def test_ctrl_c_leaves_cleanly(tmp_path):
     )
     time.sleep(5)
     assert process.poll() is None, "the fit ended before it could be interrupted"
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    for _ in range(4):  # Python loses an interrupt that falls into a finaliser
+        process.send_signal(signal.SIGINT)
+        try:
+            _, err = process.communicate(timeout=20)
+            break
+        except subprocess.TimeoutExpired:
+            continue
     assert process.returncode == 130
     assert "interrupted; nothing was written" in err
     assert "Traceback" not in err
