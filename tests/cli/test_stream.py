@@ -436,6 +436,15 @@ def test_ctrl_c_while_writing_leaves_no_file(capsys, npy, tmp_path, monkeypatch)
 # Other options of the estimator
 
 
+def test_a_device_is_asked_for(capsys, npy):
+    code, _, err = run(capsys, "cluster", npy, "-k", 3, "--device", "nowhere")
+    assert code in (1, 2)  # without torch: how to get it
+    assert "device='nowhere' cannot be used here" in err or "a device needs torch: pip install 'biclique[gpu]'" in err
+    code, _, err = run(capsys, "cluster", npy, "-k", 3, "--stream", "--device", "cuda")
+    assert code == 2
+    assert "--stream does not work with --device cuda" in err
+
+
 def test_neighbours_on_two_moons(capsys, tmp_path):
     X, y = make_moons(400, noise=0.06, random_state=0)
     np.savez(tmp_path / "t.npz", X=X, y=y)

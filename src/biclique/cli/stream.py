@@ -94,6 +94,8 @@ def _needs_memory(options: argparse.Namespace) -> tuple[str, str] | None:
     """The option that cannot do with chunks, and what can."""
     if options.affinity == "nearest_neighbors":
         return "--affinity nearest_neighbors", "use a kernel, such as --affinity rbf"
+    if options.device is not None:
+        return f"--device {options.device}", "leave it out"
     if options.gram in ("dense", "tiled"):
         return f"--gram {options.gram}", "use --gram nystroem or features"
     if options.modelling != "biclique":

@@ -119,6 +119,7 @@ def add_command(commands: Any) -> None:
         "--landmarks", choices=list(LANDMARKS), default="uniform", help="how nystroem draws them (default: uniform)"
     )
     work.add_argument("--precision", choices=PRECISIONS, default="auto", help="of tiles (default: auto)")
+    work.add_argument("--device", metavar="NAME", help="such as cuda: exact, on a GPU (needs biclique[gpu])")
     work.add_argument("--dry-run", action="store_true", help="print an estimate of time and memory, and stop")
     add_work_options(work, max_iter=100, passes_over="kernel matrix")
 
@@ -168,6 +169,7 @@ def _model(options: argparse.Namespace) -> BicliqueSpectralClustering:
         rank=options.rank,
         landmarks=options.landmarks,
         precision=options.precision,
+        device=options.device,
         eigen_tol=options.tol,
         max_iter=options.max_iter,
         memory_limit=options.memory_limit,

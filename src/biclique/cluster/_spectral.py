@@ -82,6 +82,8 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
             raise
 
     def _fit_some_way(self, X: Any, sample_weight: Any) -> int:
+        if is_source(X) and self.device is not None:
+            raise ParameterError(f"device={self.device!r} needs X in memory: load the rows, or leave device at None.")
         if is_source(X):
             source = self._read_source(X, sample_weight)
             return self._fit_factored(source, self._choose_for_source(source.n_columns))

@@ -40,7 +40,7 @@ def load_torch() -> Any:
     try:
         return import_module("torch")
     except ImportError as error:
-        raise MissingExtraError("gram='cuda' needs torch: pip install 'biclique[gpu]'") from error
+        raise MissingExtraError("a device needs torch: pip install 'biclique[gpu]'") from error
 
 
 class TorchGram(GramOperator):
