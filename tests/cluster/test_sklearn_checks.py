@@ -17,6 +17,8 @@ ESTIMATORS = [
     BicliqueKernelKMeans(n_clusters=3, weights="paper", gram="tiled"),
     BicliqueSpectralEmbedding(),
     BicliqueSpectralEmbedding(gram="tiled", precision="float64", drop_first=False),
+    BicliqueSpectralClustering(n_clusters=3, affinity="nearest_neighbors"),
+    BicliqueSpectralEmbedding(affinity="nearest_neighbors"),
 ]
 
 
