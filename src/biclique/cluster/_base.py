@@ -31,7 +31,7 @@ from biclique.cluster._prepare import (
     prepare,
 )
 from biclique.exceptions import ApproximationWarning, DataError, FewerClustersWarning, warn_user
-from biclique.gram import FACTORED, Choice, Cost, single_threaded_blas
+from biclique.gram import Choice, Cost, single_threaded_blas
 from biclique.io import ChunkSource
 from biclique.kernels import KERNEL_NAMES, Kernel, make_kernel
 from biclique.progress import Progress
@@ -122,7 +122,7 @@ class KernelEstimator(BaseEstimator):
         gram = prepared.cut.gram
         held = getattr(prepared.training.held, "map", None)
         self._store_choices(
-            Choice(gram.name if prepared.plan.gram not in FACTORED else prepared.plan.gram, prepared.plan.reason),
+            Choice(gram.name, prepared.plan.reason),
             gamma=prepared.gamma,
             order=prepared.order,
             precision=str(gram.dtype),

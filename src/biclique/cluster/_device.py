@@ -6,21 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from biclique._typing import FloatArray, IntArray, Rows
+from biclique._typing import FloatArray, Rows
 from biclique.checks import check_random
 from biclique.cluster._checks import warn_about_spread
 from biclique.cluster._features import Pool
-from biclique.cluster._prepare import choose_kernel, choose_order, row_vertices
-from biclique.cluster._spectrum import QUICK_TOLERANCE, warn_about_pairs
+from biclique.cluster._prepare import choose_order, pool_kernel
+from biclique.cluster._spectrum import SolverOptions, solve_cut, unit_rows, warn_about_pairs
 from biclique.exceptions import ParameterError
 from biclique.gram import HeldRows
-from biclique.io import draw_numbers
+from biclique.gram.cuda import DeviceGram, TorchGram
+from biclique.io import CHUNK_ROWS, draw_numbers
 from biclique.kernels import check_rows_for_kernel
 from biclique.namespace import namespace, to_host
 from biclique.progress import Progress
 from biclique.spectral import (
     Assignment,
-    EigenResult,
     Extension,
     NormalizedCut,
     assign_sampled,
@@ -35,9 +35,6 @@ START_FROM, START_ROWS, START_TOLERANCE = 400_000, 8_192, 0.1
 
 CHOICE_ROWS = 4_096
 """Rows from which the bandwidth is chosen."""
-
-CHUNK_ROWS = 65_536
-"""New rows that are embedded at a time."""
 
 
 class DeviceFit:
@@ -69,15 +66,9 @@ class DeviceFit:
         missing = self.n_columns - found.shape[1]
         return np.pad(to_host(found), ((0, 0), (0, missing))) if missing else found
 
-    def labels(self, X: Rows, rule: Any, scaled: Any, n_jobs: int | None) -> IntArray:
-        """The labels of any rows by a rule on their embedding."""
-        return np.asarray(rule.labels(scaled(self.embed(X, n_jobs))), dtype=np.intp)
-
 
 def fit_device(model: Any, X: Rows, weights: FloatArray, n_columns: int, progress: Progress, device: Any) -> DeviceFit:
     """Solve the cut of the rows of X on a device."""
-    from biclique.gram.cuda import DeviceGram, TorchGram
-
     random = check_random(model.random_state)
     order = choose_order(model)
     check_rows_for_kernel(model.affinity, X)
@@ -87,9 +78,7 @@ def fit_device(model: Any, X: Rows, weights: FloatArray, n_columns: int, progres
         raise ParameterError("sample_weight of 0 works without device=: leave those rows out, and predict them.")
     chosen = draw_numbers(len(X), CHOICE_ROWS, np.random.RandomState(random.randint(2**31)))
     pool = Pool.of(X[chosen], weights[chosen])
-    kernel, gamma = choose_kernel(model, row_vertices(pool.rows[pool.distinct], pool.distinct_weights), random)
-    if kernel is None:
-        raise ParameterError(f"device={device!r} needs rows and a kernel, not affinity={model.affinity!r}.")
+    kernel, gamma = pool_kernel(model, pool, random)
     precision = "fast" if model.precision == "fast" else "default"
     held = TorchGram(kernel, X, device=device, precision=precision, tick=progress.tick if progress.enabled else None)
     gram = DeviceGram(held)
@@ -102,9 +91,9 @@ def fit_device(model: Any, X: Rows, weights: FloatArray, n_columns: int, progres
             found = _start(held, X, weights, order, probe.shape[1], seed)
             probe[:, : found.shape[1]] = found
     cut = NormalizedCut(gram, order, weights, probe)
-    noise = float(np.finfo(gram.dtype).eps) if precision == "default" else 2e-6
-    pairs = _solve(model, cut, k, noise, probe is not None, random, progress)
-    extension, rows = Extension.fit(cut, pairs, noise)
+    options = SolverOptions(tol=model.eigen_tol, max_passes=model.max_iter)
+    pairs = solve_cut(cut, k, options, random, progress)
+    extension, rows = Extension.fit(cut, pairs, gram.noise)
     warn_about_pairs(pairs, extension, n_columns)
     missing = n_columns - rows.shape[1]
     if missing:
@@ -123,54 +112,23 @@ def fit_device(model: Any, X: Rows, weights: FloatArray, n_columns: int, progres
     return DeviceFit(gram, extension, rows, facts)
 
 
-def _solve(
-    model: Any,
-    cut: NormalizedCut,
-    k: int,
-    noise: float,
-    started: bool,
-    random: np.random.RandomState,
-    progress: Progress,
-) -> EigenResult:
-    if k < 1:
-        none = cut.trivial[:, None][:, :0]
-        return EigenResult(np.empty(0), none, none, np.empty(0), 0, True, 0.0)
-    return top_eigenpairs(
-        cut,
-        k,
-        tol=QUICK_TOLERANCE if isinstance(model.eigen_tol, str) else float(model.eigen_tol),
-        max_iter=model.max_iter,
-        noise=noise,
-        start=cut.start if started else None,
-        start_image=cut.start_image if started else None,
-        deflate=cut.trivial,
-        random_state=random,
-        report=progress.passed,
-    )
-
-
 def _start(whole: Any, X: Rows, weights: FloatArray, order: float, b: int, seed: int) -> Any:
     """A start for the solver: b eigenvectors of the cut of some rows, extended to all: it saves passes.
 
     The solver starts from √(wS) p, so p = v(x)/√S(x), up to scale the coordinates over the trivial one.
     """
-    from biclique.gram.cuda import DeviceGram, TorchGram
-
     rows = draw_numbers(len(X), START_ROWS, np.random.RandomState(seed))
     some = DeviceGram(TorchGram(whole.kernel, X[rows], device=whole.device, precision=whole.precision))
     cut = NormalizedCut(some, order, weights[rows])
     pairs = top_eigenpairs(cut, b, tol=START_TOLERANCE, deflate=cut.trivial, random_state=seed)
-    extension, _ = Extension.fit(cut, pairs, float(np.finfo(some.dtype).eps))
+    extension, _ = Extension.fit(cut, pairs, some.noise)
     found = extension.embed(some.cross(X))
     return found[:, 1:] / namespace(found).clip(found[:, :1], min=1e-300)
 
 
 def assign_on_device(model: Any, fitted: DeviceFit, weights: FloatArray) -> Assignment:
     """Labels of the training rows, found where their embedding lies."""
-    rows = fitted.rows
-    if model.row_normalize is True:
-        xp = namespace(rows)
-        rows = rows / xp.clip(xp.linalg.vector_norm(rows, dim=1, keepdim=True), min=1e-300)
+    rows = unit_rows(fitted.rows) if model.row_normalize is True else fitted.rows
     options: dict[str, Any] = {"n_init": model.n_init, "random_state": check_random(model.random_state)}
     if model.assign_labels == "kmeans":
         found = device_kmeans(rows, weights, model.n_clusters, **options)

@@ -13,8 +13,8 @@ from sklearn.utils import check_random_state
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.cluster._checks import check_clusters_fit, check_values, warn_about_spread
 from biclique.cluster._features import RANKS, Pool, check_rank, choose_map, kind_of_map, pool_size
-from biclique.cluster._prepare import choose_kernel, choose_order, row_vertices, warn_about_parts
-from biclique.exceptions import ApproximationWarning, DataError, ParameterError, warn_user
+from biclique.cluster._prepare import choose_order, pool_kernel, warn_about_parts
+from biclique.exceptions import ApproximationWarning, DataError, warn_user
 from biclique.gram import (
     Cost,
     NystroemMap,
@@ -27,13 +27,12 @@ from biclique.gram import (
     require,
 )
 from biclique.gram.cuda import load_torch, open_device
-from biclique.io import ChunkSource, draw_numbers
+from biclique.io import CHUNK_ROWS, ChunkSource, draw_numbers
 from biclique.kernels import Kernel, check_rows_for_kernel
 from biclique.namespace import to_host
 from biclique.progress import Progress
 from biclique.spectral import ApproximationError, FactoredSpectrum, factored_spectrum
 
-CHUNK_ROWS = 65_536
 BLOCK_ROWS = 4_096
 ESTIMATE_ROWS = 4_096
 ESTIMATE_RANK = 512
@@ -194,9 +193,7 @@ def fit_factored(
     if pool.rows.shape[0] < 2:
         raise DataError(f"X has {pool.rows.shape[0]} rows that count: at least 2 are needed.")
     warn_about_spread(pool.rows, names)
-    kernel, gamma = choose_kernel(model, row_vertices(pool.rows[pool.distinct], pool.distinct_weights), random)
-    if kernel is None:
-        raise ParameterError(f"gram={gram!r} needs rows and a kernel, not affinity={model.affinity!r}.")
+    kernel, gamma = pool_kernel(model, pool, random)
     dtype = factored_precision(model.precision, gram, kernel, pool.rows)
     most = _check_memory(model, gram, kernel, source, n_columns)
     chosen = choose_map(model, gram, kernel, pool, order=order, k=n_columns - 1, dtype=dtype, random=random, most=most)
@@ -222,9 +219,7 @@ def estimate_fit(model: Any, source: RowSource, gram: str, n_columns: int) -> Co
     random = check_random_state(0)
     check_rank(model.rank, source.n_rows, held=source.held)
     pool = Pool.of(*source.draw(ESTIMATE_ROWS, random))
-    kernel, _ = choose_kernel(model, row_vertices(pool.rows[pool.distinct], pool.distinct_weights), random)
-    if kernel is None:
-        raise ParameterError(f"gram={gram!r} needs rows and a kernel, not affinity={model.affinity!r}.")
+    kernel, _ = pool_kernel(model, pool, random)
     kind = kind_of_map(model, gram, kernel, source.n_columns)
     rank = ESTIMATE_RANK if isinstance(model.rank, str) else model.rank
     dtype = factored_precision(model.precision, gram, kernel, pool.rows)

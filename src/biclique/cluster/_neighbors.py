@@ -52,18 +52,7 @@ class Part:
 
     def embed(self) -> FloatArray:
         """The rows of as many columns as the part has, (members, columns)."""
-        kept = len(self.columns) - 1
-        p = self.pairs
-        pairs = EigenResult(
-            p.values[:kept],
-            p.vectors[:, :kept],
-            p.images[:, :kept],
-            p.residuals[:kept],
-            p.n_passes,
-            p.converged,
-            p.target,
-        )
-        self.extension, rows = Extension.fit(self.cut, pairs, float(np.finfo(float).eps))
+        self.extension, rows = Extension.fit(self.cut, self.pairs.first(len(self.columns) - 1), self.cut.gram.noise)
         return rows
 
 
@@ -98,23 +87,24 @@ class NeighborFit:
 
     @property
     def eigenvalues(self) -> FloatArray:
-        """1 for every part beyond the first, then those of the parts' own cuts, descending; zero where missing."""
-        inner = np.concatenate([p.pairs.values[: len(p.columns) - 1] for p in self.parts])
-        return self._padded(np.sort(np.concatenate([np.ones(len(self.parts) - 1), inner]))[::-1])
+        """1 for every part beyond the first, and those of the parts' own cuts, descending; zero where missing."""
+        return self._in_order([p.pairs.values for p in self.parts], 1.0)
 
     @property
     def residuals(self) -> FloatArray:
         """Of the eigenvalues, in their order."""
-        values = np.concatenate(
-            [np.ones(len(self.parts) - 1), *(p.pairs.values[: len(p.columns) - 1] for p in self.parts)]
-        )
-        found = np.concatenate(
-            [np.zeros(len(self.parts) - 1), *(p.pairs.residuals[: len(p.columns) - 1] for p in self.parts)]
-        )
-        return self._padded(found[np.argsort(-values, kind="stable")])
+        return self._in_order([p.pairs.residuals for p in self.parts], 0.0)
 
-    def _padded(self, values: FloatArray) -> FloatArray:
-        return np.pad(values[: self.n_columns - 1], (0, max(self.n_columns - 1 - len(values), 0)))
+    def _in_order(self, of_parts: list[FloatArray], of_a_part: float) -> FloatArray:
+        """Numbers of the eigenpairs that are used, by descending eigenvalue, in the length of ``eigenvalues_``."""
+
+        def joined(values: list[FloatArray], beyond: float) -> FloatArray:
+            used = [v[: len(p.columns) - 1] for v, p in zip(values, self.parts, strict=True)]
+            return np.concatenate([np.full(len(self.parts) - 1, beyond), *used])
+
+        order = np.argsort(-joined([p.pairs.values for p in self.parts], 1.0), kind="stable")
+        found = joined(of_parts, of_a_part)[order][: self.n_columns - 1]
+        return np.pad(found, (0, self.n_columns - 1 - len(found)))
 
     @property
     def n_passes(self) -> int:
@@ -305,15 +295,11 @@ def _make_graph(model: Any, vertices: Vertices, random: np.random.RandomState, p
 def _solve(model: Any, cut: NormalizedCut, k: int, random: np.random.RandomState, progress: Progress) -> EigenResult:
     """The k leading eigenpairs of a part, to a share of the eigengap."""
     if k < 1:
-        empty = np.empty((cut.shape[0], 0))
-        return EigenResult(np.empty(0), empty, empty, np.empty(0), 0, True, 0.0)
+        return EigenResult.none(cut.trivial)
     tol = GRAPH_TOLERANCE if isinstance(model.eigen_tol, str) else float(model.eigen_tol)
     if model.eigen_solver in (None, "auto", "amg"):
-        pairs = graph_eigenpairs(cut, k, tol=tol, max_iter=model.max_iter, random_state=random, report=progress.passed)
-    else:
-        options = SolverOptions(model.eigen_solver, tol, model.max_iter)
-        pairs = solve_cut(cut, k, options, random, progress)
-    return pairs
+        return graph_eigenpairs(cut, k, tol=tol, max_iter=model.max_iter, random_state=random, report=progress.passed)
+    return solve_cut(cut, k, SolverOptions(model.eigen_solver, tol, model.max_iter), random, progress)
 
 
 def _shares(parts: list[Part], total: int) -> list[int]:

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DisconnectedWarning, warn_user
-from biclique.gram import NeighborGram, components, nearest_among, with_ties, without_loops
+from biclique.gram import NeighborGram, components, members_of, nearest_among, with_ties, without_loops
 
 LOOSE = 0.25
 """A row with less than this share of the usual degree has hardly any similarity to others."""
@@ -54,7 +54,7 @@ def connect(gram: NeighborGram, weights: FloatArray, most: int) -> Connected:
     2. Parts are what edges above ``WEAK`` connect. Dust is tied, by all of its rows, to the one part that is nearest.
     3. Parts beyond ``most`` share one with their nearest, the smallest first, without an edge.
     """
-    closed = components(sparse.csr_array((np.ones(gram.K.nnz), gram.K.indices, gram.K.indptr), shape=gram.K.shape))
+    closed = components(gram.K)  # every pair of neighbours has an edge, however faint
     K = without_loops(gram.K)
     degrees = np.asarray(K.sum(axis=1)).ravel()
     if gram.index is not None:
@@ -66,19 +66,13 @@ def connect(gram: NeighborGram, weights: FloatArray, most: int) -> Connected:
 
 
 def _tie_loose_rows(gram: NeighborGram, K: Any, degrees: FloatArray, closed: IntArray) -> Any:
-    usual = np.array([np.median(degrees[members]) for members in _members(closed)])
+    usual = np.array([np.median(degrees[members]) for members in members_of(closed)])
     loose = degrees < LOOSE * usual[closed]
     for part in np.unique(closed[loose]):
         rows = np.flatnonzero(loose & (closed == part))
         solid = np.flatnonzero(~loose & (closed == part))
         K = with_ties(K, rows, nearest_among(gram.index, rows, solid)[0])  # type: ignore[arg-type]
     return K
-
-
-def _members(labels: IntArray) -> list[IntArray]:
-    """The rows of every part."""
-    order = np.argsort(labels, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(labels))[:-1])
 
 
 def _tie_dust(
@@ -123,16 +117,12 @@ def _most_similar(K: Any, found: IntArray, rows: IntArray, solid: IntArray) -> I
     central = np.full(n_parts, -1)
     order = solid[np.argsort(degrees[solid], kind="stable")]
     central[found[order]] = order
-    allowed = central >= 0
-    between = np.zeros((n_parts, n_parts)) if n_parts <= 2000 else None
-    largest = int(np.argmax(np.where(allowed, np.bincount(found, minlength=n_parts), -1)))
-    target = np.full(n_parts, largest)
-    if between is not None:
-        entries = K.tocoo()
-        np.add.at(between, (found[entries.row], found[entries.col]), entries.data)
-        between[:, ~allowed] = 0.0
-        best = between.argmax(axis=1)
-        target = np.where(between.max(axis=1) > 0, best, largest)
+    allowed = np.flatnonzero(central >= 0)
+    indicator = sparse.csr_array((np.ones(len(found)), (np.arange(len(found)), found)), shape=(len(found), n_parts))
+    between = (indicator.T @ K @ indicator).tocsr()[:, allowed]
+    largest = np.bincount(found, minlength=n_parts)[allowed].argmax()
+    seen = np.asarray(between.max(axis=1).toarray()).ravel() > 0
+    target = allowed[np.where(seen, np.asarray(between.argmax(axis=1)).ravel(), largest)]
     return np.asarray(central[target[found[rows]]])
 
 

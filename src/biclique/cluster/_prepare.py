@@ -14,7 +14,7 @@ from biclique._typing import FloatArray, IntArray, Rows
 from biclique.cluster._checks import PRECOMPUTED, is_neighbors, warn_about_spread
 from biclique.cluster._features import RANKS, Pool, check_rank, choose_map, pool_size
 from biclique.cluster._rows import all_rows, distinct_rows, find_rows
-from biclique.exceptions import DataError, DisconnectedWarning, warn_user
+from biclique.exceptions import DataError, DisconnectedWarning, ParameterError, warn_user
 from biclique.gram import (
     FACTORED,
     Cost,
@@ -132,10 +132,14 @@ def choose_order(model: Any) -> float:
     return check_order(model.order)
 
 
-def row_vertices(rows: Rows, weights: FloatArray) -> Vertices:
-    """Rows that are taken as distinct, as vertices."""
-    numbers = np.arange(rows.shape[0])
-    return Vertices(rows, weights, numbers, np.empty(0), numbers, False, None)
+def pool_kernel(model: Any, pool: Pool, random: np.random.RandomState) -> tuple[Kernel, float | None]:
+    """The kernel and its γ, chosen from the distinct rows of a pool."""
+    numbers = np.arange(len(pool.distinct))
+    vertices = Vertices(pool.rows[pool.distinct], pool.distinct_weights, numbers, np.empty(0), numbers, False, None)
+    kernel, gamma = choose_kernel(model, vertices, random)
+    if kernel is None:
+        raise ParameterError(f"rows and a kernel are needed here, not affinity={model.affinity!r}.")
+    return kernel, gamma
 
 
 def find_vertices(model: Any, X: Rows, weights: FloatArray) -> Vertices:

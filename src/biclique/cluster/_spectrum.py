@@ -10,6 +10,7 @@ from biclique._typing import FloatArray, IntArray, Rows
 from biclique.cluster._prepare import Prepared, TrainingRows
 from biclique.exceptions import RankWarning, SolverWarning, warn_user
 from biclique.gram import GramOperator
+from biclique.namespace import namespace
 from biclique.progress import Progress
 from biclique.spectral import BASIS_BLOCKS, EigenResult, Extension, NormalizedCut, scipy_eigenpairs, top_eigenpairs
 
@@ -19,13 +20,14 @@ QUICK_TOLERANCE, FINE_TOLERANCE = 1e-3, 1e-8
 
 def auto_tolerance(gram: GramOperator, precision: str) -> float:
     """Fine where passes are cheap (a stored K) or float64 was asked for; quick where every pass computes K anew."""
-    return QUICK_TOLERANCE if gram.name == "tiled" and precision != "float64" else FINE_TOLERANCE
+    return QUICK_TOLERANCE if gram.name in ("tiled", "cuda") and precision != "float64" else FINE_TOLERANCE
 
 
 def unit_rows(rows: FloatArray) -> FloatArray:
     """Rows divided by their lengths; a zero row stays."""
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.asarray(np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0))
+    xp = namespace(rows)
+    lengths = xp.sqrt((rows * rows).sum(1))[:, None]
+    return xp.where(lengths > 0, rows / xp.where(lengths > 0, lengths, 1.0), 0.0)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ def fit_spectrum(
     cut = prepared.cut
     plan = prepared.plan
     pairs = solve_cut(cut, plan.n_vectors, options, prepared.random, progress, basis_blocks=plan.basis_blocks)
-    extension, rows = Extension.fit(cut, pairs, float(np.finfo(cut.gram.dtype).eps))
+    extension, rows = Extension.fit(cut, pairs, cut.gram.noise)
     warn_about_pairs(pairs, extension, n_components, fewer_rows)
     missing = n_components - rows.shape[1]
     return Spectrum(
@@ -95,11 +97,9 @@ def solve_cut(
     basis_blocks: int = BASIS_BLOCKS,
 ) -> EigenResult:
     """The k leading eigenpairs of B, by the solver that was asked for."""
-    n = cut.shape[0]
-    noise = float(np.finfo(cut.gram.dtype).eps)
+    noise = cut.gram.noise
     if k < 1:
-        empty = np.empty((n, 0))
-        return EigenResult(np.empty(0), empty, empty, np.empty(0), 0, True, 0.0)
+        return EigenResult.none(cut.trivial)
     auto = isinstance(options.tol, str)
     if options.name in ("arpack", "lobpcg"):
         return scipy_eigenpairs(

@@ -28,7 +28,15 @@ from biclique.gram.features import (
     exact_columns,
 )
 from biclique.gram.memory import data_bytes, format_bytes, parse_memory_limit, require
-from biclique.gram.neighbors import NEIGHBOR_WEIGHTS, NeighborGram, components, nearest_among, with_ties, without_loops
+from biclique.gram.neighbors import (
+    NEIGHBOR_WEIGHTS,
+    NeighborGram,
+    components,
+    members_of,
+    nearest_among,
+    with_ties,
+    without_loops,
+)
 from biclique.gram.nystroem import LANDMARKS, NystroemMap, choose_landmarks
 from biclique.gram.parts import part_sizes
 from biclique.gram.sparse import SparseGram, symmetric_sparse
@@ -80,6 +88,7 @@ __all__ = [
     "map_kind",
     "map_product",
     "map_rows",
+    "members_of",
     "nearest_among",
     "panel_product",
     "parse_memory_limit",

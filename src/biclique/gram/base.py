@@ -25,6 +25,11 @@ class GramOperator(ABC):
     def shape(self) -> tuple[int, int]:
         return (self.n, self.n)
 
+    @property
+    def noise(self) -> float:
+        """The rounding of a product with a unit vector, below which the solver asks for no residual."""
+        return float(np.finfo(self.dtype).eps)
+
     @abstractmethod
     def matmat(self, V: FloatArray) -> FloatArray:
         """K @ V, shape (n, b), float64. One call is one pass over K."""

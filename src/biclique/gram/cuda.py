@@ -24,6 +24,8 @@ from biclique.kernels import RBF, Cosine, DirectRBF, Kernel, Laplacian, Linear, 
 
 PRECISIONS = ("default", "fast")
 """Relative errors of a product: 1e-5 and 2e-4."""
+FAST_NOISE = 2e-6
+"""The rounding of a "fast" product with a smooth vector."""
 ENGINES = ("auto", "triton", "torch")
 GPU_KERNELS = ("rbf", "laplacian", "polynomial", "linear", "cosine")
 
@@ -143,6 +145,10 @@ class DeviceGram(GramOperator):
 
     def __init__(self, gram: TorchGram) -> None:
         self.gram, self.n, self.dtype, self.held = gram, gram.n, gram.dtype, gram.held
+
+    @property
+    def noise(self) -> float:
+        return FAST_NOISE if self.gram.precision == "fast" else super().noise
 
     def matmat(self, V: Any) -> Any:
         return self.gram.matmat(V)

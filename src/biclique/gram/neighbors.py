@@ -222,6 +222,11 @@ def components(K: Any, weakest: float = 0.0) -> IntArray:
     return np.asarray(connected_components(K, directed=False)[1], dtype=np.intp)
 
 
+def members_of(labels: IntArray) -> list[IntArray]:
+    """The rows of every part."""
+    return np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels))[:-1])
+
+
 def without_loops(K: Any) -> Any:
     """K with a zero diagonal, except in rows that have nothing else.
 
@@ -281,11 +286,9 @@ def _scale_of_parts(near: IntArray, start: Any, radii: FloatArray) -> tuple[Floa
     n = len(near)
     graph = sparse.csr_array((np.ones(near.size, dtype=np.int8), near.ravel().astype(np.int32), start), shape=(n, n))
     labels = connected_components(graph, directed=False)[1]
-    order = np.argsort(labels, kind="stable")
-    sizes = np.bincount(labels)
-    medians = np.array([np.median(radii[rows]) for rows in np.split(order, np.cumsum(sizes)[:-1])])
-    scale = medians / np.sqrt(GAMMA_FACTOR)
-    return scale[labels], float(scale[sizes.argmax()] ** -2)
+    members = members_of(labels)
+    scale = np.array([np.median(radii[rows]) for rows in members]) / np.sqrt(GAMMA_FACTOR)
+    return scale[labels], float(scale[np.argmax([len(rows) for rows in members])] ** -2)
 
 
 def _positive(sigma: FloatArray) -> FloatArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -64,6 +64,22 @@ class EigenResult:
     converged: bool
     target: float
     """The residual that was asked for: the tolerance times the eigengap."""
+
+    @classmethod
+    def none(cls, like: FloatArray) -> EigenResult:
+        """No pairs at all, of vectors that lie where ``like`` (n,) does."""
+        empty = like[:, None][:, :0]
+        return cls(np.empty(0), empty, empty, np.empty(0), 0, True, 0.0)
+
+    def first(self, k: int) -> EigenResult:
+        """The first k of them."""
+        return replace(
+            self,
+            values=self.values[:k],
+            vectors=self.vectors[:, :k],
+            images=self.images[:, :k],
+            residuals=self.residuals[:k],
+        )
 
 
 Report = Callable[[int, float, float], None]
