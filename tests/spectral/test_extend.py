@@ -69,3 +69,12 @@ def test_a_negative_degree_of_a_new_row_is_refused():
     extension = fitted(2, np.ones(40))[4]
     with pytest.raises(DegreeError, match=r"1 of 2 new rows .* \(first: row 1, -40\)"):
         extension.embed(StoredCross(np.array([[1.0] * 40, [-1.0] * 40])))
+
+
+def test_a_row_that_no_row_sees_has_no_coordinates_even_in_null_columns():
+    X = np.random.default_rng(0).normal(size=(30, 2)) + 5
+    gram = DenseGram.from_kernel(Linear(), X, memory_limit=2**30)  # rank 2: the third pair is null
+    cut = NormalizedCut(gram, 2)
+    extension, _ = Extension.fit(cut, top_eigenpairs(cut, 3, deflate=cut.trivial), EPS)
+    assert not extension.informative.all()
+    assert extension.embed(StoredCross(np.zeros((2, 30)))).tolist() == [[0.0] * 4] * 2

@@ -89,9 +89,9 @@ class Extension:
                 "training data were, or use affinity='rbf'."
             )
         numerator = product[:, 1:] - degrees[:, None] * moved(self.shift, product)
-        values = moved(np.where(self.informative, self.values, np.inf), product)
+        values = moved(np.where(self.informative, self.values, 0.0), product)
         denominator = xp.sqrt(shrunken)[:, None] * values
-        seen = denominator != 0
+        seen = denominator != 0  # neither a point without a degree nor a null eigenvalue has a coordinate
         coordinates = xp.where(seen, numerator / xp.where(seen, denominator, 1.0), 0.0)
         return xp.column_stack([xp.sqrt(shrunken / self.volume), coordinates * moved(self.signs, product)])  # type: ignore[no-any-return]
 
