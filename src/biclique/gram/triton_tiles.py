@@ -14,6 +14,7 @@ from typing import Any
 
 from biclique._typing import FloatArray
 from biclique.exceptions import MemoryLimitError, ParameterError
+from biclique.gram import symmetric_tiles
 from biclique.gram.memory import format_bytes
 from biclique.gram.threads import Tick
 from biclique.kernels import RBF, Cosine, Kernel, Laplacian, Linear, Polynomial
@@ -158,14 +159,14 @@ def choose_tile(kind: int, d: int, b: int, precision: str) -> Tile:
     """The tile for padded d and b: small ones leave room for several programs a multiprocessor, large d wants reuse."""
     split = precision == "default"
     if kind == MANHATTAN:
-        return Tile(64, 32, 16, 4, 2, split, split)
+        return Tile(64, 32, 16, 4, 2, split)
     if d > CHUNK:
-        return Tile(128, 128, 4, 8, 3, split, split) if split else Tile(128, 64, 8, 8, 3, split, split)
+        return Tile(128, 128, 4, 8, 3, split) if split else Tile(128, 64, 8, 8, 3, split)
     if b > 32:
-        return Tile(128, 32, 16, 8, 3, split, split)
+        return Tile(128, 32, 16, 8, 3, split)
     if d > 32:
-        return Tile(128, 64, 8, 8, 3, split, split)
-    return Tile(128, 64, 8, 4, 3, split, split)
+        return Tile(128, 64, 8, 8, 3, split)
+    return Tile(128, 64, 8, 4, 3, split)
 
 
 @dataclass(frozen=True)
@@ -183,6 +184,8 @@ class Side:
     scale: float
     most: float = 0.0
     """The largest |z|²/2 of rbf."""
+    mirrored: bool = False
+    """Whether these are the rows of the right side too, laid out for the left."""
 
 
 class FusedTiles:
@@ -193,8 +196,8 @@ class FusedTiles:
     r² = γ|x|² + |c|, u = √γ x/r, a = √|c|/r: the bracket is at most one, and the powers of r go to V and to the result.
     A number is kept as two halves, hi + lo, 22 bits; a product of two is hi·hi + hi·lo + lo·hi on the tensor cores,
     summed in float32. Norms are those of hi + lo itself, so κ(x, x) = 1 up to the sums. V is scaled by columns.
-    "fast" keeps hi alone of κ and of V, and of rbf's z where there are many columns: 1e-4 a value, less what averages
-    out in the sum over j. Few columns (3d ≤ 32) are laid side by side, [lo, hi, hi]·[hi, lo, hi]: one product for
+    "fast" keeps hi alone of κ, and of rbf's z where there are many columns: 2e-4 a value, less what averages out in
+    the sum over j. Few columns (3d ≤ 32) are laid side by side, [lo, hi, hi]·[hi, lo, hi]: one product for
     three. laplacian sums |x_l − y_l| in float32, without tensor cores: 2d operations a value.
 
     Splits of the columns are summed in their order, in float64: the bits depend on the sizes alone.
@@ -207,6 +210,11 @@ class FusedTiles:
         self.precision = precision
         self.tile = tile
         self._smaller: dict[Tile, Tile] = {}
+        self._symmetric: Any = None
+        self.unsymmetric = ""
+        """Why tiles serve one half only on a GPU that could do more: the compiler's words."""
+        if isinstance(kernel, RBF) and symmetric_tiles.can_be_symmetric(self.torch, self.device):
+            self._symmetric = symmetric_tiles.SymmetricTiles(self.torch, self.device)
         self.degree = 1
         if isinstance(kernel, RBF):
             self.kind = GAUSS
@@ -283,7 +291,7 @@ class FusedTiles:
         """The same rows as the left side: the same tensors, unless their order or their sign says which side it is."""
         beside = 3 * rows.shape[1] <= 32 and self.kind != MANHATTAN
         signed = isinstance(self.kernel, Polynomial) and self.kernel.coef0 < 0
-        return self.side(rows, right=False) if beside or signed else right
+        return replace(self.side(rows, right=False), mirrored=True) if beside or signed else right
 
     def _up(self, rows: FloatArray) -> Any:
         return self.torch.tensor(rows, device=self.device).to(self.torch.float64)
@@ -294,7 +302,8 @@ class FusedTiles:
             return 1.0, 2.0 ** (LIFT // 2)
         rate = sqrt(2 * float(self.kernel.gamma) / LN2)  # type: ignore[attr-defined]
         largest = rate * max(float(rows.max(initial=0)), -float(rows.min(initial=0)))
-        return rate, 2.0 ** (LIFT - 1 - ceil(log2(largest))) if 0 < largest < float("inf") else 1.0
+        # Up to 4, lo has an absolute error of 2⁻²⁵ as it is, and the product needs no factor.
+        return rate, 2.0 ** (LIFT - 1 - ceil(log2(largest))) if 4 < largest < float("inf") else 1.0
 
     def _unit(self, x: Any, right: bool) -> tuple[Any, Any, Any]:
         """u, a and r^q of rows: κ = (r_i r_j)^q (⟨u_i, u_j⟩ + a_i a_j)^q."""
@@ -321,8 +330,10 @@ class FusedTiles:
             taken = min(most, width - done)
             b = max(16, 1 << (taken - 1).bit_length())
             columns = slice(done, done + taken)
+            part = _part(tick, done / width, taken / width)
             try:
-                self._columns(left, right, V[:, columns], b, out[:, columns], clamp, tick, done / width, taken / width)
+                if not self._both_halves(left, right, V[:, columns], out[:, columns], clamp, part):
+                    self._columns(left, right, V[:, columns], b, out[:, columns], clamp, part)
             except torch.cuda.OutOfMemoryError as error:
                 if b <= 16:
                     raise MemoryLimitError(
@@ -336,9 +347,29 @@ class FusedTiles:
             done += taken
         return out
 
-    def _columns(
-        self, left: Side, right: Side, V: Any, b: int, out: Any, clamp: bool, tick: Tick | None, at: float, share: float
-    ) -> None:
+    def _is_symmetric(self, left: Side, right: Side) -> bool:
+        """Whether each tile can serve both halves: rows with themselves, and 2^⟨z_i, z_j⟩ in range by itself."""
+        return (
+            self._symmetric is not None
+            and self.tile is None
+            and (left is right or left.mirrored)
+            and right.scale == 1.0
+            and right.most <= symmetric_tiles.MOST_NORM
+            and right.hi.shape[1] <= symmetric_tiles.MOST_COLUMNS
+            and right.n >= symmetric_tiles.FEWEST_ROWS
+        )
+
+    def _both_halves(self, left: Side, right: Side, V: Any, out: Any, clamp: bool, tick: Tick | None) -> bool:
+        """K V from half of the tiles, or False: the sides are not for it, or Triton or the GPU did not take it."""
+        if V.shape[1] > symmetric_tiles.VECTORS or clamp or not self._is_symmetric(left, right):
+            return False
+        try:
+            out[:] = self._symmetric.product(left, right, V, split_p=self.precision == "default", tick=tick)
+        except symmetric_tiles.NotTakenError as error:
+            self._symmetric, self.unsymmetric = None, str(error)
+        return self._symmetric is not None
+
+    def _columns(self, left: Side, right: Side, V: Any, b: int, out: Any, clamp: bool, tick: Tick | None) -> None:
         torch = self.torch
         d = left.hi.shape[0] if self.kind == MANHATTAN else left.hi.shape[1]
         tile = self.tile or choose_tile(self.kind, d, b, self.precision)
@@ -382,7 +413,7 @@ class FusedTiles:
             if tick is not None:
                 if self.device.type == "cuda":
                     torch.cuda.synchronize(self.device)
-                tick(at + share * last / max(left.n, 1))
+                tick(last / max(left.n, 1))
 
     def _launch(
         self, left: Side, right: Side, v_hi: Any, v_lo: Any, partial: Any, extra: Any, first: int, rows: int,
@@ -414,6 +445,11 @@ class FusedTiles:
                         f"the fused kernel for {d} columns does not fit this GPU's multiprocessors: use engine='torch'."
                     ) from error
                 self._smaller[asked] = tile
+
+
+def _part(tick: Tick | None, at: float, share: float) -> Tick | None:
+    """Progress of a part of the work that begins ``at`` and is ``share`` of the whole."""
+    return None if tick is None else lambda done: tick(at + share * done)
 
 
 def can_fuse(kernel: Kernel) -> bool:
