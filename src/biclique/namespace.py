@@ -59,6 +59,19 @@ def scalars(*values: Any) -> list[float]:
     return [float(v) for v in values] if xp is np else xp.stack([float64(v) for v in values]).tolist()
 
 
+def largest_size(x: Any) -> float:
+    """max |x|, 0 where there is nothing, NaN where one is."""
+    if on_host(x):
+        with np.errstate(over="ignore", invalid="ignore"):
+            return float(np.max(np.abs(x), initial=0.0))
+    return float(np.max(np.abs(scalars(*x.aminmax())))) if x.numel() else 0.0
+
+
+def rows_on_host(x: Any, numbers: Any) -> Any:
+    """Some rows, by an array of their numbers, on the host."""
+    return x[numbers] if on_host(x) else to_host(x[namespace(x).as_tensor(numbers, device=x.device)])
+
+
 def full(shape: tuple[int, ...], value: float, like: Any) -> Any:
     """An array of one number in double precision, where another array lies."""
     xp = namespace(like)

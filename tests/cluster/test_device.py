@@ -8,8 +8,8 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
-from biclique import BicliqueSpectralClustering, BicliqueSpectralEmbedding
-from biclique.cluster import _device
+from biclique import BicliqueKernelKMeans, BicliqueSpectralClustering, BicliqueSpectralEmbedding
+from biclique.cluster import _checks, _device, _features
 from biclique.exceptions import DataError, FewerClustersWarning, ParameterError, RankWarning
 
 torch = pytest.importorskip("torch", reason="needs torch: make test-torch")
@@ -83,6 +83,136 @@ def test_a_tensor_asks_for_its_device(blobs, device):
     assert model.gram_ == ("cuda" if device == "cuda" else "torch")
     assert np.array_equal(model.labels_, fitted(blobs[0], device).labels_)
     assert np.array_equal(model.predict(X[:100]), model.labels_[:100])
+
+
+WAYS = [
+    {},
+    {"affinity": "laplacian"},
+    {"affinity": "polynomial"},
+    {"affinity": "cosine"},
+    {"gamma": "median"},
+    {"gamma": "scale"},
+    {"gram": "nystroem", "rank": 60},
+    {"gram": "nystroem", "rank": 60, "affinity": "polynomial", "landmarks": "kmeans++"},
+]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int32])
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_a_tensor_gives_what_its_array_gives(blobs, device, way, dtype):
+    X = (blobs[0][:700] * 3 + 100).astype(dtype)
+    array, tensor = fitted(X, device, **way), fitted(torch.tensor(X, device=device), None, **way)
+    assert tensor.gamma_ == array.gamma_
+    assert (tensor.precision_, tensor.n_features_in_) == (array.precision_, 8)
+    np.testing.assert_allclose(tensor.eigenvalues_, array.eigenvalues_, rtol=1e-12)
+    assert np.array_equal(tensor.labels_, array.labels_)
+    new = torch.tensor(X[::2], device=device)
+    for model in (array, tensor, pickle.loads(pickle.dumps(tensor))):
+        assert np.array_equal(model.predict(new), model.predict(X[::2]))
+        np.testing.assert_allclose(model.transform(new), model.transform(X[::2]), atol=1e-6)
+    here = fitted(X, None, **way)  # all 700 rows choose γ there too
+    assert tensor.gamma_ == (None if here.gamma_ is None else pytest.approx(here.gamma_, rel=1e-12))
+
+
+@pytest.fixture
+def transfers(monkeypatch):
+    """Shapes of what goes from the host to a device, and back; samples made small, so that all rows are more."""
+    monkeypatch.setattr(_device, "CHOICE_ROWS", 200)
+    monkeypatch.setattr(_features, "POOL_ROWS", 400)
+    monkeypatch.setattr(_checks, "SPREAD_ROWS", 200)
+    there, back = [], []
+    tensor, numpy = torch.tensor, torch.Tensor.numpy
+
+    def spy_tensor(values, *arguments, **options):
+        there.append(np.shape(values))
+        return tensor(values, *arguments, **options)
+
+    def spy_numpy(values, *arguments, **options):
+        back.append(tuple(values.shape))
+        return numpy(values, *arguments, **options)
+
+    monkeypatch.setattr(torch, "tensor", spy_tensor)
+    monkeypatch.setattr(torch.Tensor, "numpy", spy_numpy)
+    return there, back
+
+
+@pytest.mark.parametrize("gram", ["auto", "nystroem"])
+@pytest.mark.parametrize("affinity", ["rbf", "polynomial"])
+def test_rows_travel_once_and_a_tensor_not_at_all(blobs, device, transfers, monkeypatch, gram, affinity):
+    monkeypatch.setattr(_device, "START_FROM", 1000)  # which multiplies all rows once more
+    monkeypatch.setattr(_device, "START_ROWS", 800)
+    there, back = transfers
+    X = blobs[0]
+    tensor = torch.as_tensor(X.copy(), device=device)
+    way = {"gram": gram, "affinity": affinity, "rank": 60}
+    model = fitted(tensor, None, **way)
+    model.predict(tensor)
+    assert (3000, 8) not in there
+    assert max(n for n, *d in back if d == [8]) <= 1000
+    fitted(X, device, **way)
+    assert there.count((3000, 8)) == 1
+    assert max(n for n, *d in back if d == [8]) <= 1000
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        np.ones(5),
+        np.ones((2, 3, 4)),
+        np.ones((1, 3)),
+        np.ones((5, 0)),
+        np.ones((5, 3), dtype=complex),
+        np.array([[1.0, 2], [3, np.nan], [5, 6]]),
+        np.array([[1.0, 2], [3, -np.inf], [5, np.nan]]),
+        np.array([[1.0, 2], [3, -1e30], [5, 6]]),
+        np.array([[1.0, 2], [3, 4], [5, 6]]) * 1e-150,
+        np.ones((3, 2)),
+    ],
+    ids=lambda bad: str(bad.shape),
+)
+@pytest.mark.parametrize("gram", ["auto", "nystroem"])
+def test_bad_tensors_are_refused_as_bad_arrays_are(device, bad, gram):
+    texts = []
+    for X, where in ((bad, device), (torch.tensor(bad, device=device), None)):
+        with pytest.raises(ValueError, match=r"X|array|Complex") as caught:
+            fitted(X, where, gram=gram)
+        texts.append((type(caught.value), str(caught.value)))
+    assert texts[0] == texts[1]
+
+
+def test_bad_new_rows_are_refused_too(blobs, device):
+    model = fitted(torch.tensor(blobs[0][:300], device=device), None)
+    with pytest.raises(ValueError, match="X has 3 features, but BicliqueSpectralClustering is expecting 8"):
+        model.predict(torch.zeros((4, 3), device=device))
+    with pytest.raises(DataError, match="X contains NaN: 1 missing values, the first in row 1, column 2"):
+        model.predict(torch.tensor([[0.0] * 8, [0, 0, np.nan, 0, 0, 0, 0, 0]], device=device))
+    with pytest.raises(DataError, match=r"pass X.to_dense\(\)"):
+        fitted(torch.eye(8, device=device).to_sparse(), None)
+
+
+def test_tensors_where_no_device_works(blobs):
+    X = blobs[0][:400]
+    model = BicliqueSpectralClustering(5, random_state=0).fit(X)
+    assert np.array_equal(model.predict(torch.tensor(X)), model.labels_)
+    np.testing.assert_array_equal(model.transform(torch.tensor(X)), model.embedding_)
+    with pytest.raises(ParameterError, match=r"pass X.cpu\(\).numpy\(\) and leave device at None"):
+        fitted(torch.tensor(X), None, affinity="nearest_neighbors")
+    labels = BicliqueKernelKMeans(5, random_state=0).fit(torch.tensor(X)).labels_
+    assert np.array_equal(labels, BicliqueKernelKMeans(5, random_state=0).fit(X).labels_)
+
+
+def test_weights_and_gradients_of_a_tensor(blobs, device):
+    X, counts = blobs[0][:500], np.arange(500) % 3 + 1
+    tensor = torch.tensor(X, device=device, requires_grad=True)
+    model = fitted(tensor, None, sample_weight=torch.tensor(counts, device=device))
+    assert np.array_equal(model.labels_, fitted(X, device, sample_weight=counts).labels_)
+
+
+@pytest.mark.parametrize("gram", ["auto", "nystroem"])
+def test_arrays_that_run_backwards(blobs, device, gram):
+    X = blobs[0][:500]
+    model = fitted(X[::-1], device, gram=gram)
+    assert np.array_equal(model.labels_, fitted(X[::-1].copy(), device, gram=gram).labels_)
 
 
 def test_a_start_from_some_rows_changes_nothing(blobs, device, monkeypatch):

@@ -5,6 +5,7 @@ from the tests marked ``gpu``.
 """
 
 import os
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -18,9 +19,10 @@ if not GPU:  # read when triton is first imported, so before anything here impor
     os.environ["TRITON_INTERPRET"] = "1"
 
 from biclique.exceptions import DataError, MemoryLimitError, MissingExtraError, ParameterError  # noqa: E402
-from biclique.gram import cuda  # noqa: E402
-from biclique.gram.cuda import TorchGram, TorchTiles, choose_engine  # noqa: E402
+from biclique.gram import HeldRows, cross, cuda  # noqa: E402
+from biclique.gram.cuda import DeviceGram, TorchGram, TorchTiles, choose_engine  # noqa: E402
 from biclique.kernels import DirectRBF, make_kernel  # noqa: E402
+from biclique.namespace import to_host  # noqa: E402
 
 NAMES = ["rbf", "laplacian", "polynomial", "linear", "cosine"]
 SIZES = [1, 2, 127, 128, 129, 300]
@@ -259,6 +261,50 @@ def test_tensors_stay_on_the_device(engine):
         assert (product.dtype, product.device) == (torch.float64, tensor.device)
         np.testing.assert_allclose(product.cpu().numpy(), given, rtol=0, atol=1e-5 if dtype == torch.float32 else 0)
         assert gram.cross(rows(3, seed=1)).matmat(tensor).device == tensor.device
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_that_are_a_tensor_are_held_as_an_array_is(engine, name, dtype):
+    engine, device = engine
+    X, V = (rows(150, 5) + 3).astype(dtype), vectors(150, 4)
+    tensor = torch.tensor(X, device=device)
+    kernel = named(name, 5)
+    here = TorchGram(kernel, X, device=device, engine=engine)
+    there = TorchGram(kernel, tensor, device=device, engine=engine)
+    assert isinstance(there.held.rows, torch.Tensor)
+    assert (there.dtype, there.engine) == (here.dtype, here.engine)
+    assert np.array_equal(to_host(there.held.rows), here.held.rows)
+    assert np.array_equal(there.matmat(V), here.matmat(V))
+    np.testing.assert_allclose(there.diagonal(), here.diagonal(), rtol=1e-6)
+    np.testing.assert_allclose(to_host(DeviceGram(there).diagonal()), here.diagonal(), rtol=1e-6)
+    for gram in (here, there):
+        crosses = [gram.cross(Y) for Y in (X[::-3], tensor.flip(0)[::3])]
+        assert np.array_equal(crosses[0].matmat(V), crosses[1].matmat(V))
+        np.testing.assert_allclose(crosses[1].diagonal(), crosses[0].diagonal(), rtol=1e-6)
+    assert np.array_equal(to_host(tensor), X)  # read, never written
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("scale", [0.0, 1e-15, 1.0, 1e3])
+def test_tensors_call_for_the_same_precision(name, scale):
+    X = rows(60, 4) * scale + (1e4 if name == "linear" else 0)
+    kernel = named(name, 4)
+    for dtype in (np.float32, np.float64):
+        expected = kernel.float32_error(X.astype(dtype))
+        assert kernel.float32_error(torch.tensor(X.astype(dtype), device=DEVICE)) == pytest.approx(expected, rel=1e-2)
+
+
+def test_rows_are_centred_a_piece_at_a_time(monkeypatch):
+    X = rows(100, 3) + 1e3
+    whole = HeldRows(named("rbf", 3), torch.tensor(X), np.float32)
+    monkeypatch.setattr(cross, "DEVICE_ENTRIES", 20)
+    pieces = HeldRows(named("rbf", 3), torch.tensor(X), np.float32)
+    assert torch.equal(whole.rows, pieces.rows)
+    again = pickle.loads(pickle.dumps(pieces))
+    assert isinstance(again.rows, np.ndarray)
+    assert np.array_equal(again.rows, HeldRows(named("rbf", 3), X, np.float32).rows)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -20,6 +20,7 @@ from biclique.cluster._checks import (
     check_values,
     check_weights,
     is_neighbors,
+    stand_in,
 )
 from biclique.cluster._prepare import (
     Prepared,
@@ -34,6 +35,7 @@ from biclique.exceptions import ApproximationWarning, DataError, FewerClustersWa
 from biclique.gram import Choice, Cost, single_threaded_blas
 from biclique.io import ChunkSource
 from biclique.kernels import KERNEL_NAMES, Kernel, make_kernel
+from biclique.namespace import float64, on_host, to_host
 from biclique.progress import Progress
 from biclique.spectral import ApproximationError
 
@@ -50,14 +52,17 @@ class KernelEstimator(BaseEstimator):
     def _check_parameters(self) -> None:
         check_kernel_parameters(self)
 
-    def _read(self, X: Any, *, reset: bool) -> Rows:
-        """X as a float array or CSR matrix, checked."""
+    def _read(self, X: Any, *, reset: bool, keep: bool = False) -> Rows:
+        """X as a float array or CSR matrix, checked; with ``keep`` a tensor stays one, where it lies."""
         if is_source(X) or callable(X) or isinstance(X, Iterator):
             raise DataError(
                 f"X is a {type(X).__name__}, and rows in memory are needed here: load them (numpy.load), or fit "
                 "BicliqueSpectralClustering or BicliqueSpectralEmbedding on biclique.io.open_chunks(X)."
             )
         pairwise = isinstance(self.affinity, str) and self.affinity in PRECOMPUTED
+        tensor = None if on_host(X) else X.detach()
+        if tensor is not None:
+            X = stand_in(tensor) if keep else to_host(tensor)
         try:
             X = validate_data(
                 self,
@@ -75,6 +80,8 @@ class KernelEstimator(BaseEstimator):
                 f"X holds text ({error}): drop such columns, or turn them into numbers first "
                 "(sklearn.preprocessing.OneHotEncoder)."
             ) from error
+        if tensor is not None and keep:
+            X = tensor if tensor.itemsize in (4, 8) and tensor.is_floating_point() else float64(tensor)
         check_values(X, getattr(self, "feature_names_in_", None), squared=not pairwise)
         if pairwise and reset and X.shape[0] != X.shape[1]:
             kind = "similarities" if self.affinity == "precomputed" else "distances"
@@ -98,10 +105,10 @@ class KernelEstimator(BaseEstimator):
                 "or pass X.toarray()."
             )
 
-    def _checked(self, X: Any, sample_weight: Any) -> tuple[Rows, FloatArray]:
-        """Parameters, rows and weights, checked."""
+    def _checked(self, X: Any, sample_weight: Any, *, keep: bool = False) -> tuple[Rows, FloatArray]:
+        """Parameters, rows and weights, checked; with ``keep`` rows that are a tensor stay one."""
         self._check_parameters()
-        X = self._read(X, reset=True)
+        X = self._read(X, reset=True, keep=keep)
         weights = check_weights(sample_weight, X.shape[0])
         if hasattr(self, "n_clusters"):
             check_clusters_fit(self.n_clusters, X.shape[0], int((weights > 0).sum()))

@@ -15,6 +15,7 @@ from biclique.exceptions import ColumnSpreadWarning, DataError, ParameterError, 
 from biclique.gram import FACTORED, GRAM_NAMES, LANDMARKS, NEIGHBOR_WEIGHTS, PRECISIONS
 from biclique.kernels import GAMMA_RULES, KERNEL_NAMES, Kernel
 from biclique.multiway import check_order
+from biclique.namespace import largest_size, namespace, on_host, to_host
 
 LARGEST_VALUE = 1e18
 """Squares beyond this do not fit float32."""
@@ -139,15 +140,24 @@ def column_name(names: Sequence[str] | None, column: int) -> str:
     return f"column {column}" if names is None else f"column {column} ({names[column]!r})"
 
 
+def stand_in(X: Any) -> Any:
+    """An array with the shape of a tensor, for checks of the shape: it takes no memory, but where these must fail."""
+    if X.layout != namespace(X).strided:
+        raise DataError(
+            f"X is a tensor of layout {X.layout}, and dense rows are needed on a device: pass X.to_dense()."
+        )
+    if X.ndim != 2 or X.is_complex():
+        return to_host(X)  # the message shows its numbers
+    return np.broadcast_to(np.float32(0), X.shape)
+
+
 def check_values(X: Rows, names: Sequence[str] | None, *, squared: bool = True, first_row: int | None = None) -> None:
     """No NaN, no infinity, and, where values are squared, none whose square overflows or vanishes.
 
     The message names the first such place. ``first_row`` is the number of the first row where X is part of more: that
     all its values are tiny then says nothing.
     """
-    values = X.data if sparse.issparse(X) else X
-    with np.errstate(over="ignore", invalid="ignore"):
-        largest = float(np.max(np.abs(values), initial=0.0))
+    largest = largest_size(X.data if sparse.issparse(X) else X)
     if squared and first_row is None and 0 < largest < SMALLEST_VALUE:
         raise DataError(
             f"X has no value beyond {largest:.3g}, and such squares vanish: rescale the columns, for example with "
@@ -156,7 +166,7 @@ def check_values(X: Rows, names: Sequence[str] | None, *, squared: bool = True, 
     if largest <= LARGEST_VALUE or (not squared and np.isfinite(largest)):
         return
     entries = sparse.coo_array(X) if sparse.issparse(X) else None
-    flat = np.asarray(entries.data if entries is not None else X)
+    flat = to_host(entries.data if entries is not None else X)
     bad = ~(np.abs(flat) <= LARGEST_VALUE)
     if not np.isfinite(largest):
         bad = ~np.isfinite(flat)
@@ -184,7 +194,7 @@ def warn_about_spread(X: Rows, names: Sequence[str] | None) -> None:
     """
     if sparse.issparse(X) or X.shape[1] < 2:
         return
-    rows = X[:: max(X.shape[0] // SPREAD_ROWS, 1)]
+    rows = to_host(X[:: max(X.shape[0] // SPREAD_ROWS, 1)])
     low, high = np.quantile(rows, [0.025, 0.975], axis=0)
     spread = np.asarray(high - low, dtype=float)
     varying = np.flatnonzero(spread > 1e-12 * np.maximum(np.abs(low), np.abs(high)))  # not constant but for rounding
@@ -207,7 +217,7 @@ def check_weights(sample_weight: Any, n: int, name: str = "sample_weight") -> Fl
     if sample_weight is None:
         return np.ones(n)
     try:
-        weights = np.asarray(sample_weight, dtype=float)
+        weights = np.asarray(sample_weight if on_host(sample_weight) else to_host(sample_weight), dtype=float)
     except (TypeError, ValueError) as error:
         raise DataError(f"{name} must be numbers, one a row, got {type(sample_weight).__name__} ({error}).") from error
     if weights.ndim == 0:

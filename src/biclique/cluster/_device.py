@@ -14,10 +14,9 @@ from biclique.cluster._prepare import choose_order, pool_kernel
 from biclique.cluster._spectrum import SolverOptions, solve_cut, unit_rows, warn_about_pairs
 from biclique.exceptions import ParameterError
 from biclique.gram import HeldRows
-from biclique.gram.cuda import DeviceGram, TorchGram
+from biclique.gram.cuda import DeviceGram, TorchGram, place_rows
 from biclique.io import CHUNK_ROWS, draw_numbers
-from biclique.kernels import check_rows_for_kernel
-from biclique.namespace import namespace, to_host
+from biclique.namespace import moved, namespace, rows_on_host, to_host
 from biclique.progress import Progress
 from biclique.spectral import (
     Assignment,
@@ -55,6 +54,11 @@ class DeviceFit:
         state = {**self.__dict__, "gram": None, "rows": None}
         return {**state, "extension": self.extension.to_host()}
 
+    @property
+    def on_device(self) -> bool:
+        """Whether new rows that are a tensor are embedded where it lies."""
+        return self.gram is not None
+
     def embed(self, X: Rows, n_jobs: int | None) -> FloatArray:
         """The embedding of any rows, on the host."""
         found = [to_host(self._embed(X[top : top + CHUNK_ROWS], n_jobs)) for top in range(0, X.shape[0], CHUNK_ROWS)]
@@ -68,17 +72,21 @@ class DeviceFit:
 
 
 def fit_device(model: Any, X: Rows, weights: FloatArray, n_columns: int, progress: Progress, device: Any) -> DeviceFit:
-    """Solve the cut of the rows of X on a device."""
+    """Solve the cut of the rows of X on a device.
+
+    Rows travel there once, not at all where X is a tensor that lies there; a few thousand come to the host, from which
+    the bandwidth is chosen. Equal rows are not made one.
+    """
     random = check_random(model.random_state)
     order = choose_order(model)
-    check_rows_for_kernel(model.affinity, X)
     warn_about_spread(X, getattr(model, "feature_names_in_", None))
     counted = np.flatnonzero(weights > 0)
     if len(counted) < len(X):
         raise ParameterError("sample_weight of 0 works without device=: leave those rows out, and predict them.")
     chosen = draw_numbers(len(X), CHOICE_ROWS, np.random.RandomState(random.randint(2**31)))
-    pool = Pool.of(X[chosen], weights[chosen])
+    pool = Pool.of(rows_on_host(X, chosen), weights[chosen])
     kernel, gamma = pool_kernel(model, pool, random)
+    X = place_rows(X, device)
     precision = "fast" if model.precision == "fast" else "default"
     held = TorchGram(kernel, X, device=device, precision=precision, tick=progress.tick if progress.enabled else None)
     gram = DeviceGram(held)
@@ -90,6 +98,7 @@ def fit_device(model: Any, X: Rows, weights: FloatArray, n_columns: int, progres
         if n >= START_FROM:
             found = _start(held, X, weights, order, probe.shape[1], seed)
             probe[:, : found.shape[1]] = found
+    del X  # the operator holds what it needs of them
     cut = NormalizedCut(gram, order, weights, probe)
     options = SolverOptions(tol=model.eigen_tol, max_passes=model.max_iter)
     pairs = solve_cut(cut, k, options, random, progress)
@@ -118,7 +127,7 @@ def _start(whole: Any, X: Rows, weights: FloatArray, order: float, b: int, seed:
     The solver starts from √(wS) p, so p = v(x)/√S(x), up to scale the coordinates over the trivial one.
     """
     rows = draw_numbers(len(X), START_ROWS, np.random.RandomState(seed))
-    some = DeviceGram(TorchGram(whole.kernel, X[rows], device=whole.device, precision=whole.precision))
+    some = DeviceGram(TorchGram(whole.kernel, X[moved(rows, X)], device=whole.device, precision=whole.precision))
     cut = NormalizedCut(some, order, weights[rows])
     pairs = top_eigenpairs(cut, b, tol=START_TOLERANCE, deflate=cut.trivial, random_state=seed)
     extension, _ = Extension.fit(cut, pairs, some.noise)

@@ -26,10 +26,10 @@ from biclique.gram import (
     parse_memory_limit,
     require,
 )
-from biclique.gram.cuda import load_torch, open_device
+from biclique.gram.cuda import place_rows
 from biclique.io import CHUNK_ROWS, ChunkSource, draw_numbers
 from biclique.kernels import Kernel, check_rows_for_kernel
-from biclique.namespace import to_host
+from biclique.namespace import moved, rows_on_host, to_host
 from biclique.progress import Progress
 from biclique.spectral import ApproximationError, FactoredSpectrum, factored_spectrum
 
@@ -44,6 +44,8 @@ class RowSource(ABC):
 
     held: bool
     """Whether the rows are in memory."""
+    on_device: bool = False
+    """Whether they are tensors, and passes look at them where they lie."""
     n_columns: int
     weights: FloatArray | None
 
@@ -100,16 +102,20 @@ class ArrayRows(RowSource):
 
 
 class DeviceRows(ArrayRows):
-    """Rows that are held on a device as well: they travel once, and passes look at them there."""
+    """Rows that lie on a device: they travel there once, or not at all, and only what is drawn comes to the host."""
+
+    on_device = True
 
     def __init__(self, X: Rows, weights: FloatArray, device: Any) -> None:
-        super().__init__(X, weights)
-        torch = load_torch()
-        self.on_device = torch.tensor(X, device=open_device(torch, device))
-        self.device_weights = torch.tensor(weights, device=self.on_device.device)
+        super().__init__(place_rows(X, device), weights)
+        self.device_weights = moved(weights, self.X)
+
+    def draw(self, size: int, random: np.random.RandomState) -> tuple[Rows, FloatArray]:
+        chosen = _drawn(self.weights, size, random)
+        return rows_on_host(self.X, chosen), self.weights[chosen]
 
     def _pieces(self) -> Iterator[tuple[Rows, FloatArray]]:
-        yield self.on_device, self.device_weights
+        yield self.X, self.device_weights
 
 
 class ChunkRows(RowSource):
@@ -168,6 +174,8 @@ class FactoredFit:
     order: float
     error: ApproximationError | None
     """None where the features are exact."""
+    on_device: bool = False
+    """Whether new rows that are a tensor are embedded where it lies."""
 
     def embed(self, X: Rows, n_jobs: int | None) -> FloatArray:
         """The embedding of any rows, (n, n_columns)."""
@@ -211,7 +219,7 @@ def fit_factored(
     _warn_about_unseen(spectrum)
     if isinstance(feature_map, NystroemMap):
         warn_about_parts(feature_map.part_sizes(), feature_map.size, gamma, "landmarks")
-    return FactoredFit(spectrum, n_columns, pool, gamma, order, error)
+    return FactoredFit(spectrum, n_columns, pool, gamma, order, error, source.on_device)
 
 
 def estimate_fit(model: Any, source: RowSource, gram: str, n_columns: int) -> Cost:

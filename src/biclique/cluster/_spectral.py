@@ -38,6 +38,7 @@ from biclique.gram import (
     parse_memory_limit,
     single_threaded_blas,
 )
+from biclique.gram.cuda import check_device_kernel
 from biclique.io import open_chunks
 from biclique.kernels import Kernel, check_rows_for_kernel, make_kernel
 from biclique.namespace import on_host, to_host
@@ -90,9 +91,10 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         device = self.device
         if device is None and not on_host(X):
             device = X.device  # a tensor stays where it is
-        X, weights = self._checked(X if on_host(X) else to_host(X), sample_weight)
+        X, weights = self._checked(X, sample_weight, keep=True)
+        if device is not None:
+            self._check_device(X, device)
         if device is not None and self.gram == "nystroem":
-            self._check_device(X)
             return self._fit_factored(DeviceRows(X, weights, device), Choice("nystroem", f"as asked for, on {device}"))
         if device is not None:
             return self._fit_device(X, weights, device)
@@ -141,7 +143,7 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         return len(fitted.pool.distinct)
 
     def _fit_device(self, X: Rows, weights: FloatArray, device: Any) -> int:
-        self._check_device(X)
+        check_device_kernel(self._bare_kernel())
         with self._working() as progress:
             fitted = fit_device(self, X, weights, self._n_columns(), progress, device)
             self._fitted = fitted
@@ -159,8 +161,9 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         )
         return len(X)
 
-    def _check_device(self, X: Rows) -> None:
+    def _check_device(self, X: Rows, device: Any) -> None:
         """What a device cannot do."""
+        way_out = "leave device at None" if on_host(X) else "pass X.cpu().numpy() and leave device at None"
         if (
             is_neighbors(self.affinity)
             or self.affinity == "precomputed"
@@ -168,8 +171,8 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
             or self.gram == "features"
         ):
             raise ParameterError(
-                f"device={self.device!r} works with a kernel by name, gram='auto', modelling='biclique' and "
-                "assign_labels='kmeans', 'cluster_qr' or 'discretize': leave device at None for the rest."
+                f"device={str(device)!r} works with a kernel by name, gram='auto', modelling='biclique' and "
+                f"assign_labels='kmeans', 'cluster_qr' or 'discretize': {way_out} for the rest."
             )
         if sparse.issparse(X):
             raise DataError("device= needs dense rows: pass X.toarray(), or leave device at None.")
@@ -291,7 +294,7 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
     def _chunks_of(self, X: Any) -> Iterator[Rows]:
         """Rows to embed: one array, checked, or the chunks of a source."""
         if not is_source(X):
-            yield self._read(X if on_host(X) else to_host(X), reset=False)
+            yield self._read(X, reset=False, keep=getattr(self._fitted, "on_device", False))
             return
         if not isinstance(self._fitted, FactoredFit):
             raise DataError(f"a model with gram_={self.gram_!r} takes rows in memory: pass the chunks one by one.")

@@ -114,7 +114,8 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
     device : str, optional
         Where K is computed and the cut is solved: None is the host, "cuda" a GPU (``pip install 'biclique[gpu]'``), or
         any device that PyTorch has. Exact, with a kernel by name (rbf, laplacian, polynomial, linear, cosine) and dense
-        rows. A tensor on a device as X asks for that device.
+        rows. A tensor as X asks for its device and stays there: a few thousand rows come to the host, to choose gamma
+        and landmarks from, and nothing else of it does.
     n_jobs : int, optional
         Threads; None and -1 mean every core. Results do not depend on it.
     verbose : int, default=0
@@ -211,14 +212,14 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
 
         Parameters
         ----------
-        X : array, data frame, CSR matrix or chunk source of shape (n_samples, n_features)
+        X : array, tensor, data frame, CSR matrix or chunk source of shape (n_samples, n_features)
             With ``affinity="precomputed"``: similarities of shape (n_samples, n_samples). A path of a .npy, Parquet or
             Zarr file, or ``biclique.io.open_chunks`` of whatever gives rows in pieces, is read in chunks, three times,
             and never held.
         y : ignored
         sample_weight : array of shape (n_samples,), optional
             How often each row counts. Integer weights give what repeated rows would; a row of weight 0 has no say, but
-            gets a label.
+            gets a label. Checked on the host, wherever they lie.
         """
         del y
         n_vertices = self._fit(X, sample_weight)
@@ -303,7 +304,7 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
 
         Parameters
         ----------
-        X : array, data frame, CSR matrix or chunk source of shape (n_new, n_features)
+        X : array, tensor, data frame, CSR matrix or chunk source of shape (n_new, n_features)
             With ``affinity="precomputed"``: similarities of shape (n_new, n_train).
 
         Returns

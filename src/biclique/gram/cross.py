@@ -12,17 +12,21 @@ from biclique.exceptions import DataError
 from biclique.gram.base import CrossGram
 from biclique.gram.threads import Pulse, run_groups
 from biclique.kernels import Kernel, middle
-from biclique.namespace import as_dtype, float64, moved, on_host
+from biclique.namespace import as_dtype, float64, moved, namespace, on_host, to_host
 
 PANEL = 512
 """Rows of one piece of work. Fixed, so that sums never depend on the number of threads."""
+
+DEVICE_ENTRIES = 2**26
+"""Numbers that are in float64 at a time where rows are centred on a device."""
 
 
 class HeldRows:
     """A kernel and its training rows as they are held: in one precision, centred where the kernel allows it.
 
     The expanded square |x|² − 2⟨x, y⟩ + |y|² loses digits far from the origin, so the middle of the rows is taken off
-    first, in float64, for every kernel that does not see a translation.
+    first, in float64, for every kernel that does not see a translation. Rows on a device are held there; pickled ones
+    are the host's.
     """
 
     def __init__(self, kernel: Kernel, X: Rows, dtype: Any) -> None:
@@ -33,6 +37,9 @@ class HeldRows:
             self.offset = middle(X)
         self.rows = self.hold(X)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ if on_host(self.rows) else {**self.__dict__, "rows": to_host(self.rows)}
+
     def hold(self, X: Rows) -> Rows:
         """Other rows, treated as the training rows were."""
         if sparse.issparse(X) and self.offset is None:
@@ -40,11 +47,20 @@ class HeldRows:
         if sparse.issparse(X):
             X = X.toarray()  # the training rows are dense, and counted from their middle
         if not on_host(X):
-            return as_dtype(X if self.offset is None else float64(X) - moved(self.offset, X), self.dtype)
+            return self._hold_there(X)
         if self.offset is None:
             return np.ascontiguousarray(X, dtype=self.dtype)
         out = np.empty(X.shape, dtype=self.dtype)
         return np.subtract(X, self.offset, out=out, casting="same_kind")  # in float64, rounded as it is stored
+
+    def _hold_there(self, X: Rows) -> Rows:
+        if self.offset is None:
+            return as_dtype(X, self.dtype)
+        offset, step = moved(self.offset, X), max(DEVICE_ENTRIES // X.shape[1], 1)
+        out = X.new_empty(X.shape, dtype=getattr(namespace(X), self.dtype.name))
+        for top in range(0, X.shape[0], step):
+            out[top : top + step] = float64(X[top : top + step]) - offset
+        return out
 
     def cross(self, Y: Rows, *, n_jobs: int | None = None) -> CrossGram:
         """κ(y, x) of new rows against these."""

@@ -6,7 +6,7 @@ torch and triton are the extra [gpu]; nothing here imports them before an operat
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -21,6 +21,7 @@ from biclique.gram.cross import HeldRows
 from biclique.gram.memory import format_bytes, free_memory
 from biclique.gram.threads import Tick
 from biclique.kernels import RBF, Cosine, DirectRBF, Kernel, Laplacian, Linear, Polynomial
+from biclique.namespace import float64, on_host, to_host
 
 PRECISIONS = ("default", "fast")
 """Relative errors of a product: 1e-5 and 2e-4."""
@@ -51,7 +52,8 @@ class TorchGram(GramOperator):
     With Triton and a CUDA device a product is one fused kernel (``triton_tiles.FusedTiles``). Elsewhere it is torch's
     own operations on tiles in float32: rows I times columns J, the sum over J in float64, tiles cut to the free memory.
     Rows are centred in float64 for kernels that do not see a translation. Where float32 cannot hold the kernel
-    (``Kernel.float32_error``), ``engine="auto"`` computes tiles in float64 with torch.
+    (``Kernel.float32_error``), ``engine="auto"`` computes tiles in float64 with torch. Rows that are a tensor are held
+    on the device, others on the host as well.
 
     ``matmat`` takes a NumPy array and returns one, or a tensor on the device and returns one, float64 in both cases.
     """
@@ -72,10 +74,7 @@ class TorchGram(GramOperator):
             raise ParameterError(f"precision must be one of {', '.join(PRECISIONS)} on a GPU, got {precision!r}.")
         if engine not in ENGINES:
             raise ParameterError(f"engine must be one of {', '.join(ENGINES)}, got {engine!r}.")
-        if not isinstance(kernel, RBF | DirectRBF | Laplacian | Polynomial | Linear | Cosine):
-            raise ParameterError(
-                f"the kernel {kernel.name!r} is not there on a GPU ({', '.join(GPU_KERNELS)} are): use gram='tiled'."
-            )
+        check_device_kernel(kernel)
         if sparse.issparse(X):
             raise DataError("gram='cuda' needs dense rows: pass X.toarray(), or use gram='tiled'.")
         self.torch = load_torch()
@@ -84,10 +83,13 @@ class TorchGram(GramOperator):
         self.precision = precision
         self.tick = tick
         self.n = X.shape[0]
-        self.held = HeldRows(kernel, X, np.float32)
-        wide = engine != "triton" and self.device.type != "mps" and _needs_float64(kernel, self.held.rows)
-        if wide:
-            self.held = HeldRows(kernel, X, np.float64)
+        if not on_host(X):
+            X = place_rows(X, self.device)
+        with self._room("the rows"):
+            self.held = HeldRows(kernel, X, np.float32)
+            wide = engine != "triton" and self.device.type != "mps" and _needs_float64(kernel, self.held.rows)
+            if wide:
+                self.held = HeldRows(kernel, X, np.float64)
         self.dtype = self.held.dtype
         self.engine = choose_engine(engine, kernel, self.device, X.shape[1], wide)
         self._tiles: Any
@@ -105,7 +107,7 @@ class TorchGram(GramOperator):
         return self._product(self._left, V, clamp=False)
 
     def diagonal(self) -> FloatArray:
-        return np.asarray(self.kernel.diagonal(self.held.rows), dtype=np.float64)
+        return np.asarray(to_host(self.kernel.diagonal(self.held.rows)), dtype=np.float64)
 
     def cross(self, Y: Rows) -> CrossGram:
         return TorchCross(self, Y)
@@ -123,19 +125,8 @@ class TorchGram(GramOperator):
             out = self._tiles.product(left, self._right, V, clamp=clamp, tick=self.tick)
         return out if on_device else out.cpu().numpy().astype(np.float64, copy=False)
 
-    @contextmanager
-    def _room(self, what: str) -> Iterator[None]:
-        """Turn the device's own error into one that says what to do."""
-        try:
-            yield
-        except self.torch.cuda.OutOfMemoryError as error:
-            raise MemoryLimitError(
-                f"{self.device} has no memory left for {what} ({self.n} rows, {format_bytes(self._free())} free): free "
-                "some, fit fewer rows, or use gram='tiled'."
-            ) from error
-
-    def _free(self) -> int:
-        return free_on_device(self.torch, self.device)
+    def _room(self, what: str) -> AbstractContextManager[None]:
+        return room_for(what, self.n, self.torch, self.device)
 
 
 class DeviceGram(GramOperator):
@@ -154,7 +145,7 @@ class DeviceGram(GramOperator):
         return self.gram.matmat(V)
 
     def diagonal(self) -> Any:
-        return self.gram.torch.tensor(self.gram.diagonal(), device=self.gram.device)
+        return place_rows(float64(self.gram.kernel.diagonal(self.held.rows)), self.gram.device)
 
     def cross(self, Y: Rows) -> CrossGram:
         return self.gram.cross(Y)
@@ -173,8 +164,8 @@ class TorchCross(CrossGram):
         if sparse.issparse(Y):
             raise DataError("gram='cuda' needs dense rows: pass Y.toarray().")
         self.gram = gram
-        self.rows = gram.held.hold(Y)
         with gram._room("new rows"):
+            self.rows = gram.held.hold(Y if on_host(Y) else place_rows(Y, gram.device))
             self._left = gram._tiles.side(self.rows, right=False)
 
     def matmat(self, V: Any) -> Any:
@@ -182,7 +173,36 @@ class TorchCross(CrossGram):
         return self.gram._product(self._left, V, clamp=True)
 
     def diagonal(self) -> FloatArray:
-        return np.asarray(self.gram.kernel.diagonal(self.rows), dtype=np.float64)
+        return np.asarray(to_host(self.gram.kernel.diagonal(self.rows)), dtype=np.float64)
+
+
+def check_device_kernel(kernel: Kernel) -> None:
+    """Refuse a kernel of which there are no tiles on a device."""
+    if not isinstance(kernel, RBF | DirectRBF | Laplacian | Polynomial | Linear | Cosine):
+        raise ParameterError(
+            f"the kernel {kernel.name!r} is not there on a GPU ({', '.join(GPU_KERNELS)} are): use gram='tiled'."
+        )
+
+
+def place_rows(X: Any, device: Any) -> Any:
+    """A dense array as a tensor on a device, in its own precision; itself where it is one that lies there."""
+    torch = load_torch()
+    opened = open_device(torch, device)
+    with room_for("the rows", X.shape[0], torch, opened):
+        # NumPy's are copied: tensors have no negative strides, and do not know read-only memory.
+        return X.to(opened) if not on_host(X) else torch.tensor(np.ascontiguousarray(X), device=opened)
+
+
+@contextmanager
+def room_for(what: str, n: int, torch: Any, device: Any) -> Iterator[None]:
+    """Turn the device's own error into one that says what to do."""
+    try:
+        yield
+    except torch.cuda.OutOfMemoryError as error:
+        raise MemoryLimitError(
+            f"{device} has no memory left for {what} ({n} rows, {format_bytes(free_on_device(torch, device))} free): "
+            "free some, fit fewer rows, or use gram='tiled'."
+        ) from error
 
 
 def open_device(torch: Any, device: Any) -> Any:
@@ -213,7 +233,7 @@ def choose_engine(requested: str, kernel: Kernel, device: Any, n_columns: int, w
     return "triton"
 
 
-def _needs_float64(kernel: Kernel, rows: FloatArray) -> bool:
+def _needs_float64(kernel: Kernel, rows: Rows) -> bool:
     return isinstance(kernel, DirectRBF) or kernel.float32_error(rows) > FLOAT32_ERROR
 
 
@@ -263,19 +283,19 @@ class TorchTiles:
         self.sums = self.torch.float32 if device.type == "mps" else self.torch.float64  # Apple's has no float64
         self.columns = TILE_COLUMNS.get(device.type, ON_DEVICE)
 
-    def side(self, rows: FloatArray, *, right: bool) -> tuple[Any, Any]:  # noqa: ARG002
+    def side(self, rows: Rows, *, right: bool) -> tuple[Any, Any]:  # noqa: ARG002
         """Rows on the device, with |z|² where the kernel needs it."""
         torch, kernel = self.torch, self.kernel
-        x = torch.tensor(rows, dtype=self.dtype, device=self.device)
+        x = place_rows(rows, self.device).to(self.dtype)
         if isinstance(kernel, RBF):
-            x *= float(np.sqrt(kernel.gamma))
+            x = x * float(np.sqrt(kernel.gamma))
             return x, (x * x).sum(1)
         if isinstance(kernel, Cosine):
             norms = torch.linalg.vector_norm(x, dim=1, keepdim=True)
-            x /= torch.where(norms > 0, norms, torch.ones_like(norms))
+            x = x / torch.where(norms > 0, norms, torch.ones_like(norms))
         return x, None
 
-    def mirror(self, right: Any, rows: FloatArray) -> Any:  # noqa: ARG002
+    def mirror(self, right: Any, rows: Rows) -> Any:  # noqa: ARG002
         """The same rows as the left side."""
         return right
 

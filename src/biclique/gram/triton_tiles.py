@@ -12,12 +12,13 @@ from importlib.util import find_spec
 from math import ceil, log, log2, sqrt
 from typing import Any
 
-from biclique._typing import FloatArray
+from biclique._typing import Rows
 from biclique.exceptions import MemoryLimitError, ParameterError
 from biclique.gram import symmetric_tiles
 from biclique.gram.memory import format_bytes
 from biclique.gram.threads import Tick
 from biclique.kernels import RBF, Cosine, Kernel, Laplacian, Linear, Polynomial
+from biclique.namespace import largest_size, on_host
 
 # Without Triton the module can still be read, by tools that look at every file; nothing in it can be called.
 triton: Any = import_module("triton") if find_spec("triton") is not None else None
@@ -232,7 +233,7 @@ class FusedTiles:
 
     # -- rows -------------------------------------------------------------------------------------------------------
 
-    def side(self, rows: FloatArray, *, right: bool) -> Side:
+    def side(self, rows: Rows, *, right: bool) -> Side:
         """Held rows, (n, d), on the device as one side of the kernel."""
         torch = self.torch
         n, d = rows.shape
@@ -287,21 +288,23 @@ class FusedTiles:
                 extra[piece] = (-norms).clamp_(min=-1e30)
         return Side(n, padded, hi, lo, extra, factor, scale, most)
 
-    def mirror(self, right: Side, rows: FloatArray) -> Side:
+    def mirror(self, right: Side, rows: Rows) -> Side:
         """The same rows as the left side: the same tensors, unless their order or their sign says which side it is."""
         beside = 3 * rows.shape[1] <= 32 and self.kind != MANHATTAN
         signed = isinstance(self.kernel, Polynomial) and self.kernel.coef0 < 0
         return replace(self.side(rows, right=False), mirrored=True) if beside or signed else right
 
-    def _up(self, rows: FloatArray) -> Any:
+    def _up(self, rows: Rows) -> Any:
+        if not on_host(rows):
+            return rows.to(self.device, self.torch.float64, copy=True)
         return self.torch.tensor(rows, device=self.device).to(self.torch.float64)
 
-    def _scale(self, rows: FloatArray) -> tuple[float, float]:
+    def _scale(self, rows: Rows) -> tuple[float, float]:
         """√(2γ log₂e) of rbf, and the power of two that brings the rows into the range of half precision."""
         if self.kind != GAUSS:
             return 1.0, 2.0 ** (LIFT // 2)
         rate = sqrt(2 * float(self.kernel.gamma) / LN2)  # type: ignore[attr-defined]
-        largest = rate * max(float(rows.max(initial=0)), -float(rows.min(initial=0)))
+        largest = rate * largest_size(rows)
         # Up to 4, lo has an absolute error of 2⁻²⁵ as it is, and the product needs no factor.
         return rate, 2.0 ** (LIFT - 1 - ceil(log2(largest))) if 4 < largest < float("inf") else 1.0
 

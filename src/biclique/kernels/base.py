@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from biclique._typing import FloatArray, Rows
+from biclique.namespace import namespace, on_host, to_host
 
 
 class Kernel(ABC):
@@ -68,14 +69,15 @@ class InnerProductKernel(Kernel):
         if sparse.issparse(left):
             inner = np.asarray(left.multiply(right).sum(axis=1), dtype=float).ravel()
         else:
-            inner = np.einsum("ij,ij->i", left, right)
+            inner = row_products(left, right)
         return self.finish(inner)
 
     def float32_error(self, X: Rows) -> float:
         # What the cut sees is the spread around the mean; an offset of many spreads buries it under rounding.
         left = self.left(X)
-        total = float((left.multiply(left) if sparse.issparse(left) else left * left).sum(dtype=np.float64))
-        mean = np.asarray(left.mean(axis=0, dtype=np.float64)).ravel()
+        double = namespace(left).float64
+        total = float((left.multiply(left) if sparse.issparse(left) else left * left).sum(dtype=double))
+        mean = to_host(left.mean(axis=0, dtype=double)).ravel()
         spread = total - left.shape[0] * float(mean @ mean)
         eps = float(np.finfo(np.float32).eps)
         if total == 0:
@@ -85,7 +87,14 @@ class InnerProductKernel(Kernel):
 
 def middle(X: FloatArray) -> FloatArray:
     """About the middle of dense rows, (d,): the median of a thousand of them, which no outlier moves."""
-    return np.asarray(np.median(X[:: max(X.shape[0] // 1000, 1)], axis=0), dtype=np.float64)
+    return np.asarray(np.median(to_host(X[:: max(X.shape[0] // 1000, 1)]), axis=0), dtype=np.float64)
+
+
+def row_products(X: Rows, Y: Rows) -> FloatArray:
+    """⟨x_i, y_i⟩ of dense rows, (n,)."""
+    if on_host(X):
+        return np.einsum("ij,ij->i", X, Y)  # type: ignore[no-any-return]
+    return (X * Y).sum(1)  # type: ignore[no-any-return]  # einsum would be a million small products
 
 
 def dense_product(left: Rows, right: Rows) -> FloatArray:

@@ -18,15 +18,15 @@ from sklearn.preprocessing import normalize
 
 from biclique._typing import FloatArray, Rows
 from biclique.exceptions import DataError, ParameterError
-from biclique.kernels.base import InnerProductKernel, Kernel, dense_product, middle
-from biclique.namespace import namespace, on_host
+from biclique.kernels.base import InnerProductKernel, Kernel, dense_product, middle, row_products
+from biclique.namespace import float64, full, largest_size, namespace, on_host, scalars
 
 
 def squared_norms(X: Rows) -> FloatArray:
     """|x|² of every row, shape (n,)."""
     if sparse.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1), dtype=X.dtype).ravel()
-    return namespace(X).einsum("ij,ij->i", X, X)  # type: ignore[no-any-return]
+    return row_products(X, X)
 
 
 def _scaled_with(X: Rows, scale: float, extra: int) -> Rows:
@@ -87,17 +87,18 @@ class RBF(InnerProductKernel):
         return self.finish(inner)
 
     def diagonal(self, X: Rows) -> FloatArray:
-        return np.ones(X.shape[0])
+        return full((X.shape[0],), 1.0, X)  # type: ignore[no-any-return]
 
     def float32_error(self, X: Rows) -> float:
         # The exponent is a difference of terms as large as γ|x|²: its absolute error is the kernel's relative one. And
         # where all values are near 1, what tells rows apart is 1 − κ, of the size of γ times their spread.
-        norms = squared_norms(X).astype(np.float64)
-        spread = self.gamma * float(norms.mean()) if len(norms) else 0.0
+        norms = float64(squared_norms(X))
+        mean, most = scalars(norms.mean(), norms.max()) if len(norms) else (0.0, 0.0)
+        spread = self.gamma * mean
         eps = float(np.finfo(np.float32).eps)
         if spread < float(np.finfo(np.float32).tiny) * self.gamma:
             return 1.0  # differences that vanish in float32
-        return eps * max(4.0, 4 * self.gamma * float(norms.max()), 1 / spread)
+        return eps * max(4.0, 4 * self.gamma * most, 1 / spread)
 
 
 class DirectRBF(Kernel):
@@ -113,7 +114,7 @@ class DirectRBF(Kernel):
         return np.asarray(np.exp(-self.gamma * cdist(X, Y, "sqeuclidean")))
 
     def diagonal(self, X: Rows) -> FloatArray:
-        return np.ones(X.shape[0])
+        return full((X.shape[0],), 1.0, X)  # type: ignore[no-any-return]
 
     def float32_error(self, X: Rows) -> float:  # noqa: ARG002
         return 1.0  # rows so far apart do not fit float32
@@ -152,7 +153,8 @@ class Cosine(InnerProductKernel):
 
     def left(self, X: Rows) -> Rows:
         if not on_host(X):
-            return namespace(X).nn.functional.normalize(X, dim=1)
+            lengths = namespace(X).linalg.vector_norm(X, dim=1, keepdim=True)
+            return X / lengths.masked_fill(lengths == 0, 1.0)
         return normalize(X)
 
     right = left
@@ -223,11 +225,11 @@ class Laplacian(Kernel):
         return np.exp(distances, out=distances)
 
     def diagonal(self, X: Rows) -> FloatArray:
-        return np.ones(X.shape[0])
+        return full((X.shape[0],), 1.0, X)  # type: ignore[no-any-return]
 
     def float32_error(self, X: Rows) -> float:
         float32 = np.finfo(np.float32)
-        largest = float(np.abs(X).max(initial=0.0))
+        largest = largest_size(X)
         lost = self.gamma > float(float32.max) or 0 < largest < 1e6 * float(float32.tiny)
         return 1.0 if lost or not largest else float(float32.eps)  # differences that vanish in float32
 
