@@ -94,6 +94,8 @@ WAYS = [
     {"gamma": "scale"},
     {"gram": "nystroem", "rank": 60},
     {"gram": "nystroem", "rank": 60, "affinity": "polynomial", "landmarks": "kmeans++"},
+    {"gram": "features", "rank": 100},
+    {"gram": "features", "rank": 100, "affinity": "laplacian"},
 ]
 
 
@@ -136,7 +138,7 @@ def transfers(monkeypatch):
     return there, back
 
 
-@pytest.mark.parametrize("gram", ["auto", "nystroem"])
+@pytest.mark.parametrize("gram", ["auto", "nystroem", "features"])
 @pytest.mark.parametrize("affinity", ["rbf", "polynomial"])
 def test_rows_travel_once_and_a_tensor_not_at_all(blobs, device, transfers, monkeypatch, gram, affinity):
     monkeypatch.setattr(_device, "START_FROM", 1000)  # which multiplies all rows once more
@@ -144,7 +146,7 @@ def test_rows_travel_once_and_a_tensor_not_at_all(blobs, device, transfers, monk
     there, back = transfers
     X = blobs[0]
     tensor = torch.as_tensor(X.copy(), device=device)
-    way = {"gram": gram, "affinity": affinity, "rank": 60}
+    way = {"gram": gram, "affinity": affinity, "rank": 200}
     model = fitted(tensor, None, **way)
     model.predict(tensor)
     assert (3000, 8) not in there
@@ -261,6 +263,41 @@ def test_landmarks_on_a_device(blobs, device, affinity):
     assert np.array_equal(again.predict(X), there.labels_)
 
 
+FEATURES = [
+    {"rank": 300},
+    {"rank": 300, "affinity": "laplacian"},
+    {"rank": 300, "precision": "float64"},
+    {"affinity": "linear"},
+    {"affinity": "cosine"},
+    {"affinity": "polynomial", "degree": 2},
+    {"affinity": "poly", "degree": 3, "order": 2},
+]
+
+
+@pytest.mark.parametrize("way", FEATURES, ids=str)
+def test_features_on_a_device(blobs, device, way):
+    X = blobs[0] if way.get("affinity", "rbf") in ("rbf", "laplacian") else blobs[0] + 12
+    there, here = fitted(X, device, gram="features", **way), fitted(X, None, gram="features", **way)
+    assert (there.gram_, there.rank_, there.gamma_) == ("features", here.rank_, here.gamma_)
+    assert there.gram_reason_ == f"as asked for, on {device}"
+    assert there.approximation_ == here.approximation_  # seen on the host, on the same sample
+    np.testing.assert_allclose(there.eigenvalues_, here.eigenvalues_, atol=1e-5 * here.eigenvalues_[0])
+    assert adjusted_rand_score(there.labels_, here.labels_) > 0.999
+    assert np.array_equal(there.predict(X), there.labels_)
+    assert np.array_equal(pickle.loads(pickle.dumps(there)).predict(X), there.labels_)
+
+
+def test_features_that_a_device_does_not_have(blobs):
+    X = blobs[0] + 12
+    with pytest.raises(ParameterError, match=r"165 monomials .* is a sketch.*: use rank='auto' \(all of them, exact\)"):
+        fitted(X, "cpu", gram="features", affinity="polynomial", rank=100)
+    wide = np.abs(np.random.default_rng(0).normal(size=(300, 40)))
+    with pytest.raises(ParameterError, match=r"12341 monomials .* is a sketch.*: use gram='nystroem', or the host"):
+        fitted(wide, "cpu", gram="features", affinity="polynomial")
+    with pytest.raises(ParameterError, match=r"gram='features' knows rbf, laplacian, .* use gram='nystroem'"):
+        fitted(X, "cpu", gram="features", affinity="sigmoid")
+
+
 def test_small_and_degenerate_data(device):
     X = np.random.default_rng(0).normal(size=(40, 3))
     assert len(np.unique(fitted(X, device, 3).labels_)) == 3
@@ -281,7 +318,6 @@ def test_what_a_device_cannot_do(blobs):
         {"affinity": "nearest_neighbors"},
         {"modelling": "symmetric"},
         {"assign_labels": "kernel_kmeans"},
-        {"gram": "features"},
     ):
         with pytest.raises(ParameterError, match="leave device at None"):
             fitted(X, "cpu", **parameters)

@@ -7,8 +7,17 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from biclique.exceptions import DegreeError, ParameterError
-from biclique.gram import CrossGram, DenseGram, FactoredGram, GramOperator, NystroemMap, StoredCross
-from biclique.kernels import RBF, Laplacian, Linear
+from biclique.gram import (
+    CrossGram,
+    DenseGram,
+    ExactMap,
+    FactoredGram,
+    FourierMap,
+    GramOperator,
+    NystroemMap,
+    StoredCross,
+)
+from biclique.kernels import RBF, Cosine, Laplacian, Linear, Polynomial
 from biclique.namespace import float64, moved, namespace, pivoted_qr, right_divide, scalars, to_host
 from biclique.spectral import (
     Extension,
@@ -311,6 +320,67 @@ def test_negative_degrees_of_tensors_are_counted_as_those_of_arrays():
             factored_spectrum(landmarks, lambda _, rows=rows: [(rows, weights)], 2, 3, length=1.0)
         messages.append(str(error.value))
     assert messages[0] == messages[1]
+
+
+FEATURES = {
+    "fourier": lambda X, dtype: FourierMap(RBF(GAMMA), X, 60, np.random.RandomState(0), dtype),
+    "fourier laplacian": lambda X, dtype: FourierMap(Laplacian(GAMMA), X, 61, np.random.RandomState(0), dtype),
+    "linear": lambda X, dtype: ExactMap(Linear(), X.shape[1], dtype),
+    "cosine": lambda X, dtype: ExactMap(Cosine(), X.shape[1], dtype),
+    "monomials": lambda X, dtype: ExactMap(Polynomial(0.3, 1.5, 3), X.shape[1], dtype),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", FEATURES)
+def test_features_of_tensors_are_those_of_arrays(name, dtype):
+    X = points(200) + 20
+    X[7] = 0
+    features = FEATURES[name](X, dtype)
+    for rows in (X, X.astype(np.float32)):
+        there = torch.tensor(rows)
+        columns = features.columns(there)
+        here = features.columns(rows)
+        assert isinstance(columns, torch.Tensor)
+        assert to_host(columns).dtype == here.dtype == dtype
+        close = (1e-5 if dtype == np.float32 else 1e-12) * np.abs(here).max()
+        np.testing.assert_allclose(to_host(columns), here, atol=close)
+        columns *= 2  # a fresh array: passes weigh it in place
+        assert np.array_equal(to_host(there), rows)
+
+
+@pytest.mark.parametrize("name", FEATURES)
+def test_the_cut_of_features_is_that_of_the_host(name):
+    X, w = np.abs(points(2000)) + 0.1, weights_of(2000, True)
+    features = FEATURES[name](X, np.float64)
+
+    def spectrum(rows):
+        found = factored_spectrum(features, lambda _: [(rows, w)], 4, 2, length=1.0)
+        return found.with_signs(rows[:500], w[:500])
+
+    here, there = spectrum(X), spectrum(torch.tensor(X))
+    np.testing.assert_allclose(there.values, here.values, atol=1e-10 * here.values[0])
+    np.testing.assert_allclose(to_host(there.embed(torch.tensor(X))), here.embed(X), atol=1e-8)
+
+
+def test_passes_keep_their_digits_where_a_program_allows_fewer():
+    seen = []
+
+    class Spying(ExactMap):
+        def columns(self, X):
+            seen.append(torch.get_float32_matmul_precision())
+            return super().columns(X)
+
+    torch.set_float32_matmul_precision("medium")
+    try:
+        gram = FactoredGram(Spying(Linear(), 3, np.float32), torch.tensor(points(50)))
+        gram.matmat(np.ones((50, 2)))
+        gram.diagonal()
+        factored_spectrum(gram.map, lambda _: [(abs(gram.held.rows), np.ones(50))], 4, 1, length=1.0)
+        assert torch.get_float32_matmul_precision() == "medium"
+    finally:
+        torch.set_float32_matmul_precision("highest")
+    assert set(seen) == {"highest"}
 
 
 def test_landmarks_of_other_kernels_refuse_tensors():

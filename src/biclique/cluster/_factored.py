@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.cluster._checks import check_clusters_fit, check_values, warn_about_spread
-from biclique.cluster._features import RANKS, Pool, check_rank, choose_map, kind_of_map, pool_size
+from biclique.cluster._features import RANKS, Pool, check_map_on_device, check_rank, choose_map, kind_of_map, pool_size
 from biclique.cluster._prepare import choose_order, pool_kernel, warn_about_parts
 from biclique.exceptions import ApproximationWarning, DataError, warn_user
 from biclique.gram import (
@@ -202,6 +202,8 @@ def fit_factored(
         raise DataError(f"X has {pool.rows.shape[0]} rows that count: at least 2 are needed.")
     warn_about_spread(pool.rows, names)
     kernel, gamma = pool_kernel(model, pool, random)
+    if source.on_device:
+        check_map_on_device(model, gram, kernel, source.n_columns)
     dtype = factored_precision(model.precision, gram, kernel, pool.rows)
     most = _check_memory(model, gram, kernel, source, n_columns)
     chosen = choose_map(model, gram, kernel, pool, order=order, k=n_columns - 1, dtype=dtype, random=random, most=most)

@@ -11,7 +11,7 @@ from scipy import sparse
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.cluster._rows import digests
 from biclique.exceptions import ApproximationWarning, ParameterError, warn_user
-from biclique.gram import FeatureMap, make_map, map_kind
+from biclique.gram import MOST_EXACT_COLUMNS, FeatureMap, exact_columns, make_map, map_kind
 from biclique.kernels import Kernel
 from biclique.spectral import ApproximationError, ExactSample
 
@@ -103,6 +103,17 @@ def choose_map(
 def kind_of_map(model: Any, gram: str, kernel: Kernel, n_columns: int) -> str:
     """Which feature map holds K. ``gram="auto"`` takes features only because they are exact, whatever the rank."""
     return map_kind(gram, kernel, n_columns, "auto" if model.gram == "auto" else model.rank)
+
+
+def check_map_on_device(model: Any, gram: str, kernel: Kernel, n_columns: int) -> None:
+    """Refuse a feature map that only the host computes."""
+    if kind_of_map(model, gram, kernel, n_columns) == "sketch":
+        columns = exact_columns(kernel, n_columns)
+        exact = "rank='auto' (all of them, exact), " if columns is not None and columns <= MOST_EXACT_COLUMNS else ""
+        raise ParameterError(
+            f"gram='features' of {columns} monomials ({kernel.name}, {n_columns} columns) with rank={model.rank!r} is "
+            f"a sketch, which is not there on a device: use {exact}gram='nystroem', or the host (device=None)."
+        )
 
 
 def check_rank(rank: int | str, n_rows: int | None, *, held: bool = True, what: str = "rows") -> None:

@@ -94,8 +94,8 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         X, weights = self._checked(X, sample_weight, keep=True)
         if device is not None:
             self._check_device(X, device)
-        if device is not None and self.gram == "nystroem":
-            return self._fit_factored(DeviceRows(X, weights, device), Choice("nystroem", f"as asked for, on {device}"))
+        if device is not None and self.gram in FACTORED:
+            return self._fit_factored(DeviceRows(X, weights, device), Choice(self.gram, f"as asked for, on {device}"))
         if device is not None:
             return self._fit_device(X, weights, device)
         if is_neighbors(self.affinity):
@@ -164,14 +164,9 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
     def _check_device(self, X: Rows, device: Any) -> None:
         """What a device cannot do."""
         way_out = "leave device at None" if on_host(X) else "pass X.cpu().numpy() and leave device at None"
-        if (
-            is_neighbors(self.affinity)
-            or self.affinity == "precomputed"
-            or not self._pointwise()
-            or self.gram == "features"
-        ):
+        if is_neighbors(self.affinity) or self.affinity == "precomputed" or not self._pointwise():
             raise ParameterError(
-                f"device={str(device)!r} works with a kernel by name, gram='auto', modelling='biclique' and "
+                f"device={str(device)!r} works with a kernel by name, modelling='biclique' and "
                 f"assign_labels='kmeans', 'cluster_qr' or 'discretize': {way_out} for the rest."
             )
         if sparse.issparse(X):

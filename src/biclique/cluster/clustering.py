@@ -113,9 +113,9 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
         Bytes, or text like "4GB"; "auto" is half of what is free. Larger requests are refused before they start.
     device : str, optional
         Where K is computed and the cut is solved: None is the host, "cuda" a GPU (``pip install 'biclique[gpu]'``), or
-        any device that PyTorch has. Exact, with a kernel by name (rbf, laplacian, polynomial, linear, cosine) and dense
-        rows. A tensor as X asks for its device and stays there: a few thousand rows come to the host, to choose gamma
-        and landmarks from, and nothing else of it does.
+        any device that PyTorch has. Exact unless ``gram`` is "nystroem" or "features", with a kernel by name (rbf,
+        laplacian, polynomial, linear, cosine) and dense rows. A tensor as X asks for its device and
+        stays there: some thousands of its rows come to the host, to choose gamma and landmarks from, no more.
     n_jobs : int, optional
         Threads; None and -1 mean every core. Results do not depend on it.
     verbose : int, default=0

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 
 from biclique._typing import FloatArray, Rows
 from biclique.gram.base import CrossGram, GramOperator
+from biclique.gram.cuda import full_float32
 from biclique.gram.features import FeatureMap
 from biclique.gram.threads import Pulse, Tick, run_groups
 from biclique.namespace import as_dtype, float64, full, moved, namespace, on_host, to_host
@@ -103,6 +105,11 @@ def _jobs(X: Rows, n_jobs: int | None) -> int | None:
     return n_jobs if on_host(X) else 1
 
 
+def _digits(X: Rows) -> AbstractContextManager[None]:
+    """Products in the precision of their factors: on a device a program may have allowed fewer digits."""
+    return nullcontext() if on_host(X) else full_float32(namespace(X))
+
+
 def column_sums(
     feature_map: FeatureMap, X: Rows, V: FloatArray, *, n_jobs: int | None = None, tick: Tick | None = None
 ) -> FloatArray:
@@ -120,7 +127,8 @@ def column_sums(
             pulse()
         return total
 
-    return _added(run_groups(add, _groups(starts), n_jobs=_jobs(X, n_jobs), total=len(starts), tick=tick))
+    with _digits(X):
+        return _added(run_groups(add, _groups(starts), n_jobs=_jobs(X, n_jobs), total=len(starts), tick=tick))
 
 
 def weighted_gram(
@@ -142,7 +150,8 @@ def weighted_gram(
             pulse()
         return total
 
-    return _added(run_groups(add, _groups(starts), n_jobs=_jobs(X, n_jobs)))
+    with _digits(X):
+        return _added(run_groups(add, _groups(starts), n_jobs=_jobs(X, n_jobs)))
 
 
 def map_rows(
@@ -162,7 +171,8 @@ def map_rows(
         pulse()
         return finish(float64(feature_map.columns(X[top : top + starts.step]) @ Q))
 
-    return run_groups(work, len(starts), n_jobs=_jobs(X, n_jobs))
+    with _digits(X):
+        return run_groups(work, len(starts), n_jobs=_jobs(X, n_jobs))
 
 
 def map_product(feature_map: FeatureMap, X: Rows, Q: FloatArray, *, n_jobs: int | None = None) -> FloatArray:

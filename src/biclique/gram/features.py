@@ -1,7 +1,8 @@
 """Feature maps: κ(x, y) as an inner product of a few columns a row.
 
 Everything that a factored K = ΦΦᵀ needs of its rows: the columns c(x) of a block of rows, and a small matrix T with
-Φ = c(X) T. T is applied to sums over rows, never to the rows themselves: a pass costs no product with it.
+Φ = c(X) T. T is applied to sums over rows, never to the rows themselves: a pass costs no product with it. Rows on a
+device (tensors) give columns there; what a map consists of is drawn and kept on the host.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from scipy import sparse
 from scipy.special import ndtr
 from sklearn.kernel_approximation import PolynomialCountSketch
 
-from biclique._typing import FloatArray, Rows
+from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import ParameterError
 from biclique.kernels import RBF, Cosine, DirectRBF, Kernel, Laplacian, Linear, Polynomial, middle
+from biclique.namespace import as_dtype, float64, full, moved, namespace, on_host
 
 MOST_EXACT_COLUMNS = 2048
 """Exact maps with more columns than this are left to sketches and landmarks."""
@@ -82,9 +84,13 @@ class FourierMap(FeatureMap):
         self.frequencies: FloatArray = np.ascontiguousarray(frequencies.T, dtype=self.dtype)  # (d, p/2)
 
     def columns(self, X: Rows) -> FloatArray:
+        half = self.size // 2
+        if not on_host(X):
+            there = as_dtype(float64(X) - moved(self.offset, X), self.dtype) @ moved(self.frequencies, X)
+            xp = namespace(X)
+            return xp.concatenate([xp.cos(there), xp.sin(there)], axis=1).mul_(float(np.sqrt(1 / half)))  # type: ignore[no-any-return]
         rows = np.subtract(_dense(X), self.offset, dtype=np.float64).astype(self.dtype)
         phases = rows @ self.frequencies
-        half = self.size // 2
         out = np.empty((rows.shape[0], self.size), dtype=self.dtype)
         np.cos(phases, out=out[:, :half])
         np.sin(phases, out=out[:, half:])
@@ -118,32 +124,32 @@ class ExactMap(FeatureMap):
         if size is None:
             raise ParameterError(f"the {kernel.name} kernel has no exact feature map.")
         self.size = size
-        self._monomials: tuple[tuple[int, ...], ...] = ()
+        self._factors: IntArray = np.empty((0, size), dtype=np.intp)  # the variables of every monomial, (degree, p)
         self._scales: FloatArray = np.empty(0)
         if isinstance(kernel, Polynomial):
             degree = int(kernel.degree)
-            self._monomials = tuple(combinations_with_replacement(range(n_columns + 1), degree))
-            counts = [np.unique(m, return_counts=True)[1].tolist() for m in self._monomials]
-            self._scales = np.sqrt([factorial(degree) / np.prod([factorial(c) for c in cs]) for cs in counts])
+            monomials = list(combinations_with_replacement(range(n_columns + 1), degree))
+            counts = [np.unique(m, return_counts=True)[1].tolist() for m in monomials]
+            scales = np.sqrt([factorial(degree) / np.prod([factorial(c) for c in cs]) for cs in counts])
+            self._factors, self._scales = np.array(monomials).T.copy(), scales.astype(self.dtype)
 
     def columns(self, X: Rows) -> FloatArray:
         kernel = self.kernel
+        rows = sparse.csr_array(X, dtype=self.dtype) if sparse.issparse(X) else as_dtype(X, self.dtype)
         if not isinstance(kernel, Polynomial):
-            rows = kernel.left(sparse.csr_array(X, dtype=self.dtype) if sparse.issparse(X) else self._cast(X))  # type: ignore[attr-defined]
-            return np.array(_dense(rows), dtype=self.dtype)
-        rows = self._cast(_dense(X))
-        variables = np.column_stack([np.full(len(rows), np.sqrt(kernel.coef0)), np.sqrt(kernel.gamma) * rows])
-        out = np.empty((len(rows), self.size), dtype=self.dtype)
-        for column, (monomial, scale) in enumerate(zip(self._monomials, self._scales, strict=True)):
-            out[:, column] = scale * np.prod(variables[:, list(monomial)], axis=1)
-        return out
-
-    def _cast(self, X: Rows) -> FloatArray:
-        return np.asarray(X, dtype=self.dtype)
+            found = kernel.left(rows)  # type: ignore[attr-defined]
+            return np.array(_dense(found), dtype=self.dtype) if on_host(X) else found.clone()
+        rows = _dense(rows)
+        constant = as_dtype(full((rows.shape[0], 1), float(np.sqrt(kernel.coef0)), rows), self.dtype)
+        variables = namespace(rows).concatenate([constant, float(np.sqrt(kernel.gamma)) * rows], axis=1)
+        out = variables[:, moved(self._factors[0], rows)] * moved(self._scales, rows)
+        for factor in self._factors[1:]:
+            out *= variables[:, moved(factor, rows)]
+        return out  # type: ignore[no-any-return]
 
 
 class SketchMap(FeatureMap):
-    """φ(x) with E⟨φ(x), φ(y)⟩ = (γ⟨x, y⟩ + c)^q: scikit-learn's PolynomialCountSketch."""
+    """φ(x) with E⟨φ(x), φ(y)⟩ = (γ⟨x, y⟩ + c)^q: scikit-learn's PolynomialCountSketch, for rows on the host."""
 
     def __init__(
         self, kernel: Polynomial, n_columns: int, size: int, random: np.random.RandomState, dtype: Any = np.float64
@@ -190,4 +196,4 @@ def check_features(kernel: Kernel, n_columns: int) -> None:
 
 
 def _dense(X: Rows) -> FloatArray:
-    return np.asarray(X.toarray() if sparse.issparse(X) else X)
+    return X.toarray() if sparse.issparse(X) else X  # type: ignore[no-any-return]
