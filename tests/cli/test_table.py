@@ -95,6 +95,13 @@ def test_dry_run_prints_an_estimate_and_writes_nothing(capsys, tmp_path):
     assert os.listdir(tmp_path) == []
     code, out, _ = run(capsys, "cluster", "digits", "-k", 10, "--dry-run", "--json")
     assert json.loads(out)["bytes"] > 8 * 1797**2
+    code, out, _ = run(capsys, "cluster", "digits", "-k", 10, "--dry-run", "--device", "cuda")
+    assert "1797 rows, gram='cuda': about" in out
+    assert " on cuda and " in out
+    code, out, _ = run(capsys, "cluster", "digits", "-k", 10, "--dry-run", "--device", "cuda", "--json")
+    found = json.loads(out)
+    assert (found["rows"], found["device"]) == (1797, "cuda")
+    assert found["device_bytes"] > found["bytes"] > 8 * 1797 * 10
 
 
 def test_quiet_prints_nothing(capsys, tmp_path):

@@ -210,6 +210,17 @@ def test_weights_and_gradients_of_a_tensor(blobs, device):
     assert np.array_equal(model.labels_, fitted(X, device, sample_weight=counts).labels_)
 
 
+def test_costs_of_a_tensor_are_those_of_its_device(blobs, device, monkeypatch, capfd):
+    X = torch.tensor(blobs[0], device=device)
+    for gram in ("auto", "nystroem"):
+        cost = BicliqueSpectralClustering(5, gram=gram).estimate_cost(X)
+        assert (cost.rows, cost.device) == (3000, str(X.device))
+        assert cost.device_bytes > blobs[0].nbytes
+    monkeypatch.setattr(_device, "LONG_SECONDS", 0.0)
+    fitted(X, None, verbose=1)
+    assert f"on {X.device} and " in capfd.readouterr().err
+
+
 @pytest.mark.parametrize("gram", ["auto", "nystroem"])
 def test_arrays_that_run_backwards(blobs, device, gram):
     X = blobs[0][:500]

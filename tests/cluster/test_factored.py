@@ -1,7 +1,10 @@
 """The estimators with an approximate or exactly factored K, on rows in memory and in chunks."""
 
 import pickle
+import re
+import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +14,7 @@ from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 
 from biclique import BicliqueKernelKMeans, BicliqueSpectralClustering, BicliqueSpectralEmbedding
-from biclique.cluster import _features
+from biclique.cluster import _device, _features
 from biclique.exceptions import (
     ApproximationWarning,
     DataError,
@@ -22,6 +25,7 @@ from biclique.exceptions import (
 from biclique.gram import LANDMARKS
 from biclique.gram import choose as choose_module
 from biclique.io import open_chunks
+from biclique.kernels import RBF
 from biclique.spectral import ASSIGNERS
 
 
@@ -388,3 +392,47 @@ def test_costs_are_estimated(blobs, tmp_path):
     neighbors = BicliqueSpectralClustering(5, affinity="nearest_neighbors").estimate_cost(X)
     assert neighbors.gram == "neighbors"
     assert BicliqueSpectralClustering(5).estimate_cost(X).gram == "tiled"
+
+
+@pytest.mark.parametrize("gram", ["auto", "nystroem", "features"])
+def test_costs_on_a_device_need_no_device(blobs, monkeypatch, gram):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    X = blobs[0]
+    for device, name in (("cuda:1", "cuda"), ("cpu", "torch")):
+        cost = BicliqueSpectralClustering(5, gram=gram, device=device).estimate_cost(X)
+        assert (cost.gram, cost.rows, cost.device) == (name if gram == "auto" else gram, 6000, device)
+        assert 0 < cost.seconds < (0.1 if name == "cuda" else 60)
+        assert cost.device_bytes > X.nbytes
+        assert cost.bytes >= 8 * 6000 * 5
+        assert f"on {device} and " in str(cost)
+    exact, fast = (
+        BicliqueSpectralClustering(5, gram=gram, device="cuda", precision=precision).estimate_cost(np.tile(X, 40))
+        for precision in ("auto", "fast")
+    )
+    assert fast.seconds < exact.seconds if gram == "auto" else fast.seconds == exact.seconds
+
+
+def test_costs_of_what_a_device_cannot_do(blobs, tmp_path):
+    for parameters, message in (
+        ({"affinity": "nearest_neighbors"}, "leave device at None"),
+        ({"affinity": "sigmoid"}, "the kernel 'sigmoid' is not there on a GPU"),
+        ({"affinity": "polynomial", "gram": "features", "rank": 50}, "is a sketch"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            BicliqueSpectralClustering(5, device="cuda", **parameters).estimate_cost(blobs[0])
+    np.save(tmp_path / "rows.npy", blobs[0])
+    for ask in ("estimate_cost", "fit"):
+        with pytest.raises(ParameterError, match="device='cuda' needs X in memory"):
+            getattr(BicliqueSpectralClustering(5, device="cuda"), ask)(tmp_path / "rows.npy")
+
+
+def test_costs_on_a_device_are_those_of_the_measured_fits():
+    table = (Path(__file__).parents[2] / "docs" / "performance.md").read_text()
+    measured = re.findall(r"^\| (\d+) \| (default|fast) \| ([\d.]+) \|", table, re.MULTILINE)
+    assert len(measured) >= 5
+    for n, precision, seconds in measured:
+        X = np.broadcast_to(np.float32(0), (int(n), 16))
+        model = BicliqueSpectralClustering(10, precision="auto" if precision == "default" else "fast")
+        cost = _device.estimate_device(model, X, RBF(1.0), 10, "cuda")
+        assert 1 / 1.5 < cost.seconds / float(seconds) < 1.5, (n, precision)
+        assert 16 * 4 * int(n) < cost.device_bytes < 3000 * int(n)

@@ -1,4 +1,6 @@
 import tracemalloc
+from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,13 +13,17 @@ from biclique.gram import (
     TiledGram,
     choose_gram,
     choose_precision,
+    cost,
+    device_factored_seconds,
+    device_seconds,
     estimate_seconds,
     symmetric,
     symmetric_sparse,
 )
+from biclique.gram.cost import FUSED_PICOSECONDS, TORCH_PICOSECONDS
 from biclique.gram.memory import format_bytes, free_memory, parse_memory_limit
 from biclique.gram.tiled import tiled_bytes
-from biclique.kernels import RBF, Function, Kernel, Laplacian, Linear
+from biclique.kernels import KERNEL_NAMES, RBF, Function, Kernel, Laplacian, Linear, make_kernel
 
 GIB = 2**30
 
@@ -155,6 +161,40 @@ def test_cost_grows_with_the_square_of_the_rows(gram):
     )
     assert 4 < large / small < 64
     assert str(Cost(gram, 8000, 36.2, 2**31)) == f"8000 rows, gram={gram!r}: about 36 s and 2 GiB"
+
+
+PERFORMANCE = (Path(__file__).parents[2] / "docs" / "performance.md").read_text()
+
+
+def test_the_speed_of_a_device_is_the_measured_one():
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in PERFORMANCE.splitlines() if "|" in line]
+    found = 0
+    for name, d, b, precision, speed, *_ in (row for row in rows if row[0] in KERNEL_NAMES):
+        kernel = make_kernel(name, gamma=0.1)
+        if precision.startswith("torch"):
+            value, column = TORCH_PICOSECONDS
+            seconds = 1e-12 * (value + column * int(d))
+        elif precision in FUSED_PICOSECONDS:
+            seconds = device_seconds(kernel, 1, int(d), columns=int(b), passes=1, precision=precision)
+        else:
+            continue
+        assert 1 / 1.6 < seconds * float(speed) < 1.6, (name, d, b, precision)
+        found += 1
+    assert found > 20
+
+
+def test_what_a_device_takes_grows():
+    facts = {"columns": 14, "passes": 5}
+    rbf = device_seconds(RBF(1.0), 1000, 16, **facts)
+    assert device_seconds(RBF(1.0), 3000, 16, **facts) == pytest.approx(9 * rbf)
+    assert device_seconds(Laplacian(1.0), 1000, 16, **facts) > 3 * rbf
+    assert device_seconds(RBF(1.0), 1000, 16, columns=65, passes=5) > 2 * rbf
+    assert device_seconds(RBF(1.0), 1000, 513, **facts) > 3 * device_seconds(RBF(1.0), 1000, 512, **facts)
+    assert device_factored_seconds(1024, 1000, 16) > 2 * device_factored_seconds(512, 1000, 16)
+    tiles = import_module("biclique.gram.triton_tiles")
+    assert (cost.MOST_FUSED, cost.MOST_VECTORS) == (tiles.MOST_COLUMNS, tiles.MOST_VECTORS)
+    told = str(Cost("cuda", 8000, 36.2, 2**20, "cuda:1", 2**31))
+    assert told == "8000 rows, gram='cuda': about 36 s, 2 GiB on cuda:1 and 1 MiB on the host"
 
 
 def test_cost_of_a_given_matrix_counts_its_entries():

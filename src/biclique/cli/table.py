@@ -252,8 +252,13 @@ def _print_estimate(model: BicliqueSpectralClustering, X: FloatArray, table: Tab
     with caught_messages():
         cost = model.estimate_cost(X)
     if options.json:
-        facts = {"table": table.name, "rows": len(X), "columns": X.shape[1], "distinct_rows": cost.rows}
-        line(json.dumps({**facts, "gram": cost.gram, "seconds": cost.seconds, "bytes": cost.bytes}, indent=2))
+        facts: dict[str, Any] = {"table": table.name, "rows": len(X), "columns": X.shape[1]}
+        work: dict[str, Any] = {"gram": cost.gram, "seconds": cost.seconds, "bytes": cost.bytes}
+        if cost.device is None:
+            facts["distinct_rows"] = cost.rows
+        else:
+            work |= {"device": cost.device, "device_bytes": cost.device_bytes}
+        line(json.dumps({**facts, **work}, indent=2))
     else:
         line(f"{table.name}: {len(X)} rows, {X.shape[1]} columns")
         line(f"{cost} (estimate; nothing was computed)")

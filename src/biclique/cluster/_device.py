@@ -10,19 +10,29 @@ from biclique._typing import FloatArray, Rows
 from biclique.checks import check_random
 from biclique.cluster._checks import warn_about_spread
 from biclique.cluster._features import Pool
-from biclique.cluster._prepare import choose_order, pool_kernel
+from biclique.cluster._prepare import LONG_SECONDS, choose_order, pool_kernel
 from biclique.cluster._spectrum import SolverOptions, solve_cut, unit_rows, warn_about_pairs
 from biclique.exceptions import ParameterError
-from biclique.gram import HeldRows
-from biclique.gram.cuda import DeviceGram, TorchGram, place_rows
+from biclique.gram import (
+    DEVICE_SECONDS_PER_ROW,
+    TYPICAL_PASSES,
+    Cost,
+    HeldRows,
+    device_seconds,
+    torch_cpu_seconds,
+)
+from biclique.gram.cuda import DeviceGram, TorchGram, check_device_kernel, is_cpu, place_rows
 from biclique.io import CHUNK_ROWS, draw_numbers
+from biclique.kernels import Kernel
 from biclique.namespace import moved, namespace, rows_on_host, to_host
 from biclique.progress import Progress
 from biclique.spectral import (
+    BASIS_BLOCKS,
     Assignment,
     Extension,
     NormalizedCut,
     assign_sampled,
+    basis_bytes,
     block_columns,
     device_kmeans,
     solves_directly,
@@ -31,6 +41,8 @@ from biclique.spectral import (
 
 START_FROM, START_ROWS, START_TOLERANCE = 400_000, 8_192, 0.1
 """From so many rows on the solver starts from the eigenvectors of so few, found to this share of their eigengap."""
+STARTED_PASSES = 3
+"""Passes that it takes then, typically."""
 
 CHOICE_ROWS = 4_096
 """Rows from which the bandwidth is chosen."""
@@ -86,6 +98,10 @@ def fit_device(model: Any, X: Rows, weights: FloatArray, n_columns: int, progres
     chosen = draw_numbers(len(X), CHOICE_ROWS, np.random.RandomState(random.randint(2**31)))
     pool = Pool.of(rows_on_host(X, chosen), weights[chosen])
     kernel, gamma = pool_kernel(model, pool, random)
+    if progress.enabled:
+        cost = estimate_device(model, X, kernel, n_columns, device)
+        if cost.seconds > LONG_SECONDS:
+            progress.say(str(cost))
     X = place_rows(X, device)
     precision = "fast" if model.precision == "fast" else "default"
     held = TorchGram(kernel, X, device=device, precision=precision, tick=progress.tick if progress.enabled else None)
@@ -119,6 +135,25 @@ def fit_device(model: Any, X: Rows, weights: FloatArray, n_columns: int, progres
         "n_passes": cut.n_passes,
     }
     return DeviceFit(gram, extension, rows, facts)
+
+
+def estimate_device(model: Any, X: Rows, kernel: Kernel, n_columns: int, device: Any) -> Cost:
+    """Time and memory of ``fit_device``; neither torch nor the device is needed for it."""
+    n, d = X.shape
+    check_device_kernel(kernel)
+    k = max(min(n_columns, n) - 1, 1)
+    passes = STARTED_PASSES if n >= START_FROM else TYPICAL_PASSES
+    facts: dict[str, Any] = {"columns": block_columns(k, n), "passes": passes}
+    if is_cpu(device):
+        seconds = torch_cpu_seconds(kernel, to_host(X[:: max(n // CHOICE_ROWS, 1)]), n, **facts)
+    else:
+        precision = "fast" if model.precision == "fast" else "default"
+        seconds = device_seconds(kernel, n, d, precision=precision, **facts)
+        seconds += DEVICE_SECONDS_PER_ROW * n * n_columns
+    rows = n * d * (X.dtype.itemsize + 4) + 4 * n * max(d, 16)  # as they came, held, and as sides of the kernel
+    there = rows + basis_bytes(n, k, BASIS_BLOCKS) + 8 * n * n_columns
+    name = "cuda" if str(device).startswith("cuda") else "torch"
+    return Cost(name, n, seconds, 8 * n * (n_columns + 2), str(device), there)
 
 
 def _start(whole: Any, X: Rows, weights: FloatArray, order: float, b: int, seed: int) -> Any:

@@ -16,8 +16,11 @@ from biclique.cluster._features import RANKS, Pool, check_map_on_device, check_r
 from biclique.cluster._prepare import choose_order, pool_kernel, warn_about_parts
 from biclique.exceptions import ApproximationWarning, DataError, warn_user
 from biclique.gram import (
+    DEVICE_SECONDS_PER_ROW,
     Cost,
     NystroemMap,
+    device_factored_bytes,
+    device_factored_seconds,
     estimate_factored,
     exact_columns,
     factored_bytes,
@@ -26,7 +29,7 @@ from biclique.gram import (
     parse_memory_limit,
     require,
 )
-from biclique.gram.cuda import place_rows
+from biclique.gram.cuda import is_cpu, place_rows
 from biclique.io import CHUNK_ROWS, ChunkSource, draw_numbers
 from biclique.kernels import Kernel, check_rows_for_kernel
 from biclique.namespace import moved, rows_on_host, to_host
@@ -94,7 +97,7 @@ class ArrayRows(RowSource):
 
     def draw(self, size: int, random: np.random.RandomState) -> tuple[Rows, FloatArray]:
         chosen = _drawn(self.weights, size, random)
-        return self.X[chosen], self.weights[chosen]
+        return rows_on_host(self.X, chosen), self.weights[chosen]
 
     def _pieces(self) -> Iterator[tuple[Rows, FloatArray]]:
         for top in range(0, self.n_rows, CHUNK_ROWS):
@@ -109,10 +112,6 @@ class DeviceRows(ArrayRows):
     def __init__(self, X: Rows, weights: FloatArray, device: Any) -> None:
         super().__init__(place_rows(X, device), weights)
         self.device_weights = moved(weights, self.X)
-
-    def draw(self, size: int, random: np.random.RandomState) -> tuple[Rows, FloatArray]:
-        chosen = _drawn(self.weights, size, random)
-        return rows_on_host(self.X, chosen), self.weights[chosen]
 
     def _pieces(self) -> Iterator[tuple[Rows, FloatArray]]:
         yield self.X, self.device_weights
@@ -224,24 +223,29 @@ def fit_factored(
     return FactoredFit(spectrum, n_columns, pool, gamma, order, error, source.on_device)
 
 
-def estimate_fit(model: Any, source: RowSource, gram: str, n_columns: int) -> Cost:
-    """Time and memory of a fit, from the speed of a block of rows."""
+def estimate_fit(model: Any, source: RowSource, gram: str, n_columns: int, device: Any = None) -> Cost:
+    """Time and memory of a fit, from the speed of a block of rows; on a GPU, from what is known of one."""
     random = check_random_state(0)
     check_rank(model.rank, source.n_rows, held=source.held)
     pool = Pool.of(*source.draw(ESTIMATE_ROWS, random))
     kernel, _ = pool_kernel(model, pool, random)
     kind = kind_of_map(model, gram, kernel, source.n_columns)
+    if device is not None:
+        check_map_on_device(model, gram, kernel, source.n_columns)
     rank = ESTIMATE_RANK if isinstance(model.rank, str) else model.rank
     dtype = factored_precision(model.precision, gram, kernel, pool.rows)
     made = make_map(kind, kernel, pool.rows[pool.distinct], rank, random=random, dtype=dtype)
     n = source.n_rows or pool.rows.shape[0]
     kept = n * 8 * (n_columns + 1) if source.held else 4 * n
-    return Cost(
-        gram,
-        n,
-        estimate_factored(made, pool.rows, n, model.n_jobs),
-        factored_bytes(made.size, CHUNK_ROWS, source.n_columns) + kept,
-    )
+    if device is None or is_cpu(device):
+        seconds = estimate_factored(made, pool.rows, n, model.n_jobs)
+    else:
+        seconds = device_factored_seconds(made.size, n, source.n_columns) + DEVICE_SECONDS_PER_ROW * n * n_columns
+    size = factored_bytes(made.size, CHUNK_ROWS, source.n_columns) + kept
+    if device is None:
+        return Cost(gram, n, seconds, size)
+    rows = n * (source.n_columns * pool.rows.dtype.itemsize + 8 * n_columns)
+    return Cost(gram, n, seconds, size, str(device), rows + device_factored_bytes(made.size, made.dtype.itemsize))
 
 
 def _check_memory(model: Any, gram: str, kernel: Kernel, source: RowSource, n_columns: int) -> int:

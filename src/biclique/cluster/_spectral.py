@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from biclique._typing import FloatArray, Rows
 from biclique.cluster._base import KernelEstimator, is_source
 from biclique.cluster._checks import PRECOMPUTED, check_solver_parameters, check_values, check_weights, is_neighbors
-from biclique.cluster._device import DeviceFit, fit_device
+from biclique.cluster._device import DeviceFit, estimate_device, fit_device
 from biclique.cluster._factored import (
     ArrayRows,
     ChunkRows,
@@ -83,14 +83,10 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
             raise
 
     def _fit_some_way(self, X: Any, sample_weight: Any) -> int:
-        if is_source(X) and self.device is not None:
-            raise ParameterError(f"device={self.device!r} needs X in memory: load the rows, or leave device at None.")
         if is_source(X):
             source = self._read_source(X, sample_weight)
             return self._fit_factored(source, self._choose_for_source(source.n_columns))
-        device = self.device
-        if device is None and not on_host(X):
-            device = X.device  # a tensor stays where it is
+        device = self._device_of(X)
         X, weights = self._checked(X, sample_weight, keep=True)
         if device is not None:
             self._check_device(X, device)
@@ -105,6 +101,10 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
             check_rows_for_kernel(self.affinity, X)
             return self._fit_factored(ArrayRows(X, weights), choice)
         return self._fit_exact(X, weights)
+
+    def _device_of(self, X: Any) -> Any:
+        """The device that is asked for: by name, or by a tensor, which stays where it is."""
+        return X.device if self.device is None and not on_host(X) else self.device
 
     def _forget(self) -> None:
         """Drop what an earlier fit has left."""
@@ -212,10 +212,13 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
     def estimate_cost(self, X: Any, sample_weight: Any = None) -> Cost:
         """Time and memory that ``fit`` would take, from the speed of a few blocks of these rows; nothing is fitted.
 
+        On a GPU, which need not be there, the time is that of an NVIDIA H200 (``docs/performance.md``).
+
         Returns
         -------
         Cost
-            With ``seconds``, ``bytes``, ``gram`` and ``rows``; printed, a sentence.
+            With ``seconds``, ``bytes``, ``gram`` and ``rows``, and where a device is asked for ``device`` and
+            ``device_bytes``; printed, a sentence.
         """
         model = clone(self)  # a fitted model keeps what it learned of its columns
         model._check_parameters()
@@ -223,7 +226,13 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         if is_source(X):
             source = model._read_source(X, sample_weight)
             return estimate_fit(model, source, model._choose_for_source(source.n_columns).name, columns)
-        rows, weights = model._checked(X, sample_weight)
+        device = model._device_of(X)
+        rows, weights = model._checked(X, sample_weight, keep=True)
+        if device is not None:
+            model._check_device(rows, device)
+            if model.gram in FACTORED:
+                return estimate_fit(model, ArrayRows(rows, weights), model.gram, columns, device)
+            return estimate_device(model, rows, model._bare_kernel(), columns, device)
         if is_neighbors(model.affinity):
             n, d = rows.shape
             seconds = estimate_neighbors(n, 1 if model.affinity in PRECOMPUTED else d, columns)
@@ -273,6 +282,8 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         )
 
     def _read_source(self, X: Any, sample_weight: Any) -> RowSource:
+        if self.device is not None:
+            raise ParameterError(f"device={self.device!r} needs X in memory: load the rows, or leave device at None.")
         source = open_chunks(X)
         self.n_features_in_ = source.n_columns
         self.__dict__.pop("feature_names_in_", None)

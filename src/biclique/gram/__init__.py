@@ -14,10 +14,28 @@ from biclique.gram.choose import (
     make_map,
     map_kind,
 )
-from biclique.gram.cost import Cost, estimate_factored, estimate_neighbors, estimate_seconds
+from biclique.gram.cost import (
+    DEVICE_SECONDS_PER_ROW,
+    TYPICAL_PASSES,
+    Cost,
+    device_factored_seconds,
+    device_seconds,
+    estimate_factored,
+    estimate_neighbors,
+    estimate_seconds,
+    torch_cpu_seconds,
+)
 from biclique.gram.cross import HeldRows, KernelCross, StoredCross, panel_product
 from biclique.gram.dense import DenseGram, dense_bytes, symmetric
-from biclique.gram.factored import FactoredGram, column_sums, factored_bytes, map_product, map_rows, weighted_gram
+from biclique.gram.factored import (
+    FactoredGram,
+    column_sums,
+    device_factored_bytes,
+    factored_bytes,
+    map_product,
+    map_rows,
+    weighted_gram,
+)
 from biclique.gram.features import (
     MOST_EXACT_COLUMNS,
     ExactMap,
@@ -44,12 +62,14 @@ from biclique.gram.threads import single_threaded_blas
 from biclique.gram.tiled import TiledGram, tiled_bytes
 
 __all__ = [
+    "DEVICE_SECONDS_PER_ROW",
     "FACTORED",
     "GRAM_NAMES",
     "LANDMARKS",
     "MOST_EXACT_COLUMNS",
     "NEIGHBOR_WEIGHTS",
     "PRECISIONS",
+    "TYPICAL_PASSES",
     "Choice",
     "Cost",
     "CrossGram",
@@ -75,6 +95,9 @@ __all__ = [
     "components",
     "data_bytes",
     "dense_bytes",
+    "device_factored_bytes",
+    "device_factored_seconds",
+    "device_seconds",
     "estimate_factored",
     "estimate_neighbors",
     "estimate_seconds",
@@ -98,6 +121,7 @@ __all__ = [
     "symmetric",
     "symmetric_sparse",
     "tiled_bytes",
+    "torch_cpu_seconds",
     "weighted_gram",
     "with_ties",
     "without_loops",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from biclique.gram.index import exact_seconds
 from biclique.gram.memory import format_bytes
 from biclique.gram.threads import count_threads, single_threaded_blas
 from biclique.gram.tiled import TILE_COLUMNS, TILE_ROWS, TiledGram
-from biclique.kernels import Kernel
+from biclique.kernels import Kernel, Laplacian
 from biclique.progress import format_seconds
 
 TYPICAL_PASSES = 5
@@ -28,20 +29,61 @@ SECONDS_PER_VERTEX = 1e-5
 STORED_PRODUCTS_PER_SECOND = 1e9
 """Entries of a stored matrix times a column, a second and a core: memory traffic, alike everywhere."""
 
+# A GPU is not measured but taken for an H200: docs/performance.md has κ a second and the seconds of whole fits there.
+FUSED_PICOSECONDS = {"default": (0.33, 0.0115, 0.008), "fast": (0.36, 0.0044, 0.003)}
+"""Of one value of K in the fused kernel: for itself, for a column of X, and for a vector beyond the first 16."""
+MANHATTAN_PICOSECONDS = 0.2
+"""Of a column of X where the kernel is laplacian, which has no tensor cores."""
+FEW_VECTORS, MOST_VECTORS, MOST_FUSED = 16, 64, 512
+"""More than 64 vectors take another pass of the fused kernel, and with more columns of X than 512 tiles are torch's."""
+TORCH_PICOSECONDS = (12.7, 0.038)
+"""Of one value of K in torch's tiles: for itself, and for a column of X."""
+FACTORED_FLOPS = 5e13
+"""A second, of torch's products in float32: three quarters of what is on the H200's data sheet."""
+DEVICE_SECONDS_PER_ROW = 7e-8
+"""Of a row and a column of the embedding: the way to the device and back, and k-means."""
+
 
 @dataclass(frozen=True)
 class Cost:
-    """An estimate of the time and the memory of a fit."""
+    """An estimate of the time and the memory of a fit; with a device, ``bytes`` are the host's alone."""
 
     gram: str
     rows: int
     seconds: float
     bytes: int
+    device: str | None = None
+    device_bytes: int = 0
 
     def __str__(self) -> str:
-        return (
-            f"{self.rows} rows, gram={self.gram!r}: about {format_seconds(self.seconds)} and {format_bytes(self.bytes)}"
-        )
+        told = f"{self.rows} rows, gram={self.gram!r}: about {format_seconds(self.seconds)}"
+        if self.device is None:
+            return f"{told} and {format_bytes(self.bytes)}"
+        return f"{told}, {format_bytes(self.device_bytes)} on {self.device} and {format_bytes(self.bytes)} on the host"
+
+
+def device_seconds(kernel: Kernel, n: int, d: int, *, columns: int, passes: int, precision: str = "default") -> float:
+    """Time of passes over an exact K on a GPU with blocks of ``columns`` vectors; compiling it is not counted."""
+    if d > MOST_FUSED:
+        value, column = TORCH_PICOSECONDS
+        each = value + column * d
+    else:
+        value, column, vector = FUSED_PICOSECONDS[precision]
+        if isinstance(kernel, Laplacian):
+            column = MANHATTAN_PICOSECONDS
+        each = (value + column * d) * ceil(columns / MOST_VECTORS) + vector * max(columns - FEW_VECTORS, 0)
+    return passes * 1e-12 * each * n**2
+
+
+def device_factored_seconds(size: int, n: int, d: int) -> float:
+    """Time of the three passes over n rows on a GPU: their columns, and one product of p × p."""
+    value, column = TORCH_PICOSECONDS
+    return n * size * (3e-12 * (value + column * d) + 2 * size / FACTORED_FLOPS)
+
+
+def torch_cpu_seconds(kernel: Kernel, X: Rows, n: int, *, columns: int, passes: int) -> float:
+    """Time of passes on torch's CPU, from tiles of some rows on the host; torch uses a tile for one half only."""
+    return passes * _seconds_per_entry(kernel, X, np.float32, columns) * n**2 / count_threads(None)
 
 
 def estimate_seconds(

@@ -205,6 +205,11 @@ def room_for(what: str, n: int, torch: Any, device: Any) -> Iterator[None]:
         ) from error
 
 
+def is_cpu(device: Any) -> bool:
+    """Whether a device, or the name of one, is torch's CPU; asks nobody."""
+    return str(device).split(":")[0] == "cpu"
+
+
 def open_device(torch: Any, device: Any) -> Any:
     """The device of a name, if this torch and this machine have it."""
     try:

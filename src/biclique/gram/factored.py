@@ -30,6 +30,11 @@ def factored_bytes(size: int, chunk_rows: int, n_columns: int) -> int:
     return 8 * size * size * (GROUPS + 6) + 16 * chunk_rows * n_columns + 64 * BLOCK_ENTRIES
 
 
+def device_factored_bytes(size: int, itemsize: int) -> int:
+    """Memory of a pass on a device besides the rows: partial sums of p × p, and a few blocks of columns."""
+    return 8 * size * size * (GROUPS + 2) + 4 * itemsize * max(DEVICE_ENTRIES, 64 * size)
+
+
 class FactoredRows:
     """Training rows as a factored K holds them."""
 
