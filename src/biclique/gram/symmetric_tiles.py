@@ -31,10 +31,12 @@ HAS_GLUON = all(hasattr(hopper, name) for name in ("warpgroup_mma", "warpgroup_m
 
 jit: Any = triton.jit if triton is not None else (lambda function: function)
 gluon_jit: Any = gluon.jit if HAS_GLUON else (lambda function: function)
-if HAS_GLUON:
-    async_copy, fence, mma = hopper.async_copy, hopper.fence_async_shared, hopper.warpgroup_mma
-    mma_begin, mma_wait = hopper.warpgroup_mma_init, hopper.warpgroup_mma_wait
+if HAS_GLUON:  # by the names of Triton 3.9, or those of 3.6
+    fetch = getattr(hopper.async_copy, "async_load", None) or hopper.async_copy.async_copy_global_to_shared
+    fetch_group, fetch_wait = hopper.async_copy.commit_group, hopper.async_copy.wait_group
     barrier = getattr(gl, "barrier", None) or gl.thread_barrier
+    fence, mma = hopper.fence_async_shared, hopper.warpgroup_mma
+    mma_begin, mma_wait = hopper.warpgroup_mma_init, hopper.warpgroup_mma_wait
 
 ROWS, COLUMNS = 128, 64
 """A program's rows, in two halves of 64, and the columns of a tile."""
@@ -54,16 +56,16 @@ EVALUATIONS_A_TICK = 2**39
 @gluon_jit  # type: ignore[untyped-decorator,unused-ignore]
 def _fetch_rows(rh, rl, RH, RL, j, j_d, slot, D: gl.constexpr, TERMS: gl.constexpr):  # type: ignore[no-untyped-def]
     """Begin to bring a tile's rows to the chip."""
-    async_copy.async_copy_global_to_shared(rh.index(slot), RH + j * D + j_d)
+    fetch(rh.index(slot), RH + j * D + j_d)
     if TERMS == 3:
-        async_copy.async_copy_global_to_shared(rl.index(slot), RL + j * D + j_d)
+        fetch(rl.index(slot), RL + j * D + j_d)
 
 
 @gluon_jit  # type: ignore[untyped-decorator,unused-ignore]
 def _fetch_vectors(v, V, j, j_b, slot, B: gl.constexpr):  # type: ignore[no-untyped-def]
     """The same of its vectors: what was begun before belongs to the same group."""
-    async_copy.async_copy_global_to_shared(v.index(slot), V + j * (2 * B) + j_b)
-    async_copy.commit_group()
+    fetch(v.index(slot), V + j * (2 * B) + j_b)
+    fetch_group()
 
 
 @gluon_jit  # type: ignore[untyped-decorator,unused-ignore]
@@ -206,7 +208,7 @@ def symmetric_product(  # type: ignore[no-untyped-def]
         j = round_from(top, begin + q, BJ, n)
         _fetch_rows(rh, rl, RH, RL, j, j_d, q, D, TERMS)
         _fetch_vectors(v, V, j, j_b, q, B)
-    async_copy.wait_group(S - 2)
+    fetch_wait(S - 2)
     fence()
     barrier()
     zero = gl.zeros([HALF, BJ], gl.float32, square)
@@ -244,7 +246,7 @@ def symmetric_product(  # type: ignore[no-untyped-def]
             s, rows, ph, pl, sided = mma_wait(0, deps=[x, run0, ph, pl, side])
             run0 = mma_begin(rows)
             barrier()
-            async_copy.wait_group(S - 2)
+            fetch_wait(S - 2)
             ph, pl = _values(s, on_hi, on_lo, values, P_SPLIT)
             run1 = _rows_times(run1, ph, pl, v.index(slot), B, P_SPLIT)
             barrier()
@@ -327,7 +329,9 @@ class SymmetricTiles:
                     (min(first + FOLD_TILES, tiles), per_split, coarse, fine),
                     {"D": d, "B": b, "TERMS": terms, "P_SPLIT": split_p, **choose_options(d, terms, split_p)},
                 )
-                fold[(n * b // 1024,)](total, side, row, factor, n, splits, B=b, BLOCK=1024, num_warps=4)
+                fold[(n * b // 1024,)](
+                    total, side, row, factor, n, splits, B=b, BLOCK=1024, num_warps=4, enable_fp_fusion=False
+                )
                 told += FOLD_TILES * COLUMNS * n
                 if tick is not None and told >= EVALUATIONS_A_TICK:
                     torch.cuda.synchronize(self.device)
@@ -337,7 +341,9 @@ class SymmetricTiles:
 
     def _launch(self, grid: tuple[int, int], sides: tuple[Any, ...], sizes: tuple[Any, ...], options: Any) -> None:
         try:
-            symmetric_product[grid](*sides, *sizes, BI=ROWS, BJ=COLUMNS, RUN=RUN, num_warps=4, **options)
+            symmetric_product[grid](
+                *sides, *sizes, BI=ROWS, BJ=COLUMNS, RUN=RUN, num_warps=4, enable_fp_fusion=True, **options
+            )
         except (RuntimeError, triton.errors.TritonError) as error:
             if self._runs or isinstance(error, self.torch.cuda.OutOfMemoryError):
                 raise

@@ -1,0 +1,230 @@
+"""Tiles used for both halves of K: what can be checked without a GPU, and the product itself where there is one."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+try:
+    import torch
+except ImportError:
+    torch = None
+GPU = torch is not None and torch.cuda.is_available()
+if not GPU:  # read when triton is first imported, so before anything here imports it
+    os.environ["TRITON_INTERPRET"] = "1"
+
+from biclique.gram import symmetric_tiles  # noqa: E402
+from biclique.gram.cuda import TorchGram  # noqa: E402
+from biclique.gram.symmetric_tiles import COLUMNS, FOLD_TILES, ROWS, units  # noqa: E402
+from biclique.kernels import make_kernel  # noqa: E402
+
+ROWS_A_FOLD = FOLD_TILES * COLUMNS
+DEVICE = "cuda" if GPU else "cpu"
+fused = pytest.mark.skipif(torch is None or symmetric_tiles.triton is None, reason="needs the extra [gpu]")
+hopper = pytest.mark.skipif(
+    torch is None or not symmetric_tiles.can_be_symmetric(torch, torch.device(DEVICE)),
+    reason="needs a Hopper GPU and Triton's Gluon",
+)
+
+
+def split(y, coarse, fine):
+    hi = (y + coarse) - coarse
+    return hi, ((y - hi) + fine) - fine
+
+
+@pytest.mark.parametrize("signs", ["mixed", "positive"])
+def test_sums_between_two_folds_are_exact_in_any_order(signs):
+    coarse, fine = (np.float32(unit) for unit in units(ROWS_A_FOLD))
+    random = np.random.default_rng(0)
+    # As large as they get: 128 rows a tile, κ = 1 and |V| = 2¹³.
+    y = random.uniform(0.5, 1, ROWS_A_FOLD // ROWS).astype(np.float32) * np.float32(ROWS * 2**13)
+    if signs == "mixed":
+        y *= random.choice([-1, 1], len(y)).astype(np.float32)
+    hi, lo = split(y, coarse, fine)
+    assert hi.dtype == lo.dtype == np.float32
+    sums = set()
+    for _ in range(50):
+        order = random.permutation(len(y))
+        sums.add((np.cumsum(hi[order])[-1], np.cumsum(lo[order])[-1]))
+    assert len(sums) == 1
+    ((total_hi, total_lo),) = sums
+    assert float(total_hi) == hi.astype(float).sum()
+    assert float(total_lo) == lo.astype(float).sum()
+    finer = float(fine) / (1.5 * 2**23)
+    assert abs(float(total_hi) + float(total_lo) - y.astype(float).sum()) <= len(y) * finer / 2
+    assert finer < 2**13 * 1e-7  # of the largest value of V
+
+
+def test_plain_float32_sums_do_depend_on_the_order():
+    random = np.random.default_rng(0)
+    y = random.uniform(-1, 1, ROWS_A_FOLD // ROWS).astype(np.float32)
+    assert len({np.cumsum(y[random.permutation(len(y))])[-1] for _ in range(50)}) > 1
+
+
+@fused
+def test_the_fold_adds_both_parts_and_the_rows_and_empties_the_parts():
+    n, b, splits = 128, 16, 3
+    random = np.random.default_rng(0)
+    total, side = random.normal(size=(n, b)), random.normal(size=(2, n, b)).astype(np.float32)
+    row, factor = random.normal(size=(splits, n, b)).astype(np.float32), random.uniform(size=n).astype(np.float32)
+    expected = total + side.astype(float).sum(0) + factor[:, None].astype(float) * row.astype(float).sum(0)
+    given = [torch.tensor(array, device=DEVICE) for array in (total, side, row, factor)]
+    symmetric_tiles.fold[(n * b // 1024,)](*given, n, splits, B=b, BLOCK=1024)
+    np.testing.assert_allclose(given[0].cpu(), expected, rtol=1e-14, atol=1e-14)
+    assert not given[1].any()
+
+
+COMPILE = """
+import sys
+from biclique.gram import symmetric_tiles as tiles
+from triton import compile
+from triton.backends.compiler import GPUTarget
+from triton.experimental.gluon._runtime import GluonASTSource
+
+kernel = tiles.symmetric_product
+types = dict.fromkeys(("LH", "LL", "RH", "RL", "V"), "*fp16")
+types |= dict.fromkeys(("factor", "side_out", "row_out"), "*fp32")
+types |= dict.fromkeys(("n", "first", "last", "per_split"), "i32") | dict.fromkeys(("coarse", "fine"), "fp32")
+d, terms, split_p = (int(word) for word in sys.argv[1:])
+options = tiles.choose_options(d, terms, bool(split_p))
+backend = {"num_warps": 4, "enable_fp_fusion": True}
+backend |= {"maxnreg": options.pop("maxnreg")} if "maxnreg" in options else {}
+fixed = dict(D=d, B=tiles.VECTORS, TERMS=terms, P_SPLIT=bool(split_p), BI=tiles.ROWS, BJ=tiles.COLUMNS, RUN=tiles.RUN)
+fixed |= options
+signature = {name: types.get(name, "constexpr") for name in kernel.arg_names}
+values = {(kernel.arg_names.index(name),): value for name, value in fixed.items()}
+aligned = {(i,): [["tt.divisibility", 16]] for i, name in enumerate(kernel.arg_names) if types.get(name, "")[:1] == "*"}
+made = compile(GluonASTSource(kernel, signature, values, aligned), target=GPUTarget("cuda", 90, 32), options=backend)
+print("wgmma" in made.asm["ptx"], made.metadata.shared)
+"""
+
+
+@pytest.mark.skipif(not symmetric_tiles.HAS_GLUON, reason="needs Triton's Gluon")
+@pytest.mark.parametrize(("d", "terms", "split_p"), [(16, 3, 1), (16, 3, 0), (32, 1, 1), (64, 3, 1), (64, 1, 0)])
+def test_the_kernel_compiles_for_hopper_without_a_gpu(d, terms, split_p, tmp_path):
+    """With the options it is launched with; and what it wants of a multiprocessor is there, twice over."""
+    away = ("TRITON_INTERPRET",)
+    environment = {name: value for name, value in os.environ.items() if name not in away}
+    environment["TRITON_CACHE_DIR"] = str(tmp_path)
+    command = [sys.executable, "-c", COMPILE, str(d), str(terms), str(split_p)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    tensor_cores, shared = done.stdout.split()
+    assert tensor_cores == "True"
+    assert 2 * int(shared) <= 227 * 1024
+
+
+class Broken:
+    """A device whose compiler refuses the kernel."""
+
+    calls = 0
+
+    def product(self, *_args, **_options):
+        Broken.calls += 1
+        raise symmetric_tiles.NotTakenError("no such instruction")
+
+
+@fused
+def test_a_kernel_that_is_not_taken_is_not_tried_again(monkeypatch):
+    monkeypatch.setattr(symmetric_tiles, "FEWEST_ROWS", 1)
+    monkeypatch.setattr(symmetric_tiles, "can_be_symmetric", lambda *_: True)
+    monkeypatch.setattr(symmetric_tiles, "SymmetricTiles", lambda *_: Broken())
+    X, V = rows(130, 3), vectors(130, 5)
+    kernel = make_kernel("rbf", gamma=0.2)
+    gram = TorchGram(kernel, X, device=DEVICE, engine="triton")
+    for _ in range(2):
+        np.testing.assert_allclose(gram.matmat(V), kernel.block(X, X) @ V, atol=1e-4)
+    assert Broken.calls == 1
+    assert gram._tiles.unsymmetric == "no such instruction"
+
+
+@fused
+def test_who_may_use_both_halves(monkeypatch):
+    """The same rows on both sides, near enough for half precision, enough of them, and not new ones."""
+    monkeypatch.setattr(symmetric_tiles, "FEWEST_ROWS", 100)
+    monkeypatch.setattr(symmetric_tiles, "can_be_symmetric", lambda *_: True)
+
+    def may(X, gamma=0.2, **options):
+        gram = TorchGram(make_kernel("rbf", gamma=gamma), X, device=DEVICE, engine="triton", **options)
+        return gram, gram._tiles._is_symmetric(gram._left, gram._right)
+
+    gram, symmetric = may(rows(130, 3))
+    assert symmetric
+    assert not gram._tiles._is_symmetric(gram.cross(rows(130, 3))._left, gram._right)
+    assert may(rows(130, 20), gamma=1 / 40)[1]
+    assert not may(rows(99, 3))[1]
+    assert not may(rows(130, 65), gamma=1 / 130)[1]
+    assert not may(rows(130, 3), gamma=5.0)[1]
+    linear = TorchGram(make_kernel("linear", gamma=None), rows(130, 3), device=DEVICE, engine="triton")
+    assert not linear._tiles._is_symmetric(linear._left, linear._right)
+
+
+def rows(n, d, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, d)).astype(np.float32)
+
+
+def vectors(n, b, seed=1):
+    return np.random.default_rng(seed).normal(size=(n, b))
+
+
+# On a Hopper GPU
+
+
+def strictly_off(gram, kernel, X, V):
+    some = np.random.default_rng(2).choice(len(X), 300, replace=False)
+    exact = kernel.block(X[some].astype(float), X.astype(float)) @ V
+    return np.linalg.norm(gram.matmat(V)[some] - exact) / np.linalg.norm(exact)
+
+
+@hopper
+@pytest.mark.parametrize("n", [8192, 8193, 8192 + 256, 33_000, 50_001])  # an even and an odd number of blocks
+@pytest.mark.parametrize(("d", "b"), [(1, 1), (3, 16), (10, 7), (11, 16), (16, 16), (17, 5), (40, 16), (64, 16)])
+def test_both_halves_on_the_device(n, d, b):
+    X, V = rows(n, d), vectors(n, b)
+    V[:, 0] = np.abs(V[:, 0]) * 1e-20
+    kernel = make_kernel("rbf", gamma=1 / (3 * d))
+    for precision, most in (("default", 1e-5), ("fast", 5e-4)):
+        gram = TorchGram(kernel, X, device="cuda", precision=precision)
+        assert gram._tiles._is_symmetric(gram._left, gram._right) == (gram._right.most <= symmetric_tiles.MOST_NORM)
+        assert strictly_off(gram, kernel, X, V) < most, precision
+        assert strictly_off(gram, kernel, X, np.abs(V)) < most / (1 if precision == "default" else 4), precision
+        assert gram._tiles.unsymmetric == ""
+
+
+@hopper
+def test_the_bits_do_not_depend_on_the_order_in_which_tiles_come():
+    n = 100_000
+    gram = TorchGram(make_kernel("rbf", gamma=1 / 32), rows(n, 16), device="cuda")
+    assert gram._tiles._is_symmetric(gram._left, gram._right)
+    V = torch.tensor(vectors(n, 14), device="cuda")
+    first = gram.matmat(V)
+    assert all(torch.equal(first, gram.matmat(V)) for _ in range(5))
+
+
+@hopper
+def test_both_halves_and_one_agree():
+    n = 40_000
+    gram = TorchGram(make_kernel("rbf", gamma=1 / 32), rows(n, 16), device="cuda")
+    V = torch.tensor(vectors(n, 16), device="cuda")
+    both = gram.matmat(V)
+    gram._tiles._symmetric = None
+    one = gram.matmat(V)
+    assert float((both - one).norm() / one.norm()) < 1e-5
+
+
+@hopper
+def test_identity_like_kernels_and_zero_vectors():
+    """Next to no similarity: what is left is V itself, to the finest unit."""
+    n = 20_000
+    X = np.zeros((n, 2), dtype=np.float32)
+    X[:, 0], X[:, 1] = np.divmod(np.arange(n), 200)
+    X -= X.mean(0)
+    kernel = make_kernel("rbf", gamma=1e-3)
+    V = vectors(n, 3)
+    V[:, 1] = 0
+    gram = TorchGram(kernel, X, device="cuda")
+    product_ = gram.matmat(V)
+    assert not product_[:, 1].any()
+    assert strictly_off(gram, kernel, X, V) < 1e-5
