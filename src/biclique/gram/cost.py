@@ -30,7 +30,7 @@ STORED_PRODUCTS_PER_SECOND = 1e9
 """Entries of a stored matrix times a column, a second and a core: memory traffic, alike everywhere."""
 
 # A GPU is not measured but taken for an H200: docs/performance.md has κ a second and the seconds of whole fits there.
-FUSED_PICOSECONDS = {"default": (0.33, 0.0115, 0.008), "fast": (0.36, 0.0044, 0.003)}
+FUSED_PICOSECONDS = {"default": (0.27, 0.0115, 0.008), "fast": (0.25, 0.0042, 0.006)}
 """Of one value of K in the fused kernel: for itself, for a column of X, and for a vector beyond the first 16."""
 MANHATTAN_PICOSECONDS = 0.2
 """Of a column of X where the kernel is laplacian, which has no tensor cores."""
