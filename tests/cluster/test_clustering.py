@@ -18,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
 from biclique import BicliqueSpectralClustering, BicliqueSpectralEmbedding
+from biclique.cluster import _prepare
 from biclique.exceptions import DisconnectedWarning, ParameterError, RankWarning, SolverWarning
 from biclique.kernels import KERNEL_NAMES, Kernel, make_kernel
 from biclique.scores import clustering_error
@@ -157,6 +158,25 @@ def test_permuted_rows_give_the_same_bits_in_another_order(many_blobs):
     second = BicliqueSpectralClustering(5, random_state=0).fit(X[order])
     assert np.array_equal(first.embedding_[order], second.embedding_)
     assert np.array_equal(first.labels_[order], second.labels_)
+
+
+def test_a_start_from_a_few_rows_changes_passes_alone(many_blobs, monkeypatch):
+    X, _ = many_blobs
+    ask = {"n_clusters": 5, "gram": "tiled", "eigen_tol": 1e-6, "random_state": 0}
+    plain = BicliqueSpectralClustering(**ask).fit(X)
+    monkeypatch.setattr(_prepare, "START_FROM", 1000)
+    monkeypatch.setattr(_prepare, "START_ROWS", 500)
+    started = BicliqueSpectralClustering(**ask).fit(X)
+    assert started.n_passes_ < plain.n_passes_
+    np.testing.assert_allclose(started.eigenvalues_, plain.eigenvalues_, rtol=1e-6)
+    assert adjusted_rand_score(started.labels_, plain.labels_) == 1
+    # It is drawn from distinct rows in an order of their own: neither threads nor the order of rows change a bit.
+    order = np.random.default_rng(0).permutation(len(X))
+    again = BicliqueSpectralClustering(**ask, n_jobs=1).fit(X[order])
+    assert np.array_equal(again.eigenvalues_, started.eigenvalues_)
+    assert np.array_equal(again.labels_, started.labels_[order])
+    odd = BicliqueSpectralClustering(**{**ask, "order": 3}, modelling="symmetric").fit(X)
+    assert adjusted_rand_score(odd.labels_, plain.labels_) > 0.9
 
 
 # New rows

@@ -15,6 +15,7 @@ from biclique.cluster._spectrum import SolverOptions, solve_cut, unit_rows, warn
 from biclique.exceptions import ParameterError
 from biclique.gram import (
     DEVICE_SECONDS_PER_ROW,
+    STARTED_PASSES,
     TYPICAL_PASSES,
     Cost,
     HeldRows,
@@ -36,13 +37,11 @@ from biclique.spectral import (
     block_columns,
     device_kmeans,
     solves_directly,
-    top_eigenpairs,
+    start_from_few,
 )
 
-START_FROM, START_ROWS, START_TOLERANCE = 400_000, 8_192, 0.1
-"""From so many rows on the solver starts from the eigenvectors of so few, found to this share of their eigengap."""
-STARTED_PASSES = 3
-"""Passes that it takes then, typically."""
+START_FROM, START_ROWS = 400_000, 8_192
+"""From so many rows on the solver starts from the eigenvectors of so few."""
 
 CHOICE_ROWS = 4_096
 """Rows from which the bandwidth is chosen."""
@@ -112,8 +111,9 @@ def fit_device(model: Any, X: Rows, weights: FloatArray, n_columns: int, progres
         seed = int(random.randint(2**31))
         probe = gram.normal((n, block_columns(k, n)), seed)
         if n >= START_FROM:
-            found = _start(held, X, weights, order, probe.shape[1], seed)
-            probe[:, : found.shape[1]] = found
+            some = draw_numbers(n, START_ROWS, np.random.RandomState(seed))
+            few = DeviceGram(TorchGram(kernel, X[moved(some, X)], device=held.device, precision=precision))
+            probe = start_from_few(probe, few, X, order, weights[some], seed)
     del X  # the operator holds what it needs of them
     cut = NormalizedCut(gram, order, weights, probe)
     options = SolverOptions(tol=model.eigen_tol, max_passes=model.max_iter)
@@ -154,20 +154,6 @@ def estimate_device(model: Any, X: Rows, kernel: Kernel, n_columns: int, device:
     there = rows + basis_bytes(n, k, BASIS_BLOCKS) + 8 * n * n_columns
     name = "cuda" if str(device).startswith("cuda") else "torch"
     return Cost(name, n, seconds, 8 * n * (n_columns + 2), str(device), there)
-
-
-def _start(whole: Any, X: Rows, weights: FloatArray, order: float, b: int, seed: int) -> Any:
-    """A start for the solver: b eigenvectors of the cut of some rows, extended to all: it saves passes.
-
-    The solver starts from √(wS) p, so p = v(x)/√S(x), up to scale the coordinates over the trivial one.
-    """
-    rows = draw_numbers(len(X), START_ROWS, np.random.RandomState(seed))
-    some = DeviceGram(TorchGram(whole.kernel, X[moved(rows, X)], device=whole.device, precision=whole.precision))
-    cut = NormalizedCut(some, order, weights[rows])
-    pairs = top_eigenpairs(cut, b, tol=START_TOLERANCE, deflate=cut.trivial, random_state=seed)
-    extension, _ = Extension.fit(cut, pairs, some.noise)
-    found = extension.embed(some.cross(X))
-    return found[:, 1:] / namespace(found).clip(found[:, :1], min=1e-300)
 
 
 def assign_on_device(model: Any, fitted: DeviceFit, weights: FloatArray) -> Assignment:

@@ -17,6 +17,8 @@ from biclique.cluster._rows import all_rows, distinct_rows, find_rows
 from biclique.exceptions import DataError, DisconnectedWarning, ParameterError, warn_user
 from biclique.gram import (
     FACTORED,
+    STARTED_PASSES,
+    TYPICAL_PASSES,
     Cost,
     CrossGram,
     DenseGram,
@@ -39,6 +41,7 @@ from biclique.gram import (
     symmetric_sparse,
     tiled_bytes,
 )
+from biclique.io import draw_numbers
 from biclique.kernels import (
     GAMMA_KERNELS,
     RBF,
@@ -60,6 +63,7 @@ from biclique.spectral import (
     blocks_within,
     direct_bytes,
     solves_directly,
+    start_from_few,
 )
 
 DEFAULT_ORDER = 4.0
@@ -67,6 +71,9 @@ DEFAULT_ORDER = 4.0
 
 NEIGHBOR_ORDER = 2.1
 """For neighbour graphs: hardly more than the ordinary cut, which follows curved shapes."""
+
+START_FROM, START_ROWS = 20_000, 2_048
+"""From so many rows on the solver starts from the eigenvectors of so few."""
 
 LONG_SECONDS = 10.0
 
@@ -266,6 +273,7 @@ def estimate(model: Any, vertices: Vertices, kernel: Kernel | None, plan: Plan) 
         dtype=plan.dtype,
         columns=block_columns(plan.n_vectors, vertices.n),
         n_jobs=model.n_jobs,
+        passes=STARTED_PASSES if starts_from_few(kernel, plan, vertices.n) else TYPICAL_PASSES,
     )
     return Cost(plan.gram, vertices.n, seconds, plan.gram_bytes + plan.basis_bytes)
 
@@ -303,6 +311,8 @@ def prepare(model: Any, X: Rows, weights: FloatArray, n_vectors: int, progress: 
     probe = None
     if plan.iterates:
         probe = random.standard_normal((vertices.n, block_columns(plan.n_vectors, vertices.n)))
+        if kernel is not None and starts_from_few(kernel, plan, vertices.n):
+            probe = _start(model, vertices, kernel, plan, order, probe, int(random.randint(2**31)))
     shift = None
     if getattr(model, "modelling", "biclique") == "symmetric":
         if vertices.given and (vertices.index < 0).any():
@@ -321,6 +331,21 @@ def prepare(model: Any, X: Rows, weights: FloatArray, n_vectors: int, progress: 
         warn_about_parts(sizes, vertices.n, gamma)
     training = TrainingRows(vertices.digests, vertices.kept, getattr(base, "held", None), shift)
     return Prepared(vertices, training, cut, plan, gamma, order, random, error)
+
+
+def starts_from_few(kernel: Kernel | None, plan: Plan, n: int) -> bool:
+    """Whether passes cost so much that a start from a few rows pays: K is computed anew in each."""
+    return kernel is not None and plan.gram == "tiled" and n >= START_FROM
+
+
+def _start(
+    model: Any, vertices: Vertices, kernel: Kernel, plan: Plan, order: float, probe: FloatArray, seed: int
+) -> FloatArray:
+    """The solver's start from a few of the rows; with another modelling it is as good a start."""
+    some = draw_numbers(vertices.n, START_ROWS, np.random.RandomState(seed))
+    facts: dict[str, Any] = {"dtype": plan.dtype, "n_jobs": model.n_jobs, "memory_limit": plan.memory_limit}
+    few = make_gram("tiled", kernel, vertices.data[some], **facts)
+    return start_from_few(probe, few, vertices.data, order, vertices.weights[some], seed)
 
 
 def _hold(

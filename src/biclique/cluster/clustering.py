@@ -97,7 +97,7 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
         for linear and cosine, monomials for polynomial, both exact, a sketch of them where they are too many). "auto"
         stores up to 4,096 distinct rows, or more where a kernel value is dear and the matrix fits the memory limit;
         takes exact features where they are few; and landmarks, with a warning, where exact tiles would take more than
-        about 20 s on two cores (some 110,000 rows in 16 columns). A neighbour graph is always held sparse.
+        about 12 s on two cores (some 110,000 rows in 16 columns). A neighbour graph is always held sparse.
     rank : int or "auto", default="auto"
         Landmarks or random features. "auto" doubles from 128 to 2,048 until the eigenvalues of a sample of 2,000 rows
         are within 0.01 of the exact ones, relative to the largest.

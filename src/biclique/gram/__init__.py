@@ -16,6 +16,7 @@ from biclique.gram.choose import (
 )
 from biclique.gram.cost import (
     DEVICE_SECONDS_PER_ROW,
+    STARTED_PASSES,
     TYPICAL_PASSES,
     Cost,
     device_factored_seconds,
@@ -69,6 +70,7 @@ __all__ = [
     "MOST_EXACT_COLUMNS",
     "NEIGHBOR_WEIGHTS",
     "PRECISIONS",
+    "STARTED_PASSES",
     "TYPICAL_PASSES",
     "Choice",
     "Cost",

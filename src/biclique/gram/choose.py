@@ -45,9 +45,9 @@ HOPELESS_ERROR = 1e-2
 
 
 EXACT_WORK = 6e11
-"""Up to this much work K is held exactly: some 20 s on two cores, 110,000 rows in 16 dimensions."""
+"""Up to this much work K is held exactly: some 12 s on two cores, 110,000 rows in 16 dimensions."""
 
-WORK_PER_SECOND = 3e10
+WORK_PER_SECOND = 5e10
 EXPONENTIAL = 32
 """What an exponential and the product with a block of vectors cost, in columns of X."""
 

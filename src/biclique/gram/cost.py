@@ -22,7 +22,8 @@ from biclique.gram.tiled import TILE_COLUMNS, TILE_ROWS, TiledGram
 from biclique.kernels import Kernel, Laplacian
 from biclique.progress import format_seconds
 
-TYPICAL_PASSES = 5
+TYPICAL_PASSES, STARTED_PASSES = 5, 3
+"""Over K, from a random start and from the eigenvectors of a few rows."""
 SECONDS_PER_VERTEX = 1e-5
 """Of a neighbour graph: making it, and an eigenvector of it, on two cores."""
 
@@ -87,7 +88,14 @@ def torch_cpu_seconds(kernel: Kernel, X: Rows, n: int, *, columns: int, passes: 
 
 
 def estimate_seconds(
-    kernel: Kernel | None, data: Rows, *, gram: str, dtype: Any, columns: int, n_jobs: int | None
+    kernel: Kernel | None,
+    data: Rows,
+    *,
+    gram: str,
+    dtype: Any,
+    columns: int,
+    n_jobs: int | None,
+    passes: int = TYPICAL_PASSES,
 ) -> float:
     """Time of a fit with blocks of ``columns`` vectors, from the speed of a few tiles of these rows.
 
@@ -96,11 +104,11 @@ def estimate_seconds(
     n = int(data.shape[0])
     threads = count_threads(n_jobs)
     if gram == "tiled" and kernel is not None:
-        return TYPICAL_PASSES * _seconds_per_entry(kernel, data, dtype, columns) * n * n / 2 / threads
+        return passes * _seconds_per_entry(kernel, data, dtype, columns) * n * n / 2 / threads
     entries = int(data.nnz) if kernel is None and sparse.issparse(data) else n * n
     product = entries * columns / STORED_PRODUCTS_PER_SECOND / threads
     build = 0.0 if kernel is None else _seconds_per_entry(kernel, data, np.float64, 1) * n * n / 2 / threads
-    return build + TYPICAL_PASSES * product
+    return build + passes * product
 
 
 def estimate_factored(feature_map: FeatureMap, X: Rows, n: int, n_jobs: int | None) -> float:

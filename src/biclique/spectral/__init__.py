@@ -26,6 +26,7 @@ from biclique.spectral.solver import (
     solves_directly,
     top_eigenpairs,
 )
+from biclique.spectral.start import start_from_few
 
 __all__ = [
     "ASSIGNERS",
@@ -56,5 +57,6 @@ __all__ = [
     "random_start",
     "scipy_eigenpairs",
     "solves_directly",
+    "start_from_few",
     "top_eigenpairs",
 ]
