@@ -24,7 +24,7 @@ from biclique.kernels import RBF, Cosine, DirectRBF, Kernel, Laplacian, Linear, 
 from biclique.namespace import float64, on_host, to_host
 
 PRECISIONS = ("default", "fast")
-"""Relative errors of a product: 1e-5 and 2e-4."""
+"""Relative errors of a product: 1e-5, and some 2e-4 for vectors of mixed signs."""
 FAST_NOISE = 2e-6
 """The rounding of a "fast" product with a smooth vector."""
 ENGINES = ("auto", "triton", "torch")

@@ -8,35 +8,37 @@ from __future__ import annotations
 
 from importlib import import_module
 from importlib.util import find_spec
-from math import ceil
+from math import ceil, sqrt
 from typing import Any
 
 from biclique.gram.threads import Tick
 
-
-def _found(name: str) -> Any:
-    """A part of Triton, or None where Triton has no Gluon for Hopper: nothing here can be called then."""
-    try:
-        return import_module(name) if find_spec("triton") is not None else None
-    except ImportError:
-        return None
-
-
-triton: Any = _found("triton")
-tl: Any = _found("triton.language")
-gluon: Any = _found("triton.experimental.gluon")
-gl: Any = _found("triton.experimental.gluon.language")
-hopper: Any = _found("triton.experimental.gluon.language.nvidia.hopper")
-HAS_GLUON = all(hasattr(hopper, name) for name in ("warpgroup_mma", "warpgroup_mma_init", "async_copy"))
-
+triton: Any = import_module("triton") if find_spec("triton") is not None else None
+tl: Any = import_module("triton.language") if triton is not None else None
 jit: Any = triton.jit if triton is not None else (lambda function: function)
-gluon_jit: Any = gluon.jit if HAS_GLUON else (lambda function: function)
-if HAS_GLUON:  # by the names of Triton 3.9, or those of 3.6
+try:
+    gluon: Any = import_module("triton.experimental.gluon")
+    gl: Any = import_module("triton.experimental.gluon.language")
+    hopper: Any = import_module("triton.experimental.gluon.language.nvidia.hopper")
+    # By the names of Triton 3.9, or those of 3.6.
     fetch = getattr(hopper.async_copy, "async_load", None) or hopper.async_copy.async_copy_global_to_shared
     fetch_group, fetch_wait = hopper.async_copy.commit_group, hopper.async_copy.wait_group
     barrier = getattr(gl, "barrier", None) or gl.thread_barrier
     fence, mma = hopper.fence_async_shared, hopper.warpgroup_mma
     mma_begin, mma_wait = hopper.warpgroup_mma_init, hopper.warpgroup_mma_wait
+    HAS_GLUON = True
+except (ImportError, AttributeError):  # no Triton, or one without Gluon, or with another: nothing below is called then
+    gluon = gl = hopper = None
+    HAS_GLUON = False
+
+
+def gluon_jit(function: Any) -> Any:
+    """A kernel or a part of one, where Gluon is there; whole numbers that change from launch to launch stay numbers."""
+    if not HAS_GLUON:
+        return function
+    varying = [name for name in ("first", "last", "per_split") if name in function.__code__.co_varnames]
+    return gluon.jit(do_not_specialize=varying)(function)
+
 
 ROWS, COLUMNS = 128, 64
 """A program's rows, in two halves of 64, and the columns of a tile."""
@@ -49,6 +51,8 @@ MOST_NORM = 7.5
 FEWEST_ROWS = 8192
 FOLD_TILES = 256
 """Tiles of a launch: 16,384 columns a row. Sums between two launches must be exact in 24 bits twice."""
+MOST_ROUNDING = 4e-6
+"""Of a product, in the units of those sums. They are shares of max |V|: a V of few large rows may want more."""
 PROGRAMS = 8192
 EVALUATIONS_A_TICK = 2**39
 
@@ -256,6 +260,7 @@ def symmetric_product(  # type: ignore[no-untyped-def]
         sums.index(1).store(sums.index(1).load(one) + rows)
         rows = mma_wait(0, deps=[run0])
         sums.index(0).store(sums.index(0).load(one) + rows)
+    fetch_wait(0)
     y = _both(sided, BJ, B, one) * weight[:, None]
     _add_exactly(side_out + column * B + o_b, n.to(gl.int64) * B, y, coarse, fine)
     out = row_out + (gl.program_id(1).to(gl.int64) * n + top) * B + o_b
@@ -290,8 +295,8 @@ class SymmetricTiles:
     rows meets the blocks I, I + 1, … half way round, so every pair of blocks is met once and all have the same work.
 
     What a tile adds to its columns is added in device memory, in whatever order tiles come; so that the bits do not
-    depend on it, a sum is split into a multiple of one unit and a multiple of a finer one, of which float32 adds up
-    16,384 without rounding. After so many the two are taken to float64. The rest has a fixed order.
+    depend on it, it is split into a multiple of one unit and a multiple of a finer one, of which float32 adds those of
+    128 tiles, 16,384 rows, without rounding. After so many the two are taken to float64. The rest has a fixed order.
     """
 
     def __init__(self, torch: Any, device: Any) -> None:
@@ -299,7 +304,7 @@ class SymmetricTiles:
         self._runs = False
 
     def product(self, left: Any, right: Any, V: Any, *, split_p: bool, tick: Tick | None = None) -> Any:
-        """K @ V, float64 on the device, for V of at most 16 columns."""
+        """K @ V, float64 on the device, for V of at most 16 columns; None where the units were too coarse for it."""
         torch = self.torch
         n, d, b, width = left.padded, left.hi.shape[1], VECTORS, V.shape[1]
         terms = 3 if left.lo is not left.hi else 1
@@ -337,14 +342,17 @@ class SymmetricTiles:
                     torch.cuda.synchronize(self.device)
                     tick(min((first + FOLD_TILES) / tiles, 1.0))
                     told = 0
-        return total[: left.n, :width] * sizes
+        out = total[: left.n, :width] * sizes
+        # Each of n/256 tiles of a column was rounded to the finer unit.
+        rounding = fine / (1.5 * 2**23) * sqrt(n / 256 / 12) * sizes
+        return out if bool(((rounding <= MOST_ROUNDING * (out * out).mean(0).sqrt()) | (largest == 0)).all()) else None
 
     def _launch(self, grid: tuple[int, int], sides: tuple[Any, ...], sizes: tuple[Any, ...], options: Any) -> None:
         try:
             symmetric_product[grid](
                 *sides, *sizes, BI=ROWS, BJ=COLUMNS, RUN=RUN, num_warps=4, enable_fp_fusion=True, **options
             )
-        except (RuntimeError, triton.errors.TritonError) as error:
+        except Exception as error:  # Gluon is experimental: a Triton to come may refuse in any way
             if self._runs or isinstance(error, self.torch.cuda.OutOfMemoryError):
                 raise
             raise NotTakenError(str(error)) from error
@@ -354,11 +362,11 @@ class SymmetricTiles:
 def units(rows: int) -> tuple[float, float]:
     """What rounds to a multiple of one unit when added and taken away, and of a finer one: 1.5 · 2²³ units each.
 
-    Sums of ``rows`` values of at most 2¹³ have at most 2²² units; what is left over, at most half a unit from each of
-    the ``rows`` / 128 tiles, has at most 2²² of the finer ones.
+    Sums of ``rows`` values of at most 2¹³ have at most 2²³ units; what is left over, at most half a unit from each of
+    the ``rows`` / 128 tiles, has at most 2²³ of the finer ones: float32 counts to 2²⁴.
     """
-    unit = rows * 2.0**13 / 2**22
-    finer = rows / ROWS * unit / 2 / 2**22
+    unit = rows * 2.0**13 / 2**23
+    finer = rows / ROWS * unit / 2 / 2**23
     return 1.5 * 2**23 * unit, 1.5 * 2**23 * finer
 
 
@@ -373,4 +381,6 @@ def choose_options(d: int, terms: int, split_p: bool) -> dict[str, Any]:
 
 def can_be_symmetric(torch: Any, device: Any) -> bool:
     """Whether this device and this Triton have what the kernel is written for."""
-    return HAS_GLUON and device.type == "cuda" and torch.cuda.get_device_capability(device)[0] == 9
+    if not HAS_GLUON or device.type != "cuda" or torch.version.hip is not None:
+        return False
+    return bool(torch.cuda.get_device_capability(device) == (9, 0))

@@ -13,7 +13,7 @@ from math import ceil, log, log2, sqrt
 from typing import Any
 
 from biclique._typing import Rows
-from biclique.exceptions import MemoryLimitError, ParameterError
+from biclique.exceptions import BicliqueWarning, MemoryLimitError, ParameterError, warn_user
 from biclique.gram import symmetric_tiles
 from biclique.gram.memory import format_bytes
 from biclique.gram.threads import Tick
@@ -212,8 +212,6 @@ class FusedTiles:
         self.tile = tile
         self._smaller: dict[Tile, Tile] = {}
         self._symmetric: Any = None
-        self.unsymmetric = ""
-        """Why tiles serve one half only on a GPU that could do more: the compiler's words."""
         if isinstance(kernel, RBF) and symmetric_tiles.can_be_symmetric(self.torch, self.device):
             self._symmetric = symmetric_tiles.SymmetricTiles(self.torch, self.device)
         self.degree = 1
@@ -305,7 +303,7 @@ class FusedTiles:
             return 1.0, 2.0 ** (LIFT // 2)
         rate = sqrt(2 * float(self.kernel.gamma) / LN2)  # type: ignore[attr-defined]
         largest = rate * largest_size(rows)
-        # Up to 4, lo has an absolute error of 2⁻²⁵ as it is, and the product needs no factor.
+        # Up to 4, hi + lo has 22 bits or an absolute error of 2⁻²⁵ as it is, and the product needs no factor.
         return rate, 2.0 ** (LIFT - 1 - ceil(log2(largest))) if 4 < largest < float("inf") else 1.0
 
     def _unit(self, x: Any, right: bool) -> tuple[Any, Any, Any]:
@@ -363,14 +361,25 @@ class FusedTiles:
         )
 
     def _both_halves(self, left: Side, right: Side, V: Any, out: Any, clamp: bool, tick: Tick | None) -> bool:
-        """K V from half of the tiles, or False: the sides are not for it, or Triton or the GPU did not take it."""
+        """K V from half of the tiles; False where the sides, V, the memory, Triton or the GPU are not for it."""
         if V.shape[1] > symmetric_tiles.VECTORS or clamp or not self._is_symmetric(left, right):
             return False
         try:
-            out[:] = self._symmetric.product(left, right, V, split_p=self.precision == "default", tick=tick)
+            found = self._symmetric.product(left, right, V, split_p=self.precision == "default", tick=tick)
+        except self.torch.cuda.OutOfMemoryError:  # one half at a time takes less
+            self.torch.cuda.empty_cache()
+            return False
         except symmetric_tiles.NotTakenError as error:
-            self._symmetric, self.unsymmetric = None, str(error)
-        return self._symmetric is not None
+            self._symmetric = None
+            warn_user(
+                "this Triton or this GPU does not take the kernel that uses each tile for both halves of K, so fits "
+                f"take up to a third longer ({str(error).splitlines()[0] if str(error) else 'no reason given'}).",
+                BicliqueWarning,
+            )
+            return False
+        if found is not None:
+            out[:] = found
+        return found is not None
 
     def _columns(self, left: Side, right: Side, V: Any, b: int, out: Any, clamp: bool, tick: Tick | None) -> None:
         torch = self.torch
