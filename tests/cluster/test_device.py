@@ -116,6 +116,20 @@ def test_a_tensor_gives_what_its_array_gives(blobs, device, way, dtype):
     assert tensor.gamma_ == (None if here.gamma_ is None else pytest.approx(here.gamma_, rel=1e-12))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "way", [{"affinity": name} for name in ("rbf", "linear", "cosine", "polynomial")] + [{"gram": "nystroem"}], ids=str
+)
+def test_a_model_keeps_its_own_rows(blobs, device, way, dtype):
+    X = blobs[0][:300].astype(dtype) + (12 if "affinity" in way else 0)
+    tensor = torch.tensor(X, device=device)
+    model = fitted(tensor, None, **way)
+    before = model.transform(X)
+    tensor.fill_(7.0)
+    np.testing.assert_array_equal(model.transform(X), before)
+    np.testing.assert_allclose(pickle.loads(pickle.dumps(model)).transform(X), before, atol=1e-4)
+
+
 @pytest.fixture
 def transfers(monkeypatch):
     """Shapes of what goes from the host to a device, and back; samples made small, so that all rows are more."""

@@ -296,6 +296,13 @@ def test_tensors_call_for_the_same_precision(name, scale):
         assert kernel.float32_error(torch.tensor(X.astype(dtype), device=DEVICE)) == pytest.approx(expected, rel=1e-2)
 
 
+def test_a_tensor_is_copied_unless_it_is_owned():
+    X = torch.tensor(rows(), dtype=torch.float32, device=DEVICE)
+    for owned in (False, True):
+        held = TorchGram(named("linear", 3), X, device=DEVICE, engine="torch", owned=owned).held.rows
+        assert (held.data_ptr() == X.data_ptr()) is owned
+
+
 def test_rows_are_centred_a_piece_at_a_time(monkeypatch):
     X = rows(100, 3) + 1e3
     whole = HeldRows(named("rbf", 3), torch.tensor(X), np.float32)

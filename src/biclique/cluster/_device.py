@@ -101,9 +101,12 @@ def fit_device(model: Any, X: Rows, weights: FloatArray, n_columns: int, progres
         cost = estimate_device(model, X, kernel, n_columns, device)
         if cost.seconds > LONG_SECONDS:
             progress.say(str(cost))
-    X = place_rows(X, device)
+    given, X = X, place_rows(X, device)
+    owned = X is not given
+    del given
     precision = "fast" if model.precision == "fast" else "default"
-    held = TorchGram(kernel, X, device=device, precision=precision, tick=progress.tick if progress.enabled else None)
+    tick = progress.tick if progress.enabled else None
+    held = TorchGram(kernel, X, device=device, precision=precision, tick=tick, owned=owned)
     gram = DeviceGram(held)
     n, k = gram.n, min(n_columns - 1, gram.n - 1)
     probe = None

@@ -26,16 +26,19 @@ class HeldRows:
 
     The expanded square |x|² − 2⟨x, y⟩ + |y|² loses digits far from the origin, so the middle of the rows is taken off
     first, in float64, for every kernel that does not see a translation. Rows on a device are held there; pickled ones
-    are the host's.
+    are the host's. A tensor that could be kept as it is is copied, for it is the caller's to change, unless ``owned``
+    says that it was made for this.
     """
 
-    def __init__(self, kernel: Kernel, X: Rows, dtype: Any) -> None:
+    def __init__(self, kernel: Kernel, X: Rows, dtype: Any, *, owned: bool = False) -> None:
         self.kernel = kernel
         self.dtype = np.dtype(dtype)
         self.offset: FloatArray | None = None
         if kernel.translation_invariant and not sparse.issparse(X):
             self.offset = middle(X)
         self.rows = self.hold(X)
+        if self.rows is X and not owned and not on_host(X):
+            self.rows = X.clone()
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ if on_host(self.rows) else {**self.__dict__, "rows": to_host(self.rows)}

@@ -53,7 +53,7 @@ class TorchGram(GramOperator):
     own operations on tiles in float32: rows I times columns J, the sum over J in float64, tiles cut to the free memory.
     Rows are centred in float64 for kernels that do not see a translation. Where float32 cannot hold the kernel
     (``Kernel.float32_error``), ``engine="auto"`` computes tiles in float64 with torch. Rows that are a tensor are held
-    on the device, others on the host as well.
+    on the device, others on the host as well; a tensor is copied unless it is ``owned``.
 
     ``matmat`` takes a NumPy array and returns one, or a tensor on the device and returns one, float64 in both cases.
     """
@@ -69,6 +69,7 @@ class TorchGram(GramOperator):
         precision: str = "default",
         engine: str = "auto",
         tick: Tick | None = None,
+        owned: bool = False,
     ) -> None:
         if precision not in PRECISIONS:
             raise ParameterError(f"precision must be one of {', '.join(PRECISIONS)} on a GPU, got {precision!r}.")
@@ -84,12 +85,13 @@ class TorchGram(GramOperator):
         self.tick = tick
         self.n = X.shape[0]
         if not on_host(X):
-            X = place_rows(X, self.device)
+            given, X = X, place_rows(X, self.device)
+            owned = owned or X is not given
         with self._room("the rows"):
-            self.held = HeldRows(kernel, X, np.float32)
+            self.held = HeldRows(kernel, X, np.float32, owned=owned)
             wide = engine != "triton" and self.device.type != "mps" and _needs_float64(kernel, self.held.rows)
             if wide:
-                self.held = HeldRows(kernel, X, np.float64)
+                self.held = HeldRows(kernel, X, np.float64, owned=owned)
         self.dtype = self.held.dtype
         self.engine = choose_engine(engine, kernel, self.device, X.shape[1], wide)
         self._tiles: Any
