@@ -323,6 +323,24 @@ def test_features_that_a_device_does_not_have(blobs):
         fitted(X, "cpu", gram="features", affinity="sigmoid")
 
 
+@pytest.mark.parametrize("affinity", ["laplacian", "sigmoid", "chi2", "additive_chi2", lambda x, y: float(x @ y)])
+def test_landmarks_that_a_device_does_not_have(blobs, affinity):
+    X = blobs[0][:300]  # chi2 has no negative values either, which are not looked for
+    way_out = r"gram='auto' \(exact\), or the host" if affinity == "laplacian" else "use the host"
+    for ask in ("fit", "estimate_cost"):
+        model = BicliqueSpectralClustering(5, device="cpu", gram="nystroem", affinity=affinity)
+        with pytest.raises(ParameterError, match=rf"landmarks on a device are for .* inner product .*{way_out}"):
+            getattr(model, ask)(X)
+
+
+def test_landmarks_of_rows_far_apart(blobs):
+    X = blobs[0][:300].astype(np.float64) * 1e12
+    model = BicliqueSpectralClustering(5, device="cpu", gram="nystroem", gamma=1e-10)
+    for ask in ("fit", "estimate_cost"):
+        with pytest.raises(ParameterError, match="not for rbf of rows this far apart: use gram='auto'"):
+            getattr(model, ask)(X)
+
+
 def test_small_and_degenerate_data(device):
     X = np.random.default_rng(0).normal(size=(40, 3))
     assert len(np.unique(fitted(X, device, 3).labels_)) == 3

@@ -22,7 +22,7 @@ from biclique.gram import (
     device_seconds,
     torch_cpu_seconds,
 )
-from biclique.gram.cuda import DeviceGram, TorchGram, check_device_kernel, is_cpu, place_rows
+from biclique.gram.cuda import DeviceGram, TorchGram, is_cpu, place_rows
 from biclique.io import CHUNK_ROWS, draw_numbers
 from biclique.kernels import Kernel
 from biclique.namespace import moved, namespace, rows_on_host, to_host
@@ -143,7 +143,6 @@ def fit_device(model: Any, X: Rows, weights: FloatArray, n_columns: int, progres
 def estimate_device(model: Any, X: Rows, kernel: Kernel, n_columns: int, device: Any) -> Cost:
     """Time and memory of ``fit_device``; neither torch nor the device is needed for it."""
     n, d = X.shape
-    check_device_kernel(kernel)
     k = max(min(n_columns, n) - 1, 1)
     passes = STARTED_PASSES if n >= START_FROM else TYPICAL_PASSES
     facts: dict[str, Any] = {"columns": block_columns(k, n), "passes": passes}

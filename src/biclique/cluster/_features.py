@@ -12,7 +12,7 @@ from biclique._typing import FloatArray, IntArray, Rows
 from biclique.cluster._rows import digests
 from biclique.exceptions import ApproximationWarning, ParameterError, warn_user
 from biclique.gram import MOST_EXACT_COLUMNS, FeatureMap, exact_columns, make_map, map_kind
-from biclique.kernels import Kernel
+from biclique.kernels import RBF, Cosine, DirectRBF, Kernel, Laplacian, Linear, Polynomial
 from biclique.spectral import ApproximationError, ExactSample
 
 POOL_ROWS = 20_000
@@ -106,7 +106,14 @@ def kind_of_map(model: Any, gram: str, kernel: Kernel, n_columns: int) -> str:
 
 
 def check_map_on_device(model: Any, gram: str, kernel: Kernel, n_columns: int) -> None:
-    """Refuse a feature map that only the host computes."""
+    """Refuse a feature map that only the host computes: called with the bare kernel, and once it is chosen."""
+    if gram == "nystroem" and not isinstance(kernel, RBF | Polynomial | Linear | Cosine):
+        exact = "gram='auto' (exact), or " if isinstance(kernel, DirectRBF | Laplacian) else ""
+        which = "rbf of rows this far apart" if isinstance(kernel, DirectRBF) else repr(kernel.name)
+        raise ParameterError(
+            "landmarks on a device are for kernels of an inner product (rbf, polynomial, linear, cosine), not for "
+            f"{which}: use {exact}the host (device=None, X as an array)."
+        )
     if kind_of_map(model, gram, kernel, n_columns) == "sketch":
         columns = exact_columns(kernel, n_columns)
         exact = "rank='auto' (all of them, exact), " if columns is not None and columns <= MOST_EXACT_COLUMNS else ""

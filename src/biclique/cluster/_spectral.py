@@ -23,6 +23,7 @@ from biclique.cluster._factored import (
     estimate_fit,
     fit_factored,
 )
+from biclique.cluster._features import check_map_on_device
 from biclique.cluster._neighbors import NeighborFit, fit_neighbors, graph_bytes
 from biclique.cluster._prepare import Prepared
 from biclique.cluster._rows import digests
@@ -143,7 +144,6 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         return len(fitted.pool.distinct)
 
     def _fit_device(self, X: Rows, weights: FloatArray, device: Any) -> int:
-        check_device_kernel(self._bare_kernel())
         with self._working() as progress:
             fitted = fit_device(self, X, weights, self._n_columns(), progress, device)
             self._fitted = fitted
@@ -171,6 +171,10 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
             )
         if sparse.issparse(X):
             raise DataError("device= needs dense rows: pass X.toarray(), or leave device at None.")
+        if self.gram in FACTORED:
+            check_map_on_device(self, self.gram, self._bare_kernel(), X.shape[1])
+        else:
+            check_device_kernel(self._bare_kernel())
 
     def _fit_neighbors(self, X: Rows, weights: FloatArray) -> int:
         with self._working() as progress:

@@ -114,7 +114,8 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
     device : str, optional
         Where K is computed and the cut is solved: None is the host, "cuda" a GPU (``pip install 'biclique[gpu]'``), or
         any device that PyTorch has. Exact unless ``gram`` is "nystroem" or "features", with a kernel by name (rbf,
-        laplacian, polynomial, linear, cosine) and dense rows. A tensor as X asks for its device and
+        laplacian, polynomial, linear, cosine; landmarks are for kernels of an inner product there, all but laplacian)
+        and dense rows. A tensor as X asks for its device and
         stays there: some thousands of its rows come to the host, to choose gamma and landmarks from, no more.
     n_jobs : int, optional
         Threads; None and -1 mean every core. Results do not depend on it.
