@@ -355,6 +355,17 @@ def test_fast_is_for_a_device(blobs):
     assert adjusted_rand_score(fitted(blobs[0], "cpu", precision="fast").labels_, blobs[1]) > 0.99
 
 
+@pytest.mark.parametrize("affinity", ["rbf", "laplacian", "polynomial"])
+def test_float64_is_what_the_host_gives(blobs, device, affinity):
+    X = blobs[0][:1000] + (12 if affinity == "polynomial" else 0)
+    exact = BicliqueSpectralClustering(5, gram="tiled", affinity=affinity, precision="float64", random_state=0).fit(X)
+    ours = fitted(X, device, affinity=affinity, precision="float64")
+    assert (ours.precision_, fitted(X, device, affinity=affinity, gamma=0.02).precision_) == ("float64", "float32")
+    assert ours.gram_reason_.endswith(" by torch")
+    np.testing.assert_allclose(ours.eigenvalues_, exact.eigenvalues_, atol=1e-12 * exact.eigenvalues_[0])
+    assert ours.residuals_.max() < 1e-8  # the tolerance follows
+
+
 def test_what_a_device_cannot_do(blobs):
     X, _ = blobs
     for parameters in (

@@ -412,6 +412,17 @@ def test_costs_on_a_device_need_no_device(blobs, monkeypatch, gram):
     assert fast.seconds < exact.seconds if gram == "auto" else fast.seconds == exact.seconds
 
 
+def test_costs_of_float64_and_other_devices(blobs):
+    X = blobs[0]
+    for affinity, device in (("rbf", "mps"), ("polynomial", "cuda")):
+        parameters = {"affinity": affinity, "degree": 2.5}
+        cost = BicliqueSpectralClustering(5, device=device, **parameters).estimate_cost(X)
+        assert cost.seconds > 2 * BicliqueSpectralClustering(5, device="cuda").estimate_cost(X).seconds
+    double = BicliqueSpectralClustering(5, device="cuda", precision="float64").estimate_cost(X)
+    assert double.seconds > 2 * BicliqueSpectralClustering(5, device="cuda").estimate_cost(X).seconds
+    assert BicliqueSpectralClustering(5, device="cpu", precision="float64").estimate_cost(X).seconds > 0
+
+
 def test_costs_of_what_a_device_cannot_do(blobs, tmp_path):
     for parameters, message in (
         ({"affinity": "nearest_neighbors"}, "leave device at None"),

@@ -23,7 +23,7 @@ from biclique.gram import (
 from biclique.gram.cost import FUSED_PICOSECONDS, TORCH_PICOSECONDS
 from biclique.gram.memory import format_bytes, free_memory, parse_memory_limit
 from biclique.gram.tiled import tiled_bytes
-from biclique.kernels import KERNEL_NAMES, RBF, Function, Kernel, Laplacian, Linear, make_kernel
+from biclique.kernels import KERNEL_NAMES, RBF, DirectRBF, Function, Kernel, Laplacian, Linear, Polynomial, make_kernel
 
 GIB = 2**30
 
@@ -195,6 +195,18 @@ def test_what_a_device_takes_grows():
     assert (cost.MOST_FUSED, cost.MOST_VECTORS) == (tiles.MOST_COLUMNS, tiles.MOST_VECTORS)
     told = str(Cost("cuda", 8000, 36.2, 2**20, "cuda:1", 2**31))
     assert told == "8000 rows, gram='cuda': about 36 s, 2 GiB on cuda:1 and 1 MiB on the host"
+
+
+def test_what_is_not_fused_has_the_speed_of_torch():
+    facts = {"columns": 14, "passes": 5}
+    value, column = TORCH_PICOSECONDS
+    torch = 5 * 1e-12 * (value + column * 16) * 1000**2
+    for device in ("mps", "xpu:1"):
+        assert device_seconds(RBF(1.0), 1000, 16, device=device, **facts) == pytest.approx(torch)
+    for kernel in (DirectRBF(1.0), Polynomial(1.0, 1.0, 2.5), Polynomial(1.0, 1.0, 15)):
+        assert device_seconds(kernel, 1000, 16, **facts) == pytest.approx(torch)
+    assert device_seconds(Polynomial(1.0, 1.0, 3), 1000, 16, device="cuda:1", **facts) < torch / 10
+    assert device_seconds(RBF(1.0), 1000, 16, precision="float64", **facts) == pytest.approx(2 * torch)
 
 
 def test_cost_of_a_given_matrix_counts_its_entries():

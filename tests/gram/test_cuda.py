@@ -342,6 +342,21 @@ def test_programs_that_set_one_backend_are_heard_too():
         torch.set_float32_matmul_precision(before)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_float64_where_it_is_asked_for(name):
+    gram = TorchGram(named(name, 3), rows(), device=DEVICE, precision="float64")
+    assert (gram.engine, gram.dtype, gram.held.rows.dtype) == ("torch", np.float64, np.float64)
+    check(named(name, 3), rows(), vectors(300, 5), rows(37, seed=1), ("torch", DEVICE), "float64", 1e-14)
+    with pytest.raises(ParameterError, match="engine='triton' has no float64"):
+        TorchGram(named(name, 3), rows(), device=DEVICE, precision="float64", engine="triton")
+
+
+def test_float64_is_not_there_on_every_device(monkeypatch):
+    monkeypatch.setattr(cuda, "open_device", lambda _, name: torch.device(name))
+    with pytest.raises(ParameterError, match="device='mps' has no float64"):
+        TorchGram(named("rbf", 3), rows(), device="mps", precision="float64")
+
+
 def test_errors_name_the_way_out(monkeypatch):
     X = rows()
     for name in ("sigmoid", "chi2"):

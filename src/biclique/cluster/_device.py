@@ -22,7 +22,7 @@ from biclique.gram import (
     device_seconds,
     torch_cpu_seconds,
 )
-from biclique.gram.cuda import DeviceGram, TorchGram, is_cpu, place_rows
+from biclique.gram.cuda import DeviceGram, TorchGram, device_type, place_rows
 from biclique.io import CHUNK_ROWS, draw_numbers
 from biclique.kernels import Kernel
 from biclique.namespace import moved, namespace, rows_on_host, to_host
@@ -104,7 +104,7 @@ def fit_device(model: Any, X: Rows, weights: FloatArray, n_columns: int, progres
     given, X = X, place_rows(X, device)
     owned = X is not given
     del given
-    precision = "fast" if model.precision == "fast" else "default"
+    precision = gram_precision(model)
     tick = progress.tick if progress.enabled else None
     held = TorchGram(kernel, X, device=device, precision=precision, tick=tick, owned=owned)
     gram = DeviceGram(held)
@@ -119,7 +119,7 @@ def fit_device(model: Any, X: Rows, weights: FloatArray, n_columns: int, progres
             probe = start_from_few(probe, few, X, order, weights[some], seed)
     del X  # the operator holds what it needs of them
     cut = NormalizedCut(gram, order, weights, probe)
-    options = SolverOptions(tol=model.eigen_tol, max_passes=model.max_iter)
+    options = SolverOptions(tol=model.eigen_tol, max_passes=model.max_iter, precision=model.precision)
     pairs = solve_cut(cut, k, options, random, progress)
     extension, rows = Extension.fit(cut, pairs, gram.noise)
     warn_about_pairs(pairs, extension, n_columns)
@@ -140,21 +140,25 @@ def fit_device(model: Any, X: Rows, weights: FloatArray, n_columns: int, progres
     return DeviceFit(gram, extension, rows, facts)
 
 
+def gram_precision(model: Any) -> str:
+    """The precision asked for, in the words of ``TorchGram``."""
+    return model.precision if model.precision in ("fast", "float64") else "default"
+
+
 def estimate_device(model: Any, X: Rows, kernel: Kernel, n_columns: int, device: Any) -> Cost:
     """Time and memory of ``fit_device``; neither torch nor the device is needed for it."""
     n, d = X.shape
     k = max(min(n_columns, n) - 1, 1)
     passes = STARTED_PASSES if n >= START_FROM else TYPICAL_PASSES
-    facts: dict[str, Any] = {"columns": block_columns(k, n), "passes": passes}
-    if is_cpu(device):
+    facts: dict[str, Any] = {"columns": block_columns(k, n), "passes": passes, "precision": gram_precision(model)}
+    if device_type(device) == "cpu":
         seconds = torch_cpu_seconds(kernel, to_host(X[:: max(n // CHOICE_ROWS, 1)]), n, **facts)
     else:
-        precision = "fast" if model.precision == "fast" else "default"
-        seconds = device_seconds(kernel, n, d, precision=precision, **facts)
+        seconds = device_seconds(kernel, n, d, device=device, **facts)
         seconds += DEVICE_SECONDS_PER_ROW * n * n_columns
     rows = n * d * (X.dtype.itemsize + 4) + 4 * n * max(d, 16)  # as they came, held, and as sides of the kernel
     there = rows + basis_bytes(n, k, BASIS_BLOCKS) + 8 * n * n_columns
-    name = "cuda" if str(device).startswith("cuda") else "torch"
+    name = "cuda" if device_type(device) == "cuda" else "torch"
     return Cost(name, n, seconds, 8 * n * (n_columns + 2), str(device), there)
 
 

@@ -29,7 +29,7 @@ from biclique.gram import (
     parse_memory_limit,
     require,
 )
-from biclique.gram.cuda import is_cpu, place_rows
+from biclique.gram.cuda import device_type, place_rows
 from biclique.io import CHUNK_ROWS, ChunkSource, draw_numbers
 from biclique.kernels import Kernel, check_rows_for_kernel
 from biclique.namespace import moved, rows_on_host, to_host
@@ -237,7 +237,7 @@ def estimate_fit(model: Any, source: RowSource, gram: str, n_columns: int, devic
     made = make_map(kind, kernel, pool.rows[pool.distinct], rank, random=random, dtype=dtype)
     n = source.n_rows or pool.rows.shape[0]
     kept = n * 8 * (n_columns + 1) if source.held else 4 * n
-    if device is None or is_cpu(device):
+    if device is None or device_type(device) == "cpu":
         seconds = estimate_factored(made, pool.rows, n, model.n_jobs)
     else:
         seconds = device_factored_seconds(made.size, n, source.n_columns) + DEVICE_SECONDS_PER_ROW * n * n_columns

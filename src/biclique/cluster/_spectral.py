@@ -216,7 +216,8 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
     def estimate_cost(self, X: Any, sample_weight: Any = None) -> Cost:
         """Time and memory that ``fit`` would take, from the speed of a few blocks of these rows; nothing is fitted.
 
-        On a GPU, which need not be there, the time is that of an NVIDIA H200 (``docs/performance.md``).
+        On a GPU, which need not be there, the time is that of an NVIDIA H200 (``docs/performance.md``), with PyTorch's
+        tiles where the device is not CUDA's or has no fused kernel for what is asked.
 
         Returns
         -------

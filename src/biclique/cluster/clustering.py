@@ -108,7 +108,7 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
         Scale rows of the embedding to length 1 before labels are assigned; "auto" does for neighbour graphs only.
     precision : {"auto", "float32", "float64", "fast"}, default="auto"
         Of tiles: "auto" is float32 unless its rounding would show. A stored K is always float64. "fast" is for a GPU:
-        kernel values in half precision.
+        kernel values in half precision. "float64" takes the slower tiles of PyTorch there.
     memory_limit : "auto", int or str, default="auto"
         Bytes, or text like "4GB"; "auto" is half of what is free. Larger requests are refused before they start.
     device : str, optional

@@ -13,6 +13,7 @@ from scipy import sparse
 
 from biclique._typing import Rows
 from biclique.gram.cross import HeldRows
+from biclique.gram.cuda import can_fuse, device_type
 from biclique.gram.factored import block_starts
 from biclique.gram.features import FeatureMap
 from biclique.gram.index import exact_seconds
@@ -39,6 +40,8 @@ FEW_VECTORS, MOST_VECTORS, MOST_FUSED = 16, 64, 512
 """More than 64 vectors take another pass of the fused kernel, and with more columns of X than 512 tiles are torch's."""
 TORCH_PICOSECONDS = (12.7, 0.038)
 """Of one value of K in torch's tiles: for itself, and for a column of X."""
+WIDE_FACTOR = 2
+"""What float64 costs there: twice the bytes."""
 FACTORED_FLOPS = 5e13
 """A second, of torch's products in float32: three quarters of what is on the H200's data sheet."""
 DEVICE_SECONDS_PER_ROW = 7e-8
@@ -63,11 +66,18 @@ class Cost:
         return f"{told}, {format_bytes(self.device_bytes)} on {self.device} and {format_bytes(self.bytes)} on the host"
 
 
-def device_seconds(kernel: Kernel, n: int, d: int, *, columns: int, passes: int, precision: str = "default") -> float:
+def is_fused(kernel: Kernel, d: int, precision: str, device: Any) -> bool:
+    """Whether a device has the fused kernel for rows of d columns; else tiles are torch's."""
+    return device_type(device) == "cuda" and can_fuse(kernel) and d <= MOST_FUSED and precision != "float64"
+
+
+def device_seconds(
+    kernel: Kernel, n: int, d: int, *, columns: int, passes: int, precision: str = "default", device: Any = "cuda"
+) -> float:
     """Time of passes over an exact K on a GPU with blocks of ``columns`` vectors; compiling it is not counted."""
-    if d > MOST_FUSED:
+    if not is_fused(kernel, d, precision, device):
         value, column = TORCH_PICOSECONDS
-        each = value + column * d
+        each = (value + column * d) * (WIDE_FACTOR if precision == "float64" else 1)
     else:
         value, column, vector = FUSED_PICOSECONDS[precision]
         if isinstance(kernel, Laplacian):
@@ -82,9 +92,12 @@ def device_factored_seconds(size: int, n: int, d: int) -> float:
     return n * size * (3e-12 * (value + column * d) + 2 * size / FACTORED_FLOPS)
 
 
-def torch_cpu_seconds(kernel: Kernel, X: Rows, n: int, *, columns: int, passes: int) -> float:
+def torch_cpu_seconds(
+    kernel: Kernel, X: Rows, n: int, *, columns: int, passes: int, precision: str = "default"
+) -> float:
     """Time of passes on torch's CPU, from tiles of some rows on the host; torch uses a tile for one half only."""
-    return passes * _seconds_per_entry(kernel, X, np.float32, columns) * n**2 / count_threads(None)
+    dtype = np.float64 if precision == "float64" else np.float32
+    return passes * _seconds_per_entry(kernel, X, dtype, columns) * n**2 / count_threads(None)
 
 
 def estimate_seconds(

@@ -23,8 +23,8 @@ from biclique.gram.threads import Tick
 from biclique.kernels import RBF, Cosine, DirectRBF, Kernel, Laplacian, Linear, Polynomial
 from biclique.namespace import float64, on_host, to_host
 
-PRECISIONS = ("default", "fast")
-"""Relative errors of a product: 1e-5, and some 2e-4 for vectors of mixed signs."""
+PRECISIONS = ("default", "fast", "float64")
+"""Relative errors of a product: 1e-5, some 2e-4 for vectors of mixed signs, and those of float64, by torch's tiles."""
 FAST_NOISE = 2e-6
 """The rounding of a "fast" product with a smooth vector."""
 ENGINES = ("auto", "triton", "torch")
@@ -32,6 +32,8 @@ GPU_KERNELS = ("rbf", "laplacian", "polynomial", "linear", "cosine")
 
 FLOAT32_ERROR = 1e-3
 """Above this bound on the error of a value in float32 tiles are computed in float64, by torch."""
+LIFT = 14
+"""The fused kernel carries κ as 2¹⁴ κ: half precision then has full digits down to 2⁻²⁸, and 2¹⁵ is still in range."""
 TILE_COLUMNS = {"cpu": 1024}
 FEWEST_ROWS, MOST_ROWS = 64, {"cpu": 1024}
 ON_DEVICE = 8192
@@ -52,8 +54,9 @@ class TorchGram(GramOperator):
     With Triton and a CUDA device a product is one fused kernel (``triton_tiles.FusedTiles``). Elsewhere it is torch's
     own operations on tiles in float32: rows I times columns J, the sum over J in float64, tiles cut to the free memory.
     Rows are centred in float64 for kernels that do not see a translation. Where float32 cannot hold the kernel
-    (``Kernel.float32_error``), ``engine="auto"`` computes tiles in float64 with torch. Rows that are a tensor are held
-    on the device, others on the host as well; a tensor is copied unless it is ``owned``.
+    (``Kernel.float32_error``), ``engine="auto"`` computes tiles in float64 with torch; ``precision="float64"`` asks for
+    them. Rows that are a tensor are held on the device, others on the host as well; a tensor is copied unless it is
+    ``owned``.
 
     ``matmat`` takes a NumPy array and returns one, or a tensor on the device and returns one, float64 in both cases.
     """
@@ -75,11 +78,17 @@ class TorchGram(GramOperator):
             raise ParameterError(f"precision must be one of {', '.join(PRECISIONS)} on a GPU, got {precision!r}.")
         if engine not in ENGINES:
             raise ParameterError(f"engine must be one of {', '.join(ENGINES)}, got {engine!r}.")
+        if precision == "float64" and engine == "triton":
+            raise ParameterError(
+                "engine='triton' has no float64: use engine='auto' or 'torch' with precision='float64'."
+            )
         check_device_kernel(kernel)
         if sparse.issparse(X):
             raise DataError("gram='cuda' needs dense rows: pass X.toarray(), or use gram='tiled'.")
         self.torch = load_torch()
         self.device = open_device(self.torch, device)
+        if precision == "float64" and self.device.type == "mps":
+            raise ParameterError("device='mps' has no float64: use precision='auto', or the host (device=None).")
         self.kernel = kernel
         self.precision = precision
         self.tick = tick
@@ -88,8 +97,10 @@ class TorchGram(GramOperator):
             given, X = X, place_rows(X, self.device)
             owned = owned or X is not given
         with self._room("the rows"):
-            self.held = HeldRows(kernel, X, np.float32, owned=owned)
-            wide = engine != "triton" and self.device.type != "mps" and _needs_float64(kernel, self.held.rows)
+            wide = precision == "float64"
+            if not wide:
+                self.held = HeldRows(kernel, X, np.float32, owned=owned)
+                wide = engine != "triton" and self.device.type != "mps" and _needs_float64(kernel, self.held.rows)
             if wide:
                 self.held = HeldRows(kernel, X, np.float64, owned=owned)
         self.dtype = self.held.dtype
@@ -207,9 +218,9 @@ def room_for(what: str, n: int, torch: Any, device: Any) -> Iterator[None]:
         ) from error
 
 
-def is_cpu(device: Any) -> bool:
-    """Whether a device, or the name of one, is torch's CPU; asks nobody."""
-    return str(device).split(":")[0] == "cpu"
+def device_type(device: Any) -> str:
+    """``"cuda"`` of a device ``"cuda:1"``, or of its name; asks nobody."""
+    return str(device).split(":")[0]
 
 
 def open_device(torch: Any, device: Any) -> Any:
@@ -235,9 +246,16 @@ def choose_engine(requested: str, kernel: Kernel, device: Any, n_columns: int, w
             raise MissingExtraError("engine='triton' needs triton: pip install 'biclique[gpu]'")
         return "torch"
     tiles = import_module("biclique.gram.triton_tiles")
-    if requested == "auto" and not (tiles.can_fuse(kernel) and n_columns <= tiles.MOST_COLUMNS):
+    if requested == "auto" and not (can_fuse(kernel) and n_columns <= tiles.MOST_COLUMNS):
         return "torch"
     return "triton"
+
+
+def can_fuse(kernel: Kernel) -> bool:
+    """Whether the fused kernel has this function: powers are taken by multiplication, so their degree is whole."""
+    if isinstance(kernel, Polynomial):
+        return kernel.degree == int(kernel.degree) and 1 <= kernel.degree <= LIFT and kernel.gamma > 0
+    return isinstance(kernel, RBF | Laplacian | Linear | Cosine)
 
 
 def _needs_float64(kernel: Kernel, rows: Rows) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 from biclique._typing import Rows
 from biclique.exceptions import BicliqueWarning, MemoryLimitError, ParameterError, warn_user
 from biclique.gram import symmetric_tiles
+from biclique.gram.cuda import LIFT, can_fuse
 from biclique.gram.memory import format_bytes
 from biclique.gram.threads import Tick
 from biclique.kernels import RBF, Cosine, Kernel, Laplacian, Linear, Polynomial
@@ -28,8 +29,6 @@ jit: Any = triton.jit if triton is not None else (lambda function: function)
 LINEAR, POWER, GAUSS, MANHATTAN = 0, 1, 2, 3
 """The functions of a tile: S, (cS + l_i r_j)^q, 2^(cS + l_i + r_j), 2^(14 − |x_i − y_j|₁)."""
 
-LIFT = 14
-"""Values of κ are carried as 2¹⁴ κ: half precision then has full digits down to 2⁻²⁸, and 2¹⁵ is still in range."""
 LN2 = log(2)
 MOST_FOLDED = 12.0
 """Up to this |z_j|²/2, the column's factor 2^(−|z_j|²/2) of rbf goes to V, not to the exponent: an addition less."""
@@ -462,13 +461,6 @@ class FusedTiles:
 def _part(tick: Tick | None, at: float, share: float) -> Tick | None:
     """Progress of a part of the work that begins ``at`` and is ``share`` of the whole."""
     return None if tick is None else lambda done: tick(at + share * done)
-
-
-def can_fuse(kernel: Kernel) -> bool:
-    """Whether the fused kernel has this function: powers are taken by multiplication, so their degree is whole."""
-    if isinstance(kernel, Polynomial):
-        return kernel.degree == int(kernel.degree) and 1 <= kernel.degree <= LIFT and kernel.gamma > 0
-    return isinstance(kernel, RBF | Laplacian | Linear | Cosine)
 
 
 def pad_columns(d: int) -> int:
