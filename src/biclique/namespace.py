@@ -26,8 +26,14 @@ def on_host(x: Any) -> bool:
 
 
 def to_host(x: Any) -> Any:
-    """The array as NumPy's; waits for the device."""
-    return np.asarray(x) if on_host(x) else x.detach().cpu().numpy()
+    """The array as NumPy's, in float32 where NumPy has not its precision (bfloat16); waits for the device."""
+    xp = namespace(x)
+    if xp is np:
+        return np.asarray(x)
+    x = x.detach().resolve_conj().resolve_neg().cpu()
+    if x.is_floating_point() and x.dtype not in (xp.float16, xp.float32, xp.float64):
+        x = x.to(xp.float32)
+    return x.numpy()
 
 
 def moved(x: Any, like: Any) -> Any:

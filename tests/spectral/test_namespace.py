@@ -439,6 +439,20 @@ def test_the_small_helpers():
         assert (np.diff(np.abs(np.diagonal(triangle))) <= 0).all()
 
 
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float32", "float64", "int8"])
+def test_every_precision_comes_to_the_host(name):
+    x = torch.tensor([[0.5, -2.0], [3.0, 0.0]]).to(getattr(torch, name))
+    found = to_host(x)
+    assert found.dtype == (name if hasattr(np, name) else np.float32)
+    np.testing.assert_array_equal(found, x.to(torch.float64).numpy())
+
+
+def test_views_with_a_sign_come_to_the_host():
+    z = torch.tensor([[1 + 2j, 3 - 4j]])
+    assert to_host(z.conj().imag).tolist() == [[-2.0, 4.0]]  # stored as it is, with a bit that says it is negative
+    assert to_host(z.conj()).tolist() == [[1 - 2j, 3 + 4j]]
+
+
 def test_without_torch_everything_is_numpys(monkeypatch):
     monkeypatch.delitem(sys.modules, "torch")
     assert namespace(np.ones(2)) is np
