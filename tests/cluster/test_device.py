@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
 from biclique import BicliqueKernelKMeans, BicliqueSpectralClustering, BicliqueSpectralEmbedding
-from biclique.cluster import _checks, _device, _features
+from biclique.cluster import _base, _checks, _device, _features
 from biclique.exceptions import DataError, FewerClustersWarning, ParameterError, RankWarning
 
 torch = pytest.importorskip("torch", reason="needs torch: make test-torch")
@@ -104,16 +104,17 @@ WAYS = [
 def test_a_tensor_gives_what_its_array_gives(blobs, device, way, dtype):
     X = (blobs[0][:700] * 3 + 100).astype(dtype)
     array, tensor = fitted(X, device, **way), fitted(torch.tensor(X, device=device), None, **way)
-    assert tensor.gamma_ == array.gamma_
+    same = 1e-12 if dtype != np.float16 else 1e-6  # such tensors are float32, such arrays float64
+    assert tensor.gamma_ == (None if array.gamma_ is None else pytest.approx(array.gamma_, rel=same))
     assert (tensor.precision_, tensor.n_features_in_) == (array.precision_, 8)
-    np.testing.assert_allclose(tensor.eigenvalues_, array.eigenvalues_, rtol=1e-12)
+    np.testing.assert_allclose(tensor.eigenvalues_, array.eigenvalues_, rtol=same)
     assert np.array_equal(tensor.labels_, array.labels_)
     new = torch.tensor(X[::2], device=device)
     for model in (array, tensor, pickle.loads(pickle.dumps(tensor))):
         assert np.array_equal(model.predict(new), model.predict(X[::2]))
         np.testing.assert_allclose(model.transform(new), model.transform(X[::2]), atol=1e-6)
     here = fitted(X, None, **way)  # all 700 rows choose γ there too
-    assert tensor.gamma_ == (None if here.gamma_ is None else pytest.approx(here.gamma_, rel=1e-12))
+    assert tensor.gamma_ == (None if here.gamma_ is None else pytest.approx(here.gamma_, rel=same))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -194,6 +195,47 @@ def test_bad_tensors_are_refused_as_bad_arrays_are(device, bad, gram):
             fitted(X, where, gram=gram)
         texts.append((type(caught.value), str(caught.value)))
     assert texts[0] == texts[1]
+
+
+def test_bad_values_are_found_where_they_lie(device, transfers):
+    X = torch.zeros((3000, 8), device=device)
+    for value, message in ((np.nan, "NaN: 2 missing values"), (np.inf, "infinity"), (1e30, r"\(first beyond 1e\+18")):
+        X[70, 3], X[200, 1] = value, value
+        with pytest.raises(DataError, match=rf"{message}.* in row 70, column 3"):
+            fitted(X.T.contiguous().T, None)
+    assert not transfers[1]
+
+
+def test_tensors_without_numbers(blobs):
+    X, meta = blobs[0][:300], torch.empty((300, 8), device="meta")
+    model = BicliqueSpectralClustering(5, random_state=0)
+    for ask in (model.fit, model.estimate_cost, model.fit(X).predict, BicliqueKernelKMeans(5).fit):
+        with pytest.raises(DataError, match="X is a meta tensor, which has a shape but no numbers"):
+            ask(meta)
+    for ask in (model.fit, model.estimate_cost):
+        with pytest.raises(DataError, match="sample_weight is a meta tensor"):
+            ask(X, sample_weight=meta[:, 0])
+    for device in ("meta", torch.device("meta")):
+        for ask in ("fit", "estimate_cost"):
+            with pytest.raises(ParameterError, match=r"device must be None, .* holds numbers, got .*meta"):
+                getattr(BicliqueSpectralClustering(5, device=device), ask)(X)
+
+
+SMALL = [torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.int8, torch.uint8, torch.int16]
+
+
+@pytest.mark.parametrize("gram", ["auto", "nystroem"])
+@pytest.mark.parametrize("dtype", SMALL, ids=str)
+def test_small_numbers_are_held_in_float32(blobs, device, dtype, gram, monkeypatch):
+    X = torch.tensor(blobs[0][:300] * 3 + 40, device=device).to(dtype)
+    seen = []
+    monkeypatch.setattr(_base, "check_values", lambda X, *_, **__: seen.append(X.dtype))
+    weights = torch.ones(300, device=device).to(dtype)
+    model = fitted(X, None, gram=gram, sample_weight=weights)
+    assert seen == [torch.float32]
+    assert np.array_equal(model.labels_, fitted(X.to(torch.float32), None, gram=gram).labels_)
+    host = BicliqueSpectralClustering(5, gram="dense", random_state=0).fit(X.to(torch.float32).cpu().numpy())
+    assert np.array_equal(host.predict(X), host.labels_)
 
 
 def test_bad_new_rows_are_refused_too(blobs, device):
@@ -353,6 +395,13 @@ def test_fast_is_for_a_device(blobs):
     with pytest.raises(ParameterError, match="precision='fast' is for device='cuda'"):
         fitted(blobs[0], None, precision="fast")
     assert adjusted_rand_score(fitted(blobs[0], "cpu", precision="fast").labels_, blobs[1]) > 0.99
+    X = torch.tensor(blobs[0])
+    assert adjusted_rand_score(fitted(X, None, precision="fast").labels_, blobs[1]) > 0.99
+    assert BicliqueSpectralClustering(5, precision="fast").estimate_cost(X).device == "cpu"
+    fast = BicliqueSpectralClustering(5, precision="fast")
+    for ask in (fast.estimate_cost, BicliqueKernelKMeans(5, precision="fast").fit):
+        with pytest.raises(ParameterError, match="precision='fast' is for device='cuda'"):
+            ask(blobs[0])
 
 
 @pytest.mark.parametrize("affinity", ["rbf", "laplacian", "polynomial"])
@@ -379,7 +428,7 @@ def test_what_a_device_cannot_do(blobs):
         fitted(X, "cpu", affinity="sigmoid")
     with pytest.raises(DataError, match="device= needs dense rows"):
         fitted(sparse.csr_array(X), "cpu")
-    with pytest.raises(ParameterError, match="device='nowhere' cannot be used here"):
+    with pytest.raises(ParameterError, match=r"device must be None, 'cpu', .* got 'nowhere'"):
         fitted(X, "nowhere")
     with pytest.raises(ParameterError, match="sample_weight of 0"):
         fitted(X, "cpu", sample_weight=np.r_[0.0, np.ones(len(X) - 1)])

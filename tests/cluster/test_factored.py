@@ -428,13 +428,30 @@ def test_costs_of_what_a_device_cannot_do(blobs, tmp_path):
         ({"affinity": "nearest_neighbors"}, "leave device at None"),
         ({"affinity": "sigmoid"}, "the kernel 'sigmoid' is not there on a GPU"),
         ({"affinity": "polynomial", "gram": "features", "rank": 50}, "is a sketch"),
+        ({"affinity": "laplacian", "gram": "nystroem"}, "landmarks on a device are for kernels of an inner product"),
+        ({"affinity": "sigmoid", "gram": "nystroem"}, "landmarks on a device are for kernels of an inner product"),
+        ({"device": "mps", "precision": "float64"}, "device='mps' has no float64"),
     ):
         with pytest.raises(ParameterError, match=message):
-            BicliqueSpectralClustering(5, device="cuda", **parameters).estimate_cost(blobs[0])
+            BicliqueSpectralClustering(5, **{"device": "cuda", **parameters}).estimate_cost(blobs[0])
     np.save(tmp_path / "rows.npy", blobs[0])
     for ask in ("estimate_cost", "fit"):
         with pytest.raises(ParameterError, match="device='cuda' needs X in memory"):
             getattr(BicliqueSpectralClustering(5, device="cuda"), ask)(tmp_path / "rows.npy")
+
+
+@pytest.mark.parametrize("device", ["nope", "", 0, "cuda:", "cuda:x", "CUDA", "meta", ["cuda"], b"cuda"])
+def test_what_is_no_device(blobs, device):
+    for ask in ("estimate_cost", "fit"):
+        with pytest.raises(ParameterError, match=r"device must be None, 'cpu', 'cuda', .* got "):
+            getattr(BicliqueSpectralClustering(5, device=device), ask)(blobs[0])
+
+
+def test_fast_needs_a_device_for_files_too(blobs, tmp_path):
+    np.save(tmp_path / "rows.npy", blobs[0])
+    for ask in ("estimate_cost", "fit"):
+        with pytest.raises(ParameterError, match="precision='fast' is for device='cuda'"):
+            getattr(BicliqueSpectralClustering(5, precision="fast"), ask)(tmp_path / "rows.npy")
 
 
 def test_costs_on_a_device_are_those_of_the_measured_fits():

@@ -368,6 +368,8 @@ def test_errors_name_the_way_out(monkeypatch):
         TorchGram(named("rbf", 3), X, device="cpu", engine="cuda")
     with pytest.raises(ParameterError, match="device='tpu9' cannot be used here"):
         TorchGram(named("rbf", 3), X, device="tpu9")
+    with pytest.raises(ParameterError, match="device='meta' cannot be used here"):
+        TorchGram(named("rbf", 3), X, device="meta")
     with pytest.raises(DataError, match="dense rows"):
         TorchGram(named("rbf", 3), sparse.csr_array(X), device="cpu")
     with pytest.raises(DataError, match="V must have 300 rows"):

@@ -17,6 +17,7 @@ from biclique.cluster._checks import (
     PRECOMPUTED,
     check_clusters_fit,
     check_kernel_parameters,
+    check_numbers_there,
     check_values,
     check_weights,
     is_neighbors,
@@ -35,7 +36,7 @@ from biclique.exceptions import ApproximationWarning, DataError, FewerClustersWa
 from biclique.gram import Choice, Cost, single_threaded_blas
 from biclique.io import ChunkSource
 from biclique.kernels import KERNEL_NAMES, Kernel, make_kernel
-from biclique.namespace import float64, on_host, to_host
+from biclique.namespace import as_dtype, float64, on_host, to_host
 from biclique.progress import Progress
 from biclique.spectral import ApproximationError
 
@@ -60,6 +61,7 @@ class KernelEstimator(BaseEstimator):
                 "BicliqueSpectralClustering or BicliqueSpectralEmbedding on biclique.io.open_chunks(X)."
             )
         pairwise = isinstance(self.affinity, str) and self.affinity in PRECOMPUTED
+        check_numbers_there(X, "X")
         tensor = None if on_host(X) else X.detach()
         if tensor is not None:
             X = stand_in(tensor) if keep else to_host(tensor)
@@ -81,7 +83,7 @@ class KernelEstimator(BaseEstimator):
                 "(sklearn.preprocessing.OneHotEncoder)."
             ) from error
         if tensor is not None and keep:
-            X = tensor if tensor.itemsize in (4, 8) and tensor.is_floating_point() else float64(tensor)
+            X = _as_float(tensor)
         check_values(X, getattr(self, "feature_names_in_", None), squared=not pairwise)
         if pairwise and reset and X.shape[0] != X.shape[1]:
             kind = "similarities" if self.affinity == "precomputed" else "distances"
@@ -227,6 +229,13 @@ class ClustererBase(ClusterMixin, KernelEstimator):
         X = self._training.match(self._read(X, reset=False))
         with single_threaded_blas():
             return self._look_up(X, self._training.find(X))
+
+
+def _as_float(tensor: Any) -> Any:
+    """A tensor as float32 or float64: itself, or the smaller of the two that holds it exactly."""
+    if tensor.itemsize <= 2:
+        return as_dtype(tensor, np.float32)
+    return tensor if tensor.is_floating_point() else float64(tensor)
 
 
 def is_source(X: Any) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
@@ -28,6 +30,7 @@ SPREAD_ROWS = 10_000
 EIGEN_SOLVERS = ("auto", "krylov", "arpack", "lobpcg", "amg")
 MODELLINGS = ("biclique", "symmetric")
 PRECOMPUTED = ("precomputed", "precomputed_nearest_neighbors")
+DEVICES = ("cpu", "cuda", "mps", "xpu")
 NEIGHBOR_AFFINITIES = ("nearest_neighbors", "precomputed_nearest_neighbors")
 
 
@@ -81,8 +84,8 @@ def check_kernel_parameters(model: Any) -> None:
         check_rank_argument(model.rank)
     check_choice("landmarks", model.landmarks, tuple(LANDMARKS))
     check_choice("precision", model.precision, PRECISIONS)
-    if model.precision == "fast" and getattr(model, "device", None) is None:
-        raise ParameterError("precision='fast' is for device='cuda': use precision='auto' or 'float32' on the host.")
+    if not hasattr(model, "device"):
+        check_fast(model.precision, None)
     if model.gram in FACTORED and isinstance(affinity, str) and affinity in (*NEIGHBOR_AFFINITIES, "precomputed"):
         raise ParameterError(
             f"gram={model.gram!r} needs rows and a kernel, not affinity={affinity!r}: leave gram at 'auto', or use "
@@ -90,6 +93,24 @@ def check_kernel_parameters(model: Any) -> None:
         )
     check_count("max_iter", model.max_iter)
     check_jobs(model.n_jobs)
+
+
+def check_fast(precision: str, device: Any) -> None:
+    """Half precision is a device's: the one asked for, or the one where X lies."""
+    if precision == "fast" and device is None:
+        raise ParameterError("precision='fast' is for device='cuda': use precision='auto' or 'float32' on the host.")
+
+
+def check_device_name(device: Any) -> None:
+    """Refuse what cannot be a device; whether it is there only torch can tell."""
+    named = isinstance(device, str) and re.fullmatch(rf"({'|'.join(DEVICES)})(:\d+)?", device)
+    kind: Any = getattr(sys.modules.get("torch"), "device", ())
+    opened = isinstance(device, kind) and device.type != "meta"
+    if not (device is None or named or opened):
+        raise ParameterError(
+            f"device must be None, {', '.join(map(repr, DEVICES))}, one of several by its number ('cuda:1') or a "
+            f"torch.device that holds numbers, got {device!r}."
+        )
 
 
 def check_solver_parameters(model: Any) -> None:
@@ -151,6 +172,12 @@ def stand_in(X: Any) -> Any:
     return np.broadcast_to(np.float32(0), X.shape)
 
 
+def check_numbers_there(x: Any, name: str) -> None:
+    """Refuse a tensor of PyTorch's device "meta"."""
+    if not on_host(x) and x.is_meta:
+        raise DataError(f"{name} is a meta tensor, which has a shape but no numbers: pass the tensor with its values.")
+
+
 def check_values(X: Rows, names: Sequence[str] | None, *, squared: bool = True, first_row: int | None = None) -> None:
     """No NaN, no infinity, and, where values are squared, none whose square overflows or vanishes.
 
@@ -166,17 +193,16 @@ def check_values(X: Rows, names: Sequence[str] | None, *, squared: bool = True, 
     if largest <= LARGEST_VALUE or (not squared and np.isfinite(largest)):
         return
     entries = sparse.coo_array(X) if sparse.issparse(X) else None
-    flat = to_host(entries.data if entries is not None else X)
-    bad = ~(np.abs(flat) <= LARGEST_VALUE)
-    if not np.isfinite(largest):
-        bad = ~np.isfinite(flat)
-    first = np.argwhere(bad)[0]
-    row, column = (entries.row[first[0]], entries.col[first[0]]) if entries is not None else first
+    values = entries.data if entries is not None else X
+    xp = namespace(values)  # a tensor is searched where it lies
+    bad = ~xp.isfinite(values) if not np.isfinite(largest) else xp.abs(values) > LARGEST_VALUE
+    first = int(xp.argmax(bad.view(xp.uint8)))  # the first one, row by row
+    row, column = (entries.row[first], entries.col[first]) if entries is not None else divmod(first, X.shape[1])
     where = f"row {row + (first_row or 0)}, {column_name(names, int(column))}"
-    value = flat[tuple(first)]
+    value = float(entries.data[first] if entries is not None else X[row, column])
     if np.isnan(value):
         raise DataError(
-            f"X contains NaN: {int(np.isnan(flat).sum())} missing values, the first in {where}. Drop those rows, or "
+            f"X contains NaN: {int(xp.isnan(values).sum())} missing values, the first in {where}. Drop those rows, or "
             "fill them first (sklearn.impute.SimpleImputer)."
         )
     if np.isinf(value):
@@ -216,6 +242,7 @@ def check_weights(sample_weight: Any, n: int, name: str = "sample_weight") -> Fl
     """Multiplicities: finite, none negative, not all zero. A single number or None means equal weights."""
     if sample_weight is None:
         return np.ones(n)
+    check_numbers_there(sample_weight, name)
     try:
         weights = np.asarray(sample_weight if on_host(sample_weight) else to_host(sample_weight), dtype=float)
     except (TypeError, ValueError) as error:

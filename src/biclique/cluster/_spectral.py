@@ -12,7 +12,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from biclique._typing import FloatArray, Rows
 from biclique.cluster._base import KernelEstimator, is_source
-from biclique.cluster._checks import PRECOMPUTED, check_solver_parameters, check_values, check_weights, is_neighbors
+from biclique.cluster._checks import (
+    PRECOMPUTED,
+    check_device_name,
+    check_fast,
+    check_solver_parameters,
+    check_values,
+    check_weights,
+    is_neighbors,
+)
 from biclique.cluster._device import DeviceFit, estimate_device, fit_device
 from biclique.cluster._factored import (
     ArrayRows,
@@ -39,7 +47,7 @@ from biclique.gram import (
     parse_memory_limit,
     single_threaded_blas,
 )
-from biclique.gram.cuda import check_device_kernel
+from biclique.gram.cuda import check_device_kernel, check_device_precision
 from biclique.io import open_chunks
 from biclique.kernels import Kernel, check_rows_for_kernel, make_kernel
 from biclique.namespace import on_host, to_host
@@ -62,6 +70,7 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_solver_parameters(self)
+        check_device_name(self.device)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_fitted")
@@ -84,10 +93,10 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
             raise
 
     def _fit_some_way(self, X: Any, sample_weight: Any) -> int:
+        device = self._device_of(X)
         if is_source(X):
             source = self._read_source(X, sample_weight)
             return self._fit_factored(source, self._choose_for_source(source.n_columns))
-        device = self._device_of(X)
         X, weights = self._checked(X, sample_weight, keep=True)
         if device is not None:
             self._check_device(X, device)
@@ -105,7 +114,9 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
 
     def _device_of(self, X: Any) -> Any:
         """The device that is asked for: by name, or by a tensor, which stays where it is."""
-        return X.device if self.device is None and not on_host(X) else self.device
+        device = X.device if self.device is None and not on_host(X) else self.device
+        check_fast(self.precision, device)
+        return device
 
     def _forget(self) -> None:
         """Drop what an earlier fit has left."""
@@ -171,6 +182,7 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
             )
         if sparse.issparse(X):
             raise DataError("device= needs dense rows: pass X.toarray(), or leave device at None.")
+        check_device_precision(self.precision, device)
         if self.gram in FACTORED:
             check_map_on_device(self, self.gram, self._bare_kernel(), X.shape[1])
         else:
@@ -227,11 +239,10 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         """
         model = clone(self)  # a fitted model keeps what it learned of its columns
         model._check_parameters()
-        columns = model._n_columns()
+        columns, device = model._n_columns(), model._device_of(X)
         if is_source(X):
             source = model._read_source(X, sample_weight)
             return estimate_fit(model, source, model._choose_for_source(source.n_columns).name, columns)
-        device = model._device_of(X)
         rows, weights = model._checked(X, sample_weight, keep=True)
         if device is not None:
             model._check_device(rows, device)

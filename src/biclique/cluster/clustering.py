@@ -111,12 +111,13 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
         kernel values in half precision. "float64" takes the slower tiles of PyTorch there.
     memory_limit : "auto", int or str, default="auto"
         Bytes, or text like "4GB"; "auto" is half of what is free. Larger requests are refused before they start.
-    device : str, optional
-        Where K is computed and the cut is solved: None is the host, "cuda" a GPU (``pip install 'biclique[gpu]'``), or
-        any device that PyTorch has. Exact unless ``gram`` is "nystroem" or "features", with a kernel by name (rbf,
-        laplacian, polynomial, linear, cosine; landmarks are for kernels of an inner product there, all but laplacian)
-        and dense rows. A tensor as X asks for its device and
-        stays there: some thousands of its rows come to the host, to choose gamma and landmarks from, no more.
+    device : str or torch.device, optional
+        Where K is computed and the cut is solved: None is the host, "cuda" a GPU (``pip install 'biclique[gpu]'``),
+        "cpu", "mps" and "xpu" others that PyTorch has, with a number where there are several. Exact unless ``gram`` is
+        "nystroem" or "features", with dense rows and a kernel by name: rbf, laplacian, polynomial, linear, cosine;
+        landmarks there are for those of an inner product (rbf, polynomial, linear, cosine). A tensor as X asks for its
+        device and stays there: what comes to the host are samples of at most 20,000 rows, to choose gamma and
+        landmarks from (four rows a landmark, where ``rank`` is above 5,000).
     n_jobs : int, optional
         Threads; None and -1 mean every core. Results do not depend on it.
     verbose : int, default=0

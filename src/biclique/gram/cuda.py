@@ -87,8 +87,7 @@ class TorchGram(GramOperator):
             raise DataError("gram='cuda' needs dense rows: pass X.toarray(), or use gram='tiled'.")
         self.torch = load_torch()
         self.device = open_device(self.torch, device)
-        if precision == "float64" and self.device.type == "mps":
-            raise ParameterError("device='mps' has no float64: use precision='auto', or the host (device=None).")
+        check_device_precision(precision, self.device)
         self.kernel = kernel
         self.precision = precision
         self.tick = tick
@@ -197,6 +196,12 @@ def check_device_kernel(kernel: Kernel) -> None:
         )
 
 
+def check_device_precision(precision: str, device: Any) -> None:
+    """Refuse a precision that a device does not have."""
+    if precision == "float64" and device_type(device) == "mps":
+        raise ParameterError("device='mps' has no float64: use precision='auto', or the host (device=None).")
+
+
 def place_rows(X: Any, device: Any) -> Any:
     """A dense array as a tensor on a device, in its own precision; itself where it is one that lies there."""
     torch = load_torch()
@@ -234,6 +239,8 @@ def open_device(torch: Any, device: Any) -> Any:
         raise ParameterError(
             f"device={device!r} cannot be used here ({str(error).splitlines()[0]}): use 'cpu', or gram='tiled'."
         ) from error
+    if opened.type == "meta":
+        raise ParameterError("device='meta' cannot be used here (it holds no numbers): use 'cpu', or gram='tiled'.")
     return opened
 
 
