@@ -14,6 +14,7 @@ from biclique.gram import (
     choose_gram,
     choose_precision,
     cost,
+    device_bytes,
     device_factored_seconds,
     device_seconds,
     estimate_seconds,
@@ -207,6 +208,21 @@ def test_what_is_not_fused_has_the_speed_of_torch():
         assert device_seconds(kernel, 1000, 16, **facts) == pytest.approx(torch)
     assert device_seconds(Polynomial(1.0, 1.0, 3), 1000, 16, device="cuda:1", **facts) < torch / 10
     assert device_seconds(RBF(1.0), 1000, 16, precision="float64", **facts) == pytest.approx(2 * torch)
+
+
+@pytest.mark.parametrize(
+    ("d", "side"), [(1, 64), (5, 64), (6, 128), (10, 128), (11, 64), (16, 64), (17, 128), (64, 256), (65, 512)]
+)
+def test_what_a_product_on_a_device_holds(d, side):
+    for columns, vectors in ((1, 16), (16, 16), (17, 32), (33, 64), (200, 64)):
+        assert device_bytes(RBF(1.0), 1000, d, columns=columns) == 1000 * (side + 32 * vectors)
+    assert device_bytes(Laplacian(1.0), 1000, d, columns=16) == 1000 * (4 * d + 512)
+    tiles = import_module("biclique.gram.triton_tiles")
+    assert side == 4 * tiles.pad_columns(3 * d if 3 * d <= 32 else d)
+    for device, tile in (("cpu", 1024), ("mps", 8192)):
+        there = device_bytes(RBF(1.0), 10_000, d, columns=16, device=device)
+        assert there == 10_000 * (4 * (d + 1) + 20 * 16) + 12 * tile**2
+        assert device_bytes(RBF(1.0), 10_000, d, columns=16, device=device, precision="float64") > 1.5 * there
 
 
 def test_cost_of_a_given_matrix_counts_its_entries():

@@ -19,6 +19,7 @@ from biclique.gram import (
     TYPICAL_PASSES,
     Cost,
     HeldRows,
+    device_bytes,
     device_seconds,
     torch_cpu_seconds,
 )
@@ -150,14 +151,17 @@ def estimate_device(model: Any, X: Rows, kernel: Kernel, n_columns: int, device:
     n, d = X.shape
     k = max(min(n_columns, n) - 1, 1)
     passes = STARTED_PASSES if n >= START_FROM else TYPICAL_PASSES
-    facts: dict[str, Any] = {"columns": block_columns(k, n), "passes": passes, "precision": gram_precision(model)}
+    precision = gram_precision(model)
+    facts: dict[str, Any] = {"columns": block_columns(k, n), "precision": precision}
     if device_type(device) == "cpu":
-        seconds = torch_cpu_seconds(kernel, to_host(X[:: max(n // CHOICE_ROWS, 1)]), n, **facts)
+        seconds = torch_cpu_seconds(kernel, to_host(X[:: max(n // CHOICE_ROWS, 1)]), n, passes=passes, **facts)
     else:
-        seconds = device_seconds(kernel, n, d, device=device, **facts)
+        seconds = device_seconds(kernel, n, d, passes=passes, device=device, **facts)
         seconds += DEVICE_SECONDS_PER_ROW * n * n_columns
-    rows = n * d * (X.dtype.itemsize + 4) + 4 * n * max(d, 16)  # as they came, held, and as sides of the kernel
-    there = rows + basis_bytes(n, k, BASIS_BLOCKS) + 8 * n * n_columns
+    rows = n * d * (X.dtype.itemsize + (8 if precision == "float64" else 4))  # as they came, and held
+    there = (
+        rows + device_bytes(kernel, n, d, device=device, **facts) + basis_bytes(n, k, BASIS_BLOCKS) + 8 * n * n_columns
+    )
     name = "cuda" if device_type(device) == "cuda" else "torch"
     return Cost(name, n, seconds, 8 * n * (n_columns + 2), str(device), there)
 

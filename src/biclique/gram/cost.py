@@ -13,7 +13,8 @@ from scipy import sparse
 
 from biclique._typing import Rows
 from biclique.gram.cross import HeldRows
-from biclique.gram.cuda import can_fuse, device_type
+from biclique.gram.cuda import ON_DEVICE, can_fuse, device_type
+from biclique.gram.cuda import TILE_COLUMNS as TORCH_COLUMNS
 from biclique.gram.factored import block_starts
 from biclique.gram.features import FeatureMap
 from biclique.gram.index import exact_seconds
@@ -38,6 +39,8 @@ MANHATTAN_PICOSECONDS = 0.2
 """Of a column of X where the kernel is laplacian, which has no tensor cores."""
 FEW_VECTORS, MOST_VECTORS, MOST_FUSED = 16, 64, 512
 """More than 64 vectors take another pass of the fused kernel, and with more columns of X than 512 tiles are torch's."""
+FUSED_BYTES = 32
+"""Of a row and a vector, those filled up to 16, 32 or 64, in a product of the fused kernel: V's halves, and sums."""
 TORCH_PICOSECONDS = (12.7, 0.038)
 """Of one value of K in torch's tiles: for itself, and for a column of X."""
 WIDE_FACTOR = 2
@@ -84,6 +87,22 @@ def device_seconds(
             column = MANHATTAN_PICOSECONDS
         each = (value + column * d) * ceil(columns / MOST_VECTORS) + vector * max(columns - FEW_VECTORS, 0)
     return passes * 1e-12 * each * n**2
+
+
+def device_bytes(
+    kernel: Kernel, n: int, d: int, *, columns: int, precision: str = "default", device: Any = "cuda"
+) -> int:
+    """Memory on a device of the sides of an exact K and of a product with blocks of ``columns`` vectors."""
+    if not is_fused(kernel, d, precision, device):
+        size, tile = 8 if precision == "float64" else 4, min(n, TORCH_COLUMNS.get(device_type(device), ON_DEVICE))
+        return n * size * (d + 1) + n * (size + 16) * columns + 3 * size * tile**2
+    if isinstance(kernel, Laplacian):
+        side = 4 * d
+    else:  # two halves of 16 bits: beside each other with few columns, and then a left and a right side
+        width = 3 * d if 3 * d <= 32 else d
+        side = 4 * (max(16, 1 << (width - 1).bit_length()) if width <= 64 else 64 * ceil(width / 64))
+    vectors = min(max(FEW_VECTORS, 1 << (columns - 1).bit_length()), MOST_VECTORS)
+    return n * (side + FUSED_BYTES * vectors)
 
 
 def device_factored_seconds(size: int, n: int, d: int) -> float:
