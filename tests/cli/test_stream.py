@@ -438,8 +438,11 @@ def test_ctrl_c_while_writing_leaves_no_file(capsys, npy, tmp_path, monkeypatch)
 
 def test_a_device_is_asked_for(capsys, npy):
     code, _, err = run(capsys, "cluster", npy, "-k", 3, "--device", "nowhere")
+    assert code == 2
+    assert "device must be None, 'cpu', 'cuda', 'mps', 'xpu'" in err
+    code, _, err = run(capsys, "cluster", npy, "-k", 3, "--device", "cuda:99")
     assert code in (1, 2)  # without torch: how to get it
-    assert "device='nowhere' cannot be used here" in err or "a device needs torch: pip install 'biclique[gpu]'" in err
+    assert "device='cuda:99' cannot be used here" in err or "a device needs torch: pip install 'biclique[gpu]'" in err
     code, _, err = run(capsys, "cluster", npy, "-k", 3, "--stream", "--device", "cuda")
     assert code == 2
     assert "--stream does not work with --device cuda" in err

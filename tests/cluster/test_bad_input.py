@@ -12,7 +12,12 @@ from sklearn.datasets import load_digits, load_wine
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import adjusted_rand_score
 
-from biclique import BicliqueSpectralClustering, BicliqueSpectralEmbedding
+from biclique import (
+    BicliqueSpectralClustering,
+    BicliqueSpectralEmbedding,
+    HypergraphSpectralClustering,
+    InhomogeneousSubspaceClustering,
+)
 from biclique.exceptions import (
     BicliqueWarning,
     ColumnSpreadWarning,
@@ -317,3 +322,13 @@ def test_given_matrices_may_be_of_any_size():
     plain = fit(K, affinity="precomputed")
     for unit in (1e-120, 1e40):
         assert np.array_equal(fit(unit * K, affinity="precomputed").labels_, plain.labels_)
+
+
+@pytest.mark.parametrize(
+    "model", [HypergraphSpectralClustering(n_clusters=2), InhomogeneousSubspaceClustering(n_clusters=2, subspace_dim=1)]
+)
+def test_every_estimator_names_text_and_missing_values(model):
+    with pytest.raises(DataError, match=r"X holds text \(could not convert string to float: .*OneHotEncoder"):
+        model.fit(np.array([["a", "b"]] * 5))
+    with pytest.raises(DataError, match=r"X contains NaN: 1 missing values, the first in row 7, column 1\. Drop those"):
+        model.fit(with_value(np.nan))

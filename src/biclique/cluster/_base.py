@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClusterMixin, clone
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.cluster._checks import (
@@ -21,6 +21,7 @@ from biclique.cluster._checks import (
     check_values,
     check_weights,
     is_neighbors,
+    read_array,
     stand_in,
 )
 from biclique.cluster._prepare import (
@@ -65,23 +66,7 @@ class KernelEstimator(BaseEstimator):
         tensor = None if on_host(X) else X.detach()
         if tensor is not None:
             X = stand_in(tensor) if keep else to_host(tensor)
-        try:
-            X = validate_data(
-                self,
-                X,
-                reset=reset,
-                accept_sparse="csr",
-                dtype=[np.float64, np.float32],
-                ensure_all_finite=False,
-                ensure_min_samples=2 if reset else 1,
-            )
-        except ValueError as error:
-            if "could not convert" not in str(error):
-                raise
-            raise DataError(
-                f"X holds text ({error}): drop such columns, or turn them into numbers first "
-                "(sklearn.preprocessing.OneHotEncoder)."
-            ) from error
+        X = read_array(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
         if tensor is not None and keep:
             X = _as_float(tensor)
         check_values(X, getattr(self, "feature_names_in_", None), squared=not pairwise)

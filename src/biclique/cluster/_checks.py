@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.validation import validate_data
 
 from biclique._typing import FloatArray, Rows
 from biclique.checks import check_choice, check_count, check_flag, check_jobs, check_number
@@ -159,6 +160,21 @@ def check_clusters_fit(n_clusters: int, n: int, n_positive: int) -> None:
 def column_name(names: Sequence[str] | None, column: int) -> str:
     """``column 2`` or ``column 2 ('petal length')``."""
     return f"column {column}" if names is None else f"column {column} ({names[column]!r})"
+
+
+def read_array(model: Any, X: Any, *, reset: bool, **options: Any) -> Any:
+    """X as an array or a CSR matrix of numbers, by scikit-learn's checks of shapes and names; text is named as such."""
+    try:
+        return validate_data(
+            model, X, reset=reset, ensure_all_finite=False, ensure_min_samples=2 if reset else 1, **options
+        )
+    except ValueError as error:
+        if "could not convert" not in str(error):
+            raise
+        raise DataError(
+            f"X holds text ({error}): drop such columns, or turn them into numbers first "
+            "(sklearn.preprocessing.OneHotEncoder)."
+        ) from error
 
 
 def stand_in(X: Any) -> Any:

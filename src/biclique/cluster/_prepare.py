@@ -72,7 +72,7 @@ DEFAULT_ORDER = 4.0
 NEIGHBOR_ORDER = 2.1
 """For neighbour graphs: hardly more than the ordinary cut, which follows curved shapes."""
 
-START_FROM, START_ROWS = 20_000, 2_048
+START_FROM, START_ROWS = 30_000, 2_048
 """From so many rows on the solver starts from the eigenvectors of so few."""
 
 LONG_SECONDS = 10.0

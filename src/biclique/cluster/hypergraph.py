@@ -8,11 +8,11 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from biclique._typing import FloatArray, IntArray
 from biclique.checks import check_choice, check_count, check_flag, check_jobs, check_random
-from biclique.cluster._checks import check_tolerance
+from biclique.cluster._checks import check_tolerance, check_values, read_array
 from biclique.cluster._spectrum import SolverOptions, solve_cut, warn_unless_converged
 from biclique.exceptions import DataError, DisconnectedWarning, FewerClustersWarning, ParameterError, warn_user
 from biclique.gram import parse_memory_limit, require, single_threaded_blas
@@ -279,10 +279,9 @@ class HypergraphSpectralClustering(ClusterMixin, BaseEstimator):
         check_flag("row_normalize", self.row_normalize)
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
-        """An incidence matrix, checked as scikit-learn does."""
-        X = validate_data(
-            self, X, reset=reset, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2 if reset else 1
-        )
+        """An incidence matrix, checked."""
+        X = read_array(self, X, reset=reset, accept_sparse="csr", dtype=np.float64)
+        check_values(X, getattr(self, "feature_names_in_", None), squared=False)
         values = X.data if sparse.issparse(X) else X
         if values.size and values.min() < 0:
             raise DataError(

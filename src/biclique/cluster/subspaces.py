@@ -6,11 +6,11 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from biclique._typing import FloatArray, IntArray
 from biclique.checks import check_count, check_random
-from biclique.cluster._checks import check_values
+from biclique.cluster._checks import check_values, read_array
 from biclique.cluster._rows import digests, find_rows
 from biclique.exceptions import DataError, FewerClustersWarning, warn_user
 from biclique.gram import DenseGram, parse_memory_limit, require, single_threaded_blas
@@ -198,8 +198,7 @@ class InhomogeneousSubspaceClustering(ClusterMixin, BaseEstimator):
         return np.where(place >= 0, self._known_labels[place], _nearest(X, self.subspaces_))
 
     def _read(self, X: Any, *, reset: bool) -> FloatArray:
-        least = 2 if reset else 1
-        X = validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=least)
+        X = read_array(self, X, reset=reset, dtype=np.float64)
         check_values(X, getattr(self, "feature_names_in_", None))
         return np.asarray(X)
 
