@@ -30,7 +30,7 @@ hopper = pytest.mark.skipif(
 )
 
 
-def split(y, coarse, fine):
+def split_exactly(y, coarse, fine):
     hi = (y + coarse) - coarse
     return hi, ((y - hi) + fine) - fine
 
@@ -43,7 +43,7 @@ def test_sums_between_two_folds_are_exact_in_any_order(signs):
     y = random.uniform(0.5, 1, ROWS_A_FOLD // ROWS).astype(np.float32) * np.float32(ROWS * 2**13)
     if signs == "mixed":
         y *= random.choice([-1, 1], len(y)).astype(np.float32)
-    hi, lo = split(y, coarse, fine)
+    hi, lo = split_exactly(y, coarse, fine)
     assert hi.dtype == lo.dtype == np.float32
     sums = set()
     for _ in range(50):
@@ -115,6 +115,88 @@ def test_the_kernel_compiles_for_hopper_without_a_gpu(d, terms, split_p, tmp_pat
     tensor_cores, shared = done.stdout.split()
     assert tensor_cores == "True"
     assert 2 * int(shared) <= 227 * 1024
+
+
+def by_definition(_self, grid, sides, sizes, options):
+    """What the kernel does to its arguments, block by block and tile by tile."""
+    lh, ll, rh, rl, halves, factor, side, row, n, first = (np.asarray(x) for x in sides)
+    last, per_split, coarse, fine = sizes
+    blocks, splits = grid
+    assert blocks * ROWS == n
+    left, right = lh.astype(float), rh.astype(float)
+    if options["TERMS"] == 3:
+        left, right = left + ll, right + rl
+    V = halves[:, :16].astype(float) + halves[:, 16:]
+    row[:splits] = 0
+    for block in range(blocks):
+        top = block * ROWS
+        count = (blocks - 1) // 2 + 1 + (blocks % 2 == 0 and block < blocks // 2)
+        I = slice(top, top + ROWS)  # noqa: E741
+        for split in range(splits):
+            begin = first + split * per_split
+            for t in range(begin, min(count * ROWS // COLUMNS, last, begin + per_split)):
+                j = (top + t * COLUMNS) % n
+                J = slice(j, j + COLUMNS)
+                P = np.exp2(left[I] @ right[J].T)
+                row[split, I] += P @ V[J]
+                if t * COLUMNS >= ROWS:
+                    y = (factor[J, None] * (P.T @ V[I])).astype(np.float32)
+                    hi, lo = split_exactly(y, np.float32(coarse), np.float32(fine))
+                    side[0, J] += hi
+                    side[1, J] += lo
+
+
+@fused
+@pytest.mark.skipif(GPU, reason="checks what is around the kernel, on the CPU")
+@pytest.mark.parametrize(("n", "d", "b"), [(256, 3, 1), (700, 3, 16), (1100, 14, 5), (1100, 40, 16)])
+def test_the_product_around_the_kernel(n, d, b, monkeypatch):
+    """Scales, halves, launches, folds and the sums of columns, with the kernel's own part done by its definition."""
+    both_halves(monkeypatch)
+    X, V = rows(n, d), vectors(n, b)
+    V[:, 0] *= 1e-20
+    kernel = make_kernel("rbf", gamma=1 / (3 * d))
+    gram = TorchGram(kernel, X, device="cpu", engine="triton")
+    told = []
+    monkeypatch.setattr(symmetric_tiles, "EVALUATIONS_A_TICK", 1)
+    gram.tick = told.append
+    monkeypatch.setattr(gram._tiles, "_columns", None)  # not called
+    exact = kernel.block(X.astype(float), X.astype(float)) @ V
+    product = gram.matmat(V)
+    assert np.abs(product - exact).max(0) / np.abs(exact).max(0) == pytest.approx(0, abs=2e-6)
+    assert told == sorted(told)
+    assert told[-1] == 1
+
+
+@fused
+@pytest.mark.skipif(GPU, reason="checks what is around the kernel, on the CPU")
+def test_units_too_coarse_for_v_are_noticed(monkeypatch):
+    """They are shares of max |V|: what they round is compared with the product."""
+    both_halves(monkeypatch)
+    X, V = rows(700, 40), vectors(700, 3)
+    kernel = make_kernel("rbf", gamma=1 / 120)
+    gram = TorchGram(kernel, X, device="cpu", engine="triton")
+    asked, whole = [], gram._tiles._columns
+
+    def columns(*args):
+        asked.append(args[2].shape)
+        whole(*args)
+
+    monkeypatch.setattr(gram._tiles, "_columns", columns)
+    exact = kernel.block(X.astype(float), X.astype(float)) @ V
+    for limit, expected in ((symmetric_tiles.MOST_ROUNDING, []), (0.0, [(700, 3)])):
+        monkeypatch.setattr(symmetric_tiles, "MOST_ROUNDING", limit)
+        np.testing.assert_allclose(gram.matmat(V), exact, atol=1e-5 * np.abs(exact).max())
+        assert asked == expected
+
+
+def both_halves(monkeypatch):
+    """The way of a Hopper GPU on the CPU, with several folds even for few rows."""
+    monkeypatch.setattr(symmetric_tiles, "FEWEST_ROWS", 1)
+    monkeypatch.setattr(symmetric_tiles, "FOLD_TILES", 8)
+    monkeypatch.setattr(symmetric_tiles, "RUN", 1)
+    monkeypatch.setattr(symmetric_tiles, "PROGRAMS", 20)
+    monkeypatch.setattr(symmetric_tiles, "can_be_symmetric", lambda *_: True)
+    monkeypatch.setattr(symmetric_tiles.SymmetricTiles, "_launch", by_definition)
 
 
 class Broken:

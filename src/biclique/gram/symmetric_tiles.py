@@ -6,6 +6,7 @@ Imported only where Triton is there and asked for; what is computed is described
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from importlib import import_module
 from importlib.util import find_spec
 from math import ceil, sqrt
@@ -326,7 +327,7 @@ class SymmetricTiles:
         row = torch.empty((splits, n, b), dtype=torch.float32, device=self.device)
         total = torch.zeros((n, b), dtype=torch.float64, device=self.device)
         told = 0
-        with torch.cuda.device(self.device):
+        with torch.cuda.device(self.device) if self.device.type == "cuda" else nullcontext():
             for first in range(0, tiles, FOLD_TILES):
                 self._launch(
                     (blocks, splits),
@@ -339,7 +340,8 @@ class SymmetricTiles:
                 )
                 told += FOLD_TILES * COLUMNS * n
                 if tick is not None and told >= EVALUATIONS_A_TICK:
-                    torch.cuda.synchronize(self.device)
+                    if self.device.type == "cuda":
+                        torch.cuda.synchronize(self.device)
                     tick(min((first + FOLD_TILES) / tiles, 1.0))
                     told = 0
         out = total[: left.n, :width] * sizes
