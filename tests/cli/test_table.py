@@ -172,6 +172,11 @@ def test_help_and_version(capsys):
         assert text in capsys.readouterr().out
 
 
+def test_the_package_is_the_command():
+    done = subprocess.run([sys.executable, "-m", "biclique", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"biclique {__version__}\n"
+
+
 def test_missing_values(capsys, iris_csv, tmp_path):
     frame = pd.read_csv(iris_csv)
     frame.loc[4, "petal width (cm)"] = np.nan

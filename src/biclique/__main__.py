@@ -1,0 +1,8 @@
+"""``python -m biclique``: the command line, where the command itself is not on the path."""
+
+import sys
+
+from biclique.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())
