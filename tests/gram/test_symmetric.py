@@ -199,6 +199,13 @@ def both_halves(monkeypatch):
     monkeypatch.setattr(symmetric_tiles.SymmetricTiles, "_launch", by_definition)
 
 
+def both_halves_by(tiles, monkeypatch):
+    """The same, with all of the product done by something else."""
+    monkeypatch.setattr(symmetric_tiles, "FEWEST_ROWS", 1)
+    monkeypatch.setattr(symmetric_tiles, "can_be_symmetric", lambda *_: True)
+    monkeypatch.setattr(symmetric_tiles, "SymmetricTiles", lambda *_: tiles())
+
+
 class Broken:
     """A device whose compiler refuses the kernel."""
 
@@ -211,9 +218,7 @@ class Broken:
 
 @fused
 def test_a_kernel_that_is_not_taken_is_not_tried_again(monkeypatch):
-    monkeypatch.setattr(symmetric_tiles, "FEWEST_ROWS", 1)
-    monkeypatch.setattr(symmetric_tiles, "can_be_symmetric", lambda *_: True)
-    monkeypatch.setattr(symmetric_tiles, "SymmetricTiles", lambda *_: Broken())
+    both_halves_by(Broken, monkeypatch)
     X, V = rows(130, 3), vectors(130, 5)
     kernel = make_kernel("rbf", gamma=0.2)
     gram = TorchGram(kernel, X, device=DEVICE, engine="triton")
@@ -235,9 +240,7 @@ def test_one_half_at_a_time_where_both_do_not_do(answer, monkeypatch):
             if answer == "full":
                 raise torch.cuda.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(symmetric_tiles, "FEWEST_ROWS", 1)
-    monkeypatch.setattr(symmetric_tiles, "can_be_symmetric", lambda *_: True)
-    monkeypatch.setattr(symmetric_tiles, "SymmetricTiles", lambda *_: Coarse())
+    both_halves_by(Coarse, monkeypatch)
     X, V = rows(130, 3), vectors(130, 5)
     kernel = make_kernel("rbf", gamma=0.2)
     gram = TorchGram(kernel, X, device=DEVICE, engine="triton")

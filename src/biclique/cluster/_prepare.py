@@ -273,7 +273,7 @@ def estimate(model: Any, vertices: Vertices, kernel: Kernel | None, plan: Plan) 
         dtype=plan.dtype,
         columns=block_columns(plan.n_vectors, vertices.n),
         n_jobs=model.n_jobs,
-        passes=STARTED_PASSES if starts_from_few(kernel, plan, vertices.n) else TYPICAL_PASSES,
+        passes=STARTED_PASSES if starts_from_few(plan, vertices.n) else TYPICAL_PASSES,
     )
     return Cost(plan.gram, vertices.n, seconds, plan.gram_bytes + plan.basis_bytes)
 
@@ -311,7 +311,7 @@ def prepare(model: Any, X: Rows, weights: FloatArray, n_vectors: int, progress: 
     probe = None
     if plan.iterates:
         probe = random.standard_normal((vertices.n, block_columns(plan.n_vectors, vertices.n)))
-        if kernel is not None and starts_from_few(kernel, plan, vertices.n):
+        if kernel is not None and starts_from_few(plan, vertices.n):
             probe = _start(model, vertices, kernel, plan, order, probe, int(random.randint(2**31)))
     shift = None
     if getattr(model, "modelling", "biclique") == "symmetric":
@@ -333,9 +333,9 @@ def prepare(model: Any, X: Rows, weights: FloatArray, n_vectors: int, progress: 
     return Prepared(vertices, training, cut, plan, gamma, order, random, error)
 
 
-def starts_from_few(kernel: Kernel | None, plan: Plan, n: int) -> bool:
+def starts_from_few(plan: Plan, n: int) -> bool:
     """Whether passes cost so much that a start from a few rows pays: K is computed anew in each."""
-    return kernel is not None and plan.gram == "tiled" and n >= START_FROM
+    return plan.gram == "tiled" and n >= START_FROM
 
 
 def _start(

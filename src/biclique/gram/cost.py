@@ -13,7 +13,16 @@ from scipy import sparse
 
 from biclique._typing import Rows
 from biclique.gram.cross import HeldRows
-from biclique.gram.cuda import ON_DEVICE, can_fuse, device_type
+from biclique.gram.cuda import MOST_COLUMNS as MOST_FUSED
+from biclique.gram.cuda import (
+    MOST_VECTORS,
+    ON_DEVICE,
+    can_fuse,
+    device_type,
+    lie_beside,
+    pad_columns,
+    pad_vectors,
+)
 from biclique.gram.cuda import TILE_COLUMNS as TORCH_COLUMNS
 from biclique.gram.factored import block_starts
 from biclique.gram.features import FeatureMap
@@ -37,8 +46,7 @@ FUSED_PICOSECONDS = {"default": (0.27, 0.0115, 0.008), "fast": (0.25, 0.0042, 0.
 """Of one value of K in the fused kernel: for itself, for a column of X, and for a vector beyond the first 16."""
 MANHATTAN_PICOSECONDS = 0.2
 """Of a column of X where the kernel is laplacian, which has no tensor cores."""
-FEW_VECTORS, MOST_VECTORS, MOST_FUSED = 16, 64, 512
-"""More than 64 vectors take another pass of the fused kernel, and with more columns of X than 512 tiles are torch's."""
+FEW_VECTORS = 16
 FUSED_BYTES = 32
 """Of a row and a vector, those filled up to 16, 32 or 64, in a product of the fused kernel: V's halves, and sums."""
 TORCH_PICOSECONDS = (12.7, 0.038)
@@ -96,13 +104,9 @@ def device_bytes(
     if not is_fused(kernel, d, precision, device):
         size, tile = 8 if precision == "float64" else 4, min(n, TORCH_COLUMNS.get(device_type(device), ON_DEVICE))
         return n * size * (d + 1) + n * (size + 16) * columns + 3 * size * tile**2
-    if isinstance(kernel, Laplacian):
-        side = 4 * d
-    else:  # two halves of 16 bits: beside each other with few columns, and then a left and a right side
-        width = 3 * d if 3 * d <= 32 else d
-        side = 4 * (max(16, 1 << (width - 1).bit_length()) if width <= 64 else 64 * ceil(width / 64))
-    vectors = min(max(FEW_VECTORS, 1 << (columns - 1).bit_length()), MOST_VECTORS)
-    return n * (side + FUSED_BYTES * vectors)
+    # Two halves of 16 bits: beside each other with few columns, and then a left and a right side.
+    width = d if isinstance(kernel, Laplacian) else pad_columns(3 * d if lie_beside(d) else d)
+    return n * (4 * width + FUSED_BYTES * min(pad_vectors(columns), MOST_VECTORS))
 
 
 def device_factored_seconds(size: int, n: int, d: int) -> float:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 from importlib.util import find_spec
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,10 @@ FLOAT32_ERROR = 1e-3
 """Above this bound on the error of a value in float32 tiles are computed in float64, by torch."""
 LIFT = 14
 """The fused kernel carries κ as 2¹⁴ κ: half precision then has full digits down to 2⁻²⁸, and 2¹⁵ is still in range."""
+MOST_COLUMNS, MOST_VECTORS = 512, 64
+"""Columns of X, and vectors at a time, that it takes."""
+CHUNK = 64
+"""Columns of X in one of its matrix products: more are taken in turns, each sum apart, for registers and rounding."""
 TILE_COLUMNS = {"cpu": 1024}
 FEWEST_ROWS, MOST_ROWS = 64, {"cpu": 1024}
 ON_DEVICE = 8192
@@ -252,8 +257,7 @@ def choose_engine(requested: str, kernel: Kernel, device: Any, n_columns: int, w
         if requested == "triton":
             raise MissingExtraError("engine='triton' needs triton: pip install 'biclique[gpu]'")
         return "torch"
-    tiles = import_module("biclique.gram.triton_tiles")
-    if requested == "auto" and not (can_fuse(kernel) and n_columns <= tiles.MOST_COLUMNS):
+    if requested == "auto" and not (can_fuse(kernel) and n_columns <= MOST_COLUMNS):
         return "torch"
     return "triton"
 
@@ -263,6 +267,21 @@ def can_fuse(kernel: Kernel) -> bool:
     if isinstance(kernel, Polynomial):
         return kernel.degree == int(kernel.degree) and 1 <= kernel.degree <= LIFT and kernel.gamma > 0
     return isinstance(kernel, RBF | Laplacian | Linear | Cosine)
+
+
+def lie_beside(d: int) -> bool:
+    """Whether the halves of rows of d columns are laid side by side in the fused kernel: one product for three."""
+    return 3 * d <= 32
+
+
+def pad_columns(d: int) -> int:
+    """d padded to what a matrix product takes: a power of two from 16 to 64, then multiples of 64."""
+    return max(16, 1 << (d - 1).bit_length()) if d <= CHUNK else ceil(d / CHUNK) * CHUNK
+
+
+def pad_vectors(b: int) -> int:
+    """The same for vectors: 16, 32 or 64."""
+    return max(16, 1 << (b - 1).bit_length())
 
 
 def _needs_float64(kernel: Kernel, rows: Rows) -> bool:
@@ -317,15 +336,12 @@ class TorchTiles:
 
     def side(self, rows: Rows, *, right: bool) -> tuple[Any, Any]:  # noqa: ARG002
         """Rows on the device, with |z|² where the kernel needs it."""
-        torch, kernel = self.torch, self.kernel
+        kernel = self.kernel
         x = place_rows(rows, self.device).to(self.dtype)
         if isinstance(kernel, RBF):
             x = x * float(np.sqrt(kernel.gamma))
             return x, (x * x).sum(1)
-        if isinstance(kernel, Cosine):
-            norms = torch.linalg.vector_norm(x, dim=1, keepdim=True)
-            x = x / torch.where(norms > 0, norms, torch.ones_like(norms))
-        return x, None
+        return kernel.left(x) if isinstance(kernel, Cosine) else x, None
 
     def mirror(self, right: Any, rows: Rows) -> Any:  # noqa: ARG002
         """The same rows as the left side."""
@@ -382,17 +398,11 @@ class TorchTiles:
             return torch.cdist(y, x, compute_mode=mode).square_().mul_(-kernel.gamma).exp_()
         inner = y @ x.T
         if isinstance(kernel, RBF):
-            inner.mul_(2).sub_(left[1][I, None]).sub_(right[1][J])
-            return inner.clamp_(max=0).exp_()  # rounding can lift an exponent above zero
-        if isinstance(kernel, Polynomial):
+            # Rounding can lift an exponent above zero.
+            inner.mul_(2).sub_(left[1][I, None]).sub_(right[1][J]).clamp_(max=0)
+        elif isinstance(kernel, Polynomial):
             inner.mul_(kernel.gamma).add_(kernel.coef0)
-            if kernel.degree != int(kernel.degree) or not 1 <= kernel.degree <= 16:
-                return inner.pow_(kernel.degree)
-            power = inner.clone()  # by multiplication: faster, and exact signs of negative values
-            for _ in range(int(kernel.degree) - 1):
-                power *= inner
-            return power
-        return inner
+        return kernel.finish(inner)  # type: ignore[attr-defined]
 
 
 def _is_memory(torch: Any, error: BaseException) -> bool:

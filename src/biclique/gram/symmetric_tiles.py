@@ -14,6 +14,7 @@ from typing import Any
 
 from biclique.gram.threads import Tick
 
+# Without Triton the module can still be read, by tools that look at every file; nothing in it can be called.
 triton: Any = import_module("triton") if find_spec("triton") is not None else None
 tl: Any = import_module("triton.language") if triton is not None else None
 jit: Any = triton.jit if triton is not None else (lambda function: function)
@@ -50,10 +51,14 @@ MOST_COLUMNS, VECTORS = 64, 16
 MOST_NORM = 7.5
 """The largest |z|²/2: 2^⟨z_i, z_j⟩ then stays below the largest half-precision number."""
 FEWEST_ROWS = 8192
+LARGEST = 2.0**13
+"""What the largest value of a column of V is brought to."""
 FOLD_TILES = 256
 """Tiles of a launch: 16,384 columns a row. Sums between two launches must be exact in 24 bits twice."""
 MOST_ROUNDING = 4e-6
 """Of a product, in the units of those sums. They are shares of max |V|: a V of few large rows may want more."""
+ROUNDER = 1.5 * 2**23
+"""So many units, added and taken away again, round a float32 to a multiple of the unit."""
 PROGRAMS = 8192
 EVALUATIONS_A_TICK = 2**39
 
@@ -310,8 +315,7 @@ class SymmetricTiles:
         n, d, b, width = left.padded, left.hi.shape[1], VECTORS, V.shape[1]
         terms = 3 if left.lo is not left.hi else 1
         factor = left.extra.exp2()
-        largest = V.abs().amax(0).to(torch.float64)
-        sizes = torch.where(largest > 0, largest, torch.ones_like(largest)) / 2.0**13
+        sizes = column_sizes(torch, V)
         scaled = V / sizes * factor[: left.n, None].double()
         halves = torch.zeros((n, 2 * b), dtype=torch.float16, device=self.device)
         halves[: left.n, :width] = scaled
@@ -345,9 +349,10 @@ class SymmetricTiles:
                     tick(min((first + FOLD_TILES) / tiles, 1.0))
                     told = 0
         out = total[: left.n, :width] * sizes
-        # Each of n/256 tiles of a column was rounded to the finer unit.
-        rounding = fine / (1.5 * 2**23) * sqrt(n / 256 / 12) * sizes
-        return out if bool(((rounding <= MOST_ROUNDING * (out * out).mean(0).sqrt()) | (largest == 0)).all()) else None
+        # Of the tiles of a column one half came from the side, each rounded to the finer unit; zeros were not.
+        rounding = fine / ROUNDER * sqrt(n / ROWS / 2 / 12) * sizes
+        size = (out * out).mean(0).sqrt()
+        return out if bool(((rounding <= MOST_ROUNDING * size) | ~V.any(0)).all()) else None
 
     def _launch(self, grid: tuple[int, int], sides: tuple[Any, ...], sizes: tuple[Any, ...], options: Any) -> None:
         try:
@@ -361,15 +366,21 @@ class SymmetricTiles:
         self._runs = True
 
 
-def units(rows: int) -> tuple[float, float]:
-    """What rounds to a multiple of one unit when added and taken away, and of a finer one: 1.5 · 2²³ units each.
+def column_sizes(torch: Any, V: Any) -> Any:
+    """What the columns of V are divided by, so that the largest value of each is ``LARGEST``; float64."""
+    largest = V.abs().amax(0).double() if len(V) else torch.zeros(V.shape[1], dtype=torch.float64, device=V.device)
+    return torch.where(largest > 0, largest, torch.ones_like(largest)) / LARGEST
 
-    Sums of ``rows`` values of at most 2¹³ have at most 2²³ units; what is left over, at most half a unit from each of
-    the ``rows`` / 128 tiles, has at most 2²³ of the finer ones: float32 counts to 2²⁴.
+
+def units(rows: int) -> tuple[float, float]:
+    """What rounds to a multiple of one unit when added and taken away, and of a finer one: ``ROUNDER`` units each.
+
+    Sums of ``rows`` values of at most ``LARGEST`` have at most 2²³ units; what is left over, at most half a unit from
+    each of the ``rows`` / 128 tiles, has at most 2²³ of the finer ones: float32 counts to 2²⁴.
     """
-    unit = rows * 2.0**13 / 2**23
+    unit = rows * LARGEST / 2**23
     finer = rows / ROWS * unit / 2 / 2**23
-    return 1.5 * 2**23 * unit, 1.5 * 2**23 * finer
+    return ROUNDER * unit, ROUNDER * finer
 
 
 def choose_options(d: int, terms: int, split_p: bool) -> dict[str, Any]:

@@ -8,23 +8,18 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from importlib import import_module
-from importlib.util import find_spec
 from math import ceil, log, log2, sqrt
 from typing import Any
 
 from biclique._typing import Rows
 from biclique.exceptions import BicliqueWarning, MemoryLimitError, ParameterError, warn_user
 from biclique.gram import symmetric_tiles
-from biclique.gram.cuda import LIFT, can_fuse
+from biclique.gram.cuda import CHUNK, LIFT, MOST_COLUMNS, MOST_VECTORS, can_fuse, lie_beside, pad_columns, pad_vectors
 from biclique.gram.memory import format_bytes
+from biclique.gram.symmetric_tiles import column_sizes, jit, tl, triton
 from biclique.gram.threads import Tick
 from biclique.kernels import RBF, Cosine, Kernel, Laplacian, Linear, Polynomial
 from biclique.namespace import largest_size, on_host
-
-# Without Triton the module can still be read, by tools that look at every file; nothing in it can be called.
-triton: Any = import_module("triton") if find_spec("triton") is not None else None
-tl: Any = import_module("triton.language") if triton is not None else None
-jit: Any = triton.jit if triton is not None else (lambda function: function)
 
 LINEAR, POWER, GAUSS, MANHATTAN = 0, 1, 2, 3
 """The functions of a tile: S, (cS + l_i r_j)^q, 2^(cS + l_i + r_j), 2^(14 − |x_i − y_j|₁)."""
@@ -32,12 +27,8 @@ LINEAR, POWER, GAUSS, MANHATTAN = 0, 1, 2, 3
 LN2 = log(2)
 MOST_FOLDED = 12.0
 """Up to this |z_j|²/2, the column's factor 2^(−|z_j|²/2) of rbf goes to V, not to the exponent: an addition less."""
-CHUNK = 64
-"""Columns of X in one matrix product: more are taken in turns, each sum apart, for registers and for rounding."""
 SPLIT_FAST = 32
 """Up to so many columns "fast" splits rbf's rows all the same: it costs a tenth there, and saves half the error."""
-MOST_COLUMNS = 512
-MOST_VECTORS = 64
 PAD = 256
 """Rows are padded to a multiple of this with zeros, which V's zeros silence: no tile needs a mask."""
 PROGRAMS = 4096
@@ -247,7 +238,7 @@ class FusedTiles:
                 x = self._up(rows[i : i + chunk])
                 hi[:, i : i + len(x)] = (x * rate).T
             return Side(n, padded, hi, hi, hi, None, 1.0)
-        beside = 3 * d <= 32
+        beside = lie_beside(d)
         width = pad_columns(3 * d if beside else d)
         # Without an exponential lo costs little, and a power multiplies the error of its base.
         both = not beside and (self.precision == "default" or self.kind != GAUSS or d <= SPLIT_FAST)
@@ -287,7 +278,7 @@ class FusedTiles:
 
     def mirror(self, right: Side, rows: Rows) -> Side:
         """The same rows as the left side: the same tensors, unless their order or their sign says which side it is."""
-        beside = 3 * rows.shape[1] <= 32 and self.kind != MANHATTAN
+        beside = lie_beside(rows.shape[1]) and self.kind != MANHATTAN
         signed = isinstance(self.kernel, Polynomial) and self.kernel.coef0 < 0
         return replace(self.side(rows, right=False), mirrored=True) if beside or signed else right
 
@@ -328,7 +319,7 @@ class FusedTiles:
         done = 0
         while done < width:
             taken = min(most, width - done)
-            b = max(16, 1 << (taken - 1).bit_length())
+            b = pad_vectors(taken)
             columns = slice(done, done + taken)
             part = _part(tick, done / width, taken / width)
             try:
@@ -387,8 +378,7 @@ class FusedTiles:
         fold = tile.fold and self.kind == GAUSS and not clamp and right.most <= MOST_FOLDED
         factor = right.extra[: right.n].double().exp2_() if fold else right.factor
         scaled = V.to(torch.float64) if factor is None else V * factor[:, None]
-        largest = scaled.abs().amax(0) if right.n else torch.zeros(V.shape[1], dtype=torch.float64, device=self.device)
-        sizes = torch.where(largest > 0, largest, torch.ones_like(largest)) / 2.0 ** (LIFT - 1)
+        sizes = column_sizes(torch, scaled)
         scaled = scaled / sizes
         v_hi = torch.zeros((right.padded, b), dtype=torch.float16, device=self.device)
         v_hi[: right.n, : V.shape[1]] = scaled
@@ -461,11 +451,6 @@ class FusedTiles:
 def _part(tick: Tick | None, at: float, share: float) -> Tick | None:
     """Progress of a part of the work that begins ``at`` and is ``share`` of the whole."""
     return None if tick is None else lambda done: tick(at + share * done)
-
-
-def pad_columns(d: int) -> int:
-    """d padded to what a matrix product takes: a power of two from 16 to 64, then multiples of 64."""
-    return max(16, 1 << (d - 1).bit_length()) if d <= CHUNK else ceil(d / CHUNK) * CHUNK
 
 
 def split_columns(rows: int, columns: int, tile: Tile) -> tuple[int, int]:
