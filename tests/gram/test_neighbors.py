@@ -135,6 +135,19 @@ def test_balls_that_hold_a_new_row(kind, X):
     np.testing.assert_allclose(gap, cdist(Y, X)[first, second], rtol=1e-12, atol=1e-15)
 
 
+@pytest.mark.parametrize("kind", ["tree", "brute"])
+def test_the_last_digit_of_a_radius_loses_no_row(kind):
+    """A radius is a distance, and may be rounded otherwise: on another CPU, or from the other end."""
+    X = rows(200, 4)
+    index = index_of(X, kind)
+    radii = index.query(None, 50)[0][:, -1]  # more than the 8k rows that the tree looks at first
+    pairs = index.within(X, 5, radii)
+    assert (np.bincount(pairs[1]) == 50).all()
+    for rounded in (np.nextafter(radii, 0), radii * (1 - 1e-14), radii * (1 + 1e-14)):
+        for found, expected in zip(index.within(X, 5, rounded), pairs, strict=True):
+            np.testing.assert_array_equal(found, expected)
+
+
 def test_approximate_search():
     pytest.importorskip("faiss", reason="the extra [neighbors] is not installed")
     X = np.random.default_rng(0).normal(size=(5000, 20)).astype(np.float32) + 100
@@ -300,6 +313,28 @@ def test_a_given_graph_is_the_graph_of_rows(weights):
         given.cross(transformer.transform(Y)).K.toarray(), ours.cross(Y).K.toarray(), rtol=1e-6, atol=1e-12
     )
     np.testing.assert_allclose(given.cross(transformer.transform(X)).K.toarray(), ours.K.toarray(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("weights", NEIGHBOR_WEIGHTS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_given_graph_may_be_rounded(dtype, weights):
+    """Distances from |x|² + |y|² − 2⟨x, y⟩: d(i, j) is not d(j, i), and d(i, i) is not 0."""
+    X = rows(80, 3)
+    eps, lengths = np.finfo(dtype).eps, np.square(X).sum(axis=1)
+    noise = 4 * eps * np.random.default_rng(0).uniform(-1, 1, size=(2, 80, 80)) * (lengths + lengths[:, None])
+    D, again = np.sqrt(np.maximum(cdist(X, X) ** 2 + noise, 0)).astype(dtype)
+    assert (again[np.diag_indices(80)] > 0).any()
+    given = NeighborGram.from_graph(_stored(D), 9, weights)
+    np.testing.assert_array_equal(given.cross(_stored(again)).K.toarray(), given.K.toarray())
+    new = cdist(X + 0.1, X)  # a row that is no training row is none after rounding either
+    truth, close = given.cross(_stored(new)), given.cross(_stored(np.sqrt(new**2 + noise[0]).astype(dtype)))
+    np.testing.assert_allclose(close.K.toarray(), truth.K.toarray(), rtol=1e3 * eps)
+
+
+def _stored(D):
+    """A graph with every entry stored, zeros too."""
+    n, m = D.shape
+    return sparse.csr_array((D.ravel(), np.tile(np.arange(m), n), np.arange(0, n * m + 1, m)), shape=D.shape)
 
 
 def test_parts_by_edges_that_are_not_weak():

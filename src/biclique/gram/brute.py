@@ -37,6 +37,15 @@ Pairs = tuple[IntArray, IntArray, FloatArray]
 """Rows of Y, rows of X, and their distances."""
 
 
+def within_radius(gap: Any, radii: Any, rounding: float = CLOSE) -> Any:
+    """d ≤ r (1 + ``rounding``): True if a distance is at most a radius, up to the rounding of distances.
+
+    A radius is itself a rounded distance, perhaps measured in the other direction, by another program or on another
+    CPU. Without the allowance, a row at the end of a list of neighbours would be lost by its last digit.
+    """
+    return gap <= radii * (1 + rounding)
+
+
 def distances(X: Rows, Y: Rows, first: IntArray, second: IntArray) -> FloatArray:
     """|y_i − x_j| for pairs (i, j) of ``first`` and ``second``, from differences in float64.
 
@@ -175,11 +184,11 @@ class BruteForce:
         return out
 
     def within(self, Y: Rows, radii: FloatArray) -> Pairs:
-        """Every pair with |y − x_j| ≤ r_j, by rows of Y."""
+        """Every pair with |y − x_j| ≤ r_j, up to rounding, by rows of Y."""
 
         def search(piece: slice) -> Pairs:
             first, second, gap = self._candidates(Y[piece], radii=radii)
-            keep = gap <= radii[second]
+            keep = within_radius(gap, radii[second])
             return first[keep] + piece.start, second[keep], gap[keep]
 
         found = self._run(search, Y.shape[0], None)

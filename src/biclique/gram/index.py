@@ -15,7 +15,7 @@ from scipy.spatial import cKDTree
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.checks import check_choice, check_count, check_jobs, check_random
 from biclique.exceptions import DataError, MissingExtraError
-from biclique.gram.brute import CLOSE, BruteForce, Pairs, distances, reach
+from biclique.gram.brute import CLOSE, BruteForce, Pairs, distances, reach, within_radius
 from biclique.gram.threads import Tick, count_threads
 from biclique.kernels.base import middle
 
@@ -132,7 +132,7 @@ class NeighborIndex:
         return out
 
     def within(self, Y: Rows, k: int, radii: FloatArray) -> Pairs:
-        """All pairs with |y_i − x_j| ≤ r_j: rows of Y ascending, rows of X, distances.
+        """All pairs with |y_i − x_j| ≤ r_j, up to rounding: rows of Y ascending, rows of X, distances.
 
         All with an exact index. An approximate one looks at the 8k nearest rows of each y, and misses those
         that have y near them while y has 8k others nearer.
@@ -143,12 +143,12 @@ class NeighborIndex:
         gap, near = self.query(Y, WIDEN * k)
         first = np.repeat(np.arange(Y.shape[0]), near.shape[1])
         second, gap, last = near.ravel(), gap.ravel(), gap[:, -1]
-        keep = gap <= radii[second]
+        keep = within_radius(gap, radii[second])
         first, second, gap = first[keep], second[keep], gap[keep]
         if self.search_ == "tree" and near.shape[1] < self.n:
-            far = self._ball_pairs(Y, np.flatnonzero(radii >= last.min()), radii)
+            far = self._ball_pairs(Y, np.flatnonzero(within_radius(last.min(), radii)), radii)
             beyond = distances(self.rows, Y, *far)
-            keep = (beyond <= radii[far[1]]) & (beyond >= last[far[0]] * (1 - CLOSE))
+            keep = within_radius(beyond, radii[far[1]]) & (beyond >= last[far[0]] * (1 - CLOSE))
             first, second = np.concatenate([first, far[0][keep]]), np.concatenate([second, far[1][keep]])
             gap = np.concatenate([gap, beyond[keep]])
             first, second, gap = _distinct(first, second, gap, self.n)
@@ -158,8 +158,9 @@ class NeighborIndex:
         """Pairs (i, j) with y_i in the ball of x_j, for the rows j whose ball may reach past the nearest of any y."""
         if not len(wide):
             return np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp)
+        reach_of = radii[wide] * (1 + 2 * CLOSE)  # the tree rounds by itself: a little wider, and measured after
         balls = cKDTree(Y).query_ball_point(
-            self.rows[wide], radii[wide] * (1 + CLOSE), workers=count_threads(self.n_jobs), return_sorted=True
+            self.rows[wide], reach_of, workers=count_threads(self.n_jobs), return_sorted=True
         )
         counts = np.fromiter(map(len, balls), dtype=np.intp, count=len(wide))
         found = np.fromiter(chain.from_iterable(balls), dtype=np.intp, count=int(counts.sum()))
@@ -198,7 +199,7 @@ class NeighborIndex:
                 gap, near = self._ordered(Y, rows[part], near, own)
                 gaps[part], nears[part] = gap[:, :k], near[:, :k]
                 if m < self.n:
-                    still.append(part[gap[:, -1] <= gap[:, k - 1] * (1 + CLOSE)])
+                    still.append(part[within_radius(gap[:, -1], gap[:, k - 1])])
             open_ = np.concatenate(still) if still else open_[:0]
             m = min(4 * m, self.n)
         return gaps, nears

@@ -13,7 +13,7 @@ from biclique._typing import FloatArray, IntArray, Rows
 from biclique.checks import check_choice, check_count, check_number
 from biclique.exceptions import DataError
 from biclique.gram.base import CrossGram
-from biclique.gram.brute import Pairs
+from biclique.gram.brute import Pairs, within_radius
 from biclique.gram.cross import StoredCross, panel_product
 from biclique.gram.index import NeighborIndex
 from biclique.gram.sparse import SparseGram
@@ -146,12 +146,13 @@ class NeighborGram(SparseGram):
         return panel_product(self.K, V, n_jobs=self.n_jobs, panel=PANEL)
 
     def cross(self, Y: Rows) -> CrossGram:
-        """κ(y, x_j) = w (a_j + b_j)/2: a_j = 1 for the k nearest rows of y, b_j = 1 where |y − x_j| ≤ r_j.
+        """κ(y, x_j) = w (a_j + b_j)/2: a_j = 1 for the k nearest rows of y, b_j = 1 if |y − x_j| ≤ r_j up to rounding.
 
         σ of y is where a training row has it in its list of k, so that κ(y, ·) tends to κ(x_i, ·) as y tends to
         x_i. Where y equals a training row, its row of K is given, links included; the first of several equal rows.
         Exact with an exact index; see ``NeighborIndex.within`` for what an approximate one leaves out. For a
-        given graph, Y is the (n_new, n) graph of distances to the training rows, and b is looked for in its entries.
+        given graph, Y is the (n_new, n) graph of distances to the training rows, and b is looked for in its entries;
+        y then equals a training row if their distance is no more than rounding can leave of 0.
         """
         if self.index is None:
             near, back = self._given_pairs(Y)
@@ -168,7 +169,8 @@ class NeighborGram(SparseGram):
             near_sigma = _scale(near[2].reshape(n_new, -1), np.ones(n_new, dtype=bool))
             sigma = np.where(near_sigma > 0, near_sigma, np.median(self.sigma))
         parts = [self._half(n_new, pairs, sigma) for pairs in (near, back)]
-        return NeighborCross(self._equal_rows(near, (parts[0] + parts[1]).tocsr()), n_jobs=self.n_jobs)
+        rounding = _rounding(Y) if self.index is None else 0.0  # our own distances of equal rows are 0
+        return NeighborCross(self._equal_rows(near, (parts[0] + parts[1]).tocsr(), rounding), n_jobs=self.n_jobs)
 
     def with_graph(self, K: Any) -> NeighborGram:
         """The same rows and radii with another graph."""
@@ -182,11 +184,11 @@ class NeighborGram(SparseGram):
         half = _weigh(self.weights, self.gamma, gap, None if sigma is None else sigma[first], right) / 2
         return sparse.coo_array((half, (first, second)), shape=(n_new, self.n)).tocsr()
 
-    def _equal_rows(self, near: Pairs, K: Any) -> Any:
-        """K(Y, X) with the rows of training rows where y equals one."""
+    def _equal_rows(self, near: Pairs, K: Any, rounding: float) -> Any:
+        """K(Y, X) with the rows of training rows where y equals one: |y − x_j|² ≤ ``rounding`` r_j²."""
         n_new = K.shape[0]
         gap, columns = near[2].reshape(n_new, -1)[:, 0], near[1].reshape(n_new, -1)[:, 0]
-        equal = gap == 0
+        equal = gap <= np.sqrt(rounding) * self.radii[columns]
         if not equal.any():
             return K
         stacked = sparse.vstack([K, self.K[columns[equal]]], format="csr")
@@ -200,7 +202,7 @@ class NeighborGram(SparseGram):
                 f"affinity='precomputed_nearest_neighbors', got {got}: KNeighborsTransformer.transform gives one."
             )
         first, second, gap = _smallest(G, G.shape[1], exactly=False)
-        keep = gap <= self.radii[second]
+        keep = within_radius(gap, self.radii[second], _rounding(G))
         return _smallest(G, self.n_neighbors, exactly=True), (first[keep], second[keep], gap[keep])
 
 
@@ -302,6 +304,15 @@ def _with_transpose(A: Any) -> Any:
     A.sort_indices()
     back = sparse.csr_array(A.T)
     return A + back
+
+
+def _rounding(G: Any) -> float:
+    """√ε of the type of given distances: the relative error that their squares may have.
+
+    How they were measured is not known. From |x|² + |y|² − 2⟨x, y⟩, as scikit-learn measures in many columns, a
+    square is off by ε|x|², whatever its size: half of the digits are trusted.
+    """
+    return float(np.sqrt(np.finfo(np.result_type(G.dtype, np.float32)).eps))
 
 
 def _smallest(G: Any, k: int, *, exactly: bool) -> Pairs:
