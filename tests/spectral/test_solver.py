@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pytest
 
@@ -134,6 +136,23 @@ def test_scipys_solvers_find_the_same(solver):
     np.testing.assert_allclose(result.values, SPECTRA["gap"][:4], atol=1e-7)
     assert result.converged
     assert result.n_passes == operator.passes
+
+
+def test_what_scipy_says_about_its_own_steps_is_not_passed_on(monkeypatch):
+    """Residuals that are mere rounding give lobpcg an ill-conditioned matrix, on some CPUs."""
+    from scipy.linalg import LinAlgWarning
+    from scipy.sparse.linalg import lobpcg
+
+    def warns(*args, **options):
+        warnings.warn("An ill-conditioned matrix detected", LinAlgWarning, stacklevel=1)
+        return lobpcg(*args, **options)
+
+    monkeypatch.setattr("biclique.spectral.alternatives.lobpcg", warns)
+    operator = Known(SPECTRA["gap"])
+    result = scipy_eigenpairs(
+        operator, 4, "lobpcg", tol=1e-8, max_iter=200, start=None, deflate=operator.vector(N - 1), random_state=0
+    )
+    assert result.converged
 
 
 def test_arpack_returns_k_pairs_even_when_it_gives_up(monkeypatch):

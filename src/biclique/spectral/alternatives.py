@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+from scipy.linalg import LinAlgWarning
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh, lobpcg
 from sklearn.utils import check_random_state
 
@@ -46,6 +47,7 @@ def scipy_eigenpairs(
     else:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # residuals are judged, and said, by our caller
+            warnings.simplefilter("ignore", LinAlgWarning)  # its last step, on residuals that are mere rounding
             values, vectors = lobpcg(linear, start, largest=True, tol=tol or None, maxiter=max_iter)
     order = np.argsort(values)[::-1][:k]
     values, vectors = values[order], np.linalg.qr(vectors[:, order])[0]
