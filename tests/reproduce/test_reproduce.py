@@ -30,6 +30,7 @@ from biclique.reproduce.paper import DATA, INHOMOGENEOUS, RUN_TIMES, TABLE_1
 from biclique.reproduce.tables import INHOMOGENEOUS_ROWS, TABLE_1_ROWS, best_of, by_order, observations, summarize
 from biclique.scores import clustering_error
 from tests import oracles
+from tests.optional import needs
 
 
 def rbf(X, gamma=1.0):
@@ -176,6 +177,7 @@ def read(path):
         return list(csv.DictReader(file))
 
 
+@needs("matplotlib")
 def test_a_run_writes_tables_pages_and_figures(tmp_path, home):
     out = tmp_path / "out"
     (tmp_path / "docs").mkdir()
@@ -340,6 +342,32 @@ def test_wrong_arguments(tmp_path, capsys):
     )
     assert code == 3
     assert "must be a folder" in capsys.readouterr().err
+
+
+def test_tables_need_no_matplotlib(tmp_path, capsys, monkeypatch):
+    """Figures are skipped with the line that installs it; a figure asked for by name is an error before the work."""
+
+    class Hidden:
+        def find_spec(self, name, *_):
+            if name.split(".")[0] == "matplotlib":
+                raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [Hidden(), *sys.meta_path])
+    out = tmp_path / "out"
+    command = ["reproduce", "table1", "--data", "iris", "--quick", "--out", str(out), "--page", str(tmp_path / "p.md")]
+    assert main(command) == 0
+    said = capsys.readouterr().err
+    assert said.count("biclique: skipped: figures need matplotlib: pip install 'biclique[plot]'\n") == 1
+    assert {r["data"] for r in read(out / "table1.csv")} == {"iris"}
+    assert not list(tmp_path.glob("**/*.png"))
+    for page in (out / "reproduction.md", tmp_path / "p.md"):
+        assert "figure1" not in page.read_text()
+    assert main(["reproduce", "datasets", "--data", "iris", "--out", str(tmp_path / "other")]) == 0
+    assert "matplotlib" not in capsys.readouterr().err
+    assert main(["reproduce", "figure1", "--data", "iris", "--out", str(tmp_path / "third")]) != 0
+    assert "pip install 'biclique[plot]'" in capsys.readouterr().err
 
 
 def test_a_failure_does_not_throw_finished_cells_away():

@@ -60,6 +60,6 @@ def _reproduce(options: argparse.Namespace) -> int:
     if not options.quiet:
         for table in tables.values():
             line(table.markdown())
-        line(f"tables, figures and records are in {options.out}")
+        line(f"tables, records and any figures are in {options.out}")
         sys.stdout.flush()
     return EXIT_OK

@@ -23,10 +23,22 @@ def figure_class() -> Any:
         raise MissingExtraError("figures need matplotlib: pip install 'biclique[plot]'") from error
 
 
+def why_not_drawn() -> str:
+    """Why figures cannot be drawn, with the line that installs what is missing; "" if they can."""
+    try:
+        figure_class()
+    except MissingExtraError as error:
+        return str(error)
+    return ""
+
+
 def draw(results: Results, folder: Path, target: str) -> dict[str, str]:
-    """Figure 1 (error at the best parameters) and Figure 2 (seconds) as PNG and SVG; returns their captions."""
+    """Figure 1 (error at the best parameters) and Figure 2 (seconds) as PNG and SVG; returns their captions.
+
+    Nothing without matplotlib.
+    """
     shown = [data for data in DATA if by_order(results, data, "gaussian_ours")]
-    if not shown:
+    if not shown or why_not_drawn():
         return {}
     folder.mkdir(parents=True, exist_ok=True)
     captions = {
