@@ -2,9 +2,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.optional import needs
+
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
+@needs("matplotlib")
 def test_the_heat_study_runs_and_draws(tmp_path):
     command = [sys.executable, EXAMPLES / "heat_convergence.py", "--quick", "--out", tmp_path]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

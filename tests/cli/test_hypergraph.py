@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from biclique import Hypergraph
 from biclique.cli import main
 from biclique.hypergraph import EXPANSIONS, SPLITTINGS, read_hypergraph, write_hypergraph
 from tests.cluster.test_hypergraph import planted
+from tests.optional import Optional
+
+pd = Optional("pandas")
 
 
 def run(capsys, *arguments):

@@ -6,16 +6,19 @@ import sys
 import time
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 
 from biclique import __version__
 from biclique.cli import main
+from tests.optional import Optional
+
+pd = Optional("pandas")
 
 
 @pytest.fixture
 def iris_csv(tmp_path):
+    pytest.importorskip("pandas")
     bunch = load_iris(as_frame=True)
     frame = bunch.data.assign(species=[bunch.target_names[t] for t in bunch.target])
     frame.insert(0, "flower", [f"f{i}" for i in range(150)])

@@ -5,7 +5,6 @@ import warnings
 from contextlib import suppress
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.datasets import load_digits, load_wine
@@ -29,6 +28,9 @@ from biclique.exceptions import (
     ParameterError,
     RankWarning,
 )
+from tests.optional import Optional
+
+pd = Optional("pandas")
 
 RNG = np.random.default_rng(0)
 GOOD = RNG.normal(size=(40, 3))

@@ -5,8 +5,6 @@ import subprocess
 import sys
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 from scipy import sparse
 from sklearn.base import clone
@@ -23,7 +21,11 @@ from biclique.exceptions import DisconnectedWarning, ParameterError, RankWarning
 from biclique.kernels import KERNEL_NAMES, Kernel, make_kernel
 from biclique.scores import clustering_error
 from biclique.spectral import ASSIGNERS
+from tests.optional import Optional
 from tests.oracles import algorithm_1, modularity, order_2_like_sklearn, partition, projector
+
+pd = Optional("pandas")
+pl = Optional("polars")
 
 USABLE = sorted(set(KERNEL_NAMES) - {"additive_chi2", "poly"})  # additive_chi2 is never positive
 

@@ -6,8 +6,6 @@ import pickle
 import warnings
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 from scipy import sparse
 from sklearn.base import clone
@@ -27,6 +25,10 @@ from biclique.exceptions import (
 from biclique.hypergraph import SPLITTINGS, ExpansionGram, k_way_normalized_cut, to_hypergraphx, to_xgi
 from biclique.scores import clustering_error
 from tests import oracles
+from tests.optional import Optional
+
+pd = Optional("pandas")
+pl = Optional("polars")
 
 
 def planted(seed=0, n=90, k=3, n_edges=400, inside=0.85, sizes=(2, 6)):

@@ -226,6 +226,6 @@ def test_what_a_product_on_a_device_holds(d, side):
 
 
 def test_cost_of_a_given_matrix_counts_its_entries():
-    K = sparse.random_array((1000, 1000), density=0.01, rng=0).tocsr()
+    K = sparse.csr_array((np.random.default_rng(0).random((1000, 1000)) < 0.01).astype(float))
     facts = {"gram": "sparse", "dtype": float, "columns": 8, "n_jobs": 1}
     assert estimate_seconds(None, K, **facts) < 0.1 * estimate_seconds(None, K.toarray(), **{**facts, "gram": "dense"})

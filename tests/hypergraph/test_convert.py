@@ -6,7 +6,6 @@ import types
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import sparse
 
@@ -22,6 +21,9 @@ from biclique.hypergraph.convert import (
 )
 from biclique.hypergraph.files import read_hypergraph, write_hypergraph
 from biclique.hypergraph.hypergraph import Hypergraph
+from tests.optional import Optional
+
+pd = Optional("pandas")
 
 RICH = Hypergraph.from_dict(
     {"e": ["b", "a"], 7: [], "f": ["c"], "again": ["c"]}, [2.5, 1, 1, 0.5], vertices=["alone", "c", "b", "a"]

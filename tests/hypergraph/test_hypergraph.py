@@ -6,8 +6,6 @@ import contextlib
 import pickle
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,6 +14,10 @@ from scipy import sparse
 from biclique import Hypergraph
 from biclique.exceptions import BicliqueError, DataError, ParameterError
 from tests import oracles
+from tests.optional import Optional
+
+pd = Optional("pandas")
+pl = Optional("polars")
 
 EDGES = st.lists(st.lists(st.integers(0, 6), max_size=5), max_size=8)
 

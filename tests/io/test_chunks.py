@@ -4,16 +4,18 @@ from contextlib import suppress
 from decimal import Decimal
 
 import numpy as np
-import pandas as pd
-import polars as pl
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from numpy.lib import format as npy
 
 from biclique.exceptions import DataError, MissingExtraError, ParameterError, TableError
 from biclique.io import ChunkSource, Roles, ScaledChunks, chunk_files, column_moments, open_chunks
 from biclique.io.chunks import draw_numbers
+from tests.optional import Optional, needs
+
+pd = Optional("pandas")
+pl = Optional("polars")
+pa = Optional("pyarrow")
+pq = Optional("pyarrow.parquet")
 
 
 def rows(n, d=3, dtype=np.float32, seed=0):
@@ -273,6 +275,7 @@ def refused(message, source, kind=TableError, **options):
     assert type(caught.value) is kind
 
 
+@needs("pyarrow")
 def test_paths_that_are_no_chunked_tables(tmp_path):
     for name in ("t.csv", "t.tsv", "t.npz"):
         refused("cannot be read in chunks; convert it to .npy or Parquet, or read it whole", tmp_path / name)

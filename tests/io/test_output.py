@@ -5,18 +5,22 @@ import os
 import stat
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from biclique.exceptions import DataError
 from biclique.io import LabelWriter, atomic_path, check_output, output, write_labels
+from tests.optional import Optional, needs
+
+pd = Optional("pandas")
+pa = Optional("pyarrow")
+pq = Optional("pyarrow.parquet")
 
 LABELS = np.array([2, 0, 1])
 ROWS = np.array([0, 2, 3])
+SUFFIXES = [pytest.param(s, marks=needs("pyarrow")) if s == ".parquet" else s for s in output.LABEL_SUFFIXES]
 
 
+@needs("pyarrow")
 def test_labels_with_row_numbers_or_ids(tmp_path):
     write_labels(str(tmp_path / "a.csv"), LABELS, rows=ROWS, n_rows=4)
     assert (tmp_path / "a.csv").read_text() == "row,label\n1,2\n3,0\n4,1\n"
@@ -28,6 +32,7 @@ def test_labels_with_row_numbers_or_ids(tmp_path):
     assert pd.read_parquet(tmp_path / "a.parquet").to_dict("list") == {"row": [1, 3, 4], "label": [2, 0, 1]}
 
 
+@needs("pyarrow")
 def test_an_id_column_called_label_is_not_lost(tmp_path):
     for name in ("a.csv", "a.parquet"):
         write_labels(str(tmp_path / name), LABELS, rows=ROWS, n_rows=4, ids=["x", "y", "z"], id_name="label")
@@ -98,7 +103,7 @@ def plainly(path, labels, keys, names):
 TEXTS = ["a", "b,c", 'say "x"', "", " tab\there", "two\nlines", "é", "7"]
 
 
-@pytest.mark.parametrize("suffix", output.LABEL_SUFFIXES)
+@pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint8])
 @pytest.mark.parametrize("ids", [None, "texts", "numbers"])
 def test_chunks_of_labels_make_the_file_of_all_labels(suffix, dtype, ids, tmp_path, monkeypatch):
@@ -124,6 +129,7 @@ def test_chunks_of_labels_make_the_file_of_all_labels(suffix, dtype, ids, tmp_pa
         assert path.read_bytes() == plainly(tmp_path / f"plain{suffix}", labels, keys, ["key", "label"])
 
 
+@needs("pyarrow")
 def test_groups_of_parquet_rows_do_not_follow_the_chunks(tmp_path, monkeypatch):
     monkeypatch.setattr(output, "GROUP_ROWS", 100)
     with LabelWriter(tmp_path / "a.parquet") as writer:
@@ -135,7 +141,7 @@ def test_groups_of_parquet_rows_do_not_follow_the_chunks(tmp_path, monkeypatch):
     assert file.read().column("label").to_pylist() == [30] * 30 + [60] * 60 + [350] * 350 + [5] * 5
 
 
-@pytest.mark.parametrize("suffix", output.LABEL_SUFFIXES)
+@pytest.mark.parametrize("suffix", SUFFIXES)
 def test_no_labels_at_all(suffix, tmp_path):
     path = tmp_path / f"a{suffix}"
     with LabelWriter(path):
@@ -148,7 +154,7 @@ def test_no_labels_at_all(suffix, tmp_path):
         assert path.read_text().split() in (["row,label"], ["row", "label"])
 
 
-@pytest.mark.parametrize("suffix", output.LABEL_SUFFIXES)
+@pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
 def test_labels_broken_off_leave_nothing(suffix, error, tmp_path, monkeypatch):
     monkeypatch.setattr(output, "GROUP_ROWS", 2)
@@ -169,7 +175,7 @@ def test_labels_broken_off_leave_nothing(suffix, error, tmp_path, monkeypatch):
     assert path.read_bytes() == b"old"
 
 
-@pytest.mark.parametrize("suffix", output.LABEL_SUFFIXES)
+@pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("n", [30_000, 400_000])
 def test_a_file_that_the_system_lets_grow_no_further(suffix, n, tmp_path):
     resource = pytest.importorskip("resource")
@@ -215,7 +221,7 @@ def test_a_full_disk_is_said_and_leaves_nothing(good_writes, tmp_path, monkeypat
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize("suffix", output.LABEL_SUFFIXES)
+@pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_disk_that_is_full_at_the_end_leaves_nothing(suffix, tmp_path, monkeypatch):
     def full(handle):
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -259,6 +265,7 @@ def test_a_writer_is_opened_where_it_can_write_and_used_in_a_block(tmp_path):
     assert (tmp_path / "a.csv").read_text() == "row,label\n1,2\n2,0\n3,1\n"
 
 
+@needs("pyarrow")
 def test_labels_are_not_changed(tmp_path):
     labels = LABELS.copy()
     labels.setflags(write=False)

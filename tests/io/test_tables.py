@@ -1,11 +1,13 @@
 from contextlib import suppress
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from biclique.exceptions import MissingExtraError, TableError
 from biclique.io import Roles, read_table
+from tests.optional import Optional, needs
+
+pd = Optional("pandas")
 
 TEXT = "name,x,y,kind\na,1,2.5,red\nb,3,-4e1,blue\n\nc,5,6,red\n"
 ROLES = Roles(label="kind", id="name")
@@ -141,7 +143,7 @@ def test_many_rows_in_chunks(write):
         ("t.npy", b"rubbish", "not a readable NumPy file"),
         ("t.npz", b"PK rubbish", "not a readable NumPy file"),
         ("t.npy", b"", "not a readable NumPy file"),
-        ("t.parquet", b"rubbish", "not a readable Parquet file"),
+        pytest.param("t.parquet", b"rubbish", "not a readable Parquet file", marks=needs("pyarrow")),
         ("t.xls", b"x", r"unknown kind of table; the name must end in one of \.csv"),
     ],
 )
