@@ -185,7 +185,7 @@ class ExpansionGram(GramOperator):
         A = A + sparse.diags_array(self._off)
         A = sparse.csr_array((A + A.T) / 2)  # equal up to rounding already
         if not self.own_place and not self.hypergraph.has_repeats:
-            A.setdiag(0)  # what cancels to rounding is zero
+            A = A - sparse.diags_array(A.diagonal())  # what cancels to rounding is zero
         A.eliminate_zeros()
         return A
 

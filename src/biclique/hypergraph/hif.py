@@ -121,7 +121,7 @@ def parse_hif(text: str, name: str) -> Hypergraph:
     if not np.isfinite(members.data).all():
         found = members.tocoo()
         first = np.flatnonzero(~np.isfinite(found.data))[0]
-        same = (rows_of == found.coords[0][first]) & (columns_of == found.coords[1][first])
+        same = (rows_of == found.row[first]) & (columns_of == found.col[first])
         reason = "is one too many: the weights of its pair add up to more than a number can hold"
         raise source.error("incidences", int(np.flatnonzero(same)[-1]), reason)
     return Hypergraph(members, _edge_weights(edges, rows, len(edge_names), source), vertex_names, edge_names)

@@ -91,7 +91,7 @@ def cost_graph(hypergraph: Hypergraph, costs: Any) -> Any:
         columns = np.tile(vertices, (1, s)).ravel()
         total = total + sparse.coo_array((weights.ravel(), (rows, columns)), shape=(n, n)).tocsr()
     total.data = np.maximum(total.data, 0.0)
-    total.setdiag(0)
+    total = total - sparse.diags_array(total.diagonal())
     total.eliminate_zeros()
     return total
 

@@ -37,7 +37,7 @@ def start_from_few(
         return probe
     xp = namespace(parts[0])
     found = xp.concatenate(parts)
-    found = found[:, 1:] / xp.clip(found[:, :1], min=SMALLEST)
+    found = found[:, 1:] / xp.clip(found[:, :1], SMALLEST, None)
     found = xp.where(xp.isfinite(found), found, 0.0)
     sizes = xp.sqrt((found * found).mean(0))
     usable = xp.isfinite(sizes) & (sizes > 0)
