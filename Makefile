@@ -1,10 +1,10 @@
-# make demo | test | test-hypernetx | test-torch | check | bench | dist | clean: each sets up what it needs in .venv.
+# make demo | test | test-lower-cpu | test-oldest | test-hypernetx | test-torch | check | bench | dist | clean: each sets up what it needs in .venv.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo test test-hypernetx test-torch check bench dist clean
+.PHONY: demo test test-lower-cpu test-oldest test-hypernetx test-torch check bench dist clean
 
 $(VENV)/.base: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -25,6 +25,24 @@ demo: $(VENV)/.base  ## cluster iris from the command line
 
 test: $(VENV)/.test  ## the whole test suite
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS)
+
+# What rounding can change: these run again on other CPUs and with other versions.
+SENSITIVE := tests/gram tests/kernels tests/multiway tests/spectral tests/cluster
+
+test-lower-cpu: $(VENV)/.test  ## the numerically sensitive tests as on a CPU one level below this one
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python .ci/lower_cpu.py -m pytest -n $(JOBS) $(SENSITIVE)
+
+# NumPy 1.26 has wheels for Python 3.11 and 3.12.
+$(VENV)-oldest/.test: pyproject.toml constraints-oldest.txt
+	test -x $(VENV)-oldest/bin/python || $(PYTHON) -m venv $(VENV)-oldest
+	$(VENV)-oldest/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(VENV)-oldest/bin/python -m pip install --quiet --editable . --group oldest --constraint constraints-oldest.txt
+	touch $@
+
+test-oldest: $(VENV)-oldest/.test  ## the same tests with the oldest supported NumPy, SciPy and scikit-learn
+	@$(VENV)-oldest/bin/python -c "import numpy, scipy, sklearn; print('Oldest versions: NumPy', numpy.__version__, \
+		'SciPy', scipy.__version__, 'scikit-learn', sklearn.__version__)"
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(VENV)-oldest/bin/python -m pytest -n $(JOBS) $(SENSITIVE)
 
 # HyperNetX holds pandas below 3, so it has an environment of its own.
 $(VENV)-hypernetx/.test: pyproject.toml
@@ -65,4 +83,4 @@ dist: $(VENV)/.base  ## wheel and source archive in dist/
 	$(BIN)/python -m build
 
 clean:
-	rm -rf $(VENV) $(VENV)-hypernetx $(VENV)-torch dist build .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-oldest $(VENV)-hypernetx $(VENV)-torch dist build .pytest_cache .hypothesis .mypy_cache .ruff_cache
