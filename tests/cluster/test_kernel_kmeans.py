@@ -17,6 +17,7 @@ from biclique.exceptions import (
     SolverWarning,
 )
 from biclique.multiway import k_way_normalized_cut, symmetric_gram, weighted_kernel_kmeans_objective
+from tests import oracles
 from tests.oracles import algorithm_1, projector
 
 
@@ -72,12 +73,40 @@ def test_weights_of_the_paper_and_of_the_user(iris):
     degrees = K.sum(axis=1)
     S = 0.5 * degrees + 0.5 * degrees.mean()
     paper = BicliqueKernelKMeans(3, gamma=1.0, weights="paper", random_state=0).fit(X)
-    assert paper.cut_ == pytest.approx(weighted_kernel_kmeans_objective(K, paper.labels_, 1 / S))
+    assert paper.cut_ == pytest.approx((2 / 4) ** 2 * weighted_kernel_kmeans_objective(K, paper.labels_, 1 / S))
     own = np.arange(1.0, 151.0)
     user = BicliqueKernelKMeans(3, gamma=1.0, weights=own, random_state=0).fit(X)
     assert user.cut_ == pytest.approx(weighted_kernel_kmeans_objective(K, user.labels_, own))
     again = BicliqueKernelKMeans(3, gamma=1.0, weights=own, order=50, init="random", random_state=0).fit(X)
     assert (np.diff(again.cut_history_) <= 0).all()
+
+
+@pytest.mark.parametrize("m", [2, 4, 6])
+def test_with_the_papers_weights_the_objective_is_j_prime(m):
+    # J' from its definition: K^(m) is the contraction of the whole Gram tensor, W the inverse of its row sums.
+    n = 6
+    X = np.random.default_rng(m).normal(size=(n, 2))
+    Km = oracles.contracted(oracles.gram_tensor(rbf_kernel(X, gamma=0.7), m))
+    w = 1 / Km.sum(axis=1)
+    model = BicliqueKernelKMeans(2, gamma=0.7, order=m, weights="paper", init="random", random_state=0).fit(X)
+    expected = sum(w[i] * Km[i, i] for i in range(n))
+    for j in range(2):
+        inside = np.flatnonzero(model.labels_ == j)
+        expected -= sum(w[i] * w[b] * Km[i, b] for i in inside for b in inside) / w[inside].sum()
+    assert model.cut_ == pytest.approx(expected, rel=1e-12)
+    assert model.cut_history_[-1] == model.cut_
+    # Repeated rows are rows: the same number comes from weights.
+    twice = BicliqueKernelKMeans(2, gamma=0.7, order=m, weights="paper", init="random", random_state=0)
+    twice.fit(X, sample_weight=np.full(n, 2.0))
+    assert twice.cut_ == pytest.approx(expected, rel=1e-12)
+
+
+def test_with_the_papers_weights_order_infinity_reports_the_scaled_limit(iris):
+    X, _ = iris
+    limit = BicliqueKernelKMeans(3, gamma=1.0, order=np.inf, weights="paper", random_state=0).fit(X)
+    huge = BicliqueKernelKMeans(3, gamma=1.0, order=1e6, weights="paper", random_state=0).fit(X)
+    assert limit.cut_ > 0
+    assert (1e6 / 2) ** 2 * huge.cut_ == pytest.approx(limit.cut_, rel=1e-4)
 
 
 def test_the_papers_weights_have_other_minimisers():

@@ -38,7 +38,8 @@ class BicliqueKernelKMeans(ClustererBase):
     order : "auto" or float from 2 to infinity, default="auto"
         Order m of the hypergraph; "auto" is 4.
     weights : "cut", "paper" or array of shape (n_samples,), default="cut"
-        "cut" is the above. "paper" is the paper's W = D_v⁻¹ with K^(m): the same relaxation, but another objective.
+        "cut" is the above. "paper" is the paper's J' with K^(m) and the weights D_v⁻¹, D_v the row sums of K^(m): the
+        same relaxation, but another objective. It is (2/m)² times J with K and the weights 1/S.
         An array gives the weights of plain weighted kernel k-means on K; the order does not matter then. A row of
         weight 0 has no say.
     init : {"spectral", "random", "k-means++"}, default="spectral"
@@ -56,8 +57,9 @@ random_state, verbose :
     ----------
     labels_ : ndarray of shape (n_samples,)
     cut_history_ : ndarray
-        The objective of the start and after every step, never rising: the order-m cut with ``weights="cut"`` (at order
-        infinity, where every cut is k − 1, its scaled limit −Σ_j (a_j − δ_j²/ρ)/S_j), else J.
+        The objective of the start and after every step, never rising: the order-m cut with ``weights="cut"``, J' with
+        ``weights="paper"``, J with an array. At order infinity every cut is k − 1 and every J' is 0; the scaled limits
+        −Σ_j (a_j − δ_j²/ρ)/S_j and (m/2)² J' are given instead.
     cut_ : float
         Its last value.
     shift_ : float
@@ -136,7 +138,11 @@ random_state, verbose :
         with self._working() as progress:
             prepared = self._prepare(X, multiplicities, progress)
             k = min(self.n_clusters, prepared.vertices.n)
-            problem = KernelKMeansProblem(prepared.cut, self._vertex_weights(prepared, multiplicities))
+            factor = 1.0
+            if isinstance(self.weights, str) and self.weights == "paper" and np.isfinite(prepared.order):
+                factor = (2 / prepared.order) ** 2  # from J with K and 1/S to the paper's J'
+            weights = self._vertex_weights(prepared, multiplicities)
+            problem = KernelKMeansProblem(prepared.cut, weights, factor=factor)
             result = min(
                 (
                     kernel_kmeans(

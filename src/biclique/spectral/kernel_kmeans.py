@@ -43,10 +43,14 @@ class KernelKMeansProblem:
 
     ``weights=None`` is the cut: t = S, ω = wS, c = 1. Given weights v (one a vertex) are those of plain weighted kernel
     k-means on K: t = 1, ω = wv, c = 0. (With K^(m) in the place of K, J would only be multiplied by n^(m−2).)
+
+    ``factor`` multiplies the J that is reported for given weights. The paper's J' has K^(m) and the weights D_v⁻¹,
+    with D_v = n^(m−2) (m/2)² S: it is (2/m)² times J with K and 1/S.
     """
 
-    def __init__(self, cut: NormalizedCut, weights: FloatArray | None = None) -> None:
+    def __init__(self, cut: NormalizedCut, weights: FloatArray | None = None, *, factor: float = 1.0) -> None:
         self.cut = cut
+        self.factor = factor
         self.centred = weights is None
         self.scale = cut.shrunken if weights is None else np.ones(cut.shape[0])
         self.omega = cut.weights * (cut.shrunken if weights is None else weights)
@@ -84,12 +88,12 @@ class KernelKMeansProblem:
         return _State(labels, product, weighted.sum(axis=0), np.einsum("ij,ij->j", weighted, product))
 
     def cut_value(self, gain: float, k: int) -> float:
-        """kNCut_m of a partition into k parts with this gain; J for given weights.
+        """kNCut_m of a partition into k parts with this gain; ``factor`` · J for given weights.
 
         At order infinity every cut is k − 1; what is left to lower is its scaled limit, −Σ_j (a_j − δ_j²/ρ)/S_j.
         """
         if not self.centred:
-            return self.trace - gain
+            return self.factor * (self.trace - gain)
         return -gain if np.isinf(self.cut.order) else k - 1 - (2 / self.cut.order) ** 2 * gain
 
 
