@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
+from datetime import date, time, timedelta
 from numbers import Integral, Real
 from typing import Any
 
@@ -33,6 +34,11 @@ MODELLINGS = ("biclique", "symmetric")
 PRECOMPUTED = ("precomputed", "precomputed_nearest_neighbors")
 DEVICES = ("cpu", "cuda", "mps", "xpu")
 NEIGHBOR_AFFINITIES = ("nearest_neighbors", "precomputed_nearest_neighbors")
+DATE_TYPES = re.compile("date|time|duration|period", re.IGNORECASE)
+"""How the types of dates and spans of time begin in NumPy, pandas, polars and Arrow."""
+
+DATE_CELLS = (date, time, timedelta, np.datetime64, np.timedelta64)
+MOST_NAMED = 10
 
 
 def check_gamma(gamma: object) -> None:
@@ -162,8 +168,48 @@ def column_name(names: Sequence[str] | None, column: int) -> str:
     return f"column {column}" if names is None else f"column {column} ({names[column]!r})"
 
 
+def check_no_dates(X: Any) -> None:
+    """Refuse dates and spans of time, which NumPy would turn into counts of days or nanoseconds."""
+    found = _date_columns(X)
+    if found:
+        more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+        raise DataError(
+            f"X holds dates or times in {', '.join(found[:MOST_NAMED])}{more}: drop such columns or turn them into "
+            "numbers, such as days since the first date."
+        )
+
+
+def _date_columns(X: Any) -> list[str]:
+    """The columns of dates: by their type, by their cells if these are Python objects, by the first row of a list."""
+    if isinstance(X, (list, tuple)):
+        first = X[0] if X and isinstance(X[0], (list, tuple)) else ()
+        return [column_name(None, j) for j, cell in enumerate(first) if isinstance(cell, DATE_CELLS)]
+    if hasattr(X, "column_names") and hasattr(X, "schema"):  # Arrow
+        names, types = list(X.column_names), list(X.schema.types)
+    elif hasattr(X, "columns") and hasattr(X, "dtypes"):  # pandas, polars
+        names, types = list(X.columns), list(X.dtypes)
+    else:
+        kind = getattr(getattr(X, "dtype", None), "kind", "")
+        if kind not in ("M", "m", "O") or len(X.shape) != 2:
+            return []
+        return [column_name(None, j) for j in range(X.shape[1]) if kind != "O" or _has_date(X[:, j])]
+    return [
+        column_name(names, j)
+        for j, kind in enumerate(types)
+        if DATE_TYPES.match(str(kind)) or (str(kind) == "object" and hasattr(X, "iloc") and _has_date(X.iloc[:, j]))
+    ]
+
+
+def _has_date(cells: Any) -> bool:
+    return any(isinstance(cell, DATE_CELLS) for cell in cells)
+
+
 def read_array(model: Any, X: Any, *, reset: bool, **options: Any) -> Any:
-    """X as an array or a CSR matrix of numbers, by scikit-learn's checks of shapes and names; text is named as such."""
+    """X as an array or a CSR matrix of numbers, by scikit-learn's checks of shapes and names.
+
+    Text and dates are errors of our own.
+    """
+    check_no_dates(X)
     try:
         return validate_data(
             model, X, reset=reset, ensure_all_finite=False, ensure_min_samples=2 if reset else 1, **options

@@ -66,8 +66,12 @@ def number_array(values: Any, what: str, dimensions: int) -> FloatArray:
         found = np.asarray(values)
         if found.dtype.kind == "c":
             raise DataError(f"{what} must hold real numbers, got complex ones.")
+        if found.dtype.kind in "Mm":
+            raise DataError(f"{what} must hold real numbers, got dates or times ({found.dtype}).")
         found = found.astype(float)
     except (TypeError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
         raise DataError(f"{what} must hold numbers: {error}.") from error
     if found.ndim != dimensions:
         words = {1: "one dimension", 2: "two dimensions"}[dimensions]

@@ -32,6 +32,8 @@ def check_points(X: Any) -> FloatArray:
         table = np.asarray(X)
         if table.dtype.kind == "c":
             raise DataError("X must hold real numbers, got complex ones: pass X.real, or real and imaginary columns.")
+        if table.dtype.kind in "Mm":
+            raise DataError(f"X must hold numbers, got dates or times ({table.dtype}): turn them into numbers first.")
         table = table.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError) as error:
         if isinstance(error, DataError):
