@@ -265,6 +265,15 @@ def neighbor_cross(y, X, n_neighbors, weights, gamma=None):
     return row
 
 
+def heat_average(X, f, x, t, dimension):
+    """Σ_y H_t(x; y) f(y) for one tuple x of row numbers, over all tuples y of as many points."""
+    total = 0.0
+    for y in product(range(len(X)), repeat=len(x)):
+        heat = sum(np.exp(-sum((X[a] - X[b]) ** 2) / (4 * t)) for a in x for b in y)
+        total += heat / (4 * np.pi * t) ** (dimension / 2) * sum(f[b] for b in y)
+    return total
+
+
 # Factored K
 
 

@@ -3,6 +3,9 @@
 import re
 from pathlib import Path
 
+import biclique
+from biclique import hypergraph, multiway
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -16,6 +19,15 @@ def test_every_test_named_in_the_documents_exists():
     named = {name for text in texts for name in re.findall(r"`(test_\w+)`", text)}
     assert "test_theorem_1_both_ways" in named
     assert named <= defined, named - defined
+
+
+def test_every_function_named_in_the_table_of_the_theory_exists():
+    lines = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8").splitlines()
+    cells = [line.split(" | ")[2] for line in lines if line.startswith("| ") and line.count(" | ") == 3]
+    named = {name for cell in cells for name in re.findall(r"`([A-Za-z_]\w*)[`.(]", cell)}
+    known = {*biclique.__all__, *multiway.__all__, *hypergraph.__all__}
+    assert {"literal_incidence", "heat_flow", "contract"} <= named
+    assert named - {"biclique", "predict"} <= known, named - known
 
 
 def test_the_reproduction_page_explains_large_differences():

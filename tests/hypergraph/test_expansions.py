@@ -19,6 +19,8 @@ from biclique.hypergraph import (
     distortion,
     k_way_normalized_cut,
     laplacian,
+    literal_incidence,
+    literal_k_way_normalized_cut,
     normalized_cut,
     pair_weight,
 )
@@ -151,6 +153,29 @@ def test_the_papers_square_root_of_multiplicities_breaks_the_cut():
     counted = oracles.hypergraph_cut(edges, weights, inside, COEFFICIENTS["star"])
     assert abs(inside @ L @ inside - counted) > 0.2 * counted
     assert cut(hypergraph, inside) == pytest.approx(counted)
+
+
+def test_literal_incidence_has_the_square_roots_of_counts():
+    edges, _, hypergraph = make("uniform repeats", n=4)
+    H = literal_incidence(hypergraph)
+    for v in range(4):
+        for e, edge in enumerate(edges):
+            assert H[v, e] == pytest.approx(sum(1 for u in edge if u == v) ** 0.5)
+    with pytest.raises(DataError, match="a Hypergraph is needed"):
+        literal_incidence([[0, 1]])
+
+
+@pytest.mark.parametrize("expansion", ["star", "clique", "normalized_clique"])
+def test_the_literal_k_way_cut_divides_by_the_rest_too(expansion):
+    edges, weights, hypergraph = make("mixed")
+    n = hypergraph.n_vertices
+    A = oracles.expansion_matrix(edges, weights, n, expansion)
+    labels = np.arange(n) % 3
+    assert literal_k_way_normalized_cut(hypergraph, labels, expansion) == pytest.approx(
+        oracles.k_way_cut(A, labels, literal=True)
+    )
+    with pytest.raises(DataError, match="at least two parts"):
+        literal_k_way_normalized_cut(hypergraph, np.zeros(n))
 
 
 def test_star_matrix_of_the_biclique_tensor():

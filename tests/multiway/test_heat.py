@@ -2,7 +2,16 @@ import numpy as np
 import pytest
 
 from biclique.exceptions import DataError, MemoryLimitError, ParameterError
-from biclique.multiway import HeatKernel, HeatLaplacian, biclique_gram, biclique_heat_kernel
+from biclique.multiway import (
+    HeatKernel,
+    HeatLaplacian,
+    biclique_gram,
+    biclique_heat_kernel,
+    heat_flow,
+    heat_limit,
+    heat_mass_limit,
+)
+from tests import oracles
 
 TWO_PI = 2 * np.pi
 
@@ -84,6 +93,57 @@ def test_proposition_3_the_limits_as_t_vanishes(h):
         # average of the constant f' = 1/h is Σ_y H(x; y)
         ones = (TWO_PI / n) ** h * laplacian.average(np.full(n, 1 / h), where)
         np.testing.assert_allclose(ones, h**2 * TWO_PI ** (h - 1), rtol=tolerance)
+
+
+@pytest.mark.parametrize("h", [1, 2])
+def test_the_limits_of_proposition_3_are_those_of_the_sum_over_all_tuples(h):
+    # Sums over all tuples at two small times; what is missing to the limit halves with t, so that 2a − b has no term t.
+    n = 48
+    X, angle = circle(n)
+    for f in (np.cos(angle), np.cos(angle) + 0.3):  # of mean zero, and not
+        for x in ([5] * h, list(range(h))):
+            a, b = ((TWO_PI / n) ** h * oracles.heat_average(X, f, x, t, 1) for t in (0.01, 0.02))
+            limit = heat_limit(f, np.array([x]), TWO_PI)[0]
+            assert abs(b - limit) > 1.8 * abs(a - limit)
+            assert 2 * a - b == pytest.approx(limit, rel=1e-3)
+            # Prop. 3 says that this is f(x)/h times the mass, which needs mean zero from two variables on.
+            claimed = heat_mass_limit(2 * h, TWO_PI) / h * f[x].sum()
+            assert (limit == pytest.approx(claimed)) == (h == 1 or abs(f.mean()) < 1e-9)
+    a, b = ((TWO_PI / n) ** h * oracles.heat_average(X, np.full(n, 1 / h), [0] * h, t, 1) for t in (0.01, 0.02))
+    assert 2 * a - b == pytest.approx(heat_mass_limit(2 * h, TWO_PI), rel=1e-3)
+
+
+@pytest.mark.parametrize("h", [1, 2])
+def test_heat_flow_is_the_sum_over_all_tuples(h):
+    n, t = 12, 0.3
+    X, angle = circle(n)
+    f = np.cos(angle) + np.sin(2 * angle)
+    scale = (TWO_PI / n) ** h / (h * TWO_PI ** (h - 1))
+    flow = heat_flow(X, f, t, 2 * h, 1, TWO_PI)
+    for x in ([3] * h, list(range(h))):  # U is decomposable: u' of one point serves every tuple, as g is constant here
+        assert flow[x].sum() == pytest.approx(scale * oracles.heat_average(X, f, x, t, 1))
+
+
+@pytest.mark.parametrize("h", [1, 2, 3])
+def test_heat_flow_is_that_of_the_heat_equation(h):
+    X, angle = circle(3000)
+    t = 5e-3
+    for j in (1, 2, 3):
+        f = np.cos(j * angle)
+        once = heat_flow(X, f, t, 2 * h, 1, TWO_PI)
+        np.testing.assert_allclose(once, np.exp(-(j**2) * t) * f, atol=5e-3)
+        twice = heat_flow(X, once, t, 2 * h, 1, TWO_PI)
+        np.testing.assert_allclose(twice, heat_flow(X, f, 2 * t, 2 * h, 1, TWO_PI), atol=5e-3)
+
+
+def test_heat_functions_refuse_what_they_cannot_take():
+    X, angle = circle(10)
+    with pytest.raises(DataError, match=r"f must have mean zero, got 1: pass f - f\.mean"):
+        heat_flow(X, np.cos(angle) + 1, 0.1, 4, 1, TWO_PI)
+    with pytest.raises(DataError, match=r"row numbers \(p, h\)"):
+        heat_limit(np.cos(angle), np.zeros(3, int), TWO_PI)
+    with pytest.raises(ParameterError, match="must be even"):
+        heat_mass_limit(3, TWO_PI)
 
 
 @pytest.mark.parametrize("h", [1, 2, 3])

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from biclique.exceptions import DataError
+from biclique.exceptions import DataError, ParameterError
 from biclique.gram import DenseGram, TiledGram
 from biclique.kernels import RBF
 from biclique.multiway import (
@@ -12,6 +12,9 @@ from biclique.multiway import (
     contract,
     gram_tensor,
     k_way_normalized_cut,
+    literal_k_way_normalized_cut,
+    literal_kernel_kmeans_objective,
+    literal_tensor_kmeans_objective,
     normalized_cut,
     weighted_kernel_kmeans_objective,
     weighted_tensor_kmeans_objective,
@@ -84,6 +87,41 @@ def test_the_papers_sum_of_two_way_cuts_is_another_number():
     assert normalized_cut(K, two, 4) == pytest.approx(cut * (1 / volumes[0] + 1 / volumes[1]))
     with pytest.raises(DataError, match="two parts, labels have 3"):
         normalized_cut(K, LABELS)
+
+
+@pytest.mark.parametrize("m", [2, 2.5, 4, 20])
+def test_the_literal_cut_divides_by_the_rest_too(m):
+    for labels in (LABELS, (LABELS > 0).astype(int)):
+        expected = oracles.k_way_cut(biclique_gram(K, m), labels, literal=True)
+        assert literal_k_way_normalized_cut(K, labels, m) == pytest.approx(expected)
+    assert expected == pytest.approx(2 * k_way_normalized_cut(K, LABELS > 0, m))  # of two parts
+    weights = np.arange(12) % 3 + 1
+    repeated = np.repeat(np.arange(12), weights)
+    assert literal_k_way_normalized_cut(K, LABELS, m, weights) == pytest.approx(
+        oracles.k_way_cut(biclique_gram(K[np.ix_(repeated, repeated)], m), LABELS[repeated], literal=True)
+    )
+    with pytest.raises(DataError, match="at least two parts"):
+        literal_k_way_normalized_cut(K, np.zeros(12, int), m)
+
+
+@pytest.mark.parametrize("m", [2, 4, 6])
+def test_the_literal_multiway_objective_sums_inside_the_cluster(m):
+    labels, weights = np.array([0, 0, 1, 1, 1, 2]), WEIGHTS[:6]
+    small = K[:6, :6]
+    for w in (weights, np.ones(6)):
+        expected = oracles.literal_multiway_objective(small, m, labels, w)
+        assert literal_kernel_kmeans_objective(small, labels, m, w) == pytest.approx(expected)
+    assert literal_kernel_kmeans_objective(TiledGram(KERNEL, X[:6], dtype=float), labels, m) == pytest.approx(expected)
+    with pytest.raises(ParameterError, match="must be even"):
+        literal_kernel_kmeans_objective(small, labels, 3)
+
+
+@pytest.mark.parametrize("m", [2, 3, 4])
+def test_the_literal_tensor_objective_sums_inside_the_cluster(m):
+    labels, weights = np.array([0, 0, 1, 1, 1]), WEIGHTS[:5]
+    tensor = oracles.symmetric_tensor(K[:5, :5], m)
+    expected = oracles.literal_tensor_objective(tensor, labels, weights)
+    assert literal_tensor_kmeans_objective(tensor, labels, weights) == pytest.approx(expected)
 
 
 def test_the_papers_multiway_objective_read_literally_is_another_number():

@@ -10,7 +10,13 @@ from biclique.hypergraph.convert import (
     to_hypernetx,
     to_xgi,
 )
-from biclique.hypergraph.cuts import cut, k_way_normalized_cut, normalized_cut
+from biclique.hypergraph.cuts import (
+    cut,
+    k_way_normalized_cut,
+    literal_incidence,
+    literal_k_way_normalized_cut,
+    normalized_cut,
+)
 from biclique.hypergraph.expansions import EXPANSIONS, Expansion, ExpansionGram, find_expansion, laplacian
 from biclique.hypergraph.files import read_hypergraph, write_hypergraph
 from biclique.hypergraph.hypergraph import Hypergraph
@@ -63,6 +69,8 @@ __all__ = [
     "kernel_costs",
     "laplacian",
     "linked_pairs",
+    "literal_incidence",
+    "literal_k_way_normalized_cut",
     "make_modelling",
     "modelling_gram",
     "modelling_values",

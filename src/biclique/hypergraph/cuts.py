@@ -31,10 +31,14 @@ def _parts(hypergraph: Hypergraph, labels: Any, expansion: AnyExpansion) -> tupl
     return np.asarray(cuts), np.bincount(codes, gram.degrees(), minlength=k).astype(float)
 
 
-def part_codes(hypergraph: Hypergraph, labels: Any) -> tuple[IntArray, int]:
-    """The number of every vertex's part, in the order of their names, and how many parts there are."""
+def _check_hypergraph(hypergraph: object) -> None:
     if not isinstance(hypergraph, Hypergraph):
         raise DataError(f"a Hypergraph is needed, got a {type(hypergraph).__name__}: use Hypergraph.from_incidence.")
+
+
+def part_codes(hypergraph: Hypergraph, labels: Any) -> tuple[IntArray, int]:
+    """The number of every vertex's part, in the order of their names, and how many parts there are."""
+    _check_hypergraph(hypergraph)
     try:
         names, codes = np.unique(np.asarray(labels), return_inverse=True)
     except TypeError as error:
@@ -60,9 +64,36 @@ def normalized_cut(hypergraph: Hypergraph, labels: Any, expansion: AnyExpansion 
 def k_way_normalized_cut(hypergraph: Hypergraph, labels: Any, expansion: AnyExpansion = "star") -> float:
     """kNCut = Σ_j Cut(V_j, V∖V_j)/vol(V_j) of k parts (the paper's Eq. 9)."""
     cuts, volumes = _parts(hypergraph, labels, expansion)
+    _check_volumes(volumes)
+    return float((cuts / volumes).sum())
+
+
+def _check_volumes(volumes: FloatArray) -> None:
     if (volumes <= 0).any():
         raise DegreeError(
             f"{int((volumes <= 0).sum())} of {len(volumes)} parts have no positive volume: leave out vertices that are "
             "in no edge (hypergraph.isolated())."
         )
-    return float((cuts / volumes).sum())
+
+
+def literal_k_way_normalized_cut(hypergraph: Hypergraph, labels: Any, expansion: AnyExpansion = "star") -> float:
+    """Σ_j Cut(V_j, V∖V_j) (1/vol(V_j) + 1/vol(V∖V_j)), the paper's Eq. 9 as printed.
+
+    The trace form below that equation has no volume of the rest, and neither has ``k_way_normalized_cut``. For two
+    parts this is twice that number, for more parts another objective.
+    """
+    cuts, volumes = _parts(hypergraph, labels, expansion)
+    if len(volumes) < 2:
+        raise DataError("labels must have at least two parts: the rest of a single part has no volume.")
+    _check_volumes(volumes)
+    return float((cuts / volumes + cuts / (volumes.sum() - volumes)).sum())
+
+
+def literal_incidence(hypergraph: Hypergraph) -> Any:
+    """h(v, e) = √μ(v, e), μ how often v is in e: the paper's index matrix H as printed, shape (n_vertices, n_edges).
+
+    A sparse matrix. With it fᵀ(D_v − H W Hᵀ/m)f is not Eq. 8's cut if a vertex is in an edge more than once. With
+    H = μ, ``hypergraph.incidence``, it is, and the rest of this package uses that.
+    """
+    _check_hypergraph(hypergraph)
+    return np.sqrt(hypergraph.incidence)

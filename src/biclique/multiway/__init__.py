@@ -9,7 +9,19 @@ from biclique.multiway.biclique import (
     check_order,
     shrunken_degrees,
 )
-from biclique.multiway.heat import HeatKernel, HeatLaplacian, biclique_heat_kernel
+from biclique.multiway.heat import (
+    HeatKernel,
+    HeatLaplacian,
+    biclique_heat_kernel,
+    heat_flow,
+    heat_limit,
+    heat_mass_limit,
+)
+from biclique.multiway.literal import (
+    literal_k_way_normalized_cut,
+    literal_kernel_kmeans_objective,
+    literal_tensor_kmeans_objective,
+)
 from biclique.multiway.objectives import (
     indicators,
     k_way_normalized_cut,
@@ -44,10 +56,16 @@ __all__ = [
     "check_order",
     "contract",
     "gram_tensor",
+    "heat_flow",
+    "heat_limit",
+    "heat_mass_limit",
     "indicators",
     "is_half_symmetric",
     "is_symmetric",
     "k_way_normalized_cut",
+    "literal_k_way_normalized_cut",
+    "literal_kernel_kmeans_objective",
+    "literal_tensor_kmeans_objective",
     "mode_product",
     "normalized_cut",
     "semidefiniteness",

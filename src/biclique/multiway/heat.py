@@ -21,6 +21,8 @@ from biclique.kernels import RBF, Kernel
 from biclique.multiway.biclique import biclique_kernel, check_even_order
 
 MOST_TUPLES = 10**6
+MEAN_ZERO = 1e-9
+"""Means up to this share of the largest value are rounding."""
 
 
 class HeatKernel(Kernel):
@@ -49,6 +51,66 @@ class HeatKernel(Kernel):
 def biclique_heat_kernel(first: Rows, second: Rows, t: float, dimension: int) -> float:
     """H_t^(m)(x; y) = Σ_γ Σ_ν G_t(x_γ, y_ν): the biclique kernel with a heat kernel as its base."""
     return biclique_kernel(HeatKernel(t, dimension), first, second)
+
+
+def heat_limit(f: FloatArray, tuples: IntArray, volume: float) -> FloatArray:
+    """lim_{t→0} ∫ H_t^(m)(x; y) f(y) dμ(y) = h vol^(h−1) f(x) + h²(h−1) vol^(h−2) ∫ f' dμ, f(x) = Σ_γ f'(x_γ).
+
+    The left side of Prop. 3, for n points spread evenly over a manifold of this volume, where ∫ f' dμ = (vol/n) Σ f'.
+    The right side is f(x)/h times ``heat_mass_limit``. The two are equal if f' has mean zero, which the paper's
+    constraint ⟨f, c1⟩ = 0 demands. Before the limit the integral is (vol/n)^h Σ_y H_t(x; y) f(y), which is
+    ``(volume / n) ** h * HeatLaplacian(X, t, m, dimension).average(f, tuples)``.
+
+    Parameters
+    ----------
+    f : array of shape (n,)
+        f' at every point.
+    tuples : array of shape (p, h)
+        Row numbers of the points x₁..x_h.
+    volume : float
+        Of the manifold: 2π for the unit circle.
+    """
+    f, tuples = np.asarray(f, dtype=float), np.asarray(tuples)
+    if f.ndim != 1 or tuples.ndim != 2 or tuples.dtype.kind not in "iu":
+        raise DataError(f"f must have shape (n,) and tuples row numbers (p, h), got {f.shape} and {tuples.shape}.")
+    h = tuples.shape[1]
+    own = h * volume ** (h - 1) * f[tuples].sum(axis=1)
+    return np.asarray(own + h**2 * (h - 1) * float(volume) ** (h - 2) * volume * f.mean())
+
+
+def heat_mass_limit(order: int, volume: float) -> float:
+    """lim_{t→0} ∫ H_t^(m)(x; y) dμ(y) = h² vol^(h−1), h = m/2: with it Prop. 3 reads h vol^(h−1) f(x)."""
+    h = check_even_order(order) // 2
+    return float(h**2 * volume ** (h - 1))
+
+
+def heat_flow(X: Rows, f: FloatArray, t: float, order: int, dimension: int, volume: float) -> FloatArray:
+    """u' of U(t, x) = ∫ H_t^(m)(x; y) f(y) dμ(y)/(h vol^(h−1)) = Σ_γ u'(x_γ): the heat equation's solution, U(0) = f.
+
+    H_t^(m) is a heat kernel up to h vol^(h−1) on decomposable functions of mean zero: u' is close to e^(−tΔ) f', so
+    that eigenfunctions shrink by e^(−λt), and two short times make a long one. Points should lie evenly on a
+    homogeneous manifold, as in Theorem 2. O(n²): the integral is the sum over all tuples of points, n^h of them.
+
+    Parameters
+    ----------
+    X, t, order, dimension :
+        As in ``HeatLaplacian``.
+    f : array of shape (n,)
+        f' at every point, of mean zero.
+    volume : float
+        Of the manifold.
+    """
+    f, laplacian = np.asarray(f, dtype=float), HeatLaplacian(X, t, order, dimension)
+    if abs(f.mean()) > MEAN_ZERO * np.abs(f).max(initial=0.0):
+        raise DataError(
+            f"f must have mean zero, got {f.mean():.3g}: pass f - f.mean(). H_t^(m) multiplies a constant by another "
+            "factor than h vol^(h−1)."
+        )
+    n, h = laplacian.n, laplacian.half
+    # On tuples of one repeated point U(t, x) = h u'(x).
+    repeated = np.repeat(np.arange(n)[:, None], h, axis=1)
+    integral = (volume / n) ** h * laplacian.average(f, repeated)
+    return np.asarray(integral / (h * volume ** (h - 1)) / h)
 
 
 class HeatLaplacian:

@@ -17,7 +17,8 @@ from biclique.multiway.biclique import check_order, shrunken_degrees, square
 from biclique.multiway.tensors import contract
 
 
-def _operator(gram: GramOperator | FloatArray) -> GramOperator:
+def as_operator(gram: GramOperator | FloatArray) -> GramOperator:
+    """A Gram operator as it is, a matrix as one."""
     return gram if isinstance(gram, GramOperator) else DenseGram(square(gram))
 
 
@@ -29,6 +30,16 @@ def indicators(labels: Any, n: int) -> FloatArray:
     return np.eye(len(names))[codes]
 
 
+def cluster_masses(inside: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """w, w in the column of its cluster, and s_j = Σ_{i∈j} w_i."""
+    w = np.ones(len(inside)) if weights is None else np.asarray(weights, dtype=float)
+    weighted = w[:, None] * inside
+    masses = weighted.sum(axis=0)
+    if (masses <= 0).any():
+        raise DataError("weights must be positive in total in every cluster: one has none, so it has no mean.")
+    return w, weighted, masses
+
+
 def weighted_kernel_kmeans_objective(
     gram: GramOperator | FloatArray, labels: IntArray, weights: FloatArray | None = None
 ) -> float:
@@ -38,12 +49,8 @@ def weighted_kernel_kmeans_objective(
     kernel changes nothing: J with K^(m) is n^(m−2) times J with K, since the shift of the features cancels inside
     each cluster.
     """
-    operator = _operator(gram)
-    w = np.ones(operator.n) if weights is None else np.asarray(weights, dtype=float)
-    weighted = w[:, None] * indicators(labels, operator.n)
-    masses = weighted.sum(axis=0)
-    if (masses <= 0).any():
-        raise DataError("weights must be positive in total in every cluster: one has none, so it has no mean.")
+    operator = as_operator(gram)
+    w, weighted, masses = cluster_masses(indicators(labels, operator.n), weights)
     within = np.einsum("ij,ij->j", weighted, operator.matmat(weighted))
     return float(w @ operator.diagonal() - (within / masses).sum())
 
@@ -55,9 +62,17 @@ def k_way_normalized_cut(
 
     a_j = 1_jᵀK1_j, δ_j and S_j the sums of δ and S over cluster j, cut and volume those of K^(m) (the paper's Eq. 9).
     The paper sums NCut(V_j, V∖V_j), which also divides by the volume of the rest; its trace form does not, and neither
-    does this.
+    does this (``literal_k_way_normalized_cut`` does).
     """
-    operator, order = _operator(gram), check_order(order)
+    gains, volumes, _ = cut_parts(gram, labels, order, sample_weight)
+    return float(len(volumes) - 1 - (2 / order) ** 2 * gains.sum())
+
+
+def cut_parts(
+    gram: GramOperator | FloatArray, labels: IntArray, order: float, sample_weight: FloatArray | None
+) -> tuple[FloatArray, FloatArray, float]:
+    """g_j = (a_j − δ_j²/ρ)/S_j and S_j of every part, and ρ = Σ_j S_j; cut_j/vol_j = 1 − S_j/ρ − (2/m)² g_j."""
+    operator, order = as_operator(gram), check_order(order)
     w = np.ones(operator.n) if sample_weight is None else np.asarray(sample_weight, dtype=float)
     weighted = w[:, None] * indicators(labels, operator.n)
     product = operator.matmat(np.column_stack([w, weighted]))
@@ -70,8 +85,7 @@ def k_way_normalized_cut(
             "a cluster has no positive volume: use a higher order, or shift X so that kernels are positive."
         )
     within = np.einsum("ij,ij->j", weighted, product[:, 1:])
-    gain = ((within - (degrees @ weighted) ** 2 / total) / volumes).sum()
-    return float(weighted.shape[1] - 1 - (2 / order) ** 2 * gain)
+    return np.asarray((within - (degrees @ weighted) ** 2 / total) / volumes), volumes, total
 
 
 def normalized_cut(
@@ -90,8 +104,8 @@ def weighted_tensor_kmeans_objective(
     """J' = Σ_i w_i (A_g)_ii − Σ_j Σ_{i,l∈j} w_i w_l (A_g)_il / s_j, A_g the contraction to the first two modes.
 
     Weighted tensor k-means in its matrix form (the paper's appendix on symmetric modelling). The paper's other form
-    restricts the inner sums to the cluster; taken literally it is another number. For the symmetric model give a
-    ``SymmetricGram``, which is A_g/n^(m−2) without any tensor: J' then comes divided by n^(m−2).
+    restricts the inner sums to the cluster: ``literal_tensor_kmeans_objective``, another number. For the symmetric
+    model give a ``SymmetricGram``, which is A_g/n^(m−2) without any tensor: J' then comes divided by n^(m−2).
     """
     if isinstance(tensor, GramOperator):
         return weighted_kernel_kmeans_objective(tensor, labels, weights)
