@@ -102,19 +102,77 @@ def test_convert_and_info(capsys, tmp_path):
         (["cluster", "{good}", "-k", "2", "-o", "{good}"], 3, "cannot write"),
         (["convert", "{good}", "{none}.xyz"], 3, "xyz"),
         (["info", "{good}.x"], 3, ".x"),
+        (["info", "{good}", "--edge-column", "paper"], 2, "edge_column: for edge lists"),
+        (["info", "{table}", "--edge-column", "papr"], 3, "columns: 'paper', 'author', 'year'"),
+        (["cluster", "{table}", "-k", "2", "--separator", ""], 2, "separator must be"),
     ],
 )
 def test_what_goes_wrong_is_one_line(capsys, tmp_path, arguments, code, message):
     good, bad = tmp_path / "good.hgr", tmp_path / "bad.hgr"
     write_hypergraph(good, planted()[0])
     bad.write_text("1 2\n1 x\n")
-    places = {"good": good, "bad": bad, "none": tmp_path / "none"}
+    table = tmp_path / "papers.csv"
+    table.write_text(PAPERS)
+    places = {"good": good, "bad": bad, "table": table, "none": tmp_path / "none"}
     found, out, err = run(capsys, "hypergraph", *[a.format(**places) for a in arguments])
     assert found == code
     assert out == ""
     assert err.startswith("biclique: error: ")
     assert message in err
     assert err.count("\n") == 1
+
+
+PAPERS = "paper,author,year\np1,ann,2020\np1,bob,2020\np2,bob,2021\np2,cy,2021\np3,dan,2021\np3,eve,2021\n"
+COLUMNS = ["--edge-column", "paper", "--vertex-column", "author"]
+
+
+def test_papers_by_their_columns(capsys, tmp_path):
+    path, output, target = tmp_path / "papers.csv", tmp_path / "labels.csv", tmp_path / "papers.json"
+    path.write_text(PAPERS)
+    for action in (["info", path], ["cluster", path, "-k", 2, "-o", output], ["convert", path, target]):
+        code, out, err = run(capsys, "hypergraph", *action)
+        assert (code, out, err.count("\n")) == (3, "", 1)
+        assert f"biclique hypergraph info {path} {' '.join(COLUMNS)}" in err  # the command to paste
+        assert not target.exists()
+        code, out, err = run(capsys, "hypergraph", *action, *COLUMNS)
+        assert code == 0
+        assert "5 vertices, 3 edges of size 2, 6 incidences" in out
+    assert pd.read_csv(output).vertex.tolist() == ["ann", "bob", "cy", "dan", "eve"]
+    labels = pd.read_csv(output).label.tolist()
+    assert labels[0] == labels[1] == labels[2] != labels[3] == labels[4]
+    assert read_hypergraph(target).to_dict()["p2"] == ["bob", "cy"]
+    code, out, _ = run(capsys, "hypergraph", "info", path, *COLUMNS, "--weight-column", "year", "--json")
+    assert json.loads(out)["degrees"]["max"] == 4041
+
+
+@pytest.mark.parametrize(
+    ("content", "options"),
+    [
+        ("title,authors\nCuts,Ann;Bob;Cy\nHeat,Ann;Dan\n", ["--vertex-column", "authors", "--separator", ";"]),
+        ("title;authors\nCuts;Ann\tBob\tCy\nHeat;Ann\tDan\n", ["--vertex-column", "authors", "--separator", "\\t"]),
+        ("x\nAnn|Bob|Cy\nAnn|Dan\n", ["--separator", "|", "--header", "yes"]),
+        ("0,Ann\n0,Bob\n0,Cy\n1,Ann\n1,Dan\n", ["--no-header", "--edge-column", "0", "--vertex-column", "1"]),
+        ("0,Ann\n0,Bob\n0,Cy\n1,Ann\n1,Dan\n", ["--header", "no", "--edge-column", "0", "--vertex-column", "1"]),
+    ],
+)
+def test_other_tables_by_options(capsys, tmp_path, content, options):
+    path = tmp_path / "papers.csv"
+    path.write_text(content)
+    code, out, err = run(capsys, "hypergraph", "info", path, *options)
+    assert (code, err) == (0, "")
+    assert "4 vertices, 2 edges of size 2 to 3, 5 incidences" in out
+
+
+@pytest.mark.parametrize("action", ["cluster", "info", "convert"])
+def test_every_action_shows_how_to_name_columns(capsys, action):
+    with pytest.raises(SystemExit):
+        main(["hypergraph", action, "--help"])
+    out = capsys.readouterr().out
+    assert "  --edge-column paper --vertex-column author\n" in out
+    assert "  --vertex-column authors --separator ';'\n" in out
+    assert "biclique hypergraph info papers.csv --edge-column paper --vertex-column author" in out
+    for option in ("--edge-column", "--vertex-column", "--weight-column", "--separator", "--header", "--no-header"):
+        assert f"  {option}" in out
 
 
 def test_help_names_the_formats(capsys):

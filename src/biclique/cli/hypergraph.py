@@ -28,6 +28,23 @@ from biclique.io import check_output, write_labels
 from biclique.progress import format_seconds
 
 FORMAT_HELP = "HIF .json or .hif, hMetis .hgr, edge list .csv or .tsv; each also with .gz"
+COLUMNS_HELP = """\
+For .csv and .tsv files whose columns are not called edge and vertex.
+
+One line for each author of a paper, with the header paper,author,year:
+  --edge-column paper --vertex-column author
+One line for each paper, with the header title,authors and lists like Ann;Bob;Cy:
+  --vertex-column authors --separator ';'
+No header, the edge in the first column and the vertex in the second:
+  --no-header --edge-column 0 --vertex-column 1
+"""
+EXAMPLES = """\
+examples:
+  biclique hypergraph cluster papers.json -k 2 -o labels.csv
+  biclique hypergraph info papers.csv --edge-column paper --vertex-column author
+  biclique hypergraph convert papers.csv papers.json --vertex-column authors --separator ';'
+"""
+RAW = argparse.RawDescriptionHelpFormatter
 
 
 def add_command(commands: Any) -> None:
@@ -35,14 +52,68 @@ def add_command(commands: Any) -> None:
     parser = commands.add_parser("hypergraph", help="cluster, convert or describe a hypergraph")
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     _add_cluster(actions)
-    convert = actions.add_parser("convert", help="write a hypergraph in another format", epilog=FORMAT_HELP)
+    convert = actions.add_parser(
+        "convert", help="write a hypergraph in another format", epilog=EXAMPLES, formatter_class=RAW
+    )
     convert.set_defaults(run=_convert)
     convert.add_argument("file", metavar="FILE", help=FORMAT_HELP)
-    convert.add_argument("target", metavar="TARGET", help="file to write; its ending is its format")
-    info = actions.add_parser("info", help="sizes, degrees and connected parts")
+    convert.add_argument(
+        "target", metavar="TARGET", help="file to write; its ending is its format, such as papers.json"
+    )
+    _add_column_options(convert)
+    info = actions.add_parser("info", help="sizes, degrees and connected parts", epilog=EXAMPLES, formatter_class=RAW)
     info.set_defaults(run=_info)
     info.add_argument("file", metavar="FILE", help=FORMAT_HELP)
     info.add_argument("--json", action="store_true", help="print JSON")
+    _add_column_options(info)
+
+
+def _add_column_options(parser: Any) -> None:
+    """What the columns of an edge list are for."""
+    group = parser.add_argument_group("columns of an edge list", COLUMNS_HELP)
+    group.add_argument("--edge-column", metavar="NAME", help="the edge that a line belongs to, such as paper")
+    group.add_argument("--vertex-column", metavar="NAME", help="the vertices, which are clustered, such as author")
+    group.add_argument(
+        "--weight-column",
+        metavar="NAME",
+        help="weights of the edges, the same in all lines of an edge, such as citations",
+    )
+    group.add_argument(
+        "--separator",
+        type=_separator,
+        metavar="TEXT",
+        help="what stands between the names of a list in the vertices' column, such as ';' (or '\\t', a tab); in a "
+        "file without named columns, between the vertices of a line",
+    )
+    group.add_argument(
+        "--header",
+        choices=["auto", "yes", "no"],
+        default="auto",
+        help="whether the first line holds the names of columns (default: auto, yes if columns are named; otherwise a "
+        "line that looks like a header is refused)",
+    )
+    group.add_argument(
+        "--no-header",
+        dest="header",
+        action="store_const",
+        const="no",
+        help="like --header no: the first line is data, and the columns are called 0, 1, 2, and so on",
+    )
+
+
+def _separator(text: str) -> str:
+    return text.replace("\\t", "\t")
+
+
+def _read(options: argparse.Namespace) -> Hypergraph:
+    return read_hypergraph(
+        options.file,
+        edge_column=options.edge_column,
+        vertex_column=options.vertex_column,
+        weight_column=options.weight_column,
+        separator=options.separator,
+        header={"auto": None, "yes": True, "no": False}[options.header],
+    )
 
 
 def _add_cluster(actions: Any) -> None:
@@ -50,15 +121,19 @@ def _add_cluster(actions: Any) -> None:
         "cluster",
         help="cluster the vertices",
         description="Cluster the vertices of a hypergraph. A vertex that shares no edge with another gets label -1.",
-        epilog=EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=f"{EXAMPLES}\n{EXIT_CODES}",
+        formatter_class=RAW,
     )
     parser.set_defaults(run=_cluster)
     parser.add_argument("file", metavar="FILE", help=FORMAT_HELP)
-    parser.add_argument("-k", "--clusters", type=int, required=True, metavar="K", help="number of clusters")
+    parser.add_argument("-k", "--clusters", type=int, required=True, metavar="K", help="number of clusters, such as 3")
     parser.add_argument(
-        "-o", "--output", metavar="FILE", help="write one label a vertex to FILE (.csv, .tsv, .npy or .parquet)"
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="write one label a vertex to FILE (.csv, .tsv, .npy or .parquet), such as labels.csv",
     )
+    _add_column_options(parser)
     model = parser.add_argument_group("the model")
     model.add_argument(
         "--expansion",
@@ -67,7 +142,10 @@ def _add_cluster(actions: Any) -> None:
         help="how an edge becomes pairs, or what cutting it costs (default: star)",
     )
     model.add_argument(
-        "--order", type=number_or_word, default=2.0, help="2 to inf; above 2, degrees are shrunk (default: 2)"
+        "--order",
+        type=number_or_word,
+        default=2.0,
+        help="2 to inf, such as 4; above 2, degrees are shrunk (default: 2)",
     )
     model.add_argument("--no-row-normalize", action="store_true", help="leave the rows of the embedding as they are")
     model.add_argument("--largest-component", action="store_true", help="cluster the largest connected part only")
@@ -79,7 +157,7 @@ def _add_cluster(actions: Any) -> None:
 def _cluster(options: argparse.Namespace) -> int:
     if options.output:
         check_output(options.output, options.file)
-    hypergraph = read_hypergraph(options.file)
+    hypergraph = _read(options)
     fitted, kept = hypergraph, np.arange(hypergraph.n_vertices)
     if options.largest_component:
         kept = np.flatnonzero(hypergraph.components() == 0)
@@ -185,7 +263,7 @@ def _counted(result: dict[str, Any]) -> str:
 def _convert(options: argparse.Namespace) -> int:
     if Path(options.target).exists() and Path(options.file).exists() and Path(options.target).samefile(options.file):
         raise DataError(f"output {options.target} is the input itself: choose another name.")
-    hypergraph = read_hypergraph(options.file)
+    hypergraph = _read(options)
     write_hypergraph(options.target, hypergraph)
     line(f"{options.target}: {_counted(_sizes(hypergraph))}")
     lost = "attributes and vertex weights of the source"
@@ -196,7 +274,7 @@ def _convert(options: argparse.Namespace) -> int:
 
 
 def _info(options: argparse.Namespace) -> int:
-    hypergraph = read_hypergraph(options.file)
+    hypergraph = _read(options)
     if hypergraph.n_vertices == 0:
         raise DataError(f"{options.file}: there is no vertex in it.")
     parts = np.bincount(hypergraph.components())

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import Any
 
@@ -12,45 +14,99 @@ import numpy as np
 from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray
-from biclique.exceptions import DataError, TableError
+from biclique.exceptions import DataError, ParameterError, TableError
+from biclique.hypergraph.columns import (
+    DELIMITERS,
+    WHOLE,
+    Columns,
+    Row,
+    find_places,
+    is_known_header,
+    quoted,
+    quoted_separator,
+    suspect_header,
+)
 from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.hypergraph.text import decimal, numbered, parse_number
 
-WHOLE = re.compile(r"0|-?[1-9][0-9]{0,999}")
 FIRST_LINE = re.compile(r"[^\r\n]*\S[^\r\n]*")
-DELIMITERS = {" ": "spaces", "\t": "tabs", ",": "commas", ";": "semicolons"}
-EDGE_WORDS = ("edge", "hyperedge", "edge_id")
-VERTEX_WORDS = ("vertex", "node", "vertices", "node_id")
 UNWRITABLE = re.compile("[\0\r\ud800-\udfff]")
 
 
-def parse_edge_list(text: str, name: str, delimiter: str | None = None) -> Hypergraph:
-    """An edge list in one of two layouts; which one, the first line says.
+NO_COLUMNS = Columns()
 
-    Long: a header with ``edge`` (or ``hyperedge``, ``edge_id``) and ``vertex`` (or ``node``, ``vertices``,
-    ``node_id``), and perhaps ``weight``, the weight of the edge, and ``count``, how often the vertex is in the edge;
-    other columns are left aside. One row for each vertex in an edge. The weight may stand in any row of its edge, or in
-    several if it is the same. A row without an edge names a vertex, one without a vertex names an edge.
 
-    Otherwise: one edge a line, its vertices separated by the delimiter; a vertex named twice counts twice. A header of
-    other words, such as ``paper,author``, is then an edge like every line, and every row below it too: nothing tells
-    it from names. Rename its columns to ``edge`` and ``vertex``. Above whole numbers it is an error.
+def parse_edge_list(text: str, name: str, delimiter: str | None = None, columns: Columns = NO_COLUMNS) -> Hypergraph:
+    """An edge list in one of two layouts; the named columns say which one, or else the first line.
+
+    Table: columns with names, one row for each vertex in an edge. The header has ``edge`` (or ``hyperedge``,
+    ``edge_id``) and ``vertex`` (or ``node``, ``vertices``, ``node_id``), and perhaps ``weight``, the weight of the
+    edge, and ``count``, how often the vertex is in the edge. Or ``columns`` names the columns, and then only those are
+    read. Other columns are left aside.
+
+    - A pair that comes twice counts twice.
+    - The weight may stand in any row of its edge, or in several if it is the same.
+    - A row without an edge names a vertex, one without a vertex names an edge.
+    - With a separator the vertices' field is a list of names. If there is no column for the edges, a row is an edge.
+
+    Otherwise: one edge a line, its vertices separated by the delimiter, or by the separator. A vertex named twice
+    counts twice. A first line that looks like a header (``columns.suspect_header``) is an error, unless
+    ``columns.header`` says that it is one, and is left out, or that it is none.
 
     The delimiter of a ``.csv`` file is the most frequent of comma, semicolon and tab in the first line that is not
-    blank. Lines that are one field each with another delimiter inside are an error.
+    blank; for named columns it may be a bar. Lines that are one field each with another delimiter inside are an error.
 
     Names that are all whole numbers become integers; one that is not (007 is not) makes all of them text. Integer
     vertices are sorted, others come in the order in which they are first seen; where rows without an edge name every
     vertex, their order counts. White space around a field is dropped.
     """
     found = FIRST_LINE.search(text)
-    delimiter = delimiter or max(",;\t", key=("" if found is None else found[0]).count)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True, strict=True)
-    rows: list[tuple[str, ...]] = []  # tuples, which the garbage collector does not walk through again and again
+    line = "" if found is None else found[0]
+    most = delimiter or max(",;\t", key=line.count)
+    if columns.named():
+        return _parse_table(*_rows(text, name, _table_delimiter(line, most, columns)), name, columns)
+    rows, lines = _rows(text, name, most)
+    if columns.header is not False and is_known_header(rows[0]):
+        return _parse_table(rows, lines, name, columns)
+    if columns.separator is not None:
+        if len(columns.separator) > 1:
+            raise ParameterError(
+                f"separator must be one character between the vertices of a line, got {columns.separator!r}; longer "
+                "ones are for lists in a column: name it with --vertex-column (vertex_column=)."
+            )
+        rows, lines = _rows(text, name, columns.separator)
+    if columns.header:
+        rows, lines = rows[1:], lines[1:]
+        if not rows:
+            raise TableError(f"{name}: there is nothing below the header.")
+    if columns.separator is None:
+        _refuse_other_delimiters(rows, lines, most, name)
+    if columns.header is None:
+        _refuse_header(rows, lines, name)
+    return _parse_lines(rows, lines, name)
+
+
+def _table_delimiter(line: str, most: str, columns: Columns) -> str:
+    """The delimiter at which the first line has all columns that are named by text, else the usual one."""
+    wanted = {column for column in columns.named().values() if isinstance(column, str)}
+    if columns.header is not False:
+        for delimiter in (most, *sorted(",;\t|", key=line.count, reverse=True)):
+            with suppress(csv.Error):
+                first = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True))
+                if wanted <= {cell.strip() for cell in first}:
+                    return delimiter
+    return most
+
+
+def _rows(text: str, name: str, delimiter: str) -> tuple[list[Row], list[int]]:
+    """The lines that are not blank as fields, and their numbers."""
+    spaced = delimiter == " "  # then several in a row are one
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=not spaced, strict=True)
+    rows: list[Row] = []  # tuples, which the garbage collector does not walk through again and again
     lines: list[int] = []
     try:
         for row in reader:
-            fields = tuple(map(str.strip, row))
+            fields = tuple(filter(None, row)) if spaced else tuple(map(str.strip, row))
             if any(fields):
                 rows.append(fields)
                 lines.append(reader.line_num)
@@ -58,76 +114,111 @@ def parse_edge_list(text: str, name: str, delimiter: str | None = None) -> Hyper
         raise TableError(f"{name}: line {reader.line_num}: not a table ({error}).") from error
     if not rows:
         raise TableError(f"{name}: the file is empty.")
-    header = [field.lower() for field in rows[0]]
-    if not (set(EDGE_WORDS).isdisjoint(header) or set(VERTEX_WORDS).isdisjoint(header)):
-        return _parse_long(header, rows[1:], lines[1:], name)
-    _refuse_other_delimiters(rows, lines, delimiter, name)
-    return _parse_lines(rows, lines, name)
+    return rows, lines
 
 
-def _refuse_other_delimiters(rows: list[tuple[str, ...]], lines: list[int], delimiter: str, name: str) -> None:
-    """An error where every line is one field, and each holds another delimiter or all are whole numbers between it."""
+def _refuse_other_delimiters(rows: list[Row], lines: list[int], delimiter: str, name: str) -> None:
+    """An error where every line is one field and another delimiter is inside.
+
+    Spaces and commas may be parts of names: they must be in every line, or between whole numbers.
+    """
     if any(any(row[1:]) for row in rows):
         return
     for other, plural in DELIMITERS.items():
         inside = [other in row[0] for row in rows]
         if other == delimiter or not any(inside):
             continue
-        if all(inside) or all(WHOLE.fullmatch(part.strip()) for row in rows for part in row[0].split(other) if part):
+        whole = all(WHOLE.fullmatch(part.strip()) for row in rows for part in row[0].split(other) if part)
+        if all(inside) or whole or other in ";\t|":
+            if other == "|":
+                _refuse_header([tuple(map(str.strip, row[0].split(other))) for row in rows], lines, name)
+            listed = f"--vertex-column {quoted(rows[0][0])} " if not inside[0] and all(inside[1:]) and not whole else ""
             raise TableError(
                 f"{name}: line {lines[inside.index(True)]}: every line is one field between {DELIMITERS[delimiter]}, "
-                f"but has {plural} inside: separate fields by {DELIMITERS[delimiter]}; if these are names with "
-                f"{plural}, use a header with 'edge' and 'vertex'."
+                f"but has {plural} inside: separate fields by {DELIMITERS[delimiter]}, or say what stands between "
+                f"names, {listed}--separator {quoted_separator(other)}. If {plural} are parts of names: --separator "
+                f"{quoted_separator(delimiter)} (in Python separator=)."
             )
 
 
-def _parse_lines(rows: list[tuple[str, ...]], lines: list[int], name: str) -> Hypergraph:
+def _refuse_header(rows: list[Row], lines: list[int], name: str) -> None:
+    """An error where the first line looks like a header: it would be read as an edge."""
+    suspicion = suspect_header(rows)
+    if suspicion is not None:
+        raise TableError(
+            f"{name}: line {lines[0]} looks like a header {suspicion.reason}, but has no columns 'edge' and 'vertex'. "
+            f"Say what it holds, as in: biclique hypergraph info {quoted(name)} {suspicion.options} (in Python "
+            "edge_column=, vertex_column=, separator=, header=). If a line is an edge: --header yes leaves line "
+            f"{lines[0]} out, --no-header keeps it."
+        )
+
+
+def _parse_lines(rows: list[Row], lines: list[int], name: str) -> Hypergraph:
     """One edge a line."""
-    for at, row in enumerate(rows):
-        if "" in row:
-            filled = max(place for place, field in enumerate(row, 1) if field)
-            rows[at] = row[:filled]
-            if "" in rows[at]:
-                raise TableError(f"{name}: line {lines[at]}: field {row.index('') + 1} is empty.")
+    rows = [_filled(row, f"{name}: line {lines[at]}: field") for at, row in enumerate(rows)]
     codes, texts = numbered(chain.from_iterable(rows))
-    names = _typed(texts)
-    if isinstance(names[0], str) and len(rows) > 1:
-        other = {text for text in texts if not WHOLE.fullmatch(text)}
-        if other == set(rows[0]) and not other.intersection(chain.from_iterable(rows[1:])):
-            raise TableError(
-                f"{name}: line {lines[0]} looks like a header above whole numbers, but has no columns 'edge' and "
-                "'vertex': rename them, or remove the line if every line is an edge."
-            )
-    codes, names = _sorted_integers(codes, names)
+    codes, names = _sorted_integers(codes, _typed(texts))
     indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
     members = sparse.csr_array((np.ones(len(codes)), codes, indptr), shape=(len(rows), len(names)))
     return Hypergraph(members, vertex_names=names)
 
 
-def _parse_long(header: list[str], rows: list[tuple[str, ...]], lines: list[int], name: str) -> Hypergraph:
-    """One row a vertex in an edge."""
+def _filled(fields: Row, where: str) -> Row:
+    """Fields without the empty ones at the end; an empty one inside is an error."""
+    if "" not in fields:
+        return fields
+    filled = fields[: max((place for place, field in enumerate(fields, 1) if field), default=0)]
+    if "" in filled:
+        raise TableError(f"{where} {filled.index('') + 1} is empty.")
+    return filled
+
+
+def _parse_table(rows: list[Row], lines: list[int], name: str, columns: Columns) -> Hypergraph:
+    """Columns with names or numbers."""
+    places, width = find_places(rows[0], columns, name), len(rows[0])
+    if columns.header is not False:
+        rows, lines = rows[1:], lines[1:]
+    for at, row in enumerate(rows):
+        if len(row) != width:
+            first = "first line" if columns.header is False else "header"
+            raise TableError(f"{name}: line {lines[at]}: {len(row)} fields, the {first} has {width}.")
+    owners: Sequence[int] = range(len(rows))  # the row of every vertex
+    vertices = [row[places.vertex] for row in rows]
+    if columns.separator is not None:
+        lists = [
+            _filled(tuple(map(str.strip, cell.split(columns.separator))), f"{name}: line {lines[at]}: name")
+            for at, cell in enumerate(vertices)
+        ]
+        owners = [at for at, members in enumerate(lists) for _ in members or ("",)]
+        vertices = [vertex for members in lists for vertex in members or ("",)]
+
+    def cells(place: int | None) -> list[str]:
+        return [""] * len(owners) if place is None else [rows[at][place] for at in owners]
 
     def bad(at: Any, reason: str) -> TableError:
-        return TableError(f"{name}: line {lines[int(at)]}: {reason}.")
+        return TableError(f"{name}: line {lines[owners[int(at)]]}: {reason}.")
 
-    for column in (*EDGE_WORDS, *VERTEX_WORDS, "weight", "count"):
-        if header.count(column) > 1:
-            raise TableError(f"{name}: column {column!r} appears {header.count(column)} times in the header.")
-    edge_words, vertex_words = ([word for word in words if word in header] for words in (EDGE_WORDS, VERTEX_WORDS))
-    for words in (edge_words, vertex_words):
-        if len(words) > 1:
-            raise TableError(f"{name}: the header has both {words[0]!r} and {words[1]!r}: rename one of them.")
-    for at, row in enumerate(rows):
-        if len(row) != len(header):
-            raise bad(at, f"{len(row)} fields, the header has {len(header)}")
+    edge_names: list[str] | None = None
+    if places.edge is None:
+        edges, n_edges = np.array(owners, dtype=np.int64), len(rows)
+    else:
+        edges, edge_names = _numbered_cells(cells(places.edge))
+        n_edges = len(edge_names)
+    return _from_cells(edges, n_edges, edge_names, vertices, cells(places.weight), cells(places.count), bad)
 
-    def cells(column: str) -> list[str]:
-        place = header.index(column) if column in header else None
-        return [""] * len(rows) if place is None else [row[place] for row in rows]
 
-    edges, edge_names = _numbered_cells(cells(edge_words[0]))
-    vertices, vertex_names = _numbered_cells(cells(vertex_words[0]))
-    weights, counts = _numbers(cells("weight"), "weight", bad), _numbers(cells("count"), "count", bad)
+def _from_cells(
+    edges: IntArray,
+    n_edges: int,
+    edge_names: list[str] | None,
+    vertex_cells: list[str],
+    weight_cells: list[str],
+    count_cells: list[str],
+    bad: Callable[[Any, str], TableError],
+) -> Hypergraph:
+    """One entry a vertex in an edge; ``bad`` makes the error of an entry."""
+    vertices, vertex_names = _numbered_cells(vertex_cells)
+    weights, counts = _numbers(weight_cells, "weight", bad), _numbers(count_cells, "count", bad)
     alone, inside = edges < 0, (edges >= 0) & (vertices >= 0)
     for wrong, reason in (
         (alone & (vertices < 0), "neither an edge nor a vertex"),
@@ -138,19 +229,20 @@ def _parse_long(header: list[str], rows: list[tuple[str, ...]], lines: list[int]
         if wrong.any():
             raise bad(np.flatnonzero(wrong)[0], reason)
     given = np.flatnonzero(~np.isnan(weights))
-    edge_weights = np.ones(len(edge_names))
+    edge_weights = np.ones(n_edges)
     edge_weights[edges[given[::-1]]] = weights[given[::-1]]  # the first one stays
     differs = given[edge_weights[edges[given]] != weights[given]]
     if len(differs):
-        at = differs[0]
-        first = decimal(float(edge_weights[edges[at]]))
-        raise bad(at, f"edge {edge_names[edges[at]]!r} has weight {first} above and {decimal(float(weights[at]))} here")
+        at, edge = differs[0], int(edges[differs[0]])
+        shown = edge if edge_names is None else edge_names[edge]
+        first, here = decimal(float(edge_weights[edge])), decimal(float(weights[at]))
+        raise bad(at, f"edge {shown!r} has weight {first} above and {here} here")
     vertices, names = _vertex_order(vertices, _typed(vertex_names), vertices[alone])
     members = sparse.coo_array(
         (np.where(np.isnan(counts), 1.0, counts)[inside], (edges[inside], vertices[inside])),
-        shape=(len(edge_names), len(names)),
+        shape=(n_edges, len(names)),
     )
-    return Hypergraph(members.tocsr(), edge_weights, names, _typed(edge_names))
+    return Hypergraph(members.tocsr(), edge_weights, names, None if edge_names is None else _typed(edge_names))
 
 
 def _numbered_cells(cells: list[str]) -> tuple[IntArray, list[str]]:

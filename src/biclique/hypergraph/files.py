@@ -8,7 +8,8 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 
-from biclique.exceptions import DataError, TableError
+from biclique.exceptions import DataError, ParameterError, TableError
+from biclique.hypergraph.columns import Columns
 from biclique.hypergraph.edge_list import format_edge_list, parse_edge_list
 from biclique.hypergraph.hgr import format_hgr, parse_hgr
 from biclique.hypergraph.hif import format_hif, parse_hif
@@ -16,13 +17,14 @@ from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.hypergraph.text import line_number
 from biclique.io import atomic_path
 
-READERS: dict[str, Callable[[str, str], Hypergraph]] = {
+READERS: dict[str, Callable[..., Hypergraph]] = {
     ".json": parse_hif,
     ".hif": parse_hif,
     ".hgr": parse_hgr,
     ".csv": parse_edge_list,
-    ".tsv": lambda text, name: parse_edge_list(text, name, "\t"),
+    ".tsv": lambda text, name, **options: parse_edge_list(text, name, "\t", **options),
 }
+TABLES = (".csv", ".tsv")
 WRITERS: dict[str, Callable[[Hypergraph], str]] = {
     ".json": format_hif,
     ".hif": format_hif,
@@ -32,13 +34,46 @@ WRITERS: dict[str, Callable[[Hypergraph], str]] = {
 }
 
 
-def read_hypergraph(path: str | os.PathLike[str]) -> Hypergraph:
+def read_hypergraph(
+    path: str | os.PathLike[str],
+    *,
+    edge_column: str | int | None = None,
+    vertex_column: str | int | None = None,
+    weight_column: str | int | None = None,
+    separator: str | None = None,
+    header: bool | None = None,
+) -> Hypergraph:
     """A hypergraph from a file; one that cannot be read is a TableError that names the place and the reason.
 
     ``.json`` and ``.hif`` are HIF, ``.hgr`` is hMetis, ``.csv`` and ``.tsv`` are edge lists; each may end in ``.gz``
     besides. What is read and what is not kept: ``hif.parse_hif``, ``hgr.parse_hgr``, ``edge_list.parse_edge_list``.
+
+    The other arguments are for edge lists. A table with the header ``paper,author,year`` and one line for each author
+    of a paper: ``read_hypergraph("papers.csv", edge_column="paper", vertex_column="author")``. A table with the header
+    ``title,authors`` and one line for each paper, such as ``Cuts,Ann;Bob;Cy``:
+    ``read_hypergraph("papers.csv", vertex_column="authors", separator=";")``.
+
+    Parameters
+    ----------
+    path : str or path
+    edge_column, vertex_column : str or int, optional
+        The columns of the edges and of the vertices: names in the header, or numbers from 0. By default ``edge`` and
+        ``vertex``, and a few words like them.
+    weight_column : str or int, optional
+        The column of the edges' weights, which must be the same in all lines of an edge. By default ``weight``, if
+        neither ``edge_column`` nor ``vertex_column`` is given.
+    separator : str, optional
+        What stands between the names of a list in the vertices' column. Without ``edge_column`` each line is an edge
+        then. In a file without named columns it stands between the vertices of a line.
+    header : bool, optional
+        Whether the first line holds the names of columns. False: it is data, and the columns are called "0", "1", … .
+        By default it does if columns are named; otherwise one that looks like a header is an error.
     """
+    columns = Columns(edge_column, vertex_column, weight_column, separator, header)
     suffix = _suffix(path, TableError)
+    given = columns.given()
+    if given and suffix not in TABLES:
+        raise ParameterError(f"{', '.join(given)}: for edge lists ({', '.join(TABLES)}) only, and {path} is none.")
     try:
         text = _text(path)
     except OSError as error:
@@ -55,7 +90,7 @@ def read_hypergraph(path: str | os.PathLike[str]) -> Hypergraph:
         line = line_number(text, text.index("\0"))
         raise TableError(f"{path}: line {line} has a NUL byte; this is not a text file in UTF-8.")
     try:
-        return READERS[suffix](text, str(path))
+        return READERS[suffix](text, str(path), **({"columns": columns} if given else {}))
     except TableError:
         raise
     except DataError as error:

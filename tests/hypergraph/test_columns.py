@@ -1,0 +1,377 @@
+"""Tables of memberships under names of their own, lists inside a column, and headers that nobody announced."""
+
+import csv
+import io
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from biclique.exceptions import BicliqueError, DataError, ParameterError, TableError
+from biclique.hypergraph import Hypergraph, read_hypergraph, write_hypergraph
+from biclique.hypergraph.columns import Columns, suspect_header
+from biclique.hypergraph.edge_list import parse_edge_list
+
+PAPERS = "paper,author,year\np1,ann,2020\np1,bob,2020\np2,ann,2021\np2,cy,2021\n"
+EXPECTED = Hypergraph.from_dict({"p1": ["ann", "bob"], "p2": ["ann", "cy"]})
+NAMED = {"edge_column": "paper", "vertex_column": "author"}
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(content, name="papers.csv"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+# Named columns
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("papers.csv", PAPERS),
+        ("papers.csv", PAPERS.replace(",", ";")),
+        ("papers.csv", PAPERS.replace(",", "\t")),
+        ("papers.tsv", PAPERS.replace(",", "\t")),
+        ("papers.csv", PAPERS.replace(",", "|")),
+        ("papers.tsv", PAPERS),  # the named columns say that commas separate it
+        ("papers.csv", PAPERS.replace("\n", "\r\n")),
+        ("papers.csv", PAPERS.replace("\n", "\r")),
+        ("papers.csv", b"\xef\xbb\xbf" + PAPERS.encode()),
+        ("papers.csv", b'\xef\xbb\xbf"paper","author","year"\r\n' + PAPERS.encode().partition(b"\n")[2]),
+        ("papers.csv", "\n\n" + PAPERS.replace(",", " , ")),
+        ("papers.csv", 'paper,author,"title, year"\np1,ann,"a;b;c;d"\np1,bob,\np2,ann,"x\ny"\np2,cy,\n'),
+        ("papers.csv", "year;author;paper;note,s\n1;ann;p1;,,,\n1;bob;p1;\n1;ann;p2;\n1;cy;p2;\n"),
+    ],
+)
+def test_one_line_a_membership(name, content, write):
+    assert read_hypergraph(write(content, name), **NAMED) == EXPECTED
+
+
+def test_columns_by_number_with_and_without_a_header(write):
+    path = write(PAPERS)
+    assert read_hypergraph(path, edge_column=0, vertex_column=1) == EXPECTED
+    bare = write(PAPERS.partition("\n")[2], "bare.csv")
+    for columns in ({"edge_column": 0, "vertex_column": 1}, {"edge_column": "0", "vertex_column": "1"}):
+        assert read_hypergraph(bare, header=False, **columns) == EXPECTED
+    with_header = read_hypergraph(path, header=np.False_, edge_column=0, vertex_column=1)
+    assert with_header.edge_names.tolist() == ["paper", "p1", "p2"]
+
+
+def test_weights_of_edges(write):
+    text = "paper,author,cited\np1,ann,2.5\np1,bob,\np2,ann,3\np2,cy,3\n"
+    found = read_hypergraph(write(text), **NAMED, weight_column="cited")
+    assert found.weights.tolist() == [2.5, 3]
+    for cell, message in (("x", "'x'"), ("nan", "'nan'"), ("1e999", "'1e999'"), ("1,5", "'1,5'")):
+        with pytest.raises(TableError, match=rf"line 3: the weight must be a finite number, got {message}"):
+            read_hypergraph(write(f'paper,author,cited\np1,ann,1\np1,bob,"{cell}"\n'), **NAMED, weight_column="cited")
+    with pytest.raises(TableError, match="line 3: edge 'p1' has weight 1 above and 2 here"):
+        read_hypergraph(write("paper,author,cited\np1,ann,1\np1,bob,2\n"), **NAMED, weight_column="cited")
+
+
+def test_only_named_columns_are_read(write):
+    # With columns of its own the table's weight and count may mean anything.
+    text = "paper,author,weight,count\np1,ann,x,-1\np1,bob,2,many\np2,ann,3,\np2,cy,4,\n"
+    assert read_hypergraph(write(text), **NAMED) == EXPECTED
+    known = "edge,vertex,weight,cited\np1,ann,1,5\np2,ann,1,6\n"
+    assert read_hypergraph(write(known), weight_column="cited").weights.tolist() == [5, 6]
+    mixed = "edge,author\np1,ann\np1,bob\np2,ann\np2,cy\n"
+    assert read_hypergraph(write(mixed), vertex_column="author") == EXPECTED
+
+
+def test_a_membership_that_comes_twice_counts_twice(write):
+    found = read_hypergraph(write(PAPERS + "p1,ann,2020\n"), **NAMED)
+    assert found.members.toarray().tolist() == [[2, 1, 0], [1, 0, 1]]
+    assert found.has_repeats
+
+
+def test_empty_cells(write):
+    text = "paper,author,year\np1,ann,\np3,,2020\n,dan,\np1,bob,1\n\n,,\np2,ann,\np2,cy,\n"
+    found = read_hypergraph(write(text), **NAMED)
+    assert found.to_dict() == {"p1": ["ann", "bob"], "p3": [], "p2": ["ann", "cy"]}
+    assert "dan" in found.vertex_names.tolist()
+    with pytest.raises(TableError, match="line 3: neither an edge nor a vertex"):
+        read_hypergraph(write("paper,author,year\np1,ann,\n,,2020\n"), **NAMED)
+
+
+@pytest.mark.parametrize("weights", [None, [0.25, 3.0]])
+@pytest.mark.parametrize("ending", ["csv", "tsv", "csv.gz"])
+def test_what_is_written_can_be_read_by_names(weights, ending, tmp_path):
+    path = tmp_path / f"h.{ending}"
+    hypergraph = Hypergraph.from_dict({"p,1": ["ann;x", "bob"], "p2": ["ann;x", "c\ny"]}, weights)
+    write_hypergraph(path, hypergraph)
+    weight = {} if weights is None else {"weight_column": "weight"}
+    assert read_hypergraph(path, edge_column="edge", vertex_column="vertex", **weight) == hypergraph
+
+
+names = st.text("ab,;|\t 'é\"\n7", max_size=4).map(str.strip).filter(bool)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(names, names), min_size=1, max_size=8), st.sampled_from(",;\t|"))
+def test_any_memberships_are_read_as_they_are(pairs, delimiter):
+    stream = io.StringIO()
+    csv.writer(stream, delimiter=delimiter).writerows([("extra", "who", "what"), *(("", v, e) for e, v in pairs)])
+    text = stream.getvalue()
+    found = parse_edge_list(text, "h", None, Columns(edge="what", vertex="who"))
+    assert sorted((str(e), str(v)) for e, members in found.to_dict().items() for v in members) == sorted(pairs)
+
+
+# Lists inside a column
+
+
+@pytest.mark.parametrize(
+    ("content", "separator"),
+    [
+        ("title,authors\nCuts,Ann;Bob;Cy\nHeat,Ann;Dan\n", ";"),
+        ("title,authors\nCuts, Ann ; Bob;Cy;\nHeat,Ann;Dan;;\n", ";"),
+        ("title;authors\nCuts;Ann,Bob,Cy\nHeat;Ann,Dan\n", ","),
+        ('title,authors\n"Cuts, again","Ann, Bob, Cy"\nHeat,"Ann, Dan"\n', ","),
+        ("title\tauthors\nCuts\tAnn|Bob|Cy\nHeat\tAnn|Dan\n", "|"),
+        ("title,authors\nCuts,Ann and Bob and Cy\nHeat,Ann and Dan\n", " and "),
+        ("authors\nAnn;Bob;Cy\nAnn;Dan\n", ";"),  # one column only
+        ("\ufeffauthors\r\nAnn;Bob;Cy\r\nAnn;Dan\r\n", ";"),
+    ],
+)
+def test_one_line_an_edge_with_a_list(content, separator, write):
+    found = read_hypergraph(write(content), vertex_column="authors", separator=separator)
+    assert found == Hypergraph.from_edges([["Ann", "Bob", "Cy"], ["Ann", "Dan"]])
+
+
+def test_lists_with_names_of_edges_and_weights(write):
+    text = "title,authors,cited\nCuts,Ann;Bob,2\nHeat,Ann;Dan,\nCuts,Eve,2\nNone,,5\n"
+    found = read_hypergraph(
+        write(text), edge_column="title", vertex_column="authors", weight_column="cited", separator=";"
+    )
+    assert found.to_dict() == {"Cuts": ["Ann", "Bob", "Eve"], "Heat": ["Ann", "Dan"], "None": []}
+    assert found.weights.tolist() == [2, 1, 5]
+    numbered = read_hypergraph(write(text), vertex_column="authors", weight_column="cited", separator=";")
+    assert list(numbered.edges()) == [["Ann", "Bob"], ["Ann", "Dan"], ["Eve"], []]
+    assert numbered.weights.tolist() == [2, 1, 2, 5]
+    known = read_hypergraph(write("edge,vertices\nCuts,Ann;Bob\n"), separator=";")
+    assert known.to_dict() == {"Cuts": ["Ann", "Bob"]}
+    again = read_hypergraph(write("authors\nAnn;Ann;Bob\n"), vertex_column="authors", separator=";")
+    assert again.members.toarray().tolist() == [[2, 1]]
+    with pytest.raises(TableError, match="line 2: name 2 is empty"):
+        read_hypergraph(write("authors\nAnn;;Bob\n"), vertex_column="authors", separator=";")
+
+
+def test_a_separator_between_the_vertices_of_a_line(write):
+    expected = Hypergraph.from_edges([["a b", "c"], ["c", "d"]])
+    assert read_hypergraph(write("a b|c\nc|d\n"), separator="|") == expected
+    assert read_hypergraph(write("x;y\na b|c\nc|d\n"), separator="|", header=True) == expected
+    spaced = Hypergraph.from_edges([[1, 2, 3], [4, 5]])
+    assert read_hypergraph(write("1 2 3\n 4   5 \n"), separator=" ") == spaced
+    assert read_hypergraph(write("a;b\nc\n"), separator=",") == Hypergraph.from_edges([["a;b"], ["c"]])
+    with pytest.raises(ParameterError, match="separator must be one character between the vertices of a line"):
+        read_hypergraph(write("a and b\n"), separator=" and ")
+
+
+# What is wrong
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"edge_column": "papr", "vertex_column": "author"},
+            r"edge_column \(--edge-column\) names column 'papr', which is not there; columns: 'paper', 'author', "
+            r"'year'\. Without a header, say --no-header",
+        ),
+        ({"edge_column": "paper", "vertex_column": 3}, r"names column 3, which is not there; columns: 'paper'"),
+        (
+            {"edge_column": "paper", "vertex_column": "author", "header": False},
+            "'paper', which is not there; columns: '0', '1'",
+        ),
+        ({**NAMED, "weight_column": "w"}, r"weight_column \(--weight-column\) names column 'w', which is not there"),
+        ({"edge_column": "paper"}, "which column holds the vertices.*--vertex-column.*columns: 'paper', 'author'"),
+        ({"weight_column": "year"}, "which column holds the vertices"),
+        ({"vertex_column": "author"}, "needs the edges' column, --edge-column .*such as --separator ';'"),
+    ],
+)
+def test_columns_that_are_not_there(options, message, write):
+    path = write(PAPERS)
+    with pytest.raises(TableError, match=message) as caught:
+        read_hypergraph(path, **options)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        (
+            "a,a,b\n1,2,3\n",
+            {"edge_column": "a", "vertex_column": "b"},
+            "names column 'a', which appears 2 times: rename",
+        ),
+        (PAPERS + "p3\n", NAMED, "line 6: 1 fields, the header has 3"),
+        (
+            "p1,ann\np2\n",
+            {"edge_column": 0, "vertex_column": 1, "header": False},
+            "line 2: 1 fields, the first line has 2",
+        ),
+        ("author\nann\nbob\n", {"vertex_column": "author"}, "needs the edges' column"),
+        ("only\n", {"header": True}, "there is nothing below the header"),
+    ],
+)
+def test_tables_that_cannot_be_read(content, options, message, write):
+    with pytest.raises(TableError, match=message):
+        read_hypergraph(write(content), **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"edge_column": "paper", "vertex_column": "paper"}, "must name different columns"),
+        ({"edge_column": "paper", "vertex_column": 0}, "must name different columns"),
+        ({"edge_column": 1.5}, "edge_column must be the name of a column or its number from 0, got 1.5"),
+        ({"edge_column": True}, "edge_column must be the name"),
+        ({**NAMED, "separator": ""}, "separator must be the text between"),
+        ({**NAMED, "separator": "\n"}, "separator must be the text between"),
+        ({**NAMED, "separator": 3}, "separator must be the text between"),
+        ({"header": "no"}, "header must be True or False"),
+    ],
+)
+def test_bad_arguments(options, message, write):
+    with pytest.raises(ParameterError, match=message):
+        read_hypergraph(write(PAPERS), **options)
+
+
+@pytest.mark.parametrize("ending", ["json", "hif", "hgr", "json.gz"])
+def test_columns_are_for_edge_lists(ending, tmp_path):
+    path = tmp_path / f"h.{ending}"
+    write_hypergraph(path, Hypergraph.from_edges([[1, 2]]))
+    with pytest.raises(ParameterError, match=r"edge_column, separator: for edge lists \(\.csv, \.tsv\) only"):
+        read_hypergraph(path, edge_column="paper", separator=";")
+
+
+# Headers that nobody announced
+
+
+@pytest.mark.parametrize(
+    ("content", "reason", "options"),
+    [
+        (PAPERS, "with the word 'paper'", "--edge-column paper --vertex-column author"),
+        (PAPERS.replace(",", ";"), "with the word 'paper'", "--edge-column paper --vertex-column author"),
+        (PAPERS.replace(",", "|"), "with the word 'paper'", "--edge-column paper --vertex-column author"),
+        ("author,paper\na,p\nb,p\n", "with the word 'author'", "--edge-column paper --vertex-column author"),
+        ("x,y,z\nr,a,20\nr,b,3.5\n", r"above a column of numbers \('z'\)", "--edge-column x --vertex-column y"),
+        ("z,x,y\n1,r,a\n2,r,b\n", r"above a column of numbers \('z'\)", "--edge-column x --vertex-column y"),
+        (",x,y,z\n0,r,a,7\n1,r,b,\n", r"above a column of numbers \('z'\)", "--edge-column x --vertex-column y"),
+        ("club,who\nr,a\nr,b\ns,a\n", "above columns that share no name", "--edge-column club --vertex-column who"),
+        (
+            "my club,who?\nr,a\nr,b\ns,a\n",
+            "above columns that share no name",
+            r"--edge-column 'my club' --vertex-column 'who\?'",
+        ),
+        (
+            "title,people\nA,x;y\nB,y;z\n",
+            r"above lists with semicolons \('people'\)",
+            "--edge-column title --vertex-column people --separator ';'",
+        ),
+        ("source,target\nann,bob\nbob,cy\n", "with the word 'source'", "--header yes"),
+        (
+            "movie_id,actors\nm1,a,b,c\nm2,a\n",
+            "with the word 'movie_id'",
+            "--edge-column movie_id --vertex-column actors",
+        ),
+        ("weight,p,q\n2,a,b\n1,b,c\n", "with the word 'weight'", "--edge-column p --vertex-column q"),
+        ("a,b\n1,2\n", "above whole numbers", "--edge-column a --vertex-column b"),
+    ],
+)
+def test_a_first_line_that_looks_like_a_header(content, reason, options, write):
+    path = write(content)
+    pattern = rf"line 1 looks like a header {reason}, .* as in: biclique hypergraph info \S+papers.csv {options}"
+    with pytest.raises(TableError, match=pattern) as caught:
+        read_hypergraph(path)
+    assert "\n" not in str(caught.value)
+    assert "--no-header" in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [PAPERS, "club,who\nr,a\nr,b\ns,a\n", "source,target\n1,2\n2,3\n"])
+def test_ways_out_if_every_line_is_an_edge(content, write):
+    path, edges = write(content), [line.split(",") for line in content.splitlines()]
+    assert read_hypergraph(path, header=False) == Hypergraph.from_edges(edges)
+    below = read_hypergraph(path, header=True)
+    assert [sorted(map(str, edge)) for edge in below.edges()] == [sorted(edge) for edge in edges[1:]]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "ann,bob\nbob,cy\ncy,dan\n",
+        "ann,bob\ncy,dan\neve,fay\n",  # three edges that share nothing
+        "ann,bob\ncy,dan\ncy,eve\n",  # too few lines to tell
+        "ann,bob,cy\ndan,eve\ndan,fay,gil,hal\ndan,eve\n",  # edges of several sizes
+        "ann,bob\ncy,dan\ndan,eve\ncy,eve\n",  # dan stands in both columns
+        "p1,ann\np1,bob\np2,ann\n",  # the first line shares its names
+        "lone,wolf\na,b\nc,d\ne,f\ne,g\n",  # many lines are alone, the first too
+        "ann,7\nbob,7\ncy,8\n",
+        "Smith,1\n2,3\nSmith,4\n",
+        "sp|P1|A,sp|P2|B\nsp|P2|B,sp|P3|C\n",
+        "edge,case\nedge,node\nloop,edge\n",
+        "rome\nparis\nrome\n",
+    ],
+)
+def test_ordinary_edge_lists_are_no_headers(content, write):
+    found = read_hypergraph(write(content))
+    assert [sorted(edge) for edge in found.edges()] == [sorted(line.split(",")) for line in content.splitlines()]
+
+
+def test_random_edge_lists_hardly_ever_look_like_a_header():
+    rng = np.random.default_rng(0)
+
+    def alarms(size, n, n_edges):
+        lists = (
+            [tuple(f"v{v}" for v in rng.choice(n, size, replace=False)) for _ in range(n_edges)] for _ in range(200)
+        )
+        return sum(suspect_header(rows) is not None for rows in lists)
+
+    assert [alarms(size, n, n_edges) for size in (2, 3) for n, n_edges in ((10, 20), (100, 30), (300, 200))] == [0] * 6
+
+
+def test_the_first_line_of_a_file_of_one_column(write):
+    with pytest.raises(TableError, match=r"has semicolons inside.*--vertex-column authors --separator ';'"):
+        read_hypergraph(write("authors\nAnn;Bob\nAnn;Dan\n"))
+    with pytest.raises(TableError, match=r"line 2: .* has semicolons inside.*names, --separator ';'.* --separator ','"):
+        read_hypergraph(write("ann\nbob;cy\ndan\n"))
+    with pytest.raises(TableError, match=r"has bars inside.*--separator '\|'"):
+        read_hypergraph(write("a|b\nb|c|d\n"))
+    with pytest.raises(TableError, match=r"between tabs, but has commas inside.* --separator '\\t'"):
+        read_hypergraph(write("a,b\nb,c\n", "papers.tsv"))
+
+
+def test_a_known_header_can_be_an_edge(write):
+    path = write("edge,vertex\nx,a\nx,b\n")
+    assert list(read_hypergraph(path, header=False).edges()) == [["edge", "vertex"], ["x", "a"], ["x", "b"]]
+    assert read_hypergraph(path, header=True) == read_hypergraph(path)
+
+
+cells = st.sampled_from(["", "a", "1", "007", "a;b", ";", "1e999", " ", '"', '"x"', "edge", "paper", "weight", "|"])
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.lists(cells, min_size=1, max_size=4), max_size=6),
+    st.sampled_from([None, "edge", "paper", 0, "0"]),
+    st.sampled_from([None, "a", "vertex", 1, "1"]),
+    st.sampled_from([None, "weight", 2]),
+    st.sampled_from([None, ";", " ", ", ", "|", "a"]),
+    st.sampled_from([None, True, False]),
+)
+def test_any_table_with_any_columns(rows, edge, vertex, weight, separator, header):
+    with suppress(BicliqueError):
+        columns = Columns(edge, vertex, weight, separator, header)
+        assert isinstance(parse_edge_list("\n".join(map(",".join, rows)), "h", None, columns), Hypergraph)
+
+
+def test_errors_of_the_hypergraph_itself_name_the_file(write):
+    with pytest.raises(DataError, match=r"papers\.csv: .*finite"):
+        read_hypergraph(write("edge,vertex,count\ne,a,1e308\ne,a,1e308\n"), header=True)
