@@ -136,6 +136,7 @@ def test_any_memberships_are_read_as_they_are(pairs, delimiter):
         ("title\tauthors\nCuts\tAnn|Bob|Cy\nHeat\tAnn|Dan\n", "|"),
         ("title,authors\nCuts,Ann and Bob and Cy\nHeat,Ann and Dan\n", " and "),
         ("authors\nAnn;Bob;Cy\nAnn;Dan\n", ";"),  # one column only
+        ("authors\nAnn,Bob,Cy\nAnn,Dan\n", ","),
         ("\ufeffauthors\r\nAnn;Bob;Cy\r\nAnn;Dan\r\n", ";"),
     ],
 )

@@ -31,8 +31,6 @@ from biclique.hypergraph.text import decimal, numbered, parse_number
 
 FIRST_LINE = re.compile(r"[^\r\n]*\S[^\r\n]*")
 UNWRITABLE = re.compile("[\0\r\ud800-\udfff]")
-
-
 NO_COLUMNS = Columns()
 
 
@@ -91,6 +89,8 @@ def _table_delimiter(line: str, most: str, columns: Columns) -> str:
     wanted = {column for column in columns.named().values() if isinstance(column, str)}
     if columns.header is not False:
         for delimiter in (most, *sorted(",;\t|", key=line.count, reverse=True)):
+            if delimiter == columns.separator and delimiter not in line:
+                continue  # a header of one column, above lists
             with suppress(csv.Error):
                 first = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True))
                 if wanted <= {cell.strip() for cell in first}:
