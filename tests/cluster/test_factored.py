@@ -8,9 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.datasets import make_blobs
+from sklearn.datasets import load_iris, make_blobs
 from sklearn.metrics import adjusted_rand_score
 
 from biclique import BicliqueKernelKMeans, BicliqueSpectralClustering, BicliqueSpectralEmbedding
@@ -159,6 +162,55 @@ def test_landmarks_of_kernels_with_a_large_mean(blobs, affinity):
     ours = fitted(X, affinity=affinity, rank=200)
     assert ours.precision_ == "float64"
     np.testing.assert_allclose(ours.eigenvalues_, exact.eigenvalues_, rtol=0.02, atol=1e-6)
+
+
+def gap(ours, exact):
+    """max |λ̂ − λ| / λ_1, as ``approximation_`` has it."""
+    return np.abs(ours.eigenvalues_ - exact.eigenvalues_).max() / exact.eigenvalues_[0]
+
+
+@pytest.mark.parametrize("rank", ["auto", 200])
+def test_float32_landmarks_where_all_values_are_near_one(rank):
+    X, y = make_blobs(600, n_features=2, centers=3, random_state=0)
+    settings = {"affinity": "laplacian", "gamma": 1e-3}
+    exact = fitted(X, 3, gram="dense", **settings)
+    ours = fitted(X, 3, rank=rank, precision="float32", **settings)
+    assert gap(ours, exact) < 0.01
+    assert adjusted_rand_score(ours.labels_, exact.labels_) > 0.97
+    assert adjusted_rand_score(ours.labels_, y) == pytest.approx(adjusted_rand_score(exact.labels_, y), abs=0.02)
+    assert ours.approximation_.eigenvalues < 0.01
+
+
+def test_float32_landmarks_of_standardised_iris():
+    X = load_iris().data
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    exact, ours = fitted(X, 3, gram="dense", gamma=0.01), fitted(X, 3, gamma=0.01, precision="float32")
+    np.testing.assert_allclose(ours.eigenvalues_, exact.eigenvalues_, atol=1e-3 * exact.eigenvalues_[0])
+    assert adjusted_rand_score(ours.labels_, exact.labels_) == 1.0
+
+
+@given(
+    st.sampled_from(["rbf", "laplacian"]),
+    st.floats(-4, 1),
+    st.sampled_from([2, 4, np.inf]),
+    st.sampled_from([20, 100, 250]),
+    st.integers(0, 1000),
+)
+@hypothesis_settings(max_examples=40, deadline=None, derandomize=True)
+@pytest.mark.filterwarnings("ignore::biclique.exceptions.BicliqueWarning")
+def test_the_reported_error_is_that_of_the_fit(affinity, log_gamma, order, rank, seed):
+    """Eigenvalues in float32 are within 5 × ``approximation_.eigenvalues`` + 0.001 of the exact ones, if that is small.
+
+    It is measured on half of these rows, hence the factor.
+    """
+    d = 2 + seed % 6
+    X, _ = make_blobs(500, n_features=d, centers=4, random_state=seed)
+    settings = {"affinity": affinity, "gamma": 10**log_gamma, "order": order}
+    ours = fitted(X, 4, rank=rank, precision="float32", **settings)
+    said = ours.approximation_.eigenvalues
+    assert not np.isnan(said)
+    if said <= 0.01:
+        assert gap(ours, fitted(X, 4, gram="dense", **settings)) <= 5 * said + 1e-3
 
 
 def test_weights_are_repeated_rows(blobs):

@@ -22,7 +22,7 @@ from biclique.gram import (
 )
 from biclique.gram.cross import HeldRows
 from biclique.gram.factored import column_sums, weighted_gram
-from biclique.gram.nystroem import leverage_scores
+from biclique.gram.nystroem import SUMS_ERROR, leverage_scores, smallest_eigenvalue
 from biclique.kernels import RBF, Cosine, Function, Laplacian, Linear, Polynomial, Sigmoid
 from tests import oracles
 
@@ -88,6 +88,55 @@ def test_sums_over_rows(feature_map):
     np.testing.assert_allclose(sums[:, 0], C.T @ w, rtol=1e-4, atol=1e-4 * np.abs(C).sum(axis=0).max())
     gram = weighted_gram(feature_map, X, lambda columns, place: np.sqrt(w[place]), n_jobs=2)
     np.testing.assert_allclose(gram, (C * w[:, None]).T @ C, rtol=1e-4, atol=1e-4 * np.abs(gram).max())
+
+
+def test_sums_around_a_centre(feature_map):
+    X, w = rows(), np.random.default_rng(3).uniform(0.5, 2, N)
+    C = feature_map.columns(X).astype(float)
+    centre = C.mean(axis=0)
+    gram = weighted_gram(feature_map, X, lambda columns, place: np.sqrt(w[place]), centre=centre, n_jobs=2)
+    expected = ((C - centre) * w[:, None]).T @ (C - centre)
+    np.testing.assert_allclose(gram, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("kernel", [RBF(1e-4), Laplacian(1e-4)])
+def test_a_centre_saves_the_digits_that_columns_have_in_common(kernel):
+    X = rows(3000)
+    feature_map = NystroemMap(kernel, X[:40], np.float32)
+    C = feature_map.columns(X).astype(float)
+    centre = C.mean(axis=0)
+    assert 1 - C.min() < 5e-3  # all values are near 1
+    expected = (C - centre).T @ (C - centre)
+    scale = np.abs(expected).max()
+    ones = weighted_gram(feature_map, X, lambda columns, place: np.ones(len(columns)), centre=centre)
+    assert np.abs(ones - expected).max() < 1e-4 * scale
+    plain = weighted_gram(feature_map, X, lambda columns, place: np.ones(len(columns)))
+    assert np.abs(plain - len(X) * np.outer(centre, centre) - expected).max() > 1e-3 * scale
+
+
+@pytest.mark.parametrize("gamma", [1e-3, 1e-2, 0.1, 1.0])
+@pytest.mark.parametrize("make", [RBF, Laplacian])
+def test_what_is_kept_of_the_landmarks_outweighs_the_rounding_of_sums(make, gamma):
+    # Two-sided products with W^(−1/2) divide the rounding of a sum by the least eigenvalue that is kept.
+    X, Z = rows(2000), rows(150, seed=1)
+    feature_map = NystroemMap(make(gamma), Z, np.float32)
+    C = feature_map.columns(X).astype(float)
+    centre = C.mean(axis=0)
+    sums = weighted_gram(feature_map, X, lambda columns, place: np.ones(len(columns)), centre=centre)
+    off = feature_map.project(feature_map.project(sums - (C - centre).T @ (C - centre)).T)
+    largest = np.linalg.eigvalsh(feature_map.project(feature_map.project(sums).T))[-1]
+    assert np.linalg.norm(off, 2) < SUMS_ERROR * largest
+
+
+def test_the_least_eigenvalue_of_the_landmarks_follows_the_precision():
+    values = np.geomspace(1e-15, 100, 18)
+    W = np.diag(values)
+    single, double = (smallest_eigenvalue(W, values, dtype) for dtype in (np.float32, np.float64))
+    assert single == pytest.approx(1.2e-7 / SUMS_ERROR * np.linalg.norm(W - W.mean(axis=0)), rel=0.01)
+    assert double == 1e-12 * 100
+    # Where all values are near 1, little is left once the mean is gone, and little of it is rounded.
+    near = np.full((50, 50), 1.0) + 1e-5 * np.eye(50)
+    assert smallest_eigenvalue(near, np.linalg.eigvalsh(near), np.float32) == pytest.approx(1e-7 * 50)
 
 
 def test_nystroem_is_its_definition():

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from biclique.exceptions import DegreeError
-from biclique.gram import DenseGram, ExactMap, FourierMap, NystroemMap
-from biclique.kernels import RBF, Linear
+from biclique.gram import DenseGram, ExactMap, FourierMap, NystroemMap, nystroem
+from biclique.kernels import RBF, Laplacian, Linear
 from biclique.spectral import ExactSample, Extension, NormalizedCut, factored_spectrum, top_eigenpairs
 
 N = 400
@@ -82,6 +82,16 @@ def test_float32_is_float64_up_to_rounding():
     np.testing.assert_allclose(values[0], values[1], rtol=1e-5)
 
 
+@pytest.mark.parametrize("kernel", [RBF(1e-3), RBF(1e-2), RBF(0.1), Laplacian(1e-3), Laplacian(1e-2)])
+def test_float32_invents_no_eigenvalue(kernel):
+    X, w = rows(1500), np.ones(1500)
+    values = [
+        factored_spectrum(NystroemMap(kernel, X[:200], dtype), in_chunks(X, w, 1500), 4, 8, length=1.0).values
+        for dtype in (np.float32, np.float64)
+    ]
+    np.testing.assert_allclose(values[0], values[1], atol=1e-3 * values[1][0])
+
+
 def test_unseen_rows_are_counted_and_finite():
     X = np.concatenate([rows(), np.full((3, 3), 1e3)])
     feature_map = NystroemMap(RBF(0.3), X[:50], np.float64)
@@ -130,6 +140,22 @@ def test_errors_against_the_exact_kernel():
         cut = NormalizedCut(DenseGram(matrix), 4.0)
         return np.linalg.eigvalsh(cut.matmat(np.eye(300)))[::-1][:3]
 
+    # A map of fewer features than eigenvalues are wanted lacks the rest.
+    one = sample.error(NystroemMap(kernel, rows(2, seed=5), np.float64))
+    assert one.eigenvalues >= values(K)[1] / values(K)[0] - 1e-9
+    # A map that sees nothing of the rows finds nothing.
+    assert sample.error(NystroemMap(kernel, rows(5) + 100, np.float64)).eigenvalues == 1.0
     expected = np.abs(values(approximate) - values(K)).max() / values(K)[0]
     assert errors[0].eigenvalues == pytest.approx(expected, rel=1e-2)
     assert str(errors[0]).startswith("eigenvalues within ")
+
+
+def test_errors_are_those_of_the_fit_with_its_rounding(monkeypatch):
+    X, w, kernel = rows(300), np.random.default_rng(1).uniform(0.5, 2, 300), RBF(0.1)
+    sample = ExactSample(kernel, X, w, 4.0, 3, np.random.RandomState(0))
+    monkeypatch.setattr(nystroem, "smallest_eigenvalue", lambda W, values, dtype: 1e-9 * values.max())
+    feature_map = NystroemMap(kernel, rows(200, seed=5), np.float32)  # rounding is all over its eigenvalues
+    found = factored_spectrum(feature_map, in_chunks(X, w, 300), 4.0, 3, length=1.0).values
+    expected = np.abs(found - sample.eigenvalues).max() / sample.eigenvalues[0]
+    assert expected > 0.01
+    assert sample.error(feature_map).eigenvalues == pytest.approx(expected)

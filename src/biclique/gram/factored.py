@@ -137,20 +137,31 @@ def column_sums(
 
 
 def weighted_gram(
-    feature_map: FeatureMap, X: Rows, weigh: Callable[[FloatArray, slice], FloatArray], *, n_jobs: int | None = None
+    feature_map: FeatureMap,
+    X: Rows,
+    weigh: Callable[[FloatArray, slice], FloatArray],
+    *,
+    centre: FloatArray | None = None,
+    n_jobs: int | None = None,
 ) -> FloatArray:
-    """c(X)ᵀ diag(ω) c(X), shape (p, p), in float64; ``weigh`` gives √ω of a block from its columns and place.
+    """Σ_x ω(x) (c(x) − a)(c(x) − a)ᵀ, shape (p, p), in float64; a is the ``centre``, zero if None.
 
+    ``weigh`` gives √ω of a block from its columns and place. The products of a block are in the map's precision: their
+    rounding is a share of |c − a|², so a centre near all columns saves the digits that the columns have in common.
     The sums are on the host, wherever the rows lie.
     """
     starts = block_starts(feature_map, X)
+    middle = None if centre is None else _placed(centre, feature_map, X)
 
     def add(group: int, pulse: Pulse) -> FloatArray:
         total: FloatArray = full((feature_map.size, feature_map.size), 0.0, X)
         for top in starts[group::GROUPS]:
             place = slice(top, top + starts.step)
             columns = feature_map.columns(X[place])
-            columns *= as_dtype(weigh(columns, place)[:, None], feature_map.dtype)
+            roots = as_dtype(weigh(columns, place)[:, None], feature_map.dtype)
+            if middle is not None:
+                columns -= middle
+            columns *= roots
             total += columns.T @ columns  # one array with itself: half the work, by NumPy's own choice
             pulse()
         return total

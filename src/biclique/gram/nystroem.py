@@ -20,11 +20,14 @@ from biclique.namespace import moved, on_host
 FLOAT32_CUT, FLOAT64_CUT = 1e-7, 1e-12
 """Eigenvalues of κ(Z, Z) below this share of the largest are rounding in that precision, and are left out."""
 
+SUMS_ERROR = 1e-3
+"""What rounding in sums over rows may add to an eigenvalue of the cut, as a share of the largest one."""
+
 
 class NystroemMap(FeatureMap):
     """φ(x) = κ(x, Z) W^(−1/2), W = κ(Z, Z): ⟨φ(x), φ(y)⟩ = κ(x, Z) W⁺ κ(Z, y), exact at the landmarks Z.
 
-    Eigenvalues of W that are not positive, or only by rounding, are left out.
+    Eigenvalues of W that are not positive, or only by rounding, are left out (``smallest_eigenvalue``).
 
     Rows on a device (tensors) give columns there, where the kernel is an ``InnerProductKernel`` whose ``left`` and
     ``finish`` take them; landmarks and T stay on the host.
@@ -40,8 +43,7 @@ class NystroemMap(FeatureMap):
         precise = self.held.rows.astype(np.float64)
         W = np.asarray(kernel.block(precise, precise), dtype=np.float64)
         values, vectors = np.linalg.eigh((W + W.T) / 2)
-        cut = FLOAT32_CUT if self.dtype == np.float32 else FLOAT64_CUT
-        kept = values > cut * values.max(initial=0.0)
+        kept = values > smallest_eigenvalue(W, values, self.dtype)
         self._root: FloatArray = vectors[:, kept] / np.sqrt(values[kept])  # T, (p, r)
         self._right: Rows = None
         if isinstance(kernel, InnerProductKernel):
@@ -82,6 +84,19 @@ class NystroemMap(FeatureMap):
 
     def lift(self, coefficients: FloatArray) -> FloatArray:
         return self._root @ coefficients
+
+
+def smallest_eigenvalue(W: FloatArray, values: FloatArray, dtype: Any) -> float:
+    """Eigenvalues μ of W = κ(Z, Z) below this one are left out of W^(−1/2).
+
+    The sums Σ c(x)c(x)ᵀ of columns less their mean have an error of eps |W − mean|² in the units of W, since landmarks
+    are rows like any other, and W^(−1/2) on both sides divides it by μ. What is left of that must be small beside the
+    eigenvalues that are wanted, of the size of |W − mean|. Leaving a direction out costs at most μ itself.
+    """
+    eps = float(np.finfo(dtype).eps)
+    share = FLOAT32_CUT if np.dtype(dtype) == np.float32 else FLOAT64_CUT
+    spread = float(np.linalg.norm(W - W.mean(axis=0)))
+    return max(share * float(values.max(initial=0.0)), eps / SUMS_ERROR * spread)
 
 
 def choose_landmarks(

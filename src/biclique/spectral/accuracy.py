@@ -11,6 +11,7 @@ from biclique.exceptions import DegreeError
 from biclique.gram import DenseGram, FeatureMap
 from biclique.kernels import Kernel
 from biclique.spectral.cut import NormalizedCut
+from biclique.spectral.factored import factored_spectrum
 from biclique.spectral.solver import top_eigenpairs
 
 
@@ -19,7 +20,10 @@ class ApproximationError:
     """Errors of a factored K̂ against the exact K of the same sample of rows."""
 
     eigenvalues: float
-    """max_i |λ̂_i − λ_i| / λ_1 over the eigenvalues of B that are used; NaN where the sample has no cut."""
+    """max_i |λ̂_i − λ_i| / λ_1 over the eigenvalues of B that are used, λ̂ as a fit of the sample computes them.
+
+    NaN if the exact K of the sample has no cut. If only K̂ has none, every λ̂ counts as 0.
+    """
     kernel: float
     """|K̂ − K| / |K|, Frobenius norms."""
     n_rows: int
@@ -49,13 +53,24 @@ class ExactSample:
         """The errors of ΦΦᵀ."""
         features = feature_map.features(self.rows)
         approximate = features @ features.T
-        found = self._eigenvalues(approximate)
+        found = self._factored_eigenvalues(feature_map)
         gap = float("nan")
-        if self.eigenvalues is not None and found is not None:
+        if self.eigenvalues is not None:
             largest = float(self.eigenvalues.max(initial=0.0))
             gap = float(np.abs(found - self.eigenvalues).max(initial=0.0)) / largest if largest > 0 else 0.0
         relative = float(np.linalg.norm(approximate - self.K) / np.linalg.norm(self.K))
         return ApproximationError(gap, relative, len(self.K))
+
+    def _factored_eigenvalues(self, feature_map: FeatureMap) -> FloatArray:
+        """Those of a fit of the sample: the same sums in the same precision, so that their rounding counts too."""
+        length = float(np.sqrt(np.abs(np.diagonal(self.K)).mean()))
+        try:
+            found = factored_spectrum(
+                feature_map, lambda _: [(self.rows, self.weights)], self.order, self.k, length=length
+            ).values
+        except DegreeError:
+            found = np.empty(0)
+        return np.pad(found, (0, self.k - len(found)))
 
     def _eigenvalues(self, K: FloatArray) -> FloatArray | None:
         if self.k < 1:
@@ -64,4 +79,4 @@ class ExactSample:
             cut = NormalizedCut(DenseGram(K), self.order, self.weights)
         except DegreeError:
             return None
-        return top_eigenpairs(cut, self.k, tol=1e-2, deflate=cut.trivial, random_state=self._seed).values
+        return top_eigenpairs(cut, self.k, tol=1e-4, deflate=cut.trivial, random_state=self._seed).values

@@ -108,7 +108,9 @@ def factored_spectrum(
         )
     noise = min(noise, 0.5 * mean_degree)
     weigher = _Weigher(feature_map.lift(s), feature_map.dtype, mean_degree, order, noise)
-    gram = feature_map.project(feature_map.project(_second_pass(feature_map, passes("matrix"), weigher, n_jobs)).T)
+    # The mean column is c of the trivial vector, which is projected out below: without it, less is rounded.
+    products = _second_pass(feature_map, passes("matrix"), weigher, sums / weight, n_jobs)
+    gram = feature_map.project(feature_map.project(products).T)
     weigher.check(feature_map)
     # (I − ssᵀ/ρ) on both sides: what is left is orthogonal to the trivial vector.
     unit = s / np.sqrt(total)
@@ -149,12 +151,12 @@ def _first_pass(
 
 
 def _second_pass(
-    feature_map: FeatureMap, chunks: Iterable[RowsAndWeights], weigher: _Weigher, n_jobs: int | None
+    feature_map: FeatureMap, chunks: Iterable[RowsAndWeights], weigher: _Weigher, mean: FloatArray, n_jobs: int | None
 ) -> FloatArray:
-    """c(X)ᵀ W S⁻¹ c(X), (p, p)."""
+    """Cᵀ W S⁻¹ C for the columns C = c(X) less their mean, (p, p)."""
     total = np.zeros((feature_map.size, feature_map.size))
     for X, weigh in weigher.over(chunks):
-        total += weighted_gram(feature_map, X, weigh, n_jobs=n_jobs)
+        total += weighted_gram(feature_map, X, weigh, centre=mean, n_jobs=n_jobs)
     return total
 
 
