@@ -47,6 +47,35 @@ def test_laplacian_and_chi2_use_their_own_distance():
     assert bandwidth("auto", "chi2", X, np.ones(50), 0) > 0
 
 
+@pytest.mark.parametrize("spread", [1e-3, 1e-6, 1e-9, 1e-12])
+def test_tight_groups_far_apart_have_their_own_bandwidth(spread):
+    rng = np.random.default_rng(0)
+    rows, centres = rng.normal(size=(90, 3)), np.repeat(rng.normal(size=(3, 3)), 30, axis=0)
+    loose = bandwidth("auto", "rbf", 1000 * centres + rows, np.ones(90), 0)
+    tight = bandwidth("auto", "rbf", 10 * centres + spread * rows, np.ones(90), 0)
+    assert tight * spread**2 == pytest.approx(loose, rel=1e-2)
+
+
+def test_distances_of_zero_do_not_count():
+    rng = np.random.default_rng(1)
+    same = np.arange(20)[:, None] * np.full((1, 2), 1e-200)  # distinct, but their squared distances vanish
+    others = rng.normal(size=(12, 2))
+    X, weights = np.concatenate([same, others]), rng.integers(1, 4, 32).astype(float)
+    q = np.array([[np.sum((x - y) ** 2) for y in X] for x in X])
+    kth = np.array([np.sort(np.delete(q[i], i))[6] for i in range(32)])
+    assert np.median(np.repeat(kth, weights.astype(int))) == 0
+    counted = np.repeat(kth[kth > 0], weights[kth > 0].astype(int))
+    assert bandwidth("auto", "rbf", X, weights, 0) == pytest.approx(0.2 / np.median(counted))
+    pairs = [(q[i, j], int(weights[i] * weights[j])) for i in range(32) for j in range(i) if q[i, j] > 0]
+    values = np.repeat([p[0] for p in pairs], [p[1] for p in pairs])
+    assert bandwidth("median", "rbf", X, weights, 0) == pytest.approx(1 / np.median(values))
+    # Every 7th neighbour is at a distance of zero: pairs are left, all of them between the two groups.
+    two = np.concatenate([same, same + 3])
+    assert bandwidth("auto", "rbf", two, np.ones(40), 0) == pytest.approx(0.2 / 18)
+    for rule in ("auto", "median"):
+        assert bandwidth(rule, "rbf", same, np.ones(20), 0) == 1.0
+
+
 def test_kernels_without_a_distance_take_one_over_d():
     assert bandwidth("auto", "polynomial", np.eye(5), np.ones(5), 0) == 0.2
 

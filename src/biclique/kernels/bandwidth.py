@@ -25,8 +25,10 @@ def _squared_euclidean(X: Rows) -> FloatArray:
         return np.asarray(euclidean_distances(X, squared=True))
     X = X - np.median(X, axis=0)
     q = np.asarray(euclidean_distances(X, squared=True))
-    # Rows far apart: small distances drown in the rounding of large ones, so take them from differences.
-    return np.asarray(cdist(X, X, "sqeuclidean")) if np.median(q) < 1e-6 * np.max(X**2) else q
+    # Small distances drown in the rounding of large rows (or of tight groups far apart): take them from differences.
+    near = min(NEIGHBOR, len(q) - 1)
+    small = np.median(np.partition(q, near, axis=1)[:, near]) < 1e-6 * np.max(X**2)
+    return np.asarray(cdist(X, X, "sqeuclidean")) if small else q
 
 
 def _chi2_distance(X: Rows) -> FloatArray:
@@ -72,8 +74,10 @@ def bandwidth(
     - ``"scale"``: γ = 1 / (d · var X), as scikit-learn's support vector machines have it,
 
     the first two within a sample of at most 1,000 distinct rows, so that γ does not grow with n, medians
-    weighted by multiplicity. The 7th neighbour is the last one where there are fewer. The polynomial and
-    sigmoid kernels have no distance: their ``"auto"`` and ``"median"`` are 1/d, scikit-learn's own default.
+    weighted by multiplicity. The 7th neighbour is the last one where there are fewer. Distances of zero do not count
+    (distinct rows may be too close for float64, or alike to q); if no 7th neighbour is at a positive distance, the
+    median is over pairs. γ = 1 if no distance is positive. The polynomial and sigmoid kernels have no distance: their
+    ``"auto"`` and ``"median"`` are 1/d, scikit-learn's own default.
     """
     if rule == "scale":
         spread = int(X.shape[1]) * _variance(X, weights)
@@ -85,14 +89,17 @@ def bandwidth(
         return 1.0
     rows, weights = X[chosen], weights[chosen]
     q = DISSIMILARITIES[affinity](np.asarray(rows, dtype=float) if not sparse.issparse(rows) else rows)
-    if rule == "median":
+    factor = 1.0
+    if rule == "auto":
+        factor = NEIGHBOR_FACTOR
+        np.fill_diagonal(q, np.inf)
+        kth = min(NEIGHBOR, len(chosen) - 1) - 1
+        distances = np.partition(q, kth, axis=1)[:, kth]
+    if rule == "median" or not (distances > 0).any():
         first, second = np.triu_indices(len(chosen), 1)
-        typical = weighted_median(q[first, second], weights[first] * weights[second])
-        return 1.0 / typical if typical > 0 else 1.0
-    np.fill_diagonal(q, np.inf)
-    kth = min(NEIGHBOR, len(chosen) - 1) - 1
-    typical = weighted_median(np.partition(q, kth, axis=1)[:, kth], weights)
-    return NEIGHBOR_FACTOR / typical if typical > 0 else 1.0
+        distances, weights = q[first, second], weights[first] * weights[second]
+    positive = distances > 0
+    return factor / weighted_median(distances[positive], weights[positive]) if positive.any() else 1.0
 
 
 def _variance(X: Rows, weights: FloatArray) -> float:
