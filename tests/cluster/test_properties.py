@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 from scipy.stats import ortho_group
 from sklearn.metrics import adjusted_rand_score
 
@@ -90,3 +91,20 @@ def test_predicting_the_training_rows_returns_their_labels(points, order, assign
 def test_units_do_not_matter(seed, unit):
     X = separated(seed)
     assert adjusted_rand_score(cluster(X).labels_, cluster(unit * X).labels_) == 1
+
+
+@pytest.mark.parametrize("held", [np.asarray, np.float32, sparse.csr_array])
+@pytest.mark.parametrize("gram", ["dense", "tiled", "nystroem", "features"])
+@pytest.mark.parametrize("affinity", ["cosine"])
+def test_the_unit_of_rows_does_not_matter(affinity, gram, held):
+    """X·s has the same eigenvalues and labels as X for cosine."""
+    X = np.abs(separated(0, d=4)) + 0.1
+    settings = {"affinity": affinity, "gram": gram, "rank": 20 if gram == "nystroem" else "auto"}
+    plain = cluster(held(X), **settings)
+    for scale in (1e-90, 1e-30, 1e-18, 1e-7, 1e-6, 1e15):
+        if held is np.float32 and scale < 1e-30:
+            continue
+        scaled = cluster(held(X * scale), **settings)
+        np.testing.assert_allclose(scaled.eigenvalues_, plain.eigenvalues_, atol=1e-5)
+        assert adjusted_rand_score(scaled.labels_, plain.labels_) == 1
+        assert adjusted_rand_score(scaled.predict(held(X * scale)), plain.labels_) == 1

@@ -217,6 +217,14 @@ def test_exact_maps_of_sparse_rows():
         np.testing.assert_allclose(features @ features.T, kernel.block(X, X), atol=1e-12)
 
 
+@pytest.mark.parametrize("scale", [1e-90, 1e-30, 1e-6, 1e15])
+def test_exact_cosine_does_not_care_about_units(scale):
+    X = rows(50)
+    for held in (X * scale, sparse.csr_array(X * scale)):
+        features = ExactMap(Cosine(), 3, np.float32).features(held)
+        np.testing.assert_allclose(features @ features.T, Cosine().block(X, X), atol=1e-6)
+
+
 def test_a_sketch_is_unbiased():
     X, kernel = rows(20, d=8), Polynomial(0.2, 1.0, 3)
     K = kernel.block(X, X)

@@ -91,6 +91,28 @@ def test_float32_error_of_linear_sees_an_offset(offset, worse):
     assert (make_kernel("linear", gamma=None).float32_error(X) > 1e-4) == worse
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("held", [np.asarray, sparse.csr_array])
+def test_cosine_of_rows_in_any_unit(dtype, held):
+    X = np.random.default_rng(0).normal(size=(8, 3))
+    expected = make_kernel("cosine", gamma=None).block(X, X)
+    # Every row in a unit of its own, close to the ends of the precision; a zero row is like none.
+    ends = np.finfo(dtype)
+    units = np.geomspace(100 * float(ends.tiny), float(ends.max) / 100, 8)
+    rows = np.append(X * units[:, None], np.zeros((1, 3)), axis=0).astype(dtype)
+    rows.setflags(write=False)
+    found = make_kernel("cosine", gamma=None).block(held(rows), held(rows))
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found[:8, :8], expected, atol=1e-6 if dtype == np.float32 else 1e-14)
+    assert not found[8].any()
+
+
+def test_cosine_of_whole_numbers():
+    X = np.array([[3, 4], [0, 2]])
+    for rows in (X, sparse.csr_array(X)):
+        np.testing.assert_allclose(make_kernel("cosine", gamma=None).block(rows, rows), [[1, 0.8], [0.8, 1]])
+
+
 @pytest.mark.parametrize("scale", [1e-25, 1e15])
 def test_rbf_does_not_care_about_units_in_float32(scale):
     X = np.random.default_rng(0).normal(size=(20, 3))

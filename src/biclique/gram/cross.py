@@ -45,6 +45,7 @@ class HeldRows:
 
     def hold(self, X: Rows) -> Rows:
         """Other rows, treated as the training rows were."""
+        X = self.kernel.rescaled(X)
         if sparse.issparse(X) and self.offset is None:
             return sparse.csr_array(X, dtype=self.dtype)
         if sparse.issparse(X):

@@ -135,6 +135,7 @@ class ExactMap(FeatureMap):
 
     def columns(self, X: Rows) -> FloatArray:
         kernel = self.kernel
+        X = kernel.rescaled(X)
         rows = sparse.csr_array(X, dtype=self.dtype) if sparse.issparse(X) else as_dtype(X, self.dtype)
         if not isinstance(kernel, Polynomial):
             found = kernel.left(rows)  # type: ignore[attr-defined]

@@ -35,6 +35,10 @@ class Kernel(ABC):
         """κ(x_i, x_i), shape (n_x,)."""
         return np.array([self.block(X[i : i + 1], X[i : i + 1])[0, 0] for i in range(X.shape[0])], dtype=float)
 
+    def rescaled(self, X: Rows) -> Rows:
+        """X, or rows with the same κ whose values fit float32 in any unit; called before rows are rounded."""
+        return X
+
     def float32_error(self, X: Rows) -> float:  # noqa: ARG002
         """A bound on the relative error of a value computed in float32, for the rows as they are held."""
         return float(np.finfo(np.float32).eps)

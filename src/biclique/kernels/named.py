@@ -15,6 +15,7 @@ from sklearn.metrics.pairwise import (
     pairwise_kernels,
 )
 from sklearn.preprocessing import normalize
+from sklearn.utils.sparsefuncs import inplace_csr_row_scale
 
 from biclique._typing import FloatArray, Rows
 from biclique.exceptions import DataError, ParameterError
@@ -50,6 +51,24 @@ def _fill(X: Rows, columns: list[FloatArray | float]) -> Rows:
     for place, column in enumerate(columns):
         X[:, X.shape[1] - len(columns) + place] = column
     return X
+
+
+def _near_one(X: Rows) -> Rows:
+    """Every row times a power of two, which rounds nothing, such that its largest |value| is near 1."""
+    if sparse.issparse(X):
+        X = sparse.csr_array(X, copy=True, dtype=X.dtype if X.dtype.kind == "f" else float)
+        inplace_csr_row_scale(X, _power_near_one(abs(X).max(axis=1).toarray().ravel()))
+        return X
+    largest = np.abs(X).max(axis=1) if on_host(X) else X.abs().amax(1)
+    return X * _power_near_one(largest)[:, None]
+
+
+def _power_near_one(largest: FloatArray) -> FloatArray:
+    """2^−e with 2^(e−1) ≤ largest < 2^e; 1 for 0. At the very ends of the range, the nearest power that is finite."""
+    xp = namespace(largest)
+    part, e = xp.frexp(largest)
+    most = int(np.log2(float(xp.finfo(part.dtype).max))) - 8
+    return xp.ldexp(xp.ones_like(part), -xp.clip(e, -most, most))  # type: ignore[no-any-return]
 
 
 DIRECT_ERROR = 1e-6
@@ -151,7 +170,11 @@ class Cosine(InnerProductKernel):
     name = "cosine"
     accepts_sparse = True
 
+    def rescaled(self, X: Rows) -> Rows:
+        return _near_one(X)
+
     def left(self, X: Rows) -> Rows:
+        X = _near_one(X)  # else squares would vanish or overflow
         if not on_host(X):
             lengths = namespace(X).linalg.vector_norm(X, dim=1, keepdim=True)
             return X / lengths.masked_fill(lengths == 0, 1.0)
