@@ -95,9 +95,9 @@ def test_units_do_not_matter(seed, unit):
 
 @pytest.mark.parametrize("held", [np.asarray, np.float32, sparse.csr_array])
 @pytest.mark.parametrize("gram", ["dense", "tiled", "nystroem", "features"])
-@pytest.mark.parametrize("affinity", ["cosine"])
+@pytest.mark.parametrize("affinity", ["cosine", "linear"])
 def test_the_unit_of_rows_does_not_matter(affinity, gram, held):
-    """X·s has the same eigenvalues and labels as X for cosine."""
+    """X·s has the same eigenvalues and labels as X for cosine and for linear, whose K is s² times as large."""
     X = np.abs(separated(0, d=4)) + 0.1
     settings = {"affinity": affinity, "gram": gram, "rank": 20 if gram == "nystroem" else "auto"}
     plain = cluster(held(X), **settings)
@@ -108,3 +108,11 @@ def test_the_unit_of_rows_does_not_matter(affinity, gram, held):
         np.testing.assert_allclose(scaled.eigenvalues_, plain.eigenvalues_, atol=1e-5)
         assert adjusted_rand_score(scaled.labels_, plain.labels_) == 1
         assert adjusted_rand_score(scaled.predict(held(X * scale)), plain.labels_) == 1
+
+
+@pytest.mark.parametrize("gamma", [1e-6, 1e-8])
+@pytest.mark.parametrize("affinity", ["rbf", "laplacian", "chi2"])
+def test_tiles_are_exact_where_all_values_are_near_one(affinity, gamma):
+    X = np.abs(separated(1))
+    exact, tiled = (cluster(X, affinity=affinity, gamma=gamma, gram=gram) for gram in ("dense", "tiled"))
+    np.testing.assert_allclose(tiled.eigenvalues_, exact.eigenvalues_, rtol=1e-5)

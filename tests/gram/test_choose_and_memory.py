@@ -24,7 +24,18 @@ from biclique.gram import (
 from biclique.gram.cost import FUSED_PICOSECONDS, TORCH_PICOSECONDS
 from biclique.gram.memory import format_bytes, free_memory, parse_memory_limit
 from biclique.gram.tiled import tiled_bytes
-from biclique.kernels import KERNEL_NAMES, RBF, DirectRBF, Function, Kernel, Laplacian, Linear, Polynomial, make_kernel
+from biclique.kernels import (
+    KERNEL_NAMES,
+    RBF,
+    Chi2,
+    DirectRBF,
+    Function,
+    Kernel,
+    Laplacian,
+    Linear,
+    Polynomial,
+    make_kernel,
+)
 
 GIB = 2**30
 
@@ -140,6 +151,23 @@ def test_precision_is_float32_until_its_rounding_shows():
         ParameterError, match=r"precision='float32' would give kernel values off by 0\.\d: rows lie too far"
     ):
         choose_precision("float32", RBF(1e5), X)
+
+
+@pytest.mark.parametrize("make", [RBF, Laplacian, Chi2])
+def test_precision_where_all_values_are_near_one(make):
+    X = np.random.default_rng(0).random((100, 3))
+    assert choose_precision("auto", make(1.0), X) == np.float32
+    assert choose_precision("auto", make(1e-2), X) == np.float32
+    assert choose_precision("auto", make(1e-6), X) == np.float64
+    with pytest.raises(ParameterError, match="or its values too close together"):
+        choose_precision("float32", make(1e-7), X)
+
+
+@pytest.mark.parametrize("kernel", [Linear(), Laplacian(1e60), Chi2(1e60)])
+def test_precision_where_float32_vanishes(kernel):
+    X = np.random.default_rng(0).random((100, 3))
+    assert choose_precision("auto", kernel, X * 1e-60) == np.float64
+    assert choose_precision("auto", Linear(), X * 1e-10) == np.float32
 
 
 def test_given_matrices_must_be_symmetric():

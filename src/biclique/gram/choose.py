@@ -117,7 +117,7 @@ def choose_precision(requested: str, kernel: Kernel, X: Rows) -> Any:
     if requested == "float32" and error > HOPELESS_ERROR:
         raise ParameterError(
             f"precision='float32' would give kernel values off by {error:.1g}: rows lie too far apart for this kernel "
-            "(or its values too close together); use precision='auto' or 'float64'."
+            "(or its values too close together, or too small); use precision='auto' or 'float64'."
         )
     return np.dtype(np.float32 if requested == "float32" or error <= FLOAT32_ERROR else np.float64)
 

@@ -93,10 +93,13 @@ def smallest_eigenvalue(W: FloatArray, values: FloatArray, dtype: Any) -> float:
     are rows like any other, and W^(−1/2) on both sides divides it by μ. What is left of that must be small beside the
     eigenvalues that are wanted, of the size of |W − mean|. Leaving a direction out costs at most μ itself.
     """
+    largest = float(values.max(initial=0.0))
+    if largest <= 0:
+        return 0.0
     eps = float(np.finfo(dtype).eps)
     share = FLOAT32_CUT if np.dtype(dtype) == np.float32 else FLOAT64_CUT
-    spread = float(np.linalg.norm(W - W.mean(axis=0)))
-    return max(share * float(values.max(initial=0.0)), eps / SUMS_ERROR * spread)
+    spread = float(np.linalg.norm((W - W.mean(axis=0)) / largest))  # in this unit, whose squares do not vanish
+    return largest * max(share, eps / SUMS_ERROR * spread)
 
 
 def choose_landmarks(

@@ -84,8 +84,8 @@ class InnerProductKernel(Kernel):
         mean = to_host(left.mean(axis=0, dtype=double)).ravel()
         spread = total - left.shape[0] * float(mean @ mean)
         eps = float(np.finfo(np.float32).eps)
-        if total == 0:
-            return eps
+        if total < left.shape[0] * float(np.finfo(np.float32).tiny) / eps:
+            return 1.0  # products that vanish in float32
         return eps * total / spread if spread > eps * total else 1.0
 
 

@@ -233,6 +233,12 @@ class Sigmoid(_Affine):
         return 1.0  # near ±1 float32 has no digits left for what tells rows apart
 
 
+def _error_of_exponential(exponent: float) -> float:
+    """The error of exp(−a) in float32, a being about ``exponent``: what tells rows apart is 1 − κ, of the size of a."""
+    eps = float(np.finfo(np.float32).eps)
+    return eps * max(1.0, 1 / exponent) if exponent > eps else 1.0
+
+
 class Laplacian(Kernel):
     """κ(x, y) = exp(−γ |x − y|₁)."""
 
@@ -251,10 +257,10 @@ class Laplacian(Kernel):
         return full((X.shape[0],), 1.0, X)  # type: ignore[no-any-return]
 
     def float32_error(self, X: Rows) -> float:
-        float32 = np.finfo(np.float32)
-        largest = largest_size(X)
-        lost = self.gamma > float(float32.max) or 0 < largest < 1e6 * float(float32.tiny)
-        return 1.0 if lost or not largest else float(float32.eps)  # differences that vanish in float32
+        if self.gamma > float(np.finfo(np.float32).max) or largest_size(X) < 1e6 * float(np.finfo(np.float32).tiny):
+            return 1.0  # differences that vanish in float32
+        xp = namespace(X)
+        return _error_of_exponential(self.gamma * X.shape[1] * scalars(xp.abs(X).mean(dtype=xp.float64))[0])
 
 
 def _writeable(X: Rows) -> Rows:
@@ -275,6 +281,13 @@ class Chi2(Kernel):
 
     def diagonal(self, X: Rows) -> FloatArray:
         return np.ones(X.shape[0])
+
+    def float32_error(self, X: Rows) -> float:
+        float32 = np.finfo(np.float32)
+        if self.gamma > float(float32.max) or largest_size(X) ** 2 < float(float32.tiny / float32.eps):
+            return 1.0  # squares that vanish in float32
+        X = np.asarray(X, dtype=np.float64)
+        return _error_of_exponential(-self.gamma * float(additive_chi2_kernel(X, X.mean(axis=0)[None]).mean()))
 
 
 class AdditiveChi2(Kernel):
