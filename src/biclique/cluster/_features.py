@@ -10,7 +10,7 @@ from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.cluster._rows import digests
-from biclique.exceptions import ApproximationWarning, ParameterError, warn_user
+from biclique.exceptions import ApproximationWarning, ParameterError, RankWarning, warn_user
 from biclique.gram import MOST_EXACT_COLUMNS, FeatureMap, exact_columns, make_map, map_kind
 from biclique.kernels import RBF, Cosine, DirectRBF, Kernel, Laplacian, Linear, Polynomial
 from biclique.spectral import ApproximationError, ExactSample
@@ -98,6 +98,17 @@ def choose_map(
             ApproximationWarning,
         )
     return ChosenMap(chosen, error)
+
+
+def warn_about_null_columns(informative: np.ndarray, n_columns: int) -> None:
+    """Say how many columns of an embedding are zero because a factored K has too few eigenvalues that are not."""
+    found = int(informative.sum()) + 1  # and the trivial one
+    if found < n_columns:
+        warn_user(
+            f"the kernel gives {found} informative columns, {n_columns} were asked for: the rest of the embedding is "
+            "zero; use another affinity or fewer clusters.",
+            RankWarning,
+        )
 
 
 def kind_of_map(model: Any, gram: str, kernel: Kernel, n_columns: int) -> str:
