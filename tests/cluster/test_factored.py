@@ -24,6 +24,7 @@ from biclique.exceptions import (
     DisconnectedWarning,
     MemoryLimitError,
     ParameterError,
+    RankWarning,
 )
 from biclique.gram import LANDMARKS
 from biclique.gram import choose as choose_module
@@ -211,6 +212,14 @@ def test_the_reported_error_is_that_of_the_fit(affinity, log_gamma, order, rank,
     assert not np.isnan(said)
     if said <= 0.01:
         assert gap(ours, fitted(X, 4, gram="dense", **settings)) <= 5 * said + 1e-3
+
+
+@pytest.mark.parametrize("settings", [{"gram": "features"}, {"rank": 50}, {"gram": "dense"}])
+def test_null_columns_are_said(settings):
+    X = np.random.default_rng(0).normal(size=(300, 2)) + 8  # linear: two columns, one of them trivial
+    with pytest.warns(RankWarning, match="the kernel gives 2 informative columns, 4 were asked for"):
+        model = fitted(X, 4, affinity="linear", **settings)
+    assert (np.abs(model.embedding_).max(axis=0) > 0).tolist() == [True, True, False, False]
 
 
 def test_weights_are_repeated_rows(blobs):

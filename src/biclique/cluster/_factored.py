@@ -12,7 +12,16 @@ from sklearn.utils import check_random_state
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.cluster._checks import check_clusters_fit, check_values, warn_about_spread
-from biclique.cluster._features import RANKS, Pool, check_map_on_device, check_rank, choose_map, kind_of_map, pool_size
+from biclique.cluster._features import (
+    RANKS,
+    Pool,
+    check_map_on_device,
+    check_rank,
+    choose_map,
+    kind_of_map,
+    pool_size,
+    warn_about_null_columns,
+)
 from biclique.cluster._prepare import choose_order, pool_kernel, warn_about_parts
 from biclique.exceptions import ApproximationWarning, DataError, warn_user
 from biclique.gram import (
@@ -218,6 +227,7 @@ def fit_factored(
         n_jobs=model.n_jobs,
     ).with_signs(pool.rows, pool.weights, model.n_jobs)
     _warn_about_unseen(spectrum)
+    warn_about_null_columns(spectrum.informative, n_columns)
     if isinstance(feature_map, NystroemMap):
         warn_about_parts(feature_map.part_sizes(), feature_map.size, gamma, "landmarks")
     return FactoredFit(spectrum, n_columns, pool, gamma, order, error, source.on_device)
