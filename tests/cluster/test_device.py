@@ -330,6 +330,24 @@ def test_landmarks_on_a_device(blobs, device, affinity):
     assert np.array_equal(again.predict(X), there.labels_)
 
 
+@pytest.mark.parametrize("way", [{"gram": "auto"}, {"gram": "nystroem", "rank": 60}, {"gram": "features"}], ids=str)
+@pytest.mark.parametrize("scale", [1e-30, 1e-7, 1e15])
+def test_cosine_on_a_device_does_not_care_about_units(blobs, device, way, scale):
+    X = np.abs(blobs[0][:600]) + 8 * np.eye(5, 8, dtype=np.float32)[blobs[1][:600]]
+    plain, scaled = (
+        fitted(torch.tensor(rows, device=device), None, affinity="cosine", **way) for rows in (X, X * scale)
+    )
+    np.testing.assert_allclose(scaled.eigenvalues_, plain.eigenvalues_, atol=1e-5)
+    assert adjusted_rand_score(scaled.labels_, plain.labels_) == 1
+
+
+@pytest.mark.parametrize("affinity", ["rbf", "laplacian"])
+def test_values_near_one_on_a_device(blobs, device, affinity):
+    X, settings = blobs[0][:600], {"affinity": affinity, "gamma": 1e-6}
+    exact, ours = host(X, **settings), fitted(X, device, eigen_tol=1e-6, **settings)
+    np.testing.assert_allclose(ours.eigenvalues_, exact.eigenvalues_, rtol=1e-4)
+
+
 FEATURES = [
     {"rank": 300},
     {"rank": 300, "affinity": "laplacian"},
