@@ -3,6 +3,7 @@ import os
 import pickle
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -179,6 +180,26 @@ def test_a_start_from_a_few_rows_changes_passes_alone(many_blobs, monkeypatch):
     assert np.array_equal(again.labels_, started.labels_[order])
     odd = BicliqueSpectralClustering(**{**ask, "order": 3}, modelling="symmetric").fit(X)
     assert adjusted_rand_score(odd.labels_, plain.labels_) > 0.9
+
+
+@pytest.mark.parametrize("group", [1, 8])
+def test_a_start_from_a_few_rows_misses_no_group(group, monkeypatch):
+    """At order 2 a group far away has the eigenvalue 1, whether or not one of its rows was drawn."""
+    random = np.random.default_rng(group)
+    centres = [(0, 0), (4, 0), (0, 4), (4, 4), (8, 0)]
+    blobs = [random.normal(size=(600, 2)) * 0.5 + centre for centre in centres]
+    X = np.concatenate([*blobs, random.normal(size=(group, 2)) * 0.05 + 30])
+    ask = {"n_clusters": 5, "gamma": 0.5, "gram": "tiled", "order": 2}
+    with pytest.warns(DisconnectedWarning):
+        plain = BicliqueSpectralClustering(**ask, random_state=0).fit(X)
+    monkeypatch.setattr(_prepare, "START_FROM", 1000)
+    monkeypatch.setattr(_prepare, "START_ROWS", 300)
+    for seed in range(5):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DisconnectedWarning)
+            started = BicliqueSpectralClustering(**ask, random_state=seed).fit(X)
+        np.testing.assert_allclose(started.eigenvalues_, plain.eigenvalues_, atol=1e-4)
+        assert started.n_passes_ < plain.n_passes_
 
 
 # New rows

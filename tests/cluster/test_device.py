@@ -294,6 +294,16 @@ def test_a_start_from_some_rows_changes_nothing(blobs, device, monkeypatch):
     assert started.n_passes_ <= plain.n_passes_
 
 
+def test_a_start_from_some_rows_misses_no_group(blobs, device, monkeypatch):
+    X = np.concatenate([blobs[0], np.full((3, blobs[0].shape[1]), 1e3)])
+    plain = fitted(X, device, order=2)
+    monkeypatch.setattr(_device, "START_FROM", 1000)
+    monkeypatch.setattr(_device, "START_ROWS", 300)
+    started = fitted(X, device, order=2)
+    assert plain.eigenvalues_[0] == pytest.approx(1, abs=1e-4)
+    np.testing.assert_allclose(started.eigenvalues_, plain.eigenvalues_, atol=1e-4)
+
+
 def test_weights_are_repeated_rows(blobs, device):
     X = blobs[0][:1200]
     counts = np.random.default_rng(0).integers(1, 4, 1200)

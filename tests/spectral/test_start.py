@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from biclique.gram import DenseGram, TiledGram
 from biclique.kernels import RBF, Linear
@@ -83,3 +84,102 @@ def test_as_many_columns_as_the_few_rows_have(rows):
     assert found.shape == probe.shape
     assert np.array_equal(found[:, 3:], probe[:, 3:])
     assert np.isfinite(found).all()
+
+
+# Groups that the few rows do not contain
+
+CENTRES = [(0, 0), (4, 0), (0, 4), (4, 4), (8, 0)]
+
+
+def planted(group, seed=0, each=600):
+    """Five blobs, and a small group far away. At order 2 the group has an eigenvalue of 1, above those of the blobs."""
+    random = np.random.default_rng(seed)
+    blobs = [random.normal(size=(each, 2)) * 0.5 + centre for centre in CENTRES]
+    return np.concatenate([*blobs, random.normal(size=(group, 2)) * 0.05 + 30])
+
+
+def solved_from_blobs(X, weights, seed=0, few_rows=500, k=4):
+    """Eigenpairs at order 2, from a start that knows of the blobs alone, and the passes they took."""
+    some = np.sort(np.random.default_rng(seed).choice(len(CENTRES) * 600, few_rows, replace=False))
+    few = TiledGram(RBF(0.5), X[some])
+    probe = np.random.default_rng(seed + 100).standard_normal((X.shape[0], k + 4))
+    begun = start_from_few(probe, few, X, 2, weights[some], seed, weights)
+    cut = NormalizedCut(TiledGram(RBF(0.5), X), 2, weights, begun)
+    pairs = top_eigenpairs(
+        cut,
+        k,
+        tol=1e-3,
+        noise=cut.gram.noise,
+        start=cut.start,
+        start_image=cut.start_image,
+        deflate=cut.trivial,
+        random_state=0,
+    )
+    return pairs, cut.n_passes
+
+
+@pytest.mark.parametrize("group", [1, 2, 8, 32])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_group_that_the_few_rows_do_not_contain_is_found(group, seed):
+    X = planted(group, seed)
+    pairs, passes = solved_from_blobs(X, np.ones(len(X)), seed)
+    alone, usual = solved_from_blobs(X[:-group], np.ones(len(X) - group), seed)
+    np.testing.assert_allclose(pairs.values, [1, *alone.values[:3]], atol=1e-4)
+    assert pairs.converged
+    assert passes <= usual + 1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_group_is_found_by_random_columns_alone(seed, monkeypatch):
+    """Should rows be seen by the few and a leading eigenvector be missing all the same."""
+    monkeypatch.setattr(start, "_unseen", lambda *_: np.empty(0, dtype=int))
+    X = planted(8, seed)
+    assert solved_from_blobs(X, np.ones(len(X)), seed)[0].values[0] == pytest.approx(1, abs=1e-4)
+
+
+def test_several_groups_are_found():
+    random = np.random.default_rng(0)
+    X = np.concatenate([planted(4), *(random.normal(size=(3, 2)) * 0.05 + (30 * i, -30) for i in range(5))])
+    pairs, _ = solved_from_blobs(X, np.ones(len(X)), k=7)
+    np.testing.assert_allclose(pairs.values[:6], 1, atol=1e-4)
+    assert pairs.values[6] < 0.999
+
+
+@pytest.mark.parametrize("heavy", ["group", "one row of a blob"])
+def test_weights_that_the_few_rows_do_not_have(heavy):
+    X = planted(8)
+    weights = np.random.default_rng(1).uniform(0.5, 2, len(X))
+    some = np.sort(np.random.default_rng(0).choice(len(CENTRES) * 600, 500, replace=False))
+    row = np.setdiff1d(np.arange(600), some)[0]
+    if heavy == "group":
+        weights[-8:] *= 100
+    else:
+        weights[row] = 1e6
+    pairs, _ = solved_from_blobs(X, weights)
+    cut = NormalizedCut(DenseGram(RBF(0.5).block(X, X)), 2, weights)
+    exact = top_eigenpairs(cut, 4, tol=1e-6, deflate=cut.trivial, random_state=0)
+    np.testing.assert_allclose(pairs.values, exact.values, atol=1e-4)
+
+
+def test_no_row_is_unseen_at_a_higher_order():
+    X = planted(8)
+    few = TiledGram(RBF(0.5), X[:3000:6])
+    probe = random_probe(len(X))
+    assert start_from_few(probe, few, X, 4, np.ones(500), 0).shape == probe.shape
+    assert start_from_few(probe, few, X, 2, np.ones(500), 0).shape == (len(X), 12)
+
+
+def test_the_least_seen_rows_join_where_there_are_many():
+    numbers = start._unseen(np.array([5.0, 0.2, 0.0, 0.9, 0.1]), np.array([1.0, 1.0, 1.0, 1.0, 0.0]), 2)
+    assert numbers.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_more_rows_of_the_same_kernel(form):
+    X, more = planted(0, each=50) + 100, planted(3, each=20) + 100
+    gram = TiledGram(RBF(0.5), form(X), dtype=np.float64).with_rows(form(more))
+    V = random_probe(gram.n, 2)
+    both = np.concatenate([X, more])
+    np.testing.assert_allclose(gram.matmat(V), RBF(0.5).block(both - 100, both - 100) @ V, atol=1e-9)
+    with pytest.raises(TypeError, match="DenseGram cannot take more rows"):
+        DenseGram(np.eye(3)).with_rows(X)

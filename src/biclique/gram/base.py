@@ -42,6 +42,10 @@ class GramOperator(ABC):
     def cross(self, Y: Rows) -> CrossGram:
         """New rows against the training rows."""
 
+    def with_rows(self, Y: Rows) -> GramOperator:  # noqa: ARG002
+        """K of the training rows and, after them, of more rows."""
+        raise TypeError(f"{type(self).__name__} cannot take more rows: it is not computed from a kernel.")
+
 
 class CrossGram(ABC):
     """The (n_new × n) block κ(y, x) of new rows against the training rows."""

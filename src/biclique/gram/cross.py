@@ -66,6 +66,13 @@ class HeldRows:
             out[top : top + step] = float64(X[top : top + step]) - offset
         return out
 
+    def stacked(self, Y: Rows) -> Rows:
+        """These rows, as they came up to the rounding they are held with, and others below them."""
+        if sparse.issparse(Y):
+            return sparse.vstack([self.rows, Y], format="csr")
+        rows = self.rows if self.offset is None else float64(self.rows) + moved(self.offset, self.rows)
+        return namespace(Y).concatenate([moved(rows, Y), Y])
+
     def cross(self, Y: Rows, *, n_jobs: int | None = None) -> CrossGram:
         """κ(y, x) of new rows against these."""
         return KernelCross(self, Y, n_jobs=n_jobs)

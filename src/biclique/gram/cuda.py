@@ -167,6 +167,12 @@ class DeviceGram(GramOperator):
     def cross(self, Y: Rows) -> CrossGram:
         return self.gram.cross(Y)
 
+    def with_rows(self, Y: Rows) -> DeviceGram:
+        rows = self.held.stacked(Y)
+        return DeviceGram(
+            TorchGram(self.gram.kernel, rows, device=self.gram.device, precision=self.gram.precision, owned=True)
+        )
+
     def normal(self, shape: tuple[int, ...], seed: int) -> Any:
         """Standard normal numbers, drawn on the device."""
         torch = self.gram.torch

@@ -126,3 +126,7 @@ class TiledGram(GramOperator):
 
     def cross(self, Y: Rows) -> CrossGram:
         return self.held.cross(Y, n_jobs=self.n_jobs)
+
+    def with_rows(self, Y: Rows) -> TiledGram:
+        rows = self.held.stacked(Y)
+        return TiledGram(self.kernel, rows, dtype=self.dtype, n_jobs=self.n_jobs, memory_limit=self._memory_limit)

@@ -34,6 +34,9 @@ RESOLVED_GAP = 1e-3
 BASIS_BLOCKS = 12
 """Blocks kept before a restart."""
 
+EARLY_PASSES = 3
+"""Up to here a start that knows most of the eigenvectors can converge before a missing one shows."""
+
 FEWEST_BLOCKS = 5
 """With fewer there is nothing to restart from."""
 
@@ -132,9 +135,12 @@ def top_eigenpairs(
     rounding of a product with a unit vector, below which no residual can be asked for. The basis holds at most
     ``basis_blocks`` blocks of k + 4 columns.
 
+    Residuals say that pairs are eigenpairs, not that they are the largest. If they are small within three passes, one
+    pass more is spent where a further Ritz value θ with residual r has θ + r ≥ λ_k: it could still be among the k.
+
     ``start`` (n, b) is the first block, ``start_image`` the operator times it where that is known already
-    (no pass is spent on it then). ``deflate`` (n,) is a unit eigenvector with eigenvalue zero that is not
-    wanted: without it, it would stand before negative eigenvalues.
+    (no pass is spent on it then). If it is wider than k + 4 columns, so are the other blocks. ``deflate`` (n,) is a
+    unit eigenvector with eigenvalue zero that is not wanted: without it, it would stand before negative eigenvalues.
 
     The basis lies where the operator's arrays do: those of ``operator.like`` if there is one, else of ``deflate`` or
     ``start``. Small matrices are decomposed on the host; on a device a pass waits for it twice.
@@ -146,6 +152,7 @@ def top_eigenpairs(
         return _direct(operator, k, deflate, like)
     solver = _BlockKrylov(operator, k, deflate, basis_blocks, random_state, like)
     solver.begin(start, start_image)
+    doubted = False
     while True:
         state = solver.ritz()
         gap = max(state.gap, RESOLVED_GAP * state.scale)
@@ -154,7 +161,9 @@ def top_eigenpairs(
         if report is not None:
             report(solver.n_passes, worst, target)
         done = worst <= target
-        if done or solver.n_passes >= max_iter:
+        doubt = done and not doubted and not state.settled and solver.n_passes <= EARLY_PASSES
+        doubted = doubted or doubt
+        if (done and not doubt) or solver.n_passes >= max_iter:
             return solver.result(state, done, target)
         if solver.full:
             solver.restart(state)
@@ -187,6 +196,8 @@ class _Ritz:
     residuals: FloatArray  # of the first k
     gap: float
     scale: float
+    settled: bool
+    """Whether no other pair can be among the first k, by the residual it has."""
 
 
 class _BlockKrylov:
@@ -234,6 +245,7 @@ class _BlockKrylov:
         """The first block, and its product."""
         if start is None:
             start, image = self._random(self.b), None
+        self.b = max(self.b, start.shape[1])
         start = self._deflated(moved(start, self.like))
         Q, R = namespace(start).linalg.qr(start)
         sizes = np.abs(np.diagonal(to_host(R)))
@@ -313,9 +325,11 @@ class _BlockKrylov:
     def ritz(self) -> _Ritz:
         values, vectors = np.linalg.eigh(self.H)
         values, vectors = values[::-1], vectors[:, ::-1]
-        residuals = np.linalg.norm(self.coupling @ vectors[:, : self.k], axis=0)
-        gap = float(values[self.k - 1] - values[self.k]) if len(values) > self.k else 0.0
-        return _Ritz(values, vectors, residuals, gap, float(np.abs(values).max(initial=0.0)))
+        k = self.k
+        residuals = np.linalg.norm(self.coupling @ vectors, axis=0)
+        gap = float(values[k - 1] - values[k]) if len(values) > k else 0.0
+        settled = bool((values[k:] + residuals[k:] < values[k - 1]).all())
+        return _Ritz(values, vectors, residuals[:k], gap, float(np.abs(values).max(initial=0.0)), settled)
 
     def restart(self, state: _Ritz) -> None:
         """Keep the best Ritz vectors, and go on from there."""

@@ -1,47 +1,115 @@
-"""A start for the eigenvector solver from the cut of a few rows: it saves passes over all of them."""
+"""A start for the eigenvector solver from the cut of a few rows: it saves passes over all of them.
+
+A few rows know nothing of a small group that they do not contain, and at order 2 such a group can own a leading
+eigenvector. Residuals do not show that it is missing. Two things keep it in the start:
+
+- Rows that the few do not see join them. The similarities to the few rows tell which rows these are.
+- The last columns of the start are random throughout, of the same size in every direction. The solver declares no
+  convergence in its first passes while such a direction could still turn out to be a leading one.
+"""
 
 from __future__ import annotations
 
-from biclique._typing import FloatArray, Rows
+import numpy as np
+
+from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DegreeError
 from biclique.gram import GramOperator
 from biclique.io import CHUNK_ROWS
-from biclique.namespace import namespace
+from biclique.namespace import float64, moved, namespace, scalars, to_host
 from biclique.spectral.cut import NormalizedCut
 from biclique.spectral.extend import Extension
-from biclique.spectral.solver import top_eigenpairs
+from biclique.spectral.solver import SPARE_COLUMNS, top_eigenpairs
 
 TOLERANCE = 0.1
 """Of the few rows' eigenvectors, as a share of their eigengap: the few are not all."""
 STAYS = 1e-3
-"""The share of the random start that stays, so that no direction is left out that the few rows do not have."""
+"""The share of the random start that stays in every column."""
+GUARDS = 2
+"""Columns that stay random throughout. One alone can be almost orthogonal to what is missing, two hardly ever are."""
 SMALLEST = 1e-300
 
 
 def start_from_few(
-    probe: FloatArray, few: GramOperator, rows: Rows, order: float, weights: FloatArray, seed: int
+    probe: FloatArray,
+    few: GramOperator,
+    rows: Rows,
+    order: float,
+    weights: FloatArray,
+    seed: int,
+    row_weights: FloatArray | None = None,
 ) -> FloatArray:
-    """A random ``probe`` (n, b) with the b eigenvectors of the cut of ``few`` rows, extended to all n ``rows``.
+    """A random ``probe`` (n, b) with eigenvectors of the cut of ``few`` rows, extended to all n ``rows``.
 
-    The solver starts from √(wS) p, so p = v(x)/√S(x), up to scale the coordinates over the trivial one. Where the few
+    The result has b columns, and up to ``SPARE_COLUMNS`` more if there are rows that the few do not see.
+
+    ``weights`` are those of the few rows, ``row_weights`` those of all rows; without them all rows weigh the same.
+
+    A row x is not seen by the few rows if they give it less than the similarity of one of them, S(x) < κ(x, x) W/n_few,
+    or less than its own, S(x) < κ(x, x) w(x). (S(x) is scaled to the total weight W of all rows.) Such rows join the
+    few, the least seen first, at most as many as the few are. A group that goes unnoticed then has g rows of which none
+    was drawn, and g n_few/n > λ/(1 − λ) for its eigenvalue λ: the chance of that is about exp(−λ/(1 − λ)).
+
+    The solver starts from y = √(wS) p, so p = v(x)/√S(x), up to scale the coordinates over the trivial one. If the few
     rows have no cut of their own, as under kernels with negative values, the probe is returned as it is.
     """
+    n, width = probe.shape
+    columns = min(width, few.n - 1)
+    if row_weights is None:
+        row_weights = np.full(n, float(weights.sum()) / few.n)
+    total = float(row_weights.sum())
+    weights = weights * (total / float(weights.sum()))  # the few stand for all
     try:
-        cut = NormalizedCut(few, order, weights)
-        columns = min(probe.shape[1], few.n - 1)
-        pairs = top_eigenpairs(cut, columns, tol=TOLERANCE, deflate=cut.trivial, random_state=seed)
-        extension, _ = Extension.fit(cut, pairs, few.noise)
-        tops = range(0, rows.shape[0], CHUNK_ROWS)
-        parts = [extension.embed(few.cross(rows[top : top + CHUNK_ROWS])) for top in tops]
+        found, shrunken, own = _extended(few, rows, order, weights, columns, seed)
+        row_weights = moved(row_weights, found)
+        unseen = _unseen(shrunken, own * namespace(own).clip(row_weights, min=total / few.n), few.n)
+        if len(unseen):
+            few = few.with_rows(rows[moved(unseen, rows)])
+            weights = np.concatenate([weights, to_host(row_weights)[unseen]])
+            if columns == width:  # the joined rows' eigenvectors would push others out of the block
+                columns = min(width + min(width, SPARE_COLUMNS), few.n - 1)
+            found, shrunken, _ = _extended(few, rows, order, weights, columns, seed)
     except DegreeError:
         return probe
-    xp = namespace(parts[0])
-    found = xp.concatenate(parts)
-    found = found[:, 1:] / xp.clip(found[:, :1], SMALLEST, None)
+    xp = namespace(found)
+    # √(wS) of y, where a row counts for itself at least: random columns are to be of one size in y, not in p.
+    scale = xp.sqrt(row_weights * xp.maximum(shrunken, own * row_weights))[:, None]
+    scale = xp.where(scale > 0, scale, 1.0)
+    found = found[:, 1:] / xp.clip(found[:, :1], min=SMALLEST)
     found = xp.where(xp.isfinite(found), found, 0.0)
-    sizes = xp.sqrt((found * found).mean(0))
+    sizes = xp.sqrt(((scale * found) ** 2).mean(0))
     usable = xp.isfinite(sizes) & (sizes > 0)
     found = xp.where(usable, found / xp.where(usable, sizes, 1.0), 0.0)
     kept = xp.where(usable, STAYS, 1.0)
-    columns = found.shape[1]
-    return xp.concatenate([found + kept * probe[:, :columns], probe[:, columns:]], axis=1)  # type: ignore[no-any-return]
+    noise = xp.concatenate([probe, probe], axis=1)[:, :columns] / scale
+    start = xp.concatenate([found + kept * noise, probe[:, columns:]], axis=1)
+    if columns >= width > SPARE_COLUMNS:
+        start[:, -GUARDS:] = probe[:, -GUARDS:] / scale
+    return start  # type: ignore[no-any-return]
+
+
+def _extended(
+    few: GramOperator, rows: Rows, order: float, weights: FloatArray, columns: int, seed: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Eigenvectors of the cut of a few rows, extended to all rows (n, 1 + b); S(x) and κ(x, x) of all rows."""
+    cut = NormalizedCut(few, order, weights)
+    pairs = top_eigenpairs(cut, columns, tol=TOLERANCE, deflate=cut.trivial, random_state=seed)
+    extension, _ = Extension.fit(cut, pairs, few.noise)
+    parts, own = [], []
+    for top in range(0, rows.shape[0], CHUNK_ROWS):
+        cross = few.cross(rows[top : top + CHUNK_ROWS])
+        parts.append(extension.embed(cross))
+        own.append(moved(float64(cross.diagonal()), parts[-1]))
+    xp = namespace(parts[0])
+    found = xp.concatenate(parts)
+    return found, cut.volume * found[:, 0] ** 2, xp.concatenate(own)
+
+
+def _unseen(shrunken: FloatArray, least: FloatArray, most: int) -> IntArray:
+    """The numbers of rows whose S(x) is below the ``least``, ascending; of more than ``most`` those least seen."""
+    low = shrunken < least
+    if not scalars(low.any())[0]:
+        return np.empty(0, dtype=np.intp)
+    numbers = np.flatnonzero(to_host(low))
+    share = to_host(shrunken)[numbers] / to_host(least)[numbers]
+    return np.sort(numbers[np.argsort(share, kind="stable")[:most]])
