@@ -117,7 +117,7 @@ def fit_device(model: Any, X: Rows, weights: FloatArray, n_columns: int, progres
         if n >= START_FROM:
             some = draw_numbers(n, START_ROWS, np.random.RandomState(seed))
             few = DeviceGram(TorchGram(kernel, X[moved(some, X)], device=held.device, precision=precision))
-            probe = start_from_few(probe, few, X, order, weights[some], seed)
+            probe = start_from_few(probe, few, X, order, weights[some], seed, weights)
     del X  # the operator holds what it needs of them
     cut = NormalizedCut(gram, order, weights, probe)
     options = SolverOptions(tol=model.eigen_tol, max_passes=model.max_iter, precision=model.precision)

@@ -345,7 +345,7 @@ def _start(
     some = draw_numbers(vertices.n, START_ROWS, np.random.RandomState(seed))
     facts: dict[str, Any] = {"dtype": plan.dtype, "n_jobs": model.n_jobs, "memory_limit": plan.memory_limit}
     few = make_gram("tiled", kernel, vertices.data[some], **facts)
-    return start_from_few(probe, few, vertices.data, order, vertices.weights[some], seed)
+    return start_from_few(probe, few, vertices.data, order, vertices.weights[some], seed, vertices.weights)
 
 
 def _hold(
