@@ -168,3 +168,91 @@ def test_arpack_returns_k_pairs_even_when_it_gives_up(monkeypatch):
     )
     assert result.values.shape == (4,)
     assert not result.converged
+
+
+# SciPy's solvers: the same target
+
+DOUBLE = np.concatenate([[1.0, 1.0, 0.95], np.linspace(0.9, 0, 297)])
+
+
+@pytest.mark.parametrize("solver", ["arpack", "lobpcg"])
+@pytest.mark.parametrize("tol", [0.1, 1e-3, 1e-8])
+@pytest.mark.parametrize("name", ["double", "threefold", "gap", "crowded"])
+def test_scipys_solvers_meet_the_target(solver, tol, name):
+    spectrum = {
+        "double": DOUBLE,
+        "threefold": np.concatenate([[1.0, 1.0, 1.0, 0.95], np.linspace(0.9, 0, 296)]),
+        "gap": np.concatenate([[0.99, 0.95, 0.9], np.linspace(0.3, 0, 297)]),
+        "crowded": np.concatenate([[0.9999, 0.9995, 0.999, 0.995], np.linspace(0.99, 0, 296)]),
+    }[name]
+    operator = Known(spectrum)
+    result = scipy_eigenpairs(
+        operator, 3, solver, tol=tol, max_iter=500, start=None, deflate=operator.vector(299), random_state=0
+    )
+    gap = spectrum[2] - spectrum[3]
+    assert result.converged
+    assert result.n_passes == operator.passes
+    assert result.target == pytest.approx(tol * gap, rel=0.3)
+    true = np.linalg.norm(operator.matmat(result.vectors) - result.vectors * result.values, axis=0)
+    np.testing.assert_allclose(result.residuals, true, atol=1e-12)
+    assert (true <= result.target).all()
+    np.testing.assert_allclose(result.vectors.T @ result.vectors, np.eye(3), atol=1e-10)
+    exact = np.column_stack([operator.vector(i) for i in range(3)])
+    assert np.linalg.norm(result.vectors - exact @ (exact.T @ result.vectors), 2) <= 2 * tol
+
+
+def test_lobpcg_says_when_it_misses_the_target(recwarn):
+    operator = Known(1 - np.linspace(0, 1, N) ** 2)
+    result = scipy_eigenpairs(
+        operator, 4, "lobpcg", tol=1e-10, max_iter=30, start=None, deflate=operator.vector(N - 1), random_state=0
+    )
+    assert not result.converged
+    assert (result.residuals > result.target).any()
+    assert not recwarn.list  # SciPy's own words are not for the user
+
+
+@pytest.mark.parametrize("solver", ["arpack", "lobpcg"])
+def test_scipys_solvers_give_the_same_bits_twice(solver):
+    found = [
+        scipy_eigenpairs(
+            Known(DOUBLE),
+            3,
+            solver,
+            tol=0.1,
+            max_iter=100,
+            start=None,
+            deflate=Known(DOUBLE).vector(299),
+            random_state=0,
+        )
+        for _ in range(2)
+    ]
+    assert np.array_equal(found[0].vectors, found[1].vectors)
+    assert np.array_equal(found[0].values, found[1].values)
+
+
+def test_small_residuals_are_not_trusted_before_the_others_have_settled():
+    """A start that nearly holds three eigenvectors, and hardly the largest: residuals are small after two passes."""
+    spectrum = np.concatenate([[1.0, 0.9, 0.8, 0.7], 0.6 * 0.95 ** np.arange(N - 4)])
+    operator = Known(spectrum)
+    known = np.column_stack([operator.vector(i) for i in (1, 2, 3)])
+    for seed in range(20):
+        random = np.random.default_rng(seed).normal(size=(N, 7)) / np.sqrt(N)
+        start = np.column_stack([known + 1e-3 * random[:, :3], random[:, 3:]])
+        found = top_eigenpairs(operator, 3, tol=1e-3, start=start, start_image=operator.matmat(start), random_state=0)
+        np.testing.assert_allclose(found.values, spectrum[:3], atol=1e-4)
+
+
+def test_a_start_wider_than_a_block():
+    operator = Known(SPECTRA["no gap"])
+    for blocks in (5, 12):
+        result = top_eigenpairs(
+            operator,
+            4,
+            tol=1e-6,
+            max_iter=300,
+            start=np.random.default_rng(1).normal(size=(N, 12)),
+            basis_blocks=blocks,
+            random_state=0,
+        )
+        assert result.converged
+        np.testing.assert_allclose(result.values, SPECTRA["no gap"][:4], atol=1e-8)

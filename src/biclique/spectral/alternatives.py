@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from inspect import signature
+from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgWarning
@@ -10,7 +12,18 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh, lobp
 from sklearn.utils import check_random_state
 
 from biclique._typing import FloatArray
-from biclique.spectral.solver import EigenResult, Operator, block_columns
+from biclique.spectral.extend import column_signs
+from biclique.spectral.solver import RESOLVED_GAP, EigenResult, Operator, block_columns
+
+EPS = float(np.finfo(float).eps)
+
+FIRST_SHARE = 1e-2
+"""SciPy is asked for this share of the tolerance first, when the eigengap is not known yet."""
+
+LOBPCG_STEPS = 20
+"""Steps of lobpcg between two looks at the residuals: it would go on until the spare columns have converged as well."""
+
+_HAS_RNG = "rng" in signature(eigsh).parameters
 
 
 def scipy_eigenpairs(
@@ -23,42 +36,132 @@ def scipy_eigenpairs(
     start: FloatArray | None,
     deflate: FloatArray,
     random_state: int | np.random.RandomState | None,
+    noise: float = EPS,
 ) -> EigenResult:
-    """The k largest eigenpairs by ``"arpack"`` or ``"lobpcg"``, with tolerance and iterations as SciPy means them."""
+    """The k algebraically largest eigenpairs by ``"arpack"`` or ``"lobpcg"``.
+
+    ``tol`` and ``noise`` mean what they mean in ``top_eigenpairs``: every residual |B v − λ v| is to be at most
+    ``tol`` × (λ_k − λ_(k+1)). SciPy's own tolerance has another meaning, and is lowered until that holds.
+    ``max_iter`` is the number of lobpcg's steps, all together; arpack may restart n times as often.
+    """
     n = operator.shape[0]
     random = check_random_state(random_state)
-    passes = 0
-
-    def lowered(V: FloatArray) -> FloatArray:
-        # The known pair, eigenvalue 0, is moved far below all the others.
-        nonlocal passes
-        passes += 1
-        V = V.reshape(n, -1)
-        return operator.matmat(V) - 4 * np.outer(deflate, deflate @ V)
-
-    linear = LinearOperator((n, n), matvec=lambda v: lowered(v)[:, 0], matmat=lowered, dtype=np.float64)
     if start is None or start.shape[1] == 0:
         start = random.standard_normal((n, block_columns(k, n)))
-    if solver == "arpack":
-        try:
-            values, vectors = eigsh(linear, k, which="LA", tol=tol, maxiter=max_iter * n, v0=start[:, 0])
-        except ArpackNoConvergence as error:
-            values, vectors = _ritz_pairs(np.column_stack([error.eigenvectors, start]), operator, k)
-    else:
+    lowered = _Lowered(operator, deflate)
+    search = _Arpack(lowered, k, start, max_iter, random) if solver == "arpack" else _Lobpcg(lowered, start, max_iter)
+    asked = max(FIRST_SHARE * tol, EPS)
+    while True:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # residuals are judged, and said, by our caller
-            warnings.simplefilter("ignore", LinAlgWarning)  # its last step, on residuals that are mere rounding
-            values, vectors = lobpcg(linear, start, largest=True, tol=tol or None, maxiter=max_iter)
-    order = np.argsort(values)[::-1][:k]
-    values, vectors = values[order], np.linalg.qr(vectors[:, order])[0]
-    images = operator.matmat(vectors)
-    residuals = np.linalg.norm(images - vectors * values, axis=0)
-    target = max(tol, 1e-5)
-    return EigenResult(values, vectors, images, residuals, passes + 1, bool((residuals <= target).all()), target)
+            warnings.simplefilter("ignore")  # residuals are judged, and said, by our caller
+            found = search.find(asked)
+        values, vectors, images, residuals = _ritz_pairs(lowered, found)
+        scale = float(np.abs(values).max(initial=0.0))
+        gap = float(values[k - 1] - values[k]) if len(values) > k else 0.0
+        target = max(tol * max(gap, RESOLVED_GAP * scale), 10 * noise)
+        done = bool((residuals[:k] <= target).all())
+        if done or search.spent or asked <= EPS:
+            facts = values[:k], vectors[:, :k], images[:, :k], residuals[:k]
+            return EigenResult(*facts, lowered.passes, done and search.complete, target)
+        asked = max(min(0.1 * asked, 0.5 * target / max(scale, EPS)), EPS)
 
 
-def _ritz_pairs(vectors: FloatArray, operator: Operator, k: int) -> tuple[FloatArray, FloatArray]:
-    """The best k pairs within the span of some vectors."""
-    basis = np.linalg.qr(vectors)[0]
-    ritz, coordinates = np.linalg.eigh(basis.T @ operator.matmat(basis))
-    return ritz[-k:], basis @ coordinates[:, -k:]
+class _Lowered:
+    """The operator with known eigenvectors moved far below all others, and a count of its products."""
+
+    def __init__(self, operator: Operator, known: FloatArray) -> None:
+        self.operator = operator
+        self.n = operator.shape[0]
+        self.known = known.reshape(self.n, -1)
+        self.passes = 0
+
+    def matmat(self, V: FloatArray) -> FloatArray:
+        """The operator itself times V."""
+        self.passes += 1
+        return self.operator.matmat(V.reshape(self.n, -1))
+
+    def without(self, vectors: FloatArray) -> LinearOperator:
+        """As SciPy takes it, with more vectors moved as well."""
+        known = np.column_stack([self.known, vectors])
+
+        def product(V: FloatArray) -> FloatArray:
+            V = V.reshape(self.n, -1)
+            return self.matmat(V) - 4 * known @ (known.T @ V)
+
+        return LinearOperator((self.n, self.n), matvec=lambda v: product(v)[:, 0], matmat=product, dtype=np.float64)
+
+
+class _Lobpcg:
+    """A block of k + 4 columns, some steps at a time."""
+
+    complete = True
+
+    def __init__(self, lowered: _Lowered, start: FloatArray, max_iter: int) -> None:
+        self.linear = lowered.without(np.empty((lowered.n, 0)))
+        self.block = start
+        self.left = max_iter
+
+    @property
+    def spent(self) -> bool:
+        return self.left <= 0
+
+    def find(self, asked: float) -> FloatArray:
+        steps = min(LOBPCG_STEPS, self.left)
+        self.left -= steps
+        self.block = lobpcg(self.linear, self.block, largest=True, tol=asked, maxiter=steps)[1]
+        return self.block
+
+
+class _Arpack:
+    """Lanczos from one vector, which sees one direction of a multiple eigenvalue, or another only by rounding.
+
+    So a second run, without the vectors found, looks for what the first has missed, until nothing larger is there.
+    """
+
+    def __init__(
+        self, lowered: _Lowered, k: int, start: FloatArray, max_iter: int, random: np.random.RandomState
+    ) -> None:
+        self.lowered, self.start = lowered, start
+        self.wanted = min(k + 1, lowered.n - 1)  # one more: it shows the eigengap
+        self.options: dict[str, Any] = {"which": "LA", "maxiter": max_iter * lowered.n}
+        self.seed = int(random.randint(2**31))
+        self.again = random.standard_normal(lowered.n)
+        self.spent = False
+        self.complete = True
+
+    def find(self, asked: float) -> FloatArray:
+        none = np.empty((self.lowered.n, 0))
+        values, found = self._run(none, self.wanted, self.start[:, 0], asked)
+        for _ in range(self.wanted):  # every run can add one of them
+            if self.spent or found.shape[1] >= self.lowered.n - 1:
+                break
+            least = np.sort(values)[-self.wanted]
+            value, vector = self._run(found, 1, self.again, asked)
+            values, found = np.append(values, value), np.column_stack([found, vector])
+            if not (value > least + 100 * EPS * np.abs(values).max()).any():
+                break
+        self.complete = not self.spent  # a run that gave up may have left out any pair
+        return found if found.shape[1] >= self.wanted else np.column_stack([found, self.start])
+
+    def _run(self, without: FloatArray, k: int, v0: FloatArray, asked: float) -> tuple[FloatArray, FloatArray]:
+        options = {**self.options, **({"rng": self.seed} if _HAS_RNG else {})}
+        try:
+            values, vectors = eigsh(self.lowered.without(without), k, v0=v0, tol=asked, **options)
+        except ArpackNoConvergence as error:
+            self.spent = True
+            values, vectors = error.eigenvalues, error.eigenvectors
+        return values, vectors
+
+
+def _ritz_pairs(lowered: _Lowered, vectors: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """The pairs within the span of some vectors, descending, with images and residuals: one pass."""
+    basis = vectors - lowered.known @ (lowered.known.T @ vectors)
+    basis = np.linalg.qr(basis)[0]
+    product = lowered.matmat(basis)
+    small = basis.T @ product
+    values, turn = np.linalg.eigh((small + small.T) / 2)
+    values, turn = values[::-1], turn[:, ::-1]
+    found, images = basis @ turn, product @ turn
+    signs = column_signs(found, np.ones(lowered.n))
+    found, images = found * signs, images * signs
+    return values, found, images, np.linalg.norm(images - found * values, axis=0)
