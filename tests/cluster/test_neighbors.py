@@ -271,6 +271,13 @@ def test_solvers_agree(solver):
     assert adjusted_rand_score(y[:800], model.labels_) == 1
 
 
+@pytest.mark.parametrize("solver", ["auto", "krylov", "arpack", "lobpcg"])
+def test_the_tolerance_means_the_same_to_every_solver(solver):
+    X, y = make_blobs(500, random_state=30)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    assert adjusted_rand_score(y, fitted(X, 3, eigen_solver=solver).labels_) > 0.95
+
+
 def test_the_embedding():
     X, _ = make_moons(2000, noise=0.15, random_state=0)
     model = BicliqueSpectralEmbedding(2, affinity="nearest_neighbors", random_state=0).fit(X)

@@ -100,22 +100,23 @@ def solve_cut(
     noise = cut.gram.noise
     if k < 1:
         return EigenResult.none(cut.trivial)
-    auto = isinstance(options.tol, str)
+    tol = auto_tolerance(cut.gram, options.precision) if isinstance(options.tol, str) else float(options.tol)
     if options.name in ("arpack", "lobpcg"):
         return scipy_eigenpairs(
             cut,
             k,
             options.name,
-            tol=max(10 * noise, 1e-10) if auto else float(options.tol),
+            tol=tol,
             max_iter=options.max_passes,
             start=cut.start,
             deflate=cut.trivial,
             random_state=random,
+            noise=noise,
         )
     return top_eigenpairs(
         cut,
         k,
-        tol=auto_tolerance(cut.gram, options.precision) if auto else float(options.tol),
+        tol=tol,
         max_iter=options.max_passes,
         noise=noise,
         start=cut.start if cut.start.shape[1] else None,

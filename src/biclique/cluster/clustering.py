@@ -81,7 +81,7 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
         1e-8 for a stored K or with ``precision="float64"``, 1e-3 for tiles, which is plenty for labels, and 0.1 for
         neighbour graphs.
     max_iter : int, default=100
-        Most passes over K. (For arpack and lobpcg this and the tolerance are SciPy's own.)
+        Most passes over K. (For lobpcg its steps; arpack may restart n times as often.)
     degree, coef0 : float, default=3 and 1
         Of the polynomial kernel, and the constant of the sigmoid one.
     kernel_params : dict, optional
