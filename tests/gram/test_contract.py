@@ -115,3 +115,14 @@ def test_larger_dense_against_tiled():
     dense = DenseGram.from_kernel(kernel, X, memory_limit=MEMORY).matmat(V)
     for dtype, tolerance in ((np.float64, 1e-12), (np.float32, 1e-6)):
         assert relative(TiledGram(kernel, X, dtype=dtype).matmat(V) - dense, dense) < tolerance
+
+
+@pytest.mark.parametrize("name", sorted(set(KERNEL_NAMES) - {"poly"}))
+@pytest.mark.parametrize("shift", [0.0, 0.5])
+def test_operators_know_when_no_entry_is_negative(name, shift, operator):
+    X = rows(60) if "chi2" in name else rows(60) - shift
+    kernel = make_kernel(name, gamma=0.7, degree=3, coef0=1.0)
+    gram = operator[0](kernel, X, 1)
+    none_negative = bool((kernel.block(X, X) >= 0).all())
+    assert gram.nonnegative <= none_negative
+    assert gram.nonnegative or not kernel.nonnegative(X)

@@ -31,6 +31,25 @@ def test_block_and_diagonal_are_scikit_learns(name, rows):
     np.testing.assert_allclose(kernel.diagonal(X), np.diagonal(reference(name, X, X)), rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.parametrize("degree", [2, 3, 4, 2.5])
+@pytest.mark.parametrize("coef0", [1.5, -1.5])
+@pytest.mark.parametrize("signs", ["none negative", "both"])
+@pytest.mark.parametrize("name", KERNEL_NAMES)
+def test_kernels_know_when_no_value_is_negative(name, signs, coef0, degree, rows):
+    X = rows[0] if signs == "none negative" or "chi2" in name else rows[0] - 0.5
+    kernel = make_kernel(name, gamma=GAMMA, degree=degree, coef0=coef0)
+    with np.errstate(invalid="ignore"):
+        true = bool((kernel.block(X, X) >= 0).all())
+    if kernel.nonnegative(X):
+        assert true
+    # Said wherever it follows from the kernel, or from rows and parameters without a minus sign.
+    always = name in ("rbf", "laplacian", "chi2") or ("poly" in name and degree % 2 == 0)
+    plain = signs == "none negative" and (coef0 > 0 or name in ("linear", "cosine")) and name != "additive_chi2"
+    assert kernel.nonnegative(X) == (always or plain)
+    if kernel.accepts_sparse:
+        assert kernel.nonnegative(sparse.csr_array(X)) == kernel.nonnegative(X)
+
+
 @pytest.mark.parametrize("name", ["linear", "cosine", "rbf"])
 def test_sparse_rows_give_the_same(name, rows):
     X, Y = (np.where(rows_ > 0.5, rows_, 0) for rows_ in rows)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from biclique.exceptions import DegreeError, ParameterError
-from biclique.gram import DenseGram
+from biclique.gram import DenseGram, TiledGram
 from biclique.kernels import KERNEL_NAMES, make_kernel
 from biclique.multiway import check_order
 from biclique.spectral import NormalizedCut
@@ -106,6 +106,30 @@ def test_rows_without_a_positive_degree_are_named():
     with pytest.raises(DegreeError, match=r"1 of 5 rows .* order 2 \(rows 2; lowest -3.*rbf"):
         cut_of(K, 2)
     assert (cut_of(K, 20).shrunken > 0).all()  # the condition is on S, not on δ
+
+
+@pytest.mark.parametrize("order", [2, 4])
+def test_weights_may_span_eight_orders_of_magnitude(order):
+    """Where no value is negative nothing cancels: a light row far away has a degree, however heavy the others are."""
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    X[-1] = 50
+    weights = np.full(300, 1e4)
+    weights[-3:] = 1e-4
+    gram = TiledGram(make_kernel("rbf", gamma=0.5), X, dtype=np.float32)
+    cut = NormalizedCut(gram, order, weights)
+    K = make_kernel("rbf", gamma=0.5).block(X, X)
+    np.testing.assert_allclose(cut.shrunken, NormalizedCut(DenseGram(K), order, weights).shrunken, rtol=1e-5)
+    degrees = K @ weights
+    np.testing.assert_allclose(cut.degrees, degrees, rtol=1e-5)
+    assert degrees[-1] == pytest.approx(1e-4)
+
+
+def test_values_of_both_signs_that_cancel_are_rounding():
+    """The last row is orthogonal to the sum of all: what is left of its degree is rounding, and refused."""
+    X = np.random.default_rng(0).normal(size=(500, 3)) + [10, 0, 0]
+    X = np.concatenate([X, [[0, -X[:, 1].sum(), 0]]])
+    with pytest.raises(DegreeError, match=r"rows have a degree that is not positive at order 2 \(rows .*500"):
+        NormalizedCut(TiledGram(make_kernel("linear", gamma=None), X, dtype=np.float32), 2)
 
 
 def test_a_total_that_is_not_positive_is_refused():

@@ -30,6 +30,11 @@ class GramOperator(ABC):
         """The rounding of a product with a unit vector, below which the solver asks for no residual."""
         return float(np.finfo(self.dtype).eps)
 
+    @property
+    def nonnegative(self) -> bool:
+        """Whether no entry of K is negative: nothing cancels in its sums. False if that is not known."""
+        return False
+
     @abstractmethod
     def matmat(self, V: FloatArray) -> FloatArray:
         """K @ V, shape (n, b), float64. One call is one pass over K."""

@@ -120,6 +120,10 @@ class TorchGram(GramOperator):
             self._right = self._tiles.side(self.held.rows, right=True)
             self._left = self._tiles.mirror(self._right, self.held.rows)
 
+    @property
+    def nonnegative(self) -> bool:
+        return self.kernel.nonnegative(self.held.rows)
+
     def matmat(self, V: Any) -> Any:
         return self._product(self._left, V, clamp=False)
 
@@ -157,6 +161,10 @@ class DeviceGram(GramOperator):
     @property
     def noise(self) -> float:
         return FAST_NOISE if self.gram.precision == "fast" else super().noise
+
+    @property
+    def nonnegative(self) -> bool:
+        return self.gram.nonnegative
 
     def matmat(self, V: Any) -> Any:
         return self.gram.matmat(V)

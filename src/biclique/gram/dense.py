@@ -63,6 +63,10 @@ class DenseGram(GramOperator):
         K.setflags(write=False)
         return cls(K, held=held, n_jobs=n_jobs)
 
+    @property
+    def nonnegative(self) -> bool:
+        return bool(self.K.min(initial=0.0) >= 0)
+
     def matmat(self, V: FloatArray) -> FloatArray:
         return panel_product(self.K, V, n_jobs=self.n_jobs)
 

@@ -174,18 +174,26 @@ def map_rows(
     feature_map: FeatureMap,
     X: Rows,
     Q: FloatArray,
-    finish: Callable[[FloatArray], Any],
+    finish: Callable[..., Any],
     *,
     n_jobs: int | None = None,
+    sizes: FloatArray | None = None,
 ) -> list[Any]:
-    """``finish(c(X) Q)`` of every block of rows, in order and where they lie; products in float64."""
+    """``finish(c(X) Q)`` of every block of rows, in order and where they lie; products in float64.
+
+    With ``sizes`` (p,) it is ``finish(c(X) Q, |c(X)| sizes)``: what the terms of a sum add up to if none cancels.
+    """
     Q = _placed(Q, feature_map, X)
+    sizes = None if sizes is None else _placed(sizes, feature_map, X)
     starts = block_starts(feature_map, X)
 
     def work(number: int, pulse: Pulse) -> Any:
         top = starts[number]
         pulse()
-        return finish(float64(feature_map.columns(X[top : top + starts.step]) @ Q))
+        columns = feature_map.columns(X[top : top + starts.step])
+        if sizes is None:
+            return finish(float64(columns @ Q))
+        return finish(float64(columns @ Q), float64(abs(columns) @ sizes))
 
     with _digits(X):
         return run_groups(work, len(starts), n_jobs=_jobs(X, n_jobs))

@@ -25,6 +25,10 @@ class SparseGram(GramOperator):
         self.n = self.K.shape[0]
         self.n_jobs = n_jobs
 
+    @property
+    def nonnegative(self) -> bool:
+        return bool(self.K.data.min(initial=0.0) >= 0)
+
     def matmat(self, V: FloatArray) -> FloatArray:
         return panel_product(self.K, V, n_jobs=self.n_jobs)
 

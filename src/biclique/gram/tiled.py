@@ -80,6 +80,10 @@ class TiledGram(GramOperator):
                 "raise memory_limit, ask for fewer clusters, or fit a sample of the rows and predict the rest.",
             )
 
+    @property
+    def nonnegative(self) -> bool:
+        return self.kernel.nonnegative(self.held.rows)
+
     def matmat(self, V: FloatArray) -> FloatArray:
         n, b = V.shape
         self._check_memory(b)

@@ -24,6 +24,8 @@ class Kernel(ABC):
     accepts_sparse: ClassVar[bool] = False
     translation_invariant: ClassVar[bool] = False
     """κ(x + t, y + t) = κ(x, y): the Gram operator may centre the rows, which saves digits."""
+    positive: ClassVar[bool] = False
+    """κ(x, y) ≥ 0 for all rows: in sums of such values nothing cancels."""
     cheap: ClassVar[bool] = False
     """A block costs about one matrix product, so computing it again beats storing it."""
 
@@ -35,9 +37,9 @@ class Kernel(ABC):
         """κ(x_i, x_i), shape (n_x,)."""
         return np.array([self.block(X[i : i + 1], X[i : i + 1])[0, 0] for i in range(X.shape[0])], dtype=float)
 
-    def rescaled(self, X: Rows) -> Rows:
-        """X, or rows with the same κ whose values fit float32 in any unit; called before rows are rounded."""
-        return X
+    def nonnegative(self, X: Rows) -> bool:  # noqa: ARG002
+        """Whether κ(x, y) ≥ 0 for all pairs of these rows; False if that is not known."""
+        return self.positive
 
     def float32_error(self, X: Rows) -> float:  # noqa: ARG002
         """A bound on the relative error of a value computed in float32, for the rows as they are held."""
@@ -87,6 +89,11 @@ class InnerProductKernel(Kernel):
         if total < left.shape[0] * float(np.finfo(np.float32).tiny) / eps:
             return 1.0  # products that vanish in float32
         return eps * total / spread if spread > eps * total else 1.0
+
+
+def none_negative(X: Rows) -> bool:
+    """Whether no number of these rows is negative, nor missing."""
+    return X.shape[0] == 0 or bool(X.min() >= 0)
 
 
 def middle(X: FloatArray) -> FloatArray:

@@ -19,7 +19,7 @@ from sklearn.utils.sparsefuncs import inplace_csr_row_scale
 
 from biclique._typing import FloatArray, Rows
 from biclique.exceptions import DataError, ParameterError
-from biclique.kernels.base import InnerProductKernel, Kernel, dense_product, middle, row_products
+from biclique.kernels.base import InnerProductKernel, Kernel, dense_product, middle, none_negative, row_products
 from biclique.namespace import float64, full, largest_size, namespace, on_host, scalars
 
 
@@ -81,6 +81,7 @@ class RBF(InnerProductKernel):
     name = "rbf"
     accepts_sparse = True
     translation_invariant = True
+    positive = True
 
     def __init__(self, gamma: float) -> None:
         self.gamma = gamma
@@ -125,6 +126,7 @@ class DirectRBF(Kernel):
 
     name = "rbf"
     translation_invariant = True
+    positive = True
 
     def __init__(self, gamma: float) -> None:
         self.gamma = gamma
@@ -163,6 +165,9 @@ class Linear(InnerProductKernel):
 
     right = left
 
+    def nonnegative(self, X: Rows) -> bool:
+        return none_negative(X)
+
 
 class Cosine(InnerProductKernel):
     """κ(x, y) = ⟨x, y⟩ / (|x| |y|), zero for a zero row."""
@@ -182,6 +187,9 @@ class Cosine(InnerProductKernel):
 
     right = left
 
+    def nonnegative(self, X: Rows) -> bool:
+        return none_negative(X)
+
 
 class _Affine(InnerProductKernel):
     """A function of γ⟨x, y⟩ + c."""
@@ -195,6 +203,10 @@ class _Affine(InnerProductKernel):
 
     def right(self, X: Rows) -> Rows:
         return _fill(_scaled_with(X, 1.0, 1), [self.coef0])
+
+    def nonnegative(self, X: Rows) -> bool:
+        # Powers and tanh of what is not negative are not negative.
+        return self.gamma >= 0 and self.coef0 >= 0 and none_negative(X)
 
 
 class Polynomial(_Affine):
@@ -216,6 +228,9 @@ class Polynomial(_Affine):
         for _ in range(int(degree) - 1):
             inner *= base
         return inner
+
+    def nonnegative(self, X: Rows) -> bool:
+        return self.degree % 2 == 0 or super().nonnegative(X)
 
     def float32_error(self, X: Rows) -> float:
         return max(self.degree, 1.0) * super().float32_error(X)
@@ -244,6 +259,7 @@ class Laplacian(Kernel):
 
     name = "laplacian"
     translation_invariant = True
+    positive = True
 
     def __init__(self, gamma: float) -> None:
         self.gamma = gamma
@@ -272,6 +288,7 @@ class Chi2(Kernel):
     """κ(x, y) = exp(−γ Σ_l (x_l − y_l)² / (x_l + y_l)), for non-negative rows."""
 
     name = "chi2"
+    positive = True
 
     def __init__(self, gamma: float) -> None:
         self.gamma = gamma

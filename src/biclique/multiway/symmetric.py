@@ -69,6 +69,10 @@ class SymmetricGram(GramOperator):
         self.column, self.constant = _symmetric_terms(base.diagonal(), degrees, weights, order)
         self.shift = SymmetricShift(order, weights, self.column, self.constant)
 
+    @property
+    def nonnegative(self) -> bool:
+        return self.base.nonnegative
+
     def matmat(self, V: FloatArray) -> FloatArray:
         sums = V.sum(axis=0)
         product = 2 * self.base.matmat(V) + np.outer(self.column, sums) + self.column @ V + self.constant * sums

@@ -60,8 +60,9 @@ class NormalizedCut:
             self.weights @ self.degrees, self.weights.sum(), self.weights @ root
         )
         self.mean_degree = self.total / weight  # δ̄
-        # Where values of both signs cancel, what is left of a sum may be rounding: |K_ij| ≤ √(K_ii K_jj).
-        noise = 4 * float(np.finfo(gram.dtype).eps) * reach
+        # Where values of both signs cancel, what is left of a sum may be rounding: |K_ij| ≤ √(K_ii K_jj). Sums of
+        # values of one sign are right to a few digits less than the last, however small they are.
+        noise = 0.0 if gram.nonnegative else 4 * float(np.finfo(gram.dtype).eps) * reach
         self._check_total(noise * reach)
         self.shrunken: FloatArray = shrunken_degrees(self.degrees, self.mean_degree, self.order)  # S
         bad = (self.shrunken <= noise * root) & (self.shrunken <= 0.5 * self.mean_degree)

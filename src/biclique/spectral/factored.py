@@ -42,7 +42,7 @@ class FactoredSpectrum:
     residuals: FloatArray  # (k,)
     coefficients: FloatArray  # [T s, T (I − ssᵀ/ρ) U Λ^(−1/2)], (p, 1 + k)
     noise: float
-    """A degree below this is rounding."""
+    """A degree below this is nothing: rounding of a row's similarity to itself."""
     n_rows: int
     unseen: int
     """Training rows whose degree S is zero, up to rounding: no feature tells anything of them."""
@@ -56,14 +56,21 @@ class FactoredSpectrum:
 
     def apply(self, X: Rows, finish: Callable[[FloatArray], Any], n_jobs: int | None = None) -> list[Any]:
         """``finish`` of the embedding of every block of rows, in order."""
-        return map_rows(self.map, X, self.coefficients, lambda rows: finish(self._normalize(rows)), n_jobs=n_jobs)
+        return map_rows(
+            self.map,
+            X,
+            self.coefficients,
+            lambda rows, sizes: finish(self._normalize(rows, sizes)),
+            n_jobs=n_jobs,
+            sizes=np.abs(self.coefficients[:, 0]),
+        )
 
-    def _normalize(self, rows: FloatArray) -> FloatArray:
+    def _normalize(self, rows: FloatArray, sizes: FloatArray) -> FloatArray:
         xp = namespace(rows)
         shrunken = xp.clip(shrunken_degrees(rows[:, 0], self.mean_degree, self.order), 0.0, None)
         root = xp.sqrt(shrunken)
         rows[:, 0] = xp.sqrt(shrunken / self.total)
-        seen = shrunken > self.noise
+        seen = shrunken > least_degree(sizes, self.map.dtype, self.noise, self.mean_degree)
         rows[:, 1:] *= xp.where(seen, 1.0 / xp.where(seen, root, 1.0), 0.0)[:, None]
         return rows
 
@@ -74,6 +81,16 @@ class FactoredSpectrum:
         turned = self.coefficients.copy()
         turned[:, 1:] *= signs
         return FactoredSpectrum(**{**self.__dict__, "coefficients": turned})
+
+
+def least_degree(sizes: FloatArray, dtype: np.dtype[Any], noise: float, mean_degree: float) -> FloatArray:
+    """What S(x) must exceed to be more than rounding, for every row.
+
+    δ(x) = Σ_j c_j(x) q_j rounds by eps Σ_j |c_j(x) q_j| = eps ``sizes``: that grows with the degree of the row itself,
+    not with the number of rows.
+    """
+    xp = namespace(sizes)
+    return xp.clip(xp.clip(4 * float(np.finfo(dtype).eps) * sizes, min=noise), max=0.5 * mean_degree)  # type: ignore[no-any-return]
 
 
 def factored_spectrum(
@@ -95,22 +112,22 @@ def factored_spectrum(
     s = feature_map.project(sums)  # (r,)
     total = float(s @ s)  # ρ
     mean_degree = total / weight
-    noise = 4 * eps * weight * length**2
+    rounding = 4 * eps * length  # of |φ(x)|
     if not np.isfinite(total):
         raise DegreeError(
             "the kernel gives values that are not finite: scale the columns of X, lower gamma or degree, or check the "
             "affinity function."
         )
-    if total <= noise * weight:
+    if total <= (rounding * weight) ** 2:  # s is a sum of φ(x)
         raise DegreeError(
             f"the kernel values sum to {total:.3g}, not above zero (or only by rounding), so there is no cut to "
             "normalise: use affinity='rbf', or shift the data so that kernel values are positive (add -X.min())."
         )
-    noise = min(noise, 0.5 * mean_degree)
-    weigher = _Weigher(feature_map.lift(s), feature_map.dtype, mean_degree, order, noise)
-    # The mean column is c of the trivial vector, which is projected out below: without it, less is rounded.
-    products = _second_pass(feature_map, passes("matrix"), weigher, sums / weight, n_jobs)
-    gram = feature_map.project(feature_map.project(products).T)
+    noise = rounding * length * weight / n_rows
+    # An approximate K can have rows of a negative degree. Up to here it may be rounding, at the very worst.
+    negative = -min(rounding * length * weight, 0.5 * mean_degree)
+    weigher = _Weigher(feature_map.lift(s), feature_map.dtype, mean_degree, order, noise, negative)
+    gram = feature_map.project(feature_map.project(_second_pass(feature_map, passes("matrix"), weigher, n_jobs)).T)
     weigher.check(feature_map)
     # (I − ssᵀ/ρ) on both sides: what is left is orthogonal to the trivial vector.
     unit = s / np.sqrt(total)
@@ -164,10 +181,17 @@ class _Weigher:
     """√(w/S) of rows, from their columns; keeps count of rows whose degree is zero or negative."""
 
     def __init__(
-        self, coefficients: FloatArray, dtype: np.dtype[Any], mean_degree: float, order: float, noise: float
+        self,
+        coefficients: FloatArray,
+        dtype: np.dtype[Any],
+        mean_degree: float,
+        order: float,
+        noise: float,
+        negative: float,
     ) -> None:
         self.coefficients, self.dtype = coefficients, dtype
-        self.mean_degree, self.order, self.noise = mean_degree, order, noise
+        self.mean_degree, self.order = mean_degree, order
+        self.noise, self.negative = noise, negative
         self.n_rows = 0
         self._unseen: list[int] = []  # by block: threads add to it
         self._negative: list[tuple[int, int, float]] = []  # by block: how many, the first row, the lowest S
@@ -183,20 +207,21 @@ class _Weigher:
     def _weigh(self, chunk_weights: FloatArray, before: int, columns: FloatArray, place: slice) -> FloatArray:
         xp = namespace(columns)
         w = moved(float64(chunk_weights[place]), columns)
-        degrees = float64(columns @ moved(as_dtype(self.coefficients, self.dtype), columns))
+        coefficients = moved(as_dtype(self.coefficients, self.dtype), columns)
+        degrees, sizes = float64(columns @ coefficients), float64(abs(columns) @ abs(coefficients))
         shrunken = shrunken_degrees(degrees, self.mean_degree, self.order)
-        seen = shrunken > self.noise
+        seen = shrunken > least_degree(sizes, self.dtype, self.noise, self.mean_degree)
         if not scalars(seen.all())[0]:
-            self._count(to_host(w), to_host(shrunken), before + int(place.start))
+            self._count(to_host(w), to_host(shrunken), to_host(seen), before + int(place.start))
         return xp.sqrt(xp.where(seen, w / xp.where(seen, shrunken, 1.0), 0.0))  # type: ignore[no-any-return]
 
-    def _count(self, w: FloatArray, shrunken: FloatArray, first: int) -> None:
+    def _count(self, w: FloatArray, shrunken: FloatArray, seen: np.ndarray, first: int) -> None:
         """Keep count of what a block has of rows without a degree."""
         counted = w > 0
-        bad = np.flatnonzero(counted & (shrunken < -self.noise))
+        bad = np.flatnonzero(counted & (shrunken < self.negative))
         if len(bad):
             self._negative.append((len(bad), first + int(bad[0]), float(shrunken[bad].min())))
-        self._unseen.append(int((counted & ~(shrunken > self.noise)).sum()))
+        self._unseen.append(int((counted & ~seen).sum()))
 
     @property
     def unseen(self) -> int:
