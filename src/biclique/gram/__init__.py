@@ -47,6 +47,7 @@ from biclique.gram.features import (
     check_features,
     exact_columns,
 )
+from biclique.gram.index import NeighborIndex
 from biclique.gram.memory import data_bytes, format_bytes, parse_memory_limit, require
 from biclique.gram.neighbors import (
     NEIGHBOR_WEIGHTS,
@@ -58,7 +59,7 @@ from biclique.gram.neighbors import (
     without_loops,
 )
 from biclique.gram.nystroem import LANDMARKS, NystroemMap, choose_landmarks
-from biclique.gram.parts import part_sizes
+from biclique.gram.parts import LINK, find_parts, part_sizes
 from biclique.gram.sparse import SparseGram, symmetric_sparse
 from biclique.gram.threads import single_threaded_blas
 from biclique.gram.tiled import TiledGram, tiled_bytes
@@ -68,6 +69,7 @@ __all__ = [
     "FACTORED",
     "GRAM_NAMES",
     "LANDMARKS",
+    "LINK",
     "MOST_EXACT_COLUMNS",
     "NEIGHBOR_WEIGHTS",
     "PRECISIONS",
@@ -85,6 +87,7 @@ __all__ = [
     "HeldRows",
     "KernelCross",
     "NeighborGram",
+    "NeighborIndex",
     "NystroemMap",
     "SketchMap",
     "SparseGram",
@@ -109,6 +112,7 @@ __all__ = [
     "exact_features",
     "factored_bytes",
     "factored_precision",
+    "find_parts",
     "format_bytes",
     "make_gram",
     "make_map",

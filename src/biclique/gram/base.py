@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from biclique._typing import FloatArray, Rows
+from biclique._typing import FloatArray, IntArray, Rows
 
 
 class GramOperator(ABC):
@@ -46,6 +46,10 @@ class GramOperator(ABC):
     @abstractmethod
     def cross(self, Y: Rows) -> CrossGram:
         """New rows against the training rows."""
+
+    def restricted(self, members: IntArray) -> GramOperator:
+        """K of some of the rows, in their order."""
+        raise NotImplementedError(f"{type(self).__name__} holds no rows of its own to choose from")
 
     def with_rows(self, Y: Rows) -> GramOperator:  # noqa: ARG002
         """K of the training rows and, after them, of more rows."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from biclique._typing import FloatArray, Rows
+from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DataError
 from biclique.gram.base import CrossGram, GramOperator
 from biclique.gram.cross import PANEL, HeldRows, StoredCross, panel_product
@@ -72,6 +72,9 @@ class DenseGram(GramOperator):
 
     def diagonal(self) -> FloatArray:
         return np.diagonal(self.K).copy()
+
+    def restricted(self, members: IntArray) -> DenseGram:
+        return DenseGram(self.K[np.ix_(members, members)], n_jobs=self.n_jobs)
 
     def cross(self, Y: Rows) -> CrossGram:
         if self.held is None:

@@ -69,11 +69,15 @@ class NystroemMap(FeatureMap):
             )
         return kernel.finish(kernel.left(rows) @ moved(self._right, rows))  # type: ignore[attr-defined, no-any-return]
 
-    def part_sizes(self) -> IntArray:
-        """Landmarks of every disconnected part, largest first."""
+    def parts(self) -> IntArray:
+        """The disconnected part of every landmark."""
         rows = self.held.rows.astype(np.float64)
         K = np.asarray(self.kernel.block(rows, rows), dtype=np.float64)
-        return np.sort(np.bincount(search_parts(K, np.diagonal(K))))[::-1]
+        return search_parts(K, np.diagonal(K))
+
+    def part_sizes(self) -> IntArray:
+        """Landmarks of every disconnected part, largest first."""
+        return np.sort(np.bincount(self.parts()))[::-1]
 
     @property
     def rank(self) -> int:

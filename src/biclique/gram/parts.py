@@ -25,6 +25,8 @@ MASS = 1e-6
 
 SAMPLE = 1000
 MOST_PARTS = 32
+MOST_UNSEEN = 2000
+"""Rows that join a sample because it does not see them."""
 
 
 def part_sizes(
@@ -34,22 +36,32 @@ def part_sizes(
     random_state: int | np.random.RandomState | None,
     columns: int = MOST_PARTS,
 ) -> IntArray:
-    """Rows of every part, largest first; a single number when the kernel is connected.
+    """Rows of every part, largest first; a single number when the kernel is connected."""
+    return np.sort(np.bincount(find_parts(gram, degrees, weights, random_state, columns)))[::-1]
 
-    Stored matrices are searched exactly. Tiles are sampled, and what the sample calls parts is then checked
-    exactly, by products with at most ``columns`` vectors: parts reported are real, though small ones may be missed.
+
+def find_parts(
+    gram: GramOperator,
+    degrees: FloatArray,
+    weights: FloatArray,
+    random_state: int | np.random.RandomState | None,
+    columns: int = MOST_PARTS,
+) -> IntArray:
+    """The part of every row: 0, 1, …; all 0 when the kernel is connected.
+
+    Stored matrices are searched exactly. Tiles are sampled, and what the sample and the rows it does not see call parts
+    is then checked exactly, by products with at most ``columns`` vectors: parts reported are real. Beyond
+    ``MOST_PARTS`` of them, isolated rows not counted, the smallest are not told from the largest.
     """
     if isinstance(gram, SparseGram):
-        labels = connected_components(_linked(gram), directed=False)[1]
-    elif isinstance(gram, DenseGram):
-        labels = search_parts(gram.K, gram.diagonal())
-    elif isinstance(gram, FactoredGram):
-        return np.array([gram.n])  # sums over rows cannot tell
-    elif isinstance(gram, TiledGram):
-        labels = _tiled_parts(gram, degrees, weights, random_state, columns)
-    else:
-        raise TypeError(f"no way to search {type(gram).__name__} for parts")
-    return np.sort(np.bincount(labels))[::-1]
+        return np.asarray(connected_components(_linked(gram), directed=False)[1], dtype=np.intp)
+    if isinstance(gram, DenseGram):
+        return search_parts(gram.K, gram.diagonal())
+    if isinstance(gram, FactoredGram):
+        return np.zeros(gram.n, dtype=np.intp)  # sums over rows cannot tell
+    if isinstance(gram, TiledGram):
+        return _tiled_parts(gram, degrees, weights, random_state, columns)
+    raise TypeError(f"no way to search {type(gram).__name__} for parts")
 
 
 def _linked(gram: SparseGram) -> Any:
@@ -103,14 +115,18 @@ def _tiled_parts(
 
 
 def _sampled_parts(gram: TiledGram, rest: IntArray, random_state: int | np.random.RandomState | None) -> IntArray:
-    """Parts of a sample, and every other row in the part of the sampled row it is most similar to."""
+    """Parts of a sample and of the rows it does not see; every other row in the part of the one it is most similar to.
+
+    A part of which nothing was drawn is seen by no row of the sample, so that its rows join it.
+    """
     rows, kernel = gram.held.rows, gram.kernel
     sample = rest[draw_rows(len(rest), SAMPLE, random_state)]
-    block = kernel.block(rows[sample], rows[sample])
-    parts = search_parts(np.asarray(block, dtype=float), np.diagonal(block).astype(float))
-    # Many small parts: the rarest go together, which can only hide a gap, never invent one.
-    common = np.argsort(-np.bincount(parts), kind="stable")[: MOST_PARTS - 1]
-    renumber = np.full(parts.max() + 1, len(common))
+    sample = np.concatenate([sample, _unseen(gram, rest, sample)])
+    block = np.asarray(kernel.block(rows[sample], rows[sample]), dtype=float)
+    parts = search_parts(block, np.diagonal(block))
+    # Many small parts: the rarest are counted to the largest, which can only hide a gap, never invent one.
+    common = np.argsort(-np.bincount(parts), kind="stable")[:MOST_PARTS]
+    renumber = np.zeros(parts.max() + 1, dtype=np.intp)
     renumber[common] = np.arange(len(common))
     parts = renumber[parts]
     if parts.max() == 0:
@@ -120,6 +136,18 @@ def _sampled_parts(gram: TiledGram, rest: IntArray, random_state: int | np.rando
         for top in range(0, len(rest), PANEL)
     ]
     return np.concatenate(nearest)
+
+
+def _unseen(gram: TiledGram, rest: IntArray, sample: IntArray) -> IntArray:
+    """Rows without a link to any row of a sample, at most ``MOST_UNSEEN``."""
+    rows, kernel = gram.held.rows, gram.kernel
+    root = np.sqrt(np.abs(gram.diagonal()))
+    found: list[IntArray] = []
+    for top in range(0, len(rest), PANEL):
+        some = rest[top : top + PANEL]
+        linked = np.abs(kernel.block(rows[some], rows[sample])) > LINK * root[some, None] * root[sample]
+        found.append(some[~linked.any(axis=1)])
+    return np.concatenate(found)[:MOST_UNSEEN]
 
 
 def _check_mass(gram: TiledGram, rest: IntArray, parts: IntArray, weights: FloatArray, columns: int) -> IntArray:

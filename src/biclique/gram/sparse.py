@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from biclique._typing import FloatArray, Rows
+from biclique._typing import FloatArray, IntArray, Rows
 from biclique.gram.base import CrossGram, GramOperator
 from biclique.gram.cross import HeldRows, StoredCross, panel_product
 from biclique.gram.dense import check_asymmetry
@@ -34,6 +34,9 @@ class SparseGram(GramOperator):
 
     def diagonal(self) -> FloatArray:
         return np.asarray(self.K.diagonal())
+
+    def restricted(self, members: IntArray) -> SparseGram:
+        return SparseGram(self.K[members][:, members], n_jobs=self.n_jobs)
 
     def cross(self, Y: Rows) -> CrossGram:
         return StoredCross(Y, n_jobs=self.n_jobs)

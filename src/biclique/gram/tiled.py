@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from biclique._typing import FloatArray, Rows
+from biclique._typing import FloatArray, IntArray, Rows
 from biclique.gram.base import CrossGram, GramOperator
 from biclique.gram.cross import HeldRows
 from biclique.gram.memory import require
@@ -127,6 +127,9 @@ class TiledGram(GramOperator):
 
     def diagonal(self) -> FloatArray:
         return self.kernel.diagonal(self.held.rows)
+
+    def restricted(self, members: IntArray) -> TiledGram:
+        return TiledGram(self.kernel, self.held.rows[members], dtype=self.dtype, n_jobs=self.n_jobs, tick=self.tick)
 
     def cross(self, Y: Rows) -> CrossGram:
         return self.held.cross(Y, n_jobs=self.n_jobs)

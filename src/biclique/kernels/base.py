@@ -37,6 +37,10 @@ class Kernel(ABC):
         """κ(x_i, x_i), shape (n_x,)."""
         return np.array([self.block(X[i : i + 1], X[i : i + 1])[0, 0] for i in range(X.shape[0])], dtype=float)
 
+    def rescaled(self, X: Rows) -> Rows:
+        """X, or rows with the same κ whose values fit float32 in any unit; called before rows are rounded."""
+        return X
+
     def nonnegative(self, X: Rows) -> bool:  # noqa: ARG002
         """Whether κ(x, y) ≥ 0 for all pairs of these rows; False if that is not known."""
         return self.positive

@@ -2,11 +2,19 @@
 
 from biclique.spectral.accuracy import ApproximationError, ExactSample
 from biclique.spectral.alternatives import scipy_eigenpairs
-from biclique.spectral.assign import ASSIGNERS, Assignment, LargestCoordinate, NearestCentre, assign_sampled, one_each
+from biclique.spectral.assign import (
+    ASSIGNERS,
+    Assignment,
+    LargestCoordinate,
+    NearestCentre,
+    Parts,
+    assign_sampled,
+    one_each,
+)
 from biclique.spectral.cut import NormalizedCut
 from biclique.spectral.device_kmeans import device_kmeans
 from biclique.spectral.extend import Extension
-from biclique.spectral.factored import FactoredSpectrum, factored_spectrum
+from biclique.spectral.factored import FactoredSpectrum, LandmarkParts, RowSums, factored_spectrum
 from biclique.spectral.graph import graph_eigenpairs
 from biclique.spectral.kernel_kmeans import (
     KernelKMeansProblem,
@@ -15,10 +23,13 @@ from biclique.spectral.kernel_kmeans import (
     plus_plus_start,
     random_start,
 )
+from biclique.spectral.parted import PartedPairs, part_vectors, parted_eigenpairs, parted_rotation
 from biclique.spectral.solver import (
     BASIS_BLOCKS,
     FEWEST_BLOCKS,
     EigenResult,
+    GiveUp,
+    Progressing,
     basis_bytes,
     block_columns,
     blocks_within,
@@ -38,11 +49,17 @@ __all__ = [
     "ExactSample",
     "Extension",
     "FactoredSpectrum",
+    "GiveUp",
     "KernelKMeansProblem",
     "KernelRule",
+    "LandmarkParts",
     "LargestCoordinate",
     "NearestCentre",
     "NormalizedCut",
+    "PartedPairs",
+    "Parts",
+    "Progressing",
+    "RowSums",
     "assign_sampled",
     "basis_bytes",
     "block_columns",
@@ -53,6 +70,9 @@ __all__ = [
     "graph_eigenpairs",
     "kernel_kmeans",
     "one_each",
+    "part_vectors",
+    "parted_eigenpairs",
+    "parted_rotation",
     "plus_plus_start",
     "random_start",
     "scipy_eigenpairs",

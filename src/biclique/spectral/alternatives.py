@@ -7,7 +7,6 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgWarning
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh, lobpcg
 from sklearn.utils import check_random_state
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.linalg import qr, svd
@@ -41,6 +41,9 @@ class EmbeddingRule(Protocol):
     def labels(self, embedding: FloatArray) -> IntArray:
         """The label of every row, shape (n,)."""
 
+    def keeping(self, clusters: IntArray) -> EmbeddingRule:
+        """The same rule for some of the clusters, numbered anew."""
+
 
 @dataclass(frozen=True)
 class Assignment:
@@ -49,6 +52,28 @@ class Assignment:
     labels: IntArray
     rule: EmbeddingRule | KernelRule
     cut_history: FloatArray | None = None
+
+    def contiguous(self) -> Assignment:
+        """The same with labels 0, 1, … and no cluster without a row; labels on the host."""
+        counts = np.bincount(self.labels)
+        used = np.flatnonzero(counts)
+        places = np.cumsum(counts > 0) - 1
+        labels = self.labels if len(used) == len(counts) else places[self.labels]
+        return replace(self, labels=labels, rule=self.rule.keeping(used))
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Rows in parts between which there is no similarity: no cluster spans two of them."""
+
+    part_of: IntArray  # (n,)
+    shares: tuple[int, ...]  # clusters of every part
+    like: IntArray  # (n,), the row whose label each row takes: itself, unless it is dust that joined a part
+
+    @property
+    def solid(self) -> np.ndarray:
+        """Which rows are not dust."""
+        return np.asarray(self.like == np.arange(len(self.like)))
 
 
 @dataclass(frozen=True)
@@ -66,6 +91,9 @@ class NearestCentre:
             return xp.argmin(squares - 2 * (rows @ centres.T), axis=1)  # type: ignore[no-any-return]
 
         return in_blocks(nearest, embedding, len(self.centres))
+
+    def keeping(self, clusters: IntArray) -> NearestCentre:
+        return NearestCentre(self.centres[clusters])
 
 
 @dataclass(frozen=True)
@@ -85,6 +113,9 @@ class LargestCoordinate:
 
         return in_blocks(largest, embedding, self.rotation.shape[1])
 
+    def keeping(self, clusters: IntArray) -> LargestCoordinate:
+        return LargestCoordinate(self.rotation[:, clusters], self.absolute)
+
 
 def in_blocks(label: Callable[[FloatArray], IntArray], rows: FloatArray, width: int) -> IntArray:
     """``label`` of rows; on a device a block at a time, where a table of ``width`` columns may not fit."""
@@ -103,14 +134,24 @@ def kmeans(
     cut: NormalizedCut | None = None,  # noqa: ARG001
     n_init: int,
     random_state: int | np.random.RandomState | None,
+    parts: Parts | None = None,
 ) -> Assignment:
-    """Weighted k-means.
+    """Weighted k-means; with ``parts``, inside each of them.
 
     With ``n_init=1``: one k-means++ start from ``random_state``, as the paper's repeats need. With more,
     the first start is deterministic (the means of the rows nearest to each of k rows that span the embedding
     best) and is left only for a start that is better by more than rounding.
     """
     random = check_random_state(random_state)
+    if parts is not None:
+        return _kmeans_in_parts(embedding, weights, parts, n_init, random)
+    return _assigned(NearestCentre(_centres(embedding, weights, n_clusters, n_init, random)), embedding)
+
+
+def _centres(
+    embedding: FloatArray, weights: FloatArray, n_clusters: int, n_init: int, random: np.random.RandomState
+) -> FloatArray:
+    """The centres of k-means, sorted."""
     if n_init == 1:
         best = _lloyd(embedding, weights, n_clusters, "k-means++", 1, random)
     else:
@@ -123,11 +164,38 @@ def kmeans(
         if other.inertia_ < (1 - TIE) * best.inertia_:
             best = other
     centres = np.asarray(best.cluster_centers_, dtype=float)
-    return _assigned(NearestCentre(centres[sorted_order(centres)]), embedding)
+    return centres[sorted_order(centres)]
 
 
-def _assigned(rule: EmbeddingRule, embedding: FloatArray) -> Assignment:
-    return Assignment(rule.labels(embedding), rule)
+def _kmeans_in_parts(
+    embedding: FloatArray, weights: FloatArray, parts: Parts, n_init: int, random: np.random.RandomState
+) -> Assignment:
+    """k-means of every part's own rows, of at most ``SAMPLE_ROWS`` of them; dust takes the label of its like."""
+    centres: list[FloatArray] = []
+    labels = np.zeros(len(embedding), dtype=np.intp)
+    found = 0
+    solid = parts.solid
+    for part, share in enumerate(parts.shares):
+        rows = np.flatnonzero((parts.part_of == part) & solid)
+        share = min(share, len(rows))
+        if share == 1:
+            own = np.average(embedding[rows], axis=0, weights=weights[rows])[None, :]
+        else:
+            some = rows if len(rows) <= SAMPLE_ROWS else np.sort(random.choice(rows, SAMPLE_ROWS, replace=False))
+            own = _centres(embedding[some], weights[some], share, n_init, random)
+        labels[rows] = found + NearestCentre(own).labels(embedding[rows])
+        centres.append(own)
+        found += share
+    joined = np.concatenate(centres)
+    order = sorted_order(joined)
+    renumbered = np.empty_like(order)
+    renumbered[order] = np.arange(found)
+    return Assignment(renumbered[labels][parts.like], NearestCentre(joined[order]))
+
+
+def _assigned(rule: EmbeddingRule, embedding: FloatArray, parts: Parts | None = None) -> Assignment:
+    labels = rule.labels(embedding)
+    return Assignment(labels if parts is None else labels[parts.like], rule)
 
 
 def _lloyd(
@@ -153,6 +221,7 @@ def cluster_qr(
     cut: NormalizedCut | None = None,  # noqa: ARG001
     n_init: int,  # noqa: ARG001
     random_state: int | np.random.RandomState | None,  # noqa: ARG001
+    parts: Parts | None = None,
 ) -> Assignment:
     """Pivoted QR (Damle, Minden and Ying): nothing random, no iterations.
 
@@ -161,7 +230,7 @@ def cluster_qr(
     """
     columns = embedding[:, :n_clusters]
     rotation = _pivot_rotation(columns)
-    return _assigned(_ordered(LargestCoordinate(rotation, absolute=True), embedding, weights), embedding)
+    return _assigned(_ordered(LargestCoordinate(rotation, absolute=True), embedding, weights), embedding, parts)
 
 
 def discretize(
@@ -172,6 +241,7 @@ def discretize(
     cut: NormalizedCut | None = None,  # noqa: ARG001
     n_init: int,  # noqa: ARG001
     random_state: int | np.random.RandomState | None,  # noqa: ARG001
+    parts: Parts | None = None,
 ) -> Assignment:
     """The rotation that brings unit rows closest to indicators (Yu and Shi), from ``cluster_qr``'s."""
     columns = embedding[:, :n_clusters]
@@ -189,7 +259,7 @@ def discretize(
         objective = singular.sum()
         rotation = right.T @ left.T
     # A row's length does not move its largest coordinate, so the rule needs no norms.
-    return _assigned(_ordered(LargestCoordinate(rotation, absolute=False), embedding, weights), embedding)
+    return _assigned(_ordered(LargestCoordinate(rotation, absolute=False), embedding, weights), embedding, parts)
 
 
 def lowered_cut(
@@ -200,6 +270,7 @@ def lowered_cut(
     cut: NormalizedCut | None = None,
     n_init: int,
     random_state: int | np.random.RandomState | None,
+    parts: Parts | None = None,
 ) -> Assignment:
     """k-means, then Lloyd steps of weighted kernel k-means, which lower the order-m cut itself: one pass a step."""
     if cut is None:
@@ -207,7 +278,7 @@ def lowered_cut(
     if not on_host(cut.like):
         raise ParameterError("assign_labels='kernel_kmeans' runs on the host alone: hold K there, or use 'kmeans'.")
     random = check_random_state(random_state)
-    start = kmeans(embedding, weights, n_clusters, n_init=n_init, random_state=random)
+    start = kmeans(embedding, weights, n_clusters, n_init=n_init, random_state=random, parts=parts)
     # Where k-means finds fewer groups, so does this: splitting one could only raise the cut.
     found, labels = np.unique(start.labels, return_inverse=True)
     result = kernel_kmeans(KernelKMeansProblem(cut), labels, len(found), random_state=random)
@@ -232,6 +303,7 @@ def assign_sampled(
     cut: NormalizedCut | None,
     n_init: int,
     random_state: int | np.random.RandomState | None,
+    parts: Parts | None = None,
     sample_rows: int = SAMPLE_ROWS,
 ) -> Assignment:
     """An assigner that holds at many rows: fitted on a sample of them, with one full assignment by its rule.
@@ -239,13 +311,13 @@ def assign_sampled(
     Of rows on a device only the sample travels; their labels stay there.
     """
     random = check_random_state(random_state)
-    options = {"cut": cut, "n_init": n_init, "random_state": random}
+    options: dict[str, Any] = {"cut": cut, "n_init": n_init, "random_state": random}
     few = len(rows) <= sample_rows
-    if name == "kernel_kmeans" or (few and on_host(rows)):
-        return ASSIGNERS[name](rows, weights, n_clusters, **options)
+    if name == "kernel_kmeans" or (few and on_host(rows)) or (name == "kmeans" and parts is not None):
+        return ASSIGNERS[name](rows, weights, n_clusters, parts=parts, **options)
     sample = np.arange(len(rows)) if few else np.sort(random.choice(len(rows), sample_rows, replace=False))
     rule = ASSIGNERS[name](_taken(rows, sample), _taken(weights, sample), n_clusters, **options).rule
-    return Assignment(rule.labels(rows), rule)  # type: ignore[union-attr]
+    return _assigned(rule, rows, parts)  # type: ignore[arg-type]
 
 
 def one_each(rows: FloatArray) -> Assignment:

@@ -14,15 +14,17 @@ modularity.
 
 from __future__ import annotations
 
+from copy import copy
 from typing import NoReturn
 
 import numpy as np
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DegreeError
-from biclique.gram import GramOperator
+from biclique.gram import LINK, GramOperator
 from biclique.multiway import check_order, shrunken_degrees
 from biclique.namespace import float64, full, moved, namespace, scalars, to_host
+from biclique.spectral.solver import RitzSpace
 
 
 class NormalizedCut:
@@ -64,21 +66,55 @@ class NormalizedCut:
         # values of one sign are right to a few digits less than the last, however small they are.
         noise = 0.0 if gram.nonnegative else 4 * float(np.finfo(gram.dtype).eps) * reach
         self._check_total(noise * reach)
-        self.shrunken: FloatArray = shrunken_degrees(self.degrees, self.mean_degree, self.order)  # S
-        bad = (self.shrunken <= noise * root) & (self.shrunken <= 0.5 * self.mean_degree)
-        self.volume, any_bad = scalars(self.weights @ self.shrunken, bad.any())
-        if any_bad:
-            self._refuse(to_host(bad))
-        self._scale = xp.sqrt(self.weights / self.shrunken)
-        self.trivial: FloatArray = xp.sqrt(self.weights * self.shrunken / self.volume)
+        self._noise, self._root = noise, root
+        self._apply(self.order)
         # With y = √(wS) p, the product B y needs only K(w p), which this pass has just computed.
         self.start: FloatArray = xp.sqrt(self.weights * self.shrunken)[:, None] * probe
         self.start_image = self._normalize(product[:, 1:], (self.weights * self.degrees) @ probe)
         self.n_passes = 1
 
+    def _apply(self, order: float) -> None:
+        """S, and what follows from it."""
+        xp = namespace(self.weights)
+        self.order = order
+        self.shrunken: FloatArray = shrunken_degrees(self.degrees, self.mean_degree, order)  # S
+        bad = (self.shrunken <= self._noise * self._root) & (self.shrunken <= 0.5 * self.mean_degree)
+        self.volume, any_bad = scalars(self.weights @ self.shrunken, bad.any())
+        if any_bad:
+            self._refuse(to_host(bad))
+        self._scale = xp.sqrt(self.weights / self.shrunken)
+        self.trivial: FloatArray = xp.sqrt(self.weights * self.shrunken / self.volume)
+
+    def at_order(self, order: float, space: RitzSpace | None = None, columns: int = 0) -> NormalizedCut:
+        """The same K at another order: no pass over K.
+
+        A space in which eigenvectors of this cut were found gives ``columns`` vectors to start from, with their images:
+        B changes by S alone, so products carry over.
+        """
+        other = copy(self)
+        other._apply(check_order(order))
+        other.start, other.start_image = self.start[:, :0], self.start_image[:, :0]
+        if space is not None:
+            start, image = space.rescaled(other.shrunken / self.shrunken, columns)
+            trivial = other.trivial
+            other.start = start - trivial[:, None] * (trivial @ start)
+            other.start_image = image - trivial[:, None] * (trivial @ image)
+        return other
+
     @property
     def shape(self) -> tuple[int, int]:
         return self.gram.shape
+
+    @property
+    def faint(self) -> float:
+        """The degree up to which a row is linked to no other: ``LINK`` of what a usual row has from itself."""
+        return LINK * scalars(self.weights @ self._root**2)[0] / self.shape[0]
+
+    @property
+    def loneliest(self) -> float:
+        """max_i B_ii = w_i (K_ii − δ_i²/ρ) / S_i: no less is the leading eigenvalue, which is then that row's alone."""
+        own = self.weights * (self._root**2 - self.degrees**2 / self.total) / self.shrunken
+        return scalars(own.max())[0]
 
     @property
     def like(self) -> FloatArray:

@@ -39,6 +39,8 @@ class Extension:
     coefficients: FloatArray  # [w, w u], (n, 1 + k)
     shift: FloatArray  # Σ_j w_j δ_j u_j / ρ, (k,)
     signs: FloatArray  # (k,)
+    faint: float
+    """A new row with a degree of no more is like no training row at all."""
 
     @classmethod
     def fit(cls, cut: NormalizedCut, pairs: EigenResult, noise: float) -> tuple[Extension, FloatArray]:
@@ -65,6 +67,7 @@ class Extension:
             coefficients=xp.column_stack([weights, weights[:, None] * u]),
             shift=to_host((weights * cut.degrees) @ u / cut.total),
             signs=signs,
+            faint=cut.faint,
         )
         trivial = xp.sqrt(cut.shrunken / cut.volume)
         return extension, xp.column_stack([trivial, rows * moved(signs, weights)])
@@ -75,6 +78,10 @@ class Extension:
 
     def embed(self, cross: CrossGram) -> FloatArray:
         """The embedding of new rows, shape (n_new, 1 + k)."""
+        return self.embed_seen(cross)[0]
+
+    def embed_seen(self, cross: CrossGram) -> tuple[FloatArray, np.ndarray]:
+        """The embedding of new rows, and, on the host, which of them are like any training row."""
         product = float64(cross.matmat(self.coefficients))
         xp = namespace(product)
         degrees = product[:, 0]
@@ -93,7 +100,8 @@ class Extension:
         denominator = xp.sqrt(shrunken)[:, None] * values
         seen = denominator != 0  # neither a point without a degree nor a null eigenvalue has a coordinate
         coordinates = xp.where(seen, numerator / xp.where(seen, denominator, 1.0), 0.0)
-        return xp.column_stack([xp.sqrt(shrunken / self.volume), coordinates * moved(self.signs, product)])  # type: ignore[no-any-return]
+        embedding = xp.column_stack([xp.sqrt(shrunken / self.volume), coordinates * moved(self.signs, product)])
+        return embedding, np.abs(to_host(degrees)) > self.faint
 
 
 def column_signs(rows: FloatArray, weights: FloatArray) -> FloatArray:

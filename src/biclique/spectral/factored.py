@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from biclique._typing import FloatArray, Rows
+from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DegreeError
 from biclique.gram import FeatureMap, column_sums, map_rows, weighted_gram
 from biclique.multiway import check_order, shrunken_degrees
 from biclique.namespace import as_dtype, float64, full, moved, namespace, scalars, to_host
 from biclique.spectral.extend import NULL_EIGENVALUE, column_signs
+from biclique.spectral.parted import parted_rotation
 
 RowsAndWeights = tuple[Rows, FloatArray]
 Passes = Callable[[str], Iterable[RowsAndWeights]]
@@ -54,6 +55,12 @@ class FactoredSpectrum:
             return full((0, self.coefficients.shape[1]), 0.0, X)  # type: ignore[no-any-return]
         return namespace(blocks[0]).concatenate(blocks)  # type: ignore[no-any-return]
 
+    def embed_landmarks(self, n_jobs: int | None = None) -> FloatArray:
+        """The embedding of the landmarks themselves."""
+        held = self.map.held  # type: ignore[attr-defined]
+        rows = held.rows if held.offset is None else held.rows.astype(np.float64) + held.offset
+        return self.embed(rows, n_jobs)
+
     def apply(self, X: Rows, finish: Callable[[FloatArray], Any], n_jobs: int | None = None) -> list[Any]:
         """``finish`` of the embedding of every block of rows, in order."""
         return map_rows(
@@ -64,6 +71,18 @@ class FactoredSpectrum:
             n_jobs=n_jobs,
             sizes=np.abs(self.coefficients[:, 0]),
         )
+
+    def apply_seen(
+        self, X: Rows, finish: Callable[[FloatArray, np.ndarray], Any], n_jobs: int | None = None
+    ) -> list[Any]:
+        """The same with, on the host, which rows any feature tells something of: their degree is not zero."""
+
+        def of_block(rows: FloatArray, sizes: FloatArray) -> Any:
+            least = to_host(least_degree(sizes, self.map.dtype, self.noise, self.mean_degree))
+            seen = np.abs(to_host(rows[:, 0])) > least
+            return finish(self._normalize(rows, sizes), seen)
+
+        return map_rows(self.map, X, self.coefficients, of_block, n_jobs=n_jobs, sizes=np.abs(self.coefficients[:, 0]))
 
     def _normalize(self, rows: FloatArray, sizes: FloatArray) -> FloatArray:
         xp = namespace(rows)
@@ -83,6 +102,58 @@ class FactoredSpectrum:
         return FactoredSpectrum(**{**self.__dict__, "coefficients": turned})
 
 
+@dataclass(frozen=True)
+class RowSums:
+    """What the first pass gives, whatever the order: c(X)ᵀw, Σw and the number of rows."""
+
+    sums: FloatArray  # (p,)
+    weight: float
+    n_rows: int
+
+    @classmethod
+    def of(cls, feature_map: FeatureMap, passes: Passes, n_jobs: int | None = None) -> RowSums:
+        """One pass over the rows."""
+        sums, weight, n_rows = np.zeros(feature_map.size), 0.0, 0
+        for X, w in passes("sums"):
+            sums += column_sums(feature_map, X, w[:, None], n_jobs=n_jobs)[:, 0]
+            weight += float(w.sum())
+            n_rows += X.shape[0]
+        return cls(sums, weight, n_rows)
+
+
+@dataclass(frozen=True)
+class LandmarkParts:
+    """Landmarks in parts between which there is no similarity, as found, and after some have joined others.
+
+    c(x) of a row vanishes at the landmarks of other parts. So s falls into the s_p of the parts, orthogonal to each
+    other, and each is an eigenvector of ΦᵀWS⁻¹Φ with eigenvalue 1 at order 2.
+    """
+
+    found: IntArray  # (p,)
+    part_of: IntArray  # (p,)
+
+    def eigenpairs(
+        self, feature_map: FeatureMap, sums: FloatArray, gram: FloatArray, k: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """q − 1 vectors of the parts, then the leading ones of what is left beside every part that was found."""
+        own = self._vectors(feature_map, sums, self.found)[0]
+        joined, volumes = self._vectors(feature_map, sums, self.part_of)
+        known = (joined @ parted_rotation(volumes))[:, 1 : k + 1]
+        rest = gram - own @ (own.T @ gram)
+        rest -= (rest @ own) @ own.T
+        values, U = np.linalg.eigh((rest + rest.T) / 2)
+        more = k - known.shape[1]
+        values, U = values[::-1][:more], U[:, ::-1][:, :more]
+        return np.concatenate([np.ones(known.shape[1]), values]), np.column_stack([known, U])
+
+    @staticmethod
+    def _vectors(feature_map: FeatureMap, sums: FloatArray, labels: IntArray) -> tuple[FloatArray, FloatArray]:
+        """s_p of every part, normalised, and their squared lengths."""
+        vectors = feature_map.project(sums[:, None] * (labels[:, None] == np.arange(int(labels.max()) + 1)))
+        volumes = np.maximum(np.einsum("ij,ij->j", vectors, vectors), np.finfo(float).tiny)
+        return vectors / np.sqrt(volumes), volumes
+
+
 def least_degree(sizes: FloatArray, dtype: np.dtype[Any], noise: float, mean_degree: float) -> FloatArray:
     """What S(x) must exceed to be more than rounding, for every row.
 
@@ -90,7 +161,8 @@ def least_degree(sizes: FloatArray, dtype: np.dtype[Any], noise: float, mean_deg
     not with the number of rows.
     """
     xp = namespace(sizes)
-    return xp.clip(xp.clip(4 * float(np.finfo(dtype).eps) * sizes, min=noise), max=0.5 * mean_degree)  # type: ignore[no-any-return]
+    rounding = xp.clip(4 * float(np.finfo(dtype).eps) * sizes, noise, None)
+    return xp.clip(rounding, None, 0.5 * mean_degree)  # type: ignore[no-any-return]
 
 
 def factored_spectrum(
@@ -100,15 +172,20 @@ def factored_spectrum(
     k: int,
     *,
     length: float,
+    first: RowSums | None = None,
+    parts: LandmarkParts | None = None,
     n_jobs: int | None = None,
 ) -> FactoredSpectrum:
     """The k leading eigenpairs of B for K = ΦΦᵀ, in two passes; the embedding is a third, which is the caller's.
 
-    ``length`` is a typical |φ(x)|, the scale of rounding.
+    ``length`` is a typical |φ(x)|, the scale of rounding. ``first`` is what the first pass gave, where it was made for
+    another order already. ``parts`` of landmarks are known eigenvectors at order 2, and not asked for at others.
     """
     order = check_order(order)
     eps = float(np.finfo(feature_map.dtype).eps)
-    sums, weight, n_rows = _first_pass(feature_map, passes("sums"), n_jobs)
+    if first is None:
+        first = RowSums.of(feature_map, passes, n_jobs)
+    sums, weight, n_rows = first.sums, first.weight, first.n_rows
     s = feature_map.project(sums)  # (r,)
     total = float(s @ s)  # ρ
     mean_degree = total / weight
@@ -127,16 +204,21 @@ def factored_spectrum(
     # An approximate K can have rows of a negative degree. Up to here it may be rounding, at the very worst.
     negative = -min(rounding * length * weight, 0.5 * mean_degree)
     weigher = _Weigher(feature_map.lift(s), feature_map.dtype, mean_degree, order, noise, negative)
-    gram = feature_map.project(feature_map.project(_second_pass(feature_map, passes("matrix"), weigher, n_jobs)).T)
+    # The mean column is c of the trivial vector, which is projected out below: without it, less is rounded.
+    products = _second_pass(feature_map, passes("matrix"), weigher, sums / weight, n_jobs)
+    gram = feature_map.project(feature_map.project(products).T)
     weigher.check(feature_map)
     # (I − ssᵀ/ρ) on both sides: what is left is orthogonal to the trivial vector.
     unit = s / np.sqrt(total)
     gram = (gram + gram.T) / 2
     gram -= np.outer(unit, unit @ gram)
     gram -= np.outer(gram @ unit, unit)
-    values, U = np.linalg.eigh((gram + gram.T) / 2)
-    k = min(k, max(len(values) - 1, 0))
-    values, U = values[::-1][:k], U[:, ::-1][:, :k]
+    k = min(k, max(len(gram) - 1, 0))
+    if parts is None or order != 2:
+        values, U = np.linalg.eigh((gram + gram.T) / 2)
+        values, U = values[::-1][:k], U[:, ::-1][:, :k]
+    else:
+        values, U = parts.eigenpairs(feature_map, sums, gram, k)
     informative = values > NULL_EIGENVALUE * eps
     scale = np.where(informative, 1 / np.sqrt(np.where(informative, values, 1.0)), 0.0)
     centred = U - np.outer(unit, unit @ U)
@@ -153,18 +235,6 @@ def factored_spectrum(
         n_rows=n_rows,
         unseen=weigher.unseen,
     )
-
-
-def _first_pass(
-    feature_map: FeatureMap, chunks: Iterable[RowsAndWeights], n_jobs: int | None
-) -> tuple[FloatArray, float, int]:
-    """c(X)ᵀw, Σw and the number of rows."""
-    sums, weight, n_rows = np.zeros(feature_map.size), 0.0, 0
-    for X, w in chunks:
-        sums += column_sums(feature_map, X, w[:, None], n_jobs=n_jobs)[:, 0]
-        weight += float(w.sum())
-        n_rows += X.shape[0]
-    return sums, weight, n_rows
 
 
 def _second_pass(

@@ -8,7 +8,7 @@ never raises the cut; otherwise the diagonal is shifted, which adds a constant t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -108,9 +108,15 @@ class KernelRule:
     centre: FloatArray  # Σ_{l∈j} ω_l δ_l / (t_l ρ), (k,)
     masses: FloatArray
     within: FloatArray
+    faint: float
+    """A new row with a degree of no more is like no training row at all."""
 
     def labels_of(self, cross: CrossGram) -> IntArray:
         """The cluster of new rows, from κ(x, x_j)."""
+        return self.labels_seen(cross)[0]
+
+    def labels_seen(self, cross: CrossGram) -> tuple[IntArray, np.ndarray]:
+        """The cluster of new rows, and which of them are like any training row."""
         product = cross.matmat(self.coefficients)
         degrees, sums = product[:, 0], product[:, 1:]
         scale: FloatArray = np.ones(len(degrees))
@@ -118,7 +124,18 @@ class KernelRule:
             scale = shrunken_degrees(degrees, self.mean_degree, self.order)
             sums = sums - np.outer(degrees, self.centre)
         sums = np.divide(sums, scale[:, None], out=np.zeros_like(sums), where=scale[:, None] > 0)
-        return np.asarray(np.argmax(_scores(sums, self.masses, self.within), axis=1))
+        return np.asarray(np.argmax(_scores(sums, self.masses, self.within), axis=1)), np.abs(degrees) > self.faint
+
+    def keeping(self, clusters: IntArray) -> KernelRule:
+        """The same rule for some of the clusters, numbered anew."""
+        columns = np.concatenate([[0], 1 + np.asarray(clusters)])
+        return replace(
+            self,
+            coefficients=self.coefficients[:, columns],
+            centre=self.centre[clusters],
+            masses=self.masses[clusters],
+            within=self.within[clusters],
+        )
 
 
 @dataclass(frozen=True)
@@ -240,6 +257,7 @@ def _rule(problem: KernelKMeansProblem, state: _State, k: int) -> KernelRule:
         centre=cut.degrees @ weighted / cut.total,
         masses=state.masses,
         within=state.within,
+        faint=cut.faint,
     )
 
 

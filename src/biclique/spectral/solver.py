@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
+from scipy.linalg import eigh
 from sklearn.utils import check_random_state
 
 from biclique._typing import FloatArray
@@ -67,6 +68,8 @@ class EigenResult:
     converged: bool
     target: float
     """The residual that was asked for: the tolerance times the eigengap."""
+    space: RitzSpace | None = None
+    """Where the pairs were found, kept on request: another order starts from there."""
 
     @classmethod
     def none(cls, like: FloatArray) -> EigenResult:
@@ -85,8 +88,47 @@ class EigenResult:
         )
 
 
+@dataclass(frozen=True)
+class RitzSpace:
+    """A space with an orthonormal basis Q whose image is known: B Q = Q H + N C, N the next block."""
+
+    basis: FloatArray  # Q, (n, q)
+    H: FloatArray  # QᵀBQ, (q, q), on the host
+    next: FloatArray  # N, (n, b)
+    coupling: FloatArray  # C, (b, q), on the host
+
+    def rescaled(self, ratio: FloatArray, columns: int) -> tuple[FloatArray, FloatArray]:
+        """The leading Ritz vectors of D^(−1/2) B D^(−1/2), D = diag(ratio), in D^(1/2) span(Q), and their images.
+
+        Costs no pass: with x = D^(1/2) Q y, the pencil (QᵀBQ, QᵀDQ) has y for its eigenvectors.
+        """
+        xp = namespace(self.basis)
+        mass = to_host(self.basis.T @ (ratio[:, None] * self.basis))
+        coordinates = eigh(self.H, (mass + mass.T) / 2)[1][:, ::-1][:, :columns]
+        placed = moved(np.ascontiguousarray(coordinates), self.basis)
+        image = self.basis @ moved(self.H @ coordinates, self.basis)
+        image = image + self.next @ moved(self.coupling @ coordinates, self.basis)
+        root = xp.sqrt(ratio)[:, None]
+        return root * (self.basis @ placed), image / root
+
+
 Report = Callable[[int, float, float], None]
 """Told after every pass: passes so far, worst residual, target."""
+
+
+@dataclass(frozen=True)
+class Progressing:
+    """How far a search has come."""
+
+    passes: int
+    share: float
+    """The worst residual over the eigengap."""
+    least: float
+    """The k-th Ritz value: never above the k-th eigenvalue, and rising."""
+
+
+GiveUp = Callable[[Progressing, Callable[[], FloatArray]], bool]
+"""Asked after every pass; the second argument gives the Ritz vectors (n, k)."""
 
 
 def block_columns(k: int, n: int) -> int:
@@ -127,6 +169,8 @@ def top_eigenpairs(
     basis_blocks: int = BASIS_BLOCKS,
     random_state: int | np.random.RandomState | None = None,
     report: Report | None = None,
+    keep_space: bool = False,
+    give_up: GiveUp | None = None,
 ) -> EigenResult:
     """The k algebraically largest eigenpairs of a symmetric operator.
 
@@ -141,6 +185,7 @@ def top_eigenpairs(
     ``start`` (n, b) is the first block, ``start_image`` the operator times it where that is known already
     (no pass is spent on it then). If it is wider than k + 4 columns, so are the other blocks. ``deflate`` (n,) is a
     unit eigenvector with eigenvalue zero that is not wanted: without it, it would stand before negative eigenvalues.
+    With ``keep_space`` the result holds the space it was found in. ``give_up`` may end it early.
 
     The basis lies where the operator's arrays do: those of ``operator.like`` if there is one, else of ``deflate`` or
     ``start``. Small matrices are decomposed on the host; on a device a pass waits for it twice.
@@ -163,8 +208,13 @@ def top_eigenpairs(
         done = worst <= target
         doubt = done and not doubted and not state.settled and solver.n_passes <= EARLY_PASSES
         doubted = doubted or doubt
-        if (done and not doubt) or solver.n_passes >= max_iter:
-            return solver.result(state, done, target)
+        over = solver.n_passes >= max_iter
+        if not done and not over and give_up is not None:
+            now = Progressing(solver.n_passes, worst / gap if gap > 0 else np.inf, float(state.values[k - 1]))
+            over = give_up(now, lambda: solver.vectors(state))  # noqa: B023
+        if (done and not doubt) or over:
+            found = solver.result(state, done, target)
+            return replace(found, space=solver.space()) if keep_space else found
         if solver.full:
             solver.restart(state)
         solver.extend()
@@ -341,9 +391,16 @@ class _BlockKrylov:
         self.coupling = self.coupling @ coordinates
         self.H = np.diag(state.values[:keep])
 
+    def space(self) -> RitzSpace:
+        return RitzSpace(self.basis, self.H, self.next, self.coupling)
+
+    def vectors(self, state: _Ritz) -> FloatArray:
+        """The leading Ritz vectors, (n, k)."""
+        return self.basis @ moved(state.coordinates[:, : self.k], self.like)  # type: ignore[no-any-return]
+
     def result(self, state: _Ritz, converged: bool, target: float) -> EigenResult:
         coordinates = state.coordinates[:, : self.k]
-        vectors = self.basis @ moved(coordinates, self.like)
+        vectors = self.vectors(state)
         values = state.values[: self.k].copy()
         images = vectors * moved(values, self.like) + self.next @ moved(self.coupling @ coordinates, self.like)
         return EigenResult(values, vectors, images, state.residuals, self.n_passes, converged, target)

@@ -62,7 +62,7 @@ def start_from_few(
     try:
         found, shrunken, own = _extended(few, rows, order, weights, columns, seed)
         row_weights = moved(row_weights, found)
-        unseen = _unseen(shrunken, own * namespace(own).clip(row_weights, min=total / few.n), few.n)
+        unseen = _unseen(shrunken, own * namespace(own).clip(row_weights, total / few.n, None), few.n)
         if len(unseen):
             few = few.with_rows(rows[moved(unseen, rows)])
             weights = np.concatenate([weights, to_host(row_weights)[unseen]])
@@ -75,7 +75,7 @@ def start_from_few(
     # √(wS) of y, where a row counts for itself at least: random columns are to be of one size in y, not in p.
     scale = xp.sqrt(row_weights * xp.maximum(shrunken, own * row_weights))[:, None]
     scale = xp.where(scale > 0, scale, 1.0)
-    found = found[:, 1:] / xp.clip(found[:, :1], min=SMALLEST)
+    found = found[:, 1:] / xp.clip(found[:, :1], SMALLEST, None)
     found = xp.where(xp.isfinite(found), found, 0.0)
     sizes = xp.sqrt(((scale * found) ** 2).mean(0))
     usable = xp.isfinite(sizes) & (sizes > 0)
