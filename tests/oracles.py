@@ -288,3 +288,43 @@ def leverage(K, mu):
     """τ_i = (K (K + μI)⁻¹)_ii, by solving for every row."""
     n = len(K)
     return np.array([K[i] @ np.linalg.solve(K + mu * np.eye(n), np.eye(n)[i]) for i in range(n)])
+
+
+def unit_embedding(K, order, k):
+    """√S and the k − 1 leading eigenvectors of B, rows of length 1, by the definition."""
+    n = len(K)
+    degrees = K.sum(axis=1)
+    S = 2 / order * degrees + (1 - 2 / order) * degrees.mean()
+    B = (K - np.outer(degrees, degrees) / degrees.sum()) / np.sqrt(np.outer(S, S))
+    vectors = np.linalg.eigh(B)[1][:, ::-1][:, : k - 1]
+    rows = np.column_stack([np.sqrt(S / S.sum()), vectors])
+    assert rows.shape == (n, k)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def least_order_without_dust(K, k, orders=(2, 2.05, 2.1, 2.25, 2.5, 3, 4)):
+    """The first order whose k clusters all have at least √(n/k) rows; else that with the largest smallest cluster."""
+    smallest = []
+    for order in orders:
+        labels = KMeans(k, n_init=10, random_state=0).fit_predict(unit_embedding(K, order, k))
+        smallest.append(np.bincount(labels, minlength=k).min())
+        if smallest[-1] >= np.sqrt(len(K) / k):
+            return order
+    return orders[int(np.argmax(smallest))]
+
+
+def joined_parts(X, found, k):
+    """Parts of fewer than √(n/k) rows join their nearest, smallest first; then the smallest joins until k are left."""
+    part_of = np.array(found)
+
+    def gap(a, b):
+        return min(np.linalg.norm(x - y) for x in X[part_of == a] for y in X[part_of == b])
+
+    while True:
+        names = np.unique(part_of)
+        sizes = {name: int((part_of == name).sum()) for name in names}
+        smallest = min(names, key=lambda name: (sizes[name], name))
+        if len(names) == 1 or (sizes[smallest] >= np.sqrt(len(X) / k) and len(names) <= k):
+            return part_of
+        nearest = min((name for name in names if name != smallest), key=lambda name: (gap(smallest, name), name))
+        part_of[part_of == smallest] = nearest

@@ -48,11 +48,12 @@ def fitted(X, n_clusters=5, **parameters):
 @pytest.mark.parametrize("order", [2, 4, np.inf])
 def test_agrees_with_the_exact_solution(blobs, gram, order):
     X, _ = blobs
-    exact = fitted(X, gram="tiled", order=order)
-    ours = fitted(X, gram=gram, order=order, rank=1000)
+    asked = {"order": order, "row_normalize": False}
+    exact = fitted(X, gram="tiled", **asked)
+    ours = fitted(X, gram=gram, rank=1000, **asked)
     assert ours.gram_ == gram
     assert ours.gamma_ == pytest.approx(exact.gamma_, rel=0.2)
-    ours = fitted(X, gram=gram, order=order, rank=1000, gamma=exact.gamma_)
+    ours = fitted(X, gram=gram, rank=1000, gamma=exact.gamma_, **asked)
     assert adjusted_rand_score(exact.labels_, ours.labels_) > 0.98
     tolerance = 0.02 if gram == "nystroem" else 0.1
     np.testing.assert_allclose(ours.eigenvalues_, exact.eigenvalues_, atol=tolerance * exact.eigenvalues_[0])
@@ -88,11 +89,12 @@ def test_exact_features_are_exact(affinity, degree):
 @pytest.mark.parametrize("gram", ["nystroem", "features"])
 def test_training_rows_keep_their_labels_and_their_embedding(blobs, assign, gram):
     X, _ = blobs
-    model = fitted(X, gram=gram, assign_labels=assign, rank=200)
+    asked = {"order": 4, "row_normalize": False}
+    model = fitted(X, gram=gram, assign_labels=assign, rank=200, **asked)
     assert np.array_equal(model.predict(X), model.labels_)
     np.testing.assert_allclose(model.transform(X), model.embedding_, atol=1e-6)
     assert model.embedding_.shape == (6000, 5)
-    assert adjusted_rand_score(fitted(X, gram="tiled").labels_, model.labels_) > 0.95
+    assert adjusted_rand_score(fitted(X, gram="tiled", **asked).labels_, model.labels_) > 0.95
 
 
 def test_new_rows(blobs):
@@ -260,7 +262,7 @@ def test_symmetric_modelling(blobs):
 def test_row_normalize(blobs):
     X, _ = blobs
     for gram in ("nystroem", "tiled"):
-        plain, unit = fitted(X, gram=gram), fitted(X, gram=gram, row_normalize=True)
+        plain, unit = fitted(X, gram=gram, row_normalize=False), fitted(X, gram=gram)
         assert np.array_equal(unit.predict(X), unit.labels_)
         np.testing.assert_allclose(plain.embedding_, unit.embedding_)
         assert adjusted_rand_score(plain.labels_, unit.labels_) > 0.8
@@ -430,9 +432,15 @@ def test_memory_is_asked_for_before(blobs):
 
 
 def test_disconnected_landmarks_are_said(blobs):
-    X = np.concatenate([blobs[0], blobs[0] + 1e3])
-    with pytest.warns(DisconnectedWarning, match=r"falls into 2 disconnected parts .* landmarks"):
-        fitted(X, rank=100)
+    X = np.concatenate([blobs[0], blobs[0] + 1e3, blobs[0] + 1.2e3])
+    with pytest.warns(DisconnectedWarning, match=r"falls into 3 disconnected parts .* landmarks.*the nearest are put"):
+        model = fitted(X, 2, order=2, rank=100)
+    assert adjusted_rand_score(np.repeat([0, 1, 1], 6000), model.labels_) == 1
+    # With clusters enough for every part there is nothing to say, and none spans two of them.
+    model = fitted(X, 5, rank=100)
+    assert model.order_ == 2
+    for label in range(5):
+        assert len(np.unique(np.repeat([0, 1, 2], 6000)[model.labels_ == label])) == 1
 
 
 def test_unseen_rows_are_said(blobs):

@@ -399,3 +399,21 @@ EXPECTED = {"check_clustering": "feeds points with negative coordinates, which a
 @pytest.mark.filterwarnings("ignore::biclique.exceptions.BicliqueWarning")
 def test_estimator_checks(estimator, check):
     check(estimator)
+
+
+def test_a_long_ring_is_cut_into_arcs():
+    n = 6000
+    hypergraph = Hypergraph.from_edges([[i, (i + 1) % n, (i + 2) % n] for i in range(n)], vertices=n)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # passes alone do not converge, multigrid does
+        labels = HypergraphSpectralClustering(4, random_state=0).fit(hypergraph).labels_
+    assert np.bincount(labels).tolist() == [n // 4] * 4
+    assert int((labels != np.roll(labels, 1)).sum()) == 4
+
+
+def test_dust_of_a_hypergraph_joins_other_parts():
+    big, groups = planted(n=100, k=2, n_edges=600, inside=0.9)
+    hypergraph = Hypergraph.from_edges([*big.edges(), [100, 101], [102, 103]], vertices=104)
+    with pytest.warns(DisconnectedWarning):
+        model = HypergraphSpectralClustering(2, random_state=0).fit(hypergraph)
+    assert adjusted_rand_score(groups, model.labels_[:100]) > 0.9

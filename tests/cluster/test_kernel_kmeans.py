@@ -25,7 +25,9 @@ from tests.oracles import algorithm_1, projector
 @pytest.mark.parametrize("gram", ["dense", "tiled"])
 def test_the_cut_is_reported_and_never_rises(init, gram, iris):
     X, _ = iris
-    model = BicliqueKernelKMeans(3, gamma=1.0, init=init, gram=gram, precision="float64", random_state=0).fit(X)
+    model = BicliqueKernelKMeans(3, order=4, gamma=1.0, init=init, gram=gram, precision="float64", random_state=0).fit(
+        X
+    )
     assert (np.diff(model.cut_history_) <= 0).all()
     assert model.cut_ == model.cut_history_[-1]
     assert model.cut_ == pytest.approx(k_way_normalized_cut(rbf_kernel(X, gamma=1.0), model.labels_, 4))
@@ -72,7 +74,7 @@ def test_weights_of_the_paper_and_of_the_user(iris):
     K = rbf_kernel(X, gamma=1.0)
     degrees = K.sum(axis=1)
     S = 0.5 * degrees + 0.5 * degrees.mean()
-    paper = BicliqueKernelKMeans(3, gamma=1.0, weights="paper", random_state=0).fit(X)
+    paper = BicliqueKernelKMeans(3, order=4, gamma=1.0, weights="paper", random_state=0).fit(X)
     assert paper.cut_ == pytest.approx((2 / 4) ** 2 * weighted_kernel_kmeans_objective(K, paper.labels_, 1 / S))
     own = np.arange(1.0, 151.0)
     user = BicliqueKernelKMeans(3, gamma=1.0, weights=own, random_state=0).fit(X)

@@ -162,7 +162,7 @@ def test_more_parts_than_clusters_are_said():
 
 def test_small_clusters_far_away_are_clusters():
     random = np.random.default_rng(0)
-    for bulk, far in ((random.uniform(size=(5000, 2)), 20), (random.normal(size=(20_000, 2)), 50)):
+    for bulk, far in ((random.uniform(size=(5000, 2)), 60), (random.normal(size=(20_000, 2)), 150)):
         X = np.concatenate([bulk, random.normal(size=(far, 2)) + 30])
         model = fitted(X)
         assert sorted(np.bincount(model.labels_).tolist()) == [far, len(bulk)]

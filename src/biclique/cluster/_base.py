@@ -25,14 +25,13 @@ from biclique.cluster._checks import (
     stand_in,
 )
 from biclique.cluster._prepare import (
-    Prepared,
     TrainingRows,
     choose_kernel,
     estimate,
     find_vertices,
     make_plan,
-    prepare,
 )
+from biclique.cluster._spectrum import ExactFit, SolverOptions, fit_exact
 from biclique.exceptions import ApproximationWarning, DataError, FewerClustersWarning, warn_user
 from biclique.gram import Choice, Cost, single_threaded_blas
 from biclique.io import ChunkSource
@@ -110,20 +109,27 @@ class KernelEstimator(BaseEstimator):
         with single_threaded_blas(), Progress(bool(self.verbose)) as progress:
             yield progress
 
-    def _prepare(self, X: Rows, weights: FloatArray, progress: Progress) -> Prepared:
-        """Build the cut of checked rows, and store what was chosen."""
-        prepared = prepare(self, X, weights, self._n_columns() - 1, progress)
-        gram = prepared.cut.gram
-        held = getattr(prepared.training.held, "map", None)
+    def _n_groups(self) -> int:
+        """Clusters by which the order is chosen: for an embedding, as many as it has columns."""
+        return int(getattr(self, "n_clusters", 0)) or self._n_columns()
+
+    def _solve(
+        self, X: Rows, weights: FloatArray, n_columns: int, options: SolverOptions, progress: Progress
+    ) -> ExactFit:
+        """Solve the cut of checked rows, and store what was chosen."""
+        fit = fit_exact(self, X, weights, n_columns, self._n_groups(), options, progress)
+        prepared = fit.prepared
+        held = getattr(prepared.base, "map", None)
         self._store_choices(
-            Choice(gram.name, prepared.plan.reason),
+            Choice(prepared.base.name, prepared.reason),
             gamma=prepared.gamma,
-            order=prepared.order,
-            precision=str(gram.dtype),
+            order=fit.order,
+            order_reason=fit.order_reason,
+            precision=str(prepared.base.dtype),
             rank=None if held is None else held.size,
             error=prepared.error,
         )
-        return prepared
+        return fit
 
     def _store_choices(
         self,
@@ -131,12 +137,14 @@ class KernelEstimator(BaseEstimator):
         *,
         gamma: float | None,
         order: float,
+        order_reason: str,
         precision: str,
         rank: int | None,
         error: ApproximationError | None,
     ) -> None:
         """What was chosen, and a warning where that is an approximation that nobody asked for."""
         self.gamma_, self.order_, self.precision_ = gamma, order, precision
+        self.order_reason_ = order_reason
         self.gram_, self.gram_reason_ = choice.name, choice.reason
         self.rank_, self.approximation_ = rank, error
         if self.gram == "auto" and error is not None:
@@ -189,8 +197,7 @@ class ClustererBase(ClusterMixin, KernelEstimator):
             if n_vertices < self.n_clusters:
                 reason = f"X has only {n_vertices} distinct rows"
             warn_user(
-                f"{found} clusters returned, {self.n_clusters} asked for: {reason}; labels run from 0 to "
-                f"{int(self.labels_.max())}.",
+                f"{found} clusters returned, {self.n_clusters} asked for: {reason}; labels run from 0 to {found - 1}.",
                 FewerClustersWarning,
             )
 

@@ -133,7 +133,7 @@ def check_solver_parameters(model: Any) -> None:
     normalize = getattr(model, "row_normalize", "auto")
     if not (isinstance(normalize, str) and normalize == "auto"):
         check_flag("row_normalize", normalize)
-    if model.eigen_solver == "amg" and not is_neighbors(model.affinity):
+    if model.eigen_solver == "amg" and not (is_neighbors(model.affinity) or model.affinity == "precomputed"):
         raise ParameterError(
             "eigen_solver='amg' is for neighbour graphs (affinity='nearest_neighbors'), where it is the default: use "
             "eigen_solver='auto' here."

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from biclique._typing import FloatArray, Rows
+from biclique._typing import FloatArray, IntArray, Rows
 from biclique.checks import check_random
 from biclique.cluster._checks import warn_about_spread
 from biclique.cluster._features import Pool
-from biclique.cluster._prepare import LONG_SECONDS, choose_order, pool_kernel
-from biclique.cluster._spectrum import SolverOptions, solve_cut, unit_rows, warn_about_pairs
+from biclique.cluster._order import TEST_STARTS, TRY_ALL, Attempt, Dust, OrderRule, least_order
+from biclique.cluster._prepare import LONG_SECONDS, Vertices, orders_asked, pool_kernel
+from biclique.cluster._spectrum import SolverOptions, proposed, solve_cut, unit_rows, warn_about_pairs
 from biclique.exceptions import ParameterError
 from biclique.gram import (
     DEVICE_SECONDS_PER_ROW,
@@ -19,6 +23,7 @@ from biclique.gram import (
     TYPICAL_PASSES,
     Cost,
     HeldRows,
+    NeighborIndex,
     device_bytes,
     device_seconds,
     torch_cpu_seconds,
@@ -31,6 +36,7 @@ from biclique.progress import Progress
 from biclique.spectral import (
     BASIS_BLOCKS,
     Assignment,
+    EigenResult,
     Extension,
     NormalizedCut,
     assign_sampled,
@@ -76,21 +82,49 @@ class DeviceFit:
         found = [to_host(self._embed(X[top : top + CHUNK_ROWS], n_jobs)) for top in range(0, X.shape[0], CHUNK_ROWS)]
         return np.concatenate(found) if found else np.empty((0, self.n_columns))
 
+    def labels(self, X: Rows, rule: Callable[[FloatArray], IntArray], n_jobs: int | None) -> IntArray:
+        """The labels of any rows by a rule; one that is like no training row takes the label of its nearest."""
+        out = []
+        for top in range(0, X.shape[0], CHUNK_ROWS):
+            rows = X[top : top + CHUNK_ROWS]
+            found, seen = self._embed_seen(rows, n_jobs)
+            labels = rule(to_host(found))
+            unseen = np.flatnonzero(~seen)
+            if len(unseen):
+                training = to_host(self.held.rows)
+                asked = to_host(self.held.hold(rows))[unseen]
+                near = NeighborIndex(training, search="exact", n_jobs=n_jobs).query(asked, 1)[1][:, 0]
+                known, place = np.unique(near, return_inverse=True)
+                own, _ = self._embed_held(known, n_jobs)
+                labels[unseen] = rule(own)[place]
+            out.append(labels)
+        return np.concatenate(out) if out else np.empty(0, dtype=np.intp)
+
+    def _embed_held(self, places: IntArray, n_jobs: int | None) -> tuple[FloatArray, np.ndarray]:
+        """The embedding of some training rows."""
+        rows = to_host(self.held.rows)[places].astype(np.float64)
+        found, seen = self._embed_seen(rows if self.held.offset is None else rows + self.held.offset, n_jobs)
+        return to_host(found), seen
+
     def _embed(self, X: Rows, n_jobs: int | None) -> Any:
+        return self._embed_seen(X, n_jobs)[0]
+
+    def _embed_seen(self, X: Rows, n_jobs: int | None) -> tuple[Any, np.ndarray]:
         cross = self.held.cross(X, n_jobs=n_jobs) if self.gram is None else self.gram.cross(X)
-        found = self.extension.embed(cross)
+        found, seen = self.extension.embed_seen(cross)
         missing = self.n_columns - found.shape[1]
-        return np.pad(to_host(found), ((0, 0), (0, missing))) if missing else found
+        return np.pad(to_host(found), ((0, 0), (0, missing))) if missing else found, seen
 
 
-def fit_device(model: Any, X: Rows, weights: FloatArray, n_columns: int, progress: Progress, device: Any) -> DeviceFit:
+def fit_device(
+    model: Any, X: Rows, weights: FloatArray, n_columns: int, n_clusters: int, progress: Progress, device: Any
+) -> DeviceFit:
     """Solve the cut of the rows of X on a device.
 
     Rows travel there once, not at all where X is a tensor that lies there; a few thousand come to the host, from which
     the bandwidth is chosen. Equal rows are not made one.
     """
     random = check_random(model.random_state)
-    order = choose_order(model)
     warn_about_spread(X, getattr(model, "feature_names_in_", None))
     counted = np.flatnonzero(weights > 0)
     if len(counted) < len(X):
@@ -110,19 +144,57 @@ def fit_device(model: Any, X: Rows, weights: FloatArray, n_columns: int, progres
     held = TorchGram(kernel, X, device=device, precision=precision, tick=tick, owned=owned)
     gram = DeviceGram(held)
     n, k = gram.n, min(n_columns - 1, gram.n - 1)
+    rule = OrderRule.of(weights, n_clusters, orders_asked(model))
+    if len(pool.distinct) <= n_clusters:
+        rule = replace(rule, orders=rule.orders[:1])
+    if len(rule.orders) > 1 and n > TRY_ALL:
+        numbers = np.arange(len(pool.distinct))
+        few = Vertices(pool.rows[pool.distinct], pool.distinct_weights, numbers, np.empty(0), numbers, False, None)
+        rule = proposed(model, kernel, few, rule, n_columns, np.float32, random)
     probe = None
     if k > 0 and not solves_directly(n, k):
         seed = int(random.randint(2**31))
         probe = gram.normal((n, block_columns(k, n)), seed)
         if n >= START_FROM:
             some = draw_numbers(n, START_ROWS, np.random.RandomState(seed))
-            few = DeviceGram(TorchGram(kernel, X[moved(some, X)], device=held.device, precision=precision))
-            probe = start_from_few(probe, few, X, order, weights[some], seed, weights)
+            few_gram = DeviceGram(TorchGram(kernel, X[moved(some, X)], device=held.device, precision=precision))
+            probe = start_from_few(probe, few_gram, X, rule.orders[0], weights[some], seed, weights)
     del X  # the operator holds what it needs of them
-    cut = NormalizedCut(gram, order, weights, probe)
     options = SolverOptions(tol=model.eigen_tol, max_passes=model.max_iter, precision=model.precision)
-    pairs = solve_cut(cut, k, options, random, progress)
-    extension, rows = Extension.fit(cut, pairs, gram.noise)
+
+    def solve(order: float, last: Attempt[_Solved] | None) -> _Solved:
+        before = None if last is None else last.result
+        cut = (
+            NormalizedCut(gram, order, weights, probe)
+            if before is None
+            else before.cut.at_order(order, before.pairs.space, block_columns(k, n))
+        )
+        watched = options
+        if len(rule.orders) > 1 and order != rule.orders[-1]:
+            dust = Dust(rule, cut, float(weights.sum()))
+            watched = replace(options, give_up=lambda now, vectors: bool(dust(now, vectors)))
+        pairs = solve_cut(cut, k, watched, random, progress, keep_space=len(rule.orders) > 1)
+        return _Solved(cut, pairs, *Extension.fit(cut, pairs, gram.noise))
+
+    def attempt(order: float, last: Attempt[_Solved] | None) -> Attempt[_Solved]:
+        solved = solve(order, last)
+        tested = device_kmeans(
+            unit_rows(solved.rows),
+            weights,
+            rule.n_clusters,
+            n_init=TEST_STARTS,
+            random_state=check_random(deepcopy(model.random_state)),
+        )
+        refused = "" if solved.pairs.converged or order == rule.orders[-1] else "eigenvectors of dust"
+        return Attempt(order, rule.smallest(to_host(tested.labels), weights), solved, refused)
+
+    if model.order == "auto" and len(rule.orders) > 1:
+        found, reason = least_order(rule, attempt)
+        order, solved = found.order, found.result
+    else:
+        order = rule.orders[0]
+        solved, reason = solve(order, None), "as asked for" if model.order != "auto" else "nothing to choose"
+    pairs, extension, rows = solved.pairs, solved.extension, solved.rows
     warn_about_pairs(pairs, extension, n_columns)
     missing = n_columns - rows.shape[1]
     if missing:
@@ -132,13 +204,24 @@ def fit_device(model: Any, X: Rows, weights: FloatArray, n_columns: int, progres
         "gram": "cuda" if held.device.type == "cuda" else "torch",
         "gamma": gamma,
         "order": order,
+        "order_reason": reason,
         "precision": "fast" if precision == "fast" else str(gram.dtype),
         "reason": f"exact: tiles on {held.device} by {held.engine}",
         "eigenvalues": np.pad(pairs.values, (0, missing)),
         "residuals": np.pad(pairs.residuals, (0, missing)),
-        "n_passes": cut.n_passes,
+        "n_passes": solved.cut.n_passes,
     }
     return DeviceFit(gram, extension, rows, facts)
+
+
+@dataclass(frozen=True)
+class _Solved:
+    """A cut on the device with its eigenpairs and the embedding of its rows."""
+
+    cut: NormalizedCut
+    pairs: EigenResult
+    extension: Extension
+    rows: Any
 
 
 def gram_precision(model: Any) -> str:
@@ -168,10 +251,10 @@ def estimate_device(model: Any, X: Rows, kernel: Kernel, n_columns: int, device:
 
 def assign_on_device(model: Any, fitted: DeviceFit, weights: FloatArray) -> Assignment:
     """Labels of the training rows, found where their embedding lies."""
-    rows = unit_rows(fitted.rows) if model.row_normalize is True else fitted.rows
+    rows = fitted.rows if model.row_normalize is False else unit_rows(fitted.rows)
     options: dict[str, Any] = {"n_init": model.n_init, "random_state": check_random(model.random_state)}
     if model.assign_labels == "kmeans":
         found = device_kmeans(rows, weights, model.n_clusters, **options)
     else:
         found = assign_sampled(model.assign_labels, rows, weights, model.n_clusters, cut=None, **options)
-    return Assignment(to_host(found.labels).astype(np.intp), found.rule)
+    return Assignment(to_host(found.labels).astype(np.intp), found.rule).contiguous()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,11 +24,15 @@ from biclique.cluster._features import (
     pool_size,
     warn_about_null_columns,
 )
-from biclique.cluster._prepare import choose_order, pool_kernel, warn_about_parts
+from biclique.cluster._order import TEST_STARTS, Attempt, OrderRule, least_order
+from biclique.cluster._parts import Joined, NearRows, join_parts, parts_cure
+from biclique.cluster._prepare import Vertices, orders_asked, pool_kernel
+from biclique.cluster._spectrum import proposed, unit_rows
 from biclique.exceptions import ApproximationWarning, DataError, warn_user
 from biclique.gram import (
     DEVICE_SECONDS_PER_ROW,
     Cost,
+    NeighborIndex,
     NystroemMap,
     device_factored_bytes,
     device_factored_seconds,
@@ -43,9 +49,19 @@ from biclique.io import CHUNK_ROWS, ChunkSource, draw_numbers
 from biclique.kernels import Kernel, check_rows_for_kernel
 from biclique.namespace import moved, rows_on_host, to_host
 from biclique.progress import Progress
-from biclique.spectral import ApproximationError, FactoredSpectrum, factored_spectrum
+from biclique.spectral import (
+    ASSIGNERS,
+    ApproximationError,
+    Assignment,
+    FactoredSpectrum,
+    LandmarkParts,
+    RowSums,
+    factored_spectrum,
+)
 
 BLOCK_ROWS = 4_096
+POOL_MARGIN = 0.5
+"""A cluster of the pool with less than this share of what is needed is dust without a look at all rows."""
 ESTIMATE_ROWS = 4_096
 ESTIMATE_RANK = 512
 """Of ``rank="auto"``, which is known only after a look at the data."""
@@ -179,11 +195,15 @@ class FactoredFit:
     n_columns: int
     pool: Pool
     gamma: float | None
-    order: float
     error: ApproximationError | None
     """None where the features are exact."""
     on_device: bool = False
     """Whether new rows that are a tensor are embedded where it lies."""
+    order_reason: str = ""
+
+    @property
+    def order(self) -> float:
+        return self.spectrum.order
 
     def embed(self, X: Rows, n_jobs: int | None) -> FloatArray:
         """The embedding of any rows, (n, n_columns)."""
@@ -193,44 +213,224 @@ class FactoredFit:
         """Rows with as many columns as were asked for, on the host."""
         return np.pad(to_host(rows), ((0, 0), (0, self.n_columns - rows.shape[1])))
 
+    def labels(
+        self, X: Rows, rules: Sequence[Labelling], n_jobs: int | None, *, keep: bool = False
+    ) -> tuple[list[IntArray], FloatArray | None]:
+        """The labels of any rows by each of some rules; and their embedding, where it is to be kept whole.
 
-def fit_factored(
-    model: Any, source: RowSource, gram: str, n_columns: int, progress: Progress, names: Any = None
-) -> FactoredFit:
-    """Choose kernel and features from a pool of rows, and solve the cut in two passes."""
-    random = check_random_state(model.random_state)
-    order = choose_order(model)
-    check_rank(model.rank, source.n_rows, held=source.held)
-    # Sources draw in ways of their own: what they use up must not shift what is drawn after.
-    pool = Pool.of(*source.draw(pool_size(model.rank), np.random.RandomState(random.randint(2**31))))
-    check_rank(model.rank, source.n_rows, held=source.held)  # known by now
-    if hasattr(model, "n_clusters") and source.n_rows is not None:
-        check_clusters_fit(model.n_clusters, source.n_rows, source.n_counted or 0)
-    if pool.rows.shape[0] < 2:
-        raise DataError(f"X has {pool.rows.shape[0]} rows that count: at least 2 are needed.")
-    warn_about_spread(pool.rows, names)
-    kernel, gamma = pool_kernel(model, pool, random)
-    if source.on_device:
-        check_map_on_device(model, gram, kernel, source.n_columns)
-    dtype = factored_precision(model.precision, gram, kernel, pool.rows)
-    most = _check_memory(model, gram, kernel, source, n_columns)
-    chosen = choose_map(model, gram, kernel, pool, order=order, k=n_columns - 1, dtype=dtype, random=random, most=most)
-    feature_map, error = chosen.map, chosen.error
-    if progress.enabled:
-        progress.say(f"gram={feature_map.name!r} of rank {feature_map.size}" + (f": {error}" if error else ", exact"))
-    spectrum = factored_spectrum(
-        feature_map,
-        lambda what: source.chunks(what, progress),
-        order,
-        n_columns - 1,
-        length=float(np.sqrt(np.abs(kernel.diagonal(pool.rows[:1000])).mean())),
-        n_jobs=model.n_jobs,
-    ).with_signs(pool.rows, pool.weights, model.n_jobs)
-    _warn_about_unseen(spectrum)
-    warn_about_null_columns(spectrum.informative, n_columns)
-    if isinstance(feature_map, NystroemMap):
-        warn_about_parts(feature_map.part_sizes(), feature_map.size, gamma, "landmarks")
-    return FactoredFit(spectrum, n_columns, pool, gamma, order, error, source.on_device)
+        A row that no landmark sees takes the label of its nearest landmark.
+        """
+
+        def of_block(rows: FloatArray, seen: np.ndarray) -> tuple[np.ndarray, list[IntArray], FloatArray]:
+            rows = self.padded(rows)
+            return seen, [rule(rows) for rule in rules], rows if keep else rows[:0]
+
+        blocks = self.spectrum.apply_seen(X, of_block, n_jobs)
+        out = [np.concatenate([labels[j] for _, labels, _ in blocks]) for j in range(len(rules))]
+        unseen = np.flatnonzero(~np.concatenate([seen for seen, _, _ in blocks]))
+        held = getattr(self.spectrum.map, "held", None)
+        if len(unseen) and held is not None and rules:
+            near = NeighborIndex(held.rows, search="exact", n_jobs=n_jobs)
+            places = near.query(held.hold(rows_on_host(X, unseen)), 1)[1][:, 0]
+            landmarks = self.padded(self.spectrum.embed_landmarks(n_jobs))
+            for labels, rule in zip(out, rules, strict=True):
+                labels[unseen] = rule(landmarks)[places]
+        return out, np.concatenate([rows for _, _, rows in blocks]) if keep else None
+
+
+Labelling = Callable[[FloatArray], IntArray]
+"""The labels of rows of an embedding."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The third pass over all rows."""
+
+    embedding: FloatArray | None  # where rows are held
+    labels: IntArray | None
+    sizes: FloatArray
+    """Weights of the clusters by which the order is tested."""
+
+
+@dataclass
+class FactoredTrial:
+    """A fit at one order; the third pass is made only where it may be the last."""
+
+    fit: FactoredFit
+    tested: Assignment | None
+    assignment: Assignment | None
+    finished: Finished | None = None
+
+
+class FactoredSearch:
+    """Kernel and features chosen from a pool of rows; then fits at one order after the other, in two passes each."""
+
+    def __init__(
+        self,
+        model: Any,
+        source: RowSource,
+        gram: str,
+        n_columns: int,
+        n_clusters: int,
+        progress: Progress,
+        names: Any = None,
+        assign: Callable[[FactoredFit], tuple[Assignment, Labelling]] | None = None,
+    ) -> None:
+        self.model, self.source, self.progress = model, source, progress
+        self.n_columns, self.assign = n_columns, assign
+        random = check_random_state(model.random_state)
+        check_rank(model.rank, source.n_rows, held=source.held)
+        # Sources draw in ways of their own: what they use up must not shift what is drawn after.
+        pool = Pool.of(*source.draw(pool_size(model.rank), np.random.RandomState(random.randint(2**31))))
+        self.pool = pool
+        check_rank(model.rank, source.n_rows, held=source.held)  # known by now
+        if hasattr(model, "n_clusters") and source.n_rows is not None:
+            check_clusters_fit(model.n_clusters, source.n_rows, source.n_counted or 0)
+        if pool.rows.shape[0] < 2:
+            raise DataError(f"X has {pool.rows.shape[0]} rows that count: at least 2 are needed.")
+        warn_about_spread(pool.rows, names)
+        kernel, self.gamma = pool_kernel(model, pool, random)
+        self.kernel = kernel
+        if source.on_device:
+            check_map_on_device(model, gram, kernel, source.n_columns)
+        dtype = factored_precision(model.precision, gram, kernel, pool.rows)
+        most = _check_memory(model, gram, kernel, source, n_columns)
+        self.rule = self._rule(n_clusters, dtype, random)
+        chosen = choose_map(
+            model,
+            gram,
+            kernel,
+            pool,
+            order=self.rule.orders[0],
+            k=n_columns - 1,
+            dtype=dtype,
+            random=random,
+            most=most,
+        )
+        self.map, self.error = chosen.map, chosen.error
+        if progress.enabled:
+            told = f": {self.error}" if self.error else ", exact"
+            progress.say(f"gram={self.map.name!r} of rank {self.map.size}{told}")
+        self._first: RowSums | None = None
+        self._parts, self._joined = self._find_parts(min(n_clusters, n_columns))
+
+    def _find_parts(self, most: int) -> tuple[LandmarkParts | None, Joined | None]:
+        """The parts that landmarks fall into, joined as rows would be, each landmark for the rows around it."""
+        if not isinstance(self.map, NystroemMap):
+            return None, None
+        found = self.map.parts()
+        if found.max() == 0:
+            return None, None
+        near = NearRows(self.map.held.rows, self.model.n_jobs)
+        joined = join_parts(found, np.ones(self.map.size), self.rule.n_clusters, most, near, self.rule.least)
+        return LandmarkParts(found, joined.part_of), joined
+
+    def _rule(self, n_clusters: int, dtype: Any, random: np.random.RandomState) -> OrderRule:
+        """The orders to try, from the one on that a sample of the pool proposes."""
+        weights = self.source.weights
+        if weights is None:
+            weights = np.ones(self.source.n_rows or self.pool.rows.shape[0])
+        rule = OrderRule.of(weights, n_clusters, orders_asked(self.model))
+        if len(self.pool.distinct) <= n_clusters:
+            rule = replace(rule, orders=rule.orders[:1])
+        if len(rule.orders) == 1:
+            return rule
+        numbers = np.arange(len(self.pool.distinct))
+        rows = self.pool.rows[self.pool.distinct]
+        few = Vertices(rows, self.pool.distinct_weights, numbers, np.empty(0), numbers, False, None)
+        return proposed(self.model, self.kernel, few, rule, self.n_columns, dtype, random)
+
+    def run(self) -> FactoredTrial:
+        """The fit at the order asked for, or at the least one that passes, with its third pass."""
+        if self.model.order == "auto":
+            found, reason = least_order(self.rule, self._attempt)
+            tried = found.result
+        else:
+            tried, reason = self._tried(self.rule.orders[0], tested=False), "as asked for"
+        if tried.finished is None:
+            tried.finished = self._third_pass(tried)
+        tried.fit = replace(tried.fit, order_reason=reason)
+        self._warn(tried.fit.spectrum)
+        return tried
+
+    def _tried(self, order: float, *, tested: bool) -> FactoredTrial:
+        passes = partial(self.source.chunks, progress=self.progress)
+        if self._first is None:
+            self._first = RowSums.of(self.map, passes, self.model.n_jobs)
+        spectrum = factored_spectrum(
+            self.map,
+            passes,
+            order,
+            self.n_columns - 1,
+            length=float(np.sqrt(np.abs(self.kernel.diagonal(self.pool.rows[:1000])).mean())),
+            first=self._first,
+            parts=self._parts,
+            n_jobs=self.model.n_jobs,
+        ).with_signs(self.pool.rows, self.pool.weights, self.model.n_jobs)
+        fit = FactoredFit(spectrum, self.n_columns, self.pool, self.gamma, self.error, self.source.on_device)
+        return FactoredTrial(fit, self._test(fit) if tested else None, None)
+
+    def _test(self, fit: FactoredFit) -> Assignment | None:
+        """The clusters of the pool by which an order is tested: unit rows, ten starts."""
+        if len(self.pool.distinct) <= self.rule.n_clusters:
+            return None
+        return ASSIGNERS["kmeans"](
+            unit_rows(fit.embed(self.pool.rows, self.model.n_jobs)),
+            self.pool.weights,
+            self.rule.n_clusters,
+            n_init=TEST_STARTS,
+            random_state=check_random_state(deepcopy(self.model.random_state)),
+        )
+
+    def _attempt(self, order: float, last: Attempt[FactoredTrial] | None) -> Attempt[FactoredTrial]:  # noqa: ARG002
+        tried = self._tried(order, tested=True)
+        unseen = tried.fit.spectrum.unseen
+        refused = f"{unseen} rows are like no landmark or feature" if unseen else ""
+        smallest = 0.0 if tried.tested is None else self.rule.smallest(tried.tested.labels, self.pool.weights)
+        if not refused and smallest >= POOL_MARGIN * self.rule.least:
+            tried.finished = self._third_pass(tried)
+            smallest = float(tried.finished.sizes.min() / tried.finished.sizes.sum())
+        return Attempt(order, smallest, tried, refused)
+
+    def _third_pass(self, tried: FactoredTrial) -> Finished:
+        """The embedding of rows that are held, and labels: those asked for, and those by which the order is tested."""
+        fit, n_jobs = tried.fit, self.model.n_jobs
+        rules: list[Labelling] = []
+        if tried.tested is not None:
+            tested = tried.tested.rule
+            rules.append(lambda rows: tested.labels(unit_rows(rows)))  # type: ignore[union-attr]
+        if self.assign is not None and tried.tested is not None and self.model._is_tested():
+            tried.assignment = tried.tested
+        elif self.assign is not None:
+            tried.assignment, rule = self.assign(fit)
+            rules.append(rule)
+        if not rules and not self.source.held:
+            return Finished(None, None, np.empty(0))
+        embedding, labels = [], []
+        sizes = np.zeros(self.rule.n_clusters)
+        for X, w in self.source.chunks("labels" if rules else "embedding", self.progress):
+            found, rows = fit.labels(X, rules, n_jobs, keep=self.source.held)
+            if rows is not None:
+                embedding.append(rows)
+            if tried.tested is not None:
+                sizes += np.bincount(found[0], to_host(w), len(sizes))
+            if self.assign is not None:
+                labels.append(found[-1] if self.source.held else found[-1].astype(np.int32))
+        return Finished(
+            np.concatenate(embedding) if self.source.held else None,
+            np.concatenate(labels) if self.assign is not None else None,
+            sizes,
+        )
+
+    def _warn(self, spectrum: FactoredSpectrum) -> None:
+        _warn_about_unseen(spectrum)
+        warn_about_null_columns(spectrum.informative, self.n_columns)
+        if self._joined is not None and spectrum.order == 2:
+            self._joined.warn(
+                min(self.rule.n_clusters, self.n_columns),
+                f"the kernel falls into {{n}} disconnected parts ({{shown}} of {self.map.size} landmarks)",
+                parts_cure(self.gamma),
+            )
 
 
 def estimate_fit(model: Any, source: RowSource, gram: str, n_columns: int, device: Any = None) -> Cost:

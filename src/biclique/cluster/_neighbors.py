@@ -11,12 +11,14 @@ from scipy import sparse
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.checks import check_random
 from biclique.cluster._checks import warn_about_spread
-from biclique.cluster._parts import LOOSE, Connected, connect
-from biclique.cluster._prepare import Vertices, choose_order, find_vertices
+from biclique.cluster._order import NEIGHBOR_ORDER
+from biclique.cluster._parts import LOOSE, Connected, connect, shares_of_parts
+from biclique.cluster._prepare import Vertices, find_vertices
 from biclique.cluster._rows import find_rows
 from biclique.cluster._spectrum import SolverOptions, solve_cut, unit_rows, warn_unless_converged
 from biclique.exceptions import ParameterError
 from biclique.gram import NeighborGram, SparseGram, StoredCross, parse_memory_limit, require
+from biclique.multiway import check_order
 from biclique.progress import Progress
 from biclique.spectral import (
     Assignment,
@@ -24,9 +26,11 @@ from biclique.spectral import (
     Extension,
     KernelRule,
     NormalizedCut,
+    Parts,
     assign_sampled,
     graph_eigenpairs,
     one_each,
+    parted_rotation,
 )
 
 GRAPH_TOLERANCE = 0.1
@@ -60,24 +64,44 @@ class NeighborFit:
     """The fitted graph: parts with their columns of the embedding, a rule for labels, and what new rows need.
 
     The columns of a part are √S normalised and the leading eigenvectors of its own cut, zero outside it: at order 2,
-    eigenvectors of the whole graph. Parts are found, not iterated for.
+    eigenvectors of the whole graph. Parts are found, not iterated for. In the embedding they are turned so that the
+    first column is √S of all rows.
     """
 
-    def __init__(self, connected: Connected, vertices: Vertices, parts: list[Part], n_columns: int) -> None:
-        self.gram, self.part_of = connected.gram, connected.part_of
+    def __init__(
+        self, connected: Connected, vertices: Vertices, parts: list[Part], n_columns: int, order_reason: str
+    ) -> None:
+        self.gram, self.part_of = connected.gram, connected.joined.part_of
         self.usual_degree = connected.usual_degree
         self.vertices, self.parts = vertices, parts
         self.n_columns = n_columns
-        self.order = parts[0].cut.order
+        self.order, self.order_reason = parts[0].cut.order, order_reason
         self.gamma = self.gram.gamma if self.gram.weights == "rbf" else None
         self.normalize = True
         self.assignment: Assignment | None = None
         self.rows: FloatArray = np.zeros((vertices.n, n_columns))
         first = 0
-        for part, width in zip(parts, _shares(parts, n_columns), strict=True):
+        for part, width in zip(parts, self._shares(n_columns), strict=True):
             part.columns = range(first, first + width)
             first += width
             self.rows[np.ix_(part.members, np.asarray(part.columns))] = part.embed()
+        self.turn = self._turn()
+        self.rows = self.rows @ self.turn
+
+    def _shares(self, total: int) -> list[int]:
+        return shares_of_parts([part.pairs.values for part in self.parts], total)
+
+    def _turn(self) -> FloatArray:
+        """From the parts' own columns to √S of all rows, the other combinations of parts, and eigenvectors in order."""
+        turn = np.zeros((self.n_columns, self.n_columns))
+        q = len(self.parts)
+        turn[[part.columns[0] for part in self.parts], :q] = parted_rotation(
+            np.array([part.cut.volume for part in self.parts])
+        )
+        own = [(-float(v), c) for p in self.parts for v, c in zip(p.pairs.values, p.columns[1:], strict=False)]
+        for place, (_, column) in enumerate(sorted(own), start=q):
+            turn[column, place] = 1.0
+        return turn
 
     @property
     def search(self) -> str:
@@ -130,8 +154,15 @@ class NeighborFit:
             cut=cut,
             n_init=model.n_init,
             random_state=check_random(model.random_state),
-        )
+            parts=self._parts(model.n_clusters),
+        ).contiguous()
         return self.assignment
+
+    def _parts(self, n_clusters: int) -> Parts | None:
+        """Parts that no cluster spans, where there are columns enough to tell their clusters apart."""
+        if len(self.parts) < 2 or self.n_columns < n_clusters:
+            return None
+        return Parts(self.part_of, tuple(self._shares(n_clusters)), np.arange(self.vertices.n))
 
     def _scaled(self, rows: FloatArray) -> FloatArray:
         return unit_rows(rows) if self.normalize else rows
@@ -205,7 +236,7 @@ class NeighborFit:
             if len(chosen) and part.extension is not None:
                 cross = StoredCross(K[chosen][:, part.members], n_jobs=self.gram.n_jobs)
                 out[np.ix_(chosen, np.asarray(part.columns))] = part.extension.embed(cross)
-        return out
+        return out @ self.turn
 
 
 def graph_bytes(n: int, n_neighbors: int, n_columns: int) -> int:
@@ -222,7 +253,9 @@ def fit_neighbors(
     shrunken degrees then set apart dense from sparse regions, by more than the eigengap of the clusters.
     """
     random = check_random(model.random_state)
-    order = choose_order(model)
+    auto = model.order == "auto"
+    order = NEIGHBOR_ORDER if auto else check_order(model.order)
+    reason = "the rule for neighbour graphs" if auto else "as asked for"
     vertices = find_vertices(model, X, weights)
     if not vertices.given:
         warn_about_spread(X, getattr(model, "feature_names_in_", None))
@@ -239,16 +272,18 @@ def fit_neighbors(
         )
     # The embedding's columns are all there is to tell parts apart by.
     most = min(n_clusters or n_columns, n_columns)
-    connected = connect(_make_graph(model, vertices, random, progress), vertices.weights, most)
+    graph = _make_graph(model, vertices, random, progress)
+    connected = connect(graph, vertices.weights, n_clusters or n_columns, most)
     seed = int(random.randint(2**31))
     parts = _solve_parts(model, connected, vertices, order, n_columns, seed, progress)
-    if model.order == "auto" and order > 2 and any((p.pairs.values > 1).any() for p in parts):
+    if auto and any((p.pairs.values > 1).any() for p in parts):
+        reason = f"order {order:g} lifts an eigenvalue above 1, which no cut has: order 2 is taken"
         if progress.enabled:
-            progress.say(f"order {order:g} lifts an eigenvalue above 1, which no cut has: order 2 is taken")
+            progress.say(reason)
         parts = _solve_parts(model, connected, vertices, 2.0, n_columns, seed, progress)
     for part in parts:
         warn_unless_converged(part.pairs)
-    return NeighborFit(connected, vertices, parts, n_columns)
+    return NeighborFit(connected, vertices, parts, n_columns, reason)
 
 
 def _solve_parts(
@@ -261,17 +296,18 @@ def _solve_parts(
     progress: Progress,
 ) -> list[Part]:
     """Every part with as many eigenpairs as it could get."""
-    gram, n_parts = connected.gram, connected.n_parts
+    gram, joined = connected.gram, connected.joined
+    n_parts = joined.n_parts
     parts = []
     for number in range(n_parts):
-        members = np.flatnonzero(connected.part_of == number)
+        members = np.flatnonzero(joined.part_of == number)
         K = gram.K if n_parts == 1 else gram.K[members][:, members]
         cut = NormalizedCut(
             SparseGram(K, n_jobs=model.n_jobs), order, vertices.weights[members], row_numbers=vertices.numbers[members]
         )
         if progress.enabled:
             progress.say(f"part {number + 1} of {n_parts}: {len(members)} rows, {K.nnz} similarities, order {order:g}")
-        k = min(n_columns - n_parts, len(members) - 1) if connected.whole[number] else 0
+        k = min(n_columns - n_parts, len(members) - 1) if joined.whole[number] else 0
         parts.append(Part(members, cut, _solve(model, cut, k, np.random.RandomState(seed), progress)))
     return parts
 
@@ -300,12 +336,3 @@ def _solve(model: Any, cut: NormalizedCut, k: int, random: np.random.RandomState
     if model.eigen_solver in (None, "auto", "amg"):
         return graph_eigenpairs(cut, k, tol=tol, max_iter=model.max_iter, random_state=random, report=progress.passed)
     return solve_cut(cut, k, SolverOptions(model.eigen_solver, tol, model.max_iter), random, progress)
-
-
-def _shares(parts: list[Part], total: int) -> list[int]:
-    """How many of ``total`` each part gets."""
-    shares = [1] * len(parts)
-    pairs = [(-float(value), number) for number, part in enumerate(parts) for value in part.pairs.values]
-    for _, number in sorted(pairs)[: max(total - len(parts), 0)]:
-        shares[number] += 1
-    return shares

@@ -11,10 +11,11 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.cluster._checks import PRECOMPUTED, is_neighbors, warn_about_spread
+from biclique.cluster._checks import PRECOMPUTED, warn_about_spread
 from biclique.cluster._features import RANKS, Pool, check_rank, choose_map, pool_size
+from biclique.cluster._order import ORDERS, SYMMETRIC_ORDERS
 from biclique.cluster._rows import all_rows, distinct_rows, find_rows
-from biclique.exceptions import DataError, DisconnectedWarning, ParameterError, warn_user
+from biclique.exceptions import DataError, ParameterError
 from biclique.gram import (
     FACTORED,
     STARTED_PASSES,
@@ -25,6 +26,7 @@ from biclique.gram import (
     FactoredGram,
     GramOperator,
     HeldRows,
+    NeighborIndex,
     SparseGram,
     StoredCross,
     choose_gram,
@@ -35,7 +37,6 @@ from biclique.gram import (
     factored_precision,
     make_gram,
     parse_memory_limit,
-    part_sizes,
     require,
     symmetric,
     symmetric_sparse,
@@ -55,6 +56,7 @@ from biclique.kernels import (
 from biclique.multiway import SymmetricGram, SymmetricShift, check_order
 from biclique.progress import Progress
 from biclique.spectral import (
+    BASIS_BLOCKS,
     FEWEST_BLOCKS,
     ApproximationError,
     NormalizedCut,
@@ -65,12 +67,6 @@ from biclique.spectral import (
     solves_directly,
     start_from_few,
 )
-
-DEFAULT_ORDER = 4.0
-"""For full kernels: high enough that an isolated point owns no eigenvector."""
-
-NEIGHBOR_ORDER = 2.1
-"""For neighbour graphs: hardly more than the ordinary cut, which follows curved shapes."""
 
 START_FROM, START_ROWS = 30_000, 2_048
 """From so many rows on the solver starts from the eigenvectors of so few."""
@@ -131,12 +127,29 @@ class TrainingRows:
             cross = self.held.cross(X, n_jobs=n_jobs)
         return cross if self.shift is None else self.shift.cross(cross)
 
+    def nearest(self, X: Rows, n_jobs: int | None) -> IntArray | None:
+        """The vertex that is nearest to every row, by distance; None for a given matrix, which has none."""
+        if self.held is None:
+            return None
+        rows = self.held.hold(X) if isinstance(self.held, HeldRows) else X
+        return NeighborIndex(self.held.rows, search="exact", n_jobs=n_jobs).query(rows, 1)[1][:, 0]
 
-def choose_order(model: Any) -> float:
-    """The order asked for, or the one that suits the affinity."""
-    if isinstance(model.order, str) and model.order == "auto":
-        return NEIGHBOR_ORDER if is_neighbors(model.affinity) else DEFAULT_ORDER
-    return check_order(model.order)
+    def with_likeness(
+        self, labels: IntArray, seen: np.ndarray, X: Rows, table: IntArray, n_jobs: int | None
+    ) -> IntArray:
+        """Labels of new rows, where those that are like no vertex take the label of the nearest one."""
+        unseen = np.flatnonzero(~seen)
+        near = self.nearest(X[unseen], n_jobs) if len(unseen) else None
+        if near is not None:
+            labels[unseen] = table[near]
+        return labels
+
+
+def orders_asked(model: Any) -> tuple[float, ...]:
+    """The order asked for, or those that "auto" tries in turn."""
+    if not (isinstance(model.order, str) and model.order == "auto"):
+        return (check_order(model.order),)
+    return SYMMETRIC_ORDERS if getattr(model, "modelling", "biclique") == "symmetric" else ORDERS
 
 
 def pool_kernel(model: Any, pool: Pool, random: np.random.RandomState) -> tuple[Kernel, float | None]:
@@ -280,23 +293,52 @@ def estimate(model: Any, vertices: Vertices, kernel: Kernel | None, plan: Plan) 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A cut ready to be solved, and what was chosen on the way."""
+    """The Gram operator of the rows, ready to be cut at any order, and what was chosen on the way."""
 
     vertices: Vertices
-    training: TrainingRows
-    cut: NormalizedCut
-    plan: Plan
     gamma: float | None
-    order: float
     random: np.random.RandomState
-    error: ApproximationError | None
+    base: GramOperator
+    symmetric: bool
+    probe: FloatArray | None
+    """A start for the solver, multiplied in the pass that gives the degrees."""
+    basis_blocks: int = BASIS_BLOCKS
+    reason: str = ""
+    """Why K is held so."""
+    error: ApproximationError | None = None
     """Of an approximate K."""
 
+    def cut(self, order: float) -> NormalizedCut:
+        """The normalised cut: one pass over K, which multiplies the probe too."""
+        vertices = self.vertices
+        if not self.symmetric:
+            return NormalizedCut(self.base, order, vertices.weights, self.probe, vertices.numbers)
+        gram = SymmetricGram(self.base, int(order), vertices.weights)
+        # The contraction already has the order in it: what is left is its ordinary normalised cut.
+        cut = NormalizedCut(gram, 2, vertices.weights, self.probe, vertices.numbers)
+        cut.n_passes += 1  # the one for the degrees of K
+        return cut
 
-def prepare(model: Any, X: Rows, weights: FloatArray, n_vectors: int, progress: Progress) -> Prepared:
-    """Choose the kernel and how K is held, and build the cut; its pass also multiplies a start for the solver."""
+    def training(self, cut: NormalizedCut) -> TrainingRows:
+        """What a model keeps of its rows."""
+        shift = cut.gram.shift if isinstance(cut.gram, SymmetricGram) else None
+        return TrainingRows(self.vertices.digests, self.vertices.kept, getattr(self.base, "held", None), shift)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Rows, kernel and plan: all that is decided before K is held."""
+
+    vertices: Vertices
+    kernel: Kernel | None
+    gamma: float | None
+    plan: Plan
+    random: np.random.RandomState
+
+
+def choose(model: Any, X: Rows, weights: FloatArray, n_vectors: int, progress: Progress) -> Chosen:
+    """Choose the kernel and how K is held; nothing is computed yet."""
     random = check_random_state(model.random_state)
-    order = choose_order(model)
     vertices = find_vertices(model, X, weights)
     if not vertices.given:
         check_rows_for_kernel(model.affinity, X)
@@ -307,30 +349,27 @@ def prepare(model: Any, X: Rows, weights: FloatArray, n_vectors: int, progress: 
         cost = estimate(model, vertices, kernel, plan)
         if cost.seconds > LONG_SECONDS:
             progress.say(str(cost))
+    return Chosen(vertices, kernel, gamma, plan, random)
+
+
+def hold(model: Any, chosen: Chosen, order: float, progress: Progress) -> Prepared:
+    """Hold K as planned; ``order`` is the first one that will be asked for."""
+    vertices, kernel, plan, random = chosen.vertices, chosen.kernel, chosen.plan, chosen.random
+    symmetric = getattr(model, "modelling", "biclique") == "symmetric"
+    if symmetric and vertices.given and (vertices.index < 0).any():
+        raise DataError(
+            "modelling='symmetric' with affinity='precomputed' cannot label rows of weight 0, since κ(y, y) of "
+            "rows outside the fit is not known: leave those rows and columns out of the matrix."
+        )
     base, error = _hold(model, vertices, kernel, plan, order, random, progress)
-    probe = None
+    probe: FloatArray | None = None
     if plan.iterates:
         probe = random.standard_normal((vertices.n, block_columns(plan.n_vectors, vertices.n)))
         if kernel is not None and starts_from_few(plan, vertices.n):
             probe = _start(model, vertices, kernel, plan, order, probe, int(random.randint(2**31)))
-    shift = None
-    if getattr(model, "modelling", "biclique") == "symmetric":
-        if vertices.given and (vertices.index < 0).any():
-            raise DataError(
-                "modelling='symmetric' with affinity='precomputed' cannot label rows of weight 0, since κ(y, y) of "
-                "rows outside the fit is not known: leave those rows and columns out of the matrix."
-            )
-        gram = SymmetricGram(base, int(order), vertices.weights)
-        shift = gram.shift
-        # The contraction already has the order in it: what is left is its ordinary normalised cut.
-        cut = NormalizedCut(gram, 2, vertices.weights, probe, vertices.numbers)
-        cut.n_passes += 1  # the one for the degrees of K
-    else:
-        cut = NormalizedCut(base, order, vertices.weights, probe, vertices.numbers)
-        sizes = part_sizes(base, cut.degrees, cut.weights, random, columns=block_columns(plan.n_vectors, vertices.n))
-        warn_about_parts(sizes, vertices.n, gamma)
-    training = TrainingRows(vertices.digests, vertices.kept, getattr(base, "held", None), shift)
-    return Prepared(vertices, training, cut, plan, gamma, order, random, error)
+    return Prepared(
+        vertices, chosen.gamma, random, base, symmetric, probe, plan.basis_blocks, reason=plan.reason, error=error
+    )
 
 
 def starts_from_few(plan: Plan, n: int) -> bool:
@@ -379,16 +418,3 @@ def _hold(
         tick=tick,
     )
     return gram, None
-
-
-def warn_about_parts(sizes: np.ndarray, n: int, gamma: float | None, what: str = "distinct rows") -> None:
-    """Say that the kernel is disconnected, and what would connect it."""
-    if len(sizes) < 2:
-        return
-    shown = ", ".join(map(str, sizes[:5])) + (", …" if len(sizes) > 5 else "")
-    cure = f"lower gamma (now {gamma:.3g})" if gamma is not None else "use a kernel that reaches further"
-    warn_user(
-        f"the kernel falls into {len(sizes)} disconnected parts ({shown} of {n} {what}): similarities "
-        f"between them vanish, so nothing tells which parts belong together. If some do, {cure}.",
-        DisconnectedWarning,
-    )

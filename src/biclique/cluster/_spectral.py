@@ -27,15 +27,15 @@ from biclique.cluster._factored import (
     ChunkRows,
     DeviceRows,
     FactoredFit,
+    FactoredSearch,
+    FactoredTrial,
     RowSource,
     estimate_fit,
-    fit_factored,
 )
 from biclique.cluster._features import check_map_on_device
 from biclique.cluster._neighbors import NeighborFit, fit_neighbors, graph_bytes
-from biclique.cluster._prepare import Prepared
 from biclique.cluster._rows import digests
-from biclique.cluster._spectrum import SolverOptions, Spectrum, fit_spectrum
+from biclique.cluster._spectrum import ExactFit, SolverOptions, Spectrum
 from biclique.exceptions import DataError, ParameterError
 from biclique.gram import (
     FACTORED,
@@ -51,7 +51,6 @@ from biclique.gram.cuda import check_device_kernel, check_device_precision
 from biclique.io import open_chunks
 from biclique.kernels import Kernel, check_rows_for_kernel, make_kernel
 from biclique.namespace import on_host, to_host
-from biclique.progress import Progress
 
 FITTED = ("_fitted", "_training", "_assignment", "_vertex_labels", "_n_features_out")
 """What a fit leaves besides the attributes that end in an underscore."""
@@ -125,29 +124,43 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
 
     def _fit_exact(self, X: Rows, weights: FloatArray) -> int:
         with self._working() as progress:
-            prepared = self._prepare(X, weights, progress)
             options = SolverOptions(self.eigen_solver, self.eigen_tol, self.max_iter, self.precision)
-            fewer_rows = prepared.vertices.n < getattr(self, "n_clusters", 0)
-            spectrum = fit_spectrum(prepared, self._n_columns(), options, progress, fewer_rows=fewer_rows)
-            self._fitted, self._training = spectrum, prepared.training
-            self.embedding_ = self._output(spectrum.embed_vertices(X, prepared.vertices.index, self.n_jobs))
-            self._finish_exact(X, prepared, spectrum)
-            self._store_spectrum(spectrum.eigenvalues, spectrum.residuals, prepared.cut.n_passes)
-        return prepared.vertices.n
+            fit = self._solve(X, weights, self._n_columns(), options, progress)
+            spectrum, vertices = fit.solved.spectrum, fit.prepared.vertices
+            self._fitted, self._training = spectrum, spectrum.training
+            self.embedding_ = self._output(spectrum.embed_vertices(X, vertices.index, self.n_jobs))
+            self._finish_exact(X, fit)
+            self._store_spectrum(spectrum.eigenvalues, spectrum.residuals, fit.solved.cut.n_passes)
+        fewer_rows = vertices.n < getattr(self, "n_clusters", 0)
+        fit.warn(self._n_columns(), self._n_groups(), fewer_rows=fewer_rows)
+        return vertices.n
 
     def _fit_factored(self, source: RowSource, choice: Choice) -> int:
         names = getattr(self, "feature_names_in_", None)
         with self._working() as progress:
-            fitted = fit_factored(self, source, choice.name, self._n_columns(), progress, names)
-            spectrum = fitted.spectrum
+            search = FactoredSearch(
+                self,
+                source,
+                choice.name,
+                self._n_columns(),
+                self._n_groups(),
+                progress,
+                names,
+                assign=getattr(self, "_assign_factored", None),
+            )
+            tried = search.run()
+            fitted, spectrum = tried.fit, tried.fit.spectrum
             self._fitted = fitted
-            self._finish_factored(source, fitted, progress)
+            if tried.finished is not None and tried.finished.embedding is not None:
+                self.embedding_ = self._output(tried.finished.embedding)
+            self._finish_factored(tried)
             missing = self._n_columns() - 1 - len(spectrum.values)
             self._store_spectrum(np.pad(spectrum.values, (0, missing)), np.pad(spectrum.residuals, (0, missing)), 3)
         self._store_choices(
             choice,
             gamma=fitted.gamma,
             order=fitted.order,
+            order_reason=fitted.order_reason,
             precision=str(spectrum.map.dtype),
             rank=spectrum.map.size,
             error=fitted.error,
@@ -156,7 +169,7 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
 
     def _fit_device(self, X: Rows, weights: FloatArray, device: Any) -> int:
         with self._working() as progress:
-            fitted = fit_device(self, X, weights, self._n_columns(), progress, device)
+            fitted = fit_device(self, X, weights, self._n_columns(), self._n_groups(), progress, device)
             self._fitted = fitted
             self._finish_device(weights, fitted)
             facts = fitted.facts
@@ -166,6 +179,7 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
             Choice(facts["gram"], facts["reason"]),
             gamma=facts["gamma"],
             order=facts["order"],
+            order_reason=facts["order_reason"],
             precision=facts["precision"],
             rank=None,
             error=None,
@@ -199,20 +213,22 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
             Choice("neighbors", fitted.search),
             gamma=fitted.gamma,
             order=fitted.order,
+            order_reason=fitted.order_reason,
             precision="float64",
             rank=None,
             error=None,
         )
         return fitted.vertices.n
 
-    def _finish_exact(self, X: Rows, prepared: Prepared, spectrum: Spectrum) -> None:
+    def _finish_exact(self, X: Rows, fit: ExactFit) -> None:
         """What a subclass does with the embedding of an exact K."""
 
-    def _finish_factored(self, source: RowSource, fitted: FactoredFit, progress: Progress) -> None:
-        """The third pass: the embedding of rows that are held, or what a subclass wants of all rows."""
-        if source.held:
-            chunks = source.chunks("embedding", progress)
-            self.embedding_ = self._output(np.concatenate([fitted.embed(X, self.n_jobs) for X, _ in chunks]))
+    def _finish_factored(self, tried: FactoredTrial) -> None:
+        """What a subclass does with the fit of a factored K."""
+
+    def _is_tested(self) -> bool:
+        """Whether the labels by which an order is tested are those asked for."""
+        return False
 
     def _finish_neighbors(self, X: Rows, fitted: NeighborFit) -> None:
         """What a subclass does with the embedding of a neighbour graph."""

@@ -14,20 +14,20 @@ from biclique._typing import FloatArray, IntArray, Rows
 from biclique.checks import check_choice, check_count
 from biclique.cluster._base import ClustererBase, is_source
 from biclique.cluster._device import DeviceFit, assign_on_device
-from biclique.cluster._factored import FactoredFit, RowSource
+from biclique.cluster._factored import FactoredFit, FactoredTrial
 from biclique.cluster._neighbors import NeighborFit
-from biclique.cluster._prepare import Prepared
+from biclique.cluster._order import TEST_STARTS
 from biclique.cluster._spectral import SpectralBase
-from biclique.cluster._spectrum import Spectrum, unit_rows
+from biclique.cluster._spectrum import ExactFit, Spectrum, unit_rows
 from biclique.gram import single_threaded_blas
 from biclique.kernels import Kernel
-from biclique.progress import Progress
 from biclique.spectral import (
     ASSIGNERS,
     Assignment,
     KernelKMeansProblem,
     KernelRule,
     NormalizedCut,
+    Parts,
     kernel_kmeans,
     one_each,
 )
@@ -40,7 +40,8 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
     base kernel over all pairs across two halves of m points (Saito, AAAI-22). Its normalised cut is solved
     spectrally, and exactly: the order m only shrinks the degrees toward their mean, S = (2/m) δ + (1 − 2/m) δ̄, so
     every order costs the same as the ordinary graph cut, and neither the hypergraph nor, for large data, the
-    n × n kernel matrix is ever formed. Higher orders keep isolated points from owning an eigenvector.
+    n × n kernel matrix is ever formed. Higher orders keep isolated points from owning a cluster; the order is raised
+    only as far as the data ask.
 
     Every parameter of ``sklearn.cluster.SpectralClustering`` is accepted with its meaning.
 
@@ -50,7 +51,9 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
         Number of clusters.
     order : "auto" or float from 2 to infinity, default="auto"
         Order m of the hypergraph; any real number. Order 2 is the ordinary normalised cut, ``numpy.inf`` spectral
-        modularity; "auto" is 4, and for neighbour graphs 2.1, or 2 where order 2.1 lifts an eigenvalue above 1.
+        modularity. "auto" is the least of 2, 2.05, 2.1, 2.25, 2.5, 3 and 4 that leaves no cluster of dust: every
+        cluster holds at least √(n/k) rows (``docs/order.md``). For neighbour graphs it is 2.1, or 2 if 2.1 gives an
+        eigenvalue above 1.
     modelling : {"biclique", "symmetric"}, default="biclique"
         How m points make an edge: two halves, all pairs across; or all pairs, for whole orders, odd ones too. The
         symmetric contraction can be indefinite: the algebraically largest eigenvalues are taken, with a warning
@@ -75,7 +78,8 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
         For the rows that choose gamma, the solver's start, and k-means. Fix it for equal results.
     eigen_solver : {None, "auto", "krylov", "arpack", "lobpcg", "amg"}
         None and "auto" decompose small problems whole and use block Krylov for the rest; multigrid ("amg") for
-        neighbour graphs. A factored K needs none: its eigenpairs come from one small matrix.
+        neighbour graphs and for given sparse matrices without negative entries. A factored K needs none: its
+        eigenpairs come from one small matrix.
     eigen_tol : float or "auto", default="auto"
         Residuals must fall below this share of the gap between the eigenvalues wanted and the next one. "auto" is
         1e-8 for a stored K or with ``precision="float64"``, 1e-3 for tiles, which is plenty for labels, and 0.1 for
@@ -105,7 +109,8 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
         How landmarks are drawn: evenly; far from each other; or by ridge leverage scores, rows that others do not stand
         for more often.
     row_normalize : bool or "auto", default="auto"
-        Scale rows of the embedding to length 1 before labels are assigned; "auto" does for neighbour graphs only.
+        Scale rows of the embedding to length 1 before labels are assigned. "auto" is True. The paper's numbers need
+        False. ``embedding_`` is not scaled.
     precision : {"auto", "float32", "float64", "fast"}, default="auto"
         Of tiles: "auto" is float32 unless its rounding would show. A stored K is always float64. "fast" is for a GPU:
         kernel values in half precision. "float64" takes the slower tiles of PyTorch there.
@@ -130,9 +135,13 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
         √S normalised, then the leading eigenvectors of B. Not there after a fit on a chunk source: ``transform``
         gives it.
     eigenvalues_, residuals_ : ndarray of shape (n_components - 1,)
-        Of B = S^(−1/2) (K − δδᵀ/ρ) S^(−1/2), descending, and |B v − λ v|.
+        Of B = S^(−1/2) (K − δδᵀ/ρ) S^(−1/2), descending, and |B v − λ v|. If K falls into parts: 1 for every part
+        beyond the first, dust that has no column of its own included, then those of the parts' own B. At order 2 these
+        are eigenvalues of the whole B; for neighbour graphs at other orders they are not.
     gamma_, order_, gram_, gram_reason_, precision_, rank_ :
         What was chosen, and why K is held so; ``rank_`` is None where K is not factored.
+    order_reason_ : str
+        The sizes of clusters that ruled lower orders out, or "as asked for".
     approximation_ : ApproximationError or None
         How far an approximate K is from the exact one on a sample of rows: ``eigenvalues``, ``kernel``, ``n_rows``.
     cut_history_ : ndarray
@@ -147,7 +156,7 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
     >>> X = load_iris().data
     >>> model = BicliqueSpectralClustering(n_clusters=3, random_state=0).fit(X)
     >>> sorted(int((model.labels_ == j).sum()) for j in range(3))
-    [48, 50, 52]
+    [39, 50, 61]
     >>> bool((model.predict(X) == model.labels_).all())
     True
     """
@@ -231,7 +240,9 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
         self._warn_about_fewer(n_vertices, reason)
         return self
 
-    def _assign(self, rows: FloatArray, weights: FloatArray, cut: NormalizedCut | None = None) -> Assignment:
+    def _assign(
+        self, rows: FloatArray, weights: FloatArray, cut: NormalizedCut | None = None, parts: Parts | None = None
+    ) -> Assignment:
         """Labels of the rows of an embedding, and the rule behind them."""
         return ASSIGNERS[self.assign_labels](
             rows,
@@ -240,40 +251,47 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
             cut=cut,
             n_init=self.n_init,
             random_state=check_random_state(self.random_state),
+            parts=parts,
         )
 
-    def _finish_exact(self, X: Rows, prepared: Prepared, spectrum: Spectrum) -> None:
-        rows, vertices = self._scaled(spectrum.rows), prepared.vertices
+    def _finish_exact(self, X: Rows, fit: ExactFit) -> None:
+        solved, vertices = fit.solved, fit.prepared.vertices
+        rows = self._scaled(solved.spectrum.rows)
         if vertices.n <= self.n_clusters:
             self._assignment = one_each(rows)
             if self.assign_labels == "kernel_kmeans":
                 labels = self._assignment.labels
-                history = kernel_kmeans(KernelKMeansProblem(prepared.cut), labels, vertices.n).history
+                history = kernel_kmeans(KernelKMeansProblem(solved.cut), labels, vertices.n).history
                 self._assignment = replace(self._assignment, cut_history=history)
+        elif solved.tested is not None and self._is_tested():
+            self._assignment = solved.tested
         else:
-            self._assignment = self._assign(rows, vertices.weights, prepared.cut)
+            self._assignment = self._assign(rows, vertices.weights, solved.cut, solved.parts)
+        self._assignment = self._assignment.contiguous()
         self._vertex_labels = self._assignment.labels
         self.labels_ = self._look_up(X, vertices.index)
         if self._assignment.cut_history is not None:
             self.cut_history_ = self._assignment.cut_history
 
-    def _finish_factored(self, source: RowSource, fitted: FactoredFit, progress: Progress) -> None:
+    def _is_tested(self) -> bool:
+        """Whether the labels by which an order is tested are those asked for."""
+        return self.assign_labels == "kmeans" and self.n_init == TEST_STARTS and self.row_normalize is not False
+
+    def _assign_factored(self, fitted: FactoredFit) -> tuple[Assignment, Callable[[FloatArray], IntArray]]:
+        """An assignment of the pool, and its rule for rows of the embedding."""
         pool = fitted.pool
         rows = self._scaled(fitted.embed(pool.rows, self.n_jobs))
-        if len(pool.distinct) <= self.n_clusters:
-            self._assignment = one_each(rows[pool.distinct])
-        else:
-            self._assignment = self._assign(rows, pool.weights)
-        embedding, labels = [], []
-        for X, _ in source.chunks("labels", progress):
-            if source.held:
-                embedding.append(fitted.embed(X, self.n_jobs))
-                labels.append(self._rule_labels(embedding[-1]))
-            else:
-                labels.append(self._pointwise_labels(X).astype(np.int32))
-        self.labels_ = np.concatenate(labels)
-        if source.held:
-            self.embedding_ = np.concatenate(embedding)
+        found = (
+            one_each(rows[pool.distinct]) if len(pool.distinct) <= self.n_clusters else self._assign(rows, pool.weights)
+        )
+        return found, lambda embedding: found.rule.labels(self._scaled(embedding))  # type: ignore[union-attr]
+
+    def _finish_factored(self, tried: FactoredTrial) -> None:
+        if tried.assignment is not None and tried.finished is not None and tried.finished.labels is not None:
+            # The rule is of the pool: that all rows may have fewer clusters shows only now.
+            found = replace(tried.assignment, labels=tried.finished.labels).contiguous()
+            self.labels_ = found.labels.astype(tried.finished.labels.dtype, copy=False)
+            self._assignment = replace(found, labels=found.labels[:0])
 
     def _finish_neighbors(self, X: Rows, fitted: NeighborFit) -> None:
         assignment = fitted.assign(self)
@@ -287,19 +305,10 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
 
     def _scaled(self, rows: FloatArray) -> FloatArray:
         """Rows of length 1 where that is asked for."""
-        return unit_rows(rows) if self.row_normalize is True else rows
+        return rows if self.row_normalize is False else unit_rows(rows)
 
     def _rule_labels(self, rows: FloatArray) -> IntArray:
         return self._assignment.rule.labels(self._scaled(rows))  # type: ignore[union-attr]
-
-    def _pointwise_labels(self, X: Rows) -> IntArray:
-        """The labels of rows under a factored K, whose embedding is never held whole."""
-        fitted = self._fitted
-        if not isinstance(fitted, FactoredFit):
-            raise TypeError(f"a factored fit is needed, not {type(fitted).__name__}")
-        return np.concatenate(
-            fitted.spectrum.apply(X, lambda rows: self._rule_labels(fitted.padded(rows)), self.n_jobs)
-        )
 
     def predict(self, X: Any) -> IntArray:
         """The cluster of rows: ``labels_`` for the training rows, the fitted rule for new ones.
@@ -323,14 +332,19 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
         if isinstance(self._fitted, NeighborFit):
             return self._fitted.labels(X)
         if isinstance(self._fitted, DeviceFit):
-            return self._rule_labels(self._fitted.embed(X, self.n_jobs))
-        return self._pointwise_labels(X)
+            return self._fitted.labels(X, self._rule_labels, self.n_jobs)
+        if not isinstance(self._fitted, FactoredFit):
+            raise TypeError(f"a factored fit is needed, not {type(self._fitted).__name__}")
+        return self._fitted.labels(X, [self._rule_labels], self.n_jobs)[0][0]
 
     def _new_labels(self, X: Rows) -> IntArray:
         rule = self._assignment.rule
         if isinstance(rule, KernelRule):
-            return rule.labels_of(self._training.cross(X, self.n_jobs))
-        return rule.labels(self._scaled(self._fitted.extend(X, self.n_jobs)))  # type: ignore[union-attr]
+            labels, seen = rule.labels_seen(self._training.cross(X, self.n_jobs))
+        else:
+            rows, seen = self._fitted.extend_seen(X, self.n_jobs)  # type: ignore[union-attr]
+            labels = rule.labels(self._scaled(rows))
+        return self._training.with_likeness(labels, seen, X, self._vertex_labels, self.n_jobs)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -26,7 +26,8 @@ class BicliqueSpectralEmbedding(SpectralBase):
         Columns of the embedding.
     order : "auto" or float from 2 to infinity, default="auto"
         Order m of the hypergraph; any real number. Order 2 is the ordinary normalised cut, ``numpy.inf`` spectral
-        modularity; "auto" is 4, and for neighbour graphs 2.1, or 2 where order 2.1 lifts an eigenvalue above 1.
+        modularity. "auto" is the order that ``BicliqueSpectralClustering`` takes for as many clusters as there are
+        columns, the trivial one included.
     drop_first : bool, default=True
         Leave out the trivial column √S, as ``sklearn.manifold.SpectralEmbedding`` does. With False the columns are
         those in which ``BicliqueSpectralClustering`` with as many clusters works.
@@ -39,7 +40,7 @@ max_iter, gram, rank, landmarks, precision, memory_limit, device, n_jobs, random
     embedding_ : ndarray of shape (n_samples, n_components)
     eigenvalues_, residuals_ : ndarray
         Of B, one for every column but the trivial one.
-    gamma_, order_, gram_, gram_reason_, precision_, rank_, approximation_, n_passes_ :
+    gamma_, order_, order_reason_, gram_, gram_reason_, precision_, rank_, approximation_, n_passes_ :
         What was chosen, how good an approximation is, and how many passes over K it took.
 
     Examples

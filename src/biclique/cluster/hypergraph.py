@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -13,22 +14,33 @@ from sklearn.utils.validation import check_is_fitted
 from biclique._typing import FloatArray, IntArray
 from biclique.checks import check_choice, check_count, check_flag, check_jobs, check_random
 from biclique.cluster._checks import check_tolerance, check_values, read_array
-from biclique.cluster._spectrum import SolverOptions, solve_cut, warn_unless_converged
-from biclique.exceptions import DataError, DisconnectedWarning, FewerClustersWarning, ParameterError, warn_user
-from biclique.gram import parse_memory_limit, require, single_threaded_blas
+from biclique.cluster._parts import LeastVolume, join_parts, shares_of_parts
+from biclique.cluster._spectrum import SolverOptions, is_graph, solve_cut, solve_graph, warn_unless_converged
+from biclique.exceptions import (
+    DataError,
+    DisconnectedWarning,
+    FewerClustersWarning,
+    MemoryLimitError,
+    ParameterError,
+    warn_user,
+)
+from biclique.gram import SparseGram, components, parse_memory_limit, require, single_threaded_blas
 from biclique.hypergraph import SPLITTINGS, ExpansionGram, Hypergraph, as_hypergraph, distortion, find_expansion
 from biclique.multiway import check_order, k_way_normalized_cut
 from biclique.progress import Progress
 from biclique.spectral import (
     ASSIGNERS,
+    BASIS_BLOCKS,
     EigenResult,
     Extension,
     KernelRule,
     NormalizedCut,
+    Parts,
     basis_bytes,
     block_columns,
     blocks_within,
     direct_bytes,
+    parted_eigenpairs,
     solves_directly,
 )
 
@@ -37,6 +49,9 @@ DIGITS = 8
 
 FAINT = 1e-13
 """Degrees below this share of the largest are rounding."""
+
+FIRST_PASSES = 40
+"""Passes after which multigrid is tried: few hypergraphs need as many."""
 
 NO_CLUSTER = -1
 """The label of a vertex that shares no edge with another."""
@@ -176,11 +191,11 @@ class HypergraphSpectralClustering(ClusterMixin, BaseEstimator):
         k = min(columns, gram.n) - 1
         blocks = self._basis_blocks(gram.n, k)
         cut = NormalizedCut(gram, self.order, probe=_probe(parts, k, random))
-        if cut.order == 2 and len(self.part_sizes_) >= columns >= self.n_clusters:
-            pairs = _whole_parts(cut, parts, columns)
+        in_parts = None
+        if cut.order == 2 and k > 0 and len(self.part_sizes_) > 1:
+            pairs, in_parts = self._solve_parts(cut, inner, parts, columns, k, random, progress)
         else:
-            options = SolverOptions(tol=self.eigen_tol, max_passes=self.max_iter)
-            pairs = solve_cut(cut, k, options, random, progress, basis_blocks=blocks)
+            pairs = self._solve(cut, k, random, progress, blocks)
         warn_unless_converged(pairs)
         self._fitted_columns, self._fitted_normalize = columns, bool(self.row_normalize)
         self._extension, rows = Extension.fit(cut, pairs, float(np.finfo(float).eps))
@@ -193,7 +208,8 @@ class HypergraphSpectralClustering(ClusterMixin, BaseEstimator):
             cut=cut,
             n_init=self.n_init,
             random_state=random,
-        )
+            parts=in_parts,
+        ).contiguous()
         self.labels_ = np.full(len(together), NO_CLUSTER)
         self.labels_[together] = self._assignment.labels
         self.embedding_ = np.zeros((len(together), columns))
@@ -207,6 +223,64 @@ class HypergraphSpectralClustering(ClusterMixin, BaseEstimator):
         if self._assignment.cut_history is not None:
             self.cut_history_ = self._assignment.cut_history
         self.n_passes_ = self.n_iter_ = cut.n_passes
+
+    def _solve(
+        self,
+        cut: NormalizedCut,
+        k: int,
+        random: np.random.RandomState,
+        progress: Progress,
+        blocks: int = BASIS_BLOCKS,
+    ) -> EigenResult:
+        """The k leading eigenpairs: by passes, or by multigrid where these do not end and the matrix fits memory.
+
+        Long, thin hypergraphs need thousands of passes, and their expansion has few entries.
+        """
+        options = SolverOptions(tol=self.eigen_tol, max_passes=min(self.max_iter, FIRST_PASSES))
+        pairs = solve_cut(cut, k, options, random, progress, basis_blocks=blocks)
+        if pairs.converged or self.max_iter <= FIRST_PASSES:
+            return pairs
+        options = replace(options, max_passes=self.max_iter)
+        gram: Any = cut.gram
+        try:
+            stored = SparseGram(gram.matrix(self.memory_limit), n_jobs=self.n_jobs)
+        except MemoryLimitError:
+            stored = None
+        if stored is not None and is_graph(stored) and components(stored.K).max() == 0:
+            return solve_graph(NormalizedCut(stored, cut.order, cut.weights), k, options, random, progress)
+        return solve_cut(cut, k, options, random, progress, basis_blocks=blocks)
+
+    def _solve_parts(
+        self,
+        cut: NormalizedCut,
+        inner: Hypergraph,
+        parts: IntArray,
+        columns: int,
+        k: int,
+        random: np.random.RandomState,
+        progress: Progress,
+    ) -> tuple[EigenResult, Parts | None]:
+        """Connected parts, joined by the convention of ``cluster/_parts.py``, and the eigenpairs of each."""
+        near = LeastVolume(cut.degrees)
+        joined = join_parts(parts, cut.weights, self.n_clusters, min(self.n_clusters, columns), near)
+
+        def solve(members: IntArray, wanted: int) -> EigenResult:
+            kept = np.zeros(len(parts), dtype=bool)
+            kept[members] = True
+            own = ExpansionGram(
+                _keeping_edges(inner, kept).with_weights(cut.gram.hypergraph.weights),  # type: ignore[attr-defined]
+                self.expansion,
+                n_jobs=self.n_jobs,
+            )
+            return self._solve(NormalizedCut(own, 2), wanted, random, progress)
+
+        none = np.empty(0, dtype=np.intp)
+        cores = [joined.core(part) if joined.whole[part] else none for part in range(joined.n_parts)]
+        found = parted_eigenpairs(cut, joined.part_of, cores, k, solve)
+        if columns < self.n_clusters:
+            return found.pairs, None
+        shares = shares_of_parts(found.values_of_parts, self.n_clusters)
+        return found.pairs, Parts(joined.part_of, tuple(shares), joined.like(near))
 
     def _n_columns(self) -> int:
         return self.n_components or self.n_clusters
@@ -324,7 +398,7 @@ class HypergraphSpectralClustering(ClusterMixin, BaseEstimator):
             whole = self.order_ == 2 and len(sizes) >= self._n_columns() >= self.n_clusters
             said = "nothing tells which parts belong together"
             if whole:
-                said = "they are grouped whole, by volume, so that nothing is cut"
+                said = "they are grouped whole, so that nothing is cut"
             warn_user(
                 f"the hypergraph falls into {len(sizes)} connected parts ({shown} of {n} vertices): {said}. To cluster "
                 "the largest part alone, fit hypergraph.largest_component(); an order above 2 splits large parts "
@@ -373,26 +447,6 @@ def _probe(parts: IntArray, k: int, random: np.random.RandomState) -> FloatArray
     for part in range(min(int(parts.max()) + 1, k)):
         start[:, part] = parts == part
     return start
-
-
-def _whole_parts(cut: NormalizedCut, parts: IntArray, n_groups: int) -> EigenResult:
-    """Eigenvectors of eigenvalue 1 at order 2: connected parts, largest volume first, each into the smallest group."""
-    volumes = np.bincount(parts, cut.shrunken)
-    totals = np.zeros(n_groups)
-    group = np.empty(len(volumes), dtype=np.intp)
-    for part in np.argsort(-volumes, kind="stable"):
-        group[part] = int(np.argmin(totals))
-        totals[group[part]] += volumes[part]
-    # Rotate so that the trivial vector comes first: a reflection that takes e₁ to it.
-    trivial = np.sqrt(totals / totals.sum())
-    away = trivial - np.eye(n_groups)[0]
-    length = float(away @ away)
-    reflection = np.eye(n_groups) - (2 * np.outer(away, away) / length if length > 0 else 0.0)
-    of_groups = reflection / np.sqrt(totals)[:, None]
-    vectors = np.sqrt(cut.shrunken)[:, None] * of_groups[group[parts], 1:]
-    return EigenResult(
-        np.ones(n_groups - 1), vectors, vectors, np.zeros(n_groups - 1), cut.n_passes, converged=True, target=0.0
-    )
 
 
 def _distortion(expansion: Any, hypergraph: Hypergraph) -> float:

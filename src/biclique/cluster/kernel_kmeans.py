@@ -6,16 +6,15 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.checks import check_choice, check_count
 from biclique.cluster._base import ClustererBase
 from biclique.cluster._checks import check_weights, is_neighbors
-from biclique.cluster._prepare import Prepared
-from biclique.cluster._spectrum import SolverOptions, fit_spectrum
+from biclique.cluster._spectrum import ExactFit, SolverOptions, unit_rows
 from biclique.exceptions import ParameterError, SolverWarning, warn_user
 from biclique.kernels import Kernel
-from biclique.progress import Progress
 from biclique.spectral import ASSIGNERS, KernelKMeansProblem, kernel_kmeans, plus_plus_start, random_start
 
 STARTS = ("spectral", "random", "k-means++")
@@ -36,15 +35,15 @@ class BicliqueKernelKMeans(ClustererBase):
     ----------
     n_clusters : int, default=8
     order : "auto" or float from 2 to infinity, default="auto"
-        Order m of the hypergraph; "auto" is 4.
+        Order m of the hypergraph; "auto" is the one that ``BicliqueSpectralClustering`` takes.
     weights : "cut", "paper" or array of shape (n_samples,), default="cut"
         "cut" is the above. "paper" is the paper's J' with K^(m) and the weights D_v⁻¹, D_v the row sums of K^(m): the
         same relaxation, but another objective. It is (2/m)² times J with K and the weights 1/S.
         An array gives the weights of plain weighted kernel k-means on K; the order does not matter then. A row of
         weight 0 has no say.
     init : {"spectral", "random", "k-means++"}, default="spectral"
-        Where to start: the spectral solution, a random partition, or rows drawn by distance in feature space (one
-        pass a centre).
+        Where to start: the spectral solution (unit rows), a random partition, or rows drawn by distance in feature
+        space (one pass a centre).
     n_init : int, default=1
         Random starts of which the best counts; for "spectral", the starts of its k-means.
     max_iter : int, default=100
@@ -67,7 +66,7 @@ random_state, verbose :
         indefinite given matrix ``predict`` of the training block can differ from ``labels_``.
     n_iter_ : int
         Lloyd steps, at least 1.
-    gamma_, order_, gram_, gram_reason_, precision_, rank_, approximation_ :
+    gamma_, order_, order_reason_, gram_, gram_reason_, precision_, rank_, approximation_ :
         What was chosen, and how good an approximation is.
 
     Examples
@@ -136,13 +135,15 @@ random_state, verbose :
         del y
         X, multiplicities = self._checked(X, sample_weight)
         with self._working() as progress:
-            prepared = self._prepare(X, multiplicities, progress)
+            spectral = self.init == "spectral" or self.order == "auto"  # else the cut alone is needed
+            options = SolverOptions(precision=self.precision)
+            fit = self._solve(X, multiplicities, self._n_columns() if spectral else 1, options, progress)
+            prepared, cut = fit.prepared, fit.solved.cut
             k = min(self.n_clusters, prepared.vertices.n)
             factor = 1.0
-            if isinstance(self.weights, str) and self.weights == "paper" and np.isfinite(prepared.order):
-                factor = (2 / prepared.order) ** 2  # from J with K and 1/S to the paper's J'
-            weights = self._vertex_weights(prepared, multiplicities)
-            problem = KernelKMeansProblem(prepared.cut, weights, factor=factor)
+            if isinstance(self.weights, str) and self.weights == "paper" and np.isfinite(fit.order):
+                factor = (2 / fit.order) ** 2  # from J with K and 1/S to the paper's J'
+            problem = KernelKMeansProblem(cut, self._vertex_weights(fit, multiplicities), factor=factor)
             result = min(
                 (
                     kernel_kmeans(
@@ -153,14 +154,17 @@ random_state, verbose :
                         random_state=prepared.random,
                         report=lambda step, value: progress.say(f"step {step}: objective {value:.6g}"),
                     )
-                    for start in self._starts(prepared, problem, k, progress)
+                    for start in self._starts(fit, problem, k)
                 ),
                 key=lambda found: found.history[-1],
             )
-            self._rule, self._training, self._vertex_labels = result.rule, prepared.training, result.labels
+            training = fit.solved.spectrum.training
+            self._rule, self._training, self._vertex_labels = result.rule, training, result.labels
             self.labels_ = self._look_up(X, prepared.vertices.index)
             self.cut_history_, self.cut_ = result.history, float(result.history[-1])
             self.shift_, self.n_iter_ = result.shift, max(result.n_iter, 1)
+        if self.init == "spectral":
+            fit.warn(self._n_columns(), self.n_clusters, fewer_rows=prepared.vertices.n < self.n_clusters)
         if not result.converged:
             warn_user(
                 f"rows still moved after {result.n_iter} steps (objective {self.cut_:.6g}); raise max_iter.",
@@ -170,26 +174,33 @@ random_state, verbose :
         return self
 
     def _new_labels(self, X: Rows) -> IntArray:
-        return self._rule.labels_of(self._training.cross(X, self.n_jobs))
+        labels, seen = self._rule.labels_seen(self._training.cross(X, self.n_jobs))
+        return self._training.with_likeness(labels, seen, X, self._vertex_labels, self.n_jobs)
 
-    def _starts(self, prepared: Prepared, problem: KernelKMeansProblem, k: int, progress: Progress) -> list[IntArray]:
+    def _starts(self, fit: ExactFit, problem: KernelKMeansProblem, k: int) -> list[IntArray]:
+        prepared = fit.prepared
         n = prepared.vertices.n
         if n <= k:
             return [np.arange(n)]
         if self.init == "spectral":
-            rows = fit_spectrum(prepared, k, SolverOptions(precision=self.precision), progress).rows
             assignment = ASSIGNERS["kmeans"](
-                rows, prepared.vertices.weights, k, n_init=self.n_init, random_state=prepared.random
+                unit_rows(fit.solved.spectrum.rows),
+                prepared.vertices.weights,
+                k,
+                n_init=self.n_init,
+                random_state=check_random_state(self.random_state),
+                parts=fit.solved.parts,
             )
             return [assignment.labels]
         if self.init == "random":
             return [random_start(n, k, prepared.random) for _ in range(self.n_init)]
         return [plus_plus_start(problem, k, prepared.random) for _ in range(self.n_init)]
 
-    def _vertex_weights(self, prepared: Prepared, multiplicities: FloatArray) -> FloatArray | None:
+    def _vertex_weights(self, fit: ExactFit, multiplicities: FloatArray) -> FloatArray | None:
         """The weights v of plain weighted kernel k-means, one a vertex; None for the cut."""
         if isinstance(self.weights, str):
-            return None if self.weights == "cut" else 1.0 / prepared.cut.shrunken
+            return None if self.weights == "cut" else 1.0 / fit.solved.cut.shrunken
+        prepared = fit.prepared
         index = prepared.vertices.index
         given = check_weights(self.weights, len(index), "weights")
         counted = index >= 0

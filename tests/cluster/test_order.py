@@ -1,0 +1,319 @@
+"""The order chosen by the data, parts, and given matrices: right by default."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_breast_cancer, make_blobs, make_circles, make_moons
+from sklearn.feature_extraction.image import img_to_graph
+from sklearn.metrics import adjusted_rand_score
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.neighbors import kneighbors_graph
+from sklearn.preprocessing import scale
+
+from biclique import BicliqueKernelKMeans, BicliqueSpectralClustering, BicliqueSpectralEmbedding
+from biclique.cluster import _factored, _order, _spectrum
+from biclique.exceptions import BicliqueWarning, DisconnectedWarning, FewerClustersWarning
+from tests.oracles import joined_parts, least_order_without_dust
+
+
+def unequal(seed, sizes=(900, 80, 20)):
+    random = np.random.default_rng(seed)
+    centres = ((0, 0), (6, 6), (6, -6))
+    X = np.concatenate([random.normal(size=(n, 2)) + c for n, c in zip(sizes, centres, strict=True)])
+    return X, np.repeat(range(3), sizes)
+
+
+def with_outliers(seed, n=950, share=0.05):
+    X, y = make_blobs(n, centers=[[0, 0], [6, 0], [3, 5]], random_state=seed)
+    middle, half = (X.max(axis=0) + X.min(axis=0)) / 2, np.ptp(X, axis=0) / 2
+    noise = np.random.default_rng(seed).uniform(middle - 3 * half, middle + 3 * half, (int(share * n), 2))
+    return np.concatenate([X, noise]), y
+
+
+def fitted(X, k, **parameters):
+    return BicliqueSpectralClustering(k, **{"random_state": 0, **parameters}).fit(X)
+
+
+def agreement(y, model):
+    return adjusted_rand_score(y, model.labels_[: len(y)])
+
+
+# The default is right
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_clusters_of_very_unequal_size(seed):
+    X, y = unequal(seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # three parts and three clusters: nothing to say
+        assert agreement(y, fitted(X, 3)) >= 0.99
+    for n_neighbors in (10, 20):
+        assert agreement(y, fitted(X, 3, affinity="nearest_neighbors", n_neighbors=n_neighbors)) >= 0.99
+
+
+def test_outliers_own_no_cluster():
+    scores = [agreement(y, fitted(X, 3)) for X, y in (with_outliers(seed) for seed in range(10))]
+    assert np.mean(scores) >= 0.95
+
+
+@pytest.mark.parametrize(("make", "noise"), [(make_circles, 0.05), (make_moons, 0.05)])
+def test_curved_shapes(make, noise):
+    X, y = make(1000, noise=noise, random_state=0, **({"factor": 0.5} if make is make_circles else {}))
+    assert agreement(y, fitted(scale(X), 2)) == 1
+
+
+# By its definition
+
+TABLES = {
+    "breast cancer": (scale(load_breast_cancer().data)[:300], 2),
+    "overlapping": (make_blobs(200, centers=4, cluster_std=2.5, random_state=5)[0], 4),
+    "heavy tails": (np.random.default_rng(1).standard_t(2, size=(250, 2)), 3),
+    "outliers": (with_outliers(3, 200)[0], 3),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("gram", ["dense", "tiled"])
+def test_the_order_is_the_least_without_dust(name, gram):
+    X, k = TABLES[name]
+    gamma = 0.02 if name == "breast cancer" else 0.1  # so wide that there are no parts
+    model = fitted(X, k, gamma=gamma, gram=gram)
+    assert model.order_ == least_order_without_dust(rbf_kernel(X, gamma=gamma), k)
+    again = fitted(X, k, gamma=gamma, gram=gram, order=model.order_)
+    assert np.array_equal(again.labels_, model.labels_)
+    assert again.order_reason_ == "as asked for"
+    assert f"order {model.order_:g}: smallest cluster" in model.order_reason_
+    np.testing.assert_allclose(again.embedding_, model.embedding_, atol=1e-6 if gram == "dense" else 2e-2)
+
+
+def test_some_of_these_tables_need_a_higher_order():
+    orders = {
+        name: fitted(X, k, gamma=0.02 if name == "breast cancer" else 0.1).order_ for name, (X, k) in TABLES.items()
+    }
+    assert max(orders.values()) > 2
+
+
+def test_where_no_order_does_the_largest_smallest_cluster_is_taken():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    model = fitted(X, 12, gamma=0.5)
+    assert model.order_ == least_order_without_dust(rbf_kernel(X, gamma=0.5), 12)
+    assert "none does" in model.order_reason_
+
+
+def test_nothing_to_choose():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    assert fitted(X, 1).order_ == 2
+    with pytest.warns(FewerClustersWarning):
+        assert fitted(np.repeat(X[:4], 10, axis=0), 5).order_ == 2
+
+
+def test_weights_are_multiplicities():
+    X, _ = with_outliers(1, 190)
+    counts = np.random.default_rng(0).integers(1, 4, len(X))
+    weighted = BicliqueSpectralClustering(3, random_state=0).fit(X, sample_weight=counts)
+    repeated = fitted(np.repeat(X, counts, axis=0), 3)
+    assert weighted.order_ == repeated.order_
+    assert weighted.order_reason_ == repeated.order_reason_
+    assert np.array_equal(np.repeat(weighted.labels_, counts), repeated.labels_)
+
+
+def test_the_other_estimators_take_the_same_order():
+    X, _ = with_outliers(4, 190)
+    X = np.concatenate([X, X[:30] + 1e-3])
+    model = fitted(X, 3, gamma=0.1)
+    assert BicliqueSpectralEmbedding(2, gamma=0.1, random_state=0).fit(X).order_ == model.order_
+    whole = BicliqueSpectralEmbedding(3, drop_first=False, gamma=0.1, random_state=0).fit(X)
+    assert whole.order_reason_ == model.order_reason_
+    np.testing.assert_allclose(whole.embedding_, model.embedding_)
+    search = BicliqueKernelKMeans(3, gamma=0.1, random_state=0, n_init=10).fit(X)
+    assert search.order_ == model.order_
+    lowered = fitted(X, 3, gamma=0.1, assign_labels="kernel_kmeans")
+    assert lowered.order_ == model.order_
+    assert np.array_equal(search.labels_, lowered.labels_)
+    for other in ({"n_init": 1}, {"assign_labels": "cluster_qr"}, {"row_normalize": False}):
+        assert fitted(X, 3, gamma=0.1, **other).order_ == model.order_
+
+
+def test_symmetric_orders():
+    X, k = TABLES["heavy tails"]
+    model = fitted(X, k, gamma=0.1, modelling="symmetric")
+    assert model.order_ in (2, 3, 4)
+    again = fitted(X, k, gamma=0.1, modelling="symmetric", order=int(model.order_))
+    assert np.array_equal(again.labels_, model.labels_)
+
+
+def test_degrees_that_are_not_positive_rule_an_order_out():
+    random = np.random.default_rng(0)
+    X = np.concatenate([random.normal(size=(60, 2)) + [4, 4], random.normal(size=(60, 2)) + [4, -3], [[-3.0, 0.5]]])
+    model = fitted(X, 2, affinity="linear")
+    assert model.order_ > 2
+    assert "order 2: degrees that are not positive" in model.order_reason_
+
+
+# Many rows
+
+
+@pytest.mark.parametrize("gram", ["tiled", "nystroem"])
+def test_a_sample_proposes_and_all_rows_decide(gram, monkeypatch):
+    X, _ = with_outliers(0, 1500)
+    far = np.random.default_rng(0).normal(size=(3, 2)) * 0.01 + [400, 400]  # a sample of 300 has none of them
+    X = np.concatenate([X, far])
+    plain = fitted(X, 3, gram=gram, gamma=0.05)
+    for module in (_order, _spectrum):
+        monkeypatch.setattr(module, "TRY_ALL", 1000)
+    monkeypatch.setattr(_spectrum, "PROPOSAL_ROWS", 300)
+    sampled = fitted(X, 3, gram=gram, gamma=0.05)
+    assert sampled.order_ >= 2
+    assert adjusted_rand_score(sampled.labels_, plain.labels_) > 0.95
+    assert np.bincount(sampled.labels_).min() >= np.sqrt(len(X) / 3)
+
+
+def test_rows_that_no_landmark_sees_raise_the_order(monkeypatch):
+    monkeypatch.setattr(_spectrum, "PROPOSAL_ROWS", 200)  # without the row that lies apart
+    X, y = make_blobs(3000, centers=[[0, 0], [8, 0], [0, 8]], random_state=2)
+    X = np.concatenate([X, [[500.0, 500.0]]])
+    model = fitted(X, 3, gram="nystroem", rank=60, random_state=1)
+    assert model.order_ > 2
+    assert "1 rows are like no landmark" in model.order_reason_
+    assert agreement(y, model) > 0.95
+    assert isinstance(model._fitted, _factored.FactoredFit)
+
+
+def test_chunks_choose_the_order_too(tmp_path):
+    X, _ = with_outliers(2, 1500)
+    np.save(tmp_path / "rows.npy", X)
+    held = fitted(X, 3, gram="nystroem", gamma=0.3)
+    assert "order 2" in held.order_reason_
+    read = fitted(str(tmp_path / "rows.npy"), 3, gram="nystroem", gamma=0.3)
+    assert read.order_ == held.order_
+    assert adjusted_rand_score(read.labels_, held.labels_) > 0.99
+
+
+def test_heavy_tails_do_not_spend_all_passes():
+    X = np.random.default_rng(0).standard_t(1.5, size=(6000, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BicliqueWarning)
+        model = fitted(X, 4, gram="tiled")
+    assert model.n_passes_ <= 60
+
+
+# Parts
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("k", [2, 3, 4])
+def test_dust_and_small_parts_join_their_nearest(seed, k):
+    random = np.random.default_rng(seed)
+    sizes = (60, 50, 40, 2, 1, 1)
+    centres = random.uniform(-400, 400, (6, 2))
+    found = np.repeat(range(6), sizes)
+    X = centres[found] + random.uniform(-1, 1, (len(found), 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DisconnectedWarning)
+        labels = fitted(X, k, gamma=0.3).labels_
+        expected = joined_parts(X, found, k)
+    if k <= 3:
+        assert adjusted_rand_score(expected, labels) == 1
+    for label in range(k):  # no cluster spans two parts
+        assert len(np.unique(expected[labels == label])) == 1
+
+
+def test_parts_for_every_way_of_holding():
+    X, y = unequal(0)
+    gamma = fitted(X, 3).gamma_
+    K = rbf_kernel(X, gamma=gamma)
+    expected = fitted(X, 3, gamma=gamma, order=2).labels_
+    assert adjusted_rand_score(expected, y) == 1
+    for model in (
+        fitted(X, 3, gamma=gamma, gram="tiled"),
+        fitted(K, 3, affinity="precomputed"),
+        fitted(sparse.csr_array(np.where(K > 1e-12, K, 0)), 3, affinity="precomputed"),
+    ):
+        assert np.array_equal(model.labels_, expected)
+        assert model.order_ == 2
+        np.testing.assert_allclose(model.eigenvalues_, 1, atol=1e-6)
+
+
+def test_fewer_parts_than_clusters_are_cut_by_their_own_eigenvalues():
+    random = np.random.default_rng(0)
+    pair = np.concatenate([random.normal(size=(100, 2)) * 0.5, random.normal(size=(100, 2)) * 0.5 + [3, 0]])
+    X = np.concatenate([pair, random.normal(size=(150, 2)) * 0.5 + [60, 40], [[60.0, 0]], [[3.0, 8]]])
+    y = np.repeat([0, 1, 2], [100, 100, 150])
+    for gram in ("dense", "tiled"):
+        model = fitted(X, 3, gamma=1.0, gram=gram)
+        assert agreement(y, model) == 1
+        assert model.labels_[-1] == model.labels_[150]  # dust takes the label of its nearest row
+        assert np.array_equal(model.predict(X), model.labels_)
+        assert np.array_equal(model.predict(X[:350] + 1e-9), model.labels_[:350])
+        whole = model.embedding_.T @ model.embedding_
+        np.testing.assert_allclose(whole, np.eye(3), atol=1e-5)
+    for assign in ("cluster_qr", "discretize", "kernel_kmeans"):
+        assert agreement(y, fitted(X, 3, gamma=1.0, assign_labels=assign)) == 1
+
+
+def test_noise_adds_up_to_no_part():
+    X, y = with_outliers(0, 900, share=0.1)
+    assert agreement(y, fitted(X, 3)) > 0.95
+
+
+# Given matrices
+
+
+def test_a_sparse_graph_is_clustered_as_the_dense_one():
+    X, y = make_moons(600, noise=0.06, random_state=0)
+    graph = kneighbors_graph(X, 10, include_self=True)
+    graph = (graph + graph.T) / 2
+    held, stored = fitted(graph, 2, affinity="precomputed"), fitted(graph.toarray(), 2, affinity="precomputed")
+    assert adjusted_rand_score(y, held.labels_) == 1
+    assert np.array_equal(held.labels_, stored.labels_)
+    assert held.order_ == stored.order_
+    assert np.array_equal(held.predict(graph), held.labels_)
+
+
+def test_scikit_learns_segmentation_example():
+    size, circles = 100, (((28, 24), 16), ((40, 50), 14), ((67, 58), 15), ((24, 70), 14))
+    x, y = np.indices((size, size))
+    inside = [(x - c[0]) ** 2 + (y - c[1]) ** 2 < r**2 for c, r in circles]
+    mask = np.any(inside, axis=0)
+    truth = np.argmax(inside, axis=0)[mask]
+    image = mask.astype(float) + 1 + 0.2 * np.random.RandomState(0).randn(size, size)
+    graph = img_to_graph(image, mask=mask)
+    graph.data = np.exp(-graph.data / graph.data.std())
+    for solver in (None, "arpack", "amg"):
+        model = fitted(graph, 4, affinity="precomputed", eigen_solver=solver)
+        assert adjusted_rand_score(truth, model.labels_) > 0.9
+
+
+def test_a_long_grid_ends():
+    image = np.random.RandomState(0).rand(200, 40)
+    graph = img_to_graph(image)
+    graph.data = np.exp(-graph.data / graph.data.std()) + 1e-6
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = fitted(graph, 26, affinity="precomputed")
+    assert len(np.unique(model.labels_)) == 26
+    assert np.bincount(model.labels_).min() >= np.sqrt(8000 / 26)
+
+
+# New rows
+
+
+@pytest.mark.parametrize("gram", ["dense", "tiled", "nystroem"])
+@pytest.mark.parametrize("order", [2, 4, np.inf])
+@pytest.mark.parametrize("assign", ["kmeans", "kernel_kmeans"])
+def test_a_row_out_of_sight_has_the_label_of_its_nearest(gram, order, assign, iris):
+    X, _ = iris
+    model = fitted(X, 3, order=order, gram=gram, assign_labels=assign, **({"rank": 100} if gram == "nystroem" else {}))
+    assert model.predict(X[120:121] + 20).tolist() == [model.labels_[117]]  # the row farthest out that way
+    assert model.predict(X[:1] - 30).tolist() == [model.labels_[0]]
+
+
+def test_labels_are_contiguous():
+    X = np.repeat([[0.0], [1.0], [9.0]], 20, axis=0) + np.tile(np.linspace(0, 1e-9, 20), 3)[:, None]
+    for assign in ("kmeans", "cluster_qr", "discretize"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", BicliqueWarning)
+            labels = fitted(X, 6, n_components=2, gamma=1.0, assign_labels=assign).labels_
+        assert np.array_equal(np.unique(labels), np.arange(labels.max() + 1))
