@@ -49,7 +49,8 @@ def paper_iris() -> None:
     X, y = load_iris(return_X_y=True)
     for order, printed in ((2, 0.1027), (8, 0.0693)):
         models = (
-            BicliqueSpectralClustering(3, gamma=1.0, order=order, n_init=1, random_state=seed) for seed in range(100)
+            BicliqueSpectralClustering(3, gamma=1.0, order=order, n_init=1, row_normalize=False, random_state=seed)
+            for seed in range(100)
         )
         errors = [clustering_error(y, model.fit_predict(X)) for model in models]
         print(
