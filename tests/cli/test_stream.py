@@ -188,7 +188,7 @@ def test_an_approximation_is_said_once(capsys, npy):
 
 def test_a_bad_approximation_warns_of_what_the_line_does_not_say(capsys, tmp_path):
     np.save(tmp_path / "t.npy", np.random.RandomState(0).normal(size=(3000, 12)))
-    code, out, err = run(capsys, "cluster", tmp_path / "t.npy", "-k", 3, "--stream", "--gamma", 5)
+    code, out, err = run(capsys, "cluster", tmp_path / "t.npy", "-k", 3, "--stream", "--gamma", 5, "--order", 4)
     assert code == 0
     assert "approximate: gram nystroem of rank " in out
     assert "above the 0.01 that rank='auto' aims at" in err

@@ -80,6 +80,7 @@ def _summary(
         "streamed": facts.streamed,
         "scale": options.scale,
         "order": "inf" if np.isinf(model.order_) else model.order_,
+        "order_reason": model.order_reason_,
         "affinity": options.affinity,
         "gamma": model.gamma_,
         "gram": model.gram_,
