@@ -152,6 +152,41 @@ def test_degrees_that_are_not_positive_rule_an_order_out():
     assert "order 2: degrees that are not positive" in model.order_reason_
 
 
+@pytest.mark.parametrize("way", [{"gram": "nystroem", "rank": 10}, {"gram": "features", "rank": 100}])
+def test_a_given_order_draws_what_auto_drew(way):
+    X = np.concatenate([TABLES["overlapping"][0], make_blobs(80, centers=[[500, 0], [0, 500]], random_state=0)[0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BicliqueWarning)
+        auto = fitted(X, 2, **way)
+        assert np.array_equal(fitted(X, 2, order=auto.order_, **way).labels_, auto.labels_)
+
+
+def test_pivots_are_not_chosen_by_rounding():
+    X = make_blobs(300, centers=3, cluster_std=2.0, random_state=3)[0]
+    ask = {"assign_labels": "cluster_qr", "order": 2, "gamma": 0.1}
+    plain = fitted(X, 4, **ask).labels_
+    for other in (
+        fitted(X, 4, gram="tiled", **ask),
+        fitted(X + 1, 4, **ask),
+        fitted(X, 4, eigen_solver="arpack", **ask),
+    ):
+        assert adjusted_rand_score(plain, other.labels_) == 1
+
+
+def test_tiles_in_float64_have_the_parts_of_the_stored_matrix():
+    x = [np.linspace(top, top + 10, 80) for top in (0, 1000, 2000)]
+    X = np.concatenate([*x, [2012.5, 3000, 3000.5]])[:, None]  # the first of these has a faint link
+    stored, tiled = (fitted(X, 5, gamma=2.4, gram=gram, precision="float64") for gram in ("dense", "tiled"))
+    assert tiled.order_ == stored.order_
+    assert adjusted_rand_score(tiled.labels_, stored.labels_) > 0.95  # but for rows in the middle of a line
+
+
+def test_sizes_are_told_in_rows():
+    X = np.repeat(make_blobs(90, centers=3, random_state=1)[0], 4, axis=0)
+    model = fitted(X, 3)
+    assert f"smallest cluster {np.bincount(model.labels_).min()} of 360 rows" in model.order_reason_
+
+
 # Many rows
 
 

@@ -15,7 +15,7 @@ from biclique.cluster._checks import warn_about_spread
 from biclique.cluster._features import Pool
 from biclique.cluster._order import TEST_STARTS, TRY_ALL, Attempt, Dust, OrderRule, least_order
 from biclique.cluster._prepare import LONG_SECONDS, Vertices, orders_asked, pool_kernel
-from biclique.cluster._spectrum import SolverOptions, proposed, solve_cut, unit_rows, warn_about_pairs
+from biclique.cluster._spectrum import SolverOptions, proposed, scales_rows, solve_cut, unit_rows, warn_about_pairs
 from biclique.exceptions import ParameterError
 from biclique.gram import (
     DEVICE_SECONDS_PER_ROW,
@@ -251,7 +251,7 @@ def estimate_device(model: Any, X: Rows, kernel: Kernel, n_columns: int, device:
 
 def assign_on_device(model: Any, fitted: DeviceFit, weights: FloatArray) -> Assignment:
     """Labels of the training rows, found where their embedding lies."""
-    rows = fitted.rows if model.row_normalize is False else unit_rows(fitted.rows)
+    rows = unit_rows(fitted.rows) if scales_rows(model.row_normalize, model.assign_labels) else fitted.rows
     options: dict[str, Any] = {"n_init": model.n_init, "random_state": check_random(model.random_state)}
     if model.assign_labels == "kmeans":
         found = device_kmeans(rows, weights, model.n_clusters, **options)

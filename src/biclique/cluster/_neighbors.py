@@ -15,7 +15,7 @@ from biclique.cluster._order import NEIGHBOR_ORDER
 from biclique.cluster._parts import LOOSE, Connected, connect, shares_of_parts
 from biclique.cluster._prepare import Vertices, find_vertices
 from biclique.cluster._rows import find_rows
-from biclique.cluster._spectrum import SolverOptions, solve_cut, unit_rows, warn_unless_converged
+from biclique.cluster._spectrum import SolverOptions, scales_rows, solve_cut, unit_rows, warn_unless_converged
 from biclique.exceptions import ParameterError
 from biclique.gram import NeighborGram, SparseGram, StoredCross, parse_memory_limit, require
 from biclique.multiway import check_order
@@ -136,7 +136,7 @@ class NeighborFit:
 
     def assign(self, model: Any) -> Assignment:
         """Labels of the vertices."""
-        self.normalize = model.row_normalize is not False
+        self.normalize = scales_rows(model.row_normalize, model.assign_labels)
         cut = None
         if model.assign_labels == "kernel_kmeans":
             cut = self.parts[0].cut

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from biclique._typing import FloatArray, IntArray
-from biclique.cluster._parts import effective_rows, least_share
+from biclique.cluster._parts import least_share
 from biclique.exceptions import DegreeError
 from biclique.namespace import moved, to_host
 from biclique.spectral import NormalizedCut, Progressing
@@ -62,7 +62,8 @@ class OrderRule:
     orders: tuple[float, ...]
     n_clusters: int
     least: float
-    effective_rows: float
+    total: float
+    """The weight of all rows: their number, where weights are 1."""
     told: tuple[str, ...] = ()
     """What ruled lower orders out already."""
 
@@ -71,7 +72,7 @@ class OrderRule:
         """The rule for distinct rows with these weights; order 2 alone where there is nothing to tell apart."""
         if n_clusters < 2 or len(weights) <= n_clusters:
             orders = orders[:1]
-        return cls(tuple(orders), n_clusters, least_share(weights, n_clusters), effective_rows(weights))
+        return cls(tuple(orders), n_clusters, least_share(weights, n_clusters), float(weights.sum()))
 
     def smallest(self, labels: IntArray, weights: FloatArray) -> float:
         """The share of the smallest of the k clusters."""
@@ -91,7 +92,7 @@ class OrderRule:
 
     def rows(self, share: float) -> float:
         """A share of the weight as a number of rows."""
-        return share * self.effective_rows
+        return share * self.total
 
 
 class Dust:
@@ -138,7 +139,7 @@ def least_order(
             error = found
             told.append(f"order {order:g}: degrees that are not positive")
             continue
-        size = f"smallest cluster {rule.rows(last.smallest):.4g} of {rule.effective_rows:.6g} rows"
+        size = f"smallest cluster {rule.rows(last.smallest):.4g} of {rule.total:.6g} rows"
         if len(rule.orders) == 1:
             return last, "; ".join([*told, f"order {order:g}: {size}"])
         if rule.passes(last):

@@ -75,6 +75,14 @@ def unit_rows(rows: FloatArray) -> FloatArray:
     return xp.where(lengths > 0, rows / xp.where(lengths > 0, lengths, 1.0), 0.0)  # type: ignore[no-any-return]
 
 
+def scales_rows(row_normalize: bool | str, assign_labels: str) -> bool:
+    """Whether rows are scaled to length 1 before labels are assigned.
+
+    Pivoted QR starts from the longest row: among rows of one length, rounding would choose it.
+    """
+    return assign_labels != "cluster_qr" if isinstance(row_normalize, str) else bool(row_normalize)
+
+
 @dataclass(frozen=True)
 class SolverOptions:
     """How eigenpairs are found; the defaults of every estimator."""
@@ -188,7 +196,7 @@ def proposed(
     random: np.random.RandomState,
 ) -> OrderRule:
     """The rule from the order on that a sample of the distinct rows ends at."""
-    seed = int(random.randint(2**31))
+    seed = int(deepcopy(random).randint(2**31))  # what is drawn after must be what a given order draws
     size = PROPOSAL_ROWS if kernel.cheap else DEAR_PROPOSAL_ROWS
     some = draw_numbers(vertices.n, size, np.random.RandomState(seed))
     rows, weights = vertices.data[some], vertices.weights[some]

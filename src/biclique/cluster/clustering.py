@@ -18,7 +18,7 @@ from biclique.cluster._factored import FactoredFit, FactoredTrial
 from biclique.cluster._neighbors import NeighborFit
 from biclique.cluster._order import TEST_STARTS
 from biclique.cluster._spectral import SpectralBase
-from biclique.cluster._spectrum import ExactFit, Spectrum, unit_rows
+from biclique.cluster._spectrum import ExactFit, Spectrum, scales_rows, unit_rows
 from biclique.gram import single_threaded_blas
 from biclique.kernels import Kernel
 from biclique.spectral import (
@@ -109,8 +109,8 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
         How landmarks are drawn: evenly; far from each other; or by ridge leverage scores, rows that others do not stand
         for more often.
     row_normalize : bool or "auto", default="auto"
-        Scale rows of the embedding to length 1 before labels are assigned. "auto" is True. The paper's numbers need
-        False. ``embedding_`` is not scaled.
+        Scale rows of the embedding to length 1 before labels are assigned. "auto" is True, but for "cluster_qr", whose
+        pivots are the longest rows. The paper's numbers need False. ``embedding_`` is not scaled.
     precision : {"auto", "float32", "float64", "fast"}, default="auto"
         Of tiles: "auto" is float32 unless its rounding would show. A stored K is always float64. "fast" is for a GPU:
         kernel values in half precision. "float64" takes the slower tiles of PyTorch there.
@@ -305,7 +305,7 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
 
     def _scaled(self, rows: FloatArray) -> FloatArray:
         """Rows of length 1 where that is asked for."""
-        return rows if self.row_normalize is False else unit_rows(rows)
+        return unit_rows(rows) if scales_rows(self.row_normalize, self.assign_labels) else rows
 
     def _rule_labels(self, rows: FloatArray) -> IntArray:
         return self._assignment.rule.labels(self._scaled(rows))  # type: ignore[union-attr]

@@ -21,7 +21,7 @@ LINK = 1e-8
 """Two rows touch when |κ(x, y)| is above this share of √(κ(x, x) κ(y, y))."""
 
 MASS = 1e-6
-"""Two parts touch when the similarity between them is above this share of the smaller one's degrees."""
+"""Two parts of float32 tiles touch when the similarity between them is above this share of the smaller's degrees."""
 
 SAMPLE = 1000
 MOST_PARTS = 32
@@ -103,7 +103,7 @@ def _tiled_parts(
     columns: int,
 ) -> IntArray:
     own = weights * gram.diagonal()
-    isolated = np.abs(degrees - own) <= MASS * np.abs(own)
+    isolated = np.abs(degrees - own) <= _least_mass(gram) * np.abs(own)
     labels = np.zeros(gram.n, dtype=np.intp)
     rest = np.flatnonzero(~isolated)
     if len(rest):
@@ -150,6 +150,11 @@ def _unseen(gram: TiledGram, rest: IntArray, sample: IntArray) -> IntArray:
     return np.concatenate(found)[:MOST_UNSEEN]
 
 
+def _least_mass(gram: TiledGram) -> float:
+    """The share of a part's degrees that counts as a link: in float32 no less can be told from rounding."""
+    return LINK if gram.dtype == np.float64 else MASS
+
+
 def _check_mass(gram: TiledGram, rest: IntArray, parts: IntArray, weights: FloatArray, columns: int) -> IntArray:
     """Merge parts between which there is similarity after all: exact, a pass for so many parts."""
     n_parts = int(parts.max()) + 1
@@ -162,6 +167,6 @@ def _check_mass(gram: TiledGram, rest: IntArray, parts: IntArray, weights: Float
         chosen = indicator[:, left : left + columns]
         mass[:, left : left + columns] = indicator.T @ np.abs(gram.matmat(chosen))
     volume = np.maximum(np.diagonal(mass), np.finfo(float).tiny)
-    touching = mass > MASS * np.minimum(volume[:, None], volume)
+    touching = mass > _least_mass(gram) * np.minimum(volume[:, None], volume)
     merged = connected_components(sparse.csr_array(touching | touching.T), directed=False)[1]
     return np.asarray(merged[parts], dtype=np.intp)
