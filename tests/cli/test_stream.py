@@ -6,7 +6,6 @@ import resource
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from biclique.cli import main, stream
 from biclique.io import FiniteChunks, is_chunk_file, open_chunks
+from tests.cli.waiting import wait_for_work
 
 NYSTROEM = ("--gram", "nystroem", "--rank", "40")
 
@@ -406,7 +406,7 @@ def test_ctrl_c_leaves_cleanly(tmp_path):
     process = subprocess.Popen(
         [sys.executable, "-m", "biclique.cli", *command, "-o", tmp_path / "l.csv"], stderr=subprocess.PIPE, text=True
     )
-    time.sleep(5)
+    wait_for_work(process)
     assert process.poll() is None, "the fit ended before it could be interrupted"
     for _ in range(4):  # Python loses an interrupt that falls into a finaliser
         process.send_signal(signal.SIGINT)

@@ -11,6 +11,7 @@ from sklearn.datasets import load_iris
 
 from biclique import __version__
 from biclique.cli import main
+from tests.cli.waiting import wait_for_work
 from tests.optional import Optional
 
 pd = Optional("pandas")
@@ -202,7 +203,7 @@ def test_ctrl_c_leaves_cleanly(tmp_path):
         stderr=subprocess.PIPE,
         text=True,
     )
-    time.sleep(5)
+    wait_for_work(process)
     assert process.poll() is None, "the fit ended before it could be interrupted"
     start = time.monotonic()
     process.send_signal(signal.SIGINT)
