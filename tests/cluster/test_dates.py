@@ -3,9 +3,6 @@
 from datetime import date, timedelta
 
 import numpy as np
-import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 
 from biclique import (
@@ -18,6 +15,10 @@ from biclique import (
 )
 from biclique.exceptions import DataError
 from biclique.hypergraph import modelling_gram
+
+pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
+pa = pytest.importorskip("pyarrow")
 
 NUMBERS = np.arange(20.0) % 2 * 3 + np.random.default_rng(0).random(20)
 DAYS = [date(2024, 1, 1) + timedelta(i) for i in range(20)]
