@@ -51,3 +51,17 @@ def test_every_point_on_its_own():
     for gram in operators(X):
         degrees = gram.matmat(np.ones((40, 1)))[:, 0]
         assert part_sizes(gram, degrees, np.ones(40), 0).tolist() == [1] * 40
+
+
+def test_large_and_small_parts_of_weighted_tiles():
+    sizes = (1900, 1500, 400, 30, 3, 2)  # three are large, the others are checked by their rows
+    random = np.random.default_rng(2)
+    centres = 100 * np.repeat(np.arange(6.0), sizes)
+    X = np.column_stack([centres + random.uniform(-2, 2, len(centres)), random.uniform(-2, 2, len(centres))])
+    weights = random.integers(1, 5, len(X)).astype(float)
+    gram = TiledGram(RBF(0.2), X)
+    degrees = gram.matmat(weights[:, None])[:, 0]
+    passes = []
+    plain, gram.matmat = gram.matmat, lambda V: passes.append(V.shape[1]) or plain(V)
+    assert part_sizes(gram, degrees, weights, 0).tolist() == list(sizes)
+    assert passes == [2]

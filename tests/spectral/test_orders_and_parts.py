@@ -83,3 +83,51 @@ def test_eigenpairs_of_parts_are_those_of_the_whole(k):
     np.testing.assert_allclose(vectors[:, 0], cut.trivial)
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(3), atol=1e-12)
     np.testing.assert_allclose(cut.matmat(vectors[:, 1:]), vectors[:, 1:], atol=1e-9)
+
+
+def parts_of_two_sizes():
+    random = np.random.default_rng(2)
+    X = np.concatenate([random.normal(size=(600, 3)), random.normal(size=(530, 3)) + 500, random.normal(size=(9, 3)) - 900])
+    return rbf_kernel(X, gamma=0.4), np.repeat([0, 1, 2], [600, 530, 9]), random.integers(1, 4, len(X)).astype(float)
+
+
+def test_the_cut_of_a_part_needs_no_pass():
+    K, part_of, weights = parts_of_two_sizes()
+    probe = np.random.default_rng(3).normal(size=(len(K), 5))
+    cut = NormalizedCut(DenseGram(K), 2, weights, probe)
+    members = np.flatnonzero(part_of == 1)
+    gram = DenseGram(K[np.ix_(members, members)])
+    own, fresh = cut.restricted(gram, members), NormalizedCut(gram, 2, weights[members], probe[members])
+    np.testing.assert_allclose(own.trivial, fresh.trivial, atol=1e-12)
+    np.testing.assert_allclose(own.start_image, fresh.start_image, atol=1e-10)
+    np.testing.assert_allclose(own.matmat(own.start), own.start_image, atol=1e-10)
+    assert own.n_passes == 1
+    with pytest.raises(ValueError, match="higher orders"):
+        cut.at_order(3).restricted(gram, members)
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_another_order_starts_from_what_was_found_in_parts(finished):
+    K, part_of, weights = parts_of_two_sizes()
+    cut = NormalizedCut(DenseGram(K), 2, weights)
+
+    def solve(members, wanted):
+        own = cut.restricted(DenseGram(K[np.ix_(members, members)]), members)
+        return top_eigenpairs(
+            own, wanted, deflate=own.trivial, random_state=0, keep_space=True, max_iter=50 if finished else 3
+        )
+
+    k = 4
+    before = cut.n_passes
+    found = parted_eigenpairs(cut, part_of, [np.flatnonzero(part_of == p) for p in range(3)], k, solve).pairs
+    assert found.converged == finished
+    assert cut.n_passes - before == found.n_passes  # the images of an unfinished search cost no pass
+    np.testing.assert_allclose(cut.matmat(found.vectors), found.images, atol=1e-8)
+    other = cut.at_order(2.1, found.space, 8)
+    np.testing.assert_allclose(other.matmat(other.start), other.start_image, atol=1e-8)
+    cold = top_eigenpairs(other, k, deflate=other.trivial, random_state=0)
+    warm = top_eigenpairs(
+        other, k, deflate=other.trivial, start=other.start, start_image=other.start_image, random_state=0
+    )
+    np.testing.assert_allclose(warm.values, cold.values, atol=1e-8)
+    assert warm.n_passes < cold.n_passes

@@ -37,6 +37,9 @@ PROPOSAL_ROWS, DEAR_PROPOSAL_ROWS = 4_096, 2_048
 PATIENCE = 5
 """Passes before eigenvectors are looked at, whether they live on dust."""
 
+SLOWEST = 0.75
+"""A Ritz value that rises by more than this share of its last rise is taken to rise by this share."""
+
 SEEN_TOLERANCE = 0.1
 """Residuals over the eigengap at which clusters are looked at for the first time: dust shows early."""
 
@@ -100,19 +103,23 @@ class Dust:
 
     - A vector has its weight on fewer rows than two clusters need.
     - A single row i is worth an eigenvalue of at least B_ii, and the k-th Ritz value will hardly get there: it stands
-      below, and rises by less in five passes such as the last. That row's eigenvector will then be among the k.
+      below, by more than twice what it still rises if it goes on as in the last two passes. That row's eigenvector will
+      then be among the k.
     """
 
     def __init__(self, rule: OrderRule, cut: NormalizedCut, total: float) -> None:
         self.rule, self.cut, self.total = rule, cut, total
         self._loneliest = cut.loneliest
-        self._before = -np.inf
+        self._before, self._rise = -np.inf, 0.0
 
     def __call__(self, now: Progressing, vectors: Callable[[], FloatArray]) -> str:
         rise, self._before = now.least - self._before, now.least
+        # Rises are about a geometric series.
+        slower = min(rise / self._rise, SLOWEST) if min(rise, self._rise) > 0 else SLOWEST
+        self._rise = rise
         if now.passes < PATIENCE:
             return ""
-        if self._loneliest > now.least + 5 * rise:
+        if self._loneliest > now.least + 2 * rise * slower / (1 - slower):
             return "a single row owns an eigenvector"
         if self.rule.lives_on_dust(vectors(), self.cut.weights, self.total):
             return "an eigenvector lives on too few rows"

@@ -346,14 +346,11 @@ class _ExactSearch:
 
         def solve(members: IntArray, wanted: int) -> EigenResult:
             random = np.random.RandomState(self.seed)
-            gram = self.prepared.base.restricted(members)
-            probe = random.standard_normal((len(members), block_columns(wanted, len(members))))
-            numbers = vertices.numbers[members]
-            own = NormalizedCut(gram, 2, vertices.weights[members], probe, numbers)
-            if is_graph(gram) and options.name in (None, "auto", "amg"):
+            own = cut.restricted(self.prepared.base.restricted(members), members)
+            if is_graph(own.gram) and options.name in (None, "auto", "amg"):
                 return solve_graph(own, wanted, options, random, self.progress)
             watch = options.give_up.inside(own) if isinstance(options.give_up, _Watch) else None
-            return solve_cut(own, wanted, replace(options, give_up=watch), random, self.progress)
+            return solve_cut(own, wanted, replace(options, give_up=watch), random, self.progress, keep_space=True)
 
         none = np.empty(0, dtype=np.intp)
         cores = [joined.core(part) if joined.whole[part] else none for part in range(joined.n_parts)]

@@ -29,6 +29,10 @@ MOST_UNSEEN = 2000
 """Rows that join a sample because it does not see them."""
 
 
+SMALL_PART = 64
+"""A part of less than such a share of the rows is checked by its rows alone."""
+
+
 def part_sizes(
     gram: GramOperator,
     degrees: FloatArray,
@@ -107,7 +111,8 @@ def _tiled_parts(
     labels = np.zeros(gram.n, dtype=np.intp)
     rest = np.flatnonzero(~isolated)
     if len(rest):
-        labels[rest] = _check_mass(gram, rest, _sampled_parts(gram, rest, random_state), weights, columns)
+        sampled = _sampled_parts(gram, rest, random_state)
+        labels[rest] = _check_mass(gram, rest, sampled, degrees, weights, columns)
         labels[isolated] = labels.max() + 1 + np.arange(int(isolated.sum()))
     else:
         labels = np.arange(gram.n)
@@ -155,17 +160,31 @@ def _least_mass(gram: TiledGram) -> float:
     return LINK if gram.dtype == np.float64 else MASS
 
 
-def _check_mass(gram: TiledGram, rest: IntArray, parts: IntArray, weights: FloatArray, columns: int) -> IntArray:
-    """Merge parts between which there is similarity after all: exact, a pass for so many parts."""
-    n_parts = int(parts.max()) + 1
-    if n_parts == 1:
+def _check_mass(
+    gram: TiledGram, rest: IntArray, parts: IntArray, degrees: FloatArray, weights: FloatArray, columns: int
+) -> IntArray:
+    """Merge parts between which there is similarity after all: exact.
+
+    Parts of few rows are multiplied by these alone, others by a pass for so many of them. The largest has what is left
+    of its degrees.
+    """
+    sizes = np.bincount(parts)
+    if len(sizes) == 1:
         return parts
-    indicator = np.zeros((gram.n, n_parts))
+    largest = int(np.argmax(sizes))
+    small = sizes <= gram.n // SMALL_PART
+    indicator = np.zeros((gram.n, len(sizes)))
     indicator[rest, parts] = weights[rest]
-    mass = np.empty((n_parts, n_parts))
-    for left in range(0, n_parts, columns):
-        chosen = indicator[:, left : left + columns]
-        mass[:, left : left + columns] = indicator.T @ np.abs(gram.matmat(chosen))
+    mass = np.zeros((len(sizes), len(sizes)))  # a column for each part but the largest
+    few = rest[small[parts]]
+    if len(few):
+        mass += np.abs(gram.held.among(few, n_jobs=gram.n_jobs).matmat(indicator)).T @ indicator[few]
+    many = np.flatnonzero(~small & (np.arange(len(sizes)) != largest))
+    for left in range(0, len(many), columns):
+        chosen = many[left : left + columns]
+        mass[:, chosen] = indicator.T @ np.abs(gram.matmat(indicator[:, chosen]))
+    mass[:, largest] = 0.0
+    mass[largest, largest] = np.abs(degrees) @ indicator[:, largest] - mass[largest].sum()
     volume = np.maximum(np.diagonal(mass), np.finfo(float).tiny)
     touching = mass > _least_mass(gram) * np.minimum(volume[:, None], volume)
     merged = connected_components(sparse.csr_array(touching | touching.T), directed=False)[1]

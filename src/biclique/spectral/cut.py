@@ -24,7 +24,7 @@ from biclique.exceptions import DegreeError
 from biclique.gram import LINK, GramOperator
 from biclique.multiway import check_order, shrunken_degrees
 from biclique.namespace import float64, full, moved, namespace, scalars, to_host
-from biclique.spectral.solver import RitzSpace
+from biclique.spectral.solver import Space
 
 
 class NormalizedCut:
@@ -85,7 +85,7 @@ class NormalizedCut:
         self._scale = xp.sqrt(self.weights / self.shrunken)
         self.trivial: FloatArray = xp.sqrt(self.weights * self.shrunken / self.volume)
 
-    def at_order(self, order: float, space: RitzSpace | None = None, columns: int = 0) -> NormalizedCut:
+    def at_order(self, order: float, space: Space | None = None, columns: int = 0) -> NormalizedCut:
         """The same K at another order: no pass over K.
 
         A space in which eigenvectors of this cut were found gives ``columns`` vectors to start from, with their images:
@@ -99,6 +99,24 @@ class NormalizedCut:
             trivial = other.trivial
             other.start = start - trivial[:, None] * (trivial @ start)
             other.start_image = image - trivial[:, None] * (trivial @ image)
+        return other
+
+    def restricted(self, gram: GramOperator, members: IntArray) -> NormalizedCut:
+        """The cut of rows that are linked to no others, at order 2: no pass over their K, which is ``gram``.
+
+        Their degrees are what they are among all rows. So are the products with the start, but for a multiple of √(wS).
+        """
+        if self.order != 2:
+            raise ValueError("degrees of higher orders are not those of a part")
+        other = copy(self)
+        other.gram, other._row_numbers = gram, self._row_numbers[members]
+        other.weights, other.degrees, other._root = self.weights[members], self.degrees[members], self._root[members]
+        other.total, weight = scalars(other.weights @ other.degrees, other.weights.sum())
+        other.mean_degree = other.total / weight
+        other._apply(2.0)
+        trivial, image = other.trivial, self.start_image[members]
+        other.start, other.start_image = self.start[members], image - trivial[:, None] * (trivial @ image)
+        other.n_passes = 0
         return other
 
     @property

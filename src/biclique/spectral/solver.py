@@ -68,7 +68,7 @@ class EigenResult:
     converged: bool
     target: float
     """The residual that was asked for: the tolerance times the eigengap."""
-    space: RitzSpace | None = None
+    space: Space | None = None
     """Where the pairs were found, kept on request: another order starts from there."""
 
     @classmethod
@@ -88,6 +88,12 @@ class EigenResult:
         )
 
 
+class Space(Protocol):
+    """A space whose image under B is known."""
+
+    def rescaled(self, ratio: FloatArray, columns: int) -> tuple[FloatArray, FloatArray]: ...
+
+
 @dataclass(frozen=True)
 class RitzSpace:
     """A space with an orthonormal basis Q whose image is known: B Q = Q H + N C, N the next block."""
@@ -96,6 +102,12 @@ class RitzSpace:
     H: FloatArray  # QᵀBQ, (q, q), on the host
     next: FloatArray  # N, (n, b)
     coupling: FloatArray  # C, (b, q), on the host
+
+    @classmethod
+    def of_pairs(cls, pairs: EigenResult) -> RitzSpace:
+        """The span of exact eigenvectors."""
+        vectors = pairs.vectors
+        return cls(vectors, np.diag(pairs.values), vectors[:, :0], np.empty((0, len(pairs.values))))
 
     def rescaled(self, ratio: FloatArray, columns: int) -> tuple[FloatArray, FloatArray]:
         """The leading Ritz vectors of D^(−1/2) B D^(−1/2), D = diag(ratio), in D^(1/2) span(Q), and their images.
