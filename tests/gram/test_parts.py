@@ -65,3 +65,15 @@ def test_large_and_small_parts_of_weighted_tiles():
     plain, gram.matmat = gram.matmat, lambda V: passes.append(V.shape[1]) or plain(V)
     assert part_sizes(gram, degrees, weights, 0).tolist() == list(sizes)
     assert passes == [2]
+
+
+def test_sparse_groups_beside_dense_ones_are_parts():
+    # Of the sparse groups a sample holds rows that see no other; they belong to no group until all rows are asked.
+    random = np.random.default_rng(4)
+    dense = [random.uniform(-1, 1, (2000, 2)) + (40 * i, 0) for i in range(3)]
+    grid = np.stack(np.meshgrid(np.arange(10.0), np.arange(10.0)), axis=-1).reshape(-1, 2)
+    sparser = [2.2 * grid + random.uniform(-0.2, 0.2, (100, 2)) + (80 * i, 100) for i in range(5)]
+    X = np.concatenate([*dense, *sparser, [[500.0, 500.0]]])
+    gram = TiledGram(RBF(1.0), X, dtype=np.float32)
+    degrees = gram.matmat(np.ones((len(X), 1)))[:, 0]
+    assert part_sizes(gram, degrees, np.ones(len(X)), 0, columns=7).tolist() == [2000] * 3 + [100] * 5 + [1]

@@ -87,7 +87,9 @@ def test_eigenpairs_of_parts_are_those_of_the_whole(k):
 
 def parts_of_two_sizes():
     random = np.random.default_rng(2)
-    X = np.concatenate([random.normal(size=(600, 3)), random.normal(size=(530, 3)) + 500, random.normal(size=(9, 3)) - 900])
+    X = np.concatenate(
+        [random.normal(size=(600, 3)), random.normal(size=(530, 3)) + 500, random.normal(size=(9, 3)) - 900]
+    )
     return rbf_kernel(X, gamma=0.4), np.repeat([0, 1, 2], [600, 530, 9]), random.integers(1, 4, len(X)).astype(float)
 
 

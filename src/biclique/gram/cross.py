@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from biclique._typing import FloatArray, IntArray, Rows
+from biclique._typing import FloatArray, Rows
 from biclique.exceptions import DataError
 from biclique.gram.base import CrossGram
 from biclique.gram.threads import Pulse, run_groups
@@ -75,19 +75,15 @@ class HeldRows:
 
     def cross(self, Y: Rows, *, n_jobs: int | None = None) -> CrossGram:
         """κ(y, x) of new rows against these."""
-        return KernelCross(self, self.hold(Y), n_jobs=n_jobs)
-
-    def among(self, numbers: IntArray, *, n_jobs: int | None = None) -> CrossGram:
-        """κ(x_i, x) of some of these rows against all."""
-        return KernelCross(self, self.rows[numbers], n_jobs=n_jobs)
+        return KernelCross(self, Y, n_jobs=n_jobs)
 
 
 class KernelCross(CrossGram):
-    """κ(y, x) from a kernel and rows, a panel at a time; new rows are held as the training rows are."""
+    """κ(y, x) from a kernel and rows, a panel at a time."""
 
-    def __init__(self, held: HeldRows, rows: Rows, *, n_jobs: int | None = None) -> None:
+    def __init__(self, held: HeldRows, Y: Rows, *, n_jobs: int | None = None) -> None:
         self.held = held
-        self.rows = rows
+        self.rows = held.hold(Y)
         self.n_jobs = n_jobs
 
     def matmat(self, V: FloatArray) -> FloatArray:

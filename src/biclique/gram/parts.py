@@ -14,6 +14,7 @@ from biclique.gram.cross import PANEL
 from biclique.gram.dense import DenseGram
 from biclique.gram.factored import FactoredGram
 from biclique.gram.sparse import SparseGram
+from biclique.gram.threads import Pulse, run_groups
 from biclique.gram.tiled import TiledGram
 from biclique.kernels import draw_rows
 
@@ -24,13 +25,14 @@ MASS = 1e-6
 """Two parts of float32 tiles touch when the similarity between them is above this share of the smaller's degrees."""
 
 SAMPLE = 1000
-MOST_PARTS = 32
+MOST_PARTS = 2048
+CHECKED_AT_ONCE = 32
 MOST_UNSEEN = 2000
 """Rows that join a sample because it does not see them."""
 
 
-SMALL_PART = 64
-"""A part of less than such a share of the rows is checked by its rows alone."""
+SMALL_PART, MOST_ROWS = 1 / 64, 1 / 8
+"""A part of at most such a share of the rows is checked by its rows alone, all such parts of at most the second."""
 
 
 def part_sizes(
@@ -38,7 +40,7 @@ def part_sizes(
     degrees: FloatArray,
     weights: FloatArray,
     random_state: int | np.random.RandomState | None,
-    columns: int = MOST_PARTS,
+    columns: int = CHECKED_AT_ONCE,
 ) -> IntArray:
     """Rows of every part, largest first; a single number when the kernel is connected."""
     return np.sort(np.bincount(find_parts(gram, degrees, weights, random_state, columns)))[::-1]
@@ -49,13 +51,14 @@ def find_parts(
     degrees: FloatArray,
     weights: FloatArray,
     random_state: int | np.random.RandomState | None,
-    columns: int = MOST_PARTS,
+    columns: int = CHECKED_AT_ONCE,
 ) -> IntArray:
     """The part of every row: 0, 1, …; all 0 when the kernel is connected.
 
     Stored matrices are searched exactly. Tiles are sampled, and what the sample and the rows it does not see call parts
     is then checked exactly, by products with at most ``columns`` vectors: parts reported are real. Beyond
-    ``MOST_PARTS`` of them, isolated rows not counted, the smallest are not told from the largest.
+    ``MOST_PARTS`` of them, or where small ones have more than an eighth of the rows, isolated rows not counted, the
+    smallest are not told from the largest.
     """
     if isinstance(gram, SparseGram):
         return np.asarray(connected_components(_linked(gram), directed=False)[1], dtype=np.intp)
@@ -129,11 +132,6 @@ def _sampled_parts(gram: TiledGram, rest: IntArray, random_state: int | np.rando
     sample = np.concatenate([sample, _unseen(gram, rest, sample)])
     block = np.asarray(kernel.block(rows[sample], rows[sample]), dtype=float)
     parts = search_parts(block, np.diagonal(block))
-    # Many small parts: the rarest are counted to the largest, which can only hide a gap, never invent one.
-    common = np.argsort(-np.bincount(parts), kind="stable")[:MOST_PARTS]
-    renumber = np.zeros(parts.max() + 1, dtype=np.intp)
-    renumber[common] = np.arange(len(common))
-    parts = renumber[parts]
     if parts.max() == 0:
         return np.zeros(len(rest), dtype=np.intp)
     nearest = [
@@ -168,24 +166,67 @@ def _check_mass(
     Parts of few rows are multiplied by these alone, others by a pass for so many of them. The largest has what is left
     of its degrees.
     """
-    sizes = np.bincount(parts)
-    if len(sizes) == 1:
+    if parts.max() == 0:
         return parts
+    parts = _at_most(parts, MOST_ROWS * len(rest))
+    sizes = np.bincount(parts)
     largest = int(np.argmax(sizes))
-    small = sizes <= gram.n // SMALL_PART
-    indicator = np.zeros((gram.n, len(sizes)))
-    indicator[rest, parts] = weights[rest]
-    mass = np.zeros((len(sizes), len(sizes)))  # a column for each part but the largest
-    few = rest[small[parts]]
-    if len(few):
-        mass += np.abs(gram.held.among(few, n_jobs=gram.n_jobs).matmat(indicator)).T @ indicator[few]
+    small = sizes <= SMALL_PART * len(rest)
+    mass = _mass_of_few(gram, rest, parts, small, weights)  # a row for each part but the largest
     many = np.flatnonzero(~small & (np.arange(len(sizes)) != largest))
     for left in range(0, len(many), columns):
         chosen = many[left : left + columns]
-        mass[:, chosen] = indicator.T @ np.abs(gram.matmat(indicator[:, chosen]))
-    mass[:, largest] = 0.0
-    mass[largest, largest] = np.abs(degrees) @ indicator[:, largest] - mass[largest].sum()
+        indicator = np.zeros((gram.n, len(chosen)))
+        for column, part in enumerate(chosen):
+            indicator[rest[parts == part], column] = weights[rest[parts == part]]
+        touched = np.abs(gram.matmat(indicator))[rest] * weights[rest, None]
+        mass[chosen] = [np.bincount(parts, column, len(sizes)) for column in touched.T]
+    mass[largest, largest] = weights[rest] @ np.where(parts == largest, np.abs(degrees[rest]), 0.0)
     volume = np.maximum(np.diagonal(mass), np.finfo(float).tiny)
     touching = mass > _least_mass(gram) * np.minimum(volume[:, None], volume)
     merged = connected_components(sparse.csr_array(touching | touching.T), directed=False)[1]
     return np.asarray(merged[parts], dtype=np.intp)
+
+
+def _at_most(parts: IntArray, rows: float) -> IntArray:
+    """Parts numbered by size, largest first. Where small ones have too many rows or are too many, the rarest are
+    counted to the largest, which can only hide a gap, never invent one."""
+    sizes = np.bincount(parts)
+    ranked = np.argsort(-sizes, kind="stable")
+    small = sizes[ranked] <= SMALL_PART * len(parts)
+    kept = ~small | (np.cumsum(np.where(small, sizes[ranked], 0)) <= rows)
+    kept[MOST_PARTS:] = False
+    number = np.empty(len(sizes), dtype=np.intp)
+    number[ranked] = np.where(kept, np.cumsum(kept) - 1, 0)
+    return number[parts]
+
+
+def _mass_of_few(
+    gram: TiledGram, rest: IntArray, parts: IntArray, small: np.ndarray, weights: FloatArray
+) -> FloatArray:
+    """Σ |κ| between every small part and every part, (n_parts, n_parts); zero in the rows of others."""
+    order = np.argsort(parts, kind="stable")
+    every, part_of = rest[order], parts[order]
+    few, of_few = every[small[part_of]], part_of[small[part_of]]
+    rows, kernel = gram.held.rows, gram.kernel
+    tops = range(0, len(few), PANEL)
+    found: list[FloatArray] = [np.empty((0, 0))] * len(tops)
+
+    def add(panel: int, pulse: Pulse) -> None:
+        some = slice(tops[panel], tops[panel] + PANEL)
+        inside, starts = np.unique(of_few[some], return_index=True)
+        total = np.zeros((len(inside), len(small)))
+        for left in range(0, len(every), PANEL):
+            others = slice(left, left + PANEL)
+            block = np.abs(kernel.block(rows[few[some]], rows[every[others]])) * weights[every[others]]
+            block = np.add.reduceat(weights[few[some], None] * block, starts, axis=0)
+            across, edges = np.unique(part_of[others], return_index=True)
+            total[:, across] += np.add.reduceat(block, edges, axis=1)
+            pulse()
+        found[panel] = total
+
+    run_groups(add, len(tops), n_jobs=gram.n_jobs)
+    mass = np.zeros((len(small), len(small)))
+    for top, total in zip(tops, found, strict=True):
+        mass[np.unique(of_few[top : top + PANEL])] += total
+    return mass
