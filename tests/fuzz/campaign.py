@@ -1,0 +1,112 @@
+"""Many damaged files through one reader: each must give an answer, or an error of ours, and soon."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from biclique.exceptions import BicliqueError
+from tests.fuzz.mutate import Files, mutate
+
+SLOWEST = 10.0
+"""Seconds that one file may take."""
+
+
+@dataclass(frozen=True)
+class Reader:
+    """What is tried: whole files of a kind, and the function that reads one."""
+
+    seeds: Callable[[], list[Files]]
+    read: Callable[[Path], Any]
+    name: str
+    """The file that is read, or the folder where files are several."""
+    folder: bool = False
+
+
+@dataclass
+class Report:
+    """What happened to the files of a campaign."""
+
+    files: int = 0
+    outcomes: Counter[str] = field(default_factory=Counter)
+    failures: list[str] = field(default_factory=list)
+    slowest: float = 0.0
+
+    def __str__(self) -> str:
+        counts = ", ".join(f"{kind} {count}" for kind, count in self.outcomes.most_common())
+        return f"{self.files} files, {len(self.failures)} failures, slowest {self.slowest:.2f} s ({counts})"
+
+
+class Hang(BaseException):
+    """A file took too long. No Exception, so that no reader takes it for damage."""
+
+
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Raise Hang in what takes longer."""
+
+    def stop(*_: object) -> None:
+        raise Hang
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def put(files: Files, reader: Reader, folder: Path) -> Path:
+    """Write a file, or a folder of them, and say where it is."""
+    path = folder / reader.name
+    for name, content in files.items():
+        file = path / name if reader.folder else path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+    return path
+
+
+def run(reader: Reader, n_files: int, seed: int, folder: Path) -> Report:
+    """Read so many damaged files. File i of a seed is the same, however many there are."""
+    report = Report()
+    seeds = reader.seeds()
+    for number in range(n_files):
+        draw = random.Random(f"{seed}/{number}")
+        path = put(mutate(draw.choice(seeds), seeds, draw), reader, folder)
+        start = time.perf_counter()
+        outcome, failure = _read(reader, path)
+        report.slowest = max(report.slowest, time.perf_counter() - start)
+        report.files += 1
+        report.outcomes[outcome] += 1
+        if failure:
+            report.failures.append(f"seed {seed}, file {number}: {failure}")
+    return report
+
+
+def _read(reader: Reader, path: Path) -> tuple[str, str]:
+    """What became of one file, and why that is a failure."""
+    try:
+        with limited(SLOWEST), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            reader.read(path)
+    except BicliqueError as error:
+        message = str(error)
+        broken = [c for c in message if not c.isprintable()]
+        if broken:
+            return "unprintable", f"the message has {broken[0]!r}: {message[:300]!r}"
+        return type(error).__name__, ""
+    except Hang:
+        return "hang", f"more than {SLOWEST:g} s"
+    except BaseException as error:
+        return "traceback", "".join(traceback.format_exception(error))[-1500:]
+    return "read", ""
