@@ -1,4 +1,5 @@
 import pickle
+import signal
 import sys
 
 import numpy as np
@@ -10,7 +11,8 @@ from sklearn.datasets import make_blobs
 from sklearn.neighbors import KNeighborsTransformer, kneighbors_graph
 
 from biclique.exceptions import DataError, MissingExtraError, ParameterError
-from biclique.gram.brute import BruteForce
+from biclique.gram import brute
+from biclique.gram.brute import BruteForce, distances
 from biclique.gram.index import EXACT_SECONDS, NeighborIndex, exact_seconds, uses_tree
 from biclique.gram.neighbors import NEIGHBOR_WEIGHTS, NeighborGram, components, nearest_among, with_ties, without_loops
 from tests.oracles import nearest_rows, neighbor_affinity, neighbor_cross
@@ -403,3 +405,70 @@ def test_parts_of_other_densities_have_a_gamma_of_their_own():
 def test_bad_input_is_named(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+# Ties without end, and interrupts
+
+
+@pytest.mark.parametrize("shift", [0.0, 300.0])
+def test_many_ties_are_not_all_measured(shift, monkeypatch):
+    n, k = 400, 4
+    X = np.eye(n)
+    X[8] = X[7] + 0.25 * X[9]  # two rows that are nearer than the others
+    X += shift
+    truth = cdist(X - shift, X - shift)
+    truth[np.arange(n), np.arange(n)] = -1
+    truth = np.round(truth, 12)
+    measured = []
+
+    def counted(X, Y, first, second):
+        measured.append(len(first))
+        return distances(X, Y, first, second)
+
+    monkeypatch.setattr(brute, "distances", counted)
+    index = NeighborIndex(X, search="exact")
+    gap, near = index.query(None, k)
+    assert (near == np.argsort(truth, axis=1, kind="stable")[:, :k]).all()
+    np.testing.assert_allclose(gap[:, 1:], np.sort(truth, axis=1)[:, 1:k], rtol=1e-9)
+    assert sum(measured) < 100 * n
+    measured.clear()
+    first, _, found = index.within(X[:50], k, np.full(n, 1.5))
+    assert len(first) == 50 * n
+    np.testing.assert_allclose(found, np.maximum(truth[:50].ravel(), 0), rtol=1e-9, atol=1e-9)
+    assert sum(measured) < 100 * 50
+
+
+def test_ties_far_from_the_middle_are_measured():
+    # Here the rounding of products is larger than the differences: nothing may be called a tie.
+    random = np.random.default_rng(0)
+    X = np.concatenate([random.normal(size=(300, 20)) * 1e-3, random.normal(size=(300, 20)) * 1e-3 + 1e5])
+    near = NeighborIndex(X, search="exact").query(None, 5)[1]
+    for part in (slice(0, 300), slice(300, 600)):
+        own = X[part] - X[part].mean(axis=0)
+        order = np.argsort(cdist(own, own), axis=1)[:, :5] + part.start
+        assert (near[part] == order).mean() > 0.999
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers")
+def test_an_interrupt_in_the_search_leaves_the_process_whole():
+    X = np.random.default_rng(0).normal(size=(60_000, 8))
+    some = X[:3000]
+    index = NeighborIndex(X, search="exact", n_jobs=2)
+    assert index.search_ == "tree"
+    before = index.query(some, 10)
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    previous = signal.signal(signal.SIGALRM, stop)
+    try:
+        for seconds in (0.05, 0.1, 0.2, 0.3):
+            signal.setitimer(signal.ITIMER_REAL, seconds)
+            with pytest.raises(KeyboardInterrupt):
+                index.query(X, 40)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+    after = index.query(some, 10)
+    assert np.array_equal(before[0], after[0])
+    assert np.array_equal(before[1], after[1])

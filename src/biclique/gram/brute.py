@@ -30,6 +30,9 @@ VALUES = 2**24
 PAIRS = 2**18
 """Float64 values of differences held at a time."""
 
+TIED = 1e-10
+"""Relative rounding of squared distances below which many rows may be called equally near."""
+
 CLOSE = 1e-12
 """Relative gap below which two distances may be the same one, rounded differently."""
 
@@ -101,6 +104,11 @@ class Level:
         rows, squares = self._held(X)
         ones = np.ones_like(squares)
         self.rows = self._beside(rows, squares, ones)
+        self.largest = float(squares.max(initial=0.0))
+
+    def rounding(self, Y: Rows) -> FloatArray:
+        """How far the bounds of each row of Y can be below the truth, (n_new, 1)."""
+        return np.asarray(2 * self.slack * (self._held(Y)[1] + self.largest))[:, None]
 
     def bounds(self, Y: Rows, held: threading.local) -> FloatArray | None:
         """The lower bounds of rows Y against every row of X; None where Y is too far out for the precision."""
@@ -173,7 +181,7 @@ class BruteForce:
 
         def search(piece: slice) -> None:
             rows = Y[piece]
-            first, second, gap = self._candidates(rows, k=k)
+            first, second, gap = self._candidates(rows, k=k, own=np.arange(piece.start, piece.stop) if own else None)
             keys = np.where(second == first + piece.start, -1.0, gap) if own else gap
             order = np.lexsort((second, keys, first))
             starts = np.searchsorted(first, np.arange(rows.shape[0]))
@@ -210,22 +218,63 @@ class BruteForce:
         finally:
             self._scratch = threading.local()
 
-    def _candidates(self, Y: Rows, *, k: int = 0, radii: FloatArray | None = None) -> Pairs:
-        """Pairs by rows of Y, among them the k nearest with all ties, or all with |y − x_j| ≤ r_j."""
+    def _candidates(
+        self, Y: Rows, *, k: int = 0, radii: FloatArray | None = None, own: IntArray | None = None
+    ) -> Pairs:
+        """Pairs by rows of Y, among them the k nearest with all ties, or all with |y − x_j| ≤ r_j.
+
+        ``own`` are the numbers in X of the rows of Y, where these are rows of X.
+        """
         most = Y.shape[0] * max(8 * k, 64, self.X.shape[0] // 128)
         for number in range(len(self.settings)):
             level = self._level(number)
-            most = most if number + 1 < len(self.settings) else Y.shape[0] * self.X.shape[0]
+            last = number + 1 == len(self.settings)
+            most = most if not last else Y.shape[0] * self.X.shape[0]
             bounds = level.bounds(Y, self._scratch)
             if bounds is None:
                 continue
-            found = self._nearest_pairs(Y, bounds, k, most, level.scale) if radii is None else None
             if radii is not None:
                 limit = (radii * level.scale) ** 2 * (1 + 1e-6)
-                found = self._below(Y, bounds, limit.astype(bounds.dtype), most)
+                found = self._below(Y, bounds, limit.astype(bounds.dtype), most, level if last else None)
+            elif last:
+                found = self._nearest_with_ties(Y, bounds, k, level, own)
+            else:
+                found = self._nearest_pairs(Y, bounds, k, most, level.scale)
             if found is not None:
                 break
         return found  # type: ignore[return-value]
+
+    def _nearest_with_ties(
+        self, Y: Rows, bounds: FloatArray, k: int, level: Level, own: IntArray | None
+    ) -> Pairs | None:
+        """The same, where measuring all that may be as near as the k-th can take as long as n³.
+
+        Rows of Y with more of those than 8k + 64, all within rounding, get the k nearest alone: those that are nearer
+        for sure, and of the others the first by number.
+        """
+        if own is not None:
+            bounds[np.arange(len(own)), own] = -np.inf
+        band = 2 * level.rounding(Y)
+        kth = np.partition(bounds, k - 1, axis=1)[:, k - 1 : k]
+        tied = (np.count_nonzero(bounds <= kth + band, axis=1) > 8 * k + 64) & (band <= TIED * kth).ravel()
+        if not tied.any():
+            return self._nearest_pairs(Y, bounds, k, bounds.size, level.scale)
+        rows = np.flatnonzero(tied)
+        nearer = bounds[rows] < (kth - band)[rows]
+        level_with = ~nearer & (bounds[rows] <= (kth + band)[rows])
+        room = k - nearer.sum(axis=1, keepdims=True)
+        chosen = nearer | (level_with & (np.cumsum(level_with, axis=1) <= room))
+        place, second = np.nonzero(chosen)
+        first, others = rows[place], np.flatnonzero(~tied)
+        gap = distances(self.X, Y, first, second)
+        if len(others):
+            more = self._nearest_pairs(Y[others], bounds[others], k, bounds.size, level.scale)
+            if more is None:
+                return None
+            first, second = np.append(first, others[more[0]]), np.append(second, more[1])
+            gap = np.append(gap, more[2])
+        order = np.argsort(first, kind="stable")
+        return first[order], second[order], gap[order]
 
     def _nearest_pairs(self, Y: Rows, bounds: FloatArray, k: int, most: int, scale: float) -> Pairs | None:
         """First any k or more close rows, which say how far the k nearest can be; then all that may be as near."""
@@ -239,13 +288,25 @@ class BruteForce:
         limit = (limit * (1 + 1e-6) + np.finfo(bounds.dtype).tiny).astype(bounds.dtype)
         return self._below(Y, bounds, limit[:, None], most)
 
-    def _below(self, Y: Rows, bounds: FloatArray, limit: FloatArray, most: int) -> Pairs | None:
-        """The pairs whose bound is not above a limit, measured; None where they are too many."""
+    def _below(
+        self, Y: Rows, bounds: FloatArray, limit: FloatArray, most: int, last: Level | None = None
+    ) -> Pairs | None:
+        """The pairs whose bound is not above a limit, measured; None where they are too many.
+
+        With the ``last`` level, distances of many pairs are taken from bounds that are right to ten digits.
+        """
         mask = bounds <= limit
-        if np.count_nonzero(mask) > most:
+        count = np.count_nonzero(mask)
+        if count > most:
             return None
         first, second = np.divmod(np.flatnonzero(mask), bounds.shape[1])
-        return first, second, distances(self.X, Y, first, second)
+        if last is None or count <= 64 * bounds.shape[0]:
+            return first, second, distances(self.X, Y, first, second)
+        found, rounding = bounds[first, second], last.rounding(Y).ravel()[first]
+        gap = np.sqrt(np.maximum(found + rounding / 2, 0)) / last.scale
+        unsure = np.flatnonzero(rounding > TIED * found)
+        gap[unsure] = distances(self.X, Y, first[unsure], second[unsure])
+        return first, second, gap
 
 
 def kth_smallest(values: FloatArray, k: int) -> FloatArray:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -16,8 +16,10 @@ from biclique._typing import FloatArray, IntArray, Rows
 from biclique.checks import check_choice, check_count, check_jobs, check_random
 from biclique.exceptions import DataError, MissingExtraError
 from biclique.gram.brute import CLOSE, BruteForce, Pairs, distances, reach, within_radius
-from biclique.gram.threads import Tick, count_threads
+from biclique.gram.threads import Pulse, Tick, count_threads, run_groups
 from biclique.kernels.base import middle
+
+Result = TypeVar("Result")
 
 SEARCHES = ("auto", "exact", "approximate")
 
@@ -29,6 +31,12 @@ EXACT_SECONDS = 30.0
 
 BLOCK = 2**21
 """Neighbours asked for at a time; a block is also one step of progress."""
+
+PIECE = 2**16
+"""Neighbours that one thread asks for at a time; between two pieces Ctrl-C is heard."""
+
+BALLS = 1024
+"""Balls that one thread asks for at a time."""
 
 WIDEN = 8
 """How many times k candidates the approximate index gives when it looks for rows that have y near them."""
@@ -67,7 +75,8 @@ class NeighborIndex:
     ``search_`` says how: ``"tree"`` and ``"brute"`` are exact, ties included; ``"approximate"`` (faiss, the extra
     ``[neighbors]``) may miss some rows, but the distances it gives are exact. ``"auto"`` is exact while the
     estimate for all n rows is below half a minute on two cores, or where the extra is missing. The bits do not
-    depend on ``n_jobs``. Ties are followed to their end, so merge rows that come many times.
+    depend on ``n_jobs``. Ties are followed to their end, so merge rows that come many times; where brute force meets
+    more than 8k + 64 rows that are as near as the k-th to ten digits, these count as equally near.
     """
 
     def __init__(
@@ -159,12 +168,28 @@ class NeighborIndex:
         if not len(wide):
             return np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp)
         reach_of = radii[wide] * (1 + 2 * CLOSE)  # the tree rounds by itself: a little wider, and measured after
-        balls = cKDTree(Y).query_ball_point(
-            self.rows[wide], reach_of, workers=count_threads(self.n_jobs), return_sorted=True
-        )
+        tree = cKDTree(Y)
+
+        def search(piece: slice) -> list[list[int]]:
+            return list(tree.query_ball_point(self.rows[wide[piece]], reach_of[piece], workers=1, return_sorted=True))
+
+        balls = list(chain.from_iterable(self._in_pieces(search, len(wide), BALLS)))
         counts = np.fromiter(map(len, balls), dtype=np.intp, count=len(wide))
         found = np.fromiter(chain.from_iterable(balls), dtype=np.intp, count=int(counts.sum()))
         return found, np.repeat(wide, counts)
+
+    def _in_pieces(self, search: Callable[[slice], Result], n: int, size: int) -> list[Result]:
+        """A search of the tree for pieces of n rows, on our own threads.
+
+        Not on SciPy's (``workers``): after Ctrl-C these go on writing into arrays that are gone, and the process dies.
+        """
+        tops = range(0, n, size)
+
+        def work(number: int, pulse: Pulse) -> Result:
+            pulse()
+            return search(slice(tops[number], min(tops[number] + size, n)))
+
+        return run_groups(work, len(tops), n_jobs=self.n_jobs)
 
     def _fitting(self, Y: Rows) -> Rows:
         Y = _checked("Y", Y)
@@ -195,7 +220,7 @@ class NeighborIndex:
             step, still = max(BLOCK // m, 1), []
             for top in range(0, len(open_), step):
                 part = open_[top : top + step]
-                near = self._index().query(Y[rows[part]], np.arange(1, m + 1), workers=count_threads(self.n_jobs))[1]
+                near = self._tree_query(Y[rows[part]], m)
                 gap, near = self._ordered(Y, rows[part], near, own)
                 gaps[part], nears[part] = gap[:, :k], near[:, :k]
                 if m < self.n:
@@ -203,6 +228,14 @@ class NeighborIndex:
             open_ = np.concatenate(still) if still else open_[:0]
             m = min(4 * m, self.n)
         return gaps, nears
+
+    def _tree_query(self, Y: FloatArray, m: int) -> IntArray:
+        """Numbers of the m nearest rows, by the tree's own rounding."""
+        tree = self._index()
+        found = self._in_pieces(
+            lambda piece: tree.query(Y[piece], np.arange(1, m + 1), workers=1)[1], len(Y), max(PIECE // m, 1)
+        )
+        return np.concatenate(found)
 
     def _ordered(self, Y: Rows, rows: IntArray, near: IntArray, own: bool) -> tuple[FloatArray, IntArray]:
         """Found rows by (distance, number), distances measured anew; a row itself before its copies."""
