@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClusterMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from biclique._typing import FloatArray, IntArray, Rows
+from biclique.cluster import _prepare
 from biclique.cluster._checks import (
     PRECOMPUTED,
     check_clusters_fit,
@@ -24,13 +25,8 @@ from biclique.cluster._checks import (
     read_array,
     stand_in,
 )
-from biclique.cluster._prepare import (
-    TrainingRows,
-    choose_kernel,
-    estimate,
-    find_vertices,
-    make_plan,
-)
+from biclique.cluster._estimate import estimate_exact
+from biclique.cluster._prepare import Chosen, TrainingRows, choose, choose_kernel, find_vertices, make_plan
 from biclique.cluster._spectrum import ExactFit, SolverOptions, fit_exact
 from biclique.exceptions import ApproximationWarning, DataError, FewerClustersWarning, warn_user
 from biclique.gram import Choice, Cost, single_threaded_blas
@@ -117,7 +113,12 @@ class KernelEstimator(BaseEstimator):
         self, X: Rows, weights: FloatArray, n_columns: int, options: SolverOptions, progress: Progress
     ) -> ExactFit:
         """Solve the cut of checked rows, and store what was chosen."""
-        fit = fit_exact(self, X, weights, n_columns, self._n_groups(), options, progress)
+        chosen = choose(self, X, weights, n_columns - 1)
+        if progress.enabled:
+            cost = estimate_exact(self, chosen, n_columns, self._n_groups())
+            if cost.seconds > _prepare.LONG_SECONDS:
+                progress.say(str(cost))
+        fit = fit_exact(self, chosen, n_columns, self._n_groups(), options, progress)
         prepared = fit.prepared
         held = getattr(prepared.base, "map", None)
         self._store_choices(
@@ -155,7 +156,7 @@ class KernelEstimator(BaseEstimator):
             )
 
     def estimate_cost(self, X: Any, sample_weight: Any = None) -> Cost:
-        """Time and memory that ``fit`` would take, from the speed of a few tiles of these rows; nothing is fitted.
+        """Time and memory that ``fit`` would take: the speed of a few tiles times the passes that a sample needs.
 
         Returns
         -------
@@ -165,9 +166,11 @@ class KernelEstimator(BaseEstimator):
         model = clone(self)  # a fitted model keeps what it learned of its columns
         X, weights = model._checked(X, sample_weight)
         vertices = find_vertices(model, X, weights)
-        kernel, _ = choose_kernel(model, vertices, np.random.RandomState(0))
-        n_vectors = max(min(model._n_columns(), vertices.n) - 1, 1)
-        return estimate(model, vertices, kernel, make_plan(model, vertices, kernel, n_vectors))
+        random = np.random.RandomState(0)
+        kernel, gamma = choose_kernel(model, vertices, random)
+        plan = make_plan(model, vertices, kernel, max(min(model._n_columns(), vertices.n) - 1, 1))
+        chosen = Chosen(vertices, kernel, gamma, plan, random)
+        return estimate_exact(model, chosen, model._n_columns(), model._n_groups())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -14,13 +14,10 @@ from biclique._typing import FloatArray, IntArray, Rows
 from biclique.cluster._checks import PRECOMPUTED, warn_about_spread
 from biclique.cluster._features import RANKS, Pool, check_rank, choose_map, pool_size
 from biclique.cluster._order import ORDERS, SYMMETRIC_ORDERS
-from biclique.cluster._rows import all_rows, distinct_rows, find_rows
+from biclique.cluster._rows import distinct_given, distinct_rows, find_rows
 from biclique.exceptions import DataError, ParameterError
 from biclique.gram import (
     FACTORED,
-    STARTED_PASSES,
-    TYPICAL_PASSES,
-    Cost,
     CrossGram,
     DenseGram,
     FactoredGram,
@@ -32,7 +29,6 @@ from biclique.gram import (
     choose_gram,
     data_bytes,
     dense_bytes,
-    estimate_seconds,
     factored_bytes,
     factored_precision,
     make_gram,
@@ -81,10 +77,11 @@ class Vertices:
     data: Rows  # distinct rows, or the given matrix of the rows that count
     weights: FloatArray
     index: np.ndarray  # (n,), −1 where a row does not count
-    digests: np.ndarray  # () for a given matrix
+    digests: np.ndarray  # of distinct rows, ascending; () for a given graph of distances
     numbers: IntArray  # where each vertex stands first in the input
     given: bool
-    kept: np.ndarray | None  # for a given matrix: the columns that count, where not all do
+    kept: np.ndarray | None  # for a given matrix: the columns of vertices, where not all are
+    places: IntArray | None = None  # for a given matrix: the vertex of each digest
 
     @property
     def n(self) -> int:
@@ -99,6 +96,7 @@ class TrainingRows:
     kept: np.ndarray | None
     held: HeldRows | None
     shift: SymmetricShift | None
+    places: IntArray | None = None
 
     def match(self, X: Rows) -> Rows:
         """New rows in the form in which the training rows came, dense or sparse."""
@@ -107,8 +105,9 @@ class TrainingRows:
         return X.toarray() if sparse.issparse(X) else sparse.csr_array(X)
 
     def find(self, X: Rows) -> IntArray:
-        """Which vertex every row is, −1 where none; rows of a given matrix are never known."""
-        return np.full(X.shape[0], -1) if self.held is None else find_rows(self.digests, X)
+        """Which vertex every row is, −1 where none; of a given matrix, by its similarities to all rows."""
+        found = find_rows(self.digests, X)
+        return found if self.places is None else np.where(found < 0, -1, self.places[found])
 
     @staticmethod
     def known_or_new(table: Any, place: IntArray, X: Rows, of_new: Callable[[Rows], Any]) -> Any:
@@ -173,13 +172,14 @@ def find_vertices(model: Any, X: Rows, weights: FloatArray) -> Vertices:
                 "affinity='precomputed_nearest_neighbors' takes no sample_weight of 0, since rows without a say are "
                 "in the others' lists: leave those rows and columns out of the graph."
             )
-        K = X  # distances, which need not be symmetric
-    else:
-        K = symmetric_sparse(X) if sparse.issparse(X) else symmetric(np.asarray(X, dtype=float))
-    kept, index = all_rows(X.shape[0], weights)
-    if len(kept) == X.shape[0]:
-        return Vertices(K, weights, index, np.empty(0), kept, True, None)
-    return Vertices(K[kept][:, kept], weights[kept], index, np.empty(0), kept, True, kept)
+        everyone = np.arange(X.shape[0])
+        return Vertices(X, weights, everyone, np.empty(0), everyone, True, None)  # distances need not be symmetric
+    K = symmetric_sparse(X) if sparse.issparse(X) else symmetric(np.asarray(X, dtype=float))
+    rows = distinct_given(X, weights)
+    kept = rows.numbers if len(rows.numbers) < X.shape[0] else None
+    if kept is not None:
+        K = K[kept][:, kept] if sparse.issparse(K) else K[np.ix_(kept, kept)]
+    return Vertices(K, rows.weights, rows.index, rows.digests, rows.numbers, True, kept, rows.places)
 
 
 def choose_kernel(model: Any, vertices: Vertices, random: np.random.RandomState) -> tuple[Kernel | None, float | None]:
@@ -277,20 +277,6 @@ def make_plan(model: Any, vertices: Vertices, kernel: Kernel | None, n_vectors: 
     return Plan(gram, reason, dtype, n_vectors, limit, size, blocks, basis, iterates)
 
 
-def estimate(model: Any, vertices: Vertices, kernel: Kernel | None, plan: Plan) -> Cost:
-    """Time and memory of a fit, from the speed of a few tiles."""
-    seconds = estimate_seconds(
-        kernel,
-        vertices.data,
-        gram=plan.gram,
-        dtype=plan.dtype,
-        columns=block_columns(plan.n_vectors, vertices.n),
-        n_jobs=model.n_jobs,
-        passes=STARTED_PASSES if starts_from_few(plan, vertices.n) else TYPICAL_PASSES,
-    )
-    return Cost(plan.gram, vertices.n, seconds, plan.gram_bytes + plan.basis_bytes)
-
-
 @dataclass(frozen=True)
 class Prepared:
     """The Gram operator of the rows, ready to be cut at any order, and what was chosen on the way."""
@@ -322,7 +308,10 @@ class Prepared:
     def training(self, cut: NormalizedCut) -> TrainingRows:
         """What a model keeps of its rows."""
         shift = cut.gram.shift if isinstance(cut.gram, SymmetricGram) else None
-        return TrainingRows(self.vertices.digests, self.vertices.kept, getattr(self.base, "held", None), shift)
+        held, digests = getattr(self.base, "held", None), self.vertices.digests
+        if held is None and shift is not None:
+            digests = digests[:0]  # no rows can be met again: κ(y, y) is not known
+        return TrainingRows(digests, self.vertices.kept, held, shift, self.vertices.places)
 
 
 @dataclass(frozen=True)
@@ -336,7 +325,7 @@ class Chosen:
     random: np.random.RandomState
 
 
-def choose(model: Any, X: Rows, weights: FloatArray, n_vectors: int, progress: Progress) -> Chosen:
+def choose(model: Any, X: Rows, weights: FloatArray, n_vectors: int) -> Chosen:
     """Choose the kernel and how K is held; nothing is computed yet."""
     random = check_random_state(model.random_state)
     vertices = find_vertices(model, X, weights)
@@ -345,10 +334,6 @@ def choose(model: Any, X: Rows, weights: FloatArray, n_vectors: int, progress: P
         warn_about_spread(X, getattr(model, "feature_names_in_", None))
     kernel, gamma = choose_kernel(model, vertices, random)
     plan = make_plan(model, vertices, kernel, min(n_vectors, vertices.n - 1))
-    if progress.enabled:
-        cost = estimate(model, vertices, kernel, plan)
-        if cost.seconds > LONG_SECONDS:
-            progress.say(str(cost))
     return Chosen(vertices, kernel, gamma, plan, random)
 
 

@@ -58,12 +58,28 @@ def distinct_rows(X: Rows, weights: FloatArray) -> DistinctRows:
     return DistinctRows(X[numbers], totals, index, found, numbers)
 
 
-def all_rows(n: int, weights: FloatArray) -> tuple[IntArray, IntArray]:
-    """For a given matrix, where rows cannot be told equal: the kept row numbers, and the index of every row."""
-    kept = np.flatnonzero(weights > 0)
-    index = np.full(n, -1)
-    index[kept] = np.arange(len(kept))
-    return kept, index
+@dataclass(frozen=True)
+class GivenRows:
+    """Distinct rows of positive weight of a given matrix, in the order in which they come."""
+
+    weights: FloatArray  # (n_distinct,)
+    index: IntArray  # as of ``DistinctRows``
+    digests: np.ndarray  # (n_distinct,), ascending
+    places: IntArray  # (n_distinct,), the distinct row of each digest
+    numbers: IntArray  # (n_distinct,), ascending: where each stands first in the input
+
+
+def distinct_given(K: Rows, weights: FloatArray) -> GivenRows:
+    """The distinct rows of a symmetric matrix: rows that are alike to all rows, and so to each other, are equal."""
+    keys = digests(K)
+    positive = weights > 0
+    found, first, inverse = np.unique(keys[positive], return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    places = np.empty_like(order)
+    places[order] = np.arange(len(order))
+    at = _places(found, keys)
+    totals = np.bincount(places[inverse], weights[positive]).astype(float)
+    return GivenRows(totals, np.where(at < 0, -1, places[at]), found, places, np.flatnonzero(positive)[first[order]])
 
 
 def find_rows(known: np.ndarray, X: Any) -> IntArray:

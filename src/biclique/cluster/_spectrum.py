@@ -31,7 +31,7 @@ from biclique.cluster._parts import (
     parts_cure,
     shares_of_parts,
 )
-from biclique.cluster._prepare import Prepared, TrainingRows, Vertices, choose, hold, orders_asked
+from biclique.cluster._prepare import Chosen, Prepared, TrainingRows, Vertices, hold, orders_asked
 from biclique.exceptions import RankWarning, SolverWarning, warn_user
 from biclique.gram import GramOperator, SparseGram, dense_bytes, find_parts, make_gram, tiled_bytes
 from biclique.io import draw_numbers
@@ -41,6 +41,7 @@ from biclique.progress import Progress
 from biclique.spectral import (
     ASSIGNERS,
     BASIS_BLOCKS,
+    DIRECT_BELOW,
     Assignment,
     EigenResult,
     Extension,
@@ -168,22 +169,27 @@ class ExactFit:
 
 
 def fit_exact(
-    model: Any,
-    X: Rows,
-    weights: FloatArray,
-    n_columns: int,
-    n_clusters: int,
-    options: SolverOptions,
-    progress: Progress,
+    model: Any, chosen: Chosen, n_columns: int, n_clusters: int, options: SolverOptions, progress: Progress
 ) -> ExactFit:
-    """Solve the cut of the rows of X: ``n_columns`` columns, the trivial one among them."""
-    chosen = choose(model, X, weights, n_columns - 1, progress)
-    rule = OrderRule.of(chosen.vertices.weights, n_clusters, orders_asked(model))
+    """Solve the cut of what was chosen: ``n_columns`` columns, the trivial one among them."""
+    rule = asked_rule(model, chosen, n_clusters)
     if len(rule.orders) > 1 and chosen.vertices.n > TRY_ALL and chosen.kernel is not None:
         rule = proposed(model, chosen.kernel, chosen.vertices, rule, n_columns, chosen.plan.dtype, chosen.random)
-    search = _ExactSearch(model, hold(model, chosen, rule.orders[0], progress), rule, n_columns, options, progress)
+    search = ExactSearch(model, hold(model, chosen, rule.orders[0], progress), rule, n_columns, options, progress)
     found, reason = search.run(asked=model.order != "auto")
     return ExactFit(search.prepared, found.result, found.order, reason)
+
+
+def asked_rule(model: Any, chosen: Chosen, n_clusters: int) -> OrderRule:
+    """The rule for what was chosen.
+
+    With more clusters than about a sixth of the rows, every cluster would have to have nearly as many rows as the mean,
+    and every order would cost a full decomposition: order 2 is taken.
+    """
+    rule = OrderRule.of(chosen.vertices.weights, n_clusters, orders_asked(model))
+    if not chosen.plan.iterates and chosen.vertices.n > DIRECT_BELOW:
+        rule = replace(rule, orders=rule.orders[:1])
+    return rule
 
 
 def proposed(
@@ -198,6 +204,26 @@ def proposed(
     """The rule from the order on that a sample of the distinct rows ends at."""
     seed = int(deepcopy(random).randint(2**31))  # what is drawn after must be what a given order draws
     size = PROPOSAL_ROWS if kernel.cheap else DEAR_PROPOSAL_ROWS
+    search = search_some(model, kernel, vertices, rule, n_columns, dtype, seed, size, PROPOSAL_TOLERANCE)
+    found, reason = search.run(asked=False)
+    left = rule.orders[rule.orders.index(found.order) :]
+    n_few = search.prepared.vertices.n
+    told = (f"a sample of {n_few} rows proposes {found.order:g} ({reason})",) if len(left) < len(rule.orders) else ()
+    return replace(rule, orders=left, told=told)
+
+
+def search_some(
+    model: Any,
+    kernel: Kernel,
+    vertices: Vertices,
+    rule: OrderRule,
+    n_columns: int,
+    dtype: Any,
+    seed: int,
+    size: int,
+    tol: float | str,
+) -> ExactSearch:
+    """The search among ``size`` of the distinct rows."""
     some = draw_numbers(vertices.n, size, np.random.RandomState(seed))
     rows, weights = vertices.data[some], vertices.weights[some]
     numbers = np.arange(len(some))
@@ -217,15 +243,10 @@ def proposed(
     )
     # What a cluster must hold is a share of all rows: a sample is to tell what these will do.
     of_sample = replace(OrderRule.of(weights, rule.n_clusters, rule.orders), least=rule.least)
-    options = SolverOptions(tol=PROPOSAL_TOLERANCE)
-    search = _ExactSearch(model, prepared, of_sample, n_columns, options, Progress(False))
-    found, reason = search.run(asked=False)
-    left = rule.orders[rule.orders.index(found.order) :]
-    told = (f"a sample of {few.n} rows proposes {found.order:g} ({reason})",) if len(left) < len(rule.orders) else ()
-    return replace(rule, orders=left, told=told)
+    return ExactSearch(model, prepared, of_sample, n_columns, SolverOptions(tol=tol), Progress(False))
 
 
-class _ExactSearch:
+class ExactSearch:
     """Fits of one K at one order after the other."""
 
     def __init__(
@@ -242,6 +263,7 @@ class _ExactSearch:
         self.n_vectors = min(n_columns, prepared.vertices.n) - 1
         self.seed = int(prepared.random.randint(2**31))
         self._found: IntArray | None = None
+        self.n_tests = 0
 
     def run(self, *, asked: bool) -> tuple[Attempt[Solved], str]:
         """The fit at the order asked for, or at the least one that passes."""
@@ -278,6 +300,7 @@ class _ExactSearch:
 
     def test(self, rows: FloatArray, parts: Parts | None = None) -> Assignment:
         """The clusters by which an order is tested: unit rows, ten starts."""
+        self.n_tests += 1
         return ASSIGNERS["kmeans"](
             unit_rows(rows),
             self.prepared.vertices.weights,
@@ -364,7 +387,7 @@ class _ExactSearch:
 class _Watch:
     """Looks at eigenvectors while they are being found, and ends that where they are of dust."""
 
-    def __init__(self, search: _ExactSearch, cut: NormalizedCut, *, whole: bool = True) -> None:
+    def __init__(self, search: ExactSearch, cut: NormalizedCut, *, whole: bool = True) -> None:
         self.search, self.whole = search, whole
         self.refused = ""
         self.smallest = np.inf

@@ -25,6 +25,7 @@ from biclique.gram.cost import (
     estimate_factored,
     estimate_neighbors,
     estimate_seconds,
+    products_per_second,
     torch_cpu_seconds,
 )
 from biclique.gram.cross import HeldRows, KernelCross, StoredCross, panel_product
@@ -124,6 +125,7 @@ __all__ = [
     "panel_product",
     "parse_memory_limit",
     "part_sizes",
+    "products_per_second",
     "require",
     "single_threaded_blas",
     "symmetric",

@@ -131,7 +131,7 @@ def estimate_seconds(
     dtype: Any,
     columns: int,
     n_jobs: int | None,
-    passes: int = TYPICAL_PASSES,
+    passes: float = TYPICAL_PASSES,
 ) -> float:
     """Time of a fit with blocks of ``columns`` vectors, from the speed of a few tiles of these rows.
 
@@ -175,6 +175,13 @@ def _seconds_per_entry(kernel: Kernel, X: Rows, dtype: Any, columns: int) -> flo
             return _best_seconds(lambda: small.matmat(V)) / (len(rows) ** 2 / 2)
         held = HeldRows(kernel, X[rows], dtype).rows
         return _best_seconds(lambda: kernel.block(held, held)) / len(rows) ** 2
+
+
+def products_per_second() -> float:
+    """Additions and multiplications of a matrix product, a second, on one core."""
+    A = np.ones((512, 512))
+    with single_threaded_blas():
+        return len(A) ** 3 / _best_seconds(lambda: A @ A)
 
 
 def _best_seconds(work: Callable[[], object], repeats: int = 3) -> float:

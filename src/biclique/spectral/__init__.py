@@ -26,6 +26,7 @@ from biclique.spectral.kernel_kmeans import (
 from biclique.spectral.parted import PartedPairs, part_vectors, parted_eigenpairs, parted_rotation
 from biclique.spectral.solver import (
     BASIS_BLOCKS,
+    DIRECT_BELOW,
     FEWEST_BLOCKS,
     EigenResult,
     GiveUp,
@@ -42,6 +43,7 @@ from biclique.spectral.start import start_from_few
 __all__ = [
     "ASSIGNERS",
     "BASIS_BLOCKS",
+    "DIRECT_BELOW",
     "FEWEST_BLOCKS",
     "ApproximationError",
     "Assignment",
