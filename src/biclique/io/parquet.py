@@ -1,0 +1,161 @@
+"""Parquet: the feature columns of a file, or of a folder of files, a batch of rows at a time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from biclique.exceptions import BicliqueError, TableError
+from biclique.io._extras import import_pyarrow
+from biclique.io._files import FileChunks, guard, line, stamp
+from biclique.io.chunks import CHUNK_ROWS, DType, Raw, working_dtype
+from biclique.io.roles import Roles, as_texts, feature_columns
+
+BUFFER = 2**18  # bytes read ahead of each column
+
+
+class ParquetChunks(FileChunks):
+    """The feature columns of a Parquet file, a batch of rows at a time; nulls are NaN.
+
+    Extension types are refused: what they mean is up to code that a file can name.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], roles: Roles | None = None, memory_limit: object = "auto") -> None:
+        import_pyarrow()
+        super().__init__(Path(path), memory_limit)
+        with self._opened() as file:
+            self._schema = file.schema_arrow
+            self._n_rows = file.metadata.num_rows
+        self.columns, self.dtype = self._features(self._schema, roles or Roles())
+        self.n_columns = len(self.columns)
+        self._check_rows()
+
+    def _features(self, schema: Any, roles: Roles) -> tuple[list[str], DType]:
+        """The names of the feature columns, and a type that holds all of them."""
+        names = list(schema.names)
+        columns = [names[j] for j in feature_columns(self.name, names, roles)]
+        kinds = {name: schema.field(j).type for j, name in enumerate(names)}
+        for name in (roles.label, roles.id):
+            if name is not None:
+                self._refuse_extension(name, kinds[name])
+        return columns, np.result_type(np.float32, *{self._kind(name, kinds[name]) for name in columns})
+
+    def _kind(self, name: str, kind: Any) -> DType:
+        types = import_pyarrow().types
+        self._refuse_extension(name, kind)
+        if types.is_decimal(kind):
+            return np.dtype(np.float64)
+        if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
+            return working_dtype(np.dtype(kind.to_pandas_dtype())) or np.dtype(np.float64)
+        raise TableError(
+            f"{self.name}: column {name!r} holds {line(kind)}, not numbers. If it holds classes or names, say so with "
+            "--label-column, --id or --drop."
+        )
+
+    def _refuse_extension(self, name: str, kind: Any) -> None:
+        found = _extension_in(import_pyarrow(), kind)
+        if found is not None:
+            raise TableError(
+                f"{self.name}: column {name!r} holds the extension type {line(found)}, which is not read; store it as "
+                f"{line(found.storage_type)}, or leave it out with --drop."
+            )
+
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        pyarrow = import_pyarrow()
+        if getattr(pyarrow.lib, "_py_extension_type_auto_load", False):
+            raise TableError(
+                f"{self.name}: not read, because pyarrow was told to run code that files hold; call "
+                "pyarrow.PyExtensionType.set_auto_load(False) first."
+            )
+        with guard(self.name):
+            self._check_same(stamp(self._path, self._stamp))
+            try:
+                with self._open(pyarrow) as file:
+                    yield file
+            except (BicliqueError, MemoryError, FileNotFoundError, Warning):
+                raise
+            except Exception as error:  # also what Python makes of texts and dates that are damaged
+                raise TableError(f"{self.name}: not a readable Parquet file ({line(error)}).") from error
+
+    def _open(self, pyarrow: Any) -> Any:
+        return pyarrow.parquet.ParquetFile(
+            self._path,
+            pre_buffer=False,  # True, the default, ends up holding the whole file in memory
+            buffer_size=BUFFER,
+            page_checksum_verification=True,
+        )
+
+    def texts(self, name: str) -> Iterator[list[str]]:
+        """One fresh pass over any column of the file, as texts."""
+        with self._opened() as file:
+            for batch in file.iter_batches(batch_size=CHUNK_ROWS, columns=[name]):
+                yield as_texts(batch.column(0).to_pylist())
+
+    def _pieces(self, rows: int) -> Iterator[Raw]:
+        columns = self.columns or []
+        rows = max(1, min(rows, self._n_rows or 0))
+        self._check_memory(rows, 2 * self.n_columns * self.dtype.itemsize)
+        with self._opened() as file:
+            if not file.schema_arrow.equals(self._schema):
+                raise TableError(f"{self.name}: the file has other columns than when it was opened; open it again.")
+            buffer = np.empty((rows, self.n_columns), dtype=self.dtype)
+            for batch in file.iter_batches(batch_size=rows, columns=columns):
+                out = buffer[: batch.num_rows]
+                for j, name in enumerate(columns):
+                    out[:, j] = self._numbers(batch.column(name))
+                yield out
+
+    def _numbers(self, column: Any) -> Raw:
+        """A column as floats: NaN for nulls, and the nearest float64 of large integers and of decimals."""
+        pyarrow = import_pyarrow()
+        floats: Raw = column.cast(pyarrow.from_numpy_dtype(self.dtype), safe=False).to_numpy(zero_copy_only=False)
+        return floats
+
+
+class ParquetFolder(ParquetChunks):
+    """The same for a folder of Parquet files with the same columns, in the order of their names."""
+
+    _folder = True
+
+    def _open(self, pyarrow: Any) -> Any:  # noqa: ARG002
+        return _Folder(self._path)
+
+
+class _Folder(AbstractContextManager["_Folder"]):
+    """A folder, with the names that a ParquetFile has."""
+
+    def __init__(self, path: Path) -> None:
+        dataset = import_module("pyarrow.dataset")
+        partitions = dataset.HivePartitioning.discover(infer_dictionary=True)
+        options = dataset.ParquetFragmentScanOptions(page_checksum_verification=True)
+        form = dataset.ParquetFileFormat(default_fragment_scan_options=options)
+        self._data = dataset.dataset(path, format=form, partitioning=partitions)
+        self.schema_arrow = self._data.schema
+        self.num_rows = self._data.count_rows()
+
+    @property
+    def metadata(self) -> _Folder:
+        return self
+
+    def iter_batches(self, batch_size: int, columns: list[str]) -> Iterable[Any]:
+        return self._data.to_batches(columns=columns, batch_size=batch_size)  # type: ignore[no-any-return]
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+
+def _extension_in(pyarrow: Any, kind: Any) -> Any:
+    """An extension type, alone or inside lists and structures, or None."""
+    if isinstance(kind, pyarrow.BaseExtensionType):
+        return kind
+    if pyarrow.types.is_dictionary(kind):
+        return _extension_in(pyarrow, kind.value_type)
+    inner = [kind.field(i).type for i in range(kind.num_fields)]
+    return next((found for found in (_extension_in(pyarrow, k) for k in inner) if found is not None), None)

@@ -1,0 +1,97 @@
+"""What the columns of a table are for, and a table in memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from biclique._typing import FloatArray, IntArray
+from biclique.exceptions import TableError
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What the columns of a table are for; all others are features."""
+
+    label: str | None = None
+    id: str | None = None
+    drop: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Table:
+    """Features, and the label and id of every row where there are such columns."""
+
+    name: str
+    X: FloatArray  # (n, d)
+    columns: list[str]
+    rows: IntArray  # (n,), numbers of the rows kept, counting from 0
+    n_rows: int  # rows in the file
+    labels: list[str] | None = None
+    ids: list[str] | None = None
+    lines: list[int] = field(default_factory=list)  # of a text file, for messages
+
+
+def as_texts(values: Iterable[object]) -> list[str]:
+    """Ids and classes as texts; the text of a missing one (null, NaN) is empty, as in a CSV file."""
+    return ["" if value is None or value != value else str(value) for value in values]
+
+
+def numbered(n_columns: int) -> list[str]:
+    """The names of columns that have none: "0", "1", …"""
+    return [str(j) for j in range(n_columns)]
+
+
+def feature_columns(name: str, columns: Sequence[str], roles: Roles) -> list[int]:
+    """The places of the columns that are features, after checking that those with a role exist."""
+    counts = Counter(columns)
+    doubled = min((c for c, count in counts.items() if count > 1), default=None)
+    if doubled is not None:
+        raise TableError(f"{name}: column name {doubled!r} appears {counts[doubled]} times; rename it.")
+    for option, wanted in [("--label-column", roles.label), ("--id", roles.id), *(("--drop", c) for c in roles.drop)]:
+        if wanted is not None and wanted not in counts:
+            shown = ", ".join(map(repr, columns[:20])) + (", …" if len(columns) > 20 else "")
+            raise TableError(f"{name}: {option} names column {wanted!r}, which is not there; columns: {shown}.")
+    taken = {roles.label, roles.id, *roles.drop}
+    if "" in counts and "" not in taken:
+        raise TableError(
+            f"{name}: column {columns.index('') + 1} has no name. If it numbers the rows, say so with --id '', or "
+            "leave it out with --drop ''."
+        )
+    return [j for j, c in enumerate(columns) if c not in taken]
+
+
+def checked(table: Table, drop_missing: bool) -> Table:
+    """Values that are not numbers are named, or their rows left out; a missing label or id is none of them."""
+    if table.X.shape[1] == 0:
+        raise TableError(f"{table.name}: no feature columns are left; drop fewer columns.")
+    if table.X.shape[0] == 0:
+        raise TableError(f"{table.name}: the table has no rows.")
+    good = np.asarray(np.isfinite(table.X).all(axis=1))
+    if good.all():
+        return table
+    if not drop_missing:
+        row = int(np.argmin(good))
+        column = int(np.argmin(np.isfinite(table.X[row])))
+        what = "missing value" if np.isnan(table.X[row, column]) else "infinite value"
+        line = f" (line {table.lines[row]})" if table.lines else ""
+        raise TableError(
+            f"{table.name}: {what} in row {row + 1}{line}, column {table.columns[column]!r}; {int((~good).sum())} of "
+            f"{len(good)} rows have one. Leave those rows out with --drop-missing, or a column with --drop."
+        )
+    if not good.any():
+        raise TableError(f"{table.name}: every row has a missing value; leave out columns with --drop.")
+    kept = np.flatnonzero(good)
+    return Table(
+        table.name,
+        table.X[kept],
+        table.columns,
+        table.rows[kept],
+        table.n_rows,
+        None if table.labels is None else [table.labels[i] for i in kept],
+        None if table.ids is None else [table.ids[i] for i in kept],
+        [table.lines[i] for i in kept] if table.lines else [],
+    )
