@@ -39,10 +39,11 @@ $(VENV)-oldest/.test: pyproject.toml constraints-oldest.txt
 	$(VENV)-oldest/bin/python -m pip install --quiet --editable . --group oldest --constraint constraints-oldest.txt
 	touch $@
 
-test-oldest: $(VENV)-oldest/.test  ## the same tests with the oldest supported NumPy, SciPy and scikit-learn
-	@$(VENV)-oldest/bin/python -c "import numpy, scipy, sklearn; print('Oldest versions: NumPy', numpy.__version__, \
-		'SciPy', scipy.__version__, 'scikit-learn', sklearn.__version__)"
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(VENV)-oldest/bin/python -m pytest -n $(JOBS) $(SENSITIVE)
+test-oldest: $(VENV)-oldest/.test  ## the same tests, and those of files, with the oldest supported versions
+	@$(VENV)-oldest/bin/python -c "import numpy, scipy, sklearn, pyarrow, zarr; print('Oldest versions: NumPy', \
+		numpy.__version__, 'SciPy', scipy.__version__, 'scikit-learn', sklearn.__version__, \
+		'pyarrow', pyarrow.__version__, 'zarr', zarr.__version__)"
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(VENV)-oldest/bin/python -m pytest -n $(JOBS) $(SENSITIVE) tests/io tests/fuzz
 
 # HyperNetX holds pandas below 3, so it has an environment of its own.
 $(VENV)-hypernetx/.test: pyproject.toml

@@ -6,8 +6,10 @@ import os
 import pickle
 import shutil
 import struct
+import tomllib
 import zipfile
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -385,3 +387,15 @@ def test_wide_tables_are_read_in_linear_time(tmp_path):
     assert read_table(tmp_path / "t.csv", Roles(drop=["c7"])).X.shape == (1, width - 1)
     assert read_table(tmp_path / "t.npy", Roles(drop=["7"])).X.shape == (1, width - 1)
     assert open_chunks(tmp_path / "t.npy", roles=Roles(drop=["7"])).n_columns == width - 1
+
+
+def test_the_oldest_versions_that_are_tried_are_the_floors():
+    root = Path(__file__).parents[2]
+    project = tomllib.loads((root / "pyproject.toml").read_text())
+    tried = dict(line.split("==") for line in (root / "constraints-oldest.txt").read_text().split("\n") if "==" in line)
+    floors = dict(needed.split(">=") for needed in project["project"]["optional-dependencies"]["io"])
+    assert set(floors) <= {needed.split(">=")[0] for needed in project["dependency-groups"]["oldest"]}
+    for group in ("test", "oldest"):
+        assert {f"{name}>={floor}" for name, floor in floors.items()} <= set(project["dependency-groups"][group])
+    for name, floor in floors.items():
+        assert f"{tried[name]}.".startswith(f"{floor}.")
