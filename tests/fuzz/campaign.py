@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import signal
 import time
 import traceback
@@ -69,6 +70,8 @@ def limited(seconds: float) -> Iterator[None]:
 def put(files: Files, reader: Reader, folder: Path) -> Path:
     """Write a file, or a folder of them, and say where it is."""
     path = folder / reader.name
+    if reader.folder:
+        shutil.rmtree(path, ignore_errors=True)  # of files that the one before had and this has not
     for name, content in files.items():
         file = path / name if reader.folder else path
         file.parent.mkdir(parents=True, exist_ok=True)

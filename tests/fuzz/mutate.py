@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
+import zipfile
 from collections.abc import Callable
+from io import BytesIO
+from typing import Any
 
 Files = dict[str, bytes]
 """A file, or all files of a folder, by their names in it."""
@@ -42,6 +46,29 @@ NUMBERS = [
     b"1e-320",
 ]
 WHOLE = re.compile(rb"[0-9]+")
+VALUES: list[Any] = [
+    None,
+    True,
+    0,
+    -1,
+    1,
+    7,
+    2**31,
+    10**12,
+    10**30,
+    0.5,
+    1e308,
+    "",
+    "NaN",
+    "pickle",
+    "|O",
+    "\x1b",
+    [],
+    [0, 3],
+    {},
+    [[]],
+]
+"""What another program may write where a value stands."""
 
 
 def mutate(files: Files, others: list[Files], draw: random.Random) -> Files:
@@ -49,9 +76,60 @@ def mutate(files: Files, others: list[Files], draw: random.Random) -> Files:
     name = draw.choice(sorted(files))
     content = files[name]
     donor = draw.choice(others)
-    for _ in range(draw.choice([1, 1, 1, 2, 4])):
-        content = draw.choice(DAMAGE)(content, draw.choice(sorted(donor.values())), draw)
+    other = draw.choice(sorted(donor.values()))
+    if draw.random() < 0.6:  # damage that checksums and parsers do not stop
+        packed = _inside_zip(content, draw)
+        content = packed if packed is not None else _in_json(content, draw) or content
+    if content is files[name]:
+        content = _damaged(content, other, draw)
     return {**files, name: content}
+
+
+def _damaged(content: bytes, other: bytes, draw: random.Random) -> bytes:
+    for _ in range(draw.choice([1, 1, 1, 2, 4])):
+        content = draw.choice(DAMAGE)(content, other, draw)
+    return content
+
+
+def _inside_zip(content: bytes, draw: random.Random) -> bytes | None:
+    """An archive with one damaged member and right checksums; None for what is no archive."""
+    if content[:2] != b"PK":
+        return None
+    made = BytesIO()
+    with zipfile.ZipFile(BytesIO(content)) as archive, zipfile.ZipFile(made, "w") as changed:
+        members = archive.infolist()
+        at = draw.randrange(len(members))
+        for i, member in enumerate(members):
+            inside = archive.read(member)
+            if i == at:
+                inside = _damaged(inside, archive.read(draw.choice(members)), draw)
+            changed.writestr(member.filename, inside, member.compress_type)
+    return made.getvalue()
+
+
+def _in_json(content: bytes, draw: random.Random) -> bytes | None:
+    """The same JSON with another value, or without one, somewhere; None for what is no JSON object."""
+    if content[:1] != b"{":
+        return None
+    root = json.loads(content)
+    for _ in range(draw.choice([1, 1, 2])):
+        places: list[tuple[Any, Any]] = []
+        _collect(root, places)
+        if places:
+            holder, key = draw.choice(places)
+            if draw.random() < 0.15:
+                del holder[key]
+            else:
+                holder[key] = draw.choice(VALUES)
+    return json.dumps(root).encode()
+
+
+def _collect(value: Any, places: list[tuple[Any, Any]]) -> None:
+    """Every place of a value inside, as what holds it and the key there."""
+    keys = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else []
+    for key in keys:
+        places.append((value, key))
+        _collect(value[key], places)
 
 
 def _place(content: bytes, draw: random.Random) -> tuple[int, int]:

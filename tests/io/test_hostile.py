@@ -286,6 +286,24 @@ def test_messages_about_parquet_are_one_line(tmp_path):
         refused("not numbers", read, path)
 
 
+@needs("zarr")
+@pytest.mark.parametrize("version", [2, 3])
+def test_blosc_is_not_asked_to_read_beyond_the_end(version, tmp_path):
+    numcodecs = pytest.importorskip("numcodecs")
+    codec = numcodecs.Blosc() if version == 2 else [zarr.codecs.BloscCodec(), zarr.codecs.Crc32cCodec()]
+    path = put_zarr(tmp_path / "t.zarr", version, compressors=codec)
+    assert np.array_equal(hold(open_chunks(path), Roles()).X, X)
+    chunk = path / ("0.0" if version == 2 else "c/0/0")
+    content = bytearray(chunk.read_bytes())
+    for place in (4, 12):
+        changed = content.copy()
+        struct.pack_into("<I", changed, place, 2**31 - 1)
+        chunk.write_bytes(changed)
+        refused(r"rows 1 to 4 .* cannot be read \(its header promises .* damaged", use_up, path)
+    chunk.write_bytes(content[:10])
+    refused("damaged", use_up, path)
+
+
 # Files that are replaced
 
 

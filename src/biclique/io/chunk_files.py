@@ -36,7 +36,7 @@ from biclique.io.chunks import (
 from biclique.io.numpy_files import NpyChunks
 from biclique.io.parquet import ParquetChunks
 from biclique.io.roles import Roles, Table, as_texts, checked, feature_columns, numbered
-from biclique.io.zarr_metadata import ZarrMetadata, read_metadata
+from biclique.io.zarr_metadata import ZarrMetadata, check_blosc, read_metadata
 from biclique.memory import parse_memory_limit, require
 
 SLAB_BYTES = 2**28  # the most that is read from a Zarr array at once, unless one chunk of rows asked for has more
@@ -95,7 +95,7 @@ def hold(source: ChunkSource, roles: Roles, *, drop_missing: bool = False, memor
     with_role = [name for name in (roles.label, roles.id) if name is not None]
     n, width = source.n_rows or 0, source.n_columns
     check_table_size(source.name, n, width, len(with_role), parse_memory_limit(memory_limit))
-    with guard(source.name):
+    with guard(source.name), np.errstate(invalid="ignore"):  # a damaged NaN of float32
         X = np.empty((n, width))
         done = 0
         for chunk in source.chunks(_block(source), check_finite=False):
@@ -242,6 +242,8 @@ class ZarrChunks(ChunkSource):
         try:
             with guard(self.name), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of codecs, about damaged numbers
+                if self._path is not None and self._metadata is not None:
+                    check_blosc(self._path, self._metadata, start, stop)
                 piece = np.asarray(array[start:stop])
         except BicliqueError:
             raise

@@ -160,13 +160,16 @@ def _recut(pieces: Iterable[Raw], rows: int, width: int, dtype: DType) -> Iterat
         at = 0
         while at < len(piece):
             if filled == 0 and len(piece) - at >= rows:
-                yield np.ascontiguousarray(piece[at : at + rows], dtype=dtype)
+                with np.errstate(invalid="ignore", over="ignore"):  # NaN of damaged bits, numbers beyond float64
+                    chunk = np.ascontiguousarray(piece[at : at + rows], dtype=dtype)
+                yield chunk
                 at += rows
                 continue
             if len(buffer) == 0:
                 buffer = np.empty((rows, width), dtype=dtype)
             taken = min(rows - filled, len(piece) - at)
-            buffer[filled : filled + taken] = piece[at : at + taken]
+            with np.errstate(invalid="ignore", over="ignore"):
+                buffer[filled : filled + taken] = piece[at : at + taken]
             filled, at = filled + taken, at + taken
             if filled == rows:
                 yield buffer
