@@ -16,3 +16,47 @@ def data_bytes(data: Any) -> int:
     if sparse.issparse(data):
         return int(data.data.nbytes + data.indices.nbytes + data.indptr.nbytes)
     return int(data.nbytes)
+
+
+def free_memory() -> int:
+    """Bytes this process could still take: what is free, or what its container leaves it."""
+    candidates = [_free_on_machine()]
+    for limit, used in _CGROUP:
+        try:
+            candidates.append(int(Path(limit).read_text()) - int(Path(used).read_text()))
+        except (OSError, ValueError):  # no such container, or no limit ("max")
+            continue
+    return max(min(candidates), 0)
+
+
+def _free_on_machine() -> int:
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    try:
+        # No count of free pages on this system: take a half of all there is.
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    except (AttributeError, OSError, ValueError):
+        return 4 * 2**30
+
+
+def parse_memory_limit(limit: object) -> int:
+    """Bytes from ``"auto"`` (half of what is free), a number of bytes, or text like ``"4GB"``."""
+    if limit is None or limit == "auto":
+        return free_memory() // 2
+    if isinstance(limit, Real) and not isinstance(limit, bool) and 0 < float(limit) < float("inf"):
+        return int(float(limit))
+    if isinstance(limit, str):
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", limit, flags=re.IGNORECASE)
+        if match and 0 < float(match[1]) * _UNITS[match[2].upper()] < float("inf"):
+            return int(float(match[1]) * _UNITS[match[2].upper()])
+    raise ParameterError(f"memory_limit must be 'auto', a number of bytes or text like '4GB', got {limit!r}.")
+
+
+def require(needed: float, limit: int, what: str, way_out: str) -> None:
+    """Refuse, before allocating, what does not fit."""
+    if needed > limit:
+        raise MemoryLimitError(f"{what} needs {format_bytes(needed)}, limit {format_bytes(limit)}: {way_out}")
