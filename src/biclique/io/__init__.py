@@ -10,7 +10,7 @@ from biclique.io.chunks import (
     column_moments,
     draw_numbers,
 )
-from biclique.io.output import LabelWriter, atomic_path, check_output, write_labels, write_text
+from biclique.io.output import LabelWriter, atomic_path, check_output, check_target, write_labels, write_text
 from biclique.io.tables import Roles, Table, read_table
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "Table",
     "atomic_path",
     "check_output",
+    "check_target",
     "column_moments",
     "column_texts",
     "draw_numbers",
