@@ -16,6 +16,7 @@ from biclique.hypergraph.hif import format_hif, parse_hif
 from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.hypergraph.text import line_number
 from biclique.io import atomic_path
+from biclique.io.output import FULL
 
 READERS: dict[str, Callable[..., Hypergraph]] = {
     ".json": parse_hif,
@@ -115,6 +116,8 @@ def write_hypergraph(path: str | os.PathLike[str], hypergraph: Hypergraph) -> No
         with atomic_path(os.path.realpath(path)) as temporary:  # a link stays, and what it points to is written
             temporary.write_bytes(content)
     except (OSError, ValueError) as error:
+        if getattr(error, "errno", None) in FULL:
+            raise  # a full disk says nothing about the hypergraph
         raise DataError(f"{path}: cannot be written ({getattr(error, 'strerror', None) or error}).") from error
 
 
