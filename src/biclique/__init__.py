@@ -1,13 +1,22 @@
 """Clustering through multi-way similarity."""
 
-from biclique.cluster import (
-    BicliqueKernelKMeans,
-    BicliqueSpectralClustering,
-    BicliqueSpectralEmbedding,
-    HypergraphSpectralClustering,
-    InhomogeneousSubspaceClustering,
-)
-from biclique.hypergraph import Hypergraph
+# Estimators are imported when they are first asked for. The command line can then hear Ctrl-C before NumPy, SciPy and
+# scikit-learn are imported.
+
+from importlib import import_module
+
+TYPE_CHECKING = False  # typing itself would take longer than everything else here
+if TYPE_CHECKING:
+    from typing import Any
+
+    from biclique.cluster import (
+        BicliqueKernelKMeans,
+        BicliqueSpectralClustering,
+        BicliqueSpectralEmbedding,
+        HypergraphSpectralClustering,
+        InhomogeneousSubspaceClustering,
+    )
+    from biclique.hypergraph import Hypergraph
 
 __all__ = [
     "BicliqueKernelKMeans",
@@ -20,3 +29,20 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+
+_FOLDERS = ("cluster", "datasets", "gram", "hypergraph", "io", "kernels", "multiway", "reproduce", "spectral")
+_FILES = ("checks", "exceptions", "namespace", "progress", "scores")
+
+
+def __getattr__(name: str) -> "Any":
+    if name in _FOLDERS or name in _FILES:
+        return import_module(f"biclique.{name}")
+    if name not in __all__:
+        raise AttributeError(f"module 'biclique' has no attribute {name!r}")
+    value = getattr(import_module("biclique.hypergraph" if name == "Hypergraph" else "biclique.cluster"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_FOLDERS, *_FILES})

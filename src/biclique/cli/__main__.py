@@ -2,7 +2,7 @@
 
 import sys
 
-from biclique.cli import main
+from biclique.cli import command
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command())

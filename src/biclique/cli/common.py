@@ -1,28 +1,15 @@
-"""What the commands share: exit codes, kinds of options, lines of text, warnings."""
+"""What the commands share: kinds of options, warnings."""
 
 from __future__ import annotations
 
 import argparse
-import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import Any
 
 from biclique.exceptions import BicliqueWarning
 from biclique.spectral import ASSIGNERS
-
-EXIT_OK, EXIT_FAILURE, EXIT_USAGE, EXIT_DATA, EXIT_MEMORY, EXIT_INTERRUPT, EXIT_TERMINATED = 0, 1, 2, 3, 4, 130, 143
-EXIT_CODES = """\
-exit codes:
-  0  done
-  1  failed for another reason, such as a full disk
-  2  an option is wrong
-  3  the data cannot be used (unreadable, missing values, too few rows)
-  4  the work does not fit the memory limit
-  130, 143  interrupted, or terminated; no output file was written
-"""
-
 
 # Kinds of options
 
@@ -72,18 +59,7 @@ def add_work_options(work: Any, *, max_iter: int, passes_over: str) -> None:
     work.add_argument("-q", "--quiet", action="store_true", help="print errors only")
 
 
-# Text
-
-
-def line(text: str = "", stream: TextIO | None = None) -> None:
-    """One line on standard output, or elsewhere."""
-    (stream or sys.stdout).write(text + "\n")
-
-
-def print_warnings(messages: list[str]) -> None:
-    """Warnings, one a line, on standard error."""
-    for message in messages:
-        line(f"biclique: warning: {message}", sys.stderr)
+# Warnings
 
 
 @contextmanager

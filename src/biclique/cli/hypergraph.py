@@ -11,20 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from biclique.cli.common import (
-    EXIT_CODES,
-    EXIT_OK,
-    add_assignment_options,
-    add_work_options,
-    caught_messages,
-    line,
-    number_or_word,
-    print_warnings,
-)
+from biclique.cli.common import add_assignment_options, add_work_options, caught_messages, number_or_word
+from biclique.cli.text import EXIT_CODES, EXIT_OK, block, line, print_warnings
 from biclique.cluster import HypergraphSpectralClustering
 from biclique.exceptions import DataError
 from biclique.hypergraph import EXPANSIONS, SPLITTINGS, Hypergraph, read_hypergraph, write_hypergraph
-from biclique.io import check_output, write_labels
+from biclique.io import check_output, check_target, write_labels
 from biclique.progress import format_seconds
 
 FORMAT_HELP = "HIF .json or .hif, hMetis .hgr, edge list .csv or .tsv; each also with .gz"
@@ -189,7 +181,7 @@ def _cluster(options: argparse.Namespace) -> int:
         )
     result = _summary(model, hypergraph, labels, options, seconds, messages)
     if options.json:
-        line(json.dumps(result, indent=2, allow_nan=False))
+        block(json.dumps(result, indent=2, allow_nan=False))
     elif not options.quiet:
         print_warnings(messages)
         _print_summary(result)
@@ -263,6 +255,7 @@ def _counted(result: dict[str, Any]) -> str:
 def _convert(options: argparse.Namespace) -> int:
     if Path(options.target).exists() and Path(options.file).exists() and Path(options.target).samefile(options.file):
         raise DataError(f"output {options.target} is the input itself: choose another name.")
+    check_target(options.target)
     hypergraph = _read(options)
     write_hypergraph(options.target, hypergraph)
     line(f"{options.target}: {_counted(_sizes(hypergraph))}")
@@ -291,7 +284,7 @@ def _info(options: argparse.Namespace) -> int:
         "vertices_without_neighbours": int((parts == 1).sum()),
     }
     if options.json:
-        line(json.dumps(facts, indent=2))
+        block(json.dumps(facts, indent=2))
         return EXIT_OK
     line(f"{options.file}: {_counted(facts)}" + (", with repeated vertices" if facts["repeated_vertices"] else ""))
     line(f"degrees {degrees.min():g} to {degrees.max():g}, median {np.median(degrees):g}")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from typing import Any
 
-from biclique.cli.common import EXIT_CODES, EXIT_INTERRUPT, EXIT_OK, line
+from biclique.cli import signals
+from biclique.cli.text import EXIT_CODES, EXIT_OK, EXIT_SIGNAL, block, line
 from biclique.reproduce import TARGETS, reproduce
 from biclique.reproduce.paper import DATA
 
@@ -55,11 +57,13 @@ def _reproduce(options: argparse.Namespace) -> int:
             verbose=not options.quiet,
         )
     except KeyboardInterrupt:
-        line(f"biclique: interrupted; finished cells are kept in {options.out}, go on with --resume", sys.stderr)
-        return EXIT_INTERRUPT
+        signals.listen_no_more()
+        number = signals.came() or signal.SIGINT
+        word = signals.WORDS[number]
+        line(f"biclique: {word}; finished cells are kept in {options.out}, go on with --resume", sys.stderr)
+        return EXIT_SIGNAL + number
     if not options.quiet:
         for table in tables.values():
-            line(table.markdown())
+            block(table.markdown())
         line(f"tables, records and any figures are in {options.out}")
-        sys.stdout.flush()
     return EXIT_OK

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from sklearn.preprocessing import RobustScaler
 
 from biclique._typing import FloatArray, IntArray
-from biclique.cli.common import EXIT_OK, caught_messages, line
+from biclique.cli.common import caught_messages
 from biclique.cli.summary import Classes, Facts, report
+from biclique.cli.text import EXIT_OK, block, line
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.exceptions import DataError, MemoryLimitError, ParameterError, TableError
 from biclique.gram import format_bytes, parse_memory_limit
@@ -262,7 +263,7 @@ def _print_estimate(
     seconds = cost.seconds + PASSES * reading
     if options.json:
         facts = {"table": table.name, "rows": table.n_rows, "columns": table.n_columns, "streamed": True}
-        line(json.dumps({**facts, "gram": cost.gram, "seconds": seconds, "bytes": cost.bytes}, indent=2))
+        block(json.dumps({**facts, "gram": cost.gram, "seconds": seconds, "bytes": cost.bytes}, indent=2))
     else:
         line(f"{table.name}: {table.n_rows} rows, {table.n_columns} columns, read in chunks")
         work = f"{format_seconds(seconds)} and {format_bytes(cost.bytes)}"

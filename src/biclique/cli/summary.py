@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
 from biclique._typing import IntArray
-from biclique.cli.common import line, print_warnings
+from biclique.cli.text import block, line, print_warnings
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.progress import format_seconds
 from biclique.scores import clustering_error
@@ -55,7 +55,7 @@ def report(
         return
     result = _summary(model, facts, options, seconds, messages)
     if options.json:
-        line(json.dumps(result, indent=2))
+        block(json.dumps(result, indent=2))
         return
     error = "" if model.approximation_ is None else str(model.approximation_)
     # How close the approximation is, is said once: by our own line, unless a warning says more about it.

@@ -15,17 +15,15 @@ from sklearn.preprocessing import RobustScaler, StandardScaler
 from biclique._typing import FloatArray
 from biclique.cli import stream
 from biclique.cli.common import (
-    EXIT_CODES,
-    EXIT_OK,
     add_assignment_options,
     add_work_options,
     caught_messages,
     count_or_auto,
-    line,
     number_or_word,
     order,
 )
 from biclique.cli.summary import Classes, Facts, report
+from biclique.cli.text import EXIT_CODES, EXIT_OK, block, line
 from biclique.cluster import MODELLINGS, BicliqueSpectralClustering
 from biclique.datasets import SHIPPED, load_shipped
 from biclique.exceptions import DataError, TableError
@@ -258,7 +256,7 @@ def _print_estimate(model: BicliqueSpectralClustering, X: FloatArray, table: Tab
             facts["distinct_rows"] = cost.rows
         else:
             work |= {"device": cost.device, "device_bytes": cost.device_bytes}
-        line(json.dumps({**facts, **work}, indent=2))
+        block(json.dumps({**facts, **work}, indent=2))
     else:
         line(f"{table.name}: {len(X)} rows, {X.shape[1]} columns")
         line(f"{cost} (estimate; nothing was computed)")

@@ -1,0 +1,74 @@
+"""What is printed, and where: lines on standard output, warnings and errors on standard error."""
+
+from __future__ import annotations
+
+import errno
+import sys
+from contextlib import suppress
+from typing import TextIO
+
+EXIT_OK, EXIT_FAILURE, EXIT_USAGE, EXIT_DATA, EXIT_MEMORY = 0, 1, 2, 3, 4
+EXIT_SIGNAL = 128
+"""With the number of the signal added: 130 is Ctrl-C."""
+EXIT_CODES = """\
+exit codes:
+  0  done, or whoever reads what is printed has stopped reading
+  1  failed for another reason, such as a full disk
+  2  an option is wrong
+  3  the data cannot be used (unreadable, missing values, too few rows)
+  4  the work does not fit the memory limit, or the memory
+  130, 143, 129  interrupted, terminated, hung up; the message says whether the output file was written
+"""
+
+
+def printable(text: str) -> str:
+    r"""One line that a terminal shows as it is: ``\x1b`` for the character that starts its commands, and so on.
+
+    Names of files, columns, classes and rows can hold anything.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def line(text: str = "", stream: TextIO | None = None) -> None:
+    """One line on standard output, or elsewhere."""
+    block(printable(text), stream)
+
+
+def block(text: str, stream: TextIO | None = None) -> None:
+    """Lines that are our own throughout, such as JSON."""
+    out = sys.stdout if stream is None else stream
+    try:
+        out.write(text + "\n")
+    except (OSError, ValueError) as error:
+        raise _lost(error) from error
+
+
+def flush() -> None:
+    """Send what was printed on its way now, while an error can still be told."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except (OSError, ValueError) as error:
+        raise _lost(error) from error
+
+
+def _lost(error: OSError | ValueError) -> OSError:
+    """A broken pipe stays one; ValueError is a stream that was closed."""
+    number = (error.errno if isinstance(error, OSError) else None) or errno.EBADF
+    return OSError(number, f"cannot write to standard output ({getattr(error, 'strerror', None) or error})")
+
+
+def print_warnings(messages: list[str]) -> None:
+    """Warnings, one a line, on standard error."""
+    for message in messages:
+        line(f"biclique: warning: {message}", sys.stderr)
+
+
+def fail(message: str, code: int) -> int:
+    """Say in one line what went wrong."""
+    with suppress(OSError, ValueError):
+        sys.stderr.write(f"biclique: error: {printable(message)}\n")
+        sys.stderr.flush()
+    return code
