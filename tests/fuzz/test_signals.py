@@ -1,0 +1,51 @@
+"""A few kills of each kind; BICLIQUE_FUZZ=1000 makes it a long campaign."""
+
+import os
+import random
+import signal
+
+import numpy as np
+import pytest
+
+from tests.fuzz import signals
+
+LONG = int(os.environ.get("BICLIQUE_FUZZ", "0"))
+COMMANDS = signals.COMMANDS if LONG else {"convert": signals.COMMANDS["convert"]}
+WAYS = tuple(signals.ways()) if LONG else ("tiled",)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("number", signals.SIGNALS, ids=lambda number: number.name)
+def test_commands_that_are_killed(name, number, tmp_path):
+    signals.make_inputs(tmp_path)
+    report = signals.kill_many(name, number, LONG // 20 or 1, 0, tmp_path, 1)
+    assert not report.failures, "\n".join(report.failures[:5])
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_fits_that_are_interrupted(way):
+    fit, draw = signals.ways()[way], random.Random(0)
+    usual = fit()
+    for _ in range(LONG // 50 or 3):
+        heard = signals.interrupt(fit, draw.uniform(0, 0.3))
+        assert heard is None or heard < signals.SLOWEST
+        assert np.array_equal(fit(), usual)
+
+
+@pytest.mark.parametrize(
+    ("code", "err", "there", "rubbish", "outcome"),
+    [
+        (130, "biclique: error: interrupted; nothing was written\n", None, [], "before"),
+        (130, "biclique: error: interrupted; nothing was written\n", b"whole", [], "untrue"),
+        (130, "biclique: error: interrupted; x was written and is complete\n", b"whole", [], "after"),
+        (130, "biclique: error: interrupted; x was written and is complete\n", b"who", [], "damaged"),
+        (130, "biclique: error: interrupted; nothing was written\n", None, ["x.part"], "rubbish"),
+        (130, "Traceback: in biclique/gram\n", None, [], "noise"),
+        (1, "biclique: error: x\n", None, [], "code"),
+        (0, "", b"whole", [], "done"),
+    ],
+)
+def test_the_judge(code, err, there, rubbish, outcome):
+    found, failure = signals.judge(signal.SIGINT, code, err, there, b"whole", rubbish)
+    assert found == outcome
+    assert bool(failure) == (outcome not in ("before", "after", "done"))
