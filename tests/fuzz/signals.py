@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -88,16 +89,29 @@ def start(command: Command, folder: Path, output: Path) -> subprocess.Popen[str]
     )
 
 
+def used(process: subprocess.Popen[str]) -> float:
+    """Seconds of a processor that it has used, which other work on the machine does not change; inf when it is over."""
+    try:
+        fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return float("inf")
+    return float("inf") if fields[0] == "Z" else (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@cache
 def undisturbed(command: Command, folder: Path) -> tuple[bytes, float]:
-    """The output, and the seconds until the end."""
+    """The output, and the seconds of a processor until the end."""
     with tempfile.TemporaryDirectory() as place:
         output = Path(place) / f"out{command.suffix}"
-        began = time.monotonic()
         process = start(command, folder, output)
+        seconds = 0.0
+        while (now := used(process)) < float("inf"):
+            seconds = now
+            time.sleep(0.005)
         _, err = process.communicate(timeout=120)
         if process.returncode:
             raise RuntimeError(f"{command.arguments}: {err}")
-        return output.read_bytes(), time.monotonic() - began
+        return output.read_bytes(), seconds
 
 
 def kill(command: Command, number: signal.Signals, whole: bytes, moment: float, folder: Path, twice: bool) -> Any:
@@ -105,7 +119,9 @@ def kill(command: Command, number: signal.Signals, whole: bytes, moment: float, 
     with tempfile.TemporaryDirectory() as place:
         output = Path(place) / f"out{command.suffix}"
         process = start(command, folder, output)
-        time.sleep(moment)
+        while used(process) < moment:
+            time.sleep(0.003)
+        time.sleep(moment % 0.01)  # the clock counts hundredths
         sent = time.monotonic()
         process.send_signal(number)
         if twice:
@@ -153,7 +169,7 @@ def kill_many(name: str, number: signal.Signals, kills: int, seed: int, folder: 
     command, report = COMMANDS[name], Report()
     whole, seconds = undisturbed(command, folder)
     draw = random.Random(f"{seed}/{name}/{number}")
-    moments = [(draw.uniform(0, 1.05 * seconds), draw.random() < SECOND) for _ in range(kills)]
+    moments = [(draw.uniform(0, seconds), draw.random() < SECOND) for _ in range(kills)]
     with ThreadPoolExecutor(jobs) as pool:
         results = list(pool.map(lambda m: kill(command, number, whole, m[0], folder, m[1]), moments))
     for (moment, _), (outcome, failure, took) in zip(moments, results, strict=True):
@@ -194,7 +210,7 @@ def ways() -> dict[str, Callable[[], Any]]:
 
 
 def interrupt(fit: Callable[[], Any], delay: float) -> float | None:
-    """Seconds from Ctrl-C to KeyboardInterrupt; None if the fit was done before."""
+    """Seconds from Ctrl-C to KeyboardInterrupt; None if the fit was done before, inf if Python lost it."""
     sent = [0.0]
 
     def send() -> None:
@@ -209,7 +225,7 @@ def interrupt(fit: Callable[[], Any], delay: float) -> float | None:
         timer.join()
     except KeyboardInterrupt:
         return time.monotonic() - sent[0]
-    return None
+    return float("inf") if sent[0] else None
 
 
 def interrupt_many(way: str, kills: int, seed: int) -> int:
@@ -229,8 +245,11 @@ def interrupt_many(way: str, kills: int, seed: int) -> int:
         if not np.array_equal(fit(), usual):
             sys.stdout.write(f"other labels after {len(taken)} interrupts\n")
             return 1
-    heard = [t for t in taken if t is not None]
-    sys.stdout.write(f"{len(heard)} of {kills} heard, slowest {max(heard, default=0):.2f} s, fit {seconds:.2f} s\n")
+    heard = [t for t in taken if t is not None and t < float("inf")]
+    late, lost = taken.count(None), taken.count(float("inf"))  # into a finaliser: nobody hears those
+    sys.stdout.write(
+        f"heard {len(heard)}, after the fit {late}, lost by Python {lost}, slowest {max(heard, default=0):.2f} s\n"
+    )
     return int(max(heard, default=0) > SLOWEST)
 
 
