@@ -1,6 +1,9 @@
 import gzip
 import json
 import os
+import re
+import time
+import tracemalloc
 from contextlib import suppress
 
 import numpy as np
@@ -9,12 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from biclique.exceptions import DataError, TableError
+from biclique.exceptions import BicliqueError, DataError, MemoryLimitError, ParameterError, TableError
 from biclique.hypergraph.edge_list import format_edge_list, parse_edge_list
-from biclique.hypergraph.files import read_hypergraph, write_hypergraph
+from biclique.hypergraph.files import NEEDS, read_hypergraph, write_hypergraph
 from biclique.hypergraph.hgr import format_hgr, parse_hgr
 from biclique.hypergraph.hif import format_hif, parse_hif
 from biclique.hypergraph.hypergraph import Hypergraph
+from biclique.hypergraph.text import line_around, line_number
 
 # Isolated vertices, an empty edge, vertices and edges that repeat, weights that need all digits, an order of its own.
 RICH = Hypergraph.from_dict(
@@ -551,3 +555,107 @@ def test_bad_edge_lists(text, message, write):
     with pytest.raises(TableError, match=message) as caught:
         read_hypergraph(path)
     assert str(caught.value).startswith(f"{path}: ")
+
+
+# Memory and time
+
+
+def test_a_packed_file_is_unpacked_only_as_far_as_the_limit_allows(tmp_path):
+    path = tmp_path / "bomb.csv.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        for _ in range(200):
+            file.write(b"1,2\n" * 250_000)  # 200 MB in 1 MB
+    tracemalloc.start()
+    with pytest.raises(MemoryLimitError, match=r"bomb.csv.gz: the hypergraph of the first .* limit 30 MiB: raise mem"):
+        read_hypergraph(path, memory_limit="30MB")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**25
+    with pytest.raises(ParameterError, match="memory_limit must be"):
+        read_hypergraph(path, memory_limit="much")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("h.csv", "1\n" * 40_000),
+        ("h.csv", "".join(f"a{i},b{i}\n" for i in range(20_000))),
+        ("h.tsv", "edge\tvertex\n" + "".join(f"{i}\t{i % 7}\n" for i in range(20_000))),
+        ("h.hgr", "40000 9\n" + "1\n" * 40_000),
+        ("h.json", json.dumps({"incidences": [{"edge": i, "node": f"v{i}"} for i in range(10_000)]})),
+    ],
+)
+def test_files_need_about_as_much_as_is_said(name, text, tmp_path):
+    path = tmp_path / name
+    path.write_text(text)
+    tracemalloc.start()
+    read_hypergraph(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    said = NEEDS[path.suffix].of(path.read_bytes())
+    assert peak / 1.5 < said < 4 * peak
+    read_hypergraph(path, memory_limit=said)
+    with pytest.raises(MemoryLimitError):
+        read_hypergraph(path, memory_limit=said - 1)
+
+
+def test_announced_vertices_take_memory_as_arrays_only(write):
+    path = write("h.hgr", "50000 5000000\n" + "1 2\n" * 50_000)
+    tracemalloc.start()
+    assert read_hypergraph(path).n_vertices == 5_000_000
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 64 * 5_000_000 + 2**25
+    with pytest.raises(MemoryLimitError, match="line 1 announces 5000000 vertices, which needs 305 MiB, limit 200 MiB"):
+        read_hypergraph(path, memory_limit="200MB")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("h.json", "{" + ",".join(f'"{i}":1' for i in range(60_000)) + ',"59999":1}'),
+        ("h.json", '{"incidences":[{' + ",".join(f'"{i}":1' for i in range(60_000)) + ',"59999":1}]}'),
+        ("h.csv", " " * 500_000 + "\n1,2\n"),
+        ("h.tsv", "\x0b" * 500_000),
+        ("h.csv", "\u2028" * 200_000 + "1,2"),
+        ("h.json", "\n" * 500_000 + "{"),
+    ],
+)
+def test_time_grows_with_the_size_alone(name, text, write):
+    path = write(name, text)
+    start = time.process_time()
+    with suppress(TableError):
+        read_hypergraph(path)
+    assert time.process_time() - start < 5  # quadratic: from half a minute to hours
+
+
+def test_first_lines_are_found_below_blank_ones():
+    assert parse_edge_list(" \r\n\t\r a;b \r\nc;d", "h").to_dict() == {0: ["a", "b"], 1: ["c", "d"]}
+    for text, place, expected in (
+        ("ab\ncd\r\nef", 4, (3, 5)),
+        ("ab", 1, (0, 2)),
+        ("\r\n", 2, (2, 2)),
+        ("a\rb", 2, (2, 3)),
+    ):
+        assert line_around(text, place) == expected
+        assert line_number(text, place) == len(re.findall("\r\n?|\n", text[:place])) + 1
+
+
+def test_messages_are_one_line_whatever_names_hold(tmp_path):
+    path = tmp_path / "a\x1b[2J\nb.csv"
+    for text in ("edge,vertex\n1\n", "", "a\0b"):
+        path.write_text(text)
+        with pytest.raises(TableError) as caught:
+            read_hypergraph(path)
+        assert str(caught.value).isprintable()
+        assert r"a\x1b[2J\nb.csv: " in str(caught.value)
+    path.write_text('"a\n\x1b",b\n"a\n\x1b",c\nd,e,"e\n"\n')
+    hypergraph = read_hypergraph(path)
+    for bad in (
+        lambda: hypergraph.edge("x\n\x1b"),
+        lambda: Hypergraph.from_edges([["x\n"]], vertices=["y"]),
+        lambda: format_hgr(Hypergraph.from_dict({"\x1b": []})),
+    ):
+        with pytest.raises(BicliqueError) as caught:
+            bad()
+        assert str(caught.value).isprintable()

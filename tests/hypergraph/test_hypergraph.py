@@ -233,3 +233,11 @@ def test_empty():
     assert repr(hypergraph) == "Hypergraph(0 vertices, 0 edges, 0 incidences)"
     assert hypergraph.components().tolist() == []
     assert Hypergraph.from_edges([], vertices=3).isolated().all()
+
+
+def test_masked_arrays_are_refused():
+    masked = np.ma.masked_array([1.0, 2.0], [False, True])
+    with pytest.raises(DataError, match="weights is a masked array"):
+        Hypergraph.from_edges([[0, 1], [1, 2]], masked)
+    with pytest.raises(DataError, match="the incidence matrix is a masked array"):
+        Hypergraph.from_incidence(np.ma.masked_array(np.ones((2, 2)), np.eye(2)))

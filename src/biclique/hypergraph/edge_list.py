@@ -27,9 +27,9 @@ from biclique.hypergraph.columns import (
     suspect_header,
 )
 from biclique.hypergraph.hypergraph import Hypergraph
-from biclique.hypergraph.text import decimal, numbered, parse_number
+from biclique.hypergraph.text import decimal, line_around, numbered, parse_number
 
-FIRST_LINE = re.compile(r"[^\r\n]*\S[^\r\n]*")
+NOT_BLANK = re.compile(r"\S")
 UNWRITABLE = re.compile("[\0\r\ud800-\udfff]")
 NO_COLUMNS = Columns()
 
@@ -58,8 +58,8 @@ def parse_edge_list(text: str, name: str, delimiter: str | None = None, columns:
     vertices are sorted, others come in the order in which they are first seen; where rows without an edge name every
     vertex, their order counts. White space around a field is dropped.
     """
-    found = FIRST_LINE.search(text)
-    line = "" if found is None else found[0]
+    found = NOT_BLANK.search(text)
+    line = "" if found is None else text[slice(*line_around(text, found.start()))]
     most = delimiter or max(",;\t", key=line.count)
     if columns.named():
         return _parse_table(*_rows(text, name, _table_delimiter(line, most, columns)), name, columns)

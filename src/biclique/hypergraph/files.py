@@ -6,9 +6,12 @@ import gzip
 import os
 import zlib
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from biclique.exceptions import DataError, ParameterError, TableError
+from biclique.exceptions import DataError, ParameterError, TableError, printable
+from biclique.gram import format_bytes, parse_memory_limit, require
 from biclique.hypergraph.columns import Columns
 from biclique.hypergraph.edge_list import format_edge_list, parse_edge_list
 from biclique.hypergraph.hgr import format_hgr, parse_hgr
@@ -26,6 +29,39 @@ READERS: dict[str, Callable[..., Hypergraph]] = {
     ".tsv": lambda text, name, **options: parse_edge_list(text, name, "\t", **options),
 }
 TABLES = (".csv", ".tsv")
+
+
+@dataclass(frozen=True)
+class Needs:
+    """Bytes of memory while a text is read: for each byte of it, and besides for each line and each mark.
+
+    Every piece of text between two marks becomes a Python object. Measured as the largest resident size; files of very
+    short or of all different names decide.
+    """
+
+    marks: bytes
+    per_mark: int = 100
+    per_line: int = 350
+    per_byte: int = 8
+
+    def of(self, piece: bytes) -> int:
+        n_marks = len(piece) - len(piece.translate(None, self.marks))
+        n_lines = max(piece.count(b"\n"), piece.count(b"\r"))
+        return self.per_byte * len(piece) + self.per_mark * n_marks + self.per_line * n_lines
+
+
+JSON_NEEDS = Needs(b'{[,:"', per_mark=50, per_line=0)
+NEEDS: dict[str, Needs] = {
+    ".json": JSON_NEEDS,
+    ".hif": JSON_NEEDS,
+    ".hgr": Needs(b" \t"),
+    ".csv": Needs(b",;\t|"),
+    ".tsv": Needs(b"\t"),
+}
+
+PIECE = 2**20
+"""Bytes that are read, or unpacked, at once."""
+
 WRITERS: dict[str, Callable[[Hypergraph], str]] = {
     ".json": format_hif,
     ".hif": format_hif,
@@ -43,6 +79,7 @@ def read_hypergraph(
     weight_column: str | int | None = None,
     separator: str | None = None,
     header: bool | None = None,
+    memory_limit: int | str = "auto",
 ) -> Hypergraph:
     """A hypergraph from a file; one that cannot be read is a TableError that names the place and the reason.
 
@@ -69,33 +106,41 @@ def read_hypergraph(
     header : bool, optional
         Whether the first line holds the names of columns. False: it is data, and the columns are called "0", "1", … .
         By default it does if columns are named; otherwise one that looks like a header is an error.
+    memory_limit : int, str or "auto"
+        Such as "4GB"; half of what is free by default. A file that would need more, unpacked and as a hypergraph, is a
+        MemoryLimitError.
     """
     columns = Columns(edge_column, vertex_column, weight_column, separator, header)
     suffix = _suffix(path, TableError)
     given = columns.given()
     if given and suffix not in TABLES:
         raise ParameterError(f"{', '.join(given)}: for edge lists ({', '.join(TABLES)}) only, and {path} is none.")
+    limit, name = parse_memory_limit(memory_limit), printable(path)
+    needs = replace(NEEDS[suffix], marks=NEEDS[suffix].marks + (separator or "").encode("utf-8", "ignore"))
     try:
-        text = _text(path)
+        text = _content(path, name, needs, limit).decode("utf-8-sig")
     except OSError as error:
-        raise TableError(f"{path}: cannot be read ({error.strerror or error}).") from error
+        raise TableError(f"{name}: cannot be read ({error.strerror or error}).") from error
     except (EOFError, zlib.error) as error:
-        raise TableError(f"{path}: not a complete gzip file ({error}).") from error
+        raise TableError(f"{name}: not a complete gzip file ({error}).") from error
     except UnicodeDecodeError as error:
-        raise TableError(f"{path}: not a text file in UTF-8 (byte {error.start}); save it as UTF-8.") from error
+        raise TableError(f"{name}: not a text file in UTF-8 (byte {error.start}); save it as UTF-8.") from error
     except ValueError as error:
         raise TableError(f"{path!r}: cannot be read ({error}).") from error
-    if not text.strip():
-        raise TableError(f"{path}: the file is empty.")
+    if not text or text.isspace():
+        raise TableError(f"{name}: the file is empty.")
     if "\0" in text:
         line = line_number(text, text.index("\0"))
-        raise TableError(f"{path}: line {line} has a NUL byte; this is not a text file in UTF-8.")
+        raise TableError(f"{name}: line {line} has a NUL byte; this is not a text file in UTF-8.")
+    options: dict[str, Any] = {"columns": columns} if given else {}
+    if suffix == ".hgr":
+        options["memory_limit"] = limit
     try:
-        return READERS[suffix](text, str(path), **({"columns": columns} if given else {}))
+        return READERS[suffix](text, name, **options)
     except TableError:
         raise
     except DataError as error:
-        raise TableError(f"{path}: {error}") from error
+        raise TableError(f"{name}: {error}") from error
 
 
 def write_hypergraph(path: str | os.PathLike[str], hypergraph: Hypergraph) -> None:
@@ -133,8 +178,19 @@ def _suffix(path: str | os.PathLike[str], kind: type[DataError]) -> str:
     return suffix
 
 
-def _text(path: str | os.PathLike[str]) -> str:
-    content = Path(path).read_bytes()
-    if str(path).lower().endswith(".gz"):
-        content = gzip.decompress(content)
-    return content.decode("utf-8-sig")
+def _content(path: str | os.PathLike[str], name: str, needs: Needs, limit: int) -> bytes:
+    """The bytes of a file, unpacked piece by piece: it ends as soon as the hypergraph would not fit the limit."""
+    pieces: list[bytes] = []
+    needed = 0
+    packed = str(path).lower().endswith(".gz")
+    with gzip.open(path) if packed else Path(path).open("rb") as file:
+        while piece := file.read(PIECE):
+            pieces.append(piece)
+            needed += needs.of(piece)
+            require(
+                needed,
+                limit,
+                f"{name}: the hypergraph of the first {format_bytes(sum(map(len, pieces)))} of text",
+                "raise memory_limit, or read a part of the file.",
+            )
+    return b"".join(pieces)

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import cast
 
 import numpy as np
 from scipy import sparse
 
 from biclique.exceptions import DataError, TableError
+from biclique.gram import parse_memory_limit, require
 from biclique.hypergraph.hypergraph import Hypergraph
-from biclique.hypergraph.text import decimal, parse_number
+from biclique.hypergraph.text import decimal, numbered, parse_number
 
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,999}")
 SPARE_VERTICES = 10**6  # isolated ones that a header may announce, beside a hundred for every vertex in an edge
 
+BYTES_PER_VERTEX = 64
+"""Of the arrays that have an entry for every vertex, while names are checked."""
+
 LARGEST_TOTAL = 10**8  # vertices that a file may name, repeated ones each time
 
 
-def parse_hgr(text: str, name: str) -> Hypergraph:
+def parse_hgr(text: str, name: str, *, memory_limit: int | str = "auto") -> Hypergraph:
     """``n_edges n_vertices [fmt]``, then one edge a line, its vertices counted from 1; % starts a comment line.
 
     fmt 1: the weight of the edge comes first on its line; 10: ``n_vertices`` lines with vertex weights follow; 11 is
@@ -28,7 +32,7 @@ def parse_hgr(text: str, name: str) -> Hypergraph:
     dropped.
     """
     lines = [
-        (number, line.split())
+        (number, tuple(line.split()))  # tuples, which the garbage collector does not walk through again and again
         for number, line in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1)
         if line.strip() and not line.lstrip().startswith("%")
     ]
@@ -53,28 +57,35 @@ def parse_hgr(text: str, name: str) -> Hypergraph:
             raise TableError(f"{name}: line {number} must be the weight of one vertex, got {len(fields)} fields.")
         _hgr_weight(fields[0], number, name)
 
-    numbers = {str(vertex): vertex - 1 for vertex in range(1, n_vertices + 1)}
-    indices: list[int] = []
-    indptr = [0]
+    edges = body[:n_edges]
     weights = np.ones(n_edges)
-    for edge, (number, fields) in enumerate(body[:n_edges]):
-        if edge_weights:
-            weights[edge] = _hgr_weight(fields[0], number, name)
-            fields = fields[1:]
+    if edge_weights:
+        weights[:] = [_hgr_weight(fields[0], number, name) for number, fields in edges]
+        edges = [(number, fields[1:]) for number, fields in edges]
+        for number, fields in edges:
             if not fields:
                 raise TableError(f"{name}: line {number} has a weight and no vertices.")
-        try:
-            indices.extend(map(numbers.__getitem__, fields))
-        except KeyError as error:
-            raise TableError(
-                f"{name}: line {number}: vertices must be whole numbers from 1 to {n_vertices}, got {error.args[0]!r}."
-            ) from None
-        indptr.append(len(indices))
+    codes, texts = numbered(chain.from_iterable(fields for _, fields in edges))
+    places = [_hgr_vertex(text, n_vertices) for text in texts]
+    if None in places:
+        wrong = texts[places.index(None)]
+        number = next(number for number, fields in edges if wrong in fields)
+        raise TableError(
+            f"{name}: line {number}: vertices must be whole numbers from 1 to {n_vertices}, got {wrong[:80]!r}."
+        )
+    require(
+        BYTES_PER_VERTEX * n_vertices,
+        parse_memory_limit(memory_limit),
+        f"{name}: line {lines[0][0]} announces {n_vertices} vertices, which",
+        "raise memory_limit if that number is right.",
+    )
+    indices = np.array(places, dtype=np.int64)[codes]
+    indptr = np.concatenate([[0], np.cumsum([len(fields) for _, fields in edges], dtype=np.int64)])
     members = sparse.csr_array((np.ones(len(indices)), indices, indptr), shape=(n_edges, n_vertices))
     return Hypergraph(members, weights, cast("Sequence[Hashable]", np.arange(1, n_vertices + 1)))
 
 
-def _hgr_header(number: int, fields: list[str], name: str) -> tuple[int, int, bool, bool]:
+def _hgr_header(number: int, fields: tuple[str, ...], name: str) -> tuple[int, int, bool, bool]:
     """Edges, vertices, and whether edges and vertices have weights."""
     if len(fields) not in (2, 3) or not all(field.isascii() and field.isdigit() for field in fields):
         raise TableError(f"{name}: line {number} must be 'n_edges n_vertices [fmt]', got {' '.join(fields)[:80]!r}.")
@@ -84,6 +95,12 @@ def _hgr_header(number: int, fields: list[str], name: str) -> tuple[int, int, bo
     if kind not in (0, 1, 10, 11):
         raise TableError(f"{name}: line {number}: the format code must be 1, 10 or 11, got {fields[2]!r}.")
     return int(fields[0]), int(fields[1]), kind % 10 == 1, kind >= 10
+
+
+def _hgr_vertex(text: str, n_vertices: int) -> int | None:
+    """The place of a vertex from 0, or None for what is no vertex."""
+    number = int(text) if WHOLE.fullmatch(text) else 0
+    return number - 1 if 1 <= number <= n_vertices else None
 
 
 def _hgr_weight(field: str, number: int, name: str) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from itertools import chain
 from typing import Any, NoReturn
 
@@ -13,7 +14,7 @@ from scipy import sparse
 from biclique._typing import FloatArray
 from biclique.exceptions import DataError, TableError
 from biclique.hypergraph.hypergraph import Hypergraph
-from biclique.hypergraph.text import NEWLINE, decimal, line_number, numbered
+from biclique.hypergraph.text import decimal, line_around, line_number, numbered
 
 SECTIONS = ("network-type", "metadata", "incidences", "nodes", "edges")
 NETWORK_TYPES = ("undirected", "directed", "asc")
@@ -37,8 +38,8 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) == len(pairs):
         return found
     repeated = _Repeated(found)
-    keys = [key for key, _ in pairs]
-    repeated.key = next(key for key in keys if keys.count(key) > 1)
+    counts = Counter(key for key, _ in pairs)
+    repeated.key = next(key for key, count in counts.items() if count > 1)
     return repeated
 
 
@@ -134,8 +135,7 @@ def _load(text: str, name: str) -> Any:
     try:
         return json.loads(text, parse_constant=refuse, object_pairs_hook=_object)
     except json.JSONDecodeError as error:
-        line, begins = line_number(text, error.pos), [0, *(end.end() for end in NEWLINE.finditer(text, 0, error.pos))]
-        column = error.pos - begins[-1] + 1
+        line, column = line_number(text, error.pos), error.pos - line_around(text, error.pos)[0] + 1
         raise TableError(f"{name}: not JSON: {error.msg} in line {line}, column {column}.") from error
     except _NotANumber as error:
         found = next((match for match in NOT_JSON.finditer(text) if match[1]), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable
@@ -12,13 +13,19 @@ import numpy as np
 
 from biclique._typing import IntArray
 
-NEWLINE = re.compile(r"\r\n?|\n")
 NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def line_number(text: str, place: int) -> int:
     """The line of a place in a text, from 1; lines end with a newline, a carriage return or both."""
-    return len(NEWLINE.findall(text, 0, place)) + 1
+    return text.count("\n", 0, place) + text.count("\r", 0, place) - text.count("\r\n", 0, place) + 1
+
+
+def line_around(text: str, place: int) -> tuple[int, int]:
+    """Where the line of a place begins and ends."""
+    start = max(text.rfind(end, 0, place) for end in "\r\n") + 1
+    ends = [found for end in "\r\n" if (found := text.find(end, place)) >= 0]
+    return start, min(ends, default=len(text))
 
 
 def numbered(names: Iterable[Hashable]) -> tuple[IntArray, list[Any]]:
@@ -35,5 +42,5 @@ def decimal(value: float) -> str:
 
 def parse_number(text: str) -> float | None:
     """A finite number, or None."""
-    value = float(text) if NUMBER.fullmatch(text) else np.inf
-    return value if np.isfinite(value) else None
+    value = float(text) if NUMBER.fullmatch(text) else math.inf
+    return value if math.isfinite(value) else None
