@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import functools
 import http.server
+import io
 import os
 import pickle
+import struct
 import threading
+import time
+import tracemalloc
+import warnings
 import zipfile
+import zlib
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.io import savemat
 
 from biclique.datasets import data_home, load_hopkins155, load_iris, load_ovarian, load_spine, paper
@@ -271,3 +279,205 @@ def test_the_real_data():
     counts = [(len(s.data), s.n_clusters) for s in sequences]
     assert sum(n for n, _ in counts) == 45_856
     assert [k for _, k in counts].count(2) == 120
+
+
+# Damage, on purpose too
+
+
+def mat_bytes(variables, **options):
+    stream = io.BytesIO()
+    savemat(stream, variables, **options)
+    return stream.getvalue()
+
+
+def hopkins_zip(folder, content, name="arm", compression=zipfile.ZIP_DEFLATED):
+    with zipfile.ZipFile(folder / "Hopkins155.zip", "w", compression) as archive:
+        archive.writestr(f"Hopkins155/{name}/{name}_truth.mat", content)
+
+
+def packed_element(n_bytes):
+    """A compressed MATLAB variable x of the right shape whose numbers unpack to many bytes."""
+    plain = mat_bytes({"x": np.zeros((3, 6, 3))})[128:]
+    header = plain[8 : plain.index(b"x\0") + 4]  # flags, shape and name
+    data = struct.pack("<II", 9, n_bytes) + bytes(n_bytes)
+    packed = zlib.compress(struct.pack("<II", 14, len(header) + len(data)) + header + data, 9)
+    return struct.pack("<II", 15, len(packed)) + packed
+
+
+def peak_of(call):
+    tracemalloc.start()
+    with pytest.raises(DataError) as caught:
+        call()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert str(caught.value).isprintable()
+    return peak, str(caught.value)
+
+
+def test_compressed_variables_are_unpacked_within_bounds(tmp_path, unchecked):
+    content = mat_bytes({"s": tracks()["s"]}) + packed_element(2**28)
+    hopkins_zip(tmp_path, content)
+    peak, message = peak_of(lambda: next(iter(load_hopkins155(tmp_path))))
+    assert "none of the published data" in message
+    assert peak < 2**26
+
+
+def test_announced_shapes_are_checked_before_arrays_are_made(tmp_path, unchecked):
+    good = mat_bytes({"x": np.zeros((3, 6, 3)), "s": np.ones(6)})
+    shape = struct.pack("<III", 3, 6, 3)
+    assert good.count(shape) == 1
+    hopkins_zip(tmp_path, good.replace(shape, struct.pack("<III", 3, 2**14, 2**14)))
+    peak, message = peak_of(lambda: next(iter(load_hopkins155(tmp_path))))
+    assert "none of the published data" in message
+    assert peak < 2**24
+    np.savez(tmp_path / "ovarian100.npz", X=np.zeros((2, 100)), y=[0, 1])
+    with zipfile.ZipFile(tmp_path / "ovarian100.npz") as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members["X.npy"] = (
+        members["X.npy"].replace(b"(2, 100)", b"(2, 1" + b"0" * 7 + b")").replace(b" " * 7 + b"\n", b"\n")
+    )
+    with zipfile.ZipFile(tmp_path / "ovarian100.npz", "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    peak, _ = peak_of(lambda: load_ovarian(tmp_path))
+    assert peak < 2**24
+
+
+def test_members_that_unpack_to_more_than_they_announce(tmp_path, unchecked):
+    hopkins_zip(tmp_path, bytes(2**27))
+    path = tmp_path / "Hopkins155.zip"
+    path.write_bytes(path.read_bytes().replace(struct.pack("<I", 2**27), struct.pack("<I", 1000)))
+    peak, _ = peak_of(lambda: next(iter(load_hopkins155(tmp_path))))
+    assert peak < 2**24
+    hopkins_zip(tmp_path, mat_bytes(tracks()), compression=zipfile.ZIP_LZMA)
+    with pytest.raises(DataError, match="kind of compression"):
+        next(iter(load_hopkins155(tmp_path)))
+
+
+def test_all_sequences_together_are_bounded(tmp_path, unchecked, monkeypatch):
+    write_hopkins(tmp_path)
+    monkeypatch.setattr(paper, "LARGEST_SEQUENCES", 1000)
+    with pytest.raises(DataError, match="none of the published data"):
+        load_hopkins155(tmp_path)
+    (tmp_path / "ovarian_dataset.dat").write_text("1 " * (paper.LARGEST_TEXT // 2 + 1))
+    with pytest.raises(DataError, match="none of the published data"):
+        load_ovarian(tmp_path)
+
+
+def test_the_first_wrong_sequence_stops(tmp_path, monkeypatch):
+    write_hopkins(tmp_path)
+    sequences = paper.Hopkins155(tmp_path / "Hopkins155.zip")
+    right = {name: paper.content_digest(*sequences._read(name))[:32] for name in sequences.names}
+    monkeypatch.setattr(paper, "DIGESTS", {"hopkins155": right})
+    assert len(load_hopkins155(tmp_path)) == 2
+    monkeypatch.setattr(paper, "DIGESTS", {"hopkins155": {**right, "arm": "0" * 32}})
+    monkeypatch.setattr(
+        paper.Hopkins155, "_read", lambda self, name, read=paper.Hopkins155._read: read(self, {"arm": name}[name])
+    )
+    with pytest.raises(DataError, match=r"Hopkins155.zip: arm: not the published Hopkins155 data \(checksum"):
+        load_hopkins155(tmp_path)
+    monkeypatch.setattr(paper, "DIGESTS", {"hopkins155": {"arm": "0" * 32, "other": "1"}})
+    with pytest.raises(DataError, match="1 of 2 sequences are missing, 1 are unknown"):
+        load_hopkins155(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"MATLAB 7.3 MAT-file".ljust(124) + b"\0\2IM" + bytes(400),  # HDF5
+        mat_bytes({"x": np.array([["a", "b"]], dtype=object), "s": np.ones(2)}),
+        mat_bytes({"x": sparse.eye_array(3).tocsc(), "s": np.ones(3)}),
+        mat_bytes({"x": np.ones((3, 2, 2)) * 1j, "s": np.ones(2)}),
+        mat_bytes({"x": "text", "s": np.ones(2)}),
+        mat_bytes({"s": np.ones(2)}),
+        mat_bytes(tracks()) + mat_bytes(tracks())[128:],  # each twice
+        mat_bytes(tracks())[:300],
+        mat_bytes(tracks(), do_compression=True)[:-30],
+    ],
+)
+def test_damaged_matlab_files(tmp_path, unchecked, content):
+    hopkins_zip(tmp_path, content)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(DataError) as caught:
+            next(iter(load_hopkins155(tmp_path)))
+    assert str(caught.value).isprintable()
+    hopkins_zip(tmp_path, mat_bytes(tracks(), do_compression=True))
+    assert len(next(iter(load_hopkins155(tmp_path))).data) == 6
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (9999999999999999999999, 2)}",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (-1, -200)}",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (2L, 100L)",
+        "{'descr': '<U9', 'fortran_order': False, 'shape': (2,)}",
+        "{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (2,)}",
+        "(" * 3000,
+        "{'descr': '<f8\x1b\\d', 'shape': 1",
+    ],
+)
+def test_damaged_headers_of_arrays(tmp_path, unchecked, header):
+    text = header.encode().ljust(4000) + b"\n"
+    content = b"\x93NUMPY\1\0" + struct.pack("<H", len(text)) + text + bytes(1600)
+    for name in ("ovarian100.npz", "hopkins155.npz"):
+        with zipfile.ZipFile(tmp_path / name, "w") as archive:
+            for member in ("X", "y", "a/X", "a/y"):
+                archive.writestr(f"{member}.npy", content)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for load in (load_ovarian, lambda home: next(iter(load_hopkins155(home)))):
+            with pytest.raises(DataError) as caught:
+                load(tmp_path)
+            assert str(caught.value).isprintable()
+
+
+def test_names_of_members_are_shown_on_one_line(tmp_path, unchecked):
+    with zipfile.ZipFile(tmp_path / "Hopkins155.zip", "w") as archive:
+        archive.writestr("a\n\x1b[2J/arm/arm_truth.mat", b"nonsense")
+    with pytest.raises(DataError, match=r"a\\n\\x1b\[2J/arm") as caught:
+        next(iter(load_hopkins155(tmp_path)))
+    assert str(caught.value).isprintable()
+    (tmp_path / "column_2C.dat").write_text('1 2 3 4 5 6 "' + "A" * 200_000)
+    (tmp_path / "column_3C.dat").write_text("1 2 3 4 5 6 A\n")
+    with pytest.raises(DataError, match="field larger than field limit"):
+        load_spine(tmp_path)
+
+
+class Drip(Quiet):
+    """A server that redirects, or sends a byte at a time."""
+
+    def do_GET(self):
+        if self.path == "/away.zip":
+            self.send_response(302)
+            self.send_header("Location", "/slow.zip")
+            self.end_headers()
+            return
+        self.send_response(200)
+        self.send_header("Content-Length", "1000")
+        self.end_headers()
+        with suppress(OSError):
+            for _ in range(1000):
+                self.wfile.write(b"x")
+                self.wfile.flush()
+                time.sleep(0.02)
+
+
+def test_downloads_that_take_too_long_or_lead_to_http(tmp_path, monkeypatch):
+    monkeypatch.setattr("biclique.datasets.home.MOST_SECONDS", 0.3)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Drip) as running:
+        thread = threading.Thread(target=running.serve_forever)
+        thread.start()
+        try:
+            for file, reason in (("slow.zip", "in 0.3 seconds, which is too slow"), ("away.zip", "which is not https")):
+                monkeypatch.setattr(paper, "HOPKINS_URL", f"http://127.0.0.1:{running.server_port}/{file}")
+                start = time.monotonic()
+                with pytest.raises(DataError, match=f"could not be fetched.*{reason}"):
+                    load_hopkins155(tmp_path / "home", verbose=False)
+                assert time.monotonic() - start < 10
+        finally:
+            running.shutdown()
+            thread.join()
+    assert not any((tmp_path / "home").iterdir())

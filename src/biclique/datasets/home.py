@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import http.client
 import os
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
@@ -14,13 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from biclique.exceptions import DataError
+from biclique.exceptions import DataError, printable
 from biclique.io import atomic_path
 from biclique.progress import Progress
 
 VARIABLE = "BICLIQUE_DATA"
 CHUNK = 1 << 16
 SECONDS = 30.0
+"""Without an answer."""
+
+MOST_SECONDS = 600.0
+"""Of a whole download."""
+
 LARGEST_DOWNLOAD = 2**30
 
 
@@ -53,28 +59,41 @@ def check_content(name: str, found: str, expected: str | None, source: object) -
     """Refuse data that are not the published ones."""
     if expected is not None and found != expected:
         raise DataError(
-            f"{source}: not the published {name} data (checksum {found[:12]}…, expected {expected[:12]}…): remove it "
-            "and fetch it again."
+            f"{printable(source)}: not the published {name} data (checksum {found[:12]}…, expected {expected[:12]}…): "
+            "remove it and fetch it again."
         )
 
 
 def download(url: str, target: Path, *, verbose: bool = True) -> None:
-    """Fetch a file, whole or not at all, with a bar on standard error."""
+    """Fetch a file, whole or not at all, with a bar on standard error; within ten minutes, or it is given up."""
     target.parent.mkdir(parents=True, exist_ok=True)
+    start = time.monotonic()
     with Progress(verbose) as progress:
         progress.say(f"fetching {url}")
         request = urllib.request.Request(url, headers={"User-Agent": "biclique"})
-        with urllib.request.urlopen(request, timeout=SECONDS) as answer, atomic_path(target) as temporary:
+        opener = urllib.request.build_opener(_ToHttpsAlone)
+        with opener.open(request, timeout=SECONDS) as answer, atomic_path(target) as temporary:
             size, done = int(answer.headers.get("Content-Length") or 0), 0
             with temporary.open("wb") as file:
-                while chunk := answer.read(CHUNK):
+                while chunk := answer.read1(CHUNK):  # what is there: a slow server does not keep us waiting inside
                     file.write(chunk)
                     done += len(chunk)
                     progress.share("fetching", done / size if size else 0.0)
                     if done > LARGEST_DOWNLOAD:
                         raise urllib.error.URLError(f"more than {LARGEST_DOWNLOAD} bytes")
+                    if time.monotonic() - start > MOST_SECONDS:
+                        raise urllib.error.URLError(f"{done} bytes came in {MOST_SECONDS:g} seconds, which is too slow")
             if size and done != size:
                 raise urllib.error.URLError(f"{done} of {size} bytes came")
+
+
+class _ToHttpsAlone(urllib.request.HTTPRedirectHandler):
+    """Follows redirects to https, and no others."""
+
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
+        if not newurl.lower().startswith("https://"):
+            raise urllib.error.URLError(f"redirected to {newurl}, which is not https")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
 @contextmanager
@@ -92,7 +111,7 @@ def fetched(name: str, home: Path, files: dict[str, str], instructions: str, *, 
     except (OSError, ValueError, http.client.HTTPException) as error:
         _discard(new)
         raise DataError(
-            f"the {name} data are not in {home} and could not be fetched ({error}): {instructions} "
+            f"the {name} data are not in {home} and could not be fetched ({printable(error)}): {instructions} "
             f"(or set {VARIABLE}, or pass data_home)."
         ) from error
     try:

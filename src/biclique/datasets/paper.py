@@ -12,20 +12,20 @@ import io
 import os
 import re
 import zipfile
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.io import loadmat
 from sklearn import datasets
 from sklearn.utils import Bunch
 
 from biclique._typing import FloatArray, IntArray
 from biclique.datasets.home import check_content, content_digest, fetched, find
 from biclique.datasets.home import data_home as _home
-from biclique.exceptions import DataError, ParameterError
+from biclique.datasets.hopkins_digests import SEQUENCES
+from biclique.datasets.members import check_size, damage, read_file, read_mat, read_member, read_npy
+from biclique.exceptions import DataError, ParameterError, printable
 
 SPINE_FEATURES = (
     "pelvic_incidence",
@@ -40,16 +40,18 @@ OVARIAN_URL = (
     "https://raw.githubusercontent.com/AdrianAdame/NeuralNetworks_UABC/HEAD/Examples/Classification_Example/"
     "ovarian_dataset.dat"
 )
-HOPKINS_URL = "http://www.vision.jhu.edu/data/hopkins155/Hopkins155.zip"
-DIGESTS: dict[str, str | None] = {
+HOPKINS_URL = "https://www.vision.jhu.edu/data/hopkins155/Hopkins155.zip"
+DIGESTS: dict[str, Any] = {
     "spine": "85d99e7aaa5d35f2e84dfd15e3a9a89951b296463c0f545542ab10ae6489929f",
     "ovarian100": "688ad13a5f71be4bbfd275ab80af4378b0898ede8a115c47bf053f286b376f42",
     "ovarian4000": "68bd9e82e5cbd64ade923284901dca20c17ba55ae3040a544f04014e6fb7af35",
-    "hopkins155": "5ff124b25a36aae4ce74edd7d8236afb5f6203d9e71d09c228557f911ee7177a",
+    "hopkins155": SEQUENCES,
 }
-"""Checksums of the contents, features then labels."""
+"""Checksums of the contents, features then labels; of Hopkins155 for each sequence."""
 
-LARGEST_MEMBER = 64 * 2**20
+LARGEST_MEMBER, LARGEST_TEXT, LARGEST_SEQUENCES = 16 * 2**20, 4 * 2**20, 256 * 2**20
+"""Bytes of a member of an archive or an array, of a text, and of all sequences: several times the published data's."""
+
 TRUTH = re.compile(r"(?:^|/)([A-Za-z0-9_]+)/\1_truth\.mat$")
 LEFT_OUT = ("dancing",)
 """Five motions; not one of the 155."""
@@ -137,8 +139,8 @@ def load_ovarian(
 
 
 def _ovarian(name: str, X: Any, y: Any, source: Path) -> Bunch:
-    if X.dtype.kind not in "iuf" or y.dtype.kind not in "biuf":
-        raise DataError(f"{source}: X and y must be real numbers, got {X.dtype} and {y.dtype}.")
+    if X.ndim != 2 or y.shape != X.shape[:1] or not np.isin(y, (0, 1)).all():
+        raise DataError(f"{source}: X must be a table and y 0 or 1 for each row of it, got {X.shape} and {y.shape}.")
     check_content(name, content_digest(X, y), DIGESTS[name], source)
     return Bunch(
         data=np.asarray(X, dtype=float),
@@ -175,22 +177,38 @@ class Hopkins155:
 
     def _read(self, name: str) -> tuple[FloatArray, IntArray]:
         member = self._members[name]
+        source = f"{self.path}: {member}"
         if self.path.suffix == ".npz":
             X, y = _arrays(self.path, (f"{name}/X", f"{name}/y"))
-            return np.asarray(X, dtype=float), np.asarray(y, dtype=int)
-        source = f"{self.path}: {member}"
-        try:
+            if X.ndim != 2 or y.shape != X.shape[:1] or y.dtype.kind == "f":
+                raise DataError(
+                    f"{printable(source)}: X must have shape (points, 2 frames) and y one whole number a point, got "
+                    f"{X.shape} and {y.shape} {y.dtype}."
+                )
+            return X.astype(float), y.astype(int)
+        with damage(source, "cannot be read"):
             if self.path.is_dir():
-                return _tracks((self.path / member).read_bytes(), source)
-            with zipfile.ZipFile(self.path) as archive:
-                content = archive.read(member)
-        except BROKEN as error:
-            raise DataError(f"{source}: cannot be read ({error}): remove it and fetch it again.") from error
+                content = read_file(self.path / member, LARGEST_MEMBER)
+            else:
+                with zipfile.ZipFile(self.path) as archive:
+                    content = read_member(archive, member, source, LARGEST_MEMBER)
         return _tracks(content, source)
 
     def digest(self) -> str:
         """The checksum of all sequences."""
         return content_digest(*(part for name in self.names for part in self._read(name)))
+
+    def check(self, expected: dict[str, str]) -> None:
+        """Refuse other sequences than the published ones: by their names, then each by its checksum as it is read."""
+        missing, unknown = expected.keys() - set(self.names), set(self.names) - expected.keys()
+        if missing or unknown:
+            raise DataError(
+                f"{self.path}: not the published Hopkins155 data: {len(missing)} of {len(expected)} sequences are "
+                f"missing, {len(unknown)} are unknown: remove it and fetch it again."
+            )
+        for name in self.names:
+            digest = content_digest(*self._read(name))[: len(expected[name])]
+            check_content("Hopkins155", digest, expected[name], f"{self.path}: {name}")
 
 
 def load_hopkins155(data_home: str | os.PathLike[str] | None = None, *, verbose: bool = True) -> Hopkins155:
@@ -211,7 +229,7 @@ def load_hopkins155(data_home: str | os.PathLike[str] | None = None, *, verbose:
     with fetched("Hopkins155", home, files, way_out, verbose=verbose):
         sequences = Hopkins155(find(home, names) or home)
         if DIGESTS["hopkins155"] is not None:
-            check_content("Hopkins155", sequences.digest(), DIGESTS["hopkins155"], sequences.path)
+            sequences.check(DIGESTS["hopkins155"])
     return sequences
 
 
@@ -219,70 +237,55 @@ def load_hopkins155(data_home: str | os.PathLike[str] | None = None, *, verbose:
 
 
 def _rows(path: Path, delimiter: str | None) -> list[list[str]]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: cannot be read ({error}).") from error
-    if delimiter is None:
-        rows = [re.split(r"[\s,;]+", line.strip()) for line in text.splitlines() if line.strip()]
-    else:
-        rows = [row for row in csv.reader(io.StringIO(text), delimiter=delimiter) if row]
+    with damage(path, "cannot be read"):
+        text = read_file(path, LARGEST_TEXT).decode("utf-8")
+        if delimiter is None:
+            rows = [re.split(r"[\s,;]+", line.strip()) for line in text.splitlines() if line.strip()]
+        else:
+            rows = [row for row in csv.reader(io.StringIO(text), delimiter=delimiter) if row]
     if len(rows) < 2 or len({len(row) for row in rows}) != 1:
         raise DataError(f"{path}: every line must have the same number of fields; it is cut short, or another file.")
     return rows
 
 
 def _numbers(path: Path, rows: list[list[str]]) -> FloatArray:
-    try:
+    with damage(path, "not a table of numbers"):
         return np.array(rows, dtype=float)
-    except ValueError as error:
-        raise DataError(f"{path}: {error}.") from error
-
-
-BROKEN = (OSError, ValueError, KeyError, TypeError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error, MemoryError)
-"""What the standard library and NumPy raise for damaged, truncated or encrypted archives."""
 
 
 def _arrays(path: Path, names: tuple[str, ...]) -> list[Any]:
     """Arrays of an .npz file; pickled and oversized ones are refused."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            largest = max((archive.getinfo(f"{name}.npy").file_size for name in names), default=0)
-        if largest > LARGEST_MEMBER:
-            raise DataError(f"{path}: an array of {largest} bytes is none of the published data.")
-        with np.load(path, allow_pickle=False) as arrays:
-            return [arrays[name] for name in names]
-    except BROKEN as error:
-        raise DataError(f"{path}: not the expected file ({error}).") from error
+    with damage(path, "not the expected file"), zipfile.ZipFile(path) as archive:
+        contents = [read_member(archive, f"{name}.npy", path, LARGEST_MEMBER) for name in names]
+        return [read_npy(content, path) for content in contents]
 
 
 def _hopkins_members(path: Path) -> dict[str, str]:
     """The file of every sequence; names that are no plain <name>/<name>_truth.mat are left aside."""
-    try:
-        if path.suffix == ".npz":
-            with zipfile.ZipFile(path) as archive:
-                found = [name.removesuffix("/X.npy") for name in archive.namelist() if name.endswith("/X.npy")]
-            return {name: name for name in found if name not in LEFT_OUT}
+    with damage(path, "not a complete archive"):
         if path.is_dir():
-            files = [str(file.relative_to(path)) for file in path.rglob("*_truth.mat")]
+            sizes = {str(file.relative_to(path)): file.stat().st_size for file in path.rglob("*_truth.mat")}
         else:
             with zipfile.ZipFile(path) as archive:
-                files = [info.filename for info in archive.infolist() if info.file_size <= LARGEST_MEMBER]
-    except BROKEN as error:
-        raise DataError(f"{path}: not a complete archive ({error}): remove it and fetch it again.") from error
-    matches = {file: TRUTH.search(file.replace(os.sep, "/")) for file in files}
-    return {m.group(1): file for file, m in matches.items() if m and m.group(1) not in LEFT_OUT}
+                sizes = {info.filename: info.file_size for info in archive.infolist()}
+    if path.suffix == ".npz":
+        named = {name.removesuffix("/X.npy"): name for name in sizes if name.endswith("/X.npy")}
+    else:
+        matches = {file: TRUTH.search(file.replace(os.sep, "/")) for file in sizes}
+        named = {m.group(1): file for file, m in matches.items() if m}
+    check_size(sum(sizes[file] for file in named.values()), path, LARGEST_SEQUENCES)
+    kept = {name: file for name, file in named.items() if name not in LEFT_OUT}
+    return dict(zip(kept, kept, strict=True)) if path.suffix == ".npz" else kept
 
 
 def _tracks(content: bytes, source: str) -> tuple[FloatArray, IntArray]:
     """x (3, points, frames) and s (points) of a _truth.mat file as points × 2 frames, and the motions."""
-    try:
-        variables = loadmat(io.BytesIO(content), variable_names=("x", "s"))
-        x, s = np.asarray(variables["x"], dtype=float), np.asarray(variables["s"]).ravel().astype(int)
-    except Exception as error:  # loadmat raises whatever its parsers meet
-        raise DataError(f"{source}: not a readable MATLAB file with x and s ({error}).") from error
+    with damage(source, "not a readable MATLAB file with x and s"):
+        x, s = read_mat(content, ("x", "s"), source, LARGEST_MEMBER)
+        x, s = x.astype(float), s.ravel().astype(int)
     if x.ndim != 3 or x.shape[0] < 2 or x.shape[1] != len(s):
         raise DataError(
-            f"{source}: x must have shape (3, points, frames) and s one entry a point, got {x.shape}, {s.shape}."
+            f"{printable(source)}: x must have shape (3, points, frames) and s one entry a point, got {x.shape} and "
+            f"{s.shape}."
         )
     return x[:2].transpose(1, 2, 0).reshape(len(s), -1), s

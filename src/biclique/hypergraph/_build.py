@@ -64,7 +64,7 @@ def number_array(values: Any, what: str, dimensions: int) -> FloatArray:
     """A new array of real numbers, or an error that says what came."""
     if isinstance(values, np.ma.MaskedArray):
         raise DataError(
-            f"{what} is a masked array, and what is masked has no number: fill it first, as in numpy.ma.filled(array, 0)."
+            f"{what} is a masked array, and what is masked has no number: numpy.ma.filled(array, 0) fills it."
         )
     try:
         found = np.asarray(values)
