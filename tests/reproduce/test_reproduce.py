@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import Future
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -411,3 +412,46 @@ def test_commit_or_version():
         raise OSError
 
     assert current_commit(nothing).startswith("version")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace('"error": 0.25', '"error": 0.125'),
+        lambda text: json.dumps({k: v for k, v in json.loads(text).items() if k != "checksum"}),  # an older version
+        lambda text: text.replace('"checksum": "', '"checksum": ["').removesuffix('"}') + '"]}',
+        lambda text: "[" * 100_000,
+        lambda text: '{"a":' * 100_000,
+        lambda text: json.dumps([json.loads(text)]),
+        lambda text: text.replace("0.25", "9" * 5000),
+        lambda text: text + " " * 2**24,
+        lambda text: text.replace("results", "result\ud800").encode("utf-8", "replace").decode(),
+    ],
+)
+def test_changed_and_damaged_records_are_not_believed(tmp_path, change):
+    cell = Cell("iris", "iris", "gaussian_ours")
+    records = Records(tmp_path, QUICK, resume=False)
+    results = [{"order": 2, "error": 0.25, "k": 3}]
+    records.put(cell, results)
+    assert Records(tmp_path, QUICK, resume=True).get(cell) == results
+    assert records.count_unusable([cell]) == 0
+    path = tmp_path / "records" / cell.file
+    text = path.read_text()
+    path.write_text(change(text))
+    assert path.read_text() != text
+    assert records.get(cell) is None
+    assert records.commits([cell]) == []
+    assert records.count_unusable([cell, Cell("spine", "spine", "gaussian_ours")]) == 1
+    (tmp_path / "records" / "run.json").write_text(change(text))
+    with suppress(DataError):
+        Records(tmp_path, QUICK, resume=True)
+
+
+def test_records_that_are_done_again_are_said(tmp_path, home, capsys):
+    options = {"data": ("hopkins155",), "out": tmp_path / "out", "data_home": home, "quick": True}
+    first = reproduce("table1", **options, verbose=False)
+    path = sorted((tmp_path / "out" / "records").glob("*/*/*.json"))[0]
+    path.write_text(path.read_text().replace('"k": ', '"k": 1'))
+    second = reproduce("table1", **options, resume=True)
+    assert "1 records are damaged, or of an older version without a checksum: they are done" in capsys.readouterr().err
+    assert second["table1"].csv() == first["table1"].csv()

@@ -1,11 +1,13 @@
 """The work as cells: one data set or sequence and one method each, every one a record on disk.
 
 A record is written whole or not at all, so a run that was killed goes on where it was: finished cells are never done
-again, and the tables come from the records alone.
+again, and the tables come from the records alone. Each holds a checksum of itself: a number that was changed is not
+believed, and the cell is done again, as it is for a record of an older version without one.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -37,6 +39,9 @@ from biclique.reproduce.paper import ORDERS, REPEATS
 QUICK_SEQUENCES = 10
 FULL = Settings(REPEATS, ORDERS)
 QUICK = Settings(20, (2, 4, 8, 14, 20))
+LARGEST_RECORD = 2**24
+"""Bytes; a record of ours has some ten thousand."""
+
 PREPARATION_METHODS = ("gaussian_ours", "gaussian_demo", "gaussian_ascending")
 """Three ways of taking eigenvectors, for every preparation of the ovarian data."""
 
@@ -157,7 +162,9 @@ class Records:
 
     def _valid(self, cell: Cell) -> dict[str, Any] | None:
         record = _read(self.folder / cell.file)
-        if record is None or record.get("cell") != asdict(cell) or record.get("settings") != self._stamp:
+        if record is None or record.get("checksum") != _checksum(record):
+            return None
+        if record.get("cell") != asdict(cell) or record.get("settings") != self._stamp:
             return None
         results = record.get("results")
         complete = isinstance(results, list) and len(results) > 0
@@ -170,7 +177,11 @@ class Records:
         target = self.folder / cell.file
         target.parent.mkdir(parents=True, exist_ok=True)
         record = {"cell": asdict(cell), "settings": self._stamp, "commit": self.commit, "results": results}
-        write_text(target, json.dumps(record))
+        write_text(target, json.dumps({**record, "checksum": _checksum(record)}))
+
+    def count_unusable(self, cells: Iterable[Cell]) -> int:
+        """Cells that have a record which is damaged, changed, without a checksum or of another run."""
+        return sum((self.folder / cell.file).exists() and self._valid(cell) is None for cell in cells)
 
     def commits(self, cells: Iterable[Cell]) -> list[str]:
         """The states of the code that the cells were computed with."""
@@ -178,10 +189,18 @@ class Records:
         return sorted(found)
 
 
+def _checksum(record: dict[str, Any]) -> str:
+    """SHA-256 of what a record says, however it is laid out."""
+    said = {key: value for key, value in record.items() if key != "checksum"}
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
 def _read(path: Path) -> dict[str, Any] | None:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        with path.open("rb") as file:
+            content = file.read(LARGEST_RECORD + 1)
+        found = json.loads(content.decode("utf-8")) if len(content) <= LARGEST_RECORD else None
+    except (OSError, ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
 
@@ -203,6 +222,9 @@ def run_cells(
     missing = [cell for cell in cells if cell not in results]
     if results:
         progress.say(f"{len(results)} of {len(cells)} cells are there already")
+    unusable = records.count_unusable(missing)
+    if unusable:
+        progress.say(f"{unusable} records are damaged, or of an older version without a checksum: they are done again")
     for cell, found in _computed(missing, records.settings, home, jobs):
         records.put(cell, found)
         results[cell] = found
