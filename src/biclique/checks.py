@@ -24,9 +24,16 @@ def check_count(name: str, value: object, *, least: int = 1) -> int:
     return int(value)
 
 
+def _is_finite(value: Real) -> bool:
+    try:
+        return bool(np.isfinite(float(value)))
+    except OverflowError:  # a whole number beyond 1e308
+        return False
+
+
 def check_number(name: str, value: object, *, least: float = -np.inf) -> None:
     """An argument that is a finite real number."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)) or float(value) < least:
+    if isinstance(value, bool) or not isinstance(value, Real) or not _is_finite(value) or float(value) < least:
         bound = f" of at least {least:g}" if np.isfinite(least) else ""
         raise ParameterError(f"{name} must be a finite number{bound}, got {value!r}.")
 

@@ -1,8 +1,12 @@
+import warnings
+from contextlib import suppress
+
 import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
+from biclique import BicliqueSpectralClustering
 from biclique.exceptions import DataError, ParameterError
 from biclique.kernels import KERNEL_NAMES, RBF, Kernel, Polynomial, check_rows_for_kernel, make_kernel
 
@@ -138,3 +142,47 @@ def test_rbf_does_not_care_about_units_in_float32(scale):
     expected = RBF(0.5).block(X, X)
     tiny = (X * scale).astype(np.float32)
     np.testing.assert_allclose(RBF(0.5 / scale**2).block(tiny, tiny), expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("affinity", "options"),
+    [
+        ("polynomial", {"degree": 1e308}),
+        ("polynomial", {"degree": 400}),
+        ("polynomial", {"degree": 2.5}),
+        ("polynomial", {"coef0": 1e200}),
+        ("polynomial", {"gamma": 1e308}),
+        ("polynomial", {"gamma": 1e200}),
+        ("sigmoid", {"gamma": 1e308}),
+        ("rbf", {"gamma": 1e308}),
+        ("laplacian", {"gamma": 1e308}),
+        ("chi2", {"gamma": 1e308}),
+        ("linear", {}),
+    ],
+)
+def test_huge_values_are_no_warning_of_numpys(affinity, options):
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    X = np.abs(X) if affinity == "chi2" else X
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", UserWarning)
+        for scale in (1, 1e100, 1e150):
+            for gram in ("dense", "tiled"):
+                model = BicliqueSpectralClustering(2, affinity=affinity, gram=gram, random_state=0, **options)
+                with suppress(DataError):
+                    model.fit(scale * X)
+
+
+def test_the_error_of_huge_values_names_a_cure():
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    for options in ({"degree": 1e308}, {"coef0": 1e200}, {"gamma": 1e200}):
+        with pytest.raises(DataError, match="scale the columns of X, lower gamma or degree"):
+            BicliqueSpectralClustering(2, affinity="polynomial", **options).fit(X)
+
+
+def test_parameters_that_no_float_holds():
+    for name in ("gamma", "degree", "coef0"):
+        with pytest.raises(ParameterError, match=f"{name} must be a finite number"):
+            make_kernel("polynomial", **{"gamma": 1.0, name: 10**400})
+        with pytest.raises(ParameterError, match=f"{name} must be a finite number"):
+            make_kernel("polynomial", **{"gamma": 1.0, name: np.inf})

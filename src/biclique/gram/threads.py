@@ -8,6 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+import numpy as np
 from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
@@ -92,12 +93,19 @@ def run_groups(
     Ctrl-C stops every worker at its next tile, and is raised only when all have left.
     """
     pulse = Pulse(total)
+
+    def quiet(group: int) -> Result:
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # what is not finite is an error of the caller's, with a cure
+            return work(group, pulse)
+
     n_threads = min(count_threads(n_jobs), n_groups)
     with single_threaded_blas():
         if n_threads <= 1 and tick is None:
-            return [work(group, pulse) for group in range(n_groups)]
+            return [quiet(group) for group in range(n_groups)]
         with ThreadPoolExecutor(max(n_threads, 1)) as pool:
-            futures = [pool.submit(work, group, pulse) for group in range(n_groups)]
+            futures = [pool.submit(quiet, group) for group in range(n_groups)]
             try:
                 pending = set(futures)
                 while pending:

@@ -86,9 +86,10 @@ class InnerProductKernel(Kernel):
         # What the cut sees is the spread around the mean; an offset of many spreads buries it under rounding.
         left = self.left(X)
         double = namespace(left).float64
-        total = float((left.multiply(left) if sparse.issparse(left) else left * left).sum(dtype=double))
-        mean = to_host(left.mean(axis=0, dtype=double)).ravel()
-        spread = total - left.shape[0] * float(mean @ mean)
+        with np.errstate(over="ignore", invalid="ignore"):  # sums that are not finite are in need of float64 too
+            total = float((left.multiply(left) if sparse.issparse(left) else left * left).sum(dtype=double))
+            mean = to_host(left.mean(axis=0, dtype=double)).ravel()
+            spread = total - left.shape[0] * float(mean @ mean)
         eps = float(np.finfo(np.float32).eps)
         if total < left.shape[0] * float(np.finfo(np.float32).tiny) / eps:
             return 1.0  # products that vanish in float32
@@ -114,5 +115,6 @@ def row_products(X: Rows, Y: Rows) -> FloatArray:
 
 def dense_product(left: Rows, right: Rows) -> FloatArray:
     """left @ right as a dense array, whatever the two are held as."""
-    product = left @ right
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is an error of the caller's, with a cure
+        product = left @ right
     return product.toarray() if sparse.issparse(product) else np.asarray(product)

@@ -18,6 +18,7 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.sparsefuncs import inplace_csr_row_scale
 
 from biclique._typing import FloatArray, Rows
+from biclique.checks import check_number
 from biclique.exceptions import DataError, ParameterError
 from biclique.kernels.base import InnerProductKernel, Kernel, dense_product, middle, none_negative, row_products
 from biclique.namespace import float64, full, largest_size, namespace, on_host, scalars
@@ -39,7 +40,8 @@ def _scaled_with(X: Rows, scale: float, extra: int) -> Rows:
         out[:, : X.shape[1]] = X * scale
         return out
     out = np.empty((X.shape[0], X.shape[1] + extra), dtype=X.dtype)
-    np.multiply(X, X.dtype.type(scale), out=out[:, : X.shape[1]])
+    with np.errstate(over="ignore", invalid="ignore"):
+        np.multiply(X, X.dtype.type(scale), out=out[:, : X.shape[1]])
     return out
 
 
@@ -48,8 +50,9 @@ def _fill(X: Rows, columns: list[FloatArray | float]) -> Rows:
     if sparse.issparse(X):
         full = (np.broadcast_to(np.asarray(c, dtype=X.dtype), X.shape[0]) for c in columns)
         return sparse.hstack([X, *(sparse.csr_array(c[:, None]) for c in full)], format="csr", dtype=X.dtype)
-    for place, column in enumerate(columns):
-        X[:, X.shape[1] - len(columns) + place] = column
+    with np.errstate(over="ignore", invalid="ignore"):
+        for place, column in enumerate(columns):
+            X[:, X.shape[1] - len(columns) + place] = column
     return X
 
 
@@ -132,7 +135,8 @@ class DirectRBF(Kernel):
         self.gamma = gamma
 
     def block(self, X: Rows, Y: Rows) -> FloatArray:
-        return np.asarray(np.exp(-self.gamma * cdist(X, Y, "sqeuclidean")))
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(np.exp(-self.gamma * cdist(X, Y, "sqeuclidean")))
 
     def diagonal(self, X: Rows) -> FloatArray:
         return full((X.shape[0],), 1.0, X)  # type: ignore[no-any-return]
@@ -221,13 +225,14 @@ class Polynomial(_Affine):
     def finish(self, inner: FloatArray) -> FloatArray:
         degree = self.degree
         host = on_host(inner)
-        if degree != int(degree) or degree > 16:
-            return np.power(inner, degree, out=inner) if host else inner.pow_(degree)  # type: ignore[attr-defined]
-        # A whole power by multiplication: the general power function is some twenty times slower.
-        base = inner.copy() if host else inner.clone()  # type: ignore[attr-defined]
-        for _ in range(int(degree) - 1):
-            inner *= base
-        return inner
+        with np.errstate(over="ignore", invalid="ignore"):
+            if degree > 16 or degree != int(degree):
+                return np.power(inner, degree, out=inner) if host else inner.pow_(degree)  # type: ignore[attr-defined]
+            # A whole power by multiplication: the general power function is some twenty times slower.
+            base = inner.copy() if host else inner.clone()  # type: ignore[attr-defined]
+            for _ in range(int(degree) - 1):
+                inner *= base
+            return inner
 
     def nonnegative(self, X: Rows) -> bool:
         return self.degree % 2 == 0 or super().nonnegative(X)
@@ -266,8 +271,9 @@ class Laplacian(Kernel):
 
     def block(self, X: Rows, Y: Rows) -> FloatArray:
         distances: FloatArray = manhattan_distances(X, Y)
-        distances *= -self.gamma
-        return np.exp(distances, out=distances)
+        with np.errstate(over="ignore", invalid="ignore"):
+            distances *= -self.gamma
+            return np.exp(distances, out=distances)
 
     def diagonal(self, X: Rows) -> FloatArray:
         return full((X.shape[0],), 1.0, X)  # type: ignore[no-any-return]
@@ -294,7 +300,8 @@ class Chi2(Kernel):
         self.gamma = gamma
 
     def block(self, X: Rows, Y: Rows) -> FloatArray:
-        return np.asarray(chi2_kernel(_writeable(X), _writeable(Y), gamma=self.gamma))
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(chi2_kernel(_writeable(X), _writeable(Y), gamma=self.gamma))
 
     def diagonal(self, X: Rows) -> FloatArray:
         return np.ones(X.shape[0])
@@ -368,6 +375,9 @@ def make_kernel(
     """The kernel for a name, a ``Kernel`` or a function of two rows; γ must be a number by now."""
     if isinstance(affinity, Kernel):
         return affinity
+    for name, value in (("gamma", gamma), ("degree", degree), ("coef0", coef0)):
+        if value is not None:
+            check_number(name, value)
     if callable(affinity):
         return Function(affinity, kernel_params or {})
     constructors: dict[str, Callable[[float], Kernel]] = {

@@ -13,11 +13,26 @@ from biclique.kernels import Kernel, make_kernel
 
 def check_order(order: float) -> float:
     """A real order from 2 to infinity, or an error that says what is allowed."""
-    if isinstance(order, bool) or not isinstance(order, (int, float, np.integer, np.floating)) or np.isnan(order):
+    if isinstance(order, bool) or not isinstance(order, (int, float, np.integer, np.floating)) or order != order:
         raise ParameterError(f"order must be a number from 2 to infinity, or 'auto', got {order!r}.")
     if order < 2:
-        raise ParameterError(f"order must be at least 2, got {order:g}: order 2 is the ordinary graph cut.")
-    return float(order)
+        raise ParameterError(
+            f"order must be at least 2, got {max(order, -1e308):g}: order 2 is the ordinary graph cut."
+        )
+    try:
+        return float(order)
+    except OverflowError as error:
+        raise ParameterError("order is a whole number beyond 1e308: pass inf, which is the limit.") from error
+
+
+def power_of_count(n: int, order: float) -> float:
+    """n^(m−2), the factor that ``scaled`` multiplies by."""
+    try:
+        return float(n) ** (order - 2)
+    except OverflowError as error:
+        raise ParameterError(
+            f"order={order:g} with scaled=True multiplies by {n}^{order - 2:g}, beyond all numbers: leave scaled out."
+        ) from error
 
 
 def check_even_order(order: float) -> int:
@@ -82,7 +97,7 @@ def biclique_gram(K: FloatArray, order: float, *, scaled: bool = False) -> Float
     n, c = len(K), (order - 2) / 2
     degrees = K.sum(axis=1)
     gram = K + (c / n) * (degrees[:, None] + degrees[None, :]) + (c / n) ** 2 * degrees.sum()
-    return np.asarray(gram * float(n) ** (order - 2) if scaled else gram)
+    return np.asarray(gram * power_of_count(n, order) if scaled else gram)
 
 
 def base_gram(Km: FloatArray, order: float, *, scaled: bool = False) -> FloatArray:
@@ -93,7 +108,7 @@ def base_gram(Km: FloatArray, order: float, *, scaled: bool = False) -> FloatArr
     Km, order = square(Km, "Km"), check_finite_order(order)
     n, c = len(Km), (order - 2) / 2
     if scaled:
-        Km = Km / float(n) ** (order - 2)
+        Km = Km / power_of_count(n, order)
     r = -c / (n * (1 + c))
     rows = Km.sum(axis=1)
     columns = Km.sum(axis=0)
@@ -119,5 +134,5 @@ def biclique_degrees(degrees: FloatArray, order: float, *, scaled: bool = False)
     """The row sums of K^(m)/n^(m−2) from those of K, (m/2)² S, in O(n); ``scaled`` multiplies by n^(m−2)."""
     order = check_finite_order(order)
     degrees = np.asarray(degrees, dtype=float)
-    factor = float(len(degrees)) ** (order - 2) if scaled else 1.0
+    factor = power_of_count(len(degrees), order) if scaled else 1.0
     return factor * (order / 2) ** 2 * shrunken_degrees(degrees, float(degrees.mean()), order)

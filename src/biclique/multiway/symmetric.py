@@ -7,15 +7,15 @@ from collections.abc import Callable
 import numpy as np
 
 from biclique._typing import FloatArray, Rows
-from biclique.exceptions import ParameterError
+from biclique.exceptions import DataError, ParameterError
 from biclique.gram import CrossGram, GramOperator
 from biclique.kernels import Kernel, make_kernel
-from biclique.multiway.biclique import check_finite_order, square
+from biclique.multiway.biclique import check_finite_order, power_of_count, square
 
 
 def check_whole_order(order: float) -> int:
     """A whole order from 2, even or odd."""
-    if check_finite_order(order) != int(order):
+    if check_finite_order(order) % 1:
         raise ParameterError(f"order must be a whole number for the symmetric model, got {order:g}.")
     return int(order)
 
@@ -28,7 +28,11 @@ def symmetric_kernel(kernel: Kernel | Callable[..., float], points: Rows) -> flo
     9.0
     """
     points = np.asarray(points, dtype=float)
-    return float(make_kernel(kernel, gamma=None).block(points, points).sum()) / 4
+    with np.errstate(over="ignore", invalid="ignore"):
+        value = float(make_kernel(kernel, gamma=None).block(points, points).sum()) / 4
+    if not np.isfinite(value):
+        raise DataError("the kernel of these points leaves the range of numbers: scale their columns, or lower gamma.")
+    return value
 
 
 def symmetric_gram(K: FloatArray, order: int, *, scaled: bool = False) -> FloatArray:
@@ -40,19 +44,28 @@ def symmetric_gram(K: FloatArray, order: int, *, scaled: bool = False) -> FloatA
     """
     K, m = square(K), check_whole_order(order)
     n = len(K)
-    column, constant = _symmetric_terms(np.diagonal(K), K.sum(axis=1), np.ones(n), m)
-    gram = (2 * K + column[:, None] + column[None, :] + constant) / 4
-    return gram * float(n) ** (m - 2) if scaled else gram
+    with np.errstate(over="ignore", invalid="ignore"):
+        column, constant = _symmetric_terms(np.diagonal(K), K.sum(axis=1), np.ones(n), m)
+        gram = (2 * K + column[:, None] + column[None, :] + constant) / 4
+    if not np.isfinite(gram).all():
+        raise DataError("K_s leaves the range of numbers: divide K by its largest value, or lower the order.")
+    return gram * power_of_count(n, m) if scaled else gram
 
 
 def _symmetric_terms(
     diagonal: FloatArray, degrees: FloatArray, weights: FloatArray, m: int
 ) -> tuple[FloatArray, float]:
     """a and c of K_s = ¼ [2K + a1ᵀ + 1aᵀ + c 11ᵀ], sums weighted by multiplicities."""
-    n = float(weights.sum())
-    trace, total = float(weights @ diagonal), float(weights @ degrees)
-    column = diagonal + (2 * (m - 2) / n) * degrees
-    return column, (m - 2) / n * trace + (m - 2) * (m - 3) / n**2 * total
+    n, order = float(weights.sum()), float(m)  # whole numbers of any size would not divide
+    with np.errstate(over="ignore", invalid="ignore"):
+        trace, total = float(weights @ diagonal), float(weights @ degrees)
+        column = diagonal + (2 * (order - 2) / n) * degrees
+        constant = (order - 2) / n * trace + ((order - 2) / n) * ((order - 3) / n) * total
+    if np.isfinite(total) and not (np.isfinite(column).all() and np.isfinite(constant)):
+        raise ParameterError(
+            f"order={order:g} is too large for the symmetric model, whose values grow with its square."
+        )
+    return column, constant
 
 
 class SymmetricGram(GramOperator):
@@ -104,7 +117,7 @@ class _SymmetricCross(CrossGram):
     def matmat(self, V: FloatArray) -> FloatArray:
         shift = self.shift
         product = self.base.matmat(np.column_stack([shift.weights, V]))
-        own = self.base.diagonal() + 2 * (shift.order - 2) / float(shift.weights.sum()) * product[:, 0]
+        own = self.base.diagonal() + 2 * (float(shift.order) - 2) / float(shift.weights.sum()) * product[:, 0]
         sums = V.sum(axis=0)
         out = 2 * product[:, 1:] + np.outer(own, sums) + shift.column @ V + shift.constant * sums
         return np.asarray(out / 4)
@@ -113,5 +126,5 @@ class _SymmetricCross(CrossGram):
         shift = self.shift
         own = self.base.diagonal()
         degrees = self.base.matmat(shift.weights[:, None])[:, 0]
-        column = own + 2 * (shift.order - 2) / float(shift.weights.sum()) * degrees
+        column = own + 2 * (float(shift.order) - 2) / float(shift.weights.sum()) * degrees
         return np.asarray((2 * own + 2 * column + shift.constant) / 4)

@@ -131,7 +131,7 @@ class NormalizedCut:
     @property
     def loneliest(self) -> float:
         """max_i B_ii = w_i (K_ii − δ_i²/ρ) / S_i: no less is the leading eigenvalue, which is then that row's alone."""
-        own = self.weights * (self._root**2 - self.degrees**2 / self.total) / self.shrunken
+        own = self.weights * (self._root**2 - self.degrees * (self.degrees / self.total)) / self.shrunken
         return scalars(own.max())[0]
 
     @property
