@@ -1,14 +1,384 @@
-"""Hypergraphs: HIF, hMetis and edge lists."""
+"""Hypergraphs (HIF, hMetis, edge lists), the paper's data sets, and records of reproductions.
+
+Damage by meaning is done here, before the bytes are damaged: every kind has many seeds, some of which hold values of
+other types, deep nesting, keys that come twice, headers and shapes that lie, in archives whose checksums are right.
+"""
 
 from __future__ import annotations
 
+import gzip
+import io
+import json
+import random
+import struct
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+from scipy.io import savemat
+
+from biclique.datasets import load_hopkins155, load_ovarian, load_spine, paper
+from biclique.exceptions import BicliqueError
 from biclique.hypergraph import read_hypergraph
+from biclique.reproduce import QUICK, Cell, Records
 from tests.fuzz.campaign import Reader
 from tests.fuzz.mutate import Files
 
+CELL = Cell("iris", "iris", "gaussian_ours")
+VALUES: list[Any] = [
+    None,
+    True,
+    -1,
+    0.5,
+    1e308,
+    10**400,
+    "",
+    "a\n\x1b[2J",
+    "\ud800",
+    [],
+    {},
+    [[]],
+    {"weight": "1"},
+    float("nan"),
+    float("inf"),
+]
+SPOILT = 60
+"""Seeds of a structured kind that are wrong by meaning."""
+
+
+def each(calls: list[Callable[[], Any]]) -> None:
+    """All of them: an error that is not ours, or not one printable line, is raised at once, others if all have one."""
+    errors = []
+    for call in calls:
+        try:
+            call()
+        except BicliqueError as error:
+            if not str(error).isprintable():
+                raise
+            errors.append(error)
+    if len(errors) == len(calls):
+        raise errors[0]
+
+
+# JSON
+
+
+def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The way to every value inside a document."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(place for key, inner in items for place in _places(inner, (*path, key)))]
+
+
+def _with(value: Any, path: tuple[Any, ...], new: Any) -> Any:
+    if not path:
+        return new
+    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy[path[0]] = _with(copy[path[0]], path[1:], new)
+    return copy
+
+
+def _spoilt_json(documents: list[Any], seed: str, count: int = SPOILT) -> list[bytes]:
+    """Documents in which a value is another one, a piece of the document itself, or nested deeply."""
+    draw, found = random.Random(seed), []
+    for _ in range(count):
+        document = draw.choice(documents)
+        places = _places(document)
+        inner = document
+        for key in draw.choice(places):
+            inner = inner[key]
+        new = draw.choice([draw.choice(VALUES), inner])
+        text = json.dumps(_with(document, draw.choice(places), new))
+        if draw.random() < 0.2:
+            depth = draw.choice([500, 5000])
+            text = text.replace("1", "[" * depth + "]" * depth, 1)
+        if draw.random() < 0.2:
+            text = text.replace('{"', '{"edge": 1, "edge": 2, "', draw.choice([1, 2, -1]))
+        found.append(text.encode())
+    return found
+
+
+def _hif() -> list[Any]:
+    small = {
+        "network-type": "undirected",
+        "metadata": {"name": "x"},
+        "incidences": [{"edge": 1, "node": "a"}, {"edge": 1, "node": 2, "weight": 2}, {"edge": "e", "node": "a"}],
+        "nodes": [{"node": "a", "weight": 1.5}, {"node": "alone"}],
+        "edges": [{"edge": 1, "weight": 2.5}, {"edge": "e", "attrs": {"weight": 3}}, {"edge": "empty"}],
+    }
+    directed = {"network-type": "directed", "incidences": [{"edge": 0, "node": 1, "direction": "head"}]}
+    return [small, directed, {"incidences": []}]
+
+
+def read_hif(path: Path) -> None:
+    """The damaged file, and besides a document that is JSON, wrong by meaning, drawn by the file's checksum."""
+    spoilt = path.with_name("spoilt.json")
+    spoilt.write_bytes(_spoilt_json(_hif(), str(zlib.crc32(path.read_bytes())), 1)[0])
+    each([partial(read_hypergraph, path), partial(read_hypergraph, spoilt)])
+
+
+def hif() -> list[Files]:
+    plain = [json.dumps(document, indent=1).encode() for document in _hif()]
+    return [{"": content} for content in (*plain, *_spoilt_json(_hif(), "hif"))]
+
+
+# Text
+
 
 def hgr() -> list[Files]:
-    return [{"": b"3 4\n1 2\n2 3 4\n1 4\n"}, {"": b"% weights\n2 3 11\n5 1 2\n7 2 3\n1\n2\n3\n"}]
+    return [
+        {"": b"3 4\n1 2\n2 3 4\n1 4\n"},
+        {"": b"% weights\n2 3 11\n5 1 2\n7 2 3\n1\n2\n3\n"},
+        {"": b"2 1000000\r\n1 2\r\n3 3\r\n"},
+        {"": b"0 5\n"},
+    ]
 
 
-READERS = {"hgr": Reader(hgr, read_hypergraph, "graph.hgr")}
+def _edge_lists() -> list[bytes]:
+    return [
+        b"a,b,c\nb,c\nd,a\n",
+        b"1;2;3\n2;3\n",
+        b"edge,vertex,weight,count\ne1,a,2,1\ne1,b,,3\n,c,,\ne2,,1,\n",
+        b'edge\tvertex\n1\t"two\nlines"\n1\tb\n2\tb\n',
+        b"paper,author,year\np1,Ann,2001\np1,Bob,2001\np2,Cy,2002\np3,Cy,2002\n",
+        b"title,authors\nCuts,Ann;Bob;Cy\nGraphs,Bob;Dan\n",
+        "\ufeffé,ü\nü,\U0001f600\n".encode(),
+    ]
+
+
+def edges() -> list[Files]:
+    return [{"": content} for content in _edge_lists()]
+
+
+def packed_edges() -> list[Files]:
+    """Packed twice too, several in one, and one that unpacks to a thousand times its size."""
+    lists = _edge_lists()
+    packed = [gzip.compress(content, mtime=0) for content in (*lists, *map(gzip.compress, lists), b"1,2\n" * 250_000)]
+    return [{"": content} for content in (*packed, packed[0] + packed[1], packed[0] + bytes(10), *lists[:2])]
+
+
+WAYS: list[dict[str, Any]] = [
+    {},
+    {"edge_column": "paper", "vertex_column": "author"},
+    {"vertex_column": "authors", "separator": ";"},
+    {"edge_column": 0, "vertex_column": 1, "header": False},
+    {"separator": " "},
+    {"header": True},
+]
+
+
+def read_edges(path: Path) -> None:
+    """As an edge list in every way."""
+    tab = path.with_suffix(".tsv")
+    tab.write_bytes(path.read_bytes())
+    each([partial(read_hypergraph, file, **way) for file in (path, tab) for way in WAYS])
+
+
+# Archives
+
+
+def _npy(array: Any) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, array, allow_pickle=True)
+    return stream.getvalue()
+
+
+def _zip(members: dict[str, bytes], draw: random.Random) -> bytes:
+    stream = io.BytesIO()
+    kinds = (zipfile.ZIP_STORED, zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
+    with zipfile.ZipFile(stream, "w", draw.choice(kinds)) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return stream.getvalue()
+
+
+def _bent(content: bytes, draw: random.Random) -> bytes:
+    """One member with some bytes changed, cut, or a number in it that is another."""
+    for _ in range(draw.choice([1, 1, 2, 5])):
+        at = min(draw.randrange(len(content) + 1), draw.choice([16, 200, 10**9]))
+        what = draw.choice([draw.randbytes(1), draw.randbytes(4), struct.pack("<I", 2**31 - 1), b"9" * 9, b"(", b"\\"])
+        content = content[:at] + what + content[at + draw.choice([0, len(what)]) :]
+    return content[: draw.randrange(len(content) + 1)] if draw.random() < 0.2 else content
+
+
+def _spoilt_zip(members: dict[str, bytes], seed: str) -> list[bytes]:
+    """Whole archives, then ones whose members are damaged and packed again, so that their checksums are right."""
+    draw = random.Random(seed)
+    odd = [_npy(v) for v in (np.array(["a"]), np.array([None]), np.ones(3) * 1j, np.float64(1), np.ones((0, 5)))]
+    found = [_zip(members, random.Random(0))]
+    for _ in range(SPOILT):
+        changed = dict(members)
+        name = draw.choice(sorted(changed))
+        changed[name] = draw.choice(odd) if draw.random() < 0.2 else _bent(changed[name], draw)
+        if draw.random() < 0.1:
+            changed = {f"a\x1b\n/{key}": content for key, content in changed.items()}
+        found.append(_zip(changed, draw))
+    return found
+
+
+def _mat(seed: int, *, packed: bool) -> bytes:
+    draw = np.random.default_rng(seed)
+    stream = io.BytesIO()
+    tracks = {"x": draw.standard_normal((3, 6, 4)), "s": np.array([[1], [1], [2], [2], [2], [1]]), "more": ["text"]}
+    savemat(stream, tracks, do_compression=packed)
+    return stream.getvalue()
+
+
+def _packed_again(content: bytes, draw: random.Random) -> bytes:
+    """A MATLAB file whose variables are damaged inside their compression."""
+    parts, place = [content[:128]], 128
+    while place + 8 <= len(content):
+        kind, size = struct.unpack_from("<II", content, place)
+        part = zlib.compress(_bent(zlib.decompress(content[place + 8 : place + 8 + size]), draw))
+        parts.append(struct.pack("<II", kind, len(part)) + part)
+        place += 8 + size
+    return b"".join(parts)
+
+
+def hopkins_arrays() -> list[Files]:
+    members = {f"{name}/X.npy": _npy(np.ones((6, 4)) * number) for number, name in enumerate(["arm", "cars1"])}
+    members |= {f"{name}/y.npy": _npy(np.array([1, 1, 2, 2, 2, 1], dtype=np.int8)) for name in ("arm", "cars1")}
+    return [{"": content} for content in _spoilt_zip(members, "hopkins-npz")]
+
+
+def hopkins_archive() -> list[Files]:
+    draw = random.Random("hopkins-zip")
+    names = ("arm", "cars1", "dancing")
+    members = {f"Hopkins155/{name}/{name}_truth.mat": _mat(i, packed=i == 1) for i, name in enumerate(names)} | {
+        "Hopkins155/readme.txt": b"text"
+    }
+    again = [{**members, "a/arm/arm_truth.mat": _packed_again(_mat(1, packed=True), draw)} for _ in range(SPOILT)]
+    whole = [*_spoilt_zip(members, "hopkins-zip"), *(_zip(changed, draw) for changed in again)]
+    return [{"": content} for content in whole]
+
+
+def hopkins_folder() -> list[Files]:
+    draw = random.Random("hopkins-folder")
+    plain, packed = _mat(0, packed=False), _mat(1, packed=True)
+    contents = [plain, packed, b"", *(_bent(plain, draw) for _ in range(SPOILT))]
+    contents += [_packed_again(packed, draw) for _ in range(SPOILT)]
+    return [{"arm/arm_truth.mat": content} for content in contents]
+
+
+def unchecked(load: Any, **options: Any) -> Any:
+    """Read made-up data, which have no published checksum; and then with the checksum, which refuses them."""
+
+    def read(path: Path) -> Any:
+        home = path if path.is_dir() and path.name != "Hopkins155" else path.parent
+        with mock.patch.object(paper, "DIGESTS", dict.fromkeys(paper.DIGESTS)):
+            found = load(home, verbose=False, **options)
+            for sequence in found if load is load_hopkins155 else ():
+                if not np.isfinite(sequence.target).all():
+                    raise AssertionError
+        return load(home, verbose=False, **options)
+
+    return read
+
+
+def packed_again(name: str, load: Any, **options: Any) -> Any:
+    """Read members that were damaged on their own, packed by us, so that the checksums of the archive are right."""
+
+    def read(path: Path) -> Any:
+        home = path.parent / "packed"
+        home.mkdir(exist_ok=True)
+        members = {str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()}
+        draw = random.Random(zlib.crc32(b"".join(members.values())))
+        (home / name).write_bytes(_zip(members, draw))
+        return unchecked(load, **options)(home)
+
+    return read
+
+
+def members_of(seeds: Callable[[], list[Files]]) -> Callable[[], list[Files]]:
+    """The archives of some seeds, unpacked."""
+
+    def unpacked() -> list[Files]:
+        found = []
+        for files in seeds():
+            with zipfile.ZipFile(io.BytesIO(next(iter(files.values())))) as archive:
+                names = [name for name in archive.namelist() if "\x1b" not in name]
+                if names:
+                    found.append({name: archive.read(name) for name in names})
+        return found
+
+    return unpacked
+
+
+def spine() -> list[Files]:
+    rows = "63.03 22.55 39.61 40.48 98.67 -0.25 AB\n39.06 10.06 25.02 29 114.41 4.56 NO\n1 2 3 4 5 6 NO\n"
+    table = ",".join([*paper.SPINE_FEATURES, "label_3c", "label_2c"]) + "\n1,2,3,4,5,6,DH,AB\n6,5,4,3,2,1,NO,NO\n"
+    pair = {"column_2C.dat": rows.encode(), "column_3C.dat": rows.replace("AB", "SL").encode()}
+    return [pair, {**pair, "spine.csv": table.encode()}]
+
+
+def ovarian_arrays() -> list[Files]:
+    members = {"X.npy": _npy(np.ones((4, 100), dtype=np.float32)), "y.npy": _npy(np.array([0, 1, 1, 0]))}
+    return [{"ovarian100.npz": content} for content in _spoilt_zip(members, "ovarian")]
+
+
+def ovarian() -> list[Files]:
+    row = " ".join(["0.5"] * 100)
+    table = f"{row} 1 0\n{row}\t0,1\n{row};1;0\n".encode()
+    return [{**files, "ovarian_dataset.dat": table} for files in ovarian_arrays()] + [
+        {"ovarian_dataset.dat": table}
+    ] * 20
+
+
+# Records
+
+
+def _record(folder: Path) -> dict[str, bytes]:
+    records = Records(folder, QUICK, resume=True)
+    records.put(CELL, [{"order": 2, "gamma": 1.0, "error": 0.25, "deviation": 0.0, "seconds": 1.0, "k": 3}])
+    return {name: (folder / "records" / name).read_bytes() for name in (CELL.file, "run.json")}
+
+
+def records() -> list[Files]:
+    with tempfile.TemporaryDirectory() as folder:
+        whole = _record(Path(folder))
+    document = json.loads(whole[CELL.file])
+    stamp = json.loads(whole["run.json"])
+    texts = [*_spoilt_json([document], "records"), whole[CELL.file]]
+    stamps = [*_spoilt_json([stamp], "stamps"), whole["run.json"]]
+    return [{f"records/{CELL.file}": text, "records/run.json": whole["run.json"]} for text in texts] + [
+        {f"records/{CELL.file}": whole[CELL.file], "records/run.json": text} for text in stamps
+    ]
+
+
+def read_record(path: Path) -> None:
+    """What is believed must be what was written."""
+    found = Records(path, QUICK, resume=True)
+    results = found.get(CELL)
+    if results is not None and results[0]["error"] != 0.25:
+        raise AssertionError(asdict(CELL))
+    found.commits([CELL])
+    found.count_unusable([CELL])
+
+
+READERS = {
+    "hif": Reader(hif, read_hif, "graph.json"),
+    "hgr": Reader(hgr, read_hypergraph, "graph.hgr"),
+    "edges": Reader(edges, read_edges, "graph.csv"),
+    "edges-gz": Reader(packed_edges, read_hypergraph, "graph.csv.gz"),
+    "hopkins": Reader(hopkins_archive, unchecked(load_hopkins155), "Hopkins155.zip"),
+    "hopkins-npz": Reader(hopkins_arrays, unchecked(load_hopkins155), "hopkins155.npz"),
+    "hopkins-folder": Reader(hopkins_folder, unchecked(load_hopkins155), "Hopkins155", folder=True),
+    "hopkins-packed": Reader(
+        members_of(hopkins_archive), packed_again("Hopkins155.zip", load_hopkins155), "members", folder=True
+    ),
+    "hopkins-npz-packed": Reader(
+        members_of(hopkins_arrays), packed_again("hopkins155.npz", load_hopkins155), "arrays", folder=True
+    ),
+    "spine": Reader(spine, unchecked(load_spine), "spine", folder=True),
+    "ovarian": Reader(ovarian, unchecked(load_ovarian), "ovarian", folder=True),
+    "ovarian-packed": Reader(
+        members_of(ovarian_arrays), packed_again("ovarian100.npz", load_ovarian), "arrays", folder=True
+    ),
+    "records": Reader(records, read_record, "out", folder=True),
+}
