@@ -22,8 +22,11 @@ from biclique.exceptions import (
     ParameterError,
     SolverWarning,
 )
+from biclique.gram import Cost
 from biclique.hypergraph import SPLITTINGS, ExpansionGram, k_way_normalized_cut, to_hypergraphx, to_xgi
 from biclique.scores import clustering_error
+from biclique.spectral import basis_bytes
+from biclique.spectral.solver import FEWEST_BLOCKS
 from tests import oracles
 from tests.optional import Optional
 
@@ -417,3 +420,28 @@ def test_dust_of_a_hypergraph_joins_other_parts():
     with pytest.warns(DisconnectedWarning):
         model = HypergraphSpectralClustering(2, random_state=0).fit(hypergraph)
     assert adjusted_rand_score(groups, model.labels_[:100]) > 0.9
+
+
+def test_costs_are_estimated():
+    ring = Hypergraph.from_edges([[i, (i + 1) % 3000, (i + 2) % 3000] for i in range(3000)])
+    model = HypergraphSpectralClustering(n_clusters=4, random_state=0)
+    cost = model.estimate_cost(ring)
+    assert isinstance(cost, Cost)
+    assert (cost.gram, cost.rows) == ("star", 3000)
+    assert 0 < cost.seconds < 60
+    assert 8 * 3000 * 7 < cost.bytes < 2**28
+    assert not hasattr(model, "labels_")
+    larger = Hypergraph.from_edges([[i, (i + 1) % 30_000, (i + 2) % 30_000] for i in range(30_000)])
+    assert model.estimate_cost(larger).bytes > 5 * cost.bytes
+    with pytest.raises(MemoryLimitError, match="raise memory_limit"):
+        HypergraphSpectralClustering(n_clusters=4, memory_limit="10KB").estimate_cost(ring)
+    assert HypergraphSpectralClustering(n_clusters=2).estimate_cost(np.ones((5, 3))).rows == 5
+
+
+def test_rings_whose_expansion_does_not_fit_are_said():
+    n = 3000
+    ring = Hypergraph.from_edges([[(i + j) % n for j in range(5)] for i in range(n)])
+    limit = basis_bytes(n, 3, FEWEST_BLOCKS) + 1000
+    model = HypergraphSpectralClustering(n_clusters=4, random_state=0, memory_limit=limit, max_iter=60)
+    with pytest.warns(SolverWarning, match="passes were not enough, and multigrid.* does not fit: the star matrix"):
+        model.fit(ring)

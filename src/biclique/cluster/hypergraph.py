@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.base import BaseEstimator, ClusterMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from biclique._typing import FloatArray, IntArray
@@ -22,9 +23,10 @@ from biclique.exceptions import (
     FewerClustersWarning,
     MemoryLimitError,
     ParameterError,
+    SolverWarning,
     warn_user,
 )
-from biclique.gram import SparseGram, components, parse_memory_limit, require, single_threaded_blas
+from biclique.gram import Cost, SparseGram, components, data_bytes, parse_memory_limit, require, single_threaded_blas
 from biclique.hypergraph import SPLITTINGS, ExpansionGram, Hypergraph, as_hypergraph, distortion, find_expansion
 from biclique.multiway import check_order, k_way_normalized_cut
 from biclique.progress import Progress
@@ -52,6 +54,16 @@ FAINT = 1e-13
 
 FIRST_PASSES = 40
 """Passes after which multigrid is tried: few hypergraphs need as many."""
+
+USUAL_PASSES = 15
+"""Of hypergraphs with clusters; long and thin ones have ``FIRST_PASSES`` and then multigrid."""
+
+SECONDS_PER_ENTRY, SECONDS_PER_DISTANCE, SECONDS_PER_CUBE = 3e-8, 2e-7, 2e-9
+"""Of an entry of the block in a pass, beside the product; of a vertex, a centre and a start of k-means; and of a full
+decomposition, all on one core."""
+
+SECONDS_AT_LEAST = 0.1
+"""Of the smallest fit."""
 
 NO_CLUSTER = -1
 """The label of a vertex that shares no edge with another."""
@@ -244,8 +256,13 @@ class HypergraphSpectralClustering(ClusterMixin, BaseEstimator):
         gram: Any = cut.gram
         try:
             stored = SparseGram(gram.matrix(self.memory_limit), n_jobs=self.n_jobs)
-        except MemoryLimitError:
+        except MemoryLimitError as error:
             stored = None
+            warn_user(
+                f"{pairs.n_passes} passes were not enough, and multigrid, which long and thin hypergraphs need, does not "
+                f"fit: {error} Up to {self.max_iter} passes follow.",
+                SolverWarning,
+            )
         if stored is not None and is_graph(stored) and components(stored.K).max() == 0:
             return solve_graph(NormalizedCut(stored, cut.order, cut.weights), k, options, random, progress)
         return solve_cut(cut, k, options, random, progress, basis_blocks=blocks)
@@ -307,6 +324,33 @@ class HypergraphSpectralClustering(ClusterMixin, BaseEstimator):
         if not self._fitted_normalize:
             lengths = np.full_like(lengths, 1 / np.sqrt(self._gram.n))
         return np.asarray(np.round(np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0), DIGITS))
+
+    def estimate_cost(self, X: Any) -> Cost:
+        """Time and memory that ``fit`` would take, from the speed of one pass over these incidences; nothing is fitted.
+
+        Long, thin hypergraphs need more passes than are usual, and take longer.
+
+        Returns
+        -------
+        Cost
+            With ``seconds``, ``bytes``, ``gram`` (the expansion) and ``rows`` (the vertices); printed, a sentence.
+        """
+        model = clone(self)  # a fitted model keeps what it learned
+        model._check_parameters()
+        hypergraph = model._read(X)
+        gram = ExpansionGram(hypergraph, model.expansion, n_jobs=model.n_jobs)
+        n, k = gram.n, max(min(model._n_columns(), gram.n) - 1, 1)
+        blocks = model._basis_blocks(n, k)
+        held = 2 * data_bytes(hypergraph.members)
+        start = time.perf_counter()
+        with single_threaded_blas():
+            gram.matmat(np.ones((n, block_columns(k, n))))
+        once = time.perf_counter() - start
+        labels = SECONDS_AT_LEAST + n * model.n_init * model.n_clusters * SECONDS_PER_DISTANCE
+        if solves_directly(n, k):
+            return Cost(gram.name, n, n**3 * SECONDS_PER_CUBE + labels, held + direct_bytes(n))
+        seconds = USUAL_PASSES * (once + n * block_columns(k, n) * SECONDS_PER_ENTRY) + labels
+        return Cost(gram.name, n, seconds, held + basis_bytes(n, k, blocks))
 
     def predict(self, X: Any) -> IntArray:
         """The cluster of new vertices, from the training edges they join; −1 for one that joins none.
