@@ -649,6 +649,10 @@ def test_messages_are_one_line_whatever_names_hold(tmp_path):
             read_hypergraph(path)
         assert str(caught.value).isprintable()
         assert r"a\x1b[2J\nb.csv: " in str(caught.value)
+    path.write_text('a\tb\n"c"d\te\n')
+    with pytest.raises(TableError, match="not a table") as caught:
+        read_hypergraph(path)
+    assert str(caught.value).isprintable()
     path.write_text('"a\n\x1b",b\n"a\n\x1b",c\nd,e,"e\n"\n')
     hypergraph = read_hypergraph(path)
     for bad in (

@@ -259,8 +259,8 @@ class HypergraphSpectralClustering(ClusterMixin, BaseEstimator):
         except MemoryLimitError as error:
             stored = None
             warn_user(
-                f"{pairs.n_passes} passes were not enough, and multigrid, which long and thin hypergraphs need, does not "
-                f"fit: {error} Up to {self.max_iter} passes follow.",
+                f"{pairs.n_passes} passes were not enough, and multigrid, which long and thin hypergraphs need, does "
+                f"not fit: {error} Up to {self.max_iter} passes follow.",
                 SolverWarning,
             )
         if stored is not None and is_graph(stored) and components(stored.K).max() == 0:

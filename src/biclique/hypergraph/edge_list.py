@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray
-from biclique.exceptions import DataError, ParameterError, TableError
+from biclique.exceptions import DataError, ParameterError, TableError, printable
 from biclique.hypergraph.columns import (
     DELIMITERS,
     WHOLE,
@@ -111,7 +111,7 @@ def _rows(text: str, name: str, delimiter: str) -> tuple[list[Row], list[int]]:
                 rows.append(fields)
                 lines.append(reader.line_num)
     except csv.Error as error:
-        raise TableError(f"{name}: line {reader.line_num}: not a table ({error}).") from error
+        raise TableError(f"{name}: line {reader.line_num}: not a table ({printable(error)}).") from error
     if not rows:
         raise TableError(f"{name}: the file is empty.")
     return rows, lines
