@@ -28,7 +28,7 @@ def check_order(order: float) -> float:
 def power_of_count(n: int, order: float) -> float:
     """n^(m−2), the factor that ``scaled`` multiplies by."""
     try:
-        return float(n) ** (order - 2)
+        return float(float(n) ** (order - 2))
     except OverflowError as error:
         raise ParameterError(
             f"order={order:g} with scaled=True multiplies by {n}^{order - 2:g}, beyond all numbers: leave scaled out."
