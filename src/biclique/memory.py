@@ -58,7 +58,7 @@ def parse_memory_limit(limit: object) -> int:
         return int(float(limit))
     if isinstance(limit, str):
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", limit, flags=re.IGNORECASE)
-        if match and float(match[1]) > 0:
+        if match and 0 < float(match[1]) * _UNITS[match[2].upper()] < float("inf"):
             return int(float(match[1]) * _UNITS[match[2].upper()])
     raise ParameterError(f"memory_limit must be 'auto', a number of bytes or text like '4GB', got {limit!r}.")
 
