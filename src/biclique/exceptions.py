@@ -39,11 +39,6 @@ def warn_user(message: str, category: type[Warning]) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
-def printable(text: object) -> str:
-    """Text for a message of one line: line ends, escape sequences and what else cannot be printed are spelled out."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
-
-
 class BicliqueError(Exception):
     """Base of every error raised on purpose."""
 

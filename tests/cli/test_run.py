@@ -13,8 +13,8 @@ import pytest
 
 import biclique.cli
 from biclique.cli import main, signals, table
-from biclique.cli.text import printable
 from biclique.io import output
+from biclique.printable import printable
 from tests.cli.test_hypergraph import run
 
 COMMAND = [sys.executable, "-m", "biclique.cli"]

@@ -14,18 +14,8 @@ from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdo
 from typing import Any, NoReturn
 
 from biclique.cli import signals
-from biclique.cli.text import (
-    EXIT_DATA,
-    EXIT_FAILURE,
-    EXIT_MEMORY,
-    EXIT_OK,
-    EXIT_SIGNAL,
-    EXIT_USAGE,
-    block,
-    fail,
-    flush,
-    printable,
-)
+from biclique.cli.text import EXIT_DATA, EXIT_FAILURE, EXIT_MEMORY, EXIT_OK, EXIT_SIGNAL, EXIT_USAGE, block, fail, flush
+from biclique.printable import printable
 
 TRACEBACK = "BICLIQUE_TRACEBACK"
 """The environment variable that shows where an error came from."""

@@ -67,7 +67,8 @@ def open_streamed(options: argparse.Namespace) -> ChunkSource | None:
     if is_zarr(path):  # what its tasks that were not done say at the end, after an error that is ours to report
         logging.getLogger("asyncio").addHandler(logging.NullHandler())
         warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
-    source = open_chunks(path, roles=Roles(options.label_column, options.id, tuple(options.drop)))
+    roles = Roles(options.label_column, options.id, tuple(options.drop))
+    source = open_chunks(path, roles=roles, memory_limit=options.memory_limit)
     source.advice = "leave those rows out with --drop-missing, or a column with --drop"
     if options.stream:
         return source

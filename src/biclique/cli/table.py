@@ -185,13 +185,17 @@ def _load(options: argparse.Namespace) -> Table:
     if _is_shipped(options.table):
         return _load_shipped(options.table.replace("-", "_"), roles)
     if is_zarr(options.table):
-        return hold(open_chunks(options.table, roles=roles), roles, drop_missing=options.drop_missing)
+        limit = options.memory_limit
+        source = open_chunks(options.table, roles=roles, memory_limit=limit)
+        return hold(source, roles, drop_missing=options.drop_missing, memory_limit=limit)
     if not Path(options.table).suffix and not Path(options.table).exists():
         raise TableError(
             f"{options.table}: neither a file nor a data set of scikit-learn; those are {', '.join(SHIPPED)}."
         )
     header = {"auto": None, "yes": True, "no": False}[options.header]
-    return read_table(options.table, roles, header=header, drop_missing=options.drop_missing)
+    return read_table(
+        options.table, roles, header=header, drop_missing=options.drop_missing, memory_limit=options.memory_limit
+    )
 
 
 def _load_shipped(name: str, roles: Roles) -> Table:

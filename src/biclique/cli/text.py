@@ -7,6 +7,8 @@ import sys
 from contextlib import suppress
 from typing import TextIO
 
+from biclique.printable import printable
+
 EXIT_OK, EXIT_FAILURE, EXIT_USAGE, EXIT_DATA, EXIT_MEMORY = 0, 1, 2, 3, 4
 EXIT_SIGNAL = 128
 """With the number of the signal added: 130 is Ctrl-C."""
@@ -19,16 +21,6 @@ exit codes:
   4  the work does not fit the memory limit, or the memory
   130, 143, 129  interrupted, terminated, hung up; the message says whether the output file was written
 """
-
-
-def printable(text: str) -> str:
-    r"""One line that a terminal shows as it is: ``\x1b`` for the character that starts its commands, and so on.
-
-    Names of files, columns, classes and rows can hold anything.
-    """
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def line(text: str = "", stream: TextIO | None = None) -> None:

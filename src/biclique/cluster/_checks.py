@@ -210,6 +210,7 @@ def read_array(model: Any, X: Any, *, reset: bool, **options: Any) -> Any:
     Text and dates are errors of our own.
     """
     check_no_dates(X)
+    check_no_mask(X, "X")
     try:
         return validate_data(
             model, X, reset=reset, ensure_all_finite=False, ensure_min_samples=2 if reset else 1, **options
@@ -221,6 +222,16 @@ def read_array(model: Any, X: Any, *, reset: bool, **options: Any) -> Any:
             f"X holds text ({error}): drop such columns, or turn them into numbers first "
             "(sklearn.preprocessing.OneHotEncoder)."
         ) from error
+
+
+def check_no_mask(values: Any, name: str) -> None:
+    """Refuse masked values: as an array they would be whatever lies under the mask."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        row = int(np.argwhere(np.ma.getmaskarray(values))[0][0])
+        raise DataError(
+            f"{name} has masked values, the first in row {row}: fill them in with .filled(value), or leave those rows "
+            "out."
+        )
 
 
 def stand_in(X: Any) -> Any:
@@ -305,6 +316,7 @@ def check_weights(sample_weight: Any, n: int, name: str = "sample_weight") -> Fl
     if sample_weight is None:
         return np.ones(n)
     check_numbers_there(sample_weight, name)
+    check_no_mask(sample_weight, name)
     try:
         weights = np.asarray(sample_weight if on_host(sample_weight) else to_host(sample_weight), dtype=float)
     except (TypeError, ValueError) as error:

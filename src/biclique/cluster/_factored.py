@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from biclique._typing import FloatArray, IntArray, Rows
+from biclique.checks import check_random
 from biclique.cluster._checks import check_clusters_fit, check_values, warn_about_spread
 from biclique.cluster._features import (
     RANKS,
@@ -278,7 +278,7 @@ class FactoredSearch:
     ) -> None:
         self.model, self.source, self.progress = model, source, progress
         self.n_columns, self.assign = n_columns, assign
-        random = check_random_state(model.random_state)
+        random = check_random(model.random_state)
         check_rank(model.rank, source.n_rows, held=source.held)
         # Sources draw in ways of their own: what they use up must not shift what is drawn after.
         pool = Pool.of(*source.draw(pool_size(model.rank), np.random.RandomState(random.randint(2**31))))
@@ -379,7 +379,7 @@ class FactoredSearch:
             self.pool.weights,
             self.rule.n_clusters,
             n_init=TEST_STARTS,
-            random_state=check_random_state(deepcopy(self.model.random_state)),
+            random_state=check_random(deepcopy(self.model.random_state)),
         )
 
     def _attempt(self, order: float, last: Attempt[FactoredTrial] | None) -> Attempt[FactoredTrial]:  # noqa: ARG002
@@ -435,7 +435,7 @@ class FactoredSearch:
 
 def estimate_fit(model: Any, source: RowSource, gram: str, n_columns: int, device: Any = None) -> Cost:
     """Time and memory of a fit, from the speed of a block of rows; on a GPU, from what is known of one."""
-    random = check_random_state(0)
+    random = check_random(0)
     check_rank(model.rank, source.n_rows, held=source.held)
     pool = Pool.of(*source.draw(ESTIMATE_ROWS, random))
     kernel, _ = pool_kernel(model, pool, random)

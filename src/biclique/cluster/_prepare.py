@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import check_random_state
 
 from biclique._typing import FloatArray, IntArray, Rows
+from biclique.checks import check_random
 from biclique.cluster._checks import PRECOMPUTED, warn_about_spread
 from biclique.cluster._features import RANKS, Pool, check_rank, choose_map, pool_size
 from biclique.cluster._order import ORDERS, SYMMETRIC_ORDERS
@@ -327,7 +327,7 @@ class Chosen:
 
 def choose(model: Any, X: Rows, weights: FloatArray, n_vectors: int) -> Chosen:
     """Choose the kernel and how K is held; nothing is computed yet."""
-    random = check_random_state(model.random_state)
+    random = check_random(model.random_state)
     vertices = find_vertices(model, X, weights)
     if not vertices.given:
         check_rows_for_kernel(model.affinity, X)

@@ -316,7 +316,7 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
     def _read_source(self, X: Any, sample_weight: Any) -> RowSource:
         if self.device is not None:
             raise ParameterError(f"device={self.device!r} needs X in memory: load the rows, or leave device at None.")
-        source = open_chunks(X)
+        source = open_chunks(X, memory_limit=self.memory_limit)
         self.n_features_in_ = source.n_columns
         self.__dict__.pop("feature_names_in_", None)
         if source.columns is not None:
@@ -336,7 +336,7 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
             return
         if not isinstance(self._fitted, FactoredFit):
             raise DataError(f"a model with gram_={self.gram_!r} takes rows in memory: pass the chunks one by one.")
-        source = open_chunks(X)
+        source = open_chunks(X, memory_limit=self.memory_limit)
         if source.n_columns != self.n_features_in_:
             raise DataError(
                 f"{source.name} has {source.n_columns} columns, the model was fitted with {self.n_features_in_}."

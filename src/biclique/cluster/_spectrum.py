@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from biclique._typing import FloatArray, IntArray, Rows
+from biclique.checks import check_random
 from biclique.cluster._order import (
     DEAR_PROPOSAL_ROWS,
     PROPOSAL_ROWS,
@@ -306,7 +306,7 @@ class ExactSearch:
             self.prepared.vertices.weights,
             self.rule.n_clusters,
             n_init=TEST_STARTS,
-            random_state=check_random_state(deepcopy(self.model.random_state)),
+            random_state=check_random(deepcopy(self.model.random_state)),
             parts=parts,
         )
 

@@ -7,11 +7,10 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.checks import check_choice, check_count
+from biclique.checks import check_choice, check_count, check_random
 from biclique.cluster._base import ClustererBase, is_source
 from biclique.cluster._device import DeviceFit, assign_on_device
 from biclique.cluster._factored import FactoredFit, FactoredTrial
@@ -250,7 +249,7 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
             self.n_clusters,
             cut=cut,
             n_init=self.n_init,
-            random_state=check_random_state(self.random_state),
+            random_state=check_random(self.random_state),
             parts=parts,
         )
 

@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.checks import check_choice, check_count
+from biclique.checks import check_choice, check_count, check_random
 from biclique.cluster._base import ClustererBase
 from biclique.cluster._checks import check_weights, is_neighbors
 from biclique.cluster._spectrum import ExactFit, SolverOptions, unit_rows
@@ -188,7 +187,7 @@ random_state, verbose :
                 prepared.vertices.weights,
                 k,
                 n_init=self.n_init,
-                random_state=check_random_state(self.random_state),
+                random_state=check_random(self.random_state),
                 parts=fit.solved.parts,
             )
             return [assignment.labels]

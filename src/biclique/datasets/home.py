@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from biclique.exceptions import DataError, printable
+from biclique.exceptions import DataError
 from biclique.io import atomic_path
+from biclique.printable import printable
 from biclique.progress import Progress
 
 VARIABLE = "BICLIQUE_DATA"

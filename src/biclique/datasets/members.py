@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from scipy.io import loadmat, whosmat
 
-from biclique.exceptions import DataError, printable
+from biclique.exceptions import DataError
+from biclique.printable import printable
 
 NUMERIC_CLASSES = ("double", "single", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 MATRIX, COMPRESSED = 14, 15

@@ -25,7 +25,8 @@ from biclique.datasets.home import check_content, content_digest, fetched, find
 from biclique.datasets.home import data_home as _home
 from biclique.datasets.hopkins_digests import SEQUENCES
 from biclique.datasets.members import check_size, damage, read_file, read_mat, read_member, read_npy
-from biclique.exceptions import DataError, ParameterError, printable
+from biclique.exceptions import DataError, ParameterError
+from biclique.printable import printable
 
 SPINE_FEATURES = (
     "pelvic_incidence",

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray
-from biclique.exceptions import DataError, ParameterError, TableError, printable
+from biclique.exceptions import DataError, ParameterError, TableError
 from biclique.hypergraph.columns import (
     DELIMITERS,
     WHOLE,
@@ -28,6 +28,7 @@ from biclique.hypergraph.columns import (
 )
 from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.hypergraph.text import decimal, line_around, numbered, parse_number
+from biclique.printable import printable
 
 NOT_BLANK = re.compile(r"\S")
 UNWRITABLE = re.compile("[\0\r\ud800-\udfff]")

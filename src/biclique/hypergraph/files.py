@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from biclique.exceptions import DataError, ParameterError, TableError, printable
+from biclique.exceptions import DataError, ParameterError, TableError
 from biclique.gram import format_bytes, parse_memory_limit, require
 from biclique.hypergraph.columns import Columns
 from biclique.hypergraph.edge_list import format_edge_list, parse_edge_list
@@ -20,6 +20,7 @@ from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.hypergraph.text import line_number
 from biclique.io import atomic_path
 from biclique.io.output import FULL
+from biclique.printable import printable
 
 READERS: dict[str, Callable[..., Hypergraph]] = {
     ".json": parse_hif,

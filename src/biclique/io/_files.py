@@ -12,15 +12,11 @@ from pathlib import Path
 from biclique.exceptions import MemoryLimitError, TableError
 from biclique.io.chunks import ChunkSource
 from biclique.memory import parse_memory_limit, require
+from biclique.printable import printable
 
 TEXT_BYTES = 100  # of a short text in a list, such as an id or the name of a column
 LONGEST = 300  # characters of another package's message
 COMPARED = 2**20  # bytes of a file up to which its contents tell whether it is the same, beyond it the time
-
-
-def printable(text: object) -> str:
-    """Text of others for a message: what is not printable is escaped, so that it stays in one line."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(text))
 
 
 def line(error: object) -> str:

@@ -18,16 +18,10 @@ from numpy.lib import format as npy
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import BicliqueError, TableError
-from biclique.io._files import (
-    FileChunks,
-    check_table_size,
-    guard,
-    line,
-    printable,
-    stamp,
-)
+from biclique.io._files import FileChunks, check_table_size, guard, line, stamp
 from biclique.io.chunks import DType, Raw, real_table
 from biclique.io.roles import Roles, Table, as_texts, feature_columns, numbered
+from biclique.printable import printable
 
 PAGE = 4096
 HEADER_BYTES = 2**16  # NumPy itself refuses headers of more than 10,000 bytes
