@@ -79,9 +79,12 @@ check: $(VENV)/.check  ## style, types, layers, doctests
 bench: $(VENV)/.base  ## speed and memory against scikit-learn, side by side
 	$(BIN)/python benchmarks/exact.py
 
-dist: $(VENV)/.base  ## wheel and source archive in dist/
+dist: $(VENV)/.base  ## wheel and source archive in dist/, of what is committed
 	$(BIN)/python -m pip install --quiet build
-	$(BIN)/python -m build
+	rm -rf build/committed && mkdir -p build/committed
+	git archive HEAD | tar -x -C build/committed
+	$(BIN)/python -m build --outdir dist build/committed
+	rm -rf build/committed
 
 clean:
 	rm -rf $(VENV) $(VENV)-oldest $(VENV)-hypernetx $(VENV)-torch dist build .pytest_cache .hypothesis .mypy_cache .ruff_cache

@@ -1,8 +1,11 @@
 import re
 import subprocess
 import sys
+import tarfile
 import tomllib
 from pathlib import Path
+
+import pytest
 
 import biclique
 
@@ -30,3 +33,24 @@ def test_the_oldest_versions_that_are_tested_are_the_floors():
     assert len(floors) > 3
     for name, floor in (text.split(">=") for text in floors):
         assert pins[name].removesuffix(".0") == floor.removesuffix(".0"), name
+
+
+def test_the_source_archive_holds_what_its_tests_need_and_nothing_else(tmp_path):
+    builders = pytest.importorskip("hatchling.builders.sdist")
+    root = Path(__file__).parents[1]
+    if not (root / ".git").exists():
+        pytest.skip("not in a checkout")
+    copy = tmp_path / "checkout"
+    listed = subprocess.run(["git", "ls-files"], cwd=root, check=True, capture_output=True, text=True)
+    tracked = [name for name in listed.stdout.splitlines() if (root / name).exists()]
+    for name in tracked:
+        (copy / name).parent.mkdir(parents=True, exist_ok=True)
+        (copy / name).write_bytes((root / name).read_bytes())
+    for stray in ("notes/src/secret.py", "notes/tests/secret.py", "secret.csv", ".env"):
+        (copy / stray).parent.mkdir(parents=True, exist_ok=True)
+        (copy / stray).write_text("not for others\n")
+    (made,) = builders.SdistBuilder(str(copy)).build(directory=str(tmp_path / "out"))
+    with tarfile.open(made) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert not [name for name in names if "secret" in name or name == ".env"]
+    assert set(tracked) - names <= {".gitignore"}

@@ -1,0 +1,161 @@
+"""``python -m tests.fuzz.fits --fits 3000``: fits of random data with random settings.
+
+Each must end soon, with labels that keep what is promised of them or with an error of ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import traceback
+import warnings
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from biclique import BicliqueKernelKMeans, BicliqueSpectralClustering, BicliqueSpectralEmbedding
+from biclique.exceptions import BicliqueError, BicliqueWarning
+from tests.fuzz.campaign import SLOWEST, Hang, Report, limited
+
+SIGNED = ("linear", "poly", "sigmoid", "cosine", "additive_chi2")
+
+
+def draw_rows(draw: np.random.Generator) -> Any:
+    """Rows of many kinds: plain, repeated, constant, tied, heavy-tailed, huge, tiny, few, wide, sparse."""
+    n, d = int(draw.choice([2, 3, 5, 20, 60, 150, 300])), int(draw.choice([1, 2, 3, 8, 40]))
+    kind = draw.choice(["normal", "blobs", "lattice", "copies", "tails", "constant", "counts", "one far", "line"])
+    X = draw.normal(size=(n, d))
+    if kind == "blobs":
+        X += 8 * draw.integers(0, 3, size=(n, 1))
+    elif kind == "lattice":
+        X = draw.integers(0, 3, size=(n, d)).astype(float)
+    elif kind == "copies":
+        X = X[draw.integers(0, max(n // 5, 1), size=n)]
+    elif kind == "tails":
+        X = draw.standard_t(1, size=(n, d))
+    elif kind == "constant":
+        X[:, 0] = 3.0
+        X = X * draw.choice([0.0, 1.0])
+    elif kind == "counts":
+        X = draw.poisson(2, size=(n, d)).astype(float)
+    elif kind == "one far":
+        X[0] += 1e4
+    elif kind == "line":
+        X = np.linspace(0, 1, n)[:, None] * np.ones(d)
+    X = X * draw.choice([1e-6, 1e6, 1e-120, 1e100] if draw.random() < 0.2 else [1.0])
+    X = X + draw.choice([0.0, 0.0, 0.0, 1e3])
+    if draw.random() < 0.15:
+        with np.errstate(over="ignore"):
+            X = X.astype(np.float32)
+    if draw.random() < 0.03:
+        X[draw.integers(0, n), 0] = draw.choice([np.nan, np.inf])
+    return sparse.csr_array(X) if draw.random() < 0.15 else X
+
+
+def draw_model(draw: np.random.Generator) -> Any:
+    """An estimator with random settings, most of which are allowed."""
+    affinity = str(draw.choice(["rbf", "rbf", "rbf", "laplacian", "chi2", "nearest_neighbors", *SIGNED, "precomputed"]))
+    k = int(draw.choice([1, 2, 3, 5, 12]))
+    options: dict[str, Any] = {
+        "affinity": affinity,
+        "order": draw.choice(np.array(["auto", 2, 2.5, 4, 6, np.inf], dtype=object)),
+        "gamma": draw.choice(np.array(["auto", "auto", "median", "scale", 1e-9, 0.5, 1e6], dtype=object)),
+        "random_state": int(draw.integers(1000)),
+    }
+    if affinity != "nearest_neighbors":
+        options["gram"] = str(draw.choice(["auto", "auto", "dense", "tiled", "nystroem", "features"]))
+        options["rank"] = draw.choice(np.array(["auto", 2, 20], dtype=object))
+    kind = draw.choice(["clustering", "clustering", "clustering", "kernel k-means", "embedding"])
+    if kind == "embedding":
+        return BicliqueSpectralEmbedding(k, **options)
+    if kind == "kernel k-means":
+        return BicliqueKernelKMeans(k, **options)
+    options["assign_labels"] = str(draw.choice(["kmeans", "kmeans", "discretize", "cluster_qr", "kernel_kmeans"]))
+    options["modelling"] = str(draw.choice(["biclique", "biclique", "biclique", "symmetric"]))
+    options["eigen_solver"] = draw.choice(np.array([None, None, "arpack", "lobpcg"], dtype=object))
+    return BicliqueSpectralClustering(k, **options)
+
+
+def check(model: Any, X: Any, weights: Any) -> str:
+    """Fit twice, and say which promise is broken; nothing where all are kept."""
+    model.fit(X, sample_weight=weights)
+    rows = model.embedding_ if hasattr(model, "embedding_") else np.zeros(1)
+    if not np.isfinite(rows).all():
+        return "the embedding is not finite"
+    if not hasattr(model, "labels_"):
+        return ""
+    labels, found = model.labels_, np.unique(model.labels_)
+    if len(labels) != X.shape[0] or found.tolist() != list(range(len(found))) or len(found) > model.n_clusters:
+        return f"labels {found[:10]} of {len(labels)} rows for {model.n_clusters} clusters"
+    again = type(model)(**{**model.get_params(), "n_jobs": 2}).fit(X, sample_weight=weights)
+    if not np.array_equal(again.labels_, labels):
+        return f"{int((again.labels_ != labels).sum())} labels differ the second time"
+    if getattr(model, "modelling", "") == "symmetric" and model.affinity == "precomputed":
+        return ""
+    if not np.array_equal(model.predict(X), labels):
+        return f"predict gives {int((model.predict(X) != labels).sum())} of {len(labels)} training rows another label"
+    return ""
+
+
+def fit_one(seed: int) -> tuple[str, str]:
+    """What became of one fit, and why that is a failure."""
+    draw = np.random.default_rng(seed)
+    X, model = draw_rows(draw), draw_model(draw)
+    if model.affinity in ("chi2", "additive_chi2") and draw.random() < 0.9:
+        X = abs(X)
+    if model.affinity == "precomputed":
+        dense = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=float)
+        with np.errstate(all="ignore"):
+            X = np.exp(-np.square(dense[:, None] - dense[None]).sum(-1))
+        X = sparse.csr_array(np.where(X > 1e-3, X, 0)) if draw.random() < 0.3 else X
+    weights = draw.integers(0, 4, X.shape[0]).astype(float) if draw.random() < 0.2 else None
+    try:
+        with limited(SLOWEST), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            warnings.simplefilter("ignore", BicliqueWarning)
+            broken = check(model, X, weights)
+    except BicliqueError as error:
+        return type(error).__name__, "" if str(error).isprintable() else f"message {error!r}"
+    except ValueError as error:  # scikit-learn's own checks of shapes and values
+        inside = traceback.extract_tb(error.__traceback__)[-1].filename
+        if "sklearn" in inside:
+            return "scikit-learn's ValueError", ""
+        return "traceback", f"{model}: " + "".join(traceback.format_exception(error))[-1200:]
+    except Hang:
+        return "hang", f"{model} on {X.shape}"
+    except BaseException as error:
+        return "traceback", f"{model}: " + "".join(traceback.format_exception(error))[-1200:]
+    return ("broken", f"{model} on {type(X).__name__} {X.shape}: {broken}") if broken else ("fitted", "")
+
+
+def run(n_fits: int, seed: int) -> Report:
+    """So many fits; fit i of a seed is the same, however many there are."""
+    report = Report()
+    for number in range(n_fits):
+        start = time.perf_counter()
+        outcome, failure = fit_one(1_000_003 * seed + number)
+        report.slowest = max(report.slowest, time.perf_counter() - start)
+        report.files += 1
+        report.outcomes[outcome] += 1
+        if failure:
+            report.failures.append(f"seed {seed}, fit {number}: {failure}")
+    return report
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.fits", description=__doc__)
+    parser.add_argument("--fits", type=int, default=3000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--shown", type=int, default=10, help="failures that are printed")
+    options = parser.parse_args()
+    report = run(options.fits, options.seed)
+    sys.stdout.write(str(report).replace("files", "fits", 1) + "\n")
+    for failure in report.failures[: options.shown]:
+        sys.stdout.write(f"    {failure}\n")
+    return int(bool(report.failures))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

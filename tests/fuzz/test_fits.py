@@ -1,0 +1,13 @@
+"""A short campaign of random fits; BICLIQUE_FUZZ=3000 makes it a long one."""
+
+import os
+
+from tests.fuzz.fits import run
+
+FITS = int(os.environ.get("BICLIQUE_FUZZ", "60"))
+
+
+def test_random_fits():
+    report = run(FITS, seed=0)
+    assert report.files == FITS
+    assert not report.failures, "\n".join(report.failures[:5])
