@@ -69,7 +69,8 @@ def largest_size(x: Any) -> float:
     """max |x|, 0 where there is nothing, NaN where one is."""
     if on_host(x):
         with np.errstate(over="ignore", invalid="ignore"):
-            return float(np.max(np.abs(x), initial=0.0))
+            ends = float(np.max(x, initial=0.0)), float(np.min(x, initial=0.0))  # |x| would be a copy of x
+            return float(np.max(np.abs(ends)))
     return float(np.max(np.abs(scalars(*x.aminmax())))) if x.numel() else 0.0
 
 

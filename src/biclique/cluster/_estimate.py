@@ -64,7 +64,7 @@ def estimate_exact(model: Any, chosen: Chosen, n_columns: int, n_clusters: int) 
     starts = effort.tests * TEST_STARTS + (getattr(model, "n_init", 0) if hasattr(model, "n_clusters") else 0)
     steps = LLOYD_STEPS + 2 + np.log(n_clusters)
     seconds += starts * steps * vertices.n * n_clusters * n_columns / speed
-    return Cost(plan.gram, vertices.n, seconds, plan.gram_bytes + plan.basis_bytes)
+    return Cost(plan.gram, vertices.n, float(seconds), plan.gram_bytes + plan.basis_bytes)
 
 
 def _effort(model: Any, chosen: Chosen, rule: OrderRule, n_columns: int) -> Effort:

@@ -82,7 +82,9 @@ def choose_map(
     if not auto:
         sizes = [int(model.rank)]
     else:
-        sizes = [r for r in RANKS if r <= most and (kind != "nystroem" or r < available)]
+        # Of features there are never more than about twice the rows: K itself is smaller then.
+        largest = available - 1 if kind == "nystroem" else max(2 * available, RANKS[0])
+        sizes = [r for r in RANKS if r <= min(most, largest)]
         if kind == "nystroem" and available <= most:
             sizes.append(available)  # all of them: exact
     for size in sizes:

@@ -17,7 +17,7 @@ from biclique.cluster._prepare import Vertices, find_vertices
 from biclique.cluster._rows import find_rows
 from biclique.cluster._spectrum import SolverOptions, scales_rows, solve_cut, unit_rows, warn_unless_converged
 from biclique.exceptions import ParameterError
-from biclique.gram import NeighborGram, SparseGram, StoredCross, parse_memory_limit, require
+from biclique.gram import NeighborGram, SparseGram, StoredCross, parse_memory_limit, require, search_bytes, uses_tree
 from biclique.multiway import check_order
 from biclique.progress import Progress
 from biclique.spectral import (
@@ -239,9 +239,12 @@ class NeighborFit:
         return out @ self.turn
 
 
-def graph_bytes(n: int, n_neighbors: int, n_columns: int) -> int:
-    """Memory of a graph while it is made, and of its eigenvectors."""
-    return BYTES_PER_NEIGHBOR * n * n_neighbors + 24 * 8 * n * (n_columns + 4)
+def graph_bytes(model: Any, X: Rows, n_columns: int) -> int:
+    """Memory of a graph while its neighbours are searched, or then while it is made, and of its eigenvectors."""
+    n, d = int(X.shape[0]), int(X.shape[1])
+    by_pairs = not (sparse.issparse(X) or uses_tree(n, d))
+    search = search_bytes(n, d, model.n_jobs) if by_pairs else 0
+    return max(search, BYTES_PER_NEIGHBOR * n * int(model.n_neighbors)) + 24 * 8 * n * (n_columns + 4)
 
 
 def fit_neighbors(
@@ -260,7 +263,7 @@ def fit_neighbors(
     if not vertices.given:
         warn_about_spread(X, getattr(model, "feature_names_in_", None))
     require(
-        graph_bytes(vertices.n, model.n_neighbors, n_columns),
+        graph_bytes(model, vertices.data, n_columns),
         parse_memory_limit(model.memory_limit),
         f"affinity={model.affinity!r} for {vertices.n} distinct rows and {model.n_neighbors} neighbours",
         "raise memory_limit, lower n_neighbors, or use gram='nystroem' with affinity='rbf'.",

@@ -18,6 +18,7 @@ from biclique.cluster._rows import distinct_given, distinct_rows, find_rows
 from biclique.exceptions import DataError, ParameterError
 from biclique.gram import (
     FACTORED,
+    GIVEN_WAY_OUT,
     CrossGram,
     DenseGram,
     FactoredGram,
@@ -31,6 +32,7 @@ from biclique.gram import (
     dense_bytes,
     factored_bytes,
     factored_precision,
+    given_bytes,
     make_gram,
     parse_memory_limit,
     require,
@@ -172,12 +174,17 @@ def find_vertices(model: Any, X: Rows, weights: FloatArray) -> Vertices:
                 "affinity='precomputed_nearest_neighbors' takes no sample_weight of 0, since rows without a say are "
                 "in the others' lists: leave those rows and columns out of the graph."
             )
-        everyone = np.arange(X.shape[0])
+        everyone: IntArray = np.arange(X.shape[0])
         return Vertices(X, weights, everyone, np.empty(0), everyone, True, None)  # distances need not be symmetric
-    K = symmetric_sparse(X) if sparse.issparse(X) else symmetric(np.asarray(X, dtype=float))
+    limit = parse_memory_limit(model.memory_limit)
+    require(given_bytes(X), limit, f"work on the given {X.shape[0]} × {X.shape[1]} matrix", GIVEN_WAY_OUT)
+    K = symmetric_sparse(X) if sparse.issparse(X) else symmetric(np.asarray(X, dtype=float), limit)
     rows = distinct_given(X, weights)
     kept = rows.numbers if len(rows.numbers) < X.shape[0] else None
     if kept is not None:
+        what = f"a copy of the {len(kept)} distinct rows and columns of the given matrix"
+        copied = 0 if K is X else data_bytes(K)
+        require(copied + data_bytes(K) * (len(kept) / len(weights)) ** 2, limit, what, "raise memory_limit.")
         K = K[kept][:, kept] if sparse.issparse(K) else K[np.ix_(kept, kept)]
     return Vertices(K, rows.weights, rows.index, rows.digests, rows.numbers, True, kept, rows.places)
 
@@ -251,7 +258,8 @@ def make_plan(model: Any, vertices: Vertices, kernel: Kernel | None, n_vectors: 
         shortest = direct_bytes(n)
     dtype: Any = np.dtype(np.float64)
     if kernel is None:
-        gram, size = "sparse" if sparse.issparse(vertices.data) else "dense", 0
+        gram = "sparse" if sparse.issparse(vertices.data) else "dense"
+        size = given_bytes(vertices.data)
         reason = "the matrix is given"
     else:
         held = data_bytes(vertices.data)
@@ -267,7 +275,7 @@ def make_plan(model: Any, vertices: Vertices, kernel: Kernel | None, n_vectors: 
             size = held + factored_bytes(rank, n, columns)
     blocks = blocks_within(n, n_vectors, limit - size)
     basis = basis_bytes(n, n_vectors, blocks) if iterates else shortest
-    if not (gram == "dense" and size > limit):  # which says so itself, with the way out
+    if not (gram == "dense" and kernel is not None and size > limit):  # which says so itself, with the way out
         require(
             size + basis,
             limit,

@@ -268,7 +268,7 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         if is_neighbors(model.affinity):
             n, d = rows.shape
             seconds = estimate_neighbors(n, 1 if model.affinity in PRECOMPUTED else d, columns)
-            return Cost("neighbors", n, seconds, graph_bytes(n, model.n_neighbors, columns))
+            return Cost("neighbors", n, seconds, graph_bytes(model, rows, columns))
         choice = model._choose_factored(rows)
         if choice is not None:
             return estimate_fit(model, ArrayRows(rows, weights), choice.name, columns)

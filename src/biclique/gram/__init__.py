@@ -1,6 +1,7 @@
 """How K is held; one class a file, one contract for all."""
 
 from biclique.gram.base import CrossGram, GramOperator
+from biclique.gram.brute import search_bytes
 from biclique.gram.choose import (
     FACTORED,
     GRAM_NAMES,
@@ -29,7 +30,7 @@ from biclique.gram.cost import (
     torch_cpu_seconds,
 )
 from biclique.gram.cross import HeldRows, KernelCross, StoredCross, panel_product
-from biclique.gram.dense import DenseGram, dense_bytes, symmetric
+from biclique.gram.dense import GIVEN_WAY_OUT, DenseGram, dense_bytes, symmetric
 from biclique.gram.factored import (
     FactoredGram,
     column_sums,
@@ -48,7 +49,7 @@ from biclique.gram.features import (
     check_features,
     exact_columns,
 )
-from biclique.gram.index import NeighborIndex
+from biclique.gram.index import NeighborIndex, uses_tree
 from biclique.gram.memory import data_bytes, format_bytes, parse_memory_limit, require
 from biclique.gram.neighbors import (
     NEIGHBOR_WEIGHTS,
@@ -61,13 +62,14 @@ from biclique.gram.neighbors import (
 )
 from biclique.gram.nystroem import LANDMARKS, NystroemMap, choose_landmarks
 from biclique.gram.parts import LINK, find_parts, part_sizes
-from biclique.gram.sparse import SparseGram, symmetric_sparse
+from biclique.gram.sparse import SparseGram, given_bytes, symmetric_sparse
 from biclique.gram.threads import single_threaded_blas
 from biclique.gram.tiled import TiledGram, tiled_bytes
 
 __all__ = [
     "DEVICE_SECONDS_PER_ROW",
     "FACTORED",
+    "GIVEN_WAY_OUT",
     "GRAM_NAMES",
     "LANDMARKS",
     "LINK",
@@ -115,6 +117,7 @@ __all__ = [
     "factored_precision",
     "find_parts",
     "format_bytes",
+    "given_bytes",
     "make_gram",
     "make_map",
     "map_kind",
@@ -127,11 +130,13 @@ __all__ = [
     "part_sizes",
     "products_per_second",
     "require",
+    "search_bytes",
     "single_threaded_blas",
     "symmetric",
     "symmetric_sparse",
     "tiled_bytes",
     "torch_cpu_seconds",
+    "uses_tree",
     "weighted_gram",
     "with_ties",
     "without_loops",

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.gram.threads import Pulse, Tick, run_groups, single_threaded_blas
+from biclique.gram.threads import Pulse, Tick, count_threads, run_groups, single_threaded_blas
 from biclique.kernels.base import dense_product, middle
 
 ENERGY = 0.94
@@ -26,6 +26,9 @@ FOLD = 8
 
 VALUES = 2**24
 """Bounds of one panel: 64 MiB in float32 a worker, whatever the number of rows (128 MiB at a million)."""
+
+BYTES_PER_BOUND = 12
+"""Of a panel: the bound itself, whether it is small enough, and what a bound on the k-th takes."""
 
 PAIRS = 2**18
 """Float64 values of differences held at a time."""
@@ -84,6 +87,16 @@ def leading_directions(X: FloatArray) -> FloatArray | None:
 def reach(X: FloatArray, offset: FloatArray) -> float:
     """The largest |coordinate| of rows around an offset."""
     return float(np.maximum(np.max(X, axis=0) - offset, offset - np.min(X, axis=0)).max())
+
+
+def panel_rows(n: int) -> int:
+    """Rows that are compared with n rows in one piece of work."""
+    return int(np.clip(VALUES // n, 32, 512))
+
+
+def search_bytes(n: int, d: int, n_jobs: int | None) -> int:
+    """Memory of the search among n dense rows: they themselves in float32 and float64, and every worker's panel."""
+    return 12 * n * (d + 2) + BYTES_PER_BOUND * n * panel_rows(n) * count_threads(n_jobs)
 
 
 class Level:
@@ -203,7 +216,7 @@ class BruteForce:
         return tuple(np.concatenate(parts) for parts in zip(*found, strict=True))  # type: ignore[return-value]
 
     def _run(self, search: Any, n_rows: int, tick: Tick | None) -> list[Any]:
-        panel = int(np.clip(VALUES // self.X.shape[0], 32, 512))
+        panel = panel_rows(self.X.shape[0])
         starts = range(0, n_rows, panel)
 
         def work(number: int, pulse: Pulse) -> Any:

@@ -82,17 +82,32 @@ class DenseGram(GramOperator):
         return self.held.cross(Y, n_jobs=self.n_jobs)
 
 
-def symmetric(K: FloatArray) -> FloatArray:
-    """A given matrix, checked: square and symmetric up to float32 rounding, which is averaged out."""
+GIVEN_WAY_OUT = "raise memory_limit, or make the matrix symmetric and float64 yourself."
+
+
+def given_panel(n: int) -> int:
+    """Rows of a given matrix that are looked at together: some 2 MiB of them."""
+    return int(np.clip(2**18 // max(n, 1), 1, PANEL))
+
+
+def symmetric(K: FloatArray, memory_limit: float = np.inf) -> FloatArray:
+    """A given matrix, checked: square and symmetric up to float32 rounding, which is averaged out in a copy."""
     n = K.shape[0]
     worst, where = 0.0, (0, 0)
-    for top in range(0, n, PANEL):
-        gap = np.abs(K[top : top + PANEL] - K[:, top : top + PANEL].T)
+    step = given_panel(n)
+    for top in range(0, n, step):
+        gap = np.abs(K[top : top + step] - K[:, top : top + step].T)
         if gap.max(initial=0.0) > worst:
             i, j = np.unravel_index(int(gap.argmax()), gap.shape)
             worst, where = float(gap[i, j]), (top + int(i), int(j))
-    check_asymmetry(worst, float(np.abs(K).max(initial=0.0)), where)
-    return K if worst == 0 else (K + K.T) / 2
+    check_asymmetry(worst, float(max(K.max(initial=0.0), -K.min(initial=0.0))), where)
+    if worst == 0:
+        return K
+    require(K.nbytes, memory_limit, f"a symmetric copy of the given {n} × {n} matrix", GIVEN_WAY_OUT)
+    out = np.empty(K.shape, dtype=K.dtype)
+    np.add(K, K.T, out=out)
+    out /= 2
+    return out
 
 
 def check_asymmetry(worst: float, largest: float, where: tuple[int, int]) -> None:

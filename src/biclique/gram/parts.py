@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import connected_components
 from biclique._typing import FloatArray, IntArray
 from biclique.gram.base import GramOperator
 from biclique.gram.cross import PANEL
-from biclique.gram.dense import DenseGram
+from biclique.gram.dense import DenseGram, given_panel
 from biclique.gram.factored import FactoredGram
 from biclique.gram.sparse import SparseGram
 from biclique.gram.threads import Pulse, run_groups
@@ -92,8 +92,9 @@ def search_parts(K: FloatArray, diagonal: FloatArray) -> IntArray:
         frontier = np.array([seed])
         while len(frontier) and (labels < 0).any():
             new = []
-            for top in range(0, len(frontier), PANEL):
-                rows, unseen = frontier[top : top + PANEL], np.flatnonzero(labels < 0)
+            step = given_panel(n)
+            for top in range(0, len(frontier), step):
+                rows, unseen = frontier[top : top + step], np.flatnonzero(labels < 0)
                 touching = np.abs(K[np.ix_(rows, unseen)]) > LINK * root[rows, None] * root[unseen]
                 new.append(unseen[touching.any(axis=0)])
                 labels[new[-1]] = part

@@ -10,7 +10,7 @@ from scipy import sparse
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.gram.base import CrossGram, GramOperator
 from biclique.gram.cross import HeldRows, StoredCross, panel_product
-from biclique.gram.dense import check_asymmetry
+from biclique.gram.dense import check_asymmetry, given_panel
 
 
 class SparseGram(GramOperator):
@@ -40,6 +40,18 @@ class SparseGram(GramOperator):
 
     def cross(self, Y: Rows) -> CrossGram:
         return StoredCross(Y, n_jobs=self.n_jobs)
+
+
+GIVEN_BYTES = 200
+"""Of every stored entry of a given matrix: copies, its transpose, the parts and the levels of multigrid (measured)."""
+
+
+def given_bytes(K: Any) -> int:
+    """Memory that a given matrix takes beside itself: a copy in float64 where it is none, and pieces of work."""
+    if sparse.issparse(K):
+        return GIVEN_BYTES * int(K.nnz)
+    copy = 0 if K.dtype == np.float64 else 8 * K.shape[0] ** 2
+    return copy + 4 * 8 * given_panel(K.shape[0]) * int(K.shape[0])
 
 
 def symmetric_sparse(K: Any) -> Any:

@@ -59,7 +59,8 @@ class ExactSample:
             largest = float(self.eigenvalues.max(initial=0.0))
             gap = float(np.abs(found - self.eigenvalues).max(initial=0.0)) / largest if largest > 0 else 0.0
         unit = float(np.abs(self.K).max(initial=0.0)) or 1.0  # squares of tiny values would vanish
-        relative = float(np.linalg.norm((approximate - self.K) / unit) / np.linalg.norm(self.K / unit))
+        size = float(np.linalg.norm(self.K / unit)) or 1.0  # of a kernel that vanishes, the error itself
+        relative = float(np.linalg.norm((approximate - self.K) / unit)) / size
         return ApproximationError(gap, relative, len(self.K))
 
     def _factored_eigenvalues(self, feature_map: FeatureMap) -> FloatArray:

@@ -1,0 +1,149 @@
+"""Limits, masks, seeds, given matrices with equal rows, estimates: what must not surprise."""
+
+import tracemalloc
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import make_blobs
+from sklearn.metrics.pairwise import rbf_kernel
+
+from biclique import BicliqueKernelKMeans, BicliqueSpectralClustering, BicliqueSpectralEmbedding
+from biclique.cluster import _estimate
+from biclique.exceptions import DataError, MemoryLimitError, ParameterError
+
+ESTIMATORS = (BicliqueSpectralClustering, BicliqueSpectralEmbedding, BicliqueKernelKMeans)
+
+
+def blobs(n=300, k=3, seed=0):
+    return make_blobs(n, 3, centers=k, random_state=seed)[0]
+
+
+# Input
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_masks_are_refused_not_ignored(estimator):
+    X = np.ma.masked_array(blobs(), mask=False)
+    X[7, 1] = np.ma.masked
+    with pytest.raises(DataError, match=r"X has masked values, the first in row 7: fill them in with \.filled"):
+        estimator(3).fit(X)
+    weights = np.ma.masked_equal(np.arange(300.0), 5)
+    with pytest.raises(DataError, match="sample_weight has masked values, the first in row 5"):
+        estimator(3).fit(blobs(), sample_weight=weights)
+    estimator(3, random_state=0).fit(np.ma.masked_array(blobs(), mask=False))  # nothing is masked
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("options", [{}, {"gram": "nystroem", "rank": 20}, {"gram": "tiled"}])
+def test_a_seed_that_is_none_is_refused_in_our_words(estimator, options):
+    for seed in (-1, 2**32):
+        with pytest.raises(ParameterError, match="random_state must be from 0 to 2"):
+            estimator(3, random_state=seed, **options).fit(blobs())
+    with pytest.raises(ParameterError, match="random_state must be None, a whole number or"):
+        estimator(3, random_state="0", **options).fit(blobs())
+
+
+# Given matrices
+
+
+@pytest.mark.parametrize("stored", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("assign", ["kmeans", "cluster_qr", "discretize", "kernel_kmeans"])
+@pytest.mark.parametrize("k", [3, 7])
+def test_a_given_matrix_with_equal_rows_predicts_its_labels(stored, assign, k):
+    X = np.repeat(blobs(60), np.random.default_rng(0).integers(1, 5, 60), axis=0)
+    K = rbf_kernel(X, gamma=0.3)
+    K = (K + K.T) / 2
+    model = BicliqueSpectralClustering(k, affinity="precomputed", assign_labels=assign, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(stored(K))
+        of_rows = BicliqueSpectralClustering(k, gamma=0.3, assign_labels=assign, random_state=0).fit(X)
+    assert np.array_equal(model.predict(stored(K)), model.labels_)
+    np.testing.assert_allclose(model.transform(stored(K)), model.embedding_, atol=1e-12)
+    np.testing.assert_allclose(model.eigenvalues_, of_rows.eigenvalues_, atol=1e-6)
+    # Equal rows have equal labels, and weights are repeated rows.
+    _, same = np.unique(X, axis=0, return_inverse=True)
+    assert all(len(set(model.labels_[same == i])) == 1 for i in range(same.max() + 1))
+
+
+def test_weights_of_a_given_matrix_are_repeated_rows():
+    X = blobs(80)
+    counts = np.random.default_rng(0).integers(1, 4, 80)
+    K = np.exp(-0.3 * ((X[:, None] - X[None]) ** 2).sum(-1))
+    numbers = np.repeat(np.arange(80), counts)
+    fit = {"affinity": "precomputed", "random_state": 0, "order": 2.5}
+    weighted = BicliqueSpectralClustering(4, **fit).fit(K, sample_weight=counts)
+    repeated = BicliqueSpectralClustering(4, **fit).fit(K[np.ix_(numbers, numbers)])
+    np.testing.assert_allclose(weighted.eigenvalues_, repeated.eigenvalues_, atol=1e-10)
+    assert np.array_equal(weighted.labels_[numbers], repeated.labels_)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda K: K, lambda K: K.astype(np.float32), lambda K: K + 1e-9 * np.triu(K), sparse.csr_array]
+)
+def test_a_given_matrix_keeps_to_the_memory_limit(make):
+    K = make(rbf_kernel(blobs(1500), gamma=0.3))
+    limit = 6 * 2**20
+    tracemalloc.start()
+    try:
+        with pytest.raises(MemoryLimitError, match=r"given .*matrix needs .*raise memory_limit"):
+            BicliqueSpectralClustering(3, affinity="precomputed", memory_limit=limit).fit(K)
+        taken = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert taken < 2 * limit
+    BicliqueSpectralClustering(3, affinity="precomputed", random_state=0).fit(K)
+
+
+def test_the_search_of_pairs_is_counted():
+    X = np.random.default_rng(0).normal(size=(8000, 40))
+    model = BicliqueSpectralClustering(3, affinity="nearest_neighbors", random_state=0, n_jobs=2)
+    cost = model.estimate_cost(X)
+    tracemalloc.start()
+    try:
+        model.fit(X)
+        taken = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert 0.5 * taken < cost.bytes < 4 * taken
+    with pytest.raises(MemoryLimitError, match="nearest_neighbors"):
+        BicliqueSpectralClustering(3, affinity="nearest_neighbors", memory_limit=cost.bytes // 2, n_jobs=2).fit(X)
+
+
+# Estimates
+
+
+def test_estimates_count_the_passes_that_rows_ask_for(monkeypatch):
+    seen = []
+    monkeypatch.setattr(_estimate, "estimate_seconds", lambda *_, passes, **__: seen.append(passes) or 1.0)
+    easy = make_blobs(9_000, 8, centers=4, random_state=0)[0]
+    evenly = np.arange(9_000.0)[:, None]  # eigenvalues crowd, and passes are many
+    tails = np.random.default_rng(0).standard_t(1.5, size=(9_000, 4))  # order 2 is tried, and left
+    for X in (easy, evenly, tails):
+        BicliqueSpectralClustering(4, gram="tiled").estimate_cost(X)
+    assert seen[0] < 10
+    assert seen[1] > 20
+    assert seen[2] > 10
+    fitted = BicliqueSpectralClustering(4, gram="tiled", random_state=0).fit(tails)
+    assert 0.5 < seen[2] / fitted.n_passes_ < 2
+
+
+def test_more_clusters_than_a_sixth_of_the_rows_try_one_order():
+    X = np.random.default_rng(0).normal(size=(700, 3))
+    model = BicliqueSpectralClustering(200, random_state=0, n_init=2).fit(X)
+    assert model.order_ == 2
+    assert len(np.unique(model.labels_)) == 200
+
+
+@pytest.mark.parametrize("solver", ["arpack", "lobpcg"])
+def test_other_solvers_give_the_same_bits_again(solver):
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(40, 2)), rng.normal(size=(40, 2)) + 6])
+    for options in ({"affinity": "linear", "coef0": 1}, {"affinity": "poly", "degree": 2}, {"affinity": "rbf"}):
+        fit = {"eigen_solver": solver, "random_state": 3, "order": 4, **options}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = [BicliqueSpectralClustering(5, **fit).fit(np.abs(X)) for _ in range(3)]
+        assert all(np.array_equal(model.embedding_, found[0].embedding_) for model in found)
