@@ -116,6 +116,17 @@ def test_silly_memory_limits(capsys, size):
     assert "Traceback" not in capsys.readouterr().err
 
 
+@pytest.fixture(autouse=True)
+def heard_signals():
+    """Signals have their usual handlers here, also where the tests run under nohup."""
+    ignored = [number for number in signals.WORDS if signal.getsignal(number) is signal.SIG_IGN]
+    for number in ignored:
+        signal.signal(number, signal.SIG_DFL)
+    yield
+    for number in ignored:
+        signal.signal(number, signal.SIG_IGN)
+
+
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_signals_end_the_work_in_the_same_way(capsys, monkeypatch, tmp_path, name):
     number = getattr(signal, name)

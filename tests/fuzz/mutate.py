@@ -111,7 +111,10 @@ def _in_json(content: bytes, draw: random.Random) -> bytes | None:
     """The same JSON with another value, or without one, somewhere; None for what is no JSON object."""
     if content[:1] != b"{":
         return None
-    root = json.loads(content)
+    try:
+        root = json.loads(content)
+    except (ValueError, RecursionError):  # a seed may be broken or deep already
+        return None
     for _ in range(draw.choice([1, 1, 2])):
         places: list[tuple[Any, Any]] = []
         _collect(root, places)
