@@ -59,9 +59,17 @@ def _repeat(unraisable: Any) -> None:
         _state.hook(unraisable)
     elif _state.listening and _state.number is not None:
         number, _state.when = _state.number, 0.0
-        timer = threading.Timer(AGAIN_SECONDS, signal.raise_signal, (number,))
+        timer = threading.Timer(AGAIN_SECONDS, _tell_main_thread, (number,))
         timer.daemon = True
         timer.start()
+
+
+def _tell_main_thread(number: int) -> None:
+    """Send ourselves a signal. To the main thread where that is possible: it may be waiting, and is woken then."""
+    if hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(threading.main_thread().ident or 0, number)
+    else:
+        signal.raise_signal(number)
 
 
 def listen() -> dict[int, Any]:
