@@ -28,6 +28,8 @@ import numpy as np
 
 SLOWEST = 10.0
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
+STARTING = 0.25
+"""Seconds of a processor within which Python itself starts, and no code of ours can hear a signal."""
 SECOND = 0.3
 """How often a second signal follows soon, as from somebody who is impatient."""
 ENVIRONMENT = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
@@ -175,6 +177,8 @@ def kill_many(name: str, number: signal.Signals, kills: int, seed: int, folder: 
     for (moment, _), (outcome, failure, took) in zip(moments, results, strict=True):
         report.outcomes[outcome] += 1
         report.slowest = max(report.slowest, took)
+        if outcome == "start" and moment > STARTING:
+            failure = "the signal was heard by nobody, long after the first line"
         if failure:
             report.failures.append(f"{name}, {number.name} after {moment:.3f} of {seconds:.3f} s: {failure}")
     return report
