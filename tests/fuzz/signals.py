@@ -88,7 +88,14 @@ def start(command: Command, folder: Path, output: Path) -> subprocess.Popen[str]
         stderr=subprocess.PIPE,
         text=True,
         env=ENVIRONMENT,
+        preexec_fn=hear,
     )
+
+
+def hear() -> None:
+    """Usual handlers: a shell hides Ctrl-C from what runs in its background, and nohup hides SIGHUP."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def used(process: subprocess.Popen[str]) -> float:
@@ -237,6 +244,7 @@ def interrupt_many(way: str, kills: int, seed: int) -> int:
     import warnings
 
     warnings.simplefilter("ignore")
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     fit = ways()[way]
     draw = random.Random(f"{seed}/{way}")
     usual = fit()
