@@ -17,14 +17,22 @@ def check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
         raise ParameterError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}.")
 
 
-def check_count(name: str, value: object, *, least: int = 1) -> int:
+MOST_STARTS = 10_000
+"""Of k-means: with more, a fit would not end."""
+
+
+def check_count(name: str, value: object, *, least: int = 1, most: int = 2**63 - 1) -> int:
     """An argument that is a whole number."""
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
         raise ParameterError(f"{name} must be a whole number of at least {least}, got {value!r}.")
+    if int(value) > most:
+        shown = f"{int(value)}" if int(value) < 10**20 else f"a number of {len(str(int(value)))} digits"
+        raise ParameterError(f"{name} must be at most {most}, got {shown}.")
     return int(value)
 
 
-def _is_finite(value: Real) -> bool:
+def is_finite(value: Real) -> bool:
+    """Whether a number is a finite one as a float."""
     try:
         return bool(np.isfinite(float(value)))
     except OverflowError:  # a whole number beyond 1e308
@@ -33,7 +41,7 @@ def _is_finite(value: Real) -> bool:
 
 def check_number(name: str, value: object, *, least: float = -np.inf) -> None:
     """An argument that is a finite real number."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not _is_finite(value) or float(value) < least:
+    if isinstance(value, bool) or not isinstance(value, Real) or not is_finite(value) or float(value) < least:
         bound = f" of at least {least:g}" if np.isfinite(least) else ""
         raise ParameterError(f"{name} must be a finite number{bound}, got {value!r}.")
 

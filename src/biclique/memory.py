@@ -7,6 +7,7 @@ import re
 from numbers import Real
 from pathlib import Path
 
+from biclique.checks import is_finite
 from biclique.exceptions import MemoryLimitError, ParameterError
 
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
@@ -54,7 +55,7 @@ def parse_memory_limit(limit: object) -> int:
     """Bytes from ``"auto"`` (half of what is free), a number of bytes, or text like ``"4GB"``."""
     if limit is None or limit == "auto":
         return free_memory() // 2
-    if isinstance(limit, Real) and not isinstance(limit, bool) and 0 < float(limit) < float("inf"):
+    if isinstance(limit, Real) and not isinstance(limit, bool) and is_finite(limit) and float(limit) > 0:
         return int(float(limit))
     if isinstance(limit, str):
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", limit, flags=re.IGNORECASE)

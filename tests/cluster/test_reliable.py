@@ -147,3 +147,33 @@ def test_other_solvers_give_the_same_bits_again(solver):
             warnings.simplefilter("ignore")
             found = [BicliqueSpectralClustering(5, **fit).fit(np.abs(X)) for _ in range(3)]
         assert all(np.array_equal(model.embedding_, found[0].embedding_) for model in found)
+
+
+HUGE = 10**400
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"gamma": HUGE},
+        {"gamma": -HUGE},
+        {"degree": HUGE, "affinity": "poly"},
+        {"coef0": HUGE, "affinity": "poly"},
+        {"order": HUGE},
+        {"n_init": HUGE},
+        {"n_init": 10_001},
+        {"max_iter": HUGE},
+        {"rank": HUGE, "gram": "nystroem"},
+        {"n_neighbors": HUGE, "affinity": "nearest_neighbors"},
+        {"eigen_tol": HUGE},
+        {"n_components": HUGE},
+        {"random_state": HUGE},
+        {"memory_limit": HUGE},
+    ],
+    ids=lambda options: next(iter(options)),
+)
+def test_numbers_beyond_all_bounds_are_refused(options):
+    with pytest.raises((ParameterError, DataError), match=next(iter(options))):
+        BicliqueSpectralClustering(3, **options).fit(blobs(60))
+    with pytest.raises((ParameterError, DataError)):
+        BicliqueSpectralClustering(HUGE).fit(blobs(60))

@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.utils.validation import validate_data
 
 from biclique._typing import FloatArray, Rows
-from biclique.checks import check_choice, check_count, check_flag, check_jobs, check_number
+from biclique.checks import check_choice, check_count, check_flag, check_jobs, check_number, is_finite
 from biclique.exceptions import ColumnSpreadWarning, DataError, ParameterError, warn_user
 from biclique.gram import FACTORED, GRAM_NAMES, LANDMARKS, NEIGHBOR_WEIGHTS, PRECISIONS
 from biclique.kernels import GAMMA_RULES, KERNEL_NAMES, Kernel
@@ -45,7 +45,7 @@ def check_gamma(gamma: object) -> None:
     """γ: a positive number or the name of a rule."""
     if isinstance(gamma, str):
         check_choice("gamma", gamma, GAMMA_RULES)
-    elif isinstance(gamma, bool) or not isinstance(gamma, Real) or not 0 < float(gamma) < np.inf:
+    elif isinstance(gamma, bool) or not isinstance(gamma, Real) or not is_finite(gamma) or not float(gamma) > 0:
         raise ParameterError(
             f"gamma must be a positive number or one of {', '.join(map(repr, GAMMA_RULES))}, got {gamma!r}: "
             "'auto' chooses it from the data."
@@ -56,7 +56,8 @@ def check_tolerance(eigen_tol: object) -> None:
     """The tolerance of eigenpairs: "auto" or a number from 0."""
     if eigen_tol == "auto":
         return
-    if isinstance(eigen_tol, bool) or not isinstance(eigen_tol, Real) or not 0 <= float(eigen_tol) < 1:
+    number = isinstance(eigen_tol, Real) and not isinstance(eigen_tol, bool) and is_finite(eigen_tol)
+    if not number or not 0 <= float(eigen_tol) < 1:  # type: ignore[arg-type]
         raise ParameterError(f"eigen_tol must be 'auto' or a number from 0 to 1, got {eigen_tol!r}.")
 
 

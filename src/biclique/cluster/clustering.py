@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.checks import check_choice, check_count, check_random
+from biclique.checks import MOST_STARTS, check_choice, check_count, check_random
 from biclique.cluster._base import ClustererBase, is_source
 from biclique.cluster._device import DeviceFit, assign_on_device
 from biclique.cluster._factored import FactoredFit, FactoredTrial
@@ -348,7 +348,7 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_count("n_clusters", self.n_clusters)
-        check_count("n_init", self.n_init)
+        check_count("n_init", self.n_init, most=MOST_STARTS)
         check_choice("assign_labels", self.assign_labels, tuple(ASSIGNERS))
         if self.n_components is not None:
             check_count("n_components", self.n_components)

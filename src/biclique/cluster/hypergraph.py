@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClusterMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from biclique._typing import FloatArray, IntArray
-from biclique.checks import check_choice, check_count, check_flag, check_jobs, check_random
+from biclique.checks import MOST_STARTS, check_choice, check_count, check_flag, check_jobs, check_random
 from biclique.cluster._checks import check_tolerance, check_values, read_array
 from biclique.cluster._parts import LeastVolume, join_parts, shares_of_parts
 from biclique.cluster._spectrum import SolverOptions, is_graph, solve_cut, solve_graph, warn_unless_converged
@@ -383,7 +383,7 @@ class HypergraphSpectralClustering(ClusterMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         check_count("n_clusters", self.n_clusters)
-        check_count("n_init", self.n_init)
+        check_count("n_init", self.n_init, most=MOST_STARTS)
         check_count("max_iter", self.max_iter)
         if self.n_components is not None:
             check_count("n_components", self.n_components)

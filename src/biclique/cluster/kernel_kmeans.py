@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.checks import check_choice, check_count, check_random
+from biclique.checks import MOST_STARTS, check_choice, check_count, check_random
 from biclique.cluster._base import ClustererBase
 from biclique.cluster._checks import check_weights, is_neighbors
 from biclique.cluster._spectrum import ExactFit, SolverOptions, unit_rows
@@ -220,7 +220,7 @@ random_state, verbose :
                 "for this search); here pass a symmetric neighbour graph with affinity='precomputed'."
             )
         check_count("n_clusters", self.n_clusters)
-        check_count("n_init", self.n_init)
+        check_count("n_init", self.n_init, most=MOST_STARTS)
         check_choice("init", self.init, STARTS)
         if isinstance(self.weights, str):
             check_choice("weights", self.weights, WEIGHTS)
