@@ -14,6 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from biclique import BicliqueSpectralClustering
+from biclique.cli import main
 from biclique.exceptions import BicliqueError, MemoryLimitError, TableError
 from biclique.io import Roles, column_texts, hold, open_chunks, read_table
 from biclique.io import _files as files
@@ -417,3 +419,13 @@ def test_the_oldest_versions_that_are_tried_are_the_floors():
         assert {f"{name}>={floor}" for name, floor in floors.items()} <= set(project["dependency-groups"][group])
     for name, floor in floors.items():
         assert f"{tried[name]}.".startswith(f"{floor}.")
+
+
+def test_more_rows_than_labels_fit_are_refused_before_the_first_pass(tmp_path, capsys):
+    zarr = pytest.importorskip("zarr")
+    zarr.create_array(str(tmp_path / "t.zarr"), shape=(10**12, 3), dtype="f8", chunks=(1000, 3))  # fill values only
+    for more in ([], ["--stream"]):
+        assert main(["cluster", str(tmp_path / "t.zarr"), "-k", "3", *more]) == 4
+        assert "a label for each of 1000000000000 rows needs 7.276 TiB" in capsys.readouterr().err
+    with pytest.raises(MemoryLimitError, match="a label for each of 1000000000000 rows"):
+        BicliqueSpectralClustering(3).fit(tmp_path / "t.zarr")

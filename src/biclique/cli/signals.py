@@ -56,7 +56,8 @@ def _stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
 def _repeat(unraisable: Any) -> None:
     """Python drops an exception that falls into a finaliser: ask again a little later."""
     if not issubclass(unraisable.exc_type, KeyboardInterrupt):
-        _state.hook(unraisable)
+        if _state.number is None:  # after a signal, these are the ruins of the work that was left
+            _state.hook(unraisable)
     elif _state.listening and _state.number is not None:
         number, _state.when = _state.number, 0.0
         timer = threading.Timer(AGAIN_SECONDS, _tell_main_thread, (number,))
