@@ -429,3 +429,43 @@ def test_more_rows_than_labels_fit_are_refused_before_the_first_pass(tmp_path, c
         assert "a label for each of 1000000000000 rows needs 7.276 TiB" in capsys.readouterr().err
     with pytest.raises(MemoryLimitError, match="a label for each of 1000000000000 rows"):
         BicliqueSpectralClustering(3).fit(tmp_path / "t.zarr")
+
+
+@pytest.mark.parametrize(
+    ("text", "rows", "missing"),
+    [
+        ("a,b\n1,2\n,\n3,4\n", 3, [1]),  # a row without a value is a row: later rows keep their numbers
+        ("a,b\n1,2\n\n3,4\n\n\n", 2, []),  # a blank line is none
+        ("a,b\n1,2\n3,4\n,\n,\n", 2, []),  # nor are what spreadsheets leave at the end
+        ("a\n1\n\n3\n\n", 3, [1]),  # in one column a blank line is a missing value
+        ('a\n1\n""\n3\n', 3, [1]),
+        ("\n\na,b\n1,2\n", 1, []),
+    ],
+)
+def test_rows_without_a_value_keep_their_place(tmp_path, text, rows, missing):
+    file = tmp_path / "t.csv"
+    file.write_text(text)
+    if missing:
+        with pytest.raises(TableError, match=rf"missing value in row {missing[0] + 1} "):
+            read_table(file)
+    table = read_table(file, drop_missing=True)
+    assert table.n_rows == rows
+    assert table.rows.tolist() == [i for i in range(rows) if i not in missing]
+
+
+def test_a_first_line_without_names_is_no_silent_loss(tmp_path):
+    (tmp_path / "t.csv").write_text(",\n1,2\n3,4\n")
+    with pytest.raises(TableError, match="missing value in row 1"):
+        read_table(tmp_path / "t.csv")
+
+
+def test_values_whose_squares_vanish_are_refused_in_chunks_too(tmp_path, capsys):
+    np.save(tmp_path / "t.npy", 1e-300 * np.random.default_rng(0).normal(size=(60, 2)))
+    for more in ([], ["--stream"]):
+        assert main(["cluster", str(tmp_path / "t.npy"), "-k", "2", *more]) == 3
+        assert "such squares vanish" in capsys.readouterr().err
+
+
+def test_an_empty_name_of_an_output_is_refused(capsys):
+    assert main(["cluster", "iris", "-k", "3", "-q", "-o", ""]) == 2
+    assert "the name of the output is empty" in capsys.readouterr().err

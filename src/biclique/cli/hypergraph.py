@@ -147,7 +147,7 @@ def _add_cluster(actions: Any) -> None:
 
 
 def _cluster(options: argparse.Namespace) -> int:
-    if options.output:
+    if options.output is not None:
         check_output(options.output, options.file)
     hypergraph = _read(options)
     fitted, kept = hypergraph, np.arange(hypergraph.n_vertices)

@@ -126,7 +126,7 @@ def add_command(commands: Any) -> None:
 
 
 def _cluster(options: argparse.Namespace) -> int:
-    if options.output:
+    if options.output is not None:
         check_output(options.output, options.table)
     source = None if _is_shipped(options.table) and not options.stream else stream.open_streamed(options)
     if source is not None:

@@ -318,8 +318,9 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         if self.device is not None:
             raise ParameterError(f"device={self.device!r} needs X in memory: load the rows, or leave device at None.")
         source = open_chunks(X, memory_limit=self.memory_limit)
-        what, way_out = f"{source.name}: a label for each of {source.n_rows} rows", "raise memory_limit, or fit fewer rows."
-        require(8 * (source.n_rows or 0), parse_memory_limit(self.memory_limit), what, way_out)
+        what = f"{source.name}: a label for each of {source.n_rows} rows"
+        limit = parse_memory_limit(self.memory_limit)
+        require(8 * (source.n_rows or 0), limit, what, "raise memory_limit, or fit fewer rows.")
         self.n_features_in_ = source.n_columns
         self.__dict__.pop("feature_names_in_", None)
         if source.columns is not None:

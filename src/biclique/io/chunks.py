@@ -460,13 +460,14 @@ def column_moments(
     keeps its digits, and a constant one has deviation 0 exactly. ``tick`` is told the share of the rows that is done.
     """
     n = 0
-    mean, squares = np.zeros(source.n_columns), np.zeros(source.n_columns)
+    mean, squares, largest = np.zeros(source.n_columns), np.zeros(source.n_columns), np.zeros(source.n_columns)
     origin = np.zeros(source.n_columns)
     with np.errstate(over="ignore", invalid="ignore"):
         for chunk in source.chunks():
             if n == 0:
                 origin = chunk[0].astype(np.float64)
             Y = chunk - origin
+            np.maximum(largest, np.abs(Y).max(axis=0), out=largest)
             m = len(Y)
             chunk_mean = Y.sum(axis=0) / m
             Y -= chunk_mean
@@ -481,5 +482,11 @@ def column_moments(
         raise DataError(
             f"{source.name}: the values of column {bad[0]} (counting from 0) are too large for their variance in "
             "float64; divide them by a constant first."
+        )
+    bad = np.flatnonzero((squares == 0) & (largest > 0))
+    if len(bad):
+        raise DataError(
+            f"{source.name}: the values of column {bad[0]} (counting from 0) differ by {largest[bad[0]]:.3g} at most, "
+            "and such squares vanish; multiply them by a constant first."
         )
     return mean + origin, np.sqrt(squares / n), n

@@ -27,7 +27,7 @@ from numpy.lib import format as npy
 from numpy.typing import ArrayLike, NDArray
 
 from biclique._typing import IntArray
-from biclique.exceptions import DataError
+from biclique.exceptions import DataError, ParameterError
 from biclique.io._extras import import_pyarrow
 
 LABEL_SUFFIXES = (".csv", ".tsv", ".npy", ".parquet")
@@ -240,6 +240,8 @@ def check_target(path: str | os.PathLike[str]) -> None:
 
 def check_output(path: str, table: str | None = None) -> None:
     """Refuse, before any work, an output of labels that could not be written."""
+    if not path:
+        raise ParameterError("the name of the output is empty: give a file, such as labels.csv, or leave -o out.")
     if _kind(path) not in LABEL_SUFFIXES:
         raise DataError(f"cannot write {path}: its name must end in one of {', '.join(LABEL_SUFFIXES)}.")
     check_target(path)

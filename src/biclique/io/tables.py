@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -89,7 +89,7 @@ def _parse_text(file: Path, stream: TextIO, roles: Roles, header: bool | None, l
     first_line = stream.readline(2**16)
     stream.seek(0)
     reader = csv.reader(_lines(name, stream, limit), delimiter=_delimiter(file, first_line))
-    lines = ((reader.line_num, row) for row in reader if any(cell.strip() for cell in row))
+    lines = _rows(reader)
     first = next(lines, None)
     if first is None:
         raise TableError(f"{name}: the file is empty.")
@@ -163,6 +163,26 @@ def _delimiter(file: Path, first_line: str) -> str:
     if file.suffix.lower() in (".tsv", ".tab"):
         return "\t"
     return max(",;\t", key=first_line.count)
+
+
+def _rows(reader: Any) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a text file with their lines. A row without a value is one of missing values if another row follows.
+
+    Blank lines are no rows, except in a table of one column. At the end of the file rows without a value are left out,
+    as spreadsheets write them.
+    """
+    width, waiting = 0, []
+    for row in reader:
+        blank = len(row) < 2 and not (row and row[0].strip())
+        if blank and width != 1:
+            continue
+        if blank or not any(cell.strip() for cell in row):
+            waiting.append((reader.line_num, row or [""]))
+            continue
+        yield from waiting
+        waiting = []
+        width = width or len(row)
+        yield reader.line_num, row
 
 
 def _prepend(first: tuple[int, list[str]], rest: Iterable[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
