@@ -1,10 +1,14 @@
 """The one convention for parts, against a naive loop."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import sparse
 
+from biclique import BicliqueSpectralClustering
 from biclique.cluster._parts import LeastVolume, MostSimilar, NearRows, effective_rows, join_parts, least_share
+from biclique.exceptions import DisconnectedWarning
 from tests.oracles import joined_parts
 
 
@@ -72,3 +76,18 @@ def test_without_any_similarity_sizes_become_even():
     degrees = np.repeat([1.6, 1.0, 1.0, 1.0], [5, 3, 3, 2])
     joined = join_parts(np.repeat(range(4), [5, 3, 3, 2]), np.ones(13), 2, 2, LeastVolume(degrees))
     assert sorted(np.bincount(joined.part_of, degrees).tolist()) == [8, 8]
+
+
+def test_many_rows_that_are_like_no_other_are_said():
+    random = np.random.default_rng(0)
+    dense = [random.normal(size=(400, 2)) * 0.05 + (10 * i, 0) for i in range(3)]
+    sparser = [random.normal(size=(50, 2)) * 1.5 + (30 * i, 60) for i in range(5)]
+    X = np.concatenate([*dense, *sparser])
+    with pytest.warns(
+        DisconnectedWarning, match=r"1[0-9]% of the rows are like hardly any other row at gamma=.*nearest"
+    ):
+        BicliqueSpectralClustering(8, random_state=0).fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a handful of outliers is no cause for alarm
+        BicliqueSpectralClustering(3, random_state=0).fit(np.concatenate([*dense, *sparser[:1]]))
+        BicliqueSpectralClustering(8, affinity="nearest_neighbors", random_state=0).fit(X)

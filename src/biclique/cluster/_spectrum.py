@@ -32,7 +32,7 @@ from biclique.cluster._parts import (
     shares_of_parts,
 )
 from biclique.cluster._prepare import Chosen, Prepared, TrainingRows, Vertices, hold, orders_asked
-from biclique.exceptions import RankWarning, SolverWarning, warn_user
+from biclique.exceptions import DisconnectedWarning, RankWarning, SolverWarning, warn_user
 from biclique.gram import GramOperator, SparseGram, dense_bytes, find_parts, make_gram, tiled_bytes
 from biclique.io import draw_numbers
 from biclique.kernels import Kernel
@@ -59,6 +59,9 @@ from biclique.spectral import (
 QUICK_TOLERANCE, FINE_TOLERANCE = 1e-3, 1e-8
 """Angles to the true eigenspace that ``eigen_tol="auto"`` asks for: the first is plenty for labels."""
 
+
+MUCH_DUST = 0.1
+"""From this share of the weight on, rows that are like hardly any other are hardly all outliers: a warning."""
 
 PROPOSAL_TOLERANCE = 0.05
 """The same for the sample that proposes an order."""
@@ -153,9 +156,19 @@ class ExactFit:
     solved: Solved
     order: float
     order_reason: str
+    dust: float = 0.0
+    """The share of the weight in parts of K that are too small for a cluster."""
 
     def warn(self, n_components: int, n_clusters: int, *, fewer_rows: bool) -> None:
         """Say what is wrong with the parts and the eigenpairs."""
+        if self.dust >= MUCH_DUST and n_clusters > 1:
+            at = "" if self.prepared.gamma is None else f" at gamma={self.prepared.gamma:.3g}"
+            cure = "" if self.prepared.vertices.given else ", use affinity='nearest_neighbors' or a lower gamma"
+            warn_user(
+                f"{self.dust:.0%} of the rows are like hardly any other row{at}, and form no clusters of their own: if "
+                f"they are clusters of lower density{cure or ', make their similarities larger'}.",
+                DisconnectedWarning,
+            )
         if self.solved.joined is not None:
             gamma, given = self.prepared.gamma, self.prepared.vertices.given
             what = "the matrix" if given else "the kernel"
@@ -177,7 +190,7 @@ def fit_exact(
         rule = proposed(model, chosen.kernel, chosen.vertices, rule, n_columns, chosen.plan.dtype, chosen.random)
     search = ExactSearch(model, hold(model, chosen, rule.orders[0], progress), rule, n_columns, options, progress)
     found, reason = search.run(asked=model.order != "auto")
-    return ExactFit(search.prepared, found.result, found.order, reason)
+    return ExactFit(search.prepared, found.result, found.order, reason, search.dust)
 
 
 def asked_rule(model: Any, chosen: Chosen, n_clusters: int) -> OrderRule:
@@ -352,6 +365,15 @@ class ExactSearch:
             random = np.random.RandomState(self.seed)
             self._found = find_parts(self.prepared.base, cut.degrees, cut.weights, random, columns=self._block)
         return self._found
+
+    @property
+    def dust(self) -> float:
+        """The share of the weight in parts that are too small for a cluster, where parts were searched for."""
+        if self._found is None or self._found.max() == 0:
+            return 0.0
+        weights = self.prepared.vertices.weights
+        shares = np.bincount(self._found, weights) / weights.sum()
+        return float(shares[shares < self.rule.least].sum())
 
     def _solve_whole(
         self, cut: NormalizedCut, k: int, options: SolverOptions, random: np.random.RandomState
