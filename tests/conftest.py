@@ -1,8 +1,15 @@
 """Data shared by the tests. Arrays are read-only: nothing in the package may write into its input."""
 
+import signal
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris, make_blobs
+
+# A shell hides Ctrl-C from what runs in its background, and nohup hides SIGHUP; tests send both.
+for _name, _handler in (("SIGINT", signal.default_int_handler), ("SIGHUP", signal.SIG_DFL)):
+    if hasattr(signal, _name) and signal.getsignal(getattr(signal, _name)) is signal.SIG_IGN:
+        signal.signal(getattr(signal, _name), _handler)
 
 
 def frozen(X):

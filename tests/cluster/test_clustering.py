@@ -145,6 +145,7 @@ print(json.dumps(out))
 """
 
 
+@pytest.mark.once
 def test_embedding_is_bit_identical_whatever_the_threads():
     outputs = []
     for blas in ("1", "2", "4"):

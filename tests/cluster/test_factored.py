@@ -124,6 +124,7 @@ def test_auto_rank_stops_at_the_tolerance_and_reports(blobs):
         assert fitted(blobs[0], rank=lower[-1]).approximation_.eigenvalues > _features.RANK_TOLERANCE / 2
 
 
+@pytest.mark.once
 def test_an_approximation_that_is_too_coarse_is_said():
     X = np.random.default_rng(0).normal(size=(4000, 12))
     with pytest.warns(ApproximationWarning, match=r"of rank 2048 has eigenvalues within .* give a higher rank"):
@@ -310,6 +311,7 @@ def stored(blobs, tmp_path):
     return X, tmp_path / "rows.npy"
 
 
+@pytest.mark.once
 def test_a_file_gives_what_the_array_gives(stored):
     X, path = stored
     held = fitted(X, rank=200)

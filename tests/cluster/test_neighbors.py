@@ -229,6 +229,7 @@ def test_parts_of_a_given_graph_are_grouped():
     assert sorted(np.bincount(model.labels_).tolist()) == [450, 450]
 
 
+@pytest.mark.once
 def test_agrees_with_scikit_learn_at_order_two():
     X, _, k = SHAPES["spirals"]
     theirs = SpectralClustering(k, affinity="nearest_neighbors", n_neighbors=10, random_state=0)

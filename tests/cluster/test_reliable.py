@@ -80,6 +80,7 @@ def test_weights_of_a_given_matrix_are_repeated_rows():
     assert np.array_equal(weighted.labels_[numbers], repeated.labels_)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     "make", [lambda K: K, lambda K: K.astype(np.float32), lambda K: K + 1e-9 * np.triu(K), sparse.csr_array]
 )
@@ -115,6 +116,7 @@ def test_the_search_of_pairs_is_counted():
 # Estimates
 
 
+@pytest.mark.once
 def test_estimates_count_the_passes_that_rows_ask_for(monkeypatch):
     seen = []
     monkeypatch.setattr(_estimate, "estimate_seconds", lambda *_, passes, **__: seen.append(passes) or 1.0)

@@ -4,7 +4,7 @@ import os
 
 from tests.fuzz.fits import run
 
-FITS = int(os.environ.get("BICLIQUE_FUZZ", "60"))
+FITS = int(os.environ.get("BICLIQUE_FUZZ", "40"))
 
 
 def test_random_fits():
