@@ -4,7 +4,7 @@ import os
 
 from tests.fuzz.fits import run
 
-FITS = int(os.environ.get("BICLIQUE_FUZZ", "40"))
+FITS = int(os.environ.get("BICLIQUE_FUZZ", "25"))
 
 
 def test_random_fits():

@@ -7,7 +7,7 @@ import pytest
 from tests.fuzz.campaign import run
 from tests.fuzz.readers import READERS
 
-FILES = int(os.environ.get("BICLIQUE_FUZZ", "60"))
+FILES = int(os.environ.get("BICLIQUE_FUZZ", "30"))
 
 
 @pytest.mark.parametrize("name", READERS)
