@@ -279,6 +279,7 @@ def test_a_fit_stays_within_its_limit_or_is_refused(n, d, k, limit):
     assert peak < int(limit[:-2]) * 2**20
 
 
+@pytest.mark.once
 def test_parts_are_searched_within_the_limit_too():
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(size=(100, 2)) + [1000 * i, 1000 * i] for i in range(40)])

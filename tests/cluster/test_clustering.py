@@ -219,6 +219,7 @@ def test_new_rows_out_of_sight_get_a_label_and_a_finite_embedding(gram, order, m
     assert set(model.predict(far)) <= set(range(5))
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("assign", ASSIGNERS)
 @pytest.mark.parametrize("gram", ["dense", "tiled"])
 def test_training_rows_keep_their_labels_and_their_embedding(assign, gram, many_blobs):

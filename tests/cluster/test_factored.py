@@ -85,6 +85,7 @@ def test_exact_features_are_exact(affinity, degree):
     assert np.array_equal(ours.labels_, exact.labels_)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("assign", sorted(ASSIGNERS))
 @pytest.mark.parametrize("gram", ["nystroem", "features"])
 def test_training_rows_keep_their_labels_and_their_embedding(blobs, assign, gram):
@@ -131,6 +132,7 @@ def test_an_approximation_that_is_too_coarse_is_said():
         fitted(X, 4, gamma=0.5, gram="features", order=np.inf)
 
 
+@pytest.mark.once
 def test_auto_is_never_silent(blobs, monkeypatch):
     X, _ = blobs
     monkeypatch.setattr(choose_module, "EXACT_WORK", 1e8)
@@ -285,6 +287,7 @@ def test_sparse_rows():
     assert np.array_equal(features.labels_, exact.labels_)
 
 
+@pytest.mark.once
 def test_laplacian_and_own_kernels(blobs):
     X, _ = blobs
     exact = fitted(X[:2000], gram="dense", affinity="laplacian")
@@ -328,6 +331,7 @@ def test_a_file_gives_what_the_array_gives(stored):
     assert read.transform(open_chunks(path)).shape == (6000, 5)
 
 
+@pytest.mark.once
 def test_chunks_from_python(stored):
     X, _ = stored
 
@@ -433,6 +437,7 @@ def test_memory_is_asked_for_before(blobs):
         fitted(blobs[0], rank=2000, memory_limit="100MB")
 
 
+@pytest.mark.once
 def test_disconnected_landmarks_are_said(blobs):
     X = np.concatenate([blobs[0], blobs[0] + 1e3, blobs[0] + 1.2e3])
     with pytest.warns(DisconnectedWarning, match=r"falls into 3 disconnected parts .* landmarks.*the nearest are put"):

@@ -111,6 +111,7 @@ def test_with_the_papers_weights_order_infinity_reports_the_scaled_limit(iris):
     assert (1e6 / 2) ** 2 * huge.cut_ == pytest.approx(limit.cut_, rel=1e-4)
 
 
+@pytest.mark.once
 def test_the_papers_weights_have_other_minimisers():
     from itertools import product
 

@@ -98,6 +98,7 @@ def test_a_given_matrix_keeps_to_the_memory_limit(make):
     BicliqueSpectralClustering(3, affinity="precomputed", random_state=0).fit(K)
 
 
+@pytest.mark.once
 def test_the_search_of_pairs_is_counted():
     X = np.random.default_rng(0).normal(size=(8000, 40))
     model = BicliqueSpectralClustering(3, affinity="nearest_neighbors", random_state=0, n_jobs=2)
@@ -132,6 +133,7 @@ def test_estimates_count_the_passes_that_rows_ask_for(monkeypatch):
     assert 0.5 < seen[2] / fitted.n_passes_ < 2
 
 
+@pytest.mark.once
 def test_more_clusters_than_a_sixth_of_the_rows_try_one_order():
     X = np.random.default_rng(0).normal(size=(700, 3))
     model = BicliqueSpectralClustering(200, random_state=0, n_init=2).fit(X)

@@ -410,6 +410,7 @@ def test_bad_input_is_named(call, error, message):
 # Ties without end, and interrupts
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("shift", [0.0, 300.0])
 def test_many_ties_are_not_all_measured(shift, monkeypatch):
     n, k = 400, 4
@@ -449,6 +450,7 @@ def test_ties_far_from_the_middle_are_measured():
         assert (near[part] == order).mean() > 0.999
 
 
+@pytest.mark.once
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers")
 def test_an_interrupt_in_the_search_leaves_the_process_whole():
     X = np.random.default_rng(0).normal(size=(60_000, 8))
