@@ -24,14 +24,14 @@ demo: $(VENV)/.base  ## cluster iris from the command line
 	$(BIN)/biclique cluster iris -k 3 --scale none
 
 test: $(VENV)/.test  ## the whole test suite
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS)
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 # What rounding can change: these run again on other CPUs and with other versions.
 SENSITIVE := -m "not once" tests/gram tests/kernels tests/multiway tests/spectral tests/cluster \
 	--ignore=tests/cluster/test_bad_input.py --ignore=tests/cluster/test_dates.py
 
 test-lower-cpu: $(VENV)/.test  ## the numerically sensitive tests as on a CPU one level below this one
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python .ci/lower_cpu.py -m pytest -n $(JOBS) $(SENSITIVE)
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python .ci/lower_cpu.py -m pytest -n $(JOBS) --dist worksteal $(SENSITIVE)
 
 # NumPy 1.26 has wheels for Python 3.11 and 3.12.
 $(VENV)-oldest/.test: pyproject.toml constraints-oldest.txt
@@ -44,7 +44,7 @@ test-oldest: $(VENV)-oldest/.test  ## the same tests, and those of files, with t
 	@$(VENV)-oldest/bin/python -c "import numpy, scipy, sklearn, pyarrow, zarr; print('Oldest versions: NumPy', \
 		numpy.__version__, 'SciPy', scipy.__version__, 'scikit-learn', sklearn.__version__, \
 		'pyarrow', pyarrow.__version__, 'zarr', zarr.__version__)"
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(VENV)-oldest/bin/python -m pytest -n $(JOBS) \
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(VENV)-oldest/bin/python -m pytest -n $(JOBS) --dist worksteal \
 		$(SENSITIVE) tests/io tests/fuzz/test_readers.py
 
 # HyperNetX holds pandas below 3, so it has an environment of its own.
@@ -55,7 +55,7 @@ $(VENV)-hypernetx/.test: pyproject.toml
 	touch $@
 
 test-hypernetx: $(VENV)-hypernetx/.test  ## conversion and clustering with HyperNetX and pandas 2
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(VENV)-hypernetx/bin/python -m pytest -n $(JOBS) \
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(VENV)-hypernetx/bin/python -m pytest -n $(JOBS) --dist worksteal \
 		tests/hypergraph/test_convert.py tests/hypergraph/test_files.py tests/cluster/test_hypergraph.py
 
 # torch's build without CUDA is small; the interpreter of Triton stands in for a GPU.
@@ -68,7 +68,7 @@ $(VENV)-torch/.test: pyproject.toml
 	touch $@
 
 test-torch: $(VENV)-torch/.test  ## the same on torch's CPU, and the GPU's kernel in Triton's interpreter
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(VENV)-torch/bin/python -m pytest -n $(JOBS) \
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(VENV)-torch/bin/python -m pytest -n $(JOBS) --dist worksteal \
 		tests/gram/test_cuda.py tests/gram/test_symmetric.py tests/spectral/test_namespace.py tests/cluster/test_device.py
 
 check: $(VENV)/.check  ## style, types, layers, doctests
