@@ -35,16 +35,27 @@ class Reader:
 
 @dataclass
 class Report:
-    """What happened to the files of a campaign."""
+    """What became of the files of a campaign, or of its fits or kills."""
 
-    files: int = 0
+    what: str = "files"
     outcomes: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
     slowest: float = 0.0
 
     def __str__(self) -> str:
         counts = ", ".join(f"{kind} {count}" for kind, count in self.outcomes.most_common())
-        return f"{self.files} files, {len(self.failures)} failures, slowest {self.slowest:.2f} s ({counts})"
+        return f"{self.count} {self.what}, {len(self.failures)} failures, slowest {self.slowest:.2f} s ({counts})"
+
+    @property
+    def count(self) -> int:
+        return sum(self.outcomes.values())
+
+    def add(self, name: str, outcome: str, failure: str, seconds: float) -> None:
+        """One more, and why it is a failure: nothing where it is none."""
+        self.outcomes[outcome] += 1
+        self.slowest = max(self.slowest, seconds)
+        if failure:
+            self.failures.append(f"{name}: {failure}")
 
 
 class Hang(BaseException):
@@ -88,11 +99,7 @@ def run(reader: Reader, n_files: int, seed: int, folder: Path) -> Report:
         path = put(mutate(draw.choice(seeds), seeds, draw), reader, folder)
         start = time.perf_counter()
         outcome, failure = _read(reader, path)
-        report.slowest = max(report.slowest, time.perf_counter() - start)
-        report.files += 1
-        report.outcomes[outcome] += 1
-        if failure:
-            report.failures.append(f"seed {seed}, file {number}: {failure}")
+        report.add(f"seed {seed}, file {number}", outcome, failure, time.perf_counter() - start)
     return report
 
 

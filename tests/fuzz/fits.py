@@ -132,15 +132,11 @@ def fit_one(seed: int) -> tuple[str, str]:
 
 def run(n_fits: int, seed: int) -> Report:
     """So many fits; fit i of a seed is the same, however many there are."""
-    report = Report()
+    report = Report("fits")
     for number in range(n_fits):
         start = time.perf_counter()
         outcome, failure = fit_one(1_000_003 * seed + number)
-        report.slowest = max(report.slowest, time.perf_counter() - start)
-        report.files += 1
-        report.outcomes[outcome] += 1
-        if failure:
-            report.failures.append(f"seed {seed}, fit {number}: {failure}")
+        report.add(f"seed {seed}, fit {number}", outcome, failure, time.perf_counter() - start)
     return report
 
 
@@ -151,7 +147,7 @@ def main() -> int:
     parser.add_argument("--shown", type=int, default=10, help="failures that are printed")
     options = parser.parse_args()
     report = run(options.fits, options.seed)
-    sys.stdout.write(str(report).replace("files", "fits", 1) + "\n")
+    sys.stdout.write(f"{report}\n")
     for failure in report.failures[: options.shown]:
         sys.stdout.write(f"    {failure}\n")
     return int(bool(report.failures))

@@ -16,17 +16,17 @@ import sys
 import tempfile
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-SLOWEST = 10.0
+from tests.fuzz.campaign import SLOWEST, Report
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
 STARTING = 0.25
 """Seconds of a processor within which Python itself starts, and no code of ours can hear a signal."""
@@ -62,19 +62,6 @@ def make_inputs(folder: Path) -> None:
     edges = edges % 15_000 + 1
     lines = "".join(" ".join(map(str, edge)) + "\n" for edge in edges)
     (folder / "h.hgr").write_text(f"{len(edges)} 15000\n{lines}")
-
-
-@dataclass
-class Report:
-    """What became of the kills."""
-
-    outcomes: Counter[str] = field(default_factory=Counter)
-    failures: list[str] = field(default_factory=list)
-    slowest: float = 0.0
-
-    def __str__(self) -> str:
-        counts = ", ".join(f"{kind} {count}" for kind, count in self.outcomes.most_common())
-        return f"{len(self.failures):>3} failures, slowest end {self.slowest:.2f} s ({counts})"
 
 
 # Commands
@@ -175,19 +162,16 @@ def judge(
 
 def kill_many(name: str, number: signal.Signals, kills: int, seed: int, folder: Path, jobs: int) -> Report:
     """Kill a command at moments that are uniform over its run."""
-    command, report = COMMANDS[name], Report()
+    command, report = COMMANDS[name], Report("kills")
     whole, seconds = undisturbed(command, folder)
     draw = random.Random(f"{seed}/{name}/{number}")
     moments = [(draw.uniform(0, seconds), draw.random() < SECOND) for _ in range(kills)]
     with ThreadPoolExecutor(jobs) as pool:
         results = list(pool.map(lambda m: kill(command, number, whole, m[0], folder, m[1]), moments))
     for (moment, _), (outcome, failure, took) in zip(moments, results, strict=True):
-        report.outcomes[outcome] += 1
-        report.slowest = max(report.slowest, took)
         if outcome == "start" and moment > STARTING:
             failure = "the signal was heard by nobody, long after the first line"
-        if failure:
-            report.failures.append(f"{name}, {number.name} after {moment:.3f} of {seconds:.3f} s: {failure}")
+        report.add(f"{name}, {number.name} after {moment:.3f} of {seconds:.3f} s", outcome, failure, took)
     return report
 
 

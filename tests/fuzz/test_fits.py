@@ -9,5 +9,5 @@ FITS = int(os.environ.get("BICLIQUE_FUZZ", "25"))
 
 def test_random_fits():
     report = run(FITS, seed=0)
-    assert report.files == FITS
+    assert report.count == FITS
     assert not report.failures, "\n".join(report.failures[:5])

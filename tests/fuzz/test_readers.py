@@ -13,5 +13,5 @@ FILES = int(os.environ.get("BICLIQUE_FUZZ", "30"))
 @pytest.mark.parametrize("name", READERS)
 def test_damaged_files(name, tmp_path):
     report = run(READERS[name], FILES, seed=0, folder=tmp_path)
-    assert report.files == FILES
+    assert report.count == FILES
     assert not report.failures, "\n".join(report.failures[:5])

@@ -22,7 +22,7 @@ from biclique.cli.summary import Classes, Facts, report
 from biclique.cli.text import EXIT_OK, block, line
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.exceptions import DataError, MemoryLimitError, ParameterError, TableError
-from biclique.gram import format_bytes, parse_memory_limit, require
+from biclique.gram import format_bytes, parse_memory_limit
 from biclique.io import (
     CHUNK_ROWS,
     ArrayChunks,
@@ -71,14 +71,14 @@ def open_streamed(options: argparse.Namespace) -> ChunkSource | None:
     source = open_chunks(path, roles=roles, memory_limit=options.memory_limit)
     source.advice = "leave those rows out with --drop-missing, or a column with --drop"
     if options.stream:
-        _require_labels(source, options)
+        source.require_labels(options.memory_limit)
         return source
     needed, limit = 8 * (source.n_rows or 0) * source.n_columns, parse_memory_limit(options.memory_limit)
     if needed <= limit / 2:
         return None
     size = f"{options.table}: {source.n_rows} rows of {source.n_columns} columns would take {format_bytes(needed)}"
     if barrier is None:
-        _require_labels(source, options)
+        source.require_labels(options.memory_limit)
         if not options.quiet:
             line(
                 f"biclique: {size}, more than half of the memory limit ({format_bytes(limit)}); they are read in "
@@ -92,13 +92,6 @@ def open_streamed(options: argparse.Namespace) -> ChunkSource | None:
             "--memory-limit."
         )
     return None
-
-
-def _require_labels(source: ChunkSource, options: argparse.Namespace) -> None:
-    """Refuse, before the first pass, more rows than labels fit the memory limit."""
-    way_out = "raise --memory-limit, or cluster a part of the rows."
-    what = f"{source.name}: a label for each of {source.n_rows} rows"
-    require(8 * (source.n_rows or 0), parse_memory_limit(options.memory_limit), what, way_out)
 
 
 def _needs_memory(options: argparse.Namespace) -> tuple[str, str] | None:

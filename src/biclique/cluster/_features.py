@@ -103,7 +103,7 @@ def choose_map(
 
 
 def warn_about_null_columns(informative: np.ndarray, n_columns: int) -> None:
-    """Say how many columns of an embedding are zero because a factored K has too few eigenvalues that are not."""
+    """Say how many columns of an embedding are zero because K has too few eigenvalues that are not."""
     found = int(informative.sum()) + 1  # and the trivial one
     if found < n_columns:
         warn_user(

@@ -48,14 +48,19 @@ def digests(X: Rows) -> np.ndarray:
 
 def distinct_rows(X: Rows, weights: FloatArray) -> DistinctRows:
     """The distinct rows of X with their total weights."""
+    totals, index, found, numbers = _distinct(X, weights)
+    return DistinctRows(X[numbers], totals, index, found, numbers)
+
+
+def _distinct(X: Rows, weights: FloatArray) -> tuple[FloatArray, IntArray, np.ndarray, IntArray]:
+    """Total weights, the index of every row, digests and numbers, in the order of the digests."""
     keys = digests(X)
     positive = weights > 0
     found, first, inverse = np.unique(keys[positive], return_index=True, return_inverse=True)
     index = _places(found, keys)  # a row of weight 0 that equals one that counts is that one
-    numbers = np.flatnonzero(positive)[first]
     totals = np.zeros(len(found))
     np.add.at(totals, inverse, weights[positive])
-    return DistinctRows(X[numbers], totals, index, found, numbers)
+    return totals, index, found, np.flatnonzero(positive)[first]
 
 
 @dataclass(frozen=True)
@@ -71,15 +76,11 @@ class GivenRows:
 
 def distinct_given(K: Rows, weights: FloatArray) -> GivenRows:
     """The distinct rows of a symmetric matrix: rows that are alike to all rows, and so to each other, are equal."""
-    keys = digests(K)
-    positive = weights > 0
-    found, first, inverse = np.unique(keys[positive], return_index=True, return_inverse=True)
-    order = np.argsort(first)
+    totals, index, found, numbers = _distinct(K, weights)
+    order = np.argsort(numbers)
     places = np.empty_like(order)
     places[order] = np.arange(len(order))
-    at = _places(found, keys)
-    totals = np.bincount(places[inverse], weights[positive]).astype(float)
-    return GivenRows(totals, np.where(at < 0, -1, places[at]), found, places, np.flatnonzero(positive)[first[order]])
+    return GivenRows(totals[order], np.where(index < 0, -1, places[index]), found, places, numbers[order])
 
 
 def find_rows(known: np.ndarray, X: Any) -> IntArray:

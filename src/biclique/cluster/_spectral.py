@@ -45,7 +45,6 @@ from biclique.gram import (
     estimate_neighbors,
     exact_features,
     parse_memory_limit,
-    require,
     single_threaded_blas,
 )
 from biclique.gram.cuda import check_device_kernel, check_device_precision
@@ -318,9 +317,7 @@ class SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEsti
         if self.device is not None:
             raise ParameterError(f"device={self.device!r} needs X in memory: load the rows, or leave device at None.")
         source = open_chunks(X, memory_limit=self.memory_limit)
-        what = f"{source.name}: a label for each of {source.n_rows} rows"
-        limit = parse_memory_limit(self.memory_limit)
-        require(8 * (source.n_rows or 0), limit, what, "raise memory_limit, or fit fewer rows.")
+        source.require_labels(self.memory_limit)
         self.n_features_in_ = source.n_columns
         self.__dict__.pop("feature_names_in_", None)
         if source.columns is not None:

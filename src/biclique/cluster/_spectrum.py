@@ -11,6 +11,7 @@ import numpy as np
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.checks import check_random
+from biclique.cluster._features import warn_about_null_columns
 from biclique.cluster._order import (
     DEAR_PROPOSAL_ROWS,
     PROPOSAL_ROWS,
@@ -516,10 +517,5 @@ def warn_about_pairs(pairs: EigenResult, extension: Extension, n_components: int
             "or use another affinity or order.",
             RankWarning,
         )
-    informative = int(extension.informative.sum()) + 1
-    if informative < n_components and not enough_said:
-        warn_user(
-            f"the kernel gives {informative} informative columns, {n_components} were asked for: the rest of the "
-            "embedding is zero; use another affinity or fewer clusters.",
-            RankWarning,
-        )
+    if not enough_said:
+        warn_about_null_columns(extension.informative, n_components)

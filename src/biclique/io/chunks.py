@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from biclique._typing import FloatArray, IntArray
 from biclique.checks import check_count
 from biclique.exceptions import DataError, ParameterError
+from biclique.memory import parse_memory_limit, require
 
 CHUNK_ROWS = 65_536
 
@@ -46,6 +47,12 @@ class ChunkSource(ABC):
     def n_rows(self) -> int | None:
         """The number of rows; None where only a whole pass can tell and none has been made."""
         return self._n_rows
+
+    def require_labels(self, memory_limit: object) -> None:
+        """Refuse, before the first pass, more rows than labels fit a memory limit."""
+        what = f"{self.name}: a label for each of {self.n_rows} rows"
+        limit = parse_memory_limit(memory_limit)
+        require(8 * (self.n_rows or 0), limit, what, "raise memory_limit, or take fewer rows.")
 
     def chunks(self, rows: int = CHUNK_ROWS, *, check_finite: bool = True) -> Iterator[FloatArray]:
         """One fresh pass: C-contiguous arrays of ``rows`` rows (the last one of what is left).
