@@ -16,7 +16,7 @@ from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.preprocessing import scale
 
-from biclique import BicliqueSpectralClustering
+from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.scores import clustering_error
 
 DATA = {

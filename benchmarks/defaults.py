@@ -26,7 +26,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 from sklearn.preprocessing import scale
 
-from biclique import BicliqueSpectralClustering
+from biclique.cluster.clustering import BicliqueSpectralClustering
 
 BATTERIES = ("fcps", "graves", "other", "sipu")
 MOST_ROWS = 1000

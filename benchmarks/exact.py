@@ -33,8 +33,8 @@ from sklearn.cluster import SpectralClustering
 from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 
-from biclique import BicliqueSpectralClustering
-from biclique.cluster import _prepare
+from biclique.cluster.clustering import BicliqueSpectralClustering
+from biclique.fit import prepare as _prepare
 from biclique.gram import TiledGram
 from biclique.kernels import RBF, bandwidth
 

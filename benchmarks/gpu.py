@@ -20,7 +20,7 @@ import torch
 from gpu_kernel import main as kernel_table
 from sklearn.metrics import adjusted_rand_score
 
-from biclique import BicliqueSpectralClustering
+from biclique.cluster.clustering import BicliqueSpectralClustering
 
 BARS = {200_000: 0.3, 1_000_000: 3.0, 10_000_000: 330.0}
 

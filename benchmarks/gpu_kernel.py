@@ -22,7 +22,7 @@ import torch
 import triton
 import triton.language as tl
 
-from biclique.gram.cuda import TorchGram
+from biclique.gram.torch_gram import TorchGram
 from biclique.kernels import make_kernel
 
 SAMPLE = 256
@@ -177,7 +177,7 @@ def report(data: Data, b: int, limit: float, how: str, operator: Any) -> None:
 
 def sweep(data: Data, b: int, limit: float, deadline: float) -> None:
     """Time tile after tile, the likeliest first, and check the error of each."""
-    from biclique.gram.triton_tiles import Tile, choose_tile
+    from biclique.device.triton_tiles import Tile, choose_tile
 
     plain = Tile()
     if data.d <= 16:

@@ -16,8 +16,9 @@ import numpy as np
 from exact import best_of, product_seconds
 from sklearn.metrics import adjusted_rand_score
 
-from biclique import Hypergraph, HypergraphSpectralClustering
+from biclique.cluster.hypergraph_clustering import HypergraphSpectralClustering
 from biclique.hypergraph import to_hypergraphx, to_xgi
+from biclique.hypergraph.hypergraph import Hypergraph
 
 VERTICES, SIZE = 200_000, 10
 

@@ -15,7 +15,8 @@ from sklearn.datasets import make_blobs
 
 from biclique.gram import TiledGram
 from biclique.kernels import RBF, bandwidth
-from biclique.spectral import KernelKMeansProblem, NormalizedCut, kernel_kmeans, random_start
+from biclique.spectral import KernelKMeansProblem, NormalizedCut, random_start
+from biclique.spectral import lloyd as kernel_kmeans
 
 
 def main() -> None:

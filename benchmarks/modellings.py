@@ -18,8 +18,8 @@ import tracemalloc
 import numpy as np
 from exact import best_of, product_seconds
 
-from biclique.hypergraph.contraction import modelling_gram
-from biclique.hypergraph.modellings import POINT_MODELLINGS, Modelling, make_modelling, modelling_values
+from biclique.hypergraph.points.contraction import modelling_gram
+from biclique.hypergraph.points.modellings import POINT_MODELLINGS, Modelling, make_modelling, modelling_values
 
 ENTRIES = 20
 

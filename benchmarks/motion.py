@@ -19,7 +19,9 @@ from pathlib import Path
 import numpy as np
 from exact import product_seconds
 
-from biclique import BicliqueSpectralClustering, HypergraphSpectralClustering, InhomogeneousSubspaceClustering
+from biclique.cluster.clustering import BicliqueSpectralClustering
+from biclique.cluster.hypergraph_clustering import HypergraphSpectralClustering
+from biclique.cluster.subspace_clustering import InhomogeneousSubspaceClustering
 from biclique.exceptions import BicliqueWarning
 from biclique.hypergraph import cost_graph, fit_subspaces, kernel_costs, sample_hyperedges, subspace_costs
 from biclique.kernels import RBF, bandwidth

@@ -24,9 +24,10 @@ from sklearn.datasets import load_digits, make_circles, make_moons
 from sklearn.metrics import normalized_mutual_info_score
 from sklearn.neighbors import NearestNeighbors
 
-from biclique import BicliqueSpectralClustering
-from biclique.gram import NEIGHBOR_WEIGHTS, NeighborGram, SparseGram, components
-from biclique.gram.index import NeighborIndex
+from biclique.cluster.clustering import BicliqueSpectralClustering
+from biclique.gram import NEIGHBOR_WEIGHTS, NeighborGram, SparseGram
+from biclique.neighbors.graph import components
+from biclique.neighbors.index import NeighborIndex
 from biclique.spectral import NormalizedCut, graph_eigenpairs, top_eigenpairs
 
 ORDERS = ("auto", 2, 2.1, 4)

@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 
-from biclique import BicliqueSpectralClustering
+from biclique.cluster.clustering import BicliqueSpectralClustering
 
 Table = tuple[np.ndarray, np.ndarray, int]
 

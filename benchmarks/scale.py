@@ -38,7 +38,7 @@ import scale_peers
 from scale_peers import CLUSTERS, DIMENSIONS, truth_path
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
-from biclique import BicliqueSpectralClustering
+from biclique.cluster.clustering import BicliqueSpectralClustering
 
 SAMPLE = 100_000  # rows of the exact solution
 BUDGET = 120.0  # seconds of fits after which none is repeated

@@ -21,7 +21,7 @@ from sklearn.datasets import make_circles, make_moons
 from sklearn.kernel_approximation import Nystroem
 from sklearn.preprocessing import normalize
 
-from biclique import BicliqueSpectralClustering
+from biclique.cluster.clustering import BicliqueSpectralClustering
 
 DIMENSIONS, CLUSTERS = 16, 10
 CHUNK = 100_000  # rows written at a time: fewer rows are the first of more

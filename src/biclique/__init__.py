@@ -9,14 +9,12 @@ TYPE_CHECKING = False  # typing itself would take longer than everything else he
 if TYPE_CHECKING:
     from typing import Any
 
-    from biclique.cluster import (
-        BicliqueKernelKMeans,
-        BicliqueSpectralClustering,
-        BicliqueSpectralEmbedding,
-        HypergraphSpectralClustering,
-        InhomogeneousSubspaceClustering,
-    )
-    from biclique.hypergraph import Hypergraph
+    from biclique.cluster.clustering import BicliqueSpectralClustering
+    from biclique.cluster.embedding import BicliqueSpectralEmbedding
+    from biclique.cluster.hypergraph_clustering import HypergraphSpectralClustering
+    from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
+    from biclique.cluster.subspace_clustering import InhomogeneousSubspaceClustering
+    from biclique.hypergraph.hypergraph import Hypergraph
 
 __all__ = [
     "BicliqueKernelKMeans",
@@ -30,8 +28,19 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-_FOLDERS = ("cluster", "datasets", "gram", "hypergraph", "io", "kernels", "multiway", "reproduce", "spectral")
-_FILES = ("checks", "exceptions", "namespace", "progress", "scores")
+_FOLDERS = (
+    "cluster",
+    "datasets",
+    "gram",
+    "hypergraph",
+    "io",
+    "kernels",
+    "multiway",
+    "reproduce",
+    "runtime",
+    "spectral",
+)
+_FILES = ("exceptions", "progress", "scores")
 
 
 def __getattr__(name: str) -> "Any":

@@ -7,9 +7,9 @@ import json
 import numpy as np
 import pytest
 
-from biclique import Hypergraph
 from biclique.cli import main
 from biclique.hypergraph import EXPANSIONS, SPLITTINGS, read_hypergraph, write_hypergraph
+from biclique.hypergraph.hypergraph import Hypergraph
 from tests.cluster.test_hypergraph import planted
 from tests.optional import Optional
 

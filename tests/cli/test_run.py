@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import biclique.cli
-from biclique.cli import main, signals, table
+from biclique.cli import cluster_command as table
+from biclique.cli import main, signals
 from biclique.io import output
 from biclique.printable import printable
 from tests.cli.test_hypergraph import run

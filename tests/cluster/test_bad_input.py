@@ -11,12 +11,10 @@ from sklearn.datasets import load_digits, load_wine
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import adjusted_rand_score
 
-from biclique import (
-    BicliqueSpectralClustering,
-    BicliqueSpectralEmbedding,
-    HypergraphSpectralClustering,
-    InhomogeneousSubspaceClustering,
-)
+from biclique.cluster.clustering import BicliqueSpectralClustering
+from biclique.cluster.embedding import BicliqueSpectralEmbedding
+from biclique.cluster.hypergraph_clustering import HypergraphSpectralClustering
+from biclique.cluster.subspace_clustering import InhomogeneousSubspaceClustering
 from biclique.exceptions import (
     BicliqueWarning,
     ColumnSpreadWarning,

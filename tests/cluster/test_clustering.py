@@ -16,9 +16,10 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
-from biclique import BicliqueSpectralClustering, BicliqueSpectralEmbedding
-from biclique.cluster import _prepare
+from biclique.cluster.clustering import BicliqueSpectralClustering
+from biclique.cluster.embedding import BicliqueSpectralEmbedding
 from biclique.exceptions import DisconnectedWarning, ParameterError, RankWarning, SolverWarning
+from biclique.fit import prepare as _prepare
 from biclique.kernels import KERNEL_NAMES, Kernel, make_kernel
 from biclique.scores import clustering_error
 from biclique.spectral import ASSIGNERS

@@ -5,16 +5,14 @@ from datetime import date, timedelta
 import numpy as np
 import pytest
 
-from biclique import (
-    BicliqueKernelKMeans,
-    BicliqueSpectralClustering,
-    BicliqueSpectralEmbedding,
-    Hypergraph,
-    HypergraphSpectralClustering,
-    InhomogeneousSubspaceClustering,
-)
+from biclique.cluster.clustering import BicliqueSpectralClustering
+from biclique.cluster.embedding import BicliqueSpectralEmbedding
+from biclique.cluster.hypergraph_clustering import HypergraphSpectralClustering
+from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
+from biclique.cluster.subspace_clustering import InhomogeneousSubspaceClustering
 from biclique.exceptions import DataError
 from biclique.hypergraph import modelling_gram
+from biclique.hypergraph.hypergraph import Hypergraph
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")

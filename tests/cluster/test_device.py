@@ -8,9 +8,14 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
-from biclique import BicliqueKernelKMeans, BicliqueSpectralClustering, BicliqueSpectralEmbedding
-from biclique.cluster import _base, _checks, _device, _features
+from biclique.cluster import estimator as _base
+from biclique.cluster.clustering import BicliqueSpectralClustering
+from biclique.cluster.embedding import BicliqueSpectralEmbedding
+from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
 from biclique.exceptions import DataError, FewerClustersWarning, ParameterError, RankWarning
+from biclique.fit import checks as _checks
+from biclique.fit import on_device as _device
+from biclique.fit import rank as _features
 
 torch = pytest.importorskip("torch", reason="needs torch: make test-torch")
 

@@ -16,8 +16,9 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris, make_blobs
 from sklearn.metrics import adjusted_rand_score
 
-from biclique import BicliqueKernelKMeans, BicliqueSpectralClustering, BicliqueSpectralEmbedding
-from biclique.cluster import _device, _features
+from biclique.cluster.clustering import BicliqueSpectralClustering
+from biclique.cluster.embedding import BicliqueSpectralEmbedding
+from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
 from biclique.exceptions import (
     ApproximationWarning,
     DataError,
@@ -26,7 +27,9 @@ from biclique.exceptions import (
     ParameterError,
     RankWarning,
 )
-from biclique.gram import LANDMARKS
+from biclique.features.nystroem import LANDMARKS
+from biclique.fit import on_device as _device
+from biclique.fit import rank as _features
 from biclique.gram import choose as choose_module
 from biclique.io import open_chunks
 from biclique.kernels import RBF

@@ -13,7 +13,8 @@ from sklearn.datasets import load_wine
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from biclique import BicliqueSpectralClustering, Hypergraph, HypergraphSpectralClustering
+from biclique.cluster.clustering import BicliqueSpectralClustering
+from biclique.cluster.hypergraph_clustering import HypergraphSpectralClustering
 from biclique.exceptions import (
     DataError,
     DisconnectedWarning,
@@ -22,8 +23,9 @@ from biclique.exceptions import (
     ParameterError,
     SolverWarning,
 )
-from biclique.gram import Cost
+from biclique.fit.cost import Cost
 from biclique.hypergraph import SPLITTINGS, ExpansionGram, k_way_normalized_cut, to_hypergraphx, to_xgi
+from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.scores import clustering_error
 from biclique.spectral import basis_bytes
 from biclique.spectral.solver import FEWEST_BLOCKS

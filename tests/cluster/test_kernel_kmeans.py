@@ -7,7 +7,8 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import scale
 
-from biclique import BicliqueKernelKMeans, BicliqueSpectralClustering
+from biclique.cluster.clustering import BicliqueSpectralClustering
+from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
 from biclique.exceptions import (
     BicliqueWarning,
     DataError,

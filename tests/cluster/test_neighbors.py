@@ -12,7 +12,9 @@ from sklearn.datasets import load_digits, make_blobs, make_circles, make_moons
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from sklearn.neighbors import KNeighborsTransformer, kneighbors_graph
 
-from biclique import BicliqueKernelKMeans, BicliqueSpectralClustering, BicliqueSpectralEmbedding
+from biclique.cluster.clustering import BicliqueSpectralClustering
+from biclique.cluster.embedding import BicliqueSpectralEmbedding
+from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
 from biclique.exceptions import DataError, DisconnectedWarning, FewerClustersWarning, MemoryLimitError, ParameterError
 from biclique.gram import NEIGHBOR_WEIGHTS, NeighborGram
 from biclique.spectral import ASSIGNERS

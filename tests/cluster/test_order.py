@@ -12,9 +12,13 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import kneighbors_graph
 from sklearn.preprocessing import scale
 
-from biclique import BicliqueKernelKMeans, BicliqueSpectralClustering, BicliqueSpectralEmbedding
-from biclique.cluster import _factored, _order, _spectrum
+from biclique.cluster.clustering import BicliqueSpectralClustering
+from biclique.cluster.embedding import BicliqueSpectralEmbedding
+from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
 from biclique.exceptions import BicliqueWarning, DisconnectedWarning, FewerClustersWarning
+from biclique.fit import exact as _spectrum
+from biclique.fit import three_passes as _factored
+from biclique.spectral import order as _order
 from tests.oracles import joined_parts, least_order_without_dust
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from biclique import BicliqueSpectralClustering
-from biclique.cluster._parts import LeastVolume, MostSimilar, NearRows, effective_rows, join_parts, least_share
+from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.exceptions import DisconnectedWarning
+from biclique.spectral.joining import LeastVolume, MostSimilar, NearRows, effective_rows, join_parts, least_share
 from tests.oracles import joined_parts
 
 

@@ -8,7 +8,7 @@ from scipy import sparse
 from scipy.stats import ortho_group
 from sklearn.metrics import adjusted_rand_score
 
-from biclique import BicliqueSpectralClustering
+from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.spectral import ASSIGNERS
 
 pytestmark = pytest.mark.filterwarnings("ignore::biclique.exceptions.BicliqueWarning")

@@ -9,9 +9,11 @@ from scipy import sparse
 from sklearn.datasets import make_blobs
 from sklearn.metrics.pairwise import rbf_kernel
 
-from biclique import BicliqueKernelKMeans, BicliqueSpectralClustering, BicliqueSpectralEmbedding
-from biclique.cluster import _estimate
+from biclique.cluster.clustering import BicliqueSpectralClustering
+from biclique.cluster.embedding import BicliqueSpectralEmbedding
+from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
 from biclique.exceptions import DataError, MemoryLimitError, ParameterError
+from biclique.fit import estimate as _estimate
 
 ESTIMATORS = (BicliqueSpectralClustering, BicliqueSpectralEmbedding, BicliqueKernelKMeans)
 

@@ -3,7 +3,9 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from biclique import BicliqueKernelKMeans, BicliqueSpectralClustering, BicliqueSpectralEmbedding
+from biclique.cluster.clustering import BicliqueSpectralClustering
+from biclique.cluster.embedding import BicliqueSpectralEmbedding
+from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
 
 pytestmark = pytest.mark.filterwarnings("ignore::biclique.exceptions.BicliqueWarning")
 

@@ -9,7 +9,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from biclique import InhomogeneousSubspaceClustering
+from biclique.cluster.subspace_clustering import InhomogeneousSubspaceClustering
 from biclique.exceptions import DataError, FewerClustersWarning, MemoryLimitError, ParameterError
 from biclique.hypergraph import draw_together, edge_distances, fit_subspaces, linked_pairs
 from tests import oracles

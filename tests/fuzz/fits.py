@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from biclique import BicliqueKernelKMeans, BicliqueSpectralClustering, BicliqueSpectralEmbedding
+from biclique.cluster.clustering import BicliqueSpectralClustering
+from biclique.cluster.embedding import BicliqueSpectralEmbedding
+from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
 from biclique.exceptions import BicliqueError, BicliqueWarning
 from tests.fuzz.campaign import SLOWEST, Hang, Report, limited
 

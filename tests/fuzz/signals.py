@@ -180,7 +180,10 @@ def kill_many(name: str, number: signal.Signals, kills: int, seed: int, folder: 
 
 def ways() -> dict[str, Callable[[], Any]]:
     """A fit of each kind, as a function that gives the labels."""
-    from biclique import BicliqueKernelKMeans, BicliqueSpectralClustering, Hypergraph, HypergraphSpectralClustering
+    from biclique.cluster.clustering import BicliqueSpectralClustering
+    from biclique.cluster.hypergraph_clustering import HypergraphSpectralClustering
+    from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
+    from biclique.hypergraph.hypergraph import Hypergraph
     from biclique.io import open_chunks
 
     draw = np.random.RandomState(0)

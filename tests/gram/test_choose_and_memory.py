@@ -7,22 +7,17 @@ import pytest
 from scipy import sparse
 
 from biclique.exceptions import DataError, MemoryLimitError, ParameterError
-from biclique.gram import (
+from biclique.fit import cost
+from biclique.fit.cost import (
+    FUSED_PICOSECONDS,
+    TORCH_PICOSECONDS,
     Cost,
-    DenseGram,
-    TiledGram,
-    choose_gram,
-    choose_precision,
-    cost,
     device_bytes,
     device_factored_seconds,
     device_seconds,
     estimate_seconds,
-    symmetric,
-    symmetric_sparse,
 )
-from biclique.gram.cost import FUSED_PICOSECONDS, TORCH_PICOSECONDS
-from biclique.gram.memory import format_bytes, free_memory, parse_memory_limit
+from biclique.gram import DenseGram, TiledGram, choose_gram, choose_precision, symmetric, symmetric_sparse
 from biclique.gram.tiled import tiled_bytes
 from biclique.kernels import (
     KERNEL_NAMES,
@@ -36,6 +31,7 @@ from biclique.kernels import (
     Polynomial,
     make_kernel,
 )
+from biclique.runtime.memory import format_bytes, free_memory, parse_memory_limit
 
 GIB = 2**30
 
@@ -220,7 +216,7 @@ def test_what_a_device_takes_grows():
     assert device_seconds(RBF(1.0), 1000, 16, columns=65, passes=5) > 2 * rbf
     assert device_seconds(RBF(1.0), 1000, 513, **facts) > 3 * device_seconds(RBF(1.0), 1000, 512, **facts)
     assert device_factored_seconds(1024, 1000, 16) > 2 * device_factored_seconds(512, 1000, 16)
-    tiles = import_module("biclique.gram.triton_tiles")
+    tiles = import_module("biclique.device.triton_tiles")
     assert (cost.MOST_FUSED, cost.MOST_VECTORS) == (tiles.MOST_COLUMNS, tiles.MOST_VECTORS)
     told = str(Cost("cuda", 8000, 36.2, 2**20, "cuda:1", 2**31))
     assert told == "8000 rows, gram='cuda': about 36 s, 2 GiB on cuda:1 and 1 MiB on the host"
@@ -245,7 +241,7 @@ def test_what_a_product_on_a_device_holds(d, side):
     for columns, vectors in ((1, 16), (16, 16), (17, 32), (33, 64), (200, 64)):
         assert device_bytes(RBF(1.0), 1000, d, columns=columns) == 1000 * (side + 32 * vectors)
     assert device_bytes(Laplacian(1.0), 1000, d, columns=16) == 1000 * (4 * d + 512)
-    tiles = import_module("biclique.gram.triton_tiles")
+    tiles = import_module("biclique.device.triton_tiles")
     assert side == 4 * tiles.pad_columns(3 * d if 3 * d <= 32 else d)
     for device, tile in (("cpu", 1024), ("mps", 8192)):
         there = device_bytes(RBF(1.0), 10_000, d, columns=16, device=device)

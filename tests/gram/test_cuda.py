@@ -18,11 +18,14 @@ GPU = torch.cuda.is_available()
 if not GPU:  # read when triton is first imported, so before anything here imports it
     os.environ["TRITON_INTERPRET"] = "1"
 
+from biclique.device import torch_tiles as cuda  # noqa: E402
+from biclique.device.torch_tiles import TorchTiles, choose_engine  # noqa: E402
 from biclique.exceptions import DataError, MemoryLimitError, MissingExtraError, ParameterError  # noqa: E402
-from biclique.gram import HeldRows, cross, cuda  # noqa: E402
-from biclique.gram.cuda import DeviceGram, TorchGram, TorchTiles, choose_engine  # noqa: E402
+from biclique.gram.torch_gram import DeviceGram, TorchGram  # noqa: E402
 from biclique.kernels import DirectRBF, make_kernel  # noqa: E402
-from biclique.namespace import to_host  # noqa: E402
+from biclique.kernels import held as cross  # noqa: E402
+from biclique.kernels.held import HeldRows  # noqa: E402
+from biclique.runtime.namespace import to_host  # noqa: E402
 
 NAMES = ["rbf", "laplacian", "polynomial", "linear", "cosine"]
 SIZES = [1, 2, 127, 128, 129, 300]
@@ -144,7 +147,7 @@ def test_default_precision_holds_whatever_cancels(name):
 
 @fused
 def test_tiles_of_other_shapes_and_several_splits():
-    tiles = pytest.importorskip("biclique.gram.triton_tiles")
+    tiles = pytest.importorskip("biclique.device.triton_tiles")
     X, V = rows(700, 7), vectors(700, 5)
     kernel = named("rbf", 7)
     K = kernel.block(X, X)
@@ -160,7 +163,7 @@ def test_tiles_of_other_shapes_and_several_splits():
 
 @fused
 def test_splits_cover_the_columns_once():
-    tiles = pytest.importorskip("biclique.gram.triton_tiles")
+    tiles = pytest.importorskip("biclique.device.triton_tiles")
     for left in (256, 20_224, 10**6 // 256 * 256):
         for right in (256, 20_224, 10**7 // 256 * 256):
             splits, each = tiles.split_columns(left, right, tiles.Tile())
@@ -170,7 +173,7 @@ def test_splits_cover_the_columns_once():
 
 @fused
 def test_launches_in_pieces_tell_the_share_done(monkeypatch):
-    tiles = pytest.importorskip("biclique.gram.triton_tiles")
+    tiles = pytest.importorskip("biclique.device.triton_tiles")
     monkeypatch.setattr(tiles, "EVALUATIONS_A_LAUNCH", 1)
     monkeypatch.setattr(tiles, "LAUNCH_ROWS", 256)
     told = []
@@ -459,7 +462,7 @@ def test_rows_that_do_not_fit_are_an_error_of_ours(monkeypatch):
 
 @fused
 def test_the_fused_kernel_takes_fewer_vectors_when_memory_is_short(monkeypatch):
-    tiles = pytest.importorskip("biclique.gram.triton_tiles")
+    tiles = pytest.importorskip("biclique.device.triton_tiles")
     kernel, X, V = named("rbf", 3), rows(130), vectors(130, 70)
     gram = TorchGram(kernel, X, device=DEVICE, engine="triton")
     widths, whole = [], tiles.FusedTiles._columns
@@ -481,7 +484,7 @@ def test_the_fused_kernel_takes_fewer_vectors_when_memory_is_short(monkeypatch):
 
 @fused
 def test_the_fused_kernel_shrinks_where_a_multiprocessor_has_less_shared_memory(monkeypatch):
-    tiles = pytest.importorskip("biclique.gram.triton_tiles")
+    tiles = pytest.importorskip("biclique.device.triton_tiles")
     whole, tried, least = tiles.fused_product, [], 16
 
     class Scarce:

@@ -7,23 +7,20 @@ import pytest
 from scipy import sparse
 
 from biclique.exceptions import ParameterError
-from biclique.gram import (
+from biclique.features.make import make_map, map_kind
+from biclique.features.maps import ExactMap, FourierMap, SketchMap, check_features, exact_columns
+from biclique.features.nystroem import (
     LANDMARKS,
-    ExactMap,
-    FactoredGram,
-    FourierMap,
+    SUMS_ERROR,
     NystroemMap,
-    SketchMap,
-    check_features,
     choose_landmarks,
-    exact_columns,
-    make_map,
-    map_kind,
+    leverage_scores,
+    smallest_eigenvalue,
 )
-from biclique.gram.cross import HeldRows
-from biclique.gram.factored import column_sums, weighted_gram
-from biclique.gram.nystroem import SUMS_ERROR, leverage_scores, smallest_eigenvalue
+from biclique.features.passes import column_sums, weighted_gram
+from biclique.gram import FactoredGram
 from biclique.kernels import RBF, Cosine, Function, Laplacian, Linear, Polynomial, Sigmoid
+from biclique.kernels.held import HeldRows
 from tests import oracles
 
 N = 700

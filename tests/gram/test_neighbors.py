@@ -11,10 +11,11 @@ from sklearn.datasets import make_blobs
 from sklearn.neighbors import KNeighborsTransformer, kneighbors_graph
 
 from biclique.exceptions import DataError, MissingExtraError, ParameterError
-from biclique.gram import brute
-from biclique.gram.brute import BruteForce, distances
-from biclique.gram.index import EXACT_SECONDS, NeighborIndex, exact_seconds, uses_tree
-from biclique.gram.neighbors import NEIGHBOR_WEIGHTS, NeighborGram, components, nearest_among, with_ties, without_loops
+from biclique.gram.neighbor_graph import NEIGHBOR_WEIGHTS, NeighborGram
+from biclique.neighbors import brute
+from biclique.neighbors.brute import BruteForce, distances
+from biclique.neighbors.graph import components, nearest_among, with_ties, without_loops
+from biclique.neighbors.index import EXACT_SECONDS, NeighborIndex, exact_seconds, uses_tree
 from tests.oracles import nearest_rows, neighbor_affinity, neighbor_cross
 
 
@@ -179,10 +180,10 @@ def test_the_rule_for_auto(monkeypatch):
     assert NeighborIndex(rows(60, 40)).search_ == "brute"
     assert uses_tree(1000, 3)
     assert exact_seconds(70_000, 784) < EXACT_SECONDS < exact_seconds(10**6, 50)
-    monkeypatch.setattr("biclique.gram.index.EXACT_SECONDS", 0.0)
-    monkeypatch.setattr("biclique.gram.index.find_spec", lambda name: None)
+    monkeypatch.setattr("biclique.neighbors.index.EXACT_SECONDS", 0.0)
+    monkeypatch.setattr("biclique.neighbors.index.find_spec", lambda name: None)
     assert NeighborIndex(rows(60, 40)).search_ == "brute"
-    monkeypatch.setattr("biclique.gram.index.find_spec", lambda name: object())
+    monkeypatch.setattr("biclique.neighbors.index.find_spec", lambda name: object())
     assert NeighborIndex(rows(60, 40)).search_ == "approximate"
 
 

@@ -15,10 +15,10 @@ GPU = torch is not None and torch.cuda.is_available()
 if not GPU:  # read when triton is first imported, so before anything here imports it
     os.environ["TRITON_INTERPRET"] = "1"
 
+from biclique.device import hopper_tiles as symmetric_tiles  # noqa: E402
+from biclique.device.hopper_tiles import COLUMNS, FOLD_TILES, ROWS, units  # noqa: E402
 from biclique.exceptions import BicliqueWarning  # noqa: E402
-from biclique.gram import symmetric_tiles  # noqa: E402
-from biclique.gram.cuda import TorchGram  # noqa: E402
-from biclique.gram.symmetric_tiles import COLUMNS, FOLD_TILES, ROWS, units  # noqa: E402
+from biclique.gram.torch_gram import TorchGram  # noqa: E402
 from biclique.kernels import make_kernel  # noqa: E402
 
 ROWS_A_FOLD = FOLD_TILES * COLUMNS
@@ -79,7 +79,7 @@ def test_the_fold_adds_both_parts_and_the_rows_and_empties_the_parts():
 
 COMPILE = """
 import sys
-from biclique.gram import symmetric_tiles as tiles
+from biclique.gram import symmetric_tiles as tiles  # noqa: E402
 from triton import compile
 from triton.backends.compiler import GPUTarget
 from triton.experimental.gluon._runtime import GluonASTSource

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from biclique.gram.threads import count_threads, run_groups, single_threaded_blas
+from biclique.runtime.threads import count_threads, run_groups, single_threaded_blas
 
 
 def blas_threads():

@@ -10,7 +10,8 @@ import pytest
 from scipy import sparse
 
 from biclique.exceptions import DataError, MissingExtraError, TableError
-from biclique.hypergraph.convert import (
+from biclique.hypergraph.files.by_ending import read_hypergraph, write_hypergraph
+from biclique.hypergraph.files.convert import (
     as_hypergraph,
     from_hypergraphx,
     from_hypernetx,
@@ -19,7 +20,6 @@ from biclique.hypergraph.convert import (
     to_hypernetx,
     to_xgi,
 )
-from biclique.hypergraph.files import read_hypergraph, write_hypergraph
 from biclique.hypergraph.hypergraph import Hypergraph
 from tests.optional import Optional
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy.sparse.linalg import aslinearoperator
 
-from biclique import Hypergraph
 from biclique.exceptions import DataError, DegreeError, MemoryLimitError, ParameterError
 from biclique.hypergraph import (
     EXPANSIONS,
@@ -24,6 +23,7 @@ from biclique.hypergraph import (
     normalized_cut,
     pair_weight,
 )
+from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.multiway import contract, gram_tensor
 from biclique.multiway import k_way_normalized_cut as cut_of_matrix
 from tests import oracles

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from biclique.exceptions import BicliqueError, DataError, MemoryLimitError, ParameterError, TableError
-from biclique.hypergraph.edge_list import format_edge_list, parse_edge_list
-from biclique.hypergraph.files import NEEDS, read_hypergraph, write_hypergraph
-from biclique.hypergraph.hgr import format_hgr, parse_hgr
-from biclique.hypergraph.hif import format_hif, parse_hif
+from biclique.hypergraph.files.by_ending import NEEDS, read_hypergraph, write_hypergraph
+from biclique.hypergraph.files.edge_list import format_edge_list, parse_edge_list
+from biclique.hypergraph.files.hgr import format_hgr, parse_hgr
+from biclique.hypergraph.files.hif import format_hif, parse_hif
+from biclique.hypergraph.files.lines import line_around, line_number
 from biclique.hypergraph.hypergraph import Hypergraph
-from biclique.hypergraph.text import line_around, line_number
 
 # Isolated vertices, an empty edge, vertices and edges that repeat, weights that need all digits, an order of its own.
 RICH = Hypergraph.from_dict(

@@ -10,10 +10,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from biclique.exceptions import BicliqueError
-from biclique.hypergraph.edge_list import format_edge_list
-from biclique.hypergraph.files import READERS, read_hypergraph
-from biclique.hypergraph.hgr import format_hgr
-from biclique.hypergraph.hif import format_hif
+from biclique.hypergraph.files.by_ending import READERS, read_hypergraph
+from biclique.hypergraph.files.edge_list import format_edge_list
+from biclique.hypergraph.files.hgr import format_hgr
+from biclique.hypergraph.files.hif import format_hif
 from biclique.hypergraph.hypergraph import Hypergraph
 
 HYPERGRAPH = Hypergraph.from_dict(

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from biclique import Hypergraph
 from biclique.exceptions import BicliqueError, DataError, ParameterError
+from biclique.hypergraph.hypergraph import Hypergraph
 from tests import oracles
 from tests.optional import Optional
 

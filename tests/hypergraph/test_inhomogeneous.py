@@ -8,7 +8,6 @@ from math import factorial
 import numpy as np
 import pytest
 
-from biclique import Hypergraph
 from biclique.exceptions import DataError, DegreeError, ParameterError
 from biclique.hypergraph import (
     SPLITTINGS,
@@ -23,6 +22,7 @@ from biclique.hypergraph import (
     pair_weights,
     subspace_costs,
 )
+from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.kernels import make_kernel
 from tests import oracles
 

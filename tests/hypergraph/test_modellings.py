@@ -6,9 +6,9 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from biclique.exceptions import DataError, MemoryLimitError, ParameterError
-from biclique.hypergraph import contraction
-from biclique.hypergraph.contraction import modelling_gram
-from biclique.hypergraph.modellings import (
+from biclique.hypergraph.points import contraction
+from biclique.hypergraph.points.contraction import modelling_gram
+from biclique.hypergraph.points.modellings import (
     POINT_MODELLINGS,
     GeneralizedDot,
     MaxKernel,
@@ -17,7 +17,7 @@ from biclique.hypergraph.modellings import (
     make_modelling,
     modelling_values,
 )
-from biclique.hypergraph.triples import TRIPLES, smallest_eigenvalues
+from biclique.hypergraph.points.triples import TRIPLES, smallest_eigenvalues
 from biclique.kernels import RBF, Laplacian, Polynomial, bandwidth
 from tests.conftest import frozen
 from tests.hypergraph import modelling_oracles as oracles

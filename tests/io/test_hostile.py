@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from biclique import BicliqueSpectralClustering
 from biclique.cli import main
+from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.exceptions import BicliqueError, MemoryLimitError, TableError
 from biclique.io import Roles, column_texts, hold, open_chunks, read_table
-from biclique.io import _files as files
+from biclique.io import safe_files as files
 from tests.optional import Optional, needs
 
 pa = Optional("pyarrow")

@@ -6,7 +6,7 @@ import pytest
 from scipy import sparse
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
-from biclique import BicliqueSpectralClustering
+from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.exceptions import DataError, ParameterError
 from biclique.kernels import KERNEL_NAMES, RBF, Kernel, Polynomial, check_rows_for_kernel, make_kernel
 

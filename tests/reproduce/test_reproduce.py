@@ -27,8 +27,15 @@ from biclique.reproduce.cells import PREPARATIONS, current_commit, load_problem,
 from biclique.reproduce.cells import _finished as finished
 from biclique.reproduce.kmeans import error_rates, repeated_kmeans
 from biclique.reproduce.methods import Problem, ascending_embedding, demo_embedding, embedding, leading_vectors
-from biclique.reproduce.paper import DATA, INHOMOGENEOUS, RUN_TIMES, TABLE_1
-from biclique.reproduce.tables import INHOMOGENEOUS_ROWS, TABLE_1_ROWS, best_of, by_order, observations, summarize
+from biclique.reproduce.printed import DATA, INHOMOGENEOUS, RUN_TIMES, TABLE_1
+from biclique.reproduce.result_tables import (
+    INHOMOGENEOUS_ROWS,
+    TABLE_1_ROWS,
+    best_of,
+    by_order,
+    observations,
+    summarize,
+)
 from biclique.scores import clustering_error
 from tests import oracles
 from tests.optional import needs

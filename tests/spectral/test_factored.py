@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 
 from biclique.exceptions import DegreeError
-from biclique.gram import DenseGram, ExactMap, FourierMap, NystroemMap, map_rows, nystroem
+from biclique.features import nystroem
+from biclique.features.maps import ExactMap, FourierMap
+from biclique.features.nystroem import NystroemMap
+from biclique.features.passes import map_rows
+from biclique.gram import DenseGram
 from biclique.kernels import RBF, Laplacian, Linear
 from biclique.spectral import ExactSample, Extension, NormalizedCut, factored_spectrum, top_eigenpairs
 

@@ -7,8 +7,8 @@ from sklearn.metrics import adjusted_rand_score
 
 from biclique.gram import SparseGram
 from biclique.spectral import NormalizedCut
-from biclique.spectral import graph as graph_module
-from biclique.spectral.graph import _aggregates, _hierarchy, _strong_edges, graph_eigenpairs
+from biclique.spectral import multigrid as graph_module
+from biclique.spectral.multigrid import _aggregates, _hierarchy, _strong_edges, graph_eigenpairs
 from biclique.spectral.solver import RESOLVED_GAP
 from tests.oracles import projector
 

@@ -22,7 +22,6 @@ from biclique.cli.summary import Classes, Facts, report
 from biclique.cli.text import EXIT_OK, block, line
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.exceptions import DataError, MemoryLimitError, ParameterError, TableError
-from biclique.gram import format_bytes, parse_memory_limit
 from biclique.io import (
     CHUNK_ROWS,
     ArrayChunks,
@@ -38,6 +37,7 @@ from biclique.io import (
     open_chunks,
 )
 from biclique.progress import Progress, format_seconds
+from biclique.runtime.memory import format_bytes, parse_memory_limit
 
 CHUNK_FILES = ".npy and Parquet files and .zarr folders"
 QUARTILE_VALUES = 2**24  # of a sample of rows that gives medians and quartiles

@@ -1,11 +1,11 @@
 """Every estimator: validate, compose, store."""
 
-from biclique.cluster._checks import MODELLINGS
 from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.cluster.embedding import BicliqueSpectralEmbedding
-from biclique.cluster.hypergraph import HypergraphSpectralClustering
+from biclique.cluster.hypergraph_clustering import HypergraphSpectralClustering
 from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
-from biclique.cluster.subspaces import InhomogeneousSubspaceClustering
+from biclique.cluster.subspace_clustering import InhomogeneousSubspaceClustering
+from biclique.fit.checks import MODELLINGS
 
 __all__ = [
     "MODELLINGS",

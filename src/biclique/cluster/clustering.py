@@ -10,16 +10,15 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.checks import MOST_STARTS, check_choice, check_count, check_random
-from biclique.cluster._base import ClustererBase, is_source
-from biclique.cluster._device import DeviceFit, assign_on_device
-from biclique.cluster._factored import FactoredFit, FactoredTrial
-from biclique.cluster._neighbors import NeighborFit
-from biclique.cluster._order import TEST_STARTS
-from biclique.cluster._spectral import SpectralBase
-from biclique.cluster._spectrum import ExactFit, Spectrum, scales_rows, unit_rows
-from biclique.gram import single_threaded_blas
+from biclique.cluster.estimator import ClustererBase, is_source
+from biclique.cluster.spectral_base import SpectralBase
+from biclique.fit.exact import ExactFit, Spectrum, scales_rows, unit_rows
+from biclique.fit.graphs import NeighborFit
+from biclique.fit.on_device import DeviceFit, assign_on_device
+from biclique.fit.three_passes import FactoredFit, FactoredTrial
 from biclique.kernels import Kernel
+from biclique.runtime.arguments import MOST_STARTS, check_choice, check_count, check_random
+from biclique.runtime.threads import single_threaded_blas
 from biclique.spectral import (
     ASSIGNERS,
     Assignment,
@@ -30,6 +29,7 @@ from biclique.spectral import (
     kernel_kmeans,
     one_each,
 )
+from biclique.spectral.order import TEST_STARTS
 
 
 class BicliqueSpectralClustering(ClustererBase, SpectralBase):

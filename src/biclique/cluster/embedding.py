@@ -8,9 +8,9 @@ from typing import Any, Self
 import numpy as np
 
 from biclique._typing import FloatArray
-from biclique.checks import check_count
-from biclique.cluster._spectral import SpectralBase
+from biclique.cluster.spectral_base import SpectralBase
 from biclique.kernels import Kernel
+from biclique.runtime.arguments import check_count
 
 
 class BicliqueSpectralEmbedding(SpectralBase):

@@ -8,12 +8,12 @@ from typing import Any, Self
 import numpy as np
 
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.checks import MOST_STARTS, check_choice, check_count, check_random
-from biclique.cluster._base import ClustererBase
-from biclique.cluster._checks import check_weights, is_neighbors
-from biclique.cluster._spectrum import ExactFit, SolverOptions, unit_rows
+from biclique.cluster.estimator import ClustererBase
 from biclique.exceptions import ParameterError, SolverWarning, warn_user
+from biclique.fit.checks import check_weights, is_neighbors
+from biclique.fit.exact import ExactFit, SolverOptions, unit_rows
 from biclique.kernels import Kernel
+from biclique.runtime.arguments import MOST_STARTS, check_choice, check_count, check_random
 from biclique.spectral import ASSIGNERS, KernelKMeansProblem, kernel_kmeans, plus_plus_start, random_start
 
 STARTS = ("spectral", "random", "k-means++")

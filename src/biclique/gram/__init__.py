@@ -1,7 +1,5 @@
 """How K is held; one class a file, one contract for all."""
 
-from biclique.gram.base import CrossGram, GramOperator
-from biclique.gram.brute import search_bytes
 from biclique.gram.choose import (
     FACTORED,
     GRAM_NAMES,
@@ -12,132 +10,40 @@ from biclique.gram.choose import (
     exact_features,
     factored_precision,
     make_gram,
-    make_map,
-    map_kind,
 )
-from biclique.gram.cost import (
-    DEVICE_SECONDS_PER_ROW,
-    STARTED_PASSES,
-    TYPICAL_PASSES,
-    Cost,
-    device_bytes,
-    device_factored_seconds,
-    device_seconds,
-    estimate_factored,
-    estimate_neighbors,
-    estimate_seconds,
-    products_per_second,
-    torch_cpu_seconds,
-)
-from biclique.gram.cross import HeldRows, KernelCross, StoredCross, panel_product
-from biclique.gram.dense import GIVEN_WAY_OUT, DenseGram, dense_bytes, symmetric
-from biclique.gram.factored import (
-    FactoredGram,
-    column_sums,
-    device_factored_bytes,
-    factored_bytes,
-    map_product,
-    map_rows,
-    weighted_gram,
-)
-from biclique.gram.features import (
-    MOST_EXACT_COLUMNS,
-    ExactMap,
-    FeatureMap,
-    FourierMap,
-    SketchMap,
-    check_features,
-    exact_columns,
-)
-from biclique.gram.index import NeighborIndex, uses_tree
-from biclique.gram.memory import data_bytes, format_bytes, parse_memory_limit, require
-from biclique.gram.neighbors import (
-    NEIGHBOR_WEIGHTS,
-    NeighborGram,
-    components,
-    members_of,
-    nearest_among,
-    with_ties,
-    without_loops,
-)
-from biclique.gram.nystroem import LANDMARKS, NystroemMap, choose_landmarks
-from biclique.gram.parts import LINK, find_parts, part_sizes
+from biclique.gram.dense import GIVEN_WAY_OUT, DenseGram, StoredCross, dense_bytes, symmetric
+from biclique.gram.factored import FactoredGram
+from biclique.gram.neighbor_graph import NEIGHBOR_WEIGHTS, NeighborGram
+from biclique.gram.operator import CrossGram, GramOperator
 from biclique.gram.sparse import SparseGram, given_bytes, symmetric_sparse
-from biclique.gram.threads import single_threaded_blas
+from biclique.gram.tile_parts import find_parts, part_sizes
 from biclique.gram.tiled import TiledGram, tiled_bytes
 
 __all__ = [
-    "DEVICE_SECONDS_PER_ROW",
     "FACTORED",
     "GIVEN_WAY_OUT",
     "GRAM_NAMES",
-    "LANDMARKS",
-    "LINK",
-    "MOST_EXACT_COLUMNS",
     "NEIGHBOR_WEIGHTS",
     "PRECISIONS",
-    "STARTED_PASSES",
-    "TYPICAL_PASSES",
     "Choice",
-    "Cost",
     "CrossGram",
     "DenseGram",
-    "ExactMap",
     "FactoredGram",
-    "FeatureMap",
-    "FourierMap",
     "GramOperator",
-    "HeldRows",
-    "KernelCross",
     "NeighborGram",
-    "NeighborIndex",
-    "NystroemMap",
-    "SketchMap",
     "SparseGram",
     "StoredCross",
     "TiledGram",
-    "check_features",
     "choose_gram",
-    "choose_landmarks",
     "choose_precision",
-    "column_sums",
-    "components",
-    "data_bytes",
     "dense_bytes",
-    "device_bytes",
-    "device_factored_bytes",
-    "device_factored_seconds",
-    "device_seconds",
-    "estimate_factored",
-    "estimate_neighbors",
-    "estimate_seconds",
-    "exact_columns",
     "exact_features",
-    "factored_bytes",
     "factored_precision",
     "find_parts",
-    "format_bytes",
     "given_bytes",
     "make_gram",
-    "make_map",
-    "map_kind",
-    "map_product",
-    "map_rows",
-    "members_of",
-    "nearest_among",
-    "panel_product",
-    "parse_memory_limit",
     "part_sizes",
-    "products_per_second",
-    "require",
-    "search_bytes",
-    "single_threaded_blas",
     "symmetric",
     "symmetric_sparse",
     "tiled_bytes",
-    "torch_cpu_seconds",
-    "uses_tree",
-    "weighted_gram",
-    "with_ties",
-    "without_loops",
 ]

@@ -10,27 +10,22 @@ from scipy import sparse
 
 from biclique._typing import Rows
 from biclique.exceptions import ParameterError
-from biclique.gram.base import GramOperator
-from biclique.gram.cross import HeldRows
-from biclique.gram.dense import DenseGram, dense_bytes
-from biclique.gram.features import (
-    MOST_EXACT_COLUMNS,
-    ExactMap,
-    FeatureMap,
-    FourierMap,
-    SketchMap,
-    check_features,
+from biclique.features.maps import (
     exact_columns,
 )
-from biclique.gram.memory import format_bytes
-from biclique.gram.nystroem import NystroemMap, choose_landmarks
-from biclique.gram.threads import Tick
+from biclique.gram.dense import DenseGram, dense_bytes
+from biclique.gram.operator import GramOperator
 from biclique.gram.tiled import TiledGram
-from biclique.kernels import Function, Kernel, Polynomial
+from biclique.kernels import Function, Kernel
+from biclique.kernels.held import HeldRows
 from biclique.progress import format_seconds
+from biclique.runtime.memory import format_bytes
+from biclique.runtime.threads import Tick
 
 GRAM_NAMES = ("auto", "dense", "tiled", "nystroem", "features")
+
 FACTORED = ("nystroem", "features")
+
 PRECISIONS = ("auto", "float32", "float64", "fast")
 
 STORE_BELOW = 4096
@@ -39,15 +34,14 @@ STORE_BELOW = 4096
 FLOAT32_ERROR = 1e-3
 """Above this (generous) bound on the relative error of a value, ``precision="auto"`` computes tiles in float64."""
 
-
 HOPELESS_ERROR = 1e-2
 """Above this one, float32 is refused even when asked for."""
-
 
 EXACT_WORK = 6e11
 """Up to this much work K is held exactly: some 12 s on two cores, 110,000 rows in 16 dimensions."""
 
 WORK_PER_SECOND = 5e10
+
 EXPONENTIAL = 32
 """What an exponential and the product with a block of vectors cost, in columns of X."""
 
@@ -147,35 +141,3 @@ def make_gram(
     if name == "dense":
         return DenseGram.from_kernel(kernel, X, memory_limit=memory_limit, n_jobs=n_jobs, tick=tick)
     return TiledGram(kernel, X, dtype=dtype, n_jobs=n_jobs, memory_limit=memory_limit, tick=tick)
-
-
-def map_kind(gram: str, kernel: Kernel, n_columns: int, rank: int | str) -> str:
-    """Which feature map holds K: ``"nystroem"``, ``"exact"``, ``"fourier"`` or ``"sketch"``."""
-    if gram == "nystroem":
-        return "nystroem"
-    check_features(kernel, n_columns)
-    columns = exact_columns(kernel, n_columns)
-    if columns is None:
-        return "fourier"
-    most = MOST_EXACT_COLUMNS if isinstance(rank, str) else max(rank, n_columns)
-    return "exact" if columns <= most else "sketch"
-
-
-def make_map(
-    kind: str,
-    kernel: Kernel,
-    pool: Rows,
-    size: int,
-    *,
-    landmarks: str = "uniform",
-    random: np.random.RandomState,
-    dtype: Any = np.float32,
-) -> FeatureMap:
-    """The feature map of a kind, with ``size`` columns; landmarks come from a pool of distinct rows."""
-    if kind == "nystroem":
-        return NystroemMap(kernel, pool[choose_landmarks(landmarks, kernel, pool, size, random, dtype)], dtype)
-    if kind == "fourier":
-        return FourierMap(kernel, pool, size, random, dtype)
-    if kind == "sketch" and isinstance(kernel, Polynomial):
-        return SketchMap(kernel, pool.shape[1], size, random, dtype)
-    return ExactMap(kernel, pool.shape[1], dtype)

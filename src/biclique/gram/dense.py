@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DataError
-from biclique.gram.base import CrossGram, GramOperator
-from biclique.gram.cross import PANEL, HeldRows, StoredCross, panel_product
-from biclique.gram.memory import require
-from biclique.gram.threads import Pulse, Tick, run_groups
+from biclique.gram.operator import CrossGram, GramOperator
 from biclique.kernels import Kernel
+from biclique.kernels.held import HeldRows
+from biclique.runtime.memory import require
+from biclique.runtime.threads import PANEL, Pulse, Tick, given_panel, panel_product, run_groups
+
+
+class StoredCross(CrossGram):
+    """κ(y, x) given as a matrix, dense or sparse. κ(y, y) is not known then, and not needed."""
+
+    def __init__(self, K: Any, *, n_jobs: int | None = None) -> None:
+        self.K = K
+        self.n_jobs = n_jobs
+
+    def matmat(self, V: FloatArray) -> FloatArray:
+        return panel_product(self.K, V, n_jobs=self.n_jobs)
+
+    def diagonal(self) -> FloatArray:
+        raise DataError("κ(y, y) of new rows is not known with affinity='precomputed'.")
+
 
 SYMMETRY_TOLERANCE = 1e-6
 """Largest |K − Kᵀ| allowed in a given matrix, relative to its largest entry: float32 kernels pass."""
@@ -83,11 +100,6 @@ class DenseGram(GramOperator):
 
 
 GIVEN_WAY_OUT = "raise memory_limit, or make the matrix symmetric and float64 yourself."
-
-
-def given_panel(n: int) -> int:
-    """Rows of a given matrix that are looked at together: some 2 MiB of them."""
-    return int(np.clip(2**18 // max(n, 1), 1, PANEL))
 
 
 def symmetric(K: FloatArray, memory_limit: float = np.inf) -> FloatArray:

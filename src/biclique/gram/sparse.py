@@ -8,9 +8,10 @@ import numpy as np
 from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.gram.base import CrossGram, GramOperator
-from biclique.gram.cross import HeldRows, StoredCross, panel_product
-from biclique.gram.dense import check_asymmetry, given_panel
+from biclique.gram.dense import StoredCross, check_asymmetry
+from biclique.gram.operator import CrossGram, GramOperator
+from biclique.kernels.held import HeldRows
+from biclique.runtime.threads import given_panel, panel_product
 
 
 class SparseGram(GramOperator):

@@ -8,11 +8,11 @@ import numpy as np
 from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.gram.base import CrossGram, GramOperator
-from biclique.gram.cross import HeldRows
-from biclique.gram.memory import require
-from biclique.gram.threads import Pulse, Tick, run_groups
+from biclique.gram.operator import CrossGram, GramOperator
 from biclique.kernels import InnerProductKernel, Kernel
+from biclique.kernels.held import HeldRows
+from biclique.runtime.memory import require
+from biclique.runtime.threads import Pulse, Tick, run_groups
 
 TILE_ROWS = 128
 TILE_COLUMNS = 512

@@ -1,15 +1,6 @@
 """Given hyperedges: the class, expansions, cuts, models of points, inhomogeneous cuts, sampling and files."""
 
-from biclique.hypergraph.contraction import modelling_gram
-from biclique.hypergraph.convert import (
-    as_hypergraph,
-    from_hypergraphx,
-    from_hypernetx,
-    from_xgi,
-    to_hypergraphx,
-    to_hypernetx,
-    to_xgi,
-)
+from biclique.hypergraph.affine import AffineSubspace, draw_together, edge_distances, fit_subspaces, linked_pairs
 from biclique.hypergraph.cuts import (
     cut,
     k_way_normalized_cut,
@@ -18,7 +9,16 @@ from biclique.hypergraph.cuts import (
     normalized_cut,
 )
 from biclique.hypergraph.expansions import EXPANSIONS, Expansion, ExpansionGram, find_expansion, laplacian
-from biclique.hypergraph.files import read_hypergraph, write_hypergraph
+from biclique.hypergraph.files.by_ending import read_hypergraph, write_hypergraph
+from biclique.hypergraph.files.convert import (
+    as_hypergraph,
+    from_hypergraphx,
+    from_hypernetx,
+    from_xgi,
+    to_hypergraphx,
+    to_hypernetx,
+    to_xgi,
+)
 from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.hypergraph.inhomogeneous import (
     SubsetSplitting,
@@ -32,10 +32,10 @@ from biclique.hypergraph.inhomogeneous import (
     pair_weights,
     subspace_costs,
 )
-from biclique.hypergraph.modellings import POINT_MODELLINGS, Modelling, make_modelling, modelling_values
-from biclique.hypergraph.sampling import IterativeSample, iterative_sample, sample_hyperedges
+from biclique.hypergraph.points.contraction import modelling_gram
+from biclique.hypergraph.points.modellings import POINT_MODELLINGS, Modelling, make_modelling, modelling_values
+from biclique.hypergraph.points.sampling import IterativeSample, iterative_sample, sample_hyperedges
 from biclique.hypergraph.splitting import SPLITTINGS, distortion, pair_weight
-from biclique.hypergraph.subspaces import AffineSubspace, draw_together, edge_distances, fit_subspaces, linked_pairs
 
 __all__ = [
     "EXPANSIONS",

@@ -31,9 +31,11 @@ from scipy.special import gammaln
 
 from biclique._typing import FloatArray, Rows
 from biclique.exceptions import DataError, ParameterError
-from biclique.gram import CrossGram, GramOperator, panel_product, parse_memory_limit, require
+from biclique.gram import CrossGram, GramOperator
 from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.hypergraph.splitting import SPLITTINGS, SplittingFunction, pair_weight
+from biclique.runtime.memory import parse_memory_limit, require
+from biclique.runtime.threads import panel_product
 
 PANEL = 8192
 """Rows of one piece of work. Fixed, so that sums never depend on the number of threads."""

@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import connected_components
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, ParameterError
-from biclique.hypergraph._build import (
+from biclique.hypergraph.build import (
     LARGEST_INDEX,
     Checked,
     checked_counts,

@@ -27,8 +27,8 @@ from biclique.exceptions import DataError, DegreeError, ParameterError
 from biclique.hypergraph.cuts import part_codes
 from biclique.hypergraph.expansions import Expansion, ExpansionGram
 from biclique.hypergraph.hypergraph import Hypergraph
+from biclique.hypergraph.points.tuples import pair_values, span_distances
 from biclique.hypergraph.splitting import SplittingFunction, find_splitting, splitting_costs
-from biclique.hypergraph.tuples import pair_values, span_distances
 from biclique.kernels import Kernel
 
 MOST_SIZE = 1000

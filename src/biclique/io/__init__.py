@@ -11,7 +11,8 @@ from biclique.io.chunks import (
     draw_numbers,
 )
 from biclique.io.output import LabelWriter, atomic_path, check_output, check_target, write_labels, write_text
-from biclique.io.tables import Roles, Table, read_table
+from biclique.io.roles import Roles, Table
+from biclique.io.tables import read_table
 
 __all__ = [
     "CHUNK_ROWS",

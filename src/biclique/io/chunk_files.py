@@ -14,23 +14,15 @@ import numpy as np
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import BicliqueError, DataError, TableError
-from biclique.io._extras import import_zarr
-from biclique.io._files import TEXT_BYTES, check_chunk_size, check_table_size, guard, line, written_again
-from biclique.io.chunks import (
-    CHUNK_ROWS,
-    ArrayChunks,
-    ChunkSource,
-    ColumnChunks,
-    IterableChunks,
-    Raw,
-    real_table,
-)
+from biclique.io.chunks import CHUNK_ROWS, ArrayChunks, ChunkSource, ColumnChunks, IterableChunks, Raw, real_table
+from biclique.io.extras import import_zarr
 from biclique.io.numpy_files import NpyChunks
 from biclique.io.parquet import ParquetChunks
 from biclique.io.roles import Roles, Table, as_texts, checked, feature_columns, numbered
+from biclique.io.safe_files import TEXT_BYTES, check_chunk_size, check_table_size, guard, line, written_again
 from biclique.io.zarr_metadata import ZarrMetadata, check_blosc, read_metadata
-from biclique.memory import parse_memory_limit, require
 from biclique.printable import printable
+from biclique.runtime.memory import parse_memory_limit, require
 
 SLAB_BYTES = 2**28  # the most that is read from a Zarr array at once, unless one chunk of rows asked for has more
 ZARR_CHUNK_BYTES = 2**10  # what zarr needs to find one chunk, beside its numbers

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from biclique._typing import FloatArray, IntArray
-from biclique.checks import check_count
 from biclique.exceptions import DataError, ParameterError
-from biclique.memory import parse_memory_limit, require
+from biclique.runtime.arguments import check_count
+from biclique.runtime.memory import parse_memory_limit, require
 
 CHUNK_ROWS = 65_536
 

@@ -18,9 +18,9 @@ from numpy.lib import format as npy
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import BicliqueError, TableError
-from biclique.io._files import FileChunks, check_table_size, guard, line, stamp
 from biclique.io.chunks import DType, Raw, real_table
 from biclique.io.roles import Roles, Table, as_texts, feature_columns, numbered
+from biclique.io.safe_files import FileChunks, check_table_size, guard, line, stamp
 from biclique.printable import printable
 
 PAGE = 4096

@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from biclique._typing import IntArray
 from biclique.exceptions import DataError, ParameterError
-from biclique.io._extras import import_pyarrow
+from biclique.io.extras import import_pyarrow
 
 LABEL_SUFFIXES = (".csv", ".tsv", ".npy", ".parquet")
 TEXT_ROWS = 65_536  # lines of text that are made at once

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from biclique.exceptions import BicliqueError, TableError
-from biclique.io._extras import import_pyarrow
-from biclique.io._files import FileChunks, guard, line, stamp
 from biclique.io.chunks import CHUNK_ROWS, DType, Raw, working_dtype
+from biclique.io.extras import import_pyarrow
 from biclique.io.roles import Roles, as_texts, feature_columns
+from biclique.io.safe_files import FileChunks, guard, line, stamp
 
 BUFFER = 2**18  # bytes read ahead of each column
 

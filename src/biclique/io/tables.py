@@ -14,13 +14,13 @@ import numpy as np
 
 from biclique._typing import FloatArray
 from biclique.exceptions import MemoryLimitError, TableError
-from biclique.io._files import TEXT_BYTES, check_table_size, guard, line
 from biclique.io.chunk_files import hold, open_chunks
 from biclique.io.numpy_files import HEADER_BYTES, NpyChunks, is_zipped, needs_numbers, read_header, read_npz
 from biclique.io.parquet import ParquetChunks, ParquetFolder
 from biclique.io.roles import Roles, Table, checked, feature_columns, numbered
-from biclique.memory import format_bytes, parse_memory_limit
+from biclique.io.safe_files import TEXT_BYTES, check_table_size, guard, line
 from biclique.printable import printable
+from biclique.runtime.memory import format_bytes, parse_memory_limit
 
 __all__ = ["Roles", "Table", "read_table"]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from biclique.exceptions import TableError
-from biclique.io._files import Stamp, guard, line, stamp
+from biclique.io.safe_files import Stamp, guard, line, stamp
 
 LARGEST = 2**20  # bytes of metadata
 _CHECKSUMS = {"crc32", "crc32c", "adler32", "fletcher32", "jenkins_lookup3"}

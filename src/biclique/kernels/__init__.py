@@ -1,7 +1,7 @@
 """κ(x, y): named kernels, a user's own, and the bandwidth rule."""
 
 from biclique.kernels.bandwidth import GAMMA_RULES, bandwidth, draw_rows
-from biclique.kernels.base import InnerProductKernel, Kernel, dense_product, middle
+from biclique.kernels.kernel import InnerProductKernel, Kernel, dense_product, middle
 from biclique.kernels.named import (
     GAMMA_KERNELS,
     KERNEL_NAMES,

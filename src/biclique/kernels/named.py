@@ -18,10 +18,10 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.sparsefuncs import inplace_csr_row_scale
 
 from biclique._typing import FloatArray, Rows
-from biclique.checks import check_number
 from biclique.exceptions import DataError, ParameterError
-from biclique.kernels.base import InnerProductKernel, Kernel, dense_product, middle, none_negative, row_products
-from biclique.namespace import float64, full, largest_size, namespace, on_host, scalars
+from biclique.kernels.kernel import InnerProductKernel, Kernel, dense_product, middle, none_negative, row_products
+from biclique.runtime.arguments import check_number
+from biclique.runtime.namespace import float64, full, largest_size, namespace, on_host, scalars
 
 
 def squared_norms(X: Rows) -> FloatArray:

@@ -1,9 +1,9 @@
 """The paper's tables and figures, as resumable runs."""
 
 from biclique.reproduce.cells import FULL, QUICK, Cell, Records, current_commit, plan, run_cells
+from biclique.reproduce.everything import reproduce
 from biclique.reproduce.methods import METHODS, Problem, Settings
 from biclique.reproduce.pages import TARGETS, publish, write
-from biclique.reproduce.run import reproduce
 
 __all__ = [
     "FULL",

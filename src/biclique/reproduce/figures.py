@@ -8,8 +8,8 @@ from typing import Any
 
 from biclique.exceptions import MissingExtraError
 from biclique.io import atomic_path
-from biclique.reproduce.paper import DATA
-from biclique.reproduce.tables import Results, by_order
+from biclique.reproduce.printed import DATA
+from biclique.reproduce.result_tables import Results, by_order
 
 SERIES = (("gaussian_ours", "Gaussian", "tab:red"), ("polynomial_ours", "polynomial", "tab:blue"))
 TITLES = {"iris": "iris", "spine": "spine", "ovarian": "ovarian", "hopkins155": "Hopkins155"}

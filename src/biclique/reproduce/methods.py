@@ -19,11 +19,11 @@ from biclique._typing import FloatArray, IntArray
 from biclique.cluster import BicliqueSpectralClustering, InhomogeneousSubspaceClustering
 from biclique.exceptions import DataError, DegreeError
 from biclique.hypergraph import Hypergraph, cost_graph, draw_together, kernel_costs, modelling_gram
-from biclique.hypergraph.tuples import joined_tuples, span_distances
+from biclique.hypergraph.points.tuples import joined_tuples, span_distances
 from biclique.kernels import RBF, Polynomial
 from biclique.multiway import biclique_gram, shrunken_degrees
 from biclique.reproduce.kmeans import error_rates, repeated_kmeans
-from biclique.reproduce.paper import DEGREES, GAMMAS, OFFSETS
+from biclique.reproduce.printed import DEGREES, GAMMAS, OFFSETS
 from biclique.scores import clustering_error
 
 DRAWS = 300

@@ -8,7 +8,7 @@ from pathlib import Path
 from biclique.io import write_text
 from biclique.reproduce.figures import draw
 from biclique.reproduce.remarks import FINDINGS
-from biclique.reproduce.tables import Results, Table, all_tables, observations
+from biclique.reproduce.result_tables import Results, Table, all_tables, observations
 
 TARGETS: dict[str, tuple[str, ...]] = {
     "table1": ("table1", "hopkins155", "figures"),

@@ -14,16 +14,10 @@ from biclique.spectral.assign import (
 from biclique.spectral.cut import NormalizedCut
 from biclique.spectral.device_kmeans import device_kmeans
 from biclique.spectral.extend import Extension
-from biclique.spectral.factored import FactoredSpectrum, LandmarkParts, RowSums, factored_spectrum
-from biclique.spectral.graph import graph_eigenpairs
-from biclique.spectral.kernel_kmeans import (
-    KernelKMeansProblem,
-    KernelRule,
-    kernel_kmeans,
-    plus_plus_start,
-    random_start,
-)
+from biclique.spectral.lloyd import KernelKMeansProblem, KernelRule, kernel_kmeans, plus_plus_start, random_start
+from biclique.spectral.multigrid import graph_eigenpairs
 from biclique.spectral.parted import PartedPairs, part_vectors, parted_eigenpairs, parted_rotation
+from biclique.spectral.small_problem import FactoredSpectrum, LandmarkParts, RowSums, factored_spectrum
 from biclique.spectral.solver import (
     BASIS_BLOCKS,
     DIRECT_BELOW,

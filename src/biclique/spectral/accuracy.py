@@ -8,10 +8,11 @@ import numpy as np
 
 from biclique._typing import FloatArray, Rows
 from biclique.exceptions import DegreeError
-from biclique.gram import DenseGram, FeatureMap
+from biclique.features.maps import FeatureMap
+from biclique.gram import DenseGram
 from biclique.kernels import Kernel
 from biclique.spectral.cut import NormalizedCut
-from biclique.spectral.factored import factored_spectrum
+from biclique.spectral.small_problem import factored_spectrum
 from biclique.spectral.solver import top_eigenpairs
 
 

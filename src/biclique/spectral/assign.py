@@ -19,9 +19,9 @@ from sklearn.utils import check_random_state
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import ParameterError
-from biclique.namespace import float64, moved, namespace, on_host, to_host
+from biclique.runtime.namespace import float64, moved, namespace, on_host, to_host
 from biclique.spectral.cut import NormalizedCut
-from biclique.spectral.kernel_kmeans import KernelKMeansProblem, KernelRule, kernel_kmeans
+from biclique.spectral.lloyd import KernelKMeansProblem, KernelRule, kernel_kmeans
 
 TIE = 1e-6
 """Another k-means start wins only by this relative margin; otherwise the deterministic one stays."""

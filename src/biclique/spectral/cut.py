@@ -21,9 +21,10 @@ import numpy as np
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DegreeError
-from biclique.gram import LINK, GramOperator
+from biclique.gram import GramOperator
 from biclique.multiway import check_order, shrunken_degrees
-from biclique.namespace import float64, full, moved, namespace, scalars, to_host
+from biclique.neighbors.parts import LINK
+from biclique.runtime.namespace import float64, full, moved, namespace, scalars, to_host
 from biclique.spectral.solver import Space
 
 

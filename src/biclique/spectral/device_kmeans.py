@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from biclique._typing import FloatArray, IntArray
-from biclique.namespace import float64, full, identity, moved, namespace, scalars, to_host
+from biclique.runtime.namespace import float64, full, identity, moved, namespace, scalars, to_host
 from biclique.spectral.assign import BLOCK_ENTRIES, Assignment, NearestCentre, assign_sampled, sorted_order
 from biclique.spectral.cut import NormalizedCut
 

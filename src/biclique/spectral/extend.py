@@ -10,7 +10,7 @@ from biclique._typing import FloatArray
 from biclique.exceptions import DegreeError
 from biclique.gram import CrossGram
 from biclique.multiway import shrunken_degrees
-from biclique.namespace import float64, moved, namespace, scalars, to_host
+from biclique.runtime.namespace import float64, moved, namespace, scalars, to_host
 from biclique.spectral.cut import NormalizedCut
 from biclique.spectral.solver import EigenResult
 

@@ -11,7 +11,7 @@ from scipy.linalg import eigh
 from sklearn.utils import check_random_state
 
 from biclique._typing import FloatArray
-from biclique.namespace import (
+from biclique.runtime.namespace import (
     empty_columns,
     float64,
     full,

@@ -16,7 +16,7 @@ from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DegreeError
 from biclique.gram import GramOperator
 from biclique.io import CHUNK_ROWS
-from biclique.namespace import float64, moved, namespace, scalars, to_host
+from biclique.runtime.namespace import float64, moved, namespace, scalars, to_host
 from biclique.spectral.cut import NormalizedCut
 from biclique.spectral.extend import Extension
 from biclique.spectral.solver import SPARE_COLUMNS, top_eigenpairs

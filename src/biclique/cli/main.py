@@ -1,0 +1,191 @@
+"""One run of the command line: from its arguments to its exit code, whatever happens."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import io
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
+from typing import Any, NoReturn
+
+from biclique.cli import signals
+from biclique.cli.text import EXIT_DATA, EXIT_FAILURE, EXIT_MEMORY, EXIT_OK, EXIT_SIGNAL, EXIT_USAGE, block, fail, flush
+from biclique.printable import printable
+
+TRACEBACK = "BICLIQUE_TRACEBACK"
+"""The environment variable that shows where an error came from."""
+
+
+def run(arguments: list[str] | None) -> int:
+    """The exit code. Wrong options and --help raise SystemExit, as argparse does."""
+    before = signals.listen()
+    try:
+        return _guarded(arguments)
+    finally:
+        signals.restore(before)
+
+
+def run_process() -> int:
+    """``run`` as the only thing that this process does: nothing that comes later can spoil its exit code."""
+    signals.listen()
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:  # closed: the next file that is opened must not become standard output
+            os.open(os.devnull, os.O_RDWR)
+    try:
+        code = _guarded(None)
+    except SystemExit as stop:
+        code = stop.code if isinstance(stop.code, int) else EXIT_FAILURE
+    signals.ignore()
+    if code > EXIT_SIGNAL:
+        os._exit(code)  # threads may be in the middle of a product: wait for none
+    return code
+
+
+def _guarded(arguments: list[str] | None) -> int:
+    with _standard_streams() as closed:
+        try:
+            try:
+                code = _work(arguments, closed)
+            except SystemExit:
+                flush()
+                raise
+            flush()
+        except SystemExit:
+            raise
+        except BaseException as error:
+            signals.listen_no_more()
+            code = _explain(error)
+            if code < EXIT_SIGNAL:  # a reader that was interrupted may read no more
+                _flush_or_drop()
+        return code
+
+
+def _work(arguments: list[str] | None, closed: bool) -> int:
+    from biclique.cli import cluster_command as table
+    from biclique.cli import hypergraph_command as hypergraph
+    from biclique.cli import reproduce_command as reproduce
+    from biclique.io.output import files
+
+    files.placed = files.partial = None
+    options = _parser([table, hypergraph, reproduce]).parse_args(arguments)
+    if closed and not any(getattr(options, name, None) for name in ("output", "target", "quiet")):
+        raise OSError(errno.EBADF, "standard output is closed, and the result would be lost: write it to a file")
+    return int(options.run(options))
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse repeats what it was given, and says nothing if it cannot print."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(printable(message))
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        if message:
+            block(message.removesuffix("\n"), file or sys.stderr)
+
+
+def _parser(modules: list[Any]) -> argparse.ArgumentParser:
+    from biclique import __version__
+
+    parser = _Parser(prog="biclique", description="Clustering through multi-way similarity.")
+    parser.add_argument("--version", action="version", version=f"biclique {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for module in modules:
+        module.add_command(commands)
+    return parser
+
+
+# Standard output and standard error
+
+
+@contextmanager
+def _standard_streams() -> Iterator[bool]:
+    """Streams that can be written to, and whether standard output was closed."""
+    closed = sys.stdout is None
+    with ExitStack() as stack:
+        for stream, redirect in ((sys.stdout, redirect_stdout), (sys.stderr, redirect_stderr)):
+            if stream is None:
+                nowhere = stack.enter_context(open(os.devnull, "w", encoding="utf-8"))
+                stack.enter_context(redirect(nowhere))
+            elif isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="replace")  # a console without Greek letters shows "?" for them
+        yield closed
+
+
+def _flush_or_drop() -> None:
+    """Python flushes again at the end, and would complain in its own words: give it a place that takes everything."""
+    try:
+        flush()
+    except OSError:
+        with suppress(Exception):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, sys.stdout.fileno())
+            os.close(nowhere)
+
+
+# Errors in words
+
+
+def _explain(error: BaseException) -> int:
+    """Say what went wrong, and return the exit code."""
+    number = signals.came() or (signal.SIGINT if isinstance(error, KeyboardInterrupt) else None)
+    if number is not None:  # an import that is interrupted can raise anything
+        return fail(f"{signals.WORDS[number]}; {_written() or 'nothing was written'}", EXIT_SIGNAL + number)
+    if isinstance(error, BrokenPipeError):
+        return EXIT_OK  # whoever read our output has seen enough
+    if os.environ.get(TRACEBACK):
+        with suppress(OSError):
+            traceback.print_exception(error)
+    message, code = _in_words(error)
+    written = _written()
+    return fail(f"{message}; {written}" if written else message, code)
+
+
+def _written() -> str:
+    """What became of the output; nothing where there is none."""
+    output = sys.modules.get("biclique.io.output")
+    files = getattr(output, "files", None)
+    if files is None:
+        return ""
+    files.discard()
+    if files.placed is not None:
+        return f"{files.placed} was written and is complete"
+    return f"{files.partial} may have got a part of the output" if files.partial is not None else ""
+
+
+def _in_words(error: BaseException) -> tuple[str, int]:
+    try:
+        from biclique.exceptions import BicliqueError, MemoryLimitError, ParameterError
+    except ImportError:
+        return f"cannot start ({error}): install again with pip install biclique", EXIT_FAILURE
+    text = str(error)
+    match error:
+        case MemoryLimitError():
+            return text, EXIT_MEMORY
+        case MemoryError():
+            why = f" ({text})" if text else ""
+            return f"not enough memory{why}: set a lower --memory-limit, such as 1GB, or free some", EXIT_MEMORY
+        case ParameterError() | NotImplementedError():
+            return text, EXIT_USAGE
+        case UnicodeEncodeError():
+            return f"{error.object[error.start : error.end]!r} cannot be written as {error.encoding}", EXIT_DATA
+        case ValueError():
+            return text, EXIT_DATA
+        case RecursionError():
+            return "the data are nested too deeply to be read", EXIT_DATA
+        case OverflowError():
+            return f"a number in the options or the data is too large ({text})", EXIT_DATA
+        case OSError():
+            return (error.strerror if error.strerror and error.filename is None else text), EXIT_FAILURE
+        case BicliqueError():
+            return text, EXIT_FAILURE
+        case _:
+            what = f"{type(error).__name__}: {text}" if text else type(error).__name__
+            return f"{what}; this is a bug; run with {TRACEBACK}=1 to see where", EXIT_FAILURE

@@ -1,0 +1,245 @@
+"""Tiles of K by PyTorch's own operations, and what a device can do.
+
+torch and triton are the extra [gpu]; nothing here imports them before an operator is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from biclique._typing import Rows
+from biclique.exceptions import MemoryLimitError, MissingExtraError, ParameterError
+from biclique.kernels import RBF, Cosine, DirectRBF, Kernel, Laplacian, Linear, Polynomial
+from biclique.runtime.memory import format_bytes, free_memory
+from biclique.runtime.namespace import on_host
+from biclique.runtime.threads import Tick
+
+GPU_KERNELS = ("rbf", "laplacian", "polynomial", "linear", "cosine")
+
+FLOAT32_ERROR = 1e-3
+"""Above this bound on the error of a value in float32 tiles are computed in float64, by torch."""
+
+LIFT = 14
+"""The fused kernel carries κ as 2¹⁴ κ: half precision then has full digits down to 2⁻²⁸, and 2¹⁵ is still in range."""
+
+MOST_COLUMNS, MOST_VECTORS = 512, 64
+"""Columns of X, and vectors at a time, that it takes."""
+
+CHUNK = 64
+"""Columns of X in one of its matrix products: more are taken in turns, each sum apart, for registers and rounding."""
+
+TILE_COLUMNS = {"cpu": 1024}
+
+FEWEST_ROWS, MOST_ROWS = 64, {"cpu": 1024}
+
+ON_DEVICE = 8192
+"""Rows and columns of a torch tile on an accelerator: a product of that size fills it."""
+
+
+def load_torch() -> Any:
+    """PyTorch, or a line that says how to get it."""
+    try:
+        return import_module("torch")
+    except ImportError as error:
+        raise MissingExtraError("a device needs torch: pip install 'biclique[gpu]'") from error
+
+
+def check_device_kernel(kernel: Kernel) -> None:
+    """Refuse a kernel of which there are no tiles on a device."""
+    if not isinstance(kernel, RBF | DirectRBF | Laplacian | Polynomial | Linear | Cosine):
+        raise ParameterError(
+            f"the kernel {kernel.name!r} is not there on a GPU ({', '.join(GPU_KERNELS)} are): use gram='tiled'."
+        )
+
+
+def check_device_precision(precision: str, device: Any) -> None:
+    """Refuse a precision that a device does not have."""
+    if precision == "float64" and device_type(device) == "mps":
+        raise ParameterError("device='mps' has no float64: use precision='auto', or the host (device=None).")
+
+
+def place_rows(X: Any, device: Any) -> Any:
+    """A dense array as a tensor on a device, in its own precision; itself where it is one that lies there."""
+    torch = load_torch()
+    opened = open_device(torch, device)
+    with room_for("the rows", X.shape[0], torch, opened):
+        # NumPy's are copied: tensors have no negative strides, and do not know read-only memory.
+        return X.to(opened) if not on_host(X) else torch.tensor(np.ascontiguousarray(X), device=opened)
+
+
+@contextmanager
+def room_for(what: str, n: int, torch: Any, device: Any) -> Iterator[None]:
+    """Turn the device's own error into one that says what to do."""
+    try:
+        yield
+    except torch.cuda.OutOfMemoryError as error:
+        raise MemoryLimitError(
+            f"{device} has no memory left for {what} ({n} rows, {format_bytes(free_on_device(torch, device))} free): "
+            "free some, fit fewer rows, or use gram='tiled'."
+        ) from error
+
+
+def device_type(device: Any) -> str:
+    """``"cuda"`` of a device ``"cuda:1"``, or of its name; asks nobody."""
+    return str(device).split(":")[0]
+
+
+def open_device(torch: Any, device: Any) -> Any:
+    """The device of a name, if this torch and this machine have it."""
+    try:
+        opened = torch.device(device)
+        torch.empty(1, device=opened)
+    except torch.cuda.OutOfMemoryError as error:
+        raise MemoryLimitError(f"device {device!r} has no memory left at all.") from error
+    except (RuntimeError, AssertionError, TypeError) as error:
+        raise ParameterError(
+            f"device={device!r} cannot be used here ({str(error).splitlines()[0]}): use 'cpu', or gram='tiled'."
+        ) from error
+    if opened.type == "meta":
+        raise ParameterError("device='meta' cannot be used here (it holds no numbers): use 'cpu', or gram='tiled'.")
+    return opened
+
+
+def choose_engine(requested: str, kernel: Kernel, device: Any, n_columns: int, wide: bool) -> str:
+    """``"triton"`` where the fused kernel runs and holds the kernel, ``"torch"`` elsewhere."""
+    if requested == "torch" or (requested == "auto" and (device.type != "cuda" or wide)):
+        return "torch"
+    if find_spec("triton") is None:
+        if requested == "triton":
+            raise MissingExtraError("engine='triton' needs triton: pip install 'biclique[gpu]'")
+        return "torch"
+    if requested == "auto" and not (can_fuse(kernel) and n_columns <= MOST_COLUMNS):
+        return "torch"
+    return "triton"
+
+
+def can_fuse(kernel: Kernel) -> bool:
+    """Whether the fused kernel has this function: powers are taken by multiplication, so their degree is whole."""
+    if isinstance(kernel, Polynomial):
+        return kernel.degree == int(kernel.degree) and 1 <= kernel.degree <= LIFT and kernel.gamma > 0
+    return isinstance(kernel, RBF | Laplacian | Linear | Cosine)
+
+
+def lie_beside(d: int) -> bool:
+    """Whether the halves of rows of d columns are laid side by side in the fused kernel: one product for three."""
+    return 3 * d <= 32
+
+
+def pad_columns(d: int) -> int:
+    """d padded to what a matrix product takes: a power of two from 16 to 64, then multiples of 64."""
+    return max(16, 1 << (d - 1).bit_length()) if d <= CHUNK else ceil(d / CHUNK) * CHUNK
+
+
+def pad_vectors(b: int) -> int:
+    """The same for vectors: 16, 32 or 64."""
+    return max(16, 1 << (b - 1).bit_length())
+
+
+def _needs_float64(kernel: Kernel, rows: Rows) -> bool:
+    return isinstance(kernel, DirectRBF) or kernel.float32_error(rows) > FLOAT32_ERROR
+
+
+def free_on_device(torch: Any, device: Any) -> int:
+    """Bytes that a tensor could still take: the driver's count and what torch holds unused."""
+    if device.type == "cuda":
+        free = int(torch.cuda.mem_get_info(device)[0])
+        return free + int(torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device))
+    return free_memory()
+
+
+class TorchTiles:
+    """Σ_J κ(Y_I, X_J) V_J by torch's own operations, a tile of rows I and columns J at a time.
+
+    The columns of a tile are fixed, so sums do not depend on the memory; its rows are what the free memory
+    allows, and half as many after every refusal, down to a floor.
+    """
+
+    def __init__(self, kernel: Kernel, device: Any, dtype: Any) -> None:
+        self.torch = load_torch()
+        self.kernel = kernel
+        self.device = device
+        self.dtype = self.torch.float64 if np.dtype(dtype) == np.float64 else self.torch.float32
+        self.sums = self.torch.float32 if device.type == "mps" else self.torch.float64  # Apple's has no float64
+        self.columns = TILE_COLUMNS.get(device.type, ON_DEVICE)
+
+    def side(self, rows: Rows, *, right: bool) -> tuple[Any, Any]:  # noqa: ARG002
+        """Rows on the device, with |z|² where the kernel needs it."""
+        kernel = self.kernel
+        x = place_rows(rows, self.device).to(self.dtype)
+        if isinstance(kernel, RBF):
+            x = x * float(np.sqrt(kernel.gamma))
+            return x, (x * x).sum(1)
+        return kernel.left(x) if isinstance(kernel, Cosine) else x, None
+
+    def mirror(self, right: Any, rows: Rows) -> Any:  # noqa: ARG002
+        """The same rows as the left side."""
+        return right
+
+    def product(self, left: Any, right: Any, V: Any, *, clamp: bool, tick: Tick | None = None) -> Any:  # noqa: ARG002
+        """κ(left, right) @ V on the device."""
+        torch = self.torch
+        n, m = left[0].shape[0], right[0].shape[0]
+        V = V.to(self.dtype)
+        out = torch.empty((n, V.shape[1]), dtype=self.sums, device=self.device)
+        rows = self._first_rows(n, min(m, self.columns))
+        top = 0
+        while top < n:
+            try:
+                bottom = min(top + rows, n)
+                total = torch.zeros((bottom - top, V.shape[1]), dtype=self.sums, device=self.device)
+                for start in range(0, m, self.columns):
+                    stop = min(start + self.columns, m)
+                    total += self.tile(left, right, slice(top, bottom), slice(start, stop)) @ V[start:stop]
+                out[top:bottom] = total
+            except (torch.cuda.OutOfMemoryError, RuntimeError) as error:
+                if not _is_memory(torch, error):
+                    raise
+                if rows <= FEWEST_ROWS:
+                    raise MemoryLimitError(
+                        f"{self.device} has no memory left even for a tile of {rows} × {min(m, self.columns)} kernel "
+                        "values: free some, fit fewer rows, or use gram='tiled'."
+                    ) from error
+                rows = max(rows // 2, FEWEST_ROWS)
+                if self.device.type == "cuda":
+                    torch.cuda.empty_cache()
+                continue
+            top = bottom
+            if tick is not None:
+                tick(top / n)
+        return out
+
+    def _first_rows(self, n: int, columns: int) -> int:
+        """Rows of the first tile: a quarter of the free memory holds two tiles and a sum."""
+        size = 8 if self.dtype == self.torch.float64 else 4
+        fitting = free_on_device(self.torch, self.device) // (4 * 3 * size * max(columns, 1))
+        rows = max(min(fitting, MOST_ROWS.get(self.device.type, ON_DEVICE)), FEWEST_ROWS)
+        return int(min(1 << (rows.bit_length() - 1), max(n, FEWEST_ROWS)))
+
+    def tile(self, left: Any, right: Any, I: slice, J: slice) -> Any:  # noqa: E741
+        """κ(y_i, x_j) for i in I and j in J."""
+        torch, kernel = self.torch, self.kernel
+        y, x = left[0][I], right[0][J]
+        if isinstance(kernel, Laplacian):
+            return torch.cdist(y, x, p=1).mul_(-kernel.gamma).exp_()
+        if isinstance(kernel, DirectRBF):
+            mode = "donot_use_mm_for_euclid_dist"
+            return torch.cdist(y, x, compute_mode=mode).square_().mul_(-kernel.gamma).exp_()
+        inner = y @ x.T
+        if isinstance(kernel, RBF):
+            # Rounding can lift an exponent above zero.
+            inner.mul_(2).sub_(left[1][I, None]).sub_(right[1][J]).clamp_(max=0)
+        elif isinstance(kernel, Polynomial):
+            inner.mul_(kernel.gamma).add_(kernel.coef0)
+        return kernel.finish(inner)  # type: ignore[attr-defined]
+
+
+def _is_memory(torch: Any, error: BaseException) -> bool:
+    """Whether torch ran out of memory: an error of its own on accelerators, a plain one with a text on the CPU."""
+    return isinstance(error, torch.cuda.OutOfMemoryError) or "can't allocate memory" in str(error)

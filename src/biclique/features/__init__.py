@@ -1,0 +1,1 @@
+"""Φ with K ≈ ΦΦᵀ: landmarks, Fourier, sketches, exact maps."""

@@ -1,0 +1,1 @@
+"""Settings → Plan → Fitted: the one sentence, once."""

@@ -1,0 +1,156 @@
+"""Which feature map, and of which rank: chosen on a pool of rows, and compared there with the exact kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from biclique._typing import FloatArray, IntArray, Rows
+from biclique.exceptions import ApproximationWarning, ParameterError, RankWarning, warn_user
+from biclique.features.make import make_map, map_kind
+from biclique.features.maps import MOST_EXACT_COLUMNS, FeatureMap, exact_columns
+from biclique.kernels import RBF, Cosine, DirectRBF, Kernel, Laplacian, Linear, Polynomial
+from biclique.rows.distinct import digests
+from biclique.spectral import ApproximationError, ExactSample
+
+POOL_ROWS = 20_000
+"""Rows drawn to choose the bandwidth, the landmarks and the centres of k-means from."""
+
+CHECK_ROWS = 2_000
+"""Rows on which an approximation is compared with the exact kernel."""
+
+RANKS = (128, 256, 512, 1024, 2048)
+RANK_TOLERANCE = 0.01
+"""``rank="auto"`` is the first of these ranks whose eigenvalues are this close to the exact ones on a sample."""
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Rows drawn at the start, from which everything is chosen that is not a sum over all rows."""
+
+    rows: Rows
+    weights: FloatArray
+    distinct: IntArray  # where each of its distinct rows stands first, ascending
+    distinct_weights: FloatArray  # their total weights
+
+    @classmethod
+    def of(cls, rows: Rows, weights: FloatArray) -> Pool:
+        _, first, inverse = np.unique(digests(rows), return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        return cls(rows, weights, first[order], np.bincount(inverse, weights)[order].astype(float))
+
+
+@dataclass(frozen=True)
+class ChosenMap:
+    """A feature map, and how far its inner products are from the kernel: None where they are the kernel."""
+
+    map: FeatureMap
+    error: ApproximationError | None
+
+
+def pool_size(rank: int | str) -> int:
+    """How many rows to draw."""
+    return POOL_ROWS if isinstance(rank, str) else max(POOL_ROWS, 4 * rank)
+
+
+def choose_map(
+    model: Any,
+    gram: str,
+    kernel: Kernel,
+    pool: Pool,
+    *,
+    order: float,
+    k: int,
+    dtype: Any,
+    random: np.random.RandomState,
+    most: int = RANKS[-1],
+) -> ChosenMap:
+    """The feature map of the rank asked for, or of the first in ``RANKS``, up to ``most``, that is good enough."""
+    kind = kind_of_map(model, gram, kernel, pool.rows.shape[1])
+    if kind == "exact":
+        return ChosenMap(make_map(kind, kernel, pool.rows, 0, random=random, dtype=dtype), None)
+    auto = isinstance(model.rank, str)
+    available = len(pool.distinct)
+    if kind == "nystroem" and not auto:
+        _check_landmarks(model.rank, available, pool.rows.shape[0])
+    compared = np.sort(random.permutation(pool.rows.shape[0])[: min(CHECK_ROWS, max(pool.rows.shape[0] // 2, 2))])
+    sample = ExactSample(kernel, _precise(pool.rows[compared]), pool.weights[compared], order, k, random)
+    # At a landmark the approximation is exact: rows to compare on are none, where there are others.
+    others = np.setdiff1d(pool.distinct, compared)
+    if not auto:
+        sizes = [int(model.rank)]
+    else:
+        # Of features there are never more than about twice the rows: K itself is smaller then.
+        largest = available - 1 if kind == "nystroem" else max(2 * available, RANKS[0])
+        sizes = [r for r in RANKS if r <= min(most, largest)]
+        if kind == "nystroem" and available <= most:
+            sizes.append(available)  # all of them: exact
+    for size in sizes:
+        rows = pool.rows[others if size <= len(others) else pool.distinct]
+        chosen = make_map(kind, kernel, rows, size, landmarks=model.landmarks, random=random, dtype=dtype)
+        error = sample.error(chosen)
+        if error.eigenvalues <= RANK_TOLERANCE:
+            break
+    if auto and not error.eigenvalues <= RANK_TOLERANCE:
+        warn_user(
+            f"gram={gram!r} of rank {chosen.size} has {error}, above the {RANK_TOLERANCE:g} that rank='auto' aims at: "
+            "give a higher rank, lower gamma, or use gram='tiled' (exact).",
+            ApproximationWarning,
+        )
+    return ChosenMap(chosen, error)
+
+
+def warn_about_null_columns(informative: np.ndarray, n_columns: int) -> None:
+    """Say how many columns of an embedding are zero because K has too few eigenvalues that are not."""
+    found = int(informative.sum()) + 1  # and the trivial one
+    if found < n_columns:
+        warn_user(
+            f"the kernel gives {found} informative columns, {n_columns} were asked for: the rest of the embedding is "
+            "zero; use another affinity or fewer clusters.",
+            RankWarning,
+        )
+
+
+def kind_of_map(model: Any, gram: str, kernel: Kernel, n_columns: int) -> str:
+    """Which feature map holds K. ``gram="auto"`` takes features only because they are exact, whatever the rank."""
+    return map_kind(gram, kernel, n_columns, "auto" if model.gram == "auto" else model.rank)
+
+
+def check_map_on_device(model: Any, gram: str, kernel: Kernel, n_columns: int) -> None:
+    """Refuse a feature map that only the host computes: called with the bare kernel, and once it is chosen."""
+    if gram == "nystroem" and not isinstance(kernel, RBF | Polynomial | Linear | Cosine):
+        exact = "gram='auto' (exact), or " if isinstance(kernel, DirectRBF | Laplacian) else ""
+        which = "rbf of rows this far apart" if isinstance(kernel, DirectRBF) else repr(kernel.name)
+        raise ParameterError(
+            "landmarks on a device are for kernels of an inner product (rbf, polynomial, linear, cosine), not for "
+            f"{which}: use {exact}the host (device=None, X as an array)."
+        )
+    if kind_of_map(model, gram, kernel, n_columns) == "sketch":
+        columns = exact_columns(kernel, n_columns)
+        exact = "rank='auto' (all of them, exact), " if columns is not None and columns <= MOST_EXACT_COLUMNS else ""
+        raise ParameterError(
+            f"gram='features' of {columns} monomials ({kernel.name}, {n_columns} columns) with rank={model.rank!r} is "
+            f"a sketch, which is not there on a device: use {exact}gram='nystroem', or the host (device=None)."
+        )
+
+
+def check_rank(rank: int | str, n_rows: int | None, *, held: bool = True, what: str = "rows") -> None:
+    """Refuse more landmarks or features than rows."""
+    if not isinstance(rank, str) and n_rows is not None and rank > n_rows:
+        way_out = "use rank='auto', or gram='dense', which is exact and smaller" if held else "use rank='auto'"
+        raise ParameterError(f"rank={rank} is more than the {n_rows} {what} there are: {way_out}.")
+
+
+def _check_landmarks(rank: int, distinct: int, drawn: int) -> None:
+    if rank > distinct:
+        raise ParameterError(
+            f"rank={rank} landmarks need as many distinct rows, and there are {distinct} among {drawn} rows: use "
+            f"rank='auto', a rank of at most {distinct}, or gram='dense' (exact)."
+        )
+
+
+def _precise(rows: Rows) -> Rows:
+    return rows.astype(np.float64) if sparse.issparse(rows) else np.asarray(rows, dtype=np.float64)

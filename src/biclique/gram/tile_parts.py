@@ -1,0 +1,208 @@
+"""Whether K falls into parts that do not touch each other, where it is never stored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from biclique._typing import FloatArray, IntArray
+from biclique.gram.dense import DenseGram
+from biclique.gram.factored import FactoredGram
+from biclique.gram.operator import GramOperator
+from biclique.gram.sparse import SparseGram
+from biclique.gram.tiled import TiledGram
+from biclique.kernels import draw_rows
+from biclique.neighbors.parts import LINK, search_parts
+from biclique.runtime.threads import PANEL, Pulse, run_groups
+
+MASS = 1e-6
+"""Two parts of float32 tiles touch when the similarity between them is above this share of the smaller's degrees."""
+
+SAMPLE = 1000
+
+MOST_PARTS = 2048
+
+CHECKED_AT_ONCE = 32
+
+MOST_UNSEEN = 2000
+"""Rows that join a sample because it does not see them."""
+
+SMALL_PART, MOST_ROWS = 1 / 64, 1 / 8
+"""A part of at most such a share of the rows is checked by its rows alone, all such parts of at most the second."""
+
+
+def part_sizes(
+    gram: GramOperator,
+    degrees: FloatArray,
+    weights: FloatArray,
+    random_state: int | np.random.RandomState | None,
+    columns: int = CHECKED_AT_ONCE,
+) -> IntArray:
+    """Rows of every part, largest first; a single number when the kernel is connected."""
+    return np.sort(np.bincount(find_parts(gram, degrees, weights, random_state, columns)))[::-1]
+
+
+def find_parts(
+    gram: GramOperator,
+    degrees: FloatArray,
+    weights: FloatArray,
+    random_state: int | np.random.RandomState | None,
+    columns: int = CHECKED_AT_ONCE,
+) -> IntArray:
+    """The part of every row: 0, 1, …; all 0 when the kernel is connected.
+
+    Stored matrices are searched exactly. Tiles are sampled, and what the sample and the rows it does not see call parts
+    is then checked exactly, by products with at most ``columns`` vectors: parts reported are real. Beyond
+    ``MOST_PARTS`` of them, or where small ones have more than an eighth of the rows, isolated rows not counted, the
+    smallest are not told from the largest.
+    """
+    if isinstance(gram, SparseGram):
+        return np.asarray(connected_components(_linked(gram), directed=False)[1], dtype=np.intp)
+    if isinstance(gram, DenseGram):
+        return search_parts(gram.K, gram.diagonal())
+    if isinstance(gram, FactoredGram):
+        return np.zeros(gram.n, dtype=np.intp)  # sums over rows cannot tell
+    if isinstance(gram, TiledGram):
+        return _tiled_parts(gram, degrees, weights, random_state, columns)
+    raise TypeError(f"no way to search {type(gram).__name__} for parts")
+
+
+def _linked(gram: SparseGram) -> Any:
+    """The entries of a sparse K that count as links."""
+    K = gram.K.tocoo()
+    root = np.sqrt(np.abs(gram.diagonal()))
+    strong = np.abs(K.data) > LINK * root[K.row] * root[K.col]
+    return sparse.coo_array((K.data[strong], (K.row[strong], K.col[strong])), shape=K.shape).tocsr()
+
+
+def _tiled_parts(
+    gram: TiledGram,
+    degrees: FloatArray,
+    weights: FloatArray,
+    random_state: int | np.random.RandomState | None,
+    columns: int,
+) -> IntArray:
+    own = weights * gram.diagonal()
+    isolated = np.abs(degrees - own) <= _least_mass(gram) * np.abs(own)
+    labels = np.zeros(gram.n, dtype=np.intp)
+    rest = np.flatnonzero(~isolated)
+    if len(rest):
+        sampled = _sampled_parts(gram, rest, random_state)
+        labels[rest] = _check_mass(gram, rest, sampled, degrees, weights, columns)
+        labels[isolated] = labels.max() + 1 + np.arange(int(isolated.sum()))
+    else:
+        labels = np.arange(gram.n)
+    return labels
+
+
+def _sampled_parts(gram: TiledGram, rest: IntArray, random_state: int | np.random.RandomState | None) -> IntArray:
+    """Parts of a sample and of the rows it does not see; every other row in the part of the one it is most similar to.
+
+    A part of which nothing was drawn is seen by no row of the sample, so that its rows join it.
+    """
+    rows, kernel = gram.held.rows, gram.kernel
+    sample = rest[draw_rows(len(rest), SAMPLE, random_state)]
+    sample = np.concatenate([sample, _unseen(gram, rest, sample)])
+    block = np.asarray(kernel.block(rows[sample], rows[sample]), dtype=float)
+    parts = search_parts(block, np.diagonal(block))
+    if parts.max() == 0:
+        return np.zeros(len(rest), dtype=np.intp)
+    nearest = [
+        parts[np.argmax(np.abs(kernel.block(rows[rest[top : top + PANEL]], rows[sample])), axis=1)]
+        for top in range(0, len(rest), PANEL)
+    ]
+    return np.concatenate(nearest)
+
+
+def _unseen(gram: TiledGram, rest: IntArray, sample: IntArray) -> IntArray:
+    """Rows without a link to any row of a sample, at most ``MOST_UNSEEN``."""
+    rows, kernel = gram.held.rows, gram.kernel
+    root = np.sqrt(np.abs(gram.diagonal()))
+    found: list[IntArray] = []
+    for top in range(0, len(rest), PANEL):
+        some = rest[top : top + PANEL]
+        linked = np.abs(kernel.block(rows[some], rows[sample])) > LINK * root[some, None] * root[sample]
+        found.append(some[~linked.any(axis=1)])
+    return np.concatenate(found)[:MOST_UNSEEN]
+
+
+def _least_mass(gram: TiledGram) -> float:
+    """The share of a part's degrees that counts as a link: in float32 no less can be told from rounding."""
+    return LINK if gram.dtype == np.float64 else MASS
+
+
+def _check_mass(
+    gram: TiledGram, rest: IntArray, parts: IntArray, degrees: FloatArray, weights: FloatArray, columns: int
+) -> IntArray:
+    """Merge parts between which there is similarity after all: exact.
+
+    Parts of few rows are multiplied by these alone, others by a pass for so many of them. The largest has what is left
+    of its degrees.
+    """
+    if parts.max() == 0:
+        return parts
+    parts = _at_most(parts, MOST_ROWS * len(rest))
+    sizes = np.bincount(parts)
+    largest = int(np.argmax(sizes))
+    small = sizes <= SMALL_PART * len(rest)
+    mass = _mass_of_few(gram, rest, parts, small, weights)  # a row for each part but the largest
+    many = np.flatnonzero(~small & (np.arange(len(sizes)) != largest))
+    for left in range(0, len(many), columns):
+        chosen = many[left : left + columns]
+        indicator = np.zeros((gram.n, len(chosen)))
+        for column, part in enumerate(chosen):
+            indicator[rest[parts == part], column] = weights[rest[parts == part]]
+        touched = np.abs(gram.matmat(indicator))[rest] * weights[rest, None]
+        mass[chosen] = [np.bincount(parts, column, len(sizes)) for column in touched.T]
+    mass[largest, largest] = weights[rest] @ np.where(parts == largest, np.abs(degrees[rest]), 0.0)
+    volume = np.maximum(np.diagonal(mass), np.finfo(float).tiny)
+    touching = mass > _least_mass(gram) * np.minimum(volume[:, None], volume)
+    merged = connected_components(sparse.csr_array(touching | touching.T), directed=False)[1]
+    return np.asarray(merged[parts], dtype=np.intp)
+
+
+def _at_most(parts: IntArray, rows: float) -> IntArray:
+    """Parts numbered by size, largest first. Where small ones have too many rows or are too many, the rarest are
+    counted to the largest, which can only hide a gap, never invent one."""
+    sizes = np.bincount(parts)
+    ranked = np.argsort(-sizes, kind="stable")
+    small = sizes[ranked] <= SMALL_PART * len(parts)
+    kept = ~small | (np.cumsum(np.where(small, sizes[ranked], 0)) <= rows)
+    kept[MOST_PARTS:] = False
+    number = np.empty(len(sizes), dtype=np.intp)
+    number[ranked] = np.where(kept, np.cumsum(kept) - 1, 0)
+    return number[parts]
+
+
+def _mass_of_few(
+    gram: TiledGram, rest: IntArray, parts: IntArray, small: np.ndarray, weights: FloatArray
+) -> FloatArray:
+    """Σ |κ| between every small part and every part, (n_parts, n_parts); zero in the rows of others."""
+    order = np.argsort(parts, kind="stable")
+    every, part_of = rest[order], parts[order]
+    few, of_few = every[small[part_of]], part_of[small[part_of]]
+    rows, kernel = gram.held.rows, gram.kernel
+    tops = range(0, len(few), PANEL)
+    found: list[FloatArray] = [np.empty((0, 0))] * len(tops)
+
+    def add(panel: int, pulse: Pulse) -> None:
+        some = slice(tops[panel], tops[panel] + PANEL)
+        inside, starts = np.unique(of_few[some], return_index=True)
+        total = np.zeros((len(inside), len(small)))
+        for left in range(0, len(every), PANEL):
+            others = slice(left, left + PANEL)
+            block = np.abs(kernel.block(rows[few[some]], rows[every[others]])) * weights[every[others]]
+            block = np.add.reduceat(weights[few[some], None] * block, starts, axis=0)
+            across, edges = np.unique(part_of[others], return_index=True)
+            total[:, across] += np.add.reduceat(block, edges, axis=1)
+            pulse()
+        found[panel] = total
+
+    run_groups(add, len(tops), n_jobs=gram.n_jobs)
+    mass = np.zeros((len(small), len(small)))
+    for top, total in zip(tops, found, strict=True):
+        mass[np.unique(of_few[top : top + PANEL])] += total
+    return mass

@@ -1,0 +1,194 @@
+"""K on a device that PyTorch has: exact products from tiles that are computed, used and forgotten there.
+
+torch and triton are the extra [gpu]; nothing here imports them before an operator is made.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from biclique._typing import FloatArray, Rows
+from biclique.device.torch_tiles import (
+    TorchTiles,
+    _needs_float64,
+    check_device_kernel,
+    check_device_precision,
+    choose_engine,
+    load_torch,
+    open_device,
+    place_rows,
+    room_for,
+)
+from biclique.exceptions import DataError, ParameterError
+from biclique.gram.operator import CrossGram, GramOperator
+from biclique.kernels import Kernel
+from biclique.kernels.held import HeldRows
+from biclique.runtime.namespace import float64, full_float32, on_host, to_host
+from biclique.runtime.threads import Tick
+
+PRECISIONS = ("default", "fast", "float64")
+"""Relative errors of a product: 1e-5, some 2e-4 for vectors of mixed signs, and those of float64, by torch's tiles."""
+
+FAST_NOISE = 2e-6
+"""The rounding of a "fast" product with a smooth vector."""
+
+ENGINES = ("auto", "triton", "torch")
+
+
+class TorchGram(GramOperator):
+    """K = [κ(x_i, x_j)] as an exact, matrix-free operator on a device.
+
+    With Triton and a CUDA device a product is one fused kernel (``triton_tiles.FusedTiles``). Elsewhere it is torch's
+    own operations on tiles in float32: rows I times columns J, the sum over J in float64, tiles cut to the free memory.
+    Rows are centred in float64 for kernels that do not see a translation. Where float32 cannot hold the kernel
+    (``Kernel.float32_error``), ``engine="auto"`` computes tiles in float64 with torch; ``precision="float64"`` asks for
+    them. Rows that are a tensor are held on the device, others on the host as well; a tensor is copied unless it is
+    ``owned``.
+
+    ``matmat`` takes a NumPy array and returns one, or a tensor on the device and returns one, float64 in both cases.
+    """
+
+    name = "cuda"
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        X: Rows,
+        *,
+        device: Any = "cuda",
+        precision: str = "default",
+        engine: str = "auto",
+        tick: Tick | None = None,
+        owned: bool = False,
+    ) -> None:
+        if precision not in PRECISIONS:
+            raise ParameterError(f"precision must be one of {', '.join(PRECISIONS)} on a GPU, got {precision!r}.")
+        if engine not in ENGINES:
+            raise ParameterError(f"engine must be one of {', '.join(ENGINES)}, got {engine!r}.")
+        if precision == "float64" and engine == "triton":
+            raise ParameterError(
+                "engine='triton' has no float64: use engine='auto' or 'torch' with precision='float64'."
+            )
+        check_device_kernel(kernel)
+        if sparse.issparse(X):
+            raise DataError("gram='cuda' needs dense rows: pass X.toarray(), or use gram='tiled'.")
+        self.torch = load_torch()
+        self.device = open_device(self.torch, device)
+        check_device_precision(precision, self.device)
+        self.kernel = kernel
+        self.precision = precision
+        self.tick = tick
+        self.n = X.shape[0]
+        if not on_host(X):
+            given, X = X, place_rows(X, self.device)
+            owned = owned or X is not given
+        with self._room("the rows"):
+            wide = precision == "float64"
+            if not wide:
+                self.held = HeldRows(kernel, X, np.float32, owned=owned)
+                wide = engine != "triton" and self.device.type != "mps" and _needs_float64(kernel, self.held.rows)
+            if wide:
+                self.held = HeldRows(kernel, X, np.float64, owned=owned)
+        self.dtype = self.held.dtype
+        self.engine = choose_engine(engine, kernel, self.device, X.shape[1], wide)
+        self._tiles: Any
+        if self.engine == "triton":
+            self._tiles = import_module("biclique.device.triton_tiles").FusedTiles(
+                kernel, self.device, precision=precision
+            )
+        else:
+            self._tiles = TorchTiles(kernel, self.device, self.dtype)
+        with self._room("the rows"):
+            self._right = self._tiles.side(self.held.rows, right=True)
+            self._left = self._tiles.mirror(self._right, self.held.rows)
+
+    @property
+    def nonnegative(self) -> bool:
+        return self.kernel.nonnegative(self.held.rows)
+
+    def matmat(self, V: Any) -> Any:
+        return self._product(self._left, V, clamp=False)
+
+    def diagonal(self) -> FloatArray:
+        return np.asarray(to_host(self.kernel.diagonal(self.held.rows)), dtype=np.float64)
+
+    def cross(self, Y: Rows) -> CrossGram:
+        return TorchCross(self, Y)
+
+    def _product(self, left: Any, V: Any, *, clamp: bool) -> Any:
+        torch = self.torch
+        if V.shape[0] != self.n:
+            raise DataError(f"V must have {self.n} rows, one for each row of X, got {V.shape[0]}.")
+        on_device = isinstance(V, torch.Tensor)
+        if not on_device:  # torch.tensor copies, so that read-only arrays are welcome
+            V = np.asarray(V, dtype=np.float32 if self.device.type == "mps" else np.float64)
+            with self._room("V"):
+                V = torch.tensor(V, device=self.device)
+        with torch.no_grad(), full_float32(torch), self._room("a product"):
+            out = self._tiles.product(left, self._right, V, clamp=clamp, tick=self.tick)
+        return out if on_device else out.cpu().numpy().astype(np.float64, copy=False)
+
+    def _room(self, what: str) -> AbstractContextManager[None]:
+        return room_for(what, self.n, self.torch, self.device)
+
+
+class DeviceGram(GramOperator):
+    """A ``TorchGram`` as the solver takes it: tensors on its device in, tensors out, the diagonal among them."""
+
+    name = "cuda"
+
+    def __init__(self, gram: TorchGram) -> None:
+        self.gram, self.n, self.dtype, self.held = gram, gram.n, gram.dtype, gram.held
+
+    @property
+    def noise(self) -> float:
+        return FAST_NOISE if self.gram.precision == "fast" else super().noise
+
+    @property
+    def nonnegative(self) -> bool:
+        return self.gram.nonnegative
+
+    def matmat(self, V: Any) -> Any:
+        return self.gram.matmat(V)
+
+    def diagonal(self) -> Any:
+        return place_rows(float64(self.gram.kernel.diagonal(self.held.rows)), self.gram.device)
+
+    def cross(self, Y: Rows) -> CrossGram:
+        return self.gram.cross(Y)
+
+    def with_rows(self, Y: Rows) -> DeviceGram:
+        rows = self.held.stacked(Y)
+        return DeviceGram(
+            TorchGram(self.gram.kernel, rows, device=self.gram.device, precision=self.gram.precision, owned=True)
+        )
+
+    def normal(self, shape: tuple[int, ...], seed: int) -> Any:
+        """Standard normal numbers, drawn on the device."""
+        torch = self.gram.torch
+        source = torch.Generator(device=self.gram.device).manual_seed(seed)
+        return torch.randn(shape, generator=source, dtype=torch.float64, device=self.gram.device)
+
+
+class TorchCross(CrossGram):
+    """κ(y, x) of new rows against the rows of a ``TorchGram``, on its device."""
+
+    def __init__(self, gram: TorchGram, Y: Rows) -> None:
+        if sparse.issparse(Y):
+            raise DataError("gram='cuda' needs dense rows: pass Y.toarray().")
+        self.gram = gram
+        with gram._room("new rows"):
+            self.rows = gram.held.hold(Y if on_host(Y) else place_rows(Y, gram.device))
+            self._left = gram._tiles.side(self.rows, right=False)
+
+    def matmat(self, V: Any) -> Any:
+        # New rows may lie far from the training rows, where rounding would lift an exponent above zero.
+        return self.gram._product(self._left, V, clamp=True)
+
+    def diagonal(self) -> FloatArray:
+        return np.asarray(to_host(self.gram.kernel.diagonal(self.rows)), dtype=np.float64)

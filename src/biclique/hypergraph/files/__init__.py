@@ -1,0 +1,1 @@
+"""Hypergraphs in files and in other packages."""

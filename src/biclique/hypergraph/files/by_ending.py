@@ -1,0 +1,197 @@
+"""Hypergraphs in files: HIF, hMetis and edge lists, by the ending of the name."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from biclique.exceptions import DataError, ParameterError, TableError
+from biclique.hypergraph.files.columns import Columns
+from biclique.hypergraph.files.edge_list import format_edge_list, parse_edge_list
+from biclique.hypergraph.files.hgr import format_hgr, parse_hgr
+from biclique.hypergraph.files.hif import format_hif, parse_hif
+from biclique.hypergraph.files.lines import line_number
+from biclique.hypergraph.hypergraph import Hypergraph
+from biclique.io import atomic_path
+from biclique.io.output import FULL
+from biclique.printable import printable
+from biclique.runtime.memory import format_bytes, parse_memory_limit, require
+
+READERS: dict[str, Callable[..., Hypergraph]] = {
+    ".json": parse_hif,
+    ".hif": parse_hif,
+    ".hgr": parse_hgr,
+    ".csv": parse_edge_list,
+    ".tsv": lambda text, name, **options: parse_edge_list(text, name, "\t", **options),
+}
+TABLES = (".csv", ".tsv")
+
+
+@dataclass(frozen=True)
+class Needs:
+    """Bytes of memory while a text is read: for each byte of it, and besides for each line and each mark.
+
+    Every piece of text between two marks becomes a Python object. Measured as the largest resident size; files of very
+    short or of all different names decide.
+    """
+
+    marks: bytes
+    per_mark: int = 100
+    per_line: int = 350
+    per_byte: int = 8
+
+    def of(self, piece: bytes) -> int:
+        n_marks = len(piece) - len(piece.translate(None, self.marks))
+        n_lines = max(piece.count(b"\n"), piece.count(b"\r"))
+        return self.per_byte * len(piece) + self.per_mark * n_marks + self.per_line * n_lines
+
+
+JSON_NEEDS = Needs(b'{[,:"', per_mark=50, per_line=0)
+NEEDS: dict[str, Needs] = {
+    ".json": JSON_NEEDS,
+    ".hif": JSON_NEEDS,
+    ".hgr": Needs(b" \t"),
+    ".csv": Needs(b",;\t|"),
+    ".tsv": Needs(b"\t"),
+}
+
+PIECE = 2**20
+"""Bytes that are read, or unpacked, at once."""
+
+WRITERS: dict[str, Callable[[Hypergraph], str]] = {
+    ".json": format_hif,
+    ".hif": format_hif,
+    ".hgr": format_hgr,
+    ".csv": format_edge_list,
+    ".tsv": lambda hypergraph: format_edge_list(hypergraph, "\t"),
+}
+
+
+def read_hypergraph(
+    path: str | os.PathLike[str],
+    *,
+    edge_column: str | int | None = None,
+    vertex_column: str | int | None = None,
+    weight_column: str | int | None = None,
+    separator: str | None = None,
+    header: bool | None = None,
+    memory_limit: int | str = "auto",
+) -> Hypergraph:
+    """A hypergraph from a file; one that cannot be read is a TableError that names the place and the reason.
+
+    ``.json`` and ``.hif`` are HIF, ``.hgr`` is hMetis, ``.csv`` and ``.tsv`` are edge lists; each may end in ``.gz``
+    besides. What is read and what is not kept: ``hif.parse_hif``, ``hgr.parse_hgr``, ``edge_list.parse_edge_list``.
+
+    The other arguments are for edge lists. A table with the header ``paper,author,year`` and one line for each author
+    of a paper: ``read_hypergraph("papers.csv", edge_column="paper", vertex_column="author")``. A table with the header
+    ``title,authors`` and one line for each paper, such as ``Cuts,Ann;Bob;Cy``:
+    ``read_hypergraph("papers.csv", vertex_column="authors", separator=";")``.
+
+    Parameters
+    ----------
+    path : str or path
+    edge_column, vertex_column : str or int, optional
+        The columns of the edges and of the vertices: names in the header, or numbers from 0. By default ``edge`` and
+        ``vertex``, and a few words like them.
+    weight_column : str or int, optional
+        The column of the edges' weights, which must be the same in all lines of an edge. By default ``weight``, if
+        neither ``edge_column`` nor ``vertex_column`` is given.
+    separator : str, optional
+        What stands between the names of a list in the vertices' column. Without ``edge_column`` each line is an edge
+        then. In a file without named columns it stands between the vertices of a line.
+    header : bool, optional
+        Whether the first line holds the names of columns. False: it is data, and the columns are called "0", "1", … .
+        By default it does if columns are named; otherwise one that looks like a header is an error.
+    memory_limit : int, str or "auto"
+        Such as "4GB"; half of what is free by default. A file that would need more, unpacked and as a hypergraph, is a
+        MemoryLimitError.
+    """
+    columns = Columns(edge_column, vertex_column, weight_column, separator, header)
+    suffix = _suffix(path, TableError)
+    given = columns.given()
+    if given and suffix not in TABLES:
+        raise ParameterError(f"{', '.join(given)}: for edge lists ({', '.join(TABLES)}) only, and {path} is none.")
+    limit, name = parse_memory_limit(memory_limit), printable(path)
+    needs = replace(NEEDS[suffix], marks=NEEDS[suffix].marks + (separator or "").encode("utf-8", "ignore"))
+    try:
+        text = _content(path, name, needs, limit).decode("utf-8-sig")
+    except OSError as error:
+        raise TableError(f"{name}: cannot be read ({error.strerror or error}).") from error
+    except (EOFError, zlib.error) as error:
+        raise TableError(f"{name}: not a complete gzip file ({error}).") from error
+    except UnicodeDecodeError as error:
+        raise TableError(f"{name}: not a text file in UTF-8 (byte {error.start}); save it as UTF-8.") from error
+    except ValueError as error:
+        raise TableError(f"{path!r}: cannot be read ({error}).") from error
+    if not text or text.isspace():
+        raise TableError(f"{name}: the file is empty.")
+    if "\0" in text:
+        line = line_number(text, text.index("\0"))
+        raise TableError(f"{name}: line {line} has a NUL byte; this is not a text file in UTF-8.")
+    options: dict[str, Any] = {"columns": columns} if given else {}
+    if suffix == ".hgr":
+        options["memory_limit"] = limit
+    try:
+        return READERS[suffix](text, name, **options)
+    except TableError:
+        raise
+    except DataError as error:
+        raise TableError(f"{name}: {error}") from error
+
+
+def write_hypergraph(path: str | os.PathLike[str], hypergraph: Hypergraph) -> None:
+    """Write a hypergraph, by the ending of the name as in ``read_hypergraph``; a complete file or none.
+
+    Through a symbolic link the file that it points to is written.
+
+    HIF keeps everything where names are text or integers. Edge lists keep everything where names are all integers or
+    all text. hMetis files keep no names. What a format cannot hold is a DataError, before a file is made.
+    """
+    suffix = _suffix(path, DataError)
+    if not isinstance(hypergraph, Hypergraph):
+        raise DataError(f"a Hypergraph is needed, got a {type(hypergraph).__name__}: make one with as_hypergraph.")
+    content = WRITERS[suffix](hypergraph).encode("utf-8")
+    if str(path).lower().endswith(".gz"):
+        content = gzip.compress(content, mtime=0)
+    try:
+        with atomic_path(os.path.realpath(path)) as temporary:  # a link stays, and what it points to is written
+            temporary.write_bytes(content)
+    except (OSError, ValueError) as error:
+        if getattr(error, "errno", None) in FULL:
+            raise  # a full disk says nothing about the hypergraph
+        raise DataError(f"{path}: cannot be written ({getattr(error, 'strerror', None) or error}).") from error
+
+
+def _suffix(path: str | os.PathLike[str], kind: type[DataError]) -> str:
+    """The ending of the name that says the format."""
+    try:
+        name = os.fspath(path)
+    except TypeError as error:
+        raise kind(f"a path is needed, got a {type(path).__name__}.") from error
+    suffix = Path(str(name).lower().removesuffix(".gz")).suffix
+    if suffix not in READERS:
+        raise kind(f"{path}: unknown kind of hypergraph file; the name must end in one of {', '.join(READERS)}.")
+    return suffix
+
+
+def _content(path: str | os.PathLike[str], name: str, needs: Needs, limit: int) -> bytes:
+    """The bytes of a file, unpacked piece by piece: it ends as soon as the hypergraph would not fit the limit."""
+    pieces: list[bytes] = []
+    needed = 0
+    packed = str(path).lower().endswith(".gz")
+    with gzip.open(path) if packed else Path(path).open("rb") as file:
+        while piece := file.read(PIECE):
+            pieces.append(piece)
+            needed += needs.of(piece)
+            require(
+                needed,
+                limit,
+                f"{name}: the hypergraph of the first {format_bytes(sum(map(len, pieces)))} of text",
+                "raise memory_limit, or read a part of the file.",
+            )
+    return b"".join(pieces)

@@ -1,0 +1,260 @@
+"""Hypergraphs from and to matrices, XGI, HyperNetX and hypergraphx."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Mapping
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from biclique.exceptions import DataError, MissingExtraError
+from biclique.hypergraph.files.lines import numbered
+from biclique.hypergraph.hypergraph import Hypergraph
+
+
+def as_hypergraph(obj: Any) -> Hypergraph:
+    """A Hypergraph from what is one: itself, an incidence matrix, or an object of XGI, HyperNetX or hypergraphx.
+
+    The incidence matrix, vertices by edges, is an array, a sparse matrix or a pandas frame. What is kept of another
+    package's object: ``from_xgi``, ``from_hypernetx``, ``from_hypergraphx``.
+    """
+    if isinstance(obj, Hypergraph):
+        return obj
+    packages = _packages(obj)
+    if "xgi" in packages:
+        return from_xgi(obj)
+    if "hypernetx" in packages:
+        return from_hypernetx(obj)
+    if "hypergraphx" in packages:
+        return from_hypergraphx(obj)
+    if isinstance(obj, np.ndarray) or sparse.issparse(obj) or hasattr(obj, "iloc"):
+        return Hypergraph.from_incidence(obj)
+    if isinstance(obj, Mapping):
+        way_out = "Hypergraph.from_dict takes edge names and their vertices"
+    elif isinstance(obj, (list, tuple)):
+        way_out = "Hypergraph.from_edges takes a list of edges, Hypergraph.from_incidence a matrix as nested lists"
+    else:
+        way_out = (
+            "allowed are a Hypergraph, an incidence matrix (array, sparse or pandas frame), and the hypergraphs of "
+            "XGI, HyperNetX and hypergraphx"
+        )
+    raise DataError(f"cannot tell the hypergraph in a {type(obj).__name__}: {way_out}.")
+
+
+# XGI
+
+
+def from_xgi(network: Any) -> Hypergraph:
+    """From an XGI Hypergraph or SimplicialComplex, all of whose faces are edges.
+
+    Kept: nodes and edges with their ids and order, isolated nodes, empty edges, repeated edges, and the edge attribute
+    ``weight`` (1 where absent). Other attributes are not. A DiHypergraph is refused.
+    """
+    if "xgi" not in _packages(network) or not _class_names(network) & {"Hypergraph", "SimplicialComplex"}:
+        raise DataError(
+            f"an XGI Hypergraph or SimplicialComplex is needed, got a {type(network).__name__}: "
+            "xgi.to_hypergraph forgets directions."
+        )
+    members = network.edges.members(dtype=dict)
+    weights = [network.edges[edge].get("weight", 1.0) for edge in members]
+    return Hypergraph.from_dict(members, weights, vertices=list(network.nodes))
+
+
+def to_xgi(hypergraph: Hypergraph) -> Any:
+    """An XGI Hypergraph: ids, order, isolated vertices, empty edges and repeated edges stay.
+
+    Weights become the edge attribute ``weight`` where one differs from 1. XGI's edges are sets, so vertices that repeat
+    inside an edge are refused.
+    """
+    xgi = _package("xgi")
+    _refuse_counts(hypergraph, "an XGI edge is a set")
+    names = hypergraph.vertex_names.tolist()
+    weighted = bool((hypergraph.weights != 1).any())
+    network = xgi.Hypergraph()
+    network.add_nodes_from(names)
+    for edge, vertices, weight in _edges(hypergraph):
+        network.add_edge(vertices, idx=edge, **({"weight": weight} if weighted else {}))
+    return network
+
+
+# HyperNetX
+
+
+def from_hypernetx(network: Any) -> Hypergraph:
+    """From a HyperNetX Hypergraph.
+
+    Kept: nodes and edges with their ids and order, edge weights, and the weight of an incidence (a cell) as the
+    multiplicity. Node weights and other properties are not.
+    """
+    if "hypernetx" not in _packages(network) or not hasattr(network, "incidences"):
+        raise DataError(f"a hypernetx.Hypergraph, version 2.3 or later, is needed, got a {type(network).__name__}.")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of pandas, about how HyperNetX calls it
+        frame = network.incidences.to_dataframe
+        edge_weights = network.edges.to_dataframe["weight"].to_dict()
+    pairs = [(_plain(edge), _plain(node)) for edge, node in frame.index.tolist()]
+    rows, edge_names = numbered([edge for edge, _ in pairs])
+    columns, vertex_names = numbered([node for _, node in pairs])
+    by_edge = {_plain(edge): weight for edge, weight in edge_weights.items()}
+    try:
+        counts = frame["weight"].to_numpy(dtype=float)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"the weights of the incidences must be numbers: {error}.") from error
+    members = sparse.coo_array((counts, (rows, columns)), shape=(len(edge_names), len(vertex_names)))
+    return Hypergraph(members, [by_edge.get(edge, 1.0) for edge in edge_names], vertex_names, edge_names)
+
+
+def to_hypernetx(hypergraph: Hypergraph) -> Any:
+    """A HyperNetX Hypergraph: ids, edge order, edge weights stay, and multiplicities become weights of incidences.
+
+    HyperNetX knows nodes and edges through their incidences alone: isolated vertices and empty edges are refused, and
+    its nodes come in the order in which the edges name them.
+    """
+    hypernetx = _package("hypernetx")
+    members = hypergraph.members
+    empty = np.flatnonzero(np.diff(members.indptr) == 0)
+    alone = np.flatnonzero(np.bincount(members.indices, minlength=hypergraph.n_vertices) == 0)
+    for found, what, names in (
+        (alone, "isolated vertices", hypergraph.vertex_names),
+        (empty, "empty edges", hypergraph.edge_names),
+    ):
+        if len(found):
+            raise DataError(
+                f"HyperNetX holds no {what}, and there are {len(found)}, the first being "
+                f"{names.item(found[0])!r}: keep the others with "
+                "hypergraph.restricted(numpy.unique(hypergraph.members.indices))."
+            )
+    rows = np.repeat(np.arange(hypergraph.n_edges), np.diff(members.indptr))
+    frame = import_module("pandas").DataFrame(
+        {
+            "edges": hypergraph.edge_names[rows],
+            "nodes": hypergraph.vertex_names[members.indices],
+            "weight": members.data,
+        }
+    )
+    weights = dict(zip(hypergraph.edge_names.tolist(), hypergraph.weights.tolist(), strict=True))
+    properties = {edge: {"weight": weight} for edge, weight in weights.items()}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of pandas, about how HyperNetX calls it
+            network = hypernetx.Hypergraph(
+                frame, edge_col="edges", node_col="nodes", cell_weight_col="weight", edge_properties=properties
+            )
+            held = from_hypernetx(network)
+    except (TypeError, ValueError, LookupError) as error:
+        raise DataError(f"HyperNetX cannot hold these names ({error}): give others with hypergraph.renamed.") from error
+    if _contents(held) != _contents(hypergraph):
+        raise DataError(
+            "HyperNetX cannot hold these names (weights or vertices get lost, as they do where an edge is called by a "
+            "tuple or a set): give others with hypergraph.renamed."
+        )
+    return network
+
+
+# hypergraphx
+
+
+def from_hypergraphx(network: Any) -> Hypergraph:
+    """From a hypergraphx Hypergraph.
+
+    Kept: nodes and their order, edges in the order of ``get_edges()`` and named 0, 1, …, as they have no names there,
+    and weights. A node twice in an edge counts twice. Not kept: metadata, and what ``add_empty_edge`` made, which is
+    not among the edges. Directed, temporal and multiplex hypergraphs are refused.
+    """
+    others = {"DirectedHypergraph", "TemporalHypergraph", "MultiplexHypergraph"}
+    if others & _class_names(network) or not ("hypergraphx" in _packages(network) and hasattr(network, "get_edges")):
+        raise DataError(
+            f"a hypergraphx.Hypergraph is needed, got a {type(network).__name__}: build one from its edges."
+        )
+    return Hypergraph.from_edges(network.get_edges(), network.get_weights(), vertices=network.get_nodes())
+
+
+def to_hypergraphx(hypergraph: Hypergraph, *, merge_equal_edges: bool = False) -> Any:
+    """A hypergraphx Hypergraph: vertices with names and order, isolated ones too, edges in order, weights.
+
+    Edges have no names there: the i-th of ``get_edges()`` is the i-th here. It is weighted where a weight differs from
+    1. Every set of vertices is held once: equal edges are refused, or become one with the sum of their weights where
+    ``merge_equal_edges`` says so. Vertices that repeat inside an edge are refused.
+
+    Parameters
+    ----------
+    hypergraph : Hypergraph
+    merge_equal_edges : bool, default False
+    """
+    hypergraphx = _package("hypergraphx")
+    _refuse_counts(hypergraph, "a hypergraphx edge is a set")
+    totals: dict[tuple[Hashable, ...], float] = {}
+    for edge, vertices, weight in _edges(hypergraph):
+        key = tuple(vertices)
+        if key in totals and not merge_equal_edges:
+            raise DataError(
+                f"hypergraphx holds every set of vertices once, and edge {edge!r} repeats an earlier one: "
+                "merge_equal_edges=True adds their weights."
+            )
+        totals[key] = totals.get(key, 0.0) + weight
+    weighted = any(weight != 1 for weight in totals.values())
+    network = hypergraphx.Hypergraph(weighted=weighted)
+    network.add_nodes(hypergraph.vertex_names.tolist())
+    try:
+        network.add_edges(list(totals), weights=list(totals.values()) if weighted else None)
+    except TypeError as error:
+        raise DataError(
+            f"hypergraphx sorts the vertices of an edge, and these names cannot be ({error}): give names of one kind "
+            "with hypergraph.renamed."
+        ) from error
+    return network
+
+
+# Shared
+
+
+def _package(name: str) -> Any:
+    """An optional package, or the line that installs it."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise MissingExtraError(f"this conversion needs {name}: pip install {name}") from error
+
+
+def _packages(obj: Any) -> set[str]:
+    """The packages that the classes of an object come from."""
+    return {kind.__module__.partition(".")[0] for kind in type(obj).__mro__}
+
+
+def _class_names(obj: Any) -> set[str]:
+    return {kind.__name__ for kind in type(obj).__mro__}
+
+
+def _plain(name: Any) -> Any:
+    """A name without NumPy's type around it."""
+    return name.item() if isinstance(name, np.generic) else name
+
+
+def _edges(hypergraph: Hypergraph) -> Any:
+    """Name, vertices and weight of every edge."""
+    return zip(hypergraph.edge_names.tolist(), hypergraph.edges(), hypergraph.weights.tolist(), strict=True)
+
+
+def _contents(hypergraph: Hypergraph) -> tuple[dict[Any, float], dict[tuple[Any, Any], float]]:
+    """Weights by edge, and multiplicities by edge and vertex, whatever the order."""
+    edges, vertices, members = hypergraph.edge_names.tolist(), hypergraph.vertex_names.tolist(), hypergraph.members
+    rows = np.repeat(np.arange(len(edges)), np.diff(members.indptr)).tolist()
+    places = zip(rows, members.indices.tolist(), members.data.tolist(), strict=True)
+    counts = {(edges[row], vertices[column]): count for row, column, count in places}
+    return dict(zip(edges, hypergraph.weights.tolist(), strict=True)), counts
+
+
+def _refuse_counts(hypergraph: Hypergraph, reason: str) -> None:
+    """An error where a vertex is in an edge other than once."""
+    members = hypergraph.members
+    wrong = np.flatnonzero(members.data != 1)
+    if len(wrong):
+        edge = int(np.searchsorted(members.indptr, wrong[0], side="right")) - 1
+        raise DataError(
+            f"{reason}, and vertex {hypergraph.vertex_names.item(members.indices[wrong[0]])!r} is "
+            f"{members.data[wrong[0]]:g} times in edge {hypergraph.edge_names.item(edge)!r}: write a HIF file, or "
+            "count each vertex once with Hypergraph(h.members > 0, h.weights, h.vertex_names, h.edge_names)."
+        )

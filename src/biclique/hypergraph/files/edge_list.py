@@ -1,0 +1,358 @@
+"""Hypergraphs as edge lists in CSV or TSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from biclique._typing import FloatArray, IntArray
+from biclique.exceptions import DataError, ParameterError, TableError
+from biclique.hypergraph.files.columns import (
+    DELIMITERS,
+    WHOLE,
+    Columns,
+    Row,
+    find_places,
+    is_known_header,
+    quoted,
+    quoted_separator,
+    suspect_header,
+)
+from biclique.hypergraph.files.lines import decimal, line_around, numbered, parse_number
+from biclique.hypergraph.hypergraph import Hypergraph
+from biclique.printable import printable
+
+NOT_BLANK = re.compile(r"\S")
+UNWRITABLE = re.compile("[\0\r\ud800-\udfff]")
+NO_COLUMNS = Columns()
+
+
+def parse_edge_list(text: str, name: str, delimiter: str | None = None, columns: Columns = NO_COLUMNS) -> Hypergraph:
+    """An edge list in one of two layouts; the named columns say which one, or else the first line.
+
+    Table: columns with names, one row for each vertex in an edge. The header has ``edge`` (or ``hyperedge``,
+    ``edge_id``) and ``vertex`` (or ``node``, ``vertices``, ``node_id``), and perhaps ``weight``, the weight of the
+    edge, and ``count``, how often the vertex is in the edge. Or ``columns`` names the columns, and then only those are
+    read. Other columns are left aside.
+
+    - A pair that comes twice counts twice.
+    - The weight may stand in any row of its edge, or in several if it is the same.
+    - A row without an edge names a vertex, one without a vertex names an edge.
+    - With a separator the vertices' field is a list of names. If there is no column for the edges, a row is an edge.
+
+    Otherwise: one edge a line, its vertices separated by the delimiter, or by the separator. A vertex named twice
+    counts twice. A first line that looks like a header (``columns.suspect_header``) is an error, unless
+    ``columns.header`` says that it is one, and is left out, or that it is none.
+
+    The delimiter of a ``.csv`` file is the most frequent of comma, semicolon and tab in the first line that is not
+    blank; for named columns it may be a bar. Lines that are one field each with another delimiter inside are an error.
+
+    Names that are all whole numbers become integers; one that is not (007 is not) makes all of them text. Integer
+    vertices are sorted, others come in the order in which they are first seen; where rows without an edge name every
+    vertex, their order counts. White space around a field is dropped.
+    """
+    found = NOT_BLANK.search(text)
+    line = "" if found is None else text[slice(*line_around(text, found.start()))]
+    most = delimiter or max(",;\t", key=line.count)
+    if columns.named():
+        return _parse_table(*_rows(text, name, _table_delimiter(line, most, columns)), name, columns)
+    rows, lines = _rows(text, name, most)
+    if columns.header is not False and is_known_header(rows[0]):
+        return _parse_table(rows, lines, name, columns)
+    if columns.separator is not None:
+        if len(columns.separator) > 1:
+            raise ParameterError(
+                f"separator must be one character between the vertices of a line, got {columns.separator!r}; longer "
+                "ones are for lists in a column: name it with --vertex-column (vertex_column=)."
+            )
+        rows, lines = _rows(text, name, columns.separator)
+    if columns.header:
+        rows, lines = rows[1:], lines[1:]
+        if not rows:
+            raise TableError(f"{name}: there is nothing below the header.")
+    if columns.separator is None:
+        _refuse_other_delimiters(rows, lines, most, name)
+    if columns.header is None:
+        _refuse_header(rows, lines, name)
+    return _parse_lines(rows, lines, name)
+
+
+def _table_delimiter(line: str, most: str, columns: Columns) -> str:
+    """The delimiter at which the first line has all columns that are named by text, else the usual one."""
+    wanted = {column for column in columns.named().values() if isinstance(column, str)}
+    if columns.header is not False:
+        for delimiter in (most, *sorted(",;\t|", key=line.count, reverse=True)):
+            if delimiter == columns.separator and delimiter not in line:
+                continue  # a header of one column, above lists
+            with suppress(csv.Error):
+                first = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True))
+                if wanted <= {cell.strip() for cell in first}:
+                    return delimiter
+    return most
+
+
+def _rows(text: str, name: str, delimiter: str) -> tuple[list[Row], list[int]]:
+    """The lines that are not blank as fields, and their numbers."""
+    spaced = delimiter == " "  # then several in a row are one
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=not spaced, strict=True)
+    rows: list[Row] = []  # tuples, which the garbage collector does not walk through again and again
+    lines: list[int] = []
+    try:
+        for row in reader:
+            fields = tuple(filter(None, row)) if spaced else tuple(map(str.strip, row))
+            if any(fields):
+                rows.append(fields)
+                lines.append(reader.line_num)
+    except csv.Error as error:
+        raise TableError(f"{name}: line {reader.line_num}: not a table ({printable(error)}).") from error
+    if not rows:
+        raise TableError(f"{name}: the file is empty.")
+    return rows, lines
+
+
+def _refuse_other_delimiters(rows: list[Row], lines: list[int], delimiter: str, name: str) -> None:
+    """An error where every line is one field and another delimiter is inside.
+
+    Spaces and commas may be parts of names: they must be in every line, or between whole numbers.
+    """
+    if any(any(row[1:]) for row in rows):
+        return
+    for other, plural in DELIMITERS.items():
+        inside = [other in row[0] for row in rows]
+        if other == delimiter or not any(inside):
+            continue
+        whole = all(WHOLE.fullmatch(part.strip()) for row in rows for part in row[0].split(other) if part)
+        if all(inside) or whole or other in ";\t|":
+            if other == "|":
+                _refuse_header([tuple(map(str.strip, row[0].split(other))) for row in rows], lines, name)
+            listed = f"--vertex-column {quoted(rows[0][0])} " if not inside[0] and all(inside[1:]) and not whole else ""
+            raise TableError(
+                f"{name}: line {lines[inside.index(True)]}: every line is one field between {DELIMITERS[delimiter]}, "
+                f"but has {plural} inside: separate fields by {DELIMITERS[delimiter]}, or say what stands between "
+                f"names, {listed}--separator {quoted_separator(other)}. If {plural} are parts of names: --separator "
+                f"{quoted_separator(delimiter)} (in Python separator=)."
+            )
+
+
+def _refuse_header(rows: list[Row], lines: list[int], name: str) -> None:
+    """An error where the first line looks like a header: it would be read as an edge."""
+    suspicion = suspect_header(rows)
+    if suspicion is not None:
+        raise TableError(
+            f"{name}: line {lines[0]} looks like a header {suspicion.reason}, but has no columns 'edge' and 'vertex'. "
+            f"Say what it holds, as in: biclique hypergraph info {quoted(name)} {suspicion.options} (in Python "
+            "edge_column=, vertex_column=, separator=, header=). If a line is an edge: --header yes leaves line "
+            f"{lines[0]} out, --no-header keeps it."
+        )
+
+
+def _parse_lines(rows: list[Row], lines: list[int], name: str) -> Hypergraph:
+    """One edge a line."""
+    rows = [_filled(row, f"{name}: line {lines[at]}: field") for at, row in enumerate(rows)]
+    codes, texts = numbered(chain.from_iterable(rows))
+    codes, names = _sorted_integers(codes, _typed(texts))
+    indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
+    members = sparse.csr_array((np.ones(len(codes)), codes, indptr), shape=(len(rows), len(names)))
+    return Hypergraph(members, vertex_names=names)
+
+
+def _filled(fields: Row, where: str) -> Row:
+    """Fields without the empty ones at the end; an empty one inside is an error."""
+    if "" not in fields:
+        return fields
+    filled = fields[: max((place for place, field in enumerate(fields, 1) if field), default=0)]
+    if "" in filled:
+        raise TableError(f"{where} {filled.index('') + 1} is empty.")
+    return filled
+
+
+def _parse_table(rows: list[Row], lines: list[int], name: str, columns: Columns) -> Hypergraph:
+    """Columns with names or numbers."""
+    places, width = find_places(rows[0], columns, name), len(rows[0])
+    if columns.header is not False:
+        rows, lines = rows[1:], lines[1:]
+    for at, row in enumerate(rows):
+        if len(row) != width:
+            first = "first line" if columns.header is False else "header"
+            raise TableError(f"{name}: line {lines[at]}: {len(row)} fields, the {first} has {width}.")
+    owners: Sequence[int] = range(len(rows))  # the row of every vertex
+    vertices = [row[places.vertex] for row in rows]
+    if columns.separator is not None:
+        lists = [
+            _filled(tuple(map(str.strip, cell.split(columns.separator))), f"{name}: line {lines[at]}: name")
+            for at, cell in enumerate(vertices)
+        ]
+        owners = [at for at, members in enumerate(lists) for _ in members or ("",)]
+        vertices = [vertex for members in lists for vertex in members or ("",)]
+
+    def cells(place: int | None) -> list[str]:
+        return [""] * len(owners) if place is None else [rows[at][place] for at in owners]
+
+    def bad(at: Any, reason: str) -> TableError:
+        return TableError(f"{name}: line {lines[owners[int(at)]]}: {reason}.")
+
+    edge_names: list[str] | None = None
+    if places.edge is None:
+        edges, n_edges = np.array(owners, dtype=np.int64), len(rows)
+    else:
+        edges, edge_names = _numbered_cells(cells(places.edge))
+        n_edges = len(edge_names)
+    return _from_cells(edges, n_edges, edge_names, vertices, cells(places.weight), cells(places.count), bad)
+
+
+def _from_cells(
+    edges: IntArray,
+    n_edges: int,
+    edge_names: list[str] | None,
+    vertex_cells: list[str],
+    weight_cells: list[str],
+    count_cells: list[str],
+    bad: Callable[[Any, str], TableError],
+) -> Hypergraph:
+    """One entry a vertex in an edge; ``bad`` makes the error of an entry."""
+    vertices, vertex_names = _numbered_cells(vertex_cells)
+    weights, counts = _numbers(weight_cells, "weight", bad), _numbers(count_cells, "count", bad)
+    alone, inside = edges < 0, (edges >= 0) & (vertices >= 0)
+    for wrong, reason in (
+        (alone & (vertices < 0), "neither an edge nor a vertex"),
+        (alone & ~(np.isnan(weights) & np.isnan(counts)), "a vertex without an edge has no weight and no count"),
+        ((vertices < 0) & ~np.isnan(counts), "an edge without a vertex has no count"),
+        (counts < 0, "the count must be 0 or more"),
+    ):
+        if wrong.any():
+            raise bad(np.flatnonzero(wrong)[0], reason)
+    given = np.flatnonzero(~np.isnan(weights))
+    edge_weights = np.ones(n_edges)
+    edge_weights[edges[given[::-1]]] = weights[given[::-1]]  # the first one stays
+    differs = given[edge_weights[edges[given]] != weights[given]]
+    if len(differs):
+        at, edge = differs[0], int(edges[differs[0]])
+        shown = edge if edge_names is None else edge_names[edge]
+        first, here = decimal(float(edge_weights[edge])), decimal(float(weights[at]))
+        raise bad(at, f"edge {shown!r} has weight {first} above and {here} here")
+    vertices, names = _vertex_order(vertices, _typed(vertex_names), vertices[alone])
+    members = sparse.coo_array(
+        (np.where(np.isnan(counts), 1.0, counts)[inside], (edges[inside], vertices[inside])),
+        shape=(n_edges, len(names)),
+    )
+    return Hypergraph(members.tocsr(), edge_weights, names, None if edge_names is None else _typed(edge_names))
+
+
+def _numbered_cells(cells: list[str]) -> tuple[IntArray, list[str]]:
+    """Names by number; an empty field is −1."""
+    codes, names = numbered(cells)
+    if "" in names:
+        blank = names.index("")
+        names.pop(blank)
+        codes = np.where(codes == blank, -1, codes - (codes > blank))
+    return codes, names
+
+
+def _numbers(cells: list[str], column: str, bad: Any) -> FloatArray:
+    """Numbers; an empty field is NaN."""
+    codes, texts = numbered(cells)
+    values = [np.nan if text == "" else parse_number(text) for text in texts]
+    if None in values:
+        wrong = values.index(None)
+        raise bad(np.flatnonzero(codes == wrong)[0], f"the {column} must be a finite number, got {texts[wrong][:80]!r}")
+    return np.array(values, dtype=float)[codes]
+
+
+def _typed(texts: list[str]) -> list[Any]:
+    """Integers where all are whole numbers in their usual spelling, else the texts."""
+    return list(map(int, texts)) if all(map(WHOLE.fullmatch, texts)) else texts
+
+
+def _vertex_order(codes: IntArray, names: list[Any], listed: IntArray) -> tuple[IntArray, list[Any]]:
+    """Vertices in the order of their own rows where these name all of them, else in the usual order."""
+    order = list(dict.fromkeys(listed.tolist()))
+    if len(order) == len(names):
+        return _reordered(codes, names, order)
+    return _sorted_integers(codes, names)
+
+
+def _sorted_integers(codes: IntArray, names: list[Any]) -> tuple[IntArray, list[Any]]:
+    if names and isinstance(names[0], int):
+        return _reordered(codes, names, sorted(range(len(names)), key=names.__getitem__))
+    return codes, names
+
+
+def _reordered(codes: IntArray, names: list[Any], order: list[int]) -> tuple[IntArray, list[Any]]:
+    place = np.full(len(order) + 1, -1)  # the last one for the code −1
+    place[order] = np.arange(len(order))
+    return place[codes], [names[i] for i in order]
+
+
+def format_edge_list(hypergraph: Hypergraph, delimiter: str = ",") -> str:
+    """The long layout, with ``weight`` and ``count`` where one of them differs from 1.
+
+    Names must be all integers or all text, for vertices and for edges. Text that would come back as something else is
+    refused: names that all look like whole numbers, an empty one, one with white space around it.
+    """
+    members = hypergraph.members
+    vertices = _checked_names(hypergraph.vertex_names, "vertex")
+    edges = _checked_names(hypergraph.edge_names, "edge")
+    weights = list(map(decimal, hypergraph.weights.tolist()))
+    with_weights, with_counts = bool((hypergraph.weights != 1).any()), bool((members.data != 1).any())
+    padding = [""] * (with_weights + with_counts)
+    stream = io.StringIO()
+    writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
+    writer.writerow(["edge", "vertex", *["weight"] * with_weights, *["count"] * with_counts])
+
+    alone = np.flatnonzero(np.bincount(members.indices, minlength=len(vertices)) == 0).tolist()
+    seen = list(dict.fromkeys(chain(members.indices.tolist(), alone)))
+    if vertices and not isinstance(hypergraph.vertex_names[0], str):
+        seen.sort(key=hypergraph.vertex_names.__getitem__)
+    if seen != list(range(len(vertices))):
+        writer.writerows(["", name, *padding] for name in vertices)
+        alone = []
+    ends = members.indptr.tolist()
+    names = [vertices[i] for i in members.indices.tolist()]
+    counts = list(map(decimal, members.data.tolist())) if with_counts else []
+    for e, edge in enumerate(edges):
+        start, end = ends[e], ends[e + 1]
+        weight = [weights[e]] if with_weights else []
+        if start == end:
+            writer.writerow([edge, "", *weight, *[""] * with_counts])
+        elif with_counts:
+            writer.writerows([edge, names[i], *weight, counts[i]] for i in range(start, end))
+        else:
+            writer.writerows([edge, names[i], *weight] for i in range(start, end))
+    writer.writerows(["", vertices[i], *padding] for i in alone)
+    return stream.getvalue()
+
+
+def _checked_names(names: Any, what: str) -> list[str]:
+    """Names as they are written; each kind that would not come back as it was is an error."""
+    listed = names.tolist()
+    advice = "write .json, or give others with hypergraph.renamed"
+    kinds = {
+        int if isinstance(name, (int, np.integer)) and not isinstance(name, bool) else type(name) for name in listed
+    }
+    if not (kinds <= {int} or all(issubclass(kind, str) for kind in kinds)):
+        shown = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise DataError(f"an edge list needs {what} names that are all integers or all text, got {shown}: {advice}.")
+    for name in listed:
+        if isinstance(name, str) and not (name and name == name.strip() and not UNWRITABLE.search(name)):
+            raise DataError(
+                f"{what} name {name[:80]!r} cannot be written: a field is not empty, starts and ends with no white "
+                f"space and holds no NUL and no carriage return; {advice}."
+            )
+    try:
+        texts = [str(name) for name in listed]
+    except ValueError as error:
+        raise DataError(f"an integer {what} name has too many digits to be written: {advice}.") from error
+    if _typed(texts) != listed:
+        raise DataError(
+            f"the {what} names are text that looks like whole numbers, such as {texts[0]!r}, and would come back as "
+            f"integers: {advice}."
+        )
+    return texts

@@ -1,0 +1,144 @@
+"""Hypergraphs as hMetis .hgr files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Sequence
+from itertools import chain, pairwise
+from typing import cast
+
+import numpy as np
+from scipy import sparse
+
+from biclique.exceptions import DataError, TableError
+from biclique.hypergraph.files.lines import decimal, numbered, parse_number
+from biclique.hypergraph.hypergraph import Hypergraph
+from biclique.runtime.memory import parse_memory_limit, require
+
+WHOLE = re.compile(r"0|-?[1-9][0-9]{0,999}")
+SPARE_VERTICES = 10**6  # isolated ones that a header may announce, beside a hundred for every vertex in an edge
+
+BYTES_PER_VERTEX = 64
+"""Of the arrays that have an entry for every vertex, while names are checked."""
+
+LARGEST_TOTAL = 10**8  # vertices that a file may name, repeated ones each time
+
+
+def parse_hgr(text: str, name: str, *, memory_limit: int | str = "auto") -> Hypergraph:
+    """``n_edges n_vertices [fmt]``, then one edge a line, its vertices counted from 1; % starts a comment line.
+
+    fmt 1: the weight of the edge comes first on its line; 10: ``n_vertices`` lines with vertex weights follow; 11 is
+    both. Vertices are named 1, …, n_vertices. A vertex twice on a line counts twice. Vertex weights are checked and
+    dropped.
+    """
+    lines = [
+        (number, tuple(line.split()))  # tuples, which the garbage collector does not walk through again and again
+        for number, line in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1)
+        if line.strip() and not line.lstrip().startswith("%")
+    ]
+    if not lines:
+        raise TableError(f"{name}: the file is empty.")
+    n_edges, n_vertices, edge_weights, vertex_weights = _hgr_header(*lines[0], name)
+    expected = n_edges + (n_vertices if vertex_weights else 0)
+    body = lines[1:]
+    if len(body) < expected:
+        raise TableError(
+            f"{name}: the file ends at line {lines[-1][0]}: the header announces {expected} lines, got {len(body)}; "
+            "blank lines do not count, as the format has no edges without vertices."
+        )
+    if len(body) > expected:
+        raise TableError(f"{name}: line {body[expected][0]} is one too many: the header announces {expected} lines.")
+    if n_vertices > SPARE_VERTICES + 100 * sum(len(fields) for _, fields in body):
+        raise TableError(
+            f"{name}: line {lines[0][0]} announces {n_vertices} vertices, far more than the edges hold: is it right?"
+        )
+    for number, fields in body[n_edges:]:
+        if len(fields) != 1:
+            raise TableError(f"{name}: line {number} must be the weight of one vertex, got {len(fields)} fields.")
+        _hgr_weight(fields[0], number, name)
+
+    edges = body[:n_edges]
+    weights = np.ones(n_edges)
+    if edge_weights:
+        weights[:] = [_hgr_weight(fields[0], number, name) for number, fields in edges]
+        edges = [(number, fields[1:]) for number, fields in edges]
+        for number, fields in edges:
+            if not fields:
+                raise TableError(f"{name}: line {number} has a weight and no vertices.")
+    codes, texts = numbered(chain.from_iterable(fields for _, fields in edges))
+    places = [_hgr_vertex(text, n_vertices) for text in texts]
+    if None in places:
+        wrong = texts[places.index(None)]
+        number = next(number for number, fields in edges if wrong in fields)
+        raise TableError(
+            f"{name}: line {number}: vertices must be whole numbers from 1 to {n_vertices}, got {wrong[:80]!r}."
+        )
+    require(
+        BYTES_PER_VERTEX * n_vertices,
+        parse_memory_limit(memory_limit),
+        f"{name}: line {lines[0][0]} announces {n_vertices} vertices, which",
+        "raise memory_limit if that number is right.",
+    )
+    indices = np.array(places, dtype=np.int64)[codes]
+    indptr = np.concatenate([[0], np.cumsum([len(fields) for _, fields in edges], dtype=np.int64)])
+    members = sparse.csr_array((np.ones(len(indices)), indices, indptr), shape=(n_edges, n_vertices))
+    return Hypergraph(members, weights, cast("Sequence[Hashable]", np.arange(1, n_vertices + 1)))
+
+
+def _hgr_header(number: int, fields: tuple[str, ...], name: str) -> tuple[int, int, bool, bool]:
+    """Edges, vertices, and whether edges and vertices have weights."""
+    if len(fields) not in (2, 3) or not all(field.isascii() and field.isdigit() for field in fields):
+        raise TableError(f"{name}: line {number} must be 'n_edges n_vertices [fmt]', got {' '.join(fields)[:80]!r}.")
+    if max(map(len, fields)) > 18:
+        raise TableError(f"{name}: line {number} announces more edges or vertices than can be held.")
+    kind = int(fields[2]) if len(fields) == 3 else 0
+    if kind not in (0, 1, 10, 11):
+        raise TableError(f"{name}: line {number}: the format code must be 1, 10 or 11, got {fields[2]!r}.")
+    return int(fields[0]), int(fields[1]), kind % 10 == 1, kind >= 10
+
+
+def _hgr_vertex(text: str, n_vertices: int) -> int | None:
+    """The place of a vertex from 0, or None for what is no vertex."""
+    number = int(text) if WHOLE.fullmatch(text) else 0
+    return number - 1 if 1 <= number <= n_vertices else None
+
+
+def _hgr_weight(field: str, number: int, name: str) -> float:
+    value = parse_number(field)
+    if value is None or value < 0:
+        raise TableError(f"{name}: line {number}: weights must be numbers, 0 or more, got {field[:80]!r}.")
+    return value
+
+
+def format_hgr(hypergraph: Hypergraph) -> str:
+    """The text that ``parse_hgr`` reads; vertices by their position from 1, so names are lost.
+
+    Edge weights are written where one differs from 1, and vertices that repeat are repeated, up to 10⁸ in all.
+    """
+    members, weights = hypergraph.members, hypergraph.weights
+    if not hypergraph.has_whole_counts:
+        raise DataError("an .hgr file holds whole multiplicities only: write .json or .csv.")
+    if (weights < 0).any():
+        raise DataError("an .hgr file holds no negative weights: write .json or .csv.")
+    empty = np.flatnonzero(np.diff(members.indptr) == 0)
+    if len(empty):
+        raise DataError(
+            f"an .hgr file holds no edges without vertices, and {len(empty)} have none, the first being "
+            f"{hypergraph.edge_names.item(empty[0])!r}: drop them with "
+            "hypergraph.restricted(range(hypergraph.n_vertices)), or write .json or .csv."
+        )
+    total = float(members.data.sum())
+    if total > LARGEST_TOTAL:
+        raise DataError(
+            f"an .hgr file names a vertex as often as it is in its edge, {total:.3g} times in all, which is more than "
+            f"{LARGEST_TOTAL:.0e}: write .json or .csv, which hold the numbers."
+        )
+    counts = members.data.astype(np.int64)
+    ends = np.concatenate([[0], np.cumsum(counts)])[members.indptr].tolist()
+    fields = list(map(str, np.repeat(members.indices + 1, counts).tolist()))
+    lines = [" ".join(fields[start:end]) for start, end in pairwise(ends)]
+    header = f"{hypergraph.n_edges} {hypergraph.n_vertices}"
+    if (weights != 1).any():
+        header += " 1"
+        lines = [f"{decimal(weight)} {line}" for weight, line in zip(weights.tolist(), lines, strict=True)]
+    return "\n".join([header, *lines, ""])

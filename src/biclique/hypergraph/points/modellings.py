@@ -1,0 +1,386 @@
+"""The paper's comparison modellings: the weight of every m-tuple of distinct points, straight from the definitions."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from itertools import combinations, product
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+
+from biclique._typing import FloatArray, IntArray
+from biclique.exceptions import DataError, ParameterError
+from biclique.hypergraph.points.tuples import (
+    check_points,
+    check_weights,
+    draw_tuples,
+    in_chunks,
+    pair_values,
+    span_distances,
+)
+from biclique.kernels import (
+    GAMMA_KERNELS,
+    GAMMA_RULES,
+    KERNEL_NAMES,
+    Kernel,
+    bandwidth,
+    check_rows_for_kernel,
+    make_kernel,
+)
+from biclique.runtime.arguments import check_count, check_flag, check_jobs, check_random
+
+GAMMA_SAMPLE = 2000
+"""Tuples drawn for the automatic γ of a modelling of distances."""
+
+GAMMA_FACTOR = 3.0
+"""A typical tuple gets the weight e⁻³ by the automatic γ: small beside the tuples that are nearly flat."""
+
+RandomState = int | np.random.RandomState | None
+
+
+@dataclass(frozen=True)
+class Modelling(ABC):
+    """The weight w(x_1, …, x_m) of a tuple of points: a few parameters and ``weights``.
+
+    Subclass it for a modelling of your own, and pass an instance wherever a name is taken.
+    """
+
+    name: ClassVar[str] = "custom"
+    formula: ClassVar[str] = ""
+    symmetric: ClassVar[bool] = True
+    """Whether the weight is the same for every order of the points."""
+
+    @abstractmethod
+    def weights(self, X: FloatArray, tuples: IntArray) -> FloatArray:
+        """w of every row of ``tuples`` (N, m), indices into the rows of X; shape (N,)."""
+
+    def check_order(self, order: int) -> None:  # noqa: B027
+        """Refuse an order that the modelling has no meaning for."""
+
+    def fitted(self, X: FloatArray, order: int, random_state: RandomState) -> Modelling:  # noqa: ARG002
+        """The same with every ``"auto"`` replaced by a number."""
+        return self
+
+
+def _check_gamma(gamma: object, rules: tuple[str, ...]) -> None:
+    if isinstance(gamma, str) and gamma in rules:
+        return
+    if isinstance(gamma, (str, bool)) or not isinstance(gamma, Real) or not 0 < float(gamma) < np.inf:
+        raise ParameterError(
+            f"gamma must be a positive number or one of {', '.join(map(repr, rules))}, got {gamma!r}: 'auto' chooses "
+            "it from the data."
+        )
+
+
+def _chosen_gamma(gamma: float, name: str) -> float:
+    """A γ that came from the data; the caller never gave it, so what is wrong is the data."""
+    if not 0 < gamma < np.inf:
+        raise DataError(
+            f"gamma='auto' finds no scale for modelling={name!r}: most points lie too close together for numbers to "
+            "tell them apart. Rescale X, or give gamma as a number."
+        )
+    return gamma
+
+
+def gamma_number(gamma: float | str) -> float:
+    if isinstance(gamma, str):
+        raise ParameterError(f"gamma={gamma!r} must be a number by now: use make_modelling, which sees the data.")
+    return float(gamma)
+
+
+@dataclass(frozen=True)
+class _OfKernel(Modelling):
+    """A function of κ(x_i, x_j) over pairs of the tuple's points; γ by the rules of ``biclique.kernels``."""
+
+    affinity: str | Kernel | Callable[..., float] = "rbf"
+    gamma: float | str = "auto"
+    degree: float = 3
+    coef0: float = 1
+    kernel_params: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        _check_gamma(self.gamma, GAMMA_RULES)
+        if isinstance(self.affinity, str) and self.affinity not in KERNEL_NAMES:
+            raise ParameterError(
+                f"affinity must be one of {', '.join(map(repr, KERNEL_NAMES))}, a function of two rows or a "
+                f"biclique.kernels.Kernel, got {self.affinity!r}."
+            )
+        if not (isinstance(self.affinity, (str, Kernel)) or callable(self.affinity)):
+            raise ParameterError(
+                f"affinity must be a name, a function of two rows or a biclique.kernels.Kernel, got {self.affinity!r}."
+            )
+        for name, value in (("degree", self.degree), ("coef0", self.coef0)):
+            if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)):
+                raise ParameterError(f"{name} must be a finite number, got {value!r}.")
+
+    def fitted(self, X: FloatArray, order: int, random_state: RandomState) -> Modelling:  # noqa: ARG002
+        check_rows_for_kernel(self.affinity, X)
+        if not isinstance(self.gamma, str):
+            return self
+        if not isinstance(self.affinity, str) or self.affinity not in GAMMA_KERNELS:
+            return replace(self, gamma=1.0)
+        rows, counts = np.unique(X, axis=0, return_counts=True)
+        gamma = bandwidth(self.gamma, self.affinity, rows, counts.astype(float), check_random(random_state))
+        return replace(self, gamma=_chosen_gamma(gamma, self.name))
+
+    @property
+    def kernel(self) -> Kernel:
+        """κ; γ must be a number by now."""
+        return make_kernel(
+            self.affinity,
+            gamma=gamma_number(self.gamma),
+            degree=self.degree,
+            coef0=self.coef0,
+            kernel_params=self.kernel_params,
+        )
+
+
+@dataclass(frozen=True)
+class MaxKernel(_OfKernel):
+    """w = max_{i<j} κ(x_i, x_j)."""
+
+    name = "max"
+    formula = "max_{i<j} κ(x_i, x_j)"
+
+    def weights(self, X: FloatArray, tuples: IntArray) -> FloatArray:
+        kernel = self.kernel
+        pairs = combinations(range(tuples.shape[1]), 2)
+        return np.asarray(np.max([pair_values(kernel, X, tuples[:, i], tuples[:, j]) for i, j in pairs], axis=0))
+
+
+@dataclass(frozen=True)
+class BicliqueWeights(_OfKernel):
+    """w = κ^(m)(x_1..x_h ; x_{h+1}..x_m) = Σ_γ Σ_ν κ(x_γ, x_{h+ν}), h = m/2: the halves of the tuple (Eq. 4).
+
+    Not the same for every order of the points. Its contraction is ``biclique_gram``, for any n.
+    """
+
+    name = "biclique"
+    formula = "Σ_γ Σ_ν κ(x_γ, x_{h+ν}), h = m/2"
+    symmetric = False
+
+    def check_order(self, order: int) -> None:
+        if order % 2:
+            raise ParameterError(f"order must be even for modelling='biclique', got {order}: it has two halves.")
+
+    def weights(self, X: FloatArray, tuples: IntArray) -> FloatArray:
+        kernel, m = self.kernel, tuples.shape[1]
+        total = np.zeros(len(tuples))
+        for i, j in product(range(m // 2), range(m // 2, m)):
+            total += pair_values(kernel, X, tuples[:, i], tuples[:, j])
+        return total
+
+
+@dataclass(frozen=True)
+class _OfDistance(Modelling):
+    """w = exp(−γ q(x_1, …, x_m)); ``gamma="auto"`` is 3 / median of q over 2,000 tuples drawn from all points."""
+
+    translation_invariant: ClassVar[bool] = True
+    gamma: float | str = "auto"
+
+    @property
+    def power(self) -> int:
+        """q grows with this power of the length of the points."""
+        return 1
+
+    def __post_init__(self) -> None:
+        _check_gamma(self.gamma, ("auto",))
+
+    @abstractmethod
+    def exponent(self, points: FloatArray) -> FloatArray:
+        """q of every tuple, from its points (N, m, d); shape (N,)."""
+
+    def weights(self, X: FloatArray, tuples: IntArray) -> FloatArray:
+        return np.asarray(np.exp(-gamma_number(self.gamma) * self.exponent(X[tuples])))
+
+    def fitted(self, X: FloatArray, order: int, random_state: RandomState) -> Modelling:
+        if not isinstance(self.gamma, str):
+            return self
+        tuples = draw_tuples(len(X), order, GAMMA_SAMPLE, check_random(random_state))
+        typical = float(np.median(in_chunks(lambda part: self.exponent(X[part]), tuples, X.shape[1], n_jobs=1)))
+        size = float(np.abs(X - X.mean(axis=0) if self.translation_invariant else X).max())
+        if typical ** (1 / self.power) <= 1e-13 * order * size:  # lengths are known to 1e-16 of the largest
+            raise DataError(
+                f"gamma='auto' finds no scale for modelling={self.name!r}: most tuples of {order} points in "
+                f"{X.shape[1]} dimensions are flat already. Lower order, or give gamma as a number."
+            )
+        return replace(self, gamma=_chosen_gamma(GAMMA_FACTOR / typical, self.name))
+
+
+@dataclass(frozen=True)
+class AffineEigenvalue(_OfDistance):
+    """w = exp(−γ λ₁), λ₁ the smallest eigenvalue of the m × m matrix ⟨x_i, x_j⟩, not centred (the paper's appendix).
+
+    It is the square of the smallest singular value of the points, computed so, which keeps its digits far from the
+    origin.
+    """
+
+    name = "affine_eigenvalue"
+    formula = "exp(−γ λ_min(⟨x_i, x_j⟩))"
+    translation_invariant = False
+
+    @property
+    def power(self) -> int:
+        return 2
+
+    def exponent(self, points: FloatArray) -> FloatArray:
+        if points.shape[2] < points.shape[1]:
+            return np.zeros(len(points))
+        return np.asarray(np.linalg.svd(points, compute_uv=False)[:, -1] ** 2)
+
+
+@dataclass(frozen=True)
+class AffineDistance(_OfDistance):
+    """w = exp(−γ mean_i dist(x_i, F)), F the affine subspace that fits the tuple best (the paper's main text).
+
+    Best by least squares of the distances themselves; ``dimension`` is m − 2 by default, 0 is the mean point. Where
+    the tuple is as wide in two directions (an equilateral triangle), every best subspace is as good, and one is taken.
+    """
+
+    name = "affine_distance"
+    formula = "exp(−γ mean_i dist(x_i, best affine subspace))"
+    dimension: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.dimension is not None:
+            check_count("dimension", self.dimension, least=0)
+
+    def check_order(self, order: int) -> None:
+        if self.dimension is not None and self.dimension > order - 2:
+            raise ParameterError(
+                f"dimension must be at most order − 2 = {order - 2}, got {self.dimension}: {order} points lie in a "
+                "larger subspace anyway. Raise the order."
+            )
+
+    def exponent(self, points: FloatArray) -> FloatArray:
+        dimension = points.shape[1] - 2 if self.dimension is None else self.dimension
+        left, singular, _ = np.linalg.svd(points - points.mean(axis=1, keepdims=True), full_matrices=False)
+        beside = left[:, :, dimension:] * singular[:, None, dimension:]
+        return np.asarray(np.sqrt(np.einsum("nir,nir->ni", beside, beside)).mean(axis=1))
+
+
+@dataclass(frozen=True)
+class VertexDistance(_OfDistance):
+    """w = exp(−γ Σ_v dist(v, affine span of the others)), the paper's d^{H−2}; ``squared`` distances as an option."""
+
+    name = "vertex_distance"
+    formula = "exp(−γ Σ_v dist(v, affine span of the others))"
+    squared: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_flag("squared", self.squared)
+
+    @property
+    def power(self) -> int:
+        return 2 if self.squared else 1
+
+    def exponent(self, points: FloatArray) -> FloatArray:
+        distances = span_distances(points)
+        return np.asarray((distances**2 if self.squared else distances).sum(axis=1))
+
+
+@dataclass(frozen=True)
+class GeneralizedDot(Modelling):
+    """w = Σ_l Π_i x_il, the dot product of m points; ``repeats`` lets a point stand in a tuple more than once."""
+
+    name = "dot"
+    formula = "Σ_l Π_i x_il"
+    repeats: bool = False
+
+    def __post_init__(self) -> None:
+        check_flag("repeats", self.repeats)
+
+    def weights(self, X: FloatArray, tuples: IntArray) -> FloatArray:
+        products = X[tuples[:, 0]]
+        for place in range(1, tuples.shape[1]):
+            products *= X[tuples[:, place]]
+        return np.asarray(products.sum(axis=1))
+
+
+POINT_MODELLINGS: dict[str, type[Modelling]] = {
+    kind.name: kind
+    for kind in (BicliqueWeights, MaxKernel, AffineEigenvalue, AffineDistance, VertexDistance, GeneralizedDot)
+}
+"""The modellings by name; validation, documentation and tests read this table."""
+
+
+def make_modelling(
+    modelling: str | Modelling, X: FloatArray, order: int, *, random_state: RandomState = None, **options: Any
+) -> Modelling:
+    """The modelling for a name and its options, with every ``"auto"`` replaced by a number from the data.
+
+    >>> make_modelling("vertex_distance", [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], 3, gamma=2.0)
+    VertexDistance(gamma=2.0, squared=False)
+    """
+    if isinstance(modelling, Modelling):
+        if options:
+            raise ParameterError(f"{', '.join(options)} given beside a modelling object: set them in the object.")
+        chosen = modelling
+    elif isinstance(modelling, str) and modelling in POINT_MODELLINGS:
+        kind = POINT_MODELLINGS[modelling]
+        allowed = [field.name for field in fields(kind)]
+        unknown = [name for name in options if name not in allowed]
+        if unknown:
+            raise ParameterError(f"modelling={modelling!r} has no option {unknown[0]!r}: it has {', '.join(allowed)}.")
+        chosen = kind(**options)
+    else:
+        names = ", ".join(map(repr, POINT_MODELLINGS))
+        raise ParameterError(f"modelling must be one of {names} or a Modelling, got {modelling!r}.")
+    order = check_count("order", order, least=2)
+    random = check_random(random_state)
+    chosen.check_order(order)
+    X = check_points(X)
+    if len(X) < order and not getattr(chosen, "repeats", False):
+        raise DataError(f"X has {len(X)} rows, but a tuple of order {order} needs {order} distinct ones: lower order.")
+    return chosen.fitted(X, order, random)
+
+
+def modelling_values(
+    X: FloatArray,
+    tuples: IntArray,
+    modelling: str | Modelling,
+    *,
+    n_jobs: int | None = None,
+    random_state: RandomState = None,
+    **options: Any,
+) -> FloatArray:
+    """w(x_{t_1}, …, x_{t_m}) of every tuple t of distinct points, by its definition; shape (N,).
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+    tuples : integer array of shape (N, m)
+        Indices of rows of X, m ≥ 2.
+    modelling : str or Modelling
+        A name of ``POINT_MODELLINGS``, whose parameters are given as ``options``, or an object.
+    n_jobs : int, optional
+        Threads; the values are the same for every number.
+    random_state : int or RandomState, optional
+        For ``gamma="auto"`` alone.
+
+    >>> modelling_values([[0.0, 0.0], [4.0, 0.0], [0.0, 3.0]], [[0, 1, 2]], "vertex_distance", gamma=0.1)
+    array([0.39...])
+    """
+    X = check_points(X)
+    check_jobs(n_jobs)
+    try:
+        tuples = np.asarray(tuples)
+    except ValueError as error:
+        raise DataError(f"tuples must be whole numbers of shape (N, m), m ≥ 2: {error}.") from error
+    if tuples.ndim != 2 or tuples.dtype.kind not in "iu" or tuples.shape[1] < 2:
+        raise DataError(
+            f"tuples must be whole numbers of shape (N, m), m ≥ 2, got {tuples.dtype} of shape {tuples.shape}."
+        )
+    chosen = make_modelling(modelling, X, tuples.shape[1], random_state=random_state, **options)
+    if tuples.size and not 0 <= tuples.min() <= tuples.max() < len(X):
+        raise DataError(f"tuples must hold row numbers from 0 to {len(X) - 1}, got {tuples.min()} to {tuples.max()}.")
+    repeated = np.flatnonzero((np.diff(np.sort(tuples, axis=1), axis=1) == 0).any(axis=1))
+    if len(repeated) and not getattr(chosen, "repeats", False):
+        raise DataError(f"tuples must hold distinct rows, but tuple {repeated[0]} is {tuples[repeated[0]].tolist()}.")
+    weights = in_chunks(lambda part: chosen.weights(X, part), tuples, X.shape[1], n_jobs=n_jobs)
+    return check_weights(weights, f"modelling={chosen.name!r}")

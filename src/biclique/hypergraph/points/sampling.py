@@ -1,0 +1,262 @@
+"""Hypergraphs of sampled tuples of points, for orders at which all of them are too many: uniform or iterative."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import comb
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from biclique._typing import FloatArray, IntArray
+from biclique.exceptions import DataError, ParameterError
+from biclique.gram import SparseGram
+from biclique.hypergraph.hypergraph import Hypergraph
+from biclique.hypergraph.points.modellings import Modelling, RandomState, make_modelling, modelling_values
+from biclique.hypergraph.points.tuples import check_points, draw_sets, draw_tuples, joined_tuples
+from biclique.multiway import k_way_normalized_cut
+from biclique.runtime.arguments import check_count, check_flag, check_jobs, check_random
+from biclique.runtime.memory import parse_memory_limit, require
+from biclique.runtime.threads import single_threaded_blas
+from biclique.spectral import ASSIGNERS, NormalizedCut, top_eigenpairs
+
+METHODS = ("uniform", "iterative")
+"""The ways of drawing tuples."""
+
+KMEANS_STARTS = 10
+
+EDGE_COPIES, ROUND_COPIES = 6, 10
+"""Numbers held at once for every point of every edge, while a sample is drawn and while a round is cut."""
+
+
+@dataclass(frozen=True)
+class IterativeSample:
+    """The hyperedges of the best round, and the clusters found from them."""
+
+    hypergraph: Hypergraph
+    labels: IntArray  # (n,)
+    n_rounds: int
+    cuts: FloatArray
+    """The normalised cut of every round's clusters; the lowest is the best round."""
+    converged: bool
+    """Whether the clusters stopped changing within ``max_rounds``."""
+
+
+def sample_hyperedges(
+    X: FloatArray,
+    n_edges: int,
+    *,
+    order: int,
+    modelling: str | Modelling = "biclique",
+    method: str = "uniform",
+    replace: bool = False,
+    n_clusters: int | None = None,
+    max_rounds: int = 10,
+    n_jobs: int | None = None,
+    random_state: RandomState = None,
+    memory_limit: object = "auto",
+    **options: Any,
+) -> Hypergraph:
+    """(e_1, w(e_1)), …, (e_N, w(e_N)): sampled m-tuples of distinct points as a hypergraph on the n rows of X.
+
+    With uniform tuples the clique expansion of the sample, times C(n, m) (m − 2)!/N, is ``modelling_gram`` on average.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+    n_edges : int
+        N. The iterative method makes n − m + 1 edges of every draw and takes as many whole draws as fit.
+    order : int
+        m, the number of points of an edge.
+    modelling : str or Modelling
+        A name of ``POINT_MODELLINGS``, whose parameters are given as ``options``, or an object. The default is the
+        biclique kernel of the two halves of a tuple, κ^(m)(x_1..x_h ; x_{h+1}..x_m), for even orders, with random
+        halves.
+    method : {"uniform", "iterative"}
+        Tuples drawn from all points alike, or within the clusters found so far (``iterative_sample``).
+    replace : bool
+        Whether uniform tuples may hold the same set of points twice; for the uniform method alone.
+    n_clusters, max_rounds : int
+        For the iterative method alone.
+    n_jobs : int, optional
+        Threads; the result is the same for every number.
+    random_state : int or RandomState, optional
+        The same gives the same edges.
+    memory_limit : "auto", number of bytes or text like "4GB"
+        More is a MemoryLimitError before any is taken; it grows with N · m, not with the number of all tuples.
+    """
+    if method not in METHODS:
+        raise ParameterError(f"method must be one of {', '.join(map(repr, METHODS))}, got {method!r}.")
+    n_edges, order = check_count("n_edges", n_edges), check_count("order", order, least=2)
+    check_flag("replace", replace)
+    check_jobs(n_jobs)
+    X, random = check_points(X), check_random(random_state)
+    if method == "iterative":
+        if replace:
+            raise ParameterError("replace=True is for method='uniform' alone: method='iterative' draws by itself.")
+        if n_clusters is None:
+            raise ParameterError("method='iterative' needs n_clusters, the number of clusters to draw in, got None.")
+        n_draws = n_edges // max(len(X) - order + 1, 1)
+        if n_draws < 1:
+            raise ParameterError(
+                f"n_edges must be at least n − order + 1 = {len(X) - order + 1} for method='iterative', which joins "
+                f"every draw with every other point, got {n_edges}: raise it, or use method='uniform'."
+            )
+        return iterative_sample(
+            X,
+            n_clusters,
+            n_draws=n_draws,
+            order=order,
+            modelling=modelling,
+            max_rounds=max_rounds,
+            n_jobs=n_jobs,
+            random_state=random,
+            memory_limit=memory_limit,
+            **options,
+        ).hypergraph
+    if n_clusters is not None:
+        raise ParameterError(f"n_clusters={n_clusters!r} is for method='iterative' alone: leave it out.")
+    chosen = make_modelling(modelling, X, order, random_state=random, **options)
+    if len(X) < order:  # a modelling that allows repeats; edges hold distinct points all the same
+        raise DataError(f"X has {len(X)} rows, but an edge of order {order} needs {order} distinct ones: lower order.")
+    n_sets = comb(len(X), order)
+    permuted = n_sets if not replace and n_edges <= n_sets < 2 * n_edges else 0
+    require(
+        8 * (n_edges * (EDGE_COPIES * order + 6) + permuted),
+        parse_memory_limit(memory_limit),
+        f"a sample of {n_edges} edges of order {order}",
+        "lower n_edges, or raise memory_limit.",
+    )
+    tuples = draw_tuples(len(X), order, n_edges, random) if replace else draw_sets(len(X), order, n_edges, random)
+    return Hypergraph.from_edges(tuples, modelling_values(X, tuples, chosen, n_jobs=n_jobs), vertices=len(X))
+
+
+def iterative_sample(
+    X: FloatArray,
+    n_clusters: int,
+    *,
+    n_draws: int,
+    order: int,
+    modelling: str | Modelling = "biclique",
+    max_rounds: int = 10,
+    n_jobs: int | None = None,
+    random_state: RandomState = None,
+    memory_limit: object = "auto",
+    **options: Any,
+) -> IterativeSample:
+    """W_uv = Σ w(S ∪ v) over draws S ∋ u of m − 1 points, cut, and S drawn again inside the clusters found.
+
+    The iterative scheme of Ghoshdastidar and Dukkipati (JMLR 2017), close to Chen and Lerman's spectral curvature
+    clustering. A round draws ``n_draws`` sets of m − 1 points, the same number in every cluster found so far (all
+    points are one cluster at first; one with fewer than m − 1 points draws from all), joins each with every other
+    point, and cuts the graph W + Wᵀ: k leading eigenvectors of its normalised matrix, rows of unit length, k-means. It
+    ends when the clusters stay as they are. The round with the lowest normalised cut is returned: a choice without
+    labels.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+    n_clusters : int
+    n_draws : int
+        Draws a round; the hypergraph has n_draws · (n − order + 1) edges.
+    order, modelling, n_jobs, random_state, memory_limit, **options
+        As in ``sample_hyperedges``.
+    max_rounds : int
+    """
+    X, random = check_points(X), check_random(random_state)
+    check_jobs(n_jobs)
+    n_draws, max_rounds = check_count("n_draws", n_draws), check_count("max_rounds", max_rounds)
+    n, k = len(X), check_count("n_clusters", n_clusters)
+    if n < k:
+        raise DataError(f"X has {n} rows, fewer than n_clusters={k}: ask for at most {n} clusters.")
+    chosen = make_modelling(modelling, X, order, random_state=random, **options)
+    if n < order:
+        raise DataError(f"X has {n} rows, but an edge of order {order} needs {order} distinct ones: lower order.")
+    n_edges = n_draws * (n - order + 1)
+    require(
+        n_draws * n + 8 * n_edges * (ROUND_COPIES * order + 6),
+        parse_memory_limit(memory_limit),
+        f"a round of {n_edges} edges of order {order}",
+        "lower n_draws (n_edges of sample_hyperedges), or raise memory_limit.",
+    )
+    advice = "lower gamma" if hasattr(chosen, "gamma") else "shift X so that the weights are positive"
+
+    def one_round(labels: IntArray) -> _Round:
+        tuples = joined_tuples(_draws_inside(labels, order - 1, n_draws, random), n)
+        weights = modelling_values(X, tuples, chosen, n_jobs=n_jobs)
+        gram = _linked(tuples, weights, n, n_jobs, advice)
+        found = _cut(gram, k, random)
+        return _Round(tuples, weights, found, k_way_normalized_cut(gram, found))
+
+    with single_threaded_blas():
+        current = best = one_round(np.zeros(n, dtype=np.intp))
+        cuts, converged = [best.cut], k == 1
+        while not converged and len(cuts) < max_rounds:
+            before, current = current, one_round(current.labels)
+            converged = _same_partition(before.labels, current.labels)
+            cuts.append(current.cut)
+            best = min(best, current, key=_Round.rank)
+    hypergraph = Hypergraph.from_edges(best.tuples, best.weights, vertices=n)
+    return IterativeSample(hypergraph, best.labels, len(cuts), np.array(cuts), converged)
+
+
+@dataclass(frozen=True)
+class _Round:
+    """The edges of one round, the clusters found from them, and their normalised cut."""
+
+    tuples: IntArray
+    weights: FloatArray
+    labels: IntArray
+    cut: float
+
+    def rank(self) -> tuple[int, float]:
+        """Lower is better: more clusters first (fewer have a lower cut for nothing), then the cut."""
+        return -len(np.unique(self.labels)), self.cut
+
+
+def _draws_inside(labels: IntArray, size: int, n_draws: int, random: np.random.RandomState) -> IntArray:
+    """``n_draws`` tuples of distinct points, the same number (up to one) inside every cluster; (n_draws, size)."""
+    names = np.unique(labels)
+    shares = np.full(len(names), n_draws // len(names))
+    shares[: n_draws % len(names)] += 1
+    draws = []
+    for name, share in zip(names, shares, strict=True):
+        inside = np.flatnonzero(labels == name)
+        if len(inside) < size:
+            inside = np.arange(len(labels))
+        draws.append(inside[draw_tuples(len(inside), size, int(share), random)])
+    return np.concatenate(draws)
+
+
+def _linked(tuples: IntArray, weights: FloatArray, n: int, n_jobs: int | None, advice: str) -> SparseGram:
+    """W + Wᵀ, W the weight of every edge at the pairs of its last point and each of the others."""
+    size = tuples.shape[1] - 1
+    pairs = (tuples[:, :-1].ravel(), np.repeat(tuples[:, -1], size))
+    W = sparse.coo_array((np.repeat(weights, size), pairs), shape=(n, n)).tocsr()
+    W = (W + W.T).tocsr()
+    lonely = np.flatnonzero(np.asarray(W.sum(axis=1)).ravel() <= 0)
+    if len(lonely):
+        raise DataError(
+            f"the sampled weights of {len(lonely)} of {n} points sum to nothing positive (first: row {lonely[0]}): "
+            f"{advice}, or use a modelling with positive weights."
+        )
+    return SparseGram(W, n_jobs=n_jobs)
+
+
+def _cut(gram: SparseGram, k: int, random: np.random.RandomState) -> IntArray:
+    """k leading eigenvectors of the normalised matrix, rows of unit length, k-means."""
+    if k == 1:
+        return np.zeros(gram.n, dtype=np.intp)
+    cut = NormalizedCut(gram, 2)
+    pairs = top_eigenpairs(cut, min(k - 1, gram.n - 1), tol=1e-4, deflate=cut.trivial, random_state=random)
+    embedding = np.column_stack([cut.trivial, pairs.vectors])
+    embedding /= np.linalg.norm(embedding, axis=1, keepdims=True)
+    assigned = ASSIGNERS["kmeans"](embedding, np.ones(gram.n), k, n_init=KMEANS_STARTS, random_state=random)
+    return assigned.labels
+
+
+def _same_partition(first: IntArray, second: IntArray) -> bool:
+    """Whether two labellings differ by the names of their clusters alone."""
+    pairs = len(np.unique(np.column_stack([first, second]), axis=0))
+    return pairs == len(np.unique(first)) == len(np.unique(second))

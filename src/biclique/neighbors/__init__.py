@@ -1,0 +1,1 @@
+"""The search for neighbours, graphs of rows, and their parts."""

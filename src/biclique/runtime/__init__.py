@@ -1,0 +1,1 @@
+"""Threads, memory limits, array namespaces, checks of arguments."""

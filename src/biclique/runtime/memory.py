@@ -1,0 +1,80 @@
+"""How much memory there is, and what a request would need."""
+
+from __future__ import annotations
+
+import os
+import re
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+from scipy import sparse
+
+from biclique.exceptions import MemoryLimitError, ParameterError
+from biclique.runtime.arguments import is_finite
+
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+_CGROUP = (
+    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+    ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+)
+
+
+def format_bytes(size: float) -> str:
+    """``298 GiB``: three digits and a unit."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.3g} {unit}"
+        size /= 1024
+    return f"{size:.4g} TiB"
+
+
+def free_memory() -> int:
+    """Bytes this process could still take: what is free, or what its container leaves it."""
+    candidates = [_free_on_machine()]
+    for limit, used in _CGROUP:
+        try:
+            candidates.append(int(Path(limit).read_text()) - int(Path(used).read_text()))
+        except (OSError, ValueError):  # no such container, or no limit ("max")
+            continue
+    return max(min(candidates), 0)
+
+
+def _free_on_machine() -> int:
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    try:
+        # No count of free pages on this system: take a half of all there is.
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    except (AttributeError, OSError, ValueError):
+        return 4 * 2**30
+
+
+def parse_memory_limit(limit: object) -> int:
+    """Bytes from ``"auto"`` (half of what is free), a number of bytes, or text like ``"4GB"``."""
+    if limit is None or limit == "auto":
+        return free_memory() // 2
+    if isinstance(limit, Real) and not isinstance(limit, bool) and is_finite(limit) and float(limit) > 0:
+        return int(float(limit))
+    if isinstance(limit, str):
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", limit, flags=re.IGNORECASE)
+        if match and 0 < float(match[1]) * _UNITS[match[2].upper()] < float("inf"):
+            return int(float(match[1]) * _UNITS[match[2].upper()])
+    raise ParameterError(f"memory_limit must be 'auto', a number of bytes or text like '4GB', got {limit!r}.")
+
+
+def require(needed: float, limit: float, what: str, way_out: str) -> None:
+    """Refuse, before allocating, what does not fit."""
+    if needed > limit:
+        raise MemoryLimitError(f"{what} needs {format_bytes(needed)}, limit {format_bytes(limit)}: {way_out}")
+
+
+def data_bytes(data: Any) -> int:
+    """Memory of an array or a CSR matrix."""
+    if sparse.issparse(data):
+        return int(data.data.nbytes + data.indices.nbytes + data.indptr.nbytes)
+    return int(data.nbytes)

@@ -1,0 +1,141 @@
+"""Arrays where they lie: NumPy's on the host, PyTorch's on its device, and the same code for both.
+
+What the two libraries call alike is written as ``namespace(x).name``; what they do not is here. PyTorch is never
+imported: a tensor can only come from someone who has it. Every function that reads a device array from the host
+(``to_host``, ``scalars``) waits for the device, so callers bundle what they ask for.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from scipy.linalg import qr
+
+
+def namespace(x: Any) -> Any:
+    """The library an array is of: torch for its tensors, else numpy."""
+    torch = sys.modules.get("torch")
+    return torch if isinstance(x, getattr(torch, "Tensor", ())) else np
+
+
+def on_host(x: Any) -> bool:
+    """Whether this is no device's array (a tensor counts as one even on the CPU)."""
+    return namespace(x) is np
+
+
+def to_host(x: Any) -> Any:
+    """The array as NumPy's, in float32 where NumPy has not its precision (bfloat16); waits for the device."""
+    xp = namespace(x)
+    if xp is np:
+        return np.asarray(x)
+    x = x.detach().resolve_conj().resolve_neg().cpu()
+    if x.is_floating_point() and x.dtype not in (xp.float16, xp.float32, xp.float64):
+        x = x.to(xp.float32)
+    return x.numpy()
+
+
+def moved(x: Any, like: Any) -> Any:
+    """An array where another one lies, in its own precision; itself where it lies there already."""
+    xp = namespace(like)
+    if xp is np:
+        return to_host(x)
+    if on_host(x):
+        # A copy in any case: tensors have no negative strides, and do not know read-only memory.
+        return xp.tensor(np.ascontiguousarray(x), device=like.device)
+    return x.to(like.device)
+
+
+def float64(x: Any) -> Any:
+    """The array in double precision; itself where it is."""
+    xp = namespace(x)
+    return np.asarray(x, dtype=np.float64) if xp is np else x.to(xp.float64)
+
+
+def as_dtype(x: Any, dtype: Any) -> Any:
+    """The array in a precision that NumPy has named; itself where it is."""
+    xp = namespace(x)
+    return np.asarray(x, dtype=dtype) if xp is np else x.to(getattr(xp, np.dtype(dtype).name))
+
+
+def scalars(*values: Any) -> list[float]:
+    """Numbers on the host, all in one transfer."""
+    xp = namespace(values[0])
+    return [float(v) for v in values] if xp is np else xp.stack([float64(v) for v in values]).tolist()
+
+
+def largest_size(x: Any) -> float:
+    """max |x|, 0 where there is nothing, NaN where one is."""
+    if on_host(x):
+        with np.errstate(over="ignore", invalid="ignore"):
+            ends = float(np.max(x, initial=0.0)), float(np.min(x, initial=0.0))  # |x| would be a copy of x
+            return float(np.max(np.abs(ends)))
+    return float(np.max(np.abs(scalars(*x.aminmax())))) if x.numel() else 0.0
+
+
+def rows_on_host(x: Any, numbers: Any) -> Any:
+    """Some rows, by an array of their numbers, on the host."""
+    return x[numbers] if on_host(x) else to_host(x[namespace(x).as_tensor(numbers, device=x.device)])
+
+
+def full(shape: tuple[int, ...], value: float, like: Any) -> Any:
+    """An array of one number in double precision, where another array lies."""
+    xp = namespace(like)
+    return np.full(shape, value) if xp is np else xp.full(shape, value, dtype=xp.float64, device=like.device)
+
+
+def identity(n: int, like: Any) -> Any:
+    """The n × n identity in double precision, where another array lies."""
+    xp = namespace(like)
+    return np.eye(n) if xp is np else xp.eye(n, dtype=xp.float64, device=like.device)
+
+
+def empty_columns(n: int, columns: int, like: Any) -> Any:
+    """Room for (n, columns) in double precision, every column contiguous."""
+    xp = namespace(like)
+    if xp is np:
+        return np.empty((n, columns), order="F")
+    return xp.empty((columns, n), dtype=xp.float64, device=like.device).T
+
+
+def right_divide(block: Any, R: Any) -> Any:
+    """block R⁻¹ for an upper triangular R."""
+    xp = namespace(block)
+    if xp is np:
+        return np.linalg.solve(R.T, block.T).T
+    return xp.linalg.solve_triangular(R, block, upper=True, left=False)  # unlike solve, waits for nothing
+
+
+def pivoted_qr(block: Any, Q: Any, R: Any) -> tuple[Any, Any, Any]:
+    """Q, R (on the host) and pivots of a block whose plain factors are given."""
+    if on_host(block):
+        return qr(block, mode="economic", pivoting=True)  # type: ignore[no-any-return]
+    # block = QR and RP = Q'R' give block P = (QQ')R': only the small factor is pivoted, on the host.
+    turn, triangle, pivots = qr(to_host(R), mode="economic", pivoting=True)
+    return Q @ moved(turn, Q), triangle, pivots
+
+
+@contextmanager
+def full_float32(torch: Any) -> Iterator[None]:
+    """Hold torch to float32 products: a program may have allowed ten-bit ones (tf32) everywhere."""
+    try:
+        before = torch.get_float32_matmul_precision()
+    except RuntimeError:  # set backend by backend (torch 2.9 and later), which the one name for all cannot tell
+        backends = [torch.backends.cuda.matmul, torch.backends.mkldnn.matmul]
+        kept = [backend.fp32_precision for backend in backends]
+        for backend in backends:
+            backend.fp32_precision = "ieee"
+        try:
+            yield
+        finally:
+            for backend, precision in zip(backends, kept, strict=True):
+                backend.fp32_precision = precision
+        return
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)

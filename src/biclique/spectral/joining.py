@@ -1,0 +1,291 @@
+"""Parts between which there is no similarity: which of them are clusters, and what becomes of the others.
+
+One convention for kernels, given matrices, neighbour graphs and hypergraphs, where k clusters are asked for:
+
+1. A part whose share of the weight is below ``least_share`` is dust. It joins its nearest part, smallest first, until
+   none is dust. Dust that has joined dust stays dust, however much it is, unless one connected piece makes up half of
+   it: noise adds up to no cluster.
+2. If k or more parts are left, the smallest joins its nearest until k are left, and these are the clusters.
+3. If q < k parts are left, no cluster spans two of them, and k − q further cuts go where the parts' own
+   eigenvalues are largest.
+
+Nearest is least distance; for a given matrix, the most similarity, and least volume where there is none at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from biclique._typing import FloatArray, IntArray, Rows
+from biclique.exceptions import DisconnectedWarning, warn_user
+from biclique.gram import NeighborGram
+from biclique.neighbors.graph import components, nearest_among, with_ties, without_loops
+from biclique.neighbors.index import NeighborIndex
+
+EDGE = 1e-3
+"""A share that misses the least one by less than this, relative to it, does not: rounding must decide nothing."""
+
+CORE = 0.5
+"""The share of a part that its largest connected piece must hold; else it is dust that has joined dust."""
+
+LOOSE = 0.25
+"""A row with less than this share of the usual degree has hardly any similarity to others."""
+
+WEAK = 5e-4
+"""Edges of less are no links between parts: with the default γ, rows six times as far apart as is usual."""
+
+ASKED = 1000
+"""Rows of a large part that are asked for their nearest outside."""
+
+
+def effective_rows(weights: FloatArray) -> float:
+    """n_e = (Σw)² / Σw²: the number of rows, where all weights are equal."""
+    return float(weights.sum()) ** 2 / float(weights @ weights)
+
+
+def least_share(weights: FloatArray, n_clusters: int) -> float:
+    """1/√(n_e k): the share of the weight below which a cluster is dust, √(n/k) rows of n."""
+    return float((1 - EDGE) / np.sqrt(effective_rows(weights) * n_clusters))
+
+
+class Nearness(Protocol):
+    """How near parts and rows are to each other."""
+
+    def nearest_parts(self, part_of: IntArray, asked: IntArray) -> tuple[FloatArray, IntArray]:
+        """How far the nearest other part is from each of the asked ones, and which it is."""
+
+    def nearest_rows(self, rows: IntArray, others: IntArray) -> IntArray:
+        """For every row the nearest of the others."""
+
+
+class NearRows:
+    """By the least distance between rows."""
+
+    def __init__(self, rows: Rows | NeighborIndex, n_jobs: int | None = None) -> None:
+        self.index = rows if isinstance(rows, NeighborIndex) else NeighborIndex(rows, search="exact", n_jobs=n_jobs)
+
+    def nearest_parts(self, part_of: IntArray, asked: IntArray) -> tuple[FloatArray, IntArray]:
+        counts = np.bincount(part_of)
+        if counts[asked].max() > ASKED:
+            found = [self._of_large(part_of, int(part)) for part in asked]
+            return np.array([gap for gap, _ in found]), np.array([part for _, part in found])
+        rows = np.flatnonzero(np.isin(part_of, asked))
+        # A part has that many rows of its own: one neighbour more lies outside.
+        gap, near = self.index.query(self.index.rows[rows], int(counts[asked].max()) + 1)
+        outside = part_of[near] != part_of[rows][:, None]
+        first = outside.argmax(axis=1)[:, None]
+        gap = np.take_along_axis(gap, first, axis=1)[:, 0]
+        target = part_of[np.take_along_axis(near, first, axis=1)[:, 0]]
+        order = np.lexsort((rows, gap))[::-1]
+        best: FloatArray = np.empty(len(counts))
+        which = np.empty(len(counts), dtype=np.intp)
+        best[part_of[rows[order]]], which[part_of[rows[order]]] = gap[order], target[order]  # the nearest is last
+        return best[asked], which[asked]
+
+    def _of_large(self, part_of: IntArray, part: int) -> tuple[float, int]:
+        inside = np.flatnonzero(part_of == part)
+        asked = inside[:: max(len(inside) // ASKED, 1)]
+        near, gap = nearest_among(self.index, asked, np.flatnonzero(part_of != part))
+        return float(gap.min()), int(part_of[near[gap.argmin()]])
+
+    def nearest_rows(self, rows: IntArray, others: IntArray) -> IntArray:
+        return nearest_among(self.index, rows, others)[0]
+
+
+class LeastVolume:
+    """Where parts have no similarity at all: those of least volume are nearest, so that sizes become even."""
+
+    def __init__(self, degrees: FloatArray, weights: FloatArray | None = None) -> None:
+        self.degrees = degrees
+        self.weights = np.ones(len(degrees)) if weights is None else weights
+
+    def nearest_parts(self, part_of: IntArray, asked: IntArray) -> tuple[FloatArray, IntArray]:
+        volumes = np.repeat(np.bincount(part_of, self.weights * self.degrees)[None, :], len(asked), axis=0)
+        volumes[np.arange(len(asked)), asked] = np.inf
+        return np.zeros(len(asked)), volumes.argmin(axis=1)
+
+    def nearest_rows(self, rows: IntArray, others: IntArray) -> IntArray:
+        return np.full(len(rows), others[int(self.degrees[others].argmax())])
+
+
+class MostSimilar(LeastVolume):
+    """By the similarity in a given matrix, dense or sparse."""
+
+    def __init__(self, K: Any, weights: FloatArray) -> None:
+        super().__init__(np.asarray(K @ weights).ravel(), weights)
+        self.K = K
+
+    def nearest_parts(self, part_of: IntArray, asked: IntArray) -> tuple[FloatArray, IntArray]:
+        n, n_parts = len(part_of), int(part_of.max()) + 1
+        indicator = sparse.csr_array((self.weights, (np.arange(n), part_of)), shape=(n, n_parts))
+        rows = np.flatnonzero(np.isin(part_of, asked))
+        between = indicator[rows].T @ (self.K[rows] @ indicator)
+        between = np.asarray(between.todense() if sparse.issparse(between) else between)[asked]
+        between[np.arange(len(asked)), asked] = 0.0
+        gaps, targets = super().nearest_parts(part_of, asked)
+        most = between.max(axis=1)
+        return np.where(most > 0, -most, gaps), np.where(most > 0, between.argmax(axis=1), targets)
+
+    def nearest_rows(self, rows: IntArray, others: IntArray) -> IntArray:
+        block = self.K[rows][:, others]
+        most = np.asarray(block.max(axis=1).todense() if sparse.issparse(block) else block.max(axis=1)).ravel()
+        where = np.asarray(block.argmax(axis=1)).ravel()
+        return np.where(most > 0, others[where], super().nearest_rows(rows, others))
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Parts after dust has joined others, and after the smallest have, where there were too many."""
+
+    part_of: IntArray  # (n,)
+    whole: np.ndarray  # by part: whether it may be cut further, being one solid part with or without dust
+    dust: np.ndarray  # (n,), rows of dust that joined a solid part
+    solid_sizes: FloatArray
+    """Weights of the parts that are not dust, largest first."""
+
+    @property
+    def n_parts(self) -> int:
+        return len(self.whole)
+
+    def core(self, part: int) -> IntArray:
+        """The rows of a part that are not dust, ascending."""
+        return np.flatnonzero((self.part_of == part) & ~self.dust)
+
+    def like(self, near: Nearness) -> IntArray:
+        """For every row the row whose label it takes: for dust, its nearest of the same part that is not."""
+        out = np.arange(len(self.part_of))
+        for part in np.unique(self.part_of[self.dust]):
+            rows = np.flatnonzero((self.part_of == part) & self.dust)
+            out[rows] = near.nearest_rows(rows, self.core(int(part)))
+        return out
+
+    def warn(self, most: int, what: str, cure: str) -> None:
+        """Say that solid parts had to be joined: ``what`` fell apart, and what would help."""
+        if len(self.solid_sizes) <= most:
+            return
+        shown = ", ".join(f"{size:g}" for size in self.solid_sizes[:5]) + (", …" if len(self.solid_sizes) > 5 else "")
+        warn_user(
+            f"{what.format(n=len(self.solid_sizes), shown=shown)}, more than the {most} that were asked for: the "
+            f"nearest are put together. {cure}",
+            DisconnectedWarning,
+        )
+
+
+def join_parts(
+    found: IntArray, weights: FloatArray, n_clusters: int, most: int, near: Nearness, share: float | None = None
+) -> Joined:
+    """At most ``most`` parts of what was found, by the convention of this module.
+
+    ``share`` is the least share where the rows stand for more than themselves.
+    """
+    least = (least_share(weights, n_clusters) if share is None else share) * float(weights.sum())
+    found_sizes: FloatArray = np.bincount(found, weights).astype(float)
+    part_of, sizes = found, found_sizes
+    solid_row = found_sizes[found] >= least
+    while len(sizes) > 1:
+        largest = np.zeros(len(sizes))
+        np.maximum.at(largest, part_of, found_sizes[found])
+        dust = np.flatnonzero((sizes < least) | (largest < np.minimum(least, CORE * sizes)))
+        if not len(dust):
+            break
+        asked = dust[sizes[dust] <= sizes[dust].min() * (1 + 1e-12)]
+        part_of = _merged(part_of, asked, near.nearest_parts(part_of, asked)[1])
+        sizes = np.bincount(part_of, weights).astype(float)
+    solid_sizes = np.sort(sizes)[::-1]
+    while len(sizes) > most:
+        asked = np.flatnonzero(sizes <= sizes.min() * (1 + 1e-12))
+        gaps, targets = near.nearest_parts(part_of, asked)
+        best = int(np.lexsort((asked, gaps))[0])
+        part_of = _merged(part_of, asked[best : best + 1], targets[best : best + 1])
+        sizes = np.bincount(part_of, weights).astype(float)
+    # A piece that became solid through what joined it is as good as one that was.
+    main = np.zeros(len(sizes))
+    np.maximum.at(main, part_of, found_sizes[found])
+    core_row = solid_row | (found_sizes[found] == main[part_of])
+    pieces = np.unique(np.column_stack([part_of[core_row], found[core_row]]), axis=0)[:, 0]
+    return Joined(part_of, np.bincount(pieces, minlength=len(sizes)) == 1, ~core_row, solid_sizes)
+
+
+def _merged(part_of: IntArray, parts: IntArray, targets: IntArray) -> IntArray:
+    """Every part put into its target, one after the other; one that has grown in the meantime stays."""
+    owner = np.arange(int(part_of.max()) + 1)
+
+    def root(part: int) -> int:
+        while owner[part] != part:
+            part = int(owner[part])
+        return part
+
+    grown: set[int] = set()
+    for part, target in zip(parts.tolist(), targets.tolist(), strict=True):
+        if part not in grown:
+            owner[part] = root(target)
+            grown.update((part, int(owner[part])))
+    roots = np.array([root(part) for part in range(len(owner))])
+    return np.unique(roots[part_of], return_inverse=True)[1]
+
+
+def parts_cure(gamma: float | None) -> str:
+    """What to do about parts of a kernel."""
+    cure = f"lower gamma (now {gamma:.3g})" if gamma is not None else "use a kernel that reaches further"
+    return f"If the wrong ones are, {cure}; or ask for more clusters."
+
+
+def shares_of_parts(values: list[FloatArray], total: int) -> list[int]:
+    """How many of ``total`` each part gets: one, and more where its eigenvalues are largest."""
+    shares = [1] * len(values)
+    pairs = [(-float(value), number) for number, own in enumerate(values) for value in own]
+    for _, number in sorted(pairs)[: max(total - len(values), 0)]:
+        shares[number] += 1
+    return shares
+
+
+# Neighbour graphs
+
+
+@dataclass(frozen=True)
+class Connected:
+    """A neighbour graph whose parts are ready to be solved."""
+
+    gram: NeighborGram
+    joined: Joined
+    usual_degree: float
+
+
+def connect(gram: NeighborGram, weights: FloatArray, n_clusters: int, most: int) -> Connected:
+    """The graph in at most so many parts, without loops, its dust and its loose rows tied to others.
+
+    1. Parts are what edges above ``WEAK`` connect, joined by the convention of this module. A row of dust is tied to
+       its nearest row that is not dust, of the part that it joins.
+    2. A loose row is tied to the nearest row of its own part that is not loose. What similarity such rows have is
+       mostly to each other, and they would be clusters by themselves. One tie a row adds no way between two clusters
+       that their own edges do not have.
+    """
+    K = without_loops(gram.K)
+    degrees = np.asarray(K.sum(axis=1)).ravel()
+    found = components(K, WEAK)
+    near: Nearness = MostSimilar(K, weights) if gram.index is None else NearRows(gram.index)
+    joined = join_parts(found, weights, n_clusters, most, near)
+    joined.warn(
+        most,
+        f"the neighbour graph falls into {{n}} connected parts ({{shown}} of {gram.n} rows)",
+        "If parts belong together, a larger n_neighbors connects them; if not, ask for more.",
+    )
+    dust = np.flatnonzero(joined.dust)
+    if len(dust):
+        K = with_ties(K, dust, joined.like(near)[dust])
+    if gram.index is not None:
+        K = _tie_loose_rows(K, degrees, found, joined, near)
+    return Connected(gram.with_graph(K), joined, float(np.median(degrees)))
+
+
+def _tie_loose_rows(K: Any, degrees: FloatArray, found: IntArray, joined: Joined, near: Nearness) -> Any:
+    for part in np.unique(found[~joined.dust]):
+        members = np.flatnonzero(found == part)
+        loose = degrees[members] < LOOSE * np.median(degrees[members])
+        if loose.any():
+            K = with_ties(K, members[loose], near.nearest_rows(members[loose], members[~loose]))
+    return K

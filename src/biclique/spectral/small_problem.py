@@ -1,0 +1,311 @@
+"""The cut of a factored K = ΦΦᵀ: one small matrix instead of an iteration.
+
+With s = Φᵀw, δ = Φs, ρ = sᵀs and S as ever, B = AAᵀ for A = W^(1/2) S^(−1/2) Φ (I − ssᵀ/ρ), so that its eigenpairs come
+from the r × r matrix AᵀA: exactly, in three passes over the rows (the sums s; the matrix; the embedding), whatever
+the number of rows. Rows on a device are seen there, a block at a time; only sums (p × p) travel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from biclique._typing import FloatArray, IntArray, Rows
+from biclique.exceptions import DegreeError
+from biclique.features.maps import FeatureMap
+from biclique.features.passes import column_sums, map_rows, weighted_gram
+from biclique.multiway import check_order, shrunken_degrees
+from biclique.runtime.namespace import as_dtype, float64, full, moved, namespace, scalars, to_host
+from biclique.spectral.extend import NULL_EIGENVALUE, column_signs
+from biclique.spectral.parted import parted_rotation
+
+RowsAndWeights = tuple[Rows, FloatArray]
+Passes = Callable[[str], Iterable[RowsAndWeights]]
+"""One fresh pass over the rows with their multiplicities, a chunk at a time; told what the pass is for."""
+
+
+@dataclass(frozen=True)
+class FactoredSpectrum:
+    """The embedding as a function of a point: √(S(x)/ρ), then φ(x)(I − ssᵀ/ρ) U Λ^(−1/2) / √S(x).
+
+    (λ, U) are eigenpairs of AᵀA. At a training row this is its row of the embedding, v_i/√w_i.
+    """
+
+    map: FeatureMap
+    order: float
+    total: float  # ρ, which is also Σ wS
+    mean_degree: float  # δ̄
+    values: FloatArray  # λ, (k,)
+    informative: np.ndarray  # which λ are not null, (k,)
+    residuals: FloatArray  # (k,)
+    coefficients: FloatArray  # [T s, T (I − ssᵀ/ρ) U Λ^(−1/2)], (p, 1 + k)
+    noise: float
+    """A degree below this is nothing: rounding of a row's similarity to itself."""
+    n_rows: int
+    unseen: int
+    """Training rows whose degree S is zero, up to rounding: no feature tells anything of them."""
+
+    def embed(self, X: Rows, n_jobs: int | None = None) -> FloatArray:
+        """The embedding of rows, shape (n, 1 + k)."""
+        blocks = self.apply(X, lambda rows: rows, n_jobs)
+        if not blocks:
+            return full((0, self.coefficients.shape[1]), 0.0, X)  # type: ignore[no-any-return]
+        return namespace(blocks[0]).concatenate(blocks)  # type: ignore[no-any-return]
+
+    def embed_landmarks(self, n_jobs: int | None = None) -> FloatArray:
+        """The embedding of the landmarks themselves."""
+        held = self.map.held  # type: ignore[attr-defined]
+        rows = held.rows if held.offset is None else held.rows.astype(np.float64) + held.offset
+        return self.embed(rows, n_jobs)
+
+    def apply(self, X: Rows, finish: Callable[[FloatArray], Any], n_jobs: int | None = None) -> list[Any]:
+        """``finish`` of the embedding of every block of rows, in order."""
+        return map_rows(
+            self.map,
+            X,
+            self.coefficients,
+            lambda rows, sizes: finish(self._normalize(rows, sizes)),
+            n_jobs=n_jobs,
+            sizes=np.abs(self.coefficients[:, 0]),
+        )
+
+    def apply_seen(
+        self, X: Rows, finish: Callable[[FloatArray, np.ndarray], Any], n_jobs: int | None = None
+    ) -> list[Any]:
+        """The same with, on the host, which rows any feature tells something of: their degree is not zero."""
+
+        def of_block(rows: FloatArray, sizes: FloatArray) -> Any:
+            least = to_host(least_degree(sizes, self.map.dtype, self.noise, self.mean_degree))
+            seen = np.abs(to_host(rows[:, 0])) > least
+            return finish(self._normalize(rows, sizes), seen)
+
+        return map_rows(self.map, X, self.coefficients, of_block, n_jobs=n_jobs, sizes=np.abs(self.coefficients[:, 0]))
+
+    def _normalize(self, rows: FloatArray, sizes: FloatArray) -> FloatArray:
+        xp = namespace(rows)
+        shrunken = xp.clip(shrunken_degrees(rows[:, 0], self.mean_degree, self.order), 0.0, None)
+        root = xp.sqrt(shrunken)
+        rows[:, 0] = xp.sqrt(shrunken / self.total)
+        seen = shrunken > least_degree(sizes, self.map.dtype, self.noise, self.mean_degree)
+        rows[:, 1:] *= xp.where(seen, 1.0 / xp.where(seen, root, 1.0), 0.0)[:, None]
+        return rows
+
+    def with_signs(self, rows: Rows, weights: FloatArray, n_jobs: int | None = None) -> FactoredSpectrum:
+        """The same, every eigenvector turned so that Σ w v³ > 0 over these rows."""
+        found = self.embed(rows, n_jobs)
+        signs = column_signs(found[:, 1:], moved(weights, found))
+        turned = self.coefficients.copy()
+        turned[:, 1:] *= signs
+        return FactoredSpectrum(**{**self.__dict__, "coefficients": turned})
+
+
+@dataclass(frozen=True)
+class RowSums:
+    """What the first pass gives, whatever the order: c(X)ᵀw, Σw and the number of rows."""
+
+    sums: FloatArray  # (p,)
+    weight: float
+    n_rows: int
+
+    @classmethod
+    def of(cls, feature_map: FeatureMap, passes: Passes, n_jobs: int | None = None) -> RowSums:
+        """One pass over the rows."""
+        sums, weight, n_rows = np.zeros(feature_map.size), 0.0, 0
+        for X, w in passes("sums"):
+            sums += column_sums(feature_map, X, w[:, None], n_jobs=n_jobs)[:, 0]
+            weight += float(w.sum())
+            n_rows += X.shape[0]
+        return cls(sums, weight, n_rows)
+
+
+@dataclass(frozen=True)
+class LandmarkParts:
+    """Landmarks in parts between which there is no similarity, as found, and after some have joined others.
+
+    c(x) of a row vanishes at the landmarks of other parts. So s falls into the s_p of the parts, orthogonal to each
+    other, and each is an eigenvector of ΦᵀWS⁻¹Φ with eigenvalue 1 at order 2.
+    """
+
+    found: IntArray  # (p,)
+    part_of: IntArray  # (p,)
+
+    def eigenpairs(
+        self, feature_map: FeatureMap, sums: FloatArray, gram: FloatArray, k: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """q − 1 vectors of the parts, then the leading ones of what is left beside every part that was found."""
+        own = self._vectors(feature_map, sums, self.found)[0]
+        joined, volumes = self._vectors(feature_map, sums, self.part_of)
+        known = (joined @ parted_rotation(volumes))[:, 1 : k + 1]
+        rest = gram - own @ (own.T @ gram)
+        rest -= (rest @ own) @ own.T
+        values, U = np.linalg.eigh((rest + rest.T) / 2)
+        more = k - known.shape[1]
+        values, U = values[::-1][:more], U[:, ::-1][:, :more]
+        return np.concatenate([np.ones(known.shape[1]), values]), np.column_stack([known, U])
+
+    @staticmethod
+    def _vectors(feature_map: FeatureMap, sums: FloatArray, labels: IntArray) -> tuple[FloatArray, FloatArray]:
+        """s_p of every part, normalised, and their squared lengths."""
+        vectors = feature_map.project(sums[:, None] * (labels[:, None] == np.arange(int(labels.max()) + 1)))
+        volumes = np.maximum(np.einsum("ij,ij->j", vectors, vectors), np.finfo(float).tiny)
+        return vectors / np.sqrt(volumes), volumes
+
+
+def least_degree(sizes: FloatArray, dtype: np.dtype[Any], noise: float, mean_degree: float) -> FloatArray:
+    """What S(x) must exceed to be more than rounding, for every row.
+
+    δ(x) = Σ_j c_j(x) q_j rounds by eps Σ_j |c_j(x) q_j| = eps ``sizes``: that grows with the degree of the row itself,
+    not with the number of rows.
+    """
+    xp = namespace(sizes)
+    rounding = xp.clip(4 * float(np.finfo(dtype).eps) * sizes, noise, None)
+    return xp.clip(rounding, None, 0.5 * mean_degree)  # type: ignore[no-any-return]
+
+
+def factored_spectrum(
+    feature_map: FeatureMap,
+    passes: Passes,
+    order: float,
+    k: int,
+    *,
+    length: float,
+    first: RowSums | None = None,
+    parts: LandmarkParts | None = None,
+    n_jobs: int | None = None,
+) -> FactoredSpectrum:
+    """The k leading eigenpairs of B for K = ΦΦᵀ, in two passes; the embedding is a third, which is the caller's.
+
+    ``length`` is a typical |φ(x)|, the scale of rounding. ``first`` is what the first pass gave, where it was made for
+    another order already. ``parts`` of landmarks are known eigenvectors at order 2, and not asked for at others.
+    """
+    order = check_order(order)
+    eps = float(np.finfo(feature_map.dtype).eps)
+    if first is None:
+        first = RowSums.of(feature_map, passes, n_jobs)
+    sums, weight, n_rows = first.sums, first.weight, first.n_rows
+    s = feature_map.project(sums)  # (r,)
+    total = float(s @ s)  # ρ
+    mean_degree = total / weight
+    rounding = 4 * eps * length  # of |φ(x)|
+    if not np.isfinite(total):
+        raise DegreeError(
+            "the kernel gives values that are not finite: scale the columns of X, lower gamma or degree, or check the "
+            "affinity function."
+        )
+    if total <= (rounding * weight) ** 2:  # s is a sum of φ(x)
+        raise DegreeError(
+            f"the kernel values sum to {total:.3g}, not above zero (or only by rounding), so there is no cut to "
+            "normalise: use affinity='rbf', or shift the data so that kernel values are positive (add -X.min())."
+        )
+    noise = rounding * length * weight / n_rows
+    # An approximate K can have rows of a negative degree. Up to here it may be rounding, at the very worst.
+    negative = -min(rounding * length * weight, 0.5 * mean_degree)
+    weigher = _Weigher(feature_map.lift(s), feature_map.dtype, mean_degree, order, noise, negative)
+    # The mean column is c of the trivial vector, which is projected out below: without it, less is rounded.
+    products = _second_pass(feature_map, passes("matrix"), weigher, sums / weight, n_jobs)
+    gram = feature_map.project(feature_map.project(products).T)
+    weigher.check(feature_map)
+    # (I − ssᵀ/ρ) on both sides: what is left is orthogonal to the trivial vector.
+    unit = s / np.sqrt(total)
+    gram = (gram + gram.T) / 2
+    gram -= np.outer(unit, unit @ gram)
+    gram -= np.outer(gram @ unit, unit)
+    k = min(k, max(len(gram) - 1, 0))
+    if parts is None or order != 2:
+        values, U = np.linalg.eigh((gram + gram.T) / 2)
+        values, U = values[::-1][:k], U[:, ::-1][:, :k]
+    else:
+        values, U = parts.eigenpairs(feature_map, sums, gram, k)
+    informative = values > NULL_EIGENVALUE * eps
+    scale = np.where(informative, 1 / np.sqrt(np.where(informative, values, 1.0)), 0.0)
+    centred = U - np.outer(unit, unit @ U)
+    return FactoredSpectrum(
+        map=feature_map,
+        order=order,
+        total=total,
+        mean_degree=mean_degree,
+        values=values,
+        informative=informative,
+        residuals=np.linalg.norm(gram @ U - U * values, axis=0),
+        coefficients=feature_map.lift(np.column_stack([s, centred * scale])),
+        noise=noise,
+        n_rows=n_rows,
+        unseen=weigher.unseen,
+    )
+
+
+def _second_pass(
+    feature_map: FeatureMap, chunks: Iterable[RowsAndWeights], weigher: _Weigher, mean: FloatArray, n_jobs: int | None
+) -> FloatArray:
+    """Cᵀ W S⁻¹ C for the columns C = c(X) less their mean, (p, p)."""
+    total = np.zeros((feature_map.size, feature_map.size))
+    for X, weigh in weigher.over(chunks):
+        total += weighted_gram(feature_map, X, weigh, centre=mean, n_jobs=n_jobs)
+    return total
+
+
+class _Weigher:
+    """√(w/S) of rows, from their columns; keeps count of rows whose degree is zero or negative."""
+
+    def __init__(
+        self,
+        coefficients: FloatArray,
+        dtype: np.dtype[Any],
+        mean_degree: float,
+        order: float,
+        noise: float,
+        negative: float,
+    ) -> None:
+        self.coefficients, self.dtype = coefficients, dtype
+        self.mean_degree, self.order = mean_degree, order
+        self.noise, self.negative = noise, negative
+        self.n_rows = 0
+        self._unseen: list[int] = []  # by block: threads add to it
+        self._negative: list[tuple[int, int, float]] = []  # by block: how many, the first row, the lowest S
+
+    def over(
+        self, chunks: Iterable[RowsAndWeights]
+    ) -> Iterator[tuple[Rows, Callable[[FloatArray, slice], FloatArray]]]:
+        """Every chunk with the function that weighs its blocks."""
+        for X, w in chunks:
+            yield X, partial(self._weigh, w, self.n_rows)
+            self.n_rows += X.shape[0]
+
+    def _weigh(self, chunk_weights: FloatArray, before: int, columns: FloatArray, place: slice) -> FloatArray:
+        xp = namespace(columns)
+        w = moved(float64(chunk_weights[place]), columns)
+        coefficients = moved(as_dtype(self.coefficients, self.dtype), columns)
+        degrees, sizes = float64(columns @ coefficients), float64(abs(columns) @ abs(coefficients))
+        shrunken = shrunken_degrees(degrees, self.mean_degree, self.order)
+        seen = shrunken > least_degree(sizes, self.dtype, self.noise, self.mean_degree)
+        if not scalars(seen.all())[0]:
+            self._count(to_host(w), to_host(shrunken), to_host(seen), before + int(place.start))
+        return xp.sqrt(xp.where(seen, w / xp.where(seen, shrunken, 1.0), 0.0))  # type: ignore[no-any-return]
+
+    def _count(self, w: FloatArray, shrunken: FloatArray, seen: np.ndarray, first: int) -> None:
+        """Keep count of what a block has of rows without a degree."""
+        counted = w > 0
+        bad = np.flatnonzero(counted & (shrunken < self.negative))
+        if len(bad):
+            self._negative.append((len(bad), first + int(bad[0]), float(shrunken[bad].min())))
+        self._unseen.append(int((counted & ~seen).sum()))
+
+    @property
+    def unseen(self) -> int:
+        return sum(self._unseen)
+
+    def check(self, feature_map: FeatureMap) -> None:
+        """Refuse degrees that are clearly negative."""
+        if self._negative:
+            cure = "use affinity='rbf', or shift the data so that kernel values are positive (add -X.min() to X)"
+            if not feature_map.exact:
+                cure = "use a higher rank or order, lower gamma, or gram='tiled' (exact)"
+            counts, rows, lowest = zip(*self._negative, strict=True)
+            raise DegreeError(
+                f"{sum(counts)} of {self.n_rows} rows have a degree that is not positive at order {self.order:g} "
+                f"(first row {min(rows)}; lowest {min(lowest):.3g}, mean degree {self.mean_degree:.3g}): {cure}."
+            )
