@@ -15,8 +15,7 @@ from sklearn.datasets import make_blobs
 
 from biclique.gram import TiledGram
 from biclique.kernels import RBF, bandwidth
-from biclique.spectral import KernelKMeansProblem, NormalizedCut, random_start
-from biclique.spectral import lloyd as kernel_kmeans
+from biclique.spectral import KernelKMeansProblem, NormalizedCut, kernel_kmeans, random_start
 
 
 def main() -> None:

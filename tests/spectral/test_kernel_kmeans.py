@@ -4,8 +4,7 @@ import pytest
 from biclique.gram import DenseGram, TiledGram
 from biclique.kernels import RBF, Linear
 from biclique.multiway import k_way_normalized_cut, weighted_kernel_kmeans_objective
-from biclique.spectral import KernelKMeansProblem, NormalizedCut, plus_plus_start, random_start
-from biclique.spectral import lloyd as kernel_kmeans
+from biclique.spectral import KernelKMeansProblem, NormalizedCut, kernel_kmeans, plus_plus_start, random_start
 from tests import oracles
 
 RNG = np.random.default_rng(0)
