@@ -3,36 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from biclique._typing import FloatArray, IntArray, Rows
-from biclique.cluster.estimator import ClustererBase, is_source
-from biclique.cluster.spectral_base import SpectralBase
-from biclique.fit.exact import ExactFit, Spectrum, scales_rows, unit_rows
-from biclique.fit.graphs import NeighborFit
-from biclique.fit.on_device import DeviceFit, assign_on_device
-from biclique.fit.three_passes import FactoredFit, FactoredTrial
+from biclique.cluster.estimator import ClustererBase, SpectralEstimator
 from biclique.kernels import Kernel
-from biclique.runtime.arguments import MOST_STARTS, check_choice, check_count, check_random
-from biclique.runtime.threads import single_threaded_blas
-from biclique.spectral import (
-    ASSIGNERS,
-    Assignment,
-    KernelKMeansProblem,
-    KernelRule,
-    NormalizedCut,
-    Parts,
-    kernel_kmeans,
-    one_each,
-)
-from biclique.spectral.order import TEST_STARTS
+from biclique.spectral import ASSIGNERS
 
 
-class BicliqueSpectralClustering(ClustererBase, SpectralBase):
+class BicliqueSpectralClustering(SpectralEstimator, ClustererBase):
     """Cluster points through multi-way similarity.
 
     Points are the vertices of an m-uniform hypergraph whose weights come from the biclique kernel: the sum of a
@@ -137,6 +117,8 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
         Of B = S^(−1/2) (K − δδᵀ/ρ) S^(−1/2), descending, and |B v − λ v|. If K falls into parts: 1 for every part
         beyond the first, dust that has no column of its own included, then those of the parts' own B. At order 2 these
         are eigenvalues of the whole B; for neighbour graphs at other orders they are not.
+    plan_ : Plan
+        Every decision of the fit with its reason; printed, it explains the fit. ``plan(X)`` makes one without a fit.
     gamma_, order_, gram_, gram_reason_, precision_, rank_ :
         What was chosen, and why K is held so; ``rank_`` is None where K is not factored.
     order_reason_ : str
@@ -232,126 +214,16 @@ class BicliqueSpectralClustering(ClustererBase, SpectralBase):
             gets a label. Checked on the host, wherever they lie.
         """
         del y
-        n_vertices = self._fit(X, sample_weight)
+        result = self._fit(X, sample_weight)
+        if result.labels is not None:
+            self.labels_ = result.labels
+        if result.cut_history is not None:
+            self.cut_history_ = result.cut_history
         reason = f"the embedding has no more groups for assign_labels={self.assign_labels!r}"
-        if self.assign_labels in ("cluster_qr", "discretize") and self._n_columns() < self.n_clusters:
+        if ASSIGNERS[self.assign_labels].spans_columns and self._n_columns() < self.n_clusters:
             reason = f"assign_labels={self.assign_labels!r} gives at most n_components={self.n_components}"
-        self._warn_about_fewer(n_vertices, reason)
+        self._warn_about_clusters(result.n_vertices, reason)
         return self
-
-    def _assign(
-        self, rows: FloatArray, weights: FloatArray, cut: NormalizedCut | None = None, parts: Parts | None = None
-    ) -> Assignment:
-        """Labels of the rows of an embedding, and the rule behind them."""
-        return ASSIGNERS[self.assign_labels](
-            rows,
-            weights,
-            self.n_clusters,
-            cut=cut,
-            n_init=self.n_init,
-            random_state=check_random(self.random_state),
-            parts=parts,
-        )
-
-    def _finish_exact(self, X: Rows, fit: ExactFit) -> None:
-        solved, vertices = fit.solved, fit.prepared.vertices
-        rows = self._scaled(solved.spectrum.rows)
-        if vertices.n <= self.n_clusters:
-            self._assignment = one_each(rows)
-            if self.assign_labels == "kernel_kmeans":
-                labels = self._assignment.labels
-                history = kernel_kmeans(KernelKMeansProblem(solved.cut), labels, vertices.n).history
-                self._assignment = replace(self._assignment, cut_history=history)
-        elif solved.tested is not None and self._is_tested():
-            self._assignment = solved.tested
-        else:
-            self._assignment = self._assign(rows, vertices.weights, solved.cut, solved.parts)
-        self._assignment = self._assignment.contiguous()
-        self._vertex_labels = self._assignment.labels
-        self.labels_ = self._look_up(X, vertices.index)
-        if self._assignment.cut_history is not None:
-            self.cut_history_ = self._assignment.cut_history
-
-    def _is_tested(self) -> bool:
-        """Whether the labels by which an order is tested are those asked for."""
-        return self.assign_labels == "kmeans" and self.n_init == TEST_STARTS and self.row_normalize is not False
-
-    def _assign_factored(self, fitted: FactoredFit) -> tuple[Assignment, Callable[[FloatArray], IntArray]]:
-        """An assignment of the pool, and its rule for rows of the embedding."""
-        pool = fitted.pool
-        rows = self._scaled(fitted.embed(pool.rows, self.n_jobs))
-        found = (
-            one_each(rows[pool.distinct]) if len(pool.distinct) <= self.n_clusters else self._assign(rows, pool.weights)
-        )
-        return found, lambda embedding: found.rule.labels(self._scaled(embedding))  # type: ignore[union-attr]
-
-    def _finish_factored(self, tried: FactoredTrial) -> None:
-        if tried.assignment is not None and tried.finished is not None and tried.finished.labels is not None:
-            # The rule is of the pool: that all rows may have fewer clusters shows only now.
-            found = replace(tried.assignment, labels=tried.finished.labels).contiguous()
-            self.labels_ = found.labels.astype(tried.finished.labels.dtype, copy=False)
-            self._assignment = replace(found, labels=found.labels[:0])
-
-    def _finish_neighbors(self, X: Rows, fitted: NeighborFit) -> None:
-        assignment = fitted.assign(self)
-        self.labels_ = fitted.labels(X, fitted.vertices.index)
-        if assignment.cut_history is not None:
-            self.cut_history_ = assignment.cut_history
-
-    def _finish_device(self, weights: FloatArray, fitted: DeviceFit) -> None:
-        self._assignment = assign_on_device(self, fitted, weights)
-        self.labels_ = self._assignment.labels
-
-    def _scaled(self, rows: FloatArray) -> FloatArray:
-        """Rows of length 1 where that is asked for."""
-        return unit_rows(rows) if scales_rows(self.row_normalize, self.assign_labels) else rows
-
-    def _rule_labels(self, rows: FloatArray) -> IntArray:
-        return self._assignment.rule.labels(self._scaled(rows))  # type: ignore[union-attr]
-
-    def predict(self, X: Any) -> IntArray:
-        """The cluster of rows: ``labels_`` for the training rows, the fitted rule for new ones.
-
-        Parameters
-        ----------
-        X : array, tensor, data frame, CSR matrix or chunk source of shape (n_new, n_features)
-            With ``affinity="precomputed"``: similarities of shape (n_new, n_train).
-
-        Returns
-        -------
-        ndarray of shape (n_new,)
-        """
-        check_is_fitted(self)
-        if isinstance(self._fitted, Spectrum) and not is_source(X):
-            return super().predict(X)
-        with single_threaded_blas():
-            return np.concatenate([self._labels_of(rows) for rows in self._chunks_of(X)])
-
-    def _labels_of(self, X: Rows) -> IntArray:
-        if isinstance(self._fitted, NeighborFit):
-            return self._fitted.labels(X)
-        if isinstance(self._fitted, DeviceFit):
-            return self._fitted.labels(X, self._rule_labels, self.n_jobs)
-        if not isinstance(self._fitted, FactoredFit):
-            raise TypeError(f"a factored fit is needed, not {type(self._fitted).__name__}")
-        return self._fitted.labels(X, [self._rule_labels], self.n_jobs)[0][0]
-
-    def _new_labels(self, X: Rows) -> IntArray:
-        rule = self._assignment.rule
-        if isinstance(rule, KernelRule):
-            labels, seen = rule.labels_seen(self._training.cross(X, self.n_jobs))
-        else:
-            rows, seen = self._fitted.extend_seen(X, self.n_jobs)  # type: ignore[union-attr]
-            labels = rule.labels(self._scaled(rows))
-        return self._training.with_likeness(labels, seen, X, self._vertex_labels, self.n_jobs)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_count("n_clusters", self.n_clusters)
-        check_count("n_init", self.n_init, most=MOST_STARTS)
-        check_choice("assign_labels", self.assign_labels, tuple(ASSIGNERS))
-        if self.n_components is not None:
-            check_count("n_components", self.n_components)
 
     def _n_columns(self) -> int:
         return self.n_components or self.n_clusters

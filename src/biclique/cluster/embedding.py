@@ -8,12 +8,12 @@ from typing import Any, Self
 import numpy as np
 
 from biclique._typing import FloatArray
-from biclique.cluster.spectral_base import SpectralBase
+from biclique.cluster.estimator import SpectralEstimator
+from biclique.fit.settings import CONSTRAINTS, count
 from biclique.kernels import Kernel
-from biclique.runtime.arguments import check_count
 
 
-class BicliqueSpectralEmbedding(SpectralBase):
+class BicliqueSpectralEmbedding(SpectralEstimator):
     """Spectral embedding by the order-m normalised cut of a kernel.
 
     The columns are the leading eigenvectors of B = S^(−1/2) (K − δδᵀ/ρ) S^(−1/2) with the degrees shrunk toward
@@ -50,6 +50,8 @@ max_iter, gram, rank, landmarks, precision, memory_limit, device, n_jobs, random
     >>> BicliqueSpectralEmbedding(n_components=2).fit_transform(load_iris().data).shape
     (150, 2)
     """
+
+    _constraints = {**CONSTRAINTS, "n_components": count()}  # noqa: RUF012
 
     def __init__(
         self,
@@ -116,10 +118,6 @@ max_iter, gram, rank, landmarks, precision, memory_limit, device, n_jobs, random
         del y
         self._fit(X, sample_weight)
         return self
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_count("n_components", self.n_components)
 
     def _n_columns(self) -> int:
         return self.n_components + bool(self.drop_first)

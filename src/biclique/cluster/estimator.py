@@ -1,64 +1,113 @@
-"""What the estimators share: input, the prepared cut, labels."""
+"""What the estimators share: parameters → Settings, X → rows, plan, fit, and the fitted attributes."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClusterMixin, clone
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, clone
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from biclique._typing import FloatArray, IntArray, Rows
-from biclique.exceptions import ApproximationWarning, DataError, FewerClustersWarning, warn_user
-from biclique.fit import prepare as _prepare
-from biclique.fit.checks import (
-    PRECOMPUTED,
+from biclique._typing import Device, FloatArray, IntArray, Rows
+from biclique.exceptions import ApproximationWarning, DataError, FewerClustersWarning, ParameterError, warn_user
+from biclique.fit.cost import Cost
+from biclique.fit.estimate import with_seconds
+from biclique.fit.exact import finish_exact, solve_exact
+from biclique.fit.fitted import Fitted, Result
+from biclique.fit.graphs import fit_graph
+from biclique.fit.plan import FACTORED_WAY, GRAPH, LOOKED_AT, Plan, Planned, check_fast, make_plan
+from biclique.fit.settings import CONSTRAINTS, Check, Settings, check_parameters
+from biclique.fit.three_passes import fit_factored
+from biclique.io import ChunkSource, open_chunks
+from biclique.kernels import KERNEL_NAMES, check_rows_for_kernel, make_kernel
+from biclique.progress import Progress
+from biclique.rows.array import ArrayRows
+from biclique.rows.checks import (
     check_clusters_fit,
-    check_kernel_parameters,
+    check_no_dates,
+    check_no_mask,
     check_numbers_there,
     check_values,
     check_weights,
-    is_neighbors,
-    read_array,
     stand_in,
+    warn_about_spread,
 )
-from biclique.fit.cost import Cost
-from biclique.fit.estimate import estimate_exact
-from biclique.fit.exact import ExactFit, SolverOptions, fit_exact
-from biclique.fit.prepare import Chosen, TrainingRows, choose, choose_kernel, find_vertices, make_plan
-from biclique.gram import Choice
-from biclique.io import ChunkSource
-from biclique.kernels import KERNEL_NAMES, Kernel, make_kernel
-from biclique.progress import Progress
+from biclique.rows.chunked import ChunkRows
+from biclique.rows.device_rows import DeviceRows
+from biclique.rows.source import RowSource
+from biclique.runtime.arguments import check_random
 from biclique.runtime.namespace import as_dtype, float64, on_host, to_host
 from biclique.runtime.threads import single_threaded_blas
-from biclique.spectral import ApproximationError
+
+LONG_SECONDS = 10.0
+"""From here on ``verbose`` says what a fit will take."""
 
 
-class KernelEstimator(BaseEstimator):
-    """Validation and preparation: from X to a cut."""
+class Estimator(BaseEstimator):
+    """Parameters, checked; X, read; and a fit that fails leaves the model as it was."""
 
-    _training: TrainingRows
+    _constraints: ClassVar[Mapping[str, Check]] = CONSTRAINTS
+    _fitted_names: ClassVar[tuple[str, ...]] = ("_fitted", "_n_features_out")
+    """What a fit leaves besides the attributes that end in an underscore."""
+
+    def _check_parameters(self) -> None:
+        check_parameters(self.get_params(deep=False), self._constraints)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_fitted")
+
+    @contextmanager
+    def _fitting(self) -> Iterator[Progress]:
+        """One BLAS thread, progress where it is wanted, and a model that a failed fit leaves as it was."""
+        before = dict(self.__dict__)
+        try:
+            for name in [name for name in vars(self) if name.endswith("_") or name in self._fitted_names]:
+                delattr(self, name)
+            with single_threaded_blas(), Progress(bool(self.verbose)) as progress:
+                yield progress
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _warn_about_fewer(self, labels: IntArray, reason: str) -> None:
+        found = len(np.unique(labels[labels >= 0]))
+        if found < self.n_clusters:
+            warn_user(
+                f"{found} clusters returned, {self.n_clusters} asked for: {reason}; labels run from 0 to {found - 1}.",
+                FewerClustersWarning,
+            )
+
+
+class KernelEstimator(Estimator):
+    """An estimator of rows and a kernel, a neighbour graph or a given matrix."""
+
+    _fitted: Fitted
+    plan_: Plan
 
     def _n_columns(self) -> int:
         """Columns of the embedding, the trivial one among them."""
         raise NotImplementedError
 
-    def _check_parameters(self) -> None:
-        check_kernel_parameters(self)
+    def _settings(self) -> Settings:
+        """The parameters, checked once."""
+        self._check_parameters()
+        return Settings.of(self.get_params(deep=False), n_columns=self._n_columns())
 
-    def _read(self, X: Any, *, reset: bool, keep: bool = False) -> Rows:
+    # From X to rows
+
+    def _read(self, settings: Settings, X: Any, *, reset: bool, keep: bool = False) -> Rows:
         """X as a float array or CSR matrix, checked; with ``keep`` a tensor stays one, where it lies."""
         if is_source(X) or callable(X) or isinstance(X, Iterator):
             raise DataError(
                 f"X is a {type(X).__name__}, and rows in memory are needed here: load them (numpy.load), or fit "
                 "BicliqueSpectralClustering or BicliqueSpectralEmbedding on biclique.io.open_chunks(X)."
             )
-        pairwise = isinstance(self.affinity, str) and self.affinity in PRECOMPUTED
+        given, affinity = settings.kernel.given, settings.kernel.affinity
         check_numbers_there(X, "X")
         tensor = None if on_host(X) else X.detach()
         if tensor is not None:
@@ -66,152 +115,193 @@ class KernelEstimator(BaseEstimator):
         X = read_array(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
         if tensor is not None and keep:
             X = _as_float(tensor)
-        check_values(X, getattr(self, "feature_names_in_", None), squared=not pairwise)
-        if pairwise and reset and X.shape[0] != X.shape[1]:
-            kind = "similarities" if self.affinity == "precomputed" else "distances"
+        check_values(X, getattr(self, "feature_names_in_", None), squared=not given)
+        if given and reset and X.shape[0] != X.shape[1]:
+            kind = "distances" if settings.kernel.neighbors else "similarities"
             raise DataError(
-                f"affinity={self.affinity!r} needs a square matrix of {kind}, got X of shape {X.shape}: leave "
+                f"affinity={affinity!r} needs a square matrix of {kind}, got X of shape {X.shape}: leave "
                 "affinity at 'rbf' for a table of features."
             )
-        if sparse.issparse(X) and not pairwise:
-            self._check_sparse()
-        return X
-
-    def _check_sparse(self) -> None:
-        affinity = self.affinity
-        if is_neighbors(affinity):
-            return
-        accepts = isinstance(affinity, (str, Kernel)) and make_kernel(affinity, gamma=None).accepts_sparse
-        if not accepts:
+        if sparse.issparse(X) and settings.kernel.of_rows and not settings.kernel.kernel().accepts_sparse:
             names = [name for name in KERNEL_NAMES if make_kernel(name, gamma=None).accepts_sparse]
             raise DataError(
                 f"sparse X works with affinity {', '.join(map(repr, names))}, not with {affinity!r}: use one of these, "
                 "or pass X.toarray()."
             )
+        return X
 
-    def _checked(self, X: Any, sample_weight: Any, *, keep: bool = False) -> tuple[Rows, FloatArray]:
-        """Parameters, rows and weights, checked; with ``keep`` rows that are a tensor stay one."""
-        self._check_parameters()
-        X = self._read(X, reset=True, keep=keep)
-        weights = check_weights(sample_weight, X.shape[0])
-        if hasattr(self, "n_clusters"):
-            check_clusters_fit(self.n_clusters, X.shape[0], int((weights > 0).sum()))
-        return X, weights
+    def _rows(self, settings: Settings, X: Any, sample_weight: Any) -> RowSource:
+        """Where the rows come from: an array, a tensor on a device, or chunks."""
+        device = self._device_of(settings, X)
+        if is_source(X):
+            return self._chunk_rows(settings, X, sample_weight)
+        rows = self._read(settings, X, reset=True, keep=device is not None)
+        weights = check_weights(sample_weight, rows.shape[0])
+        n_clusters = settings.assigning.n_clusters
+        if n_clusters is not None:
+            check_clusters_fit(n_clusters, rows.shape[0], int((weights > 0).sum()))
+        names = getattr(self, "feature_names_in_", None)
+        return ArrayRows(rows, weights, names) if device is None else DeviceRows(rows, weights, device, names)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_training")
+    def _device_of(self, settings: Settings, X: Any) -> Device | None:  # noqa: ARG002
+        """The device that is asked for; None is the host."""
+        check_fast(settings.holding.precision, None)
+        return None
 
-    @contextmanager
-    def _working(self) -> Iterator[Progress]:
-        """BLAS held to one thread, and progress shown where it is wanted."""
-        with single_threaded_blas(), Progress(bool(self.verbose)) as progress:
-            yield progress
+    def _chunk_rows(self, settings: Settings, X: Any, sample_weight: Any) -> RowSource:
+        """Rows that are read in chunks, where an estimator takes them."""
+        del sample_weight
+        self._read(settings, X, reset=True)
+        raise TypeError("rows in memory are needed")
 
-    def _n_groups(self) -> int:
-        """Clusters by which the order is chosen: for an embedding, as many as it has columns."""
-        return int(getattr(self, "n_clusters", 0)) or self._n_columns()
+    # Plan
 
-    def _solve(
-        self, X: Rows, weights: FloatArray, n_columns: int, options: SolverOptions, progress: Progress
-    ) -> ExactFit:
-        """Solve the cut of checked rows, and store what was chosen."""
-        chosen = choose(self, X, weights, n_columns - 1)
-        if progress.enabled:
-            cost = estimate_exact(self, chosen, n_columns, self._n_groups())
-            if cost.seconds > _prepare.LONG_SECONDS:
-                progress.say(str(cost))
-        fit = fit_exact(self, chosen, n_columns, self._n_groups(), options, progress)
-        prepared = fit.prepared
-        held = getattr(prepared.base, "map", None)
-        self._store_choices(
-            Choice(prepared.base.name, prepared.reason),
-            gamma=prepared.gamma,
-            order=fit.order,
-            order_reason=fit.order_reason,
-            precision=str(prepared.base.dtype),
-            rank=None if held is None else held.size,
-            error=prepared.error,
-        )
-        return fit
+    def plan(self, X: Any, sample_weight: Any = None) -> Plan:
+        """Every decision that a fit would take, with its reasons, bytes and seconds; nothing is fitted.
 
-    def _store_choices(
-        self,
-        choice: Choice,
-        *,
-        gamma: float | None,
-        order: float,
-        order_reason: str,
-        precision: str,
-        rank: int | None,
-        error: ApproximationError | None,
-    ) -> None:
-        """What was chosen, and a warning where that is an approximation that nobody asked for."""
-        self.gamma_, self.order_, self.precision_ = gamma, order, precision
-        self.order_reason_ = order_reason
-        self.gram_, self.gram_reason_ = choice.name, choice.reason
-        self.rank_, self.approximation_ = rank, error
-        if self.gram == "auto" and error is not None:
-            warn_user(
-                f"gram='auto' took gram={choice.name!r} of rank {rank} ({choice.reason}): {error}. "
-                f"gram='tiled' is exact; gram={choice.name!r} takes this choice without a warning.",
-                ApproximationWarning,
-            )
+        At most 65,536 of the rows are looked at, and no device is needed: its time is that of an NVIDIA H200
+        (``docs/performance.md``). A fit that would be refused is refused here.
+
+        Parameters
+        ----------
+        X, sample_weight
+            As in ``fit``.
+
+        Returns
+        -------
+        Plan
+            Printed, it explains the fit. ``fit`` stores the final one as ``plan_``.
+        """
+        model = clone(self)  # a fitted model keeps what it learned of its columns
+        settings = model._settings()
+        source = model._rows(settings, X, sample_weight)
+        planned = make_plan(settings, source, check_random(0), LOOKED_AT)
+        return with_seconds(planned, source)
 
     def estimate_cost(self, X: Any, sample_weight: Any = None) -> Cost:
-        """Time and memory that ``fit`` would take: the speed of a few tiles times the passes that a sample needs.
+        """Time and memory that ``fit`` would take: those of ``plan``.
 
         Returns
         -------
         Cost
-            With ``seconds``, ``bytes``, ``gram`` and ``rows`` (distinct ones); printed, a sentence.
+            With ``seconds``, ``bytes``, ``gram`` and ``rows``, and where a device is asked for ``device`` and
+            ``device_bytes``; printed, a sentence.
         """
-        model = clone(self)  # a fitted model keeps what it learned of its columns
-        X, weights = model._checked(X, sample_weight)
-        vertices = find_vertices(model, X, weights)
-        random = np.random.RandomState(0)
-        kernel, gamma = choose_kernel(model, vertices, random)
-        plan = make_plan(model, vertices, kernel, max(min(model._n_columns(), vertices.n) - 1, 1))
-        chosen = Chosen(vertices, kernel, gamma, plan, random)
-        return estimate_exact(model, chosen, model._n_columns(), model._n_groups())
+        return self.plan(X, sample_weight).cost
+
+    def _planned(
+        self, settings: Settings, source: RowSource, random: np.random.RandomState, progress: Progress
+    ) -> Planned:
+        """The plan of a fit, which says what it will take where that is long."""
+        planned = make_plan(settings, source, random)
+        if progress.enabled and planned.plan.way not in (FACTORED_WAY, GRAPH):
+            cost = with_seconds(planned, source).cost
+            if cost.seconds > LONG_SECONDS:
+                progress.say(str(cost))
+        return planned
+
+    def _store_plan(self, plan: Plan) -> None:
+        """What was chosen, and a warning where that is an approximation that nobody asked for."""
+        self.plan_ = plan
+        self.gamma_, self.order_, self.order_reason_ = plan.gamma, plan.order, plan.order_reason
+        self.gram_, self.gram_reason_, self.precision_ = plan.gram, plan.gram_reason, plan.precision
+        self.rank_, self.approximation_ = plan.rank, plan.error
+        if plan.settings.holding.gram == "auto" and plan.error is not None:
+            warn_user(
+                f"gram='auto' took gram={plan.gram!r} of rank {plan.rank} ({plan.gram_reason}): {plan.error}. "
+                f"gram='tiled' is exact; gram={plan.gram!r} takes this choice without a warning.",
+                ApproximationWarning,
+            )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.pairwise = isinstance(self.affinity, str) and self.affinity in PRECOMPUTED
+        affinity = self.affinity
+        tags.input_tags.pairwise = isinstance(affinity, str) and affinity.startswith("precomputed")
         return tags
 
 
-class ClustererBase(ClusterMixin, KernelEstimator):
-    """Labels of training rows by looking them up, of new rows by a rule of the subclass."""
+class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
+    """The fitted embedding and ``transform``; subclasses choose the columns and what to do with them."""
 
-    n_clusters: int
-    labels_: IntArray
-    _vertex_labels: IntArray
+    embedding_: FloatArray
 
-    def _new_labels(self, X: Rows) -> IntArray:
-        """The labels of rows that are no training rows."""
-        raise NotImplementedError
+    def _output(self, embedding: FloatArray) -> FloatArray:
+        """The columns that the user sees."""
+        return embedding
 
-    def _look_up(self, X: Rows, place: IntArray) -> IntArray:
-        """The labels of rows that are vertices ``place``; −1 stands for new rows."""
-        return np.asarray(self._training.known_or_new(self._vertex_labels, place, X, self._new_labels))
+    def _fit(self, X: Any, sample_weight: Any) -> Result:
+        """Plan, run, store."""
+        settings = self._settings()
+        with self._fitting() as progress:
+            source = self._rows(settings, X, sample_weight)
+            random = check_random(settings.random_state)
+            planned = self._planned(settings, source, random, progress)
+            result = run(planned, source, random, progress)
+            self._fitted = fitted = result.fitted
+            if result.embedding is not None:
+                self.embedding_ = self._output(result.embedding)
+            self.eigenvalues_, self.residuals_ = fitted.eigenvalues, fitted.residuals
+            self.n_passes_ = self.n_iter_ = fitted.n_passes
+            self._n_features_out = self._output(np.empty((0, settings.n_columns))).shape[1]
+            self._store_plan(fitted.plan)
+        return result
 
-    def _warn_about_fewer(self, n_vertices: int, reason: str) -> None:
-        found = len(np.unique(self.labels_))
-        if found < self.n_clusters:
-            if n_vertices < self.n_clusters:
-                reason = f"X has only {n_vertices} distinct rows"
-            warn_user(
-                f"{found} clusters returned, {self.n_clusters} asked for: {reason}; labels run from 0 to {found - 1}.",
-                FewerClustersWarning,
+    def _device_of(self, settings: Settings, X: Any) -> Device | None:
+        """The device that is asked for: by name, or by a tensor, which stays where it is."""
+        asked = settings.holding.device
+        device: Device | None = X.device if asked is None and not on_host(X) else asked
+        check_fast(settings.holding.precision, device)
+        return device
+
+    def _chunk_rows(self, settings: Settings, X: Any, sample_weight: Any) -> RowSource:
+        holding = settings.holding
+        if holding.device is not None:
+            raise ParameterError(
+                f"device={holding.device!r} needs X in memory: load the rows, or leave device at None."
             )
+        source = open_chunks(X, memory_limit=holding.memory_limit)
+        source.require_labels(holding.memory_limit)
+        self.n_features_in_ = source.n_columns
+        if source.columns is not None:
+            self.feature_names_in_ = np.asarray(source.columns, dtype=object)
+        weights = None
+        if sample_weight is not None:
+            n = source.n_rows
+            weights = check_weights(sample_weight, np.size(sample_weight) if n is None else n)
+        affinity = settings.kernel.affinity
+        return ChunkRows(source, weights, lambda rows, numbers: check_rows_for_kernel(affinity, rows, numbers))
 
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> IntArray:
-        """Fit, and return ``labels_``."""
-        return np.asarray(self.fit(X, y, sample_weight=sample_weight).labels_)
+    # New rows
 
-    def predict(self, X: Any) -> IntArray:
-        """The cluster of rows: ``labels_`` for the training rows, the fitted rule for new ones.
+    def _chunks_of(self, X: Any) -> Iterator[Rows]:
+        """Rows to embed: one array, checked, or the chunks of a source."""
+        settings = self.plan_.settings
+        if not is_source(X):
+            yield self._read(settings, X, reset=False, keep=self._fitted.keeps_tensors)
+            return
+        if not self._fitted.takes_chunks:
+            raise DataError(f"a model with gram_={self.gram_!r} takes rows in memory: pass the chunks one by one.")
+        source = open_chunks(X, memory_limit=settings.holding.memory_limit)
+        if source.n_columns != self.n_features_in_:
+            raise DataError(
+                f"{source.name} has {source.n_columns} columns, the model was fitted with {self.n_features_in_}."
+            )
+        known = getattr(self, "feature_names_in_", None)
+        if known is not None and source.columns is not None and list(known) != list(source.columns):
+            at = next(j for j, (a, b) in enumerate(zip(known, source.columns, strict=True)) if a != b)
+            raise DataError(
+                f"{source.name}: column {at} is {source.columns[at]!r}, and was {known[at]!r} when the model was "
+                "fitted: put the columns in that order."
+            )
+        done = 0
+        for rows in source.chunks():
+            check_values(rows, source.columns, first_row=done)
+            yield rows
+            done += len(rows)
+
+    def transform(self, X: Any) -> FloatArray:
+        """The embedding of rows, by the closed-form extension; a training row gets its own row back.
 
         Parameters
         ----------
@@ -220,12 +310,97 @@ class ClustererBase(ClusterMixin, KernelEstimator):
 
         Returns
         -------
+        ndarray of shape (n_new, n_columns)
+        """
+        check_is_fitted(self)
+        with single_threaded_blas():
+            found = [self._fitted.embed(rows, self.n_jobs) for rows in self._chunks_of(X)]
+        return self._output(np.concatenate(found))
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        raise NotImplementedError
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> FloatArray:
+        """Fit, and return ``embedding_``."""
+        del y
+        self.fit(X, sample_weight=sample_weight)
+        return self.embedding_ if hasattr(self, "embedding_") else self.transform(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64"]
+        return tags
+
+
+class ClustererBase(ClusterMixin, KernelEstimator):
+    """Labels of training rows by looking them up, of new rows by a rule."""
+
+    n_clusters: int
+    labels_: IntArray
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> IntArray:
+        """Fit, and return ``labels_``."""
+        return np.asarray(self.fit(X, y, sample_weight=sample_weight).labels_)
+
+    def _chunks_of(self, X: Any) -> Iterator[Rows]:
+        yield self._read(self.plan_.settings, X, reset=False)
+
+    def predict(self, X: Any) -> IntArray:
+        """The cluster of rows: ``labels_`` for the training rows, the fitted rule for new ones.
+
+        Parameters
+        ----------
+        X : array, tensor, data frame, CSR matrix or chunk source of shape (n_new, n_features)
+            With ``affinity="precomputed"``: similarities of shape (n_new, n_train).
+
+        Returns
+        -------
         ndarray of shape (n_new,)
         """
         check_is_fitted(self)
-        X = self._training.match(self._read(X, reset=False))
         with single_threaded_blas():
-            return self._look_up(X, self._training.find(X))
+            return np.concatenate([self._fitted.labels(rows, self.n_jobs) for rows in self._chunks_of(X)])
+
+    def _warn_about_clusters(self, n_vertices: int, reason: str) -> None:
+        if n_vertices < self.n_clusters:
+            reason = f"X has only {n_vertices} distinct rows"
+        self._warn_about_fewer(self.labels_, reason)
+
+
+def run(planned: Planned, source: RowSource, random: np.random.RandomState, progress: Progress) -> Result:
+    """Fit as planned: the one sentence, by the way that the plan has chosen."""
+    plan, settings = planned.plan, planned.plan.settings
+    if not settings.kernel.given:
+        factored = plan.way == FACTORED_WAY and planned.pool is not None
+        warn_about_spread(planned.pool.rows if factored and planned.pool else source.held, source.names)
+    if plan.way == FACTORED_WAY and planned.pool is not None:
+        return fit_factored(plan, source, planned.pool, random, progress)
+    if plan.way == GRAPH and planned.vertices is not None:
+        return fit_graph(plan, planned.vertices, source.held, random, progress)
+    fit = solve_exact(planned, source, random, progress)
+    result = finish_exact(fit, source.held)
+    fit.warn(settings.n_groups)
+    return result
+
+
+def read_array(model: BaseEstimator, X: Any, *, reset: bool, **options: Any) -> Any:
+    """X as an array or a CSR matrix of numbers, by scikit-learn's checks of shapes and names.
+
+    Text and dates are errors of our own.
+    """
+    check_no_dates(X)
+    check_no_mask(X, "X")
+    try:
+        return validate_data(
+            model, X, reset=reset, ensure_all_finite=False, ensure_min_samples=2 if reset else 1, **options
+        )
+    except ValueError as error:
+        if "could not convert" not in str(error):
+            raise
+        raise DataError(
+            f"X holds text ({error}): drop such columns, or turn them into numbers first "
+            "(sklearn.preprocessing.OneHotEncoder)."
+        ) from error
 
 
 def _as_float(tensor: Any) -> Any:

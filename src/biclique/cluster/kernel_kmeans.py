@@ -7,19 +7,37 @@ from typing import Any, Self
 
 import numpy as np
 
-from biclique._typing import FloatArray, IntArray, Rows
+from biclique._typing import FloatArray, IntArray
 from biclique.cluster.estimator import ClustererBase
 from biclique.exceptions import ParameterError, SolverWarning, warn_user
-from biclique.fit.checks import check_weights, is_neighbors
-from biclique.fit.exact import ExactFit, SolverOptions, unit_rows
+from biclique.fit.exact import ExactFit, ExactFitted, solve_exact
+from biclique.fit.fitted import unit_rows
+from biclique.fit.settings import CONSTRAINTS, Settings, choice
 from biclique.kernels import Kernel
-from biclique.runtime.arguments import MOST_STARTS, check_choice, check_count, check_random
-from biclique.spectral import ASSIGNERS, KernelKMeansProblem, kernel_kmeans, plus_plus_start, random_start
+from biclique.rows.checks import check_weights, warn_about_spread
+from biclique.runtime.arguments import check_choice, check_random
+from biclique.spectral import (
+    ASSIGNERS,
+    Assignment,
+    KernelKMeansProblem,
+    kernel_kmeans,
+    plus_plus_start,
+    random_start,
+)
 
 STARTS = ("spectral", "random", "k-means++")
 WEIGHTS = ("cut", "paper")
 NO_WEIGHT = 1e-12
 """A weight of zero counts as this share of the largest: the row has no say, but a place."""
+
+
+SOLVER_PASSES = 100
+"""Most passes of the eigenvector solver."""
+
+
+def _weights(name: str, value: object) -> None:
+    if isinstance(value, str):
+        check_choice(name, value, WEIGHTS)
 
 
 class BicliqueKernelKMeans(ClustererBase):
@@ -77,6 +95,8 @@ random_state, verbose :
     True
     """
 
+    _constraints = {**CONSTRAINTS, "init": choice(lambda: STARTS), "weights": _weights}  # noqa: RUF012
+
     def __init__(
         self,
         n_clusters: int = 8,
@@ -132,17 +152,20 @@ random_state, verbose :
             How often each row counts; 0 leaves it out of the fit.
         """
         del y
-        X, multiplicities = self._checked(X, sample_weight)
-        with self._working() as progress:
-            spectral = self.init == "spectral" or self.order == "auto"  # else the cut alone is needed
-            options = SolverOptions(precision=self.precision)
-            fit = self._solve(X, multiplicities, self._n_columns() if spectral else 1, options, progress)
-            prepared, cut = fit.prepared, fit.solved.cut
-            k = min(self.n_clusters, prepared.vertices.n)
+        settings = self._settings()
+        with self._fitting() as progress:
+            source = self._rows(settings, X, sample_weight)
+            random = check_random(settings.random_state)
+            planned = self._planned(settings, source, random, progress)
+            if settings.kernel.of_rows:
+                warn_about_spread(source.held, source.names)
+            fit = solve_exact(planned, source, random, progress)
+            cut, n, index = fit.solved.cut, fit.plan.rows, fit.prepared.vertices.index
+            order, k = cut.order if fit.plan.order is None else fit.plan.order, min(self.n_clusters, n)
             factor = 1.0
-            if isinstance(self.weights, str) and self.weights == "paper" and np.isfinite(fit.order):
-                factor = (2 / fit.order) ** 2  # from J with K and 1/S to the paper's J'
-            problem = KernelKMeansProblem(cut, self._vertex_weights(fit, multiplicities), factor=factor)
+            if isinstance(self.weights, str) and self.weights == "paper" and np.isfinite(order):
+                factor = (2 / order) ** 2  # from J with K and 1/S to the paper's J'
+            problem = KernelKMeansProblem(cut, self._vertex_weights(fit, source.weights), factor=factor)
             result = min(
                 (
                     kernel_kmeans(
@@ -150,40 +173,35 @@ random_state, verbose :
                         start,
                         k,
                         max_iter=self.max_iter,
-                        random_state=prepared.random,
+                        random_state=random,
                         report=lambda step, value: progress.say(f"step {step}: objective {value:.6g}"),
                     )
                     for start in self._starts(fit, problem, k)
                 ),
                 key=lambda found: found.history[-1],
             )
-            training = fit.solved.spectrum.training
-            self._rule, self._training, self._vertex_labels = result.rule, training, result.labels
-            self.labels_ = self._look_up(X, prepared.vertices.index)
+            self._fitted = fitted = ExactFitted.of(fit, Assignment(result.labels, result.rule))
+            self.labels_ = fitted.labels_of_vertices(source.held, index, self.n_jobs)
             self.cut_history_, self.cut_ = result.history, float(result.history[-1])
             self.shift_, self.n_iter_ = result.shift, max(result.n_iter, 1)
+            self._store_plan(fit.plan)
         if self.init == "spectral":
-            fit.warn(self._n_columns(), self.n_clusters, fewer_rows=prepared.vertices.n < self.n_clusters)
+            fit.warn(self.n_clusters)
         if not result.converged:
             warn_user(
                 f"rows still moved after {result.n_iter} steps (objective {self.cut_:.6g}); raise max_iter.",
                 SolverWarning,
             )
-        self._warn_about_fewer(prepared.vertices.n, "clusters ran empty")
+        self._warn_about_clusters(n, "clusters ran empty")
         return self
 
-    def _new_labels(self, X: Rows) -> IntArray:
-        labels, seen = self._rule.labels_seen(self._training.cross(X, self.n_jobs))
-        return self._training.with_likeness(labels, seen, X, self._vertex_labels, self.n_jobs)
-
     def _starts(self, fit: ExactFit, problem: KernelKMeansProblem, k: int) -> list[IntArray]:
-        prepared = fit.prepared
-        n = prepared.vertices.n
+        prepared, n = fit.prepared, fit.plan.rows
         if n <= k:
             return [np.arange(n)]
         if self.init == "spectral":
             assignment = ASSIGNERS["kmeans"](
-                unit_rows(fit.solved.spectrum.rows),
+                unit_rows(fit.solved.rows),
                 prepared.vertices.weights,
                 k,
                 n_init=self.n_init,
@@ -195,13 +213,15 @@ random_state, verbose :
             return [random_start(n, k, prepared.random) for _ in range(self.n_init)]
         return [plus_plus_start(problem, k, prepared.random) for _ in range(self.n_init)]
 
-    def _vertex_weights(self, fit: ExactFit, multiplicities: FloatArray) -> FloatArray | None:
+    def _vertex_weights(self, fit: ExactFit, multiplicities: FloatArray | None) -> FloatArray | None:
         """The weights v of plain weighted kernel k-means, one a vertex; None for the cut."""
         if isinstance(self.weights, str):
             return None if self.weights == "cut" else 1.0 / fit.solved.cut.shrunken
         prepared = fit.prepared
         index = prepared.vertices.index
         given = check_weights(self.weights, len(index), "weights")
+        if multiplicities is None:
+            multiplicities = np.ones(len(index))
         counted = index >= 0
         # Equal rows with different weights: their weighted mean, so that the total stays.
         total = np.zeros(prepared.vertices.n)
@@ -210,17 +230,17 @@ random_state, verbose :
         return np.asarray(np.maximum(total, NO_WEIGHT * total.max()))
 
     def _n_columns(self) -> int:
-        return self.n_clusters
+        # For a random start the cut alone is needed.
+        return self.n_clusters if self.init == "spectral" or self.order == "auto" else 1
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if is_neighbors(self.affinity):
+    def _settings(self) -> Settings:
+        self._check_parameters()
+        # Steps are passes over K; ``max_iter`` is theirs, not the eigenvector solver's.
+        asked = {**self.get_params(deep=False), "assign_labels": "kernel_kmeans", "max_iter": SOLVER_PASSES}
+        settings = Settings.of(asked, n_columns=self._n_columns())
+        if settings.kernel.neighbors:
             raise ParameterError(
                 f"affinity={self.affinity!r} works with BicliqueSpectralClustering (with assign_labels='kernel_kmeans' "
                 "for this search); here pass a symmetric neighbour graph with affinity='precomputed'."
             )
-        check_count("n_clusters", self.n_clusters)
-        check_count("n_init", self.n_init, most=MOST_STARTS)
-        check_choice("init", self.init, STARTS)
-        if isinstance(self.weights, str):
-            check_choice("weights", self.weights, WEIGHTS)
+        return settings

@@ -20,6 +20,7 @@ from sklearn.kernel_approximation import PolynomialCountSketch
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import ParameterError
 from biclique.kernels import RBF, Cosine, DirectRBF, Kernel, Laplacian, Linear, Polynomial, middle
+from biclique.kernels.held import HeldRows
 from biclique.runtime.namespace import as_dtype, float64, full, moved, namespace, on_host
 
 MOST_EXACT_COLUMNS = 2048
@@ -37,6 +38,13 @@ class FeatureMap(ABC):
     size: int
     """p: columns of c."""
     dtype: np.dtype[Any]
+
+    landmarks: HeldRows | None = None
+    """Rows through which K is seen, where there are such."""
+
+    def parts(self) -> IntArray:
+        """The disconnected part of every column; all 0 where nothing tells them apart."""
+        return np.zeros(self.size, dtype=np.intp)
 
     @abstractmethod
     def columns(self, X: Rows) -> FloatArray:

@@ -40,7 +40,7 @@ class NystroemMap(FeatureMap):
         self.kernel = kernel
         self.dtype = np.dtype(dtype)
         self.size = landmarks.shape[0]
-        self.held = HeldRows(kernel, landmarks, dtype)
+        self.held = self.landmarks = HeldRows(kernel, landmarks, dtype)
         precise = self.held.rows.astype(np.float64)
         W = np.asarray(kernel.block(precise, precise), dtype=np.float64)
         values, vectors = np.linalg.eigh((W + W.T) / 2)

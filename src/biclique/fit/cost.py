@@ -70,8 +70,13 @@ class Cost:
     device: str | None = None
     device_bytes: int = 0
 
+    @property
+    def time(self) -> str:
+        """In words."""
+        return format_seconds(self.seconds)
+
     def __str__(self) -> str:
-        told = f"{self.rows} rows, gram={self.gram!r}: about {format_seconds(self.seconds)}"
+        told = f"{self.rows} rows, gram={self.gram!r}: about {self.time}"
         if self.device is None:
             return f"{told} and {format_bytes(self.bytes)}"
         return f"{told}, {format_bytes(self.device_bytes)} on {self.device} and {format_bytes(self.bytes)} on the host"
@@ -126,6 +131,7 @@ def torch_cpu_seconds(
 def estimate_seconds(
     kernel: Kernel | None,
     data: Rows,
+    n: int,
     *,
     gram: str,
     dtype: Any,
@@ -133,11 +139,10 @@ def estimate_seconds(
     n_jobs: int | None,
     passes: float = TYPICAL_PASSES,
 ) -> float:
-    """Time of a fit with blocks of ``columns`` vectors, from the speed of a few tiles of these rows.
+    """Time of a fit of n rows with blocks of ``columns`` vectors, from the speed of a few tiles of some of them.
 
     Without a kernel, ``data`` is the matrix itself.
     """
-    n = int(data.shape[0])
     threads = count_threads(n_jobs)
     if gram == "tiled" and kernel is not None:
         return passes * _seconds_per_entry(kernel, data, dtype, columns) * n * n / 2 / threads

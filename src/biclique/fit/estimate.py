@@ -1,21 +1,40 @@
-"""What an exact fit will take: the speed of a few tiles times the passes that a sample of the rows needs."""
+"""What a planned fit will take: the speed of a few tiles times the passes that a sample of the rows needs."""
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from biclique.device.torch_tiles import device_type
 from biclique.exceptions import BicliqueError
-from biclique.fit.cost import STARTED_PASSES, TYPICAL_PASSES, Cost, estimate_seconds, products_per_second
-from biclique.fit.exact import asked_rule, search_some
-from biclique.fit.prepare import Chosen, starts_from_few
-from biclique.gram import FACTORED
+from biclique.features.make import make_map
+from biclique.features.passes import device_factored_bytes, factored_bytes
+from biclique.fit.cost import (
+    DEVICE_SECONDS_PER_ROW,
+    STARTED_PASSES,
+    TYPICAL_PASSES,
+    device_factored_seconds,
+    device_seconds,
+    estimate_factored,
+    estimate_neighbors,
+    estimate_seconds,
+    products_per_second,
+    torch_cpu_seconds,
+)
+from biclique.fit.exact import search_some
+from biclique.fit.plan import FACTORED_WAY, GRAPH, Plan, Planned
+from biclique.fit.rank import kind_of_map
+from biclique.io import CHUNK_ROWS
+from biclique.rows.distinct import Pool, Vertices
+from biclique.rows.source import RowSource
 from biclique.runtime.threads import single_threaded_blas
-from biclique.spectral import block_columns, solves_directly
+from biclique.spectral import solves_directly
 from biclique.spectral.order import TEST_STARTS, OrderRule
+
+ESTIMATE_RANK = 512
+"""Of ``rank="auto"``, which is known only after a look at the data."""
 
 SAMPLE = 2_048
 """Rows of the sample that says how many passes are needed, at most a quarter of all."""
@@ -38,43 +57,97 @@ class Effort:
     tests: int
 
 
-def estimate_exact(model: Any, chosen: Chosen, n_columns: int, n_clusters: int) -> Cost:
-    """Time and memory of an exact fit; nothing is fitted but a sample."""
-    vertices, kernel, plan = chosen.vertices, chosen.kernel, chosen.plan
-    rule = asked_rule(model, chosen, n_clusters)
-    effort = _effort(model, chosen, rule, n_columns)
+def with_seconds(planned: Planned, source: RowSource) -> Plan:
+    """The plan with its time; nothing is fitted but a sample."""
+    plan, pool = planned.plan, planned.pool
+    if plan.way == FACTORED_WAY and pool is not None:
+        return _factored(plan, source, pool)
+    if plan.device is not None and pool is not None:
+        return replace(plan, seconds=_on_device(plan, source, pool))
+    if plan.way == GRAPH:
+        d = 1 if plan.settings.kernel.given else source.n_columns
+        return replace(plan, seconds=estimate_neighbors(plan.rows, d, plan.settings.n_columns))
+    if planned.vertices is None:
+        return plan
+    return replace(plan, seconds=_exact(plan, planned.vertices))
+
+
+def _exact(plan: Plan, some: Vertices) -> float:
+    settings, n = plan.settings, plan.rows
+    rule = replace(OrderRule.of(some.weights, settings.n_groups, plan.orders), orders=plan.orders)
+    effort = _effort(plan, some, rule)
     seconds = estimate_seconds(
-        kernel,
-        vertices.data,
+        plan.kernel,
+        some.data,
+        n,
         gram=plan.gram,
         dtype=plan.dtype,
-        columns=block_columns(plan.n_vectors, vertices.n),
-        n_jobs=model.n_jobs,
+        columns=plan.block,
+        n_jobs=settings.n_jobs,
         passes=effort.passes,
     )
     speed = products_per_second()
     if not plan.iterates and plan.n_vectors > 0:
-        seconds += max(effort.tests, 1) * DIRECT_PRODUCTS * vertices.n**3 / speed
-    starts = effort.tests * TEST_STARTS + (getattr(model, "n_init", 0) if hasattr(model, "n_clusters") else 0)
-    steps = LLOYD_STEPS + 2 + np.log(n_clusters)
-    seconds += starts * steps * vertices.n * n_clusters * n_columns / speed
-    return Cost(plan.gram, vertices.n, float(seconds), plan.gram_bytes + plan.basis_bytes)
+        seconds += max(effort.tests, 1) * DIRECT_PRODUCTS * n**3 / speed
+    assigning, k = settings.assigning, settings.n_groups
+    starts = effort.tests * TEST_STARTS + (assigning.n_init if assigning.n_clusters is not None else 0)
+    steps = LLOYD_STEPS + 2 + np.log(k)
+    return float(seconds + starts * steps * n * k * settings.n_columns / speed)
 
 
-def _effort(model: Any, chosen: Chosen, rule: OrderRule, n_columns: int) -> Effort:
+def _effort(plan: Plan, some: Vertices, rule: OrderRule) -> Effort:
     """What the rows ask for, seen on a sample where that is possible."""
-    vertices, plan = chosen.vertices, chosen.plan
-    started = starts_from_few(plan, vertices.n)
-    usual = Effort(STARTED_PASSES if started else TYPICAL_PASSES, int(len(rule.orders) > 1))
-    size = min(SAMPLE, vertices.n // 4)
-    if chosen.kernel is None or plan.gram in FACTORED or not plan.iterates or solves_directly(size, n_columns):
+    usual = Effort(STARTED_PASSES if plan.start_rows else TYPICAL_PASSES, int(len(rule.orders) > 1))
+    size = min(SAMPLE, plan.rows // 4)
+    few = plan.kernel is None or plan.rank is not None or not plan.iterates
+    if few or plan.kernel is None or solves_directly(size, plan.settings.n_columns):
         return usual
     with warnings.catch_warnings(), single_threaded_blas():
         warnings.simplefilter("ignore")
         try:
-            search = search_some(model, chosen.kernel, vertices, rule, n_columns, plan.dtype, 0, size, "auto")
+            search = search_some(plan.settings, plan.kernel, some, rule, plan.dtype, 0, size, None)
             found, _ = search.run(asked=len(rule.orders) == 1)
         except BicliqueError:  # the fit will say so
             return usual
-    passes = found.result.cut.n_passes * (STARTED_SHARE if started else 1.0)
+    passes = found.result.cut.n_passes * (STARTED_SHARE if plan.start_rows else 1.0)
     return Effort(max(passes, usual.passes), max(search.n_tests, usual.tests))
+
+
+def _on_device(plan: Plan, source: RowSource, pool: Pool) -> float:
+    if plan.kernel is None or plan.device is None:
+        return 0.0
+    n, passes = plan.rows, STARTED_PASSES if plan.start_rows else TYPICAL_PASSES
+    if device_type(plan.device) == "cpu":
+        return torch_cpu_seconds(plan.kernel, pool.rows, n, columns=plan.block, passes=passes, precision=plan.precision)
+    there = device_seconds(
+        plan.kernel,
+        n,
+        source.n_columns,
+        columns=plan.block,
+        passes=passes,
+        precision=plan.precision,
+        device=plan.device,
+    )
+    return there + DEVICE_SECONDS_PER_ROW * n * plan.settings.n_columns
+
+
+def _factored(plan: Plan, source: RowSource, pool: Pool) -> Plan:
+    """Three passes over the rows, from the speed of a block of them; on a GPU, from what is known of one."""
+    settings, n, d = plan.settings, plan.rows, source.n_columns
+    if plan.kernel is None:
+        return plan
+    kind = kind_of_map(settings.holding, plan.gram, plan.kernel, d)
+    rank = ESTIMATE_RANK if isinstance(settings.holding.rank, str) else settings.holding.rank
+    random = np.random.RandomState(0)
+    made = make_map(kind, plan.kernel, pool.rows[pool.distinct], rank, random=random, dtype=plan.dtype)
+    kept = n * 8 * (settings.n_columns + 1) if source.in_memory else 4 * n
+    if plan.device is None or device_type(plan.device) == "cpu":
+        seconds = estimate_factored(made, pool.rows, n, settings.n_jobs)
+    else:
+        seconds = device_factored_seconds(made.size, n, d) + DEVICE_SECONDS_PER_ROW * n * settings.n_columns
+    size = factored_bytes(made.size, CHUNK_ROWS, d) + kept
+    if plan.device is None:
+        return replace(plan, seconds=seconds, bytes=size)
+    rows = n * (d * pool.rows.dtype.itemsize + 8 * settings.n_columns)
+    there = rows + device_factored_bytes(made.size, made.dtype.itemsize)
+    return replace(plan, seconds=seconds, bytes=size, device_bytes=there)

@@ -1,28 +1,47 @@
-"""The exact way: from a held K to the eigenpairs of its cut, at the order asked for or the one the data ask for."""
+"""The exact way: kernel → Gram operator → cut → eigenpairs → embedding → labels, on the host or on a device."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.exceptions import DisconnectedWarning, RankWarning, SolverWarning, warn_user
-from biclique.fit.prepare import Chosen, Prepared, TrainingRows, Vertices, hold, orders_asked
-from biclique.fit.rank import warn_about_null_columns
-from biclique.gram import GramOperator, SparseGram, dense_bytes, find_parts, make_gram, tiled_bytes
-from biclique.io import draw_numbers
-from biclique.kernels import Kernel
+from biclique.exceptions import DataError, DisconnectedWarning, RankWarning, warn_user
+from biclique.fit.fitted import Result, padded, unit_rows, warn_about_null_columns, warn_unless_converged
+from biclique.fit.plan import FINE_TOLERANCE, QUICK_TOLERANCE, Plan, Planned
+from biclique.fit.rank import check_rank, choose_map, pool_size
+from biclique.fit.settings import Settings
+from biclique.gram import (
+    CrossGram,
+    DenseGram,
+    FactoredGram,
+    GramOperator,
+    SparseGram,
+    StoredCross,
+    dense_bytes,
+    make_gram,
+    tiled_bytes,
+)
+from biclique.gram.operator import TrainedRows
+from biclique.gram.torch_gram import TorchGram
+from biclique.io import CHUNK_ROWS, draw_numbers
+from biclique.kernels import Kernel, draw_rows
+from biclique.multiway import SymmetricGram, SymmetricShift
+from biclique.neighbors.index import NeighborIndex
 from biclique.progress import Progress
+from biclique.rows.distinct import Pool, Vertices, find_rows
+from biclique.rows.source import RowSource
 from biclique.runtime.arguments import check_random
-from biclique.runtime.namespace import namespace
+from biclique.runtime.namespace import moved, on_host, to_host
 from biclique.spectral import (
-    ASSIGNERS,
     BASIS_BLOCKS,
-    DIRECT_BELOW,
+    ApproximationError,
     Assignment,
     EigenResult,
     Extension,
@@ -32,10 +51,14 @@ from biclique.spectral import (
     Progressing,
     block_columns,
     graph_eigenpairs,
+    one_each,
     parted_eigenpairs,
     scipy_eigenpairs,
+    start_from_few,
     top_eigenpairs,
 )
+from biclique.spectral.assign import Rule
+from biclique.spectral.device_kmeans import assign_in_place
 from biclique.spectral.joining import Joined, MostSimilar, Nearness, NearRows, join_parts, parts_cure, shares_of_parts
 from biclique.spectral.order import (
     DEAR_PROPOSAL_ROWS,
@@ -49,80 +72,212 @@ from biclique.spectral.order import (
     least_order,
 )
 
-QUICK_TOLERANCE, FINE_TOLERANCE = 1e-3, 1e-8
-"""Angles to the true eigenspace that ``eigen_tol="auto"`` asks for: the first is plenty for labels."""
-
-
 MUCH_DUST = 0.1
 """From this share of the weight on, rows that are like hardly any other are hardly all outliers: a warning."""
 
 PROPOSAL_TOLERANCE = 0.05
-"""The same for the sample that proposes an order."""
+"""Of eigenpairs of the sample that proposes an order, as a share of the eigengap."""
 
 
-def auto_tolerance(gram: GramOperator, precision: str) -> float:
-    """Fine where passes are cheap (a stored K) or float64 was asked for; quick where every pass computes K anew."""
-    return QUICK_TOLERANCE if gram.name in ("tiled", "cuda") and precision != "float64" else FINE_TOLERANCE
-
-
-def unit_rows(rows: FloatArray) -> FloatArray:
-    """Rows divided by their lengths; a zero row stays."""
-    xp = namespace(rows)
-    lengths = xp.sqrt((rows * rows).sum(1))[:, None]
-    return xp.where(lengths > 0, rows / xp.where(lengths > 0, lengths, 1.0), 0.0)  # type: ignore[no-any-return]
-
-
-def scales_rows(row_normalize: bool | str, assign_labels: str) -> bool:
-    """Whether rows are scaled to length 1 before labels are assigned.
-
-    Pivoted QR starts from the longest row: among rows of one length, rounding would choose it.
-    """
-    return assign_labels != "cluster_qr" if isinstance(row_normalize, str) else bool(row_normalize)
+# Solvers
 
 
 @dataclass(frozen=True)
 class SolverOptions:
-    """How eigenpairs are found; the defaults of every estimator."""
+    """How eigenpairs are found."""
 
     name: str | None = None
-    tol: float | str = "auto"
+    tol: float = FINE_TOLERANCE
+    graph_tol: float = QUICK_TOLERANCE
+    """Of multigrid."""
     max_passes: int = 100
-    precision: str = "auto"
     give_up: GiveUp | None = None
     """Ends the search for eigenvectors that nobody will want."""
 
-    def tolerance(self, gram: GramOperator) -> float:
-        """The tolerance as a number, for a solver by passes."""
-        return auto_tolerance(gram, self.precision) if isinstance(self.tol, str) else float(self.tol)
+    @classmethod
+    def of(cls, plan: Plan) -> SolverOptions:
+        solving = plan.settings.solving
+        tol = FINE_TOLERANCE if plan.tolerance is None else plan.tolerance
+        graph_tol = QUICK_TOLERANCE if isinstance(solving.eigen_tol, str) else tol
+        return cls(solving.eigen_solver, tol, graph_tol, solving.max_iter)
+
+    @property
+    def multigrid(self) -> bool:
+        """Whether a graph is solved by multigrid."""
+        return self.name in (None, "auto", "amg")
+
+
+def solve_graph(
+    cut: NormalizedCut, k: int, options: SolverOptions, random: np.random.RandomState, progress: Progress
+) -> EigenResult:
+    """The k leading eigenpairs of a connected graph, by multigrid."""
+    return graph_eigenpairs(
+        cut, k, tol=options.graph_tol, max_iter=options.max_passes, random_state=random, report=progress.passed
+    )
+
+
+def solve_cut(
+    cut: NormalizedCut,
+    k: int,
+    options: SolverOptions,
+    random: np.random.RandomState,
+    progress: Progress,
+    *,
+    basis_blocks: int = BASIS_BLOCKS,
+    keep_space: bool = False,
+) -> EigenResult:
+    """The k leading eigenpairs of B, by the solver that was asked for."""
+    noise = cut.gram.noise
+    if k < 1:
+        return EigenResult.none(cut.trivial)
+    if options.name in ("arpack", "lobpcg"):
+        return scipy_eigenpairs(
+            cut,
+            k,
+            options.name,
+            tol=options.tol,
+            max_iter=options.max_passes,
+            start=cut.start,
+            deflate=cut.trivial,
+            random_state=random,
+            noise=noise,
+        )
+    return top_eigenpairs(
+        cut,
+        k,
+        tol=options.tol,
+        max_iter=options.max_passes,
+        noise=noise,
+        start=cut.start if cut.start.shape[1] else None,
+        start_image=cut.start_image if cut.start.shape[1] else None,
+        deflate=cut.trivial,
+        basis_blocks=basis_blocks,
+        random_state=random,
+        report=progress.passed,
+        keep_space=keep_space,
+        give_up=options.give_up,
+    )
+
+
+# The Gram operator
 
 
 @dataclass(frozen=True)
-class Spectrum:
-    """A fitted embedding: its rows for the vertices, and the function that extends it."""
+class Prepared:
+    """The Gram operator of the rows, ready to be cut at any order."""
 
-    training: TrainingRows
-    rows: FloatArray  # (n_vertices, n_components), trivial column first
-    extension: Extension
-    eigenvalues: FloatArray
-    residuals: FloatArray
+    vertices: Vertices
+    base: GramOperator
+    random: np.random.RandomState
+    symmetric: bool = False
+    probe: FloatArray | None = None
+    """A start for the solver, multiplied in the pass that gives the degrees."""
+    basis_blocks: int = BASIS_BLOCKS
+    error: ApproximationError | None = None
+    """Of an approximate K."""
 
-    def embed(self, X: Rows, n_jobs: int | None) -> FloatArray:
-        """The embedding of any rows; a training row gets its own row back."""
-        X = self.training.match(X)
-        return self.embed_vertices(X, self.training.find(X), n_jobs)
+    def cut(self, order: float) -> NormalizedCut:
+        """The normalised cut: one pass over K, which multiplies the probe too."""
+        vertices = self.vertices
+        if not self.symmetric:
+            return NormalizedCut(self.base, order, vertices.weights, self.probe, vertices.numbers)
+        gram = SymmetricGram(self.base, int(order), vertices.weights)
+        # The contraction already has the order in it: what is left is its ordinary normalised cut.
+        cut = NormalizedCut(gram, 2, vertices.weights, self.probe, vertices.numbers)
+        cut.n_passes += 1  # the one for the degrees of K
+        return cut
 
-    def embed_vertices(self, X: Rows, place: IntArray, n_jobs: int | None) -> FloatArray:
-        """The embedding of rows that are vertices ``place``, −1 for new rows; a vertex gets its own row."""
-        return np.asarray(self.training.known_or_new(self.rows, place, X, lambda new: self.extend(new, n_jobs)))
+    @property
+    def near(self) -> Nearness:
+        """How near rows are to each other."""
+        vertices = self.vertices
+        return MostSimilar(vertices.data, vertices.weights) if vertices.given else NearRows(vertices.data)
 
-    def extend(self, X: Rows, n_jobs: int | None) -> FloatArray:
-        """The embedding of new rows, by the closed form."""
-        return self.extend_seen(X, n_jobs)[0]
 
-    def extend_seen(self, X: Rows, n_jobs: int | None) -> tuple[FloatArray, np.ndarray]:
-        """The embedding of new rows, and which of them are like any training row."""
-        found, seen = self.extension.embed_seen(self.training.cross(X, n_jobs))
-        return np.pad(found, ((0, 0), (0, self.rows.shape[1] - found.shape[1]))), seen
+def hold(plan: Plan, vertices: Vertices, random: np.random.RandomState, progress: Progress) -> Prepared:
+    """Hold K as planned; the first of the plan's orders is the first one that will be asked for."""
+    symmetric = plan.settings.cut.symmetric
+    if symmetric and vertices.given and (vertices.index < 0).any():
+        raise DataError(
+            "modelling='symmetric' with affinity='precomputed' cannot label rows of weight 0, since κ(y, y) of "
+            "rows outside the fit is not known: leave those rows and columns out of the matrix."
+        )
+    base, error = _hold(plan, vertices, random, progress)
+    probe: FloatArray | None = None
+    if plan.iterates:
+        probe = random.standard_normal((vertices.n, block_columns(plan.n_vectors, vertices.n)))
+        if plan.kernel is not None and plan.start_rows:
+            seed = int(random.randint(2**31))
+            some = draw_numbers(vertices.n, plan.start_rows, np.random.RandomState(seed))
+            few = make_gram(
+                plan.gram,
+                plan.kernel,
+                vertices.data[some],
+                dtype=plan.dtype,
+                n_jobs=plan.settings.n_jobs,
+                memory_limit=plan.memory_limit,
+            )
+            weights = vertices.weights
+            probe = start_from_few(probe, few, vertices.data, plan.orders[0], weights[some], seed, weights)
+    return Prepared(vertices, base, random, symmetric, probe, plan.basis_blocks, error)
+
+
+def _hold(
+    plan: Plan, vertices: Vertices, random: np.random.RandomState, progress: Progress
+) -> tuple[GramOperator, ApproximationError | None]:
+    tick = progress.tick if progress.enabled else None
+    n_jobs = plan.settings.n_jobs
+    if plan.kernel is None:
+        stored = SparseGram if plan.gram == "sparse" else DenseGram
+        return stored(vertices.data, n_jobs=n_jobs), None
+    if plan.rank is not None:
+        check_rank(plan.settings.holding.rank, vertices.n, what="distinct rows")
+        found = choose_map(plan, _pool(plan, vertices, random), random)
+        return FactoredGram(found.map, vertices.data, n_jobs=n_jobs, tick=tick), found.error
+    gram = make_gram(
+        plan.gram,
+        plan.kernel,
+        vertices.data,
+        dtype=plan.dtype,
+        n_jobs=n_jobs,
+        memory_limit=plan.memory_limit,
+        tick=tick,
+    )
+    return gram, None
+
+
+def _pool(plan: Plan, vertices: Vertices, random: np.random.RandomState) -> Pool:
+    """Distinct rows from which a feature map is chosen."""
+    chosen = draw_rows(vertices.n, pool_size(plan.settings.holding.rank), random)
+    weights = vertices.weights[chosen]
+    return Pool(vertices.data[chosen], weights, np.arange(len(chosen)), weights)
+
+
+def _hold_on_device(
+    plan: Plan, source: RowSource, weights: FloatArray, random: np.random.RandomState, progress: Progress
+) -> Prepared:
+    """K of all rows on a device; equal rows are not made one."""
+    if plan.kernel is None:
+        raise TypeError("a device computes a kernel")
+    X, owned = source.placed()
+    n, facts = plan.rows, {"device": plan.device, "precision": plan.precision}
+    tick = progress.tick if progress.enabled else None
+    gram = TorchGram(plan.kernel, X, tick=tick, owned=owned, **facts)
+    probe = None
+    if plan.iterates:
+        seed = int(random.randint(2**31))
+        probe = gram.normal((n, plan.block), seed)
+        if plan.start_rows:
+            some = draw_numbers(n, plan.start_rows, np.random.RandomState(seed))
+            few = TorchGram(plan.kernel, X[moved(some, X)], **facts)
+            probe = start_from_few(probe, few, X, plan.orders[0], weights[some], seed, weights)
+    # The operator holds what it needs of the rows.
+    everyone: IntArray = np.arange(n)
+    vertices = Vertices(np.empty((0, X.shape[1])), weights, everyone, np.empty(0), everyone)
+    return Prepared(vertices, gram, random, probe=probe)
+
+
+# One order after the other
 
 
 @dataclass(frozen=True)
@@ -131,10 +286,13 @@ class Solved:
 
     cut: NormalizedCut
     pairs: EigenResult
-    spectrum: Spectrum
-    parts: Parts | None
+    extension: Extension
+    rows: FloatArray  # (n, n_columns), the trivial column first
+    eigenvalues: FloatArray  # (n_columns − 1,)
+    residuals: FloatArray
+    parts: Parts | None = None
     """What no cluster may span, where K falls into parts."""
-    joined: Joined | None
+    joined: Joined | None = None
     tested: Assignment | None = None
     """The clusters by which the order was tested."""
     left_early: bool = False
@@ -145,72 +303,88 @@ class Solved:
 class ExactFit:
     """An exact fit at the order that was asked for, or found."""
 
+    plan: Plan
     prepared: Prepared
     solved: Solved
-    order: float
-    order_reason: str
     dust: float = 0.0
     """The share of the weight in parts of K that are too small for a cluster."""
 
-    def warn(self, n_components: int, n_clusters: int, *, fewer_rows: bool) -> None:
+    def warn(self, n_clusters: int) -> None:
         """Say what is wrong with the parts and the eigenpairs."""
+        gamma, given = self.plan.gamma, self.prepared.vertices.given
+        n_columns, n = self.plan.settings.n_columns, self.plan.rows
         if self.dust >= MUCH_DUST and n_clusters > 1:
-            at = "" if self.prepared.gamma is None else f" at gamma={self.prepared.gamma:.3g}"
-            cure = "" if self.prepared.vertices.given else ", use affinity='nearest_neighbors' or a lower gamma"
+            at = "" if gamma is None else f" at gamma={gamma:.3g}"
+            cure = "" if given else ", use affinity='nearest_neighbors' or a lower gamma"
             warn_user(
                 f"{self.dust:.0%} of the rows are like hardly any other row{at}, and form no clusters of their own: if "
                 f"they are clusters of lower density{cure or ', make their similarities larger'}.",
                 DisconnectedWarning,
             )
         if self.solved.joined is not None:
-            gamma, given = self.prepared.gamma, self.prepared.vertices.given
             what = "the matrix" if given else "the kernel"
             cure = "If the wrong ones are, ask for more clusters." if given else parts_cure(gamma)
             self.solved.joined.warn(
-                min(n_clusters, n_components),
-                f"{what} falls into {{n}} disconnected parts ({{shown}} of {self.prepared.vertices.n} distinct rows)",
+                min(n_clusters, n_columns),
+                f"{what} falls into {{n}} disconnected parts ({{shown}} of {n} distinct rows)",
                 cure,
             )
-        warn_about_pairs(self.solved.pairs, self.solved.spectrum.extension, n_components, fewer_rows)
+        pairs, informative = self.solved.pairs, self.solved.extension.informative
+        warn_unless_converged(pairs)
+        negative = int((pairs.values[informative] < 0).sum())
+        if negative:
+            warn_user(
+                f"{negative} of {len(pairs.values)} eigenvalues are negative (lowest {pairs.values.min():.2g}): the "
+                "kernel's contraction is indefinite, and those columns set apart what is similar; ask for fewer "
+                "clusters, or use another affinity or order.",
+                RankWarning,
+            )
+        if n >= (self.plan.settings.assigning.n_clusters or 0):  # with fewer rows enough is said
+            warn_about_null_columns(informative, n_columns)
 
 
-def fit_exact(
-    model: Any, chosen: Chosen, n_columns: int, n_clusters: int, options: SolverOptions, progress: Progress
-) -> ExactFit:
-    """Solve the cut of what was chosen: ``n_columns`` columns, the trivial one among them."""
-    rule = asked_rule(model, chosen, n_clusters)
-    if len(rule.orders) > 1 and chosen.vertices.n > TRY_ALL and chosen.kernel is not None:
-        rule = proposed(model, chosen.kernel, chosen.vertices, rule, n_columns, chosen.plan.dtype, chosen.random)
-    search = ExactSearch(model, hold(model, chosen, rule.orders[0], progress), rule, n_columns, options, progress)
-    found, reason = search.run(asked=model.order != "auto")
-    return ExactFit(search.prepared, found.result, found.order, reason, search.dust)
-
-
-def asked_rule(model: Any, chosen: Chosen, n_clusters: int) -> OrderRule:
-    """The rule for what was chosen.
-
-    With more clusters than about a sixth of the rows, every cluster would have to have nearly as many rows as the mean,
-    and every order would cost a full decomposition: order 2 is taken.
-    """
-    rule = OrderRule.of(chosen.vertices.weights, n_clusters, orders_asked(model))
-    if not chosen.plan.iterates and chosen.vertices.n > DIRECT_BELOW:
-        rule = replace(rule, orders=rule.orders[:1])
-    return rule
+def solve_exact(planned: Planned, source: RowSource, random: np.random.RandomState, progress: Progress) -> ExactFit:
+    """Solve the cut as planned, at the order that is asked for or that the data ask for."""
+    plan, settings = planned.plan, planned.plan.settings
+    weights = source.weights if planned.vertices is None else planned.vertices.weights
+    if weights is None:
+        weights = np.ones(plan.rows)
+    rule = replace(OrderRule.of(weights, settings.n_groups, plan.orders), orders=plan.orders)
+    some = planned.vertices if planned.pool is None else planned.pool.vertices
+    if len(rule.orders) > 1 and plan.rows > TRY_ALL and plan.kernel is not None and some is not None:
+        rule = proposed(settings, plan.kernel, some, rule, plan.dtype, random)
+        plan = replace(plan, orders=rule.orders)
+    if planned.vertices is None:
+        prepared = _hold_on_device(plan, source, weights, random, progress)
+    else:
+        prepared = hold(plan, planned.vertices, random, progress)
+    search = ExactSearch(settings, prepared, rule, SolverOptions.of(plan), progress)
+    found, reason = search.run(asked=not settings.cut.auto)
+    base = prepared.base
+    decided: dict[str, Any] = {"order": found.order, "order_reason": reason, "error": prepared.error}
+    if plan.rank is not None:
+        decided["rank"] = base.rank
+    if plan.device is not None:
+        decided |= {"gram_reason": f"{plan.gram_reason} by {base.engine}", "gram": base.name}
+        decided["precision"] = plan.precision if plan.precision == "fast" else str(base.dtype)
+    final = replace(plan, **decided)
+    if settings.cut.auto and found.order != plan.orders[0]:
+        final = final.changed(f"order {found.order:g} in place of {plan.orders[0]:g}: {reason}")
+    return ExactFit(final, prepared, found.result, search.dust)
 
 
 def proposed(
-    model: Any,
+    settings: Settings,
     kernel: Kernel,
     vertices: Vertices,
     rule: OrderRule,
-    n_columns: int,
-    dtype: Any,
+    dtype: np.dtype[Any],
     random: np.random.RandomState,
 ) -> OrderRule:
     """The rule from the order on that a sample of the distinct rows ends at."""
     seed = int(deepcopy(random).randint(2**31))  # what is drawn after must be what a given order draws
     size = PROPOSAL_ROWS if kernel.cheap else DEAR_PROPOSAL_ROWS
-    search = search_some(model, kernel, vertices, rule, n_columns, dtype, seed, size, PROPOSAL_TOLERANCE)
+    search = search_some(settings, kernel, vertices, rule, dtype, seed, size, PROPOSAL_TOLERANCE)
     found, reason = search.run(asked=False)
     left = rule.orders[rule.orders.index(found.order) :]
     n_few = search.prepared.vertices.n
@@ -219,55 +393,47 @@ def proposed(
 
 
 def search_some(
-    model: Any,
+    settings: Settings,
     kernel: Kernel,
     vertices: Vertices,
     rule: OrderRule,
-    n_columns: int,
-    dtype: Any,
+    dtype: np.dtype[Any],
     seed: int,
     size: int,
-    tol: float | str,
+    tol: float | None,
 ) -> ExactSearch:
-    """The search among ``size`` of the distinct rows."""
-    some = draw_numbers(vertices.n, size, np.random.RandomState(seed))
-    rows, weights = vertices.data[some], vertices.weights[some]
-    numbers = np.arange(len(some))
-    few = Vertices(rows, weights, numbers, np.empty(0), vertices.numbers[some], False, None)
+    """The search among ``size`` of the distinct rows; without a tolerance, that of a fit."""
+    few = vertices.some(draw_numbers(vertices.n, size, np.random.RandomState(seed)))
     held = "tiled" if kernel.cheap else "dense"
     # Small enough to be made whatever the memory limit: all rows were allowed.
-    limit = 2 * dense_bytes(size) + tiled_bytes(size, rows.shape[1], size, np.float64)
-    gram = make_gram(held, kernel, rows, dtype=dtype, n_jobs=model.n_jobs, memory_limit=limit)
-    n_vectors = min(n_columns, few.n) - 1
+    limit = 2 * dense_bytes(size) + tiled_bytes(size, few.data.shape[1], size, np.float64)
+    gram = make_gram(held, kernel, few.data, dtype=dtype, n_jobs=settings.n_jobs, memory_limit=limit)
+    n_vectors = min(settings.n_columns, few.n) - 1
     prepared = Prepared(
-        vertices=few,
-        gamma=None,
-        random=np.random.RandomState(seed),
-        base=gram,
-        symmetric=getattr(model, "modelling", "biclique") == "symmetric",
-        probe=np.random.RandomState(seed).standard_normal((few.n, block_columns(n_vectors, few.n))),
+        few,
+        gram,
+        np.random.RandomState(seed),
+        settings.cut.symmetric,
+        np.random.RandomState(seed).standard_normal((few.n, block_columns(n_vectors, few.n))),
     )
     # What a cluster must hold is a share of all rows: a sample is to tell what these will do.
-    of_sample = replace(OrderRule.of(weights, rule.n_clusters, rule.orders), least=rule.least)
-    return ExactSearch(model, prepared, of_sample, n_columns, SolverOptions(tol=tol), Progress(False))
+    of_sample = replace(OrderRule.of(few.weights, rule.n_clusters, rule.orders), least=rule.least)
+    tolerance = FINE_TOLERANCE if gram.passes_are_cheap else QUICK_TOLERANCE
+    options = SolverOptions(tol=tolerance if tol is None else tol)
+    return ExactSearch(settings, prepared, of_sample, options, Progress(False))
 
 
 class ExactSearch:
     """Fits of one K at one order after the other."""
 
     def __init__(
-        self,
-        model: Any,
-        prepared: Prepared,
-        rule: OrderRule,
-        n_columns: int,
-        options: SolverOptions,
-        progress: Progress,
+        self, settings: Settings, prepared: Prepared, rule: OrderRule, options: SolverOptions, progress: Progress
     ) -> None:
-        self.model, self.prepared, self.rule = model, prepared, rule
-        self.n_columns, self.options, self.progress = n_columns, options, progress
-        self.n_vectors = min(n_columns, prepared.vertices.n) - 1
-        self.seed = int(prepared.random.randint(2**31))
+        self.settings, self.prepared, self.rule = settings, prepared, rule
+        self.n_columns, self.options, self.progress = settings.n_columns, options, progress
+        self.n = prepared.base.n
+        self.n_vectors = min(self.n_columns, self.n) - 1
+        self.seed = int(prepared.random.randint(2**31)) if on_host(prepared.base.like) else 0
         self._found: IntArray | None = None
         self.n_tests = 0
 
@@ -287,7 +453,7 @@ class ExactSearch:
     def attempt(self, order: float, last: Attempt[Solved] | None) -> Attempt[Solved]:
         """A fit at an order, left early where its clusters are dust: most orders that are tried are left again."""
         cut = self._cut(order, last)
-        watch = _Watch(self, cut)
+        watch = _Watch(self, cut, whole=on_host(cut.like))
         solved = self._solve(cut, order, replace(self.options, give_up=watch))
         if watch.refused or watch.smallest < self.rule.least:
             return Attempt(order, watch.smallest, replace(solved, left_early=True), watch.refused)
@@ -300,25 +466,31 @@ class ExactSearch:
 
     def _tested(self, solved: Solved) -> Solved:
         """With the clusters by which an order is tested."""
-        if self.prepared.vertices.n <= self.rule.n_clusters:
+        if self.n <= self.rule.n_clusters:
             return solved
-        return replace(solved, tested=self.test(solved.spectrum.rows, solved.parts))
+        return replace(solved, tested=self.test(solved.rows, solved.parts))
 
     def test(self, rows: FloatArray, parts: Parts | None = None) -> Assignment:
         """The clusters by which an order is tested: unit rows, ten starts."""
         self.n_tests += 1
-        return ASSIGNERS["kmeans"](
+        return assign_in_place(
+            "kmeans",
             unit_rows(rows),
             self.prepared.vertices.weights,
             self.rule.n_clusters,
             n_init=TEST_STARTS,
-            random_state=check_random(deepcopy(self.model.random_state)),
+            random_state=check_random(deepcopy(self.settings.random_state)),
             parts=parts,
         )
 
     @property
     def _block(self) -> int:
-        return block_columns(self.n_vectors, self.prepared.vertices.n)
+        return block_columns(self.n_vectors, self.n)
+
+    @property
+    def _keeps_space(self) -> bool:
+        """Whether another order may start from what this one found."""
+        return len(self.rule.orders) > 1
 
     def _cut(self, order: float, last: Attempt[Solved] | None) -> NormalizedCut:
         if last is None or self.prepared.symmetric:
@@ -336,27 +508,21 @@ class ExactSearch:
         else:
             pairs = self._solve_whole(cut, self.n_vectors, options, self.prepared.random)
         extension, rows = Extension.fit(cut, pairs, cut.gram.noise)
-        missing = self.n_columns - rows.shape[1]
         values, residuals = pairs.values, pairs.residuals
         if joined is not None:  # parts that joined others have no column, but an eigenvalue of 1 each
             others = int(self._parts(cut).max()) + 1 - joined.n_parts
             values, residuals = (np.append(x, np.full(others, own)) for x, own in ((values, 1.0), (residuals, 0.0)))
             ranked = np.argsort(-values, kind="stable")[: len(pairs.values)]
             values, residuals = values[ranked], residuals[ranked]
-        spectrum = Spectrum(
-            training=self.prepared.training(cut),
-            rows=np.pad(rows, ((0, 0), (0, missing))),
-            extension=extension,
-            eigenvalues=np.pad(values, (0, missing)),
-            residuals=np.pad(residuals, (0, missing)),
-        )
-        return Solved(cut, pairs, spectrum, parts, joined)
+        n_columns = self.n_columns
+        embedded = padded(rows, n_columns), padded(values, n_columns - 1), padded(residuals, n_columns - 1)
+        return Solved(cut, pairs, extension, *embedded, parts, joined)
 
     def _parts(self, cut: NormalizedCut) -> IntArray:
         """The parts that K falls into, searched for once."""
         if self._found is None:
             random = np.random.RandomState(self.seed)
-            self._found = find_parts(self.prepared.base, cut.degrees, cut.weights, random, columns=self._block)
+            self._found = self.prepared.base.parts(cut.degrees, cut.weights, random, columns=self._block)
         return self._found
 
     @property
@@ -371,24 +537,24 @@ class ExactSearch:
     def _solve_whole(
         self, cut: NormalizedCut, k: int, options: SolverOptions, random: np.random.RandomState
     ) -> EigenResult:
-        if k > 0 and is_graph(cut.gram) and options.name in (None, "auto", "amg") and self._parts(cut).max() == 0:
+        if k > 0 and cut.gram.is_graph and options.multigrid and self._parts(cut).max() == 0:
             return solve_graph(cut, k, options, random, self.progress)
-        blocks = self.prepared.basis_blocks
-        return solve_cut(cut, k, options, random, self.progress, basis_blocks=blocks, keep_space=True)
+        blocks, keep = self.prepared.basis_blocks, self._keeps_space
+        return solve_cut(cut, k, options, random, self.progress, basis_blocks=blocks, keep_space=keep)
 
     def _solve_parts(self, cut: NormalizedCut, options: SolverOptions) -> tuple[EigenResult, Parts | None, Joined]:
-        """The eigenpairs of parts, and which rows belong to which; see ``cluster/_parts.py``."""
-        vertices, k = self.prepared.vertices, self.rule.n_clusters
-        near: Nearness = MostSimilar(vertices.data, vertices.weights) if vertices.given else NearRows(vertices.data)
-        joined = join_parts(self._parts(cut), vertices.weights, k, min(k, self.n_columns), near)
+        """The eigenpairs of parts, and which rows belong to which; see ``spectral/joining.py``."""
+        k, near = self.rule.n_clusters, self.prepared.near
+        joined = join_parts(self._parts(cut), self.prepared.vertices.weights, k, min(k, self.n_columns), near)
 
         def solve(members: IntArray, wanted: int) -> EigenResult:
             random = np.random.RandomState(self.seed)
             own = cut.restricted(self.prepared.base.restricted(members), members)
-            if is_graph(own.gram) and options.name in (None, "auto", "amg"):
+            if own.gram.is_graph and options.multigrid:
                 return solve_graph(own, wanted, options, random, self.progress)
-            watch = options.give_up.inside(own) if isinstance(options.give_up, _Watch) else None
-            return solve_cut(own, wanted, replace(options, give_up=watch), random, self.progress, keep_space=True)
+            watch = options.give_up
+            inside = replace(options, give_up=watch.inside(own) if isinstance(watch, _Watch) else None)
+            return solve_cut(own, wanted, inside, random, self.progress, keep_space=self._keeps_space)
 
         none = np.empty(0, dtype=np.intp)
         cores = [joined.core(part) if joined.whole[part] else none for part in range(joined.n_parts)]
@@ -430,84 +596,189 @@ class _Watch:
         return self.smallest < rule.least
 
 
-def is_graph(gram: GramOperator) -> bool:
-    """Whether multigrid can solve it: a sparse matrix without negative entries."""
-    return isinstance(gram, SparseGram) and gram.nonnegative
+# The fitted model
 
 
-def solve_graph(
-    cut: NormalizedCut, k: int, options: SolverOptions, random: np.random.RandomState, progress: Progress
-) -> EigenResult:
-    """The k leading eigenpairs of a connected graph, by multigrid."""
-    tol = QUICK_TOLERANCE if isinstance(options.tol, str) else float(options.tol)
-    return graph_eigenpairs(cut, k, tol=tol, max_iter=options.max_passes, random_state=random, report=progress.passed)
+@dataclass
+class ExactFitted:
+    """Training rows as new ones meet them, the closed form of the embedding, and the rule for labels."""
 
+    plan: Plan
+    eigenvalues: FloatArray
+    residuals: FloatArray
+    n_passes: int
+    extension: Extension
+    rows: FloatArray  # (n_vertices, n_columns), the embedding; () where no row can be met again
+    digests: np.ndarray  # of the vertices, ascending
+    places: IntArray | None  # for a given matrix: the vertex of each digest
+    kept: IntArray | None  # for a given matrix: the columns of vertices, where not all are
+    trained: TrainedRows | None
+    shift: SymmetricShift | None
+    table: IntArray | None = None  # (n_vertices,), labels
+    rule: Rule | None = None
+    takes_chunks: bool = False
 
-def solve_cut(
-    cut: NormalizedCut,
-    k: int,
-    options: SolverOptions,
-    random: np.random.RandomState,
-    progress: Progress,
-    *,
-    basis_blocks: int = BASIS_BLOCKS,
-    keep_space: bool = False,
-) -> EigenResult:
-    """The k leading eigenpairs of B, by the solver that was asked for."""
-    noise = cut.gram.noise
-    if k < 1:
-        return EigenResult.none(cut.trivial)
-    tol = options.tolerance(cut.gram)
-    if options.name in ("arpack", "lobpcg"):
-        return scipy_eigenpairs(
-            cut,
-            k,
-            options.name,
-            tol=tol,
-            max_iter=options.max_passes,
-            start=cut.start,
-            deflate=cut.trivial,
-            random_state=random,
-            noise=noise,
-        )
-    return top_eigenpairs(
-        cut,
-        k,
-        tol=tol,
-        max_iter=options.max_passes,
-        noise=noise,
-        start=cut.start if cut.start.shape[1] else None,
-        start_image=cut.start_image if cut.start.shape[1] else None,
-        deflate=cut.trivial,
-        basis_blocks=basis_blocks,
-        random_state=random,
-        report=progress.passed,
-        keep_space=keep_space,
-        give_up=options.give_up,
-    )
-
-
-def warn_unless_converged(pairs: EigenResult) -> None:
-    """Say how many eigenpairs missed the tolerance, and by how much."""
-    if not pairs.converged:
-        above = int((pairs.residuals > pairs.target).sum())
-        warn_user(
-            f"{above} of {len(pairs.values)} eigenpairs above tol (worst residual {pairs.residuals.max():.1e} > "
-            f"{pairs.target:.1e}) after {pairs.n_passes} passes; raise max_iter or eigen_tol.",
-            SolverWarning,
+    @classmethod
+    def of(cls, fit: ExactFit, assignment: Assignment | None = None) -> ExactFitted:
+        """What is kept of a fit."""
+        solved, vertices = fit.solved, fit.prepared.vertices
+        shift = solved.cut.gram.shift
+        trained, digests = fit.prepared.base.training(), vertices.digests
+        if trained is None and shift is not None:
+            digests = digests[:0]  # no rows can be met again: κ(y, y) is not known
+        return cls(
+            plan=fit.plan,
+            eigenvalues=solved.eigenvalues,
+            residuals=solved.residuals,
+            n_passes=solved.cut.n_passes,
+            extension=solved.extension,
+            rows=to_host(solved.rows if len(digests) or trained is None else solved.rows[:0]),
+            digests=digests,
+            places=vertices.places,
+            kept=vertices.kept,
+            trained=trained,
+            shift=shift,
+            table=None if assignment is None else assignment.labels,
+            rule=None if assignment is None else assignment.rule,
         )
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "extension": self.extension.to_host()}
 
-def warn_about_pairs(pairs: EigenResult, extension: Extension, n_components: int, enough_said: bool = False) -> None:
-    """Say what is wrong with eigenpairs: not converged, negative, or too few."""
-    warn_unless_converged(pairs)
-    negative = int((pairs.values[extension.informative] < 0).sum())
-    if negative:
-        warn_user(
-            f"{negative} of {len(pairs.values)} eigenvalues are negative (lowest {pairs.values.min():.2g}): the "
-            "kernel's contraction is indefinite, and those columns set apart what is similar; ask for fewer clusters, "
-            "or use another affinity or order.",
-            RankWarning,
-        )
-    if not enough_said:
-        warn_about_null_columns(extension.informative, n_components)
+    @property
+    def keeps_tensors(self) -> bool:
+        return not on_host(self.extension.coefficients)
+
+    def match(self, X: Rows) -> Rows:
+        """New rows in the form in which the training rows came, dense or sparse."""
+        if self.trained is None or sparse.issparse(X) == sparse.issparse(self.trained.rows):
+            return X
+        return X.toarray() if sparse.issparse(X) else sparse.csr_array(X)
+
+    def find(self, X: Rows) -> IntArray:
+        """Which vertex every row is, −1 where none; of a given matrix, by its similarities to all rows."""
+        found = find_rows(self.digests, X)
+        return found if self.places is None else np.where(found < 0, -1, self.places[found])
+
+    def embed(self, X: Rows, n_jobs: int | None) -> FloatArray:
+        X = self.match(X)
+        return self.embed_vertices(X, self.find(X), n_jobs)
+
+    def embed_vertices(self, X: Rows, place: IntArray, n_jobs: int | None) -> FloatArray:
+        """The embedding of rows that are vertices ``place``, −1 for new rows; a vertex gets its own row."""
+        return _known_or_new(self.rows, place, X, lambda new: self.extend(new, n_jobs))
+
+    def extend(self, X: Rows, n_jobs: int | None) -> FloatArray:
+        """The embedding of new rows, by the closed form."""
+        n_columns = len(self.eigenvalues) + 1
+        found = [to_host(_NewRows(self, rows, n_jobs).coordinates[0]) for rows in _chunks(X)]
+        return padded(np.concatenate(found), n_columns) if found else np.empty((0, n_columns))
+
+    def labels(self, X: Rows, n_jobs: int | None) -> IntArray:
+        X = self.match(X)
+        return self.labels_of_vertices(X, self.find(X), n_jobs)
+
+    def labels_of_vertices(self, X: Rows, place: IntArray, n_jobs: int | None) -> IntArray:
+        """The labels of rows that are vertices ``place``, −1 for new rows."""
+        if self.table is None:
+            raise ValueError("no labels have been assigned")
+        return _known_or_new(self.table, place, X, lambda new: self._new_labels(new, n_jobs))
+
+    def _new_labels(self, X: Rows, n_jobs: int | None) -> IntArray:
+        if self.rule is None or self.table is None:
+            raise ValueError("no labels have been assigned")
+        out = [np.empty(0, dtype=np.intp)]
+        for rows in _chunks(X):
+            labels, seen = self.rule.of_new(_NewRows(self, rows, n_jobs))
+            labels = to_host(labels)
+            unseen = np.flatnonzero(~seen)
+            near = self._nearest(rows, unseen, n_jobs) if len(unseen) else None
+            if near is not None:
+                labels[unseen] = self.table[near]
+            out.append(labels)
+        return np.concatenate(out)
+
+    def _nearest(self, X: Rows, unseen: IntArray, n_jobs: int | None) -> IntArray | None:
+        """The vertex that is nearest to some rows, by distance; None for a given matrix, which has none."""
+        if self.trained is None:
+            return None
+        asked = to_host(self.trained.hold(X[moved(unseen, X)] if not on_host(X) else X[unseen]))
+        rows = self.trained.rows if sparse.issparse(self.trained.rows) else to_host(self.trained.rows)
+        return NeighborIndex(rows, search="exact", n_jobs=n_jobs).query(asked, 1)[1][:, 0]
+
+    def cross(self, X: Rows, n_jobs: int | None) -> CrossGram:
+        """New rows against the vertices."""
+        if self.trained is None:
+            cross: CrossGram = StoredCross(X if self.kept is None else X[:, self.kept], n_jobs=n_jobs)
+        else:
+            cross = self.trained.cross(X, n_jobs=n_jobs)
+        return cross if self.shift is None else self.shift.cross(cross)
+
+
+class _NewRows:
+    """New rows as rules for labels see them."""
+
+    def __init__(self, fitted: ExactFitted, X: Rows, n_jobs: int | None) -> None:
+        self.fitted, self.X, self.n_jobs = fitted, X, n_jobs
+
+    def cross(self) -> CrossGram:
+        return self.fitted.cross(self.X, self.n_jobs)
+
+    @cached_property
+    def coordinates(self) -> tuple[FloatArray, np.ndarray]:
+        return self.fitted.extension.embed_seen(self.cross())
+
+    def embedded(self) -> tuple[FloatArray, np.ndarray]:
+        rows, seen = self.coordinates
+        rows = padded(to_host(rows), len(self.fitted.eigenvalues) + 1)
+        return unit_rows(rows) if self.fitted.plan.settings.assigning.scales_rows else rows, seen
+
+
+def _chunks(X: Rows) -> list[Rows]:
+    """Rows of one array in pieces whose similarities fit a device."""
+    if X.shape[0] <= CHUNK_ROWS:
+        return [X] if X.shape[0] else []
+    return [X[top : top + CHUNK_ROWS] for top in range(0, X.shape[0], CHUNK_ROWS)]
+
+
+def _known_or_new(table: np.ndarray, place: IntArray, X: Rows, of_new: Callable[[Rows], np.ndarray]) -> np.ndarray:
+    """What the table holds for vertices ``place``, and ``of_new`` of the rows of X where that is −1."""
+    new = np.flatnonzero(place < 0)
+    if len(new) == len(place):
+        return of_new(X)
+    out = table[place]
+    if len(new):
+        out[new] = of_new(X[new])
+    return out
+
+
+def finish_exact(fit: ExactFit, X: Rows) -> Result:
+    """The labels of the vertices, where they are asked for, and what all rows X get."""
+    settings, vertices, solved = fit.plan.settings, fit.prepared.vertices, fit.solved
+    n_clusters, n = settings.assigning.n_clusters, fit.plan.rows
+    assignment = None
+    if n_clusters is not None:
+        rows = unit_rows(solved.rows) if settings.assigning.scales_rows else solved.rows
+        if n <= n_clusters and on_host(rows):
+            assignment = one_each(rows, solved.cut if settings.assigning.needs_cut else None)
+        elif solved.tested is not None and settings.assigning.as_tested:
+            assignment = solved.tested
+        else:
+            assignment = assign_in_place(
+                settings.assigning.assign_labels,
+                rows,
+                vertices.weights,
+                n_clusters,
+                cut=solved.cut,
+                n_init=settings.assigning.n_init,
+                random_state=check_random(settings.random_state),
+                parts=solved.parts,
+            )
+        assignment = assignment.contiguous()
+    fitted = ExactFitted.of(fit, assignment)
+    everywhere = not on_host(solved.rows)  # no row was made one with another
+    embedding = to_host(solved.rows) if everywhere else fitted.embed_vertices(X, vertices.index, settings.n_jobs)
+    labels = None
+    if assignment is not None:
+        labels = assignment.labels if everywhere else fitted.labels_of_vertices(X, vertices.index, settings.n_jobs)
+    return Result(fitted, n, embedding, labels, None if assignment is None else assignment.cut_history)

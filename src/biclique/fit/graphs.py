@@ -1,50 +1,34 @@
-"""The fit of a neighbour graph: its connected parts come first, then the cut of each."""
+"""The way of neighbour graphs: their connected parts come first, then the cut of each."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.exceptions import ParameterError
-from biclique.fit.checks import warn_about_spread
-from biclique.fit.exact import SolverOptions, scales_rows, solve_cut, unit_rows, warn_unless_converged
-from biclique.fit.prepare import Vertices, find_vertices
-from biclique.gram import NeighborGram, SparseGram, StoredCross
-from biclique.multiway import check_order
-from biclique.neighbors.brute import search_bytes
-from biclique.neighbors.index import uses_tree
+from biclique.fit.exact import SolverOptions, solve_cut, solve_graph
+from biclique.fit.fitted import Result, padded, unit_rows, warn_unless_converged
+from biclique.fit.plan import Plan
+from biclique.gram import CrossGram, NeighborGram, SparseGram, StoredCross
 from biclique.progress import Progress
-from biclique.rows.distinct import find_rows
+from biclique.rows.distinct import Vertices, find_rows
 from biclique.runtime.arguments import check_random
-from biclique.runtime.memory import parse_memory_limit, require
 from biclique.spectral import (
     Assignment,
     EigenResult,
     Extension,
-    KernelRule,
     NormalizedCut,
     Parts,
     assign_sampled,
-    graph_eigenpairs,
     one_each,
     parted_rotation,
 )
 from biclique.spectral.joining import LOOSE, Connected, connect, shares_of_parts
-from biclique.spectral.order import NEIGHBOR_ORDER
-
-GRAPH_TOLERANCE = 0.1
-"""Residuals of eigenpairs, as a share of the eigengap."""
 
 DEFAULT_WEIGHTS = "rbf"
-USUAL_NEIGHBORS = 10
-"""The default of n_neighbors: with fewer rows, all of them are neighbours."""
-
-BYTES_PER_NEIGHBOR = 120
-"""Of a graph while it is made, for every row and neighbour."""
 
 
 @dataclass
@@ -63,7 +47,7 @@ class Part:
         return rows
 
 
-class NeighborFit:
+class GraphFitted:
     """The fitted graph: parts with their columns of the embedding, a rule for labels, and what new rows need.
 
     The columns of a part are √S normalised and the leading eigenvectors of its own cut, zero outside it: at order 2,
@@ -71,20 +55,19 @@ class NeighborFit:
     first column is √S of all rows.
     """
 
-    def __init__(
-        self, connected: Connected, vertices: Vertices, parts: list[Part], n_columns: int, order_reason: str
-    ) -> None:
+    takes_chunks = False
+    keeps_tensors = False
+
+    def __init__(self, plan: Plan, connected: Connected, vertices: Vertices, parts: list[Part]) -> None:
+        self.plan = plan
         self.gram, self.part_of = connected.gram, connected.joined.part_of
         self.usual_degree = connected.usual_degree
         self.vertices, self.parts = vertices, parts
-        self.n_columns = n_columns
-        self.order, self.order_reason = parts[0].cut.order, order_reason
-        self.gamma = self.gram.gamma if self.gram.weights == "rbf" else None
-        self.normalize = True
+        self.n_columns = plan.settings.n_columns
         self.assignment: Assignment | None = None
-        self.rows: FloatArray = np.zeros((vertices.n, n_columns))
+        self.rows: FloatArray = np.zeros((vertices.n, self.n_columns))
         first = 0
-        for part, width in zip(parts, self._shares(n_columns), strict=True):
+        for part, width in zip(parts, self._shares(self.n_columns), strict=True):
             part.columns = range(first, first + width)
             first += width
             self.rows[np.ix_(part.members, np.asarray(part.columns))] = part.embed()
@@ -107,12 +90,6 @@ class NeighborFit:
         return turn
 
     @property
-    def search(self) -> str:
-        """How neighbours were found."""
-        index = self.gram.index
-        return "the graph is given" if index is None else f"{index.search_} search for neighbours"
-
-    @property
     def eigenvalues(self) -> FloatArray:
         """1 for every part beyond the first, and those of the parts' own cuts, descending; zero where missing."""
         return self._in_order([p.pairs.values for p in self.parts], 1.0)
@@ -131,33 +108,34 @@ class NeighborFit:
 
         order = np.argsort(-joined([p.pairs.values for p in self.parts], 1.0), kind="stable")
         found = joined(of_parts, of_a_part)[order][: self.n_columns - 1]
-        return np.pad(found, (0, self.n_columns - 1 - len(found)))
+        return padded(found, self.n_columns - 1)
 
     @property
     def n_passes(self) -> int:
         return max(p.cut.n_passes for p in self.parts)
 
-    def assign(self, model: Any) -> Assignment:
+    def assign(self) -> Assignment:
         """Labels of the vertices."""
-        self.normalize = scales_rows(model.row_normalize, model.assign_labels)
+        settings, vertices = self.plan.settings, self.vertices
+        n_clusters = settings.assigning.n_clusters or 1
         cut = None
-        if model.assign_labels == "kernel_kmeans":
+        if settings.assigning.needs_cut:
             cut = self.parts[0].cut
             if len(self.parts) > 1:
-                cut = NormalizedCut(self.gram, self.order, self.vertices.weights, row_numbers=self.vertices.numbers)
+                cut = NormalizedCut(self.gram, cut.order, vertices.weights, row_numbers=vertices.numbers)
         rows = self._scaled(self.rows)
-        if self.vertices.n <= model.n_clusters and cut is None:
+        if vertices.n <= n_clusters and cut is None:
             self.assignment = one_each(rows)
             return self.assignment
         self.assignment = assign_sampled(
-            model.assign_labels,
+            settings.assigning.assign_labels,
             rows,
-            self.vertices.weights,
-            model.n_clusters,
+            vertices.weights,
+            n_clusters,
             cut=cut,
-            n_init=model.n_init,
-            random_state=check_random(model.random_state),
-            parts=self._parts(model.n_clusters),
+            n_init=settings.assigning.n_init,
+            random_state=check_random(settings.random_state),
+            parts=self._parts(n_clusters),
         ).contiguous()
         return self.assignment
 
@@ -168,7 +146,7 @@ class NeighborFit:
         return Parts(self.part_of, tuple(self._shares(n_clusters)), np.arange(self.vertices.n))
 
     def _scaled(self, rows: FloatArray) -> FloatArray:
-        return unit_rows(rows) if self.normalize else rows
+        return unit_rows(rows) if self.plan.settings.assigning.scales_rows else rows
 
     # New rows
 
@@ -188,20 +166,18 @@ class NeighborFit:
             out[new] = self._extend(self._similarities(X[new]))
         return out
 
-    def labels(self, X: Rows, place: IntArray | None = None) -> IntArray:
-        """The labels of any rows; ``place`` says which vertices they are, where that is known."""
+    def labels(self, X: Rows, n_jobs: int | None) -> IntArray:  # noqa: ARG002
+        """The labels of any rows."""
+        return self.labels_of_vertices(X, self.find(X))
+
+    def labels_of_vertices(self, X: Rows, place: IntArray) -> IntArray:
+        """The labels of rows that are vertices ``place``, −1 for new rows."""
         if self.assignment is None:
             raise ValueError("no labels have been assigned")
-        place = self.find(X) if place is None else place
         out = self.assignment.labels[place]
         new = np.flatnonzero(place < 0)
         if len(new):
-            K = self._similarities(X[new])
-            rule = self.assignment.rule
-            if isinstance(rule, KernelRule):
-                out[new] = rule.labels_of(StoredCross(K))
-            else:
-                out[new] = rule.labels(self._scaled(self._extend(K)))
+            out[new] = self.assignment.rule.of_new(_NewRows(self, self._similarities(X[new])))[0]
         return out
 
     def _similarities(self, X: Rows) -> Any:
@@ -242,103 +218,100 @@ class NeighborFit:
         return out @ self.turn
 
 
-def graph_bytes(model: Any, X: Rows, n_columns: int) -> int:
-    """Memory of a graph while its neighbours are searched, or then while it is made, and of its eigenvectors."""
-    n, d = int(X.shape[0]), int(X.shape[1])
-    by_pairs = not (sparse.issparse(X) or uses_tree(n, d))
-    search = search_bytes(n, d, model.n_jobs) if by_pairs else 0
-    return max(search, BYTES_PER_NEIGHBOR * n * int(model.n_neighbors)) + 24 * 8 * n * (n_columns + 4)
+class _NewRows:
+    """New rows as rules for labels see them, from a sparse matrix of their similarities."""
+
+    def __init__(self, fitted: GraphFitted, K: Any) -> None:
+        self.fitted, self.K = fitted, K
+
+    def cross(self) -> CrossGram:
+        return StoredCross(self.K)
+
+    def embedded(self) -> tuple[FloatArray, np.ndarray]:
+        return self.fitted._scaled(self.fitted._extend(self.K)), np.ones(self.K.shape[0], dtype=bool)
 
 
-def fit_neighbors(
-    model: Any, X: Rows, weights: FloatArray, n_columns: int, n_clusters: int | None, progress: Progress
-) -> NeighborFit:
-    """The graph, its parts, and the eigenpairs of each.
+def fit_graph(plan: Plan, vertices: Vertices, X: Rows, random: np.random.RandomState, progress: Progress) -> Result:
+    """The graph, its parts, the eigenpairs of each, and what all rows X get.
 
     ``order="auto"`` is 2.1, and 2 where order 2.1 lifts an eigenvalue above 1. No cut has one (at order 2 none is): the
     shrunken degrees then set apart dense from sparse regions, by more than the eigengap of the clusters.
     """
-    random = check_random(model.random_state)
-    auto = model.order == "auto"
-    order = NEIGHBOR_ORDER if auto else check_order(model.order)
+    settings = plan.settings
+    order, auto = plan.orders[0], settings.cut.auto
     reason = "the rule for neighbour graphs" if auto else "as asked for"
-    vertices = find_vertices(model, X, weights)
-    if not vertices.given:
-        warn_about_spread(X, getattr(model, "feature_names_in_", None))
-    require(
-        graph_bytes(model, vertices.data, n_columns),
-        parse_memory_limit(model.memory_limit),
-        f"affinity={model.affinity!r} for {vertices.n} distinct rows and {model.n_neighbors} neighbours",
-        "raise memory_limit, lower n_neighbors, or use gram='nystroem' with affinity='rbf'.",
-    )
-    if model.n_neighbors > max(vertices.n, USUAL_NEIGHBORS):
-        raise ParameterError(
-            f"n_neighbors={model.n_neighbors} is more than the {vertices.n} distinct rows there are: use fewer, "
-            f"such as {USUAL_NEIGHBORS}."
-        )
     # The embedding's columns are all there is to tell parts apart by.
-    most = min(n_clusters or n_columns, n_columns)
-    graph = _make_graph(model, vertices, random, progress)
-    connected = connect(graph, vertices.weights, n_clusters or n_columns, most)
+    graph = _make_graph(plan, vertices, random, progress)
+    connected = connect(graph, vertices.weights, settings.n_groups, min(settings.n_groups, settings.n_columns))
     seed = int(random.randint(2**31))
-    parts = _solve_parts(model, connected, vertices, order, n_columns, seed, progress)
+    parts = _solve_parts(plan, connected, vertices, order, seed, progress)
+    final = plan
     if auto and any((p.pairs.values > 1).any() for p in parts):
         reason = f"order {order:g} lifts an eigenvalue above 1, which no cut has: order 2 is taken"
         if progress.enabled:
             progress.say(reason)
-        parts = _solve_parts(model, connected, vertices, 2.0, n_columns, seed, progress)
+        final = final.changed(reason)
+        parts = _solve_parts(plan, connected, vertices, 2.0, seed, progress)
     for part in parts:
         warn_unless_converged(part.pairs)
-    return NeighborFit(connected, vertices, parts, n_columns, reason)
+    index = graph.index
+    final = replace(
+        final,
+        gamma=graph.gamma if graph.weights == "rbf" else None,
+        order=parts[0].cut.order,
+        order_reason=reason,
+        gram_reason="the graph is given" if index is None else f"{index.search_} search for neighbours",
+    )
+    fitted = GraphFitted(final, connected, vertices, parts)
+    embedding = fitted.embed_vertices(X, vertices.index)
+    labels, history = None, None
+    if settings.assigning.n_clusters is not None:
+        history = fitted.assign().cut_history
+        labels = fitted.labels_of_vertices(X, vertices.index)
+    return Result(fitted, vertices.n, embedding, labels, history)
 
 
 def _solve_parts(
-    model: Any,
-    connected: Connected,
-    vertices: Vertices,
-    order: float,
-    n_columns: int,
-    seed: int,
-    progress: Progress,
+    plan: Plan, connected: Connected, vertices: Vertices, order: float, seed: int, progress: Progress
 ) -> list[Part]:
     """Every part with as many eigenpairs as it could get."""
     gram, joined = connected.gram, connected.joined
-    n_parts = joined.n_parts
+    n_parts, n_columns = joined.n_parts, plan.settings.n_columns
     parts = []
     for number in range(n_parts):
         members = np.flatnonzero(joined.part_of == number)
         K = gram.K if n_parts == 1 else gram.K[members][:, members]
-        cut = NormalizedCut(
-            SparseGram(K, n_jobs=model.n_jobs), order, vertices.weights[members], row_numbers=vertices.numbers[members]
-        )
+        own = SparseGram(K, n_jobs=plan.settings.n_jobs)
+        cut = NormalizedCut(own, order, vertices.weights[members], row_numbers=vertices.numbers[members])
         if progress.enabled:
             progress.say(f"part {number + 1} of {n_parts}: {len(members)} rows, {K.nnz} similarities, order {order:g}")
         k = min(n_columns - n_parts, len(members) - 1) if joined.whole[number] else 0
-        parts.append(Part(members, cut, _solve(model, cut, k, np.random.RandomState(seed), progress)))
+        parts.append(Part(members, cut, _solve(plan, cut, k, np.random.RandomState(seed), progress)))
     return parts
 
 
-def _make_graph(model: Any, vertices: Vertices, random: np.random.RandomState, progress: Progress) -> NeighborGram:
-    weights = DEFAULT_WEIGHTS if model.neighbor_weights == "auto" else model.neighbor_weights
-    gamma = None if isinstance(model.gamma, str) else float(model.gamma)
+def _make_graph(plan: Plan, vertices: Vertices, random: np.random.RandomState, progress: Progress) -> NeighborGram:
+    settings = plan.settings
+    holding, n_jobs = settings.holding, settings.n_jobs
+    weights = DEFAULT_WEIGHTS if holding.neighbor_weights == "auto" else holding.neighbor_weights
     if vertices.given:
-        return NeighborGram.from_graph(vertices.data, model.n_neighbors, weights, gamma, n_jobs=model.n_jobs)
+        return NeighborGram.from_graph(vertices.data, holding.n_neighbors, weights, plan.gamma, n_jobs=n_jobs)
     return NeighborGram.from_rows(
         vertices.data,
-        model.n_neighbors,
+        holding.n_neighbors,
         weights,
-        gamma,
-        n_jobs=model.n_jobs,
+        plan.gamma,
+        n_jobs=n_jobs,
         tick=progress.tick if progress.enabled else None,
         random_state=random,
     )
 
 
-def _solve(model: Any, cut: NormalizedCut, k: int, random: np.random.RandomState, progress: Progress) -> EigenResult:
+def _solve(plan: Plan, cut: NormalizedCut, k: int, random: np.random.RandomState, progress: Progress) -> EigenResult:
     """The k leading eigenpairs of a part, to a share of the eigengap."""
     if k < 1:
         return EigenResult.none(cut.trivial)
-    tol = GRAPH_TOLERANCE if isinstance(model.eigen_tol, str) else float(model.eigen_tol)
-    if model.eigen_solver in (None, "auto", "amg"):
-        return graph_eigenpairs(cut, k, tol=tol, max_iter=model.max_iter, random_state=random, report=progress.passed)
-    return solve_cut(cut, k, SolverOptions(model.eigen_solver, tol, model.max_iter), random, progress)
+    options = SolverOptions.of(plan)
+    if options.multigrid:
+        return solve_graph(cut, k, replace(options, graph_tol=options.tol), random, progress)
+    return solve_cut(cut, k, options, random, progress)

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
-from biclique._typing import FloatArray, IntArray, Rows
-from biclique.exceptions import ApproximationWarning, ParameterError, RankWarning, warn_user
+from biclique._typing import Rows
+from biclique.exceptions import ApproximationWarning, ParameterError, warn_user
 from biclique.features.make import make_map, map_kind
 from biclique.features.maps import MOST_EXACT_COLUMNS, FeatureMap, exact_columns
+from biclique.fit.settings import HoldingSettings
 from biclique.kernels import RBF, Cosine, DirectRBF, Kernel, Laplacian, Linear, Polynomial
-from biclique.rows.distinct import digests
+from biclique.rows.distinct import Pool
 from biclique.spectral import ApproximationError, ExactSample
+
+if TYPE_CHECKING:
+    from biclique.fit.plan import Plan
 
 POOL_ROWS = 20_000
 """Rows drawn to choose the bandwidth, the landmarks and the centres of k-means from."""
@@ -25,22 +29,6 @@ CHECK_ROWS = 2_000
 RANKS = (128, 256, 512, 1024, 2048)
 RANK_TOLERANCE = 0.01
 """``rank="auto"`` is the first of these ranks whose eigenvalues are this close to the exact ones on a sample."""
-
-
-@dataclass(frozen=True)
-class Pool:
-    """Rows drawn at the start, from which everything is chosen that is not a sum over all rows."""
-
-    rows: Rows
-    weights: FloatArray
-    distinct: IntArray  # where each of its distinct rows stands first, ascending
-    distinct_weights: FloatArray  # their total weights
-
-    @classmethod
-    def of(cls, rows: Rows, weights: FloatArray) -> Pool:
-        _, first, inverse = np.unique(digests(rows), return_index=True, return_inverse=True)
-        order = np.argsort(first)
-        return cls(rows, weights, first[order], np.bincount(inverse, weights)[order].astype(float))
 
 
 @dataclass(frozen=True)
@@ -56,32 +44,26 @@ def pool_size(rank: int | str) -> int:
     return POOL_ROWS if isinstance(rank, str) else max(POOL_ROWS, 4 * rank)
 
 
-def choose_map(
-    model: Any,
-    gram: str,
-    kernel: Kernel,
-    pool: Pool,
-    *,
-    order: float,
-    k: int,
-    dtype: Any,
-    random: np.random.RandomState,
-    most: int = RANKS[-1],
-) -> ChosenMap:
-    """The feature map of the rank asked for, or of the first in ``RANKS``, up to ``most``, that is good enough."""
-    kind = kind_of_map(model, gram, kernel, pool.rows.shape[1])
+def choose_map(plan: Plan, pool: Pool, random: np.random.RandomState) -> ChosenMap:
+    """The feature map of the rank asked for, or of the first in ``RANKS``, as far as memory goes, that is good enough."""
+    holding, gram, kernel, dtype, most = plan.settings.holding, plan.gram, plan.kernel, plan.dtype, plan.most_rank
+    if kernel is None:
+        raise TypeError("a feature map is of a kernel")
+    kind = kind_of_map(holding, gram, kernel, pool.rows.shape[1])
     if kind == "exact":
         return ChosenMap(make_map(kind, kernel, pool.rows, 0, random=random, dtype=dtype), None)
-    auto = isinstance(model.rank, str)
-    available = len(pool.distinct)
-    if kind == "nystroem" and not auto:
-        _check_landmarks(model.rank, available, pool.rows.shape[0])
+    auto = isinstance(holding.rank, str)
+    available = pool.n_distinct
+    if kind == "nystroem" and not isinstance(holding.rank, str):
+        _check_landmarks(holding.rank, available, pool.rows.shape[0])
     compared = np.sort(random.permutation(pool.rows.shape[0])[: min(CHECK_ROWS, max(pool.rows.shape[0] // 2, 2))])
-    sample = ExactSample(kernel, _precise(pool.rows[compared]), pool.weights[compared], order, k, random)
+    sample = ExactSample(
+        kernel, _precise(pool.rows[compared]), pool.weights[compared], plan.orders[0], plan.n_vectors, random
+    )
     # At a landmark the approximation is exact: rows to compare on are none, where there are others.
     others = np.setdiff1d(pool.distinct, compared)
     if not auto:
-        sizes = [int(model.rank)]
+        sizes = [int(holding.rank)]
     else:
         # Of features there are never more than about twice the rows: K itself is smaller then.
         largest = available - 1 if kind == "nystroem" else max(2 * available, RANKS[0])
@@ -90,7 +72,7 @@ def choose_map(
             sizes.append(available)  # all of them: exact
     for size in sizes:
         rows = pool.rows[others if size <= len(others) else pool.distinct]
-        chosen = make_map(kind, kernel, rows, size, landmarks=model.landmarks, random=random, dtype=dtype)
+        chosen = make_map(kind, kernel, rows, size, landmarks=holding.landmarks, random=random, dtype=dtype)
         error = sample.error(chosen)
         if error.eigenvalues <= RANK_TOLERANCE:
             break
@@ -103,23 +85,12 @@ def choose_map(
     return ChosenMap(chosen, error)
 
 
-def warn_about_null_columns(informative: np.ndarray, n_columns: int) -> None:
-    """Say how many columns of an embedding are zero because K has too few eigenvalues that are not."""
-    found = int(informative.sum()) + 1  # and the trivial one
-    if found < n_columns:
-        warn_user(
-            f"the kernel gives {found} informative columns, {n_columns} were asked for: the rest of the embedding is "
-            "zero; use another affinity or fewer clusters.",
-            RankWarning,
-        )
-
-
-def kind_of_map(model: Any, gram: str, kernel: Kernel, n_columns: int) -> str:
+def kind_of_map(holding: HoldingSettings, gram: str, kernel: Kernel, n_columns: int) -> str:
     """Which feature map holds K. ``gram="auto"`` takes features only because they are exact, whatever the rank."""
-    return map_kind(gram, kernel, n_columns, "auto" if model.gram == "auto" else model.rank)
+    return map_kind(gram, kernel, n_columns, "auto" if holding.gram == "auto" else holding.rank)
 
 
-def check_map_on_device(model: Any, gram: str, kernel: Kernel, n_columns: int) -> None:
+def check_map_on_device(holding: HoldingSettings, gram: str, kernel: Kernel, n_columns: int) -> None:
     """Refuse a feature map that only the host computes: called with the bare kernel, and once it is chosen."""
     if gram == "nystroem" and not isinstance(kernel, RBF | Polynomial | Linear | Cosine):
         exact = "gram='auto' (exact), or " if isinstance(kernel, DirectRBF | Laplacian) else ""
@@ -128,11 +99,11 @@ def check_map_on_device(model: Any, gram: str, kernel: Kernel, n_columns: int) -
             "landmarks on a device are for kernels of an inner product (rbf, polynomial, linear, cosine), not for "
             f"{which}: use {exact}the host (device=None, X as an array)."
         )
-    if kind_of_map(model, gram, kernel, n_columns) == "sketch":
+    if kind_of_map(holding, gram, kernel, n_columns) == "sketch":
         columns = exact_columns(kernel, n_columns)
         exact = "rank='auto' (all of them, exact), " if columns is not None and columns <= MOST_EXACT_COLUMNS else ""
         raise ParameterError(
-            f"gram='features' of {columns} monomials ({kernel.name}, {n_columns} columns) with rank={model.rank!r} is "
+            f"gram='features' of {columns} monomials ({kernel.name}, {n_columns} columns) with rank={holding.rank!r} is "
             f"a sketch, which is not there on a device: use {exact}gram='nystroem', or the host (device=None)."
         )
 

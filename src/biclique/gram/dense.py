@@ -102,7 +102,7 @@ class DenseGram(GramOperator):
 GIVEN_WAY_OUT = "raise memory_limit, or make the matrix symmetric and float64 yourself."
 
 
-def symmetric(K: FloatArray, memory_limit: float = np.inf) -> FloatArray:
+def checked_matrix(K: FloatArray, memory_limit: float = np.inf) -> FloatArray:
     """A given matrix, checked: square and symmetric up to float32 rounding, which is averaged out in a copy."""
     n = K.shape[0]
     worst, where = 0.0, (0, 0)

@@ -56,6 +56,18 @@ class GramOperator(ABC):
         raise TypeError(f"{type(self).__name__} cannot take more rows: it is not computed from a kernel.")
 
 
+class TrainedRows(Protocol):
+    """What a model keeps of an operator to meet new rows."""
+
+    rows: Rows
+
+    def hold(self, X: Rows) -> Rows:
+        """Other rows, treated as the training rows were."""
+
+    def cross(self, Y: Rows, *, n_jobs: int | None = None) -> CrossGram:
+        """New rows against the training rows."""
+
+
 class CrossGram(Protocol):
     """The (n_new × n) block κ(y, x) of new rows against the training rows."""
 

@@ -55,7 +55,7 @@ def given_bytes(K: Any) -> int:
     return copy + 4 * 8 * given_panel(K.shape[0]) * int(K.shape[0])
 
 
-def symmetric_sparse(K: Any) -> Any:
+def checked_sparse(K: Any) -> Any:
     """A given sparse matrix, checked as the dense one is."""
     K = sparse.csr_array(K, dtype=np.float64)
     gap = abs(K - K.T).tocoo()

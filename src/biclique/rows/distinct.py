@@ -16,19 +16,40 @@ import numpy as np
 from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
+from biclique.gram import GIVEN_WAY_OUT, given_bytes
+from biclique.gram.dense import checked_matrix
+from biclique.gram.sparse import checked_sparse
+from biclique.runtime.memory import data_bytes, require
 
 DIGEST_BYTES = 16
 
 
 @dataclass(frozen=True)
-class DistinctRows:
-    """Distinct rows of positive weight, in the order of their digests."""
+class Vertices:
+    """What a Gram operator is built on: distinct rows of positive weight, or a given matrix, and multiplicities."""
 
-    rows: Rows  # (n_distinct, d)
+    data: Rows  # distinct rows (n_distinct, d), or the given matrix of the rows that count
     weights: FloatArray  # (n_distinct,)
-    index: IntArray  # row i of the input is distinct row index[i]; −1 where only rows of weight zero are like it
-    digests: np.ndarray  # (n_distinct,), ascending
+    index: IntArray  # row i of the input is vertex index[i]; −1 where only rows of weight zero are like it
+    digests: np.ndarray  # (n_distinct,), ascending; () where rows cannot be met again
     numbers: IntArray  # (n_distinct,), where each stands first in the input
+    given: bool = False
+    kept: np.ndarray | None = None  # for a given matrix: the columns of vertices, where not all are
+    places: IntArray | None = None  # for a given matrix: the vertex of each digest
+
+    @property
+    def n(self) -> int:
+        return int(self.data.shape[0])
+
+    @classmethod
+    def as_they_are(cls, data: Rows, weights: FloatArray, numbers: IntArray | None = None, **facts: Any) -> Vertices:
+        """Every row a vertex of its own, none of which will be met again."""
+        everyone = np.arange(data.shape[0])
+        return cls(data, weights, everyone, np.empty(0), everyone if numbers is None else numbers, **facts)
+
+    def some(self, chosen: IntArray) -> Vertices:
+        """Some of the rows."""
+        return Vertices.as_they_are(self.data[chosen], self.weights[chosen], self.numbers[chosen])
 
 
 def digests(X: Rows) -> np.ndarray:
@@ -46,10 +67,10 @@ def digests(X: Rows) -> np.ndarray:
     return np.frombuffer(joined, dtype=f"V{DIGEST_BYTES}")
 
 
-def distinct_rows(X: Rows, weights: FloatArray) -> DistinctRows:
-    """The distinct rows of X with their total weights."""
+def distinct_rows(X: Rows, weights: FloatArray) -> Vertices:
+    """The distinct rows of X with their total weights, in the order of their digests."""
     totals, index, found, numbers = _distinct(X, weights)
-    return DistinctRows(X[numbers], totals, index, found, numbers)
+    return Vertices(X[numbers], totals, index, found, numbers)
 
 
 def _distinct(X: Rows, weights: FloatArray) -> tuple[FloatArray, IntArray, np.ndarray, IntArray]:
@@ -63,24 +84,57 @@ def _distinct(X: Rows, weights: FloatArray) -> tuple[FloatArray, IntArray, np.nd
     return totals, index, found, np.flatnonzero(positive)[first]
 
 
-@dataclass(frozen=True)
-class GivenRows:
-    """Distinct rows of positive weight of a given matrix, in the order in which they come."""
+def distinct_given(X: Rows, weights: FloatArray, memory_limit: int) -> Vertices:
+    """The distinct rows of a symmetric matrix, in the order in which they come.
 
-    weights: FloatArray  # (n_distinct,)
-    index: IntArray  # as of ``DistinctRows``
-    digests: np.ndarray  # (n_distinct,), ascending
-    places: IntArray  # (n_distinct,), the distinct row of each digest
-    numbers: IntArray  # (n_distinct,), ascending: where each stands first in the input
-
-
-def distinct_given(K: Rows, weights: FloatArray) -> GivenRows:
-    """The distinct rows of a symmetric matrix: rows that are alike to all rows, and so to each other, are equal."""
-    totals, index, found, numbers = _distinct(K, weights)
+    Rows that are alike to all rows, and so to each other, are equal.
+    """
+    n = X.shape[0]
+    require(given_bytes(X), memory_limit, f"work on the given {n} × {X.shape[1]} matrix", GIVEN_WAY_OUT)
+    K = checked_sparse(X) if sparse.issparse(X) else checked_matrix(np.asarray(X, dtype=float), memory_limit)
+    totals, index, found, numbers = _distinct(X, weights)
     order = np.argsort(numbers)
     places = np.empty_like(order)
     places[order] = np.arange(len(order))
-    return GivenRows(totals[order], np.where(index < 0, -1, places[index]), found, places, numbers[order])
+    kept = numbers[order]
+    if len(kept) < n:
+        what = f"a copy of the {len(kept)} distinct rows and columns of the given matrix"
+        copied = 0 if K is X else data_bytes(K)
+        require(copied + data_bytes(K) * (len(kept) / n) ** 2, memory_limit, what, "raise memory_limit.")
+        K = K[kept][:, kept] if sparse.issparse(K) else K[np.ix_(kept, kept)]
+    index = np.where(index < 0, -1, places[index])
+    return Vertices(K, totals[order], index, found, kept, True, kept if len(kept) < n else None, places)
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Rows drawn at the start, from which everything is chosen that is not a sum over all rows."""
+
+    rows: Rows
+    weights: FloatArray
+    distinct: IntArray  # where each of its distinct rows stands first, ascending
+    distinct_weights: FloatArray  # their total weights
+
+    @classmethod
+    def of(cls, rows: Rows, weights: FloatArray) -> Pool:
+        _, first, inverse = np.unique(digests(rows), return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        return cls(rows, weights, first[order], np.bincount(inverse, weights)[order].astype(float))
+
+    @property
+    def n_distinct(self) -> int:
+        return len(self.distinct)
+
+    @property
+    def vertices(self) -> Vertices:
+        """Its distinct rows."""
+        return Vertices.as_they_are(self.rows[self.distinct], self.distinct_weights)
+
+
+def many_repeats(X: Rows) -> bool:
+    """Whether most of a few thousand rows are equal to another."""
+    rows = X[:: max(X.shape[0] // 4096, 1)]
+    return bool(len(np.unique(digests(rows))) < 0.5 * rows.shape[0])
 
 
 def find_rows(known: np.ndarray, X: Any) -> IntArray:

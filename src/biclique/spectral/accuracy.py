@@ -11,6 +11,7 @@ from biclique.exceptions import DegreeError
 from biclique.features.maps import FeatureMap
 from biclique.gram import DenseGram
 from biclique.kernels import Kernel
+from biclique.rows.array import ArrayRows
 from biclique.spectral.cut import NormalizedCut
 from biclique.spectral.small_problem import factored_spectrum
 from biclique.spectral.solver import top_eigenpairs
@@ -68,9 +69,8 @@ class ExactSample:
         """Those of a fit of the sample: the same sums in the same precision, so that their rounding counts too."""
         length = float(np.sqrt(np.abs(np.diagonal(self.K)).mean()))
         try:
-            found = factored_spectrum(
-                feature_map, lambda _: [(self.rows, self.weights)], self.order, self.k, length=length
-            ).values
+            source = ArrayRows(self.rows, self.weights)
+            found = factored_spectrum(feature_map, source, self.order, self.k, length=length).values
         except DegreeError:
             found = np.empty(0)
         return np.pad(found, (0, self.k - len(found)))

@@ -7,6 +7,7 @@ rule: a small object that gives the label of a single new row.
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -21,7 +22,7 @@ from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import ParameterError
 from biclique.runtime.namespace import float64, moved, namespace, on_host, to_host
 from biclique.spectral.cut import NormalizedCut
-from biclique.spectral.lloyd import KernelKMeansProblem, KernelRule, kernel_kmeans
+from biclique.spectral.lloyd import KernelKMeansProblem, NewRows, kernel_kmeans
 
 TIE = 1e-6
 """Another k-means start wins only by this relative margin; otherwise the deterministic one stays."""
@@ -35,14 +36,31 @@ BLOCK_ENTRIES = 2**26
 DISCRETIZE_STEPS = 100
 
 
-class EmbeddingRule(Protocol):
+class Rule(Protocol):
+    """A fitted rule for the labels of new rows."""
+
+    def of_new(self, new: NewRows) -> tuple[IntArray, np.ndarray]:
+        """The labels of new rows, and which of these are like any training row."""
+
+    def keeping(self, clusters: IntArray) -> Rule:
+        """The same rule for some of the clusters, numbered anew."""
+
+
+class EmbeddingRule(ABC):
     """A fitted pointwise rule on the embedding. The rule is held on the host; labels lie where the rows do."""
 
+    @abstractmethod
     def labels(self, embedding: FloatArray) -> IntArray:
         """The label of every row, shape (n,)."""
 
+    @abstractmethod
     def keeping(self, clusters: IntArray) -> EmbeddingRule:
         """The same rule for some of the clusters, numbered anew."""
+
+    def of_new(self, new: NewRows) -> tuple[IntArray, np.ndarray]:
+        """The labels of new rows, and which of these are like any training row."""
+        rows, seen = new.embedded()
+        return self.labels(rows), seen
 
 
 @dataclass(frozen=True)
@@ -50,8 +68,15 @@ class Assignment:
     """Labels of the rows, the rule for new ones, and, where the cut was lowered, its course."""
 
     labels: IntArray
-    rule: EmbeddingRule | KernelRule
+    rule: Rule
     cut_history: FloatArray | None = None
+
+    @property
+    def pointwise(self) -> EmbeddingRule:
+        """The rule, where it is one of rows of the embedding."""
+        if not isinstance(self.rule, EmbeddingRule):
+            raise TypeError("this rule needs similarities of new rows, not only their embedding")
+        return self.rule
 
     def contiguous(self) -> Assignment:
         """The same with labels 0, 1, … and no cluster without a row; labels on the host."""
@@ -77,7 +102,7 @@ class Parts:
 
 
 @dataclass(frozen=True)
-class NearestCentre:
+class NearestCentre(EmbeddingRule):
     """label(x) = argmin_j |x − c_j|."""
 
     centres: FloatArray  # (k, columns)
@@ -97,7 +122,7 @@ class NearestCentre:
 
 
 @dataclass(frozen=True)
-class LargestCoordinate:
+class LargestCoordinate(EmbeddingRule):
     """label(x) = argmax_j of (x R)_j, or of its absolute value."""
 
     rotation: FloatArray  # (columns, k)
@@ -285,11 +310,31 @@ def lowered_cut(
     return Assignment(result.labels, result.rule, result.history)
 
 
-ASSIGNERS: dict[str, Callable[..., Assignment]] = {
-    "kmeans": kmeans,
-    "cluster_qr": cluster_qr,
-    "discretize": discretize,
-    "kernel_kmeans": lowered_cut,
+@dataclass(frozen=True)
+class Assigner:
+    """A way of assigning labels, and what it needs."""
+
+    assign: Callable[..., Assignment]
+    needs_cut: bool = False
+    """Whether labels, also those of new rows, need passes over K."""
+    scales_rows: bool = True
+    """Whether ``row_normalize="auto"`` is True. Pivoted QR starts from the longest row: among rows of one length,
+    rounding would choose it."""
+    spans_columns: bool = False
+    """Whether there are at most as many clusters as columns."""
+    takes_parts: bool = False
+    """Whether clusters are sought inside each part, rather than made of parts afterwards."""
+
+    def __call__(self, rows: FloatArray, weights: FloatArray, n_clusters: int, **options: Any) -> Assignment:
+        """Labels of the rows of an embedding, and the rule behind them."""
+        return self.assign(rows, weights, n_clusters, **options)
+
+
+ASSIGNERS: dict[str, Assigner] = {
+    "kmeans": Assigner(kmeans, takes_parts=True),
+    "cluster_qr": Assigner(cluster_qr, scales_rows=False, spans_columns=True),
+    "discretize": Assigner(discretize, spans_columns=True),
+    "kernel_kmeans": Assigner(lowered_cut, needs_cut=True),
 }
 """The ways of assigning labels by name; validation and documentation read this table."""
 
@@ -313,17 +358,20 @@ def assign_sampled(
     random = check_random_state(random_state)
     options: dict[str, Any] = {"cut": cut, "n_init": n_init, "random_state": random}
     few = len(rows) <= sample_rows
-    if name == "kernel_kmeans" or (few and on_host(rows)) or (name == "kmeans" and parts is not None):
-        return ASSIGNERS[name](rows, weights, n_clusters, parts=parts, **options)
+    assigner = ASSIGNERS[name]
+    if assigner.needs_cut or (few and on_host(rows)) or (assigner.takes_parts and parts is not None):
+        return assigner(rows, weights, n_clusters, parts=parts, **options)
     sample = np.arange(len(rows)) if few else np.sort(random.choice(len(rows), sample_rows, replace=False))
-    rule = ASSIGNERS[name](_taken(rows, sample), _taken(weights, sample), n_clusters, **options).rule
-    return _assigned(rule, rows, parts)  # type: ignore[arg-type]
+    found = assigner(_taken(rows, sample), _taken(weights, sample), n_clusters, **options)
+    return _assigned(found.pointwise, rows, parts)
 
 
-def one_each(rows: FloatArray) -> Assignment:
-    """Every distinct row a cluster of its own: nothing is left to assign."""
+def one_each(rows: FloatArray, cut: NormalizedCut | None = None) -> Assignment:
+    """Every distinct row a cluster of its own: nothing is left to assign. With a cut, its value is given."""
     order = np.lexsort(rows.T[::-1])
-    return Assignment(np.argsort(order), NearestCentre(rows[order]))
+    labels = np.argsort(order)
+    history = None if cut is None else kernel_kmeans(KernelKMeansProblem(cut), labels, len(rows)).history
+    return Assignment(labels, NearestCentre(rows[order]), history)
 
 
 def _taken(values: FloatArray, places: IntArray) -> FloatArray:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 
 from biclique._typing import FloatArray, IntArray
-from biclique.runtime.namespace import float64, full, identity, moved, namespace, scalars, to_host
-from biclique.spectral.assign import BLOCK_ENTRIES, Assignment, NearestCentre, assign_sampled, sorted_order
+from biclique.runtime.namespace import float64, full, identity, moved, namespace, on_host, scalars, to_host
+from biclique.spectral.assign import ASSIGNERS, BLOCK_ENTRIES, Assignment, NearestCentre, assign_sampled, sorted_order
 from biclique.spectral.cut import NormalizedCut
 
 START_ROWS = 5_000
@@ -41,10 +44,10 @@ def device_kmeans(
         random_state=random_state,
         sample_rows=START_ROWS,
     )
-    labels, rule = start.labels, start.rule
+    labels, rule = start.labels, start.pointwise
     weights = moved(float64(weights), embedding)
     for _ in range(steps):
-        centres = _means(embedding, weights, labels, rule.centres)  # type: ignore[union-attr]
+        centres = _means(embedding, weights, labels, rule.centres)  # type: ignore[attr-defined]
         rule = NearestCentre(centres[sorted_order(centres)])
         before, labels = labels, rule.labels(embedding)
         if not scalars((labels != before).any())[0]:
@@ -70,3 +73,23 @@ def _means(rows: FloatArray, weights: FloatArray, labels: IntArray, centres: Flo
     found = to_host(sums)
     present = found[:, 0] > 0
     return np.where(present[:, None], found[:, 1:] / np.where(present, found[:, 0], 1.0)[:, None], centres)
+
+
+def assign_in_place(
+    name: str,
+    rows: FloatArray,
+    weights: FloatArray,
+    n_clusters: int,
+    *,
+    cut: NormalizedCut | None = None,
+    **options: Any,
+) -> Assignment:
+    """Labels, on the host, of rows wherever they lie: ``options`` are those of an assigner."""
+    if on_host(rows):
+        return ASSIGNERS[name](rows, weights, n_clusters, cut=cut, **options)
+    options.pop("parts", None)  # nobody looks for parts on a device
+    if name == "kmeans":
+        found = device_kmeans(rows, weights, n_clusters, cut=cut, **options)
+    else:
+        found = assign_sampled(name, rows, weights, n_clusters, cut=cut, **options)
+    return replace(found, labels=to_host(found.labels).astype(np.intp))

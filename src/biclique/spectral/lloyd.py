@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -97,6 +98,16 @@ class KernelKMeansProblem:
         return -gain if np.isinf(self.cut.order) else k - 1 - (2 / self.cut.order) ** 2 * gain
 
 
+class NewRows(Protocol):
+    """Rows that are no training rows, as rules for labels see them."""
+
+    def cross(self) -> CrossGram:
+        """Their similarities to the training rows."""
+
+    def embedded(self) -> tuple[FloatArray, np.ndarray]:
+        """Their rows of the embedding, scaled as labels need them, and which are like any training row."""
+
+
 @dataclass(frozen=True)
 class KernelRule:
     """label(x) = argmin_j of the distance in feature space to the mean of cluster j."""
@@ -110,6 +121,10 @@ class KernelRule:
     within: FloatArray
     faint: float
     """A new row with a degree of no more is like no training row at all."""
+
+    def of_new(self, new: NewRows) -> tuple[IntArray, np.ndarray]:
+        """The cluster of new rows, and which of them are like any training row."""
+        return self.labels_seen(new.cross())
 
     def labels_of(self, cross: CrossGram) -> IntArray:
         """The cluster of new rows, from κ(x, x_j)."""

@@ -7,7 +7,7 @@ the number of rows. Rows on a device are seen there, a block at a time; only sum
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,13 +19,11 @@ from biclique.exceptions import DegreeError
 from biclique.features.maps import FeatureMap
 from biclique.features.passes import column_sums, map_rows, weighted_gram
 from biclique.multiway import check_order, shrunken_degrees
+from biclique.progress import Progress
+from biclique.rows.source import Block, RowSource
 from biclique.runtime.namespace import as_dtype, float64, full, moved, namespace, scalars, to_host
 from biclique.spectral.extend import NULL_EIGENVALUE, column_signs
 from biclique.spectral.parted import parted_rotation
-
-RowsAndWeights = tuple[Rows, FloatArray]
-Passes = Callable[[str], Iterable[RowsAndWeights]]
-"""One fresh pass over the rows with their multiplicities, a chunk at a time; told what the pass is for."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +101,7 @@ class FactoredSpectrum:
         return FactoredSpectrum(**{**self.__dict__, "coefficients": turned})
 
 
-@dataclass(frozen=True)
+@dataclass
 class RowSums:
     """What the first pass gives, whatever the order: c(X)ᵀw, Σw and the number of rows."""
 
@@ -112,14 +110,23 @@ class RowSums:
     n_rows: int
 
     @classmethod
-    def of(cls, feature_map: FeatureMap, passes: Passes, n_jobs: int | None = None) -> RowSums:
+    def of(
+        cls, feature_map: FeatureMap, source: RowSource, n_jobs: int | None = None, progress: Progress | None = None
+    ) -> RowSums:
         """One pass over the rows."""
-        sums, weight, n_rows = np.zeros(feature_map.size), 0.0, 0
-        for X, w in passes("sums"):
-            sums += column_sums(feature_map, X, w[:, None], n_jobs=n_jobs)[:, 0]
-            weight += float(w.sum())
-            n_rows += X.shape[0]
-        return cls(sums, weight, n_rows)
+
+        def of_block(block: Block) -> RowSums:
+            w = block.weights
+            sums = column_sums(feature_map, block.rows, w[:, None], n_jobs=n_jobs)[:, 0]
+            return cls(sums, float(w.sum()), block.rows.shape[0])
+
+        return source.sum(of_block, "sums", progress or Progress())
+
+    def __iadd__(self, other: RowSums) -> RowSums:
+        self.sums += other.sums
+        self.weight += other.weight
+        self.n_rows += other.n_rows
+        return self
 
 
 @dataclass(frozen=True)
@@ -168,7 +175,7 @@ def least_degree(sizes: FloatArray, dtype: np.dtype[Any], noise: float, mean_deg
 
 def factored_spectrum(
     feature_map: FeatureMap,
-    passes: Passes,
+    source: RowSource,
     order: float,
     k: int,
     *,
@@ -176,6 +183,7 @@ def factored_spectrum(
     first: RowSums | None = None,
     parts: LandmarkParts | None = None,
     n_jobs: int | None = None,
+    progress: Progress | None = None,
 ) -> FactoredSpectrum:
     """The k leading eigenpairs of B for K = ΦΦᵀ, in two passes; the embedding is a third, which is the caller's.
 
@@ -185,7 +193,7 @@ def factored_spectrum(
     order = check_order(order)
     eps = float(np.finfo(feature_map.dtype).eps)
     if first is None:
-        first = RowSums.of(feature_map, passes, n_jobs)
+        first = RowSums.of(feature_map, source, n_jobs, progress)
     sums, weight, n_rows = first.sums, first.weight, first.n_rows
     s = feature_map.project(sums)  # (r,)
     total = float(s @ s)  # ρ
@@ -206,9 +214,9 @@ def factored_spectrum(
     negative = -min(rounding * length * weight, 0.5 * mean_degree)
     weigher = _Weigher(feature_map.lift(s), feature_map.dtype, mean_degree, order, noise, negative)
     # The mean column is c of the trivial vector, which is projected out below: without it, less is rounded.
-    products = _second_pass(feature_map, passes("matrix"), weigher, sums / weight, n_jobs)
-    gram = feature_map.project(feature_map.project(products).T)
-    weigher.check(feature_map)
+    products = source.sum(weigher.products(feature_map, sums / weight, n_jobs), "matrix", progress or Progress())
+    gram = feature_map.project(feature_map.project(products.gram).T)
+    products.check(feature_map, order, n_rows, mean_degree)
     # (I − ssᵀ/ρ) on both sides: what is left is orthogonal to the trivial vector.
     unit = s / np.sqrt(total)
     gram = (gram + gram.T) / 2
@@ -234,48 +242,75 @@ def factored_spectrum(
         coefficients=feature_map.lift(np.column_stack([s, centred * scale])),
         noise=noise,
         n_rows=n_rows,
-        unseen=weigher.unseen,
+        unseen=products.unseen,
     )
 
 
-def _second_pass(
-    feature_map: FeatureMap, chunks: Iterable[RowsAndWeights], weigher: _Weigher, mean: FloatArray, n_jobs: int | None
-) -> FloatArray:
-    """Cᵀ W S⁻¹ C for the columns C = c(X) less their mean, (p, p)."""
-    total = np.zeros((feature_map.size, feature_map.size))
-    for X, weigh in weigher.over(chunks):
-        total += weighted_gram(feature_map, X, weigh, centre=mean, n_jobs=n_jobs)
-    return total
+@dataclass
+class _Products:
+    """What the second pass gives: Cᵀ W S⁻¹ C, and counts of rows whose degree is zero or negative."""
+
+    gram: FloatArray  # (p, p)
+    unseen: int = 0
+    negative: int = 0
+    first: int = 0
+    """The first row with a negative degree."""
+    lowest: float = np.inf
+
+    def __iadd__(self, other: _Products) -> _Products:
+        self.gram += other.gram
+        self.unseen += other.unseen
+        if other.negative:
+            self.first = min(self.first, other.first) if self.negative else other.first
+            self.negative += other.negative
+            self.lowest = min(self.lowest, other.lowest)
+        return self
+
+    def check(self, feature_map: FeatureMap, order: float, n_rows: int, mean_degree: float) -> None:
+        """Refuse degrees that are clearly negative."""
+        if self.negative:
+            cure = "use affinity='rbf', or shift the data so that kernel values are positive (add -X.min() to X)"
+            if not feature_map.exact:
+                cure = "use a higher rank or order, lower gamma, or gram='tiled' (exact)"
+            raise DegreeError(
+                f"{self.negative} of {n_rows} rows have a degree that is not positive at order {order:g} "
+                f"(first row {self.first}; lowest {self.lowest:.3g}, mean degree {mean_degree:.3g}): {cure}."
+            )
 
 
+@dataclass(frozen=True)
 class _Weigher:
-    """√(w/S) of rows, from their columns; keeps count of rows whose degree is zero or negative."""
+    """√(w/S) of rows, from their columns."""
 
-    def __init__(
+    coefficients: FloatArray
+    dtype: np.dtype[Any]
+    mean_degree: float
+    order: float
+    noise: float
+    negative: float
+
+    def products(self, feature_map: FeatureMap, mean: FloatArray, n_jobs: int | None) -> Callable[[Block], _Products]:
+        """Cᵀ W S⁻¹ C of a block, for the columns C = c(X) less their mean."""
+
+        def of_block(block: Block) -> _Products:
+            counted = _Products(np.empty((0, 0)))
+            counts: list[tuple[int, int, int, float]] = []  # threads add to it
+            weigh = partial(self._weigh, block.weights, block.start, counts)
+            counted.gram = weighted_gram(feature_map, block.rows, weigh, centre=mean, n_jobs=n_jobs)
+            for unseen, negative, first, lowest in sorted(counts):
+                counted += _Products(np.zeros(()), unseen, negative, first, lowest)
+            return counted
+
+        return of_block
+
+    def _weigh(
         self,
-        coefficients: FloatArray,
-        dtype: np.dtype[Any],
-        mean_degree: float,
-        order: float,
-        noise: float,
-        negative: float,
-    ) -> None:
-        self.coefficients, self.dtype = coefficients, dtype
-        self.mean_degree, self.order = mean_degree, order
-        self.noise, self.negative = noise, negative
-        self.n_rows = 0
-        self._unseen: list[int] = []  # by block: threads add to it
-        self._negative: list[tuple[int, int, float]] = []  # by block: how many, the first row, the lowest S
-
-    def over(
-        self, chunks: Iterable[RowsAndWeights]
-    ) -> Iterator[tuple[Rows, Callable[[FloatArray, slice], FloatArray]]]:
-        """Every chunk with the function that weighs its blocks."""
-        for X, w in chunks:
-            yield X, partial(self._weigh, w, self.n_rows)
-            self.n_rows += X.shape[0]
-
-    def _weigh(self, chunk_weights: FloatArray, before: int, columns: FloatArray, place: slice) -> FloatArray:
+        chunk_weights: FloatArray,
+        before: int,
+        counts: list[tuple[int, int, int, float]],
+        columns: FloatArray,
+        place: slice,
+    ) -> FloatArray:
         xp = namespace(columns)
         w = moved(float64(chunk_weights[place]), columns)
         coefficients = moved(as_dtype(self.coefficients, self.dtype), columns)
@@ -283,29 +318,14 @@ class _Weigher:
         shrunken = shrunken_degrees(degrees, self.mean_degree, self.order)
         seen = shrunken > least_degree(sizes, self.dtype, self.noise, self.mean_degree)
         if not scalars(seen.all())[0]:
-            self._count(to_host(w), to_host(shrunken), to_host(seen), before + int(place.start))
+            counts.append(self._count(to_host(w), to_host(shrunken), to_host(seen), before + int(place.start)))
         return xp.sqrt(xp.where(seen, w / xp.where(seen, shrunken, 1.0), 0.0))  # type: ignore[no-any-return]
 
-    def _count(self, w: FloatArray, shrunken: FloatArray, seen: np.ndarray, first: int) -> None:
-        """Keep count of what a block has of rows without a degree."""
+    def _count(self, w: FloatArray, shrunken: FloatArray, seen: np.ndarray, start: int) -> tuple[int, int, int, float]:
+        """What a block has of rows without a degree: unseen ones, negative ones, the first of these, the lowest S."""
         counted = w > 0
         bad = np.flatnonzero(counted & (shrunken < self.negative))
-        if len(bad):
-            self._negative.append((len(bad), first + int(bad[0]), float(shrunken[bad].min())))
-        self._unseen.append(int((counted & ~seen).sum()))
-
-    @property
-    def unseen(self) -> int:
-        return sum(self._unseen)
-
-    def check(self, feature_map: FeatureMap) -> None:
-        """Refuse degrees that are clearly negative."""
-        if self._negative:
-            cure = "use affinity='rbf', or shift the data so that kernel values are positive (add -X.min() to X)"
-            if not feature_map.exact:
-                cure = "use a higher rank or order, lower gamma, or gram='tiled' (exact)"
-            counts, rows, lowest = zip(*self._negative, strict=True)
-            raise DegreeError(
-                f"{sum(counts)} of {self.n_rows} rows have a degree that is not positive at order {self.order:g} "
-                f"(first row {min(rows)}; lowest {min(lowest):.3g}, mean degree {self.mean_degree:.3g}): {cure}."
-            )
+        unseen = int((counted & ~seen).sum())
+        if not len(bad):
+            return unseen, 0, 0, np.inf
+        return unseen, len(bad), start + int(bad[0]), float(shrunken[bad].min())

@@ -1,25 +1,17 @@
-"""What is wrong with arguments and data, said before any work is done."""
+"""What is wrong with data, said before any work is done."""
 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Sequence
 from datetime import date, time, timedelta
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import validate_data
 
 from biclique._typing import FloatArray, Rows
-from biclique.exceptions import ColumnSpreadWarning, DataError, ParameterError, warn_user
-from biclique.features.nystroem import LANDMARKS
-from biclique.gram import FACTORED, GRAM_NAMES, NEIGHBOR_WEIGHTS, PRECISIONS
-from biclique.kernels import GAMMA_RULES, KERNEL_NAMES, Kernel
-from biclique.multiway import check_order
-from biclique.runtime.arguments import check_choice, check_count, check_flag, check_jobs, check_number, is_finite
+from biclique.exceptions import ColumnSpreadWarning, DataError, warn_user
 from biclique.runtime.namespace import largest_size, namespace, on_host, to_host
 
 LARGEST_VALUE = 1e18
@@ -29,140 +21,15 @@ SMALLEST_VALUE = 1e-100
 """Squares below this one's are as good as zero."""
 
 MOST_SPREAD = 100.0
+
 SPREAD_ROWS = 10_000
-EIGEN_SOLVERS = ("auto", "krylov", "arpack", "lobpcg", "amg")
-MODELLINGS = ("biclique", "symmetric")
-PRECOMPUTED = ("precomputed", "precomputed_nearest_neighbors")
-DEVICES = ("cpu", "cuda", "mps", "xpu")
-NEIGHBOR_AFFINITIES = ("nearest_neighbors", "precomputed_nearest_neighbors")
+
 DATE_TYPES = re.compile("date|time|duration|period", re.IGNORECASE)
 """How the types of dates and spans of time begin in NumPy, pandas, polars and Arrow."""
 
 DATE_CELLS = (date, time, timedelta, np.datetime64, np.timedelta64)
+
 MOST_NAMED = 10
-
-
-def check_gamma(gamma: object) -> None:
-    """γ: a positive number or the name of a rule."""
-    if isinstance(gamma, str):
-        check_choice("gamma", gamma, GAMMA_RULES)
-    elif isinstance(gamma, bool) or not isinstance(gamma, Real) or not is_finite(gamma) or not float(gamma) > 0:
-        raise ParameterError(
-            f"gamma must be a positive number or one of {', '.join(map(repr, GAMMA_RULES))}, got {gamma!r}: "
-            "'auto' chooses it from the data."
-        )
-
-
-def check_tolerance(eigen_tol: object) -> None:
-    """The tolerance of eigenpairs: "auto" or a number from 0."""
-    if eigen_tol == "auto":
-        return
-    number = isinstance(eigen_tol, Real) and not isinstance(eigen_tol, bool) and is_finite(eigen_tol)
-    if not number or not 0 <= float(eigen_tol) < 1:  # type: ignore[arg-type]
-        raise ParameterError(f"eigen_tol must be 'auto' or a number from 0 to 1, got {eigen_tol!r}.")
-
-
-def is_neighbors(affinity: object) -> bool:
-    """Whether an affinity is a neighbour graph."""
-    return isinstance(affinity, str) and affinity in NEIGHBOR_AFFINITIES
-
-
-def check_rank_argument(rank: object) -> None:
-    """The number of landmarks or features: "auto" or a whole number."""
-    if isinstance(rank, (str, bool)) or not isinstance(rank, Integral) or int(rank) < 1:
-        raise ParameterError(f"rank must be 'auto' or a whole number of at least 1, got {rank!r}.")
-
-
-def check_kernel_parameters(model: Any) -> None:
-    """The arguments that every estimator has."""
-    affinity = model.affinity
-    if isinstance(affinity, str):
-        check_choice("affinity", affinity, (*KERNEL_NAMES, "precomputed", *NEIGHBOR_AFFINITIES))
-    elif not (isinstance(affinity, Kernel) or callable(affinity)):
-        raise ParameterError(
-            f"affinity must be the name of a kernel, 'precomputed', a function of two rows or a "
-            f"biclique.kernels.Kernel, got {affinity!r}."
-        )
-    if not (isinstance(model.order, str) and model.order == "auto"):
-        check_order(model.order)
-    check_gamma(model.gamma)
-    check_number("degree", model.degree, least=1)
-    check_number("coef0", model.coef0)
-    check_choice("gram", model.gram, GRAM_NAMES)
-    if not (isinstance(model.rank, str) and model.rank == "auto"):
-        check_rank_argument(model.rank)
-    check_choice("landmarks", model.landmarks, tuple(LANDMARKS))
-    check_choice("precision", model.precision, PRECISIONS)
-    if not hasattr(model, "device"):
-        check_fast(model.precision, None)
-    if model.gram in FACTORED and isinstance(affinity, str) and affinity in (*NEIGHBOR_AFFINITIES, "precomputed"):
-        raise ParameterError(
-            f"gram={model.gram!r} needs rows and a kernel, not affinity={affinity!r}: leave gram at 'auto', or use "
-            "affinity='rbf'."
-        )
-    check_count("max_iter", model.max_iter)
-    check_jobs(model.n_jobs)
-
-
-def check_fast(precision: str, device: Any) -> None:
-    """Half precision is a device's: the one asked for, or the one where X lies."""
-    if precision == "fast" and device is None:
-        raise ParameterError("precision='fast' is for device='cuda': use precision='auto' or 'float32' on the host.")
-
-
-def check_device_name(device: Any) -> None:
-    """Refuse what cannot be a device; whether it is there only torch can tell."""
-    named = isinstance(device, str) and re.fullmatch(rf"({'|'.join(DEVICES)})(:\d+)?", device)
-    kind: Any = getattr(sys.modules.get("torch"), "device", ())
-    opened = isinstance(device, kind) and device.type != "meta"
-    if not (device is None or named or opened):
-        raise ParameterError(
-            f"device must be None, {', '.join(map(repr, DEVICES))}, one of several by its number ('cuda:1') or a "
-            f"torch.device that holds numbers, got {device!r}."
-        )
-
-
-def check_solver_parameters(model: Any) -> None:
-    """The arguments that every spectral estimator has besides."""
-    check_tolerance(model.eigen_tol)
-    check_count("n_neighbors", model.n_neighbors)
-    check_choice("modelling", model.modelling, MODELLINGS)
-    if model.modelling == "symmetric" and model.order != "auto" and check_order(model.order) % 1 != 0:
-        raise ParameterError(f"modelling='symmetric' needs a whole order, odd or even, got {model.order!r}.")
-    check_choice("neighbor_weights", model.neighbor_weights, ("auto", *NEIGHBOR_WEIGHTS))
-    if is_neighbors(model.affinity):
-        _check_neighbor_parameters(model)
-    normalize = getattr(model, "row_normalize", "auto")
-    if not (isinstance(normalize, str) and normalize == "auto"):
-        check_flag("row_normalize", normalize)
-    if model.eigen_solver == "amg" and not (is_neighbors(model.affinity) or model.affinity == "precomputed"):
-        raise ParameterError(
-            "eigen_solver='amg' is for neighbour graphs (affinity='nearest_neighbors'), where it is the default: use "
-            "eigen_solver='auto' here."
-        )
-    if model.eigen_solver is not None:
-        check_choice("eigen_solver", model.eigen_solver, EIGEN_SOLVERS)
-
-
-def _check_neighbor_parameters(model: Any) -> None:
-    """What has no meaning for a neighbour graph."""
-    if model.modelling != "biclique":
-        raise ParameterError(
-            f"modelling={model.modelling!r} works with kernels, not with affinity={model.affinity!r}: leave it at "
-            "'biclique'."
-        )
-    if isinstance(model.gamma, str) and model.gamma != "auto":
-        raise ParameterError(
-            f"gamma must be 'auto' or a number with affinity={model.affinity!r}, got {model.gamma!r}: 'auto' is 0.2 "
-            "over the median squared distance to the last neighbour."
-        )
-
-
-def check_clusters_fit(n_clusters: int, n: int, n_positive: int) -> None:
-    """Refuse fewer rows than clusters."""
-    if n_positive < n_clusters:
-        counted = f"{n} rows" if n_positive == n else f"{n_positive} rows of positive weight (of {n})"
-        raise DataError(f"X has {counted}, fewer than n_clusters={n_clusters}: ask for at most {n_positive} clusters.")
 
 
 def column_name(names: Sequence[str] | None, column: int) -> str:
@@ -204,26 +71,6 @@ def _date_columns(X: Any) -> list[str]:
 
 def _has_date(cells: Any) -> bool:
     return any(isinstance(cell, DATE_CELLS) for cell in cells)
-
-
-def read_array(model: Any, X: Any, *, reset: bool, **options: Any) -> Any:
-    """X as an array or a CSR matrix of numbers, by scikit-learn's checks of shapes and names.
-
-    Text and dates are errors of our own.
-    """
-    check_no_dates(X)
-    check_no_mask(X, "X")
-    try:
-        return validate_data(
-            model, X, reset=reset, ensure_all_finite=False, ensure_min_samples=2 if reset else 1, **options
-        )
-    except ValueError as error:
-        if "could not convert" not in str(error):
-            raise
-        raise DataError(
-            f"X holds text ({error}): drop such columns, or turn them into numbers first "
-            "(sklearn.preprocessing.OneHotEncoder)."
-        ) from error
 
 
 def check_no_mask(values: Any, name: str) -> None:
@@ -336,3 +183,10 @@ def check_weights(sample_weight: Any, n: int, name: str = "sample_weight") -> Fl
     if not (weights > 0).any():
         raise DataError(f"{name} is zero in every row: at least one row must count.")
     return weights
+
+
+def check_clusters_fit(n_clusters: int, n: int, n_positive: int) -> None:
+    """Refuse fewer rows than clusters."""
+    if n_positive < n_clusters:
+        counted = f"{n} rows" if n_positive == n else f"{n_positive} rows of positive weight (of {n})"
+        raise DataError(f"X has {counted}, fewer than n_clusters={n_clusters}: ask for at most {n_positive} clusters.")

@@ -1,0 +1,585 @@
+"""Plan: every decision of a fit, taken once and in this file, with its reason, before anything large is computed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from biclique._typing import Device, FloatArray, Rows
+from biclique.device.torch_tiles import check_device_kernel, check_device_precision, device_type
+from biclique.exceptions import DataError, ParameterError
+from biclique.features.maps import exact_columns
+from biclique.features.passes import factored_bytes
+from biclique.fit.cost import Cost, device_bytes
+from biclique.fit.rank import RANKS, check_map_on_device, check_rank, kind_of_map, pool_size
+from biclique.fit.settings import HoldingSettings, KernelSettings, Settings
+from biclique.gram import (
+    FACTORED,
+    Choice,
+    choose_gram,
+    dense_bytes,
+    exact_features,
+    factored_precision,
+    given_bytes,
+    tiled_bytes,
+)
+from biclique.io import CHUNK_ROWS
+from biclique.kernels import GAMMA_KERNELS, RBF, Kernel, bandwidth, check_rows_for_kernel, precise_rbf
+from biclique.multiway import check_order
+from biclique.neighbors.brute import search_bytes
+from biclique.neighbors.index import uses_tree
+from biclique.rows.checks import check_clusters_fit
+from biclique.rows.distinct import Pool, Vertices, distinct_given, distinct_rows, many_repeats
+from biclique.rows.source import RowSource
+from biclique.runtime.memory import data_bytes, format_bytes, parse_memory_limit, require
+from biclique.runtime.namespace import on_host
+from biclique.spectral import (
+    BASIS_BLOCKS,
+    DIRECT_BELOW,
+    FEWEST_BLOCKS,
+    ApproximationError,
+    basis_bytes,
+    block_columns,
+    blocks_within,
+    direct_bytes,
+    solves_directly,
+)
+from biclique.spectral.order import NEIGHBOR_ORDER, OrderRule
+
+EXACT, FACTORED_WAY, GRAPH = "exact", "factored", "graph"
+"""The ways: passes over K; three passes over the rows of a factored K; the parts of a neighbour graph."""
+
+LOOKED_AT = 65_536
+"""Rows that a plan without a fit looks at."""
+
+CHOICE_ROWS = 4_096
+"""Rows from which the bandwidth is chosen on a device, where looking for equal rows would take as long as the fit."""
+
+BLOCK_ROWS = 4_096
+USUAL_NEIGHBORS = 10
+"""The default of n_neighbors: with fewer rows, all of them are neighbours."""
+
+BYTES_PER_NEIGHBOR = 120
+"""Of a graph while it is made, for every row and neighbour."""
+
+GRAPH_TOLERANCE = 0.1
+"""Residuals of eigenpairs of neighbour graphs, as a share of the eigengap."""
+
+QUICK_TOLERANCE, FINE_TOLERANCE = 1e-3, 1e-8
+"""Angles to the true eigenspace that ``eigen_tol="auto"`` asks for: the first is plenty for labels."""
+
+START_FROM, START_ROWS = 30_000, 2_048
+"""From so many rows of tiles on the solver starts from the eigenvectors of so few."""
+
+DEVICE_START_FROM, DEVICE_START_ROWS = 400_000, 8_192
+"""The same on a device."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Every decision of a fit, with its reason; printed, it explains the fit to a person.
+
+    A plan that was made without a fit (``model.plan(X)``) has looked at some of the rows: ``gamma`` and ``rows`` are
+    estimates then, and ``order`` and ``rank`` show what is assumed.
+    """
+
+    settings: Settings
+    way: str
+    rows: int
+    """Rows that are fitted: the distinct ones, where equal rows are made one."""
+    gram: str
+    gram_reason: str
+    memory_limit: int
+    kernel: Kernel | None = None
+    gamma: float | None = None
+    orders: tuple[float, ...] = ()
+    """To try, from the first on."""
+    order: float | None = None
+    order_reason: str = ""
+    rank: int | str | None = None
+    """Of a factored K."""
+    most_rank: int = RANKS[-1]
+    """That fits the memory limit."""
+    precision: str = "float64"
+    n_vectors: int = 0
+    iterates: bool = False
+    """Whether eigenvectors come from passes rather than from one decomposition."""
+    tolerance: float | None = None
+    """Residuals, as a share of the eigengap."""
+    basis_blocks: int = 0
+    """Blocks of vectors that the solver keeps."""
+    start_rows: int = 0
+    """Rows whose eigenvectors the solver starts from; 0 is a random start."""
+    bytes: int = 0
+    device: str | None = None
+    device_bytes: int = 0
+    seconds: float | None = None
+    error: ApproximationError | None = None
+    """Of an approximate K."""
+    changes: tuple[str, ...] = ()
+    """What was decided anew after a look at the data, and why."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The precision of kernel values."""
+        return np.dtype(np.float32 if self.precision == "fast" else self.precision)
+
+    @property
+    def block(self) -> int:
+        """Vectors of one pass."""
+        return block_columns(self.n_vectors, self.rows)
+
+    @property
+    def rule(self) -> str:
+        """How the order is chosen, in words."""
+        cut = self.settings.cut
+        if not cut.auto:
+            return "as asked for"
+        if self.way == GRAPH:
+            return f"{NEIGHBOR_ORDER:g}, or 2 if an eigenvalue is above 1"
+        return f"the least of {', '.join(f'{order:g}' for order in self.orders)} that leaves no cluster of dust"
+
+    @property
+    def cost(self) -> Cost:
+        """Time and memory."""
+        return Cost(self.gram, self.rows, self.seconds or 0.0, self.bytes, self.device, self.device_bytes)
+
+    def changed(self, reason: str, **decisions: Any) -> Plan:
+        """A new plan, with the reason for it."""
+        return replace(self, changes=(*self.changes, reason), **decisions)
+
+    def __str__(self) -> str:
+        settings = self.settings
+        similarity = settings.kernel.affinity if isinstance(settings.kernel.affinity, str) else "a kernel of your own"
+        gamma = "" if self.gamma is None else f", gamma={self.gamma:.4g}"
+        order = f"{self.order:g} ({self.order_reason})" if self.order is not None else self.rule
+        lines = [
+            f"{self.rows} rows, {settings.n_columns} columns of the embedding",
+            f"similarity: {similarity}{gamma}, {self.precision}",
+            f"gram={self.gram!r}: {self.gram_reason}",
+            f"order: {order}",
+        ]
+        if self.rank is not None:
+            lines.append(f"rank: {self.rank}" + (f" ({self.error})" if self.error is not None else ""))
+        if self.way == FACTORED_WAY:
+            lines.append("solver: one small matrix, three passes over the rows")
+        elif self.iterates:
+            start = f"from the eigenvectors of {self.start_rows} rows" if self.start_rows else "from random vectors"
+            lines.append(f"solver: passes over K {start}, tolerance {self.tolerance:g} of the eigengap")
+        else:
+            lines.append("solver: one full decomposition")
+        where = "" if self.device is None else f", {format_bytes(self.device_bytes)} on {self.device}"
+        told = f"memory: {format_bytes(self.bytes)}{where}, limit {format_bytes(self.memory_limit)}"
+        lines.append(told if self.seconds is None else f"{told}; about {self.cost.time}")
+        return "\n".join([*lines, *(f"changed: {reason}" for reason in self.changes)])
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan, and the rows that it was made from."""
+
+    plan: Plan
+    vertices: Vertices | None = None
+    """All of them, where K is of distinct rows."""
+    pool: Pool | None = None
+    """Some of them."""
+
+
+def make_plan(
+    settings: Settings, source: RowSource, random: np.random.RandomState, looked_at: int | None = None
+) -> Planned:
+    """Take every decision that settings, sizes and a look at the rows allow; refuse what cannot be done.
+
+    A fit looks at all rows where equal ones are made one. ``looked_at`` is a number of rows that is enough for a plan
+    without a fit: no full pass, no device.
+    """
+    way, choice = choose_way(settings, source)
+    if source.in_memory and source.device is None and settings.kernel.of_rows:
+        check_rows_for_kernel(settings.kernel.affinity, source.held)
+    if way == FACTORED_WAY:
+        return _plan_factored(settings, source, choice, random)
+    X, weights = source.held, source.weights
+    if weights is None:
+        weights = np.ones(X.shape[0])
+    if source.device is not None:
+        return _plan_device(settings, source, X, weights, source.device, random)
+    whole = X.shape[0]
+    if looked_at is not None and whole > looked_at and settings.kernel.of_rows:
+        X, weights = source.draw(looked_at, np.random.RandomState(0))
+    vertices = find_vertices(settings, X, weights)
+    n = vertices.n
+    if X is not source.held:  # few distinct rows among many are all there are
+        n = n if n < 0.5 * X.shape[0] else round(n / X.shape[0] * whole)
+    if way == GRAPH:
+        return Planned(_plan_graph(settings, vertices, n), vertices)
+    kernel, gamma = choose_kernel(settings.kernel, vertices, random)
+    return Planned(plan_exact(settings, vertices, n, kernel, gamma), vertices)
+
+
+# Which way
+
+
+def choose_way(settings: Settings, source: RowSource) -> tuple[str, Choice]:
+    """How K is held as far as settings and sizes decide it; what cannot be done is refused here."""
+    kernel, gram = settings.kernel, settings.holding.gram
+    asked = Choice(gram, "as asked for")
+    if source.device is not None:
+        _check_device(settings, source.held, source.device)
+        where = Choice(gram, f"as asked for, on {source.device}")
+        return (FACTORED_WAY, where) if settings.holding.factored else (EXACT, asked)
+    if not source.in_memory:
+        return FACTORED_WAY, _choose_for_chunks(settings, source.n_columns)
+    if kernel.neighbors:
+        return GRAPH, asked
+    if kernel.given or not settings.pointwise:
+        return EXACT, asked
+    limit = parse_memory_limit(settings.holding.memory_limit)
+    choice = choose_gram(gram, kernel.kernel(), source.held.shape[0], source.held, limit)
+    if choice.name not in FACTORED:
+        return EXACT, choice
+    if gram == "auto" and choice.name == "nystroem" and many_repeats(source.held):
+        return EXACT, choice  # equal rows are fitted once: exact may do after all
+    return FACTORED_WAY, choice
+
+
+def _choose_for_chunks(settings: Settings, n_columns: int) -> Choice:
+    """How K is held for rows that are read in chunks."""
+    gram = settings.holding.gram
+    if not settings.kernel.of_rows:
+        raise ParameterError(
+            f"affinity={settings.kernel.affinity!r} needs X in memory: load the rows, or use affinity='rbf'."
+        )
+    if not settings.pointwise:
+        raise ParameterError(
+            "rows in chunks work with modelling='biclique' and with assign_labels='kmeans', 'cluster_qr' or "
+            "'discretize': what was asked for needs X in memory."
+        )
+    if gram != "auto" and not settings.holding.factored:
+        raise ParameterError(f"gram={gram!r} needs X in memory: load the rows, or use gram='nystroem'.")
+    if gram != "auto":
+        return Choice(gram, "as asked for")
+    return exact_features(settings.kernel.kernel(), n_columns) or Choice(
+        "nystroem", "approximate: the rows are read in chunks"
+    )
+
+
+def _check_device(settings: Settings, X: Rows, device: Device) -> None:
+    """What a device cannot do."""
+    holding = settings.holding
+    way_out = "leave device at None" if on_host(X) else "pass X.cpu().numpy() and leave device at None"
+    if not settings.kernel.of_rows or not settings.pointwise:
+        raise ParameterError(
+            f"device={str(device)!r} works with a kernel by name, modelling='biclique' and "
+            f"assign_labels='kmeans', 'cluster_qr' or 'discretize': {way_out} for the rest."
+        )
+    if holding.gram == "dense":
+        raise ParameterError(
+            f"gram='dense' stores K on the host, and device={str(device)!r} computes its tiles: leave gram at 'auto', "
+            f"or {way_out}."
+        )
+    if sparse.issparse(X):
+        raise DataError("device= needs dense rows: pass X.toarray(), or leave device at None.")
+    check_device_precision(holding.precision, device)
+    kernel = settings.kernel.kernel()
+    if holding.factored:
+        check_map_on_device(holding, holding.gram, kernel, X.shape[1])
+    else:
+        check_device_kernel(kernel)
+
+
+# Rows and kernel
+
+
+def find_vertices(settings: Settings, X: Rows, weights: FloatArray) -> Vertices:
+    """Distinct rows with multiplicities; for a given matrix the rows that count."""
+    if not settings.kernel.given:
+        return distinct_rows(X, weights)
+    if settings.kernel.neighbors:
+        if (weights == 0).any():
+            raise DataError(
+                "affinity='precomputed_nearest_neighbors' takes no sample_weight of 0, since rows without a say are "
+                "in the others' lists: leave those rows and columns out of the graph."
+            )
+        return Vertices.as_they_are(X, weights, given=True)  # distances need not be symmetric
+    return distinct_given(X, weights, parse_memory_limit(settings.holding.memory_limit))
+
+
+def choose_kernel(
+    settings: KernelSettings, vertices: Vertices, random: np.random.RandomState
+) -> tuple[Kernel | None, float | None]:
+    """The kernel with its γ chosen, and that γ; neither for a given matrix."""
+    if vertices.given:
+        return None, None
+    affinity, rule = settings.affinity, settings.gamma
+    gamma: float | None = None
+    if isinstance(affinity, str) and affinity in GAMMA_KERNELS:
+        gamma = (
+            bandwidth(rule, affinity, vertices.data, vertices.weights, random) if isinstance(rule, str) else float(rule)
+        )
+    kernel = settings.kernel(gamma)
+    if not isinstance(affinity, str):
+        _check_own_kernel(kernel, vertices)
+    elif isinstance(kernel, RBF):
+        kernel = precise_rbf(kernel, vertices.data)
+    return kernel, gamma
+
+
+def _check_own_kernel(kernel: Kernel, vertices: Vertices) -> None:
+    """A user's kernel must be symmetric and return one finite number a pair: seen on a few rows."""
+    rows = vertices.data[:32]
+    # Two arrays: scikit-learn asks a function for half of the pairs only when it is given one twice.
+    block = np.asarray(kernel.block(rows, rows.copy()), dtype=float)
+    if block.shape != (rows.shape[0],) * 2 or not np.isfinite(block).all():
+        raise DataError(
+            f"affinity must give a finite number for every pair of rows, got {block.shape} for {len(rows)}."
+        )
+    gap = np.abs(block - block.T)
+    if gap.max() > 1e-6 * np.abs(block).max():
+        i, j = np.unravel_index(int(gap.argmax()), gap.shape)
+        a, b = vertices.numbers[i], vertices.numbers[j]
+        raise DataError(
+            f"affinity must be symmetric, but rows {a} and {b} give {block[i, j]:.3g} one way and {block[j, i]:.3g} "
+            "the other: use (f(x, y) + f(y, x)) / 2."
+        )
+
+
+# An exact K, by passes
+
+
+def plan_exact(settings: Settings, some: Vertices, n: int, kernel: Kernel | None, gamma: float | None) -> Plan:
+    """How K of n distinct rows is held and solved, seen on some of them; refuse what does not fit at all."""
+    limit = parse_memory_limit(settings.holding.memory_limit)
+    k = min(settings.n_columns - 1, n - 1)
+    iterates = k > 0 and (settings.solving.by_scipy or not solves_directly(n, k))
+    shortest = 0
+    if k > 0:
+        shortest = basis_bytes(n, k, FEWEST_BLOCKS) if iterates else direct_bytes(n)
+    choice, size, dtype = _hold_exactly(settings, some, n, kernel, limit, shortest, block_columns(k, n))
+    blocks = blocks_within(n, k, limit - size)
+    basis = basis_bytes(n, k, blocks) if iterates else shortest
+    if not (choice.name == "dense" and kernel is not None and size > limit):  # which says so itself, with the way out
+        require(
+            size + basis,
+            limit,
+            f"gram={choice.name!r} for {n} distinct rows and {k} eigenvectors",
+            "raise memory_limit, ask for fewer clusters, or fit a sample of the rows and predict the rest.",
+        )
+    quick = choice.name == "tiled" and settings.holding.precision != "float64"
+    tolerance = settings.solving.eigen_tol
+    started = iterates and choice.name == "tiled" and n >= START_FROM
+    return Plan(
+        settings=settings,
+        way=EXACT,
+        rows=n,
+        gram=choice.name,
+        gram_reason=choice.reason,
+        memory_limit=limit,
+        kernel=kernel,
+        gamma=gamma,
+        orders=orders_to_try(settings, some.weights, n, iterates),
+        rank=settings.holding.rank if choice.name in FACTORED else None,
+        precision=str(dtype),
+        n_vectors=k,
+        iterates=iterates,
+        tolerance=(QUICK_TOLERANCE if quick else FINE_TOLERANCE) if isinstance(tolerance, str) else float(tolerance),
+        basis_blocks=blocks,
+        start_rows=START_ROWS if started else 0,
+        bytes=size + basis,
+    )
+
+
+def _hold_exactly(
+    settings: Settings, some: Vertices, n: int, kernel: Kernel | None, limit: int, basis: int, columns: int
+) -> tuple[Choice, int, np.dtype[Any]]:
+    """How K is held by an operator, its bytes, and its precision; a basis of so many bytes must fit beside it."""
+    holding, share = settings.holding, n / max(some.n, 1)
+    dtype: np.dtype[Any] = np.dtype(np.float64)
+    if kernel is None:
+        name = "sparse" if sparse.issparse(some.data) else "dense"
+        return Choice(name, "the matrix is given"), given_bytes(some.data), dtype
+    held = round(data_bytes(some.data) * share)
+    choice = choose_gram(holding.gram, kernel, n, some.data, limit - held - basis)
+    if choice.name != "dense":
+        dtype = factored_precision(holding.precision, choice.name, kernel, some.data)
+    if choice.name == "tiled":
+        return choice, held + tiled_bytes(n, some.data.shape[1], columns, dtype), dtype
+    if choice.name in FACTORED:
+        rank = RANKS[-1] if isinstance(holding.rank, str) else holding.rank
+        return choice, held + factored_bytes(rank, n, columns), dtype
+    return choice, held + dense_bytes(n), dtype
+
+
+def orders_to_try(settings: Settings, weights: FloatArray, n: int, iterates: bool) -> tuple[float, ...]:
+    """The orders that the data may choose from.
+
+    With more clusters than about a sixth of the rows, every cluster would have to have nearly as many rows as the mean,
+    and every order would cost a full decomposition: order 2 is taken.
+    """
+    orders = OrderRule.of(weights, settings.n_groups, settings.cut.orders).orders
+    return orders if iterates or n <= DIRECT_BELOW else orders[:1]
+
+
+# An exact K on a device
+
+
+def _plan_device(
+    settings: Settings,
+    source: RowSource,
+    X: Rows,
+    weights: FloatArray,
+    device: Device,
+    random: np.random.RandomState,
+) -> Planned:
+    """Solve the cut of all rows on a device; a few thousand come to the host, from which the bandwidth is chosen."""
+    n, d = X.shape
+    if source.n_counted != n:
+        raise ParameterError("sample_weight of 0 works without device=: leave those rows out, and predict them.")
+    pool = Pool.of(*source.draw(CHOICE_ROWS, np.random.RandomState(random.randint(2**31))))
+    kernel, gamma = choose_kernel(settings.kernel, pool.vertices, random)
+    k = min(settings.n_columns - 1, n - 1)
+    iterates = k > 0 and not solves_directly(n, k)
+    orders = OrderRule.of(weights, settings.n_groups, settings.cut.orders).orders
+    precision = device_precision(settings.holding)
+    tolerance = settings.solving.eigen_tol
+    quick = settings.holding.precision != "float64"
+    plan = Plan(
+        settings=settings,
+        way=EXACT,
+        rows=n,
+        gram="cuda" if device_type(device) == "cuda" else "torch",
+        gram_reason=f"exact: tiles on {device}",
+        memory_limit=parse_memory_limit(settings.holding.memory_limit),
+        kernel=kernel,
+        gamma=gamma,
+        orders=orders[:1] if pool.n_distinct <= settings.n_groups else orders,
+        precision=precision,
+        n_vectors=k,
+        iterates=iterates,
+        tolerance=(QUICK_TOLERANCE if quick else FINE_TOLERANCE) if isinstance(tolerance, str) else float(tolerance),
+        start_rows=DEVICE_START_ROWS if iterates and n >= DEVICE_START_FROM else 0,
+        bytes=8 * n * (settings.n_columns + 2),
+        device=str(device),
+    )
+    rows = n * d * (X.dtype.itemsize + (8 if precision == "float64" else 4))  # as they came, and held
+    there = device_bytes(plan.kernel, n, d, columns=plan.block, precision=precision, device=device)
+    there += rows + basis_bytes(n, max(k, 1), BASIS_BLOCKS) + 8 * n * settings.n_columns
+    return Planned(replace(plan, device_bytes=there), None, pool)
+
+
+def device_precision(holding: HoldingSettings) -> str:
+    """The precision of tiles on a device."""
+    return "float32" if holding.precision == "auto" else holding.precision
+
+
+# A factored K
+
+
+def _plan_factored(settings: Settings, source: RowSource, choice: Choice, random: np.random.RandomState) -> Planned:
+    """Kernel, precision and the largest rank that fits, from a pool of rows."""
+    holding = settings.holding
+    check_rank(holding.rank, source.n_rows, held=source.in_memory)
+    # Sources draw in ways of their own: what they use up must not shift what is drawn after.
+    pool = Pool.of(*source.draw(pool_size(holding.rank), np.random.RandomState(random.randint(2**31))))
+    check_rank(holding.rank, source.n_rows, held=source.in_memory)  # known by now
+    if settings.assigning.n_clusters is not None and source.n_rows is not None:
+        check_clusters_fit(settings.assigning.n_clusters, source.n_rows, source.n_counted or 0)
+    if pool.rows.shape[0] < 2:
+        raise DataError(f"X has {pool.rows.shape[0]} rows that count: at least 2 are needed.")
+    kernel, gamma = choose_kernel(settings.kernel, pool.vertices, random)
+    if kernel is None:
+        raise ParameterError(f"rows and a kernel are needed here, not affinity={settings.kernel.affinity!r}.")
+    if source.device is not None:
+        check_map_on_device(holding, choice.name, kernel, source.n_columns)
+    n = source.n_rows or pool.rows.shape[0]
+    limit = parse_memory_limit(holding.memory_limit)
+    most, size = _largest_rank(settings, choice.name, kernel, source, limit)
+    weights = np.ones(n) if source.weights is None else source.weights
+    orders = OrderRule.of(weights, settings.n_groups, settings.cut.orders).orders
+    plan = Plan(
+        settings=settings,
+        way=FACTORED_WAY,
+        rows=n,
+        gram=choice.name,
+        gram_reason=choice.reason,
+        memory_limit=limit,
+        kernel=kernel,
+        gamma=gamma,
+        orders=orders[:1] if pool.n_distinct <= settings.n_groups else orders,
+        rank=holding.rank,
+        most_rank=most,
+        precision=str(factored_precision(holding.precision, choice.name, kernel, pool.rows)),
+        n_vectors=settings.n_columns - 1,
+        bytes=size,
+        device=None if source.device is None else str(source.device),
+    )
+    return Planned(plan, None, pool)
+
+
+def _largest_rank(settings: Settings, gram: str, kernel: Kernel, source: RowSource, limit: int) -> tuple[int, int]:
+    """The largest rank that fits the memory limit, and the bytes of the least that does; that one must."""
+    rank, d = settings.holding.rank, source.n_columns
+    kept = source.n_rows * 8 * (settings.n_columns + 1) if source.in_memory and source.n_rows else 0
+    least = RANKS[0] if isinstance(rank, str) else rank
+    if kind_of_map(settings.holding, gram, kernel, d) == "exact":
+        least = exact_columns(kernel, d) or least
+    # Rows that are held are only looked at, a block at a time.
+    chunk = BLOCK_ROWS if source.in_memory else min(CHUNK_ROWS, source.n_rows or CHUNK_ROWS)
+    way_out = "raise memory_limit or lower rank."
+    if source.in_memory:
+        way_out = "raise memory_limit, lower rank, or pass the rows as a chunk source (biclique.io.open_chunks)."
+    needed = factored_bytes(least, chunk, d) + kept
+    require(needed, limit, f"gram={gram!r} of rank {least} for {source.n_rows or 'unknown'} rows", way_out)
+    return max(r for r in (least, *RANKS) if factored_bytes(r, chunk, d) + kept <= limit), needed
+
+
+# A neighbour graph
+
+
+def _plan_graph(settings: Settings, vertices: Vertices, n: int) -> Plan:
+    holding = settings.holding
+    limit = parse_memory_limit(holding.memory_limit)
+    size = graph_bytes(settings, vertices.data, n)
+    require(
+        size,
+        limit,
+        f"affinity={settings.kernel.affinity!r} for {n} distinct rows and {holding.n_neighbors} neighbours",
+        "raise memory_limit, lower n_neighbors, or use gram='nystroem' with affinity='rbf'.",
+    )
+    if holding.n_neighbors > max(n, USUAL_NEIGHBORS):
+        raise ParameterError(
+            f"n_neighbors={holding.n_neighbors} is more than the {n} distinct rows there are: use fewer, "
+            f"such as {USUAL_NEIGHBORS}."
+        )
+    order, tolerance = settings.cut.order, settings.solving.eigen_tol
+    return Plan(
+        settings=settings,
+        way=GRAPH,
+        rows=n,
+        gram="neighbors",
+        gram_reason="the graph is given" if vertices.given else "a sparse matrix of nearest neighbours",
+        memory_limit=limit,
+        gamma=None if isinstance(settings.kernel.gamma, str) else float(settings.kernel.gamma),
+        orders=(NEIGHBOR_ORDER, 2.0) if isinstance(order, str) else (check_order(order),),
+        n_vectors=settings.n_columns - 1,
+        iterates=True,
+        tolerance=GRAPH_TOLERANCE if isinstance(tolerance, str) else float(tolerance),
+        bytes=size,
+    )
+
+
+def graph_bytes(settings: Settings, X: Rows, n: int) -> int:
+    """Memory of a graph while its neighbours are searched, or then while it is made, and of its eigenvectors."""
+    d = int(X.shape[1])
+    by_pairs = not (sparse.issparse(X) or uses_tree(n, d))
+    search = search_bytes(n, d, settings.n_jobs) if by_pairs else 0
+    made = BYTES_PER_NEIGHBOR * n * settings.holding.n_neighbors
+    return max(search, made) + 24 * 8 * n * (settings.n_columns + 4)
+
+
+def check_fast(precision: str, device: Device | None) -> None:
+    """Half precision is a device's: the one asked for, or the one where X lies."""
+    if precision == "fast" and device is None:
+        raise ParameterError("precision='fast' is for device='cuda': use precision='auto' or 'float32' on the host.")

@@ -1,0 +1,379 @@
+"""Settings: the parameters of an estimator, typed, and checked once by one table of constraints.
+
+Nothing below the estimators' own files sees an estimator: it sees these.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from numbers import Integral, Real
+from typing import Any, cast
+
+import numpy as np
+
+from biclique._typing import Device, RandomState
+from biclique.exceptions import ParameterError
+from biclique.features.nystroem import LANDMARKS
+from biclique.gram import FACTORED, GRAM_NAMES, NEIGHBOR_WEIGHTS, PRECISIONS
+from biclique.kernels import GAMMA_RULES, KERNEL_NAMES, Kernel, make_kernel
+from biclique.multiway import check_order
+from biclique.runtime.arguments import (
+    MOST_STARTS,
+    check_choice,
+    check_count,
+    check_flag,
+    check_jobs,
+    check_number,
+    check_random,
+    is_finite,
+)
+from biclique.runtime.memory import parse_memory_limit
+from biclique.spectral import ASSIGNERS
+from biclique.spectral.order import ORDERS, SYMMETRIC_ORDERS, TEST_STARTS
+
+EIGEN_SOLVERS = ("auto", "krylov", "arpack", "lobpcg", "amg")
+MODELLINGS = ("biclique", "symmetric")
+PRECOMPUTED = ("precomputed", "precomputed_nearest_neighbors")
+NEIGHBOR_AFFINITIES = ("nearest_neighbors", "precomputed_nearest_neighbors")
+DEVICES = ("cpu", "cuda", "mps", "xpu")
+
+Affinity = str | Kernel | Callable[..., float]
+Auto = float | str
+"""A number, or the name of a rule."""
+
+
+@dataclass(frozen=True)
+class KernelSettings:
+    """Which similarity."""
+
+    affinity: Affinity = "rbf"
+    gamma: Auto = "auto"
+    degree: float = 3
+    coef0: float = 1
+    kernel_params: Mapping[str, Any] | None = None
+
+    @property
+    def given(self) -> bool:
+        """Whether X is a matrix of similarities or distances."""
+        return isinstance(self.affinity, str) and self.affinity in PRECOMPUTED
+
+    @property
+    def neighbors(self) -> bool:
+        """Whether K is a neighbour graph."""
+        return isinstance(self.affinity, str) and self.affinity in NEIGHBOR_AFFINITIES
+
+    @property
+    def of_rows(self) -> bool:
+        """Whether K is a kernel of rows."""
+        return not (self.given or self.neighbors)
+
+    def kernel(self, gamma: float | None = None) -> Kernel:
+        """The kernel, with a γ or, to ask what it can do, without."""
+        return make_kernel(
+            self.affinity, gamma=gamma, degree=self.degree, coef0=self.coef0, kernel_params=self.kernel_params
+        )
+
+
+@dataclass(frozen=True)
+class CutSettings:
+    """Which cut."""
+
+    order: Auto = "auto"
+    modelling: str = "biclique"
+
+    @property
+    def auto(self) -> bool:
+        """Whether the data choose the order."""
+        return isinstance(self.order, str)
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether all pairs of m points make an edge, rather than pairs across two halves."""
+        return self.modelling == "symmetric"
+
+    @property
+    def orders(self) -> tuple[float, ...]:
+        """The order asked for, or those that "auto" tries in turn."""
+        if not isinstance(self.order, str):
+            return (check_order(self.order),)
+        return SYMMETRIC_ORDERS if self.symmetric else ORDERS
+
+
+@dataclass(frozen=True)
+class HoldingSettings:
+    """How K is held, and where."""
+
+    gram: str = "auto"
+    rank: int | str = "auto"
+    landmarks: str = "uniform"
+    n_neighbors: int = 10
+    neighbor_weights: str = "auto"
+    precision: str = "auto"
+    memory_limit: int | str = "auto"
+    device: Device | None = None
+
+    @property
+    def factored(self) -> bool:
+        """Whether K ≈ ΦΦᵀ was asked for."""
+        return self.gram in FACTORED
+
+
+@dataclass(frozen=True)
+class SolvingSettings:
+    """How eigenpairs are found."""
+
+    eigen_solver: str | None = None
+    eigen_tol: Auto = "auto"
+    max_iter: int = 100
+
+    @property
+    def by_scipy(self) -> bool:
+        """Whether one of SciPy's solvers was asked for."""
+        return self.eigen_solver in ("arpack", "lobpcg")
+
+
+@dataclass(frozen=True)
+class AssigningSettings:
+    """How labels come from the embedding; no number of clusters where only an embedding is wanted."""
+
+    n_clusters: int | None = None
+    assign_labels: str = "kmeans"
+    n_init: int = 10
+    row_normalize: bool | str = "auto"
+
+    @property
+    def scales_rows(self) -> bool:
+        """Whether rows are scaled to length 1 before labels are assigned."""
+        if isinstance(self.row_normalize, str):
+            return ASSIGNERS[self.assign_labels].scales_rows
+        return bool(self.row_normalize)
+
+    @property
+    def as_tested(self) -> bool:
+        """Whether the labels by which an order is tested are those asked for."""
+        plain = self.assign_labels == "kmeans" and self.n_init == TEST_STARTS and self.row_normalize is not False
+        return self.n_clusters is not None and plain
+
+    @property
+    def needs_cut(self) -> bool:
+        """Whether labels need passes over K after the embedding."""
+        return self.n_clusters is not None and ASSIGNERS[self.assign_labels].needs_cut
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that an estimator was asked for."""
+
+    n_columns: int
+    """Of the embedding, the trivial one among them."""
+    kernel: KernelSettings = field(default_factory=KernelSettings)
+    cut: CutSettings = field(default_factory=CutSettings)
+    holding: HoldingSettings = field(default_factory=HoldingSettings)
+    solving: SolvingSettings = field(default_factory=SolvingSettings)
+    assigning: AssigningSettings = field(default_factory=AssigningSettings)
+    random_state: RandomState = None
+    n_jobs: int | None = None
+    verbose: bool = False
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, object], *, n_columns: int) -> Settings:
+        """From parameters that passed ``check_parameters``; what an estimator has not takes its default."""
+
+        def group(kind: Any) -> Any:
+            return kind(**{name: parameters[name] for name in kind.__dataclass_fields__ if name in parameters})
+
+        settings = cls(
+            n_columns,
+            group(KernelSettings),
+            group(CutSettings),
+            group(HoldingSettings),
+            group(SolvingSettings),
+            group(AssigningSettings),
+            cast("RandomState", parameters.get("random_state")),
+            cast("int | None", parameters.get("n_jobs")),
+            bool(parameters.get("verbose")),
+        )
+        for check in CROSS_CHECKS:
+            check(settings)
+        return settings
+
+    @property
+    def n_groups(self) -> int:
+        """Clusters by which the order is chosen: for an embedding, as many as it has columns."""
+        return self.assigning.n_clusters or self.n_columns
+
+    @property
+    def pointwise(self) -> bool:
+        """Whether all that is asked for comes from sums over rows, in three passes."""
+        return not self.cut.symmetric and not self.assigning.needs_cut
+
+
+# One table of constraints: a parameter that is not in it is not checked.
+
+Check = Callable[[str, object], object]
+
+
+def check_parameters(parameters: Mapping[str, object], table: Mapping[str, Check]) -> None:
+    """Refuse the first parameter, in the table's order, that is not what it must be."""
+    for name, check in table.items():
+        if name in parameters:
+            check(name, parameters[name])
+
+
+def choice(allowed: Callable[[], tuple[str, ...]], *, none: bool = False) -> Check:
+    """One of a few words, which are looked up when they are needed: tables can grow."""
+
+    def check(name: str, value: object) -> None:
+        if not (none and value is None):
+            check_choice(name, value, allowed())
+
+    return check
+
+
+def count(*, most: int = 2**63 - 1, none: bool = False) -> Check:
+    """A whole number of at least 1."""
+    return lambda name, value: None if none and value is None else check_count(name, value, most=most)
+
+
+def number(*, least: float = -np.inf) -> Check:
+    """A finite number."""
+    return lambda name, value: check_number(name, value, least=least)
+
+
+def or_auto(check: Check) -> Check:
+    """What a check takes, or "auto"."""
+    return lambda name, value: None if isinstance(value, str) and value == "auto" else check(name, value)
+
+
+def an_affinity(name: str, value: object) -> None:
+    """The name of a kernel or of a graph, a kernel, or a function of two rows."""
+    if isinstance(value, str):
+        check_choice(name, value, (*KERNEL_NAMES, "precomputed", *NEIGHBOR_AFFINITIES))
+    elif not (isinstance(value, Kernel) or callable(value)):
+        raise ParameterError(
+            f"affinity must be the name of a kernel, 'precomputed', a function of two rows or a "
+            f"biclique.kernels.Kernel, got {value!r}."
+        )
+
+
+def a_bandwidth(name: str, value: object) -> None:
+    """γ: a positive number or the name of a rule."""
+    if isinstance(value, str):
+        check_choice(name, value, GAMMA_RULES)
+    elif isinstance(value, bool) or not isinstance(value, Real) or not is_finite(value) or not float(value) > 0:
+        raise ParameterError(
+            f"gamma must be a positive number or one of {', '.join(map(repr, GAMMA_RULES))}, got {value!r}: "
+            "'auto' chooses it from the data."
+        )
+
+
+def an_order(name: str, value: object) -> None:
+    """An order of hypergraphs."""
+    if isinstance(value, str):
+        raise ParameterError(f"{name} must be a number from 2 to infinity, got {value!r}.")
+    check_order(cast("float", value))
+
+
+def a_tolerance(name: str, value: object) -> None:
+    """The tolerance of eigenpairs: "auto" or a number from 0."""
+    if value == "auto":
+        return
+    if isinstance(value, bool) or not isinstance(value, Real) or not is_finite(value) or not 0 <= float(value) < 1:
+        raise ParameterError(f"{name} must be 'auto' or a number from 0 to 1, got {value!r}.")
+
+
+def a_rank(name: str, value: object) -> None:
+    """The number of landmarks or features: "auto" or a whole number."""
+    if isinstance(value, (str, bool)) or not isinstance(value, Integral) or int(value) < 1:
+        raise ParameterError(f"{name} must be 'auto' or a whole number of at least 1, got {value!r}.")
+
+
+def a_device(name: str, value: object) -> None:
+    """What can be a device; whether it is there only torch can tell."""
+    named = isinstance(value, str) and re.fullmatch(rf"({'|'.join(DEVICES)})(:\d+)?", value)
+    kind: Any = getattr(sys.modules.get("torch"), "device", ())
+    opened = isinstance(value, kind) and value.type != "meta"
+    if not (value is None or named or opened):
+        raise ParameterError(
+            f"{name} must be None, {', '.join(map(repr, DEVICES))}, one of several by its number ('cuda:1') or a "
+            f"torch.device that holds numbers, got {value!r}."
+        )
+
+
+def known_order(name: str, value: object) -> None:
+    """An order, or "auto"; the message for text is that of ``check_order``."""
+    if not (isinstance(value, str) and value == "auto"):
+        check_order(cast("float", value))
+
+
+CONSTRAINTS: dict[str, Check] = {
+    "affinity": an_affinity,
+    "order": known_order,
+    "gamma": a_bandwidth,
+    "degree": number(least=1),
+    "coef0": number(),
+    "gram": choice(lambda: tuple(GRAM_NAMES)),
+    "rank": or_auto(a_rank),
+    "landmarks": choice(lambda: tuple(LANDMARKS)),
+    "precision": choice(lambda: PRECISIONS),
+    "max_iter": count(),
+    "n_jobs": lambda _, value: check_jobs(value),
+    "eigen_tol": a_tolerance,
+    "n_neighbors": count(),
+    "modelling": choice(lambda: MODELLINGS),
+    "neighbor_weights": choice(lambda: ("auto", *NEIGHBOR_WEIGHTS)),
+    "row_normalize": or_auto(check_flag),
+    "eigen_solver": choice(lambda: EIGEN_SOLVERS, none=True),
+    "device": a_device,
+    "n_clusters": count(),
+    "n_init": count(most=MOST_STARTS),
+    "assign_labels": choice(lambda: tuple(ASSIGNERS)),
+    "n_components": count(none=True),
+    "memory_limit": lambda _, value: parse_memory_limit(value),
+    "random_state": lambda _, value: check_random(value),
+}
+"""Every parameter of every estimator; an estimator that takes less has a table with entries of its own."""
+
+
+def _check_factored(settings: Settings) -> None:
+    affinity, gram = settings.kernel.affinity, settings.holding.gram
+    if settings.holding.factored and not settings.kernel.of_rows:
+        raise ParameterError(
+            f"gram={gram!r} needs rows and a kernel, not affinity={affinity!r}: leave gram at 'auto', or use "
+            "affinity='rbf'."
+        )
+
+
+def _check_modelling(settings: Settings) -> None:
+    cut, kernel = settings.cut, settings.kernel
+    if cut.symmetric and not cut.auto and check_order(cast("float", cut.order)) % 1 != 0:
+        raise ParameterError(f"modelling='symmetric' needs a whole order, odd or even, got {cut.order!r}.")
+    if kernel.neighbors and cut.symmetric:
+        raise ParameterError(
+            f"modelling={cut.modelling!r} works with kernels, not with affinity={kernel.affinity!r}: leave it at "
+            "'biclique'."
+        )
+
+
+def _check_neighbor_gamma(settings: Settings) -> None:
+    kernel = settings.kernel
+    if kernel.neighbors and isinstance(kernel.gamma, str) and kernel.gamma != "auto":
+        raise ParameterError(
+            f"gamma must be 'auto' or a number with affinity={kernel.affinity!r}, got {kernel.gamma!r}: 'auto' is 0.2 "
+            "over the median squared distance to the last neighbour."
+        )
+
+
+def _check_multigrid(settings: Settings) -> None:
+    if settings.solving.eigen_solver == "amg" and settings.kernel.of_rows:
+        raise ParameterError(
+            "eigen_solver='amg' is for neighbour graphs (affinity='nearest_neighbors'), where it is the default: use "
+            "eigen_solver='auto' here."
+        )
+
+
+CROSS_CHECKS = (_check_factored, _check_modelling, _check_neighbor_gamma, _check_multigrid)
+"""What parameters must not be together."""
