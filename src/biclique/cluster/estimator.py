@@ -122,14 +122,13 @@ class KernelEstimator(BaseEstimator):
                 progress.say(str(cost))
         fit = fit_exact(self, chosen, n_columns, self._n_groups(), options, progress)
         prepared = fit.prepared
-        held = getattr(prepared.base, "map", None)
         self._store_choices(
             Choice(prepared.base.name, prepared.reason),
             gamma=prepared.gamma,
             order=fit.order,
             order_reason=fit.order_reason,
             precision=str(prepared.base.dtype),
-            rank=None if held is None else held.size,
+            rank=prepared.base.rank,
             error=prepared.error,
         )
         return fit

@@ -24,7 +24,7 @@ from biclique.exceptions import (
 )
 from biclique.fit.checks import check_tolerance, check_values, read_array
 from biclique.fit.cost import Cost
-from biclique.fit.exact import SolverOptions, is_graph, solve_cut, solve_graph, warn_unless_converged
+from biclique.fit.exact import SolverOptions, solve_cut, solve_graph, warn_unless_converged
 from biclique.gram import SparseGram
 from biclique.hypergraph import SPLITTINGS, ExpansionGram, Hypergraph, as_hypergraph, distortion, find_expansion
 from biclique.multiway import check_order, k_way_normalized_cut
@@ -267,7 +267,7 @@ class HypergraphSpectralClustering(ClusterMixin, BaseEstimator):
                 f"not fit: {error} Up to {self.max_iter} passes follow.",
                 SolverWarning,
             )
-        if stored is not None and is_graph(stored) and components(stored.K).max() == 0:
+        if stored is not None and stored.is_graph and components(stored.K).max() == 0:
             return solve_graph(NormalizedCut(stored, cut.order, cut.weights), k, options, random, progress)
         return solve_cut(cut, k, options, random, progress, basis_blocks=blocks)
 

@@ -13,7 +13,7 @@ from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DisconnectedWarning, RankWarning, SolverWarning, warn_user
 from biclique.fit.prepare import Chosen, Prepared, TrainingRows, Vertices, hold, orders_asked
 from biclique.fit.rank import warn_about_null_columns
-from biclique.gram import GramOperator, SparseGram, dense_bytes, find_parts, make_gram, tiled_bytes
+from biclique.gram import GramOperator, dense_bytes, make_gram, tiled_bytes
 from biclique.io import draw_numbers
 from biclique.kernels import Kernel
 from biclique.progress import Progress
@@ -62,7 +62,7 @@ PROPOSAL_TOLERANCE = 0.05
 
 def auto_tolerance(gram: GramOperator, precision: str) -> float:
     """Fine where passes are cheap (a stored K) or float64 was asked for; quick where every pass computes K anew."""
-    return QUICK_TOLERANCE if gram.name in ("tiled", "cuda") and precision != "float64" else FINE_TOLERANCE
+    return QUICK_TOLERANCE if not gram.passes_are_cheap and precision != "float64" else FINE_TOLERANCE
 
 
 def unit_rows(rows: FloatArray) -> FloatArray:
@@ -356,7 +356,7 @@ class ExactSearch:
         """The parts that K falls into, searched for once."""
         if self._found is None:
             random = np.random.RandomState(self.seed)
-            self._found = find_parts(self.prepared.base, cut.degrees, cut.weights, random, columns=self._block)
+            self._found = self.prepared.base.parts(cut.degrees, cut.weights, random, columns=self._block)
         return self._found
 
     @property
@@ -371,7 +371,7 @@ class ExactSearch:
     def _solve_whole(
         self, cut: NormalizedCut, k: int, options: SolverOptions, random: np.random.RandomState
     ) -> EigenResult:
-        if k > 0 and is_graph(cut.gram) and options.name in (None, "auto", "amg") and self._parts(cut).max() == 0:
+        if k > 0 and cut.gram.is_graph and options.name in (None, "auto", "amg") and self._parts(cut).max() == 0:
             return solve_graph(cut, k, options, random, self.progress)
         blocks = self.prepared.basis_blocks
         return solve_cut(cut, k, options, random, self.progress, basis_blocks=blocks, keep_space=True)
@@ -385,7 +385,7 @@ class ExactSearch:
         def solve(members: IntArray, wanted: int) -> EigenResult:
             random = np.random.RandomState(self.seed)
             own = cut.restricted(self.prepared.base.restricted(members), members)
-            if is_graph(own.gram) and options.name in (None, "auto", "amg"):
+            if own.gram.is_graph and options.name in (None, "auto", "amg"):
                 return solve_graph(own, wanted, options, random, self.progress)
             watch = options.give_up.inside(own) if isinstance(options.give_up, _Watch) else None
             return solve_cut(own, wanted, replace(options, give_up=watch), random, self.progress, keep_space=True)
@@ -428,11 +428,6 @@ class _Watch:
             smallest = rule.smallest(self.search.test(rows).labels, self.search.prepared.vertices.weights)
             self.smallest = smallest if smallest < rule.least else np.inf
         return self.smallest < rule.least
-
-
-def is_graph(gram: GramOperator) -> bool:
-    """Whether multigrid can solve it: a sparse matrix without negative entries."""
-    return isinstance(gram, SparseGram) and gram.nonnegative
 
 
 def solve_graph(

@@ -25,7 +25,7 @@ from biclique.fit.cost import (
 from biclique.fit.exact import SolverOptions, proposed, scales_rows, solve_cut, unit_rows, warn_about_pairs
 from biclique.fit.prepare import LONG_SECONDS, Vertices, orders_asked, pool_kernel
 from biclique.fit.rank import Pool
-from biclique.gram.torch_gram import DeviceGram, TorchGram
+from biclique.gram.torch_gram import TorchGram
 from biclique.io import CHUNK_ROWS, draw_numbers
 from biclique.kernels import Kernel
 from biclique.kernels.held import HeldRows
@@ -142,8 +142,7 @@ def fit_device(
     del given
     precision = gram_precision(model)
     tick = progress.tick if progress.enabled else None
-    held = TorchGram(kernel, X, device=device, precision=precision, tick=tick, owned=owned)
-    gram = DeviceGram(held)
+    gram = TorchGram(kernel, X, device=device, precision=precision, tick=tick, owned=owned)
     n, k = gram.n, min(n_columns - 1, gram.n - 1)
     rule = OrderRule.of(weights, n_clusters, orders_asked(model))
     if len(pool.distinct) <= n_clusters:
@@ -158,7 +157,7 @@ def fit_device(
         probe = gram.normal((n, block_columns(k, n)), seed)
         if n >= START_FROM:
             some = draw_numbers(n, START_ROWS, np.random.RandomState(seed))
-            few_gram = DeviceGram(TorchGram(kernel, X[moved(some, X)], device=held.device, precision=precision))
+            few_gram = TorchGram(kernel, X[moved(some, X)], device=gram.device, precision=precision)
             probe = start_from_few(probe, few_gram, X, rule.orders[0], weights[some], seed, weights)
     del X  # the operator holds what it needs of them
     options = SolverOptions(tol=model.eigen_tol, max_passes=model.max_iter, precision=model.precision)
@@ -202,12 +201,12 @@ def fit_device(
         xp = namespace(rows)
         rows = xp.concatenate([rows, xp.zeros((n, missing), dtype=rows.dtype, device=rows.device)], axis=1)
     facts = {
-        "gram": "cuda" if held.device.type == "cuda" else "torch",
+        "gram": gram.name,
         "gamma": gamma,
         "order": order,
         "order_reason": reason,
         "precision": "fast" if precision == "fast" else str(gram.dtype),
-        "reason": f"exact: tiles on {held.device} by {held.engine}",
+        "reason": f"exact: tiles on {gram.device} by {gram.engine}",
         "eigenvalues": np.pad(pairs.values, (0, missing)),
         "residuals": np.pad(pairs.residuals, (0, missing)),
         "n_passes": solved.cut.n_passes,
@@ -226,8 +225,8 @@ class _Solved:
 
 
 def gram_precision(model: Any) -> str:
-    """The precision asked for, in the words of ``TorchGram``."""
-    return model.precision if model.precision in ("fast", "float64") else "default"
+    """The precision asked for, "auto" being float32 wherever that can hold the kernel."""
+    return model.precision if model.precision in ("fast", "float64") else "float32"
 
 
 def estimate_device(model: Any, X: Rows, kernel: Kernel, n_columns: int, device: Any) -> Cost:

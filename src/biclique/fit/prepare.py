@@ -23,13 +23,14 @@ from biclique.gram import (
     GramOperator,
     SparseGram,
     StoredCross,
+    TrainedRows,
+    checked_matrix,
+    checked_sparse,
     choose_gram,
     dense_bytes,
     factored_precision,
     given_bytes,
     make_gram,
-    symmetric,
-    symmetric_sparse,
     tiled_bytes,
 )
 from biclique.io import draw_numbers
@@ -43,7 +44,6 @@ from biclique.kernels import (
     make_kernel,
     precise_rbf,
 )
-from biclique.kernels.held import HeldRows
 from biclique.multiway import SymmetricGram, SymmetricShift, check_order
 from biclique.neighbors.index import NeighborIndex
 from biclique.progress import Progress
@@ -94,7 +94,7 @@ class TrainingRows:
 
     digests: np.ndarray
     kept: np.ndarray | None
-    held: HeldRows | None
+    held: TrainedRows | None
     shift: SymmetricShift | None
     places: IntArray | None = None
 
@@ -130,7 +130,7 @@ class TrainingRows:
         """The vertex that is nearest to every row, by distance; None for a given matrix, which has none."""
         if self.held is None:
             return None
-        rows = self.held.hold(X) if isinstance(self.held, HeldRows) else X
+        rows = self.held.hold(X)
         return NeighborIndex(self.held.rows, search="exact", n_jobs=n_jobs).query(rows, 1)[1][:, 0]
 
     def with_likeness(
@@ -176,7 +176,7 @@ def find_vertices(model: Any, X: Rows, weights: FloatArray) -> Vertices:
         return Vertices(X, weights, everyone, np.empty(0), everyone, True, None)  # distances need not be symmetric
     limit = parse_memory_limit(model.memory_limit)
     require(given_bytes(X), limit, f"work on the given {X.shape[0]} × {X.shape[1]} matrix", GIVEN_WAY_OUT)
-    K = symmetric_sparse(X) if sparse.issparse(X) else symmetric(np.asarray(X, dtype=float), limit)
+    K = checked_sparse(X) if sparse.issparse(X) else checked_matrix(np.asarray(X, dtype=float), limit)
     rows = distinct_given(X, weights)
     kept = rows.numbers if len(rows.numbers) < X.shape[0] else None
     if kept is not None:
@@ -314,7 +314,7 @@ class Prepared:
     def training(self, cut: NormalizedCut) -> TrainingRows:
         """What a model keeps of its rows."""
         shift = cut.gram.shift if isinstance(cut.gram, SymmetricGram) else None
-        held, digests = getattr(self.base, "held", None), self.vertices.digests
+        held, digests = self.base.training(), self.vertices.digests
         if held is None and shift is not None:
             digests = digests[:0]  # no rows can be met again: κ(y, y) is not known
         return TrainingRows(digests, self.vertices.kept, held, shift, self.vertices.places)
