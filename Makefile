@@ -69,7 +69,7 @@ $(VENV)-torch/.test: pyproject.toml
 
 test-torch: $(VENV)-torch/.test  ## the same on torch's CPU, and the GPU's kernel in Triton's interpreter
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(VENV)-torch/bin/python -m pytest -n $(JOBS) --dist worksteal \
-		tests/gram/test_cuda.py tests/gram/test_symmetric.py tests/spectral/test_namespace.py tests/cluster/test_device.py
+		tests/gram/test_operators.py tests/gram/test_cuda.py tests/gram/test_symmetric.py tests/spectral/test_namespace.py tests/cluster/test_device.py
 
 check: $(VENV)/.check  ## style, types, layers, doctests
 	$(BIN)/ruff format --check .

@@ -51,22 +51,22 @@ def main(given: list[str] | None = None) -> int:
     for d in (4, 16, 64, 256):
         data = Data(n, d)
         for b in (16, 32):
-            for precision in ("default", "fast"):
+            for precision in ("float32", "fast"):
                 gram = data.gram("triton", precision)
                 report(data, b, limit, precision, gram)
-                if b == 16 and gram._tiles._is_symmetric(gram._left, gram._right):
-                    gram._tiles._symmetric = None
+                if b == 16 and gram._tiles._uses_both_halves(gram._left, gram._right):
+                    gram._tiles._halves = None
                     report(data, b, limit, f"{precision}, 1 half", gram)
         fewer = Data(n // 4, d)  # some thirty times slower
         report(fewer, 16, limit, "torch fp32", Chunked(fewer))
     for name in ("laplacian", "polynomial", "linear", "cosine"):
         other = Data(n, 16, name)
-        report(other, 16, limit, "default", other.gram("triton", "default"))
+        report(other, 16, limit, "float32", other.gram("triton", "float32"))
     for d, b in ((16, 64), (64, 64)):
         data = Data(n, d)
-        report(data, b, limit, "default", data.gram("triton", "default"))
+        report(data, b, limit, "float32", data.gram("triton", "float32"))
     data = Data(4 * n, 16)  # long sums
-    report(data, 16, limit, f"n = {data.n:,}", data.gram("triton", "default"))
+    report(data, 16, limit, f"n = {data.n:,}", data.gram("triton", "float32"))
 
     if not arguments.sweep:
         return 0
@@ -194,7 +194,7 @@ def sweep(data: Data, b: int, limit: float, deadline: float) -> None:
     first = tiles[0]
     tiles += [replace(first, run=run) for run in (4, 8, 32, 128)]  # how long a run may be before truncation shows
     tiles += [replace(first, fold=False), replace(first, split_p=False), replace(first, split_p=False, split_v=False)]
-    gram = data.gram("triton", "default")
+    gram = data.gram("triton", "float32")
     V = data.vectors(b)
     found = []
     for tile in tiles:
@@ -208,7 +208,7 @@ def sweep(data: Data, b: int, limit: float, deadline: float) -> None:
         except Exception as error:  # too much shared memory, most often
             print(f"  {describe(tile)} {type(error).__name__}: {str(error)[:80]}", flush=True)
     gram._tiles.tile = None
-    chosen = choose_tile(gram._tiles.kind, gram._left.hi.shape[1], b, "default")
+    chosen = choose_tile(gram._tiles.kind, gram._left.hi.shape[1], b, "float32")
     print(f"d = {data.d}, b = {b}; chosen by default: {describe(chosen)}")
     for seconds, tile, (strict, bound, positive) in sorted(found, key=lambda row: row[0]):
         rate = data.n**2 / seconds

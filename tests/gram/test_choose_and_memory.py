@@ -17,7 +17,7 @@ from biclique.fit.cost import (
     device_seconds,
     estimate_seconds,
 )
-from biclique.gram import DenseGram, TiledGram, choose_gram, choose_precision, symmetric, symmetric_sparse
+from biclique.gram import DenseGram, TiledGram, checked_matrix, checked_sparse, choose_gram, choose_precision
 from biclique.gram.tiled import tiled_bytes
 from biclique.kernels import (
     KERNEL_NAMES,
@@ -169,11 +169,11 @@ def test_precision_where_float32_vanishes(kernel):
 def test_given_matrices_must_be_symmetric():
     K = np.eye(600)
     K[3, 550] = 0.5
-    for check, matrix in ((symmetric, K), (symmetric_sparse, sparse.csr_array(K))):
+    for check, matrix in ((checked_matrix, K), (checked_sparse, sparse.csr_array(K))):
         with pytest.raises(DataError, match=r"symmetric matrix, but entries \(\d+, \d+\).* differ by 0.5"):
             check(matrix)
     K[550, 3] = 0.5 + 1e-8
-    for check, matrix in ((symmetric, K), (symmetric_sparse, sparse.csr_array(K))):
+    for check, matrix in ((checked_matrix, K), (checked_sparse, sparse.csr_array(K))):
         fixed = check(matrix)
         assert (fixed != fixed.T).sum() == 0
 

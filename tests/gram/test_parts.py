@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from biclique.gram import DenseGram, SparseGram, TiledGram, part_sizes
+from biclique.gram import DenseGram, SparseGram, TiledGram
 from biclique.kernels import RBF
 
 
@@ -16,6 +16,11 @@ def operators(X, gamma=0.2):
     yield DenseGram.from_kernel(kernel, X, memory_limit=2**30)
     yield TiledGram(kernel, X)
     yield SparseGram(sparse.csr_array(np.where(kernel.block(X, X) > 1e-8, kernel.block(X, X), 0)))
+
+
+def part_sizes(gram, degrees, weights, random_state, columns=32):
+    """Rows of every part, largest first."""
+    return np.sort(np.bincount(gram.parts(degrees, weights, random_state, columns)))[::-1]
 
 
 @pytest.mark.parametrize("sizes", [(200,), (150, 100), (300, 40, 1), (1500, 200, 1, 1)])

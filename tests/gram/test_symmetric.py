@@ -15,7 +15,7 @@ GPU = torch is not None and torch.cuda.is_available()
 if not GPU:  # read when triton is first imported, so before anything here imports it
     os.environ["TRITON_INTERPRET"] = "1"
 
-from biclique.device import hopper_tiles as symmetric_tiles  # noqa: E402
+from biclique.device import hopper_tiles  # noqa: E402
 from biclique.device.hopper_tiles import COLUMNS, FOLD_TILES, ROWS, units  # noqa: E402
 from biclique.exceptions import BicliqueWarning  # noqa: E402
 from biclique.gram.torch_gram import TorchGram  # noqa: E402
@@ -23,9 +23,9 @@ from biclique.kernels import make_kernel  # noqa: E402
 
 ROWS_A_FOLD = FOLD_TILES * COLUMNS
 DEVICE = "cuda" if GPU else "cpu"
-fused = pytest.mark.skipif(torch is None or symmetric_tiles.triton is None, reason="needs the extra [gpu]")
+fused = pytest.mark.skipif(torch is None or hopper_tiles.triton is None, reason="needs the extra [gpu]")
 hopper = pytest.mark.skipif(
-    torch is None or not symmetric_tiles.can_be_symmetric(torch, torch.device(DEVICE)),
+    torch is None or not hopper_tiles.can_use_both_halves(torch, torch.device(DEVICE)),
     reason="needs a Hopper GPU and Triton's Gluon",
 )
 
@@ -72,19 +72,19 @@ def test_the_fold_adds_both_parts_and_the_rows_and_empties_the_parts():
     row, factor = random.normal(size=(splits, n, b)).astype(np.float32), random.uniform(size=n).astype(np.float32)
     expected = total + side.astype(float).sum(0) + factor[:, None].astype(float) * row.astype(float).sum(0)
     given = [torch.tensor(array, device=DEVICE) for array in (total, side, row, factor)]
-    symmetric_tiles.fold[(n * b // 1024,)](*given, n, splits, B=b, BLOCK=1024)
+    hopper_tiles.fold[(n * b // 1024,)](*given, n, splits, B=b, BLOCK=1024)
     np.testing.assert_allclose(given[0].cpu(), expected, rtol=1e-14, atol=1e-14)
     assert not given[1].any()
 
 
 COMPILE = """
 import sys
-from biclique.gram import symmetric_tiles as tiles  # noqa: E402
+from biclique.device import hopper_tiles as tiles  # noqa: E402
 from triton import compile
 from triton.backends.compiler import GPUTarget
 from triton.experimental.gluon._runtime import GluonASTSource
 
-kernel = tiles.symmetric_product
+kernel = tiles.both_halves_product
 types = dict.fromkeys(("LH", "LL", "RH", "RL", "V"), "*fp16")
 types |= dict.fromkeys(("factor", "side_out", "row_out"), "*fp32")
 types |= dict.fromkeys(("n", "first", "last", "per_split"), "i32") | dict.fromkeys(("coarse", "fine"), "fp32")
@@ -102,7 +102,7 @@ print("wgmma" in made.asm["ptx"], made.metadata.shared)
 """
 
 
-@pytest.mark.skipif(not symmetric_tiles.HAS_GLUON, reason="needs Triton's Gluon")
+@pytest.mark.skipif(not hopper_tiles.HAS_GLUON, reason="needs Triton's Gluon")
 @pytest.mark.parametrize(("d", "terms", "split_p"), [(16, 3, 1), (16, 3, 0), (32, 1, 1), (64, 3, 1), (64, 1, 0)])
 def test_the_kernel_compiles_for_hopper_without_a_gpu(d, terms, split_p, tmp_path):
     """With the options it is launched with; and what it wants of a multiprocessor is there, twice over."""
@@ -157,7 +157,7 @@ def test_the_product_around_the_kernel(n, d, b, monkeypatch):
     kernel = make_kernel("rbf", gamma=1 / (3 * d))
     gram = TorchGram(kernel, X, device="cpu", engine="triton")
     told = []
-    monkeypatch.setattr(symmetric_tiles, "EVALUATIONS_A_TICK", 1)
+    monkeypatch.setattr(hopper_tiles, "EVALUATIONS_A_TICK", 1)
     gram.tick = told.append
     monkeypatch.setattr(gram._tiles, "_columns", None)  # not called
     exact = kernel.block(X.astype(float), X.astype(float)) @ V
@@ -183,27 +183,27 @@ def test_units_too_coarse_for_v_are_noticed(monkeypatch):
 
     monkeypatch.setattr(gram._tiles, "_columns", columns)
     exact = kernel.block(X.astype(float), X.astype(float)) @ V
-    for limit, expected in ((symmetric_tiles.MOST_ROUNDING, []), (0.0, [(700, 3)])):
-        monkeypatch.setattr(symmetric_tiles, "MOST_ROUNDING", limit)
+    for limit, expected in ((hopper_tiles.MOST_ROUNDING, []), (0.0, [(700, 3)])):
+        monkeypatch.setattr(hopper_tiles, "MOST_ROUNDING", limit)
         np.testing.assert_allclose(gram.matmat(V), exact, atol=1e-5 * np.abs(exact).max())
         assert asked == expected
 
 
 def both_halves(monkeypatch):
     """The way of a Hopper GPU on the CPU, with several folds even for few rows."""
-    monkeypatch.setattr(symmetric_tiles, "FEWEST_ROWS", 1)
-    monkeypatch.setattr(symmetric_tiles, "FOLD_TILES", 8)
-    monkeypatch.setattr(symmetric_tiles, "RUN", 1)
-    monkeypatch.setattr(symmetric_tiles, "PROGRAMS", 20)
-    monkeypatch.setattr(symmetric_tiles, "can_be_symmetric", lambda *_: True)
-    monkeypatch.setattr(symmetric_tiles.SymmetricTiles, "_launch", by_definition)
+    monkeypatch.setattr(hopper_tiles, "FEWEST_ROWS", 1)
+    monkeypatch.setattr(hopper_tiles, "FOLD_TILES", 8)
+    monkeypatch.setattr(hopper_tiles, "RUN", 1)
+    monkeypatch.setattr(hopper_tiles, "PROGRAMS", 20)
+    monkeypatch.setattr(hopper_tiles, "can_use_both_halves", lambda *_: True)
+    monkeypatch.setattr(hopper_tiles.BothHalvesTiles, "_launch", by_definition)
 
 
 def both_halves_by(tiles, monkeypatch):
     """The same, with all of the product done by something else."""
-    monkeypatch.setattr(symmetric_tiles, "FEWEST_ROWS", 1)
-    monkeypatch.setattr(symmetric_tiles, "can_be_symmetric", lambda *_: True)
-    monkeypatch.setattr(symmetric_tiles, "SymmetricTiles", lambda *_: tiles())
+    monkeypatch.setattr(hopper_tiles, "FEWEST_ROWS", 1)
+    monkeypatch.setattr(hopper_tiles, "can_use_both_halves", lambda *_: True)
+    monkeypatch.setattr(hopper_tiles, "BothHalvesTiles", lambda *_: tiles())
 
 
 class Broken:
@@ -213,7 +213,7 @@ class Broken:
 
     def product(self, *_args, **_options):
         Broken.calls += 1
-        raise symmetric_tiles.NotTakenError("no such instruction")
+        raise hopper_tiles.NotTakenError("no such instruction")
 
 
 @fused
@@ -252,22 +252,22 @@ def test_one_half_at_a_time_where_both_do_not_do(answer, monkeypatch):
 @fused
 def test_who_may_use_both_halves(monkeypatch):
     """The same rows on both sides, near enough for half precision, enough of them, and not new ones."""
-    monkeypatch.setattr(symmetric_tiles, "FEWEST_ROWS", 100)
-    monkeypatch.setattr(symmetric_tiles, "can_be_symmetric", lambda *_: True)
+    monkeypatch.setattr(hopper_tiles, "FEWEST_ROWS", 100)
+    monkeypatch.setattr(hopper_tiles, "can_use_both_halves", lambda *_: True)
 
     def may(X, gamma=0.2, **options):
         gram = TorchGram(make_kernel("rbf", gamma=gamma), X, device=DEVICE, engine="triton", **options)
-        return gram, gram._tiles._is_symmetric(gram._left, gram._right)
+        return gram, gram._tiles._uses_both_halves(gram._left, gram._right)
 
     gram, symmetric = may(rows(130, 3))
     assert symmetric
-    assert not gram._tiles._is_symmetric(gram.cross(rows(130, 3))._left, gram._right)
+    assert not gram._tiles._uses_both_halves(gram.cross(rows(130, 3))._left, gram._right)
     assert may(rows(130, 20), gamma=1 / 40)[1]
     assert not may(rows(99, 3))[1]
     assert not may(rows(130, 65), gamma=1 / 130)[1]
     assert not may(rows(130, 3), gamma=5.0)[1]
     linear = TorchGram(make_kernel("linear", gamma=None), rows(130, 3), device=DEVICE, engine="triton")
-    assert not linear._tiles._is_symmetric(linear._left, linear._right)
+    assert not linear._tiles._uses_both_halves(linear._left, linear._right)
 
 
 def rows(n, d, seed=0):
@@ -294,18 +294,18 @@ def test_both_halves_on_the_device(n, d, b):
     X, V = rows(n, d), vectors(n, b)
     V[:, 0] = np.abs(V[:, 0]) * 1e-20
     kernel = make_kernel("rbf", gamma=1 / (3 * d))
-    for precision, most in (("default", 1e-5), ("fast", 5e-4)):
+    for precision, most in (("float32", 1e-5), ("fast", 5e-4)):
         gram = TorchGram(kernel, X, device="cuda", precision=precision)
-        assert gram._tiles._is_symmetric(gram._left, gram._right) == (gram._right.most <= symmetric_tiles.MOST_NORM)
+        assert gram._tiles._uses_both_halves(gram._left, gram._right) == (gram._right.most <= hopper_tiles.MOST_NORM)
         assert strictly_off(gram, kernel, X, V) < most, precision
-        assert strictly_off(gram, kernel, X, np.abs(V)) < most / (1 if precision == "default" else 4), precision
+        assert strictly_off(gram, kernel, X, np.abs(V)) < most / (1 if precision == "float32" else 4), precision
 
 
 @hopper
 def test_the_bits_do_not_depend_on_the_order_in_which_tiles_come():
     n = 100_000
     gram = TorchGram(make_kernel("rbf", gamma=1 / 32), rows(n, 16), device="cuda")
-    assert gram._tiles._is_symmetric(gram._left, gram._right)
+    assert gram._tiles._uses_both_halves(gram._left, gram._right)
     V = torch.tensor(vectors(n, 14), device="cuda")
     first = gram.matmat(V)
     assert all(torch.equal(first, gram.matmat(V)) for _ in range(5))
@@ -317,7 +317,7 @@ def test_both_halves_and_one_agree():
     gram = TorchGram(make_kernel("rbf", gamma=1 / 32), rows(n, 16), device="cuda")
     V = torch.tensor(vectors(n, 16), device="cuda")
     both = gram.matmat(V)
-    gram._tiles._symmetric = None
+    gram._tiles._halves = None
     one = gram.matmat(V)
     assert float((both - one).norm() / one.norm()) < 1e-5
 
@@ -333,7 +333,7 @@ def test_a_few_large_rows_of_v():
     V = vectors(n, 4)
     V[7] *= 1e4
     gram = TorchGram(kernel, X, device="cuda")
-    assert gram._tiles._is_symmetric(gram._left, gram._right)
+    assert gram._tiles._uses_both_halves(gram._left, gram._right)
     assert strictly_off(gram, kernel, X, V) < 1e-5
 
 

@@ -10,6 +10,8 @@ from biclique.spectral.solver import DIRECT_BELOW, _BlockKrylov
 class Known:
     """A symmetric operator with a known spectrum: diag(values) turned by a Householder reflection."""
 
+    like = np.empty(0)
+
     def __init__(self, values, seed=0):
         self.values = np.asarray(values, dtype=float)
         h = np.random.default_rng(seed).normal(size=len(values))

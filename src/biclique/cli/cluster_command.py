@@ -28,7 +28,7 @@ from biclique.cluster import BicliqueSpectralClustering
 from biclique.datasets import SHIPPED, load_shipped
 from biclique.exceptions import DataError, TableError
 from biclique.features.nystroem import LANDMARKS
-from biclique.fit.checks import MODELLINGS
+from biclique.fit.settings import MODELLINGS
 from biclique.gram import GRAM_NAMES, NEIGHBOR_WEIGHTS, PRECISIONS
 from biclique.io import Roles, Table, check_output, hold, is_zarr, open_chunks, read_table, write_labels
 from biclique.kernels import KERNEL_NAMES

@@ -5,7 +5,7 @@ from biclique.cluster.embedding import BicliqueSpectralEmbedding
 from biclique.cluster.hypergraph_clustering import HypergraphSpectralClustering
 from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
 from biclique.cluster.subspace_clustering import InhomogeneousSubspaceClustering
-from biclique.fit.checks import MODELLINGS
+from biclique.fit.settings import MODELLINGS
 
 __all__ = [
     "MODELLINGS",

@@ -88,6 +88,7 @@ class KernelEstimator(Estimator):
 
     _fitted: Fitted
     plan_: Plan
+    order_: float
 
     def _n_columns(self) -> int:
         """Columns of the embedding, the trivial one among them."""
@@ -203,7 +204,7 @@ class KernelEstimator(Estimator):
     def _store_plan(self, plan: Plan) -> None:
         """What was chosen, and a warning where that is an approximation that nobody asked for."""
         self.plan_ = plan
-        self.gamma_, self.order_, self.order_reason_ = plan.gamma, plan.order, plan.order_reason
+        self.gamma_, self.order_, self.order_reason_ = plan.gamma, plan.order or 2.0, plan.order_reason
         self.gram_, self.gram_reason_, self.precision_ = plan.gram, plan.gram_reason, plan.precision
         self.rank_, self.approximation_ = plan.rank, plan.error
         if plan.settings.holding.gram == "auto" and plan.error is not None:

@@ -3,77 +3,33 @@
 from __future__ import annotations
 
 import os
-import time
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClusterMixin, clone
+from sklearn.base import ClusterMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from biclique._typing import FloatArray, IntArray
-from biclique.exceptions import (
-    DataError,
-    DisconnectedWarning,
-    FewerClustersWarning,
-    MemoryLimitError,
-    ParameterError,
-    SolverWarning,
-    warn_user,
-)
-from biclique.fit.checks import check_tolerance, check_values, read_array
+from biclique._typing import IntArray
+from biclique.cluster.estimator import Estimator, read_array
+from biclique.exceptions import DataError, DisconnectedWarning, warn_user
 from biclique.fit.cost import Cost
-from biclique.fit.exact import SolverOptions, is_graph, solve_cut, solve_graph, warn_unless_converged
-from biclique.gram import SparseGram
+from biclique.fit.fitted import Fitted, Result
+from biclique.fit.hypergraphs import NO_CLUSTER, fit_hypergraph, plan_hypergraph, seconds_of_hypergraph
+from biclique.fit.plan import Plan
+from biclique.fit.settings import CONSTRAINTS, Settings, an_order
 from biclique.hypergraph import SPLITTINGS, ExpansionGram, Hypergraph, as_hypergraph, distortion, find_expansion
-from biclique.multiway import check_order, k_way_normalized_cut
-from biclique.neighbors.graph import components
-from biclique.progress import Progress
-from biclique.runtime.arguments import MOST_STARTS, check_choice, check_count, check_flag, check_jobs, check_random
-from biclique.runtime.memory import data_bytes, parse_memory_limit, require
+from biclique.multiway import k_way_normalized_cut
+from biclique.rows.checks import check_values
+from biclique.runtime.arguments import check_flag, check_random
 from biclique.runtime.threads import single_threaded_blas
-from biclique.spectral import (
-    ASSIGNERS,
-    BASIS_BLOCKS,
-    EigenResult,
-    Extension,
-    KernelRule,
-    NormalizedCut,
-    Parts,
-    basis_bytes,
-    block_columns,
-    blocks_within,
-    direct_bytes,
-    parted_eigenpairs,
-    solves_directly,
-)
-from biclique.spectral.joining import LeastVolume, join_parts, shares_of_parts
-
-DIGITS = 8
-"""Digits of the embedding that count: solvers are asked for as many."""
 
 FAINT = 1e-13
 """Degrees below this share of the largest are rounding."""
 
-FIRST_PASSES = 40
-"""Passes after which multigrid is tried: few hypergraphs need as many."""
 
-USUAL_PASSES = 15
-"""Of hypergraphs with clusters; long and thin ones have ``FIRST_PASSES`` and then multigrid."""
-
-SECONDS_PER_ENTRY, SECONDS_PER_DISTANCE, SECONDS_PER_CUBE = 3e-8, 2e-7, 2e-9
-"""Of an entry of the block in a pass, beside the product; of a vertex, a centre and a start of k-means; and of a full
-decomposition, all on one core."""
-
-SECONDS_AT_LEAST = 0.1
-"""Of the smallest fit."""
-
-NO_CLUSTER = -1
-"""The label of a vertex that shares no edge with another."""
-
-
-class HypergraphSpectralClustering(ClusterMixin, BaseEstimator):
+class HypergraphSpectralClustering(ClusterMixin, Estimator):
     """Cluster the vertices of a hypergraph by the normalised cut of an expansion.
 
     The hypergraph is expanded to a graph on its vertices (never formed as a matrix), and the leading eigenvectors of
@@ -137,6 +93,10 @@ class HypergraphSpectralClustering(ClusterMixin, BaseEstimator):
     [['milk', 'sugar', 'tea'], ['glue', 'nails', 'saw']]
     """
 
+    _constraints = {**CONSTRAINTS, "order": an_order, "row_normalize": check_flag}  # noqa: RUF012
+    _fitted: Fitted
+    order_: float
+
     def __init__(
         self,
         n_clusters: int = 8,
@@ -178,183 +138,77 @@ class HypergraphSpectralClustering(ClusterMixin, BaseEstimator):
         y : ignored
         """
         del y
-        self._check_parameters()
-        hypergraph = self._read(X)
-        parts = hypergraph.components()
-        together = np.bincount(parts)[parts] > 1  # vertices that share an edge with another
-        joined = int(together.sum())
-        if joined < max(self.n_clusters, 2):
-            raise DataError(
-                f"{joined} of {hypergraph.n_vertices} vertices share an edge with another, fewer than "
-                f"n_clusters={self.n_clusters}: ask for fewer clusters, or check the hypergraph."
-            )
-        with single_threaded_blas(), Progress(bool(self.verbose)) as progress:
-            self._fit_joined(hypergraph, parts, together, progress)
-        self.vertex_names_ = hypergraph.vertex_names
-        self.n_features_in_ = hypergraph.n_edges
+        settings = self._settings()
+        with self._fitting() as progress:
+            hypergraph = self._read(X)
+            parts = hypergraph.components()
+            together = np.bincount(parts)[parts] > 1  # vertices that share an edge with another
+            joined = int(together.sum())
+            if joined < max(self.n_clusters, 2):
+                raise DataError(
+                    f"{joined} of {hypergraph.n_vertices} vertices share an edge with another, fewer than "
+                    f"n_clusters={self.n_clusters}: ask for fewer clusters, or check the hypergraph."
+                )
+            inner = hypergraph if together.all() else hypergraph.keeping_edges(np.flatnonzero(together))
+            gram = self._expanded(inner)
+            _check_degrees(gram, hypergraph.vertex_names[together])
+            result = fit_hypergraph(settings, inner, gram, check_random(settings.random_state), progress)
+            self._store(result, together)
+            self.part_sizes_ = np.bincount(parts[together])
+            self.cut_ = k_way_normalized_cut(gram, self.labels_[together], self.order_)
+            self.distortion_ = _distortion(self.expansion, inner)
+            self.vertex_names_ = hypergraph.vertex_names
+            self.n_features_in_ = hypergraph.n_edges
         self._warn(hypergraph, joined)
         return self
 
-    def _fit_joined(self, hypergraph: Hypergraph, parts: IntArray, together: np.ndarray, progress: Progress) -> None:
-        random = check_random(self.random_state)
-        inner = hypergraph if together.all() else _keeping_edges(hypergraph, together)
-        parts = parts[together]
-        self.part_sizes_ = np.bincount(parts)
-        largest = float(np.abs(inner.weights).max())
-        gram = ExpansionGram(inner.with_weights(inner.weights / largest), self.expansion, n_jobs=self.n_jobs)
-        _check_degrees(gram, hypergraph.vertex_names[together])
-        columns = self._n_columns()
-        k = min(columns, gram.n) - 1
-        blocks = self._basis_blocks(gram.n, k)
-        cut = NormalizedCut(gram, self.order, probe=_probe(parts, k, random))
-        in_parts = None
-        if cut.order == 2 and k > 0 and len(self.part_sizes_) > 1:
-            pairs, in_parts = self._solve_parts(cut, inner, parts, columns, k, random, progress)
-        else:
-            pairs = self._solve(cut, k, random, progress, blocks)
-        warn_unless_converged(pairs)
-        self._fitted_columns, self._fitted_normalize = columns, bool(self.row_normalize)
-        self._extension, rows = Extension.fit(cut, pairs, float(np.finfo(float).eps))
-        self._gram = gram
-        rows = np.pad(rows, ((0, 0), (0, columns - rows.shape[1])))
-        self._assignment = ASSIGNERS[self.assign_labels](
-            self._scaled(rows),
-            np.ones(gram.n),
-            self.n_clusters,
-            cut=cut,
-            n_init=self.n_init,
-            random_state=random,
-            parts=in_parts,
-        ).contiguous()
+    def _expanded(self, hypergraph: Hypergraph) -> ExpansionGram:
+        largest = float(np.abs(hypergraph.weights).max(initial=0.0)) or 1.0
+        scaled = hypergraph.with_weights(hypergraph.weights / largest)
+        return ExpansionGram(scaled, self.expansion, n_jobs=self.n_jobs)
+
+    def _store(self, result: Result, together: np.ndarray) -> None:
+        """What was found for vertices that share an edge with another, in its place among all."""
+        self._fitted = fitted = result.fitted
+        self.plan_ = fitted.plan
+        self.order_ = float(fitted.plan.orders[0])
         self.labels_ = np.full(len(together), NO_CLUSTER)
-        self.labels_[together] = self._assignment.labels
-        self.embedding_ = np.zeros((len(together), columns))
-        self.embedding_[together] = rows
-        self.eigenvalues_ = np.pad(pairs.values, (0, columns - 1 - len(pairs.values)))
-        self.residuals_ = np.pad(pairs.residuals, (0, columns - 1 - len(pairs.residuals)))
-        self.order_ = cut.order
-        self.cut_ = k_way_normalized_cut(gram, self._assignment.labels, cut.order)
-        self.distortion_ = _distortion(self.expansion, inner)
-        self.__dict__.pop("cut_history_", None)  # of an earlier fit
-        if self._assignment.cut_history is not None:
-            self.cut_history_ = self._assignment.cut_history
-        self.n_passes_ = self.n_iter_ = cut.n_passes
-
-    def _solve(
-        self,
-        cut: NormalizedCut,
-        k: int,
-        random: np.random.RandomState,
-        progress: Progress,
-        blocks: int = BASIS_BLOCKS,
-    ) -> EigenResult:
-        """The k leading eigenpairs: by passes, or by multigrid where these do not end and the matrix fits memory.
-
-        Long, thin hypergraphs need thousands of passes, and their expansion has few entries.
-        """
-        options = SolverOptions(tol=self.eigen_tol, max_passes=min(self.max_iter, FIRST_PASSES))
-        pairs = solve_cut(cut, k, options, random, progress, basis_blocks=blocks)
-        if pairs.converged or self.max_iter <= FIRST_PASSES:
-            return pairs
-        options = replace(options, max_passes=self.max_iter)
-        gram: Any = cut.gram
-        try:
-            stored = SparseGram(gram.matrix(self.memory_limit), n_jobs=self.n_jobs)
-        except MemoryLimitError as error:
-            stored = None
-            warn_user(
-                f"{pairs.n_passes} passes were not enough, and multigrid, which long and thin hypergraphs need, does "
-                f"not fit: {error} Up to {self.max_iter} passes follow.",
-                SolverWarning,
-            )
-        if stored is not None and is_graph(stored) and components(stored.K).max() == 0:
-            return solve_graph(NormalizedCut(stored, cut.order, cut.weights), k, options, random, progress)
-        return solve_cut(cut, k, options, random, progress, basis_blocks=blocks)
-
-    def _solve_parts(
-        self,
-        cut: NormalizedCut,
-        inner: Hypergraph,
-        parts: IntArray,
-        columns: int,
-        k: int,
-        random: np.random.RandomState,
-        progress: Progress,
-    ) -> tuple[EigenResult, Parts | None]:
-        """Connected parts, joined by the convention of ``cluster/_parts.py``, and the eigenpairs of each."""
-        near = LeastVolume(cut.degrees)
-        joined = join_parts(parts, cut.weights, self.n_clusters, min(self.n_clusters, columns), near)
-
-        def solve(members: IntArray, wanted: int) -> EigenResult:
-            kept = np.zeros(len(parts), dtype=bool)
-            kept[members] = True
-            own = ExpansionGram(
-                _keeping_edges(inner, kept).with_weights(cut.gram.hypergraph.weights),  # type: ignore[attr-defined]
-                self.expansion,
-                n_jobs=self.n_jobs,
-            )
-            return self._solve(NormalizedCut(own, 2), wanted, random, progress)
-
-        none = np.empty(0, dtype=np.intp)
-        cores = [joined.core(part) if joined.whole[part] else none for part in range(joined.n_parts)]
-        found = parted_eigenpairs(cut, joined.part_of, cores, k, solve)
-        if columns < self.n_clusters:
-            return found.pairs, None
-        shares = shares_of_parts(found.values_of_parts, self.n_clusters)
-        return found.pairs, Parts(joined.part_of, tuple(shares), joined.like(near))
+        self.labels_[together] = result.labels
+        self.embedding_ = np.zeros((len(together), self._n_columns()))
+        self.embedding_[together] = result.embedding
+        self.eigenvalues_, self.residuals_ = fitted.eigenvalues, fitted.residuals
+        if result.cut_history is not None:
+            self.cut_history_ = result.cut_history
+        self.n_passes_ = self.n_iter_ = fitted.n_passes
 
     def _n_columns(self) -> int:
         return self.n_components or self.n_clusters
 
-    def _basis_blocks(self, n: int, k: int) -> int:
-        limit = parse_memory_limit(self.memory_limit)
-        if solves_directly(n, k):
-            needed, blocks = direct_bytes(n), 0
-        else:
-            blocks = blocks_within(n, k, limit)
-            needed = basis_bytes(n, k, blocks)
-        require(
-            needed,
-            limit,
-            f"{k} eigenvectors of {n} vertices",
-            "raise memory_limit, or ask for fewer clusters.",
-        )
-        return blocks
+    def _settings(self) -> Settings:
+        self._check_parameters()
+        find_expansion(self.expansion)
+        return Settings.of(self.get_params(deep=False), n_columns=self._n_columns())
 
-    def _scaled(self, rows: FloatArray) -> FloatArray:
-        """Rows of length 1, or of mean length 1; rounded, so that rows that are equal in truth are equal."""
-        rows = np.pad(rows, ((0, 0), (0, self._fitted_columns - rows.shape[1])))
-        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-        if not self._fitted_normalize:
-            lengths = np.full_like(lengths, 1 / np.sqrt(self._gram.n))
-        return np.asarray(np.round(np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0), DIGITS))
-
-    def estimate_cost(self, X: Any) -> Cost:
-        """Time and memory that ``fit`` would take, from the speed of one pass over these incidences; nothing is fitted.
+    def plan(self, X: Any) -> Plan:
+        """Every decision that a fit would take, with its bytes, and seconds from one pass over these incidences.
 
         Long, thin hypergraphs need more passes than are usual, and take longer.
+        """
+        model = clone(self)  # a fitted model keeps what it learned
+        settings = model._settings()
+        gram = ExpansionGram(model._read(X), model.expansion, n_jobs=model.n_jobs)
+        plan = plan_hypergraph(settings, gram)
+        return replace(plan, seconds=seconds_of_hypergraph(plan, gram))
+
+    def estimate_cost(self, X: Any) -> Cost:
+        """Time and memory that ``fit`` would take: those of ``plan``.
 
         Returns
         -------
         Cost
             With ``seconds``, ``bytes``, ``gram`` (the expansion) and ``rows`` (the vertices); printed, a sentence.
         """
-        model = clone(self)  # a fitted model keeps what it learned
-        model._check_parameters()
-        hypergraph = model._read(X)
-        gram = ExpansionGram(hypergraph, model.expansion, n_jobs=model.n_jobs)
-        n, k = gram.n, max(min(model._n_columns(), gram.n) - 1, 1)
-        blocks = model._basis_blocks(n, k)
-        held = 2 * data_bytes(hypergraph.members)
-        start = time.perf_counter()
-        with single_threaded_blas():
-            gram.matmat(np.ones((n, block_columns(k, n))))
-        once = time.perf_counter() - start
-        labels = SECONDS_AT_LEAST + n * model.n_init * model.n_clusters * SECONDS_PER_DISTANCE
-        if solves_directly(n, k):
-            return Cost(gram.name, n, n**3 * SECONDS_PER_CUBE + labels, held + direct_bytes(n))
-        seconds = USUAL_PASSES * (once + n * block_columns(k, n) * SECONDS_PER_ENTRY) + labels
-        return Cost(gram.name, n, seconds, held + basis_bytes(n, k, blocks))
+        return self.plan(X).cost
 
     def predict(self, X: Any) -> IntArray:
         """The cluster of new vertices, from the training edges they join; −1 for one that joins none.
@@ -368,15 +222,8 @@ class HypergraphSpectralClustering(ClusterMixin, BaseEstimator):
         if isinstance(X, Hypergraph):
             raise DataError("predict takes rows of the incidence matrix, one a new vertex: pass hypergraph.incidence.")
         X = self._validated(X, reset=False)
-        cross = self._gram.cross(X)
         with single_threaded_blas():
-            seen = cross.matmat(np.ones((self._gram.n, 1)))[:, 0] > 0
-            rule = self._assignment.rule
-            if isinstance(rule, KernelRule):
-                labels = rule.labels_of(cross)
-            else:
-                labels = rule.labels(self._scaled(self._extension.embed(cross)))
-        return np.where(seen, labels, NO_CLUSTER)
+            return self._fitted.labels(X, self.n_jobs)
 
     def clusters(self) -> list[list[Any]]:
         """The names of the vertices of every cluster, in the order of the labels."""
@@ -384,21 +231,6 @@ class HypergraphSpectralClustering(ClusterMixin, BaseEstimator):
         return [self.vertex_names_[self.labels_ == label].tolist() for label in range(self.labels_.max() + 1)]
 
     # Checks
-
-    def _check_parameters(self) -> None:
-        check_count("n_clusters", self.n_clusters)
-        check_count("n_init", self.n_init, most=MOST_STARTS)
-        check_count("max_iter", self.max_iter)
-        if self.n_components is not None:
-            check_count("n_components", self.n_components)
-        check_choice("assign_labels", self.assign_labels, tuple(ASSIGNERS))
-        check_tolerance(self.eigen_tol)
-        if isinstance(self.order, str):
-            raise ParameterError(f"order must be a number from 2 to infinity, got {self.order!r}.")
-        check_order(self.order)
-        check_jobs(self.n_jobs)
-        find_expansion(self.expansion)
-        check_flag("row_normalize", self.row_normalize)
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
         """An incidence matrix, checked."""
@@ -423,7 +255,6 @@ class HypergraphSpectralClustering(ClusterMixin, BaseEstimator):
             names = list(X.index) if hasattr(X, "iloc") else None
             hypergraph = Hypergraph.from_incidence(checked, vertex_names=names)
         else:
-            self.__dict__.pop("feature_names_in_", None)
             hypergraph = as_hypergraph(X)
         if (hypergraph.weights < 0).any():
             edge = int(np.argmin(hypergraph.weights))
@@ -453,13 +284,9 @@ class HypergraphSpectralClustering(ClusterMixin, BaseEstimator):
                 "before it spends a cluster on small ones.",
                 DisconnectedWarning,
             )
-        found = len(np.unique(self.labels_[self.labels_ >= 0]))
-        if found < self.n_clusters:
-            warn_user(
-                f"{found} clusters returned, {self.n_clusters} asked for: the embedding has no more groups for "
-                f"assign_labels={self.assign_labels!r}.",
-                FewerClustersWarning,
-            )
+        self._warn_about_fewer(
+            self.labels_, f"the embedding has no more groups for assign_labels={self.assign_labels!r}"
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -479,22 +306,6 @@ def _check_degrees(gram: ExpansionGram, names: Any) -> None:
             "told apart by such edge weights; leave the lightest edges out, or compress the weights (such as by their "
             "logarithm)."
         )
-
-
-def _keeping_edges(hypergraph: Hypergraph, kept: np.ndarray) -> Hypergraph:
-    """On some vertices, with every edge in its place: columns of new vertices must still match."""
-    return Hypergraph(hypergraph.members[:, np.flatnonzero(kept)], hypergraph.weights)
-
-
-def _probe(parts: IntArray, k: int, random: np.random.RandomState) -> FloatArray | None:
-    """A start for the solver: indicators of the connected parts, which are eigenvectors at order 2, then noise."""
-    n = len(parts)
-    if k < 1 or solves_directly(n, k):
-        return None
-    start = random.standard_normal((n, block_columns(k, n)))
-    for part in range(min(int(parts.max()) + 1, k)):
-        start[:, part] = parts == part
-    return start
 
 
 def _distortion(expansion: Any, hypergraph: Hypergraph) -> float:

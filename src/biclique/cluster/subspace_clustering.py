@@ -5,27 +5,29 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from biclique._typing import FloatArray, IntArray
-from biclique.exceptions import DataError, FewerClustersWarning, warn_user
-from biclique.fit.checks import check_values, read_array
+from biclique.cluster.estimator import Estimator, read_array
+from biclique.exceptions import DataError
+from biclique.fit.exact import SolverOptions, solve_cut
+from biclique.fit.settings import count
 from biclique.gram import DenseGram
 from biclique.hypergraph import AffineSubspace, draw_together, edge_distances, fit_subspaces, linked_pairs
 from biclique.kernels import middle
 from biclique.progress import Progress
+from biclique.rows.checks import check_values
 from biclique.rows.distinct import digests, find_rows
-from biclique.runtime.arguments import check_count, check_random
+from biclique.runtime.arguments import check_random
 from biclique.runtime.memory import parse_memory_limit, require
-from biclique.runtime.threads import single_threaded_blas
-from biclique.spectral import ASSIGNERS, NormalizedCut, top_eigenpairs
+from biclique.spectral import ASSIGNERS, NormalizedCut
 
 FLAT = 1e-24
 """Mean squared distances below this, for coordinates up to 1, are rounding: one subspace holds all points."""
 
 
-class InhomogeneousSubspaceClustering(ClusterMixin, BaseEstimator):
+class InhomogeneousSubspaceClustering(ClusterMixin, Estimator):
     """Cluster points into affine subspaces: the label-free protocol of Li and Milenkovic (2017).
 
     Rounds: draw sets of d + 1 points inside the clusters found so far (all points at first), join each with every other
@@ -74,6 +76,8 @@ class InhomogeneousSubspaceClustering(ClusterMixin, BaseEstimator):
     [40, 40]
     """
 
+    _constraints = dict.fromkeys(("n_clusters", "subspace_dim", "n_draws", "n_rounds", "n_restarts", "n_init"), count())
+
     def __init__(
         self,
         n_clusters: int = 2,
@@ -100,34 +104,30 @@ class InhomogeneousSubspaceClustering(ClusterMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Cluster the rows of X, shape (n_samples, n_features)."""
         del y
-        for name in ("n_clusters", "subspace_dim", "n_draws", "n_rounds", "n_restarts", "n_init"):
-            check_count(name, getattr(self, name))
-        X = self._read(X, reset=True)
-        self._check_sizes(X)
-        random = check_random(self.random_state)
-        # Distances do not see a translation or a scale; products round less after both.
-        offset = middle(X)
-        scale = float(np.abs(X - offset).max()) or 1.0
-        points = (X - offset) / scale
-        keys, first, same = np.unique(digests(X), return_index=True, return_inverse=True)
-        with single_threaded_blas(), Progress(bool(self.verbose)) as progress:
+        self._check_parameters()
+        with self._fitting() as progress:
+            X = self._read(X, reset=True)
+            self._check_sizes(X)
+            random = check_random(self.random_state)
+            # Distances do not see a translation or a scale; products round less after both.
+            offset = middle(X)
+            scale = float(np.abs(X - offset).max()) or 1.0
+            points = (X - offset) / scale
+            keys, first, same = np.unique(digests(X), return_index=True, return_inverse=True)
             searches = [self._search(points, random, progress) for _ in range(self.n_restarts)]
             labels, history, sigma = min(searches, key=lambda search: float(search[1][-1]))
-        labels = labels[first][same]  # equal rows belong together
-        self.subspaces_ = fit_subspaces(X, labels, self.subspace_dim)
-        self.labels_ = np.unique(labels, return_inverse=True)[1]
-        self.residual_ = float(sum(subspace.residual for subspace in self.subspaces_))
-        self.residual_history_ = history * scale**2
-        self.sigma_ = sigma * scale**2
-        self._known, self._known_labels = keys, self.labels_[first]
-        found = len(self.subspaces_)
-        if found < self.n_clusters:
-            warn_user(
-                f"{found} clusters returned, {self.n_clusters} asked for: no partition into more had a smaller "
-                "distance to its subspaces.",
-                FewerClustersWarning,
-            )
+            labels = labels[first][same]  # equal rows belong together
+            self.subspaces_ = fit_subspaces(X, labels, self.subspace_dim)
+            self.labels_ = np.unique(labels, return_inverse=True)[1]
+            self.residual_ = float(sum(subspace.residual for subspace in self.subspaces_))
+            self.residual_history_ = history * scale**2
+            self.sigma_ = sigma * scale**2
+            self._known, self._known_labels = keys, self.labels_[first]
+        self._warn_about_fewer(self.labels_, "no partition into more had a smaller distance to its subspaces")
         return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "labels_")
 
     def _search(
         self, X: FloatArray, random: np.random.RandomState, progress: Progress
@@ -174,7 +174,7 @@ class InhomogeneousSubspaceClustering(ClusterMixin, BaseEstimator):
             return np.asarray(random.randint(k, size=len(X)))
         inner = A if linked.all() else A[np.ix_(linked, linked)]
         cut = NormalizedCut(DenseGram(inner), 2)
-        pairs = top_eigenpairs(cut, k - 1, deflate=cut.trivial, random_state=random)
+        pairs = solve_cut(cut, k - 1, SolverOptions(), random, Progress())
         rows = pairs.vectors / np.sqrt(cut.shrunken)[:, None]
         found = ASSIGNERS["kmeans"](
             rows / np.abs(rows).max(), np.ones(len(rows)), k, n_init=self.n_init, random_state=random

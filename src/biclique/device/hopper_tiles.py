@@ -1,7 +1,7 @@
 """K V of rbf on a Hopper GPU, each tile of K used for both halves of the symmetric product.
 
 Written in Gluon, Triton's lower level: it says itself where a tile lies and when a tensor-core product is waited for.
-Imported only where Triton is there and asked for; what is computed is described in ``SymmetricTiles``.
+Imported only where Triton is there and asked for; what is computed is described in ``BothHalvesTiles``.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def _add_exactly(out, plane, y, coarse, fine):  # type: ignore[no-untyped-def]
 
 
 @gluon_jit  # type: ignore[untyped-decorator,unused-ignore]
-def symmetric_product(  # type: ignore[no-untyped-def]
+def both_halves_product(  # type: ignore[no-untyped-def]
     LH, LL, RH, RL, V, factor, side_out, row_out, n, first, last, per_split, coarse, fine,
     D: gl.constexpr, B: gl.constexpr, TERMS: gl.constexpr, P_SPLIT: gl.constexpr,
     BI: gl.constexpr, BJ: gl.constexpr, RUN: gl.constexpr, S: gl.constexpr, ON_CHIP: gl.constexpr,
@@ -293,7 +293,7 @@ class NotTakenError(Exception):
     """This Triton or this GPU does not take the kernel."""
 
 
-class SymmetricTiles:
+class BothHalvesTiles:
     """K V for rbf, every tile of K computed once: P V for its rows, Pᵀ V for its columns.
 
     With z = √(2γ log₂e) x and f = 2^(−|z|²/2) it is κ_ij = f_i 2^⟨z_i, z_j⟩ f_j: one factor goes to V, one to the
@@ -356,7 +356,7 @@ class SymmetricTiles:
 
     def _launch(self, grid: tuple[int, int], sides: tuple[Any, ...], sizes: tuple[Any, ...], options: Any) -> None:
         try:
-            symmetric_product[grid](
+            both_halves_product[grid](
                 *sides, *sizes, BI=ROWS, BJ=COLUMNS, RUN=RUN, num_warps=4, enable_fp_fusion=True, **options
             )
         except Exception as error:  # Gluon is experimental: a Triton to come may refuse in any way
@@ -392,7 +392,7 @@ def choose_options(d: int, terms: int, split_p: bool) -> dict[str, Any]:
     return {"S": 2, "ON_CHIP": True}
 
 
-def can_be_symmetric(torch: Any, device: Any) -> bool:
+def can_use_both_halves(torch: Any, device: Any) -> bool:
     """Whether this device and this Triton have what the kernel is written for."""
     if not HAS_GLUON or device.type != "cuda" or torch.version.hip is not None:
         return False

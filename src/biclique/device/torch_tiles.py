@@ -55,7 +55,8 @@ def check_device_kernel(kernel: Kernel) -> None:
     """Refuse a kernel of which there are no tiles on a device."""
     if not isinstance(kernel, RBF | DirectRBF | Laplacian | Polynomial | Linear | Cosine):
         raise ParameterError(
-            f"the kernel {kernel.name!r} is not there on a GPU ({', '.join(GPU_KERNELS)} are): use gram='tiled'."
+            f"the kernel {kernel.name!r} is not there on a GPU ({', '.join(GPU_KERNELS)} are): use the host "
+            "(device=None)."
         )
 
 
@@ -82,7 +83,7 @@ def room_for(what: str, n: int, torch: Any, device: Any) -> Iterator[None]:
     except torch.cuda.OutOfMemoryError as error:
         raise MemoryLimitError(
             f"{device} has no memory left for {what} ({n} rows, {format_bytes(free_on_device(torch, device))} free): "
-            "free some, fit fewer rows, or use gram='tiled'."
+            "free some, fit fewer rows, or use the host (device=None)."
         ) from error
 
 
@@ -100,10 +101,10 @@ def open_device(torch: Any, device: Any) -> Any:
         raise MemoryLimitError(f"device {device!r} has no memory left at all.") from error
     except (RuntimeError, AssertionError, TypeError) as error:
         raise ParameterError(
-            f"device={device!r} cannot be used here ({str(error).splitlines()[0]}): use 'cpu', or gram='tiled'."
+            f"device={device!r} cannot be used here ({str(error).splitlines()[0]}): use 'cpu', or device=None."
         ) from error
     if opened.type == "meta":
-        raise ParameterError("device='meta' cannot be used here (it holds no numbers): use 'cpu', or gram='tiled'.")
+        raise ParameterError("device='meta' cannot be used here (it holds no numbers): use 'cpu', or device=None.")
     return opened
 
 
@@ -204,7 +205,7 @@ class TorchTiles:
                 if rows <= FEWEST_ROWS:
                     raise MemoryLimitError(
                         f"{self.device} has no memory left even for a tile of {rows} × {min(m, self.columns)} kernel "
-                        "values: free some, fit fewer rows, or use gram='tiled'."
+                        "values: free some, fit fewer rows, or use the host (device=None)."
                     ) from error
                 rows = max(rows // 2, FEWEST_ROWS)
                 if self.device.type == "cuda":

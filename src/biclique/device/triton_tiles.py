@@ -12,7 +12,7 @@ from math import ceil, log, log2, sqrt
 from typing import Any
 
 from biclique._typing import Rows
-from biclique.device import hopper_tiles as symmetric_tiles
+from biclique.device import hopper_tiles
 from biclique.device.hopper_tiles import column_sizes, jit, tl, triton
 from biclique.device.torch_tiles import (
     CHUNK,
@@ -157,7 +157,7 @@ class Tile:
 
 def choose_tile(kind: int, d: int, b: int, precision: str) -> Tile:
     """The tile for padded d and b: small ones leave room for several programs a multiprocessor, large d wants reuse."""
-    split = precision == "default"
+    split = precision == "float32"
     if kind == MANHATTAN:
         return Tile(64, 32, 16, 4, 2, split)
     if d > CHUNK:
@@ -203,16 +203,16 @@ class FusedTiles:
     Splits of the columns are summed in their order, in float64: the bits depend on the sizes alone.
     """
 
-    def __init__(self, kernel: Kernel, device: Any, *, precision: str = "default", tile: Tile | None = None) -> None:
+    def __init__(self, kernel: Kernel, device: Any, *, precision: str = "float32", tile: Tile | None = None) -> None:
         self.torch = import_module("torch")
         self.kernel = kernel
         self.device = self.torch.device(device)
         self.precision = precision
         self.tile = tile
         self._smaller: dict[Tile, Tile] = {}
-        self._symmetric: Any = None
-        if isinstance(kernel, RBF) and symmetric_tiles.can_be_symmetric(self.torch, self.device):
-            self._symmetric = symmetric_tiles.SymmetricTiles(self.torch, self.device)
+        self._halves: Any = None
+        if isinstance(kernel, RBF) and hopper_tiles.can_use_both_halves(self.torch, self.device):
+            self._halves = hopper_tiles.BothHalvesTiles(self.torch, self.device)
         self.degree = 1
         if isinstance(kernel, RBF):
             self.kind = GAUSS
@@ -250,7 +250,7 @@ class FusedTiles:
         beside = lie_beside(d)
         width = pad_columns(3 * d if beside else d)
         # Without an exponential lo costs little, and a power multiplies the error of its base.
-        both = not beside and (self.precision == "default" or self.kind != GAUSS or d <= SPLIT_FAST)
+        both = not beside and (self.precision == "float32" or self.kind != GAUSS or d <= SPLIT_FAST)
         hi = torch.zeros((padded, width), dtype=torch.float16, device=self.device)
         lo = torch.zeros((padded, width), dtype=torch.float16, device=self.device) if both else hi
         extra = torch.zeros(padded, dtype=torch.float32, device=self.device)
@@ -339,7 +339,7 @@ class FusedTiles:
                     raise MemoryLimitError(
                         f"the GPU has no memory left for a product of {left.n} × {right.n} kernel values with {taken} "
                         f"vectors (about {format_bytes(12 * b * (left.padded + right.padded))}): free some, or fit "
-                        "fewer rows, or use the CPU (gram='tiled')."
+                        "fewer rows, or use the host (device=None)."
                     ) from error
                 most = b // 2
                 torch.cuda.empty_cache()
@@ -347,29 +347,29 @@ class FusedTiles:
             done += taken
         return out
 
-    def _is_symmetric(self, left: Side, right: Side) -> bool:
+    def _uses_both_halves(self, left: Side, right: Side) -> bool:
         """Whether each tile can serve both halves: rows with themselves, and 2^⟨z_i, z_j⟩ in range by itself."""
         return (
-            self._symmetric is not None
+            self._halves is not None
             and self.tile is None
             and (left is right or left.mirrored)
             and right.scale == 1.0
-            and right.most <= symmetric_tiles.MOST_NORM
-            and right.hi.shape[1] <= symmetric_tiles.MOST_COLUMNS
-            and right.n >= symmetric_tiles.FEWEST_ROWS
+            and right.most <= hopper_tiles.MOST_NORM
+            and right.hi.shape[1] <= hopper_tiles.MOST_COLUMNS
+            and right.n >= hopper_tiles.FEWEST_ROWS
         )
 
     def _both_halves(self, left: Side, right: Side, V: Any, out: Any, clamp: bool, tick: Tick | None) -> bool:
         """K V from half of the tiles; False where the sides, V, the memory, Triton or the GPU are not for it."""
-        if V.shape[1] > symmetric_tiles.VECTORS or clamp or not self._is_symmetric(left, right):
+        if V.shape[1] > hopper_tiles.VECTORS or clamp or not self._uses_both_halves(left, right):
             return False
         try:
-            found = self._symmetric.product(left, right, V, split_p=self.precision == "default", tick=tick)
+            found = self._halves.product(left, right, V, split_p=self.precision == "float32", tick=tick)
         except self.torch.cuda.OutOfMemoryError:  # one half at a time takes less
             self.torch.cuda.empty_cache()
             return False
-        except symmetric_tiles.NotTakenError as error:
-            self._symmetric = None
+        except hopper_tiles.NotTakenError as error:
+            self._halves = None
             warn_user(
                 "this Triton or this GPU does not take the kernel that uses each tile for both halves of K, so fits "
                 f"take up to a third longer ({str(error).splitlines()[0] if str(error) else 'no reason given'}).",

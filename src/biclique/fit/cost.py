@@ -42,7 +42,7 @@ STORED_PRODUCTS_PER_SECOND = 1e9
 """Entries of a stored matrix times a column, a second and a core: memory traffic, alike everywhere."""
 
 # A GPU is not measured but taken for an H200: docs/performance.md has κ a second and the seconds of whole fits there.
-FUSED_PICOSECONDS = {"default": (0.27, 0.0115, 0.008), "fast": (0.25, 0.0042, 0.006)}
+FUSED_PICOSECONDS = {"float32": (0.27, 0.0115, 0.008), "fast": (0.25, 0.0042, 0.006)}
 """Of one value of K in the fused kernel: for itself, for a column of X, and for a vector beyond the first 16."""
 MANHATTAN_PICOSECONDS = 0.2
 """Of a column of X where the kernel is laplacian, which has no tensor cores."""
@@ -88,7 +88,7 @@ def is_fused(kernel: Kernel, d: int, precision: str, device: Any) -> bool:
 
 
 def device_seconds(
-    kernel: Kernel, n: int, d: int, *, columns: int, passes: int, precision: str = "default", device: Any = "cuda"
+    kernel: Kernel, n: int, d: int, *, columns: int, passes: int, precision: str = "float32", device: Any = "cuda"
 ) -> float:
     """Time of passes over an exact K on a GPU with blocks of ``columns`` vectors; compiling it is not counted."""
     if not is_fused(kernel, d, precision, device):
@@ -103,7 +103,7 @@ def device_seconds(
 
 
 def device_bytes(
-    kernel: Kernel, n: int, d: int, *, columns: int, precision: str = "default", device: Any = "cuda"
+    kernel: Kernel, n: int, d: int, *, columns: int, precision: str = "float32", device: Any = "cuda"
 ) -> int:
     """Memory on a device of the sides of an exact K and of a product with blocks of ``columns`` vectors."""
     if not is_fused(kernel, d, precision, device):
@@ -121,7 +121,7 @@ def device_factored_seconds(size: int, n: int, d: int) -> float:
 
 
 def torch_cpu_seconds(
-    kernel: Kernel, X: Rows, n: int, *, columns: int, passes: int, precision: str = "default"
+    kernel: Kernel, X: Rows, n: int, *, columns: int, passes: int, precision: str = "float32"
 ) -> float:
     """Time of passes on torch's CPU, from tiles of some rows on the host; torch uses a tile for one half only."""
     dtype = np.float64 if precision == "float64" else np.float32

@@ -32,7 +32,7 @@ from biclique.gram.operator import TrainedRows
 from biclique.gram.torch_gram import TorchGram
 from biclique.io import CHUNK_ROWS, draw_numbers
 from biclique.kernels import Kernel, draw_rows
-from biclique.multiway import SymmetricGram, SymmetricShift
+from biclique.multiway import SymmetricGram
 from biclique.neighbors.index import NeighborIndex
 from biclique.progress import Progress
 from biclique.rows.distinct import Pool, Vertices, find_rows
@@ -175,6 +175,8 @@ class Prepared:
     basis_blocks: int = BASIS_BLOCKS
     error: ApproximationError | None = None
     """Of an approximate K."""
+    nearness: Nearness | None = None
+    """How near parts are to each other, where neither rows nor similarities tell."""
 
     def cut(self, order: float) -> NormalizedCut:
         """The normalised cut: one pass over K, which multiplies the probe too."""
@@ -191,6 +193,8 @@ class Prepared:
     def near(self) -> Nearness:
         """How near rows are to each other."""
         vertices = self.vertices
+        if self.nearness is not None:
+            return self.nearness
         return MostSimilar(vertices.data, vertices.weights) if vertices.given else NearRows(vertices.data)
 
 
@@ -260,7 +264,8 @@ def _hold_on_device(
     if plan.kernel is None:
         raise TypeError("a device computes a kernel")
     X, owned = source.placed()
-    n, facts = plan.rows, {"device": plan.device, "precision": plan.precision}
+    n = plan.rows
+    facts: dict[str, Any] = {"device": plan.device, "precision": plan.precision}
     tick = progress.tick if progress.enabled else None
     gram = TorchGram(plan.kernel, X, tick=tick, owned=owned, **facts)
     probe = None
@@ -427,13 +432,20 @@ class ExactSearch:
     """Fits of one K at one order after the other."""
 
     def __init__(
-        self, settings: Settings, prepared: Prepared, rule: OrderRule, options: SolverOptions, progress: Progress
+        self,
+        settings: Settings,
+        prepared: Prepared,
+        rule: OrderRule,
+        options: SolverOptions,
+        progress: Progress,
+        seed: int | None = None,
     ) -> None:
         self.settings, self.prepared, self.rule = settings, prepared, rule
         self.n_columns, self.options, self.progress = settings.n_columns, options, progress
         self.n = prepared.base.n
         self.n_vectors = min(self.n_columns, self.n) - 1
-        self.seed = int(prepared.random.randint(2**31)) if on_host(prepared.base.like) else 0
+        draws = seed is None and on_host(prepared.base.like)
+        self.seed = int(prepared.random.randint(2**31)) if draws else seed or 0
         self._found: IntArray | None = None
         self.n_tests = 0
 
@@ -506,7 +518,7 @@ class ExactSearch:
         if order == 2 and self.n_vectors > 0 and not self.prepared.symmetric and self._parts(cut).max() > 0:
             pairs, parts, joined = self._solve_parts(cut, options)
         else:
-            pairs = self._solve_whole(cut, self.n_vectors, options, self.prepared.random)
+            pairs = self._solve_connected(cut, self.n_vectors, options, self.prepared.random)
         extension, rows = Extension.fit(cut, pairs, cut.gram.noise)
         values, residuals = pairs.values, pairs.residuals
         if joined is not None:  # parts that joined others have no column, but an eigenvalue of 1 each
@@ -534,12 +546,15 @@ class ExactSearch:
         shares = np.bincount(self._found, weights) / weights.sum()
         return float(shares[shares < self.rule.least].sum())
 
-    def _solve_whole(
+    def _solve_connected(
         self, cut: NormalizedCut, k: int, options: SolverOptions, random: np.random.RandomState
     ) -> EigenResult:
-        if k > 0 and cut.gram.is_graph and options.multigrid and self._parts(cut).max() == 0:
+        """The eigenpairs of the whole cut, or of that of a part."""
+        whole = cut.gram is self.prepared.base
+        if k > 0 and cut.gram.is_graph and options.multigrid and not (whole and self._parts(cut).max() > 0):
             return solve_graph(cut, k, options, random, self.progress)
-        blocks, keep = self.prepared.basis_blocks, self._keeps_space
+        blocks = self.prepared.basis_blocks if whole or self.prepared.symmetric else BASIS_BLOCKS
+        keep = self._keeps_space
         return solve_cut(cut, k, options, random, self.progress, basis_blocks=blocks, keep_space=keep)
 
     def _solve_parts(self, cut: NormalizedCut, options: SolverOptions) -> tuple[EigenResult, Parts | None, Joined]:
@@ -550,11 +565,9 @@ class ExactSearch:
         def solve(members: IntArray, wanted: int) -> EigenResult:
             random = np.random.RandomState(self.seed)
             own = cut.restricted(self.prepared.base.restricted(members), members)
-            if own.gram.is_graph and options.multigrid:
-                return solve_graph(own, wanted, options, random, self.progress)
             watch = options.give_up
             inside = replace(options, give_up=watch.inside(own) if isinstance(watch, _Watch) else None)
-            return solve_cut(own, wanted, inside, random, self.progress, keep_space=self._keeps_space)
+            return self._solve_connected(own, wanted, inside, random)
 
         none = np.empty(0, dtype=np.intp)
         cores = [joined.core(part) if joined.whole[part] else none for part in range(joined.n_parts)]
@@ -613,7 +626,8 @@ class ExactFitted:
     places: IntArray | None  # for a given matrix: the vertex of each digest
     kept: IntArray | None  # for a given matrix: the columns of vertices, where not all are
     trained: TrainedRows | None
-    shift: SymmetricShift | None
+    live: GramOperator | None = None
+    """On a device: the operator, which a copy that was pickled goes on without, on the host."""
     table: IntArray | None = None  # (n_vertices,), labels
     rule: Rule | None = None
     takes_chunks: bool = False
@@ -622,9 +636,9 @@ class ExactFitted:
     def of(cls, fit: ExactFit, assignment: Assignment | None = None) -> ExactFitted:
         """What is kept of a fit."""
         solved, vertices = fit.solved, fit.prepared.vertices
-        shift = solved.cut.gram.shift
-        trained, digests = fit.prepared.base.training(), vertices.digests
-        if trained is None and shift is not None:
+        gram, digests = solved.cut.gram, vertices.digests
+        trained = gram.training()
+        if trained is None and fit.prepared.symmetric:
             digests = digests[:0]  # no rows can be met again: κ(y, y) is not known
         return cls(
             plan=fit.plan,
@@ -637,17 +651,17 @@ class ExactFitted:
             places=vertices.places,
             kept=vertices.kept,
             trained=trained,
-            shift=shift,
+            live=None if on_host(gram.like) else gram,
             table=None if assignment is None else assignment.labels,
             rule=None if assignment is None else assignment.rule,
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "extension": self.extension.to_host()}
+        return {**self.__dict__, "extension": self.extension.to_host(), "live": None}
 
     @property
     def keeps_tensors(self) -> bool:
-        return not on_host(self.extension.coefficients)
+        return self.live is not None
 
     def match(self, X: Rows) -> Rows:
         """New rows in the form in which the training rows came, dense or sparse."""
@@ -708,11 +722,14 @@ class ExactFitted:
 
     def cross(self, X: Rows, n_jobs: int | None) -> CrossGram:
         """New rows against the vertices."""
-        if self.trained is None:
-            cross: CrossGram = StoredCross(X if self.kept is None else X[:, self.kept], n_jobs=n_jobs)
-        else:
-            cross = self.trained.cross(X, n_jobs=n_jobs)
-        return cross if self.shift is None else self.shift.cross(cross)
+        if self.live is not None:
+            return self.live.cross(X)
+        if self.trained is not None:
+            return self.trained.cross(X, n_jobs=n_jobs)
+        cross = StoredCross(X if self.kept is None else X[:, self.kept], n_jobs=n_jobs)
+        if self.plan.settings.cut.symmetric:
+            cross.diagonal()  # which is needed, and says that it is not known
+        return cross
 
 
 class _NewRows:

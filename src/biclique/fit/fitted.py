@@ -21,11 +21,22 @@ class Fitted(Protocol):
     """
 
     plan: Plan
-    eigenvalues: FloatArray
-    residuals: FloatArray
-    n_passes: int
-    takes_chunks: bool
-    """Whether new rows may come in chunks."""
+
+    @property
+    def eigenvalues(self) -> FloatArray:
+        """Of B, descending, as many as columns but one; zero where there are no more."""
+
+    @property
+    def residuals(self) -> FloatArray:
+        """Of the eigenvalues."""
+
+    @property
+    def n_passes(self) -> int:
+        """Over K, or over the rows of a factored one."""
+
+    @property
+    def takes_chunks(self) -> bool:
+        """Whether new rows may come in chunks."""
 
     @property
     def keeps_tensors(self) -> bool:

@@ -353,20 +353,21 @@ def plan_exact(settings: Settings, some: Vertices, n: int, kernel: Kernel | None
     """How K of n distinct rows is held and solved, seen on some of them; refuse what does not fit at all."""
     limit = parse_memory_limit(settings.holding.memory_limit)
     k = min(settings.n_columns - 1, n - 1)
-    iterates = k > 0 and (settings.solving.by_scipy or not solves_directly(n, k))
+    iterates = _iterates(settings, n, k)
     shortest = 0
     if k > 0:
         shortest = basis_bytes(n, k, FEWEST_BLOCKS) if iterates else direct_bytes(n)
     choice, size, dtype = _hold_exactly(settings, some, n, kernel, limit, shortest, block_columns(k, n))
-    blocks = blocks_within(n, k, limit - size)
-    basis = basis_bytes(n, k, blocks) if iterates else shortest
-    if not (choice.name == "dense" and kernel is not None and size > limit):  # which says so itself, with the way out
+    if choice.name == "dense" and kernel is not None:
         require(
-            size + basis,
+            dense_bytes(n),
             limit,
-            f"gram={choice.name!r} for {n} distinct rows and {k} eigenvectors",
-            "raise memory_limit, ask for fewer clusters, or fit a sample of the rows and predict the rest.",
+            f"gram='dense' for {n} distinct rows",
+            "use gram='tiled' (exact, never stores the matrix), or raise memory_limit.",
         )
+    what = f"gram={choice.name!r} for {n} distinct rows and {k} eigenvectors"
+    way_out = "ask for fewer clusters, or fit a sample of the rows and predict the rest."
+    basis = plan_basis(settings, n, k, limit, size, what, way_out)
     quick = choice.name == "tiled" and settings.holding.precision != "float64"
     tolerance = settings.solving.eigen_tol
     started = iterates and choice.name == "tiled" and n >= START_FROM
@@ -385,10 +386,33 @@ def plan_exact(settings: Settings, some: Vertices, n: int, kernel: Kernel | None
         n_vectors=k,
         iterates=iterates,
         tolerance=(QUICK_TOLERANCE if quick else FINE_TOLERANCE) if isinstance(tolerance, str) else float(tolerance),
-        basis_blocks=blocks,
+        basis_blocks=basis.blocks,
         start_rows=START_ROWS if started else 0,
-        bytes=size + basis,
+        bytes=size + basis.bytes,
     )
+
+
+@dataclass(frozen=True)
+class Basis:
+    """The vectors that a solver keeps."""
+
+    iterates: bool
+    blocks: int
+    bytes: int
+
+
+def _iterates(settings: Settings, n: int, k: int) -> bool:
+    return k > 0 and (settings.solving.by_scipy or not solves_directly(n, k))
+
+
+def plan_basis(settings: Settings, n: int, k: int, limit: int, size: int, what: str, way_out: str) -> Basis:
+    """How long a basis of k eigenvectors fits beside ``size`` bytes; refuse where none does."""
+    iterates, blocks = _iterates(settings, n, k), blocks_within(n, k, limit - size)
+    needed = 0
+    if k > 0:
+        needed = basis_bytes(n, k, blocks) if iterates else direct_bytes(n)
+    require(size + needed, limit, what, f"raise memory_limit, {way_out}")
+    return Basis(iterates, blocks, needed)
 
 
 def _hold_exactly(
@@ -464,7 +488,7 @@ def _plan_device(
         device=str(device),
     )
     rows = n * d * (X.dtype.itemsize + (8 if precision == "float64" else 4))  # as they came, and held
-    there = device_bytes(plan.kernel, n, d, columns=plan.block, precision=precision, device=device)
+    there = device_bytes(settings.kernel.kernel(), n, d, columns=plan.block, precision=precision, device=device)
     there += rows + basis_bytes(n, max(k, 1), BASIS_BLOCKS) + 8 * n * settings.n_columns
     return Planned(replace(plan, device_bytes=there), None, pool)
 

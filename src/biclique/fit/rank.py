@@ -45,7 +45,7 @@ def pool_size(rank: int | str) -> int:
 
 
 def choose_map(plan: Plan, pool: Pool, random: np.random.RandomState) -> ChosenMap:
-    """The feature map of the rank asked for, or of the first in ``RANKS``, as far as memory goes, that is good enough."""
+    """The feature map of the rank asked for, or of the first in ``RANKS``, within memory, that is good enough."""
     holding, gram, kernel, dtype, most = plan.settings.holding, plan.gram, plan.kernel, plan.dtype, plan.most_rank
     if kernel is None:
         raise TypeError("a feature map is of a kernel")
@@ -103,8 +103,8 @@ def check_map_on_device(holding: HoldingSettings, gram: str, kernel: Kernel, n_c
         columns = exact_columns(kernel, n_columns)
         exact = "rank='auto' (all of them, exact), " if columns is not None and columns <= MOST_EXACT_COLUMNS else ""
         raise ParameterError(
-            f"gram='features' of {columns} monomials ({kernel.name}, {n_columns} columns) with rank={holding.rank!r} is "
-            f"a sketch, which is not there on a device: use {exact}gram='nystroem', or the host (device=None)."
+            f"gram='features' of {columns} monomials ({kernel.name}, {n_columns} columns) with rank={holding.rank!r} "
+            f"is a sketch, which is not there on a device: use {exact}gram='nystroem', or the host (device=None)."
         )
 
 

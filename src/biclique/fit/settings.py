@@ -303,7 +303,7 @@ def a_device(name: str, value: object) -> None:
         )
 
 
-def known_order(name: str, value: object) -> None:
+def known_order(_: str, value: object) -> None:
     """An order, or "auto"; the message for text is that of ``check_order``."""
     if not (isinstance(value, str) and value == "auto"):
         check_order(cast("float", value))

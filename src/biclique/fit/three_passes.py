@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import ApproximationWarning, warn_user
@@ -260,7 +262,7 @@ class FactoredSearch:
             return Finished(None, None, np.empty(0))
         k = self.rule.n_clusters
 
-        def of_block(block: Block) -> tuple[FloatArray | None, IntArray | None, FloatArray]:
+        def of_block(block: Block) -> tuple[FloatArray | None, NDArray[np.integer] | None, NDArray[Any]]:
             found, rows = fitted.labels_by(block.rows, rules, self.n_jobs, keep=keep)
             sizes = np.zeros(k) if tried.tested is None else np.bincount(found[0], to_host(block.weights), k)
             labels = None if n_clusters is None else found[-1] if keep else found[-1].astype(np.int32)

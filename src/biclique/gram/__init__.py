@@ -14,9 +14,8 @@ from biclique.gram.choose import (
 from biclique.gram.dense import GIVEN_WAY_OUT, DenseGram, StoredCross, checked_matrix, dense_bytes
 from biclique.gram.factored import FactoredGram
 from biclique.gram.neighbor_graph import NEIGHBOR_WEIGHTS, NeighborGram
-from biclique.gram.operator import CrossGram, GramOperator
+from biclique.gram.operator import CrossGram, GramOperator, TrainedRows
 from biclique.gram.sparse import SparseGram, checked_sparse, given_bytes
-from biclique.gram.tile_parts import find_parts, part_sizes
 from biclique.gram.tiled import TiledGram, tiled_bytes
 
 __all__ = [
@@ -34,6 +33,7 @@ __all__ = [
     "SparseGram",
     "StoredCross",
     "TiledGram",
+    "TrainedRows",
     "checked_matrix",
     "checked_sparse",
     "choose_gram",
@@ -41,9 +41,7 @@ __all__ = [
     "dense_bytes",
     "exact_features",
     "factored_precision",
-    "find_parts",
     "given_bytes",
     "make_gram",
-    "part_sizes",
     "tiled_bytes",
 ]

@@ -62,20 +62,20 @@ class Choice:
     reason: str
 
 
-def choose_gram(requested: str, kernel: Kernel, X: Rows, memory_limit: int) -> Choice:
-    """How K is held: a fixed rule of n, d, the kernel and the memory limit.
+def choose_gram(requested: str, kernel: Kernel, n: int, X: Rows, memory_limit: int) -> Choice:
+    """How K of n rows is held, X being some of them: a fixed rule of n, d, the kernel and the memory limit.
 
     ``"auto"`` stores K where that is small, or where a kernel value is dear (not one matrix product) and
     the matrix fits the memory limit, and computes tiles otherwise; both are exact. Where the kernel is an inner product
     of few columns, K = ΦΦᵀ is as exact, and cheaper. Beyond ``EXACT_WORK``, K is approximated by landmarks.
     """
-    n, d = X.shape
+    d = X.shape[1]
     if requested != "auto":
         return Choice(requested, "as asked for")
     features = exact_features(kernel, d, n // 4)
     if n > STORE_BELOW and features is not None:
         return features
-    work = exact_work(kernel, X)
+    work = exact_work(kernel, n, X)
     if work > EXACT_WORK:
         seconds = format_seconds(work / WORK_PER_SECOND)
         return Choice("nystroem", f"approximate: exact tiles of {n} rows would take some {seconds} on two cores")
@@ -93,13 +93,13 @@ def exact_features(kernel: Kernel, n_columns: int, most: int = FEW_EXACT_COLUMNS
     return Choice("features", f"exact: {kernel.name} is an inner product of {columns} columns")
 
 
-def exact_work(kernel: Kernel, X: Rows) -> float:
+def exact_work(kernel: Kernel, n: int, X: Rows) -> float:
     """What an exact fit of the rows costs: entries of K times columns of X, dear kernels more."""
-    n, d = X.shape
+    d = X.shape[1]
     if isinstance(kernel, Function):
         return float(n) ** 2 * FUNCTION_COLUMNS
     if sparse.issparse(X):
-        d = min(d, 10 * (X.nnz // max(n, 1) + 1))
+        d = min(d, 10 * (X.nnz // max(X.shape[0], 1) + 1))
     return float(n) ** 2 * float(d + EXPONENTIAL if kernel.cheap else DEAR_FACTOR * d + 4 * EXPONENTIAL)
 
 

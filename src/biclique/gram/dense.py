@@ -8,9 +8,10 @@ import numpy as np
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DataError
-from biclique.gram.operator import CrossGram, GramOperator
+from biclique.gram.operator import CHECKED_AT_ONCE, CrossGram, GramOperator
 from biclique.kernels import Kernel
 from biclique.kernels.held import HeldRows
+from biclique.neighbors.parts import search_parts
 from biclique.runtime.memory import require
 from biclique.runtime.threads import PANEL, Pulse, Tick, given_panel, panel_product, run_groups
 
@@ -89,6 +90,21 @@ class DenseGram(GramOperator):
 
     def diagonal(self) -> FloatArray:
         return np.diagonal(self.K).copy()
+
+    def stored(self, memory_limit: int | str = "auto") -> FloatArray:  # noqa: ARG002
+        return self.K
+
+    def training(self) -> HeldRows | None:
+        return self.held
+
+    def parts(
+        self,
+        degrees: FloatArray,  # noqa: ARG002
+        weights: FloatArray,  # noqa: ARG002
+        random: int | np.random.RandomState | None,  # noqa: ARG002
+        columns: int = CHECKED_AT_ONCE,  # noqa: ARG002
+    ) -> IntArray:
+        return search_parts(self.K, self.diagonal())
 
     def restricted(self, members: IntArray) -> DenseGram:
         return DenseGram(self.K[np.ix_(members, members)], n_jobs=self.n_jobs)

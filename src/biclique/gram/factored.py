@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from biclique._typing import FloatArray, Rows
 from biclique.features.maps import FeatureMap
 from biclique.features.passes import column_sums, map_product, squared_lengths
@@ -16,7 +18,11 @@ class FactoredRows:
         self.map = feature_map
         self.rows = X
 
-    def cross(self, Y: Rows, *, n_jobs: int | None = None) -> CrossGram:
+    def hold(self, Y: Rows) -> Rows:
+        """Other rows, as these are: as they came."""
+        return Y
+
+    def cross(self, Y: Rows, n_jobs: int | None = None) -> CrossGram:
         """⟨φ(y), φ(x)⟩ of new rows against these."""
         return FactoredCross(self, Y, n_jobs=n_jobs)
 
@@ -33,7 +39,9 @@ class FactoredGram(GramOperator):
     ) -> None:
         self.name = feature_map.name
         self.map = feature_map
+        self.rank = feature_map.size
         self.dtype = feature_map.dtype
+        self.noise = float(np.finfo(self.dtype).eps)
         self.n = X.shape[0]
         self.n_jobs = n_jobs
         self.tick = tick
@@ -45,6 +53,9 @@ class FactoredGram(GramOperator):
 
     def diagonal(self) -> FloatArray:
         return squared_lengths(self.map, self.held.rows, n_jobs=self.n_jobs)
+
+    def training(self) -> FactoredRows:
+        return self.held
 
     def cross(self, Y: Rows) -> CrossGram:
         return self.held.cross(Y, n_jobs=self.n_jobs)

@@ -175,7 +175,7 @@ class NeighborGram(SparseGram):
     def with_graph(self, K: Any) -> NeighborGram:
         """The same rows and radii with another graph."""
         out = copy.copy(self)
-        out.K = K
+        out.K, out.is_graph = K, bool(K.data.min(initial=0.0) >= 0)
         return out
 
     def _half(self, n_new: int, pairs: Pairs, sigma: FloatArray | None) -> Any:

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.gram.dense import StoredCross, check_asymmetry
-from biclique.gram.operator import CrossGram, GramOperator
-from biclique.kernels.held import HeldRows
+from biclique.gram.operator import CHECKED_AT_ONCE, CrossGram, GramOperator
+from biclique.neighbors.parts import LINK
 from biclique.runtime.threads import given_panel, panel_product
 
 
@@ -19,12 +20,12 @@ class SparseGram(GramOperator):
 
     name = "sparse"
     dtype = np.dtype(np.float64)
-    held: HeldRows | None = None
 
     def __init__(self, K: Any, *, n_jobs: int | None = None) -> None:
         self.K = sparse.csr_array(K, dtype=np.float64)
         self.n = self.K.shape[0]
         self.n_jobs = n_jobs
+        self.is_graph = self.nonnegative
 
     @property
     def nonnegative(self) -> bool:
@@ -35,6 +36,22 @@ class SparseGram(GramOperator):
 
     def diagonal(self) -> FloatArray:
         return np.asarray(self.K.diagonal())
+
+    def stored(self, memory_limit: int | str = "auto") -> Any:  # noqa: ARG002
+        return self.K
+
+    def parts(
+        self,
+        degrees: FloatArray,  # noqa: ARG002
+        weights: FloatArray,  # noqa: ARG002
+        random: int | np.random.RandomState | None,  # noqa: ARG002
+        columns: int = CHECKED_AT_ONCE,  # noqa: ARG002
+    ) -> IntArray:
+        K = self.K.tocoo()
+        root = np.sqrt(np.abs(self.diagonal()))
+        strong = np.abs(K.data) > LINK * root[K.row] * root[K.col]
+        links = sparse.coo_array((K.data[strong], (K.row[strong], K.col[strong])), shape=K.shape).tocsr()
+        return np.asarray(connected_components(links, directed=False)[1], dtype=np.intp)
 
     def restricted(self, members: IntArray) -> SparseGram:
         return SparseGram(self.K[members][:, members], n_jobs=self.n_jobs)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from biclique._typing import FloatArray, IntArray
-from biclique.gram.dense import DenseGram
-from biclique.gram.factored import FactoredGram
-from biclique.gram.operator import GramOperator
-from biclique.gram.sparse import SparseGram
-from biclique.gram.tiled import TiledGram
 from biclique.kernels import draw_rows
 from biclique.neighbors.parts import LINK, search_parts
 from biclique.runtime.threads import PANEL, Pulse, run_groups
+
+if TYPE_CHECKING:
+    from biclique.gram.tiled import TiledGram
 
 MASS = 1e-6
 """Two parts of float32 tiles touch when the similarity between them is above this share of the smaller's degrees."""
@@ -25,8 +23,6 @@ SAMPLE = 1000
 
 MOST_PARTS = 2048
 
-CHECKED_AT_ONCE = 32
-
 MOST_UNSEEN = 2000
 """Rows that join a sample because it does not see them."""
 
@@ -34,57 +30,19 @@ SMALL_PART, MOST_ROWS = 1 / 64, 1 / 8
 """A part of at most such a share of the rows is checked by its rows alone, all such parts of at most the second."""
 
 
-def part_sizes(
-    gram: GramOperator,
-    degrees: FloatArray,
-    weights: FloatArray,
-    random_state: int | np.random.RandomState | None,
-    columns: int = CHECKED_AT_ONCE,
-) -> IntArray:
-    """Rows of every part, largest first; a single number when the kernel is connected."""
-    return np.sort(np.bincount(find_parts(gram, degrees, weights, random_state, columns)))[::-1]
-
-
-def find_parts(
-    gram: GramOperator,
-    degrees: FloatArray,
-    weights: FloatArray,
-    random_state: int | np.random.RandomState | None,
-    columns: int = CHECKED_AT_ONCE,
-) -> IntArray:
-    """The part of every row: 0, 1, …; all 0 when the kernel is connected.
-
-    Stored matrices are searched exactly. Tiles are sampled, and what the sample and the rows it does not see call parts
-    is then checked exactly, by products with at most ``columns`` vectors: parts reported are real. Beyond
-    ``MOST_PARTS`` of them, or where small ones have more than an eighth of the rows, isolated rows not counted, the
-    smallest are not told from the largest.
-    """
-    if isinstance(gram, SparseGram):
-        return np.asarray(connected_components(_linked(gram), directed=False)[1], dtype=np.intp)
-    if isinstance(gram, DenseGram):
-        return search_parts(gram.K, gram.diagonal())
-    if isinstance(gram, FactoredGram):
-        return np.zeros(gram.n, dtype=np.intp)  # sums over rows cannot tell
-    if isinstance(gram, TiledGram):
-        return _tiled_parts(gram, degrees, weights, random_state, columns)
-    raise TypeError(f"no way to search {type(gram).__name__} for parts")
-
-
-def _linked(gram: SparseGram) -> Any:
-    """The entries of a sparse K that count as links."""
-    K = gram.K.tocoo()
-    root = np.sqrt(np.abs(gram.diagonal()))
-    strong = np.abs(K.data) > LINK * root[K.row] * root[K.col]
-    return sparse.coo_array((K.data[strong], (K.row[strong], K.col[strong])), shape=K.shape).tocsr()
-
-
-def _tiled_parts(
+def tile_parts(
     gram: TiledGram,
     degrees: FloatArray,
     weights: FloatArray,
     random_state: int | np.random.RandomState | None,
     columns: int,
 ) -> IntArray:
+    """The part of every row: 0, 1, …; all 0 when the kernel is connected.
+
+    Rows are sampled, and what the sample and the rows it does not see call parts is then checked exactly, by products
+    with at most ``columns`` vectors: parts reported are real. Beyond ``MOST_PARTS`` of them, or where small ones have
+    more than an eighth of the rows, isolated rows not counted, the smallest are not told from the largest.
+    """
     own = weights * gram.diagonal()
     isolated = np.abs(degrees - own) <= _least_mass(gram) * np.abs(own)
     labels = np.zeros(gram.n, dtype=np.intp)

@@ -8,7 +8,8 @@ import numpy as np
 from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.gram.operator import CrossGram, GramOperator
+from biclique.gram.operator import CHECKED_AT_ONCE, CrossGram, GramOperator
+from biclique.gram.tile_parts import tile_parts
 from biclique.kernels import InnerProductKernel, Kernel
 from biclique.kernels.held import HeldRows
 from biclique.runtime.memory import require
@@ -44,6 +45,7 @@ class TiledGram(GramOperator):
     """
 
     name = "tiled"
+    passes_are_cheap = False
 
     def __init__(
         self,
@@ -58,6 +60,7 @@ class TiledGram(GramOperator):
         self.kernel = kernel
         self.n = X.shape[0]
         self.dtype = np.dtype(dtype)
+        self.noise = float(np.finfo(self.dtype).eps)
         self.n_jobs = n_jobs
         self.tick = tick
         self._memory_limit = memory_limit
@@ -127,6 +130,18 @@ class TiledGram(GramOperator):
 
     def diagonal(self) -> FloatArray:
         return self.kernel.diagonal(self.held.rows)
+
+    def training(self) -> HeldRows:
+        return self.held
+
+    def parts(
+        self,
+        degrees: FloatArray,
+        weights: FloatArray,
+        random: int | np.random.RandomState | None,
+        columns: int = CHECKED_AT_ONCE,
+    ) -> IntArray:
+        return tile_parts(self, degrees, weights, random, columns)
 
     def restricted(self, members: IntArray) -> TiledGram:
         return TiledGram(self.kernel, self.held.rows[members], dtype=self.dtype, n_jobs=self.n_jobs, tick=self.tick)

@@ -31,7 +31,7 @@ from biclique.kernels.held import HeldRows
 from biclique.runtime.namespace import float64, full_float32, on_host, to_host
 from biclique.runtime.threads import Tick
 
-PRECISIONS = ("default", "fast", "float64")
+PRECISIONS = ("float32", "fast", "float64")
 """Relative errors of a product: 1e-5, some 2e-4 for vectors of mixed signs, and those of float64, by torch's tiles."""
 
 FAST_NOISE = 2e-6
@@ -50,10 +50,11 @@ class TorchGram(GramOperator):
     them. Rows that are a tensor are held on the device, others on the host as well; a tensor is copied unless it is
     ``owned``.
 
-    ``matmat`` takes a NumPy array and returns one, or a tensor on the device and returns one, float64 in both cases.
+    ``matmat`` takes a tensor on the device and returns one, or a NumPy array and returns one, float64 in both cases.
+    The diagonal is a tensor there. ``name`` is "cuda" on such a device, else "torch".
     """
 
-    name = "cuda"
+    passes_are_cheap = False
 
     def __init__(
         self,
@@ -61,7 +62,7 @@ class TorchGram(GramOperator):
         X: Rows,
         *,
         device: Any = "cuda",
-        precision: str = "default",
+        precision: str = "float32",
         engine: str = "auto",
         tick: Tick | None = None,
         owned: bool = False,
@@ -75,11 +76,16 @@ class TorchGram(GramOperator):
                 "engine='triton' has no float64: use engine='auto' or 'torch' with precision='float64'."
             )
         check_device_kernel(kernel)
+        check_device_precision(precision, device)
         if sparse.issparse(X):
-            raise DataError("gram='cuda' needs dense rows: pass X.toarray(), or use gram='tiled'.")
+            raise DataError(
+                f"device={str(device)!r} needs dense rows: pass X.toarray(), or use the host (device=None)."
+            )
         self.torch = load_torch()
         self.device = open_device(self.torch, device)
-        check_device_precision(precision, self.device)
+        self.name = "cuda" if self.device.type == "cuda" else "torch"
+        self.like = self.torch.empty(0, device=self.device)
+        self._requested = engine
         self.kernel = kernel
         self.precision = precision
         self.tick = tick
@@ -95,6 +101,7 @@ class TorchGram(GramOperator):
             if wide:
                 self.held = HeldRows(kernel, X, np.float64, owned=owned)
         self.dtype = self.held.dtype
+        self.noise = FAST_NOISE if precision == "fast" else float(np.finfo(self.dtype).eps)
         self.engine = choose_engine(engine, kernel, self.device, X.shape[1], wide)
         self._tiles: Any
         if self.engine == "triton":
@@ -114,11 +121,23 @@ class TorchGram(GramOperator):
     def matmat(self, V: Any) -> Any:
         return self._product(self._left, V, clamp=False)
 
-    def diagonal(self) -> FloatArray:
-        return np.asarray(to_host(self.kernel.diagonal(self.held.rows)), dtype=np.float64)
+    def diagonal(self) -> Any:
+        return place_rows(float64(self.kernel.diagonal(self.held.rows)), self.device)
 
     def cross(self, Y: Rows) -> CrossGram:
         return TorchCross(self, Y)
+
+    def training(self) -> HeldRows:
+        return self.held
+
+    def with_rows(self, Y: Rows) -> TorchGram:
+        facts: dict[str, Any] = {"device": self.device, "precision": self.precision, "engine": self._requested}
+        return TorchGram(self.kernel, self.held.stacked(Y), owned=True, **facts)
+
+    def normal(self, shape: tuple[int, ...], seed: int) -> Any:
+        """Standard normal numbers, drawn on the device."""
+        source = self.torch.Generator(device=self.device).manual_seed(seed)
+        return self.torch.randn(shape, generator=source, dtype=self.torch.float64, device=self.device)
 
     def _product(self, left: Any, V: Any, *, clamp: bool) -> Any:
         torch = self.torch
@@ -137,50 +156,12 @@ class TorchGram(GramOperator):
         return room_for(what, self.n, self.torch, self.device)
 
 
-class DeviceGram(GramOperator):
-    """A ``TorchGram`` as the solver takes it: tensors on its device in, tensors out, the diagonal among them."""
-
-    name = "cuda"
-
-    def __init__(self, gram: TorchGram) -> None:
-        self.gram, self.n, self.dtype, self.held = gram, gram.n, gram.dtype, gram.held
-
-    @property
-    def noise(self) -> float:
-        return FAST_NOISE if self.gram.precision == "fast" else super().noise
-
-    @property
-    def nonnegative(self) -> bool:
-        return self.gram.nonnegative
-
-    def matmat(self, V: Any) -> Any:
-        return self.gram.matmat(V)
-
-    def diagonal(self) -> Any:
-        return place_rows(float64(self.gram.kernel.diagonal(self.held.rows)), self.gram.device)
-
-    def cross(self, Y: Rows) -> CrossGram:
-        return self.gram.cross(Y)
-
-    def with_rows(self, Y: Rows) -> DeviceGram:
-        rows = self.held.stacked(Y)
-        return DeviceGram(
-            TorchGram(self.gram.kernel, rows, device=self.gram.device, precision=self.gram.precision, owned=True)
-        )
-
-    def normal(self, shape: tuple[int, ...], seed: int) -> Any:
-        """Standard normal numbers, drawn on the device."""
-        torch = self.gram.torch
-        source = torch.Generator(device=self.gram.device).manual_seed(seed)
-        return torch.randn(shape, generator=source, dtype=torch.float64, device=self.gram.device)
-
-
 class TorchCross(CrossGram):
     """κ(y, x) of new rows against the rows of a ``TorchGram``, on its device."""
 
     def __init__(self, gram: TorchGram, Y: Rows) -> None:
         if sparse.issparse(Y):
-            raise DataError("gram='cuda' needs dense rows: pass Y.toarray().")
+            raise DataError(f"device={str(gram.device)!r} needs dense rows: pass Y.toarray().")
         self.gram = gram
         with gram._room("new rows"):
             self.rows = gram.held.hold(Y if on_host(Y) else place_rows(Y, gram.device))

@@ -29,9 +29,10 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 from scipy.special import gammaln
 
-from biclique._typing import FloatArray, Rows
+from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DataError, ParameterError
 from biclique.gram import CrossGram, GramOperator
+from biclique.gram.operator import CHECKED_AT_ONCE
 from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.hypergraph.splitting import SPLITTINGS, SplittingFunction, pair_weight
 from biclique.runtime.memory import parse_memory_limit, require
@@ -140,7 +141,7 @@ class ExpansionGram(GramOperator):
         self.n = hypergraph.n_vertices
         self.n_jobs = n_jobs
         self.hypergraph = hypergraph
-        self.own_place = found.own_place
+        self.expansion, self.own_place = found, found.own_place
         self._members, self._incidence = hypergraph.members, hypergraph.incidence
         self.coefficients = np.asarray(found.coefficients(hypergraph), dtype=float)  # c
         # What a place's pair with itself adds to the diagonal of H C Hᵀ, taken off again.
@@ -173,6 +174,23 @@ class ExpansionGram(GramOperator):
 
     def cross(self, Y: Rows) -> CrossGram:
         return ExpansionCross(self, Y)
+
+    def parts(
+        self,
+        degrees: FloatArray,  # noqa: ARG002
+        weights: FloatArray,  # noqa: ARG002
+        random: int | np.random.RandomState | None,  # noqa: ARG002
+        columns: int = CHECKED_AT_ONCE,  # noqa: ARG002
+    ) -> IntArray:
+        """The connected part of every vertex."""
+        return self.hypergraph.components()
+
+    def restricted(self, members: IntArray) -> ExpansionGram:
+        """On some vertices, with every edge in its place."""
+        return ExpansionGram(self.hypergraph.keeping_edges(members), self.expansion, n_jobs=self.n_jobs)
+
+    def stored(self, memory_limit: int | str = "auto") -> Any:
+        return self.matrix(memory_limit)
 
     def matrix(self, memory_limit: int | str = "auto") -> Any:
         """A as a sparse matrix, for edges that are small; refused where it would not fit the memory limit."""

@@ -362,6 +362,10 @@ class Hypergraph:
         rank[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
         return np.asarray(rank[labels])
 
+    def keeping_edges(self, vertices: IntArray) -> Hypergraph:
+        """The hypergraph on some vertices, by their numbers, with every edge in its place, be it empty."""
+        return Hypergraph(self._members[:, vertices], self._weights)
+
     def largest_component(self) -> Hypergraph:
         """The hypergraph on its largest connected part."""
         return self.restricted(self.components() == 0)

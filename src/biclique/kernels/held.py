@@ -68,7 +68,7 @@ class HeldRows:
         rows = self.rows if self.offset is None else float64(self.rows) + moved(self.offset, self.rows)
         return namespace(Y).concatenate([moved(rows, Y), Y])
 
-    def cross(self, Y: Rows, *, n_jobs: int | None = None) -> KernelCross:
+    def cross(self, Y: Rows, n_jobs: int | None = None) -> KernelCross:
         """κ(y, x) of new rows against these."""
         return KernelCross(self, Y, n_jobs=n_jobs)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from biclique._typing import FloatArray, Rows
 from biclique.exceptions import DataError, ParameterError
-from biclique.gram import CrossGram, GramOperator
+from biclique.gram import CrossGram, GramOperator, TrainedRows
 from biclique.kernels import Kernel, make_kernel
 from biclique.multiway.biclique import check_finite_order, power_of_count, square
 
@@ -77,6 +77,8 @@ class SymmetricGram(GramOperator):
     def __init__(self, base: GramOperator, order: int, weights: FloatArray) -> None:
         self.base = base
         self.name, self.n, self.dtype = base.name, base.n, base.dtype
+        self.passes_are_cheap, self.rank, self.like = base.passes_are_cheap, base.rank, base.like
+        self.noise = float(np.finfo(self.dtype).eps)
         order = check_whole_order(order)
         degrees = base.matmat(weights[:, None])[:, 0]
         self.column, self.constant = _symmetric_terms(base.diagonal(), degrees, weights, order)
@@ -97,6 +99,10 @@ class SymmetricGram(GramOperator):
     def cross(self, Y: Rows) -> CrossGram:
         return self.shift.cross(self.base.cross(Y))
 
+    def training(self) -> SymmetricRows | None:
+        base = self.base.training()
+        return None if base is None else SymmetricRows(base, self.shift)
+
 
 class SymmetricShift:
     """What is left of a ``SymmetricGram`` for new rows once it is fitted: everything but K itself."""
@@ -106,6 +112,20 @@ class SymmetricShift:
 
     def cross(self, base: CrossGram) -> CrossGram:
         return _SymmetricCross(base, self)
+
+
+class SymmetricRows:
+    """The training rows of a ``SymmetricGram``: those of K, and the shift."""
+
+    def __init__(self, base: TrainedRows, shift: SymmetricShift) -> None:
+        self.base, self.shift = base, shift
+        self.rows = base.rows
+
+    def hold(self, Y: Rows) -> Rows:
+        return self.base.hold(Y)
+
+    def cross(self, Y: Rows, n_jobs: int | None = None) -> CrossGram:
+        return self.shift.cross(self.base.cross(Y, n_jobs))
 
 
 class _SymmetricCross(CrossGram):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from operator import iadd
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -15,6 +14,15 @@ from biclique.io import draw_numbers
 from biclique.progress import Progress
 
 Found = TypeVar("Found")
+
+
+class Addable(Protocol):
+    """What can be added to in place."""
+
+    def __iadd__(self, other: Any, /) -> Any: ...
+
+
+Sum = TypeVar("Sum", bound=Addable)
 
 
 @dataclass(frozen=True)
@@ -70,11 +78,11 @@ class RowSource(ABC):
     def _blocks(self) -> Iterator[Block]:
         """One pass."""
 
-    def sum(self, function: Callable[[Block], Found], what: str, progress: Progress) -> Found:
+    def sum(self, function: Callable[[Block], Sum], what: str, progress: Progress) -> Sum:
         """Σ of a function of every block, in the order of the rows; its results are added in place."""
-        total: Found | None = None
+        total: Sum | None = None
         for found in self._each(function, what, progress):
-            total = found if total is None else iadd(total, found)
+            total = found if total is None else total.__iadd__(found)
         if total is None:
             raise ValueError("a pass gave no rows")
         return total

@@ -46,7 +46,7 @@ class NormalizedCut:
         probe: FloatArray | None = None,
         row_numbers: IntArray | None = None,
     ) -> None:
-        n = gram.shape[0]
+        n = gram.n
         self._row_numbers = np.arange(n) if row_numbers is None else row_numbers
         self.gram = gram
         self.order = check_order(order)
@@ -122,7 +122,7 @@ class NormalizedCut:
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self.gram.shape
+        return (self.gram.n, self.gram.n)
 
     @property
     def faint(self) -> float:

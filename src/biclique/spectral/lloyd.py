@@ -253,6 +253,7 @@ def _lowest_shift(problem: KernelKMeansProblem, random_state: int | np.random.Ra
 
     class Negative:
         shape = problem.shape
+        like = problem.cut.like
 
         def matmat(self, V: FloatArray) -> FloatArray:
             return -problem.matmat(V)

@@ -93,7 +93,7 @@ def graph_eigenpairs(
             return top_eigenpairs(cut, k, deflate=cut.trivial)
         random = check_random_state(random_state)
         # Neighbours get neighbouring numbers: products are three times as quick for rows in random order.
-        order = reverse_cuthill_mckee(cut.gram.K, symmetric_mode=True)  # type: ignore[attr-defined]
+        order = reverse_cuthill_mckee(cut.gram.stored(), symmetric_mode=True)
         levels = _hierarchy(cut, order, k + SPARE, random)
         if levels[-1].n > DECOMPOSED:
             return _krylov(cut, k, tol, max_iter, random, report)
@@ -155,7 +155,7 @@ class _Level:
 def _hierarchy(cut: NormalizedCut, order: IntArray, columns: int, random: np.random.RandomState) -> list[_Level]:
     """Levels from B, its rows in the given order, down to a graph that is decomposed."""
     scale = np.sqrt(cut.weights / cut.shrunken)[order]
-    C = cut.gram.K[order][:, order]  # type: ignore[attr-defined]
+    C = cut.gram.stored()[order][:, order]
     C.sort_indices()
     C.data *= np.repeat(scale, np.diff(C.indptr)) * scale[C.indices]
     identity = sparse.eye_array(len(order), format="csr")

@@ -41,14 +41,15 @@ EARLY_PASSES = 3
 FEWEST_BLOCKS = 5
 """With fewer there is nothing to restart from."""
 
-_HOST: FloatArray = np.empty(0)
-
 
 class Operator(Protocol):
-    """What the solver needs of a symmetric operator; one on a device says so by an array there, ``like``."""
+    """What the solver needs of a symmetric operator; ``like`` is an array where it takes and returns arrays."""
 
     @property
     def shape(self) -> tuple[int, int]: ...
+
+    @property
+    def like(self) -> FloatArray: ...
 
     def matmat(self, V: FloatArray) -> FloatArray: ...
 
@@ -199,15 +200,15 @@ def top_eigenpairs(
     unit eigenvector with eigenvalue zero that is not wanted: without it, it would stand before negative eigenvalues.
     With ``keep_space`` the result holds the space it was found in. ``give_up`` may end it early.
 
-    The basis lies where the operator's arrays do: those of ``operator.like`` if there is one, else of ``deflate`` or
-    ``start``. Small matrices are decomposed on the host; on a device a pass waits for it twice.
+    The basis lies where the operator's arrays do, as ``operator.like`` says. Small matrices are decomposed on the host;
+    on a device a pass waits for it twice.
     """
     n = operator.shape[0]
-    like = next((a for a in (getattr(operator, "like", None), deflate, start) if a is not None), _HOST)
+    like = operator.like
     deflate = None if deflate is None else moved(deflate, like)
     if solves_directly(n, k):
         return _direct(operator, k, deflate, like)
-    solver = _BlockKrylov(operator, k, deflate, basis_blocks, random_state, like)
+    solver = _BlockKrylov(operator, k, deflate, basis_blocks, random_state)
     solver.begin(start, start_image)
     doubted = False
     while True:
@@ -277,9 +278,8 @@ class _BlockKrylov:
         deflate: FloatArray | None,
         blocks: int,
         random_state: int | np.random.RandomState | None,
-        like: FloatArray = _HOST,
     ) -> None:
-        self.like = like
+        self.like = operator.like
         self.operator = operator
         self.deflate = deflate
         self.k = k
@@ -288,10 +288,10 @@ class _BlockKrylov:
         self.random = check_random_state(random_state)
         self.capacity = min(max(blocks, FEWEST_BLOCKS) * self.b, self.n - self.b)
         # Columns side by side in memory: pages are taken only as the basis grows, and it is never copied.
-        self._columns: FloatArray = empty_columns(self.n, self.capacity, like)
+        self._columns: FloatArray = empty_columns(self.n, self.capacity, self.like)
         self._filled = 0
         self.H: FloatArray = np.empty((0, 0))
-        self.next: FloatArray = full((self.n, 0), 0.0, like)
+        self.next: FloatArray = full((self.n, 0), 0.0, self.like)
         self.coupling: FloatArray = np.empty((0, 0))  # C: next block against the basis, (b, q)
         self.n_passes = 0
 

@@ -1,0 +1,213 @@
+"""Every Gram operator keeps the contract: one class each."""
+
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from biclique.features.make import make_map
+from biclique.gram import DenseGram, FactoredGram, NeighborGram, SparseGram, TiledGram
+from biclique.gram.torch_gram import TorchGram
+from biclique.hypergraph import Hypergraph
+from biclique.hypergraph.expansions import ExpansionGram
+from biclique.kernels import RBF, Cosine, DirectRBF, Laplacian, Linear, Polynomial
+from biclique.multiway import SymmetricGram, symmetric_gram
+from tests.gram.contract import GramContract, frozen
+
+MEMORY = 2**30
+X = frozen(np.random.default_rng(0).random((300, 3)))
+GROUPS = frozen(np.concatenate([np.random.default_rng(1).random((n, 3)) + at for n, at in ((30, 0), (20, 50))]))
+
+
+class OfRows(GramContract):
+    """An operator that is made of a kernel and rows."""
+
+    kernel = RBF(0.7)
+
+    def of(self, rows, n_jobs=None):
+        raise NotImplementedError
+
+    def create(self, n_jobs=None):
+        return self.of(X, n_jobs), X
+
+    def dense(self):
+        return self.kernel.block(X, X)
+
+    def far(self):
+        return self.of(GROUPS)
+
+
+class TestDense(OfRows):
+    is_stored = True
+
+    def of(self, rows, n_jobs=None):
+        return DenseGram.from_kernel(self.kernel, rows, memory_limit=MEMORY, n_jobs=n_jobs)
+
+
+class TestGiven(OfRows):
+    is_stored, keeps_rows = True, False
+
+    def of(self, rows, n_jobs=None):
+        return DenseGram(self.kernel.block(rows, rows), n_jobs=n_jobs)
+
+    def create(self, n_jobs=None):
+        return self.of(X, n_jobs), self.dense()
+
+
+class TestSparse(TestGiven):
+    def of(self, rows, n_jobs=None):
+        return SparseGram(sparse.csr_array(self.kernel.block(rows, rows)), n_jobs=n_jobs)
+
+    def test_only_a_matrix_without_negative_entries_is_a_graph(self):
+        assert self.create()[0].is_graph
+        assert not SparseGram(sparse.csr_array(np.array([[1.0, -0.1], [-0.1, 1.0]]))).is_graph
+
+
+class TestTiled(OfRows):
+    def of(self, rows, n_jobs=None):
+        return TiledGram(self.kernel, rows, dtype=np.float64, n_jobs=n_jobs, memory_limit=MEMORY)
+
+
+class TestTiledFloat32(OfRows):
+    tolerance = 2e-6
+
+    def of(self, rows, n_jobs=None):
+        return TiledGram(self.kernel, rows, dtype=np.float32, n_jobs=n_jobs)
+
+
+class TestTiledLaplacian(TestTiled):
+    kernel = Laplacian(0.7)
+
+
+class TestTiledDirect(TestTiled):
+    kernel = DirectRBF(0.7)
+
+
+class TestTiledPolynomial(TestTiled):
+    kernel = Polynomial(0.7, 1.0, 3)
+    sees_parts = False
+
+
+class TestTiledLinear(TestTiled):
+    kernel = Linear()
+    sees_parts = False
+
+
+class TestTiledSparseRows(TestTiled):
+    kernel = Cosine()
+    rows = sparse.csr_array(np.where(X > 0.5, X, 0.0))
+
+    def create(self, n_jobs=None):
+        return self.of(self.rows, n_jobs), self.rows
+
+    def dense(self):
+        return self.kernel.block(self.rows, self.rows)
+
+    def far(self):
+        return self.of(sparse.csr_array(np.kron(np.eye(2), np.ones((30, 1)))[:50]))
+
+
+class TestNeighbors(OfRows):
+    is_stored, keeps_rows = True, False
+
+    def of(self, rows, n_jobs=None):
+        return NeighborGram.from_rows(rows, 12, weights="rbf", gamma=0.7, n_jobs=n_jobs)
+
+    def dense(self):
+        gaps = ((X[:, None] - X) ** 2).sum(axis=2)
+        near = np.argsort(gaps, axis=1, kind="stable")[:, :12]
+        A = np.zeros((len(X), len(X)))
+        np.put_along_axis(A, near, 1.0, axis=1)
+        return np.exp(-0.7 * gaps) * (A + A.T) / 2
+
+
+class OfMap(OfRows):
+    """K = ΦΦᵀ: what is tested is the product, not how near it is to the kernel."""
+
+    kind, size = "", 20
+    restricts, sees_parts = False, False
+
+    def map(self, rows):
+        random = np.random.RandomState(0)
+        return make_map(self.kind, self.kernel, rows, self.size, random=random, dtype=np.float64)
+
+    def of(self, rows, n_jobs=None):
+        return FactoredGram(self.map(rows), rows, n_jobs=n_jobs)
+
+    def dense(self):
+        features = self.map(X).features(X)
+        return features @ features.T
+
+    def test_rank(self):
+        assert self.create()[0].rank == self.map(X).size
+
+
+class TestLandmarks(OfMap):
+    kind = "nystroem"
+
+
+class TestFourier(OfMap):
+    kind = "fourier"
+
+
+class TestExactFeatures(OfMap):
+    kind, kernel = "exact", Polynomial(0.7, 1.0, 2)
+
+    def test_it_is_the_kernel(self):
+        np.testing.assert_allclose(self.dense(), self.kernel.block(X, X), rtol=1e-12)
+
+
+class TestSketch(OfMap):
+    kind, kernel = "sketch", Polynomial(0.7, 1.0, 3)
+
+
+@pytest.mark.skipif(find_spec("torch") is None, reason="needs the extra [gpu]: torch")
+class TestTorch(OfRows):
+    tolerance = 1e-5
+    restricts, sees_parts = False, False
+
+    def of(self, rows, n_jobs=None):  # noqa: ARG002
+        return TorchGram(self.kernel, rows, device="cpu")
+
+
+class TestTorchLaplacian(TestTorch):
+    kernel = Laplacian(0.7)
+
+
+class TestSymmetricModelling(OfRows):
+    restricts, sees_parts = False, False
+
+    def of(self, rows, n_jobs=None):
+        return SymmetricGram(TiledGram(self.kernel, rows, dtype=np.float64, n_jobs=n_jobs), 3, np.ones(rows.shape[0]))
+
+    def dense(self):
+        return symmetric_gram(self.kernel.block(X, X), 3)
+
+
+class TestStarExpansion(GramContract):
+    restricts, keeps_rows = False, False
+    expansion = "star"
+
+    def hypergraph(self):
+        members = np.random.default_rng(5).random((60, 40)) < 0.1  # edges by vertices
+        return Hypergraph(members[members.sum(axis=1) > 1])
+
+    def create(self, n_jobs=None):
+        hypergraph = self.hypergraph()
+        return ExpansionGram(hypergraph, self.expansion, n_jobs=n_jobs), hypergraph.incidence
+
+    def dense(self):
+        H = self.hypergraph().incidence.toarray()
+        return H @ np.diag(1 / H.sum(axis=0)) @ H.T
+
+
+class TestCliqueExpansion(TestStarExpansion):
+    expansion = "clique"
+
+    def create(self, n_jobs=None):
+        return super().create(n_jobs)[0], None  # a vertex is not paired with itself, but with a new one like it
+
+    def dense(self):
+        H = self.hypergraph().incidence.toarray()
+        return H @ H.T - np.diag(H.sum(axis=1))
