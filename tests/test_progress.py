@@ -63,7 +63,7 @@ def test_nothing_is_printed_unless_asked_for(capfd, many_blobs):
 
 
 def test_long_work_is_announced(capfd, monkeypatch, many_blobs):
-    monkeypatch.setattr("biclique.fit.prepare.LONG_SECONDS", 0.0)
+    monkeypatch.setattr("biclique.cluster.estimator.LONG_SECONDS", 0.0)
     BicliqueSpectralClustering(5, verbose=1).fit(many_blobs[0])
     assert "3000 rows, gram='dense': about" in capfd.readouterr().err
     cost = BicliqueSpectralClustering(5).estimate_cost(np.asarray(many_blobs[0]))

@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler, scale
 from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.cluster.embedding import BicliqueSpectralEmbedding
 from biclique.exceptions import DisconnectedWarning, ParameterError, RankWarning, SolverWarning
-from biclique.fit import prepare as _prepare
+from biclique.fit import plan as _prepare
 from biclique.kernels import KERNEL_NAMES, Kernel, make_kernel
 from biclique.scores import clustering_error
 from biclique.spectral import ASSIGNERS
@@ -229,10 +229,10 @@ def test_training_rows_keep_their_labels_and_their_embedding(assign, gram, many_
     assert np.array_equal(model.predict(X), model.labels_)
     np.testing.assert_array_equal(model.transform(X), model.embedding_)
     # The closed form itself says the same without looking rows up.
-    closed = model._fitted.extension.embed(model._fitted.training.cross(X, None))
+    closed = model._fitted.extension.embed(model._fitted.cross(X, None))
     np.testing.assert_allclose(closed, model.embedding_, atol=1e-6 if gram == "tiled" else 1e-10)
     if assign != "kernel_kmeans":
-        assert adjusted_rand_score(model._assignment.rule.labels(closed), model.labels_) > 0.999
+        assert adjusted_rand_score(model._fitted.rule.labels(closed), model.labels_) > 0.999
 
 
 @pytest.mark.filterwarnings("ignore::biclique.exceptions.DisconnectedWarning")

@@ -83,7 +83,7 @@ def test_the_closed_form_gives_training_rows_their_labels(shape):
     model = fitted(X, k)
     # Without looking rows up: reverse edges make the new row's similarities those of the training row.
     unknown = np.full(len(X), -1)
-    assert np.array_equal(model._fitted.labels(X, unknown), model.labels_)
+    assert np.array_equal(model._fitted.labels_of_vertices(X, unknown), model.labels_)
     np.testing.assert_allclose(model._fitted.embed_vertices(X, unknown), model.embedding_, atol=1e-6)
 
 
@@ -96,7 +96,7 @@ def test_training_rows_keep_their_labels_with_an_approximate_index(monkeypatch):
     )
     model = fitted(X, k)
     assert model.gram_reason_ == "approximate search for neighbours"
-    again = model._fitted.labels(X, np.full(len(X), -1))
+    again = model._fitted.labels_of_vertices(X, np.full(len(X), -1))
     assert (again == model.labels_).mean() >= 0.99
 
 

@@ -217,7 +217,7 @@ def test_rows_that_no_landmark_sees_raise_the_order(monkeypatch):
     assert model.order_ > 2
     assert "1 rows are like no landmark" in model.order_reason_
     assert agreement(y, model) > 0.95
-    assert isinstance(model._fitted, _factored.FactoredFit)
+    assert isinstance(model._fitted, _factored.FactoredFitted)
 
 
 def test_chunks_choose_the_order_too(tmp_path):

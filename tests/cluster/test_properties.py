@@ -79,7 +79,7 @@ def test_predicting_the_training_rows_returns_their_labels(points, order, assign
     np.testing.assert_allclose(model.transform(X), model.embedding_, atol=1e-10)
     assert np.isfinite(model.embedding_).all()
     # The closed form itself, without looking rows up.
-    closed = model._fitted.extension.embed(model._training.cross(X, None))
+    closed = model._fitted.extension.embed(model._fitted.cross(X, None))
     # The closed form divides by λ, and so magnifies the rounding of a product.
     smallest = np.abs(model._fitted.extension.values[model._fitted.extension.informative]).min(initial=1.0)
     tolerance = 1e-8 if model.precision_ == "float64" else 1e-5 + np.finfo(np.float32).eps / smallest
