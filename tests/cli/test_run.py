@@ -18,13 +18,13 @@ from biclique.io import output
 from biclique.printable import printable
 from tests.cli.test_hypergraph import run
 
-COMMAND = [sys.executable, "-m", "biclique.cli"]
+COMMAND = [sys.executable, "-m", "biclique"]
 IRIS = ["cluster", "iris", "-k", "3"]
 
 
 def shell(text, **environment):
     """A command line with ``biclique`` in it, by the shell: its exit code and what it says on standard error."""
-    script = f'set -o pipefail; biclique() {{ "{sys.executable}" -m biclique.cli "$@"; }}; {text}'
+    script = f'set -o pipefail; biclique() {{ "{sys.executable}" -m biclique "$@"; }}; {text}'
     environment = {**os.environ, **environment}
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=environment, check=False)
     return done.returncode, done.stdout, done.stderr

@@ -339,9 +339,7 @@ def test_a_damaged_chunk_is_named(tmp_path):
     (tmp_path / "t.zarr" / "c" / "17" / "0").write_bytes(b"rubbish")
     for more in ((), ("--stream",)):
         command = ["cluster", tmp_path / "t.zarr", "-k", "3", "-o", tmp_path / "l.csv", *more]
-        done = subprocess.run(
-            [sys.executable, "-m", "biclique.cli", *command], capture_output=True, text=True, check=False
-        )
+        done = subprocess.run([sys.executable, "-m", "biclique", *command], capture_output=True, text=True, check=False)
         assert (done.returncode, done.stdout) == (3, "")
         # Zarr's unfinished tasks can, rarely, complain after our line, while the interpreter ends.
         assert "a chunk of the array is damaged" in done.stderr.splitlines()[0]
@@ -385,7 +383,7 @@ def test_a_full_disk_leaves_the_old_file_and_no_other(npy, tmp_path, suffix):
     output.write_text("old")
     command = ["cluster", npy, "-k", "3", *NYSTROEM, "--stream", "-o", output]
     done = subprocess.run(
-        [sys.executable, "-m", "biclique.cli", *command],
+        [sys.executable, "-m", "biclique", *command],
         capture_output=True,
         text=True,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200)),
@@ -404,7 +402,7 @@ def test_ctrl_c_leaves_cleanly(tmp_path):
     np.save(tmp_path / "t.npy", blobs(400_000)[0])
     command = ["cluster", tmp_path / "t.npy", "-k", "3", "--gram", "nystroem", "--rank", "2000", "--stream"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "biclique.cli", *command, "-o", tmp_path / "l.csv"], stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "biclique", *command, "-o", tmp_path / "l.csv"], stderr=subprocess.PIPE, text=True
     )
     wait_for_work(process)
     assert process.poll() is None, "the fit ended before it could be interrupted"

@@ -9,7 +9,7 @@ from numpy.lib import format as npy
 
 from biclique.exceptions import DataError, MissingExtraError, ParameterError, TableError
 from biclique.io import ChunkSource, Roles, ScaledChunks, chunk_files, column_moments, open_chunks
-from biclique.io.chunks import draw_numbers
+from biclique.runtime.draws import draw_numbers
 from tests.optional import Optional, needs
 
 pd = Optional("pandas")

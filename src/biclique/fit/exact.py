@@ -14,10 +14,10 @@ from biclique.exceptions import DisconnectedWarning, RankWarning, SolverWarning,
 from biclique.fit.prepare import Chosen, Prepared, TrainingRows, Vertices, hold, orders_asked
 from biclique.fit.rank import warn_about_null_columns
 from biclique.gram import GramOperator, SparseGram, dense_bytes, find_parts, make_gram, tiled_bytes
-from biclique.io import draw_numbers
 from biclique.kernels import Kernel
 from biclique.progress import Progress
 from biclique.runtime.arguments import check_random
+from biclique.runtime.draws import draw_numbers
 from biclique.runtime.namespace import namespace
 from biclique.spectral import (
     ASSIGNERS,

@@ -26,12 +26,13 @@ from biclique.fit.exact import SolverOptions, proposed, scales_rows, solve_cut, 
 from biclique.fit.prepare import LONG_SECONDS, Vertices, orders_asked, pool_kernel
 from biclique.fit.rank import Pool
 from biclique.gram.torch_gram import DeviceGram, TorchGram
-from biclique.io import CHUNK_ROWS, draw_numbers
+from biclique.io import CHUNK_ROWS
 from biclique.kernels import Kernel
 from biclique.kernels.held import HeldRows
 from biclique.neighbors.index import NeighborIndex
 from biclique.progress import Progress
 from biclique.runtime.arguments import check_random
+from biclique.runtime.draws import draw_numbers
 from biclique.runtime.namespace import moved, namespace, rows_on_host, to_host
 from biclique.spectral import (
     BASIS_BLOCKS,

@@ -32,14 +32,12 @@ from biclique.gram import (
     symmetric_sparse,
     tiled_bytes,
 )
-from biclique.io import draw_numbers
 from biclique.kernels import (
     GAMMA_KERNELS,
     RBF,
     Kernel,
     bandwidth,
     check_rows_for_kernel,
-    draw_rows,
     make_kernel,
     precise_rbf,
 )
@@ -49,6 +47,7 @@ from biclique.neighbors.index import NeighborIndex
 from biclique.progress import Progress
 from biclique.rows.distinct import distinct_given, distinct_rows, find_rows
 from biclique.runtime.arguments import check_random
+from biclique.runtime.draws import draw_by_permutation, draw_numbers
 from biclique.runtime.memory import data_bytes, parse_memory_limit, require
 from biclique.spectral import (
     BASIS_BLOCKS,
@@ -393,7 +392,7 @@ def _hold(
         return stored(vertices.data, n_jobs=model.n_jobs), None
     if plan.gram in FACTORED:
         check_rank(model.rank, vertices.n, what="distinct rows")
-        chosen = draw_rows(vertices.n, pool_size(model.rank), random)
+        chosen = draw_by_permutation(vertices.n, pool_size(model.rank), random)
         pool = Pool(vertices.data[chosen], vertices.weights[chosen], np.arange(len(chosen)), vertices.weights[chosen])
         found = choose_map(
             model, plan.gram, kernel, pool, order=order, k=plan.n_vectors, dtype=plan.dtype, random=random

@@ -33,11 +33,12 @@ from biclique.fit.rank import (
     warn_about_null_columns,
 )
 from biclique.gram import factored_precision
-from biclique.io import CHUNK_ROWS, ChunkSource, draw_numbers
+from biclique.io import CHUNK_ROWS, ChunkSource
 from biclique.kernels import Kernel, check_rows_for_kernel
 from biclique.neighbors.index import NeighborIndex
 from biclique.progress import Progress
 from biclique.runtime.arguments import check_random
+from biclique.runtime.draws import draw_numbers
 from biclique.runtime.memory import parse_memory_limit, require
 from biclique.runtime.namespace import moved, rows_on_host, to_host
 from biclique.spectral import (

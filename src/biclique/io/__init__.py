@@ -8,7 +8,6 @@ from biclique.io.chunks import (
     FiniteChunks,
     ScaledChunks,
     column_moments,
-    draw_numbers,
 )
 from biclique.io.output import LabelWriter, atomic_path, check_output, check_target, write_labels, write_text
 from biclique.io.roles import Roles, Table
@@ -28,7 +27,6 @@ __all__ = [
     "check_target",
     "column_moments",
     "column_texts",
-    "draw_numbers",
     "hold",
     "is_chunk_file",
     "is_zarr",

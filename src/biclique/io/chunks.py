@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, ParameterError
 from biclique.runtime.arguments import check_count
+from biclique.runtime.draws import draw_numbers
 from biclique.runtime.memory import parse_memory_limit, require
 
 CHUNK_ROWS = 65_536
@@ -183,21 +184,6 @@ def _recut(pieces: Iterable[Raw], rows: int, width: int, dtype: DType) -> Iterat
                 filled = 0
     if filled:
         yield buffer[:filled]
-
-
-def draw_numbers(n: int, size: int, random: np.random.RandomState) -> IntArray:
-    """``size`` of the numbers below ``n``, uniformly without replacement and sorted, in memory of the size drawn."""
-    if size >= n:
-        return np.arange(n)
-    if 2 * size > n:
-        stays = np.ones(n, dtype=bool)
-        stays[draw_numbers(n, n - size, random)] = False
-        return np.flatnonzero(stays)
-    drawn = np.empty(0, dtype=np.intp)
-    while len(drawn) < size:  # at most half are taken: what is missing halves, at least, every time
-        more = random.randint(0, n, size=size - len(drawn), dtype=np.int64)
-        drawn = np.unique(np.append(drawn, more))
-    return drawn
 
 
 def working_dtype(dtype: DType) -> DType | None:
