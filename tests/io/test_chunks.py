@@ -399,7 +399,7 @@ def test_parquet_columns_of_every_kind(tmp_path):
     assert whole(source)[:, 3].tolist() == [1.5, 2.25, 3]
     assert whole(source)[:, 4].tolist() == [2.0**53, -(2.0**60), 0]
     refused("column 'name' holds string, not numbers. If it holds classes or names, say so with", path)
-    refused("--id names column 'nme', which is not there", path, roles=Roles(id="nme"))
+    refused(r"Roles\(id=…\) names column 'nme', which is not there", path, roles=Roles(id="nme"))
     refused("no feature columns are left", path, roles=Roles(drop=table.column_names))
 
 
@@ -631,7 +631,7 @@ def test_columns_with_a_role_are_left_out(hold, tmp_path):
 
 def test_roles_name_columns_that_are_there():
     X = rows(100, 4)
-    refused("--drop names column '7', which is not there", X, roles=Roles(drop=["7"]))
+    refused(r"Roles\(drop=…\) names column '7', which is not there", X, roles=Roles(drop=["7"]))
     refused("no feature columns are left", X[:, :1], DataError, roles=Roles(label="0"))
     frame = pd.DataFrame(X, columns=list("abcd"))
     assert open_chunks(frame, roles=Roles(label="b")).columns == ["a", "c", "d"]

@@ -19,6 +19,18 @@ from biclique.printable import printable
 
 TRACEBACK = "BICLIQUE_TRACEBACK"
 """The environment variable that shows where an error came from."""
+OPTIONS = {
+    "Roles(label=…)": "--label-column",
+    "Roles(id=…)": "--id",
+    "Roles(id='')": "--id ''",
+    "Roles(drop=…)": "--drop",
+    "Roles(drop=[''])": "--drop ''",
+    "drop_missing=True": "--drop-missing",
+    "memory_limit": "--memory-limit",
+    "open_chunks": "--stream",
+    "a file, such as labels.csv": "a file, such as labels.csv, or leave -o out",
+}
+"""What errors call by Python's name, in the words of the command line."""
 
 
 def run(arguments: list[str] | None) -> int:
@@ -165,7 +177,7 @@ def _in_words(error: BaseException) -> tuple[str, int]:
         from biclique.exceptions import BicliqueError, MemoryLimitError, ParameterError
     except ImportError:
         return f"cannot start ({error}): install again with pip install biclique", EXIT_FAILURE
-    text = str(error)
+    text = error.in_words(OPTIONS) if isinstance(error, BicliqueError) else str(error)
     match error:
         case MemoryLimitError():
             return text, EXIT_MEMORY

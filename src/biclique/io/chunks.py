@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, ParameterError
+from biclique.io.roles import DROP
 from biclique.runtime.arguments import check_count
 from biclique.runtime.draws import draw_numbers
 from biclique.runtime.memory import parse_memory_limit, require
@@ -441,7 +442,7 @@ class FiniteChunks(ChunkSource):
             yield chunk if masks[-1].all() else chunk[masks[-1]]
         self.kept = np.concatenate(masks)
         if not self.kept.any():
-            raise self._error(f"{self.name}: every row has a missing value; leave out columns with --drop.")
+            raise self._error(f"{self.name}: every row has a missing value; leave out columns with ", DROP, ".")
 
 
 def column_moments(

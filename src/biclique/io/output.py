@@ -27,9 +27,10 @@ from numpy.lib import format as npy
 from numpy.typing import ArrayLike, NDArray
 
 from biclique._typing import IntArray
-from biclique.exceptions import DataError, ParameterError
+from biclique.exceptions import Argument, DataError, ParameterError
 from biclique.io.extras import import_pyarrow
 
+OUTPUT = Argument("a file, such as labels.csv")
 LABEL_SUFFIXES = (".csv", ".tsv", ".npy", ".parquet")
 TEXT_ROWS = 65_536  # lines of text that are made at once
 GROUP_ROWS = 2**20  # rows of a group in a Parquet file
@@ -241,7 +242,7 @@ def check_target(path: str | os.PathLike[str]) -> None:
 def check_output(path: str, table: str | None = None) -> None:
     """Refuse, before any work, an output of labels that could not be written."""
     if not path:
-        raise ParameterError("the name of the output is empty: give a file, such as labels.csv, or leave -o out.")
+        raise ParameterError("the name of the output is empty: give ", OUTPUT, ".")
     if _kind(path) not in LABEL_SUFFIXES:
         raise DataError(f"cannot write {path}: its name must end in one of {', '.join(LABEL_SUFFIXES)}.")
     check_target(path)

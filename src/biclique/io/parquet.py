@@ -14,7 +14,7 @@ import numpy as np
 from biclique.exceptions import BicliqueError, TableError
 from biclique.io.chunks import CHUNK_ROWS, DType, Raw, working_dtype
 from biclique.io.extras import import_pyarrow
-from biclique.io.roles import Roles, as_texts, feature_columns
+from biclique.io.roles import A_ROLE, DROP, Roles, as_texts, feature_columns
 from biclique.io.safe_files import FileChunks, guard, line, stamp
 
 BUFFER = 2**18  # bytes read ahead of each column
@@ -54,8 +54,9 @@ class ParquetChunks(FileChunks):
         if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
             return working_dtype(np.dtype(kind.to_pandas_dtype())) or np.dtype(np.float64)
         raise TableError(
-            f"{self.name}: column {name!r} holds {line(kind)}, not numbers. If it holds classes or names, say so with "
-            "--label-column, --id or --drop."
+            f"{self.name}: column {name!r} holds {line(kind)}, not numbers. If it holds classes or names, say so with ",
+            *A_ROLE,
+            ".",
         )
 
     def _refuse_extension(self, name: str, kind: Any) -> None:
@@ -63,7 +64,9 @@ class ParquetChunks(FileChunks):
         if found is not None:
             raise TableError(
                 f"{self.name}: column {name!r} holds the extension type {line(found)}, which is not read; store it as "
-                f"{line(found.storage_type)}, or leave it out with --drop."
+                f"{line(found.storage_type)}, or leave it out with ",
+                DROP,
+                ".",
             )
 
     @contextmanager

@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from biclique.exceptions import MemoryLimitError, TableError
+from biclique.exceptions import Argument, MemoryLimitError, TableError
 from biclique.io.chunks import ChunkSource
 from biclique.printable import printable
 from biclique.runtime.memory import parse_memory_limit, require
 
+MEMORY_LIMIT, OPEN_CHUNKS = Argument("memory_limit"), Argument("open_chunks")
 TEXT_BYTES = 100  # of a short text in a list, such as an id or the name of a column
 LONGEST = 300  # characters of another package's message
 COMPARED = 2**20  # bytes of a file up to which its contents tell whether it is the same, beyond it the time
@@ -36,7 +37,9 @@ def guard(name: str) -> Iterator[None]:
     except MemoryError as error:
         raise MemoryLimitError(
             f"{name}: there was not enough memory to read it ({line(error)}): free some, or convert the table to .npy, "
-            "which can be read in chunks (--stream)."
+            "which can be read in chunks (",
+            OPEN_CHUNKS,
+            ").",
         ) from error
     except FileNotFoundError as error:
         raise TableError(f"{name}: no such file.") from error
@@ -82,7 +85,11 @@ def check_table_size(name: str, rows: int, columns: int, texts: int, limit: int,
         needed,
         limit,
         f"{name}: a table of {rows} rows and {columns} columns in memory",
-        "raise memory_limit (--memory-limit), leave out columns, or read it in chunks (open_chunks, --stream).",
+        "raise ",
+        MEMORY_LIMIT,
+        ", leave out columns, or read it in chunks (",
+        OPEN_CHUNKS,
+        ").",
     )
 
 

@@ -17,8 +17,8 @@ from biclique.exceptions import MemoryLimitError, TableError
 from biclique.io.chunk_files import hold, open_chunks
 from biclique.io.numpy_files import HEADER_BYTES, NpyChunks, is_zipped, needs_numbers, read_header, read_npz
 from biclique.io.parquet import ParquetChunks, ParquetFolder
-from biclique.io.roles import Roles, Table, checked, feature_columns, numbered
-from biclique.io.safe_files import TEXT_BYTES, check_table_size, guard, line
+from biclique.io.roles import A_ROLE, Roles, Table, checked, feature_columns, numbered
+from biclique.io.safe_files import MEMORY_LIMIT, TEXT_BYTES, check_table_size, guard, line
 from biclique.printable import printable
 from biclique.runtime.memory import format_bytes, parse_memory_limit
 
@@ -141,8 +141,9 @@ def _lines(name: str, stream: TextIO, limit: int) -> Iterator[str]:
     while text := stream.readline(longest + 1):
         if len(text) > longest:
             raise MemoryLimitError(
-                f"{name}: a line has more than {longest} characters, limit {format_bytes(limit)}: raise memory_limit "
-                "(--memory-limit), or save the table with a row in each line."
+                f"{name}: a line has more than {longest} characters, limit {format_bytes(limit)}: raise ",
+                MEMORY_LIMIT,
+                ", or save the table with a row in each line.",
             )
         yield text
 
@@ -219,7 +220,9 @@ def _numbers(name: str, column: str, cells: Sequence[str], start: int, lines: li
     at = next(i for i, value in enumerate(values) if value is None)
     raise TableError(
         f"{name}: row {start + at + 1} (line {lines[start + at]}), column {column!r}: {_shown(cells[at])} is not a "
-        "number. If the column holds classes or names, say so with --label-column, --id or --drop."
+        "number. If the column holds classes or names, say so with ",
+        *A_ROLE,
+        ".",
     )
 
 
