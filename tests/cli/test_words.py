@@ -9,7 +9,7 @@ import pytest
 
 import biclique.io
 from biclique.cli import main
-from biclique.cli.main import OPTIONS
+from biclique.cli.run import OPTIONS
 from biclique.exceptions import Argument, BicliqueError, MemoryLimitError, TableError
 from biclique.io import Roles, read_table
 from tests.optional import needs

@@ -8,7 +8,7 @@ import pytest
 from numpy.lib import format as npy
 
 from biclique.exceptions import DataError, MissingExtraError, ParameterError, TableError
-from biclique.io import ChunkSource, Roles, ScaledChunks, chunk_files, column_moments, open_chunks
+from biclique.io import ChunkSource, Roles, ScaledChunks, column_moments, open_chunks, zarr_files
 from biclique.runtime.draws import draw_numbers
 from tests.optional import Optional, needs
 
@@ -468,7 +468,7 @@ def test_a_zarr_array_that_grows(tmp_path):
 
 
 def test_tall_chunks_of_zarr_are_cut_where_they_are_too_large(tmp_path, monkeypatch):
-    monkeypatch.setattr(chunk_files, "SLAB_BYTES", 120)
+    monkeypatch.setattr(zarr_files, "SLAB_BYTES", 120)
     X = rows(100)
     source = open_chunks(as_zarr(X, tmp_path))
     assert np.array_equal(whole(source, 8), X)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -31,7 +30,7 @@ from biclique.fit.estimate import estimate_exact
 from biclique.fit.exact import ExactFit, SolverOptions, fit_exact
 from biclique.fit.prepare import Chosen, TrainingRows, choose, choose_kernel, find_vertices, make_plan
 from biclique.gram import Choice
-from biclique.io import ChunkSource
+from biclique.io import is_chunked
 from biclique.kernels import KERNEL_NAMES, Kernel, make_kernel
 from biclique.progress import Progress
 from biclique.runtime.namespace import as_dtype, float64, on_host, to_host
@@ -237,6 +236,4 @@ def _as_float(tensor: Any) -> Any:
 
 def is_source(X: Any) -> bool:
     """Whether X is something to read rows from in chunks: a source, a file or a Zarr array."""
-    if isinstance(X, (ChunkSource, str, os.PathLike)):
-        return True
-    return all(hasattr(X, name) for name in ("chunks", "shape", "__getitem__", "read_only"))
+    return is_chunked(X)

@@ -83,7 +83,7 @@ def _work(arguments: list[str] | None, closed: bool) -> int:
     from biclique.cli import cluster_command as table
     from biclique.cli import hypergraph_command as hypergraph
     from biclique.cli import reproduce_command as reproduce
-    from biclique.io.output import files
+    from biclique.io.atomic_files import files
 
     files.placed = files.partial = None
     options = _parser([table, hypergraph, reproduce]).parse_args(arguments)
@@ -162,8 +162,7 @@ def _explain(error: BaseException) -> int:
 
 def _written() -> str:
     """What became of the output; nothing where there is none."""
-    output = sys.modules.get("biclique.io.output")
-    files = getattr(output, "files", None)
+    files = getattr(sys.modules.get("biclique.io.atomic_files"), "files", None)
     if files is None:
         return ""
     files.discard()
