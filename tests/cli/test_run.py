@@ -223,6 +223,11 @@ def test_ctrl_c_is_heard_before_anything_heavy_is_imported():
     assert biclique.cli.command
 
 
+def test_a_run_leaves_the_function_that_made_it(capsys):
+    assert main([*IRIS, "--dry-run"]) == 0
+    assert biclique.cli.main is main
+
+
 def test_ctrl_c_while_importing(monkeypatch, tmp_path):
     (tmp_path / "scipy.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGINT)\n")
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])

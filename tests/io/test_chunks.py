@@ -6,9 +6,20 @@ from decimal import Decimal
 import numpy as np
 import pytest
 from numpy.lib import format as npy
+from sklearn.base import clone
 
+from biclique import BicliqueSpectralClustering
 from biclique.exceptions import DataError, MissingExtraError, ParameterError, TableError
-from biclique.io import ChunkSource, Roles, ScaledChunks, column_moments, open_chunks, zarr_files
+from biclique.io import (
+    ChunkSource,
+    Roles,
+    ScaledChunks,
+    column_moments,
+    is_chunked,
+    open_chunks,
+    read_table,
+    zarr_files,
+)
 from biclique.runtime.draws import draw_numbers
 from tests.optional import Optional, needs
 
@@ -486,6 +497,45 @@ def test_arrays_that_work_like_zarr():
     assert len(open_chunks(Lazy()).sample(7, np.random.RandomState(0))) == 7
     Lazy.shape = (np.nan, 3)
     refused("has no known shape", Lazy(), DataError)
+
+
+class Stored:
+    """An array in a file of its own, as h5py has it."""
+
+    def __init__(self, X, chunks=None):
+        self._X, self.shape, self.dtype, self.chunks = X, X.shape, X.dtype, chunks
+
+    def __getitem__(self, item):
+        return self._X[item]
+
+
+def test_what_is_read_in_chunks(tmp_path):
+    X = rows(100)
+    for source in (open_chunks(X), "t.csv", tmp_path, Stored(X), Stored(X, (10, 3))):
+        assert is_chunked(source)
+    for source in (X, X.tolist(), pd.DataFrame(X), [X], lambda: iter([X])):
+        assert not is_chunked(source)
+
+    class Calculating(Stored):  # Dask's and xarray's arrays have chunks, too
+        __array_ufunc__ = None
+
+    assert not is_chunked(Calculating(X))
+
+
+def test_stored_arrays_are_fitted_in_chunks():
+    X = np.repeat([[0.0, 0.0, 0.0], [9.0, 9.0, 9.0]], 50, axis=0) + rows(100)
+    model = BicliqueSpectralClustering(2, gram="nystroem", rank=20, random_state=0)
+    expected = clone(model).fit(open_chunks(X)).eigenvalues_
+    assert np.array_equal(model.fit(Stored(X)).eigenvalues_, expected)
+
+
+def test_zarr_is_read_whole(tmp_path):
+    X = rows(100)
+    table = read_table(as_zarr(X, tmp_path), Roles(label="1"))
+    assert np.array_equal(table.X, X[:, [0, 2]])
+    assert table.labels == [str(x) for x in X[:, 1].tolist()]
+    with pytest.raises(TableError, match="no such folder"):
+        read_table(tmp_path / "none.zarr")
 
 
 def test_zarr_that_is_not_installed(tmp_path, monkeypatch):
