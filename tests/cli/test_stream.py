@@ -13,7 +13,7 @@ from sklearn.datasets import make_moons
 from sklearn.metrics import adjusted_rand_score
 
 from biclique.cli import main, stream
-from biclique.io import FiniteChunks, is_chunk_file, open_chunks
+from biclique.io import FiniteChunks, find_format, formats, open_chunks
 from tests.cli.waiting import wait_for_work
 
 NYSTROEM = ("--gram", "nystroem", "--rank", "40")
@@ -424,7 +424,7 @@ def test_ctrl_c_while_writing_leaves_no_file(capsys, npy, tmp_path, monkeypatch)
         yield ["1.5"] * 10
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(stream, "column_texts", interrupted)
+    monkeypatch.setattr("biclique.io.mapped_chunks.ColumnChunks.texts", interrupted)
     arguments = ["cluster", npy, "-k", 3, *NYSTROEM, "--stream", "--id", 3, "-o", tmp_path / "l.csv"]
     code, out, err = run(capsys, *arguments)
     assert (code, out, err) == (130, "", "biclique: error: interrupted; nothing was written\n")
@@ -492,6 +492,6 @@ def test_usage_errors_exit_with_2(arguments, capsys):
 
 def test_names_of_files_that_are_read_in_chunks():
     for name in ("a.npy", "a.PARQUET", "b/a.pq", "a.zarr", "a.zarr/x", "/b/a.Zarr/"):
-        assert is_chunk_file(name)
+        assert find_format(name) in formats(in_chunks=True)
     for name in ("a.csv", "a.npz", "iris", "a.zarr.csv", "a.zarr/t.csv"):
-        assert not is_chunk_file(name)
+        assert find_format(name) not in formats(in_chunks=True)

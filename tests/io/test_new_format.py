@@ -8,7 +8,7 @@ import pytest
 from biclique import BicliqueSpectralClustering
 from biclique.cli import main
 from biclique.exceptions import DataError, TableError
-from biclique.io import FORMATS, Roles, TableFormat, is_chunk_file, open_chunks, read_table, write_labels
+from biclique.io import FORMATS, Roles, TableFormat, find_format, open_chunks, read_table, write_labels
 from biclique.io.csv_files import TextSink
 from biclique.io.roles import feature_columns
 from biclique.io.safe_files import FileChunks, held
@@ -123,6 +123,6 @@ def test_messages_and_help_name_a_new_format(capsys, tmp_path):
 
 
 def test_the_drill_leaves_nothing(tmp_path):
-    assert not is_chunk_file("t.toy")
+    assert find_format("t.toy") is None
     with pytest.raises(TableError, match="unknown kind of table"):
         read_table(tmp_path / "t.toy")

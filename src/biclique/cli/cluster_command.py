@@ -149,7 +149,14 @@ def _cluster(options: argparse.Namespace) -> int:
     if constant:
         messages.append(f"constant columns tell nothing apart: {', '.join(constant)}.")
     if options.output:
-        _write(options.output, model, table, options)
+        write_labels(
+            options.output,
+            model.labels_,
+            rows=table.rows,
+            n_rows=table.n_rows,
+            ids=table.ids,
+            id_name=options.id or "row",
+        )
     report(model, _facts(table), options, seconds, messages)
     return EXIT_OK
 
@@ -243,10 +250,6 @@ def _facts(table: Table) -> Facts:
         classes = Classes()
         classes.add(table.labels)
     return Facts(table.name, len(table.X), table.n_rows - len(table.X), len(table.columns), classes)
-
-
-def _write(path: str, model: BicliqueSpectralClustering, table: Table, options: argparse.Namespace) -> None:
-    write_labels(path, model.labels_, rows=table.rows, n_rows=table.n_rows, ids=table.ids, id_name=options.id or "row")
 
 
 # Printing

@@ -31,7 +31,6 @@ from biclique.io import (
     Roles,
     ScaledChunks,
     column_moments,
-    column_texts,
     find_format,
     formats,
     open_chunks,
@@ -191,7 +190,7 @@ def _constant(mean: FloatArray, deviation: FloatArray, n: int) -> NDArray[np.boo
 def _texts(source: ChunkSource, name: str, what: str, progress: Progress) -> Iterator[tuple[slice, list[str]]]:
     """A column chunk by chunk, with the rows it is of."""
     start, n = 0, source.n_rows or 0
-    for texts in column_texts(source, name):
+    for texts in source.texts(name):
         yield slice(start, start + len(texts)), texts
         start += len(texts)
         progress.share(f"pass over the rows for the {what}", start / n)

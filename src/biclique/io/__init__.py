@@ -8,7 +8,7 @@ from biclique.io.label_files import LabelWriter, check_output, write_labels
 from biclique.io.mapped_chunks import FiniteChunks, ScaledChunks, column_moments
 from biclique.io.roles import Roles, Table
 from biclique.io.safe_files import hold
-from biclique.io.tables import column_texts, is_chunk_file, is_chunked, open_chunks, read_table
+from biclique.io.tables import is_chunked, open_chunks, read_table
 
 __all__ = [
     "CHUNK_ROWS",
@@ -25,11 +25,9 @@ __all__ = [
     "check_output",
     "check_target",
     "column_moments",
-    "column_texts",
     "find_format",
     "formats",
     "hold",
-    "is_chunk_file",
     "is_chunked",
     "listed",
     "open_chunks",

@@ -81,7 +81,7 @@ class ChunkSource(ABC):
         return X
 
     def texts(self, name: str) -> Iterator[list[str]]:
-        """One fresh pass over a column, as texts: ids and classes."""
+        """One fresh pass over a column that has a role, as the texts that ``read_table`` gives: ids and classes."""
         place = (self.columns or numbered(self.n_columns)).index(name)
         for piece in self._pieces(self.block_rows):
             yield as_texts(piece[:, place].tolist())

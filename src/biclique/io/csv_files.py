@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -61,7 +61,7 @@ def _parse_text(file: Path, stream: TextIO, roles: Roles, header: bool | None, l
     ids: list[str] = []
     numbers: list[int] = []
     size, seen = file.stat().st_size, 0
-    for chunk in _chunks(lines if header else _prepend(first, lines), width):
+    for chunk in _chunks(lines if header else chain([first], lines), width):
         start = len(numbers)
         for number, row in chunk:
             numbers.append(number)
@@ -135,13 +135,7 @@ def _rows(reader: Any) -> Iterator[tuple[int, list[str]]]:
         yield reader.line_num, row
 
 
-def _prepend(first: tuple[int, list[str]], rest: Iterable[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
-    yield first
-    yield from rest
-
-
-def _chunks(lines: Iterable[tuple[int, list[str]]], width: int) -> Iterator[list[tuple[int, list[str]]]]:
-    lines = iter(lines)
+def _chunks(lines: Iterator[tuple[int, list[str]]], width: int) -> Iterator[list[tuple[int, list[str]]]]:
     while chunk := list(islice(lines, max(1, min(CHUNK, CHUNK_CELLS // width)))):
         yield chunk
 
@@ -167,16 +161,13 @@ def _numbers(name: str, column: str, cells: Sequence[str], start: int, lines: li
     if len(numbers) == len(values):
         return numbers
     at = next(i for i, value in enumerate(values) if value is None)
+    shown = repr(cells[at][:100]) + ("…" if len(cells[at]) > 100 else "")
     raise TableError(
-        f"{name}: row {start + at + 1} (line {lines[start + at]}), column {column!r}: {_shown(cells[at])} is not a "
+        f"{name}: row {start + at + 1} (line {lines[start + at]}), column {column!r}: {shown} is not a "
         "number. If the column holds classes or names, say so with ",
         *A_ROLE,
         ".",
     )
-
-
-def _shown(cell: str) -> str:
-    return repr(cell) if len(cell) <= 100 else repr(cell[:100]) + "…"
 
 
 # Labels

@@ -16,11 +16,10 @@ from typing import Any, Literal, Protocol, TypeAlias
 from numpy.typing import NDArray
 
 from biclique.io.csv_files import TextSink, read_text
-from biclique.io.extras import import_pyarrow, import_zarr
 from biclique.io.numpy_files import NpySink, open_npy, read_numpy
-from biclique.io.parquet_files import ParquetChunks, ParquetSink, open_whole
+from biclique.io.parquet_files import ParquetChunks, ParquetSink, import_pyarrow, open_whole
 from biclique.io.safe_files import ChunkReader, TableReader, held
-from biclique.io.zarr_files import open_zarr
+from biclique.io.zarr_files import import_zarr, open_zarr
 
 
 class LabelSink(Protocol):

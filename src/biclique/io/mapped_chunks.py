@@ -16,14 +16,18 @@ from biclique.io.safe_files import TEXT_BYTES
 from biclique.runtime.memory import require
 
 
-class _MappedChunks(ChunkSource):
-    """Another source, with something done to every chunk."""
+class _InnerChunks(ChunkSource):
+    """A source that reads another."""
 
     def __init__(self, source: ChunkSource) -> None:
         self._inner = source
         self.name, self.n_columns, self.dtype = source.name, source.n_columns, source.dtype
         self.columns, self._error, self._first = source.columns, source._error, source._first
         self.advice = source.advice
+
+
+class _MappedChunks(_InnerChunks):
+    """Another source, with something done to every chunk."""
 
     @property
     def n_rows(self) -> int | None:
@@ -109,16 +113,11 @@ def select_features(source: ChunkSource, roles: Roles, limit: int) -> ChunkSourc
     return ColumnChunks(source, features)
 
 
-class FiniteChunks(ChunkSource):
+class FiniteChunks(_InnerChunks):
     """The rows of another source without missing and infinite values; only a whole pass can tell how many."""
 
     kept: NDArray[np.bool_] | None = None
     """Which rows of the other source these are, once a whole pass was made."""
-
-    def __init__(self, source: ChunkSource) -> None:
-        self._inner = source
-        self.name, self.n_columns, self.dtype = source.name, source.n_columns, source.dtype
-        self.columns, self._error, self._first = source.columns, source._error, source._first
 
     def _pieces(self, rows: int) -> Iterator[Raw]:
         masks = []

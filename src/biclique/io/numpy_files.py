@@ -72,11 +72,11 @@ def open_npy(path: Path, roles: Roles, limit: int) -> ChunkSource:
 
 def read_numpy(path: Path, roles: Roles, limit: int, header: bool | None) -> Table:
     """The table of a .npy or .npz file: its first bytes tell which, not its name."""
-    if _is_zipped(path):
-        return _read_npz(path, roles, limit)
-    name = printable(path)
     with path.open("rb") as stream:
-        _needs_numbers(name, read_header(name, stream.read(HEADER_BYTES)))
+        beginning = stream.read(HEADER_BYTES)
+    if beginning.startswith(b"PK"):
+        return _read_npz(path, roles, limit)
+    _needs_numbers(printable(path), read_header(printable(path), beginning))
     return held(open_npy)(path, roles, limit, header)
 
 
@@ -164,12 +164,6 @@ class NpyChunks(FileChunks):
 
 
 # .npz
-
-
-def _is_zipped(path: Path) -> bool:
-    """Whether this is an archive of arrays, whatever its name."""
-    with path.open("rb") as file:
-        return file.read(2) == b"PK"
 
 
 def _needs_numbers(name: str, header: Header) -> None:

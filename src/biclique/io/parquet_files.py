@@ -12,14 +12,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from biclique.exceptions import BicliqueError, TableError
+from biclique.exceptions import BicliqueError, MissingExtraError, TableError
 from biclique.io.chunks import CHUNK_ROWS, DType, Raw, working_dtype
-from biclique.io.extras import import_pyarrow
 from biclique.io.roles import A_ROLE, DROP, Roles, as_texts, feature_columns
 from biclique.io.safe_files import FileChunks, guard, line, stamp
 
 GROUP_ROWS = 2**20  # rows of a group in a file that is written
 BUFFER = 2**18  # bytes read ahead of each column
+
+
+def import_pyarrow() -> Any:
+    """pyarrow with its Parquet reader, or the line that installs it."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise MissingExtraError("Parquet files need pyarrow: pip install 'biclique[io]'") from error
+    return pyarrow
 
 
 class ParquetChunks(FileChunks):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -74,19 +74,6 @@ def is_chunked(X: Any) -> bool:
     if isinstance(X, (ChunkSource, str, os.PathLike)):
         return True
     return is_stored(X) and not hasattr(X, "__array_ufunc__")
-
-
-def is_chunk_file(path: str | os.PathLike[str]) -> bool:
-    """Whether the name is that of a file (or a Zarr folder) that ``open_chunks`` can read."""
-    return find_format(path) in formats(in_chunks=True)
-
-
-def column_texts(source: ChunkSource, name: str) -> Iterator[list[str]]:
-    """One fresh pass over a column of a file, as the texts that ``read_table`` gives: ids and classes.
-
-    ``source`` is the file's, opened with that column in a role.
-    """
-    return source.texts(name)
 
 
 def _open_path(path: Path, roles: Roles, limit: int) -> ChunkSource:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator
+from importlib import import_module
 from math import prod
 from numbers import Integral
 from pathlib import Path
@@ -13,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from biclique._typing import FloatArray, IntArray
-from biclique.exceptions import BicliqueError, DataError, TableError
+from biclique.exceptions import BicliqueError, DataError, MissingExtraError, TableError
 from biclique.io.chunks import ChunkSource, Raw, real_table
-from biclique.io.extras import import_zarr
 from biclique.io.mapped_chunks import select_features
 from biclique.io.roles import Roles
 from biclique.io.safe_files import check_chunk_size, guard, line, written_again
@@ -25,6 +25,14 @@ from biclique.runtime.memory import parse_memory_limit, require
 
 SLAB_BYTES = 2**28  # the most that is read from a Zarr array at once, unless one chunk of rows asked for has more
 ZARR_CHUNK_BYTES = 2**10  # what zarr needs to find one chunk, beside its numbers
+
+
+def import_zarr() -> Any:
+    """zarr, or the line that installs it."""
+    try:
+        return import_module("zarr")
+    except ImportError as error:
+        raise MissingExtraError("Zarr arrays need zarr: pip install 'zarr>=3'") from error
 
 
 def open_zarr(path: Path, roles: Roles, limit: int) -> ChunkSource:
