@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 
 import sklearn
@@ -39,8 +40,25 @@ def warn_user(message: str, category: type[Warning]) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
+class Argument(str):
+    """Python's word for something that the command line has an option for, such as ``memory_limit``."""
+
+    __slots__ = ()
+
+
 class BicliqueError(Exception):
-    """Base of every error raised on purpose."""
+    """Base of every error raised on purpose.
+
+    Its arguments are the pieces of its message: ``TableError("leave the column out with ", DROP, ".")``. A piece that
+    is an ``Argument`` can be said in other words.
+    """
+
+    def in_words(self, options: Mapping[str, str]) -> str:
+        """The message, with these words in place of Python's."""
+        return "".join(options.get(part, part) if isinstance(part, Argument) else str(part) for part in self.args)
+
+    def __str__(self) -> str:
+        return "".join(map(str, self.args))
 
 
 class ParameterError(BicliqueError, ValueError):

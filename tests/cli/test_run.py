@@ -14,17 +14,17 @@ import pytest
 import biclique.cli
 from biclique.cli import cluster_command as table
 from biclique.cli import main, signals
-from biclique.io import output
+from biclique.io import atomic_files, label_files
 from biclique.printable import printable
 from tests.cli.test_hypergraph import run
 
-COMMAND = [sys.executable, "-m", "biclique.cli"]
+COMMAND = [sys.executable, "-m", "biclique"]
 IRIS = ["cluster", "iris", "-k", "3"]
 
 
 def shell(text, **environment):
     """A command line with ``biclique`` in it, by the shell: its exit code and what it says on standard error."""
-    script = f'set -o pipefail; biclique() {{ "{sys.executable}" -m biclique.cli "$@"; }}; {text}'
+    script = f'set -o pipefail; biclique() {{ "{sys.executable}" -m biclique "$@"; }}; {text}'
     environment = {**os.environ, **environment}
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=environment, check=False)
     return done.returncode, done.stdout, done.stderr
@@ -148,14 +148,14 @@ def test_signals_end_the_work_in_the_same_way(capsys, monkeypatch, tmp_path, nam
 
 def test_a_signal_while_a_file_is_put_in_place(capsys, monkeypatch, tmp_path):
     target = tmp_path / "l.csv"
-    replace = output.Path.replace
+    replace = atomic_files.Path.replace
 
     def signalled(path, target):
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGTERM)
         return replace(path, target)
 
-    monkeypatch.setattr(output.Path, "replace", signalled)
+    monkeypatch.setattr(atomic_files.Path, "replace", signalled)
     code, out, err = run(capsys, *IRIS, "-o", target)
     assert (code, out, err) == (130, "", f"biclique: error: interrupted; {target} was written and is complete\n")
     assert len(target.read_text().splitlines()) == 151
@@ -164,7 +164,7 @@ def test_a_signal_while_a_file_is_put_in_place(capsys, monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("place", ["mkstemp", "close"])
 def test_a_signal_while_a_temporary_file_is_made(capsys, monkeypatch, tmp_path, place):
-    module = output.tempfile if place == "mkstemp" else output.os
+    module = atomic_files.tempfile if place == "mkstemp" else atomic_files.os
     works = getattr(module, place)
 
     def signalled(*arguments, **options):
@@ -172,7 +172,7 @@ def test_a_signal_while_a_temporary_file_is_made(capsys, monkeypatch, tmp_path, 
         signal.raise_signal(signal.SIGINT)
         return made
 
-    monkeypatch.setattr(output, "check_target", lambda path: None)
+    monkeypatch.setattr(label_files, "check_target", lambda path: None)
     monkeypatch.setattr(module, place, signalled)
     code, _, err = run(capsys, *IRIS, "-o", tmp_path / "l.csv")
     assert (code, err) == (130, "biclique: error: interrupted; nothing was written\n")
@@ -221,6 +221,11 @@ def test_ctrl_c_is_heard_before_anything_heavy_is_imported():
     code = f"import sys, biclique.cli; sys.exit(len({heavy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
     assert biclique.cli.command
+
+
+def test_a_run_leaves_the_function_that_made_it(capsys):
+    assert main([*IRIS, "--dry-run"]) == 0
+    assert biclique.cli.main is main
 
 
 def test_ctrl_c_while_importing(monkeypatch, tmp_path):

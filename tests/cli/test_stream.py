@@ -13,7 +13,7 @@ from sklearn.datasets import make_moons
 from sklearn.metrics import adjusted_rand_score
 
 from biclique.cli import main, stream
-from biclique.io import FiniteChunks, is_chunk_file, open_chunks
+from biclique.io import FiniteChunks, find_format, formats, open_chunks
 from tests.cli.waiting import wait_for_work
 
 NYSTROEM = ("--gram", "nystroem", "--rank", "40")
@@ -339,9 +339,7 @@ def test_a_damaged_chunk_is_named(tmp_path):
     (tmp_path / "t.zarr" / "c" / "17" / "0").write_bytes(b"rubbish")
     for more in ((), ("--stream",)):
         command = ["cluster", tmp_path / "t.zarr", "-k", "3", "-o", tmp_path / "l.csv", *more]
-        done = subprocess.run(
-            [sys.executable, "-m", "biclique.cli", *command], capture_output=True, text=True, check=False
-        )
+        done = subprocess.run([sys.executable, "-m", "biclique", *command], capture_output=True, text=True, check=False)
         assert (done.returncode, done.stdout) == (3, "")
         # Zarr's unfinished tasks can, rarely, complain after our line, while the interpreter ends.
         assert "a chunk of the array is damaged" in done.stderr.splitlines()[0]
@@ -385,7 +383,7 @@ def test_a_full_disk_leaves_the_old_file_and_no_other(npy, tmp_path, suffix):
     output.write_text("old")
     command = ["cluster", npy, "-k", "3", *NYSTROEM, "--stream", "-o", output]
     done = subprocess.run(
-        [sys.executable, "-m", "biclique.cli", *command],
+        [sys.executable, "-m", "biclique", *command],
         capture_output=True,
         text=True,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200)),
@@ -404,7 +402,7 @@ def test_ctrl_c_leaves_cleanly(tmp_path):
     np.save(tmp_path / "t.npy", blobs(400_000)[0])
     command = ["cluster", tmp_path / "t.npy", "-k", "3", "--gram", "nystroem", "--rank", "2000", "--stream"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "biclique.cli", *command, "-o", tmp_path / "l.csv"], stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "biclique", *command, "-o", tmp_path / "l.csv"], stderr=subprocess.PIPE, text=True
     )
     wait_for_work(process)
     assert process.poll() is None, "the fit ended before it could be interrupted"
@@ -426,7 +424,7 @@ def test_ctrl_c_while_writing_leaves_no_file(capsys, npy, tmp_path, monkeypatch)
         yield ["1.5"] * 10
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(stream, "column_texts", interrupted)
+    monkeypatch.setattr("biclique.io.mapped_chunks.ColumnChunks.texts", interrupted)
     arguments = ["cluster", npy, "-k", 3, *NYSTROEM, "--stream", "--id", 3, "-o", tmp_path / "l.csv"]
     code, out, err = run(capsys, *arguments)
     assert (code, out, err) == (130, "", "biclique: error: interrupted; nothing was written\n")
@@ -494,6 +492,6 @@ def test_usage_errors_exit_with_2(arguments, capsys):
 
 def test_names_of_files_that_are_read_in_chunks():
     for name in ("a.npy", "a.PARQUET", "b/a.pq", "a.zarr", "a.zarr/x", "/b/a.Zarr/"):
-        assert is_chunk_file(name)
+        assert find_format(name) in formats(in_chunks=True)
     for name in ("a.csv", "a.npz", "iris", "a.zarr.csv", "a.zarr/t.csv"):
-        assert not is_chunk_file(name)
+        assert find_format(name) not in formats(in_chunks=True)

@@ -199,7 +199,7 @@ def test_ctrl_c_leaves_cleanly(tmp_path):
     X = np.random.default_rng(0).normal(size=(60_000, 8))
     np.save(tmp_path / "t.npy", X)
     process = subprocess.Popen(
-        [sys.executable, "-m", "biclique.cli", "cluster", tmp_path / "t.npy", "-k", "5", "-o", tmp_path / "l.csv"],
+        [sys.executable, "-m", "biclique", "cluster", tmp_path / "t.npy", "-k", "5", "-o", tmp_path / "l.csv"],
         stderr=subprocess.PIPE,
         text=True,
     )

@@ -13,9 +13,10 @@ from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.cluster.embedding import BicliqueSpectralEmbedding
 from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
 from biclique.exceptions import DataError, FewerClustersWarning, ParameterError, RankWarning
-from biclique.fit import checks as _checks
-from biclique.fit import on_device as _device
+from biclique.cluster import estimator as _estimator
+from biclique.fit import plan as _device
 from biclique.fit import rank as _features
+from biclique.rows import checks as _checks
 
 torch = pytest.importorskip("torch", reason="needs torch: make test-torch")
 
@@ -161,8 +162,8 @@ def transfers(monkeypatch):
 @pytest.mark.parametrize("gram", ["auto", "nystroem", "features"])
 @pytest.mark.parametrize("affinity", ["rbf", "polynomial"])
 def test_rows_travel_once_and_a_tensor_not_at_all(blobs, device, transfers, monkeypatch, gram, affinity):
-    monkeypatch.setattr(_device, "START_FROM", 1000)  # which multiplies all rows once more
-    monkeypatch.setattr(_device, "START_ROWS", 800)
+    monkeypatch.setattr(_device, "DEVICE_START_FROM", 1000)  # which multiplies all rows once more
+    monkeypatch.setattr(_device, "DEVICE_START_ROWS", 800)
     there, back = transfers
     X = blobs[0]
     tensor = torch.as_tensor(X.copy(), device=device)
@@ -277,7 +278,7 @@ def test_costs_of_a_tensor_are_those_of_its_device(blobs, device, monkeypatch, c
         cost = BicliqueSpectralClustering(5, gram=gram).estimate_cost(X)
         assert (cost.rows, cost.device) == (3000, str(X.device))
         assert cost.device_bytes > blobs[0].nbytes
-    monkeypatch.setattr(_device, "LONG_SECONDS", 0.0)
+    monkeypatch.setattr(_estimator, "LONG_SECONDS", 0.0)
     fitted(X, None, verbose=1)
     assert f"on {X.device} and " in capfd.readouterr().err
 
@@ -291,8 +292,8 @@ def test_arrays_that_run_backwards(blobs, device, gram):
 
 def test_a_start_from_some_rows_changes_nothing(blobs, device, monkeypatch):
     plain = fitted(blobs[0], device, eigen_tol=1e-6)
-    monkeypatch.setattr(_device, "START_FROM", 1000)
-    monkeypatch.setattr(_device, "START_ROWS", 800)
+    monkeypatch.setattr(_device, "DEVICE_START_FROM", 1000)
+    monkeypatch.setattr(_device, "DEVICE_START_ROWS", 800)
     started = fitted(blobs[0], device, eigen_tol=1e-6)
     np.testing.assert_allclose(started.eigenvalues_, plain.eigenvalues_, rtol=1e-5)
     assert np.array_equal(started.labels_, plain.labels_)
@@ -302,8 +303,8 @@ def test_a_start_from_some_rows_changes_nothing(blobs, device, monkeypatch):
 def test_a_start_from_some_rows_misses_no_group(blobs, device, monkeypatch):
     X = np.concatenate([blobs[0], np.full((3, blobs[0].shape[1]), 1e3)])
     plain = fitted(X, device, order=2)
-    monkeypatch.setattr(_device, "START_FROM", 1000)
-    monkeypatch.setattr(_device, "START_ROWS", 300)
+    monkeypatch.setattr(_device, "DEVICE_START_FROM", 1000)
+    monkeypatch.setattr(_device, "DEVICE_START_ROWS", 300)
     started = fitted(X, device, order=2)
     assert plain.eigenvalues_[0] == pytest.approx(1, abs=1e-4)
     np.testing.assert_allclose(started.eigenvalues_, plain.eigenvalues_, atol=1e-4)

@@ -28,7 +28,6 @@ from biclique.exceptions import (
     RankWarning,
 )
 from biclique.features.nystroem import LANDMARKS
-from biclique.fit import on_device as _device
 from biclique.fit import rank as _features
 from biclique.gram import choose as choose_module
 from biclique.io import open_chunks
@@ -539,7 +538,7 @@ def test_costs_on_a_device_are_those_of_the_measured_fits():
     assert len(measured) >= 5
     for n, precision, seconds in measured:
         X = np.broadcast_to(np.float32(0), (int(n), 16))
-        model = BicliqueSpectralClustering(10, precision="auto" if precision == "default" else "fast")
-        cost = _device.estimate_device(model, X, RBF(1.0), 10, "cuda")
+        precision = "auto" if precision == "default" else "fast"
+        cost = BicliqueSpectralClustering(10, precision=precision, gamma=1.0, device="cuda").estimate_cost(X)
         assert 1 / 1.5 < cost.seconds / float(seconds) < 1.5, (n, precision)
         assert 16 * 4 * int(n) < cost.device_bytes < 3000 * int(n)

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from biclique.exceptions import BicliqueError
-from biclique.io import Roles, Table, column_texts, hold, open_chunks, read_table
+from biclique.io import Roles, Table, hold, open_chunks, read_table
 from tests.fuzz.campaign import Reader
 from tests.fuzz.mutate import Files
 
@@ -47,7 +47,7 @@ def in_chunks(path: Path, roles: Roles) -> Table:
         raise BicliqueError("long enough")
     rows = np.concatenate([np.array(chunk) for chunk in source.chunks(7)])
     label, key = (
-        None if name is None else [text for texts in column_texts(source, name) for text in texts]
+        None if name is None else [text for texts in source.texts(name) for text in texts]
         for name in (roles.label, roles.id)
     )
     return Table(source.name, rows, source.columns or [], np.arange(len(rows)), len(rows), label, key)

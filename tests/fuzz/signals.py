@@ -70,7 +70,7 @@ def make_inputs(folder: Path) -> None:
 def start(command: Command, folder: Path, output: Path) -> subprocess.Popen[str]:
     arguments = command.arguments.format(folder=folder, output=output).split()
     return subprocess.Popen(
-        [sys.executable, "-m", "biclique.cli", *arguments],
+        [sys.executable, "-m", "biclique", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -143,7 +143,7 @@ def judge(
         return "damaged", f"the output differs; {facts}"
     if rubbish and number != signal.SIGKILL:
         return "rubbish", f"files stay; {facts}"
-    if "Traceback" in err and "biclique" not in err.replace("biclique.cli", ""):
+    if "Traceback" in err and "biclique" not in err.replace("biclique.__main__", ""):
         return "start", ""  # while Python itself was starting
     errors = [text for text in err.splitlines() if "warning" not in text]
     if "Traceback" in err or len(errors) > 1:

@@ -6,10 +6,21 @@ from decimal import Decimal
 import numpy as np
 import pytest
 from numpy.lib import format as npy
+from sklearn.base import clone
 
+from biclique import BicliqueSpectralClustering
 from biclique.exceptions import DataError, MissingExtraError, ParameterError, TableError
-from biclique.io import ChunkSource, Roles, ScaledChunks, chunk_files, column_moments, open_chunks
-from biclique.io.chunks import draw_numbers
+from biclique.io import (
+    ChunkSource,
+    Roles,
+    ScaledChunks,
+    column_moments,
+    is_chunked,
+    open_chunks,
+    read_table,
+    zarr_files,
+)
+from biclique.runtime.draws import draw_numbers
 from tests.optional import Optional, needs
 
 pd = Optional("pandas")
@@ -399,7 +410,7 @@ def test_parquet_columns_of_every_kind(tmp_path):
     assert whole(source)[:, 3].tolist() == [1.5, 2.25, 3]
     assert whole(source)[:, 4].tolist() == [2.0**53, -(2.0**60), 0]
     refused("column 'name' holds string, not numbers. If it holds classes or names, say so with", path)
-    refused("--id names column 'nme', which is not there", path, roles=Roles(id="nme"))
+    refused(r"Roles\(id=…\) names column 'nme', which is not there", path, roles=Roles(id="nme"))
     refused("no feature columns are left", path, roles=Roles(drop=table.column_names))
 
 
@@ -468,7 +479,7 @@ def test_a_zarr_array_that_grows(tmp_path):
 
 
 def test_tall_chunks_of_zarr_are_cut_where_they_are_too_large(tmp_path, monkeypatch):
-    monkeypatch.setattr(chunk_files, "SLAB_BYTES", 120)
+    monkeypatch.setattr(zarr_files, "SLAB_BYTES", 120)
     X = rows(100)
     source = open_chunks(as_zarr(X, tmp_path))
     assert np.array_equal(whole(source, 8), X)
@@ -488,11 +499,50 @@ def test_arrays_that_work_like_zarr():
     refused("has no known shape", Lazy(), DataError)
 
 
+class Stored:
+    """An array in a file of its own, as h5py has it."""
+
+    def __init__(self, X, chunks=None):
+        self._X, self.shape, self.dtype, self.chunks = X, X.shape, X.dtype, chunks
+
+    def __getitem__(self, item):
+        return self._X[item]
+
+
+def test_what_is_read_in_chunks(tmp_path):
+    X = rows(100)
+    for source in (open_chunks(X), "t.csv", tmp_path, Stored(X), Stored(X, (10, 3))):
+        assert is_chunked(source)
+    for source in (X, X.tolist(), pd.DataFrame(X), [X], lambda: iter([X])):
+        assert not is_chunked(source)
+
+    class Calculating(Stored):  # Dask's and xarray's arrays have chunks, too
+        __array_ufunc__ = None
+
+    assert not is_chunked(Calculating(X))
+
+
+def test_stored_arrays_are_fitted_in_chunks():
+    X = np.repeat([[0.0, 0.0, 0.0], [9.0, 9.0, 9.0]], 50, axis=0) + rows(100)
+    model = BicliqueSpectralClustering(2, gram="nystroem", rank=20, random_state=0)
+    expected = clone(model).fit(open_chunks(X)).eigenvalues_
+    assert np.array_equal(model.fit(Stored(X)).eigenvalues_, expected)
+
+
+def test_zarr_is_read_whole(tmp_path):
+    X = rows(100)
+    table = read_table(as_zarr(X, tmp_path), Roles(label="1"))
+    assert np.array_equal(table.X, X[:, [0, 2]])
+    assert table.labels == [str(x) for x in X[:, 1].tolist()]
+    with pytest.raises(TableError, match="no such folder"):
+        read_table(tmp_path / "none.zarr")
+
+
 def test_zarr_that_is_not_installed(tmp_path, monkeypatch):
     def missing(name):
         raise ImportError(name)
 
-    monkeypatch.setattr("biclique.io.extras.import_module", missing)
+    monkeypatch.setattr("biclique.io.zarr_files.import_module", missing)
     with pytest.raises(MissingExtraError, match="pip install 'zarr>=3'"):
         open_chunks(tmp_path / "a.zarr")
 
@@ -631,7 +681,7 @@ def test_columns_with_a_role_are_left_out(hold, tmp_path):
 
 def test_roles_name_columns_that_are_there():
     X = rows(100, 4)
-    refused("--drop names column '7', which is not there", X, roles=Roles(drop=["7"]))
+    refused(r"Roles\(drop=…\) names column '7', which is not there", X, roles=Roles(drop=["7"]))
     refused("no feature columns are left", X[:, :1], DataError, roles=Roles(label="0"))
     frame = pd.DataFrame(X, columns=list("abcd"))
     assert open_chunks(frame, roles=Roles(label="b")).columns == ["a", "c", "d"]

@@ -17,7 +17,7 @@ import pytest
 from biclique.cli import main
 from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.exceptions import BicliqueError, MemoryLimitError, TableError
-from biclique.io import Roles, column_texts, hold, open_chunks, read_table
+from biclique.io import Roles, hold, open_chunks, read_table
 from biclique.io import safe_files as files
 from tests.optional import Optional, needs
 
@@ -364,8 +364,8 @@ def test_parquet_is_the_same_whole_and_in_chunks(tmp_path):
     assert whole.X[:, 0].tolist() == [float(2**53 + 1), float(2**63 - 1)]
     assert whole.ids == ["a", ""]
     assert whole.labels == ["", "1.0"]
-    assert [t for texts in column_texts(source, "id") for t in texts] == ["a", "", "c"]
-    assert [t for texts in column_texts(source, "class") for t in texts] == ["", "1.0", ""]
+    assert [t for texts in source.texts("id") for t in texts] == ["a", "", "c"]
+    assert [t for texts in source.texts("class") for t in texts] == ["", "1.0", ""]
 
 
 def test_a_missing_class_of_an_array_is_empty(tmp_path):

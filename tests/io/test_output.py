@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 
 from biclique.exceptions import DataError
-from biclique.io import LabelWriter, atomic_path, check_output, output, write_labels
+from biclique.io import (
+    LabelWriter,
+    atomic_files,
+    atomic_path,
+    check_output,
+    csv_files,
+    parquet_files,
+    write_labels,
+    writers,
+)
 from tests.optional import Optional, needs
 
 pd = Optional("pandas")
@@ -17,7 +26,7 @@ pq = Optional("pyarrow.parquet")
 
 LABELS = np.array([2, 0, 1])
 ROWS = np.array([0, 2, 3])
-SUFFIXES = [pytest.param(s, marks=needs("pyarrow")) if s == ".parquet" else s for s in output.LABEL_SUFFIXES]
+SUFFIXES = [pytest.param(s, marks=needs("pyarrow")) if s == ".parquet" else s for s in writers()]
 
 
 @needs("pyarrow")
@@ -107,7 +116,7 @@ TEXTS = ["a", "b,c", 'say "x"', "", " tab\there", "two\nlines", "é", "7"]
 @pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint8])
 @pytest.mark.parametrize("ids", [None, "texts", "numbers"])
 def test_chunks_of_labels_make_the_file_of_all_labels(suffix, dtype, ids, tmp_path, monkeypatch):
-    monkeypatch.setattr(output, "TEXT_ROWS", 30)
+    monkeypatch.setattr(csv_files, "TEXT_ROWS", 30)
     random = np.random.RandomState(0)
     labels = random.randint(0, 120, 1005).astype(dtype)
     if dtype != np.uint8:
@@ -131,7 +140,7 @@ def test_chunks_of_labels_make_the_file_of_all_labels(suffix, dtype, ids, tmp_pa
 
 @needs("pyarrow")
 def test_groups_of_parquet_rows_do_not_follow_the_chunks(tmp_path, monkeypatch):
-    monkeypatch.setattr(output, "GROUP_ROWS", 100)
+    monkeypatch.setattr(parquet_files, "GROUP_ROWS", 100)
     with LabelWriter(tmp_path / "a.parquet") as writer:
         for size in (30, 60, 350, 5):
             writer.write(np.full(size, size))
@@ -157,7 +166,7 @@ def test_no_labels_at_all(suffix, tmp_path):
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
 def test_labels_broken_off_leave_nothing(suffix, error, tmp_path, monkeypatch):
-    monkeypatch.setattr(output, "GROUP_ROWS", 2)
+    monkeypatch.setattr(parquet_files, "GROUP_ROWS", 2)
     path = tmp_path / f"a{suffix}"
 
     def broken_off():
@@ -199,7 +208,7 @@ def test_a_file_that_the_system_lets_grow_no_further(suffix, n, tmp_path):
 @pytest.mark.parametrize("good_writes", [0, 1, 2])
 def test_a_full_disk_is_said_and_leaves_nothing(good_writes, tmp_path, monkeypatch):
     left = [good_writes]
-    put = output._TextSink._put
+    put = csv_files.TextSink._put
 
     def full(self, data):
         if not left[0]:
@@ -207,7 +216,7 @@ def test_a_full_disk_is_said_and_leaves_nothing(good_writes, tmp_path, monkeypat
         left[0] -= 1
         put(self, data)
 
-    monkeypatch.setattr(output._TextSink, "_put", full)
+    monkeypatch.setattr(csv_files.TextSink, "_put", full)
 
     def write():
         with LabelWriter(tmp_path / "a.csv") as writer:
@@ -226,7 +235,7 @@ def test_a_disk_that_is_full_at_the_end_leaves_nothing(suffix, tmp_path, monkeyp
     def full(handle):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(output.os, "fsync", full)
+    monkeypatch.setattr(atomic_files.os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
         write_labels(str(tmp_path / f"a{suffix}"), LABELS, rows=ROWS, n_rows=4)
     assert os.listdir(tmp_path) == []
@@ -269,7 +278,7 @@ def test_a_writer_is_opened_where_it_can_write_and_used_in_a_block(tmp_path):
 def test_labels_are_not_changed(tmp_path):
     labels = LABELS.copy()
     labels.setflags(write=False)
-    for suffix in output.LABEL_SUFFIXES:
+    for suffix in writers():
         with LabelWriter(tmp_path / f"a{suffix}") as writer:
             writer.write(labels)
             writer.write(labels[::-1])

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from biclique.exceptions import DataError
-from biclique.io import LabelWriter, atomic_path, check_output, output
+from biclique.io import LabelWriter, atomic_files, atomic_path, check_output
 
 LABELS = np.array([2, 0, 1])
 
@@ -30,7 +30,7 @@ def test_what_a_killed_process_left_is_removed_when_it_is_old(tmp_path):
     rubbish = left_behind(tmp_path / "a.csv")
     others = [tmp_path / re.sub(r"-\d+-(\w+)\.part", rf"-{pid}-\1.part", rubbish.name) for pid in (os.getpid(), 1)]
     others += [tmp_path / ".a.csv.part", tmp_path / ".biclique-00000000-host-999999999-x.part"]
-    old = time.time() - 2 * output.STALE_SECONDS
+    old = time.time() - 2 * atomic_files.STALE_SECONDS
     for path in others:
         path.write_text("of another process, host or target")
         os.utime(path, (old, old))
@@ -65,7 +65,7 @@ def test_an_output_where_no_file_can_be_made_is_refused_before_the_work(tmp_path
     def refuses(**_):
         raise OSError(30, "Read-only file system")
 
-    monkeypatch.setattr(output.tempfile, "mkstemp", refuses)
+    monkeypatch.setattr(atomic_files.tempfile, "mkstemp", refuses)
     with pytest.raises(DataError, match=r"no file can be made in .*Read-only"):
         check_output(str(tmp_path / "a.csv"))
 
@@ -95,13 +95,13 @@ def test_signals_wait_until_a_block_ends():
     lines = []
 
     def block():
-        with output.uninterrupted():
+        with atomic_files.uninterrupted():
             signal.raise_signal(signal.SIGINT)
             lines.append("whole")
         lines.append("never")
 
-    before = [signal.getsignal(number) for number in output.SIGNALS]
+    before = [signal.getsignal(number) for number in atomic_files.SIGNALS]
     with pytest.raises(KeyboardInterrupt):
         block()
     assert lines == ["whole"]
-    assert [signal.getsignal(number) for number in output.SIGNALS] == before
+    assert [signal.getsignal(number) for number in atomic_files.SIGNALS] == before

@@ -51,7 +51,10 @@ def test_parquet(tmp_path):
     frame = pd.DataFrame({"name": list("abc"), "x": [1, 3, 5], "y": [2.5, -40, 6], "kind": ["red", "blue", "red"]})
     frame.to_parquet(tmp_path / "t.parquet")
     check(read_table(tmp_path / "t.parquet", ROLES))
-    with pytest.raises(TableError, match=r"column 'name' holds .*string, not numbers.*--label-column, --id or --drop"):
+    with pytest.raises(
+        TableError,
+        match=r"column 'name' holds .*string, not numbers.*Roles\(label=…\), Roles\(id=…\) or Roles\(drop=…\)",
+    ):
         read_table(tmp_path / "t.parquet")
     frame["x"] = [1, None, 5]
     frame.to_parquet(tmp_path / "t.parquet")
@@ -109,7 +112,9 @@ def test_headers(write):
 @pytest.mark.parametrize("cell", ["", "NA", "nan", " ", "null", "?"])
 def test_missing_values_are_named_or_dropped(cell, write):
     path = write("t.csv", f"a,b\n1,2\n3,{cell}\n5,6\n")
-    with pytest.raises(TableError, match=r"missing value in row 2 \(line 3\), column 'b'; 1 of 3 rows.*--drop-missing"):
+    with pytest.raises(
+        TableError, match=r"missing value in row 2 \(line 3\), column 'b'; 1 of 3 rows.*drop_missing=True"
+    ):
         read_table(path)
     table = read_table(path, drop_missing=True)
     np.testing.assert_array_equal(table.X, [[1, 2], [5, 6]])
@@ -134,7 +139,7 @@ def test_many_rows_in_chunks(write):
         ("t.csv", "", "the file is empty"),
         ("t.csv", "a,b\n", "the table has no rows"),
         ("t.csv", "a,b\n1,2\n3\n", r"row 2 \(line 3\) has 1 fields, the first has 2"),
-        ("t.csv", ",a\n0,2\n1,3\n", "column 1 has no name. If it numbers the rows, say so with --id ''"),
+        ("t.csv", ",a\n0,2\n1,3\n", r"column 1 has no name. If it numbers the rows, say so with Roles\(id=''\)"),
         ("t.csv", "a,a\n1,2\n", "column name 'a' appears 2 times"),
         ("t.csv", "a,b\n1,inf\n", r"infinite value in row 1 \(line 2\), column 'b'"),
         ("t.csv", "a,b\nNA,1\n,2\n", "missing value in row 1"),
@@ -166,8 +171,9 @@ def test_folders_are_no_tables(tmp_path):
 
 def test_columns_with_a_role_must_exist(write):
     path = write("t.csv", "a,b\n1,2\n")
-    for roles, option in ((Roles(label="z"), "--label-column"), (Roles(id="z"), "--id"), (Roles(drop=["z"]), "--drop")):
-        with pytest.raises(TableError, match=f"{option} names column 'z', which is not there; columns: 'a', 'b'"):
+    for roles, role in ((Roles(label="z"), "label"), (Roles(id="z"), "id"), (Roles(drop=["z"]), "drop")):
+        message = rf"Roles\({role}=…\) names column 'z', which is not there; columns: 'a', 'b'"
+        with pytest.raises(TableError, match=message):
             read_table(path, roles)
     with pytest.raises(TableError, match="no feature columns are left"):
         read_table(path, Roles(drop=["a", "b"]))

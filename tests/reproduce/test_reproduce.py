@@ -252,7 +252,7 @@ def test_finished_cells_are_never_done_again(tmp_path, home, monkeypatch):
 def test_a_killed_run_goes_on_and_gives_the_same_tables(tmp_path):
     """Kill the process while it works, start it again, and compare with a run that was left alone."""
     arguments = ["reproduce", "table1", "--data", "iris", "--quick", "--jobs", "2"]
-    command = [sys.executable, "-m", "biclique.cli", *arguments, "--out"]
+    command = [sys.executable, "-m", "biclique", *arguments, "--out"]
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     process = subprocess.Popen(
         [*command, tmp_path / "killed"],

@@ -10,7 +10,7 @@ import sys
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code. Wrong options and --help raise SystemExit, as argparse does."""
     try:
-        from biclique.cli.main import run
+        from biclique.cli.run import run
 
         return run(arguments)
     except KeyboardInterrupt:  # before there was a handler
@@ -22,7 +22,7 @@ def main(arguments: list[str] | None = None) -> int:
 def command() -> int:
     """What the shell calls: ``main``, as the only thing that this process does."""
     try:
-        from biclique.cli.main import run_process
+        from biclique.cli.run import run_process
 
         return run_process()
     except KeyboardInterrupt:

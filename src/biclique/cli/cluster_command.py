@@ -30,7 +30,7 @@ from biclique.exceptions import DataError, TableError
 from biclique.features.nystroem import LANDMARKS
 from biclique.fit.settings import MODELLINGS
 from biclique.gram import GRAM_NAMES, NEIGHBOR_WEIGHTS, PRECISIONS
-from biclique.io import Roles, Table, check_output, hold, is_zarr, open_chunks, read_table, write_labels
+from biclique.io import Roles, Table, check_output, formats, listed, read_table, write_labels, writers
 from biclique.kernels import KERNEL_NAMES
 
 SWITCH: dict[str, bool | str] = {"auto": "auto", "yes": True, "no": False}
@@ -45,15 +45,18 @@ def add_command(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(run=_cluster)
+    files, folders = (
+        listed([kind.endings[0] for kind in formats() if (kind.place == "folder") is folder], "or")
+        for folder in (False, True)
+    )
     parser.add_argument(
         "table",
         metavar="TABLE",
-        help=".csv, .tsv, .parquet, .npy or .npz file, .zarr folder, or a data set of scikit-learn "
-        f"({', '.join(SHIPPED)})",
+        help=f"{files} file, {folders} folder, or a data set of scikit-learn ({', '.join(SHIPPED)})",
     )
     parser.add_argument("-k", "--clusters", type=int, required=True, metavar="K", help="number of clusters")
     parser.add_argument(
-        "-o", "--output", metavar="FILE", help="write one label a row to FILE (.csv, .tsv, .npy or .parquet)"
+        "-o", "--output", metavar="FILE", help=f"write one label a row to FILE ({listed([*writers()], 'or')})"
     )
     table = parser.add_argument_group("the table")
     table.add_argument(
@@ -74,7 +77,8 @@ def add_command(commands: Any) -> None:
     table.add_argument(
         "--stream",
         action="store_true",
-        help="read a .npy, .parquet or .zarr table in chunks and never hold it (by itself where it is large)",
+        help=f"read a {listed([kind.endings[0] for kind in formats(in_chunks=True)], 'or')} table in chunks and never "
+        "hold it (by itself where it is large)",
     )
     model = parser.add_argument_group("the model")
     model.add_argument("--order", type=order, default="auto", help="order of the hypergraph, 2 to inf (default: auto)")
@@ -145,7 +149,14 @@ def _cluster(options: argparse.Namespace) -> int:
     if constant:
         messages.append(f"constant columns tell nothing apart: {', '.join(constant)}.")
     if options.output:
-        _write(options.output, model, table, options)
+        write_labels(
+            options.output,
+            model.labels_,
+            rows=table.rows,
+            n_rows=table.n_rows,
+            ids=table.ids,
+            id_name=options.id or "row",
+        )
     report(model, _facts(table), options, seconds, messages)
     return EXIT_OK
 
@@ -186,10 +197,6 @@ def _load(options: argparse.Namespace) -> Table:
     roles = Roles(label=options.label_column, id=options.id, drop=tuple(options.drop))
     if _is_shipped(options.table):
         return _load_shipped(options.table.replace("-", "_"), roles)
-    if is_zarr(options.table):
-        limit = options.memory_limit
-        source = open_chunks(options.table, roles=roles, memory_limit=limit)
-        return hold(source, roles, drop_missing=options.drop_missing, memory_limit=limit)
     if not Path(options.table).suffix and not Path(options.table).exists():
         raise TableError(
             f"{options.table}: neither a file nor a data set of scikit-learn; those are {', '.join(SHIPPED)}."
@@ -243,10 +250,6 @@ def _facts(table: Table) -> Facts:
         classes = Classes()
         classes.add(table.labels)
     return Facts(table.name, len(table.X), table.n_rows - len(table.X), len(table.columns), classes)
-
-
-def _write(path: str, model: BicliqueSpectralClustering, table: Table, options: argparse.Namespace) -> None:
-    write_labels(path, model.labels_, rows=table.rows, n_rows=table.n_rows, ids=table.ids, id_name=options.id or "row")
 
 
 # Printing

@@ -16,7 +16,7 @@ from biclique.cli.text import EXIT_CODES, EXIT_OK, block, line, print_warnings
 from biclique.cluster import HypergraphSpectralClustering
 from biclique.exceptions import DataError
 from biclique.hypergraph import EXPANSIONS, SPLITTINGS, Hypergraph, read_hypergraph, write_hypergraph
-from biclique.io import check_output, check_target, write_labels
+from biclique.io import check_output, check_target, listed, write_labels, writers
 from biclique.progress import format_seconds
 
 FORMAT_HELP = "HIF .json or .hif, hMetis .hgr, edge list .csv or .tsv; each also with .gz"
@@ -123,7 +123,7 @@ def _add_cluster(actions: Any) -> None:
         "-o",
         "--output",
         metavar="FILE",
-        help="write one label a vertex to FILE (.csv, .tsv, .npy or .parquet), such as labels.csv",
+        help=f"write one label a vertex to FILE ({listed([*writers()], 'or')}), such as labels.csv",
     )
     _add_column_options(parser)
     model = parser.add_argument_group("the model")

@@ -31,15 +31,13 @@ from biclique.io import (
     Roles,
     ScaledChunks,
     column_moments,
-    column_texts,
-    is_chunk_file,
-    is_zarr,
+    find_format,
+    formats,
     open_chunks,
 )
 from biclique.progress import Progress, format_seconds
 from biclique.runtime.memory import format_bytes, parse_memory_limit
 
-CHUNK_FILES = ".npy and Parquet files and .zarr folders"
 QUARTILE_VALUES = 2**24  # of a sample of rows that gives medians and quartiles
 PASSES = 4  # for the scale, and three of a fit
 ESTIMATE_ROWS = 10_000  # of a sample that says how to scale, for an estimate
@@ -52,19 +50,22 @@ ESTIMATE_CHUNKS = 3
 def open_streamed(options: argparse.Namespace) -> ChunkSource | None:
     """The table, where it is to be read in chunks; None where it is to be held."""
     path = Path(options.table)
-    if not is_chunk_file(path):
+    kind = find_format(path)
+    if kind is None or kind.chunks is None:
         if options.stream:
             raise TableError(
-                f"{options.table}: --stream reads {CHUNK_FILES}; convert the table to one of these, or leave out "
+                f"{options.table}: --stream reads {_chunk_files()}; convert the table to one of these, or leave out "
                 "--stream to hold it in memory."
             )
         return None
     barrier = _needs_memory(options)
     if options.stream and barrier is not None:
         raise ParameterError(f"--stream does not work with {barrier[0]}, which needs the rows in memory: {barrier[1]}.")
-    if path.is_dir() and path.suffix.lower() in (".parquet", ".pq") and not options.stream:
-        return None  # a folder of Parquet files
-    if is_zarr(path):  # what its tasks that were not done say at the end, after an error that is ours to report
+    if path.is_dir() and kind.place == "both" and not options.stream:
+        return None  # a folder of files is read whole
+    if (
+        kind.place == "folder"
+    ):  # of Zarr: what its tasks that were not done say at the end, after an error that is ours to report
         logging.getLogger("asyncio").addHandler(logging.NullHandler())
         warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
     roles = Roles(options.label_column, options.id, tuple(options.drop))
@@ -92,6 +93,15 @@ def open_streamed(options: argparse.Namespace) -> ChunkSource | None:
             "--memory-limit."
         )
     return None
+
+
+def _chunk_files() -> str:
+    """``.npy and Parquet files and .zarr folders``."""
+    kinds = formats(in_chunks=True)
+    files, folders = (
+        " and ".join(kind.name for kind in kinds if (kind.place == "folder") is folder) for folder in (False, True)
+    )
+    return f"{files} files and {folders} folders"
 
 
 def _needs_memory(options: argparse.Namespace) -> tuple[str, str] | None:
@@ -180,7 +190,7 @@ def _constant(mean: FloatArray, deviation: FloatArray, n: int) -> NDArray[np.boo
 def _texts(source: ChunkSource, name: str, what: str, progress: Progress) -> Iterator[tuple[slice, list[str]]]:
     """A column chunk by chunk, with the rows it is of."""
     start, n = 0, source.n_rows or 0
-    for texts in column_texts(source, name):
+    for texts in source.texts(name):
         yield slice(start, start + len(texts)), texts
         start += len(texts)
         progress.share(f"pass over the rows for the {what}", start / n)
@@ -213,14 +223,13 @@ def _write(
     progress: Progress,
 ) -> None:
     """The file that ``write_labels`` writes for rows in memory."""
-    numbered = Path(options.output).suffix.lower() == ".npy"
     done = 0
     with LabelWriter(options.output, id_name=options.id or "row") as writer:
-        for rows, texts in _ids(source, None if numbered else options.id, progress):
+        for rows, texts in _ids(source, options.id if writer.with_ids else None, progress):
             inside = np.ones(rows.stop - rows.start, dtype=bool) if kept is None else kept[rows]
             some = labels[done : done + int(inside.sum())].astype(np.int64)
             done += len(some)
-            if numbered:
+            if not writer.with_ids:
                 full = np.full(len(inside), -1, dtype=np.int64)
                 full[inside] = some
                 writer.write(full)

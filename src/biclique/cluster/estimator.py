@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ClassVar, Self
@@ -22,7 +21,7 @@ from biclique.fit.graphs import fit_graph
 from biclique.fit.plan import FACTORED_WAY, GRAPH, LOOKED_AT, Plan, Planned, check_fast, make_plan
 from biclique.fit.settings import CONSTRAINTS, Check, Settings, check_parameters
 from biclique.fit.three_passes import fit_factored
-from biclique.io import ChunkSource, open_chunks
+from biclique.io import is_chunked, open_chunks
 from biclique.kernels import KERNEL_NAMES, check_rows_for_kernel, make_kernel
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows
@@ -103,7 +102,7 @@ class KernelEstimator(Estimator):
 
     def _read(self, settings: Settings, X: Any, *, reset: bool, keep: bool = False) -> Rows:
         """X as a float array or CSR matrix, checked; with ``keep`` a tensor stays one, where it lies."""
-        if is_source(X) or callable(X) or isinstance(X, Iterator):
+        if is_chunked(X) or callable(X) or isinstance(X, Iterator):
             raise DataError(
                 f"X is a {type(X).__name__}, and rows in memory are needed here: load them (numpy.load), or fit "
                 "BicliqueSpectralClustering or BicliqueSpectralEmbedding on biclique.io.open_chunks(X)."
@@ -134,7 +133,7 @@ class KernelEstimator(Estimator):
     def _rows(self, settings: Settings, X: Any, sample_weight: Any) -> RowSource:
         """Where the rows come from: an array, a tensor on a device, or chunks."""
         device = self._device_of(settings, X)
-        if is_source(X):
+        if is_chunked(X):
             return self._chunk_rows(settings, X, sample_weight)
         rows = self._read(settings, X, reset=True, keep=device is not None)
         weights = check_weights(sample_weight, rows.shape[0])
@@ -278,7 +277,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
     def _chunks_of(self, X: Any) -> Iterator[Rows]:
         """Rows to embed: one array, checked, or the chunks of a source."""
         settings = self.plan_.settings
-        if not is_source(X):
+        if not is_chunked(X):
             yield self._read(settings, X, reset=False, keep=self._fitted.keeps_tensors)
             return
         if not self._fitted.takes_chunks:
@@ -409,10 +408,3 @@ def _as_float(tensor: Any) -> Any:
     if tensor.itemsize <= 2:
         return as_dtype(tensor, np.float32)
     return tensor if tensor.is_floating_point() else float64(tensor)
-
-
-def is_source(X: Any) -> bool:
-    """Whether X is something to read rows from in chunks: a source, a file or a Zarr array."""
-    if isinstance(X, (ChunkSource, str, os.PathLike)):
-        return True
-    return all(hasattr(X, name) for name in ("chunks", "shape", "__getitem__", "read_only"))

@@ -30,8 +30,10 @@ from biclique.gram import (
 )
 from biclique.gram.operator import TrainedRows
 from biclique.gram.torch_gram import TorchGram
-from biclique.io import CHUNK_ROWS, draw_numbers
-from biclique.kernels import Kernel, draw_rows
+from biclique.io import CHUNK_ROWS
+from biclique.runtime.draws import draw_numbers
+from biclique.kernels import Kernel
+from biclique.runtime.draws import draw_by_permutation, draw_numbers
 from biclique.multiway import SymmetricGram
 from biclique.neighbors.index import NeighborIndex
 from biclique.progress import Progress
@@ -252,7 +254,7 @@ def _hold(
 
 def _pool(plan: Plan, vertices: Vertices, random: np.random.RandomState) -> Pool:
     """Distinct rows from which a feature map is chosen."""
-    chosen = draw_rows(vertices.n, pool_size(plan.settings.holding.rank), random)
+    chosen = draw_by_permutation(vertices.n, pool_size(plan.settings.holding.rank), random)
     weights = vertices.weights[chosen]
     return Pool(vertices.data[chosen], weights, np.arange(len(chosen)), weights)
 

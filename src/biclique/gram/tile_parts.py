@@ -9,7 +9,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from biclique._typing import FloatArray, IntArray
-from biclique.kernels import draw_rows
+from biclique.runtime.draws import draw_by_permutation
 from biclique.neighbors.parts import LINK, search_parts
 from biclique.runtime.threads import PANEL, Pulse, run_groups
 
@@ -62,7 +62,7 @@ def _sampled_parts(gram: TiledGram, rest: IntArray, random_state: int | np.rando
     A part of which nothing was drawn is seen by no row of the sample, so that its rows join it.
     """
     rows, kernel = gram.held.rows, gram.kernel
-    sample = rest[draw_rows(len(rest), SAMPLE, random_state)]
+    sample = rest[draw_by_permutation(len(rest), SAMPLE, random_state)]
     sample = np.concatenate([sample, _unseen(gram, rest, sample)])
     block = np.asarray(kernel.block(rows[sample], rows[sample]), dtype=float)
     parts = search_parts(block, np.diagonal(block))

@@ -1,21 +1,18 @@
 """Tables in, results out."""
 
-from biclique.io.chunk_files import column_texts, hold, is_chunk_file, is_zarr, open_chunks
-from biclique.io.chunks import (
-    CHUNK_ROWS,
-    ArrayChunks,
-    ChunkSource,
-    FiniteChunks,
-    ScaledChunks,
-    column_moments,
-    draw_numbers,
-)
-from biclique.io.output import LabelWriter, atomic_path, check_output, check_target, write_labels, write_text
+from biclique.io.atomic_files import atomic_path, check_target, write_text
+from biclique.io.chunks import CHUNK_ROWS, ChunkSource
+from biclique.io.chunks_in_memory import ArrayChunks
+from biclique.io.formats import FORMATS, TableFormat, find_format, formats, listed, writers
+from biclique.io.label_files import LabelWriter, check_output, write_labels
+from biclique.io.mapped_chunks import FiniteChunks, ScaledChunks, column_moments
 from biclique.io.roles import Roles, Table
-from biclique.io.tables import read_table
+from biclique.io.safe_files import hold
+from biclique.io.tables import is_chunked, open_chunks, read_table
 
 __all__ = [
     "CHUNK_ROWS",
+    "FORMATS",
     "ArrayChunks",
     "ChunkSource",
     "FiniteChunks",
@@ -23,17 +20,19 @@ __all__ = [
     "Roles",
     "ScaledChunks",
     "Table",
+    "TableFormat",
     "atomic_path",
     "check_output",
     "check_target",
     "column_moments",
-    "column_texts",
-    "draw_numbers",
+    "find_format",
+    "formats",
     "hold",
-    "is_chunk_file",
-    "is_zarr",
+    "is_chunked",
+    "listed",
     "open_chunks",
     "read_table",
     "write_labels",
     "write_text",
+    "writers",
 ]

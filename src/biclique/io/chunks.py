@@ -1,23 +1,23 @@
-"""Rows that are read again and again in pieces and never held whole: arrays, chunks in Python, scaled rows.
-
-Files are in ``chunk_files.py``, which also opens a source by its kind.
-"""
+"""Rows that are read again and again in pieces and never held whole: what every source can do."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from biclique._typing import FloatArray, IntArray
-from biclique.exceptions import DataError, ParameterError
+from biclique.exceptions import DataError
+from biclique.io.roles import as_texts, numbered
 from biclique.runtime.arguments import check_count
+from biclique.runtime.draws import draw_numbers
 from biclique.runtime.memory import parse_memory_limit, require
 
 CHUNK_ROWS = 65_536
+BLOCK_BYTES = 2**26  # of the rows read at once into a table in memory, unless one row has more
 
 DType: TypeAlias = np.dtype[Any]
 Raw: TypeAlias = NDArray[Any]
@@ -79,6 +79,17 @@ class ChunkSource(ABC):
         X = self._take(rows)
         self._check_finite(X, rows)
         return X
+
+    def texts(self, name: str) -> Iterator[list[str]]:
+        """One fresh pass over a column that has a role, as the texts that ``read_table`` gives: ids and classes."""
+        place = (self.columns or numbered(self.n_columns)).index(name)
+        for piece in self._pieces(self.block_rows):
+            yield as_texts(piece[:, place].tolist())
+
+    @property
+    def block_rows(self) -> int:
+        """How many rows to read at once into memory."""
+        return max(1, min(CHUNK_ROWS, BLOCK_BYTES // (8 * self.n_columns)))
 
     @abstractmethod
     def _pieces(self, rows: int) -> Iterator[Raw]:
@@ -185,21 +196,6 @@ def _recut(pieces: Iterable[Raw], rows: int, width: int, dtype: DType) -> Iterat
         yield buffer[:filled]
 
 
-def draw_numbers(n: int, size: int, random: np.random.RandomState) -> IntArray:
-    """``size`` of the numbers below ``n``, uniformly without replacement and sorted, in memory of the size drawn."""
-    if size >= n:
-        return np.arange(n)
-    if 2 * size > n:
-        stays = np.ones(n, dtype=bool)
-        stays[draw_numbers(n, n - size, random)] = False
-        return np.flatnonzero(stays)
-    drawn = np.empty(0, dtype=np.intp)
-    while len(drawn) < size:  # at most half are taken: what is missing halves, at least, every time
-        more = random.randint(0, n, size=size - len(drawn), dtype=np.int64)
-        drawn = np.unique(np.append(drawn, more))
-    return drawn
-
-
 def working_dtype(dtype: DType) -> DType | None:
     """float32 for what it holds exactly, float64 for other real numbers, None for what is no real number."""
     if dtype.kind not in "fiub":
@@ -224,276 +220,3 @@ def real_table(
     if shape[1] == 0:
         raise error(f"{name}: no feature columns are left; it needs at least one.")
     return int(shape[1]), working
-
-
-def as_rows(name: str, rows: Any) -> Raw:
-    """An array, a frame, a nested list: as a read-only array of whatever it holds."""
-    if hasattr(rows, "tocsr"):
-        raise DataError(f"{name}: is a sparse matrix; pass dense rows, such as its .toarray().")
-    if isinstance(rows, np.ma.MaskedArray) and np.ma.is_masked(rows):
-        raise DataError(f"{name}: has masked values; fill them in with .filled(value), or leave those rows out.")
-    try:
-        array = np.asarray(rows).view()
-    except (ValueError, TypeError) as error:
-        raise DataError(f"{name}: {type(rows).__name__} is not a table of numbers ({error}).") from error
-    array.flags.writeable = False
-    return array
-
-
-def column_names(rows: Any) -> list[str] | None:
-    """The names of a frame's columns; None for anything else."""
-    names = getattr(rows, "columns", None)
-    if names is None or isinstance(rows, np.ndarray) or callable(names):
-        return None
-    arrow = getattr(rows, "column_names", None)
-    return [str(name) for name in (arrow if isinstance(arrow, list) else names)]
-
-
-def _is_empty(rows: Any) -> bool:
-    shape = getattr(rows, "shape", None)
-    if shape is not None:
-        return len(shape) > 0 and shape[0] == 0
-    return hasattr(rows, "__len__") and len(rows) == 0
-
-
-class ArrayChunks(ChunkSource):
-    """Rows of an array in memory, a mapped file (np.memmap) or a data frame; chunks are views where they can be."""
-
-    def __init__(self, X: Any, name: str = "array") -> None:
-        self.name = name
-        self._X = as_rows(name, X)
-        self.n_columns, self.dtype = real_table(DataError, name, self._X.shape, self._X.dtype)
-        self.columns = column_names(X)
-        self._n_rows = len(self._X)
-        if not self._n_rows:
-            raise DataError(f"{name}: the source has no rows.")
-
-    def _pieces(self, rows: int) -> Iterator[Raw]:  # noqa: ARG002
-        yield self._X
-
-    def _take(self, rows: IntArray) -> FloatArray:
-        return np.ascontiguousarray(self._X[rows], dtype=self.dtype)
-
-
-class IterableChunks(ChunkSource):
-    """Chunks that Python gives: a list of two-dimensional arrays or frames, or what makes a fresh iterator of them.
-
-    A sample is always drawn in one pass, whether or not the number of rows is known by then: the same seed draws the
-    same rows the first time and later.
-    """
-
-    def __init__(self, source: Iterable[Any] | Callable[[], Iterable[Any]], name: str = "chunks") -> None:
-        self.name = name
-        self._source = source
-        self._last: object = None
-        number, first = next(self._tables(), (0, None))
-        if first is None:
-            raise DataError(f"{name}: the source has no rows.")
-        self.columns = column_names(first)
-        rows = as_rows(f"{name}: chunk {number}", first)
-        self.n_columns, self.dtype = self._kind(number, rows)
-
-    def _fresh(self) -> Iterator[Any]:
-        made = self._source if isinstance(self._source, Iterable) else self._source()
-        if not isinstance(made, Iterable):
-            raise DataError(
-                f"{self.name}: the function returned {type(made).__name__}; it must return an iterator of chunks."
-            )
-        iterator = iter(made)
-        if iterator is self._source or (iterator is made and iterator is self._last):
-            raise DataError(
-                f"{self.name}: {type(made).__name__} can be read only once, and several passes are needed; pass a "
-                "function that returns a fresh generator, or a list."
-            )
-        self._last = iterator
-        return iterator
-
-    def _tables(self) -> Iterator[tuple[int, Any]]:
-        """Chunks that are not empty, with their numbers."""
-        iterator = self._fresh()
-        try:
-            for number, chunk in enumerate(iterator):
-                if not _is_empty(chunk):
-                    yield number, chunk
-        finally:
-            if hasattr(iterator, "close"):  # a generator left in the middle may hold a file open
-                iterator.close()
-
-    def _pieces(self, rows: int) -> Iterator[Raw]:  # noqa: ARG002
-        start = 0
-        for number, chunk in self._tables():
-            X = as_rows(f"{self.name}: chunk {number}", chunk)
-            self._check_like_first(number, start, X, column_names(chunk))
-            yield X
-            start += len(X)
-
-    def _kind(self, number: int, X: Raw) -> tuple[int, DType]:
-        advice = "chunks are tables, and a whole table is passed as one array: np.asarray(x)"
-        return real_table(DataError, f"{self.name}: chunk {number}", X.shape, X.dtype, advice)
-
-    def _check_like_first(self, number: int, start: int, X: Raw, columns: list[str] | None) -> None:
-        width, dtype = self._kind(number, X)
-        where = f"{self.name}: chunk {number} (from row {start}, counting from 0)"
-        if width != self.n_columns:
-            raise DataError(
-                f"{where} has {width} columns, the first has {self.n_columns}; every chunk needs the same columns."
-            )
-        if dtype != self.dtype:
-            raise DataError(
-                f"{where} holds {X.dtype} (read as {dtype}), the first is read as {self.dtype}; give every chunk one "
-                f"type, such as chunk.astype(np.{self.dtype})."
-            )
-        if columns is not None and self.columns is not None and columns != self.columns:
-            at = next(j for j in range(width) if columns[j] != self.columns[j])
-            raise DataError(
-                f"{where} has column {columns[at]!r} where the first has {self.columns[at]!r}; put the columns in one "
-                "order."
-            )
-
-    def _sample(self, size: int, random: np.random.RandomState) -> tuple[FloatArray, IntArray]:
-        return self._sample_unseen(size, random)
-
-
-class _MappedChunks(ChunkSource):
-    """Another source, with something done to every chunk."""
-
-    def __init__(self, source: ChunkSource) -> None:
-        self._inner = source
-        self.name, self.n_columns, self.dtype = source.name, source.n_columns, source.dtype
-        self.columns, self._error, self._first = source.columns, source._error, source._first
-        self.advice = source.advice
-
-    @property
-    def n_rows(self) -> int | None:
-        return self._inner.n_rows
-
-    @abstractmethod
-    def _mapped(self, X: FloatArray, out: FloatArray) -> None:
-        """Write into ``out`` what becomes of these rows."""
-
-    def _pieces(self, rows: int) -> Iterator[Raw]:
-        yield from self._inner.chunks(rows, check_finite=False)
-
-    def _pass(self, rows: int, check_finite: bool) -> Iterator[FloatArray]:
-        start = 0
-        buffer = np.empty((0, self.n_columns), dtype=self.dtype)
-        for chunk in self._pieces(rows):
-            if len(chunk) > len(buffer):
-                buffer = np.empty((len(chunk), self.n_columns), dtype=self.dtype)
-            out = buffer[: len(chunk)]
-            self._mapped(chunk, out)
-            if check_finite:
-                self._check_finite(out, range(start, start + len(out)))
-            start += len(out)
-            yield out
-
-    def _sample(self, size: int, random: np.random.RandomState) -> tuple[FloatArray, IntArray]:
-        X, rows = self._inner._sample(size, random)
-        out = np.empty((len(X), self.n_columns), dtype=self.dtype)
-        self._mapped(X, out)
-        return out, rows
-
-
-class ScaledChunks(_MappedChunks):
-    """(x − offset) · factor, column by column, in the dtype of the source."""
-
-    def __init__(self, source: ChunkSource, offset: ArrayLike, factor: ArrayLike) -> None:
-        super().__init__(source)
-        self.offset = self._row("offset", offset)
-        self.factor = self._row("factor", factor)
-
-    def _row(self, name: str, values: ArrayLike) -> FloatArray:
-        with np.errstate(over="ignore"):
-            row = np.array(values, dtype=self.dtype)
-        if row.shape != (self.n_columns,) or not np.isfinite(row).all():
-            raise ParameterError(
-                f"{name} must hold {self.n_columns} finite numbers of {self.dtype}, one a column; got shape {row.shape}"
-                f"{'' if np.isfinite(row).all() else ' with NaN or infinity'}."
-            )
-        return row
-
-    def _mapped(self, X: FloatArray, out: FloatArray) -> None:
-        with np.errstate(over="ignore", invalid="ignore"):
-            np.subtract(X, self.offset, out=out)
-            np.multiply(out, self.factor, out=out)
-
-
-class ColumnChunks(_MappedChunks):
-    """Some of the columns of another source, by their places."""
-
-    def __init__(self, source: ChunkSource, places: Sequence[int]) -> None:
-        super().__init__(source)
-        self._places = np.asarray(places, dtype=np.intp)
-        self.n_columns = len(self._places)
-        names = source.columns or [str(j) for j in range(source.n_columns)]
-        self.columns = [names[j] for j in places]
-
-    @property
-    def inner(self) -> ChunkSource:
-        """The source of all columns."""
-        return self._inner
-
-    def _mapped(self, X: FloatArray, out: FloatArray) -> None:
-        np.take(X, self._places, axis=1, out=out, mode="clip")
-
-
-class FiniteChunks(ChunkSource):
-    """The rows of another source without missing and infinite values; only a whole pass can tell how many."""
-
-    kept: NDArray[np.bool_] | None = None
-    """Which rows of the other source these are, once a whole pass was made."""
-
-    def __init__(self, source: ChunkSource) -> None:
-        self._inner = source
-        self.name, self.n_columns, self.dtype = source.name, source.n_columns, source.dtype
-        self.columns, self._error, self._first = source.columns, source._error, source._first
-
-    def _pieces(self, rows: int) -> Iterator[Raw]:
-        masks = []
-        for chunk in self._inner.chunks(rows, check_finite=False):
-            masks.append(np.isfinite(chunk).all(axis=1))
-            yield chunk if masks[-1].all() else chunk[masks[-1]]
-        self.kept = np.concatenate(masks)
-        if not self.kept.any():
-            raise self._error(f"{self.name}: every row has a missing value; leave out columns with --drop.")
-
-
-def column_moments(
-    source: ChunkSource, tick: Callable[[float], None] | None = None
-) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
-    """Mean and standard deviation (over n, not n − 1) of every column, and n, in one pass.
-
-    Sums are in float64, of differences to the first row, and the moments of chunks are merged: a column far from 0
-    keeps its digits, and a constant one has deviation 0 exactly. ``tick`` is told the share of the rows that is done.
-    """
-    n = 0
-    mean, squares, largest = np.zeros(source.n_columns), np.zeros(source.n_columns), np.zeros(source.n_columns)
-    origin = np.zeros(source.n_columns)
-    with np.errstate(over="ignore", invalid="ignore"):
-        for chunk in source.chunks():
-            if n == 0:
-                origin = chunk[0].astype(np.float64)
-            Y = chunk - origin
-            np.maximum(largest, np.abs(Y).max(axis=0), out=largest)
-            m = len(Y)
-            chunk_mean = Y.sum(axis=0) / m
-            Y -= chunk_mean
-            shift = chunk_mean - mean
-            squares += np.einsum("ij,ij->j", Y, Y) + shift**2 * (n * m / (n + m))
-            mean += shift * (m / (n + m))
-            n += m
-            if tick is not None and source.n_rows:
-                tick(n / source.n_rows)
-    bad = np.flatnonzero(~np.isfinite(squares))
-    if len(bad):
-        raise DataError(
-            f"{source.name}: the values of column {bad[0]} (counting from 0) are too large for their variance in "
-            "float64; divide them by a constant first."
-        )
-    bad = np.flatnonzero((squares == 0) & (largest > 0))
-    if len(bad):
-        raise DataError(
-            f"{source.name}: the values of column {bad[0]} (counting from 0) differ by {largest[bad[0]]:.3g} at most, "
-            "and such squares vanish; multiply them by a constant first."
-        )
-    return mean + origin, np.sqrt(squares / n), n

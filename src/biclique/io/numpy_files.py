@@ -1,4 +1,4 @@
-"""NumPy's files: rows of .npy in chunks, and the arrays of .npz; nothing is unpickled, headers are not trusted."""
+"""NumPy's files: .npy whole, in chunks and written, and .npz whole; nothing is unpickled, headers are not trusted."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import warnings
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from io import BytesIO, FileIO
 from math import prod
@@ -15,12 +15,14 @@ from typing import IO, Any
 
 import numpy as np
 from numpy.lib import format as npy
+from numpy.typing import NDArray
 
 from biclique._typing import FloatArray, IntArray
-from biclique.exceptions import BicliqueError, TableError
-from biclique.io.chunks import DType, Raw, real_table
+from biclique.exceptions import BicliqueError, DataError, TableError
+from biclique.io.chunks import ChunkSource, DType, Raw, real_table
+from biclique.io.mapped_chunks import select_features
 from biclique.io.roles import Roles, Table, as_texts, feature_columns, numbered
-from biclique.io.safe_files import FileChunks, check_table_size, guard, line, stamp
+from biclique.io.safe_files import FileChunks, check_table_size, guard, held, line, stamp
 from biclique.printable import printable
 
 PAGE = 4096
@@ -61,6 +63,21 @@ def read_header(name: str, beginning: bytes) -> Header:
     if min(shape, default=0) < 0:
         raise TableError(f"{name}: not a readable NumPy file (its header gives the shape {shape}).")
     return Header(shape, fortran, dtype, file.tell())
+
+
+def open_npy(path: Path, roles: Roles, limit: int) -> ChunkSource:
+    """The features of a .npy file."""
+    return select_features(NpyChunks(path, limit), roles, limit)
+
+
+def read_numpy(path: Path, roles: Roles, limit: int, header: bool | None) -> Table:
+    """The table of a .npy or .npz file: its first bytes tell which, not its name."""
+    with path.open("rb") as stream:
+        beginning = stream.read(HEADER_BYTES)
+    if beginning.startswith(b"PK"):
+        return _read_npz(path, roles, limit)
+    _needs_numbers(printable(path), read_header(printable(path), beginning))
+    return held(open_npy)(path, roles, limit, header)
 
 
 class NpyChunks(FileChunks):
@@ -149,13 +166,7 @@ class NpyChunks(FileChunks):
 # .npz
 
 
-def is_zipped(path: Path) -> bool:
-    """Whether this is an archive of arrays, whatever its name."""
-    with path.open("rb") as file:
-        return file.read(2) == b"PK"
-
-
-def needs_numbers(name: str, header: Header) -> None:
+def _needs_numbers(name: str, header: Header) -> None:
     """Refuse an array that is no table."""
     if len(header.shape) != 2 or header.dtype.kind not in "fiub":
         raise TableError(
@@ -164,7 +175,7 @@ def needs_numbers(name: str, header: Header) -> None:
         )
 
 
-def read_npz(path: Path, roles: Roles, limit: int) -> Table:
+def _read_npz(path: Path, roles: Roles, limit: int) -> Table:
     """The table of an .npz file; of its other arrays only those with a role are read."""
     name = printable(path)
     try:
@@ -190,7 +201,7 @@ class _Archive:
         """The array called X, or the only two-dimensional one, with the arrays that have a role."""
         key = self._table_key()
         header = self._header(key)
-        needs_numbers(self.name, header)
+        _needs_numbers(self.name, header)
         n, width = header.shape
         with_role = [c for c in (roles.label, roles.id) if c is not None]
         extra = [c for c in with_role if c in self._members and c != key and self._header(c).shape == (n,)]
@@ -271,3 +282,30 @@ class _Archive:
             stream.read(1)  # at the end the checksum is compared
         array = raw.view(header.dtype)
         return array.reshape(header.shape[::-1]).T if header.fortran else array.reshape(header.shape)
+
+
+class NpySink:
+    """Labels as int64, behind a header that is written again when their number is known."""
+
+    with_ids = False
+
+    def __init__(self, path: Path, names: tuple[str, str]) -> None:  # noqa: ARG002
+        self._file = path.open("wb")
+        self._n_rows = 0
+        self._start = self._header()
+
+    def _header(self) -> int:
+        self._file.seek(0)
+        npy.write_array_header_1_0(
+            self._file, {"descr": "<i8", "fortran_order": False, "shape": (self._n_rows,)}
+        )  # numpy leaves room for the first axis to grow
+        return self._file.tell()
+
+    def write(self, keys: object, labels: NDArray[Any]) -> None:  # noqa: ARG002
+        self._file.write(np.ascontiguousarray(labels, dtype="<i8").data)
+        self._n_rows += len(labels)
+
+    def close(self, kind: type[BaseException] | None, *_: object) -> None:
+        with suppress(OSError) if kind is not None else nullcontext(), self._file:
+            if kind is None and self._header() != self._start:
+                raise DataError("this numpy leaves no room in the header of a .npy file; write another kind of file.")

@@ -9,7 +9,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from biclique._typing import FloatArray, IntArray
-from biclique.exceptions import TableError
+from biclique.exceptions import Argument, TableError
+
+LABEL, ID, DROP = Argument("Roles(label=…)"), Argument("Roles(id=…)"), Argument("Roles(drop=…)")
+NAMELESS_ID, NAMELESS_DROP = Argument("Roles(id='')"), Argument("Roles(drop=[''])")
+DROP_MISSING = Argument("drop_missing=True")
+A_ROLE = (LABEL, ", ", ID, " or ", DROP)
 
 
 @dataclass(frozen=True)
@@ -51,15 +56,18 @@ def feature_columns(name: str, columns: Sequence[str], roles: Roles) -> list[int
     doubled = min((c for c, count in counts.items() if count > 1), default=None)
     if doubled is not None:
         raise TableError(f"{name}: column name {doubled!r} appears {counts[doubled]} times; rename it.")
-    for option, wanted in [("--label-column", roles.label), ("--id", roles.id), *(("--drop", c) for c in roles.drop)]:
+    for role, wanted in [(LABEL, roles.label), (ID, roles.id), *((DROP, c) for c in roles.drop)]:
         if wanted is not None and wanted not in counts:
             shown = ", ".join(map(repr, columns[:20])) + (", …" if len(columns) > 20 else "")
-            raise TableError(f"{name}: {option} names column {wanted!r}, which is not there; columns: {shown}.")
+            raise TableError(f"{name}: ", role, f" names column {wanted!r}, which is not there; columns: {shown}.")
     taken = {roles.label, roles.id, *roles.drop}
     if "" in counts and "" not in taken:
         raise TableError(
-            f"{name}: column {columns.index('') + 1} has no name. If it numbers the rows, say so with --id '', or "
-            "leave it out with --drop ''."
+            f"{name}: column {columns.index('') + 1} has no name. If it numbers the rows, say so with ",
+            NAMELESS_ID,
+            ", or leave it out with ",
+            NAMELESS_DROP,
+            ".",
         )
     return [j for j, c in enumerate(columns) if c not in taken]
 
@@ -80,10 +88,14 @@ def checked(table: Table, drop_missing: bool) -> Table:
         line = f" (line {table.lines[row]})" if table.lines else ""
         raise TableError(
             f"{table.name}: {what} in row {row + 1}{line}, column {table.columns[column]!r}; {int((~good).sum())} of "
-            f"{len(good)} rows have one. Leave those rows out with --drop-missing, or a column with --drop."
+            f"{len(good)} rows have one. Leave those rows out with ",
+            DROP_MISSING,
+            ", or a column with ",
+            DROP,
+            ".",
         )
     if not good.any():
-        raise TableError(f"{table.name}: every row has a missing value; leave out columns with --drop.")
+        raise TableError(f"{table.name}: every row has a missing value; leave out columns with ", DROP, ".")
     kept = np.flatnonzero(good)
     return Table(
         table.name,

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeAlias
 
-from biclique.exceptions import MemoryLimitError, TableError
+import numpy as np
+
+from biclique.exceptions import Argument, MemoryLimitError, TableError
 from biclique.io.chunks import ChunkSource
+from biclique.io.roles import Roles, Table, checked, numbered
 from biclique.printable import printable
 from biclique.runtime.memory import parse_memory_limit, require
 
+MEMORY_LIMIT, OPEN_CHUNKS = Argument("memory_limit"), Argument("open_chunks")
 TEXT_BYTES = 100  # of a short text in a list, such as an id or the name of a column
 LONGEST = 300  # characters of another package's message
 COMPARED = 2**20  # bytes of a file up to which its contents tell whether it is the same, beyond it the time
+
+ChunkReader: TypeAlias = Callable[[Path, Roles, int], ChunkSource]
+"""From a path, roles and a memory limit to rows in chunks."""
+TableReader: TypeAlias = Callable[[Path, Roles, int, bool | None], Table]
+"""From the same, and whether a text has a header, to a table in memory."""
 
 
 def line(error: object) -> str:
@@ -36,7 +46,9 @@ def guard(name: str) -> Iterator[None]:
     except MemoryError as error:
         raise MemoryLimitError(
             f"{name}: there was not enough memory to read it ({line(error)}): free some, or convert the table to .npy, "
-            "which can be read in chunks (--stream)."
+            "which can be read in chunks (",
+            OPEN_CHUNKS,
+            ").",
         ) from error
     except FileNotFoundError as error:
         raise TableError(f"{name}: no such file.") from error
@@ -82,7 +94,11 @@ def check_table_size(name: str, rows: int, columns: int, texts: int, limit: int,
         needed,
         limit,
         f"{name}: a table of {rows} rows and {columns} columns in memory",
-        "raise memory_limit (--memory-limit), leave out columns, or read it in chunks (open_chunks, --stream).",
+        "raise ",
+        MEMORY_LIMIT,
+        ", leave out columns, or read it in chunks (",
+        OPEN_CHUNKS,
+        ").",
     )
 
 
@@ -138,3 +154,37 @@ def written_again(name: str) -> TableError:
         f"{name}: was written again or replaced after it was opened; leave it as it is until the work is done, or open "
         "it again."
     )
+
+
+def held(open_file: ChunkReader) -> TableReader:
+    """The reader of whole tables that holds what a reader of chunks gives."""
+
+    def read(file: Path, roles: Roles, limit: int, header: bool | None) -> Table:  # noqa: ARG001
+        return _whole(open_file(file, roles, limit), roles, limit)
+
+    return read
+
+
+def hold(source: ChunkSource, roles: Roles, *, drop_missing: bool = False, memory_limit: object = "auto") -> Table:
+    """The whole table of a file that was opened with these roles, as ``read_table`` gives it.
+
+    A table that needs more than ``memory_limit`` is a MemoryLimitError, before it is allocated.
+    """
+    return checked(_whole(source, roles, parse_memory_limit(memory_limit)), drop_missing)
+
+
+def _whole(source: ChunkSource, roles: Roles, limit: int) -> Table:
+    with_role = [name for name in (roles.label, roles.id) if name is not None]
+    n, width = source.n_rows or 0, source.n_columns
+    check_table_size(source.name, n, width, len(with_role), limit)
+    with guard(source.name), np.errstate(invalid="ignore"):  # a damaged NaN of float32
+        X = np.empty((n, width))
+        done = 0
+        for chunk in source.chunks(source.block_rows, check_finite=False):
+            X[done : done + len(chunk)] = chunk
+            done += len(chunk)
+        label, key = (
+            None if name is None else [text for chunk in source.texts(name) for text in chunk]
+            for name in (roles.label, roles.id)
+        )
+        return Table(source.name, X, source.columns or numbered(width), np.arange(n), n, label, key)

@@ -80,9 +80,8 @@ def read_metadata(name: str, folder: Path) -> ZarrMetadata:
                 found = _json(name, file)
                 if version == 3 and found.get("node_type") == "group":
                     raise _group(name, folder)
-                for attributes in (folder / ".zattrs",) if version == 2 else ():
-                    if attributes.is_file():
-                        _json(name, attributes)
+                if version == 2 and (folder / ".zattrs").is_file():
+                    _json(name, folder / ".zattrs")
                 shape, chunks = _checked_3(name, found) if version == 3 else _checked_2(name, found)
                 return ZarrMetadata(version, shape, chunks, stamp(file), *_stored(version, found))
     if (folder / ".zgroup").is_file():

@@ -1,6 +1,6 @@
 """κ(x, y): named kernels, a user's own, and the bandwidth rule."""
 
-from biclique.kernels.bandwidth import GAMMA_RULES, bandwidth, draw_rows
+from biclique.kernels.bandwidth import GAMMA_RULES, bandwidth
 from biclique.kernels.kernel import InnerProductKernel, Kernel, dense_product, middle
 from biclique.kernels.named import (
     GAMMA_KERNELS,
@@ -39,7 +39,6 @@ __all__ = [
     "bandwidth",
     "check_rows_for_kernel",
     "dense_product",
-    "draw_rows",
     "make_kernel",
     "middle",
     "precise_rbf",

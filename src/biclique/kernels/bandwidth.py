@@ -8,10 +8,10 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import additive_chi2_kernel, euclidean_distances, manhattan_distances
-from sklearn.utils import check_random_state
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from biclique._typing import FloatArray, Rows
+from biclique.runtime.draws import draw_by_permutation
 
 SAMPLE = 1000
 NEIGHBOR = 7
@@ -41,13 +41,6 @@ DISSIMILARITIES: dict[str, Callable[[Rows], FloatArray]] = {
     "chi2": _chi2_distance,
 }
 """For κ = exp(−γ q(x, y)): the q of each kernel, all pairs of rows."""
-
-
-def draw_rows(n: int, size: int, random_state: int | np.random.RandomState | None) -> np.ndarray:
-    """At most ``size`` of n row numbers, ascending; all of them when there are no more."""
-    if n <= size:
-        return np.arange(n)
-    return np.sort(check_random_state(random_state).choice(n, size, replace=False))
 
 
 def weighted_median(values: FloatArray, weights: FloatArray) -> float:
@@ -84,7 +77,7 @@ def bandwidth(
         return 1.0 / spread if spread > 0 else 1.0
     if affinity not in DISSIMILARITIES:
         return 1.0 / int(X.shape[1])
-    chosen = draw_rows(X.shape[0], SAMPLE, random_state)
+    chosen = draw_by_permutation(X.shape[0], SAMPLE, random_state)
     if len(chosen) < 2:
         return 1.0
     rows, weights = X[chosen], weights[chosen]

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from biclique._typing import Device, FloatArray, IntArray, Rows
-from biclique.io import draw_numbers
+from biclique.runtime.draws import draw_numbers
 from biclique.progress import Progress
 
 Found = TypeVar("Found")

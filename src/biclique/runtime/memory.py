@@ -67,10 +67,10 @@ def parse_memory_limit(limit: object) -> int:
     raise ParameterError(f"memory_limit must be 'auto', a number of bytes or text like '4GB', got {limit!r}.")
 
 
-def require(needed: float, limit: float, what: str, way_out: str) -> None:
+def require(needed: float, limit: float, what: str, *way_out: str) -> None:
     """Refuse, before allocating, what does not fit."""
     if needed > limit:
-        raise MemoryLimitError(f"{what} needs {format_bytes(needed)}, limit {format_bytes(limit)}: {way_out}")
+        raise MemoryLimitError(f"{what} needs {format_bytes(needed)}, limit {format_bytes(limit)}: ", *way_out)
 
 
 def data_bytes(data: Any) -> int:

@@ -18,7 +18,7 @@ from biclique.hypergraph.files.hif import format_hif, parse_hif
 from biclique.hypergraph.files.lines import line_number
 from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.io import atomic_path
-from biclique.io.output import FULL
+from biclique.io.atomic_files import FULL
 from biclique.printable import printable
 from biclique.runtime.memory import format_bytes, parse_memory_limit, require
 

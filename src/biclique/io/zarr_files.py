@@ -1,10 +1,11 @@
-"""Rows passed over in chunks: the one function that opens any source, and Zarr arrays."""
+"""Zarr arrays, and arrays that are stored alike: rows in chunks."""
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from importlib import import_module
 from math import prod
 from numbers import Integral
 from pathlib import Path
@@ -13,136 +14,35 @@ from typing import Any
 import numpy as np
 
 from biclique._typing import FloatArray, IntArray
-from biclique.exceptions import BicliqueError, DataError, TableError
-from biclique.io.chunks import CHUNK_ROWS, ArrayChunks, ChunkSource, ColumnChunks, IterableChunks, Raw, real_table
-from biclique.io.extras import import_zarr
-from biclique.io.numpy_files import NpyChunks
-from biclique.io.parquet import ParquetChunks
-from biclique.io.roles import Roles, Table, as_texts, checked, feature_columns, numbered
-from biclique.io.safe_files import TEXT_BYTES, check_chunk_size, check_table_size, guard, line, written_again
+from biclique.exceptions import BicliqueError, DataError, MissingExtraError, TableError
+from biclique.io.chunks import ChunkSource, Raw, real_table
+from biclique.io.mapped_chunks import select_features
+from biclique.io.roles import Roles
+from biclique.io.safe_files import check_chunk_size, guard, line, written_again
 from biclique.io.zarr_metadata import ZarrMetadata, check_blosc, read_metadata
 from biclique.printable import printable
 from biclique.runtime.memory import parse_memory_limit, require
 
 SLAB_BYTES = 2**28  # the most that is read from a Zarr array at once, unless one chunk of rows asked for has more
 ZARR_CHUNK_BYTES = 2**10  # what zarr needs to find one chunk, beside its numbers
-BLOCK_BYTES = 2**26  # of the rows read at once into a table in memory, unless one row has more
 
 
-def open_chunks(source: Any, *, roles: Roles | None = None, memory_limit: object = "auto") -> ChunkSource:
-    """Rows to pass over: a path (.npy, .parquet, .zarr), an array, a Zarr array, or chunks.
-
-    Chunks are a list of two-dimensional arrays or frames, an object that gives a fresh iterator of them each time, or
-    a function without arguments that returns one. ``roles`` names columns that are no features, by name, or where
-    there are no names by their number as text ("0", "1", …).
-
-    ``memory_limit`` ("auto": half of what is free, a number of bytes, or text like "4GB") is for what is read of a
-    file at once: more is a MemoryLimitError, before it is allocated.
-    """
-    roles = roles or Roles()
-    limit = parse_memory_limit(memory_limit)
-    if isinstance(source, (str, os.PathLike)):
-        return _open_path(Path(source), roles, limit)
-    return _select(source if isinstance(source, ChunkSource) else _open_object(source, limit), roles, limit)
+def import_zarr() -> Any:
+    """zarr, or the line that installs it."""
+    try:
+        return import_module("zarr")
+    except ImportError as error:
+        raise MissingExtraError("Zarr arrays need zarr: pip install 'zarr>=3'") from error
 
 
-def is_chunk_file(path: str | os.PathLike[str]) -> bool:
-    """Whether the name is that of a file (or a Zarr folder) that ``open_chunks`` can read."""
-    return Path(path).suffix.lower() in (".npy", ".parquet", ".pq") or is_zarr(path)
+def open_zarr(path: Path, roles: Roles, limit: int) -> ChunkSource:
+    """The features of a Zarr array in a folder."""
+    return select_features(ZarrChunks(path, memory_limit=limit), roles, limit)
 
 
-def is_zarr(path: str | os.PathLike[str]) -> bool:
-    """Whether the name is that of a Zarr array: a folder ``*.zarr``, or in one."""
-    file = Path(path)
-    known = file.suffix.lower() in (".csv", ".tsv", ".tab", ".txt", ".npz", ".npy", ".parquet", ".pq")
-    return not known and any(part.lower().endswith(".zarr") for part in file.parts)
-
-
-def column_texts(source: ChunkSource, name: str) -> Iterator[list[str]]:
-    """One fresh pass over a column of a file, as the texts that ``read_table`` gives: ids and classes.
-
-    ``source`` is the file's, opened with that column in a role.
-    """
-    if isinstance(source, ParquetChunks):
-        yield from source.texts(name)
-        return
-    whole = source.inner if isinstance(source, ColumnChunks) else source
-    place = (whole.columns or numbered(whole.n_columns)).index(name)
-    for piece in whole._pieces(_block(whole)):
-        yield as_texts(piece[:, place].tolist())
-
-
-def hold(source: ChunkSource, roles: Roles, *, drop_missing: bool = False, memory_limit: object = "auto") -> Table:
-    """The whole table of a file that was opened with these roles, as ``read_table`` gives others.
-
-    A table that needs more than ``memory_limit`` is a MemoryLimitError, before it is allocated.
-    """
-    with_role = [name for name in (roles.label, roles.id) if name is not None]
-    n, width = source.n_rows or 0, source.n_columns
-    check_table_size(source.name, n, width, len(with_role), parse_memory_limit(memory_limit))
-    with guard(source.name), np.errstate(invalid="ignore"):  # a damaged NaN of float32
-        X = np.empty((n, width))
-        done = 0
-        for chunk in source.chunks(_block(source), check_finite=False):
-            X[done : done + len(chunk)] = chunk
-            done += len(chunk)
-        columns = source.columns or numbered(width)
-        label, key = (
-            None if name is None else [text for chunk in column_texts(source, name) for text in chunk]
-            for name in (roles.label, roles.id)
-        )
-        return checked(Table(source.name, X, columns, np.arange(n), n, label, key), drop_missing)
-
-
-def _block(source: ChunkSource) -> int:
-    """How many rows to read at once into memory."""
-    return max(1, min(CHUNK_ROWS, BLOCK_BYTES // (8 * source.n_columns)))
-
-
-def _open_path(path: Path, roles: Roles, limit: int) -> ChunkSource:
-    suffix = path.suffix.lower()
-    if suffix in (".csv", ".tsv", ".tab", ".txt", ".npz"):
-        raise TableError(
-            f"{printable(path)}: a {suffix} file cannot be read in chunks; convert it to .npy or Parquet, or read it "
-            "whole with read_table."
-        )
-    if suffix in (".parquet", ".pq"):
-        return ParquetChunks(path, roles, limit)
-    if suffix == ".npy":
-        return _select(NpyChunks(path, limit), roles, limit)
-    if is_zarr(path):
-        return _select(ZarrChunks(path, memory_limit=limit), roles, limit)
-    raise TableError(
-        f"{printable(path)}: unknown kind of table; to be read in chunks its name must end in one of .npy, .parquet, "
-        ".pq, .zarr."
-    )
-
-
-def _open_object(source: Any, limit: int) -> ChunkSource:
-    if isinstance(source, np.ndarray) or hasattr(source, "tocsr"):
-        return ArrayChunks(source)
-    if all(hasattr(source, name) for name in ("shape", "chunks", "__getitem__")):
-        return ZarrChunks(source, memory_limit=limit)
-    if hasattr(source, "__array__"):
-        return ArrayChunks(source)
-    if isinstance(source, Iterable) or callable(source):
-        return IterableChunks(source)
-    raise DataError(
-        f"cannot read rows from {type(source).__name__}; pass a path, an array, a Zarr array, a list of arrays, or a "
-        "function that returns a fresh iterator of arrays."
-    )
-
-
-def _select(source: ChunkSource, roles: Roles, limit: int) -> ChunkSource:
-    """The columns that are features."""
-    if roles.label is None and roles.id is None and not roles.drop:
-        return source
-    way_out = "raise memory_limit, or keep its columns in several files."
-    require(TEXT_BYTES * source.n_columns, limit, f"{source.name}: naming {source.n_columns} columns", way_out)
-    features = feature_columns(source.name, source.columns or numbered(source.n_columns), roles)
-    if not features:
-        raise source._error(f"{source.name}: no feature columns are left; drop fewer columns.")
-    return ColumnChunks(source, features)
+def is_stored(X: Any) -> bool:
+    """Whether X works like a Zarr array: it has a shape and chunks, and gives the rows that are asked for."""
+    return all(hasattr(X, name) for name in ("shape", "chunks", "__getitem__"))
 
 
 class ZarrChunks(ChunkSource):

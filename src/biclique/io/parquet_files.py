@@ -1,23 +1,34 @@
-"""Parquet: the feature columns of a file, or of a folder of files, a batch of rows at a time."""
+"""Parquet: the feature columns of a file, or of a folder of files, a batch of rows at a time; and labels written."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from biclique.exceptions import BicliqueError, TableError
+from biclique.exceptions import BicliqueError, MissingExtraError, TableError
 from biclique.io.chunks import CHUNK_ROWS, DType, Raw, working_dtype
-from biclique.io.extras import import_pyarrow
-from biclique.io.roles import Roles, as_texts, feature_columns
+from biclique.io.roles import A_ROLE, DROP, Roles, as_texts, feature_columns
 from biclique.io.safe_files import FileChunks, guard, line, stamp
 
+GROUP_ROWS = 2**20  # rows of a group in a file that is written
 BUFFER = 2**18  # bytes read ahead of each column
+
+
+def import_pyarrow() -> Any:
+    """pyarrow with its Parquet reader, or the line that installs it."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise MissingExtraError("Parquet files need pyarrow: pip install 'biclique[io]'") from error
+    return pyarrow
 
 
 class ParquetChunks(FileChunks):
@@ -54,8 +65,9 @@ class ParquetChunks(FileChunks):
         if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
             return working_dtype(np.dtype(kind.to_pandas_dtype())) or np.dtype(np.float64)
         raise TableError(
-            f"{self.name}: column {name!r} holds {line(kind)}, not numbers. If it holds classes or names, say so with "
-            "--label-column, --id or --drop."
+            f"{self.name}: column {name!r} holds {line(kind)}, not numbers. If it holds classes or names, say so with ",
+            *A_ROLE,
+            ".",
         )
 
     def _refuse_extension(self, name: str, kind: Any) -> None:
@@ -63,7 +75,9 @@ class ParquetChunks(FileChunks):
         if found is not None:
             raise TableError(
                 f"{self.name}: column {name!r} holds the extension type {line(found)}, which is not read; store it as "
-                f"{line(found.storage_type)}, or leave it out with --drop."
+                f"{line(found.storage_type)}, or leave it out with ",
+                DROP,
+                ".",
             )
 
     @contextmanager
@@ -128,6 +142,11 @@ class ParquetFolder(ParquetChunks):
         return _Folder(self._path)
 
 
+def open_whole(path: Path, roles: Roles, limit: int) -> ParquetChunks:
+    """A file, or a folder of files: pyarrow reads ahead in folders, so they are for tables that fit memory."""
+    return (ParquetFolder if path.is_dir() else ParquetChunks)(path, roles, limit)
+
+
 class _Folder(AbstractContextManager["_Folder"]):
     """A folder, with the names that a ParquetFile has."""
 
@@ -159,3 +178,45 @@ def _extension_in(pyarrow: Any, kind: Any) -> Any:
         return _extension_in(pyarrow, kind.value_type)
     inner = [kind.field(i).type for i in range(kind.num_fields)]
     return next((found for found in (_extension_in(pyarrow, k) for k in inner) if found is not None), None)
+
+
+class ParquetSink:
+    """Two columns, in groups of rows of the size that pyarrow makes."""
+
+    with_ids = True
+
+    def __init__(self, path: Path, names: tuple[str, str]) -> None:
+        self._pa = import_pyarrow()
+        self._path = path
+        self._names = names
+        self._writer: Any = None
+        self._waiting: Any = None  # fewer rows than a group
+
+    def write(self, keys: NDArray[Any] | list[str], labels: NDArray[Any]) -> None:
+        keys = self._pa.array(keys) if isinstance(keys, np.ndarray) else self._pa.array(keys, type=self._pa.string())
+        arrays = [keys, self._pa.array(labels)]
+        if self._waiting is None:
+            table = self._pa.table(arrays, names=list(self._names))
+        else:
+            schema = self._waiting.schema
+            columns = [array.cast(field.type) for array, field in zip(arrays, schema, strict=True)]
+            table = self._pa.concat_tables([self._waiting, self._pa.table(columns, schema=schema)])
+        whole = len(table) - len(table) % GROUP_ROWS
+        if whole:
+            self._put(table[:whole])
+        self._waiting = table[whole:]
+
+    def _put(self, table: Any) -> None:
+        if self._writer is None:
+            self._writer = self._pa.parquet.ParquetWriter(self._path, table.schema)
+        self._writer.write_table(table.combine_chunks(), row_group_size=GROUP_ROWS)
+
+    def close(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            if self._waiting is None:
+                self.write(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+            if len(self._waiting) or self._writer is None:
+                self._put(self._waiting)
+        if self._writer is not None:
+            with suppress(OSError) if kind is not None else nullcontext():
+                self._writer.close()

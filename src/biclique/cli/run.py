@@ -19,6 +19,18 @@ from biclique.printable import printable
 
 TRACEBACK = "BICLIQUE_TRACEBACK"
 """The environment variable that shows where an error came from."""
+OPTIONS = {
+    "Roles(label=…)": "--label-column",
+    "Roles(id=…)": "--id",
+    "Roles(id='')": "--id ''",
+    "Roles(drop=…)": "--drop",
+    "Roles(drop=[''])": "--drop ''",
+    "drop_missing=True": "--drop-missing",
+    "memory_limit": "--memory-limit",
+    "open_chunks": "--stream",
+    "a file, such as labels.csv": "a file, such as labels.csv, or leave -o out",
+}
+"""What errors call by Python's name, in the words of the command line."""
 
 
 def run(arguments: list[str] | None) -> int:
@@ -71,7 +83,7 @@ def _work(arguments: list[str] | None, closed: bool) -> int:
     from biclique.cli import cluster_command as table
     from biclique.cli import hypergraph_command as hypergraph
     from biclique.cli import reproduce_command as reproduce
-    from biclique.io.output import files
+    from biclique.io.atomic_files import files
 
     files.placed = files.partial = None
     options = _parser([table, hypergraph, reproduce]).parse_args(arguments)
@@ -150,8 +162,7 @@ def _explain(error: BaseException) -> int:
 
 def _written() -> str:
     """What became of the output; nothing where there is none."""
-    output = sys.modules.get("biclique.io.output")
-    files = getattr(output, "files", None)
+    files = getattr(sys.modules.get("biclique.io.atomic_files"), "files", None)
     if files is None:
         return ""
     files.discard()
@@ -165,7 +176,7 @@ def _in_words(error: BaseException) -> tuple[str, int]:
         from biclique.exceptions import BicliqueError, MemoryLimitError, ParameterError
     except ImportError:
         return f"cannot start ({error}): install again with pip install biclique", EXIT_FAILURE
-    text = str(error)
+    text = error.in_words(OPTIONS) if isinstance(error, BicliqueError) else str(error)
     match error:
         case MemoryLimitError():
             return text, EXIT_MEMORY
