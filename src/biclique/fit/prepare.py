@@ -36,13 +36,11 @@ from biclique.gram import (
 from biclique.io import draw_numbers
 from biclique.kernels import (
     GAMMA_KERNELS,
-    RBF,
     Kernel,
     bandwidth,
     check_rows_for_kernel,
     draw_rows,
     make_kernel,
-    precise_rbf,
 )
 from biclique.multiway import SymmetricGram, SymmetricShift, check_order
 from biclique.neighbors.index import NeighborIndex
@@ -203,8 +201,8 @@ def choose_kernel(model: Any, vertices: Vertices, random: np.random.RandomState)
     )
     if not isinstance(affinity, str):
         _check_own_kernel(kernel, vertices)
-    elif isinstance(kernel, RBF):
-        kernel = precise_rbf(kernel, vertices.data)
+    else:
+        kernel = kernel.precise(vertices.data)
     return kernel, gamma
 
 

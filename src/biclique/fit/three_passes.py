@@ -15,8 +15,6 @@ from biclique._typing import FloatArray, IntArray, Rows
 from biclique.device.torch_tiles import device_type, place_rows
 from biclique.exceptions import ApproximationWarning, DataError, warn_user
 from biclique.features.make import make_map
-from biclique.features.maps import exact_columns
-from biclique.features.nystroem import NystroemMap
 from biclique.features.passes import device_factored_bytes, factored_bytes
 from biclique.fit.checks import check_clusters_fit, check_values, warn_about_spread
 from biclique.fit.cost import DEVICE_SECONDS_PER_ROW, Cost, device_factored_seconds, estimate_factored
@@ -221,7 +219,7 @@ class FactoredFit:
         blocks = self.spectrum.apply_seen(X, of_block, n_jobs)
         out = [np.concatenate([labels[j] for _, labels, _ in blocks]) for j in range(len(rules))]
         unseen = np.flatnonzero(~np.concatenate([seen for seen, _, _ in blocks]))
-        held = getattr(self.spectrum.map, "held", None)
+        held = self.spectrum.map.held
         if len(unseen) and held is not None and rules:
             near = NeighborIndex(held.rows, search="exact", n_jobs=n_jobs)
             places = near.query(held.hold(rows_on_host(X, unseen)), 1)[1][:, 0]
@@ -309,7 +307,7 @@ class FactoredSearch:
 
     def _find_parts(self, most: int) -> tuple[LandmarkParts | None, Joined | None]:
         """The parts that landmarks fall into, joined as rows would be, each landmark for the rows around it."""
-        if not isinstance(self.map, NystroemMap):
+        if self.map.held is None:
             return None, None
         found = self.map.parts()
         if found.max() == 0:
@@ -457,7 +455,7 @@ def _check_memory(model: Any, gram: str, kernel: Kernel, source: RowSource, n_co
     kept = source.n_rows * 8 * (n_columns + 1) if source.held and source.n_rows else 0
     least = RANKS[0] if isinstance(model.rank, str) else model.rank
     if kind_of_map(model, gram, kernel, source.n_columns) == "exact":
-        least = exact_columns(kernel, source.n_columns) or least
+        least = kernel.exact_columns(source.n_columns) or least
     # Rows that are held are only looked at, a block at a time.
     chunk = BLOCK_ROWS if source.held else min(CHUNK_ROWS, source.n_rows or CHUNK_ROWS)
     way_out = "raise memory_limit or lower rank."
