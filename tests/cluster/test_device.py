@@ -9,11 +9,11 @@ from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
 from biclique.cluster import estimator as _base
+from biclique.cluster import estimator as _estimator
 from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.cluster.embedding import BicliqueSpectralEmbedding
 from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
 from biclique.exceptions import DataError, FewerClustersWarning, ParameterError, RankWarning
-from biclique.cluster import estimator as _estimator
 from biclique.fit import plan as _device
 from biclique.fit import rank as _features
 from biclique.rows import checks as _checks

@@ -31,7 +31,6 @@ from biclique.features.nystroem import LANDMARKS
 from biclique.fit import rank as _features
 from biclique.gram import choose as choose_module
 from biclique.io import open_chunks
-from biclique.kernels import RBF
 from biclique.spectral import ASSIGNERS
 
 

@@ -16,12 +16,10 @@ import numpy as np
 
 from biclique._typing import Rows
 from biclique.exceptions import MemoryLimitError, MissingExtraError, ParameterError
-from biclique.kernels import RBF, Cosine, DirectRBF, Kernel, Laplacian, Linear, Polynomial
+from biclique.kernels import KERNELS, Kernel
 from biclique.runtime.memory import format_bytes, free_memory
 from biclique.runtime.namespace import on_host
 from biclique.runtime.threads import Tick
-
-GPU_KERNELS = ("rbf", "laplacian", "polynomial", "linear", "cosine")
 
 FLOAT32_ERROR = 1e-3
 """Above this bound on the error of a value in float32 tiles are computed in float64, by torch."""
@@ -53,10 +51,10 @@ def load_torch() -> Any:
 
 def check_device_kernel(kernel: Kernel) -> None:
     """Refuse a kernel of which there are no tiles on a device."""
-    if not isinstance(kernel, RBF | DirectRBF | Laplacian | Polynomial | Linear | Cosine):
+    if not kernel.on_device:
+        known = ", ".join(name for name, other in KERNELS.items() if other.on_device and other.name == name)
         raise ParameterError(
-            f"the kernel {kernel.name!r} is not there on a GPU ({', '.join(GPU_KERNELS)} are): use the host "
-            "(device=None)."
+            f"the kernel {kernel.name!r} is not there on a GPU ({known} are): use the host (device=None)."
         )
 
 
@@ -123,9 +121,15 @@ def choose_engine(requested: str, kernel: Kernel, device: Any, n_columns: int, w
 
 def can_fuse(kernel: Kernel) -> bool:
     """Whether the fused kernel has this function: powers are taken by multiplication, so their degree is whole."""
-    if isinstance(kernel, Polynomial):
-        return kernel.degree == int(kernel.degree) and 1 <= kernel.degree <= LIFT and kernel.gamma > 0
-    return isinstance(kernel, RBF | Laplacian | Linear | Cosine)
+    form = kernel.form
+    if form is None or form.function != "power":
+        return form is not None
+    return form.degree == int(form.degree) and 1 <= form.degree <= LIFT and form.gamma > 0
+
+
+def sums_differences(kernel: Kernel) -> bool:
+    """Whether the fused kernel sums |x_l − y_l|, column by column: without tensor cores."""
+    return kernel.form is not None and kernel.form.function == "manhattan"
 
 
 def lie_beside(d: int) -> bool:
@@ -141,10 +145,6 @@ def pad_columns(d: int) -> int:
 def pad_vectors(b: int) -> int:
     """The same for vectors: 16, 32 or 64."""
     return max(16, 1 << (b - 1).bit_length())
-
-
-def _needs_float64(kernel: Kernel, rows: Rows) -> bool:
-    return isinstance(kernel, DirectRBF) or kernel.float32_error(rows) > FLOAT32_ERROR
 
 
 def free_on_device(torch: Any, device: Any) -> int:
@@ -171,13 +171,8 @@ class TorchTiles:
         self.columns = TILE_COLUMNS.get(device.type, ON_DEVICE)
 
     def side(self, rows: Rows, *, right: bool) -> tuple[Any, Any]:  # noqa: ARG002
-        """Rows on the device, with |z|² where the kernel needs it."""
-        kernel = self.kernel
-        x = place_rows(rows, self.device).to(self.dtype)
-        if isinstance(kernel, RBF):
-            x = x * float(np.sqrt(kernel.gamma))
-            return x, (x * x).sum(1)
-        return kernel.left(x) if isinstance(kernel, Cosine) else x, None
+        """Rows on the device as the kernel's ``device_tile`` takes them, and a number for each, or None."""
+        return self.kernel.device_side(place_rows(rows, self.device).to(self.dtype))
 
     def mirror(self, right: Any, rows: Rows) -> Any:  # noqa: ARG002
         """The same rows as the left side."""
@@ -225,20 +220,9 @@ class TorchTiles:
 
     def tile(self, left: Any, right: Any, I: slice, J: slice) -> Any:  # noqa: E741
         """κ(y_i, x_j) for i in I and j in J."""
-        torch, kernel = self.torch, self.kernel
-        y, x = left[0][I], right[0][J]
-        if isinstance(kernel, Laplacian):
-            return torch.cdist(y, x, p=1).mul_(-kernel.gamma).exp_()
-        if isinstance(kernel, DirectRBF):
-            mode = "donot_use_mm_for_euclid_dist"
-            return torch.cdist(y, x, compute_mode=mode).square_().mul_(-kernel.gamma).exp_()
-        inner = y @ x.T
-        if isinstance(kernel, RBF):
-            # Rounding can lift an exponent above zero.
-            inner.mul_(2).sub_(left[1][I, None]).sub_(right[1][J]).clamp_(max=0)
-        elif isinstance(kernel, Polynomial):
-            inner.mul_(kernel.gamma).add_(kernel.coef0)
-        return kernel.finish(inner)  # type: ignore[attr-defined]
+        (Y, y_own), (X, x_own) = left, right
+        own = (None, None) if y_own is None else (y_own[I], x_own[J])
+        return self.kernel.device_tile(Y[I], X[J], *own)
 
 
 def _is_memory(torch: Any, error: BaseException) -> bool:

@@ -25,13 +25,15 @@ from biclique.device.torch_tiles import (
     pad_vectors,
 )
 from biclique.exceptions import BicliqueWarning, MemoryLimitError, ParameterError, warn_user
-from biclique.kernels import RBF, Cosine, Kernel, Laplacian, Linear, Polynomial
+from biclique.kernels import Kernel
 from biclique.runtime.memory import format_bytes
 from biclique.runtime.namespace import largest_size, on_host
 from biclique.runtime.threads import Tick
 
 LINEAR, POWER, GAUSS, MANHATTAN = 0, 1, 2, 3
 """The functions of a tile: S, (cS + l_i r_j)^q, 2^(cS + l_i + r_j), 2^(14 − |x_i − y_j|₁)."""
+KINDS = {"inner": LINEAR, "power": POWER, "gauss": GAUSS, "manhattan": MANHATTAN}
+"""The function of a tile for every ``Form`` of a kernel."""
 
 LN2 = log(2)
 MOST_FOLDED = 12.0
@@ -204,29 +206,22 @@ class FusedTiles:
     """
 
     def __init__(self, kernel: Kernel, device: Any, *, precision: str = "float32", tile: Tile | None = None) -> None:
+        form = kernel.form
+        if form is None or not can_fuse(kernel):
+            raise ParameterError(
+                f"engine='triton' has no fused {kernel.name} kernel with these parameters (rbf, laplacian, linear, "
+                "cosine, polynomial of whole degree 1 to 14): use engine='torch' or the CPU."
+            )
         self.torch = import_module("torch")
-        self.kernel = kernel
+        self.form = form
+        self.kind, self.degree = KINDS[form.function], int(form.degree)
         self.device = self.torch.device(device)
         self.precision = precision
         self.tile = tile
         self._smaller: dict[Tile, Tile] = {}
         self._halves: Any = None
-        if isinstance(kernel, RBF) and hopper_tiles.can_use_both_halves(self.torch, self.device):
+        if self.kind == GAUSS and hopper_tiles.can_use_both_halves(self.torch, self.device):
             self._halves = hopper_tiles.BothHalvesTiles(self.torch, self.device)
-        self.degree = 1
-        if isinstance(kernel, RBF):
-            self.kind = GAUSS
-        elif isinstance(kernel, Laplacian):
-            self.kind = MANHATTAN
-        elif isinstance(kernel, Linear | Cosine):
-            self.kind = LINEAR
-        elif isinstance(kernel, Polynomial):
-            self.kind, self.degree = POWER, int(kernel.degree)
-        if not can_fuse(kernel):
-            raise ParameterError(
-                f"engine='triton' has no fused {kernel.name} kernel with these parameters (rbf, laplacian, linear, "
-                "cosine, polynomial of whole degree 1 to 14): use engine='torch' or the CPU."
-            )
 
     # -- rows -------------------------------------------------------------------------------------------------------
 
@@ -242,7 +237,7 @@ class FusedTiles:
         chunk = max(2**26 // max(d, 1), 1)  # float64 copies of one piece, not of all rows
         if self.kind == MANHATTAN:
             hi = torch.zeros((d, padded), dtype=torch.float32, device=self.device)
-            rate = float(self.kernel.gamma) / LN2  # type: ignore[attr-defined]
+            rate = float(self.form.gamma) / LN2
             for i in range(0, n, chunk):
                 x = self._up(rows[i : i + chunk])
                 hi[:, i : i + len(x)] = (x * rate).T
@@ -288,7 +283,7 @@ class FusedTiles:
     def mirror(self, right: Side, rows: Rows) -> Side:
         """The same rows as the left side: the same tensors, unless their order or their sign says which side it is."""
         beside = lie_beside(rows.shape[1]) and self.kind != MANHATTAN
-        signed = isinstance(self.kernel, Polynomial) and self.kernel.coef0 < 0
+        signed = self.form.coef0 < 0
         return replace(self.side(rows, right=False), mirrored=True) if beside or signed else right
 
     def _up(self, rows: Rows) -> Any:
@@ -300,21 +295,20 @@ class FusedTiles:
         """√(2γ log₂e) of rbf, and the power of two that brings the rows into the range of half precision."""
         if self.kind != GAUSS:
             return 1.0, 2.0 ** (LIFT // 2)
-        rate = sqrt(2 * float(self.kernel.gamma) / LN2)  # type: ignore[attr-defined]
+        rate = sqrt(2 * float(self.form.gamma) / LN2)
         largest = rate * largest_size(rows)
         # Up to 4, hi + lo has 22 bits or an absolute error of 2⁻²⁵ as it is, and the product needs no factor.
         return rate, 2.0 ** (LIFT - 1 - ceil(log2(largest))) if 4 < largest < float("inf") else 1.0
 
     def _unit(self, x: Any, right: bool) -> tuple[Any, Any, Any]:
         """u, a and r^q of rows: κ = (r_i r_j)^q (⟨u_i, u_j⟩ + a_i a_j)^q."""
-        torch, kernel = self.torch, self.kernel
-        gamma, c = (kernel.gamma, kernel.coef0) if isinstance(kernel, Polynomial) else (1.0, 0.0)
+        torch, gamma, c = self.torch, self.form.gamma, self.form.coef0
         r = (gamma * (x * x).sum(1) + abs(c)).sqrt_()
         safe = torch.where(r > 0, r, torch.ones_like(r))
         u = x * (sqrt(gamma) / safe)[:, None]
         lift = 2.0 ** (LIFT // self.degree / 2)
         a = lift * sqrt(abs(c)) / safe * (-1 if right and c < 0 else 1)
-        factor = (r > 0).double() if isinstance(kernel, Cosine) else r**self.degree
+        factor = (r > 0).double() if self.form.unit else r**self.degree
         return u, a.to(torch.float32), factor
 
     # -- products ---------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from biclique._typing import Rows
+from biclique.exceptions import ParameterError
 from biclique.features.maps import (
     MOST_EXACT_COLUMNS,
     ExactMap,
@@ -14,22 +15,30 @@ from biclique.features.maps import (
     FourierMap,
     SketchMap,
     check_features,
-    exact_columns,
+    has_sketch,
 )
-from biclique.features.nystroem import NystroemMap, choose_landmarks
-from biclique.kernels import Kernel, Polynomial
+from biclique.features.nystroem import NystroemMap
+from biclique.kernels import Kernel
+
+FEATURE_MAPS: dict[str, type[FeatureMap]] = {
+    "nystroem": NystroemMap,
+    "exact": ExactMap,
+    "fourier": FourierMap,
+    "sketch": SketchMap,
+}
+"""The feature maps by kind; ``FeatureMap.make`` makes one."""
 
 
 def map_kind(gram: str, kernel: Kernel, n_columns: int, rank: int | str) -> str:
-    """Which feature map holds K: ``"nystroem"``, ``"exact"``, ``"fourier"`` or ``"sketch"``."""
-    if gram == "nystroem":
-        return "nystroem"
+    """Which feature map holds K: a key of ``FEATURE_MAPS``; ``gram="features"`` leaves it to the kernel."""
+    if gram in FEATURE_MAPS:
+        return gram
     check_features(kernel, n_columns)
-    columns = exact_columns(kernel, n_columns)
+    columns = kernel.exact_columns(n_columns)
     if columns is None:
         return "fourier"
     most = MOST_EXACT_COLUMNS if isinstance(rank, str) else max(rank, n_columns)
-    return "exact" if columns <= most else "sketch"
+    return "exact" if columns <= most or not has_sketch(kernel) else "sketch"
 
 
 def make_map(
@@ -43,10 +52,6 @@ def make_map(
     dtype: Any = np.float32,
 ) -> FeatureMap:
     """The feature map of a kind, with ``size`` columns; landmarks come from a pool of distinct rows."""
-    if kind == "nystroem":
-        return NystroemMap(kernel, pool[choose_landmarks(landmarks, kernel, pool, size, random, dtype)], dtype)
-    if kind == "fourier":
-        return FourierMap(kernel, pool, size, random, dtype)
-    if kind == "sketch" and isinstance(kernel, Polynomial):
-        return SketchMap(kernel, pool.shape[1], size, random, dtype)
-    return ExactMap(kernel, pool.shape[1], dtype)
+    if kind not in FEATURE_MAPS:
+        raise ParameterError(f"a feature map must be one of {', '.join(map(repr, FEATURE_MAPS))}, got {kind!r}.")
+    return FEATURE_MAPS[kind].make(kernel, pool, size, landmarks=landmarks, random=random, dtype=dtype)

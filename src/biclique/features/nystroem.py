@@ -12,7 +12,7 @@ from sklearn.cluster import kmeans_plusplus
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import ParameterError
 from biclique.features.maps import FeatureMap
-from biclique.kernels import InnerProductKernel, Kernel, dense_product
+from biclique.kernels import Kernel, dense_product
 from biclique.kernels.held import HeldRows
 from biclique.neighbors.parts import search_parts
 from biclique.runtime.namespace import moved, on_host
@@ -30,26 +30,33 @@ class NystroemMap(FeatureMap):
 
     Eigenvalues of W that are not positive, or only by rounding, are left out (``smallest_eigenvalue``).
 
-    Rows on a device (tensors) give columns there, where the kernel is an ``InnerProductKernel`` whose ``left`` and
+    Rows on a device (tensors) give columns there, if the kernel is a function of an inner product whose ``left`` and
     ``finish`` take them; landmarks and T stay on the host.
     """
 
     name = "nystroem"
+    held: HeldRows
 
     def __init__(self, kernel: Kernel, landmarks: Rows, dtype: Any = np.float32) -> None:
         self.kernel = kernel
         self.dtype = np.dtype(dtype)
         self.size = landmarks.shape[0]
-        self.held = self.landmarks = HeldRows(kernel, landmarks, dtype)
+        self.held = HeldRows(kernel, landmarks, dtype)
         precise = self.held.rows.astype(np.float64)
         W = np.asarray(kernel.block(precise, precise), dtype=np.float64)
         values, vectors = np.linalg.eigh((W + W.T) / 2)
         kept = values > smallest_eigenvalue(W, values, self.dtype)
         self._root: FloatArray = vectors[:, kept] / np.sqrt(values[kept])  # T, (p, r)
         self._right: Rows = None
-        if isinstance(kernel, InnerProductKernel):
+        if kernel.inner_product:
             right = kernel.right(self.held.rows)
             self._right = right.T.tocsr() if sparse.issparse(right) else np.ascontiguousarray(right.T)
+
+    @classmethod
+    def make(
+        cls, kernel: Kernel, pool: Rows, size: int, *, landmarks: str, random: np.random.RandomState, dtype: Any
+    ) -> NystroemMap:
+        return cls(kernel, pool[choose_landmarks(landmarks, kernel, pool, size, random, dtype)], dtype)
 
     def columns(self, X: Rows) -> FloatArray:
         rows = self.held.hold(X.tocsr() if sparse.issparse(X) else X)
@@ -57,9 +64,8 @@ class NystroemMap(FeatureMap):
             return self._device_columns(rows)
         if self._right is None:
             return np.asarray(self.kernel.block(rows, self.held.rows)).astype(self.dtype, copy=False)
-        kernel = self.kernel
         # Rounding cannot lift an exponent of rbf far above zero here: landmarks lie near the middle of all rows.
-        return kernel.finish(dense_product(kernel.left(rows), self._right))  # type: ignore[attr-defined, no-any-return]
+        return self.kernel.finish(dense_product(self.kernel.left(rows), self._right))
 
     def _device_columns(self, rows: Rows) -> FloatArray:
         kernel = self.kernel
@@ -68,7 +74,7 @@ class NystroemMap(FeatureMap):
                 f"landmarks on a device need dense rows and a kernel of an inner product, not {kernel.name!r}: hold "
                 "the rows on the host."
             )
-        return kernel.finish(kernel.left(rows) @ moved(self._right, rows))  # type: ignore[attr-defined, no-any-return]
+        return kernel.finish(kernel.left(rows) @ moved(self._right, rows))
 
     def parts(self) -> IntArray:
         """The disconnected part of every landmark."""

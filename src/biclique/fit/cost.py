@@ -21,12 +21,13 @@ from biclique.device.torch_tiles import (
     lie_beside,
     pad_columns,
     pad_vectors,
+    sums_differences,
 )
 from biclique.device.torch_tiles import TILE_COLUMNS as TORCH_COLUMNS
 from biclique.features.maps import FeatureMap
 from biclique.features.passes import block_starts
 from biclique.gram.tiled import TILE_COLUMNS, TILE_ROWS, TiledGram
-from biclique.kernels import Kernel, Laplacian
+from biclique.kernels import Kernel
 from biclique.kernels.held import HeldRows
 from biclique.neighbors.index import exact_seconds
 from biclique.progress import format_seconds
@@ -96,7 +97,7 @@ def device_seconds(
         each = (value + column * d) * (WIDE_FACTOR if precision == "float64" else 1)
     else:
         value, column, vector = FUSED_PICOSECONDS[precision]
-        if isinstance(kernel, Laplacian):
+        if sums_differences(kernel):
             column = MANHATTAN_PICOSECONDS
         each = (value + column * d) * ceil(columns / MOST_VECTORS) + vector * max(columns - FEW_VECTORS, 0)
     return passes * 1e-12 * each * n**2
@@ -110,7 +111,7 @@ def device_bytes(
         size, tile = 8 if precision == "float64" else 4, min(n, TORCH_COLUMNS.get(device_type(device), ON_DEVICE))
         return n * size * (d + 1) + n * (size + 16) * columns + 3 * size * tile**2
     # Two halves of 16 bits: beside each other with few columns, and then a left and a right side.
-    width = d if isinstance(kernel, Laplacian) else pad_columns(3 * d if lie_beside(d) else d)
+    width = d if sums_differences(kernel) else pad_columns(3 * d if lie_beside(d) else d)
     return n * (4 * width + FUSED_BYTES * min(pad_vectors(columns), MOST_VECTORS))
 
 

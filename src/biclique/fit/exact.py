@@ -31,15 +31,14 @@ from biclique.gram import (
 from biclique.gram.operator import TrainedRows
 from biclique.gram.torch_gram import TorchGram
 from biclique.io import CHUNK_ROWS
-from biclique.runtime.draws import draw_numbers
 from biclique.kernels import Kernel
-from biclique.runtime.draws import draw_by_permutation, draw_numbers
 from biclique.multiway import SymmetricGram
 from biclique.neighbors.index import NeighborIndex
 from biclique.progress import Progress
 from biclique.rows.distinct import Pool, Vertices, find_rows
 from biclique.rows.source import RowSource
 from biclique.runtime.arguments import check_random
+from biclique.runtime.draws import draw_by_permutation, draw_numbers
 from biclique.runtime.namespace import moved, on_host, to_host
 from biclique.spectral import (
     BASIS_BLOCKS,

@@ -11,7 +11,6 @@ from scipy import sparse
 from biclique._typing import Device, FloatArray, Rows
 from biclique.device.torch_tiles import check_device_kernel, check_device_precision, device_type
 from biclique.exceptions import DataError, ParameterError
-from biclique.features.maps import exact_columns
 from biclique.features.passes import factored_bytes
 from biclique.fit.cost import Cost, device_bytes
 from biclique.fit.rank import RANKS, check_map_on_device, check_rank, kind_of_map, pool_size
@@ -27,7 +26,7 @@ from biclique.gram import (
     tiled_bytes,
 )
 from biclique.io import CHUNK_ROWS
-from biclique.kernels import GAMMA_KERNELS, RBF, Kernel, bandwidth, check_rows_for_kernel, precise_rbf
+from biclique.kernels import GAMMA_KERNELS, Kernel, bandwidth, check_rows_for_kernel
 from biclique.multiway import check_order
 from biclique.neighbors.brute import search_bytes
 from biclique.neighbors.index import uses_tree
@@ -322,8 +321,8 @@ def choose_kernel(
     kernel = settings.kernel(gamma)
     if not isinstance(affinity, str):
         _check_own_kernel(kernel, vertices)
-    elif isinstance(kernel, RBF):
-        kernel = precise_rbf(kernel, vertices.data)
+    else:
+        kernel = kernel.precise(vertices.data)
     return kernel, gamma
 
 
@@ -548,7 +547,7 @@ def _largest_rank(settings: Settings, gram: str, kernel: Kernel, source: RowSour
     kept = source.n_rows * 8 * (settings.n_columns + 1) if source.in_memory and source.n_rows else 0
     least = RANKS[0] if isinstance(rank, str) else rank
     if kind_of_map(settings.holding, gram, kernel, d) == "exact":
-        least = exact_columns(kernel, d) or least
+        least = kernel.exact_columns(d) or least
     # Rows that are held are only looked at, a block at a time.
     chunk = BLOCK_ROWS if source.in_memory else min(CHUNK_ROWS, source.n_rows or CHUNK_ROWS)
     way_out = "raise memory_limit or lower rank."

@@ -11,9 +11,9 @@ from scipy import sparse
 from biclique._typing import Rows
 from biclique.exceptions import ApproximationWarning, ParameterError, warn_user
 from biclique.features.make import make_map, map_kind
-from biclique.features.maps import MOST_EXACT_COLUMNS, FeatureMap, exact_columns
+from biclique.features.maps import MOST_EXACT_COLUMNS, FeatureMap
 from biclique.fit.settings import HoldingSettings
-from biclique.kernels import RBF, Cosine, DirectRBF, Kernel, Laplacian, Linear, Polynomial
+from biclique.kernels import Kernel
 from biclique.rows.distinct import Pool
 from biclique.spectral import ApproximationError, ExactSample
 
@@ -92,15 +92,14 @@ def kind_of_map(holding: HoldingSettings, gram: str, kernel: Kernel, n_columns: 
 
 def check_map_on_device(holding: HoldingSettings, gram: str, kernel: Kernel, n_columns: int) -> None:
     """Refuse a feature map that only the host computes: called with the bare kernel, and once it is chosen."""
-    if gram == "nystroem" and not isinstance(kernel, RBF | Polynomial | Linear | Cosine):
-        exact = "gram='auto' (exact), or " if isinstance(kernel, DirectRBF | Laplacian) else ""
-        which = "rbf of rows this far apart" if isinstance(kernel, DirectRBF) else repr(kernel.name)
+    if gram == "nystroem" and not kernel.landmarks_on_device:
+        exact = "gram='auto' (exact), or " if kernel.on_device else ""
         raise ParameterError(
             "landmarks on a device are for kernels of an inner product (rbf, polynomial, linear, cosine), not for "
-            f"{which}: use {exact}the host (device=None, X as an array)."
+            f"{kernel.label}: use {exact}the host (device=None, X as an array)."
         )
     if kind_of_map(holding, gram, kernel, n_columns) == "sketch":
-        columns = exact_columns(kernel, n_columns)
+        columns = kernel.exact_columns(n_columns)
         exact = "rank='auto' (all of them, exact), " if columns is not None and columns <= MOST_EXACT_COLUMNS else ""
         raise ParameterError(
             f"gram='features' of {columns} monomials ({kernel.name}, {n_columns} columns) with rank={holding.rank!r} "

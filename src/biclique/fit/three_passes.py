@@ -117,7 +117,7 @@ class FactoredFitted:
         blocks = self.spectrum.apply_seen(X, of_block, n_jobs)
         out = [np.concatenate([labels[j] for _, labels, _ in blocks]) for j in range(len(rules))]
         unseen = np.flatnonzero(~np.concatenate([seen for seen, _, _ in blocks]))
-        landmarks = self.spectrum.map.landmarks
+        landmarks = self.spectrum.map.held
         if len(unseen) and landmarks is not None and rules:
             near = NeighborIndex(landmarks.rows, search="exact", n_jobs=n_jobs)
             places = near.query(landmarks.hold(rows_on_host(X, unseen)), 1)[1][:, 0]
@@ -157,7 +157,7 @@ class FactoredSearch:
 
     def _find_parts(self, most: int) -> tuple[LandmarkParts | None, Joined | None]:
         """The parts that landmarks fall into, joined as rows would be, each landmark for the rows around it."""
-        landmarks = self.map.landmarks
+        landmarks = self.map.held
         found = self.map.parts()
         if landmarks is None or found.max(initial=0) == 0:
             return None, None

@@ -3,6 +3,7 @@
 from biclique.gram.choose import (
     FACTORED,
     GRAM_NAMES,
+    GRAMS,
     PRECISIONS,
     Choice,
     choose_gram,
@@ -21,6 +22,7 @@ from biclique.gram.tiled import TiledGram, tiled_bytes
 __all__ = [
     "FACTORED",
     "GIVEN_WAY_OUT",
+    "GRAMS",
     "GRAM_NAMES",
     "NEIGHBOR_WEIGHTS",
     "PRECISIONS",

@@ -3,28 +3,59 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
 
 from biclique._typing import Rows
 from biclique.exceptions import ParameterError
-from biclique.features.maps import (
-    exact_columns,
-)
 from biclique.gram.dense import DenseGram, dense_bytes
 from biclique.gram.operator import GramOperator
 from biclique.gram.tiled import TiledGram
-from biclique.kernels import Function, Kernel
+from biclique.kernels import Kernel
 from biclique.kernels.held import HeldRows
 from biclique.progress import format_seconds
+from biclique.runtime.arguments import Names
 from biclique.runtime.memory import format_bytes
 from biclique.runtime.threads import Tick
 
-GRAM_NAMES = ("auto", "dense", "tiled", "nystroem", "features")
+
+class MakeGram(Protocol):
+    """Makes the operator of a kernel over rows; ``dtype`` is the precision of values that are computed anew."""
+
+    def __call__(
+        self,
+        kernel: Kernel,
+        X: Rows,
+        *,
+        dtype: Any,
+        n_jobs: int | None,
+        memory_limit: int,
+        tick: Tick | None,
+    ) -> GramOperator: ...
+
+
+def _dense(
+    kernel: Kernel,
+    X: Rows,
+    *,
+    dtype: Any,  # noqa: ARG001
+    n_jobs: int | None,
+    memory_limit: int,
+    tick: Tick | None,
+) -> GramOperator:
+    return DenseGram.from_kernel(kernel, X, memory_limit=memory_limit, n_jobs=n_jobs, tick=tick)
+
+
+GRAMS: dict[str, MakeGram] = {"dense": _dense, "tiled": TiledGram}
+"""The ways of holding an exact K of a kernel, by name. ``make_gram``, validation and the command line read this."""
 
 FACTORED = ("nystroem", "features")
+"""The ways of holding an approximate K = ΦΦᵀ: these need a feature map."""
+
+GRAM_NAMES = Names(lambda: ("auto", *GRAMS, *FACTORED))
+"""What ``gram`` may be."""
 
 PRECISIONS = ("auto", "float32", "float64", "fast")
 
@@ -41,15 +72,6 @@ EXACT_WORK = 6e11
 """Up to this much work K is held exactly: some 12 s on two cores, 110,000 rows in 16 dimensions."""
 
 WORK_PER_SECOND = 5e10
-
-EXPONENTIAL = 32
-"""What an exponential and the product with a block of vectors cost, in columns of X."""
-
-DEAR_FACTOR = 8
-"""What a column of X costs where a kernel is no matrix product."""
-
-FUNCTION_COLUMNS = 20_000
-"""What a call of a user's function of two rows costs, in columns of X."""
 
 FEW_EXACT_COLUMNS = 512
 
@@ -87,7 +109,7 @@ def choose_gram(requested: str, kernel: Kernel, n: int, X: Rows, memory_limit: i
 
 def exact_features(kernel: Kernel, n_columns: int, most: int = FEW_EXACT_COLUMNS) -> Choice | None:
     """``"features"``, where they are the kernel itself and few."""
-    columns = exact_columns(kernel, n_columns)
+    columns = kernel.exact_columns(n_columns)
     if columns is None or columns > min(FEW_EXACT_COLUMNS, most):
         return None
     return Choice("features", f"exact: {kernel.name} is an inner product of {columns} columns")
@@ -96,11 +118,9 @@ def exact_features(kernel: Kernel, n_columns: int, most: int = FEW_EXACT_COLUMNS
 def exact_work(kernel: Kernel, n: int, X: Rows) -> float:
     """What an exact fit of the rows costs: entries of K times columns of X, dear kernels more."""
     d = X.shape[1]
-    if isinstance(kernel, Function):
-        return float(n) ** 2 * FUNCTION_COLUMNS
     if sparse.issparse(X):
         d = min(d, 10 * (X.nnz // max(X.shape[0], 1) + 1))
-    return float(n) ** 2 * float(d + EXPONENTIAL if kernel.cheap else DEAR_FACTOR * d + 4 * EXPONENTIAL)
+    return float(n) ** 2 * float(kernel.cost_per_pair(d))
 
 
 def choose_precision(requested: str, kernel: Kernel, X: Rows) -> Any:
@@ -137,7 +157,7 @@ def make_gram(
     memory_limit: int,
     tick: Tick | None = None,
 ) -> GramOperator:
-    """K of a kernel over rows, held as ``name`` says; ``dtype`` is the precision of tiles."""
-    if name == "dense":
-        return DenseGram.from_kernel(kernel, X, memory_limit=memory_limit, n_jobs=n_jobs, tick=tick)
-    return TiledGram(kernel, X, dtype=dtype, n_jobs=n_jobs, memory_limit=memory_limit, tick=tick)
+    """K of a kernel over rows, held as ``name`` says, a key of ``GRAMS``; ``dtype`` is the precision of tiles."""
+    if name not in GRAMS:
+        raise ParameterError(f"an exact K is held as one of {', '.join(map(repr, GRAMS))}, got {name!r}.")
+    return GRAMS[name](kernel, X, dtype=dtype, n_jobs=n_jobs, memory_limit=memory_limit, tick=tick)

@@ -9,8 +9,8 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from biclique._typing import FloatArray, IntArray
-from biclique.runtime.draws import draw_by_permutation
 from biclique.neighbors.parts import LINK, search_parts
+from biclique.runtime.draws import draw_by_permutation
 from biclique.runtime.threads import PANEL, Pulse, run_groups
 
 if TYPE_CHECKING:

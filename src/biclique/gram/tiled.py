@@ -10,7 +10,7 @@ from scipy import sparse
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.gram.operator import CHECKED_AT_ONCE, CrossGram, GramOperator
 from biclique.gram.tile_parts import tile_parts
-from biclique.kernels import InnerProductKernel, Kernel
+from biclique.kernels import Kernel
 from biclique.kernels.held import HeldRows
 from biclique.runtime.memory import require
 from biclique.runtime.threads import Pulse, Tick, run_groups
@@ -69,7 +69,7 @@ class TiledGram(GramOperator):
         self.held = HeldRows(kernel, X, dtype)
         self._left: Rows = None
         self._right: Rows = None
-        if isinstance(kernel, InnerProductKernel):
+        if kernel.inner_product:
             self._left = kernel.left(self.held.rows)
             right = kernel.right(self.held.rows)
             self._right = right.T.tocsr() if sparse.issparse(right) else np.ascontiguousarray(right.T)
@@ -118,7 +118,7 @@ class TiledGram(GramOperator):
         return out
 
     def _tile(self, top: int, bottom: int, left: int, right: int, buffer: FloatArray) -> FloatArray:
-        if not isinstance(self.kernel, InnerProductKernel):
+        if not self.kernel.inner_product:
             rows = self.held.rows
             return self.kernel.block(rows[top:bottom], rows[left:right]).astype(self.dtype, copy=False)
         if sparse.issparse(self._left):

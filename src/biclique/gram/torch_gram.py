@@ -14,8 +14,8 @@ from scipy import sparse
 
 from biclique._typing import FloatArray, Rows
 from biclique.device.torch_tiles import (
+    FLOAT32_ERROR,
     TorchTiles,
-    _needs_float64,
     check_device_kernel,
     check_device_precision,
     choose_engine,
@@ -97,7 +97,8 @@ class TorchGram(GramOperator):
             wide = precision == "float64"
             if not wide:
                 self.held = HeldRows(kernel, X, np.float32, owned=owned)
-                wide = engine != "triton" and self.device.type != "mps" and _needs_float64(kernel, self.held.rows)
+                fits = engine == "triton" or self.device.type == "mps"
+                wide = not fits and kernel.float32_error(self.held.rows) > FLOAT32_ERROR
             if wide:
                 self.held = HeldRows(kernel, X, np.float64, owned=owned)
         self.dtype = self.held.dtype

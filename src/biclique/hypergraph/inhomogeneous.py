@@ -27,7 +27,7 @@ from biclique.exceptions import DataError, DegreeError, ParameterError
 from biclique.hypergraph.cuts import part_codes
 from biclique.hypergraph.expansions import Expansion, ExpansionGram
 from biclique.hypergraph.hypergraph import Hypergraph
-from biclique.hypergraph.points.tuples import pair_values, span_distances
+from biclique.hypergraph.points.tuples import span_distances
 from biclique.hypergraph.splitting import SplittingFunction, find_splitting, splitting_costs
 from biclique.kernels import Kernel
 
@@ -130,7 +130,7 @@ def kernel_costs(X: FloatArray, kernel: Kernel) -> Callable[[IntArray], FloatArr
     def costs(tuples: IntArray) -> FloatArray:
         out = np.zeros(tuples.shape)
         for a, b in combinations(range(tuples.shape[1]), 2):
-            values = pair_values(kernel, X, tuples[:, a], tuples[:, b])
+            values = kernel.pairs(X, tuples[:, a], tuples[:, b])
             out[:, a] += values
             out[:, b] += values
         return out

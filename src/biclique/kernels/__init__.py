@@ -1,10 +1,11 @@
 """κ(x, y): named kernels, a user's own, and the bandwidth rule."""
 
 from biclique.kernels.bandwidth import GAMMA_RULES, bandwidth
-from biclique.kernels.kernel import InnerProductKernel, Kernel, dense_product, middle
+from biclique.kernels.kernel import Form, InnerProductKernel, Kernel, dense_product, middle
 from biclique.kernels.named import (
     GAMMA_KERNELS,
     KERNEL_NAMES,
+    KERNELS,
     RBF,
     AdditiveChi2,
     Chi2,
@@ -17,18 +18,19 @@ from biclique.kernels.named import (
     Sigmoid,
     check_rows_for_kernel,
     make_kernel,
-    precise_rbf,
 )
 
 __all__ = [
     "GAMMA_KERNELS",
     "GAMMA_RULES",
+    "KERNELS",
     "KERNEL_NAMES",
     "RBF",
     "AdditiveChi2",
     "Chi2",
     "Cosine",
     "DirectRBF",
+    "Form",
     "Function",
     "InnerProductKernel",
     "Kernel",
@@ -41,5 +43,4 @@ __all__ = [
     "dense_product",
     "make_kernel",
     "middle",
-    "precise_rbf",
 ]

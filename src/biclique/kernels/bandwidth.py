@@ -2,45 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from scipy import sparse
-from scipy.spatial.distance import cdist
-from sklearn.metrics.pairwise import additive_chi2_kernel, euclidean_distances, manhattan_distances
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from biclique._typing import FloatArray, Rows
+from biclique.kernels.kernel import Kernel
+from biclique.kernels.named import NEIGHBOR, make_kernel
 from biclique.runtime.draws import draw_by_permutation
 
 SAMPLE = 1000
-NEIGHBOR = 7
 NEIGHBOR_FACTOR = 0.2
 
 GAMMA_RULES = ("auto", "median", "scale")
-
-
-def _squared_euclidean(X: Rows) -> FloatArray:
-    if sparse.issparse(X):
-        return np.asarray(euclidean_distances(X, squared=True))
-    X = X - np.median(X, axis=0)
-    q = np.asarray(euclidean_distances(X, squared=True))
-    # Small distances drown in the rounding of large rows (or of tight groups far apart): take them from differences.
-    near = min(NEIGHBOR, len(q) - 1)
-    small = np.median(np.partition(q, near, axis=1)[:, near]) < 1e-6 * np.max(X**2)
-    return np.asarray(cdist(X, X, "sqeuclidean")) if small else q
-
-
-def _chi2_distance(X: Rows) -> FloatArray:
-    return np.asarray(-additive_chi2_kernel(X))
-
-
-DISSIMILARITIES: dict[str, Callable[[Rows], FloatArray]] = {
-    "rbf": _squared_euclidean,
-    "laplacian": manhattan_distances,
-    "chi2": _chi2_distance,
-}
-"""For κ = exp(−γ q(x, y)): the q of each kernel, all pairs of rows."""
 
 
 def weighted_median(values: FloatArray, weights: FloatArray) -> float:
@@ -55,7 +29,7 @@ def weighted_median(values: FloatArray, weights: FloatArray) -> float:
 
 def bandwidth(
     rule: str,
-    affinity: str,
+    affinity: str | Kernel,
     X: Rows,
     weights: FloatArray,
     random_state: int | np.random.RandomState | None,
@@ -75,13 +49,14 @@ def bandwidth(
     if rule == "scale":
         spread = int(X.shape[1]) * _variance(X, weights)
         return 1.0 / spread if spread > 0 else 1.0
-    if affinity not in DISSIMILARITIES:
+    kernel = make_kernel(affinity, gamma=None)
+    if kernel.dissimilarity(_precise(X[:1])) is None:
         return 1.0 / int(X.shape[1])
     chosen = draw_by_permutation(X.shape[0], SAMPLE, random_state)
     if len(chosen) < 2:
         return 1.0
     rows, weights = X[chosen], weights[chosen]
-    q = DISSIMILARITIES[affinity](np.asarray(rows, dtype=float) if not sparse.issparse(rows) else rows)
+    q = np.asarray(kernel.dissimilarity(_precise(rows)))
     factor = 1.0
     if rule == "auto":
         factor = NEIGHBOR_FACTOR
@@ -93,6 +68,10 @@ def bandwidth(
         distances, weights = q[first, second], weights[first] * weights[second]
     positive = distances > 0
     return factor / weighted_median(distances[positive], weights[positive]) if positive.any() else 1.0
+
+
+def _precise(rows: Rows) -> Rows:
+    return rows if sparse.issparse(rows) else np.array(rows, dtype=float)
 
 
 def _variance(X: Rows, weights: FloatArray) -> float:

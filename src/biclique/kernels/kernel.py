@@ -3,24 +3,51 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from biclique._typing import FloatArray, Rows
+from biclique._typing import FloatArray, IntArray, Rows
 from biclique.runtime.namespace import namespace, on_host, to_host
+
+EXPONENTIAL = 32
+"""What an exponential and the product with a block of vectors cost, in columns of X."""
+
+DEAR_FACTOR = 8
+"""What a column of X costs where a kernel is no matrix product."""
+
+
+class Form(NamedTuple):
+    """κ as one of four functions. Code that has its own way with such a function reads this, not the class.
+
+    - ``"gauss"``: exp(−γ |x − y|²),
+    - ``"manhattan"``: exp(−γ |x − y|₁),
+    - ``"inner"``: ⟨x, y⟩, of rows scaled to length 1 if ``unit``,
+    - ``"power"``: (γ⟨x, y⟩ + c)^q.
+    """
+
+    function: str
+    gamma: float = 1.0
+    coef0: float = 0.0  # c
+    degree: float = 1.0  # q
+    unit: bool = False
 
 
 class Kernel(ABC):
     """A base kernel κ(x, y).
 
-    Subclass it, write ``block``, and pass an instance as ``affinity``. A kernel knows nothing of tiles,
-    threads or devices; ``block`` must be pure and must return the same values whichever rows it is
-    asked for together.
+    Subclass it, write ``block``, and pass an instance as ``affinity``: a stored K, tiles, landmarks and chunks need no
+    more. ``block`` must be pure and must return the same values whichever rows it is asked for together. All else here
+    has a default; what a kernel can do besides (exact features, tiles on a device) is another method of it. To give a
+    kernel a name, add its class to ``biclique.kernels.KERNELS``.
     """
 
     name: ClassVar[str] = "custom"
+    has_gamma: ClassVar[bool] = False
+    """The first parameter of the class is γ: the rules for the bandwidth choose it."""
+    needs_nonnegative: ClassVar[bool] = False
+    """κ is defined for rows without negative numbers alone."""
     accepts_sparse: ClassVar[bool] = False
     translation_invariant: ClassVar[bool] = False
     """κ(x + t, y + t) = κ(x, y): the Gram operator may centre the rows, which saves digits."""
@@ -28,6 +55,22 @@ class Kernel(ABC):
     """κ(x, y) ≥ 0 for all rows: in sums of such values nothing cancels."""
     cheap: ClassVar[bool] = False
     """A block costs about one matrix product, so computing it again beats storing it."""
+    inner_product: ClassVar[bool] = False
+    """κ(x, y) = f(⟨l(x), r(y)⟩), with l, r and f in ``left``, ``right`` and ``finish``: see ``InnerProductKernel``."""
+    on_device: ClassVar[bool] = False
+    """``device_side`` and ``device_tile`` take tensors."""
+    landmarks_on_device: ClassVar[bool] = False
+    """``left`` and ``finish`` take tensors."""
+
+    @classmethod
+    def from_parameters(cls, *, gamma: float, coef0: float, degree: float) -> Kernel:  # noqa: ARG003
+        """The kernel of an estimator's parameters, those that it has."""
+        return cls(gamma) if cls.has_gamma else cls()  # type: ignore[call-arg]
+
+    @property
+    def label(self) -> str:
+        """What messages call it."""
+        return repr(self.name)
 
     @abstractmethod
     def block(self, X: Rows, Y: Rows) -> FloatArray:
@@ -49,6 +92,68 @@ class Kernel(ABC):
         """A bound on the relative error of a value computed in float32, for the rows as they are held."""
         return float(np.finfo(np.float32).eps)
 
+    def precise(self, X: Rows) -> Kernel:  # noqa: ARG002
+        """The kernel itself, or one that keeps its digits, if even float64 loses them for these rows."""
+        return self
+
+    def dissimilarity(self, X: Rows) -> FloatArray | None:  # noqa: ARG002
+        """q of all pairs, (n, n), if κ = exp(−γ q(x, y)); None for another function. The bandwidth rule asks for it."""
+        return None
+
+    def pairs(self, X: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
+        """κ(x_{first_t}, x_{second_t}) for every t; as many evaluations as there are pairs."""
+        out = np.empty(len(first))
+        ranks = np.argsort(first, kind="stable")
+        starts = np.flatnonzero(np.diff(first[ranks], prepend=-1))
+        for run in np.split(ranks, starts[1:]):
+            out[run] = self.block(X[first[run[:1]]], X[second[run]])[0]
+        return out
+
+    def cost_per_pair(self, n_columns: int) -> float:
+        """What a value of κ and its product with a few vectors cost, in columns of a matrix product."""
+        return n_columns + EXPONENTIAL if self.cheap else DEAR_FACTOR * n_columns + 4 * EXPONENTIAL
+
+    # Feature maps
+
+    def exact_columns(self, n_columns: int) -> int | None:  # noqa: ARG002
+        """Columns of ``exact_features``; None if κ is no inner product of finitely many."""
+        return None
+
+    def exact_features(self, X: Rows) -> FloatArray:  # noqa: ARG002
+        """φ(x) with ⟨φ(x), φ(y)⟩ = κ(x, y), in the precision of X and where it lies; a fresh, dense array."""
+        raise TypeError(f"the {self.name} kernel has no exact feature map.")
+
+    def frequencies(self, normal: FloatArray) -> FloatArray | None:  # noqa: ARG002
+        """ω with E cos⟨ω, x − y⟩ = κ(x, y) from standard normal rows; None if κ is no such function of x − y."""
+        return None
+
+    # Other ways to compute it
+
+    @property
+    def form(self) -> Form | None:
+        """κ as a known function: fused products on a GPU and sketches have their own way with it. None for another."""
+        return None
+
+    def left(self, X: Rows) -> Rows:  # noqa: ARG002
+        """l(x) for every row, shape (n, p)."""
+        raise TypeError(f"the {self.name} kernel is no function of an inner product: use block.")
+
+    def right(self, X: Rows) -> Rows:  # noqa: ARG002
+        """r(x) for every row, shape (n, p)."""
+        raise TypeError(f"the {self.name} kernel is no function of an inner product: use block.")
+
+    def finish(self, inner: FloatArray) -> FloatArray:
+        """f applied to inner products, in place."""
+        return inner
+
+    def device_side(self, X: Any) -> tuple[Any, Any]:
+        """Rows on a device as ``device_tile`` takes them, and a number for every row, or None."""
+        return X, None
+
+    def device_tile(self, Y: Any, X: Any, y_own: Any, x_own: Any) -> Any:  # noqa: ARG002
+        """κ(y_i, x_j), a fresh tensor; Y and X are rows of ``device_side``, ``y_own`` and ``x_own`` their numbers."""
+        raise TypeError(f"the {self.name} kernel has no tiles on a device.")
+
 
 class InnerProductKernel(Kernel):
     """A kernel of the form κ(x, y) = f(⟨l(x), r(y)⟩): one matrix product and one function a block.
@@ -58,6 +163,7 @@ class InnerProductKernel(Kernel):
     """
 
     cheap = True
+    inner_product = True
 
     @abstractmethod
     def left(self, X: Rows) -> Rows:
@@ -66,10 +172,6 @@ class InnerProductKernel(Kernel):
     @abstractmethod
     def right(self, X: Rows) -> Rows:
         """r(x) for every row, shape (n, p)."""
-
-    def finish(self, inner: FloatArray) -> FloatArray:
-        """f applied to inner products, in place."""
-        return inner
 
     def block(self, X: Rows, Y: Rows) -> FloatArray:
         return self.finish(dense_product(self.left(X), self.right(Y).T))
@@ -81,6 +183,12 @@ class InnerProductKernel(Kernel):
         else:
             inner = row_products(left, right)
         return self.finish(inner)
+
+    def pairs(self, X: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
+        return self.finish(np.einsum("nd,nd->n", self.left(X[first]), self.right(X[second])))
+
+    def device_tile(self, Y: Any, X: Any, y_own: Any, x_own: Any) -> Any:  # noqa: ARG002
+        return self.finish(Y @ X.T)
 
     def float32_error(self, X: Rows) -> float:
         # What the cut sees is the spread around the mean; an offset of many spreads buries it under rounding.
@@ -111,6 +219,13 @@ def row_products(X: Rows, Y: Rows) -> FloatArray:
     if on_host(X):
         return np.einsum("ij,ij->i", X, Y)  # type: ignore[no-any-return]
     return (X * Y).sum(1)  # type: ignore[no-any-return]  # einsum would be a million small products
+
+
+def dense_copy(X: Rows) -> FloatArray:
+    """X as a fresh dense array, where it lies."""
+    if not on_host(X):
+        return X.clone()  # type: ignore[no-any-return]
+    return np.array(X.toarray() if sparse.issparse(X) else X)
 
 
 def dense_product(left: Rows, right: Rows) -> FloatArray:

@@ -3,25 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from itertools import combinations_with_replacement
+from math import comb, factorial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
+from scipy.special import ndtr
 from sklearn.metrics.pairwise import (
     additive_chi2_kernel,
     chi2_kernel,
+    euclidean_distances,
     manhattan_distances,
     pairwise_kernels,
 )
 from sklearn.preprocessing import normalize
 from sklearn.utils.sparsefuncs import inplace_csr_row_scale
 
-from biclique._typing import FloatArray, Rows
+from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DataError, ParameterError
-from biclique.kernels.kernel import InnerProductKernel, Kernel, dense_product, middle, none_negative, row_products
-from biclique.runtime.arguments import check_number
-from biclique.runtime.namespace import float64, full, largest_size, namespace, on_host, scalars
+from biclique.kernels.kernel import (
+    Form,
+    InnerProductKernel,
+    Kernel,
+    dense_copy,
+    dense_product,
+    middle,
+    none_negative,
+    row_products,
+)
+from biclique.runtime.arguments import Names, check_number
+from biclique.runtime.namespace import float64, full, largest_size, moved, namespace, on_host, scalars
 
 
 def squared_norms(X: Rows) -> FloatArray:
@@ -78,16 +92,53 @@ DIRECT_ERROR = 1e-6
 """Above this bound on the error of a value in float64, distances are taken from differences."""
 
 
-class RBF(InnerProductKernel):
-    """κ(x, y) = exp(−γ |x − y|²)."""
+NEIGHBOR = 7
+"""The rule for the bandwidth looks at the distance to this neighbour."""
+
+
+def squared_distances(X: Rows) -> FloatArray:
+    """|x − y|² of all pairs, small ones to their last digits."""
+    if sparse.issparse(X):
+        return np.asarray(euclidean_distances(X, squared=True))
+    X = X - np.median(X, axis=0)
+    q = np.asarray(euclidean_distances(X, squared=True))
+    # Small distances drown in the rounding of large rows (or of tight groups far apart): take them from differences.
+    near = min(NEIGHBOR, len(q) - 1)
+    small = np.median(np.partition(q, near, axis=1)[:, near]) < 1e-6 * np.max(X**2)
+    return np.asarray(cdist(X, X, "sqeuclidean")) if small else q
+
+
+class _Gauss(Kernel):
+    """What the two ways to compute exp(−γ |x − y|²) share."""
 
     name = "rbf"
-    accepts_sparse = True
+    has_gamma = True
     translation_invariant = True
     positive = True
+    on_device = True
 
     def __init__(self, gamma: float) -> None:
         self.gamma = gamma
+
+    def diagonal(self, X: Rows) -> FloatArray:
+        return full((X.shape[0],), 1.0, X)  # type: ignore[no-any-return]
+
+    def dissimilarity(self, X: Rows) -> FloatArray:
+        return squared_distances(X)
+
+    def frequencies(self, normal: FloatArray) -> FloatArray:
+        return np.asarray(np.sqrt(2 * float(self.gamma)) * normal)  # normal with variance 2γ
+
+    def pairs(self, X: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
+        gaps = X[first] - X[second]
+        return np.asarray(np.exp(-self.gamma * np.einsum("nd,nd->n", gaps, gaps)))
+
+
+class RBF(_Gauss, InnerProductKernel):
+    """κ(x, y) = exp(−γ |x − y|²)."""
+
+    accepts_sparse = True
+    landmarks_on_device = True
 
     # With z = √γ x: −γ|x − y|² = ⟨[2z_x, −|z_x|², −1], [z_y, 1, |z_y|²]⟩, so the whole exponent is one matrix
     # product; scaling first keeps every term near one, whatever the units of x.
@@ -109,8 +160,29 @@ class RBF(InnerProductKernel):
         np.minimum(inner, 0, out=inner)
         return self.finish(inner)
 
-    def diagonal(self, X: Rows) -> FloatArray:
-        return full((X.shape[0],), 1.0, X)  # type: ignore[no-any-return]
+    @property
+    def form(self) -> Form:
+        return Form("gauss", self.gamma)
+
+    def device_side(self, X: Any) -> tuple[Any, Any]:
+        Z = X * float(np.sqrt(self.gamma))
+        return Z, (Z * Z).sum(1)
+
+    def device_tile(self, Y: Any, X: Any, y_own: Any, x_own: Any) -> Any:
+        # Rounding can lift an exponent above zero.
+        return self.finish((Y @ X.T).mul_(2).sub_(y_own[:, None]).sub_(x_own).clamp_(max=0))
+
+    def precise(self, X: Rows) -> Kernel:
+        """The kernel itself, or ``DirectRBF`` if rows lie so far apart that even float64 would show.
+
+        The expanded square has an absolute error of about eps · γ|x|², x counted from the middle of the rows.
+        """
+        if sparse.issparse(X):
+            return self
+        centre = middle(X)
+        farthest = max(float(np.abs(X.max(axis=0) - centre).max()), float(np.abs(X.min(axis=0) - centre).max()))
+        error = 4 * float(np.finfo(np.float64).eps) * self.gamma * farthest**2 * X.shape[1]
+        return DirectRBF(self.gamma) if error > DIRECT_ERROR else self
 
     def float32_error(self, X: Rows) -> float:
         # The exponent is a difference of terms as large as γ|x|²: its absolute error is the kernel's relative one. And
@@ -124,60 +196,69 @@ class RBF(InnerProductKernel):
         return eps * max(4.0, 4 * self.gamma * most, 1 / spread)
 
 
-class DirectRBF(Kernel):
+class DirectRBF(_Gauss):
     """κ(x, y) = exp(−γ |x − y|²) from differences, where the expanded square would lose its digits: slower, exact."""
 
-    name = "rbf"
-    translation_invariant = True
-    positive = True
-
-    def __init__(self, gamma: float) -> None:
-        self.gamma = gamma
+    @property
+    def label(self) -> str:
+        return "rbf of rows this far apart"
 
     def block(self, X: Rows, Y: Rows) -> FloatArray:
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(np.exp(-self.gamma * cdist(X, Y, "sqeuclidean")))
 
-    def diagonal(self, X: Rows) -> FloatArray:
-        return full((X.shape[0],), 1.0, X)  # type: ignore[no-any-return]
+    def device_tile(self, Y: Any, X: Any, y_own: Any, x_own: Any) -> Any:  # noqa: ARG002
+        gaps = namespace(X).cdist(Y, X, compute_mode="donot_use_mm_for_euclid_dist")
+        return gaps.square_().mul_(-self.gamma).exp_()
 
     def float32_error(self, X: Rows) -> float:  # noqa: ARG002
         return 1.0  # rows so far apart do not fit float32
 
 
-def precise_rbf(kernel: RBF, X: Rows) -> Kernel:
-    """The kernel itself, or ``DirectRBF`` where rows lie so far apart that even float64 would show.
+class _Bilinear(InnerProductKernel):
+    """An inner product of the rows themselves, or of rows made from them: ``left`` is an exact feature map."""
 
-    The expanded square has an absolute error of about eps · γ|x|², x counted from the middle of the rows.
-    """
-    if sparse.issparse(X):
-        return kernel
-    centre = middle(X)
-    farthest = max(float(np.abs(X.max(axis=0) - centre).max()), float(np.abs(X.min(axis=0) - centre).max()))
-    error = 4 * float(np.finfo(np.float64).eps) * kernel.gamma * farthest**2 * X.shape[1]
-    return DirectRBF(kernel.gamma) if error > DIRECT_ERROR else kernel
-
-
-class Linear(InnerProductKernel):
-    """κ(x, y) = ⟨x, y⟩."""
-
-    name = "linear"
     accepts_sparse = True
+    on_device = True
+    landmarks_on_device = True
 
-    def left(self, X: Rows) -> Rows:
-        return X
-
-    right = left
+    def right(self, X: Rows) -> Rows:
+        return self.left(X)
 
     def nonnegative(self, X: Rows) -> bool:
         return none_negative(X)
 
+    def exact_columns(self, n_columns: int) -> int:
+        return n_columns
 
-class Cosine(InnerProductKernel):
+    def exact_features(self, X: Rows) -> FloatArray:
+        return dense_copy(self.left(X))
+
+    def device_side(self, X: Any) -> tuple[Any, Any]:
+        return self.left(X), None
+
+
+class Linear(_Bilinear):
+    """κ(x, y) = ⟨x, y⟩."""
+
+    name = "linear"
+
+    @property
+    def form(self) -> Form:
+        return Form("inner")
+
+    def left(self, X: Rows) -> Rows:
+        return X
+
+
+class Cosine(_Bilinear):
     """κ(x, y) = ⟨x, y⟩ / (|x| |y|), zero for a zero row."""
 
     name = "cosine"
-    accepts_sparse = True
+
+    @property
+    def form(self) -> Form:
+        return Form("inner", unit=True)
 
     def rescaled(self, X: Rows) -> Rows:
         return _near_one(X)
@@ -189,14 +270,15 @@ class Cosine(InnerProductKernel):
             return X / lengths.masked_fill(lengths == 0, 1.0)
         return normalize(X)
 
-    right = left
-
-    def nonnegative(self, X: Rows) -> bool:
-        return none_negative(X)
-
 
 class _Affine(InnerProductKernel):
     """A function of γ⟨x, y⟩ + c."""
+
+    has_gamma = True
+
+    @classmethod
+    def from_parameters(cls, *, gamma: float, coef0: float, degree: float) -> Kernel:  # noqa: ARG003
+        return cls(gamma, coef0)
 
     def __init__(self, gamma: float, coef0: float) -> None:
         self.gamma = gamma
@@ -217,6 +299,12 @@ class Polynomial(_Affine):
     """κ(x, y) = (γ⟨x, y⟩ + c)^degree."""
 
     name = "polynomial"
+    on_device = True
+    landmarks_on_device = True
+
+    @classmethod
+    def from_parameters(cls, *, gamma: float, coef0: float, degree: float) -> Kernel:
+        return cls(gamma, coef0, degree)
 
     def __init__(self, gamma: float, coef0: float, degree: float) -> None:
         super().__init__(gamma, coef0)
@@ -237,8 +325,48 @@ class Polynomial(_Affine):
     def nonnegative(self, X: Rows) -> bool:
         return self.degree % 2 == 0 or super().nonnegative(X)
 
+    @property
+    def form(self) -> Form:
+        return Form("power", self.gamma, self.coef0, self.degree)
+
+    def device_tile(self, Y: Any, X: Any, y_own: Any, x_own: Any) -> Any:  # noqa: ARG002
+        return self.finish((Y @ X.T).mul_(self.gamma).add_(self.coef0))
+
+    def exact_columns(self, n_columns: int) -> int | None:
+        if self.degree != int(self.degree) or self.coef0 < 0:
+            return None
+        return comb(n_columns + int(self.degree), int(self.degree))
+
+    def exact_features(self, X: Rows) -> FloatArray:
+        """Weighted monomials of degree q in d + 1 variables.
+
+        (γ⟨x, y⟩ + c)^q = Σ_a (q choose a) Π_l (γ x_l y_l)^(a_l) c^(a_0).
+        """
+        X = X.toarray() if sparse.issparse(X) else X
+        factors, scales = _monomials(X.shape[1], int(self.degree))
+        constant = _as_rows(full((X.shape[0], 1), float(np.sqrt(self.coef0)), X), X)
+        variables = namespace(X).concatenate([constant, float(np.sqrt(self.gamma)) * X], axis=1)
+        out = variables[:, moved(factors[0], X)] * _as_rows(scales, X)
+        for factor in factors[1:]:
+            out *= variables[:, moved(factor, X)]
+        return out  # type: ignore[no-any-return]
+
     def float32_error(self, X: Rows) -> float:
         return max(self.degree, 1.0) * super().float32_error(X)
+
+
+@lru_cache(maxsize=8)
+def _monomials(d: int, degree: int) -> tuple[IntArray, FloatArray]:
+    """The variables of every monomial of d + 1 variables, (degree, p), and √(q choose a), (p,)."""
+    monomials = list(combinations_with_replacement(range(d + 1), degree))
+    counts = [np.unique(m, return_counts=True)[1].tolist() for m in monomials]
+    scales = np.sqrt([factorial(degree) / np.prod([factorial(c) for c in cs]) for cs in counts])
+    return np.array(monomials).T.copy(), scales
+
+
+def _as_rows(values: FloatArray, X: Rows) -> Any:
+    """Values in the precision of rows, where these lie."""
+    return values.astype(X.dtype) if on_host(X) else moved(values, X).to(X.dtype)
 
 
 class Sigmoid(_Affine):
@@ -263,8 +391,10 @@ class Laplacian(Kernel):
     """κ(x, y) = exp(−γ |x − y|₁)."""
 
     name = "laplacian"
+    has_gamma = True
     translation_invariant = True
     positive = True
+    on_device = True
 
     def __init__(self, gamma: float) -> None:
         self.gamma = gamma
@@ -274,6 +404,20 @@ class Laplacian(Kernel):
         with np.errstate(over="ignore", invalid="ignore"):
             distances *= -self.gamma
             return np.exp(distances, out=distances)
+
+    def dissimilarity(self, X: Rows) -> FloatArray:
+        return np.asarray(manhattan_distances(X))
+
+    def frequencies(self, normal: FloatArray) -> FloatArray:
+        # Cauchy of scale γ: the normal numbers carried over through their distribution function.
+        return np.asarray(float(self.gamma) * np.tan(np.pi * (ndtr(normal) - 0.5)))
+
+    @property
+    def form(self) -> Form:
+        return Form("manhattan", self.gamma)
+
+    def device_tile(self, Y: Any, X: Any, y_own: Any, x_own: Any) -> Any:  # noqa: ARG002
+        return namespace(X).cdist(Y, X, p=1).mul_(-self.gamma).exp_()
 
     def diagonal(self, X: Rows) -> FloatArray:
         return full((X.shape[0],), 1.0, X)  # type: ignore[no-any-return]
@@ -294,6 +438,8 @@ class Chi2(Kernel):
     """κ(x, y) = exp(−γ Σ_l (x_l − y_l)² / (x_l + y_l)), for non-negative rows."""
 
     name = "chi2"
+    has_gamma = True
+    needs_nonnegative = True
     positive = True
 
     def __init__(self, gamma: float) -> None:
@@ -302,6 +448,9 @@ class Chi2(Kernel):
     def block(self, X: Rows, Y: Rows) -> FloatArray:
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(chi2_kernel(_writeable(X), _writeable(Y), gamma=self.gamma))
+
+    def dissimilarity(self, X: Rows) -> FloatArray:
+        return np.asarray(-additive_chi2_kernel(X))
 
     def diagonal(self, X: Rows) -> FloatArray:
         return np.ones(X.shape[0])
@@ -321,12 +470,17 @@ class AdditiveChi2(Kernel):
     """
 
     name = "additive_chi2"
+    needs_nonnegative = True
 
     def block(self, X: Rows, Y: Rows) -> FloatArray:
         return np.asarray(additive_chi2_kernel(_writeable(X), _writeable(Y)))
 
     def diagonal(self, X: Rows) -> FloatArray:
         return np.zeros(X.shape[0])
+
+
+FUNCTION_COLUMNS = 20_000
+"""What a call of a user's function of two rows costs, in columns of X."""
 
 
 class Function(Kernel):
@@ -344,24 +498,29 @@ class Function(Kernel):
     def block(self, X: Rows, Y: Rows) -> FloatArray:
         return np.asarray(pairwise_kernels(X, Y, metric=self.function, **self.parameters), dtype=float)
 
+    def cost_per_pair(self, n_columns: int) -> float:  # noqa: ARG002
+        return FUNCTION_COLUMNS
 
-GAMMA_KERNELS = frozenset({"rbf", "laplacian", "chi2", "polynomial", "poly", "sigmoid"})
+
+KERNELS: dict[str, type[Kernel]] = {
+    "rbf": RBF,
+    "laplacian": Laplacian,
+    "polynomial": Polynomial,
+    "poly": Polynomial,
+    "linear": Linear,
+    "cosine": Cosine,
+    "sigmoid": Sigmoid,
+    "chi2": Chi2,
+    "additive_chi2": AdditiveChi2,
+}
+"""The kernels by name, every name that scikit-learn's ``pairwise_kernels`` knows. A class added here is known to the
+estimators, the command line, the bandwidth rule and the checks."""
+
+KERNEL_NAMES = KERNELS.keys()
+"""The names, as the table stands now."""
+
+GAMMA_KERNELS = Names(lambda: (name for name, kernel in KERNELS.items() if kernel.has_gamma))
 """The names of kernels that have a γ."""
-
-NON_NEGATIVE_KERNELS = frozenset({"chi2", "additive_chi2"})
-
-KERNEL_NAMES = (
-    "rbf",
-    "laplacian",
-    "polynomial",
-    "poly",
-    "linear",
-    "cosine",
-    "sigmoid",
-    "chi2",
-    "additive_chi2",
-)
-"""Every name that scikit-learn's ``pairwise_kernels`` knows."""
 
 
 def make_kernel(
@@ -380,28 +539,18 @@ def make_kernel(
             check_number(name, value)
     if callable(affinity):
         return Function(affinity, kernel_params or {})
-    constructors: dict[str, Callable[[float], Kernel]] = {
-        "rbf": RBF,
-        "laplacian": Laplacian,
-        "polynomial": lambda g: Polynomial(g, coef0, degree),
-        "poly": lambda g: Polynomial(g, coef0, degree),
-        "linear": lambda _: Linear(),
-        "cosine": lambda _: Cosine(),
-        "sigmoid": lambda g: Sigmoid(g, coef0),
-        "chi2": Chi2,
-        "additive_chi2": lambda _: AdditiveChi2(),
-    }
-    if affinity not in constructors:
+    if affinity not in KERNELS:
         raise ParameterError(
             f"affinity must be one of {', '.join(KERNEL_NAMES)}, 'precomputed', a function of two rows "
             f"or a biclique.kernels.Kernel, got {affinity!r}."
         )
-    return constructors[affinity](1.0 if gamma is None else gamma)
+    return KERNELS[affinity].from_parameters(gamma=1.0 if gamma is None else gamma, coef0=coef0, degree=degree)
 
 
 def check_rows_for_kernel(affinity: object, X: Rows, numbers: Sequence[int] | np.ndarray | None = None) -> None:
     """Refuse rows that a named kernel is not defined on; ``numbers`` are theirs, where they are part of more."""
-    if isinstance(affinity, str) and affinity in NON_NEGATIVE_KERNELS and X.size and X.min() < 0:
+    kernel = KERNELS.get(affinity) if isinstance(affinity, str) else None
+    if kernel is not None and kernel.needs_nonnegative and X.size and X.min() < 0:
         row, column = np.argwhere(X < 0)[0]
         number = row if numbers is None else numbers[row]
         raise DataError(

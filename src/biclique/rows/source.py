@@ -10,8 +10,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from biclique._typing import Device, FloatArray, IntArray, Rows
-from biclique.runtime.draws import draw_numbers
 from biclique.progress import Progress
+from biclique.runtime.draws import draw_numbers
 
 Found = TypeVar("Found")
 

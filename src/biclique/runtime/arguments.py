@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from numbers import Integral, Real
 
 import numpy as np
@@ -11,7 +11,26 @@ from sklearn.utils import check_random_state
 from biclique.exceptions import ParameterError
 
 
-def check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
+class Names(Collection[str]):
+    """Names that a table has now: one that is added to the table later is among them."""
+
+    def __init__(self, find: Callable[[], Iterable[str]]) -> None:
+        self._find = find
+
+    def __contains__(self, name: object) -> bool:
+        return name in tuple(self._find())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._find())
+
+    def __len__(self) -> int:
+        return len(tuple(self._find()))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self._find()))
+
+
+def check_choice(name: str, value: object, allowed: Collection[str]) -> None:
     """An argument that is one of a few words."""
     if not isinstance(value, str) or value not in allowed:
         raise ParameterError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}.")

@@ -56,7 +56,9 @@ class FactoredSpectrum:
 
     def embed_landmarks(self, n_jobs: int | None = None) -> FloatArray:
         """The embedding of the landmarks themselves."""
-        held = self.map.held  # type: ignore[attr-defined]
+        held = self.map.held
+        if held is None:
+            raise TypeError(f"gram={self.map.name!r} has no landmarks to embed.")
         rows = held.rows if held.offset is None else held.rows.astype(np.float64) + held.offset
         return self.embed(rows, n_jobs)
 

@@ -18,7 +18,6 @@ from biclique.hypergraph.points.tuples import (
     check_weights,
     draw_tuples,
     in_chunks,
-    pair_values,
     span_distances,
 )
 from biclique.kernels import (
@@ -148,7 +147,7 @@ class MaxKernel(_OfKernel):
     def weights(self, X: FloatArray, tuples: IntArray) -> FloatArray:
         kernel = self.kernel
         pairs = combinations(range(tuples.shape[1]), 2)
-        return np.asarray(np.max([pair_values(kernel, X, tuples[:, i], tuples[:, j]) for i, j in pairs], axis=0))
+        return np.asarray(np.max([kernel.pairs(X, tuples[:, i], tuples[:, j]) for i, j in pairs], axis=0))
 
 
 @dataclass(frozen=True)
@@ -170,7 +169,7 @@ class BicliqueWeights(_OfKernel):
         kernel, m = self.kernel, tuples.shape[1]
         total = np.zeros(len(tuples))
         for i, j in product(range(m // 2), range(m // 2, m)):
-            total += pair_values(kernel, X, tuples[:, i], tuples[:, j])
+            total += kernel.pairs(X, tuples[:, i], tuples[:, j])
         return total
 
 

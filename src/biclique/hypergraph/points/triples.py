@@ -23,7 +23,6 @@ from biclique.hypergraph.points.modellings import (
     gamma_number,
 )
 from biclique.hypergraph.points.tuples import check_weights
-from biclique.kernels import RBF, precise_rbf
 from biclique.runtime.threads import Pulse, run_groups, single_threaded_blas
 
 GROUPS = 8
@@ -69,7 +68,7 @@ def sum_triples(n: int, weigh: Weigh, n_jobs: int | None) -> FloatArray:
 
 
 def _max_triples(model: MaxKernel, X: FloatArray, n_jobs: int | None) -> Weigh:  # noqa: ARG001
-    kernel = precise_rbf(model.kernel, X) if isinstance(model.kernel, RBF) else model.kernel
+    kernel = model.kernel.precise(X)
     with np.errstate(over="ignore", invalid="ignore"):  # which holds for this thread alone
         K = DenseGram.from_kernel(kernel, X, memory_limit=16 * len(X) ** 2, n_jobs=1).K
     check_weights(K, "modelling='max'")

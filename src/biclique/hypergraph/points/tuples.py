@@ -11,7 +11,6 @@ from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, ParameterError
-from biclique.kernels import RBF, DirectRBF, InnerProductKernel, Kernel
 from biclique.runtime.threads import Pulse, run_groups
 
 CHUNK_NUMBERS = 2**18
@@ -142,21 +141,6 @@ def in_chunks(values: Callable[[IntArray], FloatArray], tuples: IntArray, d: int
         pulse()
 
     run_groups(fill, -(-len(tuples) // step), n_jobs=n_jobs)
-    return out
-
-
-def pair_values(kernel: Kernel, X: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
-    """κ(x_{first_t}, x_{second_t}) for every t; as many evaluations as there are pairs."""
-    if isinstance(kernel, (RBF, DirectRBF)):
-        gaps = X[first] - X[second]
-        return np.asarray(np.exp(-kernel.gamma * np.einsum("nd,nd->n", gaps, gaps)))
-    if isinstance(kernel, InnerProductKernel):
-        return kernel.finish(np.einsum("nd,nd->n", kernel.left(X[first]), kernel.right(X[second])))
-    out = np.empty(len(first))
-    ranks = np.argsort(first, kind="stable")
-    starts = np.flatnonzero(np.diff(first[ranks], prepend=-1))
-    for run in np.split(ranks, starts[1:]):
-        out[run] = kernel.block(X[first[run[:1]]], X[second[run]])[0]
     return out
 
 
