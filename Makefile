@@ -1,10 +1,10 @@
-# make demo | test | test-lower-cpu | test-oldest | test-hypernetx | test-torch | check | bench | dist | clean: each sets up what it needs in .venv.
+# make demo | test | test-lower-cpu | test-oldest | test-hypernetx | test-torch | golden | check | bench | dist | clean: each sets up what it needs in .venv.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo test test-lower-cpu test-oldest test-hypernetx test-torch check bench dist clean
+.PHONY: demo test test-lower-cpu test-oldest test-hypernetx test-torch golden check bench dist clean
 
 $(VENV)/.base: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -27,7 +27,7 @@ test: $(VENV)/.test  ## the whole test suite
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 # What rounding can change: these run again on other CPUs and with other versions.
-SENSITIVE := -m "not once" tests/gram tests/kernels tests/multiway tests/spectral tests/cluster \
+SENSITIVE := -m "not once" tests/gram tests/kernels tests/multiway tests/spectral tests/cluster tests/golden \
 	--ignore=tests/cluster/test_bad_input.py --ignore=tests/cluster/test_dates.py
 
 test-lower-cpu: $(VENV)/.test  ## the numerically sensitive tests as on a CPU one level below this one
@@ -70,6 +70,10 @@ $(VENV)-torch/.test: pyproject.toml
 test-torch: $(VENV)-torch/.test  ## the same on torch's CPU, and the GPU's kernel in Triton's interpreter
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(VENV)-torch/bin/python -m pytest -n $(JOBS) --dist worksteal \
 		tests/gram/test_operators.py tests/gram/test_cuda.py tests/gram/test_symmetric.py tests/spectral/test_namespace.py tests/cluster/test_device.py
+
+golden: $(VENV)/.test $(VENV)-torch/.test  ## what the working tree changes in many fits: make golden BASE=<commit>
+	$(BIN)/python -m tests.golden --base $(BASE) --jobs $(JOBS)
+	$(BIN)/python -m tests.golden --base $(BASE) --jobs $(JOBS) --only "device*" --python $(VENV)-torch/bin/python
 
 check: $(VENV)/.check  ## style, types, layers, doctests
 	$(BIN)/ruff format --check .

@@ -1,0 +1,329 @@
+"""Data of the golden cases: small, from fixed seeds, read-only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from biclique import Hypergraph
+from biclique.io import open_chunks
+
+
+def groups(sizes: list[int], d: int = 4, apart: float = 8.0, spread: float = 1.0, seed: int = 0) -> np.ndarray:
+    """Normal groups of these sizes; their centres are about ``apart`` from each other."""
+    random = np.random.RandomState(seed)
+    centres = random.standard_normal((len(sizes), d))
+    centres *= apart / np.sqrt(2 * d)
+    each = np.repeat(np.arange(len(sizes)), sizes)
+    X = centres[each] + spread * random.standard_normal((len(each), d))
+    return X[random.permutation(len(X))]
+
+
+def rings(n: int = 240) -> np.ndarray:
+    """Two circles, one inside the other."""
+    random = np.random.RandomState(1)
+    angle = random.uniform(0, 2 * np.pi, n)
+    radius = np.where(np.arange(n) % 2, 1.0, 3.0) + 0.08 * random.standard_normal(n)
+    return np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
+
+
+def dusty() -> np.ndarray:
+    """Two groups far apart and seven rows of dust, each far from everything."""
+    random = np.random.RandomState(2)
+    parts = [random.standard_normal((60, 2)), random.standard_normal((50, 2)) + [60, 0]]
+    return np.concatenate([*parts, random.uniform(-400, 400, (7, 2))])
+
+
+def parted() -> np.ndarray:
+    """Five groups so far apart that rbf is zero between them."""
+    random = np.random.RandomState(3)
+    return np.concatenate([random.standard_normal((n, 2)) + 500 * i for i, n in enumerate([40, 30, 30, 20, 12])])
+
+
+def repeated() -> np.ndarray:
+    """Rows of which most come several times."""
+    X = groups([20, 20, 20], seed=4)
+    return X[np.random.RandomState(4).randint(60, size=150)]
+
+
+def outlier() -> np.ndarray:
+    X = groups([40, 40, 40], seed=5)
+    X[17] = 1e6
+    return X
+
+
+def scattered() -> np.ndarray:
+    """Three groups and 5 % of rows around them: too many rows to decompose K whole."""
+    random = np.random.RandomState(21)
+    X = groups([450, 400, 300], d=2, apart=6, seed=21)
+    return np.concatenate([X, random.uniform(-15, 15, (60, 2))])
+
+
+def heavy() -> np.ndarray:
+    """Rows with heavy tails, in groups."""
+    random = np.random.RandomState(26)
+    return 3 * random.standard_normal((4, 5))[np.arange(1400) % 4] + random.standard_t(2, (1400, 5))
+
+
+def large_parts() -> np.ndarray:
+    """Four parts of more than a thousand rows, and dust."""
+    random = np.random.RandomState(22)
+    sizes = [1300, 1200, 1100, 1050, 1, 2]
+    return np.concatenate([random.standard_normal((n, 2)) + 300 * i * i for i, n in enumerate(sizes)])
+
+
+def uneven() -> np.ndarray:
+    """Columns whose spreads differ a thousand times."""
+    return groups([40, 40, 40], seed=6) * [1000.0, 1, 1, 1]
+
+
+def counts() -> np.ndarray:
+    """Rows of small whole numbers, mostly zero."""
+    random = np.random.RandomState(7)
+    rates = random.uniform(0, 0.1, (3, 30))
+    for i in range(3):
+        rates[i, 10 * i : 10 * i + 10] = 2.0
+    X = random.poisson(rates[np.arange(120) % 3]).astype(float)
+    X[:, 0] += 1  # no row of zeros
+    return X
+
+
+def similarities() -> np.ndarray:
+    X = groups([30, 30, 30], seed=8)
+    return np.exp(-0.2 * ((X[:, None] - X[None]) ** 2).sum(-1))
+
+
+def indefinite() -> np.ndarray:
+    """A given matrix with positive sums and negative eigenvalues."""
+    K = similarities() + 0.2
+    np.fill_diagonal(K, 0)
+    return K
+
+
+def blocks() -> np.ndarray:
+    """Similarities of four parts with nothing between them, and two rows alone."""
+    K = np.kron(np.eye(4), np.ones((12, 12)))
+    K = np.pad(K, (0, 2))
+    K[48, 48] = K[49, 49] = 1.0
+    return K
+
+
+def neighbor_graph(n_neighbors: int = 8, n: int = 240) -> Any:
+    """Distances to the nearest rows of the rings, sparse, as scikit-learn gives them."""
+    X = rings(n)
+    distances = np.sqrt(((X[:, None] - X[None]) ** 2).sum(-1))
+    nearest = np.argsort(distances, axis=1, kind="stable")[:, :n_neighbors]
+    rows = np.repeat(np.arange(n), n_neighbors)
+    return sparse.csr_array((distances[rows, nearest.ravel()], (rows, nearest.ravel())), shape=(n, n))
+
+
+def similarity_graph() -> Any:
+    graph = neighbor_graph()
+    graph.data = np.exp(-graph.data)
+    return sparse.csr_array(graph.maximum(graph.T))
+
+
+def subspaces() -> np.ndarray:
+    """Points near three planes in six dimensions."""
+    random = np.random.RandomState(9)
+    parts = []
+    for _ in range(3):
+        basis = np.linalg.qr(random.standard_normal((6, 2)))[0].T
+        parts.append(0.3 * random.standard_normal(6) + random.standard_normal((30, 2)) @ basis)
+    return np.concatenate(parts) + 0.01 * random.standard_normal((90, 6))
+
+
+def planted(n: int = 60, k: int = 3, n_edges: int = 240, inside: float = 0.85, seed: int = 10) -> Hypergraph:
+    """Edges of two to five vertices, most inside one of k groups."""
+    random = np.random.RandomState(seed)
+    edges = []
+    for _ in range(n_edges):
+        group = random.randint(k)
+        pool = np.arange(n)[np.arange(n) % k == group] if random.random_sample() < inside else np.arange(n)
+        edges.append(random.choice(pool, random.randint(2, 6), replace=False).tolist())
+    return Hypergraph.from_edges(edges, random.random_sample(n_edges) + 0.5, vertices=n)
+
+
+def long_chain(n: int = 700) -> Hypergraph:
+    """Edges of three along a line: passes over it hardly converge."""
+    return Hypergraph.from_edges([[i, i + 1, i + 2] for i in range(n - 2)], vertices=n)
+
+
+def separate_edges() -> Hypergraph:
+    """Connected parts of a hypergraph, and two vertices without edges."""
+    parts = [(0, 12), (12, 22), (22, 30), (30, 33)]
+    random = np.random.RandomState(11)
+    edges = [random.choice(np.arange(a, b), 3, replace=False).tolist() for a, b in parts for _ in range(4 * (b - a))]
+    return Hypergraph.from_edges(edges, vertices=35)
+
+
+DATA: dict[str, tuple[Callable[[], Any], int]] = {
+    "blobs": (lambda: groups([40, 40, 40], apart=14), 3),
+    "touching": (lambda: groups([120, 100, 80, 100], apart=5, seed=12), 4),
+    "positive": (lambda: np.abs(groups([40, 40, 40], apart=14) + 20), 3),
+    "far": (lambda: groups([40, 40, 40], apart=14) + 1e4, 3),
+    "rings": (rings, 2),
+    "dusty": (dusty, 2),
+    "parted": (parted, 3),
+    "repeated": (repeated, 3),
+    "outlier": (outlier, 3),
+    "uneven": (uneven, 3),
+    "counts": (counts, 3),
+    "whole": (lambda: np.round(groups([40, 40, 40], apart=14)), 3),
+    "wide": (lambda: groups([20, 20, 20], d=150, apart=20, seed=13), 3),
+    "scattered": (scattered, 3),
+    "heavy": (heavy, 4),
+    "large_parts": (large_parts, 2),
+    "few": (lambda: np.repeat([[0.0, 0.0], [1.0, 0.0], [0.0, 5.0]], 6, axis=0), 5),
+    "equal": (lambda: np.ones((10, 2)), 3),
+    "line": (lambda: np.linspace(0, 1, 200)[:, None], 3),
+    "middling": (lambda: groups([500, 400, 300], apart=6, seed=14), 3),
+    "many": (lambda: groups([900, 800, 700, 600], apart=6, seed=15), 4),
+    "thousands": (lambda: groups([2000, 1500, 1000], d=3, apart=7, seed=16), 3),
+    "columns": (lambda: groups([2000, 2000, 1000], d=40, apart=20, seed=23), 3),
+    "hundred_thousands": (lambda: groups([60000, 50000, 40000], d=3, apart=9, seed=24), 3),
+    "often_repeated": (lambda: np.tile(groups([20, 20, 20], d=3, apart=9, seed=25), (2500, 1)), 3),
+    "large": (lambda: groups([12000, 10000, 9000], d=3, apart=9, seed=17), 3),
+    "similarities": (similarities, 3),
+    "indefinite": (indefinite, 3),
+    "blocks": (blocks, 4),
+    "neighbor_graph": (neighbor_graph, 2),
+    "similarity_graph": (similarity_graph, 2),
+    "subspaces": (subspaces, 3),
+    "planted": (planted, 3),
+    "mixed_edges": (lambda: planted(inside=0.4, seed=18), 3),
+    "many_edges": (lambda: planted(n=900, n_edges=4000, seed=19), 3),
+    "separate_edges": (separate_edges, 3),
+    "long_chain": (long_chain, 3),
+}
+"""What makes the rows (or a matrix, a graph, a hypergraph), and into how many clusters they go."""
+
+
+@cache
+def rows_of(name: str) -> Any:
+    """The data of this name; arrays are read-only."""
+    X = DATA[name][0]()
+    if isinstance(X, np.ndarray):
+        X.setflags(write=False)
+    return X
+
+
+def weights_of(kind: str | None, n: int) -> Any:
+    """Weights of rows: multiplicities."""
+    if kind is None:
+        return None
+    number = np.arange(n)
+    made = {
+        "integers": 1 + number % 3,
+        "zeros": (number % 5 > 0).astype(float),
+        "fractions": 0.5 + (number % 7) / 7,
+        "list": (1.0 + number % 2).tolist(),
+        "number": 2.0,
+        "ones": np.ones(n),
+    }
+    return made[kind]
+
+
+def _frame(X: np.ndarray) -> dict[str, np.ndarray]:
+    return {f"column {j}": X[:, j] for j in range(X.shape[1])}
+
+
+def _pandas(X: np.ndarray) -> Any:
+    import pandas as pd
+
+    return pd.DataFrame(_frame(X))
+
+
+def _polars(X: np.ndarray) -> Any:
+    import polars as pl
+
+    return pl.DataFrame(_frame(X))
+
+
+def _arrow(X: np.ndarray) -> Any:
+    import pyarrow as pa
+
+    return pa.table(_frame(X))
+
+
+def _npy(X: np.ndarray) -> Path:
+    np.save("rows.npy", X)
+    return Path("rows.npy")
+
+
+def _parquet(X: np.ndarray) -> Path:
+    import pyarrow.parquet as pq
+
+    pq.write_table(_arrow(X), "rows.parquet")
+    return Path("rows.parquet")
+
+
+def _zarr(X: np.ndarray) -> Path:
+    import zarr
+
+    zarr.save_array("rows.zarr", np.ascontiguousarray(X))
+    return Path("rows.zarr")
+
+
+def _csv(X: np.ndarray) -> Path:
+    np.savetxt("rows.csv", X, delimiter=",", header=",".join(_frame(X)), comments="")
+    return Path("rows.csv")
+
+
+def _tensor(X: np.ndarray, dtype: str = "float64") -> Any:
+    import torch
+
+    return torch.tensor(X, dtype=getattr(torch, dtype))
+
+
+def _pieces(X: np.ndarray) -> list[np.ndarray]:
+    return [X[:50], X[50:51], X[51:]]
+
+
+SOURCES: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "as it is": (lambda X: X, ""),
+    "float32": (lambda X: X.astype(np.float32), ""),
+    "float16": (lambda X: X.astype(np.float16), ""),
+    "int64": (lambda X: X.astype(np.int64), ""),
+    "bool": (lambda X: np.median(X, axis=0) < X, ""),
+    "fortran": (np.asfortranarray, ""),
+    "strided": (lambda X: np.repeat(X, 2, axis=1)[:, ::2], ""),
+    "list": (lambda X: X.tolist(), ""),
+    "csr": (sparse.csr_array, ""),
+    "csr float32": (lambda X: sparse.csr_array(X.astype(np.float32)), ""),
+    "csc": (sparse.csc_array, ""),
+    "csr_matrix": (sparse.csr_matrix, ""),
+    "pandas": (_pandas, "pandas"),
+    "polars": (_polars, "polars"),
+    "arrow": (_arrow, "pyarrow"),
+    "path of npy": (_npy, ""),
+    "text path of npy": (lambda X: str(_npy(X)), ""),
+    "memory map": (lambda X: np.load(_npy(X), mmap_mode="r"), ""),
+    "npy": (lambda X: open_chunks(_npy(X)), ""),
+    "npy float32": (lambda X: open_chunks(_npy(X.astype(np.float32))), ""),
+    "path of parquet": (_parquet, "pyarrow"),
+    "parquet": (lambda X: open_chunks(_parquet(X)), "pyarrow"),
+    "path of zarr": (_zarr, "zarr"),
+    "zarr": (lambda X: open_chunks(_zarr(X)), "zarr"),
+    "csv": (lambda X: open_chunks(_csv(X)), ""),
+    "path of csv": (_csv, ""),
+    "chunks of an array": (open_chunks, ""),
+    "list of chunks": (lambda X: open_chunks(_pieces(X)), ""),
+    "function of chunks": (lambda X: open_chunks(lambda: iter(_pieces(X))), ""),
+    "frames in chunks": (lambda X: open_chunks([_pandas(part) for part in _pieces(X)]), "pandas"),
+    "tensor": (_tensor, "torch"),
+    "tensor float32": (lambda X: _tensor(X, "float32"), "torch"),
+    "tensor float16": (lambda X: _tensor(X, "float16"), "torch"),
+    "tensor int32": (lambda X: _tensor(X, "int32"), "torch"),
+    "tensor complex64": (lambda X: _tensor(X, "complex64"), "torch"),
+    "sparse tensor": (lambda X: _tensor(X).to_sparse(), "torch"),
+    "meta tensor": (lambda X: _tensor(X).to("meta"), "torch"),
+    "vector tensor": (lambda X: _tensor(X)[0], "torch"),
+    "tensor with NaN": (lambda X: _tensor(X) * float("nan"), "torch"),
+}
+"""How rows are passed, and the package that this needs."""
