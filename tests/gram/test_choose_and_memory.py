@@ -122,18 +122,18 @@ class Cheap(Kernel):
     ],
 )
 def test_auto_chooses_by_rows_kernel_and_memory(kernel, n, limit, expected):
-    choice = choose_gram("auto", kernel, np.zeros((n, 1)), limit)
+    choice = choose_gram("auto", kernel, n, np.zeros((n, 1)), limit)
     assert choice.name == expected
     assert choice.reason.startswith("approximate: exact tiles" if expected == "nystroem" else "exact: ")
-    assert choose_gram("dense", kernel, np.zeros((n, 1)), limit).name == "dense"
+    assert choose_gram("dense", kernel, n, np.zeros((n, 1)), limit).name == "dense"
 
 
 def test_auto_weighs_columns_too():
     wide, long = np.zeros((30_000, 784), dtype=np.float32), np.zeros((30_000, 16), dtype=np.float32)
-    assert choose_gram("auto", RBF(1.0), wide, GIB).name == "nystroem"
-    assert choose_gram("auto", RBF(1.0), long, GIB).name == "tiled"
+    assert choose_gram("auto", RBF(1.0), wide.shape[0], wide, GIB).name == "nystroem"
+    assert choose_gram("auto", RBF(1.0), long.shape[0], long, GIB).name == "tiled"
     # Wider than it is long: an inner product of the columns would be no shorter.
-    assert choose_gram("auto", Linear(), np.zeros((5000, 6000), dtype=np.float32), GIB).name == "tiled"
+    assert choose_gram("auto", Linear(), 5000, np.zeros((5000, 6000), dtype=np.float32), GIB).name == "tiled"
 
 
 def test_precision_is_float32_until_its_rounding_shows():
@@ -182,7 +182,7 @@ def test_given_matrices_must_be_symmetric():
 def test_cost_grows_with_the_square_of_the_rows(gram):
     X = np.random.default_rng(0).normal(size=(8000, 4))
     small, large = (
-        estimate_seconds(RBF(1.0), X[:n], gram=gram, dtype=np.float32, columns=8, n_jobs=1) for n in (2000, 8000)
+        estimate_seconds(RBF(1.0), X[:n], n, gram=gram, dtype=np.float32, columns=8, n_jobs=1) for n in (2000, 8000)
     )
     assert 4 < large / small < 64
     assert str(Cost(gram, 8000, 36.2, 2**31)) == f"8000 rows, gram={gram!r}: about 36 s and 2 GiB"
@@ -252,4 +252,6 @@ def test_what_a_product_on_a_device_holds(d, side):
 def test_cost_of_a_given_matrix_counts_its_entries():
     K = sparse.csr_array((np.random.default_rng(0).random((1000, 1000)) < 0.01).astype(float))
     facts = {"gram": "sparse", "dtype": float, "columns": 8, "n_jobs": 1}
-    assert estimate_seconds(None, K, **facts) < 0.1 * estimate_seconds(None, K.toarray(), **{**facts, "gram": "dense"})
+    assert estimate_seconds(None, K, K.shape[0], **facts) < 0.1 * estimate_seconds(
+        None, K.toarray(), K.shape[0], **{**facts, "gram": "dense"}
+    )

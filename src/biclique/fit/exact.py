@@ -717,8 +717,9 @@ class ExactFitted:
         """The vertex that is nearest to some rows, by distance; None for a given matrix, which has none."""
         if self.trained is None:
             return None
-        asked = to_host(self.trained.hold(X[moved(unseen, X)] if not on_host(X) else X[unseen]))
-        rows = self.trained.rows if sparse.issparse(self.trained.rows) else to_host(self.trained.rows)
+        asked, rows = self.trained.hold(X[unseen] if on_host(X) else X[moved(unseen, X)]), self.trained.rows
+        if not sparse.issparse(rows):
+            asked, rows = to_host(asked), to_host(rows)
         return NeighborIndex(rows, search="exact", n_jobs=n_jobs).query(asked, 1)[1][:, 0]
 
     def cross(self, X: Rows, n_jobs: int | None) -> CrossGram:

@@ -50,7 +50,7 @@ def plan_hypergraph(settings: Settings, gram: ExpansionGram) -> Plan:
     limit = parse_memory_limit(settings.holding.memory_limit)
     n, k = gram.n, min(settings.n_columns, gram.n) - 1
     tolerance = settings.solving.eigen_tol
-    basis = plan_basis(settings, n, k, limit, 0, f"{k} eigenvectors of {n} vertices", "ask for fewer clusters.")
+    basis = plan_basis(settings, n, k, limit, 0, f"{k} eigenvectors of {n} vertices", "or ask for fewer clusters.")
     return Plan(
         settings=settings,
         way=EXACT,
