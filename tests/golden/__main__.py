@@ -22,7 +22,6 @@ from tests.golden.record import Record
 ROOT = Path(__file__).parents[2]
 
 ALLOWED: dict[str, str] = {
-    "*: plan_*": "a fit stores its plan",
     "*/neighbors: cost*": "the cost of a neighbour graph is that of the distinct rows, which are fitted",
     "shape/equal/*: cost*": "where all rows are equal, no eigenvector is sought",
     "shape/blobs/one cluster: cost*": "where one cluster is asked for, no eigenvector is sought",

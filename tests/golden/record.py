@@ -71,7 +71,7 @@ def attempt(record: Record, name: str, call: Callable[[], Any]) -> None:
 def note_model(record: Record, model: Any, prefix: str = "") -> None:
     """Write down every public fitted attribute."""
     for name in dir(model):
-        if name.endswith("_") and not name.startswith("_"):
+        if name.endswith("_") and not name.startswith("_") and name != "plan_":  # its decisions are attributes too
             attempt(record, prefix + name, lambda name=name: getattr(model, name))
 
 

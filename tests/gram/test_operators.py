@@ -186,7 +186,7 @@ class TestSymmetricModelling(OfRows):
 
 
 class TestStarExpansion(GramContract):
-    restricts, keeps_rows = False, False
+    is_stored, keeps_rows = True, False
     expansion = "star"
 
     def hypergraph(self):

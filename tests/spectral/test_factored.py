@@ -11,6 +11,7 @@ from biclique.features.passes import map_rows
 from biclique.gram import DenseGram
 from biclique.kernels import RBF, Laplacian, Linear
 from biclique.spectral import ExactSample, Extension, NormalizedCut, factored_spectrum, top_eigenpairs
+from tests.rows.pieces import PieceRows
 
 N = 400
 
@@ -21,8 +22,7 @@ def rows(n=N, d=3, seed=0):
     return X
 
 
-def in_chunks(X, w, size):
-    return lambda what: [(X[top : top + size], w[top : top + size]) for top in range(0, len(X), size)]
+in_chunks = PieceRows.cut
 
 
 @pytest.mark.parametrize("order", [2, 2.1, 4, 20, np.inf])

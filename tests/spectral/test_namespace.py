@@ -16,6 +16,7 @@ from biclique.spectral import Extension, NormalizedCut, assign_sampled, device_k
 from biclique.spectral.extend import column_signs
 from biclique.spectral.solver import DIRECT_BELOW, _BlockKrylov
 from tests.oracles import projector
+from tests.rows.pieces import PieceRows
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
@@ -271,7 +272,7 @@ def test_landmarks_on_tensors_are_landmarks_on_arrays(order, dtype, close, monke
 
     def spectrum(rows, weights):
         chunks = [(rows[:1700], weights[:1700]), (rows[1700:], weights[1700:])]
-        found = factored_spectrum(landmarks, lambda _: chunks, order, 3, length=1.0)
+        found = factored_spectrum(landmarks, PieceRows(chunks), order, 3, length=1.0)
         return found.with_signs(rows[:500], weights[:500])
 
     here = spectrum(X, w)
@@ -303,7 +304,7 @@ def test_negative_degrees_of_tensors_are_counted_as_those_of_arrays():
     messages = []
     for rows in (X, torch.tensor(X)):
         with pytest.raises(DegreeError, match=r"of 3000 rows") as error:
-            factored_spectrum(landmarks, lambda _, rows=rows: [(rows, weights)], 2, 3, length=1.0)
+            factored_spectrum(landmarks, PieceRows([(rows, weights)]), 2, 3, length=1.0)
         messages.append(str(error.value))
     assert messages[0] == messages[1]
 
@@ -341,7 +342,7 @@ def test_the_cut_of_features_is_that_of_the_host(name):
     features = FEATURES[name](X, np.float64)
 
     def spectrum(rows):
-        found = factored_spectrum(features, lambda _: [(rows, w)], 4, 2, length=1.0)
+        found = factored_spectrum(features, PieceRows([(rows, w)]), 4, 2, length=1.0)
         return found.with_signs(rows[:500], w[:500])
 
     here, there = spectrum(X), spectrum(torch.tensor(X))
@@ -362,7 +363,7 @@ def test_passes_keep_their_digits_where_a_program_allows_fewer():
         gram = FactoredGram(Spying(Linear(), 3, np.float32), torch.tensor(points(50)))
         gram.matmat(np.ones((50, 2)))
         gram.diagonal()
-        factored_spectrum(gram.map, lambda _: [(abs(gram.held.rows), np.ones(50))], 4, 1, length=1.0)
+        factored_spectrum(gram.map, PieceRows([(abs(gram.held.rows), np.ones(50))]), 4, 1, length=1.0)
         assert torch.get_float32_matmul_precision() == "medium"
     finally:
         torch.set_float32_matmul_precision("highest")

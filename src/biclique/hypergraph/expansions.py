@@ -21,6 +21,7 @@ all four then have the same eigenvectors after normalising.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -141,7 +142,7 @@ class ExpansionGram(GramOperator):
         self.n = hypergraph.n_vertices
         self.n_jobs = n_jobs
         self.hypergraph = hypergraph
-        self.expansion, self.own_place = found, found.own_place
+        self.own_place = found.own_place
         self._members, self._incidence = hypergraph.members, hypergraph.incidence
         self.coefficients = np.asarray(found.coefficients(hypergraph), dtype=float)  # c
         # What a place's pair with itself adds to the diagonal of H C Hᵀ, taken off again.
@@ -186,8 +187,13 @@ class ExpansionGram(GramOperator):
         return self.hypergraph.components()
 
     def restricted(self, members: IntArray) -> ExpansionGram:
-        """On some vertices, with every edge in its place."""
-        return ExpansionGram(self.hypergraph.keeping_edges(members), self.expansion, n_jobs=self.n_jobs)
+        """A of some vertices; edges keep their place and their coefficient, however many of their vertices are left."""
+        other = copy(self)
+        other.n, other.hypergraph = len(members), self.hypergraph.keeping_edges(members)
+        other._members, other._incidence = other.hypergraph.members, other.hypergraph.incidence
+        other._off = self._off[members]
+        other._degrees = np.asarray((self.coefficients * other.hypergraph.edge_sizes) @ other._members + other._off)
+        return other
 
     def stored(self, memory_limit: int | str = "auto") -> Any:
         return self.matrix(memory_limit)
