@@ -36,7 +36,7 @@ from sklearn.metrics import adjusted_rand_score
 from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.fit import prepare as _prepare
 from biclique.gram import TiledGram
-from biclique.kernels import RBF, bandwidth
+from biclique.kernels import RBF, bandwidth, make_kernel
 
 DIMENSIONS, CLUSTERS = 16, 10
 LARGEST_FOR_SKLEARN = 20_000
@@ -110,7 +110,7 @@ def measure(n: int, name: str, gamma: float, repeats: int, folder: str) -> dict:
 
 def compare(n: int, repeats: int, folder: str) -> None:
     X, _ = blobs(n)
-    gamma = bandwidth("auto", "rbf", X, np.ones(n), 0)
+    gamma = bandwidth("auto", make_kernel("rbf", gamma=None), X, np.ones(n), 0)
     names = ["tiled order 4", "tiled order 20"]
     if n <= LARGEST_FOR_SKLEARN:
         solvers = ["default", "lobpcg", *(["amg"] if find_spec("pyamg") else [])]

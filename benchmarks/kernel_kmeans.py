@@ -14,7 +14,7 @@ from exact import CLUSTERS, best_of, product_seconds
 from sklearn.datasets import make_blobs
 
 from biclique.gram import TiledGram
-from biclique.kernels import RBF, bandwidth
+from biclique.kernels import RBF, bandwidth, make_kernel
 from biclique.spectral import KernelKMeansProblem, NormalizedCut, kernel_kmeans, random_start
 
 
@@ -23,7 +23,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=20_000)
     n = parser.parse_args().rows
     X, _ = make_blobs(n, 16, centers=CLUSTERS, cluster_std=5.0, random_state=0)
-    gram = TiledGram(RBF(bandwidth("auto", "rbf", X, np.ones(n), 0)), X)
+    gram = TiledGram(RBF(bandwidth("auto", make_kernel("rbf", gamma=None), X, np.ones(n), 0)), X)
     cut = NormalizedCut(gram, 4)
     problem = KernelKMeansProblem(cut)
     V = np.random.default_rng(0).standard_normal((n, CLUSTERS))

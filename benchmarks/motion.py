@@ -24,7 +24,7 @@ from biclique.cluster.hypergraph_clustering import HypergraphSpectralClustering
 from biclique.cluster.subspace_clustering import InhomogeneousSubspaceClustering
 from biclique.exceptions import BicliqueWarning
 from biclique.hypergraph import cost_graph, fit_subspaces, kernel_costs, sample_hyperedges, subspace_costs
-from biclique.kernels import RBF, bandwidth
+from biclique.kernels import RBF, bandwidth, make_kernel
 from biclique.scores import clustering_error
 
 SEQUENCES = ("1R2RC", "1R2RCR_g12", "arm", "cars10", "cars1")
@@ -50,7 +50,7 @@ def sampled_subspaces(X: np.ndarray, k: int) -> np.ndarray:
 
 def own_splitting(X: np.ndarray, k: int) -> np.ndarray:
     """The paper's own splitting function, w_v = Σ κ(x_v, x_j), on uniform edges of four points."""
-    gamma = bandwidth("auto", "rbf", X, np.ones(len(X)), 0)
+    gamma = bandwidth("auto", make_kernel("rbf", gamma=None), X, np.ones(len(X)), 0)
     edges = sample_hyperedges(X, EDGES, order=4, gamma=gamma, random_state=0)
     graph = cost_graph(edges.with_weights(np.ones(edges.n_edges)), kernel_costs(X, RBF(gamma)))
     model = BicliqueSpectralClustering(k, affinity="precomputed", order=2, random_state=0)

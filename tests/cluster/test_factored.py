@@ -27,7 +27,7 @@ from biclique.exceptions import (
     ParameterError,
     RankWarning,
 )
-from biclique.features.nystroem import LANDMARKS
+from biclique.features.maps import LANDMARKS
 from biclique.fit import rank as _features
 from biclique.gram import choose as choose_module
 from biclique.io import open_chunks

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from biclique import Hypergraph
+from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.io import open_chunks
 
 

@@ -23,8 +23,8 @@ from biclique.device.torch_tiles import TorchTiles, choose_engine  # noqa: E402
 from biclique.exceptions import DataError, MemoryLimitError, MissingExtraError, ParameterError  # noqa: E402
 from biclique.gram.torch_gram import TorchGram  # noqa: E402
 from biclique.kernels import DirectRBF, make_kernel  # noqa: E402
-from biclique.kernels import held as cross  # noqa: E402
-from biclique.kernels.held import HeldRows  # noqa: E402
+from biclique.kernels import kernel as cross  # noqa: E402
+from biclique.kernels.kernel import HeldRows  # noqa: E402
 from biclique.runtime.namespace import to_host  # noqa: E402
 
 NAMES = ["rbf", "laplacian", "polynomial", "linear", "cosine"]

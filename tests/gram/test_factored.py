@@ -7,20 +7,25 @@ import pytest
 from scipy import sparse
 
 from biclique.exceptions import ParameterError
-from biclique.features.make import make_map, map_kind
-from biclique.features.maps import ExactMap, FourierMap, SketchMap, check_features
-from biclique.features.nystroem import (
+from biclique.features.maps import (
     LANDMARKS,
     SUMS_ERROR,
+    ExactMap,
+    FourierMap,
     NystroemMap,
+    SketchMap,
+    check_features,
     choose_landmarks,
     leverage_scores,
+    make_map,
+    map_kind,
     smallest_eigenvalue,
 )
 from biclique.features.passes import column_sums, weighted_gram
 from biclique.gram import FactoredGram
+from biclique.gram.dense import search_parts
 from biclique.kernels import RBF, Cosine, Function, Laplacian, Linear, Polynomial, Sigmoid
-from biclique.kernels.held import HeldRows
+from biclique.kernels.kernel import HeldRows
 from tests import oracles
 
 N = 700
@@ -306,5 +311,7 @@ def test_kernels_without_features_are_refused():
 
 def test_parts_of_landmarks():
     X = np.concatenate([rows(30), rows(20, seed=1) + 100])
-    assert NystroemMap(RBF(1.0), X).part_sizes().tolist() == [30, 20]
-    assert NystroemMap(RBF(1e-4), X).part_sizes().tolist() == [50]
+    for gamma, sizes in ((1.0, [30, 20]), (1e-4, [50])):
+        kernel, landmarks = RBF(gamma), NystroemMap(RBF(gamma), X).held.rows.astype(float)
+        found = search_parts(kernel.block(landmarks, landmarks), np.ones(50))
+        assert np.bincount(found).tolist() == sizes

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from biclique.features.make import make_map
+from biclique.features.maps import make_map
 from biclique.gram import DenseGram, FactoredGram, NeighborGram, SparseGram, TiledGram
 from biclique.gram.torch_gram import TorchGram
 from biclique.hypergraph import Hypergraph

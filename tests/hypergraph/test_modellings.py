@@ -18,7 +18,7 @@ from biclique.hypergraph.points.modellings import (
     modelling_values,
 )
 from biclique.hypergraph.points.triples import TRIPLES, smallest_eigenvalues
-from biclique.kernels import RBF, Laplacian, Polynomial, bandwidth
+from biclique.kernels import RBF, Laplacian, Polynomial, bandwidth, make_kernel
 from tests.conftest import frozen
 from tests.hypergraph import modelling_oracles as oracles
 
@@ -328,7 +328,7 @@ def test_max_takes_any_kernel(affinity, kernel):
 def test_automatic_gamma():
     X = frozen(np.random.default_rng(4).normal(size=(60, 3)))
     assert make_modelling("max", X, 3).gamma == pytest.approx(
-        bandwidth("auto", "rbf", np.unique(X, axis=0), np.ones(60), 0)
+        bandwidth("auto", make_kernel("rbf", gamma=None), np.unique(X, axis=0), np.ones(60), 0)
     )
     for name in ("affine_eigenvalue", "affine_distance", "vertex_distance"):
         chosen = make_modelling(name, X, 3, random_state=0)

@@ -8,7 +8,7 @@ import pytest
 from numpy.lib import format as npy
 from sklearn.base import clone
 
-from biclique import BicliqueSpectralClustering
+from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.exceptions import DataError, MissingExtraError, ParameterError, TableError
 from biclique.io import (
     ChunkSource,

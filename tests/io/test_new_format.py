@@ -5,8 +5,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from biclique import BicliqueSpectralClustering
 from biclique.cli import main
+from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.exceptions import DataError, TableError
 from biclique.io import FORMATS, Roles, TableFormat, find_format, open_chunks, read_table, write_labels
 from biclique.io.csv_files import TextSink

@@ -5,14 +5,13 @@ import pytest
 from scipy.spatial.distance import cdist
 from sklearn.metrics import adjusted_rand_score
 
-from biclique import BicliqueSpectralClustering
 from biclique.cli import main
+from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.exceptions import ParameterError
-from biclique.features.make import FEATURE_MAPS, make_map, map_kind
-from biclique.features.maps import FeatureMap
+from biclique.features.maps import FEATURE_MAPS, FeatureMap, make_map, map_kind
 from biclique.gram import GRAM_NAMES, GRAMS, FactoredGram, GramOperator, make_gram
 from biclique.kernels import GAMMA_KERNELS, KERNEL_NAMES, KERNELS, RBF, Kernel, make_kernel
-from biclique.kernels.held import HeldRows
+from biclique.kernels.kernel import HeldRows
 from tests.gram.contract import GramContract, frozen
 
 

@@ -4,8 +4,8 @@ import pytest
 from biclique.exceptions import DegreeError, ParameterError
 from biclique.gram import DenseGram, TiledGram
 from biclique.kernels import KERNEL_NAMES, make_kernel
-from biclique.multiway import check_order
 from biclique.spectral import NormalizedCut
+from biclique.spectral.cut import check_order
 from tests.oracles import algorithm_1, contracted, contracted_gram, gram_tensor, modularity, projector
 
 ORDERS = [2, 2.5, 4, 20, 1000]

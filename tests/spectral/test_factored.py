@@ -5,8 +5,7 @@ import pytest
 
 from biclique.exceptions import DegreeError
 from biclique.features import nystroem
-from biclique.features.maps import ExactMap, FourierMap
-from biclique.features.nystroem import NystroemMap
+from biclique.features.maps import ExactMap, FourierMap, NystroemMap
 from biclique.features.passes import map_rows
 from biclique.gram import DenseGram
 from biclique.kernels import RBF, Laplacian, Linear

@@ -7,13 +7,12 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from biclique.exceptions import DegreeError, ParameterError
-from biclique.features.maps import ExactMap, FourierMap
-from biclique.features.nystroem import NystroemMap
+from biclique.features.maps import ExactMap, FourierMap, NystroemMap
 from biclique.gram import CrossGram, DenseGram, FactoredGram, GramOperator, StoredCross
 from biclique.kernels import RBF, Cosine, Laplacian, Linear, Polynomial
 from biclique.runtime.namespace import float64, moved, namespace, pivoted_qr, right_divide, scalars, to_host
 from biclique.spectral import Extension, NormalizedCut, assign_sampled, device_kmeans, factored_spectrum, top_eigenpairs
-from biclique.spectral.extend import column_signs
+from biclique.spectral.cut import column_signs
 from biclique.spectral.solver import DIRECT_BELOW, _BlockKrylov
 from tests.oracles import projector
 from tests.rows.pieces import PieceRows

@@ -27,7 +27,7 @@ from biclique.cli.text import EXIT_CODES, EXIT_OK, block, line
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.datasets import SHIPPED, load_shipped
 from biclique.exceptions import DataError, TableError
-from biclique.features.nystroem import LANDMARKS
+from biclique.features.maps import LANDMARKS
 from biclique.fit.settings import MODELLINGS
 from biclique.gram import GRAM_NAMES, NEIGHBOR_WEIGHTS, PRECISIONS
 from biclique.io import Roles, Table, check_output, formats, listed, read_table, write_labels, writers

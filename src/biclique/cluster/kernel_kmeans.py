@@ -11,19 +11,12 @@ from biclique._typing import FloatArray, IntArray
 from biclique.cluster.estimator import ClustererBase
 from biclique.exceptions import ParameterError, SolverWarning, warn_user
 from biclique.fit.exact import ExactFit, ExactFitted, solve_exact
-from biclique.fit.fitted import unit_rows
 from biclique.fit.settings import CONSTRAINTS, Settings, choice
 from biclique.kernels import Kernel
 from biclique.rows.checks import check_weights, warn_about_spread
 from biclique.runtime.arguments import check_choice, check_random
-from biclique.spectral import (
-    ASSIGNERS,
-    Assignment,
-    KernelKMeansProblem,
-    kernel_kmeans,
-    plus_plus_start,
-    random_start,
-)
+from biclique.runtime.namespace import unit_rows
+from biclique.spectral import ASSIGNERS, Assignment, KernelKMeansProblem, kernel_kmeans, plus_plus_start, random_start
 
 STARTS = ("spectral", "random", "k-means++")
 WEIGHTS = ("cut", "paper")

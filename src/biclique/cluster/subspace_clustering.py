@@ -17,8 +17,8 @@ from biclique.gram import DenseGram
 from biclique.hypergraph import AffineSubspace, draw_together, edge_distances, fit_subspaces, linked_pairs
 from biclique.kernels import middle
 from biclique.progress import Progress
+from biclique.rows.array import digests, find_rows
 from biclique.rows.checks import check_values
-from biclique.rows.distinct import digests, find_rows
 from biclique.runtime.arguments import check_random
 from biclique.runtime.memory import parse_memory_limit, require
 from biclique.spectral import ASSIGNERS, NormalizedCut

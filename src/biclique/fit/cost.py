@@ -28,7 +28,7 @@ from biclique.features.maps import FeatureMap
 from biclique.features.passes import block_starts
 from biclique.gram.tiled import TILE_COLUMNS, TILE_ROWS, TiledGram
 from biclique.kernels import Kernel
-from biclique.kernels.held import HeldRows
+from biclique.kernels.kernel import HeldRows
 from biclique.neighbors.index import exact_seconds
 from biclique.progress import format_seconds
 from biclique.runtime.memory import format_bytes

@@ -9,7 +9,7 @@ import numpy as np
 
 from biclique.device.torch_tiles import device_type
 from biclique.exceptions import BicliqueError
-from biclique.features.make import make_map
+from biclique.features.maps import make_map
 from biclique.features.passes import device_factored_bytes, factored_bytes
 from biclique.fit.cost import (
     DEVICE_SECONDS_PER_ROW,
@@ -27,7 +27,7 @@ from biclique.fit.exact import search_some
 from biclique.fit.plan import FACTORED_WAY, GRAPH, Plan, Planned
 from biclique.fit.rank import kind_of_map
 from biclique.io import CHUNK_ROWS
-from biclique.rows.distinct import Pool, Vertices
+from biclique.rows.array import Pool, Vertices
 from biclique.rows.source import RowSource
 from biclique.runtime.threads import single_threaded_blas
 from biclique.spectral import solves_directly

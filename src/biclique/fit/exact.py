@@ -12,8 +12,8 @@ import numpy as np
 from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.exceptions import DataError, DisconnectedWarning, RankWarning, warn_user
-from biclique.fit.fitted import Result, padded, unit_rows, warn_about_null_columns, warn_unless_converged
+from biclique.exceptions import DataError, DisconnectedWarning, RankWarning, SolverWarning, warn_user
+from biclique.fit.fitted import Result
 from biclique.fit.plan import FINE_TOLERANCE, QUICK_TOLERANCE, Plan, Planned
 from biclique.fit.rank import check_rank, choose_map, pool_size
 from biclique.fit.settings import Settings
@@ -35,11 +35,11 @@ from biclique.kernels import Kernel
 from biclique.multiway import SymmetricGram
 from biclique.neighbors.index import NeighborIndex
 from biclique.progress import Progress
-from biclique.rows.distinct import Pool, Vertices, find_rows
+from biclique.rows.array import Pool, Vertices, find_rows
 from biclique.rows.source import RowSource
 from biclique.runtime.arguments import check_random
 from biclique.runtime.draws import draw_by_permutation, draw_numbers
-from biclique.runtime.namespace import moved, on_host, to_host
+from biclique.runtime.namespace import moved, on_host, padded, to_host, unit_rows
 from biclique.spectral import (
     BASIS_BLOCKS,
     ApproximationError,
@@ -58,8 +58,7 @@ from biclique.spectral import (
     start_from_few,
     top_eigenpairs,
 )
-from biclique.spectral.assign import Rule
-from biclique.spectral.device_kmeans import assign_in_place
+from biclique.spectral.assign import Rule, assign_in_place
 from biclique.spectral.joining import Joined, MostSimilar, Nearness, NearRows, join_parts, parts_cure, shares_of_parts
 from biclique.spectral.order import (
     DEAR_PROPOSAL_ROWS,
@@ -801,3 +800,25 @@ def finish_exact(fit: ExactFit, X: Rows) -> Result:
     if assignment is not None:
         labels = assignment.labels if everywhere else fitted.labels_of_vertices(X, vertices.index, settings.n_jobs)
     return Result(fitted, n, embedding, labels, None if assignment is None else assignment.cut_history)
+
+
+def warn_unless_converged(pairs: EigenResult) -> None:
+    """Say how many eigenpairs missed the tolerance, and by how much."""
+    if not pairs.converged:
+        above = int((pairs.residuals > pairs.target).sum())
+        warn_user(
+            f"{above} of {len(pairs.values)} eigenpairs above tol (worst residual {pairs.residuals.max():.1e} > "
+            f"{pairs.target:.1e}) after {pairs.n_passes} passes; raise max_iter or eigen_tol.",
+            SolverWarning,
+        )
+
+
+def warn_about_null_columns(informative: np.ndarray, n_columns: int) -> None:
+    """Say how many columns of an embedding are zero because K has too few eigenvalues that are not."""
+    found = int(informative.sum()) + 1  # and the trivial one
+    if found < n_columns:
+        warn_user(
+            f"the kernel gives {found} informative columns, {n_columns} were asked for: the rest of the embedding is "
+            "zero; use another affinity or fewer clusters.",
+            RankWarning,
+        )

@@ -5,13 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.exceptions import RankWarning, SolverWarning, warn_user
 from biclique.fit.plan import Plan
-from biclique.runtime.namespace import namespace
-from biclique.spectral import EigenResult
 
 
 class Fitted(Protocol):
@@ -59,43 +54,3 @@ class Result:
     """None where rows were read in chunks."""
     labels: IntArray | None
     cut_history: FloatArray | None = None
-
-
-def unit_rows(rows: FloatArray) -> FloatArray:
-    """Rows divided by their lengths; a zero row stays."""
-    xp = namespace(rows)
-    lengths = xp.sqrt((rows * rows).sum(1))[:, None]
-    return xp.where(lengths > 0, rows / xp.where(lengths > 0, lengths, 1.0), 0.0)  # type: ignore[no-any-return]
-
-
-def padded(values: FloatArray, length: int) -> FloatArray:
-    """Values with zeros behind them, up to a length; rows of a matrix each."""
-    missing = length - values.shape[-1]
-    if missing <= 0:
-        return values
-    xp = namespace(values)
-    if xp is np:
-        return np.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, missing)])
-    return xp.nn.functional.pad(values, (0, missing))  # type: ignore[no-any-return]
-
-
-def warn_unless_converged(pairs: EigenResult) -> None:
-    """Say how many eigenpairs missed the tolerance, and by how much."""
-    if not pairs.converged:
-        above = int((pairs.residuals > pairs.target).sum())
-        warn_user(
-            f"{above} of {len(pairs.values)} eigenpairs above tol (worst residual {pairs.residuals.max():.1e} > "
-            f"{pairs.target:.1e}) after {pairs.n_passes} passes; raise max_iter or eigen_tol.",
-            SolverWarning,
-        )
-
-
-def warn_about_null_columns(informative: np.ndarray, n_columns: int) -> None:
-    """Say how many columns of an embedding are zero because K has too few eigenvalues that are not."""
-    found = int(informative.sum()) + 1  # and the trivial one
-    if found < n_columns:
-        warn_user(
-            f"the kernel gives {found} informative columns, {n_columns} were asked for: the rest of the embedding is "
-            "zero; use another affinity or fewer clusters.",
-            RankWarning,
-        )

@@ -9,13 +9,14 @@ import numpy as np
 from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.fit.exact import SolverOptions, solve_cut, solve_graph
-from biclique.fit.fitted import Result, padded, unit_rows, warn_unless_converged
+from biclique.fit.exact import SolverOptions, solve_cut, solve_graph, warn_unless_converged
+from biclique.fit.fitted import Result
 from biclique.fit.plan import Plan
 from biclique.gram import CrossGram, NeighborGram, SparseGram, StoredCross
 from biclique.progress import Progress
-from biclique.rows.distinct import Vertices, find_rows
+from biclique.rows.array import Vertices, find_rows
 from biclique.runtime.arguments import check_random
+from biclique.runtime.namespace import padded, unit_rows
 from biclique.spectral import (
     Assignment,
     EigenResult,

@@ -9,16 +9,17 @@ import numpy as np
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import MemoryLimitError, SolverWarning, warn_user
-from biclique.fit.exact import ExactSearch, Prepared, SolverOptions, solve_cut, solve_graph
-from biclique.fit.fitted import Result, padded, warn_unless_converged
+from biclique.fit.exact import ExactSearch, Prepared, SolverOptions, solve_cut, solve_graph, warn_unless_converged
+from biclique.fit.fitted import Result
 from biclique.fit.plan import EXACT, FINE_TOLERANCE, Plan, plan_basis
 from biclique.fit.settings import Settings
 from biclique.gram import CrossGram, SparseGram
 from biclique.hypergraph import ExpansionGram, Hypergraph
 from biclique.neighbors.graph import components
 from biclique.progress import Progress
-from biclique.rows.distinct import Vertices
+from biclique.rows.array import Vertices
 from biclique.runtime.memory import data_bytes, parse_memory_limit
+from biclique.runtime.namespace import padded
 from biclique.runtime.threads import single_threaded_blas
 from biclique.spectral import ASSIGNERS, EigenResult, Extension, NormalizedCut, block_columns
 from biclique.spectral.assign import Rule

@@ -27,11 +27,10 @@ from biclique.gram import (
 )
 from biclique.io import CHUNK_ROWS
 from biclique.kernels import GAMMA_KERNELS, Kernel, bandwidth, check_rows_for_kernel
-from biclique.multiway import check_order
 from biclique.neighbors.brute import search_bytes
 from biclique.neighbors.index import uses_tree
+from biclique.rows.array import Pool, Vertices, distinct_given, distinct_rows, many_repeats
 from biclique.rows.checks import check_clusters_fit
-from biclique.rows.distinct import Pool, Vertices, distinct_given, distinct_rows, many_repeats
 from biclique.rows.source import RowSource
 from biclique.runtime.memory import data_bytes, format_bytes, parse_memory_limit, require
 from biclique.runtime.namespace import on_host
@@ -46,6 +45,7 @@ from biclique.spectral import (
     direct_bytes,
     solves_directly,
 )
+from biclique.spectral.cut import check_order
 from biclique.spectral.order import NEIGHBOR_ORDER, OrderRule
 
 EXACT, FACTORED_WAY, GRAPH = "exact", "factored", "graph"
@@ -316,7 +316,9 @@ def choose_kernel(
     gamma: float | None = None
     if isinstance(affinity, str) and affinity in GAMMA_KERNELS:
         gamma = (
-            bandwidth(rule, affinity, vertices.data, vertices.weights, random) if isinstance(rule, str) else float(rule)
+            bandwidth(rule, settings.kernel(), vertices.data, vertices.weights, random)
+            if isinstance(rule, str)
+            else float(rule)
         )
     kernel = settings.kernel(gamma)
     if not isinstance(affinity, str):

@@ -10,11 +10,10 @@ from scipy import sparse
 
 from biclique._typing import Rows
 from biclique.exceptions import ApproximationWarning, ParameterError, warn_user
-from biclique.features.make import make_map, map_kind
-from biclique.features.maps import MOST_EXACT_COLUMNS, FeatureMap
+from biclique.features.maps import MOST_EXACT_COLUMNS, FeatureMap, make_map, map_kind
 from biclique.fit.settings import HoldingSettings
 from biclique.kernels import Kernel
-from biclique.rows.distinct import Pool
+from biclique.rows.array import Pool
 from biclique.spectral import ApproximationError, ExactSample
 
 if TYPE_CHECKING:

@@ -16,10 +16,9 @@ import numpy as np
 
 from biclique._typing import Device, RandomState
 from biclique.exceptions import ParameterError
-from biclique.features.nystroem import LANDMARKS
+from biclique.features.maps import LANDMARKS
 from biclique.gram import FACTORED, GRAM_NAMES, NEIGHBOR_WEIGHTS, PRECISIONS
 from biclique.kernels import GAMMA_RULES, KERNEL_NAMES, Kernel, make_kernel
-from biclique.multiway import check_order
 from biclique.runtime.arguments import (
     MOST_STARTS,
     check_choice,
@@ -32,6 +31,7 @@ from biclique.runtime.arguments import (
 )
 from biclique.runtime.memory import parse_memory_limit
 from biclique.spectral import ASSIGNERS
+from biclique.spectral.cut import check_order
 from biclique.spectral.order import ORDERS, SYMMETRIC_ORDERS, TEST_STARTS
 
 EIGEN_SOLVERS = ("auto", "krylov", "arpack", "lobpcg", "amg")

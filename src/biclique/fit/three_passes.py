@@ -13,18 +13,19 @@ from numpy.typing import NDArray
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import ApproximationWarning, warn_user
 from biclique.features.maps import FeatureMap
-from biclique.fit.exact import proposed
-from biclique.fit.fitted import Result, padded, unit_rows, warn_about_null_columns
+from biclique.fit.exact import proposed, warn_about_null_columns
+from biclique.fit.fitted import Result
 from biclique.fit.plan import Plan
 from biclique.fit.rank import choose_map
 from biclique.fit.settings import AssigningSettings
+from biclique.gram.dense import search_parts
 from biclique.kernels import Kernel
 from biclique.neighbors.index import NeighborIndex
 from biclique.progress import Progress
-from biclique.rows.distinct import Pool
+from biclique.rows.array import Pool
 from biclique.rows.source import Block, RowSource
 from biclique.runtime.arguments import check_random
-from biclique.runtime.namespace import rows_on_host, to_host
+from biclique.runtime.namespace import padded, rows_on_host, to_host, unit_rows
 from biclique.spectral import (
     ASSIGNERS,
     Assignment,
@@ -158,8 +159,12 @@ class FactoredSearch:
     def _find_parts(self, most: int) -> tuple[LandmarkParts | None, Joined | None]:
         """The parts that landmarks fall into, joined as rows would be, each landmark for the rows around it."""
         landmarks = self.map.held
-        found = self.map.parts()
-        if landmarks is None or found.max(initial=0) == 0:
+        if landmarks is None:
+            return None, None
+        rows = landmarks.rows.astype(np.float64)
+        K = np.asarray(self.kernel.block(rows, rows), dtype=np.float64)
+        found = search_parts(K, np.diagonal(K))
+        if found.max() == 0:
             return None, None
         near = NearRows(landmarks.rows, self.n_jobs)
         joined = join_parts(found, np.ones(self.map.size), self.rule.n_clusters, most, near, self.rule.least)

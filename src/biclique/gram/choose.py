@@ -14,7 +14,7 @@ from biclique.gram.dense import DenseGram, dense_bytes
 from biclique.gram.operator import GramOperator
 from biclique.gram.tiled import TiledGram
 from biclique.kernels import Kernel
-from biclique.kernels.held import HeldRows
+from biclique.kernels.kernel import HeldRows
 from biclique.progress import format_seconds
 from biclique.runtime.arguments import Names
 from biclique.runtime.memory import format_bytes

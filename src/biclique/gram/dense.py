@@ -10,8 +10,7 @@ from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DataError
 from biclique.gram.operator import CHECKED_AT_ONCE, CrossGram, GramOperator
 from biclique.kernels import Kernel
-from biclique.kernels.held import HeldRows
-from biclique.neighbors.parts import search_parts
+from biclique.kernels.kernel import HeldRows
 from biclique.runtime.memory import require
 from biclique.runtime.threads import PANEL, Pulse, Tick, given_panel, panel_product, run_groups
 
@@ -146,3 +145,31 @@ def check_asymmetry(worst: float, largest: float, where: tuple[int, int]) -> Non
             f"affinity='precomputed' needs a symmetric matrix, but entries ({i}, {j}) and ({j}, {i}) differ by "
             f"{worst:.3g}: pass (K + K.T) / 2, or the similarity matrix rather than a table of features."
         )
+
+
+LINK = 1e-8
+"""Two rows touch when |κ(x, y)| is above this share of √(κ(x, x) κ(y, y))."""
+
+
+def search_parts(K: FloatArray, diagonal: FloatArray) -> IntArray:
+    """The part of every row of a stored K, by breadth-first search; a connected K is left early."""
+    n = len(diagonal)
+    root = np.sqrt(np.abs(diagonal))
+    labels = np.full(n, -1)
+    part = 0
+    for seed in range(n):
+        if labels[seed] >= 0:
+            continue
+        labels[seed] = part
+        frontier = np.array([seed])
+        while len(frontier) and (labels < 0).any():
+            new = []
+            step = given_panel(n)
+            for top in range(0, len(frontier), step):
+                rows, unseen = frontier[top : top + step], np.flatnonzero(labels < 0)
+                touching = np.abs(K[np.ix_(rows, unseen)]) > LINK * root[rows, None] * root[unseen]
+                new.append(unseen[touching.any(axis=0)])
+                labels[new[-1]] = part
+            frontier = np.concatenate(new)
+        part += 1
+    return labels

@@ -9,9 +9,8 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.gram.dense import StoredCross, check_asymmetry
+from biclique.gram.dense import LINK, StoredCross, check_asymmetry
 from biclique.gram.operator import CHECKED_AT_ONCE, CrossGram, GramOperator
-from biclique.neighbors.parts import LINK
 from biclique.runtime.threads import given_panel, panel_product
 
 

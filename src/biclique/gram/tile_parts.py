@@ -9,7 +9,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from biclique._typing import FloatArray, IntArray
-from biclique.neighbors.parts import LINK, search_parts
+from biclique.gram.dense import LINK, search_parts
 from biclique.runtime.draws import draw_by_permutation
 from biclique.runtime.threads import PANEL, Pulse, run_groups
 

@@ -11,7 +11,7 @@ from biclique._typing import FloatArray, IntArray, Rows
 from biclique.gram.operator import CHECKED_AT_ONCE, CrossGram, GramOperator
 from biclique.gram.tile_parts import tile_parts
 from biclique.kernels import Kernel
-from biclique.kernels.held import HeldRows
+from biclique.kernels.kernel import HeldRows
 from biclique.runtime.memory import require
 from biclique.runtime.threads import Pulse, Tick, run_groups
 

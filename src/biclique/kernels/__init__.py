@@ -1,7 +1,6 @@
 """κ(x, y): named kernels, a user's own, and the bandwidth rule."""
 
-from biclique.kernels.bandwidth import GAMMA_RULES, bandwidth
-from biclique.kernels.kernel import Form, InnerProductKernel, Kernel, dense_product, middle
+from biclique.kernels.kernel import GAMMA_RULES, Form, InnerProductKernel, Kernel, bandwidth, dense_product, middle
 from biclique.kernels.named import (
     GAMMA_KERNELS,
     KERNEL_NAMES,

@@ -1,4 +1,4 @@
-"""What a kernel is: parameters, a pure ``block`` and a ``diagonal``."""
+"""What a kernel is: parameters, a pure ``block`` and a ``diagonal``; its rows as they are held; its bandwidth."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.runtime.namespace import namespace, on_host, to_host
+from biclique.runtime.draws import draw_by_permutation
+from biclique.runtime.namespace import as_dtype, float64, moved, namespace, on_host, to_host
+from biclique.runtime.threads import PANEL, Pulse, run_groups
 
 EXPONENTIAL = 32
 """What an exponential and the product with a block of vectors cost, in columns of X."""
@@ -233,3 +236,169 @@ def dense_product(left: Rows, right: Rows) -> FloatArray:
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is an error of the caller's, with a cure
         product = left @ right
     return product.toarray() if sparse.issparse(product) else np.asarray(product)
+
+
+DEVICE_ENTRIES = 2**26
+"""Numbers that are in float64 at a time where rows are centred on a device."""
+
+
+class HeldRows:
+    """A kernel and its training rows as they are held: in one precision, centred where the kernel allows it.
+
+    The expanded square |x|² − 2⟨x, y⟩ + |y|² loses digits far from the origin, so the middle of the rows is taken off
+    first, in float64, for every kernel that does not see a translation. Rows on a device are held there; pickled ones
+    are the host's. A tensor that could be kept as it is is copied, for it is the caller's to change, unless ``owned``
+    says that it was made for this.
+    """
+
+    def __init__(self, kernel: Kernel, X: Rows, dtype: Any, *, owned: bool = False) -> None:
+        self.kernel = kernel
+        self.dtype = np.dtype(dtype)
+        self.offset: FloatArray | None = None
+        if kernel.translation_invariant and not sparse.issparse(X):
+            self.offset = middle(X)
+        self.rows = self.hold(X)
+        if self.rows is X and not owned and not on_host(X):
+            self.rows = X.clone()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ if on_host(self.rows) else {**self.__dict__, "rows": to_host(self.rows)}
+
+    def hold(self, X: Rows) -> Rows:
+        """Other rows, treated as the training rows were."""
+        X = self.kernel.rescaled(X)
+        if sparse.issparse(X) and self.offset is None:
+            return sparse.csr_array(X, dtype=self.dtype)
+        if sparse.issparse(X):
+            X = X.toarray()  # the training rows are dense, and counted from their middle
+        if not on_host(X):
+            return self._hold_there(X)
+        if self.offset is None:
+            return np.ascontiguousarray(X, dtype=self.dtype)
+        out = np.empty(X.shape, dtype=self.dtype)
+        return np.subtract(X, self.offset, out=out, casting="same_kind")  # in float64, rounded as it is stored
+
+    def _hold_there(self, X: Rows) -> Rows:
+        if self.offset is None:
+            return as_dtype(X, self.dtype)
+        offset, step = moved(self.offset, X), max(DEVICE_ENTRIES // X.shape[1], 1)
+        out = X.new_empty(X.shape, dtype=getattr(namespace(X), self.dtype.name))
+        for top in range(0, X.shape[0], step):
+            out[top : top + step] = float64(X[top : top + step]) - offset
+        return out
+
+    def stacked(self, Y: Rows) -> Rows:
+        """These rows, as they came up to the rounding they are held with, and others below them."""
+        if sparse.issparse(Y):
+            return sparse.vstack([self.rows, Y], format="csr")
+        rows = self.rows if self.offset is None else float64(self.rows) + moved(self.offset, self.rows)
+        return namespace(Y).concatenate([moved(rows, Y), Y])
+
+    def cross(self, Y: Rows, n_jobs: int | None = None) -> KernelCross:
+        """κ(y, x) of new rows against these."""
+        return KernelCross(self, Y, n_jobs=n_jobs)
+
+
+class KernelCross:
+    """κ(y, x) from a kernel and rows, a panel at a time."""
+
+    def __init__(self, held: HeldRows, Y: Rows, *, n_jobs: int | None = None) -> None:
+        self.held = held
+        self.rows = held.hold(Y)
+        self.n_jobs = n_jobs
+
+    def matmat(self, V: FloatArray) -> FloatArray:
+        kernel, training = self.held.kernel, self.held.rows
+        V = np.asarray(V, dtype=self.held.dtype)
+        out = np.empty((self.rows.shape[0], V.shape[1]))
+        starts = range(0, out.shape[0], PANEL)
+
+        def multiply(panel: int, pulse: Pulse) -> None:
+            top = starts[panel]
+            rows = self.rows[top : top + PANEL]
+            total = np.zeros((rows.shape[0], V.shape[1]))
+            for left in range(0, training.shape[0], PANEL):
+                total += kernel.block(rows, training[left : left + PANEL]) @ V[left : left + PANEL]
+                pulse()
+            out[top : top + PANEL] = total
+
+        run_groups(multiply, len(starts), n_jobs=self.n_jobs)
+        return out
+
+    def diagonal(self) -> FloatArray:
+        return self.held.kernel.diagonal(self.rows)
+
+
+SAMPLE = 1000
+
+
+NEIGHBOR, NEIGHBOR_FACTOR = 7, 0.2
+"""The rule for the bandwidth looks at the distance to this neighbour."""
+
+
+GAMMA_RULES = ("auto", "median", "scale")
+
+
+def weighted_median(values: FloatArray, weights: FloatArray) -> float:
+    """The median of values repeated ``weights`` times (the mean of the two middle ones when even)."""
+    ranks = np.argsort(values, kind="stable")
+    values, cumulative = values[ranks], np.cumsum(weights[ranks])
+    half = cumulative[-1] / 2
+    low = int(np.searchsorted(cumulative, half * (1 - 1e-12)))
+    high = int(np.searchsorted(cumulative, half * (1 + 1e-12)))
+    return float((values[low] + values[min(high, len(values) - 1)]) / 2)
+
+
+def bandwidth(
+    rule: str,
+    kernel: Kernel,
+    X: Rows,
+    weights: FloatArray,
+    random_state: int | np.random.RandomState | None,
+) -> float:
+    """γ by a rule, for κ = exp(−γ q(x, y)), from distinct rows X with their multiplicities.
+
+    - ``"auto"``: γ = 0.2 / median over rows of q to the 7th nearest neighbour,
+    - ``"median"``: γ = 1 / median of q over pairs,
+    - ``"scale"``: γ = 1 / (d · var X), as scikit-learn's support vector machines have it,
+
+    the first two within a sample of at most 1,000 distinct rows, so that γ does not grow with n, medians
+    weighted by multiplicity. The 7th neighbour is the last one where there are fewer. Distances of zero do not count
+    (distinct rows may be too close for float64, or alike to q); if no 7th neighbour is at a positive distance, the
+    median is over pairs. γ = 1 if no distance is positive. The polynomial and sigmoid kernels have no distance: their
+    ``"auto"`` and ``"median"`` are 1/d, scikit-learn's own default.
+    """
+    if rule == "scale":
+        spread = int(X.shape[1]) * _variance(X, weights)
+        return 1.0 / spread if spread > 0 else 1.0
+    if kernel.dissimilarity(_precise(X[:1])) is None:
+        return 1.0 / int(X.shape[1])
+    chosen = draw_by_permutation(X.shape[0], SAMPLE, random_state)
+    if len(chosen) < 2:
+        return 1.0
+    rows, weights = X[chosen], weights[chosen]
+    q = np.asarray(kernel.dissimilarity(_precise(rows)))
+    factor = 1.0
+    if rule == "auto":
+        factor = NEIGHBOR_FACTOR
+        np.fill_diagonal(q, np.inf)
+        kth = min(NEIGHBOR, len(chosen) - 1) - 1
+        distances = np.partition(q, kth, axis=1)[:, kth]
+    if rule == "median" or not (distances > 0).any():
+        first, second = np.triu_indices(len(chosen), 1)
+        distances, weights = q[first, second], weights[first] * weights[second]
+    positive = distances > 0
+    return factor / weighted_median(distances[positive], weights[positive]) if positive.any() else 1.0
+
+
+def _precise(rows: Rows) -> Rows:
+    return rows if sparse.issparse(rows) else np.array(rows, dtype=float)
+
+
+def _variance(X: Rows, weights: FloatArray) -> float:
+    """The variance of all entries of X, rows weighted by multiplicity."""
+    if sparse.issparse(X):
+        means, variances = mean_variance_axis(X.tocsr(), axis=0, weights=weights.astype(X.dtype))
+        return float(variances.mean() + means.var())
+    mean = float(np.average(X.mean(axis=1), weights=weights))
+    return float(np.average(((X - mean) ** 2).mean(axis=1), weights=weights))

@@ -25,6 +25,7 @@ from sklearn.utils.sparsefuncs import inplace_csr_row_scale
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DataError, ParameterError
 from biclique.kernels.kernel import (
+    NEIGHBOR,
     Form,
     InnerProductKernel,
     Kernel,
@@ -90,10 +91,6 @@ def _power_near_one(largest: FloatArray) -> FloatArray:
 
 DIRECT_ERROR = 1e-6
 """Above this bound on the error of a value in float64, distances are taken from differences."""
-
-
-NEIGHBOR = 7
-"""The rule for the bandwidth looks at the distance to this neighbour."""
 
 
 def squared_distances(X: Rows) -> FloatArray:

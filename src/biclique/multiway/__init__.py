@@ -1,14 +1,6 @@
 """The paper's definitions under their own names: tensors, kernels, contractions, objectives, heat."""
 
-from biclique.multiway.biclique import (
-    base_gram,
-    biclique_degrees,
-    biclique_features,
-    biclique_gram,
-    biclique_kernel,
-    check_order,
-    shrunken_degrees,
-)
+from biclique.multiway.biclique import base_gram, biclique_degrees, biclique_features, biclique_gram, biclique_kernel
 from biclique.multiway.heat import (
     HeatKernel,
     HeatLaplacian,
@@ -40,6 +32,7 @@ from biclique.multiway.tensors import (
     semidefiniteness,
     tensor_form,
 )
+from biclique.spectral.cut import check_order, shrunken_degrees
 
 __all__ = [
     "Definiteness",

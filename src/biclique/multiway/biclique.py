@@ -9,20 +9,7 @@ import numpy as np
 from biclique._typing import FloatArray, Rows
 from biclique.exceptions import DataError, ParameterError
 from biclique.kernels import Kernel, make_kernel
-
-
-def check_order(order: float) -> float:
-    """A real order from 2 to infinity, or an error that says what is allowed."""
-    if isinstance(order, bool) or not isinstance(order, (int, float, np.integer, np.floating)) or order != order:
-        raise ParameterError(f"order must be a number from 2 to infinity, or 'auto', got {order!r}.")
-    if order < 2:
-        raise ParameterError(
-            f"order must be at least 2, got {max(order, -1e308):g}: order 2 is the ordinary graph cut."
-        )
-    try:
-        return float(order)
-    except OverflowError as error:
-        raise ParameterError("order is a whole number beyond 1e308: pass inf, which is the limit.") from error
+from biclique.spectral.cut import check_order, shrunken_degrees
 
 
 def power_of_count(n: int, order: float) -> float:
@@ -119,15 +106,6 @@ def biclique_features(features: FloatArray, order: float) -> FloatArray:
     """ψ'_i = ψ_i + c · mean(ψ), c = (m − 2)/2: from features of K, K = ΦΦᵀ, to those of K^(m)/n^(m−2) (Lemma 1)."""
     features = np.asarray(features, dtype=float)
     return np.asarray(features + (check_finite_order(order) - 2) / 2 * features.mean(axis=0))
-
-
-def shrunken_degrees(degrees: FloatArray, mean_degree: float, order: float) -> FloatArray:
-    """S = (2/m) δ + (1 − 2/m) δ̄; at m = ∞ every S is δ̄.
-
-    The row sums of K^(m)/n^(m−2) are (m/2)² S: the order shrinks the degrees toward their mean.
-    """
-    share = 2.0 / order
-    return share * degrees + (1.0 - share) * mean_degree
 
 
 def biclique_degrees(degrees: FloatArray, order: float, *, scaled: bool = False) -> FloatArray:

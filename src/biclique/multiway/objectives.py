@@ -13,8 +13,9 @@ import numpy as np
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, DegreeError
 from biclique.gram import DenseGram, GramOperator
-from biclique.multiway.biclique import check_order, shrunken_degrees, square
+from biclique.multiway.biclique import square
 from biclique.multiway.tensors import contract
+from biclique.spectral.cut import check_order, shrunken_degrees
 
 
 def as_operator(gram: GramOperator | FloatArray) -> GramOperator:

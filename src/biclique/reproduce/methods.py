@@ -21,10 +21,11 @@ from biclique.exceptions import DataError, DegreeError
 from biclique.hypergraph import Hypergraph, cost_graph, draw_together, kernel_costs, modelling_gram
 from biclique.hypergraph.points.tuples import joined_tuples, span_distances
 from biclique.kernels import RBF, Polynomial
-from biclique.multiway import biclique_gram, shrunken_degrees
+from biclique.multiway import biclique_gram
 from biclique.reproduce.kmeans import error_rates, repeated_kmeans
 from biclique.reproduce.printed import DEGREES, GAMMAS, OFFSETS
 from biclique.scores import clustering_error
+from biclique.spectral.cut import shrunken_degrees
 
 DRAWS = 300
 """Draws of the sampled inhomogeneous edges, as in the protocol they come from."""

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import qr
 
+from biclique._typing import FloatArray
+
 
 def namespace(x: Any) -> Any:
     """The library an array is of: torch for its tensors, else numpy."""
@@ -139,3 +141,21 @@ def full_float32(torch: Any) -> Iterator[None]:
         yield
     finally:
         torch.set_float32_matmul_precision(before)
+
+
+def unit_rows(rows: FloatArray) -> FloatArray:
+    """Rows divided by their lengths; a zero row stays."""
+    xp = namespace(rows)
+    lengths = xp.sqrt((rows * rows).sum(1))[:, None]
+    return xp.where(lengths > 0, rows / xp.where(lengths > 0, lengths, 1.0), 0.0)  # type: ignore[no-any-return]
+
+
+def padded(values: FloatArray, length: int) -> FloatArray:
+    """Values with zeros behind them, up to a length; rows of a matrix each."""
+    missing = length - values.shape[-1]
+    if missing <= 0:
+        return values
+    xp = namespace(values)
+    if xp is np:
+        return np.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, missing)])
+    return xp.nn.functional.pad(values, (0, missing))  # type: ignore[no-any-return]

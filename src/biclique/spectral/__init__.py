@@ -9,11 +9,10 @@ from biclique.spectral.assign import (
     NearestCentre,
     Parts,
     assign_sampled,
+    device_kmeans,
     one_each,
 )
-from biclique.spectral.cut import NormalizedCut
-from biclique.spectral.device_kmeans import device_kmeans
-from biclique.spectral.extend import Extension
+from biclique.spectral.cut import Extension, NormalizedCut
 from biclique.spectral.lloyd import KernelKMeansProblem, KernelRule, kernel_kmeans, plus_plus_start, random_start
 from biclique.spectral.multigrid import graph_eigenpairs
 from biclique.spectral.parted import PartedPairs, part_vectors, parted_eigenpairs, parted_rotation

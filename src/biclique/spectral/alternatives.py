@@ -11,7 +11,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh, lobp
 from sklearn.utils import check_random_state
 
 from biclique._typing import FloatArray
-from biclique.spectral.extend import column_signs
+from biclique.spectral.cut import column_signs
 from biclique.spectral.solver import RESOLVED_GAP, EigenResult, Operator, block_columns
 
 EPS = float(np.finfo(float).eps)

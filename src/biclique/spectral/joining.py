@@ -25,31 +25,22 @@ from biclique.exceptions import DisconnectedWarning, warn_user
 from biclique.gram import NeighborGram
 from biclique.neighbors.graph import components, nearest_among, with_ties, without_loops
 from biclique.neighbors.index import NeighborIndex
-
-EDGE = 1e-3
-"""A share that misses the least one by less than this, relative to it, does not: rounding must decide nothing."""
+from biclique.spectral.order import least_share
 
 CORE = 0.5
 """The share of a part that its largest connected piece must hold; else it is dust that has joined dust."""
 
+
 LOOSE = 0.25
 """A row with less than this share of the usual degree has hardly any similarity to others."""
+
 
 WEAK = 5e-4
 """Edges of less are no links between parts: with the default γ, rows six times as far apart as is usual."""
 
+
 ASKED = 1000
 """Rows of a large part that are asked for their nearest outside."""
-
-
-def effective_rows(weights: FloatArray) -> float:
-    """n_e = (Σw)² / Σw²: the number of rows, where all weights are equal."""
-    return float(weights.sum()) ** 2 / float(weights @ weights)
-
-
-def least_share(weights: FloatArray, n_clusters: int) -> float:
-    """1/√(n_e k): the share of the weight below which a cluster is dust, √(n/k) rows of n."""
-    return float((1 - EDGE) / np.sqrt(effective_rows(weights) * n_clusters))
 
 
 class Nearness(Protocol):
@@ -241,9 +232,6 @@ def shares_of_parts(values: list[FloatArray], total: int) -> list[int]:
     for _, number in sorted(pairs)[: max(total - len(values), 0)]:
         shares[number] += 1
     return shares
-
-
-# Neighbour graphs
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,7 @@ from sklearn.utils import check_random_state
 
 from biclique._typing import FloatArray, IntArray
 from biclique.gram import CrossGram
-from biclique.multiway import shrunken_degrees
-from biclique.spectral.cut import NormalizedCut
+from biclique.spectral.cut import NormalizedCut, shrunken_degrees
 from biclique.spectral.solver import top_eigenpairs
 
 ROUNDING = 10

@@ -17,7 +17,6 @@ from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DegreeError
 from biclique.runtime.namespace import moved, to_host
 from biclique.spectral.cut import NormalizedCut
-from biclique.spectral.joining import least_share
 from biclique.spectral.solver import Progressing
 
 ORDERS = (2.0, 2.05, 2.1, 2.25, 2.5, 3.0, 4.0)
@@ -158,3 +157,17 @@ def least_order(
     if best is None:
         raise error or DegreeError("no order was tried")
     return best, "; ".join(told) + f" ({needed}): none does, and order {best.order:g} has the largest smallest cluster"
+
+
+EDGE = 1e-3
+"""A share that misses the least one by less than this, relative to it, does not: rounding must decide nothing."""
+
+
+def effective_rows(weights: FloatArray) -> float:
+    """n_e = (Σw)² / Σw²: the number of rows, where all weights are equal."""
+    return float(weights.sum()) ** 2 / float(weights @ weights)
+
+
+def least_share(weights: FloatArray, n_clusters: int) -> float:
+    """1/√(n_e k): the share of the weight below which a cluster is dust, √(n/k) rows of n."""
+    return float((1 - EDGE) / np.sqrt(effective_rows(weights) * n_clusters))

@@ -18,11 +18,10 @@ from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DegreeError
 from biclique.features.maps import FeatureMap
 from biclique.features.passes import column_sums, map_rows, weighted_gram
-from biclique.multiway import check_order, shrunken_degrees
 from biclique.progress import Progress
 from biclique.rows.source import Block, RowSource
 from biclique.runtime.namespace import as_dtype, float64, full, moved, namespace, scalars, to_host
-from biclique.spectral.extend import NULL_EIGENVALUE, column_signs
+from biclique.spectral.cut import NULL_EIGENVALUE, check_order, column_signs, shrunken_degrees
 from biclique.spectral.parted import parted_rotation
 
 

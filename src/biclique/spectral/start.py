@@ -17,8 +17,7 @@ from biclique.exceptions import DegreeError
 from biclique.gram import GramOperator
 from biclique.io import CHUNK_ROWS
 from biclique.runtime.namespace import float64, moved, namespace, scalars, to_host
-from biclique.spectral.cut import NormalizedCut
-from biclique.spectral.extend import Extension
+from biclique.spectral.cut import Extension, NormalizedCut
 from biclique.spectral.solver import SPARE_COLUMNS, top_eigenpairs
 
 TOLERANCE = 0.1

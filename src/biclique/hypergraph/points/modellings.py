@@ -13,13 +13,7 @@ import numpy as np
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, ParameterError
-from biclique.hypergraph.points.tuples import (
-    check_points,
-    check_weights,
-    draw_tuples,
-    in_chunks,
-    span_distances,
-)
+from biclique.hypergraph.points.tuples import check_points, check_weights, draw_tuples, in_chunks, span_distances
 from biclique.kernels import (
     GAMMA_KERNELS,
     GAMMA_RULES,
@@ -122,7 +116,8 @@ class _OfKernel(Modelling):
         if not isinstance(self.affinity, str) or self.affinity not in GAMMA_KERNELS:
             return replace(self, gamma=1.0)
         rows, counts = np.unique(X, axis=0, return_counts=True)
-        gamma = bandwidth(self.gamma, self.affinity, rows, counts.astype(float), check_random(random_state))
+        bare, weights = make_kernel(self.affinity, gamma=None), counts.astype(float)
+        gamma = bandwidth(self.gamma, bare, rows, weights, check_random(random_state))
         return replace(self, gamma=_chosen_gamma(gamma, self.name))
 
     @property
