@@ -1,4 +1,4 @@
-"""One contract for every Gram operator: a new one is one more row in OPERATORS."""
+"""Gram operators of every kernel, size and kind of rows; the contract itself is in ``contract.py``."""
 
 import numpy as np
 import pytest
