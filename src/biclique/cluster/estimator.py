@@ -102,7 +102,7 @@ class KernelEstimator(Estimator):
 
     def _read(self, settings: Settings, X: Any, *, reset: bool, keep: bool = False) -> Rows:
         """X as a float array or CSR matrix, checked; with ``keep`` a tensor stays one, where it lies."""
-        if is_chunked(X) or callable(X) or isinstance(X, Iterator):
+        if in_chunks(X) or callable(X) or isinstance(X, Iterator):
             raise DataError(
                 f"X is a {type(X).__name__}, and rows in memory are needed here: load them (numpy.load), or fit "
                 "BicliqueSpectralClustering or BicliqueSpectralEmbedding on biclique.io.open_chunks(X)."
@@ -133,7 +133,7 @@ class KernelEstimator(Estimator):
     def _rows(self, settings: Settings, X: Any, sample_weight: Any) -> RowSource:
         """Where the rows come from: an array, a tensor on a device, or chunks."""
         device = self._device_of(settings, X)
-        if is_chunked(X):
+        if in_chunks(X):
             return self._chunk_rows(settings, X, sample_weight)
         rows = self._read(settings, X, reset=True, keep=device is not None)
         weights = check_weights(sample_weight, rows.shape[0])
@@ -277,7 +277,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
     def _chunks_of(self, X: Any) -> Iterator[Rows]:
         """Rows to embed: one array, checked, or the chunks of a source."""
         settings = self.plan_.settings
-        if not is_chunked(X):
+        if not in_chunks(X):
             yield self._read(settings, X, reset=False, keep=self._fitted.keeps_tensors)
             return
         if not self._fitted.takes_chunks:
@@ -408,3 +408,8 @@ def _as_float(tensor: Any) -> Any:
     if tensor.itemsize <= 2:
         return as_dtype(tensor, np.float32)
     return tensor if tensor.is_floating_point() else float64(tensor)
+
+
+def in_chunks(X: Any) -> bool:
+    """Whether rows are to be read from X in chunks."""
+    return not isinstance(X, np.ndarray) and is_chunked(X)

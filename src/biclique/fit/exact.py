@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.exceptions import DataError, DisconnectedWarning, RankWarning, SolverWarning, warn_user
+from biclique.exceptions import DataError, DisconnectedWarning, RankWarning, warn_user
 from biclique.fit.fitted import Result
 from biclique.fit.plan import FINE_TOLERANCE, QUICK_TOLERANCE, Plan, Planned
 from biclique.fit.rank import check_rank, choose_map, pool_size
@@ -71,15 +71,14 @@ from biclique.spectral.order import (
     OrderRule,
     least_order,
 )
+from biclique.spectral.solver import warn_about_null_columns, warn_unless_converged
 
 MUCH_DUST = 0.1
 """From this share of the weight on, rows that are like hardly any other are hardly all outliers: a warning."""
 
+
 PROPOSAL_TOLERANCE = 0.05
 """Of eigenpairs of the sample that proposes an order, as a share of the eigengap."""
-
-
-# Solvers
 
 
 @dataclass(frozen=True)
@@ -157,9 +156,6 @@ def solve_cut(
         keep_space=keep_space,
         give_up=options.give_up,
     )
-
-
-# The Gram operator
 
 
 @dataclass(frozen=True)
@@ -280,9 +276,6 @@ def _hold_on_device(
     everyone: IntArray = np.arange(n)
     vertices = Vertices(np.empty((0, X.shape[1])), weights, everyone, np.empty(0), everyone)
     return Prepared(vertices, gram, random, probe=probe)
-
-
-# One order after the other
 
 
 @dataclass(frozen=True)
@@ -609,9 +602,6 @@ class _Watch:
         return self.smallest < rule.least
 
 
-# The fitted model
-
-
 @dataclass
 class ExactFitted:
     """Training rows as new ones meet them, the closed form of the embedding, and the rule for labels."""
@@ -800,25 +790,3 @@ def finish_exact(fit: ExactFit, X: Rows) -> Result:
     if assignment is not None:
         labels = assignment.labels if everywhere else fitted.labels_of_vertices(X, vertices.index, settings.n_jobs)
     return Result(fitted, n, embedding, labels, None if assignment is None else assignment.cut_history)
-
-
-def warn_unless_converged(pairs: EigenResult) -> None:
-    """Say how many eigenpairs missed the tolerance, and by how much."""
-    if not pairs.converged:
-        above = int((pairs.residuals > pairs.target).sum())
-        warn_user(
-            f"{above} of {len(pairs.values)} eigenpairs above tol (worst residual {pairs.residuals.max():.1e} > "
-            f"{pairs.target:.1e}) after {pairs.n_passes} passes; raise max_iter or eigen_tol.",
-            SolverWarning,
-        )
-
-
-def warn_about_null_columns(informative: np.ndarray, n_columns: int) -> None:
-    """Say how many columns of an embedding are zero because K has too few eigenvalues that are not."""
-    found = int(informative.sum()) + 1  # and the trivial one
-    if found < n_columns:
-        warn_user(
-            f"the kernel gives {found} informative columns, {n_columns} were asked for: the rest of the embedding is "
-            "zero; use another affinity or fewer clusters.",
-            RankWarning,
-        )

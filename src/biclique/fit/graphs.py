@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.fit.exact import SolverOptions, solve_cut, solve_graph, warn_unless_converged
+from biclique.fit.exact import SolverOptions, solve_cut, solve_graph
 from biclique.fit.fitted import Result
 from biclique.fit.plan import Plan
 from biclique.gram import CrossGram, NeighborGram, SparseGram, StoredCross
@@ -28,6 +28,7 @@ from biclique.spectral import (
     parted_rotation,
 )
 from biclique.spectral.joining import LOOSE, Connected, connect, shares_of_parts
+from biclique.spectral.solver import warn_unless_converged
 
 DEFAULT_WEIGHTS = "rbf"
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import MemoryLimitError, SolverWarning, warn_user
-from biclique.fit.exact import ExactSearch, Prepared, SolverOptions, solve_cut, solve_graph, warn_unless_converged
+from biclique.fit.exact import ExactSearch, Prepared, SolverOptions, solve_cut, solve_graph
 from biclique.fit.fitted import Result
 from biclique.fit.plan import EXACT, FINE_TOLERANCE, Plan, plan_basis
 from biclique.fit.settings import Settings
@@ -25,6 +25,7 @@ from biclique.spectral import ASSIGNERS, EigenResult, Extension, NormalizedCut, 
 from biclique.spectral.assign import Rule
 from biclique.spectral.joining import LeastVolume
 from biclique.spectral.order import OrderRule
+from biclique.spectral.solver import warn_unless_converged
 
 DIGITS = 8
 """Digits of the embedding that count: solvers are asked for as many."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import ApproximationWarning, warn_user
 from biclique.features.maps import FeatureMap
-from biclique.fit.exact import proposed, warn_about_null_columns
+from biclique.fit.exact import proposed
 from biclique.fit.fitted import Result
 from biclique.fit.plan import Plan
 from biclique.fit.rank import choose_map
@@ -38,6 +38,7 @@ from biclique.spectral import (
 from biclique.spectral.assign import EmbeddingRule
 from biclique.spectral.joining import Joined, NearRows, join_parts, parts_cure
 from biclique.spectral.order import TEST_STARTS, Attempt, OrderRule, least_order
+from biclique.spectral.solver import warn_about_null_columns
 
 POOL_MARGIN = 0.5
 """A cluster of the pool with less than this share of what is needed is dust without a look at all rows."""

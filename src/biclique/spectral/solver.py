@@ -11,6 +11,7 @@ from scipy.linalg import eigh
 from sklearn.utils import check_random_state
 
 from biclique._typing import FloatArray
+from biclique.exceptions import RankWarning, SolverWarning, warn_user
 from biclique.runtime.namespace import (
     empty_columns,
     float64,
@@ -416,3 +417,25 @@ class _BlockKrylov:
         values = state.values[: self.k].copy()
         images = vectors * moved(values, self.like) + self.next @ moved(self.coupling @ coordinates, self.like)
         return EigenResult(values, vectors, images, state.residuals, self.n_passes, converged, target)
+
+
+def warn_unless_converged(pairs: EigenResult) -> None:
+    """Say how many eigenpairs missed the tolerance, and by how much."""
+    if not pairs.converged:
+        above = int((pairs.residuals > pairs.target).sum())
+        warn_user(
+            f"{above} of {len(pairs.values)} eigenpairs above tol (worst residual {pairs.residuals.max():.1e} > "
+            f"{pairs.target:.1e}) after {pairs.n_passes} passes; raise max_iter or eigen_tol.",
+            SolverWarning,
+        )
+
+
+def warn_about_null_columns(informative: np.ndarray, n_columns: int) -> None:
+    """Say how many columns of an embedding are zero because K has too few eigenvalues that are not."""
+    found = int(informative.sum()) + 1  # and the trivial one
+    if found < n_columns:
+        warn_user(
+            f"the kernel gives {found} informative columns, {n_columns} were asked for: the rest of the embedding is "
+            "zero; use another affinity or fewer clusters.",
+            RankWarning,
+        )
