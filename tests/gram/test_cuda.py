@@ -18,14 +18,14 @@ GPU = torch.cuda.is_available()
 if not GPU:  # read when triton is first imported, so before anything here imports it
     os.environ["TRITON_INTERPRET"] = "1"
 
-from biclique.device import torch_tiles as cuda
-from biclique.device.torch_tiles import TorchTiles, choose_engine
-from biclique.exceptions import DataError, MemoryLimitError, MissingExtraError, ParameterError
-from biclique.gram.torch_gram import TorchGram
-from biclique.kernels import DirectRBF, make_kernel
-from biclique.kernels import kernel as cross
-from biclique.kernels.kernel import HeldRows
-from biclique.runtime.namespace import to_host
+from biclique.device import torch_tiles as cuda  # noqa: E402
+from biclique.device.torch_tiles import TorchTiles, choose_engine  # noqa: E402
+from biclique.exceptions import DataError, MemoryLimitError, MissingExtraError, ParameterError  # noqa: E402
+from biclique.gram.torch_gram import TorchGram  # noqa: E402
+from biclique.kernels import DirectRBF, make_kernel  # noqa: E402
+from biclique.kernels import kernel as cross  # noqa: E402
+from biclique.kernels.kernel import HeldRows  # noqa: E402
+from biclique.runtime.namespace import to_host  # noqa: E402
 
 NAMES = ["rbf", "laplacian", "polynomial", "linear", "cosine"]
 SIZES = [1, 2, 127, 128, 129, 300]

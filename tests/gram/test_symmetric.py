@@ -15,11 +15,11 @@ GPU = torch is not None and torch.cuda.is_available()
 if not GPU:  # read when triton is first imported, so before anything here imports it
     os.environ["TRITON_INTERPRET"] = "1"
 
-from biclique.device import hopper_tiles
-from biclique.device.hopper_tiles import COLUMNS, FOLD_TILES, ROWS, units
-from biclique.exceptions import BicliqueWarning
-from biclique.gram.torch_gram import TorchGram
-from biclique.kernels import make_kernel
+from biclique.device import hopper_tiles  # noqa: E402
+from biclique.device.hopper_tiles import COLUMNS, FOLD_TILES, ROWS, units  # noqa: E402
+from biclique.exceptions import BicliqueWarning  # noqa: E402
+from biclique.gram.torch_gram import TorchGram  # noqa: E402
+from biclique.kernels import make_kernel  # noqa: E402
 
 ROWS_A_FOLD = FOLD_TILES * COLUMNS
 DEVICE = "cuda" if GPU else "cpu"
