@@ -22,7 +22,7 @@ from biclique.cli.common import (
     number_or_word,
     order,
 )
-from biclique.cli.summary import Classes, Facts, report
+from biclique.cli.summary import Classes, Facts, plan_facts, print_plan, report
 from biclique.cli.text import EXIT_CODES, EXIT_OK, block, line
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.datasets import SHIPPED, load_shipped
@@ -134,12 +134,12 @@ def add_command(commands: Any) -> None:
 def _cluster(options: argparse.Namespace) -> int:
     if options.output is not None:
         check_output(options.output, options.table)
-    source = None if _is_shipped(options.table) and not options.stream else stream.open_streamed(options)
+    model = _model(options)
+    source = None if _is_shipped(options.table) and not options.stream else stream.open_streamed(model, options)
     if source is not None:
-        return stream.cluster(_model(options), source, options)
+        return stream.cluster(model, source, options)
     table = _load(options)
     X, constant = _scaled(table, options.scale)
-    model = _model(options)
     if options.dry_run:
         return _print_estimate(model, X, table, options)
     start = time.perf_counter()
@@ -257,16 +257,13 @@ def _facts(table: Table) -> Facts:
 
 def _print_estimate(model: BicliqueSpectralClustering, X: FloatArray, table: Table, options: argparse.Namespace) -> int:
     with caught_messages():
-        cost = model.estimate_cost(X)
+        plan = model.plan(X)
     if options.json:
         facts: dict[str, Any] = {"table": table.name, "rows": len(X), "columns": X.shape[1]}
-        work: dict[str, Any] = {"gram": cost.gram, "seconds": cost.seconds, "bytes": cost.bytes}
-        if cost.device is None:
-            facts["distinct_rows"] = cost.rows
-        else:
-            work |= {"device": cost.device, "device_bytes": cost.device_bytes}
-        block(json.dumps({**facts, **work}, indent=2))
+        if plan.device is None:
+            facts["distinct_rows"] = plan.rows
+        block(json.dumps({**facts, **plan_facts(plan)}, indent=2))
     else:
         line(f"{table.name}: {len(X)} rows, {X.shape[1]} columns")
-        line(f"{cost} (estimate; nothing was computed)")
+        print_plan(plan)
     return EXIT_OK

@@ -9,6 +9,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -18,10 +19,11 @@ from sklearn.preprocessing import RobustScaler
 
 from biclique._typing import FloatArray, IntArray
 from biclique.cli.common import caught_messages
-from biclique.cli.summary import Classes, Facts, report
+from biclique.cli.summary import Classes, Facts, plan_facts, print_plan, report
 from biclique.cli.text import EXIT_OK, block, line
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.exceptions import DataError, MemoryLimitError, ParameterError, TableError
+from biclique.fit.plan import barrier_to_chunks
 from biclique.io import (
     CHUNK_ROWS,
     ArrayChunks,
@@ -35,7 +37,7 @@ from biclique.io import (
     formats,
     open_chunks,
 )
-from biclique.progress import Progress, format_seconds
+from biclique.progress import Progress
 from biclique.runtime.memory import format_bytes, parse_memory_limit
 
 QUARTILE_VALUES = 2**24  # of a sample of rows that gives medians and quartiles
@@ -47,7 +49,7 @@ ESTIMATE_CHUNKS = 3
 # Whether to stream
 
 
-def open_streamed(options: argparse.Namespace) -> ChunkSource | None:
+def open_streamed(model: BicliqueSpectralClustering, options: argparse.Namespace) -> ChunkSource | None:
     """The table, where it is to be read in chunks; None where it is to be held."""
     path = Path(options.table)
     kind = find_format(path)
@@ -58,7 +60,7 @@ def open_streamed(options: argparse.Namespace) -> ChunkSource | None:
                 "--stream to hold it in memory."
             )
         return None
-    barrier = _needs_memory(options)
+    barrier = _needs_memory(model)
     if options.stream and barrier is not None:
         raise ParameterError(f"--stream does not work with {barrier[0]}, which needs the rows in memory: {barrier[1]}.")
     if path.is_dir() and kind.place == "both" and not options.stream:
@@ -104,19 +106,15 @@ def _chunk_files() -> str:
     return f"{files} files and {folders} folders"
 
 
-def _needs_memory(options: argparse.Namespace) -> tuple[str, str] | None:
+def _needs_memory(model: BicliqueSpectralClustering) -> tuple[str, str] | None:
     """The option that cannot do with chunks, and what can."""
-    if options.affinity == "nearest_neighbors":
-        return "--affinity nearest_neighbors", "use a kernel, such as --affinity rbf"
-    if options.device is not None:
-        return f"--device {options.device}", "leave it out"
-    if options.gram in ("dense", "tiled"):
-        return f"--gram {options.gram}", "use --gram nystroem or features"
-    if options.modelling != "biclique":
-        return f"--modelling {options.modelling}", "use --modelling biclique"
-    if options.assign_labels == "kernel_kmeans":
-        return "--assign-labels kernel_kmeans", "use --assign-labels kmeans"
-    return None
+    barrier = barrier_to_chunks(model._settings())
+    if barrier is None:
+        return None
+    name, other = barrier
+    option = f"--{name.replace('_', '-')}"
+    such = "a kernel, such as " if name == "affinity" else ""
+    return f"{option} {getattr(model, name)}", "leave it out" if other == "None" else f"use {such}{option} {other}"
 
 
 # The work
@@ -124,7 +122,6 @@ def _needs_memory(options: argparse.Namespace) -> tuple[str, str] | None:
 
 def cluster(model: BicliqueSpectralClustering, table: ChunkSource, options: argparse.Namespace) -> int:
     """Fit, write the labels, print."""
-    model._check_parameters()  # before the first pass
     source = FiniteChunks(table) if options.drop_missing else table
     if options.dry_run:
         return _print_estimate(model, table, source, options)
@@ -271,13 +268,12 @@ def _print_estimate(
     if isinstance(scaled, ScaledChunks):
         source = ScaledChunks(source, scaled.offset, scaled.factor)
     with caught_messages():
-        cost = model.estimate_cost(source)
-    seconds = cost.seconds + PASSES * reading
+        plan = model.plan(source)
+    plan = replace(plan, seconds=plan.cost.seconds + PASSES * reading)
     if options.json:
         facts = {"table": table.name, "rows": table.n_rows, "columns": table.n_columns, "streamed": True}
-        block(json.dumps({**facts, "gram": cost.gram, "seconds": seconds, "bytes": cost.bytes}, indent=2))
+        block(json.dumps({**facts, **plan_facts(plan)}, indent=2))
     else:
         line(f"{table.name}: {table.n_rows} rows, {table.n_columns} columns, read in chunks")
-        work = f"{format_seconds(seconds)} and {format_bytes(cost.bytes)}"
-        line(f"gram={cost.gram!r}: about {work} (estimate; nothing was computed)")
+        print_plan(plan)
     return EXIT_OK

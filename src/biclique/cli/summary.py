@@ -15,6 +15,7 @@ from sklearn.metrics import adjusted_rand_score
 from biclique._typing import IntArray
 from biclique.cli.text import block, line, print_warnings
 from biclique.cluster import BicliqueSpectralClustering
+from biclique.fit.plan import Plan
 from biclique.progress import format_seconds
 from biclique.scores import clustering_error
 
@@ -165,3 +166,21 @@ def _print_summary(result: dict[str, Any], error: str) -> None:
     if result["output"]:
         line()
         line(f"labels written to {result['output']}")
+
+
+def print_plan(plan: Plan) -> None:
+    """What a fit would do, in words."""
+    for told in str(plan).splitlines():
+        line(told)
+    line(f"{plan.cost} (estimate; nothing was computed)")
+
+
+def plan_facts(plan: Plan) -> dict[str, Any]:
+    """The same as values."""
+    facts: dict[str, Any] = {"gram": plan.gram, "gram_reason": plan.gram_reason, "order": plan.rule}
+    facts |= {"gamma": plan.gamma, "precision": plan.precision, "seconds": plan.cost.seconds, "bytes": plan.bytes}
+    if plan.rank is not None:
+        facts["rank"] = plan.rank
+    if plan.device is not None:
+        facts |= {"device": plan.device, "device_bytes": plan.device_bytes}
+    return facts

@@ -244,20 +244,32 @@ def choose_way(settings: Settings, source: RowSource) -> tuple[str, Choice]:
     return FACTORED_WAY, choice
 
 
+def barrier_to_chunks(settings: Settings) -> tuple[str, str] | None:
+    """The parameter that needs rows in memory, and a value that does not; None where chunks will do."""
+    if not settings.kernel.of_rows:
+        return "affinity", "rbf"
+    if settings.holding.device is not None:
+        return "device", "None"
+    if settings.holding.gram != "auto" and not settings.holding.factored:
+        return "gram", "nystroem"
+    if settings.cut.symmetric:
+        return "modelling", "biclique"
+    return ("assign_labels", "kmeans") if settings.assigning.needs_cut else None
+
+
 def _choose_for_chunks(settings: Settings, n_columns: int) -> Choice:
     """How K is held for rows that are read in chunks."""
+    barrier = barrier_to_chunks(settings)
+    if barrier is not None:
+        name, other = barrier
+        value = {"affinity": settings.kernel.affinity, "gram": settings.holding.gram}.get(name)
+        if value is None:
+            raise ParameterError(
+                "rows in chunks work with modelling='biclique' and with assign_labels='kmeans', 'cluster_qr' or "
+                "'discretize': what was asked for needs X in memory."
+            )
+        raise ParameterError(f"{name}={value!r} needs X in memory: load the rows, or use {name}={other!r}.")
     gram = settings.holding.gram
-    if not settings.kernel.of_rows:
-        raise ParameterError(
-            f"affinity={settings.kernel.affinity!r} needs X in memory: load the rows, or use affinity='rbf'."
-        )
-    if not settings.pointwise:
-        raise ParameterError(
-            "rows in chunks work with modelling='biclique' and with assign_labels='kmeans', 'cluster_qr' or "
-            "'discretize': what was asked for needs X in memory."
-        )
-    if gram != "auto" and not settings.holding.factored:
-        raise ParameterError(f"gram={gram!r} needs X in memory: load the rows, or use gram='nystroem'.")
     if gram != "auto":
         return Choice(gram, "as asked for")
     return exact_features(settings.kernel.kernel(), n_columns) or Choice(

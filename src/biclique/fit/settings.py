@@ -332,7 +332,7 @@ CONSTRAINTS: dict[str, Check] = {
     "n_init": count(most=MOST_STARTS),
     "assign_labels": choice(lambda: tuple(ASSIGNERS)),
     "n_components": count(none=True),
-    "memory_limit": lambda _, value: parse_memory_limit(value),
+    "memory_limit": or_auto(lambda _, value: parse_memory_limit(value)),
     "random_state": lambda _, value: check_random(value),
 }
 """Every parameter of every estimator; an estimator that takes less has a table with entries of its own."""
