@@ -27,8 +27,8 @@ test: $(VENV)/.test  ## the whole test suite
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 # What rounding can change: these run again on other CPUs and with other versions.
-SENSITIVE := -m "not once" tests/gram tests/kernels tests/multiway tests/spectral tests/cluster tests/golden \
-	--ignore=tests/cluster/test_bad_input.py --ignore=tests/cluster/test_dates.py
+SENSITIVE := -m "not once" tests/runtime tests/kernels tests/features tests/neighbors tests/device tests/gram \
+	tests/spectral tests/multiway tests/fit tests/cluster tests/golden --ignore=tests/cluster/test_bad_input.py
 
 test-lower-cpu: $(VENV)/.test  ## the numerically sensitive tests as on a CPU one level below this one
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python .ci/lower_cpu.py -m pytest -n $(JOBS) --dist worksteal $(SENSITIVE)
@@ -56,7 +56,8 @@ $(VENV)-hypernetx/.test: pyproject.toml
 
 test-hypernetx: $(VENV)-hypernetx/.test  ## conversion and clustering with HyperNetX and pandas 2
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(VENV)-hypernetx/bin/python -m pytest -n $(JOBS) --dist worksteal \
-		tests/hypergraph/test_convert.py tests/hypergraph/test_files.py tests/cluster/test_hypergraph.py
+		tests/hypergraph/files/test_convert.py tests/hypergraph/files/test_files.py \
+		tests/cluster/test_hypergraph_clustering.py
 
 # torch's build without CUDA is small; the interpreter of Triton stands in for a GPU.
 TORCH ?= torch==2.13.0
@@ -69,7 +70,7 @@ $(VENV)-torch/.test: pyproject.toml
 
 test-torch: $(VENV)-torch/.test  ## the same on torch's CPU, and the GPU's kernel in Triton's interpreter
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(VENV)-torch/bin/python -m pytest -n $(JOBS) --dist worksteal \
-		tests/gram/test_operators.py tests/gram/test_cuda.py tests/gram/test_symmetric.py tests/spectral/test_namespace.py tests/cluster/test_device.py
+		tests/gram/test_operators.py tests/device tests/spectral/test_on_torch.py tests/fit/test_on_device.py
 
 golden: $(VENV)/.test $(VENV)-torch/.test  ## what the working tree changes in many fits: make golden BASE=<commit>
 	$(BIN)/python -m tests.golden --base $(BASE) --jobs $(JOBS)

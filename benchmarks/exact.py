@@ -34,7 +34,7 @@ from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 
 from biclique.cluster.clustering import BicliqueSpectralClustering
-from biclique.fit import prepare as _prepare
+from biclique.fit import plan
 from biclique.gram import TiledGram
 from biclique.kernels import RBF, bandwidth, make_kernel
 
@@ -149,13 +149,13 @@ def planted(group: int, seed: int) -> np.ndarray:
 def compare_planted() -> None:
     print("| group | seed | leading eigenvalues | found | passes | seconds | passes, random start |")
     print("| ---: | ---: | --- | --- | ---: | ---: | ---: |", flush=True)
-    start_from = _prepare.START_FROM
+    start_from = plan.START_FROM
     for group in PLANTED_GROUPS:
         for seed in range(PLANTED_SEEDS):
             X = planted(group, seed)
             models = []
             for least in (start_from, len(X) + 1):
-                _prepare.START_FROM = least
+                plan.START_FROM = least
                 model = BicliqueSpectralClustering(5, gamma=0.5, gram="tiled", order=2, random_state=seed)
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", UserWarning)
@@ -169,7 +169,7 @@ def compare_planted() -> None:
                 f"{seconds:.1f} | {random.n_passes_} |",
                 flush=True,
             )
-    _prepare.START_FROM = start_from
+    plan.START_FROM = start_from
 
 
 def summarize(results: dict[str, dict]) -> None:

@@ -1,10 +1,16 @@
+import ast
 import subprocess
 import sys
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+
+import pytest
 
 from tests.optional import needs
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
+ROOT = Path(__file__).parent.parent
+EXAMPLES = ROOT / "examples"
 
 
 @needs("matplotlib")
@@ -14,3 +20,16 @@ def test_the_heat_study_runs_and_draws(tmp_path):
     assert "ellipse" in done.stdout
     written = sorted(path.name for path in tmp_path.iterdir())
     assert written == ["heat_circle.png", "heat_convergence.csv", "heat_ellipse.png", "heat_sphere.png"]
+
+
+@pytest.mark.parametrize("script", sorted(p.name for p in [*ROOT.glob("benchmarks/*.py"), *EXAMPLES.glob("*.py")]))
+def test_names_that_scripts_import_exist(script):
+    """Benchmarks run for minutes, so no test runs them: what they import from the package must at least be there."""
+    (path,) = ROOT.glob(f"*/{script}")
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    lines = [n for n in nodes if isinstance(n, ast.ImportFrom) and (n.module or "").split(".")[0] == "biclique"]
+    for line in lines:
+        module = import_module(line.module)
+        for name in (alias.name for alias in line.names):
+            found = hasattr(module, name) or find_spec(f"{line.module}.{name}") is not None
+            assert found, f"{script} imports {name} from {line.module}"

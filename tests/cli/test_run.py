@@ -16,7 +16,7 @@ from biclique.cli import cluster_command as table
 from biclique.cli import main, signals
 from biclique.io import atomic_files, label_files
 from biclique.printable import printable
-from tests.cli.test_hypergraph import run
+from tests.cli.test_hypergraph_command import run
 
 COMMAND = [sys.executable, "-m", "biclique"]
 IRIS = ["cluster", "iris", "-k", "3"]

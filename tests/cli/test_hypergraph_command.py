@@ -10,7 +10,7 @@ import pytest
 from biclique.cli import main
 from biclique.hypergraph import EXPANSIONS, SPLITTINGS, read_hypergraph, write_hypergraph
 from biclique.hypergraph.hypergraph import Hypergraph
-from tests.cluster.test_hypergraph import planted
+from tests.cluster.test_hypergraph_clustering import planted
 from tests.optional import Optional
 
 pd = Optional("pandas")

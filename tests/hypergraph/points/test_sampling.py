@@ -14,7 +14,7 @@ from biclique.hypergraph.points.tuples import draw_sets, draw_tuples, unranked_s
 from biclique.kernels import RBF
 from biclique.scores import clustering_error
 from tests.conftest import frozen
-from tests.hypergraph import modelling_oracles as oracles
+from tests.hypergraph.points import modelling_oracles as oracles
 
 X = frozen(np.random.default_rng(0).normal(size=(9, 3)))
 

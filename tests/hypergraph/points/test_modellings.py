@@ -20,7 +20,7 @@ from biclique.hypergraph.points.modellings import (
 from biclique.hypergraph.points.triples import TRIPLES, smallest_eigenvalues
 from biclique.kernels import RBF, Laplacian, Polynomial, bandwidth, make_kernel
 from tests.conftest import frozen
-from tests.hypergraph import modelling_oracles as oracles
+from tests.hypergraph.points import modelling_oracles as oracles
 
 RNG = np.random.default_rng(0)
 
