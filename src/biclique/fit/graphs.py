@@ -27,26 +27,29 @@ from biclique.spectral import (
     one_each,
     parted_rotation,
 )
+from biclique.spectral.assign import Rule
 from biclique.spectral.joining import LOOSE, Connected, connect, shares_of_parts
 from biclique.spectral.solver import warn_unless_converged
 
 DEFAULT_WEIGHTS = "rbf"
 
 
-@dataclass
-class Part:
-    """A connected part of the graph: its cut and eigenpairs, and the columns of the embedding it has been given."""
+@dataclass(frozen=True)
+class SolvedPart:
+    """A connected part of the graph: its cut and eigenpairs."""
 
     members: IntArray  # vertices, ascending
     cut: NormalizedCut
     pairs: EigenResult
-    columns: range = range(1)
-    extension: Extension | None = None
 
-    def embed(self) -> FloatArray:
-        """The rows of as many columns as the part has, (members, columns)."""
-        self.extension, rows = Extension.fit(self.cut, self.pairs.first(len(self.columns) - 1), self.cut.gram.noise)
-        return rows
+
+@dataclass(frozen=True)
+class Part:
+    """A connected part of the graph: its vertices, its columns of the embedding, and these as functions of a point."""
+
+    members: IntArray
+    columns: IntArray
+    extension: Extension
 
 
 class GraphFitted:
@@ -60,92 +63,88 @@ class GraphFitted:
     takes_chunks = False
     keeps_tensors = False
 
-    def __init__(self, plan: Plan, connected: Connected, vertices: Vertices, parts: list[Part]) -> None:
+    def __init__(self, plan: Plan, connected: Connected, vertices: Vertices, solved: list[SolvedPart]) -> None:
         self.plan = plan
         self.gram, self.part_of = connected.gram, connected.joined.part_of
         self.usual_degree = connected.usual_degree
-        self.vertices, self.parts = vertices, parts
+        self.digests = vertices.digests  # none for a given graph, whose rows are never known
         self.n_columns = plan.settings.n_columns
-        self.assignment: Assignment | None = None
-        self.rows: FloatArray = np.zeros((vertices.n, self.n_columns))
+        self.n_passes = max(part.cut.n_passes for part in solved)
+        self.table: IntArray | None = None  # (n_vertices,), labels
+        self.rule: Rule | None = None
+        self.parts: list[Part] = []
+        own = np.zeros((vertices.n, self.n_columns))
         first = 0
-        for part, width in zip(parts, self._shares(self.n_columns), strict=True):
-            part.columns = range(first, first + width)
+        for part, width in zip(solved, _shares(solved, self.n_columns), strict=True):
+            columns = np.arange(first, first + width)
             first += width
-            self.rows[np.ix_(part.members, np.asarray(part.columns))] = part.embed()
-        self.turn = self._turn()
-        self.rows = self.rows @ self.turn
+            extension, rows = Extension.fit(part.cut, part.pairs.first(width - 1), part.cut.gram.noise)
+            own[np.ix_(part.members, columns)] = rows
+            self.parts.append(Part(part.members, columns, extension))
+        self.turn = self._turn(solved)
+        self.rows: FloatArray = own @ self.turn
+        self.eigenvalues = self._in_order(solved, [part.pairs.values for part in solved], 1.0)
+        self.residuals = self._in_order(solved, [part.pairs.residuals for part in solved], 0.0)
 
-    def _shares(self, total: int) -> list[int]:
-        return shares_of_parts([part.pairs.values for part in self.parts], total)
-
-    def _turn(self) -> FloatArray:
+    def _turn(self, solved: list[SolvedPart]) -> FloatArray:
         """From the parts' own columns to √S of all rows, the other combinations of parts, and eigenvectors in order."""
         turn = np.zeros((self.n_columns, self.n_columns))
         q = len(self.parts)
         turn[[part.columns[0] for part in self.parts], :q] = parted_rotation(
-            np.array([part.cut.volume for part in self.parts])
+            np.array([part.cut.volume for part in solved])
         )
-        own = [(-float(v), c) for p in self.parts for v, c in zip(p.pairs.values, p.columns[1:], strict=False)]
+        pairs = zip(solved, self.parts, strict=True)
+        own = [(-float(v), c) for s, p in pairs for v, c in zip(s.pairs.values, p.columns[1:], strict=False)]
         for place, (_, column) in enumerate(sorted(own), start=q):
             turn[column, place] = 1.0
         return turn
 
-    @property
-    def eigenvalues(self) -> FloatArray:
-        """1 for every part beyond the first, and those of the parts' own cuts, descending; zero where missing."""
-        return self._in_order([p.pairs.values for p in self.parts], 1.0)
+    def _in_order(self, solved: list[SolvedPart], of_parts: list[FloatArray], of_a_part: float) -> FloatArray:
+        """Numbers of the eigenpairs that are used, by descending eigenvalue, zero where there are no more.
 
-    @property
-    def residuals(self) -> FloatArray:
-        """Of the eigenvalues, in their order."""
-        return self._in_order([p.pairs.residuals for p in self.parts], 0.0)
-
-    def _in_order(self, of_parts: list[FloatArray], of_a_part: float) -> FloatArray:
-        """Numbers of the eigenpairs that are used, by descending eigenvalue, in the length of ``eigenvalues_``."""
+        Every part beyond the first has an eigenvalue of 1, and ``of_a_part`` as its number.
+        """
 
         def joined(values: list[FloatArray], beyond: float) -> FloatArray:
             used = [v[: len(p.columns) - 1] for v, p in zip(values, self.parts, strict=True)]
             return np.concatenate([np.full(len(self.parts) - 1, beyond), *used])
 
-        order = np.argsort(-joined([p.pairs.values for p in self.parts], 1.0), kind="stable")
+        order = np.argsort(-joined([p.pairs.values for p in solved], 1.0), kind="stable")
         found = joined(of_parts, of_a_part)[order][: self.n_columns - 1]
         return padded(found, self.n_columns - 1)
 
-    @property
-    def n_passes(self) -> int:
-        return max(p.cut.n_passes for p in self.parts)
-
-    def assign(self) -> Assignment:
+    def assign(self, vertices: Vertices, solved: list[SolvedPart]) -> Assignment:
         """Labels of the vertices."""
-        settings, vertices = self.plan.settings, self.vertices
+        settings = self.plan.settings
         n_clusters = settings.assigning.n_clusters or 1
         cut = None
         if settings.assigning.needs_cut:
-            cut = self.parts[0].cut
-            if len(self.parts) > 1:
+            cut = solved[0].cut
+            if len(solved) > 1:
                 cut = NormalizedCut(self.gram, cut.order, vertices.weights, row_numbers=vertices.numbers)
         rows = self._scaled(self.rows)
         if vertices.n <= n_clusters and cut is None:
-            self.assignment = one_each(rows)
-            return self.assignment
-        self.assignment = assign_sampled(
-            settings.assigning.assign_labels,
-            rows,
-            vertices.weights,
-            n_clusters,
-            cut=cut,
-            n_init=settings.assigning.n_init,
-            random_state=check_random(settings.random_state),
-            parts=self._parts(n_clusters),
-        ).contiguous()
-        return self.assignment
+            found = one_each(rows)
+        else:
+            found = assign_sampled(
+                settings.assigning.assign_labels,
+                rows,
+                vertices.weights,
+                n_clusters,
+                cut=cut,
+                n_init=settings.assigning.n_init,
+                random_state=check_random(settings.random_state),
+                parts=self._parts(solved, n_clusters),
+            ).contiguous()
+        self.table, self.rule = found.labels, found.rule
+        self.n_passes = max(part.cut.n_passes for part in solved)
+        return found
 
-    def _parts(self, n_clusters: int) -> Parts | None:
+    def _parts(self, solved: list[SolvedPart], n_clusters: int) -> Parts | None:
         """Parts that no cluster spans, where there are columns enough to tell their clusters apart."""
-        if len(self.parts) < 2 or self.n_columns < n_clusters:
+        if len(solved) < 2 or self.n_columns < n_clusters:
             return None
-        return Parts(self.part_of, tuple(self._shares(n_clusters)), np.arange(self.vertices.n))
+        return Parts(self.part_of, tuple(_shares(solved, n_clusters)), np.arange(len(self.rows)))
 
     def _scaled(self, rows: FloatArray) -> FloatArray:
         return unit_rows(rows) if self.plan.settings.assigning.scales_rows else rows
@@ -154,7 +153,7 @@ class GraphFitted:
 
     def find(self, X: Rows) -> IntArray:
         """Which vertex every row is, −1 where none; rows of a given graph are never known."""
-        return np.full(X.shape[0], -1) if self.vertices.given else find_rows(self.vertices.digests, X)
+        return find_rows(self.digests, X)
 
     def embed(self, X: Rows, n_jobs: int | None) -> FloatArray:  # noqa: ARG002
         """The embedding of any rows; a training row gets its own row back."""
@@ -174,12 +173,12 @@ class GraphFitted:
 
     def labels_of_vertices(self, X: Rows, place: IntArray) -> IntArray:
         """The labels of rows that are vertices ``place``, −1 for new rows."""
-        if self.assignment is None:
+        if self.table is None or self.rule is None:
             raise ValueError("no labels have been assigned")
-        out = self.assignment.labels[place]
+        out = self.table[place]
         new = np.flatnonzero(place < 0)
         if len(new):
-            out[new] = self.assignment.rule.of_new(_NewRows(self, self._similarities(X[new])))[0]
+            out[new] = self.rule.of_new(_NewRows(self, self._similarities(X[new])))[0]
         return out
 
     def _similarities(self, X: Rows) -> Any:
@@ -205,7 +204,7 @@ class GraphFitted:
 
     def _extend(self, K: Any) -> FloatArray:
         """The closed form, each row in the part that it is most similar to."""
-        n = self.vertices.n
+        n = len(self.rows)
         indicator = sparse.csr_array(
             (np.ones(n), (np.arange(n), self.part_of)),
             shape=(n, len(self.parts)),
@@ -214,9 +213,9 @@ class GraphFitted:
         out = np.zeros((K.shape[0], self.n_columns))
         for number, part in enumerate(self.parts):
             chosen = np.flatnonzero(nearest == number)
-            if len(chosen) and part.extension is not None:
+            if len(chosen):
                 cross = StoredCross(K[chosen][:, part.members], n_jobs=self.gram.n_jobs)
-                out[np.ix_(chosen, np.asarray(part.columns))] = part.extension.embed(cross)
+                out[np.ix_(chosen, part.columns)] = part.extension.embed(cross)
         return out @ self.turn
 
 
@@ -268,14 +267,19 @@ def fit_graph(plan: Plan, vertices: Vertices, X: Rows, random: np.random.RandomS
     embedding = fitted.embed_vertices(X, vertices.index)
     labels, history = None, None
     if settings.assigning.n_clusters is not None:
-        history = fitted.assign().cut_history
+        history = fitted.assign(vertices, parts).cut_history
         labels = fitted.labels_of_vertices(X, vertices.index)
     return Result(fitted, vertices.n, embedding, labels, history)
 
 
+def _shares(parts: list[SolvedPart], total: int) -> list[int]:
+    """How many columns, or clusters, every part gets."""
+    return shares_of_parts([part.pairs.values for part in parts], total)
+
+
 def _solve_parts(
     plan: Plan, connected: Connected, vertices: Vertices, order: float, seed: int, progress: Progress
-) -> list[Part]:
+) -> list[SolvedPart]:
     """Every part with as many eigenpairs as it could get."""
     gram, joined = connected.gram, connected.joined
     n_parts, n_columns = joined.n_parts, plan.settings.n_columns
@@ -288,7 +292,7 @@ def _solve_parts(
         if progress.enabled:
             progress.say(f"part {number + 1} of {n_parts}: {len(members)} rows, {K.nnz} similarities, order {order:g}")
         k = min(n_columns - n_parts, len(members) - 1) if joined.whole[number] else 0
-        parts.append(Part(members, cut, _solve(plan, cut, k, np.random.RandomState(seed), progress)))
+        parts.append(SolvedPart(members, cut, _solve(plan, cut, k, np.random.RandomState(seed), progress)))
     return parts
 
 

@@ -114,6 +114,11 @@ class HoldingSettings:
     precision: str = "auto"
     memory_limit: int | str = "auto"
     device: Device | None = None
+    """By its name."""
+
+    def __post_init__(self) -> None:
+        if self.device is not None:
+            object.__setattr__(self, "device", str(self.device))
 
     @property
     def factored(self) -> bool:

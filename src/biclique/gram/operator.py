@@ -113,8 +113,9 @@ class CrossGram(Protocol):
 class TrainedRows(Protocol):
     """The training rows as a model keeps them: what new rows are compared with once K is gone. It can be pickled."""
 
-    rows: Rows
-    """As they are stored: centred or rounded, if the operator does that."""
+    @property
+    def rows(self) -> Rows:
+        """As they are stored: centred or rounded, if the operator does that."""
 
     def hold(self, Y: Rows) -> Rows:
         """Other rows, treated as the training rows were: distances to ``rows`` then mean something."""

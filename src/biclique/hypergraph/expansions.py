@@ -143,7 +143,6 @@ class ExpansionGram(GramOperator):
         self.n_jobs = n_jobs
         self.hypergraph = hypergraph
         self.own_place = found.own_place
-        self._members, self._incidence = hypergraph.members, hypergraph.incidence
         self.coefficients = np.asarray(found.coefficients(hypergraph), dtype=float)  # c
         # What a place's pair with itself adds to the diagonal of H C Hᵀ, taken off again.
         self._off = np.zeros(self.n) if found.own_place else -(self.coefficients @ self._members)
@@ -156,8 +155,12 @@ class ExpansionGram(GramOperator):
                 "the weights by the largest."
             )
 
+    @property
+    def _members(self) -> Rows:
+        return self.hypergraph.members
+
     def matmat(self, V: FloatArray) -> FloatArray:
-        out = panel_product(self._incidence, self.to_edges(V), n_jobs=self.n_jobs, panel=PANEL)
+        out = panel_product(self.hypergraph.incidence, self.to_edges(V), n_jobs=self.n_jobs, panel=PANEL)
         return out if self.own_place else out + self._off[:, None] * V
 
     def to_edges(self, V: FloatArray) -> FloatArray:
@@ -190,7 +193,6 @@ class ExpansionGram(GramOperator):
         """A of some vertices; edges keep their place and their coefficient, however many of their vertices are left."""
         other = copy(self)
         other.n, other.hypergraph = len(members), self.hypergraph.keeping_edges(members)
-        other._members, other._incidence = other.hypergraph.members, other.hypergraph.incidence
         other._off = self._off[members]
         other._degrees = np.asarray((self.coefficients * other.hypergraph.edge_sizes) @ other._members + other._off)
         return other
@@ -207,7 +209,7 @@ class ExpansionGram(GramOperator):
             f"the {self.name} matrix of edges of up to {int(sizes.max(initial=0))} vertices",
             "the operator needs no matrix: use matmat, or raise memory_limit.",
         )
-        A = sparse.csr_array(self._incidence @ sparse.diags_array(self.coefficients) @ self._members)
+        A = sparse.csr_array(self.hypergraph.incidence @ sparse.diags_array(self.coefficients) @ self._members)
         A = A + sparse.diags_array(self._off)
         A = sparse.csr_array((A + A.T) / 2)  # equal up to rounding already
         if not self.own_place and not self.hypergraph.has_repeats:

@@ -119,7 +119,10 @@ class SymmetricRows:
 
     def __init__(self, base: TrainedRows, shift: SymmetricShift) -> None:
         self.base, self.shift = base, shift
-        self.rows = base.rows
+
+    @property
+    def rows(self) -> Rows:
+        return self.base.rows
 
     def hold(self, Y: Rows) -> Rows:
         return self.base.hold(Y)

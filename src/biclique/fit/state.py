@@ -1,0 +1,174 @@
+"""The state of a fitted model: named arrays and plain values, and the model that is made of them again.
+
+A state is a nested dictionary. Its leaves are arrays of numbers, numbers, text, True, False and None, or lists of
+these. Whatever else a model consists of is a dictionary with its ``"class"``, a name in ``PLAIN`` or ``known_classes``,
+and its fields by name. A state is data: nothing else is ever made of one, and it names no code to run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from scipy import sparse
+from sklearn.kernel_approximation import PolynomialCountSketch
+
+from biclique._typing import Rows
+from biclique.exceptions import DataError, ParameterError
+from biclique.features.maps import FEATURE_MAPS
+from biclique.fit.exact import ExactFitted
+from biclique.fit.fitted import Fitted
+from biclique.fit.graphs import GraphFitted, Part
+from biclique.fit.hypergraphs import HypergraphFitted
+from biclique.fit.plan import Plan
+from biclique.fit.settings import (
+    AssigningSettings,
+    CutSettings,
+    HoldingSettings,
+    KernelSettings,
+    Settings,
+    SolvingSettings,
+)
+from biclique.fit.three_passes import FactoredFitted
+from biclique.gram import NeighborGram
+from biclique.gram.factored import FactoredRows
+from biclique.hypergraph import ExpansionGram, Hypergraph
+from biclique.kernels import KERNELS, DirectRBF, Kernel
+from biclique.kernels.kernel import HeldRows
+from biclique.multiway.symmetric import SymmetricRows, SymmetricShift
+from biclique.neighbors.index import NeighborIndex
+from biclique.spectral import ApproximationError, Extension, FactoredSpectrum
+from biclique.spectral.assign import LargestCoordinate, NearestCentre
+from biclique.spectral.lloyd import KernelRule
+
+Value: TypeAlias = "bool | int | float | str | np.ndarray[Any, Any] | list[Value] | dict[str, Value] | None"
+State: TypeAlias = dict[str, Value]
+
+FITTED = (ExactFitted, FactoredFitted, GraphFitted, HypergraphFitted)
+
+CLASSES: tuple[type, ...] = (
+    *FITTED,
+    *(Plan, Settings, KernelSettings, CutSettings, HoldingSettings, SolvingSettings, AssigningSettings),
+    *(Extension, FactoredSpectrum, Part, NearestCentre, LargestCoordinate, KernelRule, ApproximationError),
+    *(HeldRows, FactoredRows, SymmetricRows, SymmetricShift, NeighborGram, NeighborIndex, ExpansionGram),
+    *(DirectRBF, PolynomialCountSketch),
+)
+"""What a model may consist of, besides kernels and feature maps; what these hold is what ``__getstate__`` gives."""
+
+
+def known_classes() -> dict[str, type]:
+    """The classes that a state may name; a kernel or a feature map that is in its table is among them."""
+    return {kind.__name__: kind for kind in (*CLASSES, *KERNELS.values(), *FEATURE_MAPS.values())}
+
+
+class Held(Protocol):
+    """Whatever a fitted model holds."""
+
+
+@dataclass(frozen=True)
+class Plain:
+    """How a value that is no instance of ours is taken apart into fields, and made of them again."""
+
+    kind: type
+    fields: Callable[..., Mapping[str, Held]]
+    make: Callable[..., Held]
+
+
+def _compressed(matrix: Rows) -> Mapping[str, Held]:
+    shape = list(matrix.shape)
+    return {"data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr, "shape": shape}
+
+
+def _sparse_rows(data: Rows, indices: Rows, indptr: Rows, shape: list[int]) -> Rows:
+    matrix = sparse.csr_array((data, indices, indptr), shape=tuple(shape))
+    matrix.check_format(full_check=True)  # SciPy follows indices wherever they point
+    return matrix
+
+
+def _random_state(state: dict[str, Any]) -> np.random.RandomState:
+    random = np.random.RandomState()
+    random.set_state(state)
+    return random
+
+
+PLAIN: dict[str, Plain] = {
+    "number": Plain(np.generic, lambda x: {"value": np.asarray(x)}, lambda value: value[()]),  # has a precision
+    "dtype": Plain(np.dtype, lambda x: {"name": x.name}, lambda name: np.dtype(name)),
+    "tuple": Plain(tuple, lambda x: {"items": list(x)}, lambda items: tuple(items)),
+    "dictionary": Plain(
+        dict,
+        lambda x: {"keys": list(x), "values": list(x.values())},
+        lambda keys, values: dict(zip(keys, values, strict=True)),
+    ),
+    "csr_array": Plain(sparse.csr_array, _compressed, _sparse_rows),
+    "csr_matrix": Plain(sparse.csr_matrix, _compressed, lambda **x: sparse.csr_matrix(_sparse_rows(**x))),
+    "RandomState": Plain(np.random.RandomState, lambda x: {"state": x.get_state(legacy=False)}, _random_state),
+    # Names of vertices are the estimator's.
+    "Hypergraph": Plain(Hypergraph, lambda x: {"members": x.members, "weights": x.weights}, Hypergraph),
+}
+
+
+def state_of(fitted: Fitted) -> State:
+    """The state of a fitted model; of one on a device, that of its copy on the host. Arrays are not copied."""
+    return {"class": type(fitted).__name__, **_fields(fitted, "")}
+
+
+def fitted_from(state: State) -> Fitted:
+    """The fitted model of a state."""
+    fitted = _made(state)
+    if not isinstance(fitted, FITTED):
+        kinds = ", ".join(kind.__name__ for kind in FITTED)
+        raise DataError(f"the state of a fitted model has one of these classes: {kinds}, got {state.get('class')!r}.")
+    return fitted
+
+
+def _fields(value: Held, name: str) -> State:
+    """What an instance of a known class holds."""
+    if known_classes().get(type(value).__name__) is type(value):
+        held = value.__getstate__() or {}
+        if isinstance(held, dict):
+            return {field: _packed(x, f"{name}.{field}".lstrip(".")) for field, x in held.items()}
+    if isinstance(value, Kernel) or callable(value):
+        raise ParameterError(
+            f"affinity={getattr(value, '__name__', type(value).__name__)} is code of your own, and the state of a "
+            "model holds data: add a Kernel subclass to biclique.kernels.KERNELS and fit with its name, or fit the "
+            "matrix of similarities with affinity='precomputed'."
+        )
+    raise ParameterError(
+        f"{name or 'the model'} is a {type(value).__name__}, which the state of a model cannot hold: it holds numbers, "
+        "text, arrays of numbers and what biclique itself fits; keep such a model with pickle."
+    )
+
+
+def _packed(value: Held, name: str) -> Value:
+    if value is None or (isinstance(value, (bool, int, float, str)) and not isinstance(value, np.generic)):
+        return value
+    if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+        return value
+    if isinstance(value, list):
+        return [_packed(x, f"{name}[{i}]") for i, x in enumerate(value)]
+    for kind, plain in PLAIN.items():
+        if isinstance(value, plain.kind):
+            return {"class": kind, **{field: _packed(x, f"{name}.{field}") for field, x in plain.fields(value).items()}}
+    return {"class": type(value).__name__, **_fields(value, name)}
+
+
+def _made(value: Value) -> Any:
+    if isinstance(value, list):
+        return [_made(x) for x in value]
+    if not isinstance(value, dict):
+        return value
+    fields = {name: _made(x) for name, x in value.items() if name != "class"}
+    kind, known = value.get("class"), known_classes()
+    if isinstance(kind, str) and kind in PLAIN:
+        return PLAIN[kind].make(**fields)
+    if not isinstance(kind, str) or kind not in known:
+        raise DataError(
+            f"a state names the class {kind!r}, which is none of biclique's: it is no state of a model, or one of "
+            "another version, or its kernel is not in biclique.kernels.KERNELS now."
+        )
+    made: Any = object.__new__(known[kind])
+    made.__dict__.update(fields)
+    return made
