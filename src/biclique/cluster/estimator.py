@@ -112,23 +112,23 @@ class KernelEstimator(Estimator):
         tensor = None if on_host(X) else X.detach()
         if tensor is not None:
             X = stand_in(tensor) if keep else to_host(tensor)
-        X = read_array(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
+        rows: Rows = read_array(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
         if tensor is not None and keep:
-            X = _as_float(tensor)
-        check_values(X, getattr(self, "feature_names_in_", None), squared=not given)
-        if given and reset and X.shape[0] != X.shape[1]:
+            rows = _as_float(tensor)
+        check_values(rows, getattr(self, "feature_names_in_", None), squared=not given)
+        if given and reset and rows.shape[0] != rows.shape[1]:
             kind = "distances" if settings.kernel.neighbors else "similarities"
             raise DataError(
-                f"affinity={affinity!r} needs a square matrix of {kind}, got X of shape {X.shape}: leave "
+                f"affinity={affinity!r} needs a square matrix of {kind}, got X of shape {rows.shape}: leave "
                 "affinity at 'rbf' for a table of features."
             )
-        if sparse.issparse(X) and settings.kernel.of_rows and not settings.kernel.kernel().accepts_sparse:
+        if sparse.issparse(rows) and settings.kernel.of_rows and not settings.kernel.kernel().accepts_sparse:
             names = [name for name in KERNEL_NAMES if make_kernel(name, gamma=None).accepts_sparse]
             raise DataError(
                 f"sparse X works with affinity {', '.join(map(repr, names))}, not with {affinity!r}: use one of these, "
                 "or pass X.toarray()."
             )
-        return X
+        return rows
 
     def _rows(self, settings: Settings, X: Any, sample_weight: Any) -> RowSource:
         """Where the rows come from: an array, a tensor on a device, or chunks."""

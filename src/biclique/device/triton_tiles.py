@@ -288,7 +288,7 @@ class FusedTiles:
 
     def _up(self, rows: Rows) -> Any:
         if not on_host(rows):
-            return rows.to(self.device, self.torch.float64, copy=True)
+            return self.torch.asarray(rows, dtype=self.torch.float64, device=self.device, copy=True)
         return self.torch.tensor(rows, device=self.device).to(self.torch.float64)
 
     def _scale(self, rows: Rows) -> tuple[float, float]:

@@ -222,7 +222,7 @@ def check_features(kernel: Kernel, n_columns: int) -> None:
 
 
 def _dense(X: Rows) -> FloatArray:
-    return X.toarray() if sparse.issparse(X) else X  # type: ignore[no-any-return]
+    return X.toarray() if sparse.issparse(X) else X
 
 
 def map_kind(gram: str, kernel: Kernel, n_columns: int, rank: int | str) -> str:
@@ -283,7 +283,7 @@ class NystroemMap(FeatureMap):
         values, vectors = np.linalg.eigh((W + W.T) / 2)
         kept = values > smallest_eigenvalue(W, values, self.dtype)
         self._root: FloatArray = vectors[:, kept] / np.sqrt(values[kept])  # T, (p, r)
-        self._right: Rows = None
+        self._right: Rows | None = None
         if kernel.inner_product:
             right = kernel.right(self.held.rows)
             self._right = right.T.tocsr() if sparse.issparse(right) else np.ascontiguousarray(right.T)

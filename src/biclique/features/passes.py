@@ -43,7 +43,7 @@ def _placed(values: FloatArray, feature_map: FeatureMap, X: Rows) -> FloatArray:
     """Values in the map's precision, where the rows lie."""
     if on_host(X):
         return np.ascontiguousarray(values, dtype=feature_map.dtype)
-    return as_dtype(moved(values, X), feature_map.dtype)  # type: ignore[no-any-return]
+    return as_dtype(moved(values, X), feature_map.dtype)
 
 
 def _jobs(X: Rows, n_jobs: int | None) -> int | None:
@@ -143,7 +143,7 @@ def map_rows(
 def map_product(feature_map: FeatureMap, X: Rows, Q: FloatArray, *, n_jobs: int | None = None) -> FloatArray:
     """c(X) Q, shape (n, b), in float64."""
     blocks = map_rows(feature_map, X, Q, lambda product: product, n_jobs=n_jobs)
-    return namespace(X).concatenate(blocks) if blocks else full((0, Q.shape[1]), 0.0, X)  # type: ignore[no-any-return]
+    return namespace(X).concatenate(blocks) if blocks else full((0, Q.shape[1]), 0.0, X)
 
 
 def squared_lengths(feature_map: FeatureMap, X: Rows, *, n_jobs: int | None = None) -> FloatArray:
@@ -151,7 +151,7 @@ def squared_lengths(feature_map: FeatureMap, X: Rows, *, n_jobs: int | None = No
     root = feature_map.lift(np.eye(feature_map.rank))
     xp = namespace(X)
     blocks = map_rows(feature_map, X, root, lambda features: xp.einsum("ij,ij->i", features, features), n_jobs=n_jobs)
-    return xp.concatenate(blocks) if blocks else full((0,), 0.0, X)  # type: ignore[no-any-return]
+    return xp.concatenate(blocks) if blocks else full((0,), 0.0, X)
 
 
 def _groups(starts: range) -> int:
@@ -159,4 +159,4 @@ def _groups(starts: range) -> int:
 
 
 def _added(parts: list[FloatArray]) -> FloatArray:
-    return to_host(sum(parts[1:], start=parts[0]))  # type: ignore[no-any-return]
+    return to_host(sum(parts[1:], start=parts[0]))

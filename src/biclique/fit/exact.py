@@ -228,8 +228,8 @@ def _hold(
     tick = progress.tick if progress.enabled else None
     n_jobs = plan.settings.n_jobs
     if plan.kernel is None:
-        stored = SparseGram if plan.gram == "sparse" else DenseGram
-        return stored(vertices.data, n_jobs=n_jobs), None
+        K = vertices.data
+        return SparseGram(K, n_jobs=n_jobs) if sparse.issparse(K) else DenseGram(K, n_jobs=n_jobs), None
     if plan.rank is not None:
         check_rank(plan.settings.holding.rank, vertices.n, what="distinct rows")
         found = choose_map(plan, _pool(plan, vertices, random), random)

@@ -67,12 +67,10 @@ class TiledGram(GramOperator):
         self._n_features = X.shape[1]
         self._check_memory(1)
         self.held = HeldRows(kernel, X, dtype)
-        self._left: Rows = None
-        self._right: Rows = None
         if kernel.inner_product:
-            self._left = kernel.left(self.held.rows)
+            self._left: Rows = kernel.left(self.held.rows)
             right = kernel.right(self.held.rows)
-            self._right = right.T.tocsr() if sparse.issparse(right) else np.ascontiguousarray(right.T)
+            self._right: Rows = right.T.tocsr() if sparse.issparse(right) else np.ascontiguousarray(right.T)
 
     def _check_memory(self, b: int) -> None:
         if self._memory_limit is not None:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from biclique._typing import FloatArray, IntArray, Rows
+from biclique._typing import Array, FloatArray, IntArray, Rows
 from biclique.runtime.draws import draw_by_permutation
 from biclique.runtime.namespace import as_dtype, float64, moved, namespace, on_host, to_host
 from biclique.runtime.threads import PANEL, Pulse, run_groups
@@ -227,7 +227,7 @@ def row_products(X: Rows, Y: Rows) -> FloatArray:
 def dense_copy(X: Rows) -> FloatArray:
     """X as a fresh dense array, where it lies."""
     if not on_host(X):
-        return X.clone()  # type: ignore[no-any-return]
+        return namespace(X).clone(X)  # type: ignore[no-any-return]
     return np.array(X.toarray() if sparse.issparse(X) else X)
 
 
@@ -259,7 +259,7 @@ class HeldRows:
             self.offset = middle(X)
         self.rows = self.hold(X)
         if self.rows is X and not owned and not on_host(X):
-            self.rows = X.clone()
+            self.rows = namespace(X).clone(X)
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ if on_host(self.rows) else {**self.__dict__, "rows": to_host(self.rows)}
@@ -278,11 +278,12 @@ class HeldRows:
         out = np.empty(X.shape, dtype=self.dtype)
         return np.subtract(X, self.offset, out=out, casting="same_kind")  # in float64, rounded as it is stored
 
-    def _hold_there(self, X: Rows) -> Rows:
+    def _hold_there(self, X: Array) -> Array:
         if self.offset is None:
             return as_dtype(X, self.dtype)
         offset, step = moved(self.offset, X), max(DEVICE_ENTRIES // X.shape[1], 1)
-        out = X.new_empty(X.shape, dtype=getattr(namespace(X), self.dtype.name))
+        xp = namespace(X)
+        out: Array = xp.empty(X.shape, dtype=getattr(xp, self.dtype.name), device=X.device)
         for top in range(0, X.shape[0], step):
             out[top : top + step] = float64(X[top : top + step]) - offset
         return out
@@ -292,7 +293,8 @@ class HeldRows:
         if sparse.issparse(Y):
             return sparse.vstack([self.rows, Y], format="csr")
         rows = self.rows if self.offset is None else float64(self.rows) + moved(self.offset, self.rows)
-        return namespace(Y).concatenate([moved(rows, Y), Y])
+        both: Array = namespace(Y).concatenate([moved(rows, Y), Y])
+        return both
 
     def cross(self, Y: Rows, n_jobs: int | None = None) -> KernelCross:
         """κ(y, x) of new rows against these."""

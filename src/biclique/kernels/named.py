@@ -36,7 +36,7 @@ from biclique.kernels.kernel import (
     row_products,
 )
 from biclique.runtime.arguments import Names, check_number
-from biclique.runtime.namespace import float64, full, largest_size, moved, namespace, on_host, scalars
+from biclique.runtime.namespace import float64, full, largest_size, moved, namespace, on_host, padded, scalars
 
 
 def squared_norms(X: Rows) -> FloatArray:
@@ -51,9 +51,7 @@ def _scaled_with(X: Rows, scale: float, extra: int) -> Rows:
     if sparse.issparse(X):
         return X * X.dtype.type(scale)
     if not on_host(X):
-        out = X.new_empty((X.shape[0], X.shape[1] + extra))
-        out[:, : X.shape[1]] = X * scale
-        return out
+        return padded(X * scale, X.shape[1] + extra)
     out = np.empty((X.shape[0], X.shape[1] + extra), dtype=X.dtype)
     with np.errstate(over="ignore", invalid="ignore"):
         np.multiply(X, X.dtype.type(scale), out=out[:, : X.shape[1]])
@@ -77,8 +75,8 @@ def _near_one(X: Rows) -> Rows:
         X = sparse.csr_array(X, copy=True, dtype=X.dtype if X.dtype.kind == "f" else float)
         inplace_csr_row_scale(X, _power_near_one(abs(X).max(axis=1).toarray().ravel()))
         return X
-    largest = np.abs(X).max(axis=1) if on_host(X) else X.abs().amax(1)
-    return X * _power_near_one(largest)[:, None]
+    xp = namespace(X)
+    return X * _power_near_one(xp.amax(xp.abs(X), 1))[:, None]
 
 
 def _power_near_one(largest: FloatArray) -> FloatArray:
@@ -97,12 +95,12 @@ def squared_distances(X: Rows) -> FloatArray:
     """|x − y|² of all pairs, small ones to their last digits."""
     if sparse.issparse(X):
         return np.asarray(euclidean_distances(X, squared=True))
-    X = X - np.median(X, axis=0)
-    q = np.asarray(euclidean_distances(X, squared=True))
+    centred = X - np.median(X, axis=0)
+    q = np.asarray(euclidean_distances(centred, squared=True))
     # Small distances drown in the rounding of large rows (or of tight groups far apart): take them from differences.
     near = min(NEIGHBOR, len(q) - 1)
-    small = np.median(np.partition(q, near, axis=1)[:, near]) < 1e-6 * np.max(X**2)
-    return np.asarray(cdist(X, X, "sqeuclidean")) if small else q
+    small = np.median(np.partition(q, near, axis=1)[:, near]) < 1e-6 * np.max(centred**2)
+    return np.asarray(cdist(centred, centred, "sqeuclidean")) if small else q
 
 
 class _Gauss(Kernel):
@@ -118,7 +116,7 @@ class _Gauss(Kernel):
         self.gamma = gamma
 
     def diagonal(self, X: Rows) -> FloatArray:
-        return full((X.shape[0],), 1.0, X)  # type: ignore[no-any-return]
+        return full((X.shape[0],), 1.0, X)
 
     def dissimilarity(self, X: Rows) -> FloatArray:
         return squared_distances(X)
@@ -262,10 +260,12 @@ class Cosine(_Bilinear):
 
     def left(self, X: Rows) -> Rows:
         X = _near_one(X)  # else squares would vanish or overflow
-        if not on_host(X):
+        if on_host(X):
+            X = normalize(X)
+        else:
             lengths = namespace(X).linalg.vector_norm(X, dim=1, keepdim=True)
-            return X / lengths.masked_fill(lengths == 0, 1.0)
-        return normalize(X)
+            X = X / lengths.masked_fill(lengths == 0, 1.0)
+        return X
 
 
 class _Affine(InnerProductKernel):
@@ -363,7 +363,7 @@ def _monomials(d: int, degree: int) -> tuple[IntArray, FloatArray]:
 
 def _as_rows(values: FloatArray, X: Rows) -> Any:
     """Values in the precision of rows, where these lie."""
-    return values.astype(X.dtype) if on_host(X) else moved(values, X).to(X.dtype)
+    return namespace(X).asarray(moved(values, X), dtype=X.dtype)
 
 
 class Sigmoid(_Affine):
@@ -417,7 +417,7 @@ class Laplacian(Kernel):
         return namespace(X).cdist(Y, X, p=1).mul_(-self.gamma).exp_()
 
     def diagonal(self, X: Rows) -> FloatArray:
-        return full((X.shape[0],), 1.0, X)  # type: ignore[no-any-return]
+        return full((X.shape[0],), 1.0, X)
 
     def float32_error(self, X: Rows) -> float:
         if self.gamma > float(np.finfo(np.float32).max) or largest_size(X) < 1e6 * float(np.finfo(np.float32).tiny):

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.kernels.kernel import dense_product, middle
+from biclique.kernels.named import squared_norms
 from biclique.runtime.threads import Pulse, Tick, count_threads, run_groups, single_threaded_blas
 
 ENERGY = 0.94
@@ -62,12 +63,12 @@ def distances(X: Rows, Y: Rows, first: IntArray, second: IntArray) -> FloatArray
     for top in range(0, len(first), step):
         piece = slice(top, top + step)
         x, y = X[second[piece]], Y[first[piece]]
-        if sparse.issparse(X):
+        if sparse.issparse(x):
             gap = x.astype(np.float64) - y.astype(np.float64)
             out[piece] = np.asarray(gap.multiply(gap).sum(axis=1)).ravel()
         else:
-            gap = np.subtract(x, y, dtype=np.float64)
-            out[piece] = np.square(gap, out=gap).sum(axis=1)
+            apart = np.subtract(x, y, dtype=np.float64)
+            out[piece] = np.square(apart, out=apart).sum(axis=1)
     return np.asarray(np.sqrt(out, out=out))
 
 
@@ -140,12 +141,10 @@ class Level:
     def _held(self, X: Rows) -> tuple[Rows, FloatArray]:
         """Rows, moved, scaled and shortened, and (1 − ε) times the squares of their lengths."""
         if sparse.issparse(X):
-            rows = X.astype(np.float64) * self.scale
-            squares = np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
+            rows: Rows = X.astype(np.float64) * self.scale
         else:
             rows = np.concatenate([self._shortened(X[top : top + 4096]) for top in range(0, X.shape[0], 4096)])
-            squares = np.einsum("ij,ij->i", rows, rows)
-        return rows, ((1 - self.slack) * squares).astype(self.dtype)
+        return rows, ((1 - self.slack) * squared_norms(rows)).astype(self.dtype)
 
     def _shortened(self, X: FloatArray) -> FloatArray:
         rows = (X - self.offset) * self.scale

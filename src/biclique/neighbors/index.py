@@ -127,7 +127,7 @@ class NeighborIndex:
         """
         k = min(check_count("k", k), self.n)
         own = Y is None
-        Y = self.rows if own else self._fitting(Y)
+        Y = self.rows if Y is None else self._fitting(Y)
         if self.search_ == "brute":
             return self._index().nearest(Y, k, own, self._tick)  # type: ignore[no-any-return]
         out = np.empty((Y.shape[0], k)), np.empty((Y.shape[0], k), dtype=np.intp)
@@ -135,7 +135,7 @@ class NeighborIndex:
         for top in range(0, Y.shape[0], step):
             rows = np.arange(top, min(top + step, Y.shape[0]))
             find = self._tree_block if self.search_ == "tree" else self._approximate_block
-            out[0][rows], out[1][rows] = find(Y, rows, k, own)
+            out[0][rows], out[1][rows] = find(np.asarray(Y), rows, k, own)
             if self._tick is not None:
                 self._tick((top + len(rows)) / Y.shape[0])
         return out
@@ -248,14 +248,15 @@ class NeighborIndex:
     def _build_approximate(self) -> Any:
         """A graph of links to near rows, in layers (HNSW), built by one thread: with more it differs every time."""
         faiss = import_faiss()
-        self._offset = middle(self.rows)
-        largest = reach(self.rows, self._offset)
+        rows = np.asarray(self.rows)
+        self._offset = middle(rows)
+        largest = reach(rows, self._offset)
         self._unit = float(2.0 ** -np.ceil(np.log2(largest))) if largest > 0 else 1.0
         index = faiss.IndexHNSWFlat(self.d, LINKS)
         index.hnsw.efConstruction = BREADTH
         index.hnsw.rng = faiss.RandomGenerator(self.seed)
         with _faiss_threads(faiss, 1):
-            index.add(self._moved(self.rows))  # in one piece: in several, a tenth of the neighbours was missed
+            index.add(self._moved(rows))  # in one piece: in several, a tenth of the neighbours was missed
         return index
 
     def _moved(self, Y: FloatArray) -> FloatArray:

@@ -13,9 +13,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 from scipy.linalg import qr
 
-from biclique._typing import FloatArray
+from biclique._typing import Array, FloatArray, IntArray, Rows
 
 
 def namespace(x: Any) -> Any:
@@ -29,7 +30,7 @@ def on_host(x: Any) -> bool:
     return namespace(x) is np
 
 
-def to_host(x: Any) -> Any:
+def to_host(x: Any) -> NDArray[Any]:
     """The array as NumPy's, in float32 where NumPy has not its precision (bfloat16); waits for the device."""
     xp = namespace(x)
     if xp is np:
@@ -37,27 +38,26 @@ def to_host(x: Any) -> Any:
     x = x.detach().resolve_conj().resolve_neg().cpu()
     if x.is_floating_point() and x.dtype not in (xp.float16, xp.float32, xp.float64):
         x = x.to(xp.float32)
-    return x.numpy()
+    return np.asarray(x.numpy())
 
 
-def moved(x: Any, like: Any) -> Any:
+def moved(x: Any, like: Any) -> Array:
     """An array where another one lies, in its own precision; itself where it lies there already."""
     xp = namespace(like)
     if xp is np:
         return to_host(x)
-    if on_host(x):
-        # A copy in any case: tensors have no negative strides, and do not know read-only memory.
-        return xp.tensor(np.ascontiguousarray(x), device=like.device)
-    return x.to(like.device)
+    # A copy in any case: tensors have no negative strides, and do not know read-only memory.
+    there: Array = xp.tensor(np.ascontiguousarray(x), device=like.device) if on_host(x) else x.to(like.device)
+    return there
 
 
-def float64(x: Any) -> Any:
+def float64(x: Any) -> Array:
     """The array in double precision; itself where it is."""
     xp = namespace(x)
     return np.asarray(x, dtype=np.float64) if xp is np else x.to(xp.float64)
 
 
-def as_dtype(x: Any, dtype: Any) -> Any:
+def as_dtype(x: Any, dtype: DTypeLike) -> Array:
     """The array in a precision that NumPy has named; itself where it is."""
     xp = namespace(x)
     return np.asarray(x, dtype=dtype) if xp is np else x.to(getattr(xp, np.dtype(dtype).name))
@@ -78,18 +78,18 @@ def largest_size(x: Any) -> float:
     return float(np.max(np.abs(scalars(*x.aminmax())))) if x.numel() else 0.0
 
 
-def rows_on_host(x: Any, numbers: Any) -> Any:
+def rows_on_host(x: Rows, numbers: IntArray) -> Rows:
     """Some rows, by an array of their numbers, on the host."""
-    return x[numbers] if on_host(x) else to_host(x[namespace(x).as_tensor(numbers, device=x.device)])
+    return x[numbers] if on_host(x) else to_host(x[moved(numbers, x)])
 
 
-def full(shape: tuple[int, ...], value: float, like: Any) -> Any:
+def full(shape: tuple[int, ...], value: float, like: Any) -> Array:
     """An array of one number in double precision, where another array lies."""
     xp = namespace(like)
     return np.full(shape, value) if xp is np else xp.full(shape, value, dtype=xp.float64, device=like.device)
 
 
-def identity(n: int, like: Any) -> Any:
+def identity(n: int, like: Any) -> Array:
     """The n × n identity in double precision, where another array lies."""
     xp = namespace(like)
     return np.eye(n) if xp is np else xp.eye(n, dtype=xp.float64, device=like.device)

@@ -376,7 +376,7 @@ def one_each(rows: FloatArray, cut: NormalizedCut | None = None) -> Assignment:
 
 def _taken(values: FloatArray, places: IntArray) -> FloatArray:
     """Some rows, on the host."""
-    return to_host(values[moved(places, values)])  # type: ignore[no-any-return]
+    return to_host(values[moved(places, values)])
 
 
 def weighted_means(

@@ -50,7 +50,7 @@ class FactoredSpectrum:
         """The embedding of rows, shape (n, 1 + k)."""
         blocks = self.apply(X, lambda rows: rows, n_jobs)
         if not blocks:
-            return full((0, self.coefficients.shape[1]), 0.0, X)  # type: ignore[no-any-return]
+            return full((0, self.coefficients.shape[1]), 0.0, X)
         return namespace(blocks[0]).concatenate(blocks)  # type: ignore[no-any-return]
 
     def embed_landmarks(self, n_jobs: int | None = None) -> FloatArray:

@@ -370,7 +370,7 @@ class _BlockKrylov:
 
     def _random(self, columns: int) -> FloatArray:
         """Standard normal columns, drawn on the host: the same whatever the device."""
-        return moved(self.random.standard_normal((self.n, columns)), self.like)  # type: ignore[no-any-return]
+        return moved(self.random.standard_normal((self.n, columns)), self.like)
 
     def _lost(self, R: FloatArray) -> np.ndarray:
         """Which columns of a block are combinations of the others, from the diagonal of its R."""
@@ -409,7 +409,7 @@ class _BlockKrylov:
 
     def vectors(self, state: _Ritz) -> FloatArray:
         """The leading Ritz vectors, (n, k)."""
-        return self.basis @ moved(state.coordinates[:, : self.k], self.like)  # type: ignore[no-any-return]
+        return self.basis @ moved(state.coordinates[:, : self.k], self.like)
 
     def result(self, state: _Ritz, converged: bool, target: float) -> EigenResult:
         coordinates = state.coordinates[:, : self.k]
