@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.kernel_approximation import PolynomialCountSketch
 
-from biclique._typing import Rows
+from biclique._typing import Rows, Sparse
 from biclique.exceptions import DataError, ParameterError
 from biclique.features.maps import FEATURE_MAPS
 from biclique.fit.exact import ExactFitted
@@ -76,7 +76,7 @@ class Plain:
     make: Callable[..., Held]
 
 
-def _compressed(matrix: Rows) -> Mapping[str, Held]:
+def _compressed(matrix: Sparse) -> Mapping[str, Held]:
     shape = list(matrix.shape)
     return {"data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr, "shape": shape}
 
