@@ -83,7 +83,7 @@ def test_ways_and_assigners(groups, way, assign_labels):
         {"random_state": np.random.RandomState(5), "n_clusters": np.int64(3), "gamma": np.float32(0.5)},
         {"order": np.inf, "kernel_params": {"of": [1, "two"]}},
     ],
-    ids=str,
+    ids=" ".join,
 )
 def test_other_settings(groups, parameters):
     model = BicliqueSpectralClustering(**{"n_clusters": 3, "random_state": 0, **parameters})

@@ -52,7 +52,7 @@ def test_laplacian_and_chi2_use_their_own_distance():
     np.fill_diagonal(city, np.inf)
     expected = 0.2 / np.median(np.sort(city, axis=1)[:, 6])
     assert bandwidth("auto", kernel("laplacian"), X, np.ones(50), 0) == pytest.approx(expected)
-    assert bandwidth("auto", "chi2", X, np.ones(50), 0) > 0
+    assert bandwidth("auto", kernel("chi2"), X, np.ones(50), 0) > 0
 
 
 @pytest.mark.parametrize("spread", [1e-3, 1e-6, 1e-9, 1e-12])
