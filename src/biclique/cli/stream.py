@@ -22,6 +22,7 @@ from biclique.cli.summary import Classes, Facts, report
 from biclique.cli.text import EXIT_OK, block, line
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.exceptions import DataError, MemoryLimitError, ParameterError, TableError
+from biclique.gram import GRAMS
 from biclique.io import (
     CHUNK_ROWS,
     ArrayChunks,
@@ -37,6 +38,7 @@ from biclique.io import (
 )
 from biclique.progress import Progress, format_seconds
 from biclique.runtime.memory import format_bytes, parse_memory_limit
+from biclique.spectral import ASSIGNERS
 
 QUARTILE_VALUES = 2**24  # of a sample of rows that gives medians and quartiles
 PASSES = 4  # for the scale, and three of a fit
@@ -110,12 +112,12 @@ def _needs_memory(options: argparse.Namespace) -> tuple[str, str] | None:
         return "--affinity nearest_neighbors", "use a kernel, such as --affinity rbf"
     if options.device is not None:
         return f"--device {options.device}", "leave it out"
-    if options.gram in ("dense", "tiled"):
+    if options.gram in GRAMS:
         return f"--gram {options.gram}", "use --gram nystroem or features"
     if options.modelling != "biclique":
         return f"--modelling {options.modelling}", "use --modelling biclique"
-    if options.assign_labels == "kernel_kmeans":
-        return "--assign-labels kernel_kmeans", "use --assign-labels kmeans"
+    if ASSIGNERS[options.assign_labels].needs_cut:
+        return f"--assign-labels {options.assign_labels}", "use --assign-labels kmeans"
     return None
 
 
