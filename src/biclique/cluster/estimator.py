@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
@@ -21,7 +21,6 @@ from biclique.fit.graphs import fit_graph
 from biclique.fit.plan import FACTORED_WAY, GRAPH, LOOKED_AT, Plan, Planned, check_fast, make_plan
 from biclique.fit.settings import CONSTRAINTS, Check, Settings, check_parameters
 from biclique.fit.three_passes import fit_factored
-from biclique.io import is_chunked, open_chunks
 from biclique.kernels import KERNEL_NAMES, check_rows_for_kernel, make_kernel
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows
@@ -35,9 +34,9 @@ from biclique.rows.checks import (
     stand_in,
     warn_about_spread,
 )
-from biclique.rows.chunked import ChunkRows
+from biclique.rows.chunked import Opener, find_opener
 from biclique.rows.device_rows import DeviceRows
-from biclique.rows.source import RowSource
+from biclique.rows.source import Found, RowSource
 from biclique.runtime.arguments import check_random
 from biclique.runtime.namespace import as_dtype, float64, on_host, to_host
 from biclique.runtime.threads import single_threaded_blas
@@ -102,7 +101,7 @@ class KernelEstimator(Estimator):
 
     def _read(self, settings: Settings, X: Any, *, reset: bool, keep: bool = False) -> Rows:
         """X as a float array or CSR matrix, checked; with ``keep`` a tensor stays one, where it lies."""
-        if in_chunks(X) or callable(X) or isinstance(X, Iterator):
+        if find_opener(X) is not None or callable(X) or isinstance(X, Iterator):
             raise DataError(
                 f"X is a {type(X).__name__}, and rows in memory are needed here: load them (numpy.load), or fit "
                 "BicliqueSpectralClustering or BicliqueSpectralEmbedding on biclique.io.open_chunks(X)."
@@ -133,8 +132,9 @@ class KernelEstimator(Estimator):
     def _rows(self, settings: Settings, X: Any, sample_weight: Any) -> RowSource:
         """Where the rows come from: an array, a tensor on a device, or chunks."""
         device = self._device_of(settings, X)
-        if in_chunks(X):
-            return self._chunk_rows(settings, X, sample_weight)
+        opener = find_opener(X)
+        if opener is not None:
+            return self._opened(settings, opener, X, sample_weight)
         rows = self._read(settings, X, reset=True, keep=device is not None)
         weights = check_weights(sample_weight, rows.shape[0])
         n_clusters = settings.assigning.n_clusters
@@ -148,9 +148,9 @@ class KernelEstimator(Estimator):
         check_fast(settings.holding.precision, None)
         return None
 
-    def _chunk_rows(self, settings: Settings, X: Any, sample_weight: Any) -> RowSource:
-        """Rows that are read in chunks, where an estimator takes them."""
-        del sample_weight
+    def _opened(self, settings: Settings, opener: Opener, X: Any, sample_weight: Any) -> RowSource:
+        """Rows that are read piece by piece, where an estimator takes them."""
+        del opener, sample_weight
         self._read(settings, X, reset=True)
         raise TypeError("rows in memory are needed")
 
@@ -254,51 +254,44 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         check_fast(settings.holding.precision, device)
         return device
 
-    def _chunk_rows(self, settings: Settings, X: Any, sample_weight: Any) -> RowSource:
-        holding = settings.holding
+    def _opened(self, settings: Settings, opener: Opener, X: Any, sample_weight: Any) -> RowSource:
+        holding, affinity = settings.holding, settings.kernel.affinity
         if holding.device is not None:
             raise ParameterError(
                 f"device={holding.device!r} needs X in memory: load the rows, or leave device at None."
             )
-        source = open_chunks(X, memory_limit=holding.memory_limit)
-        source.require_labels(holding.memory_limit)
+
+        def check(rows: Rows, numbers: Sequence[int] | np.ndarray) -> None:
+            check_rows_for_kernel(affinity, rows, numbers)
+
+        source = opener.open(X, sample_weight, holding.memory_limit, check)
         self.n_features_in_ = source.n_columns
-        if source.columns is not None:
-            self.feature_names_in_ = np.asarray(source.columns, dtype=object)
-        weights = None
-        if sample_weight is not None:
-            n = source.n_rows
-            weights = check_weights(sample_weight, np.size(sample_weight) if n is None else n)
-        affinity = settings.kernel.affinity
-        return ChunkRows(source, weights, lambda rows, numbers: check_rows_for_kernel(affinity, rows, numbers))
+        if source.names is not None:
+            self.feature_names_in_ = np.asarray(source.names, dtype=object)
+        return source
 
     # New rows
 
-    def _chunks_of(self, X: Any) -> Iterator[Rows]:
-        """Rows to embed: one array, checked, or the chunks of a source."""
-        settings = self.plan_.settings
-        if not in_chunks(X):
-            yield self._read(settings, X, reset=False, keep=self._fitted.keeps_tensors)
-            return
+    def _of_rows(self, X: Any, function: Callable[[Rows], Found]) -> list[Found]:
+        """A function of rows: of one array, checked, or of every piece of a source."""
+        settings, opener = self.plan_.settings, find_opener(X)
+        if opener is None:
+            return [function(self._read(settings, X, reset=False, keep=self._fitted.keeps_tensors))]
         if not self._fitted.takes_chunks:
             raise DataError(f"a model with gram_={self.gram_!r} takes rows in memory: pass the chunks one by one.")
-        source = open_chunks(X, memory_limit=settings.holding.memory_limit)
+        source = opener.open(X, None, settings.holding.memory_limit, lambda rows, numbers: None)  # noqa: ARG005
         if source.n_columns != self.n_features_in_:
             raise DataError(
                 f"{source.name} has {source.n_columns} columns, the model was fitted with {self.n_features_in_}."
             )
         known = getattr(self, "feature_names_in_", None)
-        if known is not None and source.columns is not None and list(known) != list(source.columns):
-            at = next(j for j, (a, b) in enumerate(zip(known, source.columns, strict=True)) if a != b)
+        if known is not None and source.names is not None and list(known) != list(source.names):
+            at = next(j for j, (a, b) in enumerate(zip(known, source.names, strict=True)) if a != b)
             raise DataError(
-                f"{source.name}: column {at} is {source.columns[at]!r}, and was {known[at]!r} when the model was "
+                f"{source.name}: column {at} is {source.names[at]!r}, and was {known[at]!r} when the model was "
                 "fitted: put the columns in that order."
             )
-        done = 0
-        for rows in source.chunks():
-            check_values(rows, source.columns, first_row=done)
-            yield rows
-            done += len(rows)
+        return source.map(lambda block: function(block.rows), "new rows", Progress(False))
 
     def transform(self, X: Any) -> FloatArray:
         """The embedding of rows, by the closed-form extension; a training row gets its own row back.
@@ -314,7 +307,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         """
         check_is_fitted(self)
         with single_threaded_blas():
-            found = [self._fitted.embed(rows, self.n_jobs) for rows in self._chunks_of(X)]
+            found = self._of_rows(X, lambda rows: self._fitted.embed(rows, self.n_jobs))
         return self._output(np.concatenate(found))
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -342,8 +335,8 @@ class ClustererBase(ClusterMixin, KernelEstimator):
         """Fit, and return ``labels_``."""
         return np.asarray(self.fit(X, y, sample_weight=sample_weight).labels_)
 
-    def _chunks_of(self, X: Any) -> Iterator[Rows]:
-        yield self._read(self.plan_.settings, X, reset=False)
+    def _of_rows(self, X: Any, function: Callable[[Rows], Found]) -> list[Found]:
+        return [function(self._read(self.plan_.settings, X, reset=False))]
 
     def predict(self, X: Any) -> IntArray:
         """The cluster of rows: ``labels_`` for the training rows, the fitted rule for new ones.
@@ -359,7 +352,7 @@ class ClustererBase(ClusterMixin, KernelEstimator):
         """
         check_is_fitted(self)
         with single_threaded_blas():
-            return np.concatenate([self._fitted.labels(rows, self.n_jobs) for rows in self._chunks_of(X)])
+            return np.concatenate(self._of_rows(X, lambda rows: self._fitted.labels(rows, self.n_jobs)))
 
     def _warn_about_clusters(self, n_vertices: int, reason: str) -> None:
         if n_vertices < self.n_clusters:
@@ -408,8 +401,3 @@ def _as_float(tensor: Any) -> Any:
     if tensor.itemsize <= 2:
         return as_dtype(tensor, np.float32)
     return tensor if tensor.is_floating_point() else float64(tensor)
-
-
-def in_chunks(X: Any) -> bool:
-    """Whether rows are to be read from X in chunks."""
-    return not isinstance(X, np.ndarray) and is_chunked(X)

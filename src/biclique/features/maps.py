@@ -20,6 +20,7 @@ from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import ParameterError
 from biclique.kernels import Kernel, dense_product, middle
 from biclique.kernels.kernel import HeldRows
+from biclique.runtime.arguments import Names
 from biclique.runtime.namespace import as_dtype, float64, moved, namespace, on_host
 from biclique.runtime.threads import PANEL
 
@@ -33,6 +34,12 @@ class FeatureMap(ABC):
     name: str = "features"
     exact: bool = False
     """Whether the inner products are those of the kernel itself, up to rounding."""
+    by_name: bool = True
+    """Whether ``gram`` asks for it by its name in ``FEATURE_MAPS``; else ``gram="features"`` chooses it."""
+    has_landmarks: bool = False
+    """Whether its columns are similarities to rows: there are no more of them than distinct rows."""
+    takes_tensors: bool = False
+    """Whether rows on a device give columns there."""
 
     kernel: Kernel
     size: int
@@ -77,6 +84,9 @@ class FourierMap(FeatureMap):
     the length of a normal vector: every row is standard normal, and together they are spread out better than
     independent ones.
     """
+
+    by_name = False
+    takes_tensors = True
 
     def __init__(
         self, kernel: Kernel, pool: Rows, size: int, random: np.random.RandomState, dtype: Any = np.float32
@@ -136,6 +146,8 @@ class ExactMap(FeatureMap):
     """
 
     exact = True
+    by_name = False
+    takes_tensors = True
 
     def __init__(self, kernel: Kernel, n_columns: int, dtype: Any = np.float64) -> None:
         self.kernel = kernel
@@ -166,6 +178,8 @@ class ExactMap(FeatureMap):
 
 class SketchMap(FeatureMap):
     """φ(x) with E⟨φ(x), φ(y)⟩ = (γ⟨x, y⟩ + c)^q: scikit-learn's PolynomialCountSketch, for rows on the host."""
+
+    by_name = False
 
     def __init__(
         self, kernel: Kernel, n_columns: int, size: int, random: np.random.RandomState, dtype: Any = np.float64
@@ -271,6 +285,7 @@ class NystroemMap(FeatureMap):
     """
 
     name = "nystroem"
+    has_landmarks = takes_tensors = True
     held: HeldRows
 
     def __init__(self, kernel: Kernel, landmarks: Rows, dtype: Any = np.float32) -> None:
@@ -399,3 +414,6 @@ FEATURE_MAPS: dict[str, type[FeatureMap]] = {
     "sketch": SketchMap,
 }
 """The feature maps by kind; ``FeatureMap.make`` makes one."""
+
+FACTORED = Names(lambda: (*(name for name, kind in FEATURE_MAPS.items() if kind.by_name), "features"))
+"""What ``gram`` may be for an approximate K = ΦΦᵀ."""

@@ -26,6 +26,7 @@ from biclique.device.torch_tiles import (
 from biclique.device.torch_tiles import TILE_COLUMNS as TORCH_COLUMNS
 from biclique.features.maps import FeatureMap
 from biclique.features.passes import block_starts
+from biclique.gram.choose import GRAMS
 from biclique.gram.tiled import TILE_COLUMNS, TILE_ROWS, TiledGram
 from biclique.kernels import Kernel
 from biclique.kernels.kernel import HeldRows
@@ -145,7 +146,7 @@ def estimate_seconds(
     Without a kernel, ``data`` is the matrix itself.
     """
     threads = count_threads(n_jobs)
-    if gram == "tiled" and kernel is not None:
+    if kernel is not None and gram in GRAMS and not GRAMS[gram].passes_are_cheap:
         return passes * _seconds_per_entry(kernel, data, dtype, columns) * n * n / 2 / threads
     entries = int(data.nnz) if kernel is None and sparse.issparse(data) else n * n
     product = entries * columns / STORED_PRODUCTS_PER_SECOND / threads

@@ -11,21 +11,21 @@ from scipy import sparse
 from biclique._typing import Device, FloatArray, Rows
 from biclique.device.torch_tiles import check_device_kernel, check_device_precision, device_type
 from biclique.exceptions import DataError, ParameterError
+from biclique.features.maps import FEATURE_MAPS
 from biclique.features.passes import factored_bytes
 from biclique.fit.cost import Cost, device_bytes
 from biclique.fit.rank import RANKS, check_map_on_device, check_rank, kind_of_map, pool_size
 from biclique.fit.settings import HoldingSettings, KernelSettings, Settings
 from biclique.gram import (
     FACTORED,
+    GRAMS,
     Choice,
     choose_gram,
-    dense_bytes,
     exact_features,
     factored_precision,
     given_bytes,
-    tiled_bytes,
 )
-from biclique.io import CHUNK_ROWS
+from biclique.io import CHUNK_ROWS, listed
 from biclique.kernels import GAMMA_KERNELS, Kernel, bandwidth, check_rows_for_kernel
 from biclique.neighbors.brute import search_bytes
 from biclique.neighbors.index import uses_tree
@@ -35,6 +35,7 @@ from biclique.rows.source import RowSource
 from biclique.runtime.memory import data_bytes, format_bytes, parse_memory_limit, require
 from biclique.runtime.namespace import on_host
 from biclique.spectral import (
+    ASSIGNERS,
     BASIS_BLOCKS,
     DIRECT_BELOW,
     FEWEST_BLOCKS,
@@ -265,8 +266,8 @@ def _choose_for_chunks(settings: Settings, n_columns: int) -> Choice:
         value = {"affinity": settings.kernel.affinity, "gram": settings.holding.gram}.get(name)
         if value is None:
             raise ParameterError(
-                "rows in chunks work with modelling='biclique' and with assign_labels='kmeans', 'cluster_qr' or "
-                "'discretize': what was asked for needs X in memory."
+                f"rows in chunks work with modelling='biclique' and with assign_labels={_pointwise()}: what was asked "
+                "for needs X in memory."
             )
         raise ParameterError(f"{name}={value!r} needs X in memory: load the rows, or use {name}={other!r}.")
     gram = settings.holding.gram
@@ -277,6 +278,11 @@ def _choose_for_chunks(settings: Settings, n_columns: int) -> Choice:
     )
 
 
+def _pointwise() -> str:
+    """The assigners that do with the embedding alone."""
+    return listed([repr(name) for name, assigner in ASSIGNERS.items() if not assigner.needs_cut], "or")
+
+
 def _check_device(settings: Settings, X: Rows, device: Device) -> None:
     """What a device cannot do."""
     holding = settings.holding
@@ -284,12 +290,12 @@ def _check_device(settings: Settings, X: Rows, device: Device) -> None:
     if not settings.kernel.of_rows or not settings.pointwise:
         raise ParameterError(
             f"device={str(device)!r} works with a kernel by name, modelling='biclique' and "
-            f"assign_labels='kmeans', 'cluster_qr' or 'discretize': {way_out} for the rest."
+            f"assign_labels={_pointwise()}: {way_out} for the rest."
         )
-    if holding.gram == "dense":
+    if holding.gram in GRAMS and not GRAMS[holding.gram].has_device_tiles:
         raise ParameterError(
-            f"gram='dense' stores K on the host, and device={str(device)!r} computes its tiles: leave gram at 'auto', "
-            f"or {way_out}."
+            f"gram={holding.gram!r} stores K on the host, and device={str(device)!r} computes its tiles: leave gram at "
+            f"'auto', or {way_out}."
         )
     if sparse.issparse(X):
         raise DataError("device= needs dense rows: pass X.toarray(), or leave device at None.")
@@ -371,19 +377,16 @@ def plan_exact(settings: Settings, some: Vertices, n: int, kernel: Kernel | None
     if k > 0:
         shortest = basis_bytes(n, k, FEWEST_BLOCKS) if iterates else direct_bytes(n)
     choice, size, dtype = _hold_exactly(settings, some, n, kernel, limit, shortest, block_columns(k, n))
-    if choice.name == "dense" and kernel is not None:
-        require(
-            dense_bytes(n),
-            limit,
-            f"gram='dense' for {n} distinct rows",
-            "use gram='tiled' (exact, never stores the matrix), or raise memory_limit.",
-        )
+    computed = kernel is not None and choice.name in GRAMS
+    if computed:
+        GRAMS[choice.name].check_memory(n, limit)
+    anew = computed and not GRAMS[choice.name].passes_are_cheap
     what = f"gram={choice.name!r} for {n} distinct rows and {k} eigenvectors"
     way_out = "ask for fewer clusters, or fit a sample of the rows and predict the rest."
     basis = plan_basis(settings, n, k, limit, size, what, way_out)
-    quick = choice.name == "tiled" and settings.holding.precision != "float64"
+    quick = anew and settings.holding.precision != "float64"
     tolerance = settings.solving.eigen_tol
-    started = iterates and choice.name == "tiled" and n >= START_FROM
+    started = iterates and anew and n >= START_FROM
     return Plan(
         settings=settings,
         way=EXACT,
@@ -439,14 +442,13 @@ def _hold_exactly(
         return Choice(name, "the matrix is given"), given_bytes(some.data), dtype
     held = round(data_bytes(some.data) * share)
     choice = choose_gram(holding.gram, kernel, n, some.data, limit - held - basis)
-    if choice.name != "dense":
+    operator = GRAMS.get(choice.name)
+    if operator is None or operator.takes_precision:
         dtype = factored_precision(holding.precision, choice.name, kernel, some.data)
-    if choice.name == "tiled":
-        return choice, held + tiled_bytes(n, some.data.shape[1], columns, dtype), dtype
-    if choice.name in FACTORED:
-        rank = RANKS[-1] if isinstance(holding.rank, str) else holding.rank
-        return choice, held + factored_bytes(rank, n, columns), dtype
-    return choice, held + dense_bytes(n), dtype
+    if operator is not None:
+        return choice, held + operator.bytes_for(n, some.data.shape[1], columns, dtype), dtype
+    rank = RANKS[-1] if isinstance(holding.rank, str) else holding.rank
+    return choice, held + factored_bytes(rank, n, columns), dtype
 
 
 def orders_to_try(settings: Settings, weights: FloatArray, n: int, iterates: bool) -> tuple[float, ...]:
@@ -560,7 +562,7 @@ def _largest_rank(settings: Settings, gram: str, kernel: Kernel, source: RowSour
     rank, d = settings.holding.rank, source.n_columns
     kept = source.n_rows * 8 * (settings.n_columns + 1) if source.in_memory and source.n_rows else 0
     least = RANKS[0] if isinstance(rank, str) else rank
-    if kind_of_map(settings.holding, gram, kernel, d) == "exact":
+    if FEATURE_MAPS[kind_of_map(settings.holding, gram, kernel, d)].exact:
         least = kernel.exact_columns(d) or least
     # Rows that are held are only looked at, a block at a time.
     chunk = BLOCK_ROWS if source.in_memory else min(CHUNK_ROWS, source.n_rows or CHUNK_ROWS)

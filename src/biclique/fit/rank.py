@@ -10,7 +10,7 @@ from scipy import sparse
 
 from biclique._typing import Rows
 from biclique.exceptions import ApproximationWarning, ParameterError, warn_user
-from biclique.features.maps import MOST_EXACT_COLUMNS, FeatureMap, make_map, map_kind
+from biclique.features.maps import FEATURE_MAPS, MOST_EXACT_COLUMNS, FeatureMap, make_map, map_kind
 from biclique.fit.settings import HoldingSettings
 from biclique.kernels import Kernel
 from biclique.rows.array import Pool
@@ -49,11 +49,12 @@ def choose_map(plan: Plan, pool: Pool, random: np.random.RandomState) -> ChosenM
     if kernel is None:
         raise TypeError("a feature map is of a kernel")
     kind = kind_of_map(holding, gram, kernel, pool.rows.shape[1])
-    if kind == "exact":
+    landmarks = FEATURE_MAPS[kind].has_landmarks
+    if FEATURE_MAPS[kind].exact:
         return ChosenMap(make_map(kind, kernel, pool.rows, 0, random=random, dtype=dtype), None)
     auto = isinstance(holding.rank, str)
     available = pool.n_distinct
-    if kind == "nystroem" and not isinstance(holding.rank, str):
+    if landmarks and not isinstance(holding.rank, str):
         _check_landmarks(holding.rank, available, pool.rows.shape[0])
     compared = np.sort(random.permutation(pool.rows.shape[0])[: min(CHECK_ROWS, max(pool.rows.shape[0] // 2, 2))])
     sample = ExactSample(
@@ -65,9 +66,9 @@ def choose_map(plan: Plan, pool: Pool, random: np.random.RandomState) -> ChosenM
         sizes = [int(holding.rank)]
     else:
         # Of features there are never more than about twice the rows: K itself is smaller then.
-        largest = available - 1 if kind == "nystroem" else max(2 * available, RANKS[0])
+        largest = available - 1 if landmarks else max(2 * available, RANKS[0])
         sizes = [r for r in RANKS if r <= min(most, largest)]
-        if kind == "nystroem" and available <= most:
+        if landmarks and available <= most:
             sizes.append(available)  # all of them: exact
     for size in sizes:
         rows = pool.rows[others if size <= len(others) else pool.distinct]
@@ -97,7 +98,10 @@ def check_map_on_device(holding: HoldingSettings, gram: str, kernel: Kernel, n_c
             "landmarks on a device are for kernels of an inner product (rbf, polynomial, linear, cosine), not for "
             f"{kernel.label}: use {exact}the host (device=None, X as an array)."
         )
-    if kind_of_map(holding, gram, kernel, n_columns) == "sketch":
+    kind = kind_of_map(holding, gram, kernel, n_columns)
+    if kind == gram and not FEATURE_MAPS[kind].takes_tensors:
+        raise ParameterError(f"gram={gram!r} is not there on a device: use gram='nystroem', or the host (device=None).")
+    if not FEATURE_MAPS[kind].takes_tensors:
         columns = kernel.exact_columns(n_columns)
         exact = "rank='auto' (all of them, exact), " if columns is not None and columns <= MOST_EXACT_COLUMNS else ""
         raise ParameterError(

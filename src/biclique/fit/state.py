@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.kernel_approximation import PolynomialCountSketch
 
-from biclique._typing import Rows, Sparse
+from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, ParameterError
 from biclique.features.maps import FEATURE_MAPS
 from biclique.fit.exact import ExactFitted
@@ -76,12 +76,12 @@ class Plain:
     make: Callable[..., Held]
 
 
-def _compressed(matrix: Sparse) -> Mapping[str, Held]:
+def _compressed(matrix: sparse.csr_array) -> Mapping[str, Held]:
     shape = list(matrix.shape)
     return {"data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr, "shape": shape}
 
 
-def _sparse_rows(data: Rows, indices: Rows, indptr: Rows, shape: list[int]) -> Rows:
+def _sparse_rows(data: FloatArray, indices: IntArray, indptr: IntArray, shape: list[int]) -> sparse.csr_array:
     matrix = sparse.csr_array((data, indices, indptr), shape=tuple(shape))
     matrix.check_format(full_check=True)  # SciPy follows indices wherever they point
     return matrix

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from biclique._typing import Rows
 from biclique.exceptions import ParameterError
+from biclique.features.maps import FACTORED, FEATURE_MAPS
 from biclique.gram.dense import DenseGram, dense_bytes
 from biclique.gram.operator import GramOperator
 from biclique.gram.tiled import TiledGram
@@ -20,39 +21,8 @@ from biclique.runtime.arguments import Names
 from biclique.runtime.memory import format_bytes
 from biclique.runtime.threads import Tick
 
-
-class MakeGram(Protocol):
-    """Makes the operator of a kernel over rows; ``dtype`` is the precision of values that are computed anew."""
-
-    def __call__(
-        self,
-        kernel: Kernel,
-        X: Rows,
-        *,
-        dtype: Any,
-        n_jobs: int | None,
-        memory_limit: int,
-        tick: Tick | None,
-    ) -> GramOperator: ...
-
-
-def _dense(
-    kernel: Kernel,
-    X: Rows,
-    *,
-    dtype: Any,  # noqa: ARG001
-    n_jobs: int | None,
-    memory_limit: int,
-    tick: Tick | None,
-) -> GramOperator:
-    return DenseGram.from_kernel(kernel, X, memory_limit=memory_limit, n_jobs=n_jobs, tick=tick)
-
-
-GRAMS: dict[str, MakeGram] = {"dense": _dense, "tiled": TiledGram}
-"""The ways of holding an exact K of a kernel, by name. ``make_gram``, validation and the command line read this."""
-
-FACTORED = ("nystroem", "features")
-"""The ways of holding an approximate K = ΦΦᵀ: these need a feature map."""
+GRAMS: dict[str, type[GramOperator]] = {"dense": DenseGram, "tiled": TiledGram}
+"""The ways of holding an exact K of a kernel, by name. The plan, validation and the command line read this."""
 
 GRAM_NAMES = Names(lambda: ("auto", *GRAMS, *FACTORED))
 """What ``gram`` may be."""
@@ -142,7 +112,8 @@ def factored_precision(requested: str, gram: str, kernel: Kernel, X: Rows) -> An
     Its values are dominated by what all rows share, and W^(−1/2) magnifies the rounding of that over what tells rows
     apart.
     """
-    if requested == "auto" and gram == "nystroem" and not kernel.translation_invariant:
+    landmarks = gram in FEATURE_MAPS and FEATURE_MAPS[gram].has_landmarks
+    if requested == "auto" and landmarks and not kernel.translation_invariant:
         return np.dtype(np.float64)
     return choose_precision(requested, kernel, X)
 
@@ -160,4 +131,4 @@ def make_gram(
     """K of a kernel over rows, held as ``name`` says, a key of ``GRAMS``; ``dtype`` is the precision of tiles."""
     if name not in GRAMS:
         raise ParameterError(f"an exact K is held as one of {', '.join(map(repr, GRAMS))}, got {name!r}.")
-    return GRAMS[name](kernel, X, dtype=dtype, n_jobs=n_jobs, memory_limit=memory_limit, tick=tick)
+    return GRAMS[name].from_kernel(kernel, X, dtype=dtype, n_jobs=n_jobs, memory_limit=memory_limit, tick=tick)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DataError
@@ -52,16 +53,18 @@ class DenseGram(GramOperator):
 
     @classmethod
     def from_kernel(
-        cls, kernel: Kernel, X: Rows, *, memory_limit: int, n_jobs: int | None = None, tick: Tick | None = None
+        cls,
+        kernel: Kernel,
+        X: Rows,
+        *,
+        memory_limit: int,
+        dtype: DTypeLike = np.float64,  # noqa: ARG003
+        n_jobs: int | None = None,
+        tick: Tick | None = None,
     ) -> DenseGram:
         """Evaluate the kernel once for every pair; each block above the diagonal is mirrored below it."""
         n = X.shape[0]
-        require(
-            dense_bytes(n),
-            memory_limit,
-            f"gram='dense' for {n} distinct rows",
-            "use gram='tiled' (exact, never stores the matrix), or raise memory_limit.",
-        )
+        cls.check_memory(n, memory_limit)
         held = HeldRows(kernel, X, np.float64)
         K = np.empty((n, n))
         starts = range(0, n, PANEL)
@@ -79,6 +82,19 @@ class DenseGram(GramOperator):
         run_groups(fill, len(starts), n_jobs=n_jobs, total=len(starts) * (len(starts) + 1) // 2, tick=tick)
         K.setflags(write=False)
         return cls(K, held=held, n_jobs=n_jobs)
+
+    @classmethod
+    def bytes_for(cls, n: int, n_columns: int, vectors: int, dtype: DTypeLike) -> int:  # noqa: ARG003
+        return dense_bytes(n)
+
+    @classmethod
+    def check_memory(cls, n: int, memory_limit: int) -> None:
+        require(
+            dense_bytes(n),
+            memory_limit,
+            f"gram='dense' for {n} distinct rows",
+            "use gram='tiled' (exact, never stores the matrix), or raise memory_limit.",
+        )
 
     @property
     def nonnegative(self) -> bool:

@@ -6,8 +6,11 @@ from abc import ABC, abstractmethod
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from biclique._typing import FloatArray, IntArray, Rows
+from biclique.kernels import Kernel
+from biclique.runtime.threads import Tick
 
 CHECKED_AT_ONCE = 32
 """Vectors of a product by which parts are checked, unless a caller has room for others."""
@@ -29,6 +32,12 @@ class GramOperator(ABC):
     passes_are_cheap: bool = True
     """False if every pass computes K anew."""
 
+    takes_precision: bool = False
+    """Whether values of a kernel may be computed in float32; else they are in float64."""
+
+    has_device_tiles: bool = False
+    """Whether K in tiles on a device is this operator's counterpart there."""
+
     is_graph: bool = False
     """True for a sparse K without negative entries: multigrid can solve it."""
 
@@ -43,6 +52,33 @@ class GramOperator(ABC):
 
     like: Any = np.empty(0)
     """An empty array that lies where the operator takes and returns arrays: on the host, or on a device."""
+
+    # Of operators that are made of a kernel and rows: what a plan asks before one is made
+
+    @classmethod
+    def from_kernel(
+        cls,
+        kernel: Kernel,
+        X: Rows,
+        *,
+        memory_limit: int,
+        dtype: DTypeLike = np.float64,
+        n_jobs: int | None = None,
+        tick: Tick | None = None,
+    ) -> GramOperator:
+        """K of a kernel over rows; ``dtype`` is the precision of values that are computed anew."""
+        make: Any = cls
+        made: GramOperator = make(kernel, X, dtype=dtype, n_jobs=n_jobs, memory_limit=memory_limit, tick=tick)
+        return made
+
+    @classmethod
+    def bytes_for(cls, n: int, n_columns: int, vectors: int, dtype: DTypeLike) -> int:  # noqa: ARG003
+        """Memory of K of n rows, those as they came aside, and of a product with so many vectors; here the product."""
+        return 16 * n * vectors
+
+    @classmethod  # noqa: B027
+    def check_memory(cls, n: int, memory_limit: int) -> None:
+        """Refuse K of n rows where it does not fit by itself."""
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
@@ -46,6 +47,7 @@ class TiledGram(GramOperator):
 
     name = "tiled"
     passes_are_cheap = False
+    takes_precision = has_device_tiles = True
 
     def __init__(
         self,
@@ -65,14 +67,14 @@ class TiledGram(GramOperator):
         self.tick = tick
         self._memory_limit = memory_limit
         self._n_features = X.shape[1]
-        self._check_memory(1)
+        self._require(1)
         self.held = HeldRows(kernel, X, dtype)
         if kernel.inner_product:
             self._left: Rows = kernel.left(self.held.rows)
             right = kernel.right(self.held.rows)
             self._right: Rows = right.T.tocsr() if sparse.issparse(right) else np.ascontiguousarray(right.T)
 
-    def _check_memory(self, b: int) -> None:
+    def _require(self, b: int) -> None:
         if self._memory_limit is not None:
             require(
                 tiled_bytes(self.n, self._n_features, b, self.dtype),
@@ -81,13 +83,17 @@ class TiledGram(GramOperator):
                 "raise memory_limit, ask for fewer clusters, or fit a sample of the rows and predict the rest.",
             )
 
+    @classmethod
+    def bytes_for(cls, n: int, n_columns: int, vectors: int, dtype: DTypeLike) -> int:
+        return tiled_bytes(n, n_columns, vectors, dtype)
+
     @property
     def nonnegative(self) -> bool:
         return self.kernel.nonnegative(self.held.rows)
 
     def matmat(self, V: FloatArray) -> FloatArray:
         n, b = V.shape
-        self._check_memory(b)
+        self._require(b)
         V = np.ascontiguousarray(V, dtype=self.dtype)
         strips = range(0, n, TILE_ROWS)
         n_groups = min(count_groups(n, b), len(strips))

@@ -46,6 +46,8 @@ class RowSource(ABC):
     """Whether an embedding of all rows may be kept."""
     device: Device | None = None
     """Where blocks are tensors, and passes look at them."""
+    name: str = "X"
+    """In messages."""
     n_columns: int
     weights: FloatArray | None
     names: Sequence[str] | None = None
