@@ -156,7 +156,7 @@ class ExpansionGram(GramOperator):
             )
 
     @property
-    def _members(self) -> sparse.csr_array:
+    def _members(self) -> Any:
         return self.hypergraph.members
 
     def matmat(self, V: FloatArray) -> FloatArray:
