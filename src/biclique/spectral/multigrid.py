@@ -127,8 +127,8 @@ def _krylov(
 class _Level:
     """(K − ddᵀ) x = λ M x on one graph."""
 
-    K: Any
-    M: Any
+    K: sparse.csr_array
+    M: sparse.csr_array
     d: FloatArray
     null: FloatArray
     """Nearly the vector of the largest eigenvalue of K x = λ M x: what the next level must hold."""
@@ -192,7 +192,7 @@ def _coarsened(level: _Level, columns: int, random: np.random.RandomState) -> _L
     return _Level((R @ (level.K @ P)).tocsr(), (R @ (level.M @ P)).tocsr(), R @ level.d, np.ones(size))
 
 
-def _strong_edges(K: Any) -> tuple[Any, IntArray]:
+def _strong_edges(K: sparse.csr_array) -> tuple[sparse.csr_array, IntArray]:
     """The edges along which vertices may be put together, with all loops, and the hubs, which have none."""
     counts = np.diff(K.indptr)
     rows = np.repeat(np.arange(K.shape[0], dtype=K.indices.dtype), counts)
@@ -207,7 +207,7 @@ def _strong_edges(K: Any) -> tuple[Any, IntArray]:
     return (graph + sparse.eye_array(K.shape[0], dtype=bool, format="csr")).tocsr(), np.flatnonzero(hub)
 
 
-def _aggregates(graph: Any, random: np.random.RandomState) -> IntArray:
+def _aggregates(graph: sparse.csr_array, random: np.random.RandomState) -> IntArray:
     """Numbers of aggregates: roots more than two edges apart, as many as fit, with what lies around them.
 
     A vertex becomes a root when its rank is the largest within two edges, and is out when a root is there (Luby's
