@@ -183,7 +183,7 @@ class Settings:
         """From parameters that passed ``check_parameters``; what an estimator has not takes its default."""
 
         def given(group: type) -> dict[str, Any]:
-            return {part.name: parameters[part.name] for part in fields(group) if part.name in parameters}
+            return {name: parameters[name] for name in parameters.keys() & {part.name for part in fields(group)}}
 
         settings = cls(
             n_columns,

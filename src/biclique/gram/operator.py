@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from biclique._typing import FloatArray, IntArray, Rows
+from biclique._typing import Array, FloatArray, IntArray, Rows
 
 CHECKED_AT_ONCE = 32
 """Vectors of a product by which parts are checked, unless a caller has room for others."""
@@ -41,7 +41,7 @@ class GramOperator(ABC):
     engine: str = "numpy"
     """What computes products."""
 
-    like: Any = np.empty(0)
+    like: Array = np.empty(0)
     """An empty array that lies where the operator takes and returns arrays: on the host, or on a device."""
 
     @property

@@ -132,7 +132,7 @@ class _Level:
     d: FloatArray
     null: FloatArray
     """Nearly the vector of the largest eigenvalue of K x = λ M x: what the next level must hold."""
-    P: Any = None
+    P: sparse.csr_array | None = None
     """From the next level to this one."""
 
     @property
@@ -236,8 +236,8 @@ class _Cycle:
 
     def __init__(self, levels: list[_Level], mu: float) -> None:
         self.A = [level.shifted(mu) for level in levels]
-        self.P = [level.P for level in levels[:-1]]
-        self.R = [level.P.T.tocsr() for level in levels[:-1]]
+        self.P = [level.P for level in levels[:-1] if level.P is not None]
+        self.R = [P.T.tocsr() for P in self.P]
         # Sums of absolute values bound D⁻¹A by one for certain; estimates of its norm miss rare, local vectors.
         self.inverse = [1 / abs(A).sum(axis=1)[:, None] for A in self.A[:-1]]
         # Only here is ddᵀ of weight: it takes away one smooth vector, near which μM − K alone is singular or negative.
