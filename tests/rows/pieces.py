@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from biclique.rows.source import Block, RowSource
-from biclique.runtime.draws import draw_numbers
-from biclique.runtime.namespace import rows_on_host
+from biclique.rows.source import Block, RowSource, drawn
+from biclique.runtime.namespace import rows_on_host, to_host
 
 
 class PieceRows(RowSource):
@@ -13,7 +12,7 @@ class PieceRows(RowSource):
     def __init__(self, pieces):
         self.pieces = list(pieces)
         self.n_columns = int(self.pieces[0][0].shape[1])
-        self.weights = None
+        self.weights = np.concatenate([to_host(weights) for _, weights in self.pieces])
 
     @classmethod
     def cut(cls, X, w, size):
@@ -25,10 +24,10 @@ class PieceRows(RowSource):
         return sum(int(rows.shape[0]) for rows, _ in self.pieces)
 
     def draw(self, size, random):
-        numbers, first, found = draw_numbers(self.n_rows, size, random), 0, []
+        numbers, first, found = drawn(self.weights, size, random), 0, []
         for rows, weights in self.pieces:
             some = numbers[(numbers >= first) & (numbers < first + rows.shape[0])] - first
-            found.append((rows_on_host(rows, some), np.asarray(weights)[some]))
+            found.append((rows_on_host(rows, some), to_host(weights)[some]))
             first += rows.shape[0]
         return np.concatenate([rows for rows, _ in found]), np.concatenate([weights for _, weights in found])
 

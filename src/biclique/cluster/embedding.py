@@ -11,6 +11,7 @@ from biclique._typing import Device, FloatArray
 from biclique.cluster.estimator import SpectralEstimator
 from biclique.fit.settings import CONSTRAINTS, count
 from biclique.kernels import Kernel
+from biclique.runtime.arguments import check_flag
 
 
 class BicliqueSpectralEmbedding(SpectralEstimator):
@@ -51,7 +52,7 @@ max_iter, gram, rank, landmarks, precision, memory_limit, device, n_jobs, random
     (150, 2)
     """
 
-    _constraints = {**CONSTRAINTS, "n_components": count()}  # noqa: RUF012
+    _constraints = {**CONSTRAINTS, "n_components": count(), "drop_first": check_flag}  # noqa: RUF012
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ from biclique._typing import FloatArray, IntArray
 from biclique.cluster.estimator import Estimator, read_array
 from biclique.exceptions import DataError
 from biclique.fit.exact import SolverOptions, solve_cut
-from biclique.fit.settings import count
+from biclique.fit.settings import CONSTRAINTS, count
 from biclique.gram import DenseGram
 from biclique.hypergraph import AffineSubspace, draw_together, edge_distances, fit_subspaces, linked_pairs
 from biclique.kernels import middle
@@ -76,7 +76,10 @@ class InhomogeneousSubspaceClustering(ClusterMixin, Estimator):
     [40, 40]
     """
 
-    _constraints = dict.fromkeys(("n_clusters", "subspace_dim", "n_draws", "n_rounds", "n_restarts", "n_init"), count())
+    _constraints = {  # noqa: RUF012
+        **dict.fromkeys(("n_clusters", "subspace_dim", "n_draws", "n_rounds", "n_restarts", "n_init"), count()),
+        **{name: CONSTRAINTS[name] for name in ("memory_limit", "random_state")},
+    }
 
     def __init__(
         self,

@@ -1,0 +1,273 @@
+"""A plan takes every decision of a fit once, explains it, and needs neither a full pass nor a device."""
+
+import sys
+import warnings
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import biclique.fit.plan as planning
+from biclique import (
+    BicliqueKernelKMeans,
+    BicliqueSpectralClustering,
+    BicliqueSpectralEmbedding,
+    Hypergraph,
+    HypergraphSpectralClustering,
+)
+from biclique.exceptions import BicliqueError, BicliqueWarning
+from biclique.io import CHUNK_ROWS, ChunkSource, open_chunks
+from biclique.kernels import RBF
+from biclique.rows.chunked import ChunkRows
+
+
+def model(estimator=BicliqueSpectralClustering, **parameters):
+    return estimator(**{"n_clusters": 4, "random_state": 0, "memory_limit": "1GB", **parameters})
+
+
+WAYS = {
+    "auto": {},
+    "dense, order 4": {"gram": "dense", "order": 4},
+    "tiled": {"gram": "tiled"},
+    "tiled, float64": {"gram": "tiled", "precision": "float64", "eigen_tol": 1e-5},
+    "a solver of SciPy": {"eigen_solver": "lobpcg", "n_components": 6},
+    "laplacian": {"affinity": "laplacian"},
+    "linear": {"affinity": "linear"},
+    "a gamma": {"gamma": 0.2},
+    "symmetric": {"modelling": "symmetric"},
+    "kernel k-means": {"assign_labels": "kernel_kmeans"},
+    "landmarks": {"gram": "nystroem", "rank": 50},
+    "landmarks, rank auto": {"gram": "nystroem"},
+    "features": {"gram": "features", "rank": 64},
+    "exact features": {"gram": "features", "affinity": "polynomial", "degree": 2},
+    "landmarks as an operator": {"gram": "nystroem", "rank": 50, "modelling": "symmetric"},
+    "graph": {"affinity": "nearest_neighbors", "order": 2},
+}
+LATER = {
+    # What only a fit can tell.
+    "order", "order_reason", "rank", "error", "seconds", "changes", "settings", "kernel",
+}  # fmt: skip
+OF_GRAPHS = {"gamma", "gram_reason"}
+"""A γ for each part, and how neighbours were searched."""
+
+
+def compare(plan, final, but=frozenset()):
+    for field in fields(plan):
+        if field.name not in LATER | but:
+            assert getattr(plan, field.name) == getattr(final, field.name), field.name
+    assert type(plan.kernel) is type(final.kernel)
+    assert plan.kernel is None or vars(plan.kernel) == vars(final.kernel)
+    assert plan.settings == final.settings
+
+
+def fitted(model, X):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BicliqueWarning)
+        return model.fit(X)
+
+
+# What a plan decides is what a fit does
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_fit_does_what_its_plan_says(blobs, way):
+    asked = model(**WAYS[way])
+    plan, final = asked.plan(blobs[0]), fitted(asked, blobs[0]).plan_
+    # The bytes of a rank that is not known yet are those of a usual one.
+    but = {"bytes"} if plan.way == planning.FACTORED_WAY else OF_GRAPHS if plan.way == planning.GRAPH else set()
+    compare(plan, final, but)
+    assert plan.order is None
+    assert final.order in final.orders
+    assert plan.seconds > 0
+    assert plan.bytes > 0
+
+
+def test_of_other_estimators_and_sources(blobs, tmp_path):
+    X, _ = blobs
+    K = RBF(0.1).block(X, X)
+    given = model(affinity="precomputed")
+    compare(given.plan(K), fitted(given, K).plan_)
+    given = model(affinity="precomputed")
+    compare(given.plan(sparse.csr_array(K)), fitted(given, sparse.csr_array(K)).plan_)
+    for estimator in (BicliqueKernelKMeans, BicliqueSpectralEmbedding):
+        parameters = {"random_state": 0, "memory_limit": "1GB"}
+        compare(estimator(**parameters).plan(X), fitted(estimator(**parameters), X).plan_)
+    np.save(tmp_path / "rows.npy", X)
+    chunked = model(rank=50)
+    compare(chunked.plan(tmp_path / "rows.npy"), fitted(chunked, tmp_path / "rows.npy").plan_, {"bytes"})
+    hypergraph = Hypergraph.from_edges([[0, 1, 2], [1, 2, 3], [4, 5, 6], [5, 6, 7], [3, 4]])
+    edges = HypergraphSpectralClustering(2, random_state=0, memory_limit="1GB")
+    compare(edges.plan(hypergraph), fitted(edges, hypergraph).plan_)
+
+
+def test_a_plan_leaves_no_trace(blobs):
+    asked = model()
+    first = asked.plan(blobs[0])
+    assert not hasattr(asked, "n_features_in_")
+    labels = fitted(asked, blobs[0]).labels_
+    again = asked.plan(blobs[0][:, :3])
+    assert again.kernel.gamma != first.kernel.gamma
+    assert (asked.n_features_in_, asked.plan_.rows) == (5, 300)
+    assert np.array_equal(asked.labels_, labels)
+
+
+def test_the_cost_is_that_of_the_plan(blobs):
+    for parameters in WAYS.values():
+        plan, cost = model(**parameters).plan(blobs[0]), model(**parameters).estimate_cost(blobs[0])
+        assert replace(cost, seconds=0.0) == replace(plan.cost, seconds=0.0)
+        assert (cost.gram, cost.rows, cost.bytes) == (plan.gram, plan.rows, plan.bytes)
+
+
+def test_an_order_that_was_raised_is_among_the_changes():
+    random = np.random.default_rng(0)
+    outliers = [[10.0, 0.0], [0, 6], [2, -6]]  # at order 2 each would be a cluster
+    X = np.concatenate([random.normal(size=(80, 2)), random.normal(size=(80, 2)) + [4, 0], outliers])
+    asked = model(n_clusters=2, gamma=0.3)
+    assert asked.plan(X).changes == ()
+    found = fitted(asked, X)
+    assert found.order_ > 2
+    assert found.plan_.changes == (f"order {found.order_:g} in place of 2: {found.order_reason_}",)
+    assert f"changed: order {found.order_:g} in place of 2" in str(found.plan_)
+    kept = fitted(model(n_clusters=2, gamma=0.3, order=2), X)
+    assert kept.plan_.changes == ()
+    assert kept.order_reason_ == "as asked for"
+
+
+# What a plan needs
+
+
+def test_no_device_is_needed(blobs, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    plan = model(device="cuda").plan(blobs[0])
+    assert (plan.gram, plan.device, plan.precision) == ("cuda", "cuda", "float32")
+    assert plan.device_bytes > 0
+    assert plan.seconds > 0
+    assert "on cuda" in str(plan)
+    factored = model(device="cuda:1", gram="nystroem", rank=50).plan(blobs[0])
+    assert (factored.way, factored.device) == (planning.FACTORED_WAY, "cuda:1")
+    assert factored.device_bytes > 0
+
+
+def test_no_full_pass_over_chunks(tmp_path, monkeypatch):
+    X = np.random.default_rng(0).random((3 * CHUNK_ROWS, 2), dtype=np.float32)
+    np.save(tmp_path / "rows.npy", X)
+    passes, drawn = [], []
+    chunks, draw = ChunkSource.chunks, ChunkRows.draw
+
+    def count_chunks(self, *args, **options):
+        for rows in chunks(self, *args, **options):
+            passes.append(len(rows))
+            yield rows
+
+    def count_drawn(self, size, random):
+        found = draw(self, size, random)
+        drawn.append(len(found[0]))
+        return found
+
+    monkeypatch.setattr(ChunkSource, "chunks", count_chunks)
+    monkeypatch.setattr(ChunkRows, "draw", count_drawn)
+    for source in (tmp_path / "rows.npy", open_chunks(X)):
+        plan = model(rank=64).plan(source)
+        assert plan.rows == 3 * CHUNK_ROWS
+    assert passes == []
+    assert len(drawn) == 2
+    assert max(drawn) <= planning.LOOKED_AT
+
+
+@pytest.mark.parametrize("parameters", [{"gram": "tiled"}, {"gram": "nystroem", "rank": 64}], ids=str)
+def test_few_rows_are_looked_at(monkeypatch, parameters):
+    X = np.random.default_rng(0).normal(size=(80_000, 2))
+    seen = []
+    digests = planning.distinct_rows.__globals__["digests"]
+
+    def count_rows(rows):
+        seen.append(rows.shape[0])
+        return digests(rows)
+
+    monkeypatch.setitem(planning.distinct_rows.__globals__, "digests", count_rows)
+    plan = model(**parameters).plan(X)
+    assert plan.rows == 80_000
+    assert max(seen) <= planning.LOOKED_AT == 65_536
+    few = model(**parameters).plan(np.repeat(X[:100], 700, axis=0))
+    assert few.rows == (100 if parameters["gram"] == "tiled" else 70_000)  # a factored K takes rows as they are
+
+
+# What a plan refuses
+
+
+REFUSED = [
+    {"n_clusters": 301},
+    {"gram": "dense", "memory_limit": "300KB"},
+    {"gram": "tiled", "memory_limit": "300KB"},
+    {"gram": "nystroem", "memory_limit": "300KB"},
+    {"affinity": "nearest_neighbors", "memory_limit": "300KB"},
+    {"affinity": "nearest_neighbors", "n_neighbors": 301},
+    {"gram": "nystroem", "rank": 301},
+    {"gram": "features", "affinity": "chi2"},
+    {"gram": "tiled", "precision": "float32", "gamma": 1e9},
+    {"precision": "fast"},
+    {"device": "cpu", "gram": "dense"},
+    {"device": "cpu", "modelling": "symmetric"},
+    {"device": "cpu", "affinity": "chi2"},
+    {"affinity": "precomputed"},
+    {"affinity": lambda x, y: float(x[0])},
+    {"order": 1.5},
+    {"modelling": "symmetric", "order": 2.5},
+]
+
+
+def refusal(call):
+    with pytest.raises(BicliqueError) as caught:
+        call()
+    return type(caught.value), str(caught.value)
+
+
+@pytest.mark.parametrize("parameters", REFUSED, ids=str)
+def test_a_fit_and_its_plan_are_refused_alike(blobs, parameters):
+    X, _ = blobs
+    asked = model(**parameters)
+    assert refusal(lambda: asked.plan(X)) == refusal(lambda: asked.fit(X)) == refusal(lambda: asked.estimate_cost(X))
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"gram": "tiled"},
+        {"modelling": "symmetric"},
+        {"affinity": "nearest_neighbors"},
+        {"device": "cpu"},
+        {"rank": 301},
+    ],
+    ids=str,
+)
+def test_chunks_are_refused_alike(blobs, tmp_path, parameters):
+    np.save(tmp_path / "rows.npy", blobs[0])
+    asked = model(**parameters)
+    assert refusal(lambda: asked.plan(tmp_path / "rows.npy")) == refusal(lambda: asked.fit(tmp_path / "rows.npy"))
+
+
+# What a plan says
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_printed_it_explains_the_fit(blobs, way):
+    asked = model(**WAYS[way])
+    plan = asked.plan(blobs[0])
+    for told, order in ((str(plan), plan.rule), (str(fitted(asked, blobs[0]).plan_), asked.order_reason_)):
+        assert "300 rows, " in told
+        assert f"gram={plan.gram!r}: " in told
+        assert order in told
+        assert "memory: " in told
+        assert "limit 1 GiB" in told
+        assert "solver: " in told
+    assert plan.gram_reason in str(plan)
+    assert "about" in str(plan)
+
+
+def test_rules_of_the_order(blobs):
+    X, _ = blobs
+    assert model(order=8).plan(X).rule == "as asked for"
+    assert model().plan(X).rule.startswith("the least of 2, ")
+    assert model(affinity="nearest_neighbors").plan(X).rule == "2.1, or 2 if an eigenvalue is above 1"
+    assert "a kernel of your own" in str(model(affinity=RBF(0.2)).plan(X))
