@@ -76,11 +76,12 @@ golden: $(VENV)/.test $(VENV)-torch/.test  ## what the working tree changes in m
 	$(BIN)/python -m tests.golden --base $(BASE) --jobs $(JOBS)
 	$(BIN)/python -m tests.golden --base $(BASE) --jobs $(JOBS) --only "device*" --python $(VENV)-torch/bin/python
 
-check: $(VENV)/.check  ## style, types, layers, doctests
+check: $(VENV)/.check  ## style, types, layers, rules of the house, doctests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python .ci/house.py
 	$(BIN)/python -m pytest --doctest-modules src/biclique README.md docs --doctest-glob="*.md"
 
 bench: $(VENV)/.base  ## speed and memory against scikit-learn, side by side

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from biclique._typing import Device
 from biclique.cluster.estimator import ClustererBase, SpectralEstimator
 from biclique.kernels import Kernel
 from biclique.spectral import ASSIGNERS
@@ -168,7 +169,7 @@ class BicliqueSpectralClustering(SpectralEstimator, ClustererBase):
         row_normalize: bool | str = "auto",
         precision: str = "auto",
         memory_limit: int | str = "auto",
-        device: Any = None,
+        device: Device | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:

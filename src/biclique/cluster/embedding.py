@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from biclique._typing import FloatArray
+from biclique._typing import Device, FloatArray
 from biclique.cluster.estimator import SpectralEstimator
 from biclique.fit.settings import CONSTRAINTS, count
 from biclique.kernels import Kernel
@@ -75,7 +75,7 @@ max_iter, gram, rank, landmarks, precision, memory_limit, device, n_jobs, random
         neighbor_weights: str = "auto",
         precision: str = "auto",
         memory_limit: int | str = "auto",
-        device: Any = None,
+        device: Device | None = None,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,

@@ -7,11 +7,12 @@ from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from biclique._typing import Device, FloatArray, IntArray, Rows
+from biclique._typing import Array, Device, FloatArray, IntArray, Rows
 from biclique.exceptions import ApproximationWarning, DataError, FewerClustersWarning, ParameterError, warn_user
 from biclique.fit.cost import Cost
 from biclique.fit.estimate import with_seconds
@@ -38,7 +39,7 @@ from biclique.rows.chunked import Opener, find_opener
 from biclique.rows.device_rows import DeviceRows
 from biclique.rows.source import Found, RowSource
 from biclique.runtime.arguments import check_random
-from biclique.runtime.namespace import as_dtype, float64, on_host, to_host
+from biclique.runtime.namespace import as_dtype, float64, namespace, on_host, to_host
 from biclique.runtime.threads import single_threaded_blas
 
 LONG_SECONDS = 10.0
@@ -376,7 +377,14 @@ def run(planned: Planned, source: RowSource, random: np.random.RandomState, prog
     return result
 
 
-def read_array(model: BaseEstimator, X: Any, *, reset: bool, **options: Any) -> Any:
+def read_array(
+    model: BaseEstimator,
+    X: Any,
+    *,
+    reset: bool,
+    accept_sparse: str | bool = False,
+    dtype: DTypeLike | list[DTypeLike],
+) -> Any:
     """X as an array or a CSR matrix of numbers, by scikit-learn's checks of shapes and names.
 
     Text and dates are errors of our own.
@@ -385,7 +393,13 @@ def read_array(model: BaseEstimator, X: Any, *, reset: bool, **options: Any) -> 
     check_no_mask(X, "X")
     try:
         return validate_data(
-            model, X, reset=reset, ensure_all_finite=False, ensure_min_samples=2 if reset else 1, **options
+            model,
+            X,
+            reset=reset,
+            accept_sparse=accept_sparse,
+            dtype=dtype,
+            ensure_all_finite=False,
+            ensure_min_samples=2 if reset else 1,
         )
     except ValueError as error:
         if "could not convert" not in str(error):
@@ -396,8 +410,8 @@ def read_array(model: BaseEstimator, X: Any, *, reset: bool, **options: Any) -> 
         ) from error
 
 
-def _as_float(tensor: Any) -> Any:
+def _as_float(tensor: Array) -> Array:
     """A tensor as float32 or float64: itself, or the smaller of the two that holds it exactly."""
     if tensor.itemsize <= 2:
         return as_dtype(tensor, np.float32)
-    return tensor if tensor.is_floating_point() else float64(tensor)
+    return tensor if namespace(tensor).is_floating_point(tensor) else float64(tensor)

@@ -20,6 +20,7 @@ from biclique.fit.hypergraphs import NO_CLUSTER, fit_hypergraph, plan_hypergraph
 from biclique.fit.plan import Plan
 from biclique.fit.settings import CONSTRAINTS, Settings, an_order
 from biclique.hypergraph import SPLITTINGS, ExpansionGram, Hypergraph, as_hypergraph, distortion, find_expansion
+from biclique.hypergraph.cuts import AnyExpansion
 from biclique.multiway import k_way_normalized_cut
 from biclique.rows.checks import check_values
 from biclique.runtime.arguments import check_flag, check_random
@@ -101,7 +102,7 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
         self,
         n_clusters: int = 8,
         *,
-        expansion: Any = "star",
+        expansion: AnyExpansion = "star",
         order: float = 2,
         n_components: int | None = None,
         row_normalize: bool = True,
@@ -295,7 +296,7 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
         return tags
 
 
-def _check_degrees(gram: ExpansionGram, names: Any) -> None:
+def _check_degrees(gram: ExpansionGram, names: np.ndarray) -> None:
     """Refuse degrees that rounding beside the largest would swallow."""
     degrees = gram.degrees()
     faint = np.flatnonzero(degrees <= FAINT * degrees.max())
@@ -308,7 +309,7 @@ def _check_degrees(gram: ExpansionGram, names: Any) -> None:
         )
 
 
-def _distortion(expansion: Any, hypergraph: Hypergraph) -> float:
+def _distortion(expansion: AnyExpansion, hypergraph: Hypergraph) -> float:
     if not callable(expansion) and expansion not in SPLITTINGS:
         return 1.0
     return max((distortion(expansion, int(s)) for s in np.unique(hypergraph.edge_sizes)), default=1.0)

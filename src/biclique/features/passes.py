@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
 
 import numpy as np
 
 from biclique._typing import FloatArray, Rows
 from biclique.features.maps import FeatureMap
 from biclique.runtime.namespace import as_dtype, float64, full, full_float32, moved, namespace, on_host, to_host
-from biclique.runtime.threads import Pulse, Tick, run_groups
+from biclique.runtime.threads import Pulse, Result, Tick, run_groups
 
 BLOCK_ENTRIES = 2**19
 """Entries of c(X) that are computed at once: a float32 block of 2 MiB, which stays in a core's cache."""
@@ -115,11 +114,11 @@ def map_rows(
     feature_map: FeatureMap,
     X: Rows,
     Q: FloatArray,
-    finish: Callable[..., Any],
+    finish: Callable[..., Result],
     *,
     n_jobs: int | None = None,
     sizes: FloatArray | None = None,
-) -> list[Any]:
+) -> list[Result]:
     """``finish(c(X) Q)`` of every block of rows, in order and where they lie; products in float64.
 
     With ``sizes`` (p,) it is ``finish(c(X) Q, |c(X)| sizes)``: what the terms of a sum add up to if none cancels.
@@ -128,7 +127,7 @@ def map_rows(
     sizes = None if sizes is None else _placed(sizes, feature_map, X)
     starts = block_starts(feature_map, X)
 
-    def work(number: int, pulse: Pulse) -> Any:
+    def work(number: int, pulse: Pulse) -> Result:
         top = starts[number]
         pulse()
         columns = feature_map.columns(X[top : top + starts.step])

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil
-from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy import sparse
 
-from biclique._typing import Rows
+from biclique._typing import Array, Device, Rows
 from biclique.device.torch_tiles import MOST_COLUMNS as MOST_FUSED
 from biclique.device.torch_tiles import (
     MOST_VECTORS,
@@ -84,13 +84,13 @@ class Cost:
         return f"{told}, {format_bytes(self.device_bytes)} on {self.device} and {format_bytes(self.bytes)} on the host"
 
 
-def is_fused(kernel: Kernel, d: int, precision: str, device: Any) -> bool:
+def is_fused(kernel: Kernel, d: int, precision: str, device: Device) -> bool:
     """Whether a device has the fused kernel for rows of d columns; else tiles are torch's."""
     return device_type(device) == "cuda" and can_fuse(kernel) and d <= MOST_FUSED and precision != "float64"
 
 
 def device_seconds(
-    kernel: Kernel, n: int, d: int, *, columns: int, passes: int, precision: str = "float32", device: Any = "cuda"
+    kernel: Kernel, n: int, d: int, *, columns: int, passes: int, precision: str = "float32", device: Device = "cuda"
 ) -> float:
     """Time of passes over an exact K on a GPU with blocks of ``columns`` vectors; compiling it is not counted."""
     if not is_fused(kernel, d, precision, device):
@@ -105,7 +105,7 @@ def device_seconds(
 
 
 def device_bytes(
-    kernel: Kernel, n: int, d: int, *, columns: int, precision: str = "float32", device: Any = "cuda"
+    kernel: Kernel, n: int, d: int, *, columns: int, precision: str = "float32", device: Device = "cuda"
 ) -> int:
     """Memory on a device of the sides of an exact K and of a product with blocks of ``columns`` vectors."""
     if not is_fused(kernel, d, precision, device):
@@ -136,7 +136,7 @@ def estimate_seconds(
     n: int,
     *,
     gram: str,
-    dtype: Any,
+    dtype: DTypeLike,
     columns: int,
     n_jobs: int | None,
     passes: float = TYPICAL_PASSES,
@@ -169,7 +169,7 @@ def estimate_neighbors(n: int, d: int, columns: int) -> float:
     return exact_seconds(n, d) + SECONDS_PER_VERTEX * n * columns
 
 
-def _seconds_per_entry(kernel: Kernel, X: Rows, dtype: Any, columns: int) -> float:
+def _seconds_per_entry(kernel: Kernel, X: Rows, dtype: DTypeLike, columns: int) -> float:
     """Seconds for one entry of a tile: computed, and used for both halves of a product with ``columns``."""
     n = X.shape[0]
     rows = np.linspace(0, n - 1, min(n, TILE_ROWS + TILE_COLUMNS)).astype(int)
@@ -191,7 +191,7 @@ def products_per_second() -> float:
         return len(A) ** 3 / _best_seconds(lambda: A @ A)
 
 
-def _best_seconds(work: Callable[[], object], repeats: int = 3) -> float:
+def _best_seconds(work: Callable[[], Array], repeats: int = 3) -> float:
     best = np.inf
     for _ in range(repeats):
         start = time.perf_counter()

@@ -190,7 +190,7 @@ class GraphFitted:
         index = self.gram.index
         if index is not None and sparse.issparse(X) != sparse.issparse(index.rows):
             X = X.toarray() if sparse.issparse(X) else sparse.csr_array(X)
-        K: Any = self.gram.cross(X).K  # type: ignore[attr-defined]
+        K = self.gram.cross(X).K
         degrees = np.asarray(K.sum(axis=1)).ravel()
         loose = np.flatnonzero(degrees < LOOSE * self.usual_degree)
         if not len(loose) or index is None:
@@ -202,7 +202,7 @@ class GraphFitted:
         scale[loose] = self.usual_degree / (degrees[loose] + 0.5)
         return sparse.csr_array(sparse.dia_array((scale[None, :], [0]), shape=(len(scale),) * 2) @ K)
 
-    def _extend(self, K: Any) -> FloatArray:
+    def _extend(self, K: sparse.csr_array) -> FloatArray:
         """The closed form, each row in the part that it is most similar to."""
         n = len(self.rows)
         indicator = sparse.csr_array(
@@ -222,7 +222,7 @@ class GraphFitted:
 class _NewRows:
     """New rows as rules for labels see them, from a sparse matrix of their similarities."""
 
-    def __init__(self, fitted: GraphFitted, K: Any) -> None:
+    def __init__(self, fitted: GraphFitted, K: sparse.csr_array) -> None:
         self.fitted, self.K = fitted, K
 
     def cross(self) -> CrossGram:

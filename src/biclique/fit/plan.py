@@ -147,9 +147,9 @@ class Plan:
         """Time and memory."""
         return Cost(self.gram, self.rows, self.seconds or 0.0, self.bytes, self.device, self.device_bytes)
 
-    def changed(self, reason: str, **decisions: Any) -> Plan:
+    def changed(self, reason: str) -> Plan:
         """A new plan, with the reason for it."""
-        return replace(self, changes=(*self.changes, reason), **decisions)
+        return replace(self, changes=(*self.changes, reason))
 
     def __str__(self) -> str:
         settings = self.settings

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
 from typing import Any, cast
 
@@ -187,16 +187,16 @@ class Settings:
     def of(cls, parameters: Mapping[str, object], *, n_columns: int) -> Settings:
         """From parameters that passed ``check_parameters``; what an estimator has not takes its default."""
 
-        def group(kind: Any) -> Any:
-            return kind(**{name: parameters[name] for name in kind.__dataclass_fields__ if name in parameters})
+        def given(group: type) -> dict[str, Any]:
+            return {name: parameters[name] for name in parameters.keys() & {part.name for part in fields(group)}}
 
         settings = cls(
             n_columns,
-            group(KernelSettings),
-            group(CutSettings),
-            group(HoldingSettings),
-            group(SolvingSettings),
-            group(AssigningSettings),
+            KernelSettings(**given(KernelSettings)),
+            CutSettings(**given(CutSettings)),
+            HoldingSettings(**given(HoldingSettings)),
+            SolvingSettings(**given(SolvingSettings)),
+            AssigningSettings(**given(AssigningSettings)),
             cast("RandomState", parameters.get("random_state")),
             cast("int | None", parameters.get("n_jobs")),
             bool(parameters.get("verbose")),

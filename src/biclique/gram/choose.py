@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy import sparse
 
 from biclique._typing import Rows
@@ -93,7 +94,7 @@ def exact_work(kernel: Kernel, n: int, X: Rows) -> float:
     return float(n) ** 2 * float(kernel.cost_per_pair(d))
 
 
-def choose_precision(requested: str, kernel: Kernel, X: Rows) -> Any:
+def choose_precision(requested: str, kernel: Kernel, X: Rows) -> np.dtype[Any]:
     """The dtype of tiles: float32 unless asked otherwise, or unless its rounding would show."""
     if requested == "float64":
         return np.dtype(np.float64)
@@ -106,7 +107,7 @@ def choose_precision(requested: str, kernel: Kernel, X: Rows) -> Any:
     return np.dtype(np.float32 if requested == "float32" or error <= FLOAT32_ERROR else np.float64)
 
 
-def factored_precision(requested: str, gram: str, kernel: Kernel, X: Rows) -> Any:
+def factored_precision(requested: str, gram: str, kernel: Kernel, X: Rows) -> np.dtype[Any]:
     """The dtype of a factored K: as for tiles, but float64 for landmarks and a kernel that is no function of x − y.
 
     Its values are dominated by what all rows share, and W^(−1/2) magnifies the rounding of that over what tells rows
@@ -123,7 +124,7 @@ def make_gram(
     kernel: Kernel,
     X: Rows,
     *,
-    dtype: Any = np.float64,
+    dtype: DTypeLike = np.float64,
     n_jobs: int | None = None,
     memory_limit: int,
     tick: Tick | None = None,

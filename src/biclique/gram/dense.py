@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import DTypeLike
 
@@ -19,7 +17,7 @@ from biclique.runtime.threads import PANEL, Pulse, Tick, given_panel, panel_prod
 class StoredCross(CrossGram):
     """κ(y, x) given as a matrix, dense or sparse. κ(y, y) is not known then, and not needed."""
 
-    def __init__(self, K: Any, *, n_jobs: int | None = None) -> None:
+    def __init__(self, K: Rows, *, n_jobs: int | None = None) -> None:
         self.K = K
         self.n_jobs = n_jobs
 

@@ -6,13 +6,13 @@ import copy
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DataError
 from biclique.gram.dense import StoredCross
-from biclique.gram.operator import CrossGram
 from biclique.gram.sparse import SparseGram
 from biclique.neighbors.brute import Pairs, within_radius
 from biclique.neighbors.graph import _with_transpose, members_of
@@ -53,7 +53,7 @@ class NeighborGram(SparseGram):
 
     def __init__(
         self,
-        K: Any,
+        K: Rows,
         *,
         n_neighbors: int,
         weights: str,
@@ -91,7 +91,7 @@ class NeighborGram(SparseGram):
     @classmethod
     def from_graph(
         cls,
-        G: Any,
+        G: Rows,
         n_neighbors: int,
         weights: str = "connectivity",
         gamma: float | None = None,
@@ -119,7 +119,7 @@ class NeighborGram(SparseGram):
         cls,
         gap: FloatArray,
         near: IntArray,
-        start: Any,
+        start: NDArray[Any],
         n_neighbors: int,
         weights: str,
         gamma: float | None,
@@ -139,13 +139,21 @@ class NeighborGram(SparseGram):
         right = None if sigma is None else sigma[near.ravel()]
         half = _weigh(weights, gamma, gap.ravel(), left, right) / 2
         K = _with_transpose(sparse.csr_array((half, near.ravel().astype(np.int32), start), shape=(n, n)))
-        fixed = dict(n_neighbors=n_neighbors, weights=weights, radii=radii, sigma=sigma, gamma=gamma)
-        return cls(K, index=index, n_jobs=n_jobs, **fixed)  # type: ignore[arg-type]
+        return cls(
+            K,
+            n_neighbors=n_neighbors,
+            weights=weights,
+            radii=radii,
+            sigma=sigma,
+            gamma=gamma,
+            index=index,
+            n_jobs=n_jobs,
+        )
 
     def matmat(self, V: FloatArray) -> FloatArray:
         return panel_product(self.K, V, n_jobs=self.n_jobs, panel=PANEL)
 
-    def cross(self, Y: Rows) -> CrossGram:
+    def cross(self, Y: Rows) -> NeighborCross:
         """κ(y, x_j) = w (a_j + b_j)/2: a_j = 1 for the k nearest rows of y, b_j = 1 if |y − x_j| ≤ r_j up to rounding.
 
         σ of y is where a training row has it in its list of k, so that κ(y, ·) tends to κ(x_i, ·) as y tends to
@@ -172,7 +180,7 @@ class NeighborGram(SparseGram):
         rounding = _rounding(Y) if self.index is None else 0.0  # our own distances of equal rows are 0
         return NeighborCross(self._equal_rows(near, (parts[0] + parts[1]).tocsr(), rounding), n_jobs=self.n_jobs)
 
-    def with_graph(self, K: Any) -> NeighborGram:
+    def with_graph(self, K: sparse.csr_array) -> NeighborGram:
         """The same rows and radii with another graph."""
         out = copy.copy(self)
         out.K, out.is_graph = K, bool(K.data.min(initial=0.0) >= 0)
@@ -184,7 +192,7 @@ class NeighborGram(SparseGram):
         half = _weigh(self.weights, self.gamma, gap, None if sigma is None else sigma[first], right) / 2
         return sparse.coo_array((half, (first, second)), shape=(n_new, self.n)).tocsr()
 
-    def _equal_rows(self, near: Pairs, K: Any, rounding: float) -> Any:
+    def _equal_rows(self, near: Pairs, K: sparse.csr_array, rounding: float) -> Any:
         """K(Y, X) with the rows of training rows where y equals one: |y − x_j|² ≤ ``rounding`` r_j²."""
         n_new = K.shape[0]
         gap, columns = near[2].reshape(n_new, -1)[:, 0], near[1].reshape(n_new, -1)[:, 0]
@@ -194,7 +202,7 @@ class NeighborGram(SparseGram):
         stacked = sparse.vstack([K, self.K[columns[equal]]], format="csr")
         return stacked[np.where(equal, n_new + np.cumsum(equal) - 1, np.arange(n_new))]
 
-    def _given_pairs(self, G: Any) -> tuple[Pairs, Pairs]:
+    def _given_pairs(self, G: Rows) -> tuple[Pairs, Pairs]:
         if not sparse.issparse(G) or G.shape[1] != self.n:
             got = f"shape {G.shape}" if sparse.issparse(G) else type(G).__name__
             raise DataError(
@@ -216,7 +224,7 @@ class NeighborCross(StoredCross):
         return np.ones(self.K.shape[0])
 
 
-def _check(n_neighbors: object, weights: object, gamma: object) -> int:
+def _check(n_neighbors: int, weights: str, gamma: float | None) -> int:
     check_choice("weights", weights, NEIGHBOR_WEIGHTS)
     if weights == "rbf" and gamma is not None:
         check_number("gamma", gamma, least=0)
@@ -236,13 +244,13 @@ def _weigh(
     return np.asarray(np.maximum(found, FAINTEST))
 
 
-def _scale(gap: FloatArray, own: Any) -> FloatArray:
+def _scale(gap: FloatArray, own: NDArray[np.bool_]) -> FloatArray:
     """σ from sorted lists of distances: the 7th, not counting the first where it is the row's ``own``."""
     place = np.minimum(SCALE_NEIGHBOR - 1 + own, gap.shape[1] - 1)
     return np.asarray(np.take_along_axis(gap, place[:, None], axis=1)[:, 0])
 
 
-def _scale_of_parts(near: IntArray, start: Any, radii: FloatArray) -> tuple[FloatArray, float]:
+def _scale_of_parts(near: IntArray, start: NDArray[Any], radii: FloatArray) -> tuple[FloatArray, float]:
     """1/√γ of every row, γ = 0.2 / median r² over its part, and γ of the largest part."""
     n = len(near)
     graph = sparse.csr_array((np.ones(near.size, dtype=np.int8), near.ravel().astype(np.int32), start), shape=(n, n))
@@ -258,7 +266,7 @@ def _positive(sigma: FloatArray) -> FloatArray:
     return np.where(sigma > 0, sigma, np.median(positive) if len(positive) else 1.0)
 
 
-def _rounding(G: Any) -> float:
+def _rounding(G: Rows) -> float:
     """√ε of the type of given distances: the relative error that their squares may have.
 
     How they were measured is not known. From |x|² + |y|² − 2⟨x, y⟩, as scikit-learn measures in many columns, a
@@ -267,20 +275,20 @@ def _rounding(G: Any) -> float:
     return float(np.sqrt(np.finfo(np.result_type(G.dtype, np.float32)).eps))
 
 
-def _smallest(G: Any, k: int, *, exactly: bool) -> Pairs:
+def _smallest(G: Rows, k: int, *, exactly: bool) -> Pairs:
     """The k smallest stored entries of each row, ascending, ties as stored; all rows must have k if ``exactly``."""
-    G = sparse.csr_array(G)
-    counts = np.diff(G.indptr)
-    if G.nnz and not (np.isfinite(G.data).all() and G.data.min() >= 0):
-        raise DataError(f"distances of a graph must be finite and not negative, got {G.data.min()!r} among them.")
+    graph = sparse.csr_array(G)
+    counts, values = np.diff(graph.indptr), graph.data
+    if graph.nnz and not (np.isfinite(values).all() and values.min() >= 0):
+        raise DataError(f"distances of a graph must be finite and not negative, got {values.min()!r} among them.")
     if exactly and (counts < k).any():
         row = int((counts < k).argmax())
         raise DataError(
             f"n_neighbors={k}, but row {row} of the graph has only {counts[row]} stored entries (the row itself counts "
             "where it is stored): give a graph with more neighbours, or a smaller n_neighbors."
         )
-    first = np.repeat(np.arange(G.shape[0]), counts)
-    order = np.lexsort((G.data, first))
-    rank = np.arange(G.nnz) - np.repeat(G.indptr[:-1], counts)
+    first = np.repeat(np.arange(graph.shape[0]), counts)
+    order = np.lexsort((values, first))
+    rank = np.arange(graph.nnz) - np.repeat(graph.indptr[:-1], counts)
     order = order[rank < k]
-    return first[order], G.indices[order].astype(np.intp), np.asarray(G.data[order], dtype=np.float64)
+    return first[order], graph.indices[order].astype(np.intp), np.asarray(values[order], dtype=np.float64)

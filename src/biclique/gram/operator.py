@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import DTypeLike
 
-from biclique._typing import FloatArray, IntArray, Rows
+from biclique._typing import Array, FloatArray, IntArray, Rows
 from biclique.kernels import Kernel
 from biclique.runtime.threads import Tick
 
@@ -50,7 +50,7 @@ class GramOperator(ABC):
     engine: str = "numpy"
     """What computes products."""
 
-    like: Any = np.empty(0)
+    like: Array = np.empty(0)
     """An empty array that lies where the operator takes and returns arrays: on the host, or on a device."""
 
     # Of operators that are made of a kernel and rows: what a plan asks before one is made

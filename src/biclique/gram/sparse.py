@@ -20,7 +20,7 @@ class SparseGram(GramOperator):
     name = "sparse"
     dtype = np.dtype(np.float64)
 
-    def __init__(self, K: Any, *, n_jobs: int | None = None) -> None:
+    def __init__(self, K: Rows, *, n_jobs: int | None = None) -> None:
         self.K = sparse.csr_array(K, dtype=np.float64)
         self.n = self.K.shape[0]
         self.n_jobs = n_jobs
@@ -63,7 +63,7 @@ GIVEN_BYTES = 200
 """Of every stored entry of a given matrix: copies, its transpose, the parts and the levels of multigrid (measured)."""
 
 
-def given_bytes(K: Any) -> int:
+def given_bytes(K: Rows) -> int:
     """Memory that a given matrix takes beside itself: a copy in float64 where it is none, and pieces of work."""
     if sparse.issparse(K):
         return GIVEN_BYTES * int(K.nnz)
@@ -71,12 +71,12 @@ def given_bytes(K: Any) -> int:
     return copy + 4 * 8 * given_panel(K.shape[0]) * int(K.shape[0])
 
 
-def checked_sparse(K: Any) -> Any:
+def checked_sparse(K: Rows) -> sparse.csr_array:
     """A given sparse matrix, checked as the dense one is."""
-    K = sparse.csr_array(K, dtype=np.float64)
-    gap = abs(K - K.T).tocoo()
+    given = sparse.csr_array(K, dtype=np.float64)
+    gap = abs(given - given.T).tocoo()
     if gap.nnz:
         largest = int(gap.data.argmax())
         where = (int(gap.row[largest]), int(gap.col[largest]))
-        check_asymmetry(float(gap.data[largest]), float(abs(K).max()), where)
-    return K if not gap.nnz else ((K + K.T) / 2).tocsr()
+        check_asymmetry(float(gap.data[largest]), float(abs(given).max()), where)
+    return given if not gap.nnz else sparse.csr_array((given + given.T) / 2)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import DTypeLike
 from scipy import sparse
@@ -29,7 +27,7 @@ def count_groups(n: int, b: int) -> int:
     return int(np.clip(PARTIAL_SUM_BYTES // max(8 * n * b, 1), MIN_GROUPS, MAX_GROUPS))
 
 
-def tiled_bytes(n: int, d: int, b: int, dtype: Any) -> int:
+def tiled_bytes(n: int, d: int, b: int, dtype: DTypeLike) -> int:
     """Memory that a product with b columns takes, the held rows included."""
     item = np.dtype(dtype).itemsize
     groups = count_groups(n, b)
@@ -54,7 +52,7 @@ class TiledGram(GramOperator):
         kernel: Kernel,
         X: Rows,
         *,
-        dtype: Any = np.float32,
+        dtype: DTypeLike = np.float32,
         n_jobs: int | None = None,
         memory_limit: int | None = None,
         tick: Tick | None = None,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from biclique._typing import FloatArray, Rows
+from biclique._typing import Array, Device, FloatArray, Rows
 from biclique.device.torch_tiles import (
     FLOAT32_ERROR,
     TorchTiles,
@@ -61,7 +61,7 @@ class TorchGram(GramOperator):
         kernel: Kernel,
         X: Rows,
         *,
-        device: Any = "cuda",
+        device: Device = "cuda",
         precision: str = "float32",
         engine: str = "auto",
         tick: Tick | None = None,
@@ -119,8 +119,8 @@ class TorchGram(GramOperator):
     def nonnegative(self) -> bool:
         return self.kernel.nonnegative(self.held.rows)
 
-    def matmat(self, V: Any) -> Any:
-        return self._product(self._left, V, clamp=False)
+    def matmat(self, V: Array) -> Array:
+        return self._product(V)
 
     def diagonal(self) -> Any:
         return place_rows(float64(self.kernel.diagonal(self.held.rows)), self.device)
@@ -132,15 +132,22 @@ class TorchGram(GramOperator):
         return self.held
 
     def with_rows(self, Y: Rows) -> TorchGram:
-        facts: dict[str, Any] = {"device": self.device, "precision": self.precision, "engine": self._requested}
-        return TorchGram(self.kernel, self.held.stacked(Y), owned=True, **facts)
+        return TorchGram(
+            self.kernel,
+            self.held.stacked(Y),
+            device=self.device,
+            precision=self.precision,
+            engine=self._requested,
+            owned=True,
+        )
 
     def normal(self, shape: tuple[int, ...], seed: int) -> Any:
         """Standard normal numbers, drawn on the device."""
         source = self.torch.Generator(device=self.device).manual_seed(seed)
         return self.torch.randn(shape, generator=source, dtype=self.torch.float64, device=self.device)
 
-    def _product(self, left: Any, V: Any, *, clamp: bool) -> Any:
+    def _product(self, V: Array, new: TorchCross | None = None) -> Array:
+        """K @ V, or, of new rows, κ(Y, X) @ V."""
         torch = self.torch
         if V.shape[0] != self.n:
             raise DataError(f"V must have {self.n} rows, one for each row of X, got {V.shape[0]}.")
@@ -150,8 +157,10 @@ class TorchGram(GramOperator):
             with self._room("V"):
                 V = torch.tensor(V, device=self.device)
         with torch.no_grad(), full_float32(torch), self._room("a product"):
-            out = self._tiles.product(left, self._right, V, clamp=clamp, tick=self.tick)
-        return out if on_device else out.cpu().numpy().astype(np.float64, copy=False)
+            left = self._left if new is None else new._left
+            # New rows may lie far from the training rows, where rounding would lift an exponent above zero.
+            out: Array = self._tiles.product(left, self._right, V, clamp=new is not None, tick=self.tick)
+        return out if on_device else to_host(out).astype(np.float64, copy=False)
 
     def _room(self, what: str) -> AbstractContextManager[None]:
         return room_for(what, self.n, self.torch, self.device)
@@ -168,9 +177,8 @@ class TorchCross(CrossGram):
             self.rows = gram.held.hold(Y if on_host(Y) else place_rows(Y, gram.device))
             self._left = gram._tiles.side(self.rows, right=False)
 
-    def matmat(self, V: Any) -> Any:
-        # New rows may lie far from the training rows, where rounding would lift an exponent above zero.
-        return self.gram._product(self._left, V, clamp=True)
+    def matmat(self, V: Array) -> Array:
+        return self.gram._product(V, self)
 
     def diagonal(self) -> FloatArray:
         return np.asarray(to_host(self.gram.kernel.diagonal(self.rows)), dtype=np.float64)

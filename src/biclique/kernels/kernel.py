@@ -226,9 +226,7 @@ def row_products(X: Rows, Y: Rows) -> FloatArray:
 
 def dense_copy(X: Rows) -> FloatArray:
     """X as a fresh dense array, where it lies."""
-    if not on_host(X):
-        return namespace(X).clone(X)  # type: ignore[no-any-return]
-    return np.array(X.toarray() if sparse.issparse(X) else X)
+    return np.array(X.toarray() if sparse.issparse(X) else X) if on_host(X) else namespace(X).clone(X)
 
 
 def dense_product(left: Rows, right: Rows) -> FloatArray:
@@ -282,8 +280,7 @@ class HeldRows:
         if self.offset is None:
             return as_dtype(X, self.dtype)
         offset, step = moved(self.offset, X), max(DEVICE_ENTRIES // X.shape[1], 1)
-        xp = namespace(X)
-        out: Array = xp.empty(X.shape, dtype=getattr(xp, self.dtype.name), device=X.device)
+        out: Array = namespace(X).empty(X.shape, dtype=getattr(namespace(X), self.dtype.name), device=X.device)
         for top in range(0, X.shape[0], step):
             out[top : top + step] = float64(X[top : top + step]) - offset
         return out

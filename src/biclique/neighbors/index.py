@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -17,9 +17,7 @@ from biclique.exceptions import DataError, MissingExtraError
 from biclique.kernels.kernel import middle
 from biclique.neighbors.brute import CLOSE, BruteForce, Pairs, distances, reach, within_radius
 from biclique.runtime.arguments import check_choice, check_count, check_jobs, check_random
-from biclique.runtime.threads import Pulse, Tick, count_threads, run_groups
-
-Result = TypeVar("Result")
+from biclique.runtime.threads import Pulse, Result, Tick, count_threads, run_groups
 
 SEARCHES = ("auto", "exact", "approximate")
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -70,10 +69,12 @@ class Vertices:
         return int(self.data.shape[0])
 
     @classmethod
-    def as_they_are(cls, data: Rows, weights: FloatArray, numbers: IntArray | None = None, **facts: Any) -> Vertices:
+    def as_they_are(
+        cls, data: Rows, weights: FloatArray, numbers: IntArray | None = None, *, given: bool = False
+    ) -> Vertices:
         """Every row a vertex of its own, none of which will be met again."""
         everyone = np.arange(data.shape[0])
-        return cls(data, weights, everyone, np.empty(0), everyone if numbers is None else numbers, **facts)
+        return cls(data, weights, everyone, np.empty(0), everyone if numbers is None else numbers, given)
 
     def some(self, chosen: IntArray) -> Vertices:
         """Some of the rows."""
@@ -165,7 +166,7 @@ def many_repeats(X: Rows) -> bool:
     return bool(len(np.unique(digests(rows))) < 0.5 * rows.shape[0])
 
 
-def find_rows(known: np.ndarray, X: Any) -> IntArray:
+def find_rows(known: np.ndarray, X: Rows) -> IntArray:
     """Which known digest every row has, −1 where none."""
     if len(known) == 0 or X.shape[0] == 0:
         return np.full(X.shape[0], -1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -19,7 +19,7 @@ Found = TypeVar("Found")
 class Addable(Protocol):
     """What can be added to in place."""
 
-    def __iadd__(self, other: Any, /) -> Any: ...
+    def __iadd__(self, other: Self, /) -> Self: ...
 
 
 Sum = TypeVar("Sum", bound=Addable)

@@ -95,20 +95,17 @@ def identity(n: int, like: Any) -> Array:
     return np.eye(n) if xp is np else xp.eye(n, dtype=xp.float64, device=like.device)
 
 
-def empty_columns(n: int, columns: int, like: Any) -> Any:
+def empty_columns(n: int, columns: int, like: Any) -> Array:
     """Room for (n, columns) in double precision, every column contiguous."""
     xp = namespace(like)
-    if xp is np:
-        return np.empty((n, columns), order="F")
-    return xp.empty((columns, n), dtype=xp.float64, device=like.device).T
+    return np.empty((columns, n)).T if xp is np else xp.empty((columns, n), dtype=xp.float64, device=like.device).T
 
 
-def right_divide(block: Any, R: Any) -> Any:
+def right_divide(block: Array, R: Array) -> Array:
     """block R⁻¹ for an upper triangular R."""
     xp = namespace(block)
-    if xp is np:
-        return np.linalg.solve(R.T, block.T).T
-    return xp.linalg.solve_triangular(R, block, upper=True, left=False)  # unlike solve, waits for nothing
+    # Unlike solve, solve_triangular waits for nothing.
+    return np.linalg.solve(R.T, block.T).T if xp is np else xp.linalg.solve_triangular(R, block, upper=True, left=False)
 
 
 def pivoted_qr(block: Any, Q: Any, R: Any) -> tuple[Any, Any, Any]:
@@ -156,6 +153,5 @@ def padded(values: FloatArray, length: int) -> FloatArray:
     if missing <= 0:
         return values
     xp = namespace(values)
-    if xp is np:
-        return np.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, missing)])
-    return xp.nn.functional.pad(values, (0, missing))  # type: ignore[no-any-return]
+    room = [(0, 0)] * (values.ndim - 1) + [(0, missing)]
+    return np.pad(values, room) if xp is np else xp.nn.functional.pad(values, room[-1])

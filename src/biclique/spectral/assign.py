@@ -18,7 +18,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from biclique._typing import FloatArray, IntArray
+from biclique._typing import FloatArray, IntArray, RandomState
 from biclique.exceptions import ParameterError
 from biclique.runtime.namespace import float64, full, identity, moved, namespace, on_host, scalars, to_host
 from biclique.spectral.cut import NormalizedCut
@@ -325,9 +325,19 @@ class Assigner:
     takes_parts: bool = False
     """Whether clusters are sought inside each part, rather than made of parts afterwards."""
 
-    def __call__(self, rows: FloatArray, weights: FloatArray, n_clusters: int, **options: Any) -> Assignment:
+    def __call__(
+        self,
+        rows: FloatArray,
+        weights: FloatArray,
+        n_clusters: int,
+        *,
+        cut: NormalizedCut | None = None,
+        n_init: int,
+        random_state: RandomState,
+        parts: Parts | None = None,
+    ) -> Assignment:
         """Labels of the rows of an embedding, and the rule behind them."""
-        return self.assign(rows, weights, n_clusters, **options)
+        return self.assign(rows, weights, n_clusters, cut=cut, n_init=n_init, random_state=random_state, parts=parts)
 
 
 ASSIGNERS: dict[str, Assigner] = {
@@ -495,14 +505,17 @@ def assign_in_place(
     n_clusters: int,
     *,
     cut: NormalizedCut | None = None,
-    **options: Any,
+    n_init: int,
+    random_state: RandomState,
+    parts: Parts | None = None,
 ) -> Assignment:
-    """Labels, on the host, of rows wherever they lie: ``options`` are those of an assigner."""
+    """Labels, on the host, of rows wherever they lie. Nobody looks for ``parts`` on a device."""
     if on_host(rows):
-        return ASSIGNERS[name](rows, weights, n_clusters, cut=cut, **options)
-    options.pop("parts", None)  # nobody looks for parts on a device
+        return ASSIGNERS[name](
+            rows, weights, n_clusters, cut=cut, n_init=n_init, random_state=random_state, parts=parts
+        )
     if name == "kmeans":
-        found = device_kmeans(rows, weights, n_clusters, cut=cut, **options)
+        found = device_kmeans(rows, weights, n_clusters, cut=cut, n_init=n_init, random_state=random_state)
     else:
-        found = assign_sampled(name, rows, weights, n_clusters, cut=cut, **options)
+        found = assign_sampled(name, rows, weights, n_clusters, cut=cut, n_init=n_init, random_state=random_state)
     return replace(found, labels=to_host(found.labels).astype(np.intp))

@@ -15,7 +15,7 @@ Nearest is least distance; for a given matrix, the most similarity, and least vo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from scipy import sparse
@@ -106,7 +106,7 @@ class LeastVolume:
 class MostSimilar(LeastVolume):
     """By the similarity in a given matrix, dense or sparse."""
 
-    def __init__(self, K: Any, weights: FloatArray) -> None:
+    def __init__(self, K: Rows, weights: FloatArray) -> None:
         super().__init__(np.asarray(K @ weights).ravel(), weights)
         self.K = K
 
@@ -270,7 +270,9 @@ def connect(gram: NeighborGram, weights: FloatArray, n_clusters: int, most: int)
     return Connected(gram.with_graph(K), joined, float(np.median(degrees)))
 
 
-def _tie_loose_rows(K: Any, degrees: FloatArray, found: IntArray, joined: Joined, near: Nearness) -> Any:
+def _tie_loose_rows(
+    K: sparse.csr_array, degrees: FloatArray, found: IntArray, joined: Joined, near: Nearness
+) -> sparse.csr_array:
     for part in np.unique(found[~joined.dust]):
         members = np.flatnonzero(found == part)
         loose = degrees[members] < LOOSE * np.median(degrees[members])

@@ -127,12 +127,12 @@ def _krylov(
 class _Level:
     """(K − ddᵀ) x = λ M x on one graph."""
 
-    K: Any
-    M: Any
+    K: sparse.csr_array
+    M: sparse.csr_array
     d: FloatArray
     null: FloatArray
     """Nearly the vector of the largest eigenvalue of K x = λ M x: what the next level must hold."""
-    P: Any = None
+    P: sparse.csr_array | None = None
     """From the next level to this one."""
 
     @property
@@ -192,7 +192,7 @@ def _coarsened(level: _Level, columns: int, random: np.random.RandomState) -> _L
     return _Level((R @ (level.K @ P)).tocsr(), (R @ (level.M @ P)).tocsr(), R @ level.d, np.ones(size))
 
 
-def _strong_edges(K: Any) -> tuple[Any, IntArray]:
+def _strong_edges(K: sparse.csr_array) -> tuple[sparse.csr_array, IntArray]:
     """The edges along which vertices may be put together, with all loops, and the hubs, which have none."""
     counts = np.diff(K.indptr)
     rows = np.repeat(np.arange(K.shape[0], dtype=K.indices.dtype), counts)
@@ -207,7 +207,7 @@ def _strong_edges(K: Any) -> tuple[Any, IntArray]:
     return (graph + sparse.eye_array(K.shape[0], dtype=bool, format="csr")).tocsr(), np.flatnonzero(hub)
 
 
-def _aggregates(graph: Any, random: np.random.RandomState) -> IntArray:
+def _aggregates(graph: sparse.csr_array, random: np.random.RandomState) -> IntArray:
     """Numbers of aggregates: roots more than two edges apart, as many as fit, with what lies around them.
 
     A vertex becomes a root when its rank is the largest within two edges, and is out when a root is there (Luby's
@@ -236,8 +236,8 @@ class _Cycle:
 
     def __init__(self, levels: list[_Level], mu: float) -> None:
         self.A = [level.shifted(mu) for level in levels]
-        self.P = [level.P for level in levels[:-1]]
-        self.R = [level.P.T.tocsr() for level in levels[:-1]]
+        self.P = [level.P for level in levels[:-1] if level.P is not None]
+        self.R = [P.T.tocsr() for P in self.P]
         # Sums of absolute values bound D⁻¹A by one for certain; estimates of its norm miss rare, local vectors.
         self.inverse = [1 / abs(A).sum(axis=1)[:, None] for A in self.A[:-1]]
         # Only here is ddᵀ of weight: it takes away one smooth vector, near which μM − K alone is singular or negative.

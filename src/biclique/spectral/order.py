@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -81,7 +81,7 @@ class OrderRule:
         """The share of the smallest of the k clusters."""
         return float(np.bincount(labels, weights, self.n_clusters).min() / weights.sum())
 
-    def passes(self, attempt: Attempt[Any]) -> bool:
+    def passes(self, attempt: Attempt[Result]) -> bool:
         """Whether an attempt does."""
         return not attempt.refused and attempt.smallest >= self.least
 

@@ -21,6 +21,7 @@ from biclique.features.passes import column_sums, map_rows, weighted_gram
 from biclique.progress import Progress
 from biclique.rows.source import Block, RowSource
 from biclique.runtime.namespace import as_dtype, float64, full, moved, namespace, scalars, to_host
+from biclique.runtime.threads import Result
 from biclique.spectral.cut import NULL_EIGENVALUE, check_order, column_signs, shrunken_degrees
 from biclique.spectral.parted import parted_rotation
 
@@ -48,7 +49,7 @@ class FactoredSpectrum:
 
     def embed(self, X: Rows, n_jobs: int | None = None) -> FloatArray:
         """The embedding of rows, shape (n, 1 + k)."""
-        blocks = self.apply(X, lambda rows: rows, n_jobs)
+        blocks = self._map(X, self._normalize, n_jobs)
         if not blocks:
             return full((0, self.coefficients.shape[1]), 0.0, X)
         return namespace(blocks[0]).concatenate(blocks)  # type: ignore[no-any-return]
@@ -61,28 +62,27 @@ class FactoredSpectrum:
         rows = held.rows if held.offset is None else held.rows.astype(np.float64) + held.offset
         return self.embed(rows, n_jobs)
 
-    def apply(self, X: Rows, finish: Callable[[FloatArray], Any], n_jobs: int | None = None) -> list[Any]:
-        """``finish`` of the embedding of every block of rows, in order."""
-        return map_rows(
-            self.map,
-            X,
-            self.coefficients,
-            lambda rows, sizes: finish(self._normalize(rows, sizes)),
-            n_jobs=n_jobs,
-            sizes=np.abs(self.coefficients[:, 0]),
-        )
+    def _map(
+        self, X: Rows, finish: Callable[[FloatArray, FloatArray], Result], n_jobs: int | None = None
+    ) -> list[Result]:
+        """``finish`` of c(X) Q, Q the coefficients, block by block, and of |c(X)| |q|, q the first column of Q."""
+        sizes = np.abs(self.coefficients[:, 0])
+        return map_rows(self.map, X, self.coefficients, finish, n_jobs=n_jobs, sizes=sizes)
 
     def apply_seen(
-        self, X: Rows, finish: Callable[[FloatArray, np.ndarray], Any], n_jobs: int | None = None
-    ) -> list[Any]:
-        """The same with, on the host, which rows any feature tells something of: their degree is not zero."""
+        self, X: Rows, finish: Callable[[FloatArray, np.ndarray], Result], n_jobs: int | None = None
+    ) -> list[Result]:
+        """``finish`` of the embedding of every block of rows, in order, and of which rows are seen.
 
-        def of_block(rows: FloatArray, sizes: FloatArray) -> Any:
+        A row is seen if any feature tells something of it: its degree is not zero. This is an array on the host.
+        """
+
+        def of_block(rows: FloatArray, sizes: FloatArray) -> Result:
             least = to_host(least_degree(sizes, self.map.dtype, self.noise, self.mean_degree))
             seen = np.abs(to_host(rows[:, 0])) > least
             return finish(self._normalize(rows, sizes), seen)
 
-        return map_rows(self.map, X, self.coefficients, of_block, n_jobs=n_jobs, sizes=np.abs(self.coefficients[:, 0]))
+        return self._map(X, of_block, n_jobs)
 
     def _normalize(self, rows: FloatArray, sizes: FloatArray) -> FloatArray:
         xp = namespace(rows)

@@ -1,0 +1,223 @@
+"""Rules of the house that no other tool checks: ``python .ci/house.py``, a part of ``make check``.
+
+1. A parameter is never ``Any`` or ``object``, not even inside a union or a container. Nor is a field or an alias.
+2. Nobody outside a folder asks for the class of what it defines: no ``isinstance``, ``type(x) is`` or ``case``.
+3. Nobody finds out a class in another way: no ``getattr``, no ``hasattr``, no comparison with ``x.name``.
+
+A class answers for itself: what callers want to know is a method with a default on the base class. The tables below
+say what is allowed, and why. Every problem is printed as ``file:line: what is wrong``.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from fnmatch import fnmatch
+from pathlib import Path
+
+FOLDERS = ("cluster", "fit", "rows", "gram", "spectral")
+"""Where the rules hold. In ``_typing.py`` too, since an alias there could hide ``Any``."""
+
+ROOTS = ("GramOperator", "CrossGram", "TrainedRows", "Kernel", "FeatureMap", "RowSource", "ChunkSource", "Fitted")
+"""Nobody asks for one of these classes or for a subclass. A protocol has no subclasses: the name ends like its own."""
+
+NUMPY = ("NDArray", "ndarray", "dtype", "floating", "integer", "number")
+"""These types take ``Any`` for a shape or a precision, and remain types."""
+
+Table = dict[tuple[str, str], str]
+
+ANYTHING: Table = {
+    ("cluster/*", "X"): "scikit-learn's methods take what users have, and read_array makes rows of it",
+    ("cluster/*", "y"): "scikit-learn's methods take it and ignore it",
+    ("cluster/*", "sample_weight"): "what users have, and check_weights makes an array of it",
+    ("cluster/*", "kernel_params"): "what a user's own function takes",
+    ("fit/settings.py", "kernel_params"): "what a user's own function takes",
+    ("fit/settings.py", "parameters"): "what users gave, before it is checked",
+    ("fit/settings.py", "Check"): "the type of a check, whose work is to look at any value",
+    ("rows/chunked.py", "X"): "what users have, before it is known what it is",
+    ("rows/chunked.py", "sample_weight"): "what users have, and check_weights makes an array of it",
+    ("rows/chunked.py", "recognises"): "looks at what users have",
+    ("rows/chunked.py", "open"): "opens what users have",
+    ("fit/state.py", "state"): "NumPy's own dictionary of a generator",
+    ("rows/checks.py", "X"): "a table of any library, before it is an array",
+    ("rows/checks.py", "cells"): "a column of such a table",
+    ("rows/checks.py", "values"): "what users gave as X or as weights",
+    ("rows/checks.py", "x"): "what users gave as X or as weights",
+    ("rows/checks.py", "sample_weight"): "what users gave as weights",
+}
+"""Files, and parameters, fields or aliases in them that may be of any type."""
+
+ASKED: Table = {
+    ("fit/state.py", "Kernel"): "a user's own kernel is code, and a state holds data: an error says so",
+    ("fit/settings.py", "Kernel"): "a check tells a user's kernel from a name and from a function",
+}
+"""Files, and classes that may be asked for in them."""
+
+PROBED: Table = {
+    ("fit/state.py", "value"): "what a user's own kernel is called, for an error",
+    ("cluster/*", "X"): "a table of any library",
+    ("rows/checks.py", "X"): "a table of any library",
+    ("fit/settings.py", "sys.modules.get('torch')"): "a module that may not be there",
+}
+"""Files, and values in them whose attributes may be looked for. A class may always look at itself."""
+
+NAMED: Table = {
+    ("fit/plan.py", "choice"): "a Choice is a decision, and its name says which",
+    ("fit/exact.py", "options"): "the name of a solver, as the user gave it",
+}
+"""Files, and values in them whose ``name`` may be compared. A class may always compare its own."""
+
+
+def problems(source: str, path: str, classes: dict[str, str]) -> list[tuple[int, str]]:
+    """Line and text of every problem in a file; ``path`` is its place in the package, such as ``fit/plan.py``.
+
+    ``classes`` are those that nobody may ask for, with their folders (``guarded_classes``).
+    """
+
+    def allowed(table: Table, what: str) -> bool:
+        return any(fnmatch(path, file) and what == name for file, name in table)
+
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        found += [
+            (node.lineno, f"{name} may be anything: give it a type")
+            for name in _loose_names(node)
+            if not allowed(ANYTHING, name)
+        ]
+        found += [
+            (node.lineno, f"asks for the class {name}: ask a method of it, with a default on the base class")
+            for name in _asked_classes(node)
+            if classes.get(name, _folder(path)) != _folder(path) and not allowed(ASKED, name)
+        ]
+        found += [
+            (node.lineno, f"looks for an attribute of {value}: declare it on its base class, with a default")
+            for value in _probed_values(node)
+            if value != "self" and not allowed(PROBED, value)
+        ]
+        found += [
+            (node.lineno, f"compares the name of {value}: ask a method of it, with a default on the base class")
+            for value in _named_values(node)
+            if value != "self" and not allowed(NAMED, value)
+        ]
+    return sorted(found)
+
+
+def guarded_classes(package: Path) -> dict[str, str]:
+    """The classes that nobody outside their folders may ask for, and these folders."""
+    bases: dict[str, list[str]] = {}
+    folders: dict[str, str] = {}
+    for file in sorted(package.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                bases[node.name] = [_last_name(base) for base in node.bases]
+                folders[node.name] = _folder(file.relative_to(package).as_posix())
+
+    def guarded(name: str) -> bool:
+        return name.endswith(ROOTS) or any(guarded(base) for base in bases.get(name, []))
+
+    return {name: folder for name, folder in folders.items() if guarded(name)}
+
+
+# Rule 1
+
+
+def _loose_names(node: ast.AST) -> list[str]:
+    """Parameters of a function, fields of a class or an alias, if they are of any type."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        given = node.args
+        all_of_them = (*given.posonlyargs, *given.args, given.vararg, *given.kwonlyargs, given.kwarg)
+        parameters = [p for p in all_of_them if p is not None]
+        return [] if _is_check(parameters) else [p.arg for p in parameters if _is_loose(p.annotation)]
+    if isinstance(node, ast.ClassDef):
+        fields = [part for part in node.body if isinstance(part, ast.AnnAssign)]
+        return [ast.unparse(part.target) for part in fields if _is_loose(part.annotation)]
+    if isinstance(node, ast.AnnAssign) and _last_name(node.annotation) == "TypeAlias" and _is_loose(node.value):
+        return [ast.unparse(node.target)]
+    if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name | ast.Subscript) and _is_loose(node.value):
+        return [ast.unparse(target) for target in node.targets]
+    return []
+
+
+def _is_check(parameters: list[ast.arg]) -> bool:
+    """A check of any value, as the table of constraints holds them: ``(name: str, value: object)``."""
+    kinds = [ast.unparse(p.annotation) for p in parameters if p.annotation is not None]
+    return kinds == ["str", "object"] and parameters[-1].arg == "value"
+
+
+def _is_loose(kind: ast.AST | None) -> bool:
+    """Whether ``Any`` or ``object`` is a part of a type."""
+    if isinstance(kind, ast.Constant) and isinstance(kind.value, str):
+        kind = ast.parse(kind.value, mode="eval")
+    if kind is None or (isinstance(kind, ast.Subscript) and _last_name(kind.value) in NUMPY):
+        return False
+    return _last_name(kind) in ("Any", "object") or any(map(_is_loose, ast.iter_child_nodes(kind)))
+
+
+# Rule 2
+
+
+def _asked_classes(node: ast.AST) -> set[str]:
+    """Classes that ``isinstance``, a comparison of ``type(x)`` or a ``case`` asks for, some of them by their names."""
+    if isinstance(node, ast.Call) and _last_name(node.func) in ("isinstance", "issubclass"):
+        return _all_names(*node.args[1:])
+    if isinstance(node, ast.Compare) and any(map(_is_class_of, (node.left, *node.comparators))):
+        return _all_names(node.left, *node.comparators)
+    return _all_names(node.cls) if isinstance(node, ast.MatchClass) else set()
+
+
+def _is_class_of(node: ast.AST) -> bool:
+    """``type(x)``, ``x.__class__``, or the ``__name__`` of one."""
+    if isinstance(node, ast.Attribute) and node.attr == "__name__":
+        return _is_class_of(node.value)
+    return (isinstance(node, ast.Call) and _last_name(node.func) == "type") or _last_name(node) == "__class__"
+
+
+# Rule 3
+
+
+def _probed_values(node: ast.AST) -> list[str]:
+    """What ``getattr`` or ``hasattr`` looks at: x of ``getattr(getattr(x, "a"), "b")``."""
+    if not (isinstance(node, ast.Call) and _last_name(node.func) in ("getattr", "hasattr")):
+        return []
+    return _probed_values(node.args[0]) or [ast.unparse(node.args[0])]
+
+
+def _named_values(node: ast.AST) -> list[str]:
+    """x of ``x.name == "dense"``, ``x.name in NAMES`` and ``match x.name``."""
+    sides = (node.left, *node.comparators) if isinstance(node, ast.Compare) else ()
+    sides = (node.subject,) if isinstance(node, ast.Match) else sides
+    return [ast.unparse(side.value) for side in sides if isinstance(side, ast.Attribute) and side.attr == "name"]
+
+
+# Names
+
+
+def _last_name(node: ast.AST) -> str:
+    """c of ``a.b.c``; nothing if a node is no name."""
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _all_names(*nodes: ast.AST) -> set[str]:
+    """Every name in some nodes, also as text: ``type(x).__name__ == "DenseGram"``."""
+    parts = [part for node in nodes for part in ast.walk(node)]
+    texts = {part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)}
+    return texts | {_last_name(part) for part in parts}
+
+
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def main(package: Path) -> int:
+    classes = guarded_classes(package)
+    files = [package / "_typing.py", *(file for folder in FOLDERS for file in sorted((package / folder).rglob("*.py")))]
+    found = 0
+    for file in files:
+        for line, text in problems(file.read_text(encoding="utf-8"), file.relative_to(package).as_posix(), classes):
+            print(f"{file}:{line}: {text}")
+            found += 1
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(__file__).parents[1] / "src" / "biclique"))
