@@ -13,8 +13,8 @@ from sklearn.metrics import adjusted_rand_score
 from biclique import BicliqueKernelKMeans, BicliqueSpectralClustering, BicliqueSpectralEmbedding
 from biclique.cli import main
 from biclique.exceptions import ApproximationWarning, DataError, MemoryLimitError, ParameterError
-from biclique.features.maps import FACTORED, FEATURE_MAPS, FeatureMap
-from biclique.gram import GRAM_NAMES, GRAMS, GramOperator
+from biclique.features.maps import FEATURE_MAPS, FeatureMap
+from biclique.gram import FACTORED, GRAM_NAMES, GRAMS, GramOperator
 from biclique.kernels.kernel import HeldRows
 from biclique.rows.chunked import OPENERS, Opener
 from biclique.runtime.memory import data_bytes

@@ -102,7 +102,7 @@ class KernelEstimator(Estimator):
 
     def _read(self, settings: Settings, X: Any, *, reset: bool, keep: bool = False) -> Rows:
         """X as a float array or CSR matrix, checked; with ``keep`` a tensor stays one, where it lies."""
-        if find_opener(X) is not None or callable(X) or isinstance(X, Iterator):
+        if opener_of(X) is not None or callable(X) or isinstance(X, Iterator):
             raise DataError(
                 f"X is a {type(X).__name__}, and rows in memory are needed here: load them (numpy.load), or fit "
                 "BicliqueSpectralClustering or BicliqueSpectralEmbedding on biclique.io.open_chunks(X)."
@@ -133,7 +133,7 @@ class KernelEstimator(Estimator):
     def _rows(self, settings: Settings, X: Any, sample_weight: Any) -> RowSource:
         """Where the rows come from: an array, a tensor on a device, or chunks."""
         device = self._device_of(settings, X)
-        opener = find_opener(X)
+        opener = opener_of(X)
         if opener is not None:
             return self._opened(settings, opener, X, sample_weight)
         rows = self._read(settings, X, reset=True, keep=device is not None)
@@ -275,7 +275,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
 
     def _of_rows(self, X: Any, function: Callable[[Rows], Found]) -> list[Found]:
         """A function of rows: of one array, checked, or of every piece of a source."""
-        settings, opener = self.plan_.settings, find_opener(X)
+        settings, opener = self.plan_.settings, opener_of(X)
         if opener is None:
             return [function(self._read(settings, X, reset=False, keep=self._fitted.keeps_tensors))]
         if not self._fitted.takes_chunks:
@@ -415,3 +415,8 @@ def _as_float(tensor: Array) -> Array:
     if tensor.itemsize <= 2:
         return as_dtype(tensor, np.float32)
     return tensor if namespace(tensor).is_floating_point(tensor) else float64(tensor)
+
+
+def opener_of(X: Any) -> Opener | None:
+    """What opens X if its rows are read piece by piece; None for rows in memory, of which an array is one sort."""
+    return None if isinstance(X, np.ndarray) else find_opener(X)

@@ -20,7 +20,6 @@ from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import ParameterError
 from biclique.kernels import Kernel, dense_product, middle
 from biclique.kernels.kernel import HeldRows
-from biclique.runtime.arguments import Names
 from biclique.runtime.namespace import as_dtype, float64, moved, namespace, on_host
 from biclique.runtime.threads import PANEL
 
@@ -414,6 +413,3 @@ FEATURE_MAPS: dict[str, type[FeatureMap]] = {
     "sketch": SketchMap,
 }
 """The feature maps by kind; ``FeatureMap.make`` makes one."""
-
-FACTORED = Names(lambda: (*(name for name, kind in FEATURE_MAPS.items() if kind.by_name), "features"))
-"""What ``gram`` may be for an approximate K = ΦΦᵀ."""

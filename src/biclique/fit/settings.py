@@ -123,7 +123,7 @@ class HoldingSettings:
     @property
     def factored(self) -> bool:
         """Whether K ≈ ΦΦᵀ was asked for."""
-        return self.gram in FACTORED
+        return self.gram != "auto" and self.gram in FACTORED
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """How K is held; one class a file, one contract for all."""
 
-from biclique.features.maps import FACTORED
 from biclique.gram.choose import (
+    FACTORED,
     GRAM_NAMES,
     GRAMS,
     PRECISIONS,

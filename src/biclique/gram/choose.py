@@ -11,7 +11,7 @@ from scipy import sparse
 
 from biclique._typing import Rows
 from biclique.exceptions import ParameterError
-from biclique.features.maps import FACTORED, FEATURE_MAPS
+from biclique.features.maps import FEATURE_MAPS
 from biclique.gram.dense import DenseGram, dense_bytes
 from biclique.gram.operator import GramOperator
 from biclique.gram.tiled import TiledGram
@@ -24,6 +24,9 @@ from biclique.runtime.threads import Tick
 
 GRAMS: dict[str, type[GramOperator]] = {"dense": DenseGram, "tiled": TiledGram}
 """The ways of holding an exact K of a kernel, by name. The plan, validation and the command line read this."""
+
+FACTORED = Names(lambda: (*(name for name, kind in FEATURE_MAPS.items() if kind.by_name), "features"))
+"""What ``gram`` may be for an approximate K = ΦΦᵀ."""
 
 GRAM_NAMES = Names(lambda: ("auto", *GRAMS, *FACTORED))
 """What ``gram`` may be."""
