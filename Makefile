@@ -27,7 +27,7 @@ test: $(VENV)/.test  ## the whole test suite
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 # What rounding can change: these run again on other CPUs and with other versions.
-SENSITIVE := -m "not once" tests/gram tests/kernels tests/multiway tests/spectral tests/cluster tests/golden \
+SENSITIVE := -m "not once" tests/gram tests/kernels tests/multiway tests/spectral tests/fit tests/cluster tests/golden \
 	--ignore=tests/cluster/test_bad_input.py --ignore=tests/cluster/test_dates.py
 
 test-lower-cpu: $(VENV)/.test  ## the numerically sensitive tests as on a CPU one level below this one
@@ -69,7 +69,8 @@ $(VENV)-torch/.test: pyproject.toml
 
 test-torch: $(VENV)-torch/.test  ## the same on torch's CPU, and the GPU's kernel in Triton's interpreter
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(VENV)-torch/bin/python -m pytest -n $(JOBS) --dist worksteal \
-		tests/gram/test_operators.py tests/gram/test_cuda.py tests/gram/test_symmetric.py tests/spectral/test_namespace.py tests/cluster/test_device.py
+		tests/gram/test_operators.py tests/gram/test_cuda.py tests/gram/test_symmetric.py tests/spectral/test_namespace.py tests/cluster/test_device.py \
+		tests/rows tests/fit/test_fitted.py tests/fit/test_state.py
 
 golden: $(VENV)/.test $(VENV)-torch/.test  ## what the working tree changes in many fits: make golden BASE=<commit>
 	$(BIN)/python -m tests.golden --base $(BASE) --jobs $(JOBS)
