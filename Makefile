@@ -70,7 +70,8 @@ $(VENV)-torch/.test: pyproject.toml
 
 test-torch: $(VENV)-torch/.test  ## the same on torch's CPU, and the GPU's kernel in Triton's interpreter
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(VENV)-torch/bin/python -m pytest -n $(JOBS) --dist worksteal \
-		tests/gram/test_operators.py tests/device tests/spectral/test_on_torch.py tests/fit/test_on_device.py
+		tests/gram/test_operators.py tests/device tests/spectral/test_on_torch.py tests/fit/test_on_device.py \
+		tests/rows tests/fit/test_fitted.py tests/fit/test_state.py
 
 golden: $(VENV)/.test $(VENV)-torch/.test  ## what the working tree changes in many fits: make golden BASE=<commit>
 	$(BIN)/python -m tests.golden --base $(BASE) --jobs $(JOBS)

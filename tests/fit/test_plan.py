@@ -223,7 +223,7 @@ def refusal(call):
     return type(caught.value), str(caught.value)
 
 
-@pytest.mark.parametrize("parameters", REFUSED, ids=str)
+@pytest.mark.parametrize("parameters", REFUSED, ids=" ".join)
 def test_a_fit_and_its_plan_are_refused_alike(blobs, parameters):
     X, _ = blobs
     asked = model(**parameters)
