@@ -202,7 +202,7 @@ def test_nothing_of_the_rows_size_comes_to_the_host_while_solving(monkeypatch):
         sizes.append(x.numel() if isinstance(x, torch.Tensor) else 0)
         return to_host(x)
 
-    for module in ("cut", "solver", "extend"):
+    for module in ("cut", "solver"):
         monkeypatch.setattr(f"biclique.spectral.{module}.to_host", counted)
     cut, pairs = solved(TorchGram(gram_of(LARGE)), 4, None, probe_of(LARGE), basis_blocks=5)
     Extension.fit(cut, pairs, EPS)
@@ -221,7 +221,7 @@ def blob_rows(n):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("steps", [0, 10])
 def test_kmeans_on_tensors_is_kmeans_on_arrays(n, weighted, steps, monkeypatch):
-    for module in ("device_kmeans", "assign"):
+    for module in ("assign",):
         monkeypatch.setattr(sys.modules[f"biclique.spectral.{module}"], "BLOCK_ENTRIES", 10_000)  # several blocks
     rows = blob_rows(n)
     weights = weights_of(n, weighted) if weighted else np.ones(n)
