@@ -183,5 +183,5 @@ def test_indices_of_a_sparse_matrix_are_checked(groups):
     state = state_of(fit(X, affinity="cosine")._fitted)
     rows = state["trained"]["rows"]
     bad = {**rows, "indices": np.full_like(rows["indices"], 10**6)}
-    with pytest.raises(ValueError, match="indices|index values"):
+    with pytest.raises(ValueError, match=r"indices|index values"):
         fitted_from({**state, "trained": {**state["trained"], "rows": bad}})
