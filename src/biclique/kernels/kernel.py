@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -35,6 +36,17 @@ class Form(NamedTuple):
     coef0: float = 0.0  # c
     degree: float = 1.0  # q
     unit: bool = False
+
+
+class Spectrum(NamedTuple):
+    """A kernel of x − y by its frequencies: κ(z) = (2π)^(−d) ∫ κ̂(ω) exp(i⟨ω, z⟩) dω."""
+
+    density: Callable[[FloatArray], FloatArray]
+    """κ̂ as a function of |ω|²."""
+    reach: Callable[[float], float]
+    """|z| beyond which κ is below a share of κ(0)."""
+    cutoff: Callable[[float], float]
+    """|ω| beyond which κ̂ is below a share of its largest value."""
 
 
 class Kernel(ABC):
@@ -115,6 +127,10 @@ class Kernel(ABC):
     def cost_per_pair(self, n_columns: int) -> float:
         """What a value of κ and its product with a few vectors cost, in columns of a matrix product."""
         return n_columns + EXPONENTIAL if self.cheap else DEAR_FACTOR * n_columns + 4 * EXPONENTIAL
+
+    def spectrum(self, n_columns: int) -> Spectrum | None:  # noqa: ARG002
+        """The spectral density, if κ is a function of x − y whose density falls off fast; else None."""
+        return None
 
     # Feature maps
 

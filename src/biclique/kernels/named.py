@@ -29,6 +29,7 @@ from biclique.kernels.kernel import (
     Form,
     InnerProductKernel,
     Kernel,
+    Spectrum,
     dense_copy,
     dense_product,
     middle,
@@ -115,6 +116,9 @@ class _Gauss(Kernel):
     def __init__(self, gamma: float) -> None:
         self.gamma = gamma
 
+    def spectrum(self, n_columns: int) -> Spectrum:
+        return _gaussian_spectrum(self.gamma, n_columns)
+
     def diagonal(self, X: Rows) -> FloatArray:
         return full((X.shape[0],), 1.0, X)
 
@@ -127,6 +131,15 @@ class _Gauss(Kernel):
     def pairs(self, X: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
         gaps = X[first] - X[second]
         return np.asarray(np.exp(-self.gamma * np.einsum("nd,nd->n", gaps, gaps)))
+
+
+def _gaussian_spectrum(gamma: float, d: int) -> Spectrum:
+    """κ̂(ω) = (π/γ)^(d/2) exp(−|ω|²/(4γ))."""
+    return Spectrum(
+        density=lambda squared: (np.pi / gamma) ** (d / 2) * np.exp(-squared / (4 * gamma)),
+        reach=lambda share: float(np.sqrt(-np.log(share) / gamma)),
+        cutoff=lambda share: float(2 * np.sqrt(-np.log(share) * gamma)),
+    )
 
 
 class RBF(_Gauss, InnerProductKernel):

@@ -1,0 +1,395 @@
+"""K through nonuniform FFTs, for rows of one to three columns: a product costs O(n + N^d log N), not O(n²).
+
+On a box of sides L_a that holds the rows and, beside them, the reach of the kernel,
+
+    κ(x − y) = Σ_k c_k exp(2πi Σ_a k_a (x_a − y_a) / L_a),   c_k = κ̂(2π k/L) / Π_a L_a,
+
+up to ε: what wraps around the box is below κ(reach) = ε, and so is what is left out beyond |2π k_a/L_a| = cutoff, where
+κ̂ has fallen to ε of its largest value. So K V = F* diag(c) F V, with F and F* by finufft (the extra [fourier]).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from itertools import product
+from queue import Empty, SimpleQueue
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from biclique._typing import FloatArray, IntArray, Rows
+from biclique.exceptions import MissingExtraError, ParameterError
+from biclique.gram.operator import CHECKED_AT_ONCE, CrossGram, GramOperator
+from biclique.gram.tile_parts import tile_parts
+from biclique.kernels.kernel import HeldRows, Kernel, KernelCross, Spectrum
+from biclique.runtime.memory import require
+from biclique.runtime.threads import Pulse, Tick, count_threads, run_groups
+
+MOST_COLUMNS = 3
+TARGET = 1e-5
+"""The error of a product that is allowed, relative to each row's own degree, on rows where it is measured."""
+
+PRECISIONS = ((np.float32, 1e-6), (np.float64, 1e-9), (np.float64, 1e-12))
+"""Precisions and tolerances in the order in which they are tried."""
+
+MOST_MODES = 2**24
+"""Of one box: 256 MiB in float64, and 2^d times that while it is transformed."""
+
+FEW_ROWS = 64
+"""Boxes of no more rows are multiplied as they are."""
+
+MEASURED = 32
+"""Rows of the lowest degree, and as many others, on which the error is measured."""
+
+DIRECT_PAIRS = 2e8
+"""Up to so many pairs of new and training rows are computed one by one: quicker than a grid."""
+
+
+def load_finufft() -> Any:
+    """finufft, or a line that says how to get it."""
+    try:
+        return import_module("finufft")
+    except ImportError as error:
+        raise MissingExtraError("gram='fourier' needs finufft: pip install 'biclique[fourier]'") from error
+
+
+def spectrum_of(kernel: Kernel, n_columns: int) -> Spectrum:
+    """The spectral density of a kernel, or why there is none that would do."""
+    if n_columns > MOST_COLUMNS:
+        raise ParameterError(
+            f"gram='fourier' is for at most {MOST_COLUMNS} columns, X has {n_columns}: use gram='tiled' (exact) or "
+            "gram='nystroem', or reduce the columns first (sklearn.decomposition.PCA)."
+        )
+    found = kernel.spectrum(n_columns)
+    if found is None:
+        raise ParameterError(
+            f"gram='fourier' needs a kernel whose spectral density falls off fast, such as rbf, not {kernel.label}: "
+            "use gram='tiled' (exact) or gram='nystroem'."
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The modes of one box."""
+
+    middle: FloatArray  # (d,)
+    sides: FloatArray  # L, (d,)
+    modes: tuple[int, ...]
+    coefficients: FloatArray  # c, of the shape of the modes
+
+    @classmethod
+    def of(cls, spectrum: Spectrum, low: FloatArray, high: FloatArray, tolerance: float) -> Grid:
+        """For rows between two corners."""
+        sides = high - low + spectrum.reach(tolerance)
+        modes = mode_counts(spectrum, sides, tolerance)
+        axes = [2 * np.pi / side * np.arange(-(m // 2), m - m // 2) for side, m in zip(sides, modes, strict=True)]
+        squared = sum(np.meshgrid(*[axis**2 for axis in axes], indexing="ij", sparse=True))
+        density = spectrum.density(np.asarray(squared, dtype=float))
+        return cls((low + high) / 2, sides, modes, density / np.prod(sides))
+
+    def points(self, rows: FloatArray, dtype: np.dtype[Any]) -> list[FloatArray]:
+        """Coordinates as angles, one array a column."""
+        scaled = (rows - self.middle) * (2 * np.pi / self.sides)
+        # New rows may lie as far outside as the kernel reaches, half of it on either side: angles wrap around.
+        wrapped = (scaled + np.pi) % (2 * np.pi) - np.pi
+        return [np.ascontiguousarray(column, dtype=dtype) for column in wrapped.T]
+
+
+def mode_counts(spectrum: Spectrum, sides: FloatArray, tolerance: float) -> tuple[int, ...]:
+    """Modes of every column: odd, so that they lie symmetrically."""
+    cutoff = spectrum.cutoff(tolerance)
+    return tuple(2 * int(np.ceil(side * cutoff / (2 * np.pi))) + 1 for side in sides)
+
+
+class _Transform:
+    """F and F* of one grid between two sets of points, one thread each: bits do not depend on how many there are."""
+
+    def __init__(self, grid: Grid, sources: FloatArray, targets: FloatArray, dtype: np.dtype[Any], tolerance: float):
+        self.finufft = load_finufft()
+        self.grid, self.dtype = grid, np.dtype(dtype)
+        self.complex = "complex64" if self.dtype == np.float32 else "complex128"
+        self.tolerance = max(tolerance, 1e-14)
+        self._from = grid.points(sources, self.dtype)
+        self._to = self._from if targets is sources else grid.points(targets, self.dtype)
+        self._coefficients = grid.coefficients.astype(self.dtype)
+        self._plans: SimpleQueue[tuple[Any, Any]] = SimpleQueue()
+
+    def _plan(self, kind: int, sign: int, points: list[FloatArray]) -> Any:
+        facts: dict[str, Any] = {"nthreads": 1, "modeord": 0}
+        plan = self.finufft.Plan(kind, self.grid.modes, 1, self.tolerance, sign, self.complex, **facts)
+        plan.setpts(*points)
+        return plan
+
+    def product(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """K of two real vectors at once, as the parts of a complex one: K is real."""
+        try:
+            there, back = self._plans.get_nowait()
+        except Empty:
+            there, back = self._plan(1, -1, self._from), self._plan(2, 1, self._to)
+        strengths = np.empty(len(first), dtype=self.complex)
+        strengths.real, strengths.imag = first, second
+        found = there.execute(strengths)
+        found *= self._coefficients
+        values = back.execute(found)
+        self._plans.put((there, back))
+        return values.real, values.imag
+
+
+class _Boxes:
+    """Rows in boxes between which the kernel is below the tolerance."""
+
+    def __init__(self, kernel: Kernel, rows: FloatArray, dtype: np.dtype[Any], tolerance: float) -> None:
+        self.kernel, self.rows, self.dtype, self.tolerance = kernel, rows, np.dtype(dtype), tolerance
+        self.spectrum = spectrum_of(kernel, rows.shape[1])
+        self.members = far_apart(rows, self.spectrum.reach(tolerance))
+        self.large = [number for number, some in enumerate(self.members) if len(some) > FEW_ROWS]
+        self._transforms: dict[int, _Transform] = {}
+
+    def grid(self, number: int, margin: float = 0.0) -> Grid:
+        """Of a box, with a margin for new rows around it."""
+        some = self.rows[self.members[number]]
+        return Grid.of(self.spectrum, some.min(axis=0) - margin, some.max(axis=0) + margin, self.tolerance)
+
+    def modes(self) -> int:
+        """Of the largest box."""
+        reach, most = self.spectrum.reach(self.tolerance), 1
+        for number in self.large:
+            some = self.rows[self.members[number]]
+            sides = some.max(axis=0) - some.min(axis=0) + reach
+            most = max(most, int(np.prod(np.asarray(mode_counts(self.spectrum, sides, self.tolerance), dtype=float))))
+        return most
+
+    def multiply(self, V: FloatArray, n_jobs: int | None, tick: Tick | None) -> FloatArray:
+        """K V."""
+        out = np.zeros(V.shape)
+        for some in self.members:
+            if len(some) <= FEW_ROWS:
+                out[some] = self.kernel.block(self.rows[some], self.rows[some]) @ V[some]
+        for number in self.large:
+            if number not in self._transforms:
+                rows = self.rows[self.members[number]]
+                self._transforms[number] = _Transform(self.grid(number), rows, rows, self.dtype, self.tolerance)
+        pairs = range(0, V.shape[1], 2)
+        tasks = [(number, j) for number in self.large for j in pairs]
+
+        def work(task: int, pulse: Pulse) -> None:
+            number, j = tasks[task]
+            some = self.members[number]
+            last = min(j + 1, V.shape[1] - 1)
+            out[some, j], out[some, last] = self._transforms[number].product(V[some, j], V[some, last])
+            pulse()
+
+        run_groups(work, len(tasks), n_jobs=n_jobs, total=max(len(tasks), 1), tick=tick)
+        return out
+
+    def multiply_new(self, Y: FloatArray, V: FloatArray, n_jobs: int | None) -> FloatArray:
+        """κ(Y, X) V: every new row meets the boxes that it can reach."""
+        out = np.zeros((len(Y), V.shape[1]))
+        reach = self.spectrum.reach(self.tolerance)
+        for some in self.members:
+            rows = self.rows[some]
+            low, high = rows.min(axis=0) - reach, rows.max(axis=0) + reach
+            near = np.flatnonzero(((low <= Y) & (high >= Y)).all(axis=1))
+            if not len(near):
+                continue
+            if len(near) * len(some) <= DIRECT_PAIRS:
+                held = HeldRows(self.kernel, rows, np.float64)
+                out[near] += KernelCross(held, Y[near], n_jobs=n_jobs).matmat(V[some])
+                continue
+            inside = Y[near]
+            grid = Grid.of(
+                self.spectrum,
+                np.minimum(rows.min(axis=0), inside.min(axis=0)),
+                np.maximum(rows.max(axis=0), inside.max(axis=0)),
+                self.tolerance,
+            )
+            transform = _Transform(grid, rows, inside, self.dtype, self.tolerance)
+
+            def work(pair: int, pulse: Pulse, some: IntArray = some, near: IntArray = near, t: Any = transform) -> None:
+                j, last = 2 * pair, min(2 * pair + 1, V.shape[1] - 1)
+                first, second = t.product(V[some, j], V[some, last])
+                out[near, j] += first
+                if last != j:
+                    out[near, last] += second
+                pulse()
+
+            run_groups(work, -(-V.shape[1] // 2), n_jobs=n_jobs)
+        return out
+
+
+def far_apart(rows: FloatArray, reach: float) -> list[IntArray]:
+    """Rows in groups that are farther from each other than ``reach`` in some column, largest first.
+
+    Cells of that side are linked to the cells around them; groups are what links connect.
+    """
+    cells = np.empty(rows.shape, dtype=np.int64)
+    for column in range(rows.shape[1]):
+        places = np.floor((rows[:, column] - rows[:, column].min()) / reach)
+        found, inverse = np.unique(places, return_inverse=True)
+        # Empty stretches count as one cell: numbers stay small, whatever the range.
+        cells[:, column] = np.cumsum(np.minimum(np.diff(found, prepend=found[0]), 2)).astype(np.int64)[inverse]
+    extent = cells.max(axis=0) + 3
+    strides = np.concatenate([[1], np.cumprod(extent[:-1])]).astype(np.int64)
+    keys, inverse = np.unique((cells + 1) @ strides, return_inverse=True)
+    links = [np.empty((2, 0), dtype=np.int64)]
+    for offset in product((-1, 0, 1), repeat=rows.shape[1]):
+        step = int(np.asarray(offset) @ strides)
+        if step > 0:
+            at = np.minimum(np.searchsorted(keys, keys + step), len(keys) - 1)
+            there = np.flatnonzero(keys[at] == keys + step)
+            links.append(np.stack([there, at[there]]))
+    first, second = np.concatenate(links, axis=1)
+    graph = sparse.coo_array((np.ones(len(first), dtype=np.int8), (first, second)), shape=(len(keys),) * 2)
+    labels = connected_components(graph.tocsr(), directed=False)[1][inverse]
+    groups = np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels))[:-1])
+    return sorted(groups, key=lambda some: (-len(some), int(some[0])))
+
+
+@dataclass(frozen=True)
+class ProductError:
+    """How far products of an operator are from exact ones, on the rows where that matters most."""
+
+    product: float
+    """The largest error of a product with ones and with random signs, relative to the row's own degree."""
+    n_rows: int
+    """Rows where it was measured: half of them those of the lowest degree."""
+    counts_as_exact: bool = True
+
+    def __str__(self) -> str:
+        return f"products within {self.product:.1e} of each row's degree, on {self.n_rows} rows"
+
+
+class FourierRows:
+    """The training rows as a model keeps them."""
+
+    def __init__(self, held: HeldRows, dtype: np.dtype[Any], tolerance: float) -> None:
+        self.held, self.dtype, self.tolerance = held, dtype, tolerance
+        self.rows = held.rows
+
+    def hold(self, Y: Rows) -> Rows:
+        return self.held.hold(Y)
+
+    def cross(self, Y: Rows, n_jobs: int | None = None) -> CrossGram:
+        """New rows against these: one by one where they are few, else through grids."""
+        if float(Y.shape[0]) * self.rows.shape[0] <= DIRECT_PAIRS:
+            return KernelCross(self.held, Y, n_jobs=n_jobs)
+        return FourierCross(self, Y, n_jobs)
+
+
+class FourierCross:
+    """κ(y, x) of many new rows against many training rows."""
+
+    def __init__(self, trained: FourierRows, Y: Rows, n_jobs: int | None = None) -> None:
+        self.trained, self.n_jobs = trained, n_jobs
+        self.rows = trained.hold(Y)
+        self._boxes = _Boxes(trained.held.kernel, trained.rows, trained.dtype, trained.tolerance)
+
+    def matmat(self, V: FloatArray) -> FloatArray:
+        return self._boxes.multiply_new(self.rows, np.asarray(V, dtype=np.float64), self.n_jobs)
+
+    def diagonal(self) -> FloatArray:
+        return self.trained.held.kernel.diagonal(self.rows)
+
+
+class FourierGram(GramOperator):
+    """K = [κ(x_i − x_j)] through nonuniform FFTs; ``error`` is measured when it is made."""
+
+    name = "fourier"
+    passes_are_cheap = False
+    engine = "finufft"
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        X: Rows,
+        *,
+        dtype: Any = np.float32,
+        n_jobs: int | None = None,
+        memory_limit: int | None = None,
+        tick: Tick | None = None,
+    ) -> None:
+        load_finufft()
+        self.kernel, self.n, self.n_jobs, self.tick = kernel, X.shape[0], n_jobs, tick
+        self.held = HeldRows(kernel, X, np.float64)
+        self._memory_limit = memory_limit
+        self._degrees: FloatArray = np.ones(self.n)
+        asked = [facts for facts in PRECISIONS if np.dtype(facts[0]).itemsize >= np.dtype(dtype).itemsize]
+        for precision, tolerance in asked:
+            self._set(np.dtype(precision), tolerance)
+            self.error = self._measure()
+            if self.error.product <= TARGET:
+                break
+        self.noise = max(self.error.product, float(np.finfo(self.dtype).eps))
+
+    def _set(self, dtype: np.dtype[Any], tolerance: float) -> None:
+        self.dtype, self.tolerance = dtype, tolerance
+        self._boxes = _Boxes(self.kernel, self.held.rows, dtype, tolerance)
+        modes = self._boxes.modes()
+        if modes > MOST_MODES:
+            raise ParameterError(
+                f"gram='fourier' would need a grid of {modes:.2g} modes, at most {MOST_MODES}: rows spread too far for "
+                f"this bandwidth; use gram='tiled' (exact) or gram='nystroem', or lower gamma."
+            )
+        if self._memory_limit is not None:
+            d = self.held.rows.shape[1]
+            needed = fourier_bytes(self.n, d, 2, modes, count_threads(self.n_jobs))
+            require(
+                needed,
+                self._memory_limit,
+                f"gram='fourier' for {self.n} distinct rows",
+                "raise memory_limit, or use gram='nystroem'.",
+            )
+
+    def _measure(self) -> ProductError:
+        """Products with ones and with random signs, against exact ones, on rows of low degree and on others."""
+        random = np.random.RandomState(0)
+        V = np.column_stack([np.ones(self.n), 2.0 * random.randint(0, 2, self.n) - 1])
+        found = self.matmat(V)
+        low = np.argpartition(found[:, 0], min(MEASURED, self.n) - 1)[:MEASURED]
+        chosen = np.unique(np.concatenate([low, random.randint(0, self.n, MEASURED)]))
+        exact = KernelCross(self.held, self.held.rows[:0], n_jobs=self.n_jobs)
+        exact.rows = self.held.rows[chosen]
+        true = exact.matmat(V)
+        errors = np.abs(found[chosen] - true) / np.abs(true[:, :1])
+        return ProductError(float(errors.max(initial=0.0)), len(chosen))
+
+    @property
+    def nonnegative(self) -> bool:
+        return self.kernel.nonnegative(self.held.rows)
+
+    def matmat(self, V: FloatArray) -> FloatArray:
+        return self._boxes.multiply(np.asarray(V, dtype=np.float64), self.n_jobs, self.tick)
+
+    def diagonal(self) -> FloatArray:
+        return self.kernel.diagonal(self.held.rows)
+
+    def cross(self, Y: Rows) -> CrossGram:
+        return self.training().cross(Y, self.n_jobs)
+
+    def training(self) -> FourierRows:
+        return FourierRows(self.held, self.dtype, self.tolerance)
+
+    def parts(
+        self,
+        degrees: FloatArray,
+        weights: FloatArray,
+        random: int | np.random.RandomState | None,
+        columns: int = CHECKED_AT_ONCE,
+    ) -> IntArray:
+        return tile_parts(self, degrees, weights, random, columns)
+
+    def restricted(self, members: IntArray) -> FourierGram:
+        return FourierGram(self.kernel, self.held.rows[members], dtype=self.dtype, n_jobs=self.n_jobs, tick=self.tick)
+
+    def with_rows(self, Y: Rows) -> FourierGram:
+        rows = self.held.stacked(Y)
+        return FourierGram(self.kernel, rows, dtype=self.dtype, n_jobs=self.n_jobs, memory_limit=self._memory_limit)
+
+
+def fourier_bytes(n: int, d: int, columns: int, modes: int, threads: int) -> int:
+    """Memory of a product: angles, vectors, and for every thread a complex vector, sorted places and the fine grid."""
+    return 8 * n * (2 * d + 2 * columns) + threads * (48 * n + 16 * modes * (1 + 2**d))
