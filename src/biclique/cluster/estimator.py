@@ -207,7 +207,7 @@ class KernelEstimator(Estimator):
         self.gamma_, self.order_, self.order_reason_ = plan.gamma, plan.order or 2.0, plan.order_reason
         self.gram_, self.gram_reason_, self.precision_ = plan.gram, plan.gram_reason, plan.precision
         self.rank_, self.approximation_ = plan.rank, plan.error
-        if plan.settings.holding.gram == "auto" and plan.error is not None:
+        if plan.settings.holding.gram == "auto" and plan.error is not None and not plan.error.counts_as_exact:
             warn_user(
                 f"gram='auto' took gram={plan.gram!r} of rank {plan.rank} ({plan.gram_reason}): {plan.error}. "
                 f"gram='tiled' is exact; gram={plan.gram!r} takes this choice without a warning.",

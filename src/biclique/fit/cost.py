@@ -146,6 +146,9 @@ def estimate_seconds(
     Without a kernel, ``data`` is the matrix itself.
     """
     threads = count_threads(n_jobs)
+    known = GRAMS[gram].pass_seconds(n, data.shape[1], columns, threads) if gram in GRAMS else None
+    if known is not None:
+        return passes * known
     if kernel is not None and gram in GRAMS and not GRAMS[gram].passes_are_cheap:
         return passes * _seconds_per_entry(kernel, data, dtype, columns) * n * n / 2 / threads
     entries = int(data.nnz) if kernel is None and sparse.issparse(data) else n * n

@@ -28,7 +28,7 @@ from biclique.gram import (
     make_gram,
     tiled_bytes,
 )
-from biclique.gram.operator import TrainedRows
+from biclique.gram.operator import MeasuredError, TrainedRows
 from biclique.gram.torch_gram import TorchGram
 from biclique.io import CHUNK_ROWS
 from biclique.kernels import Kernel
@@ -42,7 +42,6 @@ from biclique.runtime.draws import draw_by_permutation, draw_numbers
 from biclique.runtime.namespace import moved, on_host, padded, to_host, unit_rows
 from biclique.spectral import (
     BASIS_BLOCKS,
-    ApproximationError,
     Assignment,
     EigenResult,
     Extension,
@@ -169,7 +168,7 @@ class Prepared:
     probe: FloatArray | None = None
     """A start for the solver, multiplied in the pass that gives the degrees."""
     basis_blocks: int = BASIS_BLOCKS
-    error: ApproximationError | None = None
+    error: MeasuredError | None = None
     """Of an approximate K."""
     nearness: Nearness | None = None
     """How near parts are to each other, where neither rows nor similarities tell."""
@@ -224,7 +223,7 @@ def hold(plan: Plan, vertices: Vertices, random: np.random.RandomState, progress
 
 def _hold(
     plan: Plan, vertices: Vertices, random: np.random.RandomState, progress: Progress
-) -> tuple[GramOperator, ApproximationError | None]:
+) -> tuple[GramOperator, MeasuredError | None]:
     tick = progress.tick if progress.enabled else None
     n_jobs = plan.settings.n_jobs
     if plan.kernel is None:
@@ -243,7 +242,7 @@ def _hold(
         memory_limit=plan.memory_limit,
         tick=tick,
     )
-    return gram, None
+    return gram, gram.error
 
 
 def _pool(plan: Plan, vertices: Vertices, random: np.random.RandomState) -> Pool:
@@ -675,7 +674,7 @@ class ExactFitted:
     def extend(self, X: Rows, n_jobs: int | None) -> FloatArray:
         """The embedding of new rows, by the closed form."""
         n_columns = len(self.eigenvalues) + 1
-        found = [to_host(_NewRows(self, rows, n_jobs).coordinates[0]) for rows in _chunks(X)]
+        found = [to_host(_NewRows(self, rows, n_jobs).coordinates[0]) for rows in _chunks(X, self.live is None)]
         return padded(np.concatenate(found), n_columns) if found else np.empty((0, n_columns))
 
     def labels(self, X: Rows, n_jobs: int | None) -> IntArray:
@@ -692,7 +691,7 @@ class ExactFitted:
         if self.rule is None or self.table is None:
             raise ValueError("no labels have been assigned")
         out = [np.empty(0, dtype=np.intp)]
-        for rows in _chunks(X):
+        for rows in _chunks(X, self.live is None):
             labels, seen = self.rule.of_new(_NewRows(self, rows, n_jobs))
             labels = to_host(labels)
             unseen = np.flatnonzero(~seen)
@@ -742,9 +741,9 @@ class _NewRows:
         return unit_rows(rows) if self.fitted.plan.settings.assigning.scales_rows else rows, seen
 
 
-def _chunks(X: Rows) -> list[Rows]:
-    """Rows of one array in pieces whose similarities fit a device."""
-    if X.shape[0] <= CHUNK_ROWS:
+def _chunks(X: Rows, whole: bool) -> list[Rows]:
+    """Rows of one array in pieces whose similarities fit a device; on the host all at once."""
+    if whole or X.shape[0] <= CHUNK_ROWS:
         return [X] if X.shape[0] else []
     return [X[top : top + CHUNK_ROWS] for top in range(0, X.shape[0], CHUNK_ROWS)]
 

@@ -25,6 +25,7 @@ from biclique.gram import (
     factored_precision,
     given_bytes,
 )
+from biclique.gram.operator import MeasuredError
 from biclique.io import CHUNK_ROWS, listed
 from biclique.kernels import GAMMA_KERNELS, Kernel, bandwidth, check_rows_for_kernel
 from biclique.neighbors.brute import search_bytes
@@ -39,7 +40,6 @@ from biclique.spectral import (
     BASIS_BLOCKS,
     DIRECT_BELOW,
     FEWEST_BLOCKS,
-    ApproximationError,
     basis_bytes,
     block_columns,
     blocks_within,
@@ -117,7 +117,7 @@ class Plan:
     device: str | None = None
     device_bytes: int = 0
     seconds: float | None = None
-    error: ApproximationError | None = None
+    error: MeasuredError | None = None
     """Of an approximate K."""
     changes: tuple[str, ...] = ()
     """What was decided anew after a look at the data, and why."""
@@ -386,7 +386,7 @@ def plan_exact(settings: Settings, some: Vertices, n: int, kernel: Kernel | None
     basis = plan_basis(settings, n, k, limit, size, what, way_out)
     quick = anew and settings.holding.precision != "float64"
     tolerance = settings.solving.eigen_tol
-    started = iterates and anew and n >= START_FROM
+    started = iterates and anew and GRAMS[choice.name].starts_from_few and n >= START_FROM
     return Plan(
         settings=settings,
         way=EXACT,

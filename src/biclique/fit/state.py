@@ -34,6 +34,7 @@ from biclique.fit.settings import (
 from biclique.fit.three_passes import FactoredFitted
 from biclique.gram import NeighborGram
 from biclique.gram.factored import FactoredRows
+from biclique.gram.fourier import FourierRows, ProductError
 from biclique.hypergraph import ExpansionGram, Hypergraph
 from biclique.kernels import KERNELS, DirectRBF, Kernel
 from biclique.kernels.kernel import HeldRows
@@ -52,7 +53,17 @@ CLASSES: tuple[type, ...] = (
     *FITTED,
     *(Plan, Settings, KernelSettings, CutSettings, HoldingSettings, SolvingSettings, AssigningSettings),
     *(Extension, FactoredSpectrum, Part, NearestCentre, LargestCoordinate, KernelRule, ApproximationError),
-    *(HeldRows, FactoredRows, SymmetricRows, SymmetricShift, NeighborGram, NeighborIndex, ExpansionGram),
+    *(
+        HeldRows,
+        FactoredRows,
+        FourierRows,
+        ProductError,
+        SymmetricRows,
+        SymmetricShift,
+        NeighborGram,
+        NeighborIndex,
+        ExpansionGram,
+    ),
     *(DirectRBF, PolynomialCountSketch),
 )
 """What a model may consist of, besides kernels and feature maps; what these hold is what ``__getstate__`` gives."""

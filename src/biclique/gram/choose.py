@@ -13,6 +13,7 @@ from biclique._typing import Rows
 from biclique.exceptions import ParameterError
 from biclique.features.maps import FEATURE_MAPS
 from biclique.gram.dense import DenseGram, dense_bytes
+from biclique.gram.fourier import FourierGram
 from biclique.gram.operator import GramOperator
 from biclique.gram.tiled import TiledGram
 from biclique.kernels import Kernel
@@ -22,7 +23,7 @@ from biclique.runtime.arguments import Names
 from biclique.runtime.memory import format_bytes
 from biclique.runtime.threads import Tick
 
-GRAMS: dict[str, type[GramOperator]] = {"dense": DenseGram, "tiled": TiledGram}
+GRAMS: dict[str, type[GramOperator]] = {"dense": DenseGram, "tiled": TiledGram, "fourier": FourierGram}
 """The ways of holding an exact K of a kernel, by name. The plan, validation and the command line read this."""
 
 FACTORED = Names(lambda: (*(name for name, kind in FEATURE_MAPS.items() if kind.by_name), "features"))

@@ -17,6 +17,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
@@ -37,6 +38,12 @@ PRECISIONS = ((np.float32, 1e-6), (np.float64, 1e-9), (np.float64, 1e-12))
 
 MOST_MODES = 2**24
 """Of one box: 256 MiB in float64, and 2^d times that while it is transformed."""
+
+USUAL_MODES = 2**18
+"""For an estimate of memory: 512 in each of two columns."""
+
+SECONDS_PER_ROW = (1e-7, 4e-7, 2e-6)
+"""Of two vectors on one core, in one, two and three columns (``benchmarks/fourier.py``)."""
 
 FEW_ROWS = 64
 """Boxes of no more rows are multiplied as they are."""
@@ -201,17 +208,19 @@ class _Boxes:
                 out[near] += KernelCross(held, Y[near], n_jobs=n_jobs).matmat(V[some])
                 continue
             inside = Y[near]
-            grid = Grid.of(
+            box = Grid.of(
                 self.spectrum,
                 np.minimum(rows.min(axis=0), inside.min(axis=0)),
                 np.maximum(rows.max(axis=0), inside.max(axis=0)),
                 self.tolerance,
             )
-            transform = _Transform(grid, rows, inside, self.dtype, self.tolerance)
+            transform = _Transform(box, rows, inside, self.dtype, self.tolerance)
 
-            def work(pair: int, pulse: Pulse, some: IntArray = some, near: IntArray = near, t: Any = transform) -> None:
+            def work(
+                pair: int, pulse: Pulse, some: IntArray = some, near: IntArray = near, grid: _Transform = transform
+            ) -> None:
                 j, last = 2 * pair, min(2 * pair + 1, V.shape[1] - 1)
-                first, second = t.product(V[some, j], V[some, last])
+                first, second = grid.product(V[some, j], V[some, last])
                 out[near, j] += first
                 if last != j:
                     out[near, last] += second
@@ -286,10 +295,10 @@ class FourierCross:
     def __init__(self, trained: FourierRows, Y: Rows, n_jobs: int | None = None) -> None:
         self.trained, self.n_jobs = trained, n_jobs
         self.rows = trained.hold(Y)
-        self._boxes = _Boxes(trained.held.kernel, trained.rows, trained.dtype, trained.tolerance)
+        self._boxes = _Boxes(trained.held.kernel, np.asarray(trained.rows), trained.dtype, trained.tolerance)
 
     def matmat(self, V: FloatArray) -> FloatArray:
-        return self._boxes.multiply_new(self.rows, np.asarray(V, dtype=np.float64), self.n_jobs)
+        return self._boxes.multiply_new(np.asarray(self.rows), np.asarray(V, dtype=np.float64), self.n_jobs)
 
     def diagonal(self) -> FloatArray:
         return self.trained.held.kernel.diagonal(self.rows)
@@ -300,6 +309,7 @@ class FourierGram(GramOperator):
 
     name = "fourier"
     passes_are_cheap = False
+    starts_from_few = False
     engine = "finufft"
 
     def __init__(
@@ -307,7 +317,7 @@ class FourierGram(GramOperator):
         kernel: Kernel,
         X: Rows,
         *,
-        dtype: Any = np.float32,
+        dtype: DTypeLike = np.float32,
         n_jobs: int | None = None,
         memory_limit: int | None = None,
         tick: Tick | None = None,
@@ -320,14 +330,15 @@ class FourierGram(GramOperator):
         asked = [facts for facts in PRECISIONS if np.dtype(facts[0]).itemsize >= np.dtype(dtype).itemsize]
         for precision, tolerance in asked:
             self._set(np.dtype(precision), tolerance)
-            self.error = self._measure()
-            if self.error.product <= TARGET:
+            found = self._measure()
+            if found.product <= TARGET:
                 break
-        self.noise = max(self.error.product, float(np.finfo(self.dtype).eps))
+        self.error = found
+        self.noise = max(found.product, float(np.finfo(self.dtype).eps))
 
     def _set(self, dtype: np.dtype[Any], tolerance: float) -> None:
         self.dtype, self.tolerance = dtype, tolerance
-        self._boxes = _Boxes(self.kernel, self.held.rows, dtype, tolerance)
+        self._boxes = _Boxes(self.kernel, np.asarray(self.held.rows), dtype, tolerance)
         modes = self._boxes.modes()
         if modes > MOST_MODES:
             raise ParameterError(
@@ -356,6 +367,14 @@ class FourierGram(GramOperator):
         true = exact.matmat(V)
         errors = np.abs(found[chosen] - true) / np.abs(true[:, :1])
         return ProductError(float(errors.max(initial=0.0)), len(chosen))
+
+    @classmethod
+    def bytes_for(cls, n: int, n_columns: int, vectors: int, dtype: DTypeLike) -> int:  # noqa: ARG003
+        return fourier_bytes(n, n_columns, vectors, USUAL_MODES, count_threads(None))
+
+    @classmethod
+    def pass_seconds(cls, n: int, n_columns: int, vectors: int, threads: int) -> float:
+        return SECONDS_PER_ROW[n_columns - 1] * n * -(-vectors // 2) / min(threads, -(-vectors // 2))
 
     @property
     def nonnegative(self) -> bool:
@@ -392,4 +411,4 @@ class FourierGram(GramOperator):
 
 def fourier_bytes(n: int, d: int, columns: int, modes: int, threads: int) -> int:
     """Memory of a product: angles, vectors, and for every thread a complex vector, sorted places and the fine grid."""
-    return 8 * n * (2 * d + 2 * columns) + threads * (48 * n + 16 * modes * (1 + 2**d))
+    return int(8 * n * (2 * d + 2 * columns) + threads * (48 * n + 16 * modes * (1 + 2**d)))

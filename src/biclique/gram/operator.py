@@ -50,6 +50,12 @@ class GramOperator(ABC):
     engine: str = "numpy"
     """What computes products."""
 
+    starts_from_few: bool = True
+    """Whether, where passes are dear, a start from the eigenvectors of a few rows saves some of them."""
+
+    error: MeasuredError | None = None
+    """How far products are from exact ones, if that was measured."""
+
     like: Array = np.empty(0)
     """An empty array that lies where the operator takes and returns arrays: on the host, or on a device."""
 
@@ -79,6 +85,11 @@ class GramOperator(ABC):
     @classmethod  # noqa: B027
     def check_memory(cls, n: int, memory_limit: int) -> None:
         """Refuse K of n rows where it does not fit by itself."""
+
+    @classmethod
+    def pass_seconds(cls, n: int, n_columns: int, vectors: int, threads: int) -> float | None:  # noqa: ARG003
+        """Time of a pass where it is known; None to measure tiles."""
+        return None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -134,6 +145,14 @@ class GramOperator(ABC):
     def with_rows(self, Y: Rows) -> GramOperator:  # noqa: ARG002
         """K of the training rows and, after them, of more rows."""
         raise TypeError(f"{type(self).__name__} cannot take more rows: it is not computed from a kernel.")
+
+
+class MeasuredError(Protocol):
+    """How far a K is from the exact one; printed, a few words."""
+
+    @property
+    def counts_as_exact(self) -> bool:
+        """Whether nobody needs to be warned."""
 
 
 class CrossGram(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
@@ -10,11 +10,10 @@ from scipy.sparse.csgraph import connected_components
 
 from biclique._typing import FloatArray, IntArray
 from biclique.gram.dense import LINK, search_parts
+from biclique.gram.operator import MeasuredError
+from biclique.kernels.kernel import HeldRows, Kernel
 from biclique.runtime.draws import draw_by_permutation
 from biclique.runtime.threads import PANEL, Pulse, run_groups
-
-if TYPE_CHECKING:
-    from biclique.gram.tiled import TiledGram
 
 MASS = 1e-6
 """Two parts of float32 tiles touch when the similarity between them is above this share of the smaller's degrees."""
@@ -30,8 +29,25 @@ SMALL_PART, MOST_ROWS = 1 / 64, 1 / 8
 """A part of at most such a share of the rows is checked by its rows alone, all such parts of at most the second."""
 
 
+class ComputedGram(Protocol):
+    """An operator whose K is computed from a kernel and rows."""
+
+    n: int
+    dtype: np.dtype[Any]
+    kernel: Kernel
+    held: HeldRows
+    n_jobs: int | None
+    error: MeasuredError | None
+
+    def matmat(self, V: FloatArray) -> FloatArray:
+        """K V."""
+
+    def diagonal(self) -> FloatArray:
+        """κ(x, x)."""
+
+
 def tile_parts(
-    gram: TiledGram,
+    gram: ComputedGram,
     degrees: FloatArray,
     weights: FloatArray,
     random_state: int | np.random.RandomState | None,
@@ -56,7 +72,7 @@ def tile_parts(
     return labels
 
 
-def _sampled_parts(gram: TiledGram, rest: IntArray, random_state: int | np.random.RandomState | None) -> IntArray:
+def _sampled_parts(gram: ComputedGram, rest: IntArray, random_state: int | np.random.RandomState | None) -> IntArray:
     """Parts of a sample and of the rows it does not see; every other row in the part of the one it is most similar to.
 
     A part of which nothing was drawn is seen by no row of the sample, so that its rows join it.
@@ -75,7 +91,7 @@ def _sampled_parts(gram: TiledGram, rest: IntArray, random_state: int | np.rando
     return np.concatenate(nearest)
 
 
-def _unseen(gram: TiledGram, rest: IntArray, sample: IntArray) -> IntArray:
+def _unseen(gram: ComputedGram, rest: IntArray, sample: IntArray) -> IntArray:
     """Rows without a link to any row of a sample, at most ``MOST_UNSEEN``."""
     rows, kernel = gram.held.rows, gram.kernel
     root = np.sqrt(np.abs(gram.diagonal()))
@@ -87,13 +103,13 @@ def _unseen(gram: TiledGram, rest: IntArray, sample: IntArray) -> IntArray:
     return np.concatenate(found)[:MOST_UNSEEN]
 
 
-def _least_mass(gram: TiledGram) -> float:
+def _least_mass(gram: ComputedGram) -> float:
     """The share of a part's degrees that counts as a link: in float32 no less can be told from rounding."""
-    return LINK if gram.dtype == np.float64 else MASS
+    return LINK if gram.dtype == np.float64 and gram.error is None else MASS
 
 
 def _check_mass(
-    gram: TiledGram, rest: IntArray, parts: IntArray, degrees: FloatArray, weights: FloatArray, columns: int
+    gram: ComputedGram, rest: IntArray, parts: IntArray, degrees: FloatArray, weights: FloatArray, columns: int
 ) -> IntArray:
     """Merge parts between which there is similarity after all: exact.
 
@@ -136,7 +152,7 @@ def _at_most(parts: IntArray, rows: float) -> IntArray:
 
 
 def _mass_of_few(
-    gram: TiledGram, rest: IntArray, parts: IntArray, small: np.ndarray, weights: FloatArray
+    gram: ComputedGram, rest: IntArray, parts: IntArray, small: np.ndarray, weights: FloatArray
 ) -> FloatArray:
     """Σ |κ| between every small part and every part, (n_parts, n_parts); zero in the rows of others."""
     order = np.argsort(parts, kind="stable")

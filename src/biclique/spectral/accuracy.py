@@ -30,6 +30,7 @@ class ApproximationError:
     """|K̂ − K| / |K|, Frobenius norms."""
     n_rows: int
     """Rows of the sample."""
+    counts_as_exact: bool = False
 
     def __str__(self) -> str:
         return (

@@ -10,6 +10,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -34,6 +35,9 @@ BLOCK_ENTRIES = 2**26
 """Entries of the table rows × clusters that are held at once on a device."""
 
 DISCRETIZE_STEPS = 100
+
+MANY_ROWS = 200_000
+"""Beyond so many rows, where every step of k-means takes a while, an assigner is fitted on a sample of them."""
 
 
 class Rule(Protocol):
@@ -511,9 +515,8 @@ def assign_in_place(
 ) -> Assignment:
     """Labels, on the host, of rows wherever they lie. Nobody looks for ``parts`` on a device."""
     if on_host(rows):
-        return ASSIGNERS[name](
-            rows, weights, n_clusters, cut=cut, n_init=n_init, random_state=random_state, parts=parts
-        )
+        assign = partial(assign_sampled, name) if len(rows) > MANY_ROWS else ASSIGNERS[name]
+        return assign(rows, weights, n_clusters, cut=cut, n_init=n_init, random_state=random_state, parts=parts)
     if name == "kmeans":
         found = device_kmeans(rows, weights, n_clusters, cut=cut, n_init=n_init, random_state=random_state)
     else:
