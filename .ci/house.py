@@ -64,6 +64,7 @@ PROBED: Table = {
 NAMED: Table = {
     ("fit/plan.py", "choice"): "a Choice is a decision, and its name says which",
     ("fit/exact.py", "options"): "the name of a solver, as the user gave it",
+    ("fit/exact.py", "choice"): "a Choice is a decision, and its name says which",
 }
 """Files, and values in them whose ``name`` may be compared. A class may always compare its own."""
 

@@ -18,16 +18,19 @@ from biclique.fit.plan import FINE_TOLERANCE, QUICK_TOLERANCE, Plan, Planned
 from biclique.fit.rank import check_rank, choose_map, pool_size
 from biclique.fit.settings import Settings
 from biclique.gram import (
+    FACTORED,
     CrossGram,
     DenseGram,
     FactoredGram,
     GramOperator,
     SparseGram,
     StoredCross,
+    choose_gram,
     dense_bytes,
     make_gram,
     tiled_bytes,
 )
+from biclique.gram.fourier import GridError
 from biclique.gram.operator import MeasuredError, TrainedRows
 from biclique.gram.torch_gram import TorchGram
 from biclique.io import CHUNK_ROWS
@@ -193,6 +196,22 @@ class Prepared:
         return MostSimilar(vertices.data, vertices.weights) if vertices.given else NearRows(vertices.data)
 
 
+def _hold_or_change(
+    plan: Plan, vertices: Vertices, random: np.random.RandomState, progress: Progress
+) -> tuple[Plan, Prepared]:
+    """Hold K as planned, or, if "auto" planned a grid that does not hold all rows, in another way."""
+    try:
+        return plan, hold(plan, vertices, random, progress)
+    except GridError as error:
+        if plan.settings.holding.gram != "auto" or plan.kernel is None:
+            raise
+        choice = choose_gram("auto", plan.kernel, vertices.n, vertices.data, plan.memory_limit, grids=False)
+        rank = plan.settings.holding.rank if choice.name in FACTORED else None
+        plan = replace(plan, gram=choice.name, gram_reason=choice.reason, rank=rank)
+        plan = plan.changed(f"gram={choice.name!r} in place of 'fourier': {error}")
+        return plan, hold(plan, vertices, random, progress)
+
+
 def hold(plan: Plan, vertices: Vertices, random: np.random.RandomState, progress: Progress) -> Prepared:
     """Hold K as planned; the first of the plan's orders is the first one that will be asked for."""
     symmetric = plan.settings.cut.symmetric
@@ -354,7 +373,7 @@ def solve_exact(planned: Planned, source: RowSource, random: np.random.RandomSta
     if planned.vertices is None:
         prepared = _hold_on_device(plan, source, weights, random, progress)
     else:
-        prepared = hold(plan, planned.vertices, random, progress)
+        plan, prepared = _hold_or_change(plan, planned.vertices, random, progress)
     search = ExactSearch(settings, prepared, rule, SolverOptions.of(plan), progress)
     found, reason = search.run(asked=not settings.cut.auto)
     base = prepared.base

@@ -25,6 +25,7 @@ from biclique.gram import (
     factored_precision,
     given_bytes,
 )
+from biclique.gram.choose import FOURIER_FROM
 from biclique.gram.operator import MeasuredError
 from biclique.io import CHUNK_ROWS, listed
 from biclique.kernels import GAMMA_KERNELS, Kernel, bandwidth, check_rows_for_kernel
@@ -237,12 +238,22 @@ def choose_way(settings: Settings, source: RowSource) -> tuple[str, Choice]:
     if kernel.given or not settings.pointwise:
         return EXACT, asked
     limit = parse_memory_limit(settings.holding.memory_limit)
-    choice = choose_gram(gram, kernel.kernel(), source.held.shape[0], source.held, limit)
+    choice = choose_gram(gram, _kernel_to_choose_by(settings, source), source.held.shape[0], source.held, limit)
     if choice.name not in FACTORED:
         return EXACT, choice
     if gram == "auto" and choice.name == "nystroem" and many_repeats(source.held):
         return EXACT, choice  # equal rows are fitted once: exact may do after all
     return FACTORED_WAY, choice
+
+
+def _kernel_to_choose_by(settings: Settings, source: RowSource) -> Kernel:
+    """The kernel; with a bandwidth, from a few rows, where that decides how K is held."""
+    kernel = settings.kernel.kernel()
+    rows = source.held
+    if settings.holding.gram != "auto" or rows.shape[0] < FOURIER_FROM or kernel.spectrum(rows.shape[1]) is None:
+        return kernel
+    pool = Pool.of(*source.draw(CHOICE_ROWS, np.random.RandomState(0)))
+    return choose_kernel(settings.kernel, pool.vertices, np.random.RandomState(0))[0] or kernel
 
 
 def barrier_to_chunks(settings: Settings) -> tuple[str, str] | None:

@@ -13,7 +13,7 @@ from biclique._typing import Rows
 from biclique.exceptions import ParameterError
 from biclique.features.maps import FEATURE_MAPS
 from biclique.gram.dense import DenseGram, dense_bytes
-from biclique.gram.fourier import FourierGram
+from biclique.gram.fourier import TARGET, FourierGram, can_help, is_installed
 from biclique.gram.operator import GramOperator
 from biclique.gram.tiled import TiledGram
 from biclique.kernels import Kernel
@@ -43,6 +43,9 @@ FLOAT32_ERROR = 1e-3
 HOPELESS_ERROR = 1e-2
 """Above this one, float32 is refused even when asked for."""
 
+FOURIER_FROM = 20_000
+"""From so many rows in at most three columns on, products through FFTs are quicker than tiles."""
+
 EXACT_WORK = 6e11
 """Up to this much work K is held exactly: some 12 s on two cores, 110,000 rows in 16 dimensions."""
 
@@ -59,12 +62,13 @@ class Choice:
     reason: str
 
 
-def choose_gram(requested: str, kernel: Kernel, n: int, X: Rows, memory_limit: int) -> Choice:
+def choose_gram(requested: str, kernel: Kernel, n: int, X: Rows, memory_limit: int, *, grids: bool = True) -> Choice:
     """How K of n rows is held, X being some of them: a fixed rule of n, d, the kernel and the memory limit.
 
     ``"auto"`` stores K where that is small, or where a kernel value is dear (not one matrix product) and
     the matrix fits the memory limit, and computes tiles otherwise; both are exact. Where the kernel is an inner product
-    of few columns, K = ΦΦᵀ is as exact, and cheaper. Beyond ``EXACT_WORK``, K is approximated by landmarks.
+    of few columns, K = ΦΦᵀ is as exact, and cheaper. Many rows of at most three columns go through FFTs. Beyond
+    ``EXACT_WORK``, K is approximated by landmarks.
     """
     d = X.shape[1]
     if requested != "auto":
@@ -72,10 +76,15 @@ def choose_gram(requested: str, kernel: Kernel, n: int, X: Rows, memory_limit: i
     features = exact_features(kernel, d, n // 4)
     if n > STORE_BELOW and features is not None:
         return features
+    fourier = grids and n >= FOURIER_FROM and can_help(kernel, X)
+    if fourier and is_installed():
+        return Choice("fourier", f"exact to {TARGET:g} of each degree: FFTs of {n} rows in {d} columns")
     work = exact_work(kernel, n, X)
     if work > EXACT_WORK:
         seconds = format_seconds(work / WORK_PER_SECOND)
-        return Choice("nystroem", f"approximate: exact tiles of {n} rows would take some {seconds} on two cores")
+        other = ", and FFTs, which would be exact, need pip install 'biclique[fourier]'" if fourier else ""
+        told = f"approximate: exact tiles of {n} rows would take some {seconds} on two cores{other}"
+        return Choice("nystroem", told)
     dear = not kernel.cheap or not isinstance(X, np.ndarray)
     if dense_bytes(n) <= memory_limit and (n <= STORE_BELOW or dear):
         return Choice("dense", f"exact: the matrix of {n} rows takes {format_bytes(dense_bytes(n))}")

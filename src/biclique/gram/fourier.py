@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from itertools import product
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -27,6 +28,7 @@ from biclique.gram.operator import CHECKED_AT_ONCE, CrossGram, GramOperator
 from biclique.gram.tile_parts import tile_parts
 from biclique.kernels.kernel import HeldRows, Kernel, KernelCross, Spectrum
 from biclique.runtime.memory import require
+from biclique.runtime.namespace import on_host
 from biclique.runtime.threads import Pulse, Tick, count_threads, run_groups
 
 MOST_COLUMNS = 3
@@ -45,6 +47,10 @@ USUAL_MODES = 2**18
 SECONDS_PER_ROW = (1e-7, 4e-7, 2e-6)
 """Of two vectors on one core, in one, two and three columns (``benchmarks/fourier.py``)."""
 
+OUTLIERS = 5e-4
+LOOKED_AT = 20_000
+"""Rows by which it is seen whether a grid holds them all."""
+
 FEW_ROWS = 64
 """Boxes of no more rows are multiplied as they are."""
 
@@ -53,6 +59,10 @@ MEASURED = 32
 
 DIRECT_PAIRS = 2e8
 """Up to so many pairs of new and training rows are computed one by one: quicker than a grid."""
+
+
+class GridError(ParameterError):
+    """Rows that no grid holds."""
 
 
 def load_finufft() -> Any:
@@ -77,6 +87,21 @@ def spectrum_of(kernel: Kernel, n_columns: int) -> Spectrum:
             "use gram='tiled' (exact) or gram='nystroem'."
         )
     return found
+
+
+def can_help(kernel: Kernel, X: Rows) -> bool:
+    """Whether a grid holds rows like these: asked of a kernel with its bandwidth, and of some rows."""
+    if sparse.issparse(X) or not on_host(X) or X.shape[1] > MOST_COLUMNS or kernel.spectrum(X.shape[1]) is None:
+        return False
+    rows = np.asarray(X[:: max(X.shape[0] // LOOKED_AT, 1)], dtype=np.float64)
+    low, high = np.quantile(rows, [OUTLIERS, 1 - OUTLIERS], axis=0)  # those far out have boxes of their own
+    spectrum, tolerance = spectrum_of(kernel, rows.shape[1]), PRECISIONS[1][1]
+    return count_modes(spectrum, high - low, tolerance) <= MOST_MODES / 4
+
+
+def is_installed() -> bool:
+    """Whether finufft is there."""
+    return find_spec("finufft") is not None
 
 
 @dataclass(frozen=True)
@@ -104,6 +129,12 @@ class Grid:
         # New rows may lie as far outside as the kernel reaches, half of it on either side: angles wrap around.
         wrapped = (scaled + np.pi) % (2 * np.pi) - np.pi
         return [np.ascontiguousarray(column, dtype=dtype) for column in wrapped.T]
+
+
+def count_modes(spectrum: Spectrum, extent: FloatArray, tolerance: float) -> float:
+    """Modes of a box of some extent, all in all."""
+    sides = extent + spectrum.reach(tolerance)
+    return float(np.prod(np.asarray(mode_counts(spectrum, sides, tolerance), dtype=float)))
 
 
 def mode_counts(spectrum: Spectrum, sides: FloatArray, tolerance: float) -> tuple[int, ...]:
@@ -163,12 +194,8 @@ class _Boxes:
 
     def modes(self) -> int:
         """Of the largest box."""
-        reach, most = self.spectrum.reach(self.tolerance), 1
-        for number in self.large:
-            some = self.rows[self.members[number]]
-            sides = some.max(axis=0) - some.min(axis=0) + reach
-            most = max(most, int(np.prod(np.asarray(mode_counts(self.spectrum, sides, self.tolerance), dtype=float))))
-        return most
+        extents = [np.ptp(self.rows[self.members[number]], axis=0) for number in self.large]
+        return int(max((count_modes(self.spectrum, extent, self.tolerance) for extent in extents), default=1))
 
     def multiply(self, V: FloatArray, n_jobs: int | None, tick: Tick | None) -> FloatArray:
         """K V."""
@@ -341,7 +368,7 @@ class FourierGram(GramOperator):
         self._boxes = _Boxes(self.kernel, np.asarray(self.held.rows), dtype, tolerance)
         modes = self._boxes.modes()
         if modes > MOST_MODES:
-            raise ParameterError(
+            raise GridError(
                 f"gram='fourier' would need a grid of {modes:.2g} modes, at most {MOST_MODES}: rows spread too far for "
                 f"this bandwidth; use gram='tiled' (exact) or gram='nystroem', or lower gamma."
             )

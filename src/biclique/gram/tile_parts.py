@@ -46,6 +46,10 @@ class ComputedGram(Protocol):
         """κ(x, x)."""
 
 
+MOST_PAIRS = 4e9
+"""Pairs of rows of small parts and all rows that are computed for this."""
+
+
 def tile_parts(
     gram: ComputedGram,
     degrees: FloatArray,
@@ -84,23 +88,27 @@ def _sampled_parts(gram: ComputedGram, rest: IntArray, random_state: int | np.ra
     parts = search_parts(block, np.diagonal(block))
     if parts.max() == 0:
         return np.zeros(len(rest), dtype=np.intp)
-    nearest = [
-        parts[np.argmax(np.abs(kernel.block(rows[rest[top : top + PANEL]], rows[sample])), axis=1)]
-        for top in range(0, len(rest), PANEL)
-    ]
-    return np.concatenate(nearest)
+
+    def nearest(panel: int, pulse: Pulse) -> IntArray:
+        pulse()
+        some = rest[panel * PANEL : (panel + 1) * PANEL]
+        return np.asarray(parts[np.argmax(np.abs(kernel.block(rows[some], rows[sample])), axis=1)])
+
+    return np.concatenate(run_groups(nearest, -(-len(rest) // PANEL), n_jobs=gram.n_jobs))
 
 
 def _unseen(gram: ComputedGram, rest: IntArray, sample: IntArray) -> IntArray:
     """Rows without a link to any row of a sample, at most ``MOST_UNSEEN``."""
     rows, kernel = gram.held.rows, gram.kernel
     root = np.sqrt(np.abs(gram.diagonal()))
-    found: list[IntArray] = []
-    for top in range(0, len(rest), PANEL):
-        some = rest[top : top + PANEL]
+
+    def unseen(panel: int, pulse: Pulse) -> IntArray:
+        pulse()
+        some = rest[panel * PANEL : (panel + 1) * PANEL]
         linked = np.abs(kernel.block(rows[some], rows[sample])) > LINK * root[some, None] * root[sample]
-        found.append(some[~linked.any(axis=1)])
-    return np.concatenate(found)[:MOST_UNSEEN]
+        return np.asarray(some[~linked.any(axis=1)])
+
+    return np.concatenate(run_groups(unseen, -(-len(rest) // PANEL), n_jobs=gram.n_jobs))[:MOST_UNSEEN]
 
 
 def _least_mass(gram: ComputedGram) -> float:
@@ -118,7 +126,7 @@ def _check_mass(
     """
     if parts.max() == 0:
         return parts
-    parts = _at_most(parts, MOST_ROWS * len(rest))
+    parts = _at_most(parts, min(MOST_ROWS * len(rest), MOST_PAIRS / len(rest)))
     sizes = np.bincount(parts)
     largest = int(np.argmax(sizes))
     small = sizes <= SMALL_PART * len(rest)

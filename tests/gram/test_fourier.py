@@ -1,0 +1,215 @@
+"""K through nonuniform FFTs: against the definition, over threads, and end to end beside exact tiles."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_blobs, make_moons
+from sklearn.metrics import adjusted_rand_score
+
+from biclique import BicliqueSpectralClustering, BicliqueSpectralEmbedding
+from biclique.exceptions import MissingExtraError, ParameterError
+from biclique.gram import choose_gram, fourier
+from biclique.gram.fourier import FourierGram, Grid, can_help, far_apart
+from biclique.kernels import RBF, Laplacian, Linear
+from tests.gram.contract import GramContract
+
+finufft = pytest.importorskip("finufft")
+
+
+def spread_rows(d, seed=0):
+    """Two groups far apart, five rows farther, and one row farther still."""
+    random = np.random.default_rng(seed)
+    groups = [random.normal(size=(300, d)), random.normal(size=(120, d)) + 30, random.normal(size=(5, d)) / 9 + 500]
+    return np.concatenate([*groups, np.full((1, d), 9000.0)])
+
+
+def vectors(n, b, seed=1):
+    return np.random.default_rng(seed).normal(size=(n, b))
+
+
+class TestFourier(GramContract):
+    tolerance = 1e-5
+    kernel = RBF(0.7)
+
+    def rows(self):
+        return np.random.default_rng(4).normal(size=(200, 2))
+
+    def create(self, n_jobs=None):
+        return FourierGram(self.kernel, self.rows(), n_jobs=n_jobs), self.rows()
+
+    def dense(self):
+        X = self.rows()
+        return self.kernel.block(X, X)
+
+    def far(self):
+        random = np.random.default_rng(6)
+        X = np.concatenate([random.normal(size=(30, 2)), random.normal(size=(20, 2)) + 100])
+        return FourierGram(self.kernel, X)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("b", [1, 2, 5])
+def test_products_are_those_of_the_matrix(d, b):
+    X, kernel = spread_rows(d), RBF(0.7)
+    gram, K, V = FourierGram(kernel, X), RBF(0.7).block(X, X), vectors(426, b)
+    assert np.abs(gram.matmat(V) - K @ V).max() <= 2e-5 * np.abs(K @ V).max()
+    # An error is measured relative to each row's own degree: isolated rows count as much as crowded ones.
+    degrees = gram.matmat(np.ones((426, 1)))[:, 0]
+    assert np.abs(degrees - K.sum(axis=1)).max() / K.sum(axis=1).min() < 1e-3
+    assert (np.abs(degrees - K.sum(axis=1)) / K.sum(axis=1)).max() <= fourier.TARGET
+    assert gram.error.product <= fourier.TARGET
+
+
+@pytest.mark.parametrize("tolerance", [1e-6, 1e-10])
+def test_the_docstrings_formula(tolerance):
+    x, y, kernel = np.array([[0.3, -1.0]]), np.array([[1.1, 0.4]]), RBF(1.3)
+    low, high = np.minimum(x, y)[0], np.maximum(x, y)[0]
+    grid = Grid.of(kernel.spectrum(2), low, high, tolerance)
+    total = 0.0
+    for i, a in enumerate(range(-(grid.modes[0] // 2), grid.modes[0] // 2 + 1)):
+        for j, b in enumerate(range(-(grid.modes[1] // 2), grid.modes[1] // 2 + 1)):
+            angle = 2 * np.pi * (np.array([a, b]) / grid.sides) @ (x - y)[0]
+            total += grid.coefficients[i, j] * np.cos(angle)
+    assert total == pytest.approx(kernel.block(x, y)[0, 0], abs=20 * tolerance)
+
+
+def test_the_spectral_density_is_that_of_the_kernel():
+    z, step = np.linspace(-12, 12, 4001), 24 / 4000
+    for omega in (0.0, 0.7, 2.0):
+        integral = (np.exp(-0.8 * z**2) * np.cos(omega * z)).sum() * step
+        assert RBF(0.8).spectrum(1).density(np.array(omega**2)) == pytest.approx(integral, rel=1e-9)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_groups_are_what_the_reach_connects(d):
+    X = np.random.default_rng(d).uniform(0, 40 if d > 1 else 400, size=(150, d))
+    groups = far_apart(X, 3.0)
+    assert sorted(np.concatenate(groups).tolist()) == list(range(150))
+    label = np.empty(150, dtype=int)
+    for number, some in enumerate(groups):
+        label[some] = number
+    gaps = np.abs(X[:, None] - X[None]).max(axis=2)
+    apart = label[:, None] != label[None]
+    assert gaps[apart].min() > 3.0  # rows of two groups are farther apart than that
+    assert len(groups) > 1
+
+
+def test_bits_do_not_depend_on_threads():
+    X, V = spread_rows(2), vectors(426, 7)
+    first = FourierGram(RBF(0.7), X, n_jobs=1).matmat(V)
+    for n_jobs in (2, 3, 7):
+        np.testing.assert_array_equal(FourierGram(RBF(0.7), X, n_jobs=n_jobs).matmat(V), first)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_new_rows_go_through_the_grid(monkeypatch, d):
+    monkeypatch.setattr(fourier, "DIRECT_PAIRS", 10)
+    X, V = spread_rows(d), vectors(426, 3)
+    new = np.concatenate([spread_rows(d, 5)[::3] * 1.01, np.full((1, d), 3.5), np.full((1, d), 1e7)])
+    cross = FourierGram(RBF(0.7), X).cross(new)
+    exact = RBF(0.7).block(new, X) @ V
+    assert np.abs(cross.matmat(V) - exact).max() < 1e-3
+    np.testing.assert_array_equal(cross.diagonal(), np.ones(len(new)))
+
+
+def test_float64_where_float32_would_show():
+    X = np.concatenate([np.random.default_rng(0).normal(size=(6000, 2)) * 0.01, [[4.0, 4.0]]])
+    gram = FourierGram(RBF(1.0), X)  # degrees from 1 to 6,000
+    assert gram.dtype == np.float64
+    assert gram.error.product <= fourier.TARGET
+
+
+def test_what_it_cannot_do_is_refused():
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    for wrong, says in (
+        ({"affinity": "laplacian"}, "falls off fast, such as rbf, not 'laplacian'"),
+        ({"affinity": "linear"}, "not 'linear'"),
+    ):
+        with pytest.raises(ParameterError, match=says):
+            BicliqueSpectralClustering(2, gram="fourier", **wrong).fit(np.abs(X))
+    with pytest.raises(ParameterError, match="at most 3 columns, X has 4"):
+        BicliqueSpectralClustering(2, gram="fourier").fit(np.hstack([X, X]))
+    line = np.linspace(0, 1, 3000)[:, None] * [1, 1]
+    with pytest.raises(ParameterError, match="rows spread too far for this bandwidth"):
+        FourierGram(RBF(1e7), line)
+
+
+def test_auto_goes_another_way_where_no_grid_holds_all_rows(monkeypatch):
+    monkeypatch.setattr("biclique.gram.choose.FOURIER_FROM", 500)
+    monkeypatch.setattr("biclique.gram.choose.STORE_BELOW", 100)
+    monkeypatch.setattr("biclique.fit.plan.FOURIER_FROM", 500)
+    X = make_blobs(2000, centers=3, random_state=0)[0]
+    assert BicliqueSpectralClustering(3, random_state=0).fit(X).gram_ == "fourier"
+    monkeypatch.setattr(fourier, "MOST_MODES", 100)
+    monkeypatch.setattr("biclique.gram.choose.can_help", lambda kernel, X: True)
+    model = BicliqueSpectralClustering(3, random_state=0).fit(X)
+    assert model.gram_ == "tiled"
+    assert "in place of 'fourier'" in str(model.plan_)
+
+
+def test_without_finufft_the_extra_is_named(monkeypatch):
+    monkeypatch.setattr(fourier, "import_module", lambda name: (_ for _ in ()).throw(ImportError(name)))
+    with pytest.raises(MissingExtraError, match=r"pip install 'biclique\[fourier\]'"):
+        BicliqueSpectralClustering(2, gram="fourier").fit(np.random.default_rng(0).normal(size=(90, 2)))
+    monkeypatch.setattr("biclique.gram.choose.is_installed", lambda: False)
+    X = np.random.default_rng(0).normal(size=(1000, 2))
+    assert choose_gram("auto", RBF(1.0), 10**6, X, 2**34).name == "nystroem"
+    assert "biclique[fourier]" in choose_gram("auto", RBF(1.0), 10**6, X, 2**34).reason
+
+
+def test_auto_takes_it_for_many_rows_in_few_columns():
+    X = np.random.default_rng(0).normal(size=(1000, 3))
+    for kernel, rows, n, name in (
+        (RBF(1.0), X, 10**6, "fourier"),
+        (RBF(1.0), X[:, :1], 30_000, "fourier"),
+        (RBF(1.0), X, 10_000, "tiled"),
+        (RBF(1.0), np.hstack([X, X]), 10**6, "nystroem"),
+        (Laplacian(1.0), X, 10**6, "nystroem"),
+        (Linear(), X, 10**6, "features"),
+        (RBF(1e12), X, 10**6, "nystroem"),  # no grid holds that
+    ):
+        assert choose_gram("auto", kernel, n, rows, 2**34).name == name
+    assert not can_help(RBF(1e12), X)
+
+
+@pytest.mark.parametrize("data", ["blobs", "moons", "unequal"])
+def test_fits_are_those_of_exact_tiles(data):
+    random = np.random.default_rng(0)
+    if data == "blobs":
+        X, k = make_blobs(3000, n_features=3, centers=4, random_state=3)[0], 4
+    elif data == "moons":
+        X, k = make_moons(2000, noise=0.06, random_state=0)[0], 2
+    else:
+        X = np.concatenate([random.normal(size=(1800, 2)), random.normal(size=(160, 2)) + 6])
+        X, k = np.concatenate([X, random.normal(size=(40, 2)) + [6, -6]]), 3
+    tiled, fast = (
+        BicliqueSpectralClustering(k, gram=gram, precision="float64", random_state=0).fit(X)
+        for gram in ("tiled", "fourier")
+    )
+    assert adjusted_rand_score(tiled.labels_, fast.labels_) >= 0.9999
+    np.testing.assert_allclose(fast.eigenvalues_, tiled.eigenvalues_, atol=1e-5)
+    assert fast.gram_ == "fourier"
+    assert fast.approximation_.product <= fourier.TARGET
+    assert (fast.predict(X) == fast.labels_).all()
+    new = X[:50] + 1e-3
+    assert (fast.predict(new) == tiled.predict(new)).mean() > 0.97
+
+
+@pytest.mark.parametrize("size", [1, 2, 8, 32])
+def test_planted_groups_are_found(size):
+    random = np.random.default_rng(size)
+    X = np.concatenate([random.normal(size=(4000, 2)) * 0.5 + c for c in ((0, 0), (4, 0), (0, 4))])
+    X = np.concatenate([X, random.normal(size=(size, 2)) * 0.05 + 30])
+    values = [
+        BicliqueSpectralEmbedding(4, gram=gram, gamma=0.5, order=2, random_state=1).fit(X).eigenvalues_
+        for gram in ("tiled", "fourier")
+    ]
+    np.testing.assert_allclose(values[1], values[0], atol=1e-4)
+
+
+def test_weights_and_repeats_agree():
+    X = spread_rows(2)[:200]
+    weights = np.random.default_rng(0).integers(1, 4, 200)
+    options = {"gram": "fourier", "random_state": 0, "gamma": 0.5}
+    repeated = BicliqueSpectralClustering(2, **options).fit(np.repeat(X, weights, axis=0))
+    weighted = BicliqueSpectralClustering(2, **options).fit(X, sample_weight=weights)
+    np.testing.assert_array_equal(repeated.labels_, np.repeat(weighted.labels_, weights))
