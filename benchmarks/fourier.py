@@ -1,0 +1,109 @@
+"""K through nonuniform FFTs beside tiles, landmarks and scikit-learn: seconds and agreement, in one run.
+
+    python benchmarks/fourier.py                    # 10⁴, 10⁵ and 10⁶ rows
+    python benchmarks/fourier.py --rows 100000
+
+Moons, circles, blobs in two and three columns, and 900/80/20 groups. Fits are the best of ``--repeats``; a 4000³ float32
+product is timed beside them. The first lines are a pass of 14 vectors alone. Contenders that would take too long or too
+much memory are left out (—).
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+from sklearn.cluster import KMeans, SpectralClustering
+from sklearn.datasets import make_blobs, make_circles, make_moons
+from sklearn.kernel_approximation import Nystroem
+from sklearn.metrics import adjusted_rand_score
+from sklearn.pipeline import make_pipeline
+
+from biclique import BicliqueSpectralClustering
+from biclique.gram.fourier import FourierGram
+from biclique.kernels import RBF, bandwidth, make_kernel
+
+VECTORS = 14
+TILED_MOST, PEER_MOST = 20_000, 10_000
+
+
+def unequal(n: int) -> tuple[np.ndarray, np.ndarray]:
+    sizes = [n - 2 * (n // 50) - 4 * (n // 50) + n // 50, 4 * (n // 50), n // 50]
+    random = np.random.default_rng(0)
+    rows = [random.normal(size=(s, 2)) + c for s, c in zip(sizes, ((0, 0), (6, 6), (6, -6)), strict=True)]
+    return np.concatenate(rows), np.repeat([0, 1, 2], sizes)
+
+
+DATA: dict[str, tuple[Callable[[int], tuple[np.ndarray, np.ndarray]], int]] = {
+    "blobs, 2 columns": (lambda n: make_blobs(n, centers=5, random_state=1), 5),
+    "blobs, 3 columns": (lambda n: make_blobs(n, n_features=3, centers=5, random_state=1), 5),
+    "moons": (lambda n: make_moons(n, noise=0.05, random_state=0), 2),
+    "circles": (lambda n: make_circles(n, noise=0.03, factor=0.5, random_state=0), 2),
+    "900/80/20": (unequal, 3),
+}
+
+
+def product_seconds() -> float:
+    A = np.ones((4000, 4000), dtype=np.float32)
+    return best(lambda: A @ A, 3)[0]
+
+
+def best(work: Callable[[], object], repeats: int) -> tuple[float, object]:
+    seconds, found = [], None
+    for _ in range(repeats):
+        start = time.perf_counter()
+        found = work()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds), found
+
+
+def contenders(n: int, k: int, gamma: float) -> dict[str, Callable[[np.ndarray], np.ndarray] | None]:
+    def ours(**options: object) -> Callable[[np.ndarray], np.ndarray]:
+        return lambda X: BicliqueSpectralClustering(k, random_state=0, **options).fit(X).labels_
+
+    peer = make_pipeline(Nystroem(gamma=gamma, n_components=300, random_state=0), KMeans(k, random_state=0))
+    spectral = SpectralClustering(k, gamma=gamma, random_state=0)
+    return {
+        "fourier": ours(gram="fourier"),
+        "tiled": ours(gram="tiled") if n <= TILED_MOST else None,
+        "landmarks": ours(gram="nystroem"),
+        "sklearn Nystroem + KMeans": lambda X: peer.fit_predict(X),
+        "sklearn SpectralClustering": (lambda X: spectral.fit_predict(X)) if n <= PEER_MOST else None,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, nargs="+", default=[10**4, 10**5, 10**6])
+    parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--only", default="", help="part of a data set's name")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    for n in options.rows:
+        unit = product_seconds()
+        print(f"\n{n} rows; a 4000³ float32 product takes {unit:.2f} s")
+        for name, (make, k) in DATA.items():
+            if options.only not in name:
+                continue
+            X, y = make(n)
+            gamma = bandwidth("auto", make_kernel("rbf", gamma=None), X, np.ones(n), 0)
+            gram = FourierGram(RBF(gamma), X)
+            V = np.random.default_rng(0).normal(size=(n, VECTORS))
+            once = best(lambda gram=gram, V=V: gram.matmat(V), 3)[0]
+            print(f"{name}: a pass of {VECTORS} vectors {once:.2f} s ({once / unit:.1f} products), {gram.error}")
+            for contender, fit in contenders(n, k, gamma).items():
+                if fit is None:
+                    print(f"  {contender:28s}  —")
+                    continue
+                seconds, labels = best(lambda fit=fit, X=X: fit(X), options.repeats)
+                score = adjusted_rand_score(y, labels)
+                print(
+                    f"  {contender:28s}{seconds:8.1f} s ({seconds / unit:5.1f} products), ARI {score:.4f}", flush=True
+                )
+
+
+if __name__ == "__main__":
+    main()
