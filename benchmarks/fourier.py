@@ -3,9 +3,9 @@
     python benchmarks/fourier.py                    # 10⁴, 10⁵ and 10⁶ rows
     python benchmarks/fourier.py --rows 100000
 
-Moons, circles, blobs in two and three columns, and 900/80/20 groups. Fits are the best of ``--repeats``; a 4000³ float32
-product is timed beside them. The first lines are a pass of 14 vectors alone. Contenders that would take too long or too
-much memory are left out (—).
+Moons, circles, blobs in two and three columns, and 900/80/20 groups. Fits are the best of ``--repeats``; a 4000³
+float32 product is timed beside them. The first lines are a pass of 14 vectors alone. Contenders that would take too
+long or too much memory are left out (—).
 """
 
 from __future__ import annotations
