@@ -85,7 +85,7 @@ def test_bad_rows(X, message):
         ({"affinity": "gauss"}, "affinity must be one of 'rbf'.*'precomputed'.*, got 'gauss'"),
         ({"affinity": 3}, "affinity must be the name of a kernel"),
         ({"assign_labels": "best"}, "assign_labels must be one of 'kmeans', 'cluster_qr', 'discretize'"),
-        ({"gram": "gpu"}, "gram must be one of 'auto', 'dense', 'tiled', 'nystroem', 'features', got 'gpu'"),
+        ({"gram": "gpu"}, "gram must be one of 'auto', 'dense', 'tiled', 'fourier', 'nystroem', 'features', got 'gpu'"),
         ({"precision": "half"}, "precision must be one of"),
         ({"eigen_solver": "magic"}, "eigen_solver must be one of"),
         ({"eigen_tol": -1}, "eigen_tol must be 'auto' or a number from 0 to 1"),

@@ -126,7 +126,7 @@ def test_a_gram_operator_on_the_command_line(table, tmp_path, capsys):
 def test_the_gram_operator_is_gone_with_its_entry(blobs, table, capsys):
     assert "rowwise" not in GRAM_NAMES
     with pytest.raises(
-        ParameterError, match="gram must be one of 'auto', 'dense', 'tiled', 'nystroem', 'features', got"
+        ParameterError, match="gram must be one of 'auto', 'dense', 'tiled', 'fourier', 'nystroem', 'features', got"
     ):
         model(gram="rowwise").fit(blobs[0])
     assert refused_by_the_command_line(table, capsys, "--gram", "rowwise")
@@ -193,7 +193,7 @@ def test_a_feature_map_on_the_command_line(table, tmp_path, blobs, capsys):
 
 def test_the_feature_map_is_gone_with_its_entry(blobs, table, capsys):
     with pytest.raises(
-        ParameterError, match="gram must be one of 'auto', 'dense', 'tiled', 'nystroem', 'features', got"
+        ParameterError, match="gram must be one of 'auto', 'dense', 'tiled', 'fourier', 'nystroem', 'features', got"
     ):
         model(gram="bumps").fit(blobs[0])
     assert refused_by_the_command_line(table, capsys, "--gram", "bumps")

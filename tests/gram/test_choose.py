@@ -70,7 +70,7 @@ class Cheap(Kernel):
     ],
 )
 def test_auto_chooses_by_rows_kernel_and_memory(kernel, n, limit, expected):
-    choice = choose_gram("auto", kernel, n, np.zeros((n, 1)), limit)
+    choice = choose_gram("auto", kernel, n, np.zeros((n, 4)), limit)
     assert choice.name == expected
     assert choice.reason.startswith("approximate: exact tiles" if expected == "nystroem" else "exact: ")
     assert choose_gram("dense", kernel, n, np.zeros((n, 1)), limit).name == "dense"
