@@ -118,6 +118,12 @@ def test_float64_where_float32_would_show():
     assert gram.error.product <= fourier.TARGET
 
 
+def test_an_error_above_the_promise_is_refused(monkeypatch):
+    monkeypatch.setattr(fourier, "TARGET", 1e-30)
+    with pytest.raises(ParameterError, match=r"above the 1e-30 that it promises: use gram='tiled' \(exact\)"):
+        FourierGram(RBF(0.7), spread_rows(2))
+
+
 def test_what_it_cannot_do_is_refused():
     X = np.random.default_rng(0).normal(size=(200, 2))
     for wrong, says in (

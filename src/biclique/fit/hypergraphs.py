@@ -51,7 +51,6 @@ def plan_hypergraph(settings: Settings, gram: ExpansionGram) -> Plan:
     """How the cut of an expansion is solved; refuse what does not fit."""
     limit = parse_memory_limit(settings.holding.memory_limit)
     n, k = gram.n, min(settings.n_columns, gram.n) - 1
-    tolerance = settings.solving.eigen_tol
     basis = plan_basis(settings, n, k, limit, 0, f"{k} eigenvectors of {n} vertices", "or ask for fewer clusters.")
     return Plan(
         settings=settings,
@@ -63,7 +62,7 @@ def plan_hypergraph(settings: Settings, gram: ExpansionGram) -> Plan:
         orders=settings.cut.orders,
         n_vectors=k,
         iterates=basis.iterates,
-        tolerance=FINE_TOLERANCE if isinstance(tolerance, str) else float(tolerance),
+        tolerance=settings.solving.tolerance(FINE_TOLERANCE),
         basis_blocks=basis.blocks,
         bytes=2 * data_bytes(gram.hypergraph.members) + basis.bytes,
     )

@@ -396,7 +396,6 @@ def plan_exact(settings: Settings, some: Vertices, n: int, kernel: Kernel | None
     way_out = "ask for fewer clusters, or fit a sample of the rows and predict the rest."
     basis = plan_basis(settings, n, k, limit, size, what, way_out)
     quick = anew and settings.holding.precision != "float64"
-    tolerance = settings.solving.eigen_tol
     started = iterates and anew and GRAMS[choice.name].starts_from_few and n >= START_FROM
     return Plan(
         settings=settings,
@@ -412,7 +411,7 @@ def plan_exact(settings: Settings, some: Vertices, n: int, kernel: Kernel | None
         precision=str(dtype),
         n_vectors=k,
         iterates=iterates,
-        tolerance=(QUICK_TOLERANCE if quick else FINE_TOLERANCE) if isinstance(tolerance, str) else float(tolerance),
+        tolerance=settings.solving.tolerance(QUICK_TOLERANCE if quick else FINE_TOLERANCE),
         basis_blocks=basis.blocks,
         start_rows=START_ROWS if started else 0,
         bytes=size + basis.bytes,
@@ -493,7 +492,6 @@ def _plan_device(
     iterates = k > 0 and not solves_directly(n, k)
     orders = OrderRule.of(weights, settings.n_groups, settings.cut.orders).orders
     precision = device_precision(settings.holding)
-    tolerance = settings.solving.eigen_tol
     quick = settings.holding.precision != "float64"
     plan = Plan(
         settings=settings,
@@ -508,7 +506,7 @@ def _plan_device(
         precision=precision,
         n_vectors=k,
         iterates=iterates,
-        tolerance=(QUICK_TOLERANCE if quick else FINE_TOLERANCE) if isinstance(tolerance, str) else float(tolerance),
+        tolerance=settings.solving.tolerance(QUICK_TOLERANCE if quick else FINE_TOLERANCE),
         start_rows=DEVICE_START_ROWS if iterates and n >= DEVICE_START_FROM else 0,
         bytes=8 * n * (settings.n_columns + 2),
         device=str(device),
@@ -603,7 +601,7 @@ def _plan_graph(settings: Settings, vertices: Vertices, n: int) -> Plan:
             f"n_neighbors={holding.n_neighbors} is more than the {n} distinct rows there are: use fewer, "
             f"such as {USUAL_NEIGHBORS}."
         )
-    order, tolerance = settings.cut.order, settings.solving.eigen_tol
+    order = settings.cut.order
     return Plan(
         settings=settings,
         way=GRAPH,
@@ -615,7 +613,7 @@ def _plan_graph(settings: Settings, vertices: Vertices, n: int) -> Plan:
         orders=(NEIGHBOR_ORDER, 2.0) if isinstance(order, str) else (check_order(order),),
         n_vectors=settings.n_columns - 1,
         iterates=True,
-        tolerance=GRAPH_TOLERANCE if isinstance(tolerance, str) else float(tolerance),
+        tolerance=settings.solving.tolerance(GRAPH_TOLERANCE),
         bytes=size,
     )
 

@@ -134,6 +134,10 @@ class SolvingSettings:
     eigen_tol: Auto = "auto"
     max_iter: int = 100
 
+    def tolerance(self, auto: float) -> float:
+        """The tolerance asked for, or what "auto" is."""
+        return auto if isinstance(self.eigen_tol, str) else float(self.eigen_tol)
+
     @property
     def by_scipy(self) -> bool:
         """Whether one of SciPy's solvers was asked for."""
