@@ -38,6 +38,7 @@ _FOLDERS = (
     "multiway",
     "reproduce",
     "runtime",
+    "selection",
     "spectral",
 )
 _FILES = ("exceptions", "progress", "scores")

@@ -15,6 +15,7 @@
     ├── ApproximationWarning                K is approximated by a rule, or worse than asked for
     ├── DisconnectedWarning                 the kernel falls into parts that do not touch
     ├── RankWarning                         fewer informative eigenvectors than asked for
+    ├── SelectionWarning                    a search for settings ended early, or its choice did not do for all rows
     ├── FewerClustersWarning (sklearn's ConvergenceWarning)  fewer labels than asked for
     └── SolverWarning        (sklearn's ConvergenceWarning)  eigenpairs above the tolerance
 """
@@ -103,6 +104,10 @@ class DisconnectedWarning(BicliqueWarning):
 
 class RankWarning(BicliqueWarning):
     """The kernel has fewer informative eigenvectors than were asked for."""
+
+
+class SelectionWarning(BicliqueWarning):
+    """A search for settings ended early, or its choice did not do for all rows."""
 
 
 class FewerClustersWarning(BicliqueWarning, ConvergenceWarning):

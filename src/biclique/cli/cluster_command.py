@@ -28,7 +28,7 @@ from biclique.cluster import BicliqueSpectralClustering
 from biclique.datasets import SHIPPED, load_shipped
 from biclique.exceptions import DataError, TableError
 from biclique.features.maps import LANDMARKS
-from biclique.fit.settings import MODELLINGS
+from biclique.fit.settings import MODELLINGS, SELECT
 from biclique.gram import GRAM_NAMES, NEIGHBOR_WEIGHTS, PRECISIONS
 from biclique.io import Roles, Table, check_output, formats, listed, read_table, write_labels, writers
 from biclique.kernels import KERNEL_NAMES
@@ -81,16 +81,20 @@ def add_command(commands: Any) -> None:
         "hold it (by itself where it is large)",
     )
     model = parser.add_argument_group("the model")
-    model.add_argument("--order", type=order, default="auto", help="order of the hypergraph, 2 to inf (default: auto)")
+    model.add_argument(
+        "--order", type=order, default="auto", help="order of the hypergraph: 2 to inf, auto, select (default: auto)"
+    )
     model.add_argument(
         "--modelling", choices=MODELLINGS, default="biclique", help="symmetric: whole orders, odd ones too"
     )
-    model.add_argument("--gamma", type=number_or_word, default="auto", help="bandwidth: a number, auto, median, scale")
+    model.add_argument(
+        "--gamma", type=number_or_word, default="auto", help="bandwidth: a number, auto, select, median, scale"
+    )
     model.add_argument(
         "--affinity",
-        choices=(*KERNEL_NAMES, "nearest_neighbors"),
+        choices=(*KERNEL_NAMES, "nearest_neighbors", SELECT),
         default="rbf",
-        help="base kernel, or a graph of nearest neighbours (default: rbf)",
+        help="base kernel, a graph of nearest neighbours, or select: search for the best (default: rbf)",
     )
     model.add_argument("--degree", type=float, default=3, help="of the polynomial kernel (default: 3)")
     model.add_argument("--coef0", type=float, default=1, help="of the polynomial and sigmoid kernels (default: 1)")

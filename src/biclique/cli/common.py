@@ -35,8 +35,8 @@ def seed(text: str) -> int:
 
 def order(text: str) -> float | str:
     value = number_or_word(text)
-    if isinstance(value, str) and value != "auto":
-        raise argparse.ArgumentTypeError(f"must be a number from 2 to inf, or auto, got {text!r}")
+    if isinstance(value, str) and value not in ("auto", "select"):
+        raise argparse.ArgumentTypeError(f"must be a number from 2 to inf, auto or select, got {text!r}")
     return value
 
 

@@ -82,7 +82,8 @@ def _summary(
         "scale": options.scale,
         "order": "inf" if np.isinf(model.order_) else model.order_,
         "order_reason": model.order_reason_,
-        "affinity": options.affinity,
+        "affinity": model.plan_.settings.kernel.affinity,
+        "selected": model.plan_.selected or None,
         "gamma": model.gamma_,
         "gram": model.gram_,
         "gram_reason": model.gram_reason_,
@@ -146,6 +147,8 @@ def _print_summary(result: dict[str, Any], error: str) -> None:
         f"{result['passes']} passes, {format_seconds(result['seconds'])}"
     )
     line(_gram_line(result, error))
+    if result["selected"]:
+        line(f"selected: {result['selected']}")
     line()
     line(f"{'cluster':>7}  {'rows':>8}  {'share':>7}" + ("  mostly" if result["error"] is not None else ""))
     for entry in result["clusters"]:
@@ -179,6 +182,8 @@ def plan_facts(plan: Plan) -> dict[str, Any]:
     """The same as values."""
     facts: dict[str, Any] = {"gram": plan.gram, "gram_reason": plan.gram_reason, "order": plan.rule}
     facts |= {"gamma": plan.gamma, "precision": plan.precision, "seconds": plan.cost.seconds, "bytes": plan.bytes}
+    if plan.selected:
+        facts["selected"] = plan.selected
     if plan.rank is not None:
         facts["rank"] = plan.rank
     if plan.device is not None:

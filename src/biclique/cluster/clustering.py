@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from biclique._typing import Device
 from biclique.cluster.estimator import ClustererBase, SpectralEstimator
+from biclique.fit.fitted import Result
+from biclique.fit.settings import SELECTING, Check, Settings
 from biclique.kernels import Kernel
+from biclique.progress import Progress
+from biclique.rows.source import RowSource
+from biclique.runtime.threads import single_threaded_blas
+from biclique.selection import Candidate
+from biclique.selection.settings_search import fit_without_dust, search_settings
 from biclique.spectral import ASSIGNERS
 
 
@@ -29,11 +36,11 @@ class BicliqueSpectralClustering(SpectralEstimator, ClustererBase):
     ----------
     n_clusters : int, default=8
         Number of clusters.
-    order : "auto" or float from 2 to infinity, default="auto"
+    order : "auto", "select" or float from 2 to infinity, default="auto"
         Order m of the hypergraph; any real number. Order 2 is the ordinary normalised cut, ``numpy.inf`` spectral
         modularity. "auto" is the least of 2, 2.05, 2.1, 2.25, 2.5, 3 and 4 that leaves no cluster of dust: every
         cluster holds at least √(n/k) rows (``docs/order.md``). For neighbour graphs it is 2.1, or 2 if 2.1 gives an
-        eigenvalue above 1.
+        eigenvalue above 1. "select" searches (``docs/selection.md``).
     modelling : {"biclique", "symmetric"}, default="biclique"
         How m points make an edge: two halves, all pairs across; or all pairs, for whole orders, odd ones too. The
         symmetric contraction can be indefinite: the algebraically largest eigenvalues are taken, with a warning
@@ -43,10 +50,13 @@ class BicliqueSpectralClustering(SpectralEstimator, ClustererBase):
         "additive_chi2", "precomputed" (a symmetric similarity matrix, dense or sparse), "nearest_neighbors" (a
         neighbour graph, for curved shapes and many columns), "precomputed_nearest_neighbors" (a sparse graph of
         distances, as ``sklearn.neighbors.KNeighborsTransformer`` gives it), a function of two rows, or a
-        ``biclique.kernels.Kernel`` (the fast way to bring one's own).
-    gamma : float, "auto", "median" or "scale", default="auto"
+        ``biclique.kernels.Kernel`` (the fast way to bring one's own). "select" chooses between rbf and neighbour
+        graphs by a search on at most 1,000 rows; ``n_neighbors``, ``neighbor_weights`` and ``row_normalize`` are chosen
+        with it while they have their defaults (``docs/selection.md``).
+    gamma : float, "auto", "select", "median" or "scale", default="auto"
         Bandwidth of rbf, laplacian and chi2, and factor of polynomial and sigmoid. "auto" is 0.2 divided by the median
-        squared distance to the 7th neighbour within at most 1,000 distinct rows.
+        squared distance to the 7th neighbour within at most 1,000 distinct rows. "select" searches among multiples of
+        that.
     n_components : int, optional
         Columns of the embedding; ``n_clusters`` by default.
     assign_labels : {"kmeans", "cluster_qr", "discretize", "kernel_kmeans"}, default="kmeans"
@@ -120,6 +130,8 @@ class BicliqueSpectralClustering(SpectralEstimator, ClustererBase):
         Of B = S^(−1/2) (K − δδᵀ/ρ) S^(−1/2), descending, and |B v − λ v|. If K falls into parts: 1 for every part
         beyond the first, dust that has no column of its own included, then those of the parts' own B. At order 2 these
         are eigenvalues of the whole B; for neighbour graphs at other orders they are not.
+    selection_ : SelectionResult
+        With any parameter "select": every candidate with its criteria, the choice, the second, and the reason.
     plan_ : Plan
         Every decision of the fit with its reason; printed, it explains the fit. ``plan(X)`` makes one without a fit.
     gamma_, order_, gram_, gram_reason_, precision_, rank_ :
@@ -144,6 +156,8 @@ class BicliqueSpectralClustering(SpectralEstimator, ClustererBase):
     >>> bool((model.predict(X) == model.labels_).all())
     True
     """
+
+    _constraints: ClassVar[Mapping[str, Check]] = SELECTING
 
     def __init__(
         self,
@@ -227,6 +241,26 @@ class BicliqueSpectralClustering(SpectralEstimator, ClustererBase):
             reason = f"assign_labels={self.assign_labels!r} gives at most n_components={self.n_components}"
         self._warn_about_clusters(result.n_vertices, reason)
         return self
+
+    def _selected(self, settings: Settings, source: RowSource) -> tuple[Settings, str]:
+        if not settings.selecting:
+            return settings, ""
+        with single_threaded_blas(), Progress(bool(self.verbose)) as progress:
+            found = search_settings(settings, source, progress)
+        return found.chosen.applied(settings), found.reason
+
+    def _run(self, settings: Settings, source: RowSource, progress: Progress, selected: str = "") -> Result:
+        fit = super()._run
+        if not settings.selecting:
+            return fit(settings, source, progress, selected)
+
+        def fit_candidate(candidate: Candidate, reason: str) -> Result:
+            return fit(candidate.applied(settings), source, progress, reason)
+
+        found = search_settings(settings, source, progress)
+        progress.say(found.reason)
+        self.selection_, result = fit_without_dust(found, fit_candidate, source.weights)
+        return result
 
     def _n_columns(self) -> int:
         return self.n_components or self.n_clusters

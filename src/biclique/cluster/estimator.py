@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -175,9 +176,14 @@ class KernelEstimator(Estimator):
         """
         model = clone(self)  # a fitted model keeps what it learned of its columns
         settings = model._settings()
-        source = model._rows(settings, X, sample_weight)
+        source = model._rows(settings.unselected, X, sample_weight)
+        settings, reason = model._selected(settings, source)
         planned = make_plan(settings, source, check_random(0), LOOKED_AT)
-        return with_seconds(planned, source)
+        return replace(with_seconds(planned, source), selected=reason)
+
+    def _selected(self, settings: Settings, source: RowSource) -> tuple[Settings, str]:  # noqa: ARG002
+        """Settings with what was to be selected, and the reason; as they are, unless a subclass searches."""
+        return settings, ""
 
     def estimate_cost(self, X: Any, sample_weight: Any = None) -> Cost:
         """Time and memory that ``fit`` would take: those of ``plan``.
@@ -235,10 +241,8 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         """Plan, run, store."""
         settings = self._settings()
         with self._fitting() as progress:
-            source = self._rows(settings, X, sample_weight)
-            random = check_random(settings.random_state)
-            planned = self._planned(settings, source, random, progress)
-            result = run(planned, source, random, progress)
+            source = self._rows(settings.unselected, X, sample_weight)
+            result = self._run(settings, source, progress)
             self._fitted = fitted = result.fitted
             if result.embedding is not None:
                 self.embedding_ = self._output(result.embedding)
@@ -247,6 +251,12 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
             self._n_features_out = self._output(np.empty((0, settings.n_columns))).shape[1]
             self._store_plan(fitted.plan)
         return result
+
+    def _run(self, settings: Settings, source: RowSource, progress: Progress, selected: str = "") -> Result:
+        """Plan and fit; the plan holds what was selected, and why."""
+        random = check_random(settings.random_state)
+        planned = self._planned(settings, source, random, progress)
+        return run(replace(planned, plan=replace(planned.plan, selected=selected)), source, random, progress)
 
     def _device_of(self, settings: Settings, X: Any) -> Device | None:
         """The device that is asked for: by name, or by a tensor, which stays where it is."""

@@ -196,7 +196,7 @@ class Prepared:
         return MostSimilar(vertices.data, vertices.weights) if vertices.given else NearRows(vertices.data)
 
 
-def _hold_or_change(
+def hold_or_change(
     plan: Plan, vertices: Vertices, random: np.random.RandomState, progress: Progress
 ) -> tuple[Plan, Prepared]:
     """Hold K as planned, or, if "auto" planned a grid that does not hold all rows, in another way."""
@@ -373,7 +373,7 @@ def solve_exact(planned: Planned, source: RowSource, random: np.random.RandomSta
     if planned.vertices is None:
         prepared = _hold_on_device(plan, source, weights, random, progress)
     else:
-        plan, prepared = _hold_or_change(plan, planned.vertices, random, progress)
+        plan, prepared = hold_or_change(plan, planned.vertices, random, progress)
     search = ExactSearch(settings, prepared, rule, SolverOptions.of(plan), progress)
     found, reason = search.run(asked=not settings.cut.auto)
     base = prepared.base
@@ -472,6 +472,10 @@ class ExactSearch:
         order = self.rule.orders[0]
         solved = self._solve(self._cut(order, None), order, self.options)
         return Attempt(order, 0.0, solved), "as asked for"
+
+    def at(self, order: float, last: Attempt[Solved] | None) -> Attempt[Solved]:
+        """A fit at an order, in full, from what the one before it found."""
+        return Attempt(order, 0.0, self._solve(self._cut(order, last), order, self.options))
 
     def attempt(self, order: float, last: Attempt[Solved] | None) -> Attempt[Solved]:
         """A fit at an order, left early where its clusters are dust: most orders that are tried are left again."""
@@ -778,29 +782,33 @@ def _known_or_new(table: np.ndarray, place: IntArray, X: Rows, of_new: Callable[
     return out
 
 
+def assign_exact(fit: ExactFit, n_clusters: int) -> Assignment:
+    """The labels of the vertices."""
+    settings, solved = fit.plan.settings, fit.solved
+    rows = unit_rows(solved.rows) if settings.assigning.scales_rows else solved.rows
+    if fit.plan.rows <= n_clusters and on_host(rows):
+        assignment = one_each(rows, solved.cut if settings.assigning.needs_cut else None)
+    elif solved.tested is not None and settings.assigning.as_tested:
+        assignment = solved.tested
+    else:
+        assignment = assign_in_place(
+            settings.assigning.assign_labels,
+            rows,
+            fit.prepared.vertices.weights,
+            n_clusters,
+            cut=solved.cut,
+            n_init=settings.assigning.n_init,
+            random_state=check_random(settings.random_state),
+            parts=solved.parts,
+        )
+    return assignment.contiguous()
+
+
 def finish_exact(fit: ExactFit, X: Rows) -> Result:
     """The labels of the vertices, where they are asked for, and what all rows X get."""
     settings, vertices, solved = fit.plan.settings, fit.prepared.vertices, fit.solved
     n_clusters, n = settings.assigning.n_clusters, fit.plan.rows
-    assignment = None
-    if n_clusters is not None:
-        rows = unit_rows(solved.rows) if settings.assigning.scales_rows else solved.rows
-        if n <= n_clusters and on_host(rows):
-            assignment = one_each(rows, solved.cut if settings.assigning.needs_cut else None)
-        elif solved.tested is not None and settings.assigning.as_tested:
-            assignment = solved.tested
-        else:
-            assignment = assign_in_place(
-                settings.assigning.assign_labels,
-                rows,
-                vertices.weights,
-                n_clusters,
-                cut=solved.cut,
-                n_init=settings.assigning.n_init,
-                random_state=check_random(settings.random_state),
-                parts=solved.parts,
-            )
-        assignment = assignment.contiguous()
+    assignment = None if n_clusters is None else assign_exact(fit, n_clusters)
     fitted = ExactFitted.of(fit, assignment)
     everywhere = not on_host(solved.rows)  # no row was made one with another
     embedding = to_host(solved.rows) if everywhere else fitted.embed_vertices(X, vertices.index, settings.n_jobs)

@@ -233,43 +233,60 @@ class _NewRows:
 
 
 def fit_graph(plan: Plan, vertices: Vertices, X: Rows, random: np.random.RandomState, progress: Progress) -> Result:
-    """The graph, its parts, the eigenpairs of each, and what all rows X get.
-
-    ``order="auto"`` is 2.1, and 2 where order 2.1 lifts an eigenvalue above 1. No cut has one (at order 2 none is): the
-    shrunken degrees then set apart dense from sparse regions, by more than the eigengap of the clusters.
-    """
+    """The graph, its parts, the eigenpairs of each, and what all rows X get."""
     settings = plan.settings
-    order, auto = plan.orders[0], settings.cut.auto
-    reason = "the rule for neighbour graphs" if auto else "as asked for"
-    # The embedding's columns are all there is to tell parts apart by.
-    graph = _make_graph(plan, vertices, random, progress)
-    connected = connect(graph, vertices.weights, settings.n_groups, min(settings.n_groups, settings.n_columns))
-    seed = int(random.randint(2**31))
-    parts = _solve_parts(plan, connected, vertices, order, seed, progress)
-    final = plan
-    if auto and any((p.pairs.values > 1).any() for p in parts):
-        reason = f"order {order:g} lifts an eigenvalue above 1, which no cut has: order 2 is taken"
-        if progress.enabled:
-            progress.say(reason)
-        final = final.changed(reason)
-        parts = _solve_parts(plan, connected, vertices, 2.0, seed, progress)
+    search = GraphSearch(plan, vertices, random, progress)
+    parts, final = search.run()
     for part in parts:
         warn_unless_converged(part.pairs)
-    index = graph.index
-    final = replace(
-        final,
-        gamma=graph.gamma if graph.weights == "rbf" else None,
-        order=parts[0].cut.order,
-        order_reason=reason,
-        gram_reason="the graph is given" if index is None else f"{index.search_} search for neighbours",
-    )
-    fitted = GraphFitted(final, connected, vertices, parts)
+    fitted = GraphFitted(final, search.connected, vertices, parts)
     embedding = fitted.embed_vertices(X, vertices.index)
     labels, history = None, None
     if settings.assigning.n_clusters is not None:
         history = fitted.assign(vertices, parts).cut_history
         labels = fitted.labels_of_vertices(X, vertices.index)
     return Result(fitted, vertices.n, embedding, labels, history)
+
+
+class GraphSearch:
+    """One graph and its parts, cut at one order after the other."""
+
+    def __init__(self, plan: Plan, vertices: Vertices, random: np.random.RandomState, progress: Progress) -> None:
+        self.plan, self.vertices, self.progress = plan, vertices, progress
+        groups, n_columns = plan.settings.n_groups, plan.settings.n_columns
+        self.graph = _make_graph(plan, vertices, random, progress)
+        # The embedding's columns are all there is to tell parts apart by.
+        self.connected = connect(self.graph, vertices.weights, groups, min(groups, n_columns))
+        self.seed = int(random.randint(2**31))
+
+    def at(self, order: float) -> list[SolvedPart]:
+        """Every part with its eigenpairs at an order."""
+        return _solve_parts(self.plan, self.connected, self.vertices, order, self.seed, self.progress)
+
+    def run(self) -> tuple[list[SolvedPart], Plan]:
+        """The parts at the order asked for, or at that of the rule, and the final plan.
+
+        ``order="auto"`` is 2.1, and 2 where order 2.1 lifts an eigenvalue above 1. No cut has one (at order 2 none is):
+        the shrunken degrees then set apart dense from sparse regions, by more than the eigengap of the clusters.
+        """
+        plan, auto = self.plan, self.plan.settings.cut.auto
+        order, reason = plan.orders[0], "the rule for neighbour graphs" if auto else "as asked for"
+        parts = self.at(order)
+        if auto and any((p.pairs.values > 1).any() for p in parts):
+            reason = f"order {order:g} lifts an eigenvalue above 1, which no cut has: order 2 is taken"
+            if self.progress.enabled:
+                self.progress.say(reason)
+            plan = plan.changed(reason)
+            parts = self.at(2.0)
+        graph, index = self.graph, self.graph.index
+        final = replace(
+            plan,
+            gamma=graph.gamma if graph.weights == "rbf" else None,
+            order=parts[0].cut.order,
+            order_reason=reason,
+            gram_reason="the graph is given" if index is None else f"{index.search_} search for neighbours",
+        )
+        return parts, final
 
 
 def _shares(parts: list[SolvedPart], total: int) -> list[int]:

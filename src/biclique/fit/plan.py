@@ -15,7 +15,7 @@ from biclique.features.maps import FEATURE_MAPS
 from biclique.features.passes import factored_bytes
 from biclique.fit.cost import Cost, device_bytes
 from biclique.fit.rank import RANKS, check_map_on_device, check_rank, kind_of_map, pool_size
-from biclique.fit.settings import HoldingSettings, KernelSettings, Settings
+from biclique.fit.settings import HoldingSettings, Settings
 from biclique.gram import (
     FACTORED,
     GRAMS,
@@ -122,6 +122,8 @@ class Plan:
     """Of an approximate K."""
     changes: tuple[str, ...] = ()
     """What was decided anew after a look at the data, and why."""
+    selected: str = ""
+    """What a search chose, and why, where one was asked for."""
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -175,6 +177,8 @@ class Plan:
         where = "" if self.device is None else f", {format_bytes(self.device_bytes)} on {self.device}"
         told = f"memory: {format_bytes(self.bytes)}{where}, limit {format_bytes(self.memory_limit)}"
         lines.append(told if self.seconds is None else f"{told}; about {self.cost.time}")
+        if self.selected:
+            lines.append(f"selected: {self.selected}")
         return "\n".join([*lines, *(f"changed: {reason}" for reason in self.changes)])
 
 
@@ -215,8 +219,8 @@ def make_plan(
     if X is not source.held:  # few distinct rows among many are all there are
         n = n if n < 0.5 * X.shape[0] else round(n / X.shape[0] * whole)
     if way == GRAPH:
-        return Planned(_plan_graph(settings, vertices, n), vertices)
-    kernel, gamma = choose_kernel(settings.kernel, vertices, random)
+        return Planned(plan_graph(settings, vertices, n), vertices)
+    kernel, gamma = choose_kernel(settings, vertices, random)
     return Planned(plan_exact(settings, vertices, n, kernel, gamma), vertices)
 
 
@@ -253,7 +257,7 @@ def _kernel_to_choose_by(settings: Settings, source: RowSource) -> Kernel:
     if settings.holding.gram != "auto" or rows.shape[0] < FOURIER_FROM or kernel.spectrum(rows.shape[1]) is None:
         return kernel
     pool = Pool.of(*source.draw(CHOICE_ROWS, np.random.RandomState(0)))
-    return choose_kernel(settings.kernel, pool.vertices, np.random.RandomState(0))[0] or kernel
+    return choose_kernel(settings, pool.vertices, np.random.RandomState(0))[0] or kernel
 
 
 def barrier_to_chunks(settings: Settings) -> tuple[str, str] | None:
@@ -336,16 +340,17 @@ def find_vertices(settings: Settings, X: Rows, weights: FloatArray) -> Vertices:
 
 
 def choose_kernel(
-    settings: KernelSettings, vertices: Vertices, random: np.random.RandomState
+    asked: Settings, vertices: Vertices, random: np.random.RandomState
 ) -> tuple[Kernel | None, float | None]:
     """The kernel with its γ chosen, and that γ; neither for a given matrix."""
     if vertices.given:
         return None, None
+    settings = asked.kernel
     affinity, rule = settings.affinity, settings.gamma
     gamma: float | None = None
     if isinstance(affinity, str) and affinity in GAMMA_KERNELS:
         gamma = (
-            bandwidth(rule, settings.kernel(), vertices.data, vertices.weights, random)
+            asked.gamma_factor * bandwidth(rule, settings.kernel(), vertices.data, vertices.weights, random)
             if isinstance(rule, str)
             else float(rule)
         )
@@ -487,7 +492,7 @@ def _plan_device(
     if source.n_counted != n:
         raise ParameterError("sample_weight of 0 works without device=: leave those rows out, and predict them.")
     pool = Pool.of(*source.draw(CHOICE_ROWS, np.random.RandomState(random.randint(2**31))))
-    kernel, gamma = choose_kernel(settings.kernel, pool.vertices, random)
+    kernel, gamma = choose_kernel(settings, pool.vertices, random)
     k = min(settings.n_columns - 1, n - 1)
     iterates = k > 0 and not solves_directly(n, k)
     orders = OrderRule.of(weights, settings.n_groups, settings.cut.orders).orders
@@ -536,7 +541,7 @@ def _plan_factored(settings: Settings, source: RowSource, choice: Choice, random
         check_clusters_fit(settings.assigning.n_clusters, source.n_rows, source.n_counted or 0)
     if pool.rows.shape[0] < 2:
         raise DataError(f"X has {pool.rows.shape[0]} rows that count: at least 2 are needed.")
-    kernel, gamma = choose_kernel(settings.kernel, pool.vertices, random)
+    kernel, gamma = choose_kernel(settings, pool.vertices, random)
     if kernel is None:
         raise ParameterError(f"rows and a kernel are needed here, not affinity={settings.kernel.affinity!r}.")
     if source.device is not None:
@@ -586,7 +591,8 @@ def _largest_rank(settings: Settings, gram: str, kernel: Kernel, source: RowSour
 # A neighbour graph
 
 
-def _plan_graph(settings: Settings, vertices: Vertices, n: int) -> Plan:
+def plan_graph(settings: Settings, vertices: Vertices, n: int) -> Plan:
+    """How the graph of n distinct rows is made and solved; refuse what does not fit."""
     holding = settings.holding
     limit = parse_memory_limit(holding.memory_limit)
     size = graph_bytes(settings, vertices.data, n)

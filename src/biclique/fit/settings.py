@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from numbers import Integral, Real
 from typing import Any, cast
 
@@ -39,6 +39,9 @@ MODELLINGS = ("biclique", "symmetric")
 PRECOMPUTED = ("precomputed", "precomputed_nearest_neighbors")
 NEIGHBOR_AFFINITIES = ("nearest_neighbors", "precomputed_nearest_neighbors")
 DEVICES = ("cpu", "cuda", "mps", "xpu")
+
+SELECT = "select"
+"""The word for what a search chooses (``biclique.selection``); "auto" is a fixed rule."""
 
 Affinity = str | Kernel | Callable[..., float]
 Auto = float | str
@@ -186,6 +189,8 @@ class Settings:
     random_state: RandomState = None
     n_jobs: int | None = None
     verbose: bool = False
+    gamma_factor: float = 1.0
+    """What the γ of a rule is multiplied by; a search for settings chooses it."""
 
     @classmethod
     def of(cls, parameters: Mapping[str, object], *, n_columns: int) -> Settings:
@@ -205,9 +210,27 @@ class Settings:
             cast("int | None", parameters.get("n_jobs")),
             bool(parameters.get("verbose")),
         )
-        for check in CROSS_CHECKS:
-            check(settings)
+        settings.unselected.check()
         return settings
+
+    def check(self) -> None:
+        """Refuse parameters that must not be together."""
+        for check in CROSS_CHECKS:
+            check(self)
+
+    @property
+    def selecting(self) -> tuple[str, ...]:
+        """The parameters that a search is to choose."""
+        asked = {"affinity": self.kernel.affinity, "gamma": self.kernel.gamma, "order": self.cut.order}
+        return tuple(name for name, value in asked.items() if isinstance(value, str) and value == SELECT)
+
+    @property
+    def unselected(self) -> Settings:
+        """The same with the defaults in place of what is to be chosen."""
+        asked, kernel, order = self.selecting, self.kernel, self.cut.order
+        affinity = "rbf" if "affinity" in asked else kernel.affinity
+        kernel = replace(kernel, affinity=affinity, gamma="auto" if "gamma" in asked else kernel.gamma)
+        return replace(self, kernel=kernel, cut=replace(self.cut, order="auto" if "order" in asked else order))
 
     @property
     def n_groups(self) -> int:
@@ -255,6 +278,11 @@ def number(*, least: float = -np.inf) -> Check:
 def or_auto(check: Check) -> Check:
     """What a check takes, or "auto"."""
     return lambda name, value: None if isinstance(value, str) and value == "auto" else check(name, value)
+
+
+def or_select(check: Check) -> Check:
+    """What a check takes, or "select"."""
+    return lambda name, value: None if isinstance(value, str) and value == SELECT else check(name, value)
 
 
 def an_affinity(name: str, value: object) -> None:
@@ -345,6 +373,13 @@ CONSTRAINTS: dict[str, Check] = {
     "random_state": lambda _, value: check_random(value),
 }
 """Every parameter of every estimator; an estimator that takes less has a table with entries of its own."""
+
+
+SELECTING: dict[str, Check] = {
+    **CONSTRAINTS,
+    **{name: or_select(CONSTRAINTS[name]) for name in ("affinity", "gamma", "order")},
+}
+"""The same for what has a search for settings."""
 
 
 def _check_factored(settings: Settings) -> None:

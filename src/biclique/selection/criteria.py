@@ -1,0 +1,126 @@
+"""How partitions are judged without labels: the neutral cut, stability, consensus, and their ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import sparse
+from scipy.stats import rankdata
+
+from biclique._typing import FloatArray, IntArray, Rows
+from biclique.neighbors.index import NeighborIndex
+from biclique.rows.array import Vertices
+
+NEUTRAL_NEIGHBORS = 10
+"""Neighbours of the graph on which every candidate is judged."""
+
+SIMILAR = 5
+"""Candidates that the consensus looks at."""
+
+DIGITS = 9
+"""Criteria are compared to so many digits: rounding must decide nothing."""
+
+
+def agreement(first: IntArray, second: IntArray, weights: FloatArray) -> float:
+    """The adjusted Rand index of two partitions; a row of weight w counts as w rows.
+
+    With the table t_ij of weights in cluster i of the first and j of the second, C(x) = x(x − 1)/2, and sums over the
+    table, its rows and its columns,
+
+        (Σ C(t_ij) − E) / ((Σ C(t_i·) + Σ C(t_·j))/2 − E),   E = Σ C(t_i·) Σ C(t_·j) / C(t_··),
+
+    and 1 where that is 0/0: both partitions are one cluster, or both are single rows.
+    """
+    width = int(second.max(initial=0)) + 1
+    height = int(first.max(initial=0)) + 1
+    table = np.bincount(first * width + second, weights, height * width).reshape(height, width)
+    both, rows, columns, all_pairs = (
+        float((sums * (sums - 1) / 2).sum()) for sums in (table, table.sum(1), table.sum(0), table.sum())
+    )
+    expected = rows * columns / all_pairs if all_pairs else 0.0
+    most = (rows + columns) / 2
+    return 1.0 if np.isclose(most, expected, rtol=1e-12, atol=0.0) else (both - expected) / (most - expected)
+
+
+def agreements(labels: Sequence[IntArray], weights: FloatArray) -> FloatArray:
+    """The agreement of every pair of partitions, (c, c)."""
+    found = np.eye(len(labels))
+    for i, first in enumerate(labels):
+        for j in range(i):
+            found[i, j] = found[j, i] = agreement(first, labels[j], weights)
+    return found
+
+
+def neutral_graph(vertices: Vertices) -> sparse.csr_array:
+    """A_ij = 1 where each of rows i ≠ j is among the 10 nearest of the other: no candidate's own similarity.
+
+    For a given matrix the nearest rows are the most similar ones. At a tie the row of the lower number is nearer.
+    """
+    near = _most_similar(vertices.data) if vertices.given else _nearest(vertices.data)
+    n, width = near.shape
+    ends = np.repeat(np.arange(n), width)
+    A = sparse.csr_array((np.ones(n * width), (ends, near.ravel())), shape=(n, n))
+    return sparse.csr_array(A.multiply(A.T))
+
+
+def _nearest(rows: Rows) -> IntArray:
+    """The nearest other rows of each row, (n, at most 10)."""
+    n = int(rows.shape[0])
+    k = min(NEUTRAL_NEIGHBORS + 1, n)
+    near = NeighborIndex(rows, search="exact", n_jobs=1).query(None, k)[1]
+    return _without_itself(np.asarray(near))
+
+
+def _most_similar(K: Rows) -> IntArray:
+    """The same for a matrix of similarities."""
+    dense = K.toarray() if sparse.issparse(K) else np.array(K, dtype=float)
+    np.fill_diagonal(dense, np.inf)
+    k = min(NEUTRAL_NEIGHBORS + 1, len(dense))
+    return _without_itself(np.argsort(-dense, axis=1, kind="stable")[:, :k])
+
+
+def _without_itself(near: IntArray) -> IntArray:
+    """Lists of neighbours without the row itself, which is one of each."""
+    n, k = near.shape
+    other = near != np.arange(n)[:, None]
+    other[other.all(axis=1), -1] = False
+    return np.asarray(near[other].reshape(n, k - 1))
+
+
+def neutral_cut(A: sparse.csr_array, labels: IntArray) -> float:
+    """The mean over clusters of (Σ_{i,j in the cluster} A_ij) / (Σ_{i in the cluster, all j} A_ij).
+
+    1: no edge leaves a cluster. A cluster without edges counts as 0.
+    """
+    k = int(labels.max(initial=0)) + 1
+    ends = A.tocoo()
+    inside = labels[ends.row] == labels[ends.col]
+    within = np.bincount(labels[ends.row][inside], ends.data[inside], k)
+    volume = np.bincount(labels[ends.row], ends.data, k)
+    present = np.bincount(labels, minlength=k) > 0
+    return float((within / np.where(volume > 0, volume, 1.0))[present].mean())
+
+
+def consensus(pairs: FloatArray) -> FloatArray:
+    """For every candidate the mean agreement with the five most similar others; 1 if there is no other."""
+    c = len(pairs)
+    if c < 2:
+        return np.ones(c)
+    others = np.sort(pairs[~np.eye(c, dtype=bool)].reshape(c, c - 1), axis=1)
+    return np.asarray(others[:, -SIMILAR:].mean(axis=1))
+
+
+def merge(pairs: FloatArray, above: float) -> IntArray:
+    """For every candidate the first one that it agrees with by more than ``above`` and that joins no other."""
+    found = np.arange(len(pairs))
+    for i in range(len(pairs)):
+        like = [j for j in range(i) if found[j] == j and pairs[i, j] > above]
+        found[i] = like[0] if like else i
+    return found
+
+
+def mean_ranks(criteria: Sequence[FloatArray], shares: Sequence[float]) -> FloatArray:
+    """The weighted mean of a candidate's ranks, 1 for the largest value of a criterion; ties share their mean rank."""
+    ranks = [rankdata(-np.round(values, DIGITS)) for values in criteria]
+    return np.asarray(np.average(ranks, axis=0, weights=shares))

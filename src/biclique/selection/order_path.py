@@ -1,0 +1,242 @@
+"""One similarity at several orders: K is made once, and every order starts from what the one before found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+
+from biclique._typing import FloatArray, IntArray, RandomState
+from biclique.exceptions import ParameterError
+from biclique.fit.exact import ExactFit, ExactSearch, Solved, SolverOptions, assign_exact, hold_or_change, solve_exact
+from biclique.fit.graphs import GraphFitted, GraphSearch
+from biclique.fit.plan import Plan, Planned, choose_kernel, find_vertices, plan_exact, plan_graph
+from biclique.fit.settings import CONSTRAINTS, Affinity, Auto, Settings, check_parameters
+from biclique.gram import GramOperator
+from biclique.progress import Progress
+from biclique.rows.array import ArrayRows, Vertices
+from biclique.rows.checks import check_clusters_fit, check_weights
+from biclique.runtime.arguments import check_random
+from biclique.runtime.threads import single_threaded_blas
+from biclique.selection.criteria import agreement
+from biclique.selection.reading import read_rows
+from biclique.spectral.cut import check_order
+from biclique.spectral.order import Attempt, OrderRule
+
+
+@dataclass(frozen=True)
+class Found:
+    """One fit: eigenvalues of B and the labels of the vertices."""
+
+    eigenvalues: FloatArray
+    labels: IntArray
+
+
+class Cuts(Protocol):
+    """One K, cut at one order after the other."""
+
+    @property
+    def gram(self) -> GramOperator:
+        """K."""
+
+    def at(self, order: Auto, scalings: Sequence[bool | str]) -> list[Found]:
+        """The fit at an order, with labels for each value of ``row_normalize``."""
+
+
+def make_cuts(settings: Settings, vertices: Vertices, orders: Sequence[Auto], progress: Progress) -> Cuts:
+    """K of the vertices, by the way that the settings ask for."""
+    if settings.kernel.neighbors:
+        return GraphCuts(settings, vertices, progress)
+    return KernelCuts(settings, vertices, orders, progress)
+
+
+class KernelCuts:
+    """K of a kernel or a given matrix."""
+
+    def __init__(self, settings: Settings, vertices: Vertices, orders: Sequence[Auto], progress: Progress) -> None:
+        self.vertices, self.progress = vertices, progress
+        numbers = tuple(order for order in orders if not isinstance(order, str))
+        self.plan = self._planned(settings, numbers[0] if numbers else "auto")
+        random = check_random(settings.random_state)
+        self.plan, prepared = hold_or_change(self.plan, vertices, random, progress)
+        self.gram = prepared.base
+        rule = OrderRule.of(vertices.weights, settings.n_groups, self.plan.orders)
+        rule = replace(rule, orders=numbers or self.plan.orders)
+        self._search = ExactSearch(self.plan.settings, prepared, rule, SolverOptions.of(self.plan), progress)
+        self._last: Attempt[Solved] | None = None
+
+    def _planned(self, settings: Settings, order: Auto) -> Plan:
+        settings = replace(settings, cut=replace(settings.cut, order=order))
+        kernel, gamma = choose_kernel(settings, self.vertices, check_random(settings.random_state))
+        return plan_exact(settings, self.vertices, self.vertices.n, kernel, gamma)
+
+    def at(self, order: Auto, scalings: Sequence[bool | str]) -> list[Found]:
+        if isinstance(order, str):  # the order that the data ask for: a fit of its own
+            planned = Planned(self._planned(self.plan.settings, order), self.vertices)
+            source = ArrayRows(self.vertices.data, self.vertices.weights)
+            fit = solve_exact(planned, source, check_random(self.plan.settings.random_state), self.progress)
+        else:
+            self._last = self._search.at(order, self._last)
+            fit = ExactFit(self.plan, self._search.prepared, self._last.result)
+        k = self.plan.settings.n_groups
+        return [
+            Found(fit.solved.eigenvalues, assign_exact(replace(fit, plan=_scaling(fit.plan, scaled)), k).labels)
+            for scaled in scalings
+        ]
+
+
+class GraphCuts:
+    """K of a neighbour graph."""
+
+    def __init__(self, settings: Settings, vertices: Vertices, progress: Progress) -> None:
+        self.vertices = vertices
+        plan = plan_graph(settings, vertices, vertices.n)
+        self._search = GraphSearch(plan, vertices, check_random(settings.random_state), progress)
+        self.gram: GramOperator = self._search.connected.gram
+
+    def at(self, order: Auto, scalings: Sequence[bool | str]) -> list[Found]:
+        search = self._search
+        parts = search.run()[0] if isinstance(order, str) else search.at(order)
+        found = []
+        for scaled in scalings:
+            fitted = GraphFitted(_scaling(search.plan, scaled), search.connected, self.vertices, parts)
+            found.append(Found(fitted.eigenvalues, fitted.assign(self.vertices, parts).labels))
+        return found
+
+
+def _scaling(plan: Plan, row_normalize: bool | str) -> Plan:
+    settings = plan.settings
+    return replace(plan, settings=replace(settings, assigning=replace(settings.assigning, row_normalize=row_normalize)))
+
+
+# Public
+
+
+@dataclass(frozen=True)
+class OrderPath:
+    """What every order finds, one row an order.
+
+    - ``eigenvalues``: of B, (n_orders, n_clusters − 1), descending.
+    - ``labels``: (n_orders, n_samples).
+    - ``cuts``: the mean over clusters of similarity within / similarity in all, by K itself; 1 is best. K is the same
+      at every order, so these can be compared.
+    - ``agreement``: the adjusted Rand index of the labels of an order and of the next one, (n_orders − 1,).
+    """
+
+    orders: FloatArray
+    eigenvalues: FloatArray
+    labels: IntArray
+    cuts: FloatArray
+    agreement: FloatArray
+
+    def __str__(self) -> str:
+        lines = [f"{'order':>7}  {'cut':>6}  {'agreement with the next':>23}  clusters"]
+        for i, order in enumerate(self.orders):
+            next_one = f"{self.agreement[i]:.3f}" if i < len(self.agreement) else ""
+            sizes = ", ".join(map(str, sorted(np.bincount(self.labels[i]), reverse=True)))
+            lines.append(f"{order:>7g}  {self.cuts[i]:>6.4f}  {next_one:>23}  {sizes}")
+        return "\n".join(lines)
+
+
+def order_path(
+    X: Any,
+    orders: Sequence[float],
+    *,
+    n_clusters: int = 8,
+    affinity: Affinity = "rbf",
+    gamma: Auto = "auto",
+    sample_weight: Any = None,
+    n_neighbors: int = 10,
+    neighbor_weights: str = "auto",
+    row_normalize: bool | str = "auto",
+    degree: float = 3,
+    coef0: float = 1,
+    kernel_params: Mapping[str, Any] | None = None,
+    gram: str = "auto",
+    eigen_tol: Auto = "auto",
+    n_init: int = 10,
+    memory_limit: int | str = "auto",
+    random_state: RandomState = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> OrderPath:
+    """Cluster rows at several orders for little more than the price of one.
+
+    K is made once. The order enters through the shrunken degrees alone, so eigenvectors of one order start the next.
+
+    Parameters
+    ----------
+    X : array, data frame or CSR matrix of shape (n_samples, n_features)
+        With ``affinity="precomputed"``: similarities of shape (n_samples, n_samples).
+    orders : sequence of numbers from 2 to infinity
+        Neighbouring ones should be close: that is the order in which they are solved.
+    n_clusters, affinity, gamma, sample_weight, … :
+        As in ``BicliqueSpectralClustering``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from biclique.selection import order_path
+    >>> path = order_path(load_iris().data, [2, 3, 4, 8], n_clusters=3, random_state=0)
+    >>> path.labels.shape
+    (4, 150)
+    >>> path.agreement.round(2).min() > 0.8
+    True
+    """
+    parameters = {name: value for name, value in locals().items() if name not in ("X", "orders", "sample_weight")}
+    check_parameters(parameters, CONSTRAINTS)
+    if isinstance(orders, (str, bytes)) or not len(orders):
+        raise ParameterError(f"orders must be numbers from 2 to infinity, at least one, got {orders!r}.")
+    wanted = [check_order(order) for order in orders]
+    settings = Settings.of({**parameters, "order": wanted[0]}, n_columns=n_clusters)
+    rows = read_rows(X, settings)
+    weights = check_weights(sample_weight, rows.shape[0])
+    check_clusters_fit(n_clusters, rows.shape[0], int((weights > 0).sum()))
+    # A generator would go on from order to order: labels of one must not depend on the others.
+    settings = replace(settings, random_state=_seed(random_state))
+    with single_threaded_blas(), Progress(bool(verbose)) as progress:
+        vertices = find_vertices(settings, rows, weights)
+        cuts = make_cuts(settings, vertices, wanted, progress)
+        scaled = [settings.assigning.row_normalize]
+        found = []
+        for number, order in enumerate(wanted):
+            found.append(cuts.at(order, scaled)[0])
+            progress.share("orders", (number + 1) / len(wanted))
+        return _path(wanted, found, cuts, vertices)
+
+
+def _path(orders: list[float], found: list[Found], cuts: Cuts, vertices: Vertices) -> OrderPath:
+    of_vertices = [one.labels for one in found]
+    index = vertices.index
+    if (index < 0).any():
+        raise ParameterError(
+            f"sample_weight is 0 in {int((index < 0).sum())} rows, which order_path cannot label: leave those rows out."
+        )
+    return OrderPath(
+        np.array(orders),
+        np.array([one.eigenvalues for one in found]),
+        np.array([labels[index] for labels in of_vertices]),
+        kept_shares(cuts.gram, of_vertices, vertices.weights),
+        np.array([agreement(a, b, vertices.weights) for a, b in pairwise(of_vertices)], dtype=float),
+    )
+
+
+def kept_shares(gram: GramOperator, partitions: Sequence[IntArray], weights: FloatArray) -> FloatArray:
+    """For every partition the mean over clusters of wᵀKw within / wᵀKw in all: one pass over K for all of them."""
+    indicators = [weights[:, None] * (labels[:, None] == np.arange(labels.max(initial=0) + 1)) for labels in partitions]
+    product = gram.matmat(np.column_stack([weights, *indicators]))
+    degrees, start, found = product[:, 0], 1, []
+    for indicator in indicators:
+        own = product[:, start : start + indicator.shape[1]]
+        start += indicator.shape[1]
+        found.append(float(((indicator * own).sum(axis=0) / (indicator.T @ degrees)).mean()))
+    return np.array(found)
+
+
+def _seed(random_state: RandomState) -> int:
+    if isinstance(random_state, int):
+        return random_state
+    return int(check_random(random_state).randint(2**31))

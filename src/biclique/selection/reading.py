@@ -1,0 +1,40 @@
+"""X as rows for functions, which have no fitted names of columns to compare with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array
+
+from biclique._typing import Rows
+from biclique.exceptions import DataError
+from biclique.fit.settings import Settings
+from biclique.kernels import check_rows_for_kernel
+from biclique.rows.checks import check_no_dates, check_no_mask, check_numbers_there, check_values
+from biclique.runtime.namespace import on_host, to_host
+
+
+def read_rows(X: Any, settings: Settings) -> Rows:
+    """X as a float array or a CSR matrix, checked."""
+    check_numbers_there(X, "X")
+    check_no_dates(X)
+    check_no_mask(X, "X")
+    rows: Rows = check_array(
+        X if on_host(X) else to_host(X.detach()),
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        ensure_all_finite=False,
+        ensure_min_samples=2,
+        input_name="X",
+    )
+    given = settings.kernel.given
+    check_values(rows, None, squared=not given)
+    if given and rows.shape[0] != rows.shape[1]:
+        raise DataError(
+            f"affinity={settings.kernel.affinity!r} needs a square matrix, got X of shape {rows.shape}: leave affinity "
+            "at 'rbf' for a table of features."
+        )
+    if settings.kernel.of_rows:
+        check_rows_for_kernel(settings.kernel.affinity, rows)
+    return rows
