@@ -328,3 +328,74 @@ def joined_parts(X, found, k):
             return part_of
         nearest = min((name for name in names if name != smallest), key=lambda name: (gap(smallest, name), name))
         part_of[part_of == smallest] = nearest
+
+
+# Selection
+
+
+def pair_agreement(first, second):
+    """The adjusted Rand index by counting pairs of rows."""
+    both = one = other = pairs = 0
+    for i in range(len(first)):
+        for j in range(i):
+            together = first[i] == first[j], second[i] == second[j]
+            both += all(together)
+            one += together[0]
+            other += together[1]
+            pairs += 1
+    expected = one * other / pairs
+    return 1.0 if (one + other) / 2 == expected else (both - expected) / ((one + other) / 2 - expected)
+
+
+def mutual_neighbors(X, size=10):
+    """A_ij = 1 where each of two rows is among the nearest ``size`` of the other; the lower number at a tie."""
+    n = len(X)
+    near = []
+    for i in range(n):
+        others = sorted((float(np.sum((X[i] - X[j]) ** 2)), j) for j in range(n) if j != i)
+        near.append({j for _, j in others[:size]})
+    return np.array([[float(i in near[j] and j in near[i]) for j in range(n)] for i in range(n)])
+
+
+def kept_inside(A, labels):
+    """The mean over clusters of the edges inside / all edges of its rows."""
+    shares = []
+    for cluster in np.unique(labels):
+        inside = volume = 0.0
+        for i in np.flatnonzero(labels == cluster):
+            for j in range(len(labels)):
+                volume += A[i, j]
+                inside += A[i, j] if labels[j] == cluster else 0.0
+        shares.append(inside / volume if volume else 0.0)
+    return float(np.mean(shares))
+
+
+def half_agreement(labels, halves, labels_of_halves):
+    """The mean agreement of labels, on the rows of each half, with the fit of that half."""
+    return float(
+        np.mean([pair_agreement(labels[rows], own) for rows, own in zip(halves, labels_of_halves, strict=True)])
+    )
+
+
+def family_consensus(partitions, families, size=5):
+    """Per partition: the mean over the ``size`` most similar other families of the best agreement with one of them."""
+    found = []
+    for i, labels in enumerate(partitions):
+        best = {}
+        for j, other in enumerate(partitions):
+            if families[j] != families[i]:
+                best[families[j]] = max(best.get(families[j], -1.0), pair_agreement(labels, other))
+        found.append(float(np.mean(sorted(best.values())[-size:])))
+    return found
+
+
+def average_ranks(criteria, shares):
+    """The weighted mean of ranks: 1 + how many are better + half of how many others are equal."""
+    n = len(criteria[0])
+    total = np.zeros(n)
+    for values, share in zip(criteria, shares, strict=True):
+        for i in range(n):
+            better = sum(values[j] > values[i] for j in range(n))
+            equal = sum(values[j] == values[i] for j in range(n)) - 1
+            total[i] += share * (1 + better + equal / 2)
+    return total / sum(shares)

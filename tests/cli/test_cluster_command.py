@@ -225,3 +225,18 @@ def test_lowered_cuts_and_odd_orders(capsys):
     code, _, err = run(capsys, "cluster", "wine", "-k", 3, "--modelling", "symmetric", "--order", 2.5)
     assert code == 2
     assert "needs a whole order" in err
+
+
+def test_settings_are_selected_and_the_reason_is_printed(capsys):
+    code, out, err = run(capsys, "cluster", "iris", "-k", 3, "--order", "select", "--seed", 1)
+    assert code == 0
+    (told,) = [line for line in out.splitlines() if line.startswith("selected: ")]
+    assert "best mean rank" in told
+    assert err == ""
+    code, out, _ = run(capsys, "cluster", "iris", "-k", 3, "--affinity", "select", "--gamma", "select", "--json")
+    result = json.loads(out)
+    assert code == 0
+    assert result["affinity"] in ("rbf", "nearest_neighbors")
+    assert result["selected"].startswith(result["affinity"])
+    code, out, _ = run(capsys, "cluster", "iris", "-k", 3, "--order", "select", "--dry-run")
+    assert "selected: rbf" in out

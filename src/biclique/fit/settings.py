@@ -210,7 +210,8 @@ class Settings:
             cast("int | None", parameters.get("n_jobs")),
             bool(parameters.get("verbose")),
         )
-        settings.unselected.check()
+        if "affinity" not in settings.selecting:  # else every candidate is checked by itself
+            settings.unselected.check()
         return settings
 
     def check(self) -> None:

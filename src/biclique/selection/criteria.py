@@ -16,7 +16,7 @@ NEUTRAL_NEIGHBORS = 10
 """Neighbours of the graph on which every candidate is judged."""
 
 SIMILAR = 5
-"""Candidates that the consensus looks at."""
+"""Families that the consensus looks at."""
 
 DIGITS = 9
 """Criteria are compared to so many digits: rounding must decide nothing."""
@@ -102,13 +102,22 @@ def neutral_cut(A: sparse.csr_array, labels: IntArray) -> float:
     return float((within / np.where(volume > 0, volume, 1.0))[present].mean())
 
 
-def consensus(pairs: FloatArray) -> FloatArray:
-    """For every candidate the mean agreement with the five most similar others; 1 if there is no other."""
-    c = len(pairs)
-    if c < 2:
-        return np.ones(c)
-    others = np.sort(pairs[~np.eye(c, dtype=bool)].reshape(c, c - 1), axis=1)
-    return np.asarray(others[:, -SIMILAR:].mean(axis=1))
+def consensus(pairs: FloatArray, families: Sequence[str]) -> FloatArray:
+    """For every candidate the mean agreement with the five most similar other families; 1 if there is no other.
+
+    The agreement with a family is that with its most similar candidate: families of many candidates have no more votes.
+    Among candidates of a single family, each counts as a family of its own.
+    """
+    names = list(dict.fromkeys(families))
+    if len(names) < 2:
+        families = [str(i) for i in range(len(pairs))]
+        names = list(families)
+    if len(names) < 2:
+        return np.ones(len(pairs))
+    own = np.array([names.index(family) for family in families])
+    likeness = np.column_stack([pairs[:, own == j].max(axis=1) for j in range(len(names))])
+    likeness[np.arange(len(pairs)), own] = -np.inf
+    return np.asarray(np.sort(likeness, axis=1)[:, 1:][:, -SIMILAR:].mean(axis=1))
 
 
 def merge(pairs: FloatArray, above: float) -> IntArray:

@@ -358,7 +358,7 @@ def judge(search: Search, fits: Fits) -> SelectionResult:
     cut = {i: neutral_cut(graph, fits.full[i]) for i in everyone}
     stability = {i: _stability(fits, i, search) for i in everyone}
     pairs = agreements([fits.full[i] for i in able], weights)
-    shared = dict(zip(able, consensus(pairs).tolist(), strict=True))
+    shared = dict(zip(able, consensus(pairs, [search.candidates[i].family for i in able]).tolist(), strict=True))
     first = {i: able[j] for i, j in zip(able, merge(pairs, SAME).tolist(), strict=True)}
     groups = {i: [j for j in able if first[j] == i] for i in able if first[i] == i}
     # The same clusters: the settings that give them most reliably stand for them.
