@@ -61,7 +61,7 @@ def test_what_is_impossible_is_left_out():
 
 
 def test_a_bandwidth_needs_a_kernel_that_has_one():
-    with pytest.raises(ParameterError, match="gamma='select' needs a kernel with a bandwidth.*'linear'.*leave gamma"):
+    with pytest.raises(ParameterError, match=r"gamma='select' needs a kernel with a bandwidth.*'linear'.*leave gamma"):
         tried(affinity="linear", gamma="select")
     with pytest.raises(ParameterError, match="gamma='select' needs"):
         tried(affinity="nearest_neighbors", gamma="select")

@@ -96,7 +96,7 @@ def test_criteria_are_those_of_the_definitions(moons):
 
 def test_the_result_speaks(found):
     frame = found.candidates
-    assert list(frame["name"])[0] == found.chosen.name
+    assert frame["name"].tolist()[0] == found.chosen.name
     assert len(frame) == len(FEW) + 1  # k-means
     assert found.runner_up in FEW
     assert found.reason.startswith(found.chosen.name)
@@ -189,8 +189,8 @@ def test_a_given_matrix_varies_the_order_alone(moons):
         assert {one.candidate.order for one in result.judged} == orders
         assert {one.candidate.affinity for one in result.judged} == {"precomputed"}
         assert result.gamma is None
+    graph = sparse.csr_array(np.where(K > 0.5, 1 - K, 0))
     with pytest.raises(DataError, match="a graph of distances"):
-        graph = sparse.csr_array(np.where(K > 0.5, 1 - K, 0))
         select_settings(graph, 2, affinity="precomputed_nearest_neighbors", gamma="auto")
 
 

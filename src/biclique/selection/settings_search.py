@@ -17,7 +17,7 @@ from scipy import sparse
 from threadpoolctl import ThreadpoolController
 
 from biclique._typing import FloatArray, IntArray, RandomState
-from biclique.exceptions import BicliqueError, BicliqueWarning, DataError, ParameterError, SelectionWarning, warn_user
+from biclique.exceptions import BicliqueError, DataError, ParameterError, SelectionWarning, warn_user
 from biclique.fit.fitted import Result
 from biclique.fit.plan import choose_kernel
 from biclique.fit.settings import SELECTING, Affinity, Auto, Settings, check_parameters
@@ -294,7 +294,7 @@ class Fits:
 
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", BicliqueWarning)
+                warnings.simplefilter("ignore")  # candidates are silent; threads share the filters
                 run_groups(work, len(jobs), n_jobs=n_jobs, total=len(jobs), tick=tick)
         except KeyboardInterrupt:
             if not self.full:
