@@ -137,7 +137,7 @@ def select_settings(
     >>> from biclique.selection import select_settings
     >>> X = make_moons(200, noise=0.05, random_state=0)[0]
     >>> found = select_settings(X, 2, gamma="auto", random_state=0)
-    >>> found.candidates.loc[0, "cut"] > 0.99
+    >>> found.judged[0].cut > 0.99
     True
     >>> found.parameters["affinity"]
     'nearest_neighbors'
