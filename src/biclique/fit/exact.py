@@ -473,9 +473,9 @@ class ExactSearch:
         solved = self._solve(self._cut(order, None), order, self.options)
         return Attempt(order, 0.0, solved), "as asked for"
 
-    def at(self, order: float, last: Attempt[Solved] | None) -> Attempt[Solved]:
-        """A fit at an order, in full, from what the one before it found."""
-        return Attempt(order, 0.0, self._solve(self._cut(order, last), order, self.options))
+    def at(self, order: float, last: Attempt[Solved] | None, columns: int = 0) -> Attempt[Solved]:
+        """A fit at an order, in full, from what the one before it found: so many vectors of that, or a block."""
+        return Attempt(order, 0.0, self._solve(self._cut(order, last, columns), order, self.options))
 
     def attempt(self, order: float, last: Attempt[Solved] | None) -> Attempt[Solved]:
         """A fit at an order, left early where its clusters are dust: most orders that are tried are left again."""
@@ -519,11 +519,11 @@ class ExactSearch:
         """Whether another order may start from what this one found."""
         return len(self.rule.orders) > 1
 
-    def _cut(self, order: float, last: Attempt[Solved] | None) -> NormalizedCut:
+    def _cut(self, order: float, last: Attempt[Solved] | None, columns: int = 0) -> NormalizedCut:
         if last is None or self.prepared.symmetric:
             return self.prepared.cut(order)
         before = last.result
-        cut = before.cut.at_order(order, before.pairs.space, self._block)
+        cut = before.cut.at_order(order, before.pairs.space, max(columns, self._block))
         # The basis is large, and has done its work.
         object.__setattr__(before.pairs, "space", None)
         return cut

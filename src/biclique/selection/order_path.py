@@ -26,6 +26,9 @@ from biclique.selection.reading import read_rows
 from biclique.spectral.cut import check_order
 from biclique.spectral.order import Attempt, OrderRule
 
+CARRIED = 24
+"""Vectors that one order hands to the next where a pass computes K anew: wider blocks are cheap, passes are not."""
+
 
 @dataclass(frozen=True)
 class Found:
@@ -79,7 +82,7 @@ class KernelCuts:
             source = ArrayRows(self.vertices.data, self.vertices.weights)
             fit = solve_exact(planned, source, check_random(self.plan.settings.random_state), self.progress)
         else:
-            self._last = self._search.at(order, self._last)
+            self._last = self._search.at(order, self._last, 0 if self.gram.passes_are_cheap else CARRIED)
             fit = ExactFit(self.plan, self._search.prepared, self._last.result)
         k = self.plan.settings.n_groups
         return [
