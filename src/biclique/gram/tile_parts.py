@@ -104,15 +104,14 @@ def _most_similar(gram: ComputedGram, rest: IntArray, sample: IntArray) -> tuple
     spectrum = None if sparse.issparse(rows) or rows.shape[1] > TREE_COLUMNS else kernel.spectrum(rows.shape[1])
     if spectrum is not None:
         distances, nearest = KDTree(rows[sample]).query(rows[rest], workers=count_threads(gram.n_jobs))
-        linked: np.ndarray = np.asarray(distances) < spectrum.reach(LINK)
-        return nearest, linked
+        return nearest, distances < spectrum.reach(LINK)
     root = np.sqrt(np.abs(gram.diagonal()))
 
     def search(panel: int, pulse: Pulse) -> tuple[IntArray, np.ndarray]:
         pulse()
         some = rest[panel * PANEL : (panel + 1) * PANEL]
         block = np.abs(kernel.block(rows[some], rows[sample]))
-        linked = (block > LINK * root[some, None] * root[sample]).any(axis=1)
+        linked = np.asarray((block > LINK * root[some, None] * root[sample]).any(axis=1))
         return np.argmax(block, axis=1), linked
 
     found = run_groups(search, -(-len(rest) // PANEL), n_jobs=gram.n_jobs)
