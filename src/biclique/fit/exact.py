@@ -138,7 +138,7 @@ def solve_cut(
             options.name,
             tol=options.tol,
             max_iter=options.max_passes,
-            start=cut.start,
+            start=cut.take_start()[0],
             deflate=cut.trivial,
             random_state=random,
             noise=noise,
@@ -149,8 +149,7 @@ def solve_cut(
         tol=options.tol,
         max_iter=options.max_passes,
         noise=noise,
-        start=cut.start if cut.start.shape[1] else None,
-        start_image=cut.start_image if cut.start.shape[1] else None,
+        take_start=cut.take_start,
         deflate=cut.trivial,
         basis_blocks=basis_blocks,
         random_state=random,
@@ -179,12 +178,14 @@ class Prepared:
 
     def cut(self, order: float) -> NormalizedCut:
         """The normalised cut: one pass over K, which multiplies the probe too."""
-        vertices = self.vertices
+        vertices, probe = self.vertices, self.probe
         if not self.symmetric:
-            return NormalizedCut(self.base, order, vertices.weights, self.probe, vertices.numbers)
+            if self.base.nonnegative:  # degrees that are positive are so at every order: this is the only cut
+                object.__setattr__(self, "probe", None)
+            return NormalizedCut(self.base, order, vertices.weights, probe, vertices.numbers)
         gram = SymmetricGram(self.base, int(order), vertices.weights)
         # The contraction already has the order in it: what is left is its ordinary normalised cut.
-        cut = NormalizedCut(gram, 2, vertices.weights, self.probe, vertices.numbers)
+        cut = NormalizedCut(gram, 2, vertices.weights, probe, vertices.numbers)
         cut.n_passes += 1  # the one for the degrees of K
         return cut
 
@@ -398,14 +399,18 @@ def proposed(
     dtype: np.dtype[Any],
     random: np.random.RandomState,
 ) -> OrderRule:
-    """The rule from the order on that a sample of the distinct rows ends at."""
+    """The rule with the least order, and then from the order on that a sample of the distinct rows ends at.
+
+    Rows that are alone in a sample need not be so among all: the least order is tried, whatever the sample says.
+    """
     seed = int(deepcopy(random).randint(2**31))  # what is drawn after must be what a given order draws
     size = PROPOSAL_ROWS if kernel.cheap else DEAR_PROPOSAL_ROWS
     search = search_some(settings, kernel, vertices, rule, dtype, seed, size, PROPOSAL_TOLERANCE)
     found, reason = search.run(asked=False)
-    left = rule.orders[rule.orders.index(found.order) :]
+    skipped = max(rule.orders.index(found.order), 1)
+    left = (rule.orders[0], *rule.orders[skipped:])
     n_few = search.prepared.vertices.n
-    told = (f"a sample of {n_few} rows proposes {found.order:g} ({reason})",) if len(left) < len(rule.orders) else ()
+    told = (f"a sample of {n_few} rows proposes {found.order:g} ({reason})",) if skipped > 1 else ()
     return replace(rule, orders=left, told=told)
 
 
@@ -465,6 +470,7 @@ class ExactSearch:
         """The fit at the order asked for, or at the least one that passes."""
         if not asked:
             found, reason = least_order(self.rule, self.attempt)
+            object.__setattr__(found.result.pairs, "space", None)  # no other order starts from it
             if found.result.left_early:  # the best of those that do not do
                 cut = found.result.cut.at_order(found.result.cut.order)
                 solved = self._tested(self._solve(cut, found.order, self.options))
@@ -565,7 +571,9 @@ class ExactSearch:
         whole = cut.gram is self.prepared.base
         if k > 0 and cut.gram.is_graph and options.multigrid and not (whole and self._parts(cut).max() > 0):
             return solve_graph(cut, k, options, random, self.progress)
-        blocks = self.prepared.basis_blocks if whole or self.prepared.symmetric else BASIS_BLOCKS
+        blocks = self.prepared.basis_blocks
+        if not whole and not self.prepared.symmetric:  # a part may have as much memory as the whole
+            blocks = min(blocks * self.n // max(cut.shape[0], 1), BASIS_BLOCKS)
         keep = self._keeps_space
         return solve_cut(cut, k, options, random, self.progress, basis_blocks=blocks, keep_space=keep)
 
@@ -577,6 +585,8 @@ class ExactSearch:
         def solve(members: IntArray, wanted: int) -> EigenResult:
             random = np.random.RandomState(self.seed)
             own = cut.restricted(self.prepared.base.restricted(members), members)
+            if members is cores[-1]:
+                cut.take_start()  # of which nothing is needed any more
             watch = options.give_up
             inside = replace(options, give_up=watch.inside(own) if isinstance(watch, _Watch) else None)
             return self._solve_connected(own, wanted, inside, random)

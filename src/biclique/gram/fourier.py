@@ -10,6 +10,7 @@ up to ε: what wraps around the box is below κ(reach) = ε, and so is what is l
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -165,8 +166,8 @@ class _Transform:
         plan.setpts(*points)
         return plan
 
-    def product(self, V: FloatArray) -> FloatArray:
-        """K of one or two real vectors at once, as the parts of a complex one: K is real."""
+    def multiply(self, V: FloatArray, add: Callable[[int, FloatArray], None]) -> None:
+        """Hand over K of one or two real vectors, which are the parts of a complex one: K is real."""
         try:
             there, back = self._plans.get_nowait()
         except Empty:
@@ -179,7 +180,8 @@ class _Transform:
         found *= self._coefficients
         values = back.execute(found)
         self._plans.put((there, back))
-        return np.stack([values.real, values.imag][: V.shape[1]], axis=1)
+        for j, part in enumerate((values.real, values.imag)[: V.shape[1]]):
+            add(j, part)
 
 
 class _Boxes:
@@ -224,9 +226,13 @@ class _Boxes:
         tasks = list(product(range(len(self.large)), range(0, V.shape[1], 2)))
 
         def work(task: int, pulse: Pulse) -> None:
-            box, j = tasks[task]
-            some, pair = self.large[box], slice(j, j + 2)
-            out[some, pair] = self._transforms[box].product(V[some, pair])
+            box, first = tasks[task]
+            some = self.large[box]
+
+            def put(j: int, column: FloatArray) -> None:
+                out[some, first + j] = column
+
+            self._transforms[box].multiply(V[some, first : first + 2], put)
             pulse()
 
         run_groups(work, len(tasks), n_jobs=n_jobs, total=max(len(tasks), 1), tick=tick)
@@ -251,21 +257,22 @@ class _Boxes:
             low, high = np.minimum(low, inside.min(axis=0)), np.maximum(high, inside.max(axis=0))
             grid = Grid.of(self.spectrum, low, high, self.tolerance)
             transform = _Transform(grid, rows, inside, self.dtype, self.tolerance)
-            own = V[some]
-
-            def work(
-                task: int,
-                pulse: Pulse,
-                near: IntArray = near,
-                transform: _Transform = transform,
-                own: FloatArray = own,
-            ) -> None:
-                pair = slice(2 * task, 2 * task + 2)
-                out[near, pair] += transform.product(own[:, pair])
-                pulse()
-
-            run_groups(work, -(-V.shape[1] // 2), n_jobs=n_jobs)
+            self._add_by_grid(out, near, transform, V[some], n_jobs)
         return out
+
+    def _add_by_grid(
+        self, out: FloatArray, near: IntArray, transform: _Transform, V: FloatArray, n_jobs: int | None
+    ) -> None:
+        """Add the products of some new rows with the training rows of a box."""
+
+        def work(task: int, pulse: Pulse) -> None:
+            def add(j: int, column: FloatArray) -> None:
+                out[near, 2 * task + j] += column
+
+            transform.multiply(V[:, 2 * task : 2 * task + 2], add)
+            pulse()
+
+        run_groups(work, -(-V.shape[1] // 2), n_jobs=n_jobs)
 
     def _add_direct(
         self, out: FloatArray, near: IntArray, Y: FloatArray, some: IntArray | slice, V: FloatArray, n_jobs: int | None

@@ -24,7 +24,7 @@ from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DegreeError, ParameterError
 from biclique.gram import CrossGram, GramOperator
 from biclique.gram.dense import LINK
-from biclique.runtime.namespace import float64, full, moved, namespace, scalars, to_host
+from biclique.runtime.namespace import float64, full, moved, namespace, row_slices, scalars, to_host
 from biclique.spectral.solver import EigenResult, Space
 
 
@@ -57,7 +57,7 @@ class NormalizedCut:
         )
         probe = full((n, 0), 0.0, diagonal) if probe is None else moved(probe, diagonal)
         product = float64(gram.matmat(xp.column_stack([self.weights, self.weights[:, None] * probe])))
-        self.degrees: FloatArray = product[:, 0]  # δ
+        self.degrees: FloatArray = 1.0 * product[:, 0]  # δ; not a view, which would hold the rest
         root = float64(xp.sqrt(xp.abs(diagonal)))
         self.total, weight, reach = scalars(  # ρ, Σw, Σ w √K_ii
             self.weights @ self.degrees, self.weights.sum(), self.weights @ root
@@ -94,13 +94,19 @@ class NormalizedCut:
         """
         other = copy(self)
         other._apply(check_order(order))
-        other.start, other.start_image = self.start[:, :0], self.start_image[:, :0]
+        other.take_start()
         if space is not None:
             start, image = space.rescaled(other.shrunken / self.shrunken, columns)
             trivial = other.trivial
             other.start = start - trivial[:, None] * (trivial @ start)
             other.start_image = image - trivial[:, None] * (trivial @ image)
         return other
+
+    def take_start(self) -> tuple[FloatArray | None, FloatArray | None]:
+        """The start and its image, which are the caller's from then on and no longer held; None if there is none."""
+        start, image = self.start, self.start_image
+        self.start = self.start_image = full((self.shape[0], 0), 0.0, self.like)
+        return (start, image) if start.shape[1] else (None, None)
 
     def restricted(self, gram: GramOperator, members: IntArray) -> NormalizedCut:
         """The cut of rows that are linked to no others, at order 2: no pass over their K, which is ``gram``.
@@ -148,10 +154,15 @@ class NormalizedCut:
 
     def _normalize(self, product: FloatArray, along_degrees: FloatArray) -> FloatArray:
         """W^(1/2) S^(−1/2) (product − δ along_degreesᵀ/ρ), kept orthogonal to the trivial vector."""
-        product -= self.degrees[:, None] * (along_degrees / self.total)
-        product *= self._scale[:, None]
+        along = along_degrees / self.total
+        pieces = row_slices(product)
+        for rows in pieces:
+            product[rows] -= self.degrees[rows, None] * along
+            product[rows] *= self._scale[rows, None]
         # B has no part along the trivial vector; what is there is rounding.
-        product -= self.trivial[:, None] * (self.trivial @ product)
+        along = self.trivial @ product
+        for rows in pieces:
+            product[rows] -= self.trivial[rows, None] * along
         return product
 
     def _check_total(self, noise: float) -> None:

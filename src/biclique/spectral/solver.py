@@ -156,6 +156,10 @@ GiveUp = Callable[[Progressing, Callable[[], FloatArray]], bool]
 """Asked after every pass; the second argument gives the Ritz vectors (n, k)."""
 
 
+TakeStart = Callable[[], tuple[FloatArray | None, FloatArray | None]]
+"""A start and its image, or None for a random one."""
+
+
 def block_columns(k: int, n: int) -> int:
     """Columns of one block for k wanted pairs."""
     return min(k + SPARE_COLUMNS, n)
@@ -196,6 +200,7 @@ def top_eigenpairs(
     report: Report | None = None,
     keep_space: bool = False,
     give_up: GiveUp | None = None,
+    take_start: TakeStart | None = None,
     n_jobs: int | None = None,
 ) -> EigenResult:
     """The k algebraically largest eigenpairs of a symmetric operator.
@@ -209,10 +214,11 @@ def top_eigenpairs(
     pass more is spent where a further Ritz value θ with residual r has θ + r ≥ λ_k: it could still be among the k.
 
     ``start`` (n, b) is the first block, ``start_image`` the operator times it where that is known already
-    (no pass is spent on it then). If it is wider than k + 4 columns, so are the other blocks. ``deflate`` (n,) is a
-    unit eigenvector with eigenvalue zero that is not wanted: without it, it would stand before negative eigenvalues.
-    With ``keep_space`` the result holds the space it was found in. ``give_up`` may end it early. ``n_jobs`` threads
-    share the work on long blocks; results do not depend on it.
+    (no pass is spent on it then). ``take_start`` gives both, to be overwritten and let go where memory is short. If the
+    start is wider than k + 4 columns, so are the other blocks. ``deflate`` (n,) is a unit eigenvector with eigenvalue
+    zero that is not wanted: without it, it would stand before negative eigenvalues. With ``keep_space`` the result
+    holds the space it was found in. ``give_up`` may end it early. ``n_jobs`` threads share the work on long blocks;
+    results do not depend on it.
 
     The basis lies where the operator's arrays do, as ``operator.like`` says. Small matrices are decomposed on the host;
     on a device a pass waits for it twice.
@@ -224,7 +230,7 @@ def top_eigenpairs(
         return _direct(operator, k, deflate, like)
     tall = n > MANY_ROWS and on_host(like)
     solver = (TallKrylov if tall else BlockKrylov)(operator, k, deflate, basis_blocks, random_state, n_jobs)
-    solver.begin(start, start_image)
+    solver.begin(*((start, start_image) if take_start is None else take_start()))
     doubted = False
     while True:
         state = solver.ritz()
@@ -342,7 +348,7 @@ class BlockKrylov:
         else:
             # B Q = (B start) R⁻¹: the image of the orthonormalised block without another pass.
             self.n_passes += 1
-            self._absorb(Q, right_divide(moved(image, self.like), R))
+            self._absorb(Q, self._divided(moved(image, self.like), R))
 
     def extend(self) -> None:
         """Multiply the next block and take it into the basis: one pass."""
@@ -377,6 +383,10 @@ class BlockKrylov:
         """Q and R of a block that nothing stands before."""
         Q, R = namespace(start).linalg.qr(start)
         return Q, R
+
+    def _divided(self, image: FloatArray, R: FloatArray) -> FloatArray:
+        """image R⁻¹."""
+        return right_divide(image, R)
 
     def _orthonormal(self, block: FloatArray) -> tuple[FloatArray, FloatArray]:
         """An orthonormal block Q ⟂ basis with block = Q R; directions that are missing are drawn at random.
@@ -465,7 +475,11 @@ class TallKrylov(BlockKrylov):
         return (columns + again)[avoided.shape[1] - self._filled :], image
 
     def _factored(self, start: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return self._by_cholesky(start.copy(), self.avoided[:, :0]) or super()._factored(start)
+        return self._by_cholesky(start, self.avoided[:, :0]) or super()._factored(start)
+
+    def _divided(self, image: FloatArray, R: FloatArray) -> FloatArray:
+        self._sweep(image, self.avoided[:, :0], times=np.linalg.inv(R))
+        return image
 
     def _orthonormal(self, block: FloatArray) -> tuple[FloatArray, FloatArray]:
         return self._by_cholesky(block, self.avoided) or super()._orthonormal(block)

@@ -71,18 +71,20 @@ def start_from_few(
         return probe
     xp = namespace(found)
     # √(wS) of y, where a row counts for itself at least: random columns are to be of one size in y, not in p.
-    scale = xp.sqrt(row_weights * xp.maximum(shrunken, own * row_weights))[:, None]
+    scale = xp.sqrt(row_weights * xp.maximum(shrunken, own * row_weights))
     scale = xp.where(scale > 0, scale, 1.0)
-    found = found[:, 1:] / xp.clip(found[:, :1], SMALLEST, None)
-    found = xp.where(xp.isfinite(found), found, 0.0)
-    sizes = xp.sqrt(((scale * found) ** 2).mean(0))
-    usable = xp.isfinite(sizes) & (sizes > 0)
-    found = xp.where(usable, found / xp.where(usable, sizes, 1.0), 0.0)
-    kept = xp.where(usable, STAYS, 1.0)
-    noise = xp.concatenate([probe, probe], axis=1)[:, :columns] / scale
-    start = xp.concatenate([found + kept * noise, probe[:, columns:]], axis=1)
+    trivial = xp.clip(found[:, 0], SMALLEST, None)
+    start = xp.concatenate([found[:, 1:], probe[:, columns:]], axis=1)
+    del found
+    for j in range(columns):  # column by column: there may be very many rows
+        column = start[:, j] / trivial
+        column = xp.where(xp.isfinite(column), column, 0.0)
+        size = xp.sqrt(((scale * column) ** 2).mean())
+        usable = xp.isfinite(size) & (size > 0)
+        column = xp.where(usable, column / xp.where(usable, size, 1.0), 0.0)
+        start[:, j] = column + xp.where(usable, STAYS, 1.0) * probe[:, j % width] / scale
     if columns >= width > SPARE_COLUMNS:
-        start[:, -GUARDS:] = probe[:, -GUARDS:] / scale
+        start[:, -GUARDS:] = probe[:, -GUARDS:] / scale[:, None]
     return start  # type: ignore[no-any-return]
 
 
