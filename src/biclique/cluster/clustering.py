@@ -83,7 +83,7 @@ class BicliqueSpectralClustering(SpectralEstimator, ClustererBase):
         takes exact features where they are few; and landmarks, with a warning, where exact tiles would take more than
         about 12 s on two cores (some 110,000 rows in 16 columns). A neighbour graph is always held sparse. "fourier" is
         for rbf on one to three columns (``pip install 'biclique[fourier]'``): products through FFTs, with an error
-        below 1e-5 of each row's degree, which is measured; "auto" takes it from 20,000 rows on (``docs/fourier.md``).
+        below 1e-5 of each row's degree, which is measured; "auto" takes it from 10,000 rows on (``docs/fourier.md``).
     rank : int or "auto", default="auto"
         Landmarks or random features. "auto" doubles from 128 to 2,048 until the eigenvalues of a sample of 2,000 rows
         are within 0.01 of the exact ones, relative to the largest.

@@ -43,8 +43,8 @@ FLOAT32_ERROR = 1e-3
 HOPELESS_ERROR = 1e-2
 """Above this one, float32 is refused even when asked for."""
 
-FOURIER_FROM = 20_000
-"""From so many rows in at most three columns on, products through FFTs are quicker than tiles."""
+FOURIER_FROM = 10_000
+"""Rows from which FFTs overtake tiles in three columns; in two they do at some 3,000 (``benchmarks/fourier.py``)."""
 
 EXACT_WORK = 6e11
 """Up to this much work K is held exactly: some 12 s on two cores, 110,000 rows in 16 dimensions."""
