@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from sklearn.preprocessing import RobustScaler
 
 from biclique._typing import FloatArray, IntArray
-from biclique.cli.common import caught_messages
-from biclique.cli.summary import Classes, Facts, plan_facts, print_plan, report
+from biclique.cli.common import Classes, Facts, caught_messages, plan_facts, print_plan, report
 from biclique.cli.text import EXIT_OK, block, line
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.exceptions import DataError, MemoryLimitError, ParameterError, TableError

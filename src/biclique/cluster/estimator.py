@@ -17,14 +17,13 @@ from biclique.exceptions import ApproximationWarning, DataError, FewerClustersWa
 from biclique.fit.cost import Cost
 from biclique.fit.estimate import with_seconds
 from biclique.fit.exact import finish_exact, solve_exact
-from biclique.fit.fitted import Fitted, Result
 from biclique.fit.graphs import fit_graph
-from biclique.fit.plan import FACTORED_WAY, GRAPH, LOOKED_AT, Plan, Planned, check_fast, make_plan
+from biclique.fit.plan import FACTORED_WAY, GRAPH, LOOKED_AT, Fitted, Plan, Planned, Result, check_fast, make_plan
 from biclique.fit.settings import CONSTRAINTS, Check, Settings, check_parameters
 from biclique.fit.three_passes import fit_factored
 from biclique.kernels import KERNEL_NAMES, check_rows_for_kernel, make_kernel
 from biclique.progress import Progress
-from biclique.rows.array import ArrayRows
+from biclique.rows.array import ArrayRows, DeviceRows, Found, Opener, RowSource, find_opener
 from biclique.rows.checks import (
     check_clusters_fit,
     check_no_dates,
@@ -35,9 +34,6 @@ from biclique.rows.checks import (
     stand_in,
     warn_about_spread,
 )
-from biclique.rows.chunked import Opener, find_opener
-from biclique.rows.device_rows import DeviceRows
-from biclique.rows.source import Found, RowSource
 from biclique.runtime.arguments import check_random
 from biclique.runtime.namespace import as_dtype, float64, namespace, on_host, to_host
 from biclique.runtime.threads import single_threaded_blas

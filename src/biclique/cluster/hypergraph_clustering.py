@@ -15,9 +15,8 @@ from biclique._typing import IntArray
 from biclique.cluster.estimator import Estimator, read_array
 from biclique.exceptions import DataError, DisconnectedWarning, warn_user
 from biclique.fit.cost import Cost
-from biclique.fit.fitted import Fitted, Result
 from biclique.fit.hypergraphs import NO_CLUSTER, fit_hypergraph, plan_hypergraph, seconds_of_hypergraph
-from biclique.fit.plan import Plan
+from biclique.fit.plan import Fitted, Plan, Result
 from biclique.fit.settings import CONSTRAINTS, Settings, an_order
 from biclique.hypergraph import SPLITTINGS, ExpansionGram, Hypergraph, as_hypergraph, distortion, find_expansion
 from biclique.hypergraph.cuts import AnyExpansion
@@ -256,7 +255,7 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
             names = list(X.index) if hasattr(X, "iloc") else None
             hypergraph = Hypergraph.from_incidence(checked, vertex_names=names)
         else:
-            hypergraph = as_hypergraph(X)
+            hypergraph = X if isinstance(X, Hypergraph) else as_hypergraph(X)
         if (hypergraph.weights < 0).any():
             edge = int(np.argmin(hypergraph.weights))
             raise DataError(

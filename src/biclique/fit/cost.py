@@ -24,9 +24,8 @@ from biclique.device.torch_tiles import (
     sums_differences,
 )
 from biclique.device.torch_tiles import TILE_COLUMNS as TORCH_COLUMNS
-from biclique.features.maps import FeatureMap
-from biclique.features.passes import block_starts
-from biclique.gram.choose import GRAMS
+from biclique.features.maps import FeatureMap, block_starts
+from biclique.gram import GRAMS
 from biclique.gram.tiled import TILE_COLUMNS, TILE_ROWS, TiledGram
 from biclique.kernels import Kernel
 from biclique.kernels.kernel import HeldRows

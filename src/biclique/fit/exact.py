@@ -13,21 +13,17 @@ from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DataError, DisconnectedWarning, RankWarning, warn_user
-from biclique.fit.fitted import Result
-from biclique.fit.plan import FINE_TOLERANCE, QUICK_TOLERANCE, Plan, Planned
-from biclique.fit.rank import check_rank, choose_map, pool_size
-from biclique.fit.settings import Settings
+from biclique.fit.low_rank import check_rank, choose_map, pool_size
+from biclique.fit.plan import FINE_TOLERANCE, QUICK_TOLERANCE, Plan, Planned, Result, choose_gram, make_gram
+from biclique.fit.settings import FACTORED, Settings
 from biclique.gram import (
-    FACTORED,
     CrossGram,
     DenseGram,
     FactoredGram,
     GramOperator,
     SparseGram,
     StoredCross,
-    choose_gram,
     dense_bytes,
-    make_gram,
     tiled_bytes,
 )
 from biclique.gram.fourier import GridError
@@ -38,8 +34,7 @@ from biclique.kernels import Kernel
 from biclique.multiway import SymmetricGram
 from biclique.neighbors.index import NeighborIndex
 from biclique.progress import Progress
-from biclique.rows.array import Pool, Vertices, find_rows
-from biclique.rows.source import RowSource
+from biclique.rows.array import Pool, RowSource, Vertices, find_rows
 from biclique.runtime.arguments import check_random
 from biclique.runtime.draws import draw_by_permutation, draw_numbers
 from biclique.runtime.namespace import moved, on_host, padded, to_host, unit_rows
@@ -61,8 +56,7 @@ from biclique.spectral import (
     top_eigenpairs,
 )
 from biclique.spectral.assign import Rule, assign_in_place
-from biclique.spectral.joining import Joined, MostSimilar, Nearness, NearRows, join_parts, parts_cure, shares_of_parts
-from biclique.spectral.order import (
+from biclique.spectral.cut import (
     DEAR_PROPOSAL_ROWS,
     PROPOSAL_ROWS,
     SEEN_TOLERANCE,
@@ -73,6 +67,7 @@ from biclique.spectral.order import (
     OrderRule,
     least_order,
 )
+from biclique.spectral.joining import Joined, MostSimilar, Nearness, NearRows, join_parts, parts_cure, shares_of_parts
 from biclique.spectral.solver import warn_about_null_columns, warn_unless_converged
 
 MUCH_DUST = 0.1
@@ -173,7 +168,7 @@ class Prepared:
     basis_blocks: int = BASIS_BLOCKS
     error: MeasuredError | None = None
     """Of an approximate K."""
-    nearness: Nearness | None = None
+    nearness: Callable[[], Nearness] | None = None
     """How near parts are to each other, where neither rows nor similarities tell."""
 
     def cut(self, order: float) -> NormalizedCut:
@@ -192,7 +187,7 @@ class Prepared:
         """How near rows are to each other."""
         vertices = self.vertices
         if self.nearness is not None:
-            return self.nearness
+            return self.nearness()
         return MostSimilar(vertices.data, vertices.weights) if vertices.given else NearRows(vertices.data)
 
 

@@ -10,8 +10,7 @@ from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.fit.exact import SolverOptions, solve_cut, solve_graph
-from biclique.fit.fitted import Result
-from biclique.fit.plan import Plan
+from biclique.fit.plan import Plan, Result
 from biclique.gram import CrossGram, NeighborGram, SparseGram, StoredCross
 from biclique.progress import Progress
 from biclique.rows.array import Vertices, find_rows

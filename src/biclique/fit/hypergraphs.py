@@ -10,12 +10,11 @@ import numpy as np
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import MemoryLimitError, SolverWarning, warn_user
 from biclique.fit.exact import ExactSearch, Prepared, SolverOptions, solve_cut, solve_graph
-from biclique.fit.fitted import Result
-from biclique.fit.plan import EXACT, FINE_TOLERANCE, Plan, plan_basis
+from biclique.fit.plan import EXACT, FINE_TOLERANCE, Plan, Result, plan_basis
 from biclique.fit.settings import Settings
 from biclique.gram import CrossGram, SparseGram
 from biclique.hypergraph import ExpansionGram, Hypergraph
-from biclique.neighbors.graph import components
+from biclique.neighbors.index import components
 from biclique.progress import Progress
 from biclique.rows.array import Vertices
 from biclique.runtime.memory import data_bytes, parse_memory_limit
@@ -23,8 +22,8 @@ from biclique.runtime.namespace import padded
 from biclique.runtime.threads import single_threaded_blas
 from biclique.spectral import ASSIGNERS, EigenResult, Extension, NormalizedCut, block_columns
 from biclique.spectral.assign import Rule
+from biclique.spectral.cut import OrderRule
 from biclique.spectral.joining import LeastVolume
-from biclique.spectral.order import OrderRule
 from biclique.spectral.solver import warn_unless_converged
 
 DIGITS = 8
@@ -181,7 +180,7 @@ def fit_hypergraph(
         random,
         probe=_probe(parts, plan, random),
         basis_blocks=plan.basis_blocks,
-        nearness=LeastVolume(gram.degrees()),
+        nearness=lambda: LeastVolume(gram.degrees()),
     )
     rule = OrderRule.of(vertices.weights, settings.n_groups, (order,))
     search = HypergraphSearch(settings, prepared, rule, SolverOptions.of(plan), progress, seed=0)

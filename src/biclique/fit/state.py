@@ -19,10 +19,10 @@ from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, ParameterError
 from biclique.features.maps import FEATURE_MAPS
 from biclique.fit.exact import ExactFitted
-from biclique.fit.fitted import Fitted
 from biclique.fit.graphs import GraphFitted, Part
 from biclique.fit.hypergraphs import HypergraphFitted
-from biclique.fit.plan import Plan
+from biclique.fit.low_rank import ApproximationError, FactoredSpectrum
+from biclique.fit.plan import Fitted, Plan
 from biclique.fit.settings import (
     AssigningSettings,
     CutSettings,
@@ -40,7 +40,7 @@ from biclique.kernels import KERNELS, DirectRBF, Kernel
 from biclique.kernels.kernel import HeldRows
 from biclique.multiway.symmetric import SymmetricRows, SymmetricShift
 from biclique.neighbors.index import NeighborIndex
-from biclique.spectral import ApproximationError, Extension, FactoredSpectrum
+from biclique.spectral import Extension
 from biclique.spectral.assign import LargestCoordinate, NearestCentre
 from biclique.spectral.lloyd import KernelRule
 

@@ -14,30 +14,20 @@ from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import ApproximationWarning, warn_user
 from biclique.features.maps import FeatureMap
 from biclique.fit.exact import proposed
-from biclique.fit.fitted import Result
-from biclique.fit.plan import Plan
-from biclique.fit.rank import choose_map
+from biclique.fit.low_rank import FactoredSpectrum, LandmarkParts, RowSums, choose_map, factored_spectrum
+from biclique.fit.plan import Plan, Result
 from biclique.fit.settings import AssigningSettings
 from biclique.gram.dense import search_parts
 from biclique.kernels import Kernel
 from biclique.neighbors.index import NeighborIndex
 from biclique.progress import Progress
-from biclique.rows.array import Pool
-from biclique.rows.source import Block, RowSource
+from biclique.rows.array import Block, Pool, RowSource
 from biclique.runtime.arguments import check_random
 from biclique.runtime.namespace import padded, rows_on_host, to_host, unit_rows
-from biclique.spectral import (
-    ASSIGNERS,
-    Assignment,
-    FactoredSpectrum,
-    LandmarkParts,
-    RowSums,
-    factored_spectrum,
-    one_each,
-)
+from biclique.spectral import ASSIGNERS, Assignment, one_each
 from biclique.spectral.assign import EmbeddingRule
+from biclique.spectral.cut import TEST_STARTS, Attempt, OrderRule, least_order
 from biclique.spectral.joining import Joined, NearRows, join_parts, parts_cure
-from biclique.spectral.order import TEST_STARTS, Attempt, OrderRule, least_order
 from biclique.spectral.solver import warn_about_null_columns
 
 POOL_MARGIN = 0.5

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from biclique._typing import FloatArray, Rows
-from biclique.features.maps import FeatureMap
-from biclique.features.passes import column_sums, map_product, squared_lengths
+from biclique.features.maps import FeatureMap, column_sums, map_product, squared_lengths
 from biclique.gram.operator import CrossGram, GramOperator
 from biclique.runtime.threads import Tick
 

@@ -13,9 +13,8 @@ from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, DegreeError
-from biclique.hypergraph.expansions import Expansion, ExpansionGram
+from biclique.hypergraph.expansions import Expansion, ExpansionGram, SplittingFunction
 from biclique.hypergraph.hypergraph import Hypergraph
-from biclique.hypergraph.splitting import SplittingFunction
 
 AnyExpansion = str | Expansion | SplittingFunction
 

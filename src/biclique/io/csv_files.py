@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from biclique._typing import FloatArray
 from biclique.exceptions import MemoryLimitError, TableError
+from biclique.io.chunks import MEMORY_LIMIT, TEXT_BYTES, check_table_size, line
 from biclique.io.roles import A_ROLE, Roles, Table, feature_columns, numbered
-from biclique.io.safe_files import MEMORY_LIMIT, TEXT_BYTES, check_table_size, line
 from biclique.printable import printable
 from biclique.runtime.memory import format_bytes
 

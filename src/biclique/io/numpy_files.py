@@ -19,10 +19,20 @@ from numpy.typing import NDArray
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import BicliqueError, DataError, TableError
-from biclique.io.chunks import ChunkSource, DType, Raw, real_table
-from biclique.io.mapped_chunks import select_features
+from biclique.io.chunks import (
+    ChunkSource,
+    DType,
+    FileChunks,
+    Raw,
+    check_table_size,
+    guard,
+    held,
+    line,
+    real_table,
+    select_features,
+    stamp,
+)
 from biclique.io.roles import Roles, Table, as_texts, feature_columns, numbered
-from biclique.io.safe_files import FileChunks, check_table_size, guard, held, line, stamp
 from biclique.printable import printable
 
 PAGE = 4096

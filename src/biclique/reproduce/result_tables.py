@@ -11,8 +11,16 @@ from typing import Any
 import numpy as np
 
 from biclique.reproduce.cells import Cell
-from biclique.reproduce.printed import DATA, DATA_SETS, INHOMOGENEOUS, PROTOCOL_ERROR, RUN_TIMES, TABLE_1
-from biclique.reproduce.remarks import LARGE, REMARKS
+from biclique.reproduce.printed import (
+    DATA,
+    DATA_SETS,
+    INHOMOGENEOUS,
+    LARGE,
+    PROTOCOL_ERROR,
+    REMARKS,
+    RUN_TIMES,
+    TABLE_1,
+)
 
 Result = dict[str, Any]
 Results = dict[Cell, list[Result]]

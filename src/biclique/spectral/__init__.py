@@ -1,6 +1,5 @@
 """S and B of a Gram operator and an order, eigenpairs, labels, and the extension to new points."""
 
-from biclique.spectral.accuracy import ApproximationError, ExactSample
 from biclique.spectral.alternatives import scipy_eigenpairs
 from biclique.spectral.assign import (
     ASSIGNERS,
@@ -13,10 +12,9 @@ from biclique.spectral.assign import (
     one_each,
 )
 from biclique.spectral.cut import Extension, NormalizedCut
+from biclique.spectral.joining import PartedPairs, part_vectors, parted_eigenpairs, parted_rotation
 from biclique.spectral.lloyd import KernelKMeansProblem, KernelRule, kernel_kmeans, plus_plus_start, random_start
 from biclique.spectral.multigrid import graph_eigenpairs
-from biclique.spectral.parted import PartedPairs, part_vectors, parted_eigenpairs, parted_rotation
-from biclique.spectral.small_problem import FactoredSpectrum, LandmarkParts, RowSums, factored_spectrum
 from biclique.spectral.solver import (
     BASIS_BLOCKS,
     DIRECT_BELOW,
@@ -38,30 +36,24 @@ __all__ = [
     "BASIS_BLOCKS",
     "DIRECT_BELOW",
     "FEWEST_BLOCKS",
-    "ApproximationError",
     "Assignment",
     "EigenResult",
-    "ExactSample",
     "Extension",
-    "FactoredSpectrum",
     "GiveUp",
     "KernelKMeansProblem",
     "KernelRule",
-    "LandmarkParts",
     "LargestCoordinate",
     "NearestCentre",
     "NormalizedCut",
     "PartedPairs",
     "Parts",
     "Progressing",
-    "RowSums",
     "assign_sampled",
     "basis_bytes",
     "block_columns",
     "blocks_within",
     "device_kmeans",
     "direct_bytes",
-    "factored_spectrum",
     "graph_eigenpairs",
     "kernel_kmeans",
     "one_each",

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from biclique.exceptions import DataError, ParameterError, TableError
-from biclique.hypergraph.files.columns import Columns
-from biclique.hypergraph.files.edge_list import format_edge_list, parse_edge_list
+from biclique.hypergraph.files.edge_list import Columns, format_edge_list, parse_edge_list
 from biclique.hypergraph.files.hgr import format_hgr, parse_hgr
 from biclique.hypergraph.files.hif import format_hif, parse_hif
 from biclique.hypergraph.files.lines import line_number
