@@ -19,8 +19,7 @@ from sklearn.kernel_approximation import PolynomialCountSketch
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import ParameterError
-from biclique.kernels import Kernel, dense_product, middle
-from biclique.kernels.kernel import HeldRows
+from biclique.kernels import HeldRows, Kernel, dense_product, middle
 from biclique.runtime.namespace import as_dtype, float64, full, full_float32, moved, namespace, on_host, to_host
 from biclique.runtime.threads import PANEL, Pulse, Result, Tick, run_groups
 

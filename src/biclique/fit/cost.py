@@ -25,10 +25,9 @@ from biclique.device.torch_tiles import (
 )
 from biclique.device.torch_tiles import TILE_COLUMNS as TORCH_COLUMNS
 from biclique.features.maps import FeatureMap, block_starts
-from biclique.gram import GRAMS
-from biclique.gram.tiled import TILE_COLUMNS, TILE_ROWS, TiledGram
-from biclique.kernels import Kernel
-from biclique.kernels.kernel import HeldRows
+from biclique.gram import GRAMS, TiledGram
+from biclique.gram.tiled import TILE_COLUMNS, TILE_ROWS
+from biclique.kernels import HeldRows, Kernel
 from biclique.neighbors.index import exact_seconds
 from biclique.progress import format_seconds
 from biclique.runtime.memory import format_bytes

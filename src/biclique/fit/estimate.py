@@ -28,8 +28,7 @@ from biclique.fit.plan import FACTORED_WAY, GRAPH, Plan, Planned
 from biclique.io import CHUNK_ROWS
 from biclique.rows.array import Pool, RowSource, Vertices
 from biclique.runtime.threads import single_threaded_blas
-from biclique.spectral import solves_directly
-from biclique.spectral.cut import TEST_STARTS, OrderRule
+from biclique.spectral import TEST_STARTS, OrderRule, solves_directly
 
 ESTIMATE_RANK = 512
 """Of ``rank="auto"``, which is known only after a look at the data."""

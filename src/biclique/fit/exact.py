@@ -21,14 +21,15 @@ from biclique.gram import (
     DenseGram,
     FactoredGram,
     GramOperator,
+    GridError,
+    MeasuredError,
     SparseGram,
     StoredCross,
+    TorchGram,
+    TrainedRows,
     dense_bytes,
     tiled_bytes,
 )
-from biclique.gram.fourier import GridError
-from biclique.gram.operator import MeasuredError, TrainedRows
-from biclique.gram.torch_gram import TorchGram
 from biclique.io import CHUNK_ROWS
 from biclique.kernels import Kernel
 from biclique.multiway import SymmetricGram
@@ -40,35 +41,41 @@ from biclique.runtime.draws import draw_by_permutation, draw_numbers
 from biclique.runtime.namespace import moved, on_host, padded, to_host, unit_rows
 from biclique.spectral import (
     BASIS_BLOCKS,
-    Assignment,
-    EigenResult,
-    Extension,
-    GiveUp,
-    NormalizedCut,
-    Parts,
-    Progressing,
-    block_columns,
-    graph_eigenpairs,
-    one_each,
-    parted_eigenpairs,
-    scipy_eigenpairs,
-    start_from_few,
-    top_eigenpairs,
-)
-from biclique.spectral.assign import Rule, assign_in_place
-from biclique.spectral.cut import (
     DEAR_PROPOSAL_ROWS,
     PROPOSAL_ROWS,
     SEEN_TOLERANCE,
     TEST_STARTS,
     TRY_ALL,
+    Assignment,
     Attempt,
     Dust,
+    EigenResult,
+    Extension,
+    GiveUp,
+    Joined,
+    MostSimilar,
+    Nearness,
+    NearRows,
+    NormalizedCut,
     OrderRule,
+    Parts,
+    Progressing,
+    Rule,
+    assign_in_place,
+    block_columns,
+    graph_eigenpairs,
+    join_parts,
     least_order,
+    one_each,
+    parted_eigenpairs,
+    parts_cure,
+    scipy_eigenpairs,
+    shares_of_parts,
+    start_from_few,
+    top_eigenpairs,
+    warn_about_null_columns,
+    warn_unless_converged,
 )
-from biclique.spectral.joining import Joined, MostSimilar, Nearness, NearRows, join_parts, parts_cure, shares_of_parts
-from biclique.spectral.solver import warn_about_null_columns, warn_unless_converged
 
 MUCH_DUST = 0.1
 """From this share of the weight on, rows that are like hardly any other are hardly all outliers: a warning."""

@@ -17,18 +17,21 @@ from biclique.rows.array import Vertices, find_rows
 from biclique.runtime.arguments import check_random
 from biclique.runtime.namespace import padded, unit_rows
 from biclique.spectral import (
+    LOOSE,
     Assignment,
+    Connected,
     EigenResult,
     Extension,
     NormalizedCut,
     Parts,
+    Rule,
     assign_sampled,
+    connect,
     one_each,
     parted_rotation,
+    shares_of_parts,
+    warn_unless_converged,
 )
-from biclique.spectral.assign import Rule
-from biclique.spectral.joining import LOOSE, Connected, connect, shares_of_parts
-from biclique.spectral.solver import warn_unless_converged
 
 DEFAULT_WEIGHTS = "rbf"
 

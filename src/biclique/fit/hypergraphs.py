@@ -20,11 +20,17 @@ from biclique.rows.array import Vertices
 from biclique.runtime.memory import data_bytes, parse_memory_limit
 from biclique.runtime.namespace import padded
 from biclique.runtime.threads import single_threaded_blas
-from biclique.spectral import ASSIGNERS, EigenResult, Extension, NormalizedCut, block_columns
-from biclique.spectral.assign import Rule
-from biclique.spectral.cut import OrderRule
-from biclique.spectral.joining import LeastVolume
-from biclique.spectral.solver import warn_unless_converged
+from biclique.spectral import (
+    ASSIGNERS,
+    EigenResult,
+    Extension,
+    LeastVolume,
+    NormalizedCut,
+    OrderRule,
+    Rule,
+    block_columns,
+    warn_unless_converged,
+)
 
 DIGITS = 8
 """Digits of the embedding that count: solvers are asked for as many."""

@@ -34,9 +34,15 @@ from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, Block, Pool, RowSource
 from biclique.runtime.namespace import as_dtype, float64, full, moved, namespace, scalars, to_host
 from biclique.runtime.threads import Result
-from biclique.spectral.cut import NULL_EIGENVALUE, NormalizedCut, check_order, column_signs, shrunken_degrees
-from biclique.spectral.joining import parted_rotation
-from biclique.spectral.solver import top_eigenpairs
+from biclique.spectral import (
+    NULL_EIGENVALUE,
+    NormalizedCut,
+    check_order,
+    column_signs,
+    parted_rotation,
+    shrunken_degrees,
+    top_eigenpairs,
+)
 
 if TYPE_CHECKING:
     from biclique.fit.plan import Plan

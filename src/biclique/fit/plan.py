@@ -16,12 +16,10 @@ from biclique.features.maps import FEATURE_MAPS, factored_bytes
 from biclique.fit.cost import Cost, device_bytes
 from biclique.fit.low_rank import RANKS, check_map_on_device, check_rank, kind_of_map, pool_size
 from biclique.fit.settings import FACTORED, HoldingSettings, KernelSettings, Settings
-from biclique.gram import GRAMS, GramOperator, dense_bytes, given_bytes
+from biclique.gram import GRAMS, GramOperator, MeasuredError, dense_bytes, given_bytes
 from biclique.gram.fourier import TARGET, can_help, is_installed
-from biclique.gram.operator import MeasuredError
 from biclique.io import CHUNK_ROWS, listed
-from biclique.kernels import GAMMA_KERNELS, Kernel, bandwidth, check_rows_for_kernel
-from biclique.kernels.kernel import HeldRows
+from biclique.kernels import GAMMA_KERNELS, HeldRows, Kernel, bandwidth, check_rows_for_kernel
 from biclique.neighbors.index import search_bytes, uses_tree
 from biclique.progress import format_seconds
 from biclique.rows.array import Pool, RowSource, Vertices, distinct_given, distinct_rows, many_repeats
@@ -34,13 +32,15 @@ from biclique.spectral import (
     BASIS_BLOCKS,
     DIRECT_BELOW,
     FEWEST_BLOCKS,
+    NEIGHBOR_ORDER,
+    OrderRule,
     basis_bytes,
     block_columns,
     blocks_within,
+    check_order,
     direct_bytes,
     solves_directly,
 )
-from biclique.spectral.cut import NEIGHBOR_ORDER, OrderRule, check_order
 
 EXACT, FACTORED_WAY, GRAPH = "exact", "factored", "graph"
 """The ways: passes over K; three passes over the rows of a factored K; the parts of a neighbour graph."""

@@ -31,8 +31,7 @@ from biclique.runtime.arguments import (
     is_finite,
 )
 from biclique.runtime.memory import parse_memory_limit
-from biclique.spectral import ASSIGNERS
-from biclique.spectral.cut import ORDERS, SYMMETRIC_ORDERS, TEST_STARTS, check_order
+from biclique.spectral import ASSIGNERS, ORDERS, SYMMETRIC_ORDERS, TEST_STARTS, check_order
 
 FACTORED = Names(lambda: (*(name for name, kind in FEATURE_MAPS.items() if kind.by_name), "features"))
 """What ``gram`` may be for an approximate K = ΦΦᵀ."""

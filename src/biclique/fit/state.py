@@ -32,17 +32,12 @@ from biclique.fit.settings import (
     SolvingSettings,
 )
 from biclique.fit.three_passes import FactoredFitted
-from biclique.gram import NeighborGram
-from biclique.gram.factored import FactoredRows
-from biclique.gram.fourier import FourierRows, ProductError
+from biclique.gram import FactoredRows, FourierRows, NeighborGram, ProductError
 from biclique.hypergraph import ExpansionGram, Hypergraph
-from biclique.kernels import KERNELS, DirectRBF, Kernel
-from biclique.kernels.kernel import HeldRows
+from biclique.kernels import KERNELS, DirectRBF, HeldRows, Kernel
 from biclique.multiway.symmetric import SymmetricRows, SymmetricShift
 from biclique.neighbors.index import NeighborIndex
-from biclique.spectral import Extension
-from biclique.spectral.assign import LargestCoordinate, NearestCentre
-from biclique.spectral.lloyd import KernelRule
+from biclique.spectral import Extension, KernelRule, LargestCoordinate, NearestCentre
 
 Value: TypeAlias = "bool | int | float | str | np.ndarray[Any, Any] | list[Value] | dict[str, Value] | None"
 State: TypeAlias = dict[str, Value]

@@ -17,18 +17,28 @@ from biclique.fit.exact import proposed
 from biclique.fit.low_rank import FactoredSpectrum, LandmarkParts, RowSums, choose_map, factored_spectrum
 from biclique.fit.plan import Plan, Result
 from biclique.fit.settings import AssigningSettings
-from biclique.gram.dense import search_parts
+from biclique.gram import search_parts
 from biclique.kernels import Kernel
 from biclique.neighbors.index import NeighborIndex
 from biclique.progress import Progress
 from biclique.rows.array import Block, Pool, RowSource
 from biclique.runtime.arguments import check_random
 from biclique.runtime.namespace import padded, rows_on_host, to_host, unit_rows
-from biclique.spectral import ASSIGNERS, Assignment, one_each
-from biclique.spectral.assign import EmbeddingRule
-from biclique.spectral.cut import TEST_STARTS, Attempt, OrderRule, least_order
-from biclique.spectral.joining import Joined, NearRows, join_parts, parts_cure
-from biclique.spectral.solver import warn_about_null_columns
+from biclique.spectral import (
+    ASSIGNERS,
+    TEST_STARTS,
+    Assignment,
+    Attempt,
+    EmbeddingRule,
+    Joined,
+    NearRows,
+    OrderRule,
+    join_parts,
+    least_order,
+    one_each,
+    parts_cure,
+    warn_about_null_columns,
+)
 
 POOL_MARGIN = 0.5
 """A cluster of the pool with less than this share of what is needed is dust without a look at all rows."""

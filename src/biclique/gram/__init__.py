@@ -1,30 +1,40 @@
 """How K is held; one class a file, one contract for all."""
 
-from biclique.gram.dense import GIVEN_WAY_OUT, DenseGram, StoredCross, checked_matrix, dense_bytes
-from biclique.gram.factored import FactoredGram
-from biclique.gram.fourier import FourierGram
-from biclique.gram.operator import CrossGram, GramOperator, TrainedRows
+from biclique.gram.dense import GIVEN_WAY_OUT, LINK, DenseGram, StoredCross, checked_matrix, dense_bytes, search_parts
+from biclique.gram.factored import FactoredGram, FactoredRows
+from biclique.gram.fourier import FourierGram, FourierRows, GridError, ProductError
+from biclique.gram.operator import CHECKED_AT_ONCE, CrossGram, GramOperator, MeasuredError, TrainedRows
 from biclique.gram.sparse import NEIGHBOR_WEIGHTS, NeighborGram, SparseGram, checked_sparse, given_bytes
 from biclique.gram.tiled import TiledGram, tiled_bytes
+from biclique.gram.torch_gram import TorchGram
 
 __all__ = [
+    "CHECKED_AT_ONCE",
     "GIVEN_WAY_OUT",
     "GRAMS",
+    "LINK",
     "NEIGHBOR_WEIGHTS",
     "CrossGram",
     "DenseGram",
     "FactoredGram",
+    "FactoredRows",
     "FourierGram",
+    "FourierRows",
     "GramOperator",
+    "GridError",
+    "MeasuredError",
     "NeighborGram",
+    "ProductError",
     "SparseGram",
     "StoredCross",
     "TiledGram",
+    "TorchGram",
     "TrainedRows",
     "checked_matrix",
     "checked_sparse",
     "dense_bytes",
     "given_bytes",
+    "search_parts",
     "tiled_bytes",
 ]
 

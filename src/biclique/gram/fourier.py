@@ -26,7 +26,7 @@ from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import MissingExtraError, ParameterError
 from biclique.gram.operator import CrossGram
 from biclique.gram.tile_parts import ComputedGram
-from biclique.kernels.kernel import HeldRows, Kernel, KernelCross, Spectrum
+from biclique.kernels import HeldRows, Kernel, KernelCross, Spectrum
 from biclique.runtime.memory import require
 from biclique.runtime.namespace import on_host
 from biclique.runtime.threads import Pulse, Tick, count_threads, run_groups

@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import connected_components
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.gram.dense import LINK, search_parts
 from biclique.gram.operator import CHECKED_AT_ONCE, GramOperator
-from biclique.kernels.kernel import HeldRows, Kernel
+from biclique.kernels import HeldRows, Kernel
 from biclique.runtime.draws import draw_by_permutation
 from biclique.runtime.threads import PANEL, Pulse, Tick, run_groups
 

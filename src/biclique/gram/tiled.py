@@ -9,8 +9,7 @@ from scipy import sparse
 from biclique._typing import FloatArray, Rows
 from biclique.gram.operator import CrossGram
 from biclique.gram.tile_parts import ComputedGram
-from biclique.kernels import Kernel
-from biclique.kernels.kernel import HeldRows
+from biclique.kernels import HeldRows, Kernel
 from biclique.runtime.memory import require
 from biclique.runtime.threads import Pulse, Tick, run_groups
 

@@ -26,8 +26,7 @@ from biclique.device.torch_tiles import (
 )
 from biclique.exceptions import DataError, ParameterError
 from biclique.gram.operator import CrossGram, GramOperator
-from biclique.kernels import Kernel
-from biclique.kernels.kernel import HeldRows
+from biclique.kernels import HeldRows, Kernel
 from biclique.runtime.namespace import float64, full_float32, on_host, to_host
 from biclique.runtime.threads import Tick
 

@@ -40,8 +40,7 @@ from scipy.special import gammaln
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DataError, ParameterError
-from biclique.gram import CrossGram, GramOperator
-from biclique.gram.operator import CHECKED_AT_ONCE
+from biclique.gram import CHECKED_AT_ONCE, CrossGram, GramOperator
 from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.runtime.memory import parse_memory_limit, require
 from biclique.runtime.threads import panel_product

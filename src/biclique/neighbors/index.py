@@ -16,8 +16,7 @@ from scipy.spatial import cKDTree
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DataError, MissingExtraError
-from biclique.kernels.kernel import dense_product, middle
-from biclique.kernels.named import squared_norms
+from biclique.kernels import dense_product, middle, squared_norms
 from biclique.runtime.arguments import check_choice, check_count, check_jobs, check_random
 from biclique.runtime.threads import Pulse, Result, Tick, count_threads, run_groups, single_threaded_blas
 

@@ -25,7 +25,7 @@ from biclique.kernels import RBF, Polynomial
 from biclique.multiway import biclique_gram
 from biclique.reproduce.printed import DEGREES, GAMMAS, OFFSETS
 from biclique.scores import clustering_error
-from biclique.spectral.cut import shrunken_degrees
+from biclique.spectral import shrunken_degrees
 
 # Many runs of plain k-means at once, as the paper's repeats need: one k-means++ start each
 

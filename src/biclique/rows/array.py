@@ -15,9 +15,7 @@ from scipy import sparse
 from biclique._typing import Device, FloatArray, IntArray, Rows
 from biclique.device.torch_tiles import place_rows
 from biclique.exceptions import DataError
-from biclique.gram import GIVEN_WAY_OUT, given_bytes
-from biclique.gram.dense import checked_matrix
-from biclique.gram.sparse import checked_sparse
+from biclique.gram import GIVEN_WAY_OUT, checked_matrix, checked_sparse, given_bytes
 from biclique.io import CHUNK_ROWS, ChunkSource, is_chunked, open_chunks
 from biclique.progress import Progress
 from biclique.rows.checks import check_values, check_weights

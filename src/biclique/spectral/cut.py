@@ -27,8 +27,7 @@ import numpy as np
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DegreeError, ParameterError
-from biclique.gram import CrossGram, GramOperator
-from biclique.gram.dense import LINK
+from biclique.gram import LINK, CrossGram, GramOperator
 from biclique.runtime.namespace import float64, full, moved, namespace, scalars, to_host
 from biclique.spectral.solver import EigenResult, Progressing, Space
 
