@@ -37,7 +37,7 @@ from biclique.io import (
     open_chunks,
 )
 from biclique.progress import Progress
-from biclique.runtime.memory import format_bytes, parse_memory_limit
+from biclique.runtime import format_bytes, parse_memory_limit
 
 QUARTILE_VALUES = 2**24  # of a sample of rows that gives medians and quartiles
 PASSES = 4  # for the scale, and three of a fit

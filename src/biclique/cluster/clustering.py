@@ -175,32 +175,7 @@ class BicliqueSpectralClustering(SpectralEstimator, ClustererBase):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self.n_clusters = n_clusters
-        self.order = order
-        self.modelling = modelling
-        self.affinity = affinity
-        self.gamma = gamma
-        self.n_components = n_components
-        self.assign_labels = assign_labels
-        self.n_init = n_init
-        self.random_state = random_state
-        self.eigen_solver = eigen_solver
-        self.eigen_tol = eigen_tol
-        self.max_iter = max_iter
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.n_neighbors = n_neighbors
-        self.gram = gram
-        self.rank = rank
-        self.landmarks = landmarks
-        self.neighbor_weights = neighbor_weights
-        self.row_normalize = row_normalize
-        self.precision = precision
-        self.memory_limit = memory_limit
-        self.device = device
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+        self._take(locals())
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Cluster the rows of X.

@@ -11,7 +11,7 @@ from biclique._typing import Device, FloatArray
 from biclique.cluster.estimator import SpectralEstimator
 from biclique.fit.settings import CONSTRAINTS, count
 from biclique.kernels import Kernel
-from biclique.runtime.arguments import check_flag
+from biclique.runtime import check_flag
 
 
 class BicliqueSpectralEmbedding(SpectralEstimator):
@@ -81,29 +81,7 @@ max_iter, gram, rank, landmarks, precision, memory_limit, device, n_jobs, random
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
-        self.n_components = n_components
-        self.order = order
-        self.modelling = modelling
-        self.drop_first = drop_first
-        self.affinity = affinity
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.n_neighbors = n_neighbors
-        self.eigen_solver = eigen_solver
-        self.eigen_tol = eigen_tol
-        self.max_iter = max_iter
-        self.gram = gram
-        self.rank = rank
-        self.landmarks = landmarks
-        self.neighbor_weights = neighbor_weights
-        self.precision = precision
-        self.memory_limit = memory_limit
-        self.device = device
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        self._take(locals())
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Embed the rows of X.
@@ -121,7 +99,7 @@ max_iter, gram, rank, landmarks, precision, memory_limit, device, n_jobs, random
         return self
 
     def _n_columns(self) -> int:
-        return self.n_components + bool(self.drop_first)
+        return int(self.n_components + bool(self.drop_first))
 
     def _output(self, embedding: FloatArray) -> FloatArray:
         return embedding[:, 1:] if self.drop_first else embedding

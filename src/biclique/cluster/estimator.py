@@ -34,9 +34,8 @@ from biclique.rows.checks import (
     stand_in,
     warn_about_spread,
 )
-from biclique.runtime.arguments import check_random
+from biclique.runtime import check_random, single_threaded_blas
 from biclique.runtime.namespace import as_dtype, float64, namespace, on_host, to_host
-from biclique.runtime.threads import single_threaded_blas
 
 LONG_SECONDS = 10.0
 """From here on ``verbose`` says what a fit will take."""
@@ -48,6 +47,10 @@ class Estimator(BaseEstimator):
     _constraints: ClassVar[Mapping[str, Check]] = CONSTRAINTS
     _fitted_names: ClassVar[tuple[str, ...]] = ("_fitted", "_n_features_out")
     """What a fit leaves besides the attributes that end in an underscore."""
+
+    def _take(self, parameters: Mapping[str, object]) -> None:
+        """Store the parameters of ``__init__``, each under its own name and as it came: scikit-learn asks for that."""
+        self.__dict__.update({name: parameters[name] for name in self._get_param_names()})
 
     def _check_parameters(self) -> None:
         check_parameters(self.get_params(deep=False), self._constraints)

@@ -22,8 +22,7 @@ from biclique.hypergraph import SPLITTINGS, ExpansionGram, Hypergraph, as_hyperg
 from biclique.hypergraph.cuts import AnyExpansion
 from biclique.multiway import k_way_normalized_cut
 from biclique.rows.checks import check_values
-from biclique.runtime.arguments import check_flag, check_random
-from biclique.runtime.threads import single_threaded_blas
+from biclique.runtime import check_flag, check_random, single_threaded_blas
 
 FAINT = 1e-13
 """Degrees below this share of the largest are rounding."""
@@ -114,19 +113,7 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self.n_clusters = n_clusters
-        self.expansion = expansion
-        self.order = order
-        self.n_components = n_components
-        self.row_normalize = row_normalize
-        self.assign_labels = assign_labels
-        self.n_init = n_init
-        self.random_state = random_state
-        self.eigen_tol = eigen_tol
-        self.max_iter = max_iter
-        self.memory_limit = memory_limit
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+        self._take(locals())
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Cluster vertices.
@@ -182,7 +169,7 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
         self.n_passes_ = self.n_iter_ = fitted.n_passes
 
     def _n_columns(self) -> int:
-        return self.n_components or self.n_clusters
+        return int(self.n_components or self.n_clusters)
 
     def _settings(self) -> Settings:
         self._check_parameters()

@@ -14,7 +14,7 @@ from biclique.fit.exact import ExactFit, ExactFitted, solve_exact
 from biclique.fit.settings import CONSTRAINTS, Settings, choice
 from biclique.kernels import Kernel
 from biclique.rows.checks import check_weights, warn_about_spread
-from biclique.runtime.arguments import check_choice, check_random
+from biclique.runtime import check_choice, check_random
 from biclique.runtime.namespace import unit_rows
 from biclique.spectral import ASSIGNERS, Assignment, KernelKMeansProblem, kernel_kmeans, plus_plus_start, random_start
 
@@ -113,25 +113,7 @@ random_state, verbose :
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
-        self.n_clusters = n_clusters
-        self.order = order
-        self.weights = weights
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.affinity = affinity
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.gram = gram
-        self.rank = rank
-        self.landmarks = landmarks
-        self.precision = precision
-        self.memory_limit = memory_limit
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        self._take(locals())
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Cluster the rows of X.

@@ -19,8 +19,7 @@ from biclique.kernels import middle
 from biclique.progress import Progress
 from biclique.rows.array import digests, find_rows
 from biclique.rows.checks import check_values
-from biclique.runtime.arguments import check_random
-from biclique.runtime.memory import parse_memory_limit, require
+from biclique.runtime import check_random, parse_memory_limit, require
 from biclique.spectral import ASSIGNERS, NormalizedCut
 
 FLAT = 1e-24
@@ -94,15 +93,7 @@ class InhomogeneousSubspaceClustering(ClusterMixin, Estimator):
         memory_limit: int | str = "auto",
         verbose: int = 0,
     ) -> None:
-        self.n_clusters = n_clusters
-        self.subspace_dim = subspace_dim
-        self.n_draws = n_draws
-        self.n_rounds = n_rounds
-        self.n_restarts = n_restarts
-        self.n_init = n_init
-        self.random_state = random_state
-        self.memory_limit = memory_limit
-        self.verbose = verbose
+        self._take(locals())
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Cluster the rows of X, shape (n_samples, n_features)."""

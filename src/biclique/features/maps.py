@@ -20,8 +20,8 @@ from sklearn.kernel_approximation import PolynomialCountSketch
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import ParameterError
 from biclique.kernels import HeldRows, Kernel, dense_product, middle
+from biclique.runtime import PANEL, Pulse, Result, Tick, run_groups
 from biclique.runtime.namespace import as_dtype, float64, full, full_float32, moved, namespace, on_host, to_host
-from biclique.runtime.threads import PANEL, Pulse, Result, Tick, run_groups
 
 MOST_EXACT_COLUMNS = 2048
 """Exact maps with more columns than this are left to sketches and landmarks."""

@@ -27,7 +27,7 @@ from biclique.fit.low_rank import kind_of_map
 from biclique.fit.plan import FACTORED_WAY, GRAPH, Plan, Planned
 from biclique.io import CHUNK_ROWS
 from biclique.rows.array import Pool, RowSource, Vertices
-from biclique.runtime.threads import single_threaded_blas
+from biclique.runtime import single_threaded_blas
 from biclique.spectral import TEST_STARTS, OrderRule, solves_directly
 
 ESTIMATE_RANK = 512

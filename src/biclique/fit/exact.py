@@ -36,8 +36,7 @@ from biclique.multiway import SymmetricGram
 from biclique.neighbors.index import NeighborIndex
 from biclique.progress import Progress
 from biclique.rows.array import Pool, RowSource, Vertices, find_rows
-from biclique.runtime.arguments import check_random
-from biclique.runtime.draws import draw_by_permutation, draw_numbers
+from biclique.runtime import check_random, draw_by_permutation, draw_numbers
 from biclique.runtime.namespace import moved, on_host, padded, to_host, unit_rows
 from biclique.spectral import (
     BASIS_BLOCKS,

@@ -14,7 +14,7 @@ from biclique.fit.plan import Plan, Result
 from biclique.gram import CrossGram, NeighborGram, SparseGram, StoredCross
 from biclique.progress import Progress
 from biclique.rows.array import Vertices, find_rows
-from biclique.runtime.arguments import check_random
+from biclique.runtime import check_random
 from biclique.runtime.namespace import padded, unit_rows
 from biclique.spectral import (
     LOOSE,

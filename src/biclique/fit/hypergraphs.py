@@ -17,9 +17,8 @@ from biclique.hypergraph import ExpansionGram, Hypergraph
 from biclique.neighbors.index import components
 from biclique.progress import Progress
 from biclique.rows.array import Vertices
-from biclique.runtime.memory import data_bytes, parse_memory_limit
+from biclique.runtime import data_bytes, parse_memory_limit, single_threaded_blas
 from biclique.runtime.namespace import padded
-from biclique.runtime.threads import single_threaded_blas
 from biclique.spectral import (
     ASSIGNERS,
     EigenResult,

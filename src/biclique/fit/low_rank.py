@@ -32,8 +32,8 @@ from biclique.gram import DenseGram
 from biclique.kernels import Kernel
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, Block, Pool, RowSource
+from biclique.runtime import Result
 from biclique.runtime.namespace import as_dtype, float64, full, moved, namespace, scalars, to_host
-from biclique.runtime.threads import Result
 from biclique.spectral import (
     NULL_EIGENVALUE,
     NormalizedCut,

@@ -24,9 +24,8 @@ from biclique.neighbors.index import search_bytes, uses_tree
 from biclique.progress import format_seconds
 from biclique.rows.array import Pool, RowSource, Vertices, distinct_given, distinct_rows, many_repeats
 from biclique.rows.checks import check_clusters_fit
-from biclique.runtime.memory import data_bytes, format_bytes, parse_memory_limit, require
+from biclique.runtime import Tick, data_bytes, format_bytes, parse_memory_limit, require
 from biclique.runtime.namespace import on_host
-from biclique.runtime.threads import Tick
 from biclique.spectral import (
     ASSIGNERS,
     BASIS_BLOCKS,

@@ -19,7 +19,7 @@ from biclique.exceptions import ParameterError
 from biclique.features.maps import FEATURE_MAPS, LANDMARKS
 from biclique.gram import GRAMS, NEIGHBOR_WEIGHTS
 from biclique.kernels import GAMMA_RULES, KERNEL_NAMES, Kernel, make_kernel
-from biclique.runtime.arguments import (
+from biclique.runtime import (
     MOST_STARTS,
     Names,
     check_choice,
@@ -29,8 +29,8 @@ from biclique.runtime.arguments import (
     check_number,
     check_random,
     is_finite,
+    parse_memory_limit,
 )
-from biclique.runtime.memory import parse_memory_limit
 from biclique.spectral import ASSIGNERS, ORDERS, SYMMETRIC_ORDERS, TEST_STARTS, check_order
 
 FACTORED = Names(lambda: (*(name for name, kind in FEATURE_MAPS.items() if kind.by_name), "features"))

@@ -22,7 +22,7 @@ from biclique.kernels import Kernel
 from biclique.neighbors.index import NeighborIndex
 from biclique.progress import Progress
 from biclique.rows.array import Block, Pool, RowSource
-from biclique.runtime.arguments import check_random
+from biclique.runtime import check_random
 from biclique.runtime.namespace import padded, rows_on_host, to_host, unit_rows
 from biclique.spectral import (
     ASSIGNERS,

@@ -9,8 +9,7 @@ from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DataError
 from biclique.gram.operator import CHECKED_AT_ONCE, CrossGram, GramOperator
 from biclique.kernels import HeldRows, Kernel
-from biclique.runtime.memory import require
-from biclique.runtime.threads import PANEL, Pulse, Tick, given_panel, panel_product, run_groups
+from biclique.runtime import PANEL, Pulse, Tick, given_panel, panel_product, require, run_groups
 
 
 class StoredCross(CrossGram):

@@ -7,7 +7,7 @@ import numpy as np
 from biclique._typing import FloatArray, Rows
 from biclique.features.maps import FeatureMap, column_sums, map_product, squared_lengths
 from biclique.gram.operator import CrossGram, GramOperator
-from biclique.runtime.threads import Tick
+from biclique.runtime import Tick
 
 
 class FactoredRows:

@@ -27,9 +27,8 @@ from biclique.exceptions import MissingExtraError, ParameterError
 from biclique.gram.operator import CrossGram
 from biclique.gram.tile_parts import ComputedGram
 from biclique.kernels import HeldRows, Kernel, KernelCross, Spectrum
-from biclique.runtime.memory import require
+from biclique.runtime import Pulse, Tick, count_threads, require, run_groups
 from biclique.runtime.namespace import on_host
-from biclique.runtime.threads import Pulse, Tick, count_threads, run_groups
 
 MOST_COLUMNS = 3
 TARGET = 1e-5

@@ -15,8 +15,7 @@ from biclique.exceptions import DataError
 from biclique.gram.dense import LINK, StoredCross, check_asymmetry
 from biclique.gram.operator import CHECKED_AT_ONCE, CrossGram, GramOperator
 from biclique.neighbors.index import NeighborIndex, Pairs, _with_transpose, members_of, within_radius
-from biclique.runtime.arguments import check_choice, check_count, check_number
-from biclique.runtime.threads import Tick, given_panel, panel_product
+from biclique.runtime import Tick, check_choice, check_count, check_number, given_panel, panel_product
 
 
 class SparseGram(GramOperator):

@@ -13,8 +13,7 @@ from biclique._typing import FloatArray, IntArray, Rows
 from biclique.gram.dense import LINK, search_parts
 from biclique.gram.operator import CHECKED_AT_ONCE, GramOperator
 from biclique.kernels import HeldRows, Kernel
-from biclique.runtime.draws import draw_by_permutation
-from biclique.runtime.threads import PANEL, Pulse, Tick, run_groups
+from biclique.runtime import PANEL, Pulse, Tick, draw_by_permutation, run_groups
 
 MASS = 1e-6
 """Two parts of float32 tiles touch when the similarity between them is above this share of the smaller's degrees."""

@@ -10,8 +10,7 @@ from biclique._typing import FloatArray, Rows
 from biclique.gram.operator import CrossGram
 from biclique.gram.tile_parts import ComputedGram
 from biclique.kernels import HeldRows, Kernel
-from biclique.runtime.memory import require
-from biclique.runtime.threads import Pulse, Tick, run_groups
+from biclique.runtime import Pulse, Tick, require, run_groups
 
 TILE_ROWS = 128
 TILE_COLUMNS = 512

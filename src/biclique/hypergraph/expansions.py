@@ -42,8 +42,7 @@ from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DataError, ParameterError
 from biclique.gram import CHECKED_AT_ONCE, CrossGram, GramOperator
 from biclique.hypergraph.hypergraph import Hypergraph
-from biclique.runtime.memory import parse_memory_limit, require
-from biclique.runtime.threads import panel_product
+from biclique.runtime import panel_product, parse_memory_limit, require
 
 # Splitting functions
 

@@ -18,9 +18,7 @@ from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import Argument, DataError, MemoryLimitError, ParameterError, TableError
 from biclique.io.roles import DROP, Roles, Table, as_texts, checked, feature_columns, numbered
 from biclique.printable import printable
-from biclique.runtime.arguments import check_count
-from biclique.runtime.draws import draw_numbers
-from biclique.runtime.memory import parse_memory_limit, require
+from biclique.runtime import check_count, draw_numbers, parse_memory_limit, require
 
 CHUNK_ROWS = 65_536
 BLOCK_BYTES = 2**26  # of the rows read at once into a table in memory, unless one row has more

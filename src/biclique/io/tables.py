@@ -33,7 +33,7 @@ from biclique.io.parquet_files import ParquetChunks, ParquetSink, import_pyarrow
 from biclique.io.roles import Roles, Table, checked
 from biclique.io.zarr_files import ZarrChunks, import_zarr, is_stored, open_zarr
 from biclique.printable import printable
-from biclique.runtime.memory import parse_memory_limit
+from biclique.runtime import parse_memory_limit
 
 # The formats, in one dictionary: everything that depends on the kind of a file looks there
 

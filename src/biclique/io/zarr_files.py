@@ -36,7 +36,7 @@ from biclique.io.chunks import (
 )
 from biclique.io.roles import Roles
 from biclique.printable import printable
-from biclique.runtime.memory import parse_memory_limit, require
+from biclique.runtime import parse_memory_limit, require
 
 # What a folder says about itself, read as plain JSON before zarr decodes anything
 

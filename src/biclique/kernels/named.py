@@ -36,7 +36,7 @@ from biclique.kernels.kernel import (
     none_negative,
     row_products,
 )
-from biclique.runtime.arguments import Names, check_number
+from biclique.runtime import Names, check_number
 from biclique.runtime.namespace import float64, full, largest_size, moved, namespace, on_host, padded, scalars
 
 

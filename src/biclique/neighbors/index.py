@@ -17,8 +17,18 @@ from scipy.spatial import cKDTree
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DataError, MissingExtraError
 from biclique.kernels import dense_product, middle, squared_norms
-from biclique.runtime.arguments import check_choice, check_count, check_jobs, check_random
-from biclique.runtime.threads import Pulse, Result, Tick, count_threads, run_groups, single_threaded_blas
+from biclique.runtime import (
+    Pulse,
+    Result,
+    Tick,
+    check_choice,
+    check_count,
+    check_jobs,
+    check_random,
+    count_threads,
+    run_groups,
+    single_threaded_blas,
+)
 
 # All pairs, in panels
 

@@ -36,7 +36,7 @@ from biclique.reproduce.result_tables import (
     by_order,
     observations,
 )
-from biclique.runtime.arguments import check_choice, check_count
+from biclique.runtime import check_choice, check_count
 
 # The paper's two figures: error and run time against the order
 

@@ -19,8 +19,7 @@ from biclique.gram import GIVEN_WAY_OUT, checked_matrix, checked_sparse, given_b
 from biclique.io import CHUNK_ROWS, ChunkSource, is_chunked, open_chunks
 from biclique.progress import Progress
 from biclique.rows.checks import check_values, check_weights
-from biclique.runtime.draws import draw_numbers
-from biclique.runtime.memory import data_bytes, require
+from biclique.runtime import data_bytes, draw_numbers, require
 from biclique.runtime.namespace import moved, rows_on_host
 
 Found = TypeVar("Found")

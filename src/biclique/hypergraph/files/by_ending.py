@@ -19,7 +19,7 @@ from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.io import atomic_path
 from biclique.io.atomic_files import FULL
 from biclique.printable import printable
-from biclique.runtime.memory import format_bytes, parse_memory_limit, require
+from biclique.runtime import format_bytes, parse_memory_limit, require
 
 READERS: dict[str, Callable[..., Hypergraph]] = {
     ".json": parse_hif,

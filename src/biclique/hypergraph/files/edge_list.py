@@ -21,7 +21,7 @@ from biclique.exceptions import DataError, ParameterError, TableError
 from biclique.hypergraph.files.lines import NUMBER, decimal, line_around, numbered, parse_number
 from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.printable import printable
-from biclique.runtime.arguments import check_flag
+from biclique.runtime import check_flag
 
 # Which column is what, and when a first line looks like a header that nobody announced
 

@@ -30,9 +30,7 @@ from biclique.hypergraph.points.modellings import (
     make_modelling,
     modelling_values,
 )
-from biclique.runtime.arguments import check_jobs
-from biclique.runtime.memory import parse_memory_limit, require
-from biclique.runtime.threads import Pulse, run_groups, single_threaded_blas
+from biclique.runtime import Pulse, check_jobs, parse_memory_limit, require, run_groups, single_threaded_blas
 
 # All triples
 

@@ -24,8 +24,7 @@ from biclique.kernels import (
     check_rows_for_kernel,
     make_kernel,
 )
-from biclique.runtime.arguments import check_count, check_flag, check_jobs, check_random
-from biclique.runtime.threads import Pulse, run_groups
+from biclique.runtime import Pulse, check_count, check_flag, check_jobs, check_random, run_groups
 
 # Tuples of points
 

@@ -24,9 +24,15 @@ from biclique.hypergraph.points.modellings import (
     modelling_values,
 )
 from biclique.multiway import k_way_normalized_cut
-from biclique.runtime.arguments import check_count, check_flag, check_jobs, check_random
-from biclique.runtime.memory import parse_memory_limit, require
-from biclique.runtime.threads import single_threaded_blas
+from biclique.runtime import (
+    check_count,
+    check_flag,
+    check_jobs,
+    check_random,
+    parse_memory_limit,
+    require,
+    single_threaded_blas,
+)
 from biclique.spectral import ASSIGNERS, NormalizedCut, top_eigenpairs
 
 METHODS = ("uniform", "iterative")
