@@ -689,7 +689,7 @@ class ExactFitted:
 
     def embed_vertices(self, X: Rows, place: IntArray, n_jobs: int | None) -> FloatArray:
         """The embedding of rows that are vertices ``place``, −1 for new rows; a vertex gets its own row."""
-        return _known_or_new(self.rows, place, X, lambda new: self.extend(new, n_jobs))
+        return known_or_new(self.rows, place, X, lambda new: self.extend(new, n_jobs))
 
     def extend(self, X: Rows, n_jobs: int | None) -> FloatArray:
         """The embedding of new rows, by the closed form."""
@@ -705,7 +705,7 @@ class ExactFitted:
         """The labels of rows that are vertices ``place``, −1 for new rows."""
         if self.table is None:
             raise ValueError("no labels have been assigned")
-        return _known_or_new(self.table, place, X, lambda new: self._new_labels(new, n_jobs))
+        return known_or_new(self.table, place, X, lambda new: self._new_labels(new, n_jobs))
 
     def _new_labels(self, X: Rows, n_jobs: int | None) -> IntArray:
         if self.rule is None or self.table is None:
@@ -768,7 +768,7 @@ def _chunks(X: Rows, whole: bool) -> list[Rows]:
     return [X[top : top + CHUNK_ROWS] for top in range(0, X.shape[0], CHUNK_ROWS)]
 
 
-def _known_or_new(table: np.ndarray, place: IntArray, X: Rows, of_new: Callable[[Rows], np.ndarray]) -> np.ndarray:
+def known_or_new(table: np.ndarray, place: IntArray, X: Rows, of_new: Callable[[Rows], np.ndarray]) -> np.ndarray:
     """What the table holds for vertices ``place``, and ``of_new`` of the rows of X where that is −1."""
     new = np.flatnonzero(place < 0)
     if len(new) == len(place):

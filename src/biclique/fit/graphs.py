@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.fit.exact import SolverOptions, solve_cut, solve_graph
+from biclique.fit.exact import SolverOptions, known_or_new, solve_cut, solve_graph
 from biclique.fit.plan import Plan, Result
 from biclique.gram import CrossGram, NeighborGram, SparseGram, StoredCross
 from biclique.progress import Progress
@@ -163,11 +163,7 @@ class GraphFitted:
 
     def embed_vertices(self, X: Rows, place: IntArray) -> FloatArray:
         """The embedding of rows that are vertices ``place``, −1 for new rows."""
-        out = self.rows[place]
-        new = np.flatnonzero(place < 0)
-        if len(new):
-            out[new] = self._extend(self._similarities(X[new]))
-        return out
+        return known_or_new(self.rows, place, X, lambda new: self._extend(self._similarities(new)))
 
     def labels(self, X: Rows, n_jobs: int | None) -> IntArray:  # noqa: ARG002
         """The labels of any rows."""
@@ -177,11 +173,8 @@ class GraphFitted:
         """The labels of rows that are vertices ``place``, −1 for new rows."""
         if self.table is None or self.rule is None:
             raise ValueError("no labels have been assigned")
-        out = self.table[place]
-        new = np.flatnonzero(place < 0)
-        if len(new):
-            out[new] = self.rule.of_new(_NewRows(self, self._similarities(X[new])))[0]
-        return out
+        of_new = self.rule.of_new
+        return known_or_new(self.table, place, X, lambda new: of_new(_NewRows(self, self._similarities(new)))[0])
 
     def _similarities(self, X: Rows) -> Any:
         """κ(y, x) of new rows, a sparse (n_new, n) matrix.

@@ -31,6 +31,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -367,12 +368,7 @@ def laplacian(
         out = middle[:, None] * block - outer[:, None] * gram.matmat(inner[:, None] * block)
         return out.reshape(V.shape)
 
-    def forward(V: FloatArray) -> FloatArray:
-        return apply(V, left, right)
-
-    def adjoint(V: FloatArray) -> FloatArray:
-        return apply(V, right, left)
-
+    forward, adjoint = partial(apply, outer=left, inner=right), partial(apply, outer=right, inner=left)
     return LinearOperator(
         gram.shape, matvec=forward, matmat=forward, rmatvec=adjoint, rmatmat=adjoint, dtype=np.float64
     )
