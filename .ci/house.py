@@ -31,6 +31,7 @@ ANYTHING: Table = {
     ("cluster/*", "y"): "scikit-learn's methods take it and ignore it",
     ("cluster/*", "sample_weight"): "what users have, and check_weights makes an array of it",
     ("cluster/*", "kernel_params"): "what a user's own function takes",
+    ("cluster/*", "parameters"): "what users gave, before it is checked",
     ("fit/settings.py", "kernel_params"): "what a user's own function takes",
     ("fit/settings.py", "parameters"): "what users gave, before it is checked",
     ("fit/settings.py", "Check"): "the type of a check, whose work is to look at any value",

@@ -177,7 +177,7 @@ class BicliqueSpectralClustering(SpectralEstimator, ClustererBase):
     ) -> None:
         self._take(locals())
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
         """Cluster the rows of X.
 
         Parameters
@@ -191,7 +191,6 @@ class BicliqueSpectralClustering(SpectralEstimator, ClustererBase):
             How often each row counts. Integer weights give what repeated rows would; a row of weight 0 has no say, but
             gets a label. Checked on the host, wherever they lie.
         """
-        del y
         result = self._fit(X, sample_weight)
         if result.labels is not None:
             self.labels_ = result.labels

@@ -83,7 +83,7 @@ max_iter, gram, rank, landmarks, precision, memory_limit, device, n_jobs, random
     ) -> None:
         self._take(locals())
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
         """Embed the rows of X.
 
         Parameters
@@ -94,7 +94,6 @@ max_iter, gram, rank, landmarks, precision, memory_limit, device, n_jobs, random
         sample_weight : array of shape (n_samples,), optional
             How often each row counts; 0 leaves it out.
         """
-        del y
         self._fit(X, sample_weight)
         return self
 

@@ -148,9 +148,8 @@ class KernelEstimator(Estimator):
         check_fast(settings.holding.precision, None)
         return None
 
-    def _opened(self, settings: Settings, opener: Opener, X: Any, sample_weight: Any) -> RowSource:
+    def _opened(self, settings: Settings, opener: Opener, X: Any, sample_weight: Any) -> RowSource:  # noqa: ARG002
         """Rows that are read piece by piece, where an estimator takes them."""
-        del opener, sample_weight
         self._read(settings, X, reset=True)
         raise TypeError("rows in memory are needed")
 
@@ -313,9 +312,8 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         raise NotImplementedError
 
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> FloatArray:
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> FloatArray:  # noqa: ARG002
         """Fit, and return ``embedding_``."""
-        del y
         self.fit(X, sample_weight=sample_weight)
         return self.embedding_ if hasattr(self, "embedding_") else self.transform(X)
 

@@ -115,7 +115,7 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
     ) -> None:
         self._take(locals())
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Cluster vertices.
 
         Parameters
@@ -124,7 +124,6 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
             An incidence matrix is vertices by edges: an array, a sparse matrix or a data frame.
         y : ignored
         """
-        del y
         settings = self._settings()
         with self._fitting() as progress:
             hypergraph = self._read(X)

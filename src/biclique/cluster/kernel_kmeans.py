@@ -115,7 +115,7 @@ random_state, verbose :
     ) -> None:
         self._take(locals())
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
         """Cluster the rows of X.
 
         Parameters
@@ -126,7 +126,6 @@ random_state, verbose :
         sample_weight : array of shape (n_samples,), optional
             How often each row counts; 0 leaves it out of the fit.
         """
-        del y
         settings = self._settings()
         with self._fitting() as progress:
             source = self._rows(settings, X, sample_weight)

@@ -95,9 +95,8 @@ class InhomogeneousSubspaceClustering(ClusterMixin, Estimator):
     ) -> None:
         self._take(locals())
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Cluster the rows of X, shape (n_samples, n_features)."""
-        del y
         self._check_parameters()
         with self._fitting() as progress:
             X = self._read(X, reset=True)

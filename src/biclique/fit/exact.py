@@ -511,11 +511,6 @@ class ExactSearch:
     def _block(self) -> int:
         return block_columns(self.n_vectors, self.n)
 
-    @property
-    def _keeps_space(self) -> bool:
-        """Whether another order may start from what this one found."""
-        return len(self.rule.orders) > 1
-
     def _cut(self, order: float, last: Attempt[Solved] | None) -> NormalizedCut:
         if last is None or self.prepared.symmetric:
             return self.prepared.cut(order)
@@ -566,7 +561,7 @@ class ExactSearch:
         if k > 0 and cut.gram.is_graph and options.multigrid and not (whole and self._parts(cut).max() > 0):
             return solve_graph(cut, k, options, random, self.progress)
         blocks = self.prepared.basis_blocks if whole or self.prepared.symmetric else BASIS_BLOCKS
-        keep = self._keeps_space
+        keep = len(self.rule.orders) > 1  # another order may start from what this one found
         return solve_cut(cut, k, options, random, self.progress, basis_blocks=blocks, keep_space=keep)
 
     def _solve_parts(self, cut: NormalizedCut, options: SolverOptions) -> tuple[EigenResult, Parts | None, Joined]:

@@ -464,8 +464,11 @@ def choose_map(plan: Plan, pool: Pool, random: np.random.RandomState) -> ChosenM
         return ChosenMap(make_map(kind, kernel, pool.rows, 0, random=random, dtype=dtype), None)
     auto = isinstance(holding.rank, str)
     available = pool.n_distinct
-    if landmarks and not isinstance(holding.rank, str):
-        _check_landmarks(holding.rank, available, pool.rows.shape[0])
+    if landmarks and not isinstance(holding.rank, str) and holding.rank > available:
+        raise ParameterError(
+            f"rank={holding.rank} landmarks need as many distinct rows, and there are {available} among "
+            f"{pool.rows.shape[0]} rows: use rank='auto', a rank of at most {available}, or gram='dense' (exact)."
+        )
     compared = np.sort(random.permutation(pool.rows.shape[0])[: min(CHECK_ROWS, max(pool.rows.shape[0] // 2, 2))])
     sample = ExactSample(
         kernel, _precise(pool.rows[compared]), pool.weights[compared], plan.orders[0], plan.n_vectors, random
@@ -525,14 +528,6 @@ def check_rank(rank: int | str, n_rows: int | None, *, held: bool = True, what: 
     if not isinstance(rank, str) and n_rows is not None and rank > n_rows:
         way_out = "use rank='auto', or gram='dense', which is exact and smaller" if held else "use rank='auto'"
         raise ParameterError(f"rank={rank} is more than the {n_rows} {what} there are: {way_out}.")
-
-
-def _check_landmarks(rank: int, distinct: int, drawn: int) -> None:
-    if rank > distinct:
-        raise ParameterError(
-            f"rank={rank} landmarks need as many distinct rows, and there are {distinct} among {drawn} rows: use "
-            f"rank='auto', a rank of at most {distinct}, or gram='dense' (exact)."
-        )
 
 
 def _precise(rows: Rows) -> Rows:

@@ -15,7 +15,7 @@ from biclique.exceptions import DataError, ParameterError
 from biclique.features.maps import FEATURE_MAPS, factored_bytes
 from biclique.fit.cost import Cost, device_bytes
 from biclique.fit.low_rank import RANKS, check_map_on_device, check_rank, kind_of_map, pool_size
-from biclique.fit.settings import FACTORED, HoldingSettings, KernelSettings, Settings
+from biclique.fit.settings import FACTORED, KernelSettings, Settings
 from biclique.gram import GRAMS, GramOperator, MeasuredError, dense_bytes, given_bytes
 from biclique.gram.fourier import TARGET, can_help, is_installed
 from biclique.io import CHUNK_ROWS, listed
@@ -599,7 +599,7 @@ def _plan_device(
     k = min(settings.n_columns - 1, n - 1)
     iterates = k > 0 and not solves_directly(n, k)
     orders = OrderRule.of(weights, settings.n_groups, settings.cut.orders).orders
-    precision = device_precision(settings.holding)
+    precision = "float32" if settings.holding.precision == "auto" else settings.holding.precision
     quick = settings.holding.precision != "float64"
     plan = Plan(
         settings=settings,
@@ -623,11 +623,6 @@ def _plan_device(
     there = device_bytes(settings.kernel.kernel(), n, d, columns=plan.block, precision=precision, device=device)
     there += rows + basis_bytes(n, max(k, 1), BASIS_BLOCKS) + 8 * n * settings.n_columns
     return Planned(replace(plan, device_bytes=there), None, pool)
-
-
-def device_precision(holding: HoldingSettings) -> str:
-    """The precision of tiles on a device."""
-    return "float32" if holding.precision == "auto" else holding.precision
 
 
 # A factored K

@@ -42,8 +42,7 @@ class FactoredGram(GramOperator):
         self.dtype = feature_map.dtype
         self.noise = float(np.finfo(self.dtype).eps)
         self.n = X.shape[0]
-        self.n_jobs = n_jobs
-        self.tick = tick
+        self.n_jobs, self.tick = n_jobs, tick
         self.held = FactoredRows(feature_map, X)
 
     def matmat(self, V: FloatArray) -> FloatArray:

@@ -85,9 +85,7 @@ class TorchGram(GramOperator):
         self.name = "cuda" if self.device.type == "cuda" else "torch"
         self.like = self.torch.empty(0, device=self.device)
         self._requested = engine
-        self.kernel = kernel
-        self.precision = precision
-        self.tick = tick
+        self.kernel, self.precision, self.tick = kernel, precision, tick
         self.n = X.shape[0]
         if not on_host(X):
             given, X = X, place_rows(X, self.device)

@@ -243,8 +243,7 @@ class ExpansionGram(GramOperator):
             )
         self.name = found.name
         self.n = hypergraph.n_vertices
-        self.n_jobs = n_jobs
-        self.hypergraph = hypergraph
+        self.n_jobs, self.hypergraph = n_jobs, hypergraph
         self.own_place = found.own_place
         self.coefficients = np.asarray(found.coefficients(hypergraph), dtype=float)  # c
         # What a place's pair with itself adds to the diagonal of H C Hᵀ, taken off again.

@@ -618,8 +618,7 @@ class IterableChunks(ChunkSource):
     """
 
     def __init__(self, source: Iterable[Any] | Callable[[], Iterable[Any]], name: str = "chunks") -> None:
-        self.name = name
-        self._source = source
+        self.name, self._source = name, source
         self._last: object = None
         number, first = next(self._tables(), (0, None))
         if first is None:

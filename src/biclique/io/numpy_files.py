@@ -201,9 +201,7 @@ class _Archive:
     """The arrays of an open .npz file."""
 
     def __init__(self, name: str, archive: zipfile.ZipFile, limit: int) -> None:
-        self.name = name
-        self._archive = archive
-        self._limit = limit
+        self.name, self._archive, self._limit = name, archive, limit
         self._members = {m.filename.removesuffix(".npy"): m for m in archive.infolist() if not m.is_dir()}
         self._headers: dict[str, Header] = {}
 

@@ -186,8 +186,7 @@ class ParquetSink:
 
     def __init__(self, path: Path, names: tuple[str, str]) -> None:
         self._pa = import_pyarrow()
-        self._path = path
-        self._names = names
+        self._path, self._names = path, names
         self._writer: Any = None
         self._waiting: Any = None  # fewer rows than a group
 

@@ -117,7 +117,13 @@ class _Gauss(Kernel):
         self.gamma = gamma
 
     def spectrum(self, n_columns: int) -> Spectrum:
-        return _gaussian_spectrum(self.gamma, n_columns)
+        """κ̂(ω) = (π/γ)^(d/2) exp(−|ω|²/(4γ))."""
+        gamma, d = self.gamma, n_columns
+        return Spectrum(
+            density=lambda squared: (np.pi / gamma) ** (d / 2) * np.exp(-squared / (4 * gamma)),
+            reach=lambda share: float(np.sqrt(-np.log(share) / gamma)),
+            cutoff=lambda share: float(2 * np.sqrt(-np.log(share) * gamma)),
+        )
 
     def diagonal(self, X: Rows) -> FloatArray:
         return full((X.shape[0],), 1.0, X)
@@ -131,15 +137,6 @@ class _Gauss(Kernel):
     def pairs(self, X: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
         gaps = X[first] - X[second]
         return np.asarray(np.exp(-self.gamma * np.einsum("nd,nd->n", gaps, gaps)))
-
-
-def _gaussian_spectrum(gamma: float, d: int) -> Spectrum:
-    """κ̂(ω) = (π/γ)^(d/2) exp(−|ω|²/(4γ))."""
-    return Spectrum(
-        density=lambda squared: (np.pi / gamma) ** (d / 2) * np.exp(-squared / (4 * gamma)),
-        reach=lambda share: float(np.sqrt(-np.log(share) / gamma)),
-        cutoff=lambda share: float(2 * np.sqrt(-np.log(share) * gamma)),
-    )
 
 
 class RBF(_Gauss, InnerProductKernel):
@@ -291,8 +288,7 @@ class _Affine(InnerProductKernel):
         return cls(gamma, coef0)
 
     def __init__(self, gamma: float, coef0: float) -> None:
-        self.gamma = gamma
-        self.coef0 = coef0
+        self.gamma, self.coef0 = gamma, coef0
 
     def left(self, X: Rows) -> Rows:
         return _fill(_scaled_with(X, self.gamma, 1), [1.0])

@@ -304,7 +304,10 @@ class ChunkRows(RowSource):
         else:
             numbers = drawn(self.weights, size, random)
             rows = self.source.take(numbers)
-            self._check_weights()
+            if self.n_rows is not None and len(self.weights) != self.n_rows:
+                raise DataError(
+                    f"sample_weight has {len(self.weights)} numbers for {self.n_rows} rows: give one a row."
+                )
         self.check(rows, numbers)
         return rows, np.ones(len(rows)) if self.weights is None else self.weights[numbers]
 
@@ -318,10 +321,6 @@ class ChunkRows(RowSource):
             yield Block(rows, weights, done)
             done += len(rows)
         self._checked = True
-
-    def _check_weights(self) -> None:
-        if self.weights is not None and self.n_rows is not None and len(self.weights) != self.n_rows:
-            raise DataError(f"sample_weight has {len(self.weights)} numbers for {self.n_rows} rows: give one a row.")
 
 
 @dataclass(frozen=True)

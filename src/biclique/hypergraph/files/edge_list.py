@@ -116,8 +116,8 @@ def find_places(first: Row, columns: Columns, name: str) -> Places:
                 "" if columns.header is False else " Without a header, say --no-header: columns are numbers from 0."
             )
             raise TableError(
-                f"{name}: {_spelled(option)} names column {column!r}, which {problem}{way}; columns: {_shown(names)}."
-                f"{'' if found else number}"
+                f"{name}: {option} (--{option.replace('_', '-')}) names column {column!r}, which {problem}{way}; "
+                f"columns: {_shown(names)}.{'' if found else number}"
             )
         return found[0]
 
@@ -151,11 +151,6 @@ def find_places(first: Row, columns: Columns, name: str) -> Places:
         )
     count = known("count") if plain else None
     return Places(edge, vertex, places.get("weight_column", known("weight") if plain else None), count)
-
-
-def _spelled(option: str) -> str:
-    """``edge_column (--edge-column)``."""
-    return f"{option} (--{option.replace('_', '-')})"
 
 
 def _shown(names: Sequence[str]) -> str:
