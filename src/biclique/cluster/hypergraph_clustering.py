@@ -19,7 +19,7 @@ from biclique.fit.hypergraphs import NO_CLUSTER, fit_hypergraph, plan_hypergraph
 from biclique.fit.plan import Fitted, Plan, Result
 from biclique.fit.settings import CONSTRAINTS, Settings, an_order
 from biclique.hypergraph import SPLITTINGS, ExpansionGram, Hypergraph, as_hypergraph, distortion, find_expansion
-from biclique.hypergraph.cuts import AnyExpansion
+from biclique.hypergraph.expansions import AnyExpansion
 from biclique.multiway import k_way_normalized_cut
 from biclique.rows.checks import check_values
 from biclique.runtime import check_flag, check_random, single_threaded_blas

@@ -244,8 +244,7 @@ def fit_graph(plan: Plan, vertices: Vertices, X: Rows, random: np.random.RandomS
     final = plan
     if auto and any((p.pairs.values > 1).any() for p in parts):
         reason = f"order {order:g} lifts an eigenvalue above 1, which no cut has: order 2 is taken"
-        if progress.enabled:
-            progress.say(reason)
+        progress.say(reason)
         final = final.changed(reason)
         parts = _solve_parts(plan, connected, vertices, 2.0, seed, progress)
     for part in parts:
@@ -284,8 +283,7 @@ def _solve_parts(
         K = gram.K if n_parts == 1 else gram.K[members][:, members]
         own = SparseGram(K, n_jobs=plan.settings.n_jobs)
         cut = NormalizedCut(own, order, vertices.weights[members], row_numbers=vertices.numbers[members])
-        if progress.enabled:
-            progress.say(f"part {number + 1} of {n_parts}: {len(members)} rows, {K.nnz} similarities, order {order:g}")
+        progress.say(f"part {number + 1} of {n_parts}: {len(members)} rows, {K.nnz} similarities, order {order:g}")
         k = min(n_columns - n_parts, len(members) - 1) if joined.whole[number] else 0
         parts.append(SolvedPart(members, cut, _solve(plan, cut, k, np.random.RandomState(seed), progress)))
     return parts

@@ -151,9 +151,8 @@ class FactoredSearch:
         chosen = choose_map(replace(plan, orders=self.rule.orders), pool, random)
         self.map: FeatureMap = chosen.map
         self.plan = replace(plan, orders=self.rule.orders, rank=self.map.size, error=chosen.error)
-        if progress.enabled:
-            told = f": {chosen.error}" if chosen.error else ", exact"
-            progress.say(f"gram={self.map.name!r} of rank {self.map.size}{told}")
+        told = f": {chosen.error}" if chosen.error else ", exact"
+        progress.say(f"gram={self.map.name!r} of rank {self.map.size}{told}")
         self._first: RowSums | None = None
         self._parts, self._joined = self._find_parts(min(settings.n_groups, self.n_columns))
 

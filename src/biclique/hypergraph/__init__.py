@@ -1,20 +1,18 @@
 """Given hyperedges: the class, expansions, cuts, models of points, inhomogeneous cuts, sampling and files."""
 
-from biclique.hypergraph.cuts import (
-    cut,
-    k_way_normalized_cut,
-    literal_incidence,
-    literal_k_way_normalized_cut,
-    normalized_cut,
-)
 from biclique.hypergraph.expansions import (
     EXPANSIONS,
     SPLITTINGS,
     Expansion,
     ExpansionGram,
+    cut,
     distortion,
     find_expansion,
+    k_way_normalized_cut,
     laplacian,
+    literal_incidence,
+    literal_k_way_normalized_cut,
+    normalized_cut,
     pair_weight,
 )
 from biclique.hypergraph.files.by_ending import read_hypergraph, write_hypergraph

@@ -28,8 +28,14 @@ from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, DegreeError, ParameterError
-from biclique.hypergraph.cuts import part_codes
-from biclique.hypergraph.expansions import Expansion, ExpansionGram, SplittingFunction, find_splitting, splitting_costs
+from biclique.hypergraph.expansions import (
+    Expansion,
+    ExpansionGram,
+    SplittingFunction,
+    find_splitting,
+    part_codes,
+    splitting_costs,
+)
 from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.hypergraph.points.modellings import span_distances
 from biclique.kernels import Kernel
