@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -55,6 +54,7 @@ from biclique.spectral import (
     MostSimilar,
     Nearness,
     NearRows,
+    NewRows,
     NormalizedCut,
     OrderRule,
     Parts,
@@ -689,7 +689,7 @@ class ExactFitted:
     def extend(self, X: Rows, n_jobs: int | None) -> FloatArray:
         """The embedding of new rows, by the closed form."""
         n_columns = len(self.eigenvalues) + 1
-        found = [to_host(_NewRows(self, rows, n_jobs).coordinates[0]) for rows in _chunks(X, self.live is None)]
+        found = [to_host(self.extension.embed(self.cross(rows, n_jobs))) for rows in _chunks(X, self.live is None)]
         return padded(np.concatenate(found), n_columns) if found else np.empty((0, n_columns))
 
     def labels(self, X: Rows, n_jobs: int | None) -> IntArray:
@@ -707,7 +707,7 @@ class ExactFitted:
             raise ValueError("no labels have been assigned")
         out = [np.empty(0, dtype=np.intp)]
         for rows in _chunks(X, self.live is None):
-            labels, seen = self.rule.of_new(_NewRows(self, rows, n_jobs))
+            labels, seen = self.rule.of_new(self._new_rows(rows, n_jobs))
             labels = to_host(labels)
             unseen = np.flatnonzero(~seen)
             near = self._nearest(rows, unseen, n_jobs) if len(unseen) else None
@@ -715,6 +715,16 @@ class ExactFitted:
                 labels[unseen] = self.table[near]
             out.append(labels)
         return np.concatenate(out)
+
+    def _new_rows(self, X: Rows, n_jobs: int | None) -> NewRows:
+        """New rows as rules for labels see them."""
+
+        def embedded() -> tuple[FloatArray, np.ndarray]:
+            rows, seen = self.extension.embed_seen(self.cross(X, n_jobs))
+            rows = padded(to_host(rows), len(self.eigenvalues) + 1)
+            return unit_rows(rows) if self.plan.settings.assigning.scales_rows else rows, seen
+
+        return NewRows(lambda: self.cross(X, n_jobs), embedded)
 
     def _nearest(self, X: Rows, unseen: IntArray, n_jobs: int | None) -> IntArray | None:
         """The vertex that is nearest to some rows, by distance; None for a given matrix, which has none."""
@@ -735,25 +745,6 @@ class ExactFitted:
         if self.plan.settings.cut.symmetric:
             cross.diagonal()  # which is needed, and says that it is not known
         return cross
-
-
-class _NewRows:
-    """New rows as rules for labels see them."""
-
-    def __init__(self, fitted: ExactFitted, X: Rows, n_jobs: int | None) -> None:
-        self.fitted, self.X, self.n_jobs = fitted, X, n_jobs
-
-    def cross(self) -> CrossGram:
-        return self.fitted.cross(self.X, self.n_jobs)
-
-    @cached_property
-    def coordinates(self) -> tuple[FloatArray, np.ndarray]:
-        return self.fitted.extension.embed_seen(self.cross())
-
-    def embedded(self) -> tuple[FloatArray, np.ndarray]:
-        rows, seen = self.coordinates
-        rows = padded(to_host(rows), len(self.fitted.eigenvalues) + 1)
-        return unit_rows(rows) if self.fitted.plan.settings.assigning.scales_rows else rows, seen
 
 
 def _chunks(X: Rows, whole: bool) -> list[Rows]:

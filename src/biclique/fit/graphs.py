@@ -11,7 +11,7 @@ from scipy import sparse
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.fit.exact import SolverOptions, known_or_new, solve_cut, solve_graph
 from biclique.fit.plan import Plan, Result
-from biclique.gram import CrossGram, NeighborGram, SparseGram, StoredCross
+from biclique.gram import NeighborGram, SparseGram, StoredCross
 from biclique.progress import Progress
 from biclique.rows.array import Vertices, find_rows
 from biclique.runtime import check_random
@@ -22,6 +22,7 @@ from biclique.spectral import (
     Connected,
     EigenResult,
     Extension,
+    NewRows,
     NormalizedCut,
     Parts,
     Rule,
@@ -173,8 +174,15 @@ class GraphFitted:
         """The labels of rows that are vertices ``place``, −1 for new rows."""
         if self.table is None or self.rule is None:
             raise ValueError("no labels have been assigned")
-        of_new = self.rule.of_new
-        return known_or_new(self.table, place, X, lambda new: of_new(_NewRows(self, self._similarities(new)))[0])
+        rule = self.rule
+
+        def of_new(rows: Rows) -> IntArray:
+            K = self._similarities(rows)
+            everywhere = np.ones(K.shape[0], dtype=bool)
+            new = NewRows(lambda: StoredCross(K), lambda: (self._scaled(self._extend(K)), everywhere))
+            return rule.of_new(new)[0]
+
+        return known_or_new(self.table, place, X, of_new)
 
     def _similarities(self, X: Rows) -> Any:
         """κ(y, x) of new rows, a sparse (n_new, n) matrix.
@@ -212,19 +220,6 @@ class GraphFitted:
                 cross = StoredCross(K[chosen][:, part.members], n_jobs=self.gram.n_jobs)
                 out[np.ix_(chosen, part.columns)] = part.extension.embed(cross)
         return out @ self.turn
-
-
-class _NewRows:
-    """New rows as rules for labels see them, from a sparse matrix of their similarities."""
-
-    def __init__(self, fitted: GraphFitted, K: sparse.csr_array) -> None:
-        self.fitted, self.K = fitted, K
-
-    def cross(self) -> CrossGram:
-        return StoredCross(self.K)
-
-    def embedded(self) -> tuple[FloatArray, np.ndarray]:
-        return self.fitted._scaled(self.fitted._extend(self.K)), np.ones(self.K.shape[0], dtype=bool)
 
 
 def fit_graph(plan: Plan, vertices: Vertices, X: Rows, random: np.random.RandomState, progress: Progress) -> Result:

@@ -51,7 +51,14 @@ from biclique.spectral.joining import (
     parts_cure,
     shares_of_parts,
 )
-from biclique.spectral.lloyd import KernelKMeansProblem, KernelRule, kernel_kmeans, plus_plus_start, random_start
+from biclique.spectral.lloyd import (
+    KernelKMeansProblem,
+    KernelRule,
+    NewRows,
+    kernel_kmeans,
+    plus_plus_start,
+    random_start,
+)
 from biclique.spectral.multigrid import graph_eigenpairs
 from biclique.spectral.solver import (
     BASIS_BLOCKS,
@@ -103,6 +110,7 @@ __all__ = [
     "NearRows",
     "NearestCentre",
     "Nearness",
+    "NewRows",
     "NormalizedCut",
     "OrderRule",
     "PartedPairs",

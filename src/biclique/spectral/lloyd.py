@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -96,14 +95,14 @@ class KernelKMeansProblem:
         return -gain if np.isinf(self.cut.order) else k - 1 - (2 / self.cut.order) ** 2 * gain
 
 
-class NewRows(Protocol):
+@dataclass(frozen=True)
+class NewRows:
     """Rows that are no training rows, as rules for labels see them."""
 
-    def cross(self) -> CrossGram:
-        """Their similarities to the training rows."""
-
-    def embedded(self) -> tuple[FloatArray, np.ndarray]:
-        """Their rows of the embedding, scaled as labels need them, and which are like any training row."""
+    cross: Callable[[], CrossGram]
+    """Their similarities to the training rows."""
+    embedded: Callable[[], tuple[FloatArray, np.ndarray]]
+    """Their rows of the embedding, scaled as labels need them, and which are like any training row."""
 
 
 @dataclass(frozen=True)
