@@ -14,7 +14,7 @@ from biclique.kernels import RBF, Cosine, Laplacian, Linear, Polynomial
 from biclique.runtime.namespace import float64, moved, namespace, pivoted_qr, right_divide, scalars, to_host
 from biclique.spectral import Extension, NormalizedCut, assign_sampled, device_kmeans, top_eigenpairs
 from biclique.spectral.cut import column_signs
-from biclique.spectral.solver import DIRECT_BELOW, _BlockKrylov
+from biclique.spectral.solver import DIRECT_BELOW, BlockKrylov
 from tests.oracles import projector
 from tests.rows.pieces import PieceRows
 
@@ -178,7 +178,7 @@ def test_blocks_that_lose_directions_are_filled_up(values):
 
 @pytest.mark.parametrize("lost", [0, 2, 5])
 def test_a_block_with_a_missing_direction_is_still_the_product_of_its_factors(lost):
-    solver = _BlockKrylov(Spectrum(np.ones(900)), 2, None, 12, 0)
+    solver = BlockKrylov(Spectrum(np.ones(900)), 2, None, 12, 0)
     block = torch.tensor(np.random.default_rng(0).normal(size=(900, 6)))
     block[:, lost] = 0
     Q, R = solver._orthonormal(block)

@@ -158,6 +158,7 @@ def solve_cut(
         report=progress.passed,
         keep_space=keep_space,
         give_up=options.give_up,
+        n_jobs=cut.gram.n_jobs,
     )
 
 

@@ -8,17 +8,20 @@ import numpy as np
 from numpy.typing import DTypeLike
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
+from scipy.spatial import KDTree
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.gram.dense import LINK, search_parts
 from biclique.gram.operator import CHECKED_AT_ONCE, GramOperator
 from biclique.kernels import HeldRows, Kernel
-from biclique.runtime import PANEL, Pulse, Tick, draw_by_permutation, run_groups
+from biclique.runtime import PANEL, Pulse, Tick, count_threads, draw_by_permutation, run_groups
 
 MASS = 1e-6
 """Two parts of float32 tiles touch when the similarity between them is above this share of the smaller's degrees."""
 
 SAMPLE = 1000
+
+TREE_COLUMNS = 3
 
 MOST_PARTS = 2048
 
@@ -110,32 +113,36 @@ def _sampled_parts(gram: ComputedGram, rest: IntArray, random_state: int | np.ra
     """
     rows, kernel = gram.held.rows, gram.kernel
     sample = rest[draw_by_permutation(len(rest), SAMPLE, random_state)]
-    sample = np.concatenate([sample, _unseen(gram, rest, sample)])
+    nearest, linked = _most_similar(gram, rest, sample)
+    unseen = rest[~linked][:MOST_UNSEEN]
+    if len(unseen):
+        sample = np.concatenate([sample, unseen])
+        nearest, _ = _most_similar(gram, rest, sample)
     block = np.asarray(kernel.block(rows[sample], rows[sample]), dtype=float)
-    parts = search_parts(block, np.diagonal(block))
-    if parts.max() == 0:
-        return np.zeros(len(rest), dtype=np.intp)
-
-    def nearest(panel: int, pulse: Pulse) -> IntArray:
-        pulse()
-        some = rest[panel * PANEL : (panel + 1) * PANEL]
-        return np.asarray(parts[np.argmax(np.abs(kernel.block(rows[some], rows[sample])), axis=1)])
-
-    return np.concatenate(run_groups(nearest, -(-len(rest) // PANEL), n_jobs=gram.n_jobs))
+    return np.asarray(search_parts(block, np.diagonal(block))[nearest], dtype=np.intp)
 
 
-def _unseen(gram: ComputedGram, rest: IntArray, sample: IntArray) -> IntArray:
-    """Rows without a link to any row of a sample, at most ``MOST_UNSEEN``."""
+def _most_similar(gram: ComputedGram, rest: IntArray, sample: IntArray) -> tuple[IntArray, np.ndarray]:
+    """Which row of a sample every row is most similar to, and whether they are linked.
+
+    A kernel that falls with the distance finds it in a tree of few columns, others by all similarities.
+    """
     rows, kernel = gram.held.rows, gram.kernel
+    spectrum = None if sparse.issparse(rows) or rows.shape[1] > TREE_COLUMNS else kernel.spectrum(rows.shape[1])
+    if spectrum is not None:
+        distances, nearest = KDTree(rows[sample]).query(rows[rest], workers=count_threads(gram.n_jobs))
+        return nearest, distances < spectrum.reach(LINK)
     root = np.sqrt(np.abs(gram.diagonal()))
 
-    def unseen(panel: int, pulse: Pulse) -> IntArray:
+    def search(panel: int, pulse: Pulse) -> tuple[IntArray, np.ndarray]:
         pulse()
         some = rest[panel * PANEL : (panel + 1) * PANEL]
-        linked = np.abs(kernel.block(rows[some], rows[sample])) > LINK * root[some, None] * root[sample]
-        return np.asarray(some[~linked.any(axis=1)])
+        block = np.abs(kernel.block(rows[some], rows[sample]))
+        linked = np.asarray((block > LINK * root[some, None] * root[sample]).any(axis=1))
+        return np.argmax(block, axis=1), linked
 
-    return np.concatenate(run_groups(unseen, -(-len(rest) // PANEL), n_jobs=gram.n_jobs))[:MOST_UNSEEN]
+    found = run_groups(search, -(-len(rest) // PANEL), n_jobs=gram.n_jobs)
+    return np.concatenate([some for some, _ in found]), np.concatenate([some for _, some in found])
 
 
 def _least_mass(gram: ComputedGram) -> float:

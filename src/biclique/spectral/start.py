@@ -15,7 +15,6 @@ import numpy as np
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DegreeError
 from biclique.gram import GramOperator
-from biclique.io import CHUNK_ROWS
 from biclique.runtime.namespace import float64, moved, namespace, scalars, to_host
 from biclique.spectral.cut import Extension, NormalizedCut
 from biclique.spectral.solver import SPARE_COLUMNS, top_eigenpairs
@@ -95,8 +94,8 @@ def _extended(
     pairs = top_eigenpairs(cut, columns, tol=TOLERANCE, deflate=cut.trivial, random_state=seed)
     extension, _ = Extension.fit(cut, pairs, few.noise)
     parts, own = [], []
-    for top in range(0, rows.shape[0], CHUNK_ROWS):
-        cross = few.cross(rows[top : top + CHUNK_ROWS])
+    for top in range(0, rows.shape[0], few.cross_rows):
+        cross = few.cross(rows[top : top + few.cross_rows])
         parts.append(extension.embed(cross))
         own.append(moved(float64(cross.diagonal()), parts[-1]))
     xp = namespace(parts[0])
