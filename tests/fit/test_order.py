@@ -18,7 +18,7 @@ from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
 from biclique.exceptions import BicliqueWarning, DisconnectedWarning, FewerClustersWarning
 from biclique.fit import exact as _spectrum
 from biclique.fit import three_passes as _factored
-from biclique.spectral import order as _order
+from biclique.spectral import cut as _order
 from tests.oracles import joined_parts, least_order_without_dust
 
 

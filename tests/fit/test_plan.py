@@ -19,7 +19,7 @@ from biclique import (
 from biclique.exceptions import BicliqueError, BicliqueWarning
 from biclique.io import CHUNK_ROWS, ChunkSource, open_chunks
 from biclique.kernels import RBF
-from biclique.rows.chunked import ChunkRows
+from biclique.rows.array import ChunkRows
 
 
 def model(estimator=BicliqueSpectralClustering, **parameters):

@@ -7,7 +7,8 @@ from sklearn.metrics import adjusted_rand_score
 
 from biclique import BicliqueSpectralClustering, BicliqueSpectralEmbedding
 from biclique.exceptions import MissingExtraError, ParameterError
-from biclique.gram import choose_gram, fourier
+from biclique.fit.plan import choose_gram
+from biclique.gram import fourier
 from biclique.gram.fourier import FourierGram, Grid, can_help, far_apart
 from biclique.kernels import RBF, Laplacian, Linear
 from tests.gram.contract import GramContract
@@ -171,13 +172,12 @@ def test_what_it_cannot_do_is_refused():
 
 
 def test_auto_goes_another_way_where_no_grid_holds_all_rows(monkeypatch):
-    monkeypatch.setattr("biclique.gram.choose.FOURIER_FROM", 500)
-    monkeypatch.setattr("biclique.gram.choose.STORE_BELOW", 100)
     monkeypatch.setattr("biclique.fit.plan.FOURIER_FROM", 500)
+    monkeypatch.setattr("biclique.fit.plan.STORE_BELOW", 100)
     X = make_blobs(2000, centers=3, random_state=0)[0]
     assert BicliqueSpectralClustering(3, random_state=0).fit(X).gram_ == "fourier"
     monkeypatch.setattr(fourier, "MOST_MODES", 100)
-    monkeypatch.setattr("biclique.gram.choose.can_help", lambda kernel, X: True)
+    monkeypatch.setattr("biclique.fit.plan.can_help", lambda kernel, X: True)
     model = BicliqueSpectralClustering(3, random_state=0).fit(X)
     assert model.gram_ == "tiled"
     assert "in place of 'fourier'" in str(model.plan_)
@@ -187,7 +187,7 @@ def test_without_finufft_the_extra_is_named(monkeypatch):
     monkeypatch.setattr(fourier, "import_module", lambda name: (_ for _ in ()).throw(ImportError(name)))
     with pytest.raises(MissingExtraError, match=r"pip install 'biclique\[fourier\]'"):
         BicliqueSpectralClustering(2, gram="fourier").fit(np.random.default_rng(0).normal(size=(90, 2)))
-    monkeypatch.setattr("biclique.gram.choose.is_installed", lambda: False)
+    monkeypatch.setattr("biclique.fit.plan.is_installed", lambda: False)
     X = np.random.default_rng(0).normal(size=(1000, 2))
     assert choose_gram("auto", RBF(1.0), 10**6, X, 2**34).name == "nystroem"
     assert "biclique[fourier]" in choose_gram("auto", RBF(1.0), 10**6, X, 2**34).reason

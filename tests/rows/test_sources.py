@@ -6,9 +6,7 @@ from scipy import sparse
 
 from biclique.io import CHUNK_ROWS
 from biclique.rows import array
-from biclique.rows.array import ArrayRows
-from biclique.rows.chunked import find_opener, open_chunk_rows
-from biclique.rows.device_rows import DeviceRows
+from biclique.rows.array import ArrayRows, DeviceRows, find_opener, open_chunk_rows
 from tests.optional import Optional, needs
 from tests.rows.contract import RowContract
 from tests.rows.pieces import PieceRows

@@ -202,7 +202,7 @@ class BicliqueSpectralClustering(SpectralEstimator, ClustererBase):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
         """Cluster the rows of X.
 
         Parameters
@@ -216,7 +216,6 @@ class BicliqueSpectralClustering(SpectralEstimator, ClustererBase):
             How often each row counts. Integer weights give what repeated rows would; a row of weight 0 has no say, but
             gets a label. Checked on the host, wherever they lie.
         """
-        del y
         result = self._fit(X, sample_weight)
         if result.labels is not None:
             self.labels_ = result.labels

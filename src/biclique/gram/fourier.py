@@ -27,12 +27,11 @@ from scipy.spatial import KDTree
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import MissingExtraError, ParameterError
-from biclique.gram.operator import CHECKED_AT_ONCE, CrossGram, GramOperator
-from biclique.gram.tile_parts import tile_parts
-from biclique.kernels.kernel import HeldRows, Kernel, KernelCross, Spectrum
-from biclique.runtime.memory import require
+from biclique.gram.operator import CrossGram
+from biclique.gram.tile_parts import ComputedGram
+from biclique.kernels import HeldRows, Kernel, KernelCross, Spectrum
+from biclique.runtime import Pulse, Tick, count_threads, require, run_groups
 from biclique.runtime.namespace import on_host
-from biclique.runtime.threads import Pulse, Tick, count_threads, run_groups
 
 MOST_COLUMNS = 3
 TARGET = 1e-5
@@ -370,11 +369,10 @@ class FourierCross:
         return self.trained.held.kernel.diagonal(self.rows)
 
 
-class FourierGram(GramOperator):
+class FourierGram(ComputedGram):
     """K = [κ(x_i − x_j)] through nonuniform FFTs; ``error`` is measured when it is made."""
 
     name = "fourier"
-    passes_are_cheap = False
     engine = "finufft"
     cross_rows = 2**20
 
@@ -389,9 +387,8 @@ class FourierGram(GramOperator):
         tick: Tick | None = None,
     ) -> None:
         load_finufft()
-        self.kernel, self.n, self.n_jobs, self.tick = kernel, X.shape[0], n_jobs, tick
+        super().__init__(kernel, X, dtype=dtype, n_jobs=n_jobs, memory_limit=memory_limit, tick=tick)
         self.held = HeldRows(kernel, X, np.float64)
-        self._memory_limit = memory_limit
         asked = [facts for facts in PRECISIONS if np.dtype(facts[0]).itemsize >= np.dtype(dtype).itemsize]
         for precision, tolerance in asked:
             self._set(np.dtype(precision), tolerance)
@@ -445,37 +442,14 @@ class FourierGram(GramOperator):
     def pass_seconds(cls, n: int, n_columns: int, vectors: int, threads: int) -> float:
         return SECONDS_PER_ROW[n_columns - 1] * n * -(-vectors // 2) / min(threads, -(-vectors // 2))
 
-    @property
-    def nonnegative(self) -> bool:
-        return self.kernel.nonnegative(self.held.rows)
-
     def matmat(self, V: FloatArray) -> FloatArray:
         return self._boxes.multiply(np.asarray(V, dtype=np.float64), self.n_jobs, self.tick)
-
-    def diagonal(self) -> FloatArray:
-        return self.kernel.diagonal(self.held.rows)
 
     def cross(self, Y: Rows) -> CrossGram:
         return self.training().cross(Y, self.n_jobs)
 
     def training(self) -> FourierRows:
         return FourierRows(self.held, self.dtype, self.tolerance, self._lowest)
-
-    def parts(
-        self,
-        degrees: FloatArray,
-        weights: FloatArray,
-        random: int | np.random.RandomState | None,
-        columns: int = CHECKED_AT_ONCE,
-    ) -> IntArray:
-        return tile_parts(self, degrees, weights, random, columns)
-
-    def restricted(self, members: IntArray) -> FourierGram:
-        return FourierGram(self.kernel, self.held.rows[members], dtype=self.dtype, n_jobs=self.n_jobs, tick=self.tick)
-
-    def with_rows(self, Y: Rows) -> FourierGram:
-        rows = self.held.stacked(Y)
-        return FourierGram(self.kernel, rows, dtype=self.dtype, n_jobs=self.n_jobs, memory_limit=self._memory_limit)
 
 
 def fourier_bytes(n: int, d: int, columns: int, modes: int, threads: int) -> int:

@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike
 from biclique._typing import Array, FloatArray, IntArray, Rows
 from biclique.io import CHUNK_ROWS
 from biclique.kernels import Kernel
-from biclique.runtime.threads import Tick
+from biclique.runtime import Tick
 
 CHECKED_AT_ONCE = 32
 """Vectors of a product by which parts are checked, unless a caller has room for others."""

@@ -1,20 +1,20 @@
-"""Whether K falls into parts that do not touch each other, where it is never stored."""
+"""What operators share that never store K; and whether K falls into parts that do not touch each other."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Self
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import KDTree
 
-from biclique._typing import FloatArray, IntArray
+from biclique._typing import FloatArray, IntArray, Rows
 from biclique.gram.dense import LINK, search_parts
-from biclique.gram.operator import MeasuredError
-from biclique.kernels.kernel import HeldRows, Kernel
-from biclique.runtime.draws import draw_by_permutation
-from biclique.runtime.threads import PANEL, Pulse, count_threads, run_groups
+from biclique.gram.operator import CHECKED_AT_ONCE, GramOperator
+from biclique.kernels import HeldRows, Kernel
+from biclique.runtime import PANEL, Pulse, Tick, count_threads, draw_by_permutation, run_groups
 
 MASS = 1e-6
 """Two parts of float32 tiles touch when the similarity between them is above this share of the smaller's degrees."""
@@ -32,25 +32,52 @@ SMALL_PART, MOST_ROWS = 1 / 64, 1 / 8
 """A part of at most such a share of the rows is checked by its rows alone, all such parts of at most the second."""
 
 
-class ComputedGram(Protocol):
-    """An operator whose K is computed from a kernel and rows."""
-
-    n: int
-    dtype: np.dtype[Any]
-    kernel: Kernel
-    held: HeldRows
-    n_jobs: int | None
-    error: MeasuredError | None
-
-    def matmat(self, V: FloatArray) -> FloatArray:
-        """K V."""
-
-    def diagonal(self) -> FloatArray:
-        """κ(x, x)."""
-
-
 MOST_PAIRS = 4e9
 """Pairs of rows of small parts and all rows that are computed for this."""
+
+
+class ComputedGram(GramOperator):
+    """K of a kernel and rows that is computed anew in every pass, and never stored."""
+
+    passes_are_cheap = False
+    held: HeldRows
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        X: Rows,
+        *,
+        dtype: DTypeLike = np.float32,
+        n_jobs: int | None = None,
+        memory_limit: int | None = None,
+        tick: Tick | None = None,
+    ) -> None:
+        self.kernel, self.n, self.dtype = kernel, X.shape[0], np.dtype(dtype)
+        self.n_jobs, self.tick, self._memory_limit = n_jobs, tick, memory_limit
+
+    @property
+    def nonnegative(self) -> bool:
+        return self.kernel.nonnegative(self.held.rows)
+
+    def diagonal(self) -> FloatArray:
+        return self.kernel.diagonal(self.held.rows)
+
+    def parts(
+        self,
+        degrees: FloatArray,
+        weights: FloatArray,
+        random: int | np.random.RandomState | None,
+        columns: int = CHECKED_AT_ONCE,
+    ) -> IntArray:
+        return tile_parts(self, degrees, weights, random, columns)
+
+    def restricted(self, members: IntArray) -> Self:
+        rows = self.held.rows[members]
+        return type(self)(self.kernel, rows, dtype=self.dtype, n_jobs=self.n_jobs, tick=self.tick)
+
+    def with_rows(self, Y: Rows) -> Self:
+        rows, limit = self.held.stacked(Y), self._memory_limit
+        return type(self)(self.kernel, rows, dtype=self.dtype, n_jobs=self.n_jobs, memory_limit=limit)
 
 
 def tile_parts(

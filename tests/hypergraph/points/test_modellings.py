@@ -7,7 +7,7 @@ from threadpoolctl import threadpool_limits
 
 from biclique.exceptions import DataError, MemoryLimitError, ParameterError
 from biclique.hypergraph.points import contraction
-from biclique.hypergraph.points.contraction import modelling_gram
+from biclique.hypergraph.points.contraction import TRIPLES, modelling_gram, smallest_eigenvalues
 from biclique.hypergraph.points.modellings import (
     POINT_MODELLINGS,
     GeneralizedDot,
@@ -17,7 +17,6 @@ from biclique.hypergraph.points.modellings import (
     make_modelling,
     modelling_values,
 )
-from biclique.hypergraph.points.triples import TRIPLES, smallest_eigenvalues
 from biclique.kernels import RBF, Laplacian, Polynomial, bandwidth, make_kernel
 from tests.conftest import frozen
 from tests.hypergraph.points import modelling_oracles as oracles
