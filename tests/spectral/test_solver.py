@@ -3,6 +3,7 @@ import warnings
 import numpy as np
 import pytest
 
+from biclique.runtime import single_threaded_blas
 from biclique.spectral import scipy_eigenpairs, solver, top_eigenpairs
 from biclique.spectral.solver import DIRECT_BELOW, BlockKrylov, TallKrylov
 
@@ -51,7 +52,9 @@ def panels(request, monkeypatch):
     """Blocks at once, and panel by panel as of very many rows."""
     if request.param == "panels":
         monkeypatch.setattr(solver, "MANY_ROWS", 100)
-        monkeypatch.setattr(solver, "SWEPT_ROWS", 300)
+        monkeypatch.setattr(solver, "SWEPT_ROWS", 900)
+    with single_threaded_blas():  # as every fit has it: to enter it takes milliseconds
+        yield
 
 
 @pytest.mark.usefixtures("panels")

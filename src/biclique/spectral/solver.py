@@ -201,7 +201,7 @@ def top_eigenpairs(
     keep_space: bool = False,
     give_up: GiveUp | None = None,
     take_start: TakeStart | None = None,
-    n_jobs: int | None = None,
+    n_jobs: int | None = 1,
 ) -> EigenResult:
     """The k algebraically largest eigenpairs of a symmetric operator.
 
@@ -299,7 +299,7 @@ class BlockKrylov:
         deflate: FloatArray | None,
         blocks: int,
         random_state: int | np.random.RandomState | None,
-        n_jobs: int | None = None,
+        n_jobs: int | None = 1,
     ) -> None:
         self.like, self.n_jobs = operator.like, n_jobs
         self.operator = operator
