@@ -23,8 +23,7 @@ from biclique.runtime.arguments import check_random
 from biclique.runtime.threads import single_threaded_blas
 from biclique.selection.criteria import agreement
 from biclique.selection.reading import read_rows
-from biclique.spectral.cut import check_order
-from biclique.spectral.order import Attempt, OrderRule
+from biclique.spectral.cut import Attempt, OrderRule, check_order
 
 CARRIED = 24
 """Vectors that one order hands to the next where a pass computes K anew: wider blocks are cheap, passes are not."""
