@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.datasets import make_blobs, make_moons
 from sklearn.metrics import adjusted_rand_score
 
@@ -150,6 +151,51 @@ def test_float64_where_float32_would_show():
     assert gram.error.product <= fourier.TARGET
 
 
+@pytest.mark.filterwarnings("ignore:13% of the rows")
+def test_heavy_rows_ask_for_more_digits():
+    """The error of a product is that of its largest terms: one row of weight 10⁴ beside rows of weight 1."""
+    X = np.concatenate([make_blobs(1500, 1, centers=4, random_state=0)[0], [[30.0]]])
+    weights = np.ones(1501)
+    weights[-1] = 1e4
+    values = [
+        BicliqueSpectralClustering(4, gram=gram, order=2, gamma=0.02, precision="float64", random_state=0)
+        .fit(X, sample_weight=weights)
+        .eigenvalues_
+        for gram in ("tiled", "fourier")
+    ]
+    np.testing.assert_allclose(values[1], values[0], atol=1e-5)
+    weights[-1] = 1e13
+    with pytest.raises(ParameterError, match=r"above the 1e-05 that it promises: use gram='tiled' \(exact\)"):
+        BicliqueSpectralClustering(4, gram="fourier", order=2, gamma=0.02).fit(X, sample_weight=weights)
+
+
+def test_sparse_rows_are_rows():
+    X = np.abs(spread_rows(2)[:300])
+    models = [BicliqueSpectralClustering(3, gram="fourier", gamma=1.0, random_state=0) for _ in range(2)]
+    dense, held = models[0].fit(X), models[1].fit(sparse.csr_array(X))
+    np.testing.assert_array_equal(dense.labels_, held.labels_)
+    np.testing.assert_array_equal(held.predict(sparse.csr_array(X)), held.labels_)
+
+
+def test_far_boxes_keep_their_digits():
+    random = np.random.default_rng(0)
+    for size in (40, 400):
+        X = np.concatenate([random.normal(size=(500, 2)), random.normal(size=(size, 2)) + 1e7])
+        gram = FourierGram(RBF(1.0), X)
+        for place, exact in ((slice(500), X[:500]), (slice(500, None), X[500:] - 1e7)):
+            degrees = RBF(1.0).block(exact, exact).sum(axis=1)
+            np.testing.assert_allclose(gram.matmat(np.ones((len(X), 1)))[place, 0], degrees, rtol=1e-5)
+
+
+def test_a_plan_refuses_what_a_fit_refuses():
+    line = np.stack(np.meshgrid(np.arange(3000) * 2.0, np.arange(4) * 2.0), axis=-1).reshape(-1, 2)
+    X = np.concatenate([line, line[:, ::-1]])
+    model = BicliqueSpectralClustering(4, gram="fourier", order=2, gamma=1.0)
+    for method in (model.plan, model.fit):
+        with pytest.raises(fourier.GridError, match="rows spread too far for this bandwidth"):
+            method(X)
+
+
 def test_an_error_above_the_promise_is_refused(monkeypatch):
     monkeypatch.setattr(fourier, "TARGET", 1e-30)
     with pytest.raises(ParameterError, match=r"above the 1e-30 that it promises: use gram='tiled' \(exact\)"):
@@ -177,7 +223,7 @@ def test_auto_goes_another_way_where_no_grid_holds_all_rows(monkeypatch):
     X = make_blobs(2000, centers=3, random_state=0)[0]
     assert BicliqueSpectralClustering(3, random_state=0).fit(X).gram_ == "fourier"
     monkeypatch.setattr(fourier, "MOST_MODES", 100)
-    monkeypatch.setattr("biclique.fit.plan.can_help", lambda kernel, X: True)
+    monkeypatch.setattr("biclique.fit.plan.can_help", lambda kernel, X, n: True)
     model = BicliqueSpectralClustering(3, random_state=0).fit(X)
     assert model.gram_ == "tiled"
     assert "in place of 'fourier'" in str(model.plan_)
@@ -205,7 +251,9 @@ def test_auto_takes_it_for_many_rows_in_few_columns():
         (RBF(1e12), X, 10**6, "nystroem"),  # no grid holds that
     ):
         assert choose_gram("auto", kernel, n, rows, 2**34).name == name
-    assert not can_help(RBF(1e12), X)
+    assert not can_help(RBF(1e12), X, 10**6)
+    assert can_help(RBF(30.0), X, 10**6)
+    assert not can_help(RBF(30.0), X, 10_000)  # tiles are quicker than so large a grid
 
 
 @pytest.mark.parametrize("data", ["blobs", "moons", "unequal"])

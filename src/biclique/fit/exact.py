@@ -264,6 +264,7 @@ def _hold(
         memory_limit=plan.memory_limit,
         tick=tick,
     )
+    gram.weigh(vertices.weights)
     return gram, gram.error
 
 

@@ -320,7 +320,7 @@ def _check_device(settings: Settings, X: Rows, device: Device) -> None:
         )
     if holding.gram in GRAMS and not GRAMS[holding.gram].has_device_tiles:
         raise ParameterError(
-            f"gram={holding.gram!r} stores K on the host, and device={str(device)!r} computes its tiles: leave gram at "
+            f"gram={holding.gram!r} works on the host, and device={str(device)!r} computes its tiles: leave gram at "
             f"'auto', or {way_out}."
         )
     if sparse.issparse(X):
@@ -358,7 +358,7 @@ def choose_gram(requested: str, kernel: Kernel, n: int, X: Rows, memory_limit: i
     features = exact_features(kernel, d, n // 4)
     if n > STORE_BELOW and features is not None:
         return features
-    fourier = grids and n >= FOURIER_FROM and can_help(kernel, X)
+    fourier = grids and n >= FOURIER_FROM and can_help(kernel, X, n)
     if fourier and is_installed():
         return Choice("fourier", f"exact to {TARGET:g} of each degree: FFTs of {n} rows in {d} columns")
     work = exact_work(kernel, n, X)
@@ -566,6 +566,8 @@ def _hold_exactly(
     held = round(data_bytes(some.data) * share)
     choice = choose_gram(holding.gram, kernel, n, some.data, limit - held - basis)
     operator = GRAMS.get(choice.name)
+    if operator is not None and choice.name == holding.gram:
+        operator.check_rows(kernel, some.data)
     if operator is None or operator.takes_precision:
         dtype = factored_precision(holding.precision, choice.name, kernel, some.data)
     if operator is not None:

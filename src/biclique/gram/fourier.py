@@ -49,6 +49,9 @@ USUAL_MODES = 2**18
 SECONDS_PER_ROW = (1e-7, 4e-7, 2e-6)
 """Of two vectors on one core, in one, two and three columns (``benchmarks/fourier.py``)."""
 
+PAIRS_PER_MODE = 120
+"""Pairs of rows that tiles compute while a mode of the fine grid (2^d for a mode of a box) is transformed."""
+
 OUTLIERS = 5e-4
 LOOKED_AT = 20_000
 """Rows by which it is seen whether a grid holds them all."""
@@ -94,14 +97,15 @@ def spectrum_of(kernel: Kernel, n_columns: int) -> Spectrum:
     return found
 
 
-def can_help(kernel: Kernel, X: Rows) -> bool:
-    """Whether a grid holds rows like these: asked of a kernel with its bandwidth, and of some rows."""
-    if sparse.issparse(X) or not on_host(X) or X.shape[1] > MOST_COLUMNS or kernel.spectrum(X.shape[1]) is None:
+def can_help(kernel: Kernel, X: Rows, n: int) -> bool:
+    """Whether a grid holds n rows, X being some of them, and is quicker than tiles; the kernel has its bandwidth."""
+    d = X.shape[1]
+    if sparse.issparse(X) or not on_host(X) or d > MOST_COLUMNS or kernel.spectrum(d) is None:
         return False
     rows = np.asarray(X[:: max(X.shape[0] // LOOKED_AT, 1)], dtype=np.float64)
     low, high = np.quantile(rows, [OUTLIERS, 1 - OUTLIERS], axis=0)  # those far out have boxes of their own
-    spectrum, tolerance = spectrum_of(kernel, rows.shape[1]), PRECISIONS[1][1]
-    return count_modes(spectrum, high - low, tolerance) <= MOST_MODES / 4
+    modes = count_modes(spectrum_of(kernel, d), high - low, PRECISIONS[1][1])
+    return bool(modes <= min(MOST_MODES / 4, float(n) ** 2 / (PAIRS_PER_MODE * 2**d)))
 
 
 def is_installed() -> bool:
@@ -186,7 +190,7 @@ class _Transform:
 class _Boxes:
     """Rows in boxes between which the kernel is below the tolerance. Boxes of few rows have no grid."""
 
-    def __init__(self, kernel: Kernel, rows: FloatArray, dtype: np.dtype[Any], tolerance: float) -> None:
+    def __init__(self, kernel: Kernel, rows: FloatArray, dtype: DTypeLike, tolerance: float) -> None:
         self.kernel, self.rows, self.dtype, self.tolerance = kernel, rows, np.dtype(dtype), tolerance
         self.spectrum = spectrum_of(kernel, rows.shape[1])
         members = far_apart(rows, self.spectrum.reach(tolerance))
@@ -194,10 +198,16 @@ class _Boxes:
         self._few = [some for some in members if len(some) <= FEW_ROWS]
         self._transforms: list[_Transform] = []
 
-    def modes(self) -> int:
-        """Of the largest box."""
+    def checked_modes(self) -> int:
+        """Modes of the largest box, if a grid can have so many."""
         extents = [np.ptp(self.rows[some], axis=0) for some in self.large]
-        return int(max((count_modes(self.spectrum, extent, self.tolerance) for extent in extents), default=1))
+        modes = max((count_modes(self.spectrum, extent, self.tolerance) for extent in extents), default=1)
+        if modes > MOST_MODES:
+            raise GridError(
+                f"gram='fourier' would need a grid of {modes:.2g} modes, at most {MOST_MODES}: rows spread too far for "
+                f"this bandwidth; use gram='tiled' (exact) or gram='nystroem', or lower gamma."
+            )
+        return int(modes)
 
     @cached_property
     def few(self) -> IntArray:
@@ -209,7 +219,8 @@ class _Boxes:
         """K among them: a sparse matrix of blocks."""
         sizes = [len(some) for some in self._few]
         alone = sizes.index(1) if 1 in sizes else len(sizes)  # the boxes are sorted by size
-        blocks = [self.kernel.block(self.rows[some], self.rows[some]) for some in self._few[:alone]]
+        near = [self.rows[some] - self.rows[some[0]] for some in self._few[:alone]]  # far away, digits would be lost
+        blocks = [self.kernel.block(rows, rows) for rows in near]
         own = sparse.diags_array(self.kernel.diagonal(self.rows[self.few[sum(sizes[:alone]) :]]))
         return sparse.block_diag([*blocks, own], format="csr")
 
@@ -387,31 +398,43 @@ class FourierGram(ComputedGram):
         tick: Tick | None = None,
     ) -> None:
         load_finufft()
+        if sparse.issparse(X):
+            X = X.toarray()
         super().__init__(kernel, X, dtype=dtype, n_jobs=n_jobs, memory_limit=memory_limit, tick=tick)
         self.held = HeldRows(kernel, X, np.float64)
-        asked = [facts for facts in PRECISIONS if np.dtype(facts[0]).itemsize >= np.dtype(dtype).itemsize]
-        for precision, tolerance in asked:
-            self._set(np.dtype(precision), tolerance)
-            found = self._measure(X)
-            if found.product <= TARGET:
-                break
-        else:
-            raise GridError(
-                f"gram='fourier' has {found}, above the {TARGET:g} that it promises: use gram='tiled' (exact) or "
-                "gram='nystroem'."
-            )
+        self._finer = [facts for facts in PRECISIONS if np.dtype(facts[0]).itemsize >= np.dtype(dtype).itemsize]
+        self._set(*self._finer.pop(0))
+        self._settle(np.ones(self.n))
+
+    def weigh(self, weights: FloatArray) -> None:
+        """Measure with these weights: the error of a product is that of its largest terms."""
+        if weights.max() > weights.min():
+            self._settle(weights)
+
+    def restricted(self, members: IntArray) -> FourierGram:
+        found = FourierGram(self.kernel, self.held.rows[members], dtype=self.dtype, n_jobs=self.n_jobs, tick=self.tick)
+        found.weigh(self._weights[members])
+        return found
+
+    def _settle(self, weights: FloatArray) -> None:
+        """Go to finer precisions until the error is what is promised."""
+        self._weights = weights
+        found = self._measure()
+        while not found.product <= TARGET:
+            if not self._finer:
+                raise GridError(
+                    f"gram='fourier' has {found}, above the {TARGET:g} that it promises: use gram='tiled' (exact) or "
+                    "gram='nystroem'."
+                )
+            self._set(*self._finer.pop(0))
+            found = self._measure()
         self.error = found
         self.noise = max(found.product, float(np.finfo(self.dtype).eps))
 
-    def _set(self, dtype: np.dtype[Any], tolerance: float) -> None:
-        self.dtype, self.tolerance = dtype, tolerance
-        self._boxes = _Boxes(self.kernel, np.asarray(self.held.rows), dtype, tolerance)
-        modes = self._boxes.modes()
-        if modes > MOST_MODES:
-            raise GridError(
-                f"gram='fourier' would need a grid of {modes:.2g} modes, at most {MOST_MODES}: rows spread too far for "
-                f"this bandwidth; use gram='tiled' (exact) or gram='nystroem', or lower gamma."
-            )
+    def _set(self, dtype: DTypeLike, tolerance: float) -> None:
+        self.dtype, self.tolerance = np.dtype(dtype), tolerance
+        self._boxes = _Boxes(self.kernel, np.asarray(self.held.rows), self.dtype, tolerance)
+        modes = self._boxes.checked_modes()
         if self._memory_limit is not None:
             d = self.held.rows.shape[1]
             needed = fourier_bytes(self.n, d, 2, modes, count_threads(self.n_jobs))
@@ -422,17 +445,31 @@ class FourierGram(ComputedGram):
                 "raise memory_limit, or use gram='nystroem'.",
             )
 
-    def _measure(self, X: Rows) -> ProductError:
-        """Products with ones and with random signs, against exact ones, on rows of low degree and on others."""
+    def _measure(self) -> ProductError:
+        """Products with weights and with random signs, against exact ones, on rows of low degree and on others."""
         random = np.random.RandomState(0)
-        V = np.column_stack([np.ones(self.n), 2.0 * random.randint(0, 2, self.n) - 1])
+        V = np.column_stack([self._weights, self._weights * (2.0 * random.randint(0, 2, self.n) - 1)])
         found = self.matmat(V)
         self._lowest = float(found[:, 0].min())
         low = np.argpartition(found[:, 0], min(MEASURED, self.n) - 1)[:MEASURED]
         chosen = np.unique(np.concatenate([low, random.randint(0, self.n, MEASURED)]))
-        true = self.held.cross(X[chosen], n_jobs=self.n_jobs).matmat(V)
+        rows, origin = np.asarray(self.held.rows), np.zeros((1, self.held.rows.shape[1]))
+
+        def work(i: int, pulse: Pulse) -> FloatArray:
+            pulse()
+            # With the row for the origin no digits are lost, however far away it is.
+            return np.asarray((self.kernel.block(origin, rows - rows[chosen[i]]) @ V)[0])
+
+        true = np.stack(run_groups(work, len(chosen), n_jobs=self.n_jobs))
         errors = np.abs(found[chosen] - true) / np.abs(true[:, :1])
         return ProductError(float(errors.max(initial=0.0)), len(chosen))
+
+    @classmethod
+    def check_rows(cls, kernel: Kernel, X: Rows) -> None:
+        load_finufft()
+        some = X[:: max(X.shape[0] // LOOKED_AT, 1)]
+        rows = np.asarray(some.toarray() if sparse.issparse(some) else some, dtype=np.float64)
+        _Boxes(kernel, rows, *PRECISIONS[0]).checked_modes()
 
     @classmethod
     def bytes_for(cls, n: int, n_columns: int, vectors: int, dtype: DTypeLike) -> int:  # noqa: ARG003

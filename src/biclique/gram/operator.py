@@ -93,6 +93,10 @@ class GramOperator(ABC):
     def check_memory(cls, n: int, memory_limit: int) -> None:
         """Refuse K of n rows where it does not fit by itself."""
 
+    @classmethod  # noqa: B027
+    def check_rows(cls, kernel: Kernel, X: Rows) -> None:
+        """Refuse rows that K cannot be made of; X may be some of them."""
+
     @classmethod
     def pass_seconds(cls, n: int, n_columns: int, vectors: int, threads: int) -> float | None:  # noqa: ARG003
         """Time of a pass where it is known; None to measure tiles."""
@@ -122,6 +126,9 @@ class GramOperator(ABC):
     def stored(self, memory_limit: int | str = "auto") -> Any:  # noqa: ARG002
         """K itself, an array or a sparse matrix in rows, where it fits a limit; a TypeError if it is never stored."""
         raise TypeError(f"{type(self).__name__} never stores K: use matmat, which multiplies it.")
+
+    def weigh(self, weights: FloatArray) -> None:  # noqa: B027
+        """Told the weights of the rows before the first pass."""
 
     def training(self) -> TrainedRows | None:
         """What a model keeps to meet new rows once K is gone; None if it needs the operator itself, or its matrix."""

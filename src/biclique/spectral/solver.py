@@ -534,8 +534,8 @@ class TallKrylov(BlockKrylov):
 
 def warn_unless_converged(pairs: EigenResult) -> None:
     """Say how many eigenpairs missed the tolerance, and by how much."""
-    if not pairs.converged:
-        above = int((pairs.residuals > pairs.target).sum())
+    above = int((pairs.residuals > pairs.target).sum())
+    if not pairs.converged and above:
         warn_user(
             f"{above} of {len(pairs.values)} eigenpairs above tol (worst residual {pairs.residuals.max():.1e} > "
             f"{pairs.target:.1e}) after {pairs.n_passes} passes; raise max_iter or eigen_tol.",
