@@ -13,6 +13,7 @@ from sklearn.datasets import make_moons
 from sklearn.metrics import adjusted_rand_score
 
 from biclique.cli import main, stream
+from biclique.fit import low_rank
 from biclique.io import FiniteChunks, find_format, formats, open_chunks
 from tests.cli.waiting import wait_for_work
 
@@ -188,7 +189,8 @@ def test_an_approximation_is_said_once(capsys, npy):
     assert run(capsys, "cluster", npy, "-k", 3, "--stream", "-q") == (0, "", "")
 
 
-def test_a_bad_approximation_warns_of_what_the_line_does_not_say(capsys, tmp_path):
+def test_a_bad_approximation_warns_of_what_the_line_does_not_say(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(low_rank, "RANKS", (128, 256))  # up to 2,048 it would take long
     np.save(tmp_path / "t.npy", np.random.RandomState(0).normal(size=(3000, 12)))
     code, out, err = run(capsys, "cluster", tmp_path / "t.npy", "-k", 3, "--stream", "--gamma", 5, "--order", 4)
     assert code == 0
