@@ -9,11 +9,12 @@ import numpy as np
 
 from biclique._typing import Device
 from biclique.cluster.estimator import ClustererBase, SpectralEstimator
+from biclique.cluster.trust import HowSure
 from biclique.kernels import Kernel
 from biclique.spectral import ASSIGNERS
 
 
-class BicliqueSpectralClustering(SpectralEstimator, ClustererBase):
+class BicliqueSpectralClustering(HowSure, SpectralEstimator, ClustererBase):
     """Cluster points through multi-way similarity.
 
     Points are the vertices of an m-uniform hypergraph whose weights come from the biclique kernel: the sum of a

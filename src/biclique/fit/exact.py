@@ -60,7 +60,7 @@ from biclique.spectral import (
     start_from_few,
     top_eigenpairs,
 )
-from biclique.spectral.assign import Rule, assign_in_place
+from biclique.spectral.assign import Rule, Seen, assign_in_place
 from biclique.spectral.joining import Joined, MostSimilar, Nearness, NearRows, join_parts, parts_cure, shares_of_parts
 from biclique.spectral.order import (
     DEAR_PROPOSAL_ROWS,
@@ -639,6 +639,8 @@ class ExactFitted:
     table: IntArray | None = None  # (n_vertices,), labels
     rule: Rule | None = None
     takes_chunks: bool = False
+    seen: Seen | None = None
+    """Rows for probabilities."""
 
     @classmethod
     def of(cls, fit: ExactFit, assignment: Assignment | None = None) -> ExactFitted:
@@ -662,6 +664,9 @@ class ExactFitted:
             live=None if on_host(gram.like) else gram,
             table=None if assignment is None else assignment.labels,
             rule=None if assignment is None else assignment.rule,
+            seen=None
+            if assignment is None
+            else Seen.of(solved.rows, assignment.labels, vertices.weights, solved.eigenvalues),
         )
 
     def __getstate__(self) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.fit.plan import Plan
+from biclique.spectral.assign import Seen
 
 
 class Fitted(Protocol):
@@ -16,6 +17,8 @@ class Fitted(Protocol):
     """
 
     plan: Plan
+    seen: Seen | None
+    """Training rows for probabilities, where labels were asked for."""
 
     @property
     def eigenvalues(self) -> FloatArray:

@@ -27,7 +27,7 @@ from biclique.spectral import (
     one_each,
     parted_rotation,
 )
-from biclique.spectral.assign import Rule
+from biclique.spectral.assign import Rule, Seen
 from biclique.spectral.joining import LOOSE, Connected, connect, shares_of_parts
 from biclique.spectral.solver import warn_unless_converged
 
@@ -72,6 +72,7 @@ class GraphFitted:
         self.n_passes = max(part.cut.n_passes for part in solved)
         self.table: IntArray | None = None  # (n_vertices,), labels
         self.rule: Rule | None = None
+        self.seen: Seen | None = None  # rows for probabilities
         self.parts: list[Part] = []
         own = np.zeros((vertices.n, self.n_columns))
         first = 0
@@ -137,6 +138,7 @@ class GraphFitted:
                 parts=self._parts(solved, n_clusters),
             ).contiguous()
         self.table, self.rule = found.labels, found.rule
+        self.seen = Seen.of(self.rows, found.labels, vertices.weights, self.eigenvalues)
         self.n_passes = max(part.cut.n_passes for part in solved)
         return found
 

@@ -22,7 +22,7 @@ from biclique.runtime.memory import data_bytes, parse_memory_limit
 from biclique.runtime.namespace import padded
 from biclique.runtime.threads import single_threaded_blas
 from biclique.spectral import ASSIGNERS, EigenResult, Extension, NormalizedCut, block_columns
-from biclique.spectral.assign import Rule
+from biclique.spectral.assign import Rule, Seen
 from biclique.spectral.joining import LeastVolume
 from biclique.spectral.order import OrderRule
 from biclique.spectral.solver import warn_unless_converged
@@ -128,6 +128,7 @@ class HypergraphFitted:
     rule: Rule | None = None
     takes_chunks: bool = False
     keeps_tensors: bool = False
+    seen: Seen | None = None
 
     def embed(self, X: Rows, n_jobs: int | None) -> FloatArray:  # noqa: ARG002
         """The embedding of new vertices, from the training edges they join."""

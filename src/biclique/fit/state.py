@@ -41,7 +41,7 @@ from biclique.kernels.kernel import HeldRows
 from biclique.multiway.symmetric import SymmetricRows, SymmetricShift
 from biclique.neighbors.index import NeighborIndex
 from biclique.spectral import ApproximationError, Extension, FactoredSpectrum
-from biclique.spectral.assign import LargestCoordinate, NearestCentre
+from biclique.spectral.assign import LargestCoordinate, NearestCentre, Seen
 from biclique.spectral.lloyd import KernelRule
 
 Value: TypeAlias = "bool | int | float | str | np.ndarray[Any, Any] | list[Value] | dict[str, Value] | None"
@@ -64,7 +64,7 @@ CLASSES: tuple[type, ...] = (
         NeighborIndex,
         ExpansionGram,
     ),
-    *(DirectRBF, PolynomialCountSketch),
+    *(DirectRBF, PolynomialCountSketch, Seen),
 )
 """What a model may consist of, besides kernels and feature maps; what these hold is what ``__getstate__`` gives."""
 

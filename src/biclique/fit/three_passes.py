@@ -35,7 +35,7 @@ from biclique.spectral import (
     factored_spectrum,
     one_each,
 )
-from biclique.spectral.assign import EmbeddingRule
+from biclique.spectral.assign import EmbeddingRule, Seen
 from biclique.spectral.joining import Joined, NearRows, join_parts, parts_cure
 from biclique.spectral.order import TEST_STARTS, Attempt, OrderRule, least_order
 from biclique.spectral.solver import warn_about_null_columns
@@ -77,6 +77,8 @@ class FactoredFitted:
     rule: EmbeddingRule | None = None
     n_passes: int = 3
     takes_chunks: bool = True
+    seen: Seen | None = None
+    """Rows of the pool, for probabilities."""
 
     @property
     def eigenvalues(self) -> FloatArray:
@@ -308,4 +310,8 @@ def fit_factored(
         # The rule is of the pool: that all rows may have fewer clusters shows only now.
         found = replace(tried.assignment, labels=labels).contiguous()
         fitted.rule, labels = found.pointwise, found.labels.astype(labels.dtype, copy=False)
+        rule = labelling(fitted.rule, plan.settings.assigning)
+        (names,), rows = fitted.labels_by(pool.rows, [rule], plan.settings.n_jobs, keep=True)
+        if rows is not None:
+            fitted.seen = Seen.of(rows, names, pool.weights, fitted.eigenvalues)
     return Result(fitted, pool.n_distinct, embedding, labels)
