@@ -210,6 +210,7 @@ def test_the_profile_is_its_definition():
         assert found.loc[cluster, "a"] == pytest.approx(cluster_profile(X[:, 0], model.labels_, cluster))
         shares = cluster_profile(kind.tolist(), model.labels_, cluster)
         assert found.loc[cluster, "kind=up"] == pytest.approx(shares["up"])
+    np.testing.assert_array_equal(model.profile(table[["a", "b"]]), found[["a", "b"]])
     assert "p-values" in model.profile.__doc__
 
 

@@ -189,12 +189,12 @@ class HowSure(ClustererBase):
 
     def _labels_for(self, X: Any) -> IntArray:
         """Labels of a table that may hold other columns than the fit did."""
-        known = getattr(self, "feature_names_in_", None)
+        known = list(getattr(self, "feature_names_in_", []))
         columns = list(getattr(X, "columns", []))
-        if known is not None and columns and columns != list(known) and set(known) <= set(columns):
-            return self.predict(X[list(known)])
+        if known and columns and columns != known and set(known) <= set(columns):
+            return self.predict(X[known])
         shape = np.shape(X) if not hasattr(X, "shape") else X.shape
-        if len(shape) == 2 and shape[1] == self.n_features_in_ and (not columns or columns == list(known or [])):
+        if len(shape) == 2 and shape[1] == self.n_features_in_ and (not columns or columns == known):
             return self.predict(X)
         if len(shape) == 2 and shape[0] == len(self.labels_):
             return self.labels_
