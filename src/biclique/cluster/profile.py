@@ -105,8 +105,10 @@ def _chosen(columns: Mapping[Hashable, np.ndarray], categories: Sequence[str | i
     names = list(columns)
     chosen = []
     for given in [] if categories is None else list(categories):
-        place = isinstance(given, (int, np.integer)) and given not in columns
-        if (place and not 0 <= given < len(names)) or (not place and given not in columns):
+        name: Hashable = given
+        if isinstance(given, (int, np.integer)) and given not in columns and 0 <= given < len(names):
+            name = names[int(given)]
+        if name not in columns:
             raise ParameterError(f"categories has {given!r}, which is no column: the columns are {names[:10]}.")
-        chosen.append(names[int(given)] if place else given)
+        chosen.append(name)
     return chosen

@@ -41,4 +41,6 @@ def stability_of(
         found[split] = best_jaccard(labels[chosen], others, n_clusters)
     there = ~np.isnan(found)
     sums = np.where(there, found, 0.0).sum(axis=0)
-    return np.divide(sums, there.sum(axis=0), out=np.full(n_clusters, np.nan), where=there.any(axis=0))
+    out = np.full(n_clusters, np.nan)
+    np.divide(sums, there.sum(axis=0), out=out, where=there.any(axis=0))
+    return out

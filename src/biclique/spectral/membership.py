@@ -55,7 +55,7 @@ class Odds:
         low, high = min(a, b), max(a, b)
         place = low * self.n_clusters - low * (low + 1) // 2 + high - low - 1
         found = np.interp(coordinates @ self.directions[place], self.knots[place], self.values[place])
-        return found if a < b else -found
+        return np.asarray(found if a < b else -found)
 
     def probabilities(self, rows: FloatArray, labels: IntArray) -> FloatArray:
         """p_b/p_label by pairs, no more than 1, and divided by their sum. A row at the origin has equal ones."""
@@ -157,7 +157,7 @@ class _Line:
             return self.most * self.places
         gap = self.means[1] - self.means[0]
         values = gap / self.deviation**2 * (self.places - self.means.mean()) + np.log(self.shares[1] / self.shares[0])
-        return np.clip(values, -self.most, self.most)
+        return np.asarray(np.clip(values, -self.most, self.most))
 
 
 def even_steps(t: FloatArray, volume: FloatArray, rate: float) -> tuple[FloatArray, FloatArray]:
