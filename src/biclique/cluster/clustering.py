@@ -84,7 +84,7 @@ class BicliqueSpectralClustering(HowSure, SpectralEstimator, ClustererBase):
         takes exact features where they are few; and landmarks, with a warning, where exact tiles would take more than
         about 12 s on two cores (some 110,000 rows in 16 columns). A neighbour graph is always held sparse. "fourier" is
         for rbf on one to three columns (``pip install 'biclique[fourier]'``): products through FFTs, with an error
-        below 1e-5 of each row's degree, which is measured; "auto" takes it from 20,000 rows on (``docs/fourier.md``).
+        below 1e-5 of each row's degree, which is measured; "auto" takes it from 10,000 rows on (``docs/fourier.md``).
     rank : int or "auto", default="auto"
         Landmarks or random features. "auto" doubles from 128 to 2,048 until the eigenvalues of a sample of 2,000 rows
         are within 0.01 of the exact ones, relative to the largest.
@@ -203,7 +203,7 @@ class BicliqueSpectralClustering(HowSure, SpectralEstimator, ClustererBase):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
         """Cluster the rows of X.
 
         Parameters
@@ -217,7 +217,6 @@ class BicliqueSpectralClustering(HowSure, SpectralEstimator, ClustererBase):
             How often each row counts. Integer weights give what repeated rows would; a row of weight 0 has no say, but
             gets a label. Checked on the host, wherever they lie.
         """
-        del y
         result = self._fit(X, sample_weight)
         if result.labels is not None:
             self.labels_ = result.labels
