@@ -148,6 +148,17 @@ def test_membership_is_the_sparse_form(blobs):
         model.membership(X, top=0)
 
 
+def test_sparse_rows_have_memberships_and_are_told_so(blobs):
+    X, _ = blobs
+    rows = sparse.csr_array(X)
+    model = BicliqueSpectralClustering(4, random_state=0).fit(rows)
+    with pytest.raises(DataError, match=r"sparse rows, got a csr_array: use membership\(X, top=4\)"):
+        model.predict_proba(rows)
+    p = model.membership(rows, top=4).toarray()
+    np.testing.assert_array_equal(p, model.predict_proba(X))
+    np.testing.assert_array_equal(p.argmax(axis=1), model.predict(rows, reject_below=0))
+
+
 def test_predict_rejects_what_is_not_sure(blobs):
     X, model = blobs
     p = model.predict_proba(X)

@@ -44,7 +44,7 @@ class HowSure(ClustererBase):
         check_number("reject_below", reject_below, least=0.0)
         if reject_below > 1:
             raise ParameterError(f"reject_below must be a probability from 0 to 1, got {reject_below!r}.")
-        probabilities = self.predict_proba(X)
+        probabilities = self._probabilities(X)
         return np.where(probabilities.max(axis=1) < reject_below, REJECTED, probabilities.argmax(axis=1))
 
     def predict_proba(self, X: Any) -> FloatArray:
@@ -57,13 +57,25 @@ class HowSure(ClustererBase):
 
         Parameters
         ----------
-        X : as in ``predict``
+        X : as in ``predict``, but not sparse
+            ``membership`` takes sparse rows too. scikit-learn's checks take whatever has ``predict_proba`` of sparse
+            rows to be a classifier.
 
         Returns
         -------
         ndarray of shape (n_new, number of clusters found)
             Rows sum to 1.
         """
+        check_is_fitted(self)
+        if sparse.issparse(X):
+            raise DataError(
+                f"predict_proba does not take sparse rows, got a {type(X).__name__}: use "
+                f"membership(X, top={self._n_found()}), which gives the same probabilities, or pass X.toarray()."
+            )
+        return self._probabilities(X)
+
+    def _probabilities(self, X: Any) -> FloatArray:
+        """The probability of every cluster for rows, dense or sparse."""
         check_is_fitted(self)
         fitted = self._fitted
         seen = fitted.seen
@@ -81,12 +93,17 @@ class HowSure(ClustererBase):
 
         Probabilities are as in ``predict_proba``; a row sums to less than 1 if there are more clusters.
 
+        Parameters
+        ----------
+        X : as in ``predict``, dense or sparse
+        top : int, default 3
+
         Returns
         -------
         scipy.sparse.csr_array of shape (n_new, number of clusters found)
         """
         check_count("top", top)
-        probabilities = self.predict_proba(X)
+        probabilities = self._probabilities(X)
         n, k = probabilities.shape
         width = min(top, k)
         kept = np.sort(np.argsort(-probabilities, axis=1, kind="stable")[:, :width], axis=1)
