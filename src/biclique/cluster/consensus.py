@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
+from scipy.linalg import eigh
 from sklearn.base import BaseEstimator, ClusterMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -16,13 +17,19 @@ from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, FewerClustersWarning, ParameterError, warn_user
 from biclique.hypergraph import ExpansionGram, Hypergraph
 from biclique.runtime.arguments import check_count, check_random
-from biclique.runtime.threads import single_threaded_blas
+from biclique.runtime.threads import Pulse, panel_product, run_groups, single_threaded_blas
 from biclique.spectral import NormalizedCut
-from biclique.spectral.assign import kmeans
+from biclique.spectral.assign import assign_in_place
 from biclique.spectral.solver import top_eigenpairs
 
 MISSING = -1
 """The label of a row that a partition says nothing about."""
+
+FEW_CLUSTERS = 2_000
+"""Up to so many clusters, of all partitions together, eigenvectors come from the matrix of clusters by clusters."""
+
+BLOCK_ROWS = 2**16
+"""Rows whose pairs of clusters are counted at once."""
 
 
 def consensus_labels(
@@ -94,13 +101,34 @@ def _checked(L: ArrayLike) -> IntArray:
 
 def equal_rows(table: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
     """The distinct rows, which of them every row is, and how often each occurs."""
-    # Column by column: numbers of kinds so far and labels are made one number. No row is ever compared whole.
-    kinds = np.zeros(len(table), dtype=np.int64)
-    for column in table.T:
-        values, codes = np.unique(column, return_inverse=True)
-        kinds = np.unique(kinds * len(values) + codes, return_inverse=True)[1]
-    _, first, counts = np.unique(kinds, return_index=True, return_counts=True)
-    return table[first], kinds, counts.astype(float)
+    # A row is compared whole, as bytes: codes are as short as the clusters allow.
+    codes = [_codes(column) for column in table.T]
+    short = np.column_stack(codes).astype(np.min_scalar_type(max(int(c.max()) for c in codes)))
+    as_bytes = short.view(np.dtype((np.void, short.itemsize * short.shape[1])))[:, 0]
+    _, first, index, counts = np.unique(as_bytes, return_index=True, return_inverse=True, return_counts=True)
+    return table[first], index.ravel(), counts.astype(float)
+
+
+def _codes(labels: IntArray) -> IntArray:
+    """The labels numbered 0, 1, … in their order; no sort if they are smaller than the rows are many."""
+    lowest = int(labels.min())
+    if int(labels.max()) - lowest > len(labels):
+        return np.asarray(np.unique(labels, return_inverse=True)[1]).ravel()
+    present = np.bincount(labels - lowest) > 0
+    return (np.cumsum(present) - 1)[labels - lowest]
+
+
+def memberships(patterns: IntArray) -> sparse.csr_array:
+    """H, (rows, clusters of all partitions): 1 where a row is in a cluster."""
+    here = patterns != MISSING
+    edges = np.empty(patterns.shape, dtype=np.int32)
+    first = 0
+    for place, (column, there) in enumerate(zip(patterns.T, here.T, strict=True)):
+        codes = _codes(column[there]) if there.any() else column[there]
+        edges[there, place] = first + codes
+        first += int(codes.max(initial=-1)) + 1
+    starts = np.concatenate([[0], np.cumsum(here.sum(axis=1))])
+    return sparse.csr_array((np.ones(starts[-1]), edges[here], starts), shape=(len(patterns), first))
 
 
 def partitions_as_hypergraph(patterns: IntArray, weights: FloatArray) -> Hypergraph:
@@ -109,19 +137,50 @@ def partitions_as_hypergraph(patterns: IntArray, weights: FloatArray) -> Hypergr
     A distinct row of weight w stands for w rows. The star expansion divides by the rows of an edge, Σw, so edges carry
     w(e) = |e|/Σ_{i∈e} w_i, where |e| counts distinct rows: then w(e)/|e| is 1/Σw.
     """
-    n, _n_partitions = patterns.shape
-    places, edges = [], []
-    first = 0
-    for column in patterns.T:
-        there = np.flatnonzero(column != MISSING)
-        codes = np.unique(column[there], return_inverse=True)[1]
-        places.append(there)
-        edges.append(first + codes)
-        first += int(codes.max(initial=-1)) + 1
-    rows, columns = np.concatenate(edges), np.concatenate(places)
-    members = sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=(first, n))
+    members = sparse.csr_array(memberships(patterns).T)
     sizes = np.asarray(members.sum(axis=1)).ravel()
     return Hypergraph(members, sizes / (members @ weights))
+
+
+def embedded(
+    patterns: IntArray, weights: FloatArray, k: int, random: np.random.RandomState, n_jobs: int | None
+) -> FloatArray:
+    """The k leading eigenvectors of the normalised cut of order 2, divided by √w, up to a rotation: (rows, ≤ k)."""
+    members = memberships(patterns)
+    if members.shape[1] <= FEW_CLUSTERS:
+        return from_clusters(members, weights, k, n_jobs)
+    gram = ExpansionGram(partitions_as_hypergraph(patterns, weights), "star", n_jobs=n_jobs)
+    cut = NormalizedCut(gram, 2.0, weights)
+    pairs = top_eigenpairs(cut, k - 1, tol=1e-6, max_iter=200, deflate=cut.trivial, random_state=random)
+    return np.column_stack([cut.trivial, pairs.vectors]) / np.sqrt(weights)[:, None]
+
+
+def from_clusters(members: sparse.csr_array, weights: FloatArray, k: int, n_jobs: int | None) -> FloatArray:
+    """The same from the small matrix of clusters by clusters.
+
+    K = H D⁻¹ Hᵀ with D = diag(Σ_{i∈e} w_i), and the degree S_i is the number of partitions that have a label for i.
+    With A = √(W/S) H D^(-½), the cut's matrix is AAᵀ. If AᵀA y = λy, its eigenvector is A y/√λ.
+    """
+    degrees = np.diff(members.indptr).astype(float)
+    sizes = members.T @ weights
+    scale = np.sqrt(weights / degrees)
+    starts = range(0, members.shape[0], BLOCK_ROWS)
+
+    def of_block(number: int, pulse: Pulse) -> sparse.csr_array:
+        pulse()
+        rows = slice(starts[number], starts[number] + BLOCK_ROWS)
+        scaled = members[rows].multiply(scale[rows, None]).tocsr()
+        return scaled.T.tocsr() @ scaled
+
+    total = np.zeros((len(sizes), len(sizes)))
+    for block in run_groups(of_block, len(starts), n_jobs=n_jobs):
+        total += block
+    total /= np.sqrt(sizes[:, None] * sizes)
+    last = len(sizes) - 1
+    values, vectors = eigh(total, subset_by_index=[max(last - k + 1, 0), last])
+    kept = values > np.finfo(float).eps * len(sizes)
+    lifted = vectors[:, kept] / np.sqrt(sizes[:, None] * values[kept])
+    return panel_product(members, lifted, n_jobs=n_jobs) / np.sqrt(degrees)[:, None]
 
 
 def _cut(
@@ -134,12 +193,9 @@ def _cut(
         return np.arange(n)
     if k == 1:
         return np.zeros(n, dtype=np.intp)
-    gram = ExpansionGram(partitions_as_hypergraph(patterns, weights), "star", n_jobs=n_jobs)
-    cut = NormalizedCut(gram, 2.0, weights)
-    pairs = top_eigenpairs(cut, k - 1, tol=1e-6, max_iter=200, deflate=cut.trivial, random_state=random)
-    rows = np.column_stack([cut.trivial, pairs.vectors]) / np.sqrt(weights)[:, None]
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return kmeans(rows / lengths, weights, k, n_init=10, random_state=random).contiguous().labels
+    rows = embedded(patterns, weights, k, random, n_jobs)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    return assign_in_place("kmeans", rows, weights, k, n_init=10, random_state=random).contiguous().labels
 
 
 def _by_first_row(found: IntArray, index: IntArray, places: IntArray) -> IntArray:
