@@ -15,7 +15,7 @@ from biclique.cluster.stability import best_jaccard
 from biclique.exceptions import DataError, ParameterError
 from biclique.fit.state import fitted_from, state_of
 from biclique.spectral.assign import Seen
-from biclique.spectral.membership import even_steps
+from biclique.spectral.membership import even_steps, two_humps
 from tests.oracles import calibration_error, cluster_profile, jaccard_stability
 
 
@@ -90,6 +90,36 @@ def test_probabilities_are_near_the_posterior_of_gaussians(gap):
     assert calibration_error(p, truth) < 0.05
     hard = (p > 0.5).astype(float)
     assert np.abs(p - posterior).mean() < 0.8 * np.abs(hard - posterior).mean()
+
+
+def noisy_moons(n, noise, seed):
+    """Rows, and the posterior of the second moon."""
+    random = np.random.RandomState(seed)
+    arc = np.linspace(0, np.pi, 400)
+    curves = np.array([[np.cos(arc), np.sin(arc)], [1 - np.cos(arc), 0.5 - np.sin(arc)]]).transpose(0, 2, 1)
+    rows = curves[random.randint(2, size=n), random.randint(400, size=n)] + noise * random.standard_normal((n, 2))
+    a, b = (np.exp(-((rows[:, None] - c) ** 2).sum(axis=2) / (2 * noise**2)).sum(axis=1) for c in curves)
+    return rows, b / (a + b)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_probabilities_of_curved_clusters_are_about_as_good_as_their_labels():
+    X, _ = noisy_moons(1000, 0.15, 0)
+    new, posterior = noisy_moons(1000, 0.15, 1)
+    model = BicliqueSpectralClustering(2, random_state=0).fit(X)
+    p = model.predict_proba(new)[:, model.predict([[1.0, -0.5]])[0]]
+    hard = (p > 0.5).astype(float)
+    assert np.abs(p - posterior).mean() < 0.02 + np.abs(hard - posterior).mean()
+    assert ((p - posterior) ** 2).mean() < ((hard - posterior) ** 2).mean()
+
+
+@pytest.mark.parametrize("gap", [1.9, 2.1, 2.5, 3.0])
+@pytest.mark.parametrize("share", [0.5, 0.6, 0.8, 0.95])
+def test_humps_are_counted_right(gap, share):
+    x = np.linspace(-1, gap + 1, 100_001)
+    density = (1 - share) * np.exp(-(x**2) / 2) + share * np.exp(-((x - gap) ** 2) / 2)
+    modes = ((density[1:-1] > density[:-2]) & (density[1:-1] > density[2:])).sum()
+    assert two_humps(gap, np.array([1 - share, share])) == (modes == 2)
 
 
 def test_clusters_far_apart_are_sure():
