@@ -365,12 +365,12 @@ def calibration_error(p, truth, bins=10):
 
 
 def consensus_similarity(L):
-    """K_ij = Σ over partitions that put rows i and j together of 1/(rows of that cluster)."""
+    """K_ij = the number of partitions that put rows i and j together: the co-association matrix."""
     n, n_partitions = L.shape
     K = np.zeros((n, n))
     for p in range(n_partitions):
         for i in range(n):
             for j in range(n):
                 if L[i, p] >= 0 and L[i, p] == L[j, p]:
-                    K[i, j] += 1 / np.sum(L[:, p] == L[i, p])
+                    K[i, j] += 1
     return K

@@ -29,7 +29,7 @@ def test_the_hypergraph_of_partitions_is_its_definition():
     np.testing.assert_array_equal(patterns[index], L)
     assert weights.sum() == len(L)
     assert len(np.unique(patterns, axis=0)) == len(patterns)
-    K = ExpansionGram(partitions_as_hypergraph(patterns, weights), "star").matmat(np.eye(len(patterns)))
+    K = ExpansionGram(partitions_as_hypergraph(patterns), "star").matmat(np.eye(len(patterns)))
     np.testing.assert_allclose(K[np.ix_(index, index)], consensus_similarity(L), atol=1e-12)
 
 

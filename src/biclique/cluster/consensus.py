@@ -38,9 +38,9 @@ def consensus_labels(
     """One partition for several of the same rows.
 
     Every cluster of every partition is a hyperedge on the rows, and the normalised cut of the hypergraph's star
-    expansion is solved: rows that many partitions put together stay together. All hyperedges of a partition have the
-    weight 1, so a row has one vote in each partition. Rows with equal labels in all partitions are one vertex with a
-    weight.
+    expansion is solved: rows that many partitions put together stay together. A hyperedge weighs as much as it has
+    rows, so the similarity of two rows is the number of partitions that put them together. Rows with equal labels in
+    all partitions are one vertex with a weight.
 
     Parameters
     ----------
@@ -131,15 +131,14 @@ def memberships(patterns: IntArray) -> sparse.csr_array:
     return sparse.csr_array((np.ones(starts[-1]), edges[here], starts), shape=(len(patterns), first))
 
 
-def partitions_as_hypergraph(patterns: IntArray, weights: FloatArray) -> Hypergraph:
-    """Every cluster of every partition as a hyperedge of weight 1 on the distinct rows.
+def partitions_as_hypergraph(patterns: IntArray) -> Hypergraph:
+    """Every cluster of every partition as a hyperedge on the distinct rows.
 
-    A distinct row of weight w stands for w rows. The star expansion divides by the rows of an edge, Σw, so edges carry
-    w(e) = |e|/Σ_{i∈e} w_i, where |e| counts distinct rows: then w(e)/|e| is 1/Σw.
+    The star expansion divides by the vertices of an edge, |e|, so w(e) = |e|: then K_ij counts the partitions that put
+    i and j together.
     """
     members = sparse.csr_array(memberships(patterns).T)
-    sizes = np.asarray(members.sum(axis=1)).ravel()
-    return Hypergraph(members, sizes / (members @ weights))
+    return Hypergraph(members, np.asarray(members.sum(axis=1)).ravel())
 
 
 def embedded(
@@ -149,7 +148,7 @@ def embedded(
     members = memberships(patterns)
     if members.shape[1] <= FEW_CLUSTERS:
         return from_clusters(members, weights, k, n_jobs)
-    gram = ExpansionGram(partitions_as_hypergraph(patterns, weights), "star", n_jobs=n_jobs)
+    gram = ExpansionGram(partitions_as_hypergraph(patterns), "star", n_jobs=n_jobs)
     cut = NormalizedCut(gram, 2.0, weights)
     pairs = top_eigenpairs(cut, k - 1, tol=1e-6, max_iter=200, deflate=cut.trivial, random_state=random)
     return np.column_stack([cut.trivial, pairs.vectors]) / np.sqrt(weights)[:, None]
@@ -158,11 +157,11 @@ def embedded(
 def from_clusters(members: sparse.csr_array, weights: FloatArray, k: int, n_jobs: int | None) -> FloatArray:
     """The same from the small matrix of clusters by clusters.
 
-    K = H D⁻¹ Hᵀ with D = diag(Σ_{i∈e} w_i), and the degree S_i is the number of partitions that have a label for i.
-    With A = √(W/S) H D^(-½), the cut's matrix is AAᵀ. If AᵀA y = λy, its eigenvector is A y/√λ.
+    K = H Hᵀ, and the degree S_i is the sum of the sizes of the clusters that i is in. With A = √(W/S) H, the cut's
+    matrix is AAᵀ. If AᵀA y = λy, its eigenvector is A y/√λ.
     """
-    degrees = np.diff(members.indptr).astype(float)
-    sizes = members.T @ weights
+    degrees = members @ (members.T @ weights)
+    n_edges = members.shape[1]
     scale = np.sqrt(weights / degrees)
     starts = range(0, members.shape[0], BLOCK_ROWS)
 
@@ -172,14 +171,12 @@ def from_clusters(members: sparse.csr_array, weights: FloatArray, k: int, n_jobs
         scaled = members[rows].multiply(scale[rows, None]).tocsr()
         return scaled.T.tocsr() @ scaled
 
-    total = np.zeros((len(sizes), len(sizes)))
+    total = np.zeros((n_edges, n_edges))
     for block in run_groups(of_block, len(starts), n_jobs=n_jobs):
         total += block
-    total /= np.sqrt(sizes[:, None] * sizes)
-    last = len(sizes) - 1
-    values, vectors = eigh(total, subset_by_index=[max(last - k + 1, 0), last])
-    kept = values > np.finfo(float).eps * len(sizes)
-    lifted = vectors[:, kept] / np.sqrt(sizes[:, None] * values[kept])
+    values, vectors = eigh(total, subset_by_index=[max(n_edges - k, 0), n_edges - 1])
+    kept = values > np.finfo(float).eps * n_edges
+    lifted = vectors[:, kept] / np.sqrt(values[kept])
     return panel_product(members, lifted, n_jobs=n_jobs) / np.sqrt(degrees)[:, None]
 
 
