@@ -169,7 +169,7 @@ def from_clusters(members: sparse.csr_array, weights: FloatArray, k: int, n_jobs
         pulse()
         rows = slice(starts[number], starts[number] + BLOCK_ROWS)
         scaled = members[rows].multiply(scale[rows, None]).tocsr()
-        return scaled.T.tocsr() @ scaled
+        return sparse.csr_array(scaled.T.tocsr() @ scaled)
 
     total = np.zeros((n_edges, n_edges))
     for block in run_groups(of_block, len(starts), n_jobs=n_jobs):
@@ -177,7 +177,7 @@ def from_clusters(members: sparse.csr_array, weights: FloatArray, k: int, n_jobs
     values, vectors = eigh(total, subset_by_index=[max(n_edges - k, 0), n_edges - 1])
     kept = values > np.finfo(float).eps * n_edges
     lifted = vectors[:, kept] / np.sqrt(values[kept])
-    return panel_product(members, lifted, n_jobs=n_jobs) / np.sqrt(degrees)[:, None]
+    return np.asarray(panel_product(members, lifted, n_jobs=n_jobs) / np.sqrt(degrees)[:, None])
 
 
 def _cut(
