@@ -10,8 +10,8 @@ coordinate in which steps have one length: distance across the boundary as the k
 distributions of one variance are fitted by EM, from the labels. What is fitted is log p_b/p_a, a line in u.
 
 A cluster may be drawn out along u: a curved one, whose far end is many steps away from its near end. Its spread then
-says nothing about the overlap at the boundary, and the fit has one hump. Then p_b is that of a boundary known up to one
-step, the least that the kernel can see: the normal distribution function of the steps from the labels' boundary.
+says nothing about the overlap at the boundary. Then p_b is that of a boundary known up to one step, the least that the
+kernel can see: the normal distribution function of the steps from the labels' boundary.
 
 Rows farther out than most of their cluster are counted, but not placed: eigenvectors saturate there, and orders above 2
 fold them back.
@@ -173,25 +173,11 @@ class _Line:
         if not len(self.means):
             return self.most * self.places
         gap = self.means[1] - self.means[0]
-        if self.deviation > DRAWN_OUT * self.step > 0 and not two_humps(gap / self.deviation, self.shares):
+        if self.deviation > DRAWN_OUT * self.step > 0:
             steps = (self.places - self.boundary) / self.step
             return np.asarray(np.clip(log_ndtr(steps) - log_ndtr(-steps), -self.most, self.most))
         values = gap / self.deviation**2 * (self.places - self.means.mean()) + np.log(self.shares[1] / self.shares[0])
         return np.asarray(np.clip(values, -self.most, self.most))
-
-
-def two_humps(gap: float, shares: FloatArray) -> bool:
-    """Whether two normal distributions of variance 1, means ``gap`` apart, with these shares, have two modes together.
-
-    A mode at x has log(p_b/p_a) = log(x/(gap − x)) for the shares at x, which is the line gap x − gap²/2 + log(b/a).
-    The line crosses three times if the shares' log-ratio lies between its values at the two tangents.
-    """
-    if gap <= 2:
-        return False
-    half = np.sqrt(gap**2 / 4 - 1)  # tangents: 1/x + 1/(gap − x) = gap
-    x = gap / 2 + half
-    most = gap * x - gap**2 / 2 - np.log(x / (gap - x))
-    return bool(abs(np.log(shares[1] / shares[0])) < most)
 
 
 def even_steps(t: FloatArray, volume: FloatArray, rate: float) -> tuple[FloatArray, FloatArray]:
