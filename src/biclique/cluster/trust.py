@@ -52,7 +52,8 @@ class HowSure(ClustererBase):
 
         Along the way from one cluster to another, the embedding of the training rows is stretched until one step of
         the kernel's random walk has the same length everywhere. There two normal distributions of one variance are
-        fitted. Where these would prefer another cluster than ``predict``, the two probabilities are equal, up to 1e-9.
+        fitted. Clusters that are many steps long, such as moons, get a boundary that is one step wide instead.
+        Where this would prefer another cluster than ``predict``, the two probabilities are equal, up to 1e-9.
         ``docs/trust.md`` says how well this works, and when it does not.
 
         Parameters
