@@ -61,6 +61,7 @@ ASKED: Table = {
 PROBED: Table = {
     ("fit/state.py", "value"): "what a user's own kernel is called, for an error",
     ("cluster/*", "X"): "a table of any library",
+    ("cluster/consensus.py", "model"): "a clusterer of any library",
     ("rows/checks.py", "X"): "a table of any library",
     ("fit/settings.py", "sys.modules.get('torch')"): "a module that may not be there",
 }

@@ -399,3 +399,49 @@ def average_ranks(criteria, shares):
             equal = sum(values[j] == values[i] for j in range(n)) - 1
             total[i] += share * (1 + better + equal / 2)
     return total / sum(shares)
+
+
+def jaccard_stability(labels, halves):
+    """Mean over halves (row numbers, new labels) of max_B |A ∩ B| / |A ∪ B|, one number for every cluster A."""
+    out = []
+    for cluster in range(max(labels) + 1):
+        best = []
+        for rows, new in halves:
+            own = {i for i in rows if labels[i] == cluster}
+            others = [{i for i, label in zip(rows, new, strict=True) if label == b} for b in set(new)]
+            if own:
+                best.append(max(len(own & other) / len(own | other) for other in others))
+        out.append(sum(best) / len(best))
+    return np.array(out)
+
+
+def cluster_profile(column, labels, cluster):
+    """(mean of the cluster − mean of the rest)/pooled deviation; for text a dictionary of share differences."""
+    own = [x for x, label in zip(column, labels, strict=True) if label == cluster]
+    rest = [x for x, label in zip(column, labels, strict=True) if label != cluster]
+    if isinstance(column[0], str):
+        return {value: own.count(value) / len(own) - rest.count(value) / len(rest) for value in set(column)}
+    a, b = np.mean(own), np.mean(rest)
+    squares = sum((x - a) ** 2 for x in own) + sum((x - b) ** 2 for x in rest)
+    return (a - b) / np.sqrt(squares / (len(own) + len(rest) - 2))
+
+
+def calibration_error(p, truth, bins=10):
+    """Σ over bins of equally many rows, by p, of (share of rows) × |mean p − share of true ones|."""
+    order = np.argsort(p, kind="stable")
+    total = 0.0
+    for rows in np.array_split(order, bins):
+        total += len(rows) / len(p) * abs(np.mean(p[rows]) - np.mean(truth[rows]))
+    return total
+
+
+def consensus_similarity(L):
+    """K_ij = the number of partitions that put rows i and j together: the co-association matrix."""
+    n, n_partitions = L.shape
+    K = np.zeros((n, n))
+    for p in range(n_partitions):
+        for i in range(n):
+            for j in range(n):
+                if L[i, p] >= 0 and L[i, p] == L[j, p]:
+                    K[i, j] += 1
+    return K

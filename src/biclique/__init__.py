@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from biclique.cluster.clustering import BicliqueSpectralClustering
+    from biclique.cluster.consensus import ConsensusClustering, consensus_labels
     from biclique.cluster.embedding import BicliqueSpectralEmbedding
     from biclique.cluster.hypergraph_clustering import HypergraphSpectralClustering
     from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
@@ -20,10 +21,12 @@ __all__ = [
     "BicliqueKernelKMeans",
     "BicliqueSpectralClustering",
     "BicliqueSpectralEmbedding",
+    "ConsensusClustering",
     "Hypergraph",
     "HypergraphSpectralClustering",
     "InhomogeneousSubspaceClustering",
     "__version__",
+    "consensus_labels",
 ]
 
 __version__ = "0.1.0"

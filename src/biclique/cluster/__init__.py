@@ -1,6 +1,7 @@
 """Every estimator: validate, compose, store."""
 
 from biclique.cluster.clustering import BicliqueSpectralClustering
+from biclique.cluster.consensus import ConsensusClustering, consensus_labels
 from biclique.cluster.embedding import BicliqueSpectralEmbedding
 from biclique.cluster.hypergraph_clustering import HypergraphSpectralClustering
 from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
@@ -12,6 +13,8 @@ __all__ = [
     "BicliqueKernelKMeans",
     "BicliqueSpectralClustering",
     "BicliqueSpectralEmbedding",
+    "ConsensusClustering",
     "HypergraphSpectralClustering",
     "InhomogeneousSubspaceClustering",
+    "consensus_labels",
 ]

@@ -60,6 +60,7 @@ from biclique.spectral import (
     Parts,
     Progressing,
     Rule,
+    Seen,
     assign_in_place,
     block_columns,
     graph_eigenpairs,
@@ -649,6 +650,8 @@ class ExactFitted:
     table: IntArray | None = None  # (n_vertices,), labels
     rule: Rule | None = None
     takes_chunks: bool = False
+    seen: Seen | None = None
+    """Rows for probabilities."""
 
     @classmethod
     def of(cls, fit: ExactFit, assignment: Assignment | None = None) -> ExactFitted:
@@ -672,6 +675,9 @@ class ExactFitted:
             live=None if on_host(gram.like) else gram,
             table=None if assignment is None else assignment.labels,
             rule=None if assignment is None else assignment.rule,
+            seen=None
+            if assignment is None
+            else Seen.of(solved.rows, assignment.labels, vertices.weights, solved.eigenvalues),
         )
 
     def __getstate__(self) -> dict[str, Any]:

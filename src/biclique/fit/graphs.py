@@ -26,6 +26,7 @@ from biclique.spectral import (
     NormalizedCut,
     Parts,
     Rule,
+    Seen,
     assign_sampled,
     connect,
     one_each,
@@ -75,6 +76,7 @@ class GraphFitted:
         self.n_passes = max(part.cut.n_passes for part in solved)
         self.table: IntArray | None = None  # (n_vertices,), labels
         self.rule: Rule | None = None
+        self.seen: Seen | None = None  # rows for probabilities
         self.parts: list[Part] = []
         own = np.zeros((vertices.n, self.n_columns))
         first = 0
@@ -140,6 +142,7 @@ class GraphFitted:
                 parts=self._parts(solved, n_clusters),
             ).contiguous()
         self.table, self.rule = found.labels, found.rule
+        self.seen = Seen.of(self.rows, found.labels, vertices.weights, self.eigenvalues)
         self.n_passes = max(part.cut.n_passes for part in solved)
         return found
 

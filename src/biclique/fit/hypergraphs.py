@@ -28,6 +28,7 @@ from biclique.spectral import (
     NormalizedCut,
     OrderRule,
     Rule,
+    Seen,
     block_columns,
     warn_unless_converged,
 )
@@ -133,6 +134,7 @@ class HypergraphFitted:
     rule: Rule | None = None
     takes_chunks: bool = False
     keeps_tensors: bool = False
+    seen: Seen | None = None
 
     def embed(self, X: Rows, n_jobs: int | None) -> FloatArray:  # noqa: ARG002
         """The embedding of new vertices, from the training edges they join."""

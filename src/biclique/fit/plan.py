@@ -33,6 +33,7 @@ from biclique.spectral import (
     FEWEST_BLOCKS,
     NEIGHBOR_ORDER,
     OrderRule,
+    Seen,
     basis_bytes,
     block_columns,
     blocks_within,
@@ -754,6 +755,8 @@ class Fitted(Protocol):
     """
 
     plan: Plan
+    seen: Seen | None
+    """Training rows for probabilities, where labels were asked for."""
 
     @property
     def eigenvalues(self) -> FloatArray:

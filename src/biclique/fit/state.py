@@ -37,7 +37,7 @@ from biclique.hypergraph import ExpansionGram, Hypergraph
 from biclique.kernels import KERNELS, DirectRBF, HeldRows, Kernel
 from biclique.multiway.symmetric import SymmetricRows, SymmetricShift
 from biclique.neighbors.index import NeighborIndex
-from biclique.spectral import Extension, KernelRule, LargestCoordinate, NearestCentre
+from biclique.spectral import Extension, KernelRule, LargestCoordinate, NearestCentre, Seen
 
 Value: TypeAlias = "bool | int | float | str | np.ndarray[Any, Any] | list[Value] | dict[str, Value] | None"
 State: TypeAlias = dict[str, Value]
@@ -59,7 +59,7 @@ CLASSES: tuple[type, ...] = (
         NeighborIndex,
         ExpansionGram,
     ),
-    *(DirectRBF, PolynomialCountSketch),
+    *(DirectRBF, PolynomialCountSketch, Seen),
 )
 """What a model may consist of, besides kernels and feature maps; what these hold is what ``__getstate__`` gives."""
 

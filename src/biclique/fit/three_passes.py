@@ -33,6 +33,7 @@ from biclique.spectral import (
     Joined,
     NearRows,
     OrderRule,
+    Seen,
     join_parts,
     least_order,
     one_each,
@@ -77,6 +78,8 @@ class FactoredFitted:
     rule: EmbeddingRule | None = None
     n_passes: int = 3
     takes_chunks: bool = True
+    seen: Seen | None = None
+    """Rows of the pool, for probabilities."""
 
     @property
     def eigenvalues(self) -> FloatArray:
@@ -307,4 +310,8 @@ def fit_factored(
         # The rule is of the pool: that all rows may have fewer clusters shows only now.
         found = replace(tried.assignment, labels=labels).contiguous()
         fitted.rule, labels = found.pointwise, found.labels.astype(labels.dtype, copy=False)
+        rule = labelling(fitted.rule, plan.settings.assigning)
+        (names,), rows = fitted.labels_by(pool.rows, [rule], plan.settings.n_jobs, keep=True)
+        if rows is not None:
+            fitted.seen = Seen.of(rows, names, pool.weights, fitted.eigenvalues)
     return Result(fitted, pool.n_distinct, embedding, labels)

@@ -10,7 +10,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,9 +21,10 @@ from sklearn.utils import check_random_state
 
 from biclique._typing import FloatArray, IntArray, RandomState
 from biclique.exceptions import ParameterError
-from biclique.runtime.namespace import float64, full, identity, moved, namespace, on_host, scalars, to_host
+from biclique.runtime.namespace import float64, full, identity, moved, namespace, on_host, padded, scalars, to_host
 from biclique.spectral.cut import NormalizedCut
 from biclique.spectral.lloyd import KernelKMeansProblem, NewRows, kernel_kmeans
+from biclique.spectral.membership import Odds, fit_odds
 
 TIE = 1e-6
 """Another k-means start wins only by this relative margin; otherwise the deterministic one stays."""
@@ -38,6 +39,10 @@ DISCRETIZE_STEPS = 100
 
 MANY_ROWS = 200_000
 """Beyond so many rows, where every step of k-means takes a while, an assigner is fitted on a sample of them."""
+
+
+SEEN_ROWS = 20_000
+"""Training rows that are kept for probabilities. With so many, errors of a few thousandths are left."""
 
 
 class Rule(Protocol):
@@ -103,6 +108,36 @@ class Parts:
     def solid(self) -> np.ndarray:
         """Which rows are not dust."""
         return np.asarray(self.like == np.arange(len(self.like)))
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """Some training rows of a fit: what probabilities are made of, when they are first asked for."""
+
+    rows: FloatArray  # (n, columns), the embedding, not scaled
+    labels: IntArray  # (n,)
+    weights: FloatArray  # (n,), multiplicities
+    values: FloatArray  # (columns − 1,), eigenvalues
+
+    @classmethod
+    def of(cls, rows: FloatArray, labels: IntArray, weights: FloatArray, values: FloatArray) -> Seen:
+        """At most ``SEEN_ROWS``, evenly spaced; a copy on the host."""
+        n = len(rows)
+        some = np.arange(n) if n <= SEEN_ROWS else np.linspace(0, n - 1, SEEN_ROWS).astype(np.intp)
+        own, w, named = (to_host(x[moved(some, x)]) for x in (rows, weights, labels))
+        return cls(own.astype(float), named.astype(np.intp), w.astype(float), padded(values, own.shape[1] - 1))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"rows": self.rows, "labels": self.labels, "weights": self.weights, "values": self.values}
+
+    @cached_property
+    def odds(self) -> Odds:
+        """Of every pair of clusters."""
+        return fit_odds(self.rows, self.labels, self.weights, self.values)
+
+    def probabilities(self, rows: FloatArray, labels: IntArray) -> FloatArray:
+        """Probabilities of clusters, (n, k), of embedded rows with known labels: the largest is the label's."""
+        return self.odds.probabilities(rows, labels)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,101 @@
+"""How near are probabilities to the posterior? Gaussians and noisy moons, with default settings and fresh rows.
+
+    python benchmarks/probabilities.py [--rows 1000] [--new 4000] [--seeds 3]
+
+For each set: mean |p − posterior| and the expected calibration error (ten bins of equally many rows) of
+``predict_proba``, beside the mean |p − posterior| of other ways:
+
+- labels: 1 for the label of ``predict``;
+- plain: two normal distributions of one variance in v/√S, without the change of coordinate, by EM from the labels;
+- least: the least that any probability can have whose largest is that of ``predict``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+from scipy.special import logsumexp
+from sklearn.mixture import GaussianMixture
+
+from biclique import BicliqueSpectralClustering
+
+ARC = np.linspace(0, np.pi, 400)
+MOONS = (
+    np.column_stack([np.cos(ARC), np.sin(ARC)]),
+    np.column_stack([1 - np.cos(ARC), 0.5 - np.sin(ARC)]),
+)
+
+
+def gaussians(n: int, gap: float, ratio: float, d: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    random = np.random.RandomState(seed)
+    share = ratio / (1 + ratio)
+    truth = random.rand(n) < share
+    X = random.standard_normal((n, d))
+    X[:, 0] += gap * truth
+    return X, 1 / (1 + np.exp(-np.log(ratio) - gap * X[:, 0] + gap**2 / 2)), truth
+
+
+def moons(n: int, noise: float, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    random = np.random.RandomState(seed)
+    truth, place = random.randint(2, size=n), random.randint(len(ARC), size=n)
+    X = np.where(truth[:, None] == 0, MOONS[0][place], MOONS[1][place]) + noise * random.standard_normal((n, 2))
+    logs = [logsumexp(-((X[:, None] - arc) ** 2).sum(axis=2) / (2 * noise**2), axis=1) for arc in MOONS]
+    return X, 1 / (1 + np.exp(logs[0] - logs[1])), truth == 1
+
+
+def calibration_error(p: np.ndarray, truth: np.ndarray) -> float:
+    bins = np.array_split(np.argsort(p, kind="stable"), 10)
+    return float(sum(len(b) * abs(p[b].mean() - truth[b].mean()) for b in bins) / len(p))
+
+
+def sets(n: int, seed: int) -> Iterator[tuple[str, tuple[np.ndarray, np.ndarray, np.ndarray]]]:
+    for d in (2, 10):
+        for ratio in (1, 5):
+            for gap in (2, 3, 4):
+                yield f"{gap} σ apart, 1:{ratio}, d = {d}", gaussians(n, gap, ratio, d, seed)
+    for noise in (0.05, 0.1, 0.15):
+        yield f"moons, noise {noise}", moons(n, noise, seed)
+
+
+def plain(model: BicliqueSpectralClustering, embedded: np.ndarray) -> np.ndarray:
+    t, new = (rows[:, 1:] / rows[:, :1] for rows in (model.embedding_, embedded))
+    means = np.array([t[model.labels_ == j].mean(axis=0) for j in range(2)])
+    mixture = GaussianMixture(2, covariance_type="tied", means_init=means, max_iter=300).fit(t)
+    return mixture.predict_proba(new)[:, 1]
+
+
+def measured(train: np.ndarray, new: np.ndarray, posterior: np.ndarray, truth: np.ndarray) -> list[float]:
+    model = BicliqueSpectralClustering(2, random_state=0).fit(train)
+    labels = model.predict(new)
+    p, other = model.predict_proba(new)[:, 1], plain(model, model.transform(new))
+    if np.mean((labels == 1) == (posterior > 0.5)) < 0.5:
+        labels, p, other = 1 - labels, 1 - p, 1 - other
+    wrong = (labels == 1) != (posterior > 0.5)
+    return [
+        np.abs(p - posterior).mean(),
+        calibration_error(p, truth),
+        np.abs(labels - posterior).mean(),
+        np.abs(other - posterior).mean(),
+        (wrong * np.abs(posterior - 0.5)).mean(),
+    ]
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rows", type=int, default=1000)
+    parser.add_argument("--new", type=int, default=4000)
+    parser.add_argument("--seeds", type=int, default=3)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    found: dict[str, list[list[float]]] = {}
+    for seed in range(options.seeds):
+        fresh = sets(options.new, 1000 + seed)
+        for (name, (train, _, _)), (_, new) in zip(sets(options.rows, seed), fresh, strict=True):
+            found.setdefault(name, []).append(measured(train, *new))
+    print("| set | mean \\|p − posterior\\| | calibration error | labels | plain | least |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for name, rows in found.items():
+        print(f"| {name} | " + " | ".join(f"{value:.3f}" for value in np.mean(rows, axis=0)) + " |")

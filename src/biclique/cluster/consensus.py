@@ -1,0 +1,355 @@
+"""Several partitions of the same rows into one."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+from scipy.linalg import eigh
+from sklearn.base import BaseEstimator, ClusterMixin, clone
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from biclique._typing import FloatArray, IntArray
+from biclique.exceptions import DataError, FewerClustersWarning, ParameterError, warn_user
+from biclique.hypergraph import ExpansionGram, Hypergraph
+from biclique.runtime.arguments import check_count, check_random
+from biclique.runtime.threads import Pulse, panel_product, run_groups, single_threaded_blas
+from biclique.spectral import NormalizedCut
+from biclique.spectral.assign import assign_in_place
+from biclique.spectral.solver import top_eigenpairs
+
+MISSING = -1
+"""The label of a row that a partition says nothing about."""
+
+FEW_CLUSTERS = 2_000
+"""Up to so many clusters, of all partitions together, eigenvectors come from the matrix of clusters by clusters."""
+
+BLOCK_ROWS = 2**16
+"""Rows whose pairs of clusters are counted at once."""
+
+
+def consensus_labels(
+    L: ArrayLike, n_clusters: int, *, random_state: int | np.random.RandomState | None = 0, n_jobs: int | None = None
+) -> IntArray:
+    """One partition for several of the same rows.
+
+    Every cluster of every partition is a hyperedge on the rows, and the normalised cut of the hypergraph's star
+    expansion is solved: rows that many partitions put together stay together. A hyperedge weighs as much as it has
+    rows, so the similarity of two rows is the number of partitions that put them together. Rows with equal labels in
+    all partitions are one vertex with a weight.
+
+    Parameters
+    ----------
+    L : array of whole numbers, shape (n_rows, n_partitions)
+        The labels of each partition in its column; −1 where a partition has none for a row.
+    n_clusters : int
+    random_state : int, RandomState or None, default 0
+        Of k-means in the embedding.
+    n_jobs : int, optional
+        Threads; the result does not depend on it.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+        −1 for rows that no partition has a label for.
+
+    Examples
+    --------
+    >>> from biclique import consensus_labels
+    >>> consensus_labels([[0, 1, 5], [0, 1, 5], [0, 1, 7], [2, 0, 7], [2, 0, 7]], n_clusters=2).tolist()
+    [0, 0, 0, 1, 1]
+    """
+    check_count("n_clusters", n_clusters)
+    table = _checked(L)
+    patterns, index, weights = equal_rows(table)
+    voting = (patterns != MISSING).any(axis=1)
+    labels = np.full(len(patterns), MISSING)
+    if n_clusters > int(weights[voting].sum()):
+        raise DataError(
+            f"L has labels for {int(weights[voting].sum())} rows, fewer than n_clusters={n_clusters}: ask for fewer "
+            "clusters."
+        )
+    with single_threaded_blas():
+        found = _cut(patterns[voting], weights[voting], n_clusters, check_random(random_state), n_jobs)
+    labels[voting] = _by_first_row(found, index, np.flatnonzero(voting))
+    groups = len(np.unique(found))
+    if groups < n_clusters:
+        warn_user(
+            f"{groups} clusters returned, {n_clusters} asked for: the partitions tell only {int(voting.sum())} kinds "
+            f"of rows apart; labels run from 0 to {groups - 1}.",
+            FewerClustersWarning,
+        )
+    return labels[index]
+
+
+def _checked(L: ArrayLike) -> IntArray:
+    table = np.asarray(L)
+    if table.ndim != 2 or not table.size:
+        raise DataError(
+            f"L must be a table of rows by partitions, got an array of shape {table.shape}: for lists of labels, one a "
+            "partition, pass numpy.column_stack(lists)."
+        )
+    if table.dtype.kind not in "iu" or table.min() < MISSING:
+        what = f"dtype {table.dtype}" if table.dtype.kind not in "iu" else f"the label {table.min()}"
+        raise DataError(f"L must hold whole numbers of at least 0, or −1 for a missing label, got {what}.")
+    return np.ascontiguousarray(table, dtype=np.int64)
+
+
+def equal_rows(table: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
+    """The distinct rows, which of them every row is, and how often each occurs."""
+    # A row is compared whole, as bytes: codes are as short as the clusters allow.
+    codes = [_codes(column) for column in table.T]
+    short = np.column_stack(codes).astype(np.min_scalar_type(max(int(c.max()) for c in codes)))
+    as_bytes = short.view(np.dtype((np.void, short.itemsize * short.shape[1])))[:, 0]
+    _, first, index, counts = np.unique(as_bytes, return_index=True, return_inverse=True, return_counts=True)
+    return table[first], index.ravel(), counts.astype(float)
+
+
+def _codes(labels: IntArray) -> IntArray:
+    """The labels numbered 0, 1, … in their order; no sort if they are smaller than the rows are many."""
+    lowest = int(labels.min())
+    if int(labels.max()) - lowest > len(labels):
+        return np.asarray(np.unique(labels, return_inverse=True)[1]).ravel()
+    present = np.bincount(labels - lowest) > 0
+    return (np.cumsum(present) - 1)[labels - lowest]
+
+
+def memberships(patterns: IntArray) -> sparse.csr_array:
+    """H, (rows, clusters of all partitions): 1 where a row is in a cluster."""
+    here = patterns != MISSING
+    edges = np.empty(patterns.shape, dtype=np.int32)
+    first = 0
+    for place, (column, there) in enumerate(zip(patterns.T, here.T, strict=True)):
+        codes = _codes(column[there]) if there.any() else column[there]
+        edges[there, place] = first + codes
+        first += int(codes.max(initial=-1)) + 1
+    starts = np.concatenate([[0], np.cumsum(here.sum(axis=1))])
+    return sparse.csr_array((np.ones(starts[-1]), edges[here], starts), shape=(len(patterns), first))
+
+
+def partitions_as_hypergraph(patterns: IntArray) -> Hypergraph:
+    """Every cluster of every partition as a hyperedge on the distinct rows.
+
+    The star expansion divides by the vertices of an edge, |e|, so w(e) = |e|: then K_ij counts the partitions that put
+    i and j together.
+    """
+    members = sparse.csr_array(memberships(patterns).T)
+    return Hypergraph(members, np.asarray(members.sum(axis=1)).ravel())
+
+
+def embedded(
+    patterns: IntArray, weights: FloatArray, k: int, random: np.random.RandomState, n_jobs: int | None
+) -> FloatArray:
+    """The k leading eigenvectors of the normalised cut of order 2, divided by √w, up to a rotation: (rows, ≤ k)."""
+    members = memberships(patterns)
+    if members.shape[1] <= FEW_CLUSTERS:
+        return from_clusters(members, weights, k, n_jobs)
+    gram = ExpansionGram(partitions_as_hypergraph(patterns), "star", n_jobs=n_jobs)
+    cut = NormalizedCut(gram, 2.0, weights)
+    pairs = top_eigenpairs(cut, k - 1, tol=1e-6, max_iter=200, deflate=cut.trivial, random_state=random)
+    return np.column_stack([cut.trivial, pairs.vectors]) / np.sqrt(weights)[:, None]
+
+
+def from_clusters(members: sparse.csr_array, weights: FloatArray, k: int, n_jobs: int | None) -> FloatArray:
+    """The same from the small matrix of clusters by clusters.
+
+    K = H Hᵀ, and the degree S_i is the sum of the sizes of the clusters that i is in. With A = √(W/S) H, the cut's
+    matrix is AAᵀ. If AᵀA y = λy, its eigenvector is A y/√λ.
+    """
+    degrees = members @ (members.T @ weights)
+    n_edges = members.shape[1]
+    scale = np.sqrt(weights / degrees)
+    starts = range(0, members.shape[0], BLOCK_ROWS)
+
+    def of_block(number: int, pulse: Pulse) -> sparse.csr_array:
+        pulse()
+        rows = slice(starts[number], starts[number] + BLOCK_ROWS)
+        scaled = members[rows].multiply(scale[rows, None]).tocsr()
+        return sparse.csr_array(scaled.T.tocsr() @ scaled)
+
+    total = np.zeros((n_edges, n_edges))
+    for block in run_groups(of_block, len(starts), n_jobs=n_jobs):
+        total += block
+    values, vectors = eigh(total, subset_by_index=[max(n_edges - k, 0), n_edges - 1])
+    kept = values > np.finfo(float).eps * n_edges
+    lifted = vectors[:, kept] / np.sqrt(values[kept])
+    return np.asarray(panel_product(members, lifted, n_jobs=n_jobs) / np.sqrt(degrees)[:, None])
+
+
+def _cut(
+    patterns: IntArray, weights: FloatArray, n_clusters: int, random: np.random.RandomState, n_jobs: int | None
+) -> IntArray:
+    """Labels of distinct rows by the normalised cut of order 2."""
+    n = len(patterns)
+    k = min(n_clusters, n)
+    if k == n:
+        return np.arange(n)
+    if k == 1:
+        return np.zeros(n, dtype=np.intp)
+    rows = embedded(patterns, weights, k, random, n_jobs)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    return assign_in_place("kmeans", rows, weights, k, n_init=10, random_state=random).contiguous().labels
+
+
+def _by_first_row(found: IntArray, index: IntArray, places: IntArray) -> IntArray:
+    """Labels numbered in the order in which they come among the rows."""
+    first = np.full(int(places.max()) + 1 if len(places) else 0, len(index))
+    where = np.searchsorted(places, index)
+    known = (where < len(places)) & (places[np.minimum(where, len(places) - 1)] == index)
+    np.minimum.at(first, index[known], np.flatnonzero(known))
+    earliest = np.full(int(found.max()) + 1, len(index))
+    np.minimum.at(earliest, found, first[places])
+    return np.argsort(np.argsort(earliest, kind="stable"), kind="stable")[found]
+
+
+class ConsensusClustering(ClusterMixin, BaseEstimator):
+    """Cluster by the consensus of several clusterers.
+
+    Every estimator is fitted on the same rows. The clusters of their partitions are hyperedges of a hypergraph, whose
+    normalised cut gives the labels (``consensus_labels``).
+
+    Parameters
+    ----------
+    n_clusters : int, default 8
+    estimators : list of (name, estimator), optional
+        Clusterers with ``fit_predict``; those with ``predict`` label new rows. By default k-means with
+        ``n_clusters``, 1.5 and 2 times as many clusters, five starts each.
+    random_state : int, RandomState or None
+        Of the consensus, and of the default estimators. The given ones have their own.
+    n_jobs : int, optional
+        Threads of the consensus.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+    partitions_ : ndarray of shape (n_samples, n_estimators)
+        The labels of each estimator.
+    estimators_ : list of fitted estimators
+
+    Examples
+    --------
+    >>> from sklearn.cluster import KMeans
+    >>> from sklearn.datasets import load_iris
+    >>> from biclique import BicliqueSpectralClustering, ConsensusClustering
+    >>> parts = [("cut", BicliqueSpectralClustering(3, random_state=0)), ("means", KMeans(3, random_state=0)),
+    ...          ("more means", KMeans(5, random_state=0))]
+    >>> model = ConsensusClustering(3, estimators=parts, random_state=0).fit(load_iris().data)
+    >>> int((model.labels_[:50] == 0).sum())
+    50
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        estimators: Sequence[tuple[str, BaseEstimator]] | None = None,
+        *,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.estimators = estimators
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit every estimator, then the consensus of their labels."""
+        del y
+        check_count("n_clusters", self.n_clusters)
+        random = check_random(self.random_state)
+        checked = validate_data(self, X, ensure_min_samples=2, dtype=None)
+        if checked.shape[0] < self.n_clusters:
+            raise DataError(
+                f"n_clusters={self.n_clusters} is more than the n_samples={checked.shape[0]} rows of X: ask for fewer."
+            )
+        fitted = [clone(model) for _, model in self._named(random, checked.shape[0])]
+        labels = [np.asarray(model.fit_predict(X)) for model in fitted]
+        partitions = np.column_stack([np.maximum(each, MISSING) for each in labels])
+        with warnings.catch_warnings():
+            if self.n_clusters == 1:
+                warnings.simplefilter("ignore", FewerClustersWarning)
+            found = consensus_labels(partitions, self.n_clusters, random_state=random, n_jobs=self.n_jobs)
+        self.estimators_, self.partitions_, self.labels_ = fitted, partitions, found
+        return self
+
+    def _named(self, random: np.random.RandomState, n_rows: int) -> Sequence[tuple[str, BaseEstimator]]:
+        """The estimators, checked; or k-means of several numbers of clusters."""
+        if self.estimators is None:
+            return _default_estimators(self.n_clusters, n_rows, random)
+        given = list(self.estimators)
+        if not given or not all(isinstance(one, tuple) and len(one) == 2 for one in given):
+            raise ParameterError(
+                "estimators must be a list of at least one pair (name, estimator), such as "
+                f"[('means', KMeans(8))], got {self.estimators!r}."
+            )
+        names = [name for name, _ in given]
+        if len(set(names)) < len(names):
+            raise ParameterError(f"estimators must have distinct names, got {names}.")
+        for name, model in given:
+            if not hasattr(model, "fit_predict"):
+                raise ParameterError(f"estimators has {name!r}, a {type(model).__name__}, which is no clusterer.")
+        return given
+
+    def predict(self, X: Any) -> IntArray:
+        """The cluster of new rows, by the labels that the fitted estimators predict.
+
+        A new row takes the label of the training rows that share its label in most partitions; training rows with
+        those labels vote by their number.
+
+        Parameters
+        ----------
+        X : array of shape (n_new, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_new,)
+        """
+        check_is_fitted(self)
+        validate_data(self, X, reset=False, dtype=None)
+        for model in self.estimators_:
+            if not hasattr(model, "predict"):
+                raise ParameterError(
+                    f"{type(model).__name__} has no predict, so new rows have no label in its partition: leave it out "
+                    "of estimators, or fit on all rows."
+                )
+        new = np.column_stack([np.asarray(model.predict(X)) for model in self.estimators_])
+        return votes(self.partitions_, self.labels_, new)
+
+
+def votes(partitions: IntArray, labels: IntArray, new: IntArray) -> IntArray:
+    """argmax_j Σ_p |cluster of x in p ∩ j| / |cluster of x in p|: equal labels in all partitions give equal votes.
+
+    New rows whose labels are those of a training row take its label.
+    """
+    k = int(labels.max()) + 1
+    counted = labels != MISSING
+    tally = np.zeros((len(new), k))
+    for old, now in zip(partitions.T, new.T, strict=True):
+        known = counted & (old != MISSING)
+        top = int(max(old.max(initial=0), now.max(initial=0))) + 1
+        table = np.zeros((top, k))
+        np.add.at(table, (old[known], labels[known]), 1.0)
+        shares = table / np.maximum(table.sum(axis=1, keepdims=True), 1.0)
+        there = now != MISSING
+        tally[there] += shares[now[there]]
+    out = np.where(tally.any(axis=1), tally.argmax(axis=1), MISSING)
+    both, index, _ = equal_rows(np.concatenate([partitions, new]).astype(np.int64))
+    own = np.full(len(both), MISSING - 1)
+    own[index[: len(partitions)]] = labels
+    same = own[index[len(partitions) :]]
+    return np.where(same > MISSING - 1, same, out)
+
+
+def _default_estimators(n_clusters: int, n_rows: int, random: np.random.RandomState) -> list[tuple[str, BaseEstimator]]:
+    from sklearn.cluster import KMeans
+
+    out = []
+    for factor in (1.0, 1.5, 2.0):
+        k = min(max(round(factor * n_clusters), 1), n_rows)
+        for start in range(5):
+            seed = int(random.randint(2**31))
+            out.append((f"k-means of {k}, start {start} x{factor:g}", KMeans(k, n_init=1, random_state=seed)))
+    return out

@@ -1,0 +1,222 @@
+"""How sure: probabilities of clusters, their stability, typical rows, and what sets a cluster apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from biclique._typing import FloatArray, IntArray, Rows
+from biclique.cluster.estimator import ClustererBase
+from biclique.cluster.profile import profile_of, typical_rows
+from biclique.cluster.stability import stability_of
+from biclique.exceptions import DataError, ParameterError
+from biclique.runtime.arguments import check_count, check_number, check_random
+from biclique.runtime.threads import single_threaded_blas
+
+REJECTED = -1
+"""The label of a row whose cluster is not sure enough."""
+
+
+class HowSure(ClustererBase):
+    """What a fitted clusterer with an embedding says about its labels. Nothing here runs inside ``fit``."""
+
+    def predict(self, X: Any, reject_below: float | None = None) -> IntArray:
+        """The cluster of rows: ``labels_`` for the training rows, the fitted rule for new ones.
+
+        Parameters
+        ----------
+        X : array, tensor, data frame, CSR matrix or chunk source of shape (n_new, n_features)
+            With ``affinity="precomputed"``: similarities of shape (n_new, n_train).
+        reject_below : float from 0 to 1, optional
+            Rows whose largest probability (``predict_proba``) is below this get the label −1.
+
+        Returns
+        -------
+        ndarray of shape (n_new,)
+        """
+        if reject_below is None:
+            return super().predict(X)
+        check_number("reject_below", reject_below, least=0.0)
+        if reject_below > 1:
+            raise ParameterError(f"reject_below must be a probability from 0 to 1, got {reject_below!r}.")
+        probabilities = self._probabilities(X)
+        return np.where(probabilities.max(axis=1) < reject_below, REJECTED, probabilities.argmax(axis=1))
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """The probability of every cluster for rows; the largest is that of ``predict``.
+
+        Along the way from one cluster to another, the embedding of the training rows is stretched until one step of
+        the kernel's random walk has the same length everywhere. There two normal distributions of one variance are
+        fitted. Clusters that are many steps long, such as moons, get a boundary that is one step wide instead.
+        Where this would prefer another cluster than ``predict``, the two probabilities are equal, up to 1e-9.
+        ``docs/trust.md`` says how well this works, and when it does not.
+
+        Parameters
+        ----------
+        X : as in ``predict``, but not sparse
+            ``membership`` takes sparse rows too. scikit-learn's checks take whatever has ``predict_proba`` of sparse
+            rows to be a classifier.
+
+        Returns
+        -------
+        ndarray of shape (n_new, number of clusters found)
+            Rows sum to 1.
+        """
+        check_is_fitted(self)
+        if sparse.issparse(X):
+            raise DataError(
+                f"predict_proba does not take sparse rows, got a {type(X).__name__}: use "
+                f"membership(X, top={self._n_found()}), which gives the same probabilities, or pass X.toarray()."
+            )
+        return self._probabilities(X)
+
+    def _probabilities(self, X: Any) -> FloatArray:
+        """The probability of every cluster for rows, dense or sparse."""
+        check_is_fitted(self)
+        fitted = self._fitted
+        seen = fitted.seen
+        if seen is None:
+            raise DataError("this model was fitted before it kept rows for probabilities: fit it again.")
+
+        def of_rows(rows: Rows) -> FloatArray:
+            return seen.probabilities(fitted.embed(rows, self.n_jobs), fitted.labels(rows, self.n_jobs))
+
+        with single_threaded_blas():
+            return np.concatenate(self._of_rows(X, of_rows))
+
+    def membership(self, X: Any, top: int = 3) -> sparse.csr_array:
+        """The ``top`` largest probabilities of every row, as a sparse matrix.
+
+        Probabilities are as in ``predict_proba``; a row sums to less than 1 if there are more clusters.
+
+        Parameters
+        ----------
+        X : as in ``predict``, dense or sparse
+        top : int, default 3
+
+        Returns
+        -------
+        scipy.sparse.csr_array of shape (n_new, number of clusters found)
+        """
+        check_count("top", top)
+        probabilities = self._probabilities(X)
+        n, k = probabilities.shape
+        width = min(top, k)
+        kept = np.sort(np.argsort(-probabilities, axis=1, kind="stable")[:, :width], axis=1)
+        values = np.take_along_axis(probabilities, kept, axis=1)
+        return sparse.csr_array((values.ravel(), kept.ravel(), np.arange(0, n * width + 1, width)), shape=(n, k))
+
+    def cluster_stability(self, X: Any, n_splits: int = 20) -> FloatArray:
+        """How well each cluster is found again in random halves of the rows: mean best Jaccard index (Hennig 2007).
+
+        For every split, half of the rows are clustered anew with the same parameters. A cluster, on these rows, is
+        compared with each of the new clusters: |A ∩ B| / |A ∪ B|, and the best is taken. Above 0.85 a cluster is
+        usually called stable, below 0.6 dissolved. This takes ``n_splits`` fits.
+
+        Parameters
+        ----------
+        X : array, data frame or CSR matrix
+            The rows of ``fit``, or others. Not for given matrices.
+        n_splits : int, default 20
+
+        Returns
+        -------
+        ndarray of shape (number of clusters found,)
+            Not a number for a cluster of which no half had a row.
+        """
+        check_count("n_splits", n_splits)
+        rows, labels = self._labelled(X, "cluster_stability")
+        if self.plan_.settings.kernel.given:
+            raise DataError(
+                f"cluster_stability needs rows, not affinity={self.plan_.settings.kernel.affinity!r}: halves of a "
+                "given matrix are to be cut out and fitted by hand."
+            )
+        random = check_random(self.random_state)
+        half = rows.shape[0] // 2
+        if half < max(self.n_clusters, 2):
+            raise DataError(
+                f"half of X has {half} rows, fewer than n_clusters={self.n_clusters}: pass at least "
+                f"{2 * max(self.n_clusters, 2)} rows."
+            )
+        seeds = random.randint(2**31, size=n_splits)
+
+        def fit_half(chosen: IntArray, split: int) -> IntArray:
+            model = clone(self).set_params(random_state=int(seeds[split]), verbose=0)
+            return np.asarray(model.fit(rows[chosen]).labels_)
+
+        return stability_of(labels, int(self._n_found()), n_splits, half, fit_half, random)
+
+    def representatives(self, X: Any, per_cluster: int = 5) -> list[IntArray]:
+        """The numbers of typical rows of each cluster.
+
+        Typical are the rows nearest to the mean of the cluster's rows in the embedding, scaled to length 1, ties by row
+        number. Equal rows stand for each other: only the first is named.
+
+        Returns
+        -------
+        list of ndarray
+            Row numbers of X, most typical first, one array a cluster; shorter if a cluster has fewer distinct rows.
+        """
+        check_count("per_cluster", per_cluster)
+        rows, labels = self._labelled(X, "representatives")
+        with single_threaded_blas():
+            embedded = self._fitted.embed(rows, self.n_jobs)
+        return typical_rows(embedded, labels, int(self._n_found()), per_cluster)
+
+    def profile(self, X: Any, categories: Sequence[str | int] | None = None) -> Any:
+        """What sets each cluster apart: one number for every cluster and column.
+
+        For numbers: (mean of the cluster − mean of the rest) / pooled standard deviation. For categories: the share of
+        a value in the cluster minus its share in the rest, one column for each value, named ``column=value``.
+
+        There are no p-values. The clusters were made from these columns, so a test of whether they differ in them would
+        always say yes, also in noise.
+
+        Parameters
+        ----------
+        X : array or data frame
+            The rows of ``fit``. A frame may have columns besides those of the fit, also text: pass it with the columns
+            of the fit by name. With an array as wide as that of ``fit``, labels are those of ``predict``; if it has as
+            many rows as ``fit`` but other columns, labels are ``labels_``.
+        categories : list of column names or numbers, optional
+            Columns of codes that are no quantities. Columns of text and of pandas' category dtype always count as such.
+
+        Returns
+        -------
+        pandas.DataFrame, clusters by columns; without pandas a dictionary of columns, each an array over the clusters.
+        """
+        check_is_fitted(self)
+        return profile_of(X, self._labels_for(X), int(self._n_found()), categories)
+
+    def _n_found(self) -> int:
+        seen = self._fitted.seen
+        return int(self.labels_.max()) + 1 if seen is None else int(max(self.labels_.max(), seen.labels.max())) + 1
+
+    def _labelled(self, X: Any, name: str) -> tuple[Rows, IntArray]:
+        """Rows in memory and their labels."""
+        check_is_fitted(self)
+        found = self._of_rows(X, lambda rows: (rows, self._fitted.labels(rows, self.n_jobs)))
+        if len(found) != 1:
+            raise DataError(f"{name} needs rows in memory: load them, or pass a part of them.")
+        return found[0]
+
+    def _labels_for(self, X: Any) -> IntArray:
+        """Labels of a table that may hold other columns than the fit did."""
+        known = list(getattr(self, "feature_names_in_", []))
+        columns = list(getattr(X, "columns", []))
+        if known and columns and columns != known and set(known) <= set(columns):
+            return self.predict(X[known])
+        shape = np.shape(X) if not hasattr(X, "shape") else X.shape
+        if len(shape) == 2 and shape[1] == self.n_features_in_ and (not columns or columns == known):
+            return self.predict(X)
+        if len(shape) == 2 and shape[0] == len(self.labels_):
+            return self.labels_
+        raise DataError(
+            f"X has shape {tuple(shape)}, the model was fitted with {self.n_features_in_} columns and "
+            f"{len(self.labels_)} rows: pass the rows of fit, or a table with the columns of fit."
+        )

@@ -1,0 +1,250 @@
+"""How sure a label is: probabilities of clusters, from the embedding alone.
+
+For clusters a and b, let t be the coordinate from a to b in φ = v/√S, the functions that a random walk on K knows.
+Where the walk moves in small steps, the spread Γ(t) of a step and the stationary density ρ(t) of the walk obey
+
+    Γ(t) ρ(t) ∝ M(t) = Σ_{t_i > t} S_i (t_i − t̄),
+
+because t is an eigenfunction (the Dirichlet form of φ and of the indicator of t_i > t). Hence u(t) = ∫ √(ρ/M) dt is the
+coordinate in which steps have one length: distance across the boundary as the kernel measures it. In u two normal
+distributions of one variance are fitted by EM, from the labels. What is fitted is log p_b/p_a, a line in u.
+
+A cluster may be drawn out along u: a curved one, whose far end is many steps away from its near end. Its spread then
+says nothing about the overlap at the boundary. Then p_b is that of a boundary known up to one step, the least that the
+kernel can see: the normal distribution function of the steps from the labels' boundary.
+
+Rows farther out than most of their cluster are counted, but not placed: eigenvectors saturate there, and orders above 2
+fold them back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from biclique._typing import FloatArray, IntArray
+
+OUTER = 0.25
+"""Share of each cluster, on the side away from the other one, that is counted but not placed."""
+
+CELLS = 200
+"""Cells between the two cuts in which EM counts rows."""
+
+STEPS, SETTLED = 300, 1e-8
+"""Most steps of EM, and the rise of the mean log-likelihood that ends it."""
+
+TIE = 1e-9
+"""How far below the label's, as a share, another probability stays at least."""
+
+FEW_ROWS = 8
+"""Two clusters with fewer rows than this, together, say nothing about how they overlap."""
+
+DRAWN_OUT = 5.0
+"""Steps of the walk in one deviation above which a cluster is drawn out."""
+
+LOG_NORMAL = 0.5 * np.log(2 * np.pi)
+
+
+@dataclass(frozen=True)
+class Odds:
+    """log p_b/p_a of every pair a < b of clusters, as a piecewise linear function of a coordinate."""
+
+    n_clusters: int
+    directions: FloatArray  # (pairs, columns − 1)
+    knots: list[FloatArray]  # of t, ascending, one array a pair
+    values: list[FloatArray]  # log p_b/p_a at the knots
+
+    def of_pair(self, coordinates: FloatArray, a: int, b: int) -> FloatArray:
+        """log p_b/p_a of rows."""
+        low, high = min(a, b), max(a, b)
+        place = low * self.n_clusters - low * (low + 1) // 2 + high - low - 1
+        found = np.interp(coordinates @ self.directions[place], self.knots[place], self.values[place])
+        return np.asarray(found if a < b else -found)
+
+    def probabilities(self, rows: FloatArray, labels: IntArray) -> FloatArray:
+        """p_b/p_label by pairs, no more than 1, and divided by their sum. A row at the origin has equal ones."""
+        coordinates, here = walk_coordinates(rows)
+        log_odds = np.full((len(rows), self.n_clusters), -TIE)
+        for a in range(self.n_clusters):
+            own = np.flatnonzero((labels == a) & here)
+            for b in range(self.n_clusters):
+                if b != a and len(own):
+                    log_odds[own, b] = np.minimum(self.of_pair(coordinates[own], a, b), -TIE)
+        log_odds[np.arange(len(rows)), labels] = 0.0
+        ratios = np.exp(log_odds)
+        return np.asarray(ratios / ratios.sum(axis=1, keepdims=True))
+
+
+def walk_coordinates(rows: FloatArray) -> tuple[FloatArray, np.ndarray]:
+    """φ = v/√S of rows of the embedding, (n, columns − 1), and which rows have any."""
+    first = rows[:, :1]
+    here = first[:, 0] > 0
+    return np.divide(rows[:, 1:], first, out=np.zeros_like(rows[:, 1:]), where=first > 0), here
+
+
+def fit_odds(rows: FloatArray, labels: IntArray, weights: FloatArray, values: FloatArray) -> Odds:
+    """The log-odds of every pair of clusters, from training rows and eigenvalues."""
+    k = int(labels.max()) + 1
+    coordinates, here = walk_coordinates(rows)
+    members = [np.flatnonzero((labels == j) & here) for j in range(k)]
+    centres = np.array([_median_row(coordinates[own]) for own in members]).reshape(k, rows.shape[1] - 1)
+    pairs = list(combinations(range(k), 2))
+    directions = np.array([centres[b] - centres[a] for a, b in pairs]).reshape(len(pairs), rows.shape[1] - 1)
+    lines = []
+    for (a, b), direction in zip(pairs, directions, strict=True):
+        both = np.concatenate([members[a], members[b]])
+        t, w = coordinates[both] @ direction, weights[both]
+        order = np.argsort(t, kind="stable")
+        side = np.repeat([False, True], [len(members[a]), len(members[b])])[order]
+        rate = float(direction**2 @ (1 - values) / max(direction @ direction, np.finfo(float).tiny))
+        lines.append(_Line.of(t[order], w[order], (w * rows[both, 0] ** 2)[order], side, rate))
+    _settle(lines)
+    return Odds(k, directions, [line.knots for line in lines], [line.log_odds() for line in lines])
+
+
+def _median_row(rows: FloatArray) -> FloatArray:
+    return np.median(rows, axis=0) if len(rows) else np.zeros(rows.shape[1])
+
+
+@dataclass
+class _Line:
+    """Two clusters along u: knots, counts between two cuts, masses beyond these, and the mixture found so far."""
+
+    knots: FloatArray  # of t
+    places: FloatArray  # u of the knots
+    centres: FloatArray  # (cells,), of the cells in u
+    counts: FloatArray  # (cells,)
+    cuts: FloatArray  # (2,)
+    beyond: FloatArray  # (2,), the weights outside the cuts
+    means: FloatArray  # (2,)
+    deviation: float
+    shares: FloatArray  # (2,)
+    most: float
+    """Nobody is surer than the rows are many: the largest log-odds."""
+    step: float = 0.0
+    """Root of the mean square of a step in u."""
+    boundary: float = 0.0
+    """u of the boundary of the labels."""
+
+    @classmethod
+    def of(cls, t: FloatArray, w: FloatArray, volume: FloatArray, side: np.ndarray, rate: float) -> _Line:
+        """From ascending t, with multiplicities, wS, which rows are of the second cluster, and 1 − λ."""
+        total = float(w.sum())
+        shares = np.array([w[~side].sum(), w[side].sum()])
+        if len(t) < FEW_ROWS or side.all() or not side.any():
+            return cls._apart(t, side, shares, total)
+        knots, places = even_steps(t, volume, rate)
+        u = np.interp(t, knots, places)
+        low, high = u[~side], u[side]
+        cuts = np.array([np.quantile(low, OUTER), np.quantile(high, 1 - OUTER)])
+        means = np.array([np.average(low, weights=w[~side]), np.average(high, weights=w[side])])
+        deviation = float(np.sqrt(np.average((u - means[side.astype(int)]) ** 2, weights=w)))
+        if not (cuts[0] < cuts[1] and means[0] < means[1] and deviation > 1e-9 * (means[1] - means[0])):
+            return cls._apart(t, side, shares, total)
+        out = [~side & (u <= cuts[0]), side & (u >= cuts[1])]
+        inner = ~out[0] & ~out[1]
+        counts, edges = np.histogram(u[inner], CELLS, weights=w[inner])
+        centres = (edges[1:] + edges[:-1]) / 2
+        beyond = np.array([w[o].sum() for o in out])
+        boundary = float(u[min(np.searchsorted(np.cumsum(w), shares[0]), len(u) - 1)])
+        step = float(np.sqrt(2 * max(rate, 0.0)))
+        most = np.log1p(total)
+        shares = shares / total
+        return cls(
+            knots, places, centres, counts, cuts, beyond, means, deviation, shares, most, step=step, boundary=boundary
+        )
+
+    @classmethod
+    def _apart(cls, t: FloatArray, side: np.ndarray, shares: FloatArray, total: float) -> _Line:
+        """Clusters without a spread, or with too few rows to see one: a step half-way between them."""
+        none = np.empty(0)
+        middle = 0.0
+        if side.any() and not side.all():
+            middle = float(t[~side].mean() + t[side].mean()) / 2
+        near = np.spacing(abs(middle)) + np.finfo(float).tiny
+        knots = np.array([middle - near, middle + near])
+        return cls(knots, np.array([-1.0, 1.0]), none, none, none, none, none, 0.0, shares, np.log1p(total))
+
+    def log_odds(self) -> FloatArray:
+        """At the knots."""
+        if not len(self.means):
+            return self.most * self.places
+        gap = self.means[1] - self.means[0]
+        if self.deviation > DRAWN_OUT * self.step > 0:
+            steps = (self.places - self.boundary) / self.step
+            return np.asarray(np.clip(log_ndtr(steps) - log_ndtr(-steps), -self.most, self.most))
+        values = gap / self.deviation**2 * (self.places - self.means.mean()) + np.log(self.shares[1] / self.shares[0])
+        return np.asarray(np.clip(values, -self.most, self.most))
+
+
+def even_steps(t: FloatArray, volume: FloatArray, rate: float) -> tuple[FloatArray, FloatArray]:
+    """Knots of ascending t, (about √n,), and u(t) = ∫ √(ρ/M) dt there.
+
+    The steps of the walk have the mean square 2 (1 − λ) Var(t); ``rate`` is 1 − λ. ρ and M are means over a window of
+    one such step to each side, or of √n rows if these reach farther. If a step is as long as the clusters
+    are apart, u is t.
+    """
+    n = len(t)
+    mass = volume / volume.sum()
+    centred = t - mass @ t
+    step = np.sqrt(2 * max(rate, 0.0) * (mass @ centred**2))
+    ends = np.unique(np.linspace(0, n - 1, int(np.sqrt(n)) + 2).astype(np.intp))
+    reach = int(np.sqrt(n) / 2) + 1
+    left = np.minimum(t[ends] - step, t[np.maximum(ends - reach, 0)])
+    right = np.maximum(t[ends] + step, t[np.minimum(ends + reach, n - 1)])
+    below = np.concatenate([[0.0], np.cumsum(mass)])
+    weight = below[np.searchsorted(t, right, "right")] - below[np.searchsorted(t, left, "left")]
+    moment = np.maximum(-np.cumsum(mass * centred), 0.0)  # M between each row and the next
+    area = np.concatenate([[0.0], np.cumsum(moment[:-1] * np.diff(t))])
+    areas = np.interp(right, t, area) - np.interp(left, t, area)
+    speed = np.sqrt(np.divide(weight, areas, out=np.zeros_like(weight), where=areas > 0))
+    grown = np.diff(t[ends]) * (speed[1:] + speed[:-1]) / 2
+    return t[ends], np.concatenate([[0.0], np.cumsum(grown)])
+
+
+def _settle(lines: list[_Line]) -> None:
+    """EM of all lines at once: two normal distributions of one variance, with rows beyond the cuts only counted."""
+    open_lines = [line for line in lines if len(line.means)]
+    if not open_lines:
+        return
+    x = np.array([line.centres for line in open_lines])[:, :, None]  # (pairs, cells, 1)
+    counts = np.array([line.counts for line in open_lines])[:, :, None]
+    cuts = np.array([line.cuts for line in open_lines])[:, :, None]  # (pairs, 2 sides, 1)
+    beyond = np.array([line.beyond for line in open_lines])[:, :, None]
+    means = np.array([line.means for line in open_lines])[:, None, :]  # (pairs, 1, 2 clusters)
+    deviation = np.array([line.deviation for line in open_lines])[:, None, None]
+    shares = np.array([line.shares for line in open_lines])[:, None, :]
+    total = counts.sum(axis=1, keepdims=True) + beyond.sum(axis=1, keepdims=True)
+    outward = np.array([-1.0, 1.0])[None, :, None]
+    least = 1e-6 * deviation
+    before = -np.inf
+    for _ in range(STEPS):
+        inside = np.log(shares) - 0.5 * ((x - means) / deviation) ** 2 - np.log(deviation) - LOG_NORMAL
+        from_cut = outward * (cuts - means) / deviation
+        tail = log_ndtr(-from_cut)
+        own, likelihood = _responsible(inside, counts)
+        own_tail, of_tails = _responsible(np.log(shares) + tail, beyond)
+        hazard = np.exp(-0.5 * from_cut**2 - LOG_NORMAL - tail)
+        mean_tail = means + outward * deviation * hazard
+        square_tail = means**2 + 2 * means * outward * deviation * hazard + deviation**2 * (1 + from_cut * hazard)
+        each = (own.sum(axis=1) + own_tail.sum(axis=1))[:, None, :] + np.finfo(float).tiny
+        means = ((own * x).sum(axis=1) + (own_tail * mean_tail).sum(axis=1))[:, None, :] / each
+        square = ((own * x**2).sum(axis=1) + (own_tail * square_tail).sum(axis=1))[:, None, :]
+        variance = (square - each * means**2).sum(axis=2, keepdims=True) / total
+        deviation = np.maximum(np.sqrt(np.maximum(variance, 0.0)), least)
+        shares = np.maximum(each / total, np.finfo(float).tiny)
+        now = (likelihood + of_tails) / total[:, 0, 0]
+        if np.max(np.abs(now - before)) < SETTLED:
+            break
+        before = now
+    for place, line in enumerate(open_lines):
+        line.means, line.deviation, line.shares = means[place, 0], float(deviation[place, 0, 0]), shares[place, 0]
+
+
+def _responsible(logs: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Counts divided among the two clusters, and the log-likelihood of each pair."""
+    sums = np.logaddexp(logs[:, :, 0], logs[:, :, 1])[:, :, None]
+    return counts * np.exp(logs - sums), (counts * sums).sum(axis=(1, 2))

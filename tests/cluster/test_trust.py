@@ -1,0 +1,273 @@
+"""How sure: probabilities, stability, typical rows, profiles."""
+
+import pickle
+import sys
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import make_blobs, make_moons
+from sklearn.metrics import pairwise_kernels
+
+from biclique import BicliqueSpectralClustering
+from biclique.cluster import profile as profile_file
+from biclique.cluster.stability import best_jaccard
+from biclique.exceptions import DataError, ParameterError
+from biclique.fit.state import fitted_from, state_of
+from biclique.spectral.assign import Seen
+from biclique.spectral.membership import even_steps
+from tests.oracles import calibration_error, cluster_profile, jaccard_stability
+
+
+def two_gaussians(n, gap, d=2, seed=0):
+    """Rows, and the posterior of the second of two unit Gaussians."""
+    random = np.random.RandomState(seed)
+    truth = random.randint(2, size=n)
+    X = random.standard_normal((n, d))
+    X[:, 0] += gap * truth
+    return X, 1 / (1 + np.exp(-gap * (X[:, 0] - gap / 2))), truth
+
+
+WAYS = {
+    "exact": {},
+    "tiled": {"gram": "tiled"},
+    "order": {"order": 4},
+    "landmarks": {"gram": "nystroem", "rank": 60},
+    "graph": {"affinity": "nearest_neighbors"},
+    "qr": {"assign_labels": "cluster_qr"},
+    "kernel k-means": {"assign_labels": "kernel_kmeans"},
+    "few columns": {"n_components": 2},
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("way", WAYS)
+def test_probabilities_sum_to_one_and_agree_with_predict(way):
+    X, _ = make_blobs(150, centers=3, cluster_std=2.0, random_state=1)
+    new = np.concatenate([make_blobs(80, centers=3, cluster_std=3.0, random_state=2)[0], [[1e3, 1e3]]])
+    model = BicliqueSpectralClustering(3, random_state=0, **WAYS[way]).fit(X)
+    for rows, labels in ((X, model.labels_), (new, model.predict(new))):
+        p = model.predict_proba(rows)
+        assert p.shape == (len(rows), 3)
+        assert np.isfinite(p).all()
+        assert (p >= 0).all()
+        np.testing.assert_allclose(p.sum(axis=1), 1, atol=1e-12)
+        np.testing.assert_array_equal(p.argmax(axis=1), labels)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_probabilities_of_given_matrices_and_of_chunks(tmp_path):
+    X, _ = make_blobs(150, centers=3, cluster_std=2.0, random_state=1)
+    K = pairwise_kernels(X, metric="rbf", gamma=0.1)
+    given = BicliqueSpectralClustering(3, affinity="precomputed", random_state=0).fit(K)
+    np.testing.assert_array_equal(given.predict_proba(K).argmax(axis=1), given.labels_)
+    np.save(tmp_path / "rows.npy", X)
+    chunked = BicliqueSpectralClustering(3, random_state=0, rank=60).fit(tmp_path / "rows.npy")
+    p = chunked.predict_proba(tmp_path / "rows.npy")
+    np.testing.assert_array_equal(p.argmax(axis=1), chunked.labels_)
+    np.testing.assert_array_equal(p, chunked.predict_proba(X))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("options", [{}, {"gram": "nystroem", "rank": 40}, {"affinity": "nearest_neighbors"}])
+def test_a_saved_model_gives_the_same_probabilities(options):
+    X, _ = make_blobs(150, centers=3, cluster_std=2.0, random_state=1)
+    model = BicliqueSpectralClustering(3, random_state=0, **options).fit(X)
+    before = model.predict_proba(X + 0.1)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict_proba(X + 0.1), before)
+    model._fitted = fitted_from(state_of(model._fitted))
+    np.testing.assert_array_equal(model.predict_proba(X + 0.1), before)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("gap", [3, 4])
+def test_probabilities_are_near_the_posterior_of_gaussians(gap):
+    X, _, _ = two_gaussians(1000, gap)
+    new, posterior, truth = two_gaussians(2000, gap, seed=1)
+    model = BicliqueSpectralClustering(2, random_state=0).fit(X)
+    p = model.predict_proba(new)[:, model.predict([[gap, 0.0]])[0]]
+    assert np.abs(p - posterior).mean() < 0.05
+    assert calibration_error(p, truth) < 0.05
+    hard = (p > 0.5).astype(float)
+    assert np.abs(p - posterior).mean() < 0.8 * np.abs(hard - posterior).mean()
+
+
+def noisy_moons(n, noise, seed):
+    """Rows, and the posterior of the second moon."""
+    random = np.random.RandomState(seed)
+    arc = np.linspace(0, np.pi, 400)
+    curves = np.array([[np.cos(arc), np.sin(arc)], [1 - np.cos(arc), 0.5 - np.sin(arc)]]).transpose(0, 2, 1)
+    rows = curves[random.randint(2, size=n), random.randint(400, size=n)] + noise * random.standard_normal((n, 2))
+    a, b = (np.exp(-((rows[:, None] - c) ** 2).sum(axis=2) / (2 * noise**2)).sum(axis=1) for c in curves)
+    return rows, b / (a + b)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("noise", [0.1, 0.15])
+def test_probabilities_of_curved_clusters_are_about_as_good_as_their_labels(noise):
+    X, _ = noisy_moons(1000, noise, 0)
+    new, posterior = noisy_moons(1000, noise, 1)
+    model = BicliqueSpectralClustering(2, random_state=0).fit(X)
+    p = model.predict_proba(new)[:, model.predict([[1.0, -0.5]])[0]]
+    hard = (p > 0.5).astype(float)
+    assert np.abs(p - posterior).mean() < 0.02 + np.abs(hard - posterior).mean()
+    assert ((p - posterior) ** 2).mean() < 0.001 + ((hard - posterior) ** 2).mean()
+
+
+def test_clusters_far_apart_are_sure():
+    X = make_moons(300, noise=0.03, random_state=0)[0]
+    p = BicliqueSpectralClustering(2, affinity="nearest_neighbors", random_state=0).fit(X).predict_proba(X)
+    assert np.median(p.max(axis=1)) > 0.99
+
+
+def test_even_steps_do_not_stretch_if_the_walk_jumps_anywhere_and_open_what_saturates_if_it_crawls():
+    x = np.sort(np.random.RandomState(0).standard_normal(4000))
+    knots, places = even_steps(x, np.ones(4000), 1.0)
+    inner = np.abs(knots) < 1.5
+    assert np.corrcoef(knots[inner], places[inner])[0, 1] > 0.999
+    # For a Gaussian and small steps the eigenfunction is x itself, if ρ is the density: M = ρ, and u = x.
+    knots, places = even_steps(x, np.ones(4000), 1e-4)
+    slope = np.polyfit(knots[inner], places[inner], 1)[0]
+    assert slope == pytest.approx(1, abs=0.05)
+
+
+def test_weights_count_as_repeated_rows():
+    random = np.random.RandomState(0)
+    rows = np.column_stack([np.ones(60), np.r_[random.normal(-1, 0.5, 30), random.normal(1, 0.5, 30)]])
+    labels = (rows[:, 1] > 0).astype(int)
+    once = Seen.of(rows, labels, np.ones(60), np.array([0.5]))
+    twice = Seen.of(rows, labels, np.full(60, 2.0), np.array([0.5]))
+    np.testing.assert_allclose(once.probabilities(rows, labels)[:20], twice.probabilities(rows, labels)[:20], atol=0.02)
+
+
+def test_a_cluster_of_one_row_or_of_equal_rows_has_probabilities():
+    rows = np.array([[1.0, 0.0]] * 10 + [[1.0, 3.0]])
+    labels = np.array([0] * 10 + [1])
+    p = Seen.of(rows, labels, np.ones(11), np.array([0.9])).probabilities(rows, labels)
+    np.testing.assert_array_equal(p.argmax(axis=1), labels)
+    assert p.max(axis=1).min() > 0.9
+    alone = Seen.of(rows, labels * 0, np.ones(11), np.array([0.9])).probabilities(rows, labels * 0)
+    np.testing.assert_array_equal(alone, np.ones((11, 1)))
+
+
+@pytest.fixture(scope="module")
+def blobs():
+    X, _ = make_blobs(120, centers=4, cluster_std=2.0, random_state=0)
+    return X, BicliqueSpectralClustering(4, random_state=0).fit(X)
+
+
+def test_membership_is_the_sparse_form(blobs):
+    X, model = blobs
+    p, found = model.predict_proba(X), model.membership(X, top=2)
+    assert sparse.issparse(found)
+    assert found.format == "csr"
+    assert found.nnz == 240
+    for row, full in zip(found.toarray(), p, strict=True):
+        np.testing.assert_array_equal(np.sort(row)[:2], 0)
+        np.testing.assert_array_equal(np.sort(row)[2:], np.sort(full)[2:])
+    np.testing.assert_array_equal(model.membership(X, top=9).toarray(), p)
+    with pytest.raises(ParameterError, match="top must be"):
+        model.membership(X, top=0)
+
+
+def test_sparse_rows_have_memberships_and_are_told_so(blobs):
+    X, _ = blobs
+    rows = sparse.csr_array(X)
+    model = BicliqueSpectralClustering(4, random_state=0).fit(rows)
+    with pytest.raises(DataError, match=r"sparse rows, got a csr_array: use membership\(X, top=4\)"):
+        model.predict_proba(rows)
+    p = model.membership(rows, top=4).toarray()
+    np.testing.assert_array_equal(p, model.predict_proba(X))
+    np.testing.assert_array_equal(p.argmax(axis=1), model.predict(rows, reject_below=0))
+
+
+def test_predict_rejects_what_is_not_sure(blobs):
+    X, model = blobs
+    p = model.predict_proba(X)
+    level = float(np.median(p.max(axis=1)))
+    expected = np.where(p.max(axis=1) < level, -1, model.labels_)
+    np.testing.assert_array_equal(model.predict(X, reject_below=level), expected)
+    np.testing.assert_array_equal(model.predict(X, reject_below=0), model.labels_)
+    with pytest.raises(ParameterError, match="reject_below"):
+        model.predict(X, reject_below=1.5)
+
+
+def test_best_jaccard_is_its_definition():
+    random = np.random.RandomState(0)
+    labels = random.randint(3, size=40)
+    halves = []
+    for _ in range(5):
+        rows = np.sort(random.choice(40, 20, replace=False))
+        halves.append((rows, random.randint(4, size=20)))
+    found = np.mean([best_jaccard(labels[rows], new, 3) for rows, new in halves], axis=0)
+    np.testing.assert_allclose(found, jaccard_stability(labels, halves))
+
+
+def test_clusters_that_are_there_are_stable_and_others_are_not():
+    X = np.concatenate([make_blobs(60, centers=[[0, 0], [20, 0]], random_state=0)[0]])
+    good = BicliqueSpectralClustering(2, random_state=0).fit(X).cluster_stability(X, n_splits=3)
+    assert good.shape == (2,)
+    assert (good > 0.95).all()
+    noise = np.random.RandomState(0).standard_normal((80, 6))
+    model = BicliqueSpectralClustering(4, random_state=0, order=4).fit(noise)
+    bad = model.cluster_stability(noise, n_splits=3)
+    assert bad.mean() < 0.8
+    np.testing.assert_array_equal(bad, model.cluster_stability(noise, n_splits=3))
+    with pytest.raises(DataError, match="half of X"):
+        model.cluster_stability(noise[:6])
+
+
+def test_representatives_are_nearest_to_the_mean_and_distinct(blobs):
+    X, model = blobs
+    rows = model.embedding_ / np.linalg.norm(model.embedding_, axis=1, keepdims=True)
+    found = model.representatives(X, per_cluster=3)
+    assert len(found) == 4
+    for cluster, numbers in enumerate(found):
+        own = np.flatnonzero(model.labels_ == cluster)
+        gaps = np.linalg.norm(rows[own] - rows[own].mean(axis=0), axis=1)
+        assert set(numbers) == set(own[np.argsort(gaps)[:3]])
+    twice = model.representatives(np.concatenate([X, X]), per_cluster=3)
+    assert all((numbers < len(X)).all() for numbers in twice)
+
+
+def test_the_profile_is_its_definition():
+    pandas = pytest.importorskip("pandas")
+    X, _ = make_blobs(60, centers=3, random_state=0)
+    model = BicliqueSpectralClustering(3, random_state=0).fit(pandas.DataFrame(X, columns=["a", "b"]))
+    kind = np.where(X[:, 0] > 0, "up", "down")
+    table = pandas.DataFrame({"a": X[:, 0], "b": X[:, 1], "kind": kind, "code": (X[:, 1] > 2).astype(int)})
+    table["kind"] = table["kind"].astype("category")
+    found = model.profile(table, categories=["code"])
+    assert list(found.columns) == ["a", "b", "kind=down", "kind=up", "code=0", "code=1"]
+    for cluster in range(3):
+        assert found.loc[cluster, "a"] == pytest.approx(cluster_profile(X[:, 0], model.labels_, cluster))
+        shares = cluster_profile(kind.tolist(), model.labels_, cluster)
+        assert found.loc[cluster, "kind=up"] == pytest.approx(shares["up"])
+    np.testing.assert_array_equal(model.profile(table[["a", "b"]]), found[["a", "b"]])
+    assert "p-values" in model.profile.__doc__
+
+
+def test_the_profile_needs_no_pandas(blobs, monkeypatch):
+    X, model = blobs
+    monkeypatch.setattr(profile_file, "find_spec", lambda name: None)
+    found = model.profile(X)
+    assert list(found) == ["x0", "x1"]
+    assert found["x0"][2] == pytest.approx(cluster_profile(X[:, 0], model.labels_, 2))
+    with pytest.raises(ParameterError, match="no column"):
+        model.profile(X, categories=["colour"])
+    with pytest.raises(DataError, match="columns of fit"):
+        model.profile(X[:5, :1])
+
+
+def test_a_fit_does_not_fit_probabilities():
+    from biclique.spectral import membership
+
+    X, _ = make_blobs(60, centers=2, random_state=0)
+    called = []
+    before = sys.getprofile()
+    sys.setprofile(lambda frame, event, _: called.append(frame.f_code) if event == "call" else None)
+    try:
+        BicliqueSpectralClustering(2, random_state=0, n_jobs=1).fit(X)
+    finally:
+        sys.setprofile(before)
+    assert membership.fit_odds.__code__ not in called
