@@ -27,6 +27,15 @@ def count_or_auto(text: str) -> int | str:
     return text if text == "auto" else int(text)
 
 
+def count_or_select(text: str) -> int | str:
+    if text == "select":
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a whole number or select, got {text!r}") from None
+
+
 def seed(text: str) -> int:
     if not text.isdecimal() or int(text) >= 2**32:
         raise argparse.ArgumentTypeError(f"must be a whole number from 0 to 2**32 - 1, got {text!r}")

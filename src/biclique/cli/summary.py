@@ -84,6 +84,7 @@ def _summary(
         "order_reason": model.order_reason_,
         "affinity": model.plan_.settings.kernel.affinity,
         "selected": model.plan_.selected or None,
+        "has_structure": getattr(model, "has_structure_", None),
         "gamma": model.gamma_,
         "gram": model.gram_,
         "gram_reason": model.gram_reason_,
@@ -103,7 +104,7 @@ def _summary(
     truth = names = None
     if facts.classes is not None:
         truth, names = np.concatenate(facts.classes.codes), list(facts.classes.numbers)
-    for cluster in range(options.clusters):
+    for cluster in range(model.n_clusters_):
         inside = model.labels_ == cluster
         entry: dict[str, Any] = {"label": cluster, "rows": int(inside.sum())}
         if truth is not None and names is not None and inside.any():
