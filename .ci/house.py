@@ -15,7 +15,7 @@ import sys
 from fnmatch import fnmatch
 from pathlib import Path
 
-FOLDERS = ("cluster", "fit", "rows", "gram", "spectral")
+FOLDERS = ("cluster", "selection", "fit", "rows", "gram", "spectral")
 """Where the rules hold. In ``_typing.py`` too, since an alias there could hide ``Any``."""
 
 ROOTS = ("GramOperator", "CrossGram", "TrainedRows", "Kernel", "FeatureMap", "RowSource", "ChunkSource", "Fitted")
@@ -31,13 +31,18 @@ ANYTHING: Table = {
     ("cluster/*", "y"): "scikit-learn's methods take it and ignore it",
     ("cluster/*", "sample_weight"): "what users have, and check_weights makes an array of it",
     ("cluster/*", "kernel_params"): "what a user's own function takes",
+    ("selection/*", "X"): "public functions take what users have, and read_rows makes rows of it",
+    ("selection/*", "sample_weight"): "what users have, and check_weights makes an array of it",
+    ("selection/order_path.py", "kernel_params"): "what a user's own function takes",
+    ("selection/result.py", "place"): "a row by its number or a column by its name, as in frames",
+    ("selection/result.py", "ax"): "matplotlib's axes, which is optional",
     ("fit/settings.py", "kernel_params"): "what a user's own function takes",
     ("fit/settings.py", "parameters"): "what users gave, before it is checked",
     ("fit/settings.py", "Check"): "the type of a check, whose work is to look at any value",
-    ("rows/chunked.py", "X"): "what users have, before it is known what it is",
-    ("rows/chunked.py", "sample_weight"): "what users have, and check_weights makes an array of it",
-    ("rows/chunked.py", "recognises"): "looks at what users have",
-    ("rows/chunked.py", "open"): "opens what users have",
+    ("rows/array.py", "X"): "what users have, before it is known what it is",
+    ("rows/array.py", "sample_weight"): "what users have, and check_weights makes an array of it",
+    ("rows/array.py", "recognises"): "looks at what users have",
+    ("rows/array.py", "open"): "opens what users have",
     ("fit/state.py", "state"): "NumPy's own dictionary of a generator",
     ("rows/checks.py", "X"): "a table of any library, before it is an array",
     ("rows/checks.py", "cells"): "a column of such a table",

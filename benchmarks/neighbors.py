@@ -26,8 +26,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.gram import NEIGHBOR_WEIGHTS, NeighborGram, SparseGram
-from biclique.neighbors.graph import components
-from biclique.neighbors.index import NeighborIndex
+from biclique.neighbors.index import NeighborIndex, components
 from biclique.spectral import NormalizedCut, graph_eigenpairs, top_eigenpairs
 
 ORDERS = ("auto", 2, 2.1, 4)

@@ -22,6 +22,15 @@ def test_the_heat_study_runs_and_draws(tmp_path):
     assert written == ["heat_circle.png", "heat_convergence.csv", "heat_ellipse.png", "heat_sphere.png"]
 
 
+@needs("matplotlib")
+@needs("finufft")
+def test_the_picture_of_many_points_is_drawn(tmp_path):
+    command = [sys.executable, EXAMPLES / "million_points.py", "--rows", "4000", "--out", tmp_path / "points.png"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "biclique, gram='fourier': 4,000 points, agreement 1.000" in done.stdout
+    assert (tmp_path / "points.png").stat().st_size > 10_000
+
+
 @pytest.mark.parametrize("script", sorted(p.name for p in [*ROOT.glob("benchmarks/*.py"), *EXAMPLES.glob("*.py")]))
 def test_names_that_scripts_import_exist(script):
     """Benchmarks run for minutes, so no test runs them: what they import from the package must at least be there."""

@@ -63,7 +63,7 @@ def test_a_parameter_a_field_or_an_alias_of_any_type_is_found(source):
 def test_a_question_for_a_class_is_found_outside_its_folder(source):
     ((_, text),) = problems(source)
     assert text.startswith("asks for the class DenseGram")
-    assert not problems(source, "gram/choose.py")
+    assert not problems(source, "gram/tiled.py")
 
 
 @pytest.mark.parametrize(

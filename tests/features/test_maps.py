@@ -16,12 +16,13 @@ from biclique.features.maps import (
     SketchMap,
     check_features,
     choose_landmarks,
+    column_sums,
     leverage_scores,
     make_map,
     map_kind,
     smallest_eigenvalue,
+    weighted_gram,
 )
-from biclique.features.passes import column_sums, weighted_gram
 from biclique.gram import FactoredGram
 from biclique.gram.dense import search_parts
 from biclique.kernels import RBF, Cosine, Function, Laplacian, Linear, Polynomial, Sigmoid

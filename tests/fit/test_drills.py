@@ -14,9 +14,10 @@ from biclique import BicliqueKernelKMeans, BicliqueSpectralClustering, BicliqueS
 from biclique.cli import main
 from biclique.exceptions import ApproximationWarning, DataError, MemoryLimitError, ParameterError
 from biclique.features.maps import FEATURE_MAPS, FeatureMap
-from biclique.gram import FACTORED, GRAM_NAMES, GRAMS, GramOperator
+from biclique.fit.settings import FACTORED, GRAM_NAMES
+from biclique.gram import GRAMS, GramOperator
 from biclique.kernels.kernel import HeldRows
-from biclique.rows.chunked import OPENERS, Opener
+from biclique.rows.array import OPENERS, Opener
 from biclique.runtime.memory import data_bytes
 from biclique.spectral import ASSIGNERS
 from biclique.spectral.assign import Assigner, Assignment, EmbeddingRule, NearestCentre, kmeans

@@ -14,8 +14,8 @@ from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.cluster.embedding import BicliqueSpectralEmbedding
 from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
 from biclique.exceptions import DataError, FewerClustersWarning, ParameterError, RankWarning
+from biclique.fit import low_rank as _features
 from biclique.fit import plan as _device
-from biclique.fit import rank as _features
 from biclique.rows import checks as _checks
 
 torch = pytest.importorskip("torch", reason="needs torch: make test-torch")

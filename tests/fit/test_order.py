@@ -18,7 +18,7 @@ from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
 from biclique.exceptions import BicliqueWarning, DisconnectedWarning, FewerClustersWarning
 from biclique.fit import exact as _spectrum
 from biclique.fit import three_passes as _factored
-from biclique.spectral import order as _order
+from biclique.spectral import cut as _order
 from tests.oracles import joined_parts, least_order_without_dust
 
 
@@ -207,6 +207,25 @@ def test_a_sample_proposes_and_all_rows_decide(gram, monkeypatch):
     assert sampled.order_ >= 2
     assert adjusted_rand_score(sampled.labels_, plain.labels_) > 0.95
     assert np.bincount(sampled.labels_).min() >= np.sqrt(len(X) / 3)
+
+
+def test_the_least_order_is_tried_whatever_a_sample_proposes(monkeypatch):
+    """Rows that are alone in a sample need not be so among all rows."""
+    X, y = make_blobs([900, 80, 20], centers=[[0, 0], [6, 6], [6, -6]], random_state=0)
+    monkeypatch.setattr(_spectrum, "TRY_ALL", 500)
+    run = _spectrum.ExactSearch.run
+
+    def pessimist(self, *, asked):
+        if self.n == len(X):
+            return run(self, asked=asked)
+        return _order.Attempt(2.5, 1.0, None), "so it says"
+
+    monkeypatch.setattr(_spectrum.ExactSearch, "run", pessimist)
+    monkeypatch.setattr(_spectrum, "PROPOSAL_ROWS", 300)
+    model = fitted(X, 3, gram="tiled")
+    assert model.order_ == 2
+    assert "a sample of 300 rows proposes 2.5 (so it says); order 2: smallest cluster" in model.order_reason_
+    assert agreement(y, model) == 1
 
 
 def test_rows_that_no_landmark_sees_raise_the_order(monkeypatch):

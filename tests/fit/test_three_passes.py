@@ -28,8 +28,8 @@ from biclique.exceptions import (
     RankWarning,
 )
 from biclique.features.maps import LANDMARKS
-from biclique.fit import rank as _features
-from biclique.gram import choose as choose_module
+from biclique.fit import low_rank as _features
+from biclique.fit import plan as choose_module
 from biclique.io import open_chunks
 from biclique.spectral import ASSIGNERS
 

@@ -7,7 +7,8 @@ import pytest
 from scipy import sparse
 
 from biclique.exceptions import DataError, MemoryLimitError, ParameterError
-from biclique.gram import DenseGram, TiledGram, checked_matrix, checked_sparse, choose_gram, choose_precision
+from biclique.fit.plan import choose_gram, choose_precision
+from biclique.gram import DenseGram, TiledGram, checked_matrix, checked_sparse
 from biclique.gram.tiled import tiled_bytes
 from biclique.kernels import RBF, Chi2, Function, Kernel, Laplacian, Linear
 

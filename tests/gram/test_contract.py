@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from biclique.gram import DenseGram, SparseGram, TiledGram, make_gram
+from biclique.fit.plan import make_gram
+from biclique.gram import DenseGram, SparseGram, TiledGram
 from biclique.kernels import KERNEL_NAMES, make_kernel
 
 N = 700  # over one panel and several tiles, and a multiple of none

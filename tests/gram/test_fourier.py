@@ -7,7 +7,8 @@ from sklearn.metrics import adjusted_rand_score
 
 from biclique import BicliqueSpectralClustering, BicliqueSpectralEmbedding
 from biclique.exceptions import MissingExtraError, ParameterError
-from biclique.gram import choose_gram, fourier
+from biclique.fit.plan import choose_gram
+from biclique.gram import fourier
 from biclique.gram.fourier import FourierGram, Grid, can_help, far_apart
 from biclique.kernels import RBF, Laplacian, Linear
 from tests.gram.contract import GramContract
@@ -111,6 +112,37 @@ def test_new_rows_go_through_the_grid(monkeypatch, d):
     np.testing.assert_array_equal(cross.diagonal(), np.ones(len(new)))
 
 
+@pytest.mark.parametrize("order", [2, 2.1])
+def test_new_rows_that_hardly_any_training_row_sees(monkeypatch, order):
+    """A grid's error is that of the crowded places: rows far outside are computed pair by pair."""
+    monkeypatch.setattr(fourier, "DIRECT_PAIRS", 10)
+    X = make_blobs(3000, centers=3, random_state=1)[0]
+    new = np.random.default_rng(0).uniform(X.min(axis=0) - 4, X.max(axis=0) + 4, size=(2000, 2))
+    kernel, V = RBF(1.5), vectors(3000, 2)
+    exact, found = kernel.block(new, X) @ np.abs(V), FourierGram(kernel, X).cross(new).matmat(np.abs(V))
+    assert (np.abs(found - exact) <= 1e-3 * exact).all()
+    tiled, fast = (
+        BicliqueSpectralClustering(3, gram=gram, gamma=1.5, order=order, precision="float64", random_state=0).fit(X)
+        for gram in ("tiled", "fourier")
+    )
+    np.testing.assert_allclose(fast.transform(new), tiled.transform(new), atol=1e-6)
+    assert adjusted_rand_score(tiled.predict(new), fast.predict(new)) > 0.99
+
+
+def test_many_boxes_of_few_rows():
+    """Rows on a wide raster: boxes of one row, of three and of many."""
+    random = np.random.default_rng(0)
+    raster = np.stack(np.meshgrid(np.arange(20), np.arange(20)), axis=-1).reshape(-1, 2) * 50.0
+    X = np.concatenate([raster, raster[:90] + 0.3, raster[:90] - 0.2, random.normal(size=(200, 2)) + 2000])
+    kernel, V = RBF(0.7), vectors(len(X), 3)
+    gram = FourierGram(kernel, random.permutation(X))
+    K = kernel.block(gram.held.rows, gram.held.rows)
+    np.testing.assert_allclose(gram.matmat(V), K @ V, atol=1e-4)
+    new = gram.held.stacked(X[::7] + 0.1)[len(X) :]
+    fourier_cross = fourier.FourierCross(gram.training(), new).matmat(V)
+    np.testing.assert_allclose(fourier_cross, gram.held.cross(new).matmat(V), atol=1e-4)
+
+
 def test_float64_where_float32_would_show():
     X = np.concatenate([np.random.default_rng(0).normal(size=(6000, 2)) * 0.01, [[4.0, 4.0]]])
     gram = FourierGram(RBF(1.0), X)  # degrees from 1 to 6,000
@@ -140,13 +172,12 @@ def test_what_it_cannot_do_is_refused():
 
 
 def test_auto_goes_another_way_where_no_grid_holds_all_rows(monkeypatch):
-    monkeypatch.setattr("biclique.gram.choose.FOURIER_FROM", 500)
-    monkeypatch.setattr("biclique.gram.choose.STORE_BELOW", 100)
     monkeypatch.setattr("biclique.fit.plan.FOURIER_FROM", 500)
+    monkeypatch.setattr("biclique.fit.plan.STORE_BELOW", 100)
     X = make_blobs(2000, centers=3, random_state=0)[0]
     assert BicliqueSpectralClustering(3, random_state=0).fit(X).gram_ == "fourier"
     monkeypatch.setattr(fourier, "MOST_MODES", 100)
-    monkeypatch.setattr("biclique.gram.choose.can_help", lambda kernel, X: True)
+    monkeypatch.setattr("biclique.fit.plan.can_help", lambda kernel, X: True)
     model = BicliqueSpectralClustering(3, random_state=0).fit(X)
     assert model.gram_ == "tiled"
     assert "in place of 'fourier'" in str(model.plan_)
@@ -156,7 +187,7 @@ def test_without_finufft_the_extra_is_named(monkeypatch):
     monkeypatch.setattr(fourier, "import_module", lambda name: (_ for _ in ()).throw(ImportError(name)))
     with pytest.raises(MissingExtraError, match=r"pip install 'biclique\[fourier\]'"):
         BicliqueSpectralClustering(2, gram="fourier").fit(np.random.default_rng(0).normal(size=(90, 2)))
-    monkeypatch.setattr("biclique.gram.choose.is_installed", lambda: False)
+    monkeypatch.setattr("biclique.fit.plan.is_installed", lambda: False)
     X = np.random.default_rng(0).normal(size=(1000, 2))
     assert choose_gram("auto", RBF(1.0), 10**6, X, 2**34).name == "nystroem"
     assert "biclique[fourier]" in choose_gram("auto", RBF(1.0), 10**6, X, 2**34).reason
@@ -167,7 +198,7 @@ def test_auto_takes_it_for_many_rows_in_few_columns():
     for kernel, rows, n, name in (
         (RBF(1.0), X, 10**6, "fourier"),
         (RBF(1.0), X[:, :1], 30_000, "fourier"),
-        (RBF(1.0), X, 10_000, "tiled"),
+        (RBF(1.0), X, 9_999, "tiled"),
         (RBF(1.0), np.hstack([X, X]), 10**6, "nystroem"),
         (Laplacian(1.0), X, 10**6, "nystroem"),
         (Linear(), X, 10**6, "features"),

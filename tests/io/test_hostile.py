@@ -18,7 +18,7 @@ from biclique.cli import main
 from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.exceptions import BicliqueError, MemoryLimitError, TableError
 from biclique.io import Roles, hold, open_chunks, read_table
-from biclique.io import safe_files as files
+from biclique.io import chunks as files
 from tests.optional import Optional, needs
 
 pa = Optional("pyarrow")

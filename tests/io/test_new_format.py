@@ -9,9 +9,9 @@ from biclique.cli import main
 from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.exceptions import DataError, TableError
 from biclique.io import FORMATS, Roles, TableFormat, find_format, open_chunks, read_table, write_labels
+from biclique.io.chunks import FileChunks, held
 from biclique.io.csv_files import TextSink
 from biclique.io.roles import feature_columns
-from biclique.io.safe_files import FileChunks, held
 
 
 class ToyChunks(FileChunks):

@@ -9,7 +9,9 @@ from biclique.cli import main
 from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.exceptions import ParameterError
 from biclique.features.maps import FEATURE_MAPS, FeatureMap, make_map, map_kind
-from biclique.gram import GRAM_NAMES, GRAMS, FactoredGram, GramOperator, make_gram
+from biclique.fit.plan import make_gram
+from biclique.fit.settings import GRAM_NAMES
+from biclique.gram import GRAMS, FactoredGram, GramOperator
 from biclique.kernels import GAMMA_KERNELS, KERNEL_NAMES, KERNELS, RBF, Kernel, make_kernel
 from biclique.kernels.kernel import HeldRows
 from tests.gram.contract import GramContract, frozen

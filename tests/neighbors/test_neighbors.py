@@ -11,11 +11,20 @@ from sklearn.datasets import make_blobs
 from sklearn.neighbors import KNeighborsTransformer, kneighbors_graph
 
 from biclique.exceptions import DataError, MissingExtraError, ParameterError
-from biclique.gram.neighbor_graph import NEIGHBOR_WEIGHTS, NeighborGram
-from biclique.neighbors import brute
-from biclique.neighbors.brute import BruteForce, distances
-from biclique.neighbors.graph import components, nearest_among, with_ties, without_loops
-from biclique.neighbors.index import EXACT_SECONDS, NeighborIndex, exact_seconds, uses_tree
+from biclique.gram.sparse import NEIGHBOR_WEIGHTS, NeighborGram
+from biclique.neighbors import index as brute
+from biclique.neighbors.index import (
+    EXACT_SECONDS,
+    BruteForce,
+    NeighborIndex,
+    components,
+    distances,
+    exact_seconds,
+    nearest_among,
+    uses_tree,
+    with_ties,
+    without_loops,
+)
 from tests.oracles import nearest_rows, neighbor_affinity, neighbor_cross
 
 

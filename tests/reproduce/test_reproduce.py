@@ -25,8 +25,15 @@ from biclique.multiway import biclique_gram
 from biclique.reproduce import FULL, METHODS, QUICK, Cell, Records, Settings, plan, reproduce
 from biclique.reproduce.cells import PREPARATIONS, current_commit, load_problem, plan_preparations, run_cell
 from biclique.reproduce.cells import _finished as finished
-from biclique.reproduce.kmeans import error_rates, repeated_kmeans
-from biclique.reproduce.methods import Problem, ascending_embedding, demo_embedding, embedding, leading_vectors
+from biclique.reproduce.methods import (
+    Problem,
+    ascending_embedding,
+    demo_embedding,
+    embedding,
+    error_rates,
+    leading_vectors,
+    repeated_kmeans,
+)
 from biclique.reproduce.printed import DATA, INHOMOGENEOUS, RUN_TIMES, TABLE_1
 from biclique.reproduce.result_tables import (
     INHOMOGENEOUS_ROWS,

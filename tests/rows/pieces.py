@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from biclique.rows.source import Block, RowSource, drawn
+from biclique.rows.array import Block, RowSource, drawn
 from biclique.runtime.namespace import rows_on_host, to_host
 
 

@@ -1,12 +1,12 @@
 """Every row source keeps the contract: one class each."""
 
 import numpy as np
+import pytest
 from scipy import sparse
 
 from biclique.io import CHUNK_ROWS
-from biclique.rows.array import ArrayRows
-from biclique.rows.chunked import find_opener, open_chunk_rows
-from biclique.rows.device_rows import DeviceRows
+from biclique.rows import array
+from biclique.rows.array import ArrayRows, DeviceRows, find_opener, open_chunk_rows
 from tests.optional import Optional, needs
 from tests.rows.contract import RowContract
 from tests.rows.pieces import PieceRows
@@ -94,3 +94,25 @@ class TestTensor(TestDevice):
 class TestPieces(RowContract):
     def create(self, X, weights, tmp_path):  # noqa: ARG002
         return PieceRows.cut(X, ones_for(X, weights), 99)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_many_short_rows_are_their_own_digests(monkeypatch, dtype, d):
+    random = np.random.default_rng(0)
+    X = random.integers(-2, 3, size=(400, d)).astype(dtype) * dtype(0.1)
+    X[7], X[8] = -0.0, 0.0
+    weights = random.integers(0, 3, 400).astype(float)
+    plain = array.distinct_rows(X, weights)
+    monkeypatch.setattr(array, "MANY_ROWS", 100)
+    short = array.distinct_rows(X, weights)
+    assert short.digests.dtype != plain.digests.dtype
+    known = short.index >= 0
+    np.testing.assert_array_equal(known, plain.index >= 0)
+    np.testing.assert_array_equal(short.data[short.index[known]], X[known])
+    np.testing.assert_array_equal(short.weights[short.index[known]], plain.weights[plain.index[known]])
+    assert short.n == plain.n
+    np.testing.assert_array_equal(array.find_rows(short.digests, X), short.index)
+    other = np.float64 if dtype == np.float32 else np.float32
+    assert (array.find_rows(short.digests, X.astype(other)) == -1).all()
+    assert (array.find_rows(short.digests, X + dtype(0.05)) == -1).all()

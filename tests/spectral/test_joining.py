@@ -8,8 +8,8 @@ from scipy import sparse
 
 from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.exceptions import DisconnectedWarning
+from biclique.spectral.cut import effective_rows, least_share
 from biclique.spectral.joining import LeastVolume, MostSimilar, NearRows, join_parts
-from biclique.spectral.order import effective_rows, least_share
 from tests.oracles import joined_parts
 
 

@@ -8,12 +8,13 @@ from threadpoolctl import threadpool_limits
 
 from biclique.exceptions import DegreeError, ParameterError
 from biclique.features.maps import ExactMap, FourierMap, NystroemMap
+from biclique.fit.low_rank import factored_spectrum
 from biclique.gram import CrossGram, DenseGram, FactoredGram, GramOperator, StoredCross
 from biclique.kernels import RBF, Cosine, Laplacian, Linear, Polynomial
 from biclique.runtime.namespace import float64, moved, namespace, pivoted_qr, right_divide, scalars, to_host
-from biclique.spectral import Extension, NormalizedCut, assign_sampled, device_kmeans, factored_spectrum, top_eigenpairs
+from biclique.spectral import Extension, NormalizedCut, assign_sampled, device_kmeans, top_eigenpairs
 from biclique.spectral.cut import column_signs
-from biclique.spectral.solver import DIRECT_BELOW, _BlockKrylov
+from biclique.spectral.solver import DIRECT_BELOW, BlockKrylov
 from tests.oracles import projector
 from tests.rows.pieces import PieceRows
 
@@ -177,7 +178,7 @@ def test_blocks_that_lose_directions_are_filled_up(values):
 
 @pytest.mark.parametrize("lost", [0, 2, 5])
 def test_a_block_with_a_missing_direction_is_still_the_product_of_its_factors(lost):
-    solver = _BlockKrylov(Spectrum(np.ones(900)), 2, None, 12, 0)
+    solver = BlockKrylov(Spectrum(np.ones(900)), 2, None, 12, 0)
     block = torch.tensor(np.random.default_rng(0).normal(size=(900, 6)))
     block[:, lost] = 0
     Q, R = solver._orthonormal(block)
@@ -261,7 +262,7 @@ class TensorRBF(RBF):
 @pytest.mark.parametrize("order", [2, 4, np.inf])
 @pytest.mark.parametrize(("dtype", "close"), [(np.float64, 1e-9), (np.float32, 2e-3)])
 def test_landmarks_on_tensors_are_landmarks_on_arrays(order, dtype, close, monkeypatch):
-    monkeypatch.setattr("biclique.features.passes.DEVICE_ENTRIES", 20_000)  # several blocks
+    monkeypatch.setattr("biclique.features.maps.DEVICE_ENTRIES", 20_000)  # several blocks
     X, w = points(3000), weights_of(3000, True)
     there = torch.tensor(X)
     landmarks = NystroemMap(TensorRBF(GAMMA), X[:60], dtype)

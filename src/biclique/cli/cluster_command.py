@@ -15,6 +15,8 @@ from sklearn.preprocessing import RobustScaler, StandardScaler
 from biclique._typing import FloatArray
 from biclique.cli import stream
 from biclique.cli.common import (
+    Classes,
+    Facts,
     add_assignment_options,
     add_work_options,
     caught_messages,
@@ -22,15 +24,17 @@ from biclique.cli.common import (
     count_or_select,
     number_or_word,
     order,
+    plan_facts,
+    print_plan,
+    report,
 )
-from biclique.cli.summary import Classes, Facts, plan_facts, print_plan, report
 from biclique.cli.text import EXIT_CODES, EXIT_OK, block, line
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.datasets import SHIPPED, load_shipped
 from biclique.exceptions import DataError, TableError
 from biclique.features.maps import LANDMARKS
-from biclique.fit.settings import MODELLINGS, SELECT
-from biclique.gram import GRAM_NAMES, NEIGHBOR_WEIGHTS, PRECISIONS
+from biclique.fit.settings import GRAM_NAMES, MODELLINGS, PRECISIONS, SELECT
+from biclique.gram import NEIGHBOR_WEIGHTS
 from biclique.io import Roles, Table, check_output, formats, listed, read_table, write_labels, writers
 from biclique.kernels import KERNEL_NAMES
 

@@ -1,14 +1,26 @@
-"""What the commands share: kinds of options, warnings."""
+"""What the commands share: kinds of options, warnings, summaries."""
 
 from __future__ import annotations
 
 import argparse
+import json
+import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+from sklearn.metrics import adjusted_rand_score
+
+from biclique._typing import IntArray
+from biclique.cli.text import block, line, print_warnings
+from biclique.cluster import BicliqueSpectralClustering
 from biclique.exceptions import BicliqueWarning
+from biclique.fit.plan import Plan
+from biclique.progress import format_seconds
+from biclique.scores import clustering_error
 from biclique.spectral import ASSIGNERS
 
 # Kinds of options
@@ -79,3 +91,178 @@ def caught_messages() -> Iterator[list[str]]:
         warnings.simplefilter("always", BicliqueWarning)
         yield messages
     messages.extend(str(w.message) for w in caught if issubclass(w.category, BicliqueWarning))
+
+
+# What ``biclique cluster`` prints about a clustering, as text and as JSON
+
+
+@dataclass
+class Classes:
+    """Known classes: numbers by their first appearance, chunk by chunk, and their names."""
+
+    numbers: dict[str, int] = field(default_factory=dict)
+    codes: list[IntArray] = field(default_factory=list)
+
+    def add(self, texts: Iterable[str]) -> None:
+        numbers = self.numbers
+        self.codes.append(np.array([numbers.setdefault(text, len(numbers)) for text in texts], dtype=np.int32))
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a table besides its clusters."""
+
+    name: str
+    rows: int
+    left_out: int
+    columns: int
+    classes: Classes | None = None
+    streamed: bool = False
+
+
+def report(
+    model: BicliqueSpectralClustering,
+    facts: Facts,
+    options: argparse.Namespace,
+    seconds: float,
+    messages: list[str],
+) -> None:
+    """Print the result as the options ask for."""
+    if options.quiet and not options.json:
+        return
+    result = _summary(model, facts, options, seconds, messages)
+    if options.json:
+        block(json.dumps(result, indent=2))
+        return
+    error = "" if model.approximation_ is None else str(model.approximation_)
+    # How close the approximation is, is said once: by our own line, unless a warning says more about it.
+    shown = [m for m in messages if not error or error not in m or model.gram_reason_ not in m]
+    print_warnings(shown)
+    warned = any(error in m for m in shown)
+    _print_summary(result, "less closely than aimed at (see the warning)" if error and warned else error)
+
+
+def _summary(
+    model: BicliqueSpectralClustering,
+    facts: Facts,
+    options: argparse.Namespace,
+    seconds: float,
+    messages: list[str],
+) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "table": facts.name,
+        "rows": facts.rows,
+        "rows_left_out": facts.left_out,
+        "columns": facts.columns,
+        "streamed": facts.streamed,
+        "scale": options.scale,
+        "order": "inf" if np.isinf(model.order_) else model.order_,
+        "order_reason": model.order_reason_,
+        "affinity": model.plan_.settings.kernel.affinity,
+        "selected": model.plan_.selected or None,
+        "has_structure": getattr(model, "has_structure_", None),
+        "gamma": model.gamma_,
+        "gram": model.gram_,
+        "gram_reason": model.gram_reason_,
+        "rank": model.rank_,
+        "approximation": _approximation(model.approximation_),
+        "precision": model.precision_,
+        "passes": model.n_passes_,
+        "eigenvalues": model.eigenvalues_.tolist(),
+        "seconds": seconds,
+        "cut_history": getattr(model, "cut_history_", np.empty(0)).tolist(),
+        "clusters": [],
+        "error": None,
+        "adjusted_rand_index": None,
+        "output": options.output,
+        "warnings": messages,
+    }
+    truth = names = None
+    if facts.classes is not None:
+        truth, names = np.concatenate(facts.classes.codes), list(facts.classes.numbers)
+    for cluster in range(model.n_clusters_):
+        inside = model.labels_ == cluster
+        entry: dict[str, Any] = {"label": cluster, "rows": int(inside.sum())}
+        if truth is not None and names is not None and inside.any():
+            counts = np.bincount(truth[inside])
+            entry["mostly"] = names[int(counts.argmax())]
+            entry["purity"] = int(counts.max()) / entry["rows"]
+        result["clusters"].append(entry)
+    if truth is not None:
+        result["error"] = clustering_error(truth, model.labels_)
+        result["adjusted_rand_index"] = float(adjusted_rand_score(truth, model.labels_))
+    return result
+
+
+def _approximation(error: Any) -> dict[str, float | None] | None:
+    """JSON has no NaN."""
+    if error is None:
+        return None
+    facts = {"eigenvalues": error.eigenvalues, "kernel": error.kernel, "n_rows": error.n_rows}
+    return {name: value if math.isfinite(value) else None for name, value in facts.items()}
+
+
+def _gram_line(result: dict[str, Any], error: str) -> str:
+    """``approximate: gram nystroem of rank 256 (as asked for), eigenvalues within 3.0e-03 …``."""
+    rank, reason = result["rank"], result["gram_reason"]
+    kind = "approximate" if error or reason.startswith("approximate") else "exact"  # neighbours can be so too
+    reason = reason.removeprefix(f"{kind}: ")
+    size = "" if rank is None else f" of rank {rank}"
+    return f"{kind}: gram {result['gram']}{size} ({reason})" + (f", {error}" if error else "")
+
+
+def _print_summary(result: dict[str, Any], error: str) -> None:
+    left_out = f", {result['rows_left_out']} left out" if result["rows_left_out"] else ""
+    chunks = ", read in chunks" if result["streamed"] else ""
+    line(
+        f"{result['table']}: {result['rows']} rows{left_out}, {result['columns']} columns, scale {result['scale']}"
+        f"{chunks}"
+    )
+    gamma = f", gamma {result['gamma']:.4g}" if result["gamma"] is not None else ""
+    line(
+        f"order {float(result['order']):g}, {result['affinity']}{gamma}, {result['gram']} {result['precision']}, "
+        f"{result['passes']} passes, {format_seconds(result['seconds'])}"
+    )
+    line(_gram_line(result, error))
+    if result["selected"]:
+        line(f"selected: {result['selected']}")
+    line()
+    line(f"{'cluster':>7}  {'rows':>8}  {'share':>7}" + ("  mostly" if result["error"] is not None else ""))
+    for entry in result["clusters"]:
+        share = entry["rows"] / result["rows"]
+        mostly = f"  {entry['mostly']} ({entry['purity']:.0%})" if "mostly" in entry else ""
+        bar = "#" * round(20 * share)
+        line(f"{entry['label']:>7}  {entry['rows']:>8}  {share:>7.1%}{mostly}" + ("" if mostly else f"  {bar}"))
+    if result["error"] is not None:
+        line()
+        line(f"error {result['error']:.4f} against the known classes (best matching)")
+        line(f"adjusted Rand index {result['adjusted_rand_index']:.4f}")
+    if result["cut_history"]:
+        before, after = result["cut_history"][0], result["cut_history"][-1]
+        line()
+        line(
+            f"normalised cut {before:.6f} after k-means, {after:.6f} after {len(result['cut_history']) - 1} more steps"
+        )
+    if result["output"]:
+        line()
+        line(f"labels written to {result['output']}")
+
+
+def print_plan(plan: Plan) -> None:
+    """What a fit would do, in words."""
+    for told in str(plan).splitlines():
+        line(told)
+    line(f"{plan.cost} (estimate; nothing was computed)")
+
+
+def plan_facts(plan: Plan) -> dict[str, Any]:
+    """The same as values."""
+    facts: dict[str, Any] = {"gram": plan.gram, "gram_reason": plan.gram_reason, "order": plan.rule}
+    facts |= {"gamma": plan.gamma, "precision": plan.precision, "seconds": plan.cost.seconds, "bytes": plan.bytes}
+    if plan.selected:
+        facts["selected"] = plan.selected
+    if plan.rank is not None:
+        facts["rank"] = plan.rank
+    if plan.device is not None:
+        facts |= {"device": plan.device, "device_bytes": plan.device_bytes}
+    return facts

@@ -72,7 +72,7 @@ def _add_column_options(parser: Any) -> None:
     )
     group.add_argument(
         "--separator",
-        type=_separator,
+        type=lambda text: text.replace("\\t", "\t"),
         metavar="TEXT",
         help="what stands between the names of a list in the vertices' column, such as ';' (or '\\t', a tab); in a "
         "file without named columns, between the vertices of a line",
@@ -91,10 +91,6 @@ def _add_column_options(parser: Any) -> None:
         const="no",
         help="like --header no: the first line is data, and the columns are called 0, 1, 2, and so on",
     )
-
-
-def _separator(text: str) -> str:
-    return text.replace("\\t", "\t")
 
 
 def _read(options: argparse.Namespace) -> Hypergraph:

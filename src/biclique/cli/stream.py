@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from sklearn.preprocessing import RobustScaler
 
 from biclique._typing import FloatArray, IntArray
-from biclique.cli.common import caught_messages
-from biclique.cli.summary import Classes, Facts, plan_facts, print_plan, report
+from biclique.cli.common import Classes, Facts, caught_messages, plan_facts, print_plan, report
 from biclique.cli.text import EXIT_OK, block, line
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.exceptions import DataError, MemoryLimitError, ParameterError, TableError
@@ -38,7 +37,7 @@ from biclique.io import (
     open_chunks,
 )
 from biclique.progress import Progress
-from biclique.runtime.memory import format_bytes, parse_memory_limit
+from biclique.runtime import format_bytes, parse_memory_limit
 
 QUARTILE_VALUES = 2**24  # of a sample of rows that gives medians and quartiles
 PASSES = 4  # for the scale, and three of a fit

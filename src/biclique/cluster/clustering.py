@@ -10,11 +10,11 @@ import numpy as np
 
 from biclique._typing import Device
 from biclique.cluster.estimator import ClustererBase, SpectralEstimator
-from biclique.fit.fitted import Result
+from biclique.fit.plan import Result
 from biclique.fit.settings import COUNTING, SELECT, Check, Settings
 from biclique.kernels import Kernel
 from biclique.progress import Progress
-from biclique.rows.source import RowSource
+from biclique.rows.array import RowSource
 from biclique.runtime.threads import single_threaded_blas
 from biclique.selection import Candidate, CountResult
 from biclique.selection.count_search import search_count, warn_about_structure
@@ -96,7 +96,7 @@ class BicliqueSpectralClustering(SpectralEstimator, ClustererBase):
         takes exact features where they are few; and landmarks, with a warning, where exact tiles would take more than
         about 12 s on two cores (some 110,000 rows in 16 columns). A neighbour graph is always held sparse. "fourier" is
         for rbf on one to three columns (``pip install 'biclique[fourier]'``): products through FFTs, with an error
-        below 1e-5 of each row's degree, which is measured; "auto" takes it from 20,000 rows on (``docs/fourier.md``).
+        below 1e-5 of each row's degree, which is measured; "auto" takes it from 10,000 rows on (``docs/fourier.md``).
     rank : int or "auto", default="auto"
         Landmarks or random features. "auto" doubles from 128 to 2,048 until the eigenvalues of a sample of 2,000 rows
         are within 0.01 of the exact ones, relative to the largest.
@@ -231,7 +231,7 @@ class BicliqueSpectralClustering(SpectralEstimator, ClustererBase):
         self.verbose = verbose
         self.k_max = k_max
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
         """Cluster the rows of X.
 
         Parameters
@@ -245,7 +245,6 @@ class BicliqueSpectralClustering(SpectralEstimator, ClustererBase):
             How often each row counts. Integer weights give what repeated rows would; a row of weight 0 has no say, but
             gets a label. Checked on the host, wherever they lie.
         """
-        del y
         result = self._fit(X, sample_weight)
         self.n_clusters_ = result.fitted.plan.settings.n_groups
         if result.labels is not None:

@@ -11,7 +11,7 @@ from biclique._typing import Device, FloatArray
 from biclique.cluster.estimator import SpectralEstimator
 from biclique.fit.settings import CONSTRAINTS, count
 from biclique.kernels import Kernel
-from biclique.runtime.arguments import check_flag
+from biclique.runtime import check_flag
 
 
 class BicliqueSpectralEmbedding(SpectralEstimator):
@@ -105,7 +105,7 @@ max_iter, gram, rank, landmarks, precision, memory_limit, device, n_jobs, random
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
         """Embed the rows of X.
 
         Parameters
@@ -116,12 +116,11 @@ max_iter, gram, rank, landmarks, precision, memory_limit, device, n_jobs, random
         sample_weight : array of shape (n_samples,), optional
             How often each row counts; 0 leaves it out.
         """
-        del y
         self._fit(X, sample_weight)
         return self
 
     def _n_columns(self) -> int:
-        return self.n_components + bool(self.drop_first)
+        return int(self.n_components + bool(self.drop_first))
 
     def _output(self, embedding: FloatArray) -> FloatArray:
         return embedding[:, 1:] if self.drop_first else embedding

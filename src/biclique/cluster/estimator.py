@@ -18,14 +18,13 @@ from biclique.exceptions import ApproximationWarning, DataError, FewerClustersWa
 from biclique.fit.cost import Cost
 from biclique.fit.estimate import with_seconds
 from biclique.fit.exact import finish_exact, solve_exact
-from biclique.fit.fitted import Fitted, Result
 from biclique.fit.graphs import fit_graph
-from biclique.fit.plan import FACTORED_WAY, GRAPH, LOOKED_AT, Plan, Planned, check_fast, make_plan
+from biclique.fit.plan import FACTORED_WAY, GRAPH, LOOKED_AT, Fitted, Plan, Planned, Result, check_fast, make_plan
 from biclique.fit.settings import CONSTRAINTS, Check, Settings, check_parameters
 from biclique.fit.three_passes import fit_factored
 from biclique.kernels import KERNEL_NAMES, check_rows_for_kernel, make_kernel
 from biclique.progress import Progress
-from biclique.rows.array import ArrayRows
+from biclique.rows.array import ArrayRows, DeviceRows, Found, Opener, RowSource, find_opener
 from biclique.rows.checks import (
     check_clusters_fit,
     check_no_dates,
@@ -36,12 +35,8 @@ from biclique.rows.checks import (
     stand_in,
     warn_about_spread,
 )
-from biclique.rows.chunked import Opener, find_opener
-from biclique.rows.device_rows import DeviceRows
-from biclique.rows.source import Found, RowSource
-from biclique.runtime.arguments import check_random
+from biclique.runtime import check_random, single_threaded_blas
 from biclique.runtime.namespace import as_dtype, float64, namespace, on_host, to_host
-from biclique.runtime.threads import single_threaded_blas
 
 LONG_SECONDS = 10.0
 """From here on ``verbose`` says what a fit will take."""
@@ -155,9 +150,8 @@ class KernelEstimator(Estimator):
         check_fast(settings.holding.precision, None)
         return None
 
-    def _opened(self, settings: Settings, opener: Opener, X: Any, sample_weight: Any) -> RowSource:
+    def _opened(self, settings: Settings, opener: Opener, X: Any, sample_weight: Any) -> RowSource:  # noqa: ARG002
         """Rows that are read piece by piece, where an estimator takes them."""
-        del opener, sample_weight
         self._read(settings, X, reset=True)
         raise TypeError("rows in memory are needed")
 
@@ -329,9 +323,8 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         raise NotImplementedError
 
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> FloatArray:
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> FloatArray:  # noqa: ARG002
         """Fit, and return ``embedding_``."""
-        del y
         self.fit(X, sample_weight=sample_weight)
         return self.embedding_ if hasattr(self, "embedding_") else self.transform(X)
 

@@ -15,16 +15,14 @@ from biclique._typing import IntArray
 from biclique.cluster.estimator import Estimator, read_array
 from biclique.exceptions import DataError, DisconnectedWarning, warn_user
 from biclique.fit.cost import Cost
-from biclique.fit.fitted import Fitted, Result
 from biclique.fit.hypergraphs import NO_CLUSTER, fit_hypergraph, plan_hypergraph, seconds_of_hypergraph
-from biclique.fit.plan import Plan
+from biclique.fit.plan import Fitted, Plan, Result
 from biclique.fit.settings import CONSTRAINTS, Settings, an_order
 from biclique.hypergraph import SPLITTINGS, ExpansionGram, Hypergraph, as_hypergraph, distortion, find_expansion
-from biclique.hypergraph.cuts import AnyExpansion
+from biclique.hypergraph.expansions import AnyExpansion
 from biclique.multiway import k_way_normalized_cut
 from biclique.rows.checks import check_values
-from biclique.runtime.arguments import check_flag, check_random
-from biclique.runtime.threads import single_threaded_blas
+from biclique.runtime import check_flag, check_random, single_threaded_blas
 
 FAINT = 1e-13
 """Degrees below this share of the largest are rounding."""
@@ -129,7 +127,7 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Cluster vertices.
 
         Parameters
@@ -138,7 +136,6 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
             An incidence matrix is vertices by edges: an array, a sparse matrix or a data frame.
         y : ignored
         """
-        del y
         settings = self._settings()
         with self._fitting() as progress:
             hypergraph = self._read(X)
@@ -183,7 +180,7 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
         self.n_passes_ = self.n_iter_ = fitted.n_passes
 
     def _n_columns(self) -> int:
-        return self.n_components or self.n_clusters
+        return int(self.n_components or self.n_clusters)
 
     def _settings(self) -> Settings:
         self._check_parameters()
@@ -256,7 +253,7 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
             names = list(X.index) if hasattr(X, "iloc") else None
             hypergraph = Hypergraph.from_incidence(checked, vertex_names=names)
         else:
-            hypergraph = as_hypergraph(X)
+            hypergraph = X if isinstance(X, Hypergraph) else as_hypergraph(X)
         if (hypergraph.weights < 0).any():
             edge = int(np.argmin(hypergraph.weights))
             raise DataError(

@@ -14,7 +14,7 @@ from biclique.fit.exact import ExactFit, ExactFitted, solve_exact
 from biclique.fit.settings import CONSTRAINTS, Settings, choice
 from biclique.kernels import Kernel
 from biclique.rows.checks import check_weights, warn_about_spread
-from biclique.runtime.arguments import check_choice, check_random
+from biclique.runtime import check_choice, check_random
 from biclique.runtime.namespace import unit_rows
 from biclique.spectral import ASSIGNERS, Assignment, KernelKMeansProblem, kernel_kmeans, plus_plus_start, random_start
 
@@ -133,7 +133,7 @@ random_state, verbose :
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
         """Cluster the rows of X.
 
         Parameters
@@ -144,7 +144,6 @@ random_state, verbose :
         sample_weight : array of shape (n_samples,), optional
             How often each row counts; 0 leaves it out of the fit.
         """
-        del y
         settings = self._settings()
         with self._fitting() as progress:
             source = self._rows(settings, X, sample_weight)

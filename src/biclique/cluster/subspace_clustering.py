@@ -19,8 +19,7 @@ from biclique.kernels import middle
 from biclique.progress import Progress
 from biclique.rows.array import digests, find_rows
 from biclique.rows.checks import check_values
-from biclique.runtime.arguments import check_random
-from biclique.runtime.memory import parse_memory_limit, require
+from biclique.runtime import check_random, parse_memory_limit, require
 from biclique.spectral import ASSIGNERS, NormalizedCut
 
 FLAT = 1e-24
@@ -104,9 +103,8 @@ class InhomogeneousSubspaceClustering(ClusterMixin, Estimator):
         self.memory_limit = memory_limit
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Cluster the rows of X, shape (n_samples, n_features)."""
-        del y
         self._check_parameters()
         with self._fitting() as progress:
             X = self._read(X, reset=True)

@@ -1,8 +1,15 @@
 """Loaders for data sets."""
 
 from biclique.datasets.home import data_home
-from biclique.datasets.paper import Hopkins155, load_hopkins155, load_iris, load_ovarian, load_spine
-from biclique.datasets.shipped import SHIPPED, load_shipped
+from biclique.datasets.paper import (
+    SHIPPED,
+    Hopkins155,
+    load_hopkins155,
+    load_iris,
+    load_ovarian,
+    load_shipped,
+    load_spine,
+)
 
 __all__ = [
     "SHIPPED",

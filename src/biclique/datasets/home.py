@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import http.client
+import io
+import math
 import os
+import struct
 import time
 import urllib.error
 import urllib.request
+import warnings
+import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.io import loadmat, whosmat
 
 from biclique.exceptions import DataError
 from biclique.io import atomic_path
@@ -125,3 +132,105 @@ def fetched(name: str, home: Path, files: dict[str, str], instructions: str, *, 
 def _discard(files: list[Path]) -> None:
     for file in files:
         file.unlink(missing_ok=True)
+
+
+# Files, members of archives and arrays in them, read within bounds that are checked before memory is taken
+
+
+NUMERIC_CLASSES = ("double", "single", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+MATRIX, COMPRESSED = 14, 15
+
+
+@contextmanager
+def damage(source: object, said: str) -> Iterator[None]:
+    """What the parsers of Python, NumPy and SciPy raise for damaged files as one DataError; no warning of theirs."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except DataError:
+        raise
+    except Exception as error:  # there is no list of what these parsers raise
+        reason = printable(error)[:200] or type(error).__name__
+        raise DataError(f"{printable(source)}: {said} ({reason}): remove it and fetch it again.") from error
+
+
+def check_size(size: float, source: object, most: int) -> None:
+    """Refuse what is larger than any of the published data."""
+    if size > most:
+        raise DataError(f"{printable(source)}: {size:.0f} bytes is none of the published data: remove it.")
+
+
+def read_file(path: Path, most: int) -> bytes:
+    """A whole file that is not too large."""
+    with path.open("rb") as file:
+        content = file.read(most + 1)
+    check_size(len(content), path, most)
+    return content
+
+
+def read_member(archive: zipfile.ZipFile, name: str, source: object, most: int) -> bytes:
+    """A whole member, however much more its data would unpack to than it announces."""
+    info = archive.getinfo(name)
+    check_size(info.file_size, source, most)
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise DataError(f"{printable(source)}: a kind of compression that the published data do not use: remove it.")
+    with archive.open(info) as file:
+        return file.read(info.file_size + 1)  # with a number, zipfile unpacks no more than that
+
+
+def read_npy(content: bytes, source: object) -> np.ndarray[Any, Any]:
+    """An array of real numbers from an .npy file; its header must announce the bytes that are there."""
+    stream = io.BytesIO(content)
+    version = np.lib.format.read_magic(stream)
+    if version not in ((1, 0), (2, 0)):
+        raise DataError(f"{printable(source)}: version {version} of .npy files is none of the published data's.")
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, columns_first, dtype = read(stream)
+    if dtype.kind not in "biuf" or dtype.itemsize > 8:
+        raise DataError(
+            f"{printable(source)}: not the expected file: X and y must be real numbers, got {printable(dtype)[:80]}."
+        )
+    announced, there = math.prod(shape) * dtype.itemsize, len(content) - stream.tell()
+    if min(shape, default=0) < 0 or announced != there:
+        raise DataError(f"{printable(source)}: {shape} {dtype} need {announced} bytes, got {there}: it is damaged.")
+    found = np.frombuffer(content, dtype=dtype, offset=stream.tell())
+    return found.reshape(shape, order="F" if columns_first else "C")
+
+
+def read_mat(content: bytes, names: tuple[str, ...], source: object, most: int) -> list[np.ndarray[Any, Any]]:
+    """Arrays of real numbers from a MATLAB file; their shapes are checked before they are read."""
+    plain = _unpacked(content, source, most)
+    found = [(name, shape, kind) for name, shape, kind in whosmat(io.BytesIO(plain)) if name in names]
+    if sorted(name for name, _, _ in found) != sorted(names):
+        raise DataError(f"{printable(source)}: not a readable MATLAB file with {' and '.join(names)}, each once.")
+    for name, shape, kind in found:
+        if kind not in NUMERIC_CLASSES:
+            raise DataError(f"{printable(source)}: {name} must be real numbers, got class {printable(kind)}.")
+        check_size(8 * math.prod(shape) if min(shape, default=0) >= 0 else math.inf, source, most)
+    variables = loadmat(io.BytesIO(plain), variable_names=names)
+    arrays = [np.asarray(variables[name]) for name in names]
+    if any(array.dtype.kind not in "iuf" for array in arrays):
+        raise DataError(f"{printable(source)}: {' and '.join(names)} must be real numbers.")
+    return arrays
+
+
+def _unpacked(content: bytes, source: object, most: int) -> bytes:
+    """A MATLAB 5 file without compression: SciPy would unpack any amount, and memory is taken as announced."""
+    if 0 in content[:4]:
+        return content  # MATLAB 4, in which nothing is compressed
+    order = "<" if content[126:128] == b"IM" else ">"
+    parts, place, total = [content[:128]], 128, 128
+    while place + 8 <= len(content):
+        kind, size = struct.unpack_from(f"{order}II", content, place)
+        part = content[place : place + 8 + size]
+        place += 8 + size
+        if kind == COMPRESSED:
+            part = zlib.decompressobj().decompress(part[8:], most + 1)
+        total += len(part)
+        check_size(total, source, most)
+        inner, announced = struct.unpack_from(f"{order}II", part)
+        if inner != MATRIX or announced > len(part) - 8:
+            raise DataError(f"{printable(source)}: not a readable MATLAB file: a variable is damaged.")
+        parts.append(part[: 8 + announced])
+    return b"".join(parts)

@@ -1,4 +1,4 @@
-"""The data sets of the paper: iris, spine, ovarian, Hopkins155.
+"""Data sets: scikit-learn's by name, and those of the paper: iris, spine, ovarian, Hopkins155.
 
 Each is looked for in ``data_home`` in the layout named in its docstring, converted or original, then fetched from its
 public source. What was read, features and all labels, is checked against the published numbers by a checksum of its
@@ -12,7 +12,7 @@ import io
 import os
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +21,46 @@ from sklearn import datasets
 from sklearn.utils import Bunch
 
 from biclique._typing import FloatArray, IntArray
-from biclique.datasets.home import check_content, content_digest, fetched, find
+from biclique.datasets.home import (
+    check_content,
+    check_size,
+    content_digest,
+    damage,
+    fetched,
+    find,
+    read_file,
+    read_mat,
+    read_member,
+    read_npy,
+)
 from biclique.datasets.home import data_home as _home
 from biclique.datasets.hopkins_digests import SEQUENCES
-from biclique.datasets.members import check_size, damage, read_file, read_mat, read_member, read_npy
 from biclique.exceptions import DataError, ParameterError
 from biclique.printable import printable
+
+# Those that come with scikit-learn, by name
+
+
+SHIPPED: dict[str, Callable[[], Any]] = {
+    "iris": datasets.load_iris,
+    "wine": datasets.load_wine,
+    "breast_cancer": datasets.load_breast_cancer,
+    "digits": datasets.load_digits,
+    "diabetes": datasets.load_diabetes,
+    "linnerud": datasets.load_linnerud,
+}
+
+
+def load_shipped(name: str) -> Any:
+    """A scikit-learn Bunch; ``target_names`` is None where the target is not a class."""
+    bunch = SHIPPED[name]()
+    if name in ("diabetes", "linnerud"):
+        bunch.target_names = None
+    return bunch
+
+
+# Those of the paper
+
 
 SPINE_FEATURES = (
     "pelvic_incidence",

@@ -17,9 +17,8 @@ import numpy as np
 from biclique._typing import Rows
 from biclique.exceptions import MemoryLimitError, MissingExtraError, ParameterError
 from biclique.kernels import KERNELS, Kernel
-from biclique.runtime.memory import format_bytes, free_memory
+from biclique.runtime import Tick, format_bytes, free_memory
 from biclique.runtime.namespace import on_host
-from biclique.runtime.threads import Tick
 
 FLOAT32_ERROR = 1e-3
 """Above this bound on the error of a value in float32 tiles are computed in float64, by torch."""

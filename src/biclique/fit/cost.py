@@ -24,16 +24,13 @@ from biclique.device.torch_tiles import (
     sums_differences,
 )
 from biclique.device.torch_tiles import TILE_COLUMNS as TORCH_COLUMNS
-from biclique.features.maps import FeatureMap
-from biclique.features.passes import block_starts
-from biclique.gram.choose import GRAMS
-from biclique.gram.tiled import TILE_COLUMNS, TILE_ROWS, TiledGram
-from biclique.kernels import Kernel
-from biclique.kernels.kernel import HeldRows
+from biclique.features.maps import FeatureMap, block_starts
+from biclique.gram import GRAMS, TiledGram
+from biclique.gram.tiled import TILE_COLUMNS, TILE_ROWS
+from biclique.kernels import HeldRows, Kernel
 from biclique.neighbors.index import exact_seconds
 from biclique.progress import format_seconds
-from biclique.runtime.memory import format_bytes
-from biclique.runtime.threads import count_threads, single_threaded_blas
+from biclique.runtime import count_threads, format_bytes, single_threaded_blas
 
 TYPICAL_PASSES, STARTED_PASSES = 5, 3
 """Over K, from a random start and from the eigenvectors of a few rows."""

@@ -9,8 +9,7 @@ import numpy as np
 
 from biclique.device.torch_tiles import device_type
 from biclique.exceptions import BicliqueError
-from biclique.features.maps import make_map
-from biclique.features.passes import device_factored_bytes, factored_bytes
+from biclique.features.maps import device_factored_bytes, factored_bytes, make_map
 from biclique.fit.cost import (
     DEVICE_SECONDS_PER_ROW,
     STARTED_PASSES,
@@ -24,14 +23,12 @@ from biclique.fit.cost import (
     torch_cpu_seconds,
 )
 from biclique.fit.exact import search_some
+from biclique.fit.low_rank import kind_of_map
 from biclique.fit.plan import FACTORED_WAY, GRAPH, Plan, Planned
-from biclique.fit.rank import kind_of_map
 from biclique.io import CHUNK_ROWS
-from biclique.rows.array import Pool, Vertices
-from biclique.rows.source import RowSource
-from biclique.runtime.threads import single_threaded_blas
-from biclique.spectral import solves_directly
-from biclique.spectral.order import TEST_STARTS, OrderRule
+from biclique.rows.array import Pool, RowSource, Vertices
+from biclique.runtime import single_threaded_blas
+from biclique.spectral import TEST_STARTS, OrderRule, solves_directly
 
 ESTIMATE_RANK = 512
 """Of ``rank="auto"``, which is known only after a look at the data."""

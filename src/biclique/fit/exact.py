@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,67 +12,69 @@ from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DataError, DisconnectedWarning, RankWarning, warn_user
-from biclique.fit.fitted import Result
-from biclique.fit.plan import FINE_TOLERANCE, QUICK_TOLERANCE, Plan, Planned
-from biclique.fit.rank import check_rank, choose_map, pool_size
-from biclique.fit.settings import Settings
+from biclique.fit.low_rank import check_rank, choose_map, pool_size
+from biclique.fit.plan import FINE_TOLERANCE, QUICK_TOLERANCE, Plan, Planned, Result, choose_gram, make_gram
+from biclique.fit.settings import FACTORED, Settings
 from biclique.gram import (
-    FACTORED,
     CrossGram,
     DenseGram,
     FactoredGram,
     GramOperator,
+    GridError,
+    MeasuredError,
     SparseGram,
     StoredCross,
-    choose_gram,
+    TorchGram,
+    TrainedRows,
     dense_bytes,
-    make_gram,
     tiled_bytes,
 )
-from biclique.gram.fourier import GridError
-from biclique.gram.operator import MeasuredError, TrainedRows
-from biclique.gram.torch_gram import TorchGram
 from biclique.io import CHUNK_ROWS
 from biclique.kernels import Kernel
 from biclique.multiway import SymmetricGram
 from biclique.neighbors.index import NeighborIndex
 from biclique.progress import Progress
-from biclique.rows.array import Pool, Vertices, find_rows
-from biclique.rows.source import RowSource
-from biclique.runtime.arguments import check_random
-from biclique.runtime.draws import draw_by_permutation, draw_numbers
+from biclique.rows.array import Pool, RowSource, Vertices, find_rows
+from biclique.runtime import check_random, draw_by_permutation, draw_numbers
 from biclique.runtime.namespace import moved, on_host, padded, to_host, unit_rows
 from biclique.spectral import (
     BASIS_BLOCKS,
-    Assignment,
-    EigenResult,
-    Extension,
-    GiveUp,
-    NormalizedCut,
-    Parts,
-    Progressing,
-    block_columns,
-    graph_eigenpairs,
-    one_each,
-    parted_eigenpairs,
-    scipy_eigenpairs,
-    start_from_few,
-    top_eigenpairs,
-)
-from biclique.spectral.assign import Rule, assign_in_place
-from biclique.spectral.joining import Joined, MostSimilar, Nearness, NearRows, join_parts, parts_cure, shares_of_parts
-from biclique.spectral.order import (
     DEAR_PROPOSAL_ROWS,
     PROPOSAL_ROWS,
     SEEN_TOLERANCE,
     TEST_STARTS,
     TRY_ALL,
+    Assignment,
     Attempt,
     Dust,
+    EigenResult,
+    Extension,
+    GiveUp,
+    Joined,
+    MostSimilar,
+    Nearness,
+    NearRows,
+    NewRows,
+    NormalizedCut,
     OrderRule,
+    Parts,
+    Progressing,
+    Rule,
+    assign_in_place,
+    block_columns,
+    graph_eigenpairs,
+    join_parts,
     least_order,
+    one_each,
+    parted_eigenpairs,
+    parts_cure,
+    scipy_eigenpairs,
+    shares_of_parts,
+    start_from_few,
+    top_eigenpairs,
+    warn_about_null_columns,
+    warn_unless_converged,
 )
-from biclique.spectral.solver import warn_about_null_columns, warn_unless_converged
 
 MUCH_DUST = 0.1
 """From this share of the weight on, rows that are like hardly any other are hardly all outliers: a warning."""
@@ -138,7 +139,7 @@ def solve_cut(
             options.name,
             tol=options.tol,
             max_iter=options.max_passes,
-            start=cut.start,
+            start=cut.take_start()[0],
             deflate=cut.trivial,
             random_state=random,
             noise=noise,
@@ -149,14 +150,14 @@ def solve_cut(
         tol=options.tol,
         max_iter=options.max_passes,
         noise=noise,
-        start=cut.start if cut.start.shape[1] else None,
-        start_image=cut.start_image if cut.start.shape[1] else None,
+        take_start=cut.take_start,
         deflate=cut.trivial,
         basis_blocks=basis_blocks,
         random_state=random,
         report=progress.passed,
         keep_space=keep_space,
         give_up=options.give_up,
+        n_jobs=cut.gram.n_jobs,
     )
 
 
@@ -173,17 +174,19 @@ class Prepared:
     basis_blocks: int = BASIS_BLOCKS
     error: MeasuredError | None = None
     """Of an approximate K."""
-    nearness: Nearness | None = None
+    nearness: Callable[[], Nearness] | None = None
     """How near parts are to each other, where neither rows nor similarities tell."""
 
     def cut(self, order: float) -> NormalizedCut:
         """The normalised cut: one pass over K, which multiplies the probe too."""
-        vertices = self.vertices
+        vertices, probe = self.vertices, self.probe
         if not self.symmetric:
-            return NormalizedCut(self.base, order, vertices.weights, self.probe, vertices.numbers)
+            if self.base.nonnegative:  # degrees that are positive are so at every order: this is the only cut
+                object.__setattr__(self, "probe", None)
+            return NormalizedCut(self.base, order, vertices.weights, probe, vertices.numbers)
         gram = SymmetricGram(self.base, int(order), vertices.weights)
         # The contraction already has the order in it: what is left is its ordinary normalised cut.
-        cut = NormalizedCut(gram, 2, vertices.weights, self.probe, vertices.numbers)
+        cut = NormalizedCut(gram, 2, vertices.weights, probe, vertices.numbers)
         cut.n_passes += 1  # the one for the degrees of K
         return cut
 
@@ -192,7 +195,7 @@ class Prepared:
         """How near rows are to each other."""
         vertices = self.vertices
         if self.nearness is not None:
-            return self.nearness
+            return self.nearness()
         return MostSimilar(vertices.data, vertices.weights) if vertices.given else NearRows(vertices.data)
 
 
@@ -397,14 +400,18 @@ def proposed(
     dtype: np.dtype[Any],
     random: np.random.RandomState,
 ) -> OrderRule:
-    """The rule from the order on that a sample of the distinct rows ends at."""
+    """The rule with the least order, and then from the order on that a sample of the distinct rows ends at.
+
+    Rows that are alone in a sample need not be so among all: the least order is tried, whatever the sample says.
+    """
     seed = int(deepcopy(random).randint(2**31))  # what is drawn after must be what a given order draws
     size = PROPOSAL_ROWS if kernel.cheap else DEAR_PROPOSAL_ROWS
     search = search_some(settings, kernel, vertices, rule, dtype, seed, size, PROPOSAL_TOLERANCE)
     found, reason = search.run(asked=False)
-    left = rule.orders[rule.orders.index(found.order) :]
+    skipped = max(rule.orders.index(found.order), 1)
+    left = (rule.orders[0], *rule.orders[skipped:])
     n_few = search.prepared.vertices.n
-    told = (f"a sample of {n_few} rows proposes {found.order:g} ({reason})",) if len(left) < len(rule.orders) else ()
+    told = (f"a sample of {n_few} rows proposes {found.order:g} ({reason})",) if skipped > 1 else ()
     return replace(rule, orders=left, told=told)
 
 
@@ -464,6 +471,7 @@ class ExactSearch:
         """The fit at the order asked for, or at the least one that passes."""
         if not asked:
             found, reason = least_order(self.rule, self.attempt)
+            object.__setattr__(found.result.pairs, "space", None)  # no other order starts from it
             if found.result.left_early:  # the best of those that do not do
                 cut = found.result.cut.at_order(found.result.cut.order)
                 solved = self._tested(self._solve(cut, found.order, self.options))
@@ -473,9 +481,9 @@ class ExactSearch:
         solved = self._solve(self._cut(order, None), order, self.options)
         return Attempt(order, 0.0, solved), "as asked for"
 
-    def at(self, order: float, last: Attempt[Solved] | None) -> Attempt[Solved]:
-        """A fit at an order, in full, from what the one before it found."""
-        return Attempt(order, 0.0, self._solve(self._cut(order, last), order, self.options))
+    def at(self, order: float, last: Attempt[Solved] | None, columns: int = 0) -> Attempt[Solved]:
+        """A fit at an order, in full, from what the one before it found: so many vectors of that, or a block."""
+        return Attempt(order, 0.0, self._solve(self._cut(order, last, columns), order, self.options))
 
     def attempt(self, order: float, last: Attempt[Solved] | None) -> Attempt[Solved]:
         """A fit at an order, left early where its clusters are dust: most orders that are tried are left again."""
@@ -514,16 +522,11 @@ class ExactSearch:
     def _block(self) -> int:
         return block_columns(self.n_vectors, self.n)
 
-    @property
-    def _keeps_space(self) -> bool:
-        """Whether another order may start from what this one found."""
-        return len(self.rule.orders) > 1
-
-    def _cut(self, order: float, last: Attempt[Solved] | None) -> NormalizedCut:
+    def _cut(self, order: float, last: Attempt[Solved] | None, columns: int = 0) -> NormalizedCut:
         if last is None or self.prepared.symmetric:
             return self.prepared.cut(order)
         before = last.result
-        cut = before.cut.at_order(order, before.pairs.space, self._block)
+        cut = before.cut.at_order(order, before.pairs.space, max(columns, self._block))
         # The basis is large, and has done its work.
         object.__setattr__(before.pairs, "space", None)
         return cut
@@ -568,8 +571,10 @@ class ExactSearch:
         whole = cut.gram is self.prepared.base
         if k > 0 and cut.gram.is_graph and options.multigrid and not (whole and self._parts(cut).max() > 0):
             return solve_graph(cut, k, options, random, self.progress)
-        blocks = self.prepared.basis_blocks if whole or self.prepared.symmetric else BASIS_BLOCKS
-        keep = self._keeps_space
+        blocks = self.prepared.basis_blocks
+        if not whole and not self.prepared.symmetric:  # a part may have as much memory as the whole
+            blocks = min(blocks * self.n // max(cut.shape[0], 1), BASIS_BLOCKS)
+        keep = len(self.rule.orders) > 1  # another order may start from what this one found
         return solve_cut(cut, k, options, random, self.progress, basis_blocks=blocks, keep_space=keep)
 
     def _solve_parts(self, cut: NormalizedCut, options: SolverOptions) -> tuple[EigenResult, Parts | None, Joined]:
@@ -580,6 +585,8 @@ class ExactSearch:
         def solve(members: IntArray, wanted: int) -> EigenResult:
             random = np.random.RandomState(self.seed)
             own = cut.restricted(self.prepared.base.restricted(members), members)
+            if members is cores[-1]:
+                cut.take_start()  # of which nothing is needed any more
             watch = options.give_up
             inside = replace(options, give_up=watch.inside(own) if isinstance(watch, _Watch) else None)
             return self._solve_connected(own, wanted, inside, random)
@@ -692,12 +699,12 @@ class ExactFitted:
 
     def embed_vertices(self, X: Rows, place: IntArray, n_jobs: int | None) -> FloatArray:
         """The embedding of rows that are vertices ``place``, −1 for new rows; a vertex gets its own row."""
-        return _known_or_new(self.rows, place, X, lambda new: self.extend(new, n_jobs))
+        return known_or_new(self.rows, place, X, lambda new: self.extend(new, n_jobs))
 
     def extend(self, X: Rows, n_jobs: int | None) -> FloatArray:
         """The embedding of new rows, by the closed form."""
         n_columns = len(self.eigenvalues) + 1
-        found = [to_host(_NewRows(self, rows, n_jobs).coordinates[0]) for rows in _chunks(X, self.live is None)]
+        found = [to_host(self.extension.embed(self.cross(rows, n_jobs))) for rows in _chunks(X, self.live is None)]
         return padded(np.concatenate(found), n_columns) if found else np.empty((0, n_columns))
 
     def labels(self, X: Rows, n_jobs: int | None) -> IntArray:
@@ -708,14 +715,14 @@ class ExactFitted:
         """The labels of rows that are vertices ``place``, −1 for new rows."""
         if self.table is None:
             raise ValueError("no labels have been assigned")
-        return _known_or_new(self.table, place, X, lambda new: self._new_labels(new, n_jobs))
+        return known_or_new(self.table, place, X, lambda new: self._new_labels(new, n_jobs))
 
     def _new_labels(self, X: Rows, n_jobs: int | None) -> IntArray:
         if self.rule is None or self.table is None:
             raise ValueError("no labels have been assigned")
         out = [np.empty(0, dtype=np.intp)]
         for rows in _chunks(X, self.live is None):
-            labels, seen = self.rule.of_new(_NewRows(self, rows, n_jobs))
+            labels, seen = self.rule.of_new(self._new_rows(rows, n_jobs))
             labels = to_host(labels)
             unseen = np.flatnonzero(~seen)
             near = self._nearest(rows, unseen, n_jobs) if len(unseen) else None
@@ -723,6 +730,16 @@ class ExactFitted:
                 labels[unseen] = self.table[near]
             out.append(labels)
         return np.concatenate(out)
+
+    def _new_rows(self, X: Rows, n_jobs: int | None) -> NewRows:
+        """New rows as rules for labels see them."""
+
+        def embedded() -> tuple[FloatArray, np.ndarray]:
+            rows, seen = self.extension.embed_seen(self.cross(X, n_jobs))
+            rows = padded(to_host(rows), len(self.eigenvalues) + 1)
+            return unit_rows(rows) if self.plan.settings.assigning.scales_rows else rows, seen
+
+        return NewRows(lambda: self.cross(X, n_jobs), embedded)
 
     def _nearest(self, X: Rows, unseen: IntArray, n_jobs: int | None) -> IntArray | None:
         """The vertex that is nearest to some rows, by distance; None for a given matrix, which has none."""
@@ -745,25 +762,6 @@ class ExactFitted:
         return cross
 
 
-class _NewRows:
-    """New rows as rules for labels see them."""
-
-    def __init__(self, fitted: ExactFitted, X: Rows, n_jobs: int | None) -> None:
-        self.fitted, self.X, self.n_jobs = fitted, X, n_jobs
-
-    def cross(self) -> CrossGram:
-        return self.fitted.cross(self.X, self.n_jobs)
-
-    @cached_property
-    def coordinates(self) -> tuple[FloatArray, np.ndarray]:
-        return self.fitted.extension.embed_seen(self.cross())
-
-    def embedded(self) -> tuple[FloatArray, np.ndarray]:
-        rows, seen = self.coordinates
-        rows = padded(to_host(rows), len(self.fitted.eigenvalues) + 1)
-        return unit_rows(rows) if self.fitted.plan.settings.assigning.scales_rows else rows, seen
-
-
 def _chunks(X: Rows, whole: bool) -> list[Rows]:
     """Rows of one array in pieces whose similarities fit a device; on the host all at once."""
     if whole or X.shape[0] <= CHUNK_ROWS:
@@ -771,7 +769,7 @@ def _chunks(X: Rows, whole: bool) -> list[Rows]:
     return [X[top : top + CHUNK_ROWS] for top in range(0, X.shape[0], CHUNK_ROWS)]
 
 
-def _known_or_new(table: np.ndarray, place: IntArray, X: Rows, of_new: Callable[[Rows], np.ndarray]) -> np.ndarray:
+def known_or_new(table: np.ndarray, place: IntArray, X: Rows, of_new: Callable[[Rows], np.ndarray]) -> np.ndarray:
     """What the table holds for vertices ``place``, and ``of_new`` of the rows of X where that is −1."""
     new = np.flatnonzero(place < 0)
     if len(new) == len(place):

@@ -9,27 +9,30 @@ import numpy as np
 from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.fit.exact import SolverOptions, solve_cut, solve_graph
-from biclique.fit.fitted import Result
-from biclique.fit.plan import Plan
-from biclique.gram import CrossGram, NeighborGram, SparseGram, StoredCross
+from biclique.fit.exact import SolverOptions, known_or_new, solve_cut, solve_graph
+from biclique.fit.plan import Plan, Result
+from biclique.gram import NeighborGram, SparseGram, StoredCross
 from biclique.progress import Progress
 from biclique.rows.array import Vertices, find_rows
-from biclique.runtime.arguments import check_random
+from biclique.runtime import check_random
 from biclique.runtime.namespace import padded, unit_rows
 from biclique.spectral import (
+    LOOSE,
     Assignment,
+    Connected,
     EigenResult,
     Extension,
+    NewRows,
     NormalizedCut,
     Parts,
+    Rule,
     assign_sampled,
+    connect,
     one_each,
     parted_rotation,
+    shares_of_parts,
+    warn_unless_converged,
 )
-from biclique.spectral.assign import Rule
-from biclique.spectral.joining import LOOSE, Connected, connect, shares_of_parts
-from biclique.spectral.solver import warn_unless_converged
 
 DEFAULT_WEIGHTS = "rbf"
 
@@ -161,11 +164,7 @@ class GraphFitted:
 
     def embed_vertices(self, X: Rows, place: IntArray) -> FloatArray:
         """The embedding of rows that are vertices ``place``, −1 for new rows."""
-        out = self.rows[place]
-        new = np.flatnonzero(place < 0)
-        if len(new):
-            out[new] = self._extend(self._similarities(X[new]))
-        return out
+        return known_or_new(self.rows, place, X, lambda new: self._extend(self._similarities(new)))
 
     def labels(self, X: Rows, n_jobs: int | None) -> IntArray:  # noqa: ARG002
         """The labels of any rows."""
@@ -175,11 +174,15 @@ class GraphFitted:
         """The labels of rows that are vertices ``place``, −1 for new rows."""
         if self.table is None or self.rule is None:
             raise ValueError("no labels have been assigned")
-        out = self.table[place]
-        new = np.flatnonzero(place < 0)
-        if len(new):
-            out[new] = self.rule.of_new(_NewRows(self, self._similarities(X[new])))[0]
-        return out
+        rule = self.rule
+
+        def of_new(rows: Rows) -> IntArray:
+            K = self._similarities(rows)
+            everywhere = np.ones(K.shape[0], dtype=bool)
+            new = NewRows(lambda: StoredCross(K), lambda: (self._scaled(self._extend(K)), everywhere))
+            return rule.of_new(new)[0]
+
+        return known_or_new(self.table, place, X, of_new)
 
     def _similarities(self, X: Rows) -> Any:
         """κ(y, x) of new rows, a sparse (n_new, n) matrix.
@@ -217,19 +220,6 @@ class GraphFitted:
                 cross = StoredCross(K[chosen][:, part.members], n_jobs=self.gram.n_jobs)
                 out[np.ix_(chosen, part.columns)] = part.extension.embed(cross)
         return out @ self.turn
-
-
-class _NewRows:
-    """New rows as rules for labels see them, from a sparse matrix of their similarities."""
-
-    def __init__(self, fitted: GraphFitted, K: sparse.csr_array) -> None:
-        self.fitted, self.K = fitted, K
-
-    def cross(self) -> CrossGram:
-        return StoredCross(self.K)
-
-    def embedded(self) -> tuple[FloatArray, np.ndarray]:
-        return self.fitted._scaled(self.fitted._extend(self.K)), np.ones(self.K.shape[0], dtype=bool)
 
 
 def fit_graph(plan: Plan, vertices: Vertices, X: Rows, random: np.random.RandomState, progress: Progress) -> Result:
@@ -306,8 +296,7 @@ def _solve_parts(
         K = gram.K if n_parts == 1 else gram.K[members][:, members]
         own = SparseGram(K, n_jobs=plan.settings.n_jobs)
         cut = NormalizedCut(own, order, vertices.weights[members], row_numbers=vertices.numbers[members])
-        if progress.enabled:
-            progress.say(f"part {number + 1} of {n_parts}: {len(members)} rows, {K.nnz} similarities, order {order:g}")
+        progress.say(f"part {number + 1} of {n_parts}: {len(members)} rows, {K.nnz} similarities, order {order:g}")
         k = min(n_columns - n_parts, len(members) - 1) if joined.whole[number] else 0
         parts.append(SolvedPart(members, cut, _solve(plan, cut, k, np.random.RandomState(seed), progress)))
     return parts

@@ -10,22 +10,27 @@ import numpy as np
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import MemoryLimitError, SolverWarning, warn_user
 from biclique.fit.exact import ExactSearch, Prepared, SolverOptions, solve_cut, solve_graph
-from biclique.fit.fitted import Result
-from biclique.fit.plan import EXACT, FINE_TOLERANCE, Plan, plan_basis
+from biclique.fit.plan import EXACT, FINE_TOLERANCE, Plan, Result, plan_basis
 from biclique.fit.settings import Settings
-from biclique.gram import CrossGram, SparseGram
+from biclique.gram import SparseGram
 from biclique.hypergraph import ExpansionGram, Hypergraph
-from biclique.neighbors.graph import components
+from biclique.neighbors.index import components
 from biclique.progress import Progress
 from biclique.rows.array import Vertices
-from biclique.runtime.memory import data_bytes, parse_memory_limit
+from biclique.runtime import data_bytes, parse_memory_limit, single_threaded_blas
 from biclique.runtime.namespace import padded
-from biclique.runtime.threads import single_threaded_blas
-from biclique.spectral import ASSIGNERS, EigenResult, Extension, NormalizedCut, block_columns
-from biclique.spectral.assign import Rule
-from biclique.spectral.joining import LeastVolume
-from biclique.spectral.order import OrderRule
-from biclique.spectral.solver import warn_unless_converged
+from biclique.spectral import (
+    ASSIGNERS,
+    EigenResult,
+    Extension,
+    LeastVolume,
+    NewRows,
+    NormalizedCut,
+    OrderRule,
+    Rule,
+    block_columns,
+    warn_unless_converged,
+)
 
 DIGITS = 8
 """Digits of the embedding that count: solvers are asked for as many."""
@@ -137,9 +142,14 @@ class HypergraphFitted:
         """The cluster of new vertices; −1 for one that joins no edge."""
         if self.rule is None:
             raise ValueError("no labels have been assigned")
-        new = _NewVertices(self, X)
-        seen = new.cross().matmat(np.ones((self.gram.n, 1)))[:, 0] > 0
-        return np.where(seen, self.rule.of_new(new)[0], NO_CLUSTER)
+        cross = self.gram.cross(X)
+
+        def embedded() -> tuple[FloatArray, np.ndarray]:
+            rows, seen = self.extension.embed_seen(cross)
+            return self.scaled(padded(rows, self.plan.settings.n_columns)), seen
+
+        joined = cross.matmat(np.ones((self.gram.n, 1)))[:, 0] > 0
+        return np.where(joined, self.rule.of_new(NewRows(lambda: cross, embedded))[0], NO_CLUSTER)
 
     def scaled(self, rows: FloatArray) -> FloatArray:
         """Rows of length 1, or of mean length 1; rounded, so that rows that are equal in truth are equal."""
@@ -147,20 +157,6 @@ class HypergraphFitted:
         if not self.plan.settings.assigning.scales_rows:
             lengths = np.full_like(lengths, 1 / np.sqrt(self.gram.n))
         return np.asarray(np.round(np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0), DIGITS))
-
-
-class _NewVertices:
-    """New vertices as rules for labels see them."""
-
-    def __init__(self, fitted: HypergraphFitted, X: Rows) -> None:
-        self.fitted, self.X = fitted, X
-
-    def cross(self) -> CrossGram:
-        return self.fitted.gram.cross(self.X)
-
-    def embedded(self) -> tuple[FloatArray, np.ndarray]:
-        rows, seen = self.fitted.extension.embed_seen(self.cross())
-        return self.fitted.scaled(padded(rows, self.fitted.plan.settings.n_columns)), seen
 
 
 def fit_hypergraph(
@@ -181,7 +177,7 @@ def fit_hypergraph(
         random,
         probe=_probe(parts, plan, random),
         basis_blocks=plan.basis_blocks,
-        nearness=LeastVolume(gram.degrees()),
+        nearness=lambda: LeastVolume(gram.degrees()),
     )
     rule = OrderRule.of(vertices.weights, settings.n_groups, (order,))
     search = HypergraphSearch(settings, prepared, rule, SolverOptions.of(plan), progress, seed=0)

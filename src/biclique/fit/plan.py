@@ -1,54 +1,45 @@
-"""Plan: every decision of a fit, taken once and in this file, with its reason, before anything large is computed."""
+"""Plan: every decision of a fit, taken once and here, with its reason, before any large work; and Fitted."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy import sparse
 
-from biclique._typing import Device, FloatArray, Rows
+from biclique._typing import Device, FloatArray, IntArray, Rows
 from biclique.device.torch_tiles import check_device_kernel, check_device_precision, device_type
 from biclique.exceptions import DataError, ParameterError
-from biclique.features.maps import FEATURE_MAPS
-from biclique.features.passes import factored_bytes
+from biclique.features.maps import FEATURE_MAPS, factored_bytes
 from biclique.fit.cost import Cost, device_bytes
-from biclique.fit.rank import RANKS, check_map_on_device, check_rank, kind_of_map, pool_size
-from biclique.fit.settings import HoldingSettings, Settings
-from biclique.gram import (
-    FACTORED,
-    GRAMS,
-    Choice,
-    choose_gram,
-    exact_features,
-    factored_precision,
-    given_bytes,
-)
-from biclique.gram.choose import FOURIER_FROM
-from biclique.gram.operator import MeasuredError
+from biclique.fit.low_rank import RANKS, check_map_on_device, check_rank, kind_of_map, pool_size
+from biclique.fit.settings import FACTORED, Settings
+from biclique.gram import GRAMS, GramOperator, MeasuredError, dense_bytes, given_bytes
+from biclique.gram.fourier import TARGET, can_help, is_installed
 from biclique.io import CHUNK_ROWS, listed
-from biclique.kernels import GAMMA_KERNELS, Kernel, bandwidth, check_rows_for_kernel
-from biclique.neighbors.brute import search_bytes
-from biclique.neighbors.index import uses_tree
-from biclique.rows.array import Pool, Vertices, distinct_given, distinct_rows, many_repeats
+from biclique.kernels import GAMMA_KERNELS, HeldRows, Kernel, bandwidth, check_rows_for_kernel
+from biclique.neighbors.index import search_bytes, uses_tree
+from biclique.progress import format_seconds
+from biclique.rows.array import Pool, RowSource, Vertices, distinct_given, distinct_rows, many_repeats
 from biclique.rows.checks import check_clusters_fit
-from biclique.rows.source import RowSource
-from biclique.runtime.memory import data_bytes, format_bytes, parse_memory_limit, require
+from biclique.runtime import Tick, data_bytes, format_bytes, parse_memory_limit, require
 from biclique.runtime.namespace import on_host
 from biclique.spectral import (
     ASSIGNERS,
     BASIS_BLOCKS,
     DIRECT_BELOW,
     FEWEST_BLOCKS,
+    NEIGHBOR_ORDER,
+    OrderRule,
     basis_bytes,
     block_columns,
     blocks_within,
+    check_order,
     direct_bytes,
     solves_directly,
 )
-from biclique.spectral.cut import check_order
-from biclique.spectral.order import NEIGHBOR_ORDER, OrderRule
 
 EXACT, FACTORED_WAY, GRAPH = "exact", "factored", "graph"
 """The ways: passes over K; three passes over the rows of a factored K; the parts of a neighbour graph."""
@@ -77,6 +68,26 @@ START_FROM, START_ROWS = 30_000, 2_048
 
 DEVICE_START_FROM, DEVICE_START_ROWS = 400_000, 8_192
 """The same on a device."""
+
+
+STORE_BELOW = 4096
+"""Up to here a stored K (128 MiB) is quick to build and gives float64 throughout."""
+
+FLOAT32_ERROR = 1e-3
+"""Above this (generous) bound on the relative error of a value, ``precision="auto"`` computes tiles in float64."""
+
+HOPELESS_ERROR = 1e-2
+"""Above this one, float32 is refused even when asked for."""
+
+FOURIER_FROM = 10_000
+"""Rows from which FFTs overtake tiles in three columns; in two they do at some 3,000 (``benchmarks/fourier.py``)."""
+
+EXACT_WORK = 6e11
+"""Up to this much work K is held exactly: some 12 s on two cores, 110,000 rows in 16 dimensions."""
+
+WORK_PER_SECOND = 5e10
+
+FEW_EXACT_COLUMNS = 512
 
 
 @dataclass(frozen=True)
@@ -322,6 +333,103 @@ def _check_device(settings: Settings, X: Rows, device: Device) -> None:
         check_device_kernel(kernel)
 
 
+# How K is held
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How K will be held, and why."""
+
+    name: str
+    reason: str
+
+
+def choose_gram(requested: str, kernel: Kernel, n: int, X: Rows, memory_limit: int, *, grids: bool = True) -> Choice:
+    """How K of n rows is held, X being some of them: a fixed rule of n, d, the kernel and the memory limit.
+
+    ``"auto"`` stores K where that is small, or where a kernel value is dear (not one matrix product) and
+    the matrix fits the memory limit, and computes tiles otherwise; both are exact. Where the kernel is an inner product
+    of few columns, K = ΦΦᵀ is as exact, and cheaper. Many rows of at most three columns go through FFTs. Beyond
+    ``EXACT_WORK``, K is approximated by landmarks.
+    """
+    d = X.shape[1]
+    if requested != "auto":
+        return Choice(requested, "as asked for")
+    features = exact_features(kernel, d, n // 4)
+    if n > STORE_BELOW and features is not None:
+        return features
+    fourier = grids and n >= FOURIER_FROM and can_help(kernel, X)
+    if fourier and is_installed():
+        return Choice("fourier", f"exact to {TARGET:g} of each degree: FFTs of {n} rows in {d} columns")
+    work = exact_work(kernel, n, X)
+    if work > EXACT_WORK:
+        seconds = format_seconds(work / WORK_PER_SECOND)
+        other = ", and FFTs, which would be exact, need pip install 'biclique[fourier]'" if fourier else ""
+        told = f"approximate: exact tiles of {n} rows would take some {seconds} on two cores{other}"
+        return Choice("nystroem", told)
+    dear = not kernel.cheap or not isinstance(X, np.ndarray)
+    if dense_bytes(n) <= memory_limit and (n <= STORE_BELOW or dear):
+        return Choice("dense", f"exact: the matrix of {n} rows takes {format_bytes(dense_bytes(n))}")
+    return Choice("tiled", f"exact: the matrix of {n} rows would take {format_bytes(dense_bytes(n))}")
+
+
+def exact_features(kernel: Kernel, n_columns: int, most: int = FEW_EXACT_COLUMNS) -> Choice | None:
+    """``"features"``, where they are the kernel itself and few."""
+    columns = kernel.exact_columns(n_columns)
+    if columns is None or columns > min(FEW_EXACT_COLUMNS, most):
+        return None
+    return Choice("features", f"exact: {kernel.name} is an inner product of {columns} columns")
+
+
+def exact_work(kernel: Kernel, n: int, X: Rows) -> float:
+    """What an exact fit of the rows costs: entries of K times columns of X, dear kernels more."""
+    d = X.shape[1]
+    if sparse.issparse(X):
+        d = min(d, 10 * (X.nnz // max(X.shape[0], 1) + 1))
+    return float(n) ** 2 * float(kernel.cost_per_pair(d))
+
+
+def choose_precision(requested: str, kernel: Kernel, X: Rows) -> np.dtype[Any]:
+    """The dtype of tiles: float32 unless asked otherwise, or unless its rounding would show."""
+    if requested == "float64":
+        return np.dtype(np.float64)
+    error = kernel.float32_error(HeldRows(kernel, X, np.float32).rows)
+    if requested == "float32" and error > HOPELESS_ERROR:
+        raise ParameterError(
+            f"precision='float32' would give kernel values off by {error:.1g}: rows lie too far apart for this kernel "
+            "(or its values too close together, or too small); use precision='auto' or 'float64'."
+        )
+    return np.dtype(np.float32 if requested == "float32" or error <= FLOAT32_ERROR else np.float64)
+
+
+def factored_precision(requested: str, gram: str, kernel: Kernel, X: Rows) -> np.dtype[Any]:
+    """The dtype of a factored K: as for tiles, but float64 for landmarks and a kernel that is no function of x − y.
+
+    Its values are dominated by what all rows share, and W^(−1/2) magnifies the rounding of that over what tells rows
+    apart.
+    """
+    landmarks = gram in FEATURE_MAPS and FEATURE_MAPS[gram].has_landmarks
+    if requested == "auto" and landmarks and not kernel.translation_invariant:
+        return np.dtype(np.float64)
+    return choose_precision(requested, kernel, X)
+
+
+def make_gram(
+    name: str,
+    kernel: Kernel,
+    X: Rows,
+    *,
+    dtype: DTypeLike = np.float64,
+    n_jobs: int | None = None,
+    memory_limit: int,
+    tick: Tick | None = None,
+) -> GramOperator:
+    """K of a kernel over rows, held as ``name`` says, a key of ``GRAMS``; ``dtype`` is the precision of tiles."""
+    if name not in GRAMS:
+        raise ParameterError(f"an exact K is held as one of {', '.join(map(repr, GRAMS))}, got {name!r}.")
+    return GRAMS[name].from_kernel(kernel, X, dtype=dtype, n_jobs=n_jobs, memory_limit=memory_limit, tick=tick)
+
+
 # Rows and kernel
 
 
@@ -496,7 +604,7 @@ def _plan_device(
     k = min(settings.n_columns - 1, n - 1)
     iterates = k > 0 and not solves_directly(n, k)
     orders = OrderRule.of(weights, settings.n_groups, settings.cut.orders).orders
-    precision = device_precision(settings.holding)
+    precision = "float32" if settings.holding.precision == "auto" else settings.holding.precision
     quick = settings.holding.precision != "float64"
     plan = Plan(
         settings=settings,
@@ -520,11 +628,6 @@ def _plan_device(
     there = device_bytes(settings.kernel.kernel(), n, d, columns=plan.block, precision=precision, device=device)
     there += rows + basis_bytes(n, max(k, 1), BASIS_BLOCKS) + 8 * n * settings.n_columns
     return Planned(replace(plan, device_bytes=there), None, pool)
-
-
-def device_precision(holding: HoldingSettings) -> str:
-    """The precision of tiles on a device."""
-    return "float32" if holding.precision == "auto" else holding.precision
 
 
 # A factored K
@@ -637,3 +740,53 @@ def check_fast(precision: str, device: Device | None) -> None:
     """Half precision is a device's: the one asked for, or the one where X lies."""
     if precision == "fast" and device is None:
         raise ParameterError("precision='fast' is for device='cuda': use precision='auto' or 'float32' on the host.")
+
+
+# What a model keeps
+
+
+class Fitted(Protocol):
+    """A fitted embedding and, where labels were asked for, the rule behind them.
+
+    Its state is arrays and plain values (``biclique.fit.state``).
+    """
+
+    plan: Plan
+
+    @property
+    def eigenvalues(self) -> FloatArray:
+        """Of B, descending, as many as columns but one; zero where there are no more."""
+
+    @property
+    def residuals(self) -> FloatArray:
+        """Of the eigenvalues."""
+
+    @property
+    def n_passes(self) -> int:
+        """Over K, or over the rows of a factored one."""
+
+    @property
+    def takes_chunks(self) -> bool:
+        """Whether new rows may come in chunks."""
+
+    @property
+    def keeps_tensors(self) -> bool:
+        """Whether new rows that are a tensor are embedded where it lies."""
+
+    def embed(self, X: Rows, n_jobs: int | None) -> FloatArray:
+        """The embedding of any rows, (n, n_columns), on the host; a training row gets its own row back."""
+
+    def labels(self, X: Rows, n_jobs: int | None) -> IntArray:
+        """The labels of any rows; a row that is like no training row takes the label of its nearest."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """A fit, and what it found for the training rows."""
+
+    fitted: Fitted
+    n_vertices: int
+    embedding: FloatArray | None
+    """None where rows were read in chunks."""
+    labels: IntArray | None
+    cut_history: FloatArray | None = None

@@ -16,11 +16,12 @@ import numpy as np
 
 from biclique._typing import Device, RandomState
 from biclique.exceptions import ParameterError
-from biclique.features.maps import LANDMARKS
-from biclique.gram import FACTORED, GRAM_NAMES, NEIGHBOR_WEIGHTS, PRECISIONS
+from biclique.features.maps import FEATURE_MAPS, LANDMARKS
+from biclique.gram import GRAMS, NEIGHBOR_WEIGHTS
 from biclique.kernels import GAMMA_RULES, KERNEL_NAMES, Kernel, make_kernel
-from biclique.runtime.arguments import (
+from biclique.runtime import (
     MOST_STARTS,
+    Names,
     check_choice,
     check_count,
     check_flag,
@@ -28,12 +29,17 @@ from biclique.runtime.arguments import (
     check_number,
     check_random,
     is_finite,
+    parse_memory_limit,
 )
-from biclique.runtime.memory import parse_memory_limit
-from biclique.spectral import ASSIGNERS
-from biclique.spectral.cut import check_order
-from biclique.spectral.order import ORDERS, SYMMETRIC_ORDERS, TEST_STARTS
+from biclique.spectral import ASSIGNERS, ORDERS, SYMMETRIC_ORDERS, TEST_STARTS, check_order
 
+FACTORED = Names(lambda: (*(name for name, kind in FEATURE_MAPS.items() if kind.by_name), "features"))
+"""What ``gram`` may be for an approximate K = ΦΦᵀ."""
+
+GRAM_NAMES = Names(lambda: ("auto", *GRAMS, *FACTORED))
+"""What ``gram`` may be."""
+
+PRECISIONS = ("auto", "float32", "float64", "fast")
 EIGEN_SOLVERS = ("auto", "krylov", "arpack", "lobpcg", "amg")
 MODELLINGS = ("biclique", "symmetric")
 PRECOMPUTED = ("precomputed", "precomputed_nearest_neighbors")

@@ -19,10 +19,10 @@ from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, ParameterError
 from biclique.features.maps import FEATURE_MAPS
 from biclique.fit.exact import ExactFitted
-from biclique.fit.fitted import Fitted
 from biclique.fit.graphs import GraphFitted, Part
 from biclique.fit.hypergraphs import HypergraphFitted
-from biclique.fit.plan import Plan
+from biclique.fit.low_rank import ApproximationError, FactoredSpectrum
+from biclique.fit.plan import Fitted, Plan
 from biclique.fit.settings import (
     AssigningSettings,
     CutSettings,
@@ -32,17 +32,12 @@ from biclique.fit.settings import (
     SolvingSettings,
 )
 from biclique.fit.three_passes import FactoredFitted
-from biclique.gram import NeighborGram
-from biclique.gram.factored import FactoredRows
-from biclique.gram.fourier import FourierRows, ProductError
+from biclique.gram import FactoredRows, FourierRows, NeighborGram, ProductError
 from biclique.hypergraph import ExpansionGram, Hypergraph
-from biclique.kernels import KERNELS, DirectRBF, Kernel
-from biclique.kernels.kernel import HeldRows
+from biclique.kernels import KERNELS, DirectRBF, HeldRows, Kernel
 from biclique.multiway.symmetric import SymmetricRows, SymmetricShift
 from biclique.neighbors.index import NeighborIndex
-from biclique.spectral import ApproximationError, Extension, FactoredSpectrum
-from biclique.spectral.assign import LargestCoordinate, NearestCentre
-from biclique.spectral.lloyd import KernelRule
+from biclique.spectral import Extension, KernelRule, LargestCoordinate, NearestCentre
 
 Value: TypeAlias = "bool | int | float | str | np.ndarray[Any, Any] | list[Value] | dict[str, Value] | None"
 State: TypeAlias = dict[str, Value]

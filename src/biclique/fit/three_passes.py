@@ -14,31 +14,31 @@ from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import ApproximationWarning, warn_user
 from biclique.features.maps import FeatureMap
 from biclique.fit.exact import proposed
-from biclique.fit.fitted import Result
-from biclique.fit.plan import Plan
-from biclique.fit.rank import choose_map
+from biclique.fit.low_rank import FactoredSpectrum, LandmarkParts, RowSums, choose_map, factored_spectrum
+from biclique.fit.plan import Plan, Result
 from biclique.fit.settings import AssigningSettings
-from biclique.gram.dense import search_parts
+from biclique.gram import search_parts
 from biclique.kernels import Kernel
 from biclique.neighbors.index import NeighborIndex
 from biclique.progress import Progress
-from biclique.rows.array import Pool
-from biclique.rows.source import Block, RowSource
-from biclique.runtime.arguments import check_random
+from biclique.rows.array import Block, Pool, RowSource
+from biclique.runtime import check_random
 from biclique.runtime.namespace import padded, rows_on_host, to_host, unit_rows
 from biclique.spectral import (
     ASSIGNERS,
+    TEST_STARTS,
     Assignment,
-    FactoredSpectrum,
-    LandmarkParts,
-    RowSums,
-    factored_spectrum,
+    Attempt,
+    EmbeddingRule,
+    Joined,
+    NearRows,
+    OrderRule,
+    join_parts,
+    least_order,
     one_each,
+    parts_cure,
+    warn_about_null_columns,
 )
-from biclique.spectral.assign import EmbeddingRule
-from biclique.spectral.joining import Joined, NearRows, join_parts, parts_cure
-from biclique.spectral.order import TEST_STARTS, Attempt, OrderRule, least_order
-from biclique.spectral.solver import warn_about_null_columns
 
 POOL_MARGIN = 0.5
 """A cluster of the pool with less than this share of what is needed is dust without a look at all rows."""
@@ -151,9 +151,8 @@ class FactoredSearch:
         chosen = choose_map(replace(plan, orders=self.rule.orders), pool, random)
         self.map: FeatureMap = chosen.map
         self.plan = replace(plan, orders=self.rule.orders, rank=self.map.size, error=chosen.error)
-        if progress.enabled:
-            told = f": {chosen.error}" if chosen.error else ", exact"
-            progress.say(f"gram={self.map.name!r} of rank {self.map.size}{told}")
+        told = f": {chosen.error}" if chosen.error else ", exact"
+        progress.say(f"gram={self.map.name!r} of rank {self.map.size}{told}")
         self._first: RowSums | None = None
         self._parts, self._joined = self._find_parts(min(settings.n_groups, self.n_columns))
 

@@ -1,49 +1,42 @@
 """How K is held; one class a file, one contract for all."""
 
-from biclique.gram.choose import (
-    FACTORED,
-    GRAM_NAMES,
-    GRAMS,
-    PRECISIONS,
-    Choice,
-    choose_gram,
-    choose_precision,
-    exact_features,
-    factored_precision,
-    make_gram,
-)
-from biclique.gram.dense import GIVEN_WAY_OUT, DenseGram, StoredCross, checked_matrix, dense_bytes
-from biclique.gram.factored import FactoredGram
-from biclique.gram.neighbor_graph import NEIGHBOR_WEIGHTS, NeighborGram
-from biclique.gram.operator import CrossGram, GramOperator, TrainedRows
-from biclique.gram.sparse import SparseGram, checked_sparse, given_bytes
+from biclique.gram.dense import GIVEN_WAY_OUT, LINK, DenseGram, StoredCross, checked_matrix, dense_bytes, search_parts
+from biclique.gram.factored import FactoredGram, FactoredRows
+from biclique.gram.fourier import FourierGram, FourierRows, GridError, ProductError
+from biclique.gram.operator import CHECKED_AT_ONCE, CrossGram, GramOperator, MeasuredError, TrainedRows
+from biclique.gram.sparse import NEIGHBOR_WEIGHTS, NeighborGram, SparseGram, checked_sparse, given_bytes
 from biclique.gram.tiled import TiledGram, tiled_bytes
+from biclique.gram.torch_gram import TorchGram
 
 __all__ = [
-    "FACTORED",
+    "CHECKED_AT_ONCE",
     "GIVEN_WAY_OUT",
     "GRAMS",
-    "GRAM_NAMES",
+    "LINK",
     "NEIGHBOR_WEIGHTS",
-    "PRECISIONS",
-    "Choice",
     "CrossGram",
     "DenseGram",
     "FactoredGram",
+    "FactoredRows",
+    "FourierGram",
+    "FourierRows",
     "GramOperator",
+    "GridError",
+    "MeasuredError",
     "NeighborGram",
+    "ProductError",
     "SparseGram",
     "StoredCross",
     "TiledGram",
+    "TorchGram",
     "TrainedRows",
     "checked_matrix",
     "checked_sparse",
-    "choose_gram",
-    "choose_precision",
     "dense_bytes",
-    "exact_features",
-    "factored_precision",
     "given_bytes",
-    "make_gram",
+    "search_parts",
     "tiled_bytes",
 ]
+
+GRAMS: dict[str, type[GramOperator]] = {"dense": DenseGram, "tiled": TiledGram, "fourier": FourierGram}
+"""The ways of holding an exact K of a kernel, by name. The plan, validation and the command line read this."""

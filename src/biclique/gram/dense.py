@@ -8,18 +8,15 @@ from numpy.typing import DTypeLike
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DataError
 from biclique.gram.operator import CHECKED_AT_ONCE, CrossGram, GramOperator
-from biclique.kernels import Kernel
-from biclique.kernels.kernel import HeldRows
-from biclique.runtime.memory import require
-from biclique.runtime.threads import PANEL, Pulse, Tick, given_panel, panel_product, run_groups
+from biclique.kernels import HeldRows, Kernel
+from biclique.runtime import PANEL, Pulse, Tick, given_panel, panel_product, require, run_groups
 
 
 class StoredCross(CrossGram):
     """κ(y, x) given as a matrix, dense or sparse. κ(y, y) is not known then, and not needed."""
 
     def __init__(self, K: Rows, *, n_jobs: int | None = None) -> None:
-        self.K = K
-        self.n_jobs = n_jobs
+        self.K, self.n_jobs = K, n_jobs
 
     def matmat(self, V: FloatArray) -> FloatArray:
         return panel_product(self.K, V, n_jobs=self.n_jobs)
@@ -46,8 +43,7 @@ class DenseGram(GramOperator):
     def __init__(self, K: FloatArray, *, held: HeldRows | None = None, n_jobs: int | None = None) -> None:
         self.K = K
         self.n = K.shape[0]
-        self.held = held
-        self.n_jobs = n_jobs
+        self.held, self.n_jobs = held, n_jobs
 
     @classmethod
     def from_kernel(

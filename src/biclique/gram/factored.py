@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from biclique._typing import FloatArray, Rows
-from biclique.features.maps import FeatureMap
-from biclique.features.passes import column_sums, map_product, squared_lengths
+from biclique.features.maps import FeatureMap, column_sums, map_product, squared_lengths
 from biclique.gram.operator import CrossGram, GramOperator
-from biclique.runtime.threads import Tick
+from biclique.runtime import Tick
 
 
 class FactoredRows:
@@ -43,8 +42,7 @@ class FactoredGram(GramOperator):
         self.dtype = feature_map.dtype
         self.noise = float(np.finfo(self.dtype).eps)
         self.n = X.shape[0]
-        self.n_jobs = n_jobs
-        self.tick = tick
+        self.n_jobs, self.tick = n_jobs, tick
         self.held = FactoredRows(feature_map, X)
 
     def matmat(self, V: FloatArray) -> FloatArray:

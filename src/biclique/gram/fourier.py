@@ -10,7 +10,9 @@ up to ε: what wraps around the box is below κ(reach) = ε, and so is what is l
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import product
@@ -21,15 +23,15 @@ import numpy as np
 from numpy.typing import DTypeLike
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
+from scipy.spatial import KDTree
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import MissingExtraError, ParameterError
-from biclique.gram.operator import CHECKED_AT_ONCE, CrossGram, GramOperator
-from biclique.gram.tile_parts import tile_parts
-from biclique.kernels.kernel import HeldRows, Kernel, KernelCross, Spectrum
-from biclique.runtime.memory import require
+from biclique.gram.operator import CrossGram
+from biclique.gram.tile_parts import ComputedGram
+from biclique.kernels import HeldRows, Kernel, KernelCross, Spectrum
+from biclique.runtime import Pulse, Tick, count_threads, require, run_groups
 from biclique.runtime.namespace import on_host
-from biclique.runtime.threads import Pulse, Tick, count_threads, run_groups
 
 MOST_COLUMNS = 3
 TARGET = 1e-5
@@ -57,8 +59,11 @@ FEW_ROWS = 64
 MEASURED = 32
 """Rows of the lowest degree, and as many others, on which the error is measured."""
 
-DIRECT_PAIRS = 2e8
+DIRECT_PAIRS = 5e7
 """Up to so many pairs of new and training rows are computed one by one: quicker than a grid."""
+
+FAINTER = 0.1
+"""New rows whose degree is below this share of the lowest of a training row are computed one by one."""
 
 
 class GridError(ParameterError):
@@ -160,55 +165,73 @@ class _Transform:
         plan.setpts(*points)
         return plan
 
-    def product(self, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """K of two real vectors at once, as the parts of a complex one: K is real."""
+    def multiply(self, V: FloatArray, add: Callable[[int, FloatArray], None]) -> None:
+        """Hand over K of one or two real vectors, which are the parts of a complex one: K is real."""
         try:
             there, back = self._plans.get_nowait()
         except Empty:
             there, back = self._plan(1, -1, self._from), self._plan(2, 1, self._to)
-        strengths = np.empty(len(first), dtype=self.complex)
-        strengths.real, strengths.imag = first, second
+        strengths = np.zeros(len(V), dtype=self.complex)
+        strengths.real = V[:, 0]
+        if V.shape[1] > 1:
+            strengths.imag = V[:, 1]
         found = there.execute(strengths)
         found *= self._coefficients
         values = back.execute(found)
         self._plans.put((there, back))
-        return values.real, values.imag
+        for j, part in enumerate((values.real, values.imag)[: V.shape[1]]):
+            add(j, part)
 
 
 class _Boxes:
-    """Rows in boxes between which the kernel is below the tolerance."""
+    """Rows in boxes between which the kernel is below the tolerance. Boxes of few rows have no grid."""
 
     def __init__(self, kernel: Kernel, rows: FloatArray, dtype: np.dtype[Any], tolerance: float) -> None:
         self.kernel, self.rows, self.dtype, self.tolerance = kernel, rows, np.dtype(dtype), tolerance
         self.spectrum = spectrum_of(kernel, rows.shape[1])
-        self.members = far_apart(rows, self.spectrum.reach(tolerance))
-        self.large = [number for number, some in enumerate(self.members) if len(some) > FEW_ROWS]
-        self._transforms: dict[int, _Transform] = {}
+        members = far_apart(rows, self.spectrum.reach(tolerance))
+        self.large = [_places(some, len(rows)) for some in members if len(some) > FEW_ROWS]
+        self._few = [some for some in members if len(some) <= FEW_ROWS]
+        self._transforms: list[_Transform] = []
 
     def modes(self) -> int:
         """Of the largest box."""
-        extents = [np.ptp(self.rows[self.members[number]], axis=0) for number in self.large]
+        extents = [np.ptp(self.rows[some], axis=0) for some in self.large]
         return int(max((count_modes(self.spectrum, extent, self.tolerance) for extent in extents), default=1))
+
+    @cached_property
+    def few(self) -> IntArray:
+        """The rows of boxes without a grid, box by box."""
+        return np.concatenate([np.empty(0, dtype=np.intp), *self._few])
+
+    @cached_property
+    def _among_few(self) -> Any:
+        """K among them: a sparse matrix of blocks."""
+        sizes = [len(some) for some in self._few]
+        alone = sizes.index(1) if 1 in sizes else len(sizes)  # the boxes are sorted by size
+        blocks = [self.kernel.block(self.rows[some], self.rows[some]) for some in self._few[:alone]]
+        own = sparse.diags_array(self.kernel.diagonal(self.rows[self.few[sum(sizes[:alone]) :]]))
+        return sparse.block_diag([*blocks, own], format="csr")
 
     def multiply(self, V: FloatArray, n_jobs: int | None, tick: Tick | None) -> FloatArray:
         """K V."""
-        out = np.zeros(V.shape)
-        for some in self.members:
-            if len(some) <= FEW_ROWS:
-                out[some] = self.kernel.block(self.rows[some], self.rows[some]) @ V[some]
-        for number in self.large:
-            if number not in self._transforms:
-                rows = self.rows[self.members[number]]
-                grid = Grid.of(self.spectrum, rows.min(axis=0), rows.max(axis=0), self.tolerance)
-                self._transforms[number] = _Transform(grid, rows, rows, self.dtype, self.tolerance)
-        pairs = range(0, V.shape[1], 2)
-        tasks = [(number, j) for number in self.large for j in pairs]
+        out = np.zeros(V.shape, order="F")
+        if len(self.few):
+            out[self.few] = self._among_few @ V[self.few]
+        for some in self.large[len(self._transforms) :]:
+            rows = self.rows[some]
+            grid = Grid.of(self.spectrum, rows.min(axis=0), rows.max(axis=0), self.tolerance)
+            self._transforms.append(_Transform(grid, rows, rows, self.dtype, self.tolerance))
+        tasks = list(product(range(len(self.large)), range(0, V.shape[1], 2)))
 
         def work(task: int, pulse: Pulse) -> None:
-            number, j = tasks[task]
-            some = self.members[number]
-            last = min(j + 1, V.shape[1] - 1)
-            out[some, j], out[some, last] = self._transforms[number].product(V[some, j], V[some, last])
+            box, first = tasks[task]
+            some = self.large[box]
+
+            def put(j: int, column: FloatArray) -> None:
+                out[some, first + j] = column
+
+            self._transforms[box].multiply(V[some, first : first + 2], put)
             pulse()
 
         run_groups(work, len(tasks), n_jobs=n_jobs, total=max(len(tasks), 1), tick=tick)
@@ -216,39 +239,52 @@ class _Boxes:
 
     def multiply_new(self, Y: FloatArray, V: FloatArray, n_jobs: int | None) -> FloatArray:
         """κ(Y, X) V: every new row meets the boxes that it can reach."""
-        out = np.zeros((len(Y), V.shape[1]))
+        out = np.zeros((len(Y), V.shape[1]), order="F")
         reach = self.spectrum.reach(self.tolerance)
-        for some in self.members:
+        if len(self.few):
+            tree = KDTree(self.rows[self.few])
+            near = np.isfinite(tree.query(Y, distance_upper_bound=reach, workers=count_threads(n_jobs))[0])
+            self._add_direct(out, np.flatnonzero(near), Y, self.few, V, n_jobs)
+        for some in self.large:
             rows = self.rows[some]
-            low, high = rows.min(axis=0) - reach, rows.max(axis=0) + reach
-            near = np.flatnonzero(((low <= Y) & (high >= Y)).all(axis=1))
-            if not len(near):
-                continue
-            if len(near) * len(some) <= DIRECT_PAIRS:
-                held = HeldRows(self.kernel, rows, np.float64)
-                out[near] += KernelCross(held, Y[near], n_jobs=n_jobs).matmat(V[some])
+            low, high = rows.min(axis=0), rows.max(axis=0)
+            near = np.flatnonzero(((low - reach <= Y) & (high + reach >= Y)).all(axis=1))
+            if float(len(near)) * len(rows) <= DIRECT_PAIRS:
+                self._add_direct(out, near, Y, some, V, n_jobs)
                 continue
             inside = Y[near]
-            box = Grid.of(
-                self.spectrum,
-                np.minimum(rows.min(axis=0), inside.min(axis=0)),
-                np.maximum(rows.max(axis=0), inside.max(axis=0)),
-                self.tolerance,
-            )
-            transform = _Transform(box, rows, inside, self.dtype, self.tolerance)
-
-            def work(
-                pair: int, pulse: Pulse, some: IntArray = some, near: IntArray = near, grid: _Transform = transform
-            ) -> None:
-                j, last = 2 * pair, min(2 * pair + 1, V.shape[1] - 1)
-                first, second = grid.product(V[some, j], V[some, last])
-                out[near, j] += first
-                if last != j:
-                    out[near, last] += second
-                pulse()
-
-            run_groups(work, -(-V.shape[1] // 2), n_jobs=n_jobs)
+            low, high = np.minimum(low, inside.min(axis=0)), np.maximum(high, inside.max(axis=0))
+            grid = Grid.of(self.spectrum, low, high, self.tolerance)
+            transform = _Transform(grid, rows, inside, self.dtype, self.tolerance)
+            self._add_by_grid(out, near, transform, V[some], n_jobs)
         return out
+
+    def _add_by_grid(
+        self, out: FloatArray, near: IntArray, transform: _Transform, V: FloatArray, n_jobs: int | None
+    ) -> None:
+        """Add the products of some new rows with the training rows of a box."""
+
+        def work(task: int, pulse: Pulse) -> None:
+            def add(j: int, column: FloatArray) -> None:
+                out[near, 2 * task + j] += column
+
+            transform.multiply(V[:, 2 * task : 2 * task + 2], add)
+            pulse()
+
+        run_groups(work, -(-V.shape[1] // 2), n_jobs=n_jobs)
+
+    def _add_direct(
+        self, out: FloatArray, near: IntArray, Y: FloatArray, some: IntArray | slice, V: FloatArray, n_jobs: int | None
+    ) -> None:
+        """Add the products of some new rows with some training rows, pair by pair."""
+        if len(near):
+            held = HeldRows(self.kernel, self.rows[some], np.float64)
+            out[near] += KernelCross(held, Y[near], n_jobs=n_jobs).matmat(V[some])
+
+
+def _places(some: IntArray, n: int) -> IntArray | slice:
+    """Rows of a box; if that is all of them, without a copy."""
+    return slice(None) if len(some) == n else some
 
 
 def far_apart(rows: FloatArray, reach: float) -> list[IntArray]:
@@ -294,10 +330,10 @@ class ProductError:
 
 
 class FourierRows:
-    """The training rows as a model keeps them."""
+    """The training rows as a model keeps them, and the lowest degree among them: the error is known down to it."""
 
-    def __init__(self, held: HeldRows, dtype: np.dtype[Any], tolerance: float) -> None:
-        self.held, self.dtype, self.tolerance = held, dtype, tolerance
+    def __init__(self, held: HeldRows, dtype: np.dtype[Any], tolerance: float, lowest: float) -> None:
+        self.held, self.dtype, self.tolerance, self.lowest = held, dtype, tolerance, lowest
         self.rows = held.rows
 
     def hold(self, Y: Rows) -> Rows:
@@ -311,27 +347,34 @@ class FourierRows:
 
 
 class FourierCross:
-    """κ(y, x) of many new rows against many training rows."""
+    """κ(y, x) of many new rows against many training rows.
+
+    Rows of far lower degree than any training row are computed pair by pair: a grid's error is too large for them.
+    """
 
     def __init__(self, trained: FourierRows, Y: Rows, n_jobs: int | None = None) -> None:
-        self.trained, self.n_jobs = trained, n_jobs
+        self.trained, self.n_jobs, self._given = trained, n_jobs, Y
         self.rows = trained.hold(Y)
         self._boxes = _Boxes(trained.held.kernel, np.asarray(trained.rows), trained.dtype, trained.tolerance)
 
     def matmat(self, V: FloatArray) -> FloatArray:
-        return self._boxes.multiply_new(np.asarray(self.rows), np.asarray(V, dtype=np.float64), self.n_jobs)
+        rows, V = np.asarray(self.rows), np.asarray(V, dtype=np.float64)
+        found = self._boxes.multiply_new(rows, np.column_stack([np.ones(len(V)), V]), self.n_jobs)
+        out, weak = found[:, 1:], np.flatnonzero(found[:, 0] < FAINTER * self.trained.lowest)
+        if len(weak):
+            out[weak] = KernelCross(self.trained.held, self._given[weak], n_jobs=self.n_jobs).matmat(V)
+        return out
 
     def diagonal(self) -> FloatArray:
         return self.trained.held.kernel.diagonal(self.rows)
 
 
-class FourierGram(GramOperator):
+class FourierGram(ComputedGram):
     """K = [κ(x_i − x_j)] through nonuniform FFTs; ``error`` is measured when it is made."""
 
     name = "fourier"
-    passes_are_cheap = False
-    starts_from_few = False
     engine = "finufft"
+    cross_rows = 2**20
 
     def __init__(
         self,
@@ -344,9 +387,8 @@ class FourierGram(GramOperator):
         tick: Tick | None = None,
     ) -> None:
         load_finufft()
-        self.kernel, self.n, self.n_jobs, self.tick = kernel, X.shape[0], n_jobs, tick
+        super().__init__(kernel, X, dtype=dtype, n_jobs=n_jobs, memory_limit=memory_limit, tick=tick)
         self.held = HeldRows(kernel, X, np.float64)
-        self._memory_limit = memory_limit
         asked = [facts for facts in PRECISIONS if np.dtype(facts[0]).itemsize >= np.dtype(dtype).itemsize]
         for precision, tolerance in asked:
             self._set(np.dtype(precision), tolerance)
@@ -385,6 +427,7 @@ class FourierGram(GramOperator):
         random = np.random.RandomState(0)
         V = np.column_stack([np.ones(self.n), 2.0 * random.randint(0, 2, self.n) - 1])
         found = self.matmat(V)
+        self._lowest = float(found[:, 0].min())
         low = np.argpartition(found[:, 0], min(MEASURED, self.n) - 1)[:MEASURED]
         chosen = np.unique(np.concatenate([low, random.randint(0, self.n, MEASURED)]))
         true = self.held.cross(X[chosen], n_jobs=self.n_jobs).matmat(V)
@@ -399,37 +442,14 @@ class FourierGram(GramOperator):
     def pass_seconds(cls, n: int, n_columns: int, vectors: int, threads: int) -> float:
         return SECONDS_PER_ROW[n_columns - 1] * n * -(-vectors // 2) / min(threads, -(-vectors // 2))
 
-    @property
-    def nonnegative(self) -> bool:
-        return self.kernel.nonnegative(self.held.rows)
-
     def matmat(self, V: FloatArray) -> FloatArray:
         return self._boxes.multiply(np.asarray(V, dtype=np.float64), self.n_jobs, self.tick)
-
-    def diagonal(self) -> FloatArray:
-        return self.kernel.diagonal(self.held.rows)
 
     def cross(self, Y: Rows) -> CrossGram:
         return self.training().cross(Y, self.n_jobs)
 
     def training(self) -> FourierRows:
-        return FourierRows(self.held, self.dtype, self.tolerance)
-
-    def parts(
-        self,
-        degrees: FloatArray,
-        weights: FloatArray,
-        random: int | np.random.RandomState | None,
-        columns: int = CHECKED_AT_ONCE,
-    ) -> IntArray:
-        return tile_parts(self, degrees, weights, random, columns)
-
-    def restricted(self, members: IntArray) -> FourierGram:
-        return FourierGram(self.kernel, self.held.rows[members], dtype=self.dtype, n_jobs=self.n_jobs, tick=self.tick)
-
-    def with_rows(self, Y: Rows) -> FourierGram:
-        rows = self.held.stacked(Y)
-        return FourierGram(self.kernel, rows, dtype=self.dtype, n_jobs=self.n_jobs, memory_limit=self._memory_limit)
+        return FourierRows(self.held, self.dtype, self.tolerance, self._lowest)
 
 
 def fourier_bytes(n: int, d: int, columns: int, modes: int, threads: int) -> int:

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from biclique._typing import Array, FloatArray, IntArray, Rows
+from biclique.io import CHUNK_ROWS
 from biclique.kernels import Kernel
-from biclique.runtime.threads import Tick
+from biclique.runtime import Tick
 
 CHECKED_AT_ONCE = 32
 """Vectors of a product by which parts are checked, unless a caller has room for others."""
@@ -32,6 +33,9 @@ class GramOperator(ABC):
     passes_are_cheap: bool = True
     """False if every pass computes K anew."""
 
+    n_jobs: int | None = None
+    """Threads; None means every core."""
+
     takes_precision: bool = False
     """Whether values of a kernel may be computed in float32; else they are in float64."""
 
@@ -52,6 +56,9 @@ class GramOperator(ABC):
 
     starts_from_few: bool = True
     """Whether, where passes are dear, a start from the eigenvectors of a few rows saves some of them."""
+
+    cross_rows: int = CHUNK_ROWS
+    """New rows that meet the training rows together where there are many."""
 
     error: MeasuredError | None = None
     """How far products are from exact ones, if that was measured."""

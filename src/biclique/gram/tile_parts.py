@@ -1,24 +1,27 @@
-"""Whether K falls into parts that do not touch each other, where it is never stored."""
+"""What operators share that never store K; and whether K falls into parts that do not touch each other."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Self
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
+from scipy.spatial import KDTree
 
-from biclique._typing import FloatArray, IntArray
+from biclique._typing import FloatArray, IntArray, Rows
 from biclique.gram.dense import LINK, search_parts
-from biclique.gram.operator import MeasuredError
-from biclique.kernels.kernel import HeldRows, Kernel
-from biclique.runtime.draws import draw_by_permutation
-from biclique.runtime.threads import PANEL, Pulse, run_groups
+from biclique.gram.operator import CHECKED_AT_ONCE, GramOperator
+from biclique.kernels import HeldRows, Kernel
+from biclique.runtime import PANEL, Pulse, Tick, count_threads, draw_by_permutation, run_groups
 
 MASS = 1e-6
 """Two parts of float32 tiles touch when the similarity between them is above this share of the smaller's degrees."""
 
 SAMPLE = 1000
+
+TREE_COLUMNS = 3
 
 MOST_PARTS = 2048
 
@@ -29,25 +32,52 @@ SMALL_PART, MOST_ROWS = 1 / 64, 1 / 8
 """A part of at most such a share of the rows is checked by its rows alone, all such parts of at most the second."""
 
 
-class ComputedGram(Protocol):
-    """An operator whose K is computed from a kernel and rows."""
-
-    n: int
-    dtype: np.dtype[Any]
-    kernel: Kernel
-    held: HeldRows
-    n_jobs: int | None
-    error: MeasuredError | None
-
-    def matmat(self, V: FloatArray) -> FloatArray:
-        """K V."""
-
-    def diagonal(self) -> FloatArray:
-        """κ(x, x)."""
-
-
 MOST_PAIRS = 4e9
 """Pairs of rows of small parts and all rows that are computed for this."""
+
+
+class ComputedGram(GramOperator):
+    """K of a kernel and rows that is computed anew in every pass, and never stored."""
+
+    passes_are_cheap = False
+    held: HeldRows
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        X: Rows,
+        *,
+        dtype: DTypeLike = np.float32,
+        n_jobs: int | None = None,
+        memory_limit: int | None = None,
+        tick: Tick | None = None,
+    ) -> None:
+        self.kernel, self.n, self.dtype = kernel, X.shape[0], np.dtype(dtype)
+        self.n_jobs, self.tick, self._memory_limit = n_jobs, tick, memory_limit
+
+    @property
+    def nonnegative(self) -> bool:
+        return self.kernel.nonnegative(self.held.rows)
+
+    def diagonal(self) -> FloatArray:
+        return self.kernel.diagonal(self.held.rows)
+
+    def parts(
+        self,
+        degrees: FloatArray,
+        weights: FloatArray,
+        random: int | np.random.RandomState | None,
+        columns: int = CHECKED_AT_ONCE,
+    ) -> IntArray:
+        return tile_parts(self, degrees, weights, random, columns)
+
+    def restricted(self, members: IntArray) -> Self:
+        rows = self.held.rows[members]
+        return type(self)(self.kernel, rows, dtype=self.dtype, n_jobs=self.n_jobs, tick=self.tick)
+
+    def with_rows(self, Y: Rows) -> Self:
+        rows, limit = self.held.stacked(Y), self._memory_limit
+        return type(self)(self.kernel, rows, dtype=self.dtype, n_jobs=self.n_jobs, memory_limit=limit)
 
 
 def tile_parts(
@@ -83,32 +113,36 @@ def _sampled_parts(gram: ComputedGram, rest: IntArray, random_state: int | np.ra
     """
     rows, kernel = gram.held.rows, gram.kernel
     sample = rest[draw_by_permutation(len(rest), SAMPLE, random_state)]
-    sample = np.concatenate([sample, _unseen(gram, rest, sample)])
+    nearest, linked = _most_similar(gram, rest, sample)
+    unseen = rest[~linked][:MOST_UNSEEN]
+    if len(unseen):
+        sample = np.concatenate([sample, unseen])
+        nearest, _ = _most_similar(gram, rest, sample)
     block = np.asarray(kernel.block(rows[sample], rows[sample]), dtype=float)
-    parts = search_parts(block, np.diagonal(block))
-    if parts.max() == 0:
-        return np.zeros(len(rest), dtype=np.intp)
-
-    def nearest(panel: int, pulse: Pulse) -> IntArray:
-        pulse()
-        some = rest[panel * PANEL : (panel + 1) * PANEL]
-        return np.asarray(parts[np.argmax(np.abs(kernel.block(rows[some], rows[sample])), axis=1)])
-
-    return np.concatenate(run_groups(nearest, -(-len(rest) // PANEL), n_jobs=gram.n_jobs))
+    return np.asarray(search_parts(block, np.diagonal(block))[nearest], dtype=np.intp)
 
 
-def _unseen(gram: ComputedGram, rest: IntArray, sample: IntArray) -> IntArray:
-    """Rows without a link to any row of a sample, at most ``MOST_UNSEEN``."""
+def _most_similar(gram: ComputedGram, rest: IntArray, sample: IntArray) -> tuple[IntArray, np.ndarray]:
+    """Which row of a sample every row is most similar to, and whether they are linked.
+
+    A kernel that falls with the distance finds it in a tree of few columns, others by all similarities.
+    """
     rows, kernel = gram.held.rows, gram.kernel
+    spectrum = None if sparse.issparse(rows) or rows.shape[1] > TREE_COLUMNS else kernel.spectrum(rows.shape[1])
+    if spectrum is not None:
+        distances, nearest = KDTree(rows[sample]).query(rows[rest], workers=count_threads(gram.n_jobs))
+        return nearest, distances < spectrum.reach(LINK)
     root = np.sqrt(np.abs(gram.diagonal()))
 
-    def unseen(panel: int, pulse: Pulse) -> IntArray:
+    def search(panel: int, pulse: Pulse) -> tuple[IntArray, np.ndarray]:
         pulse()
         some = rest[panel * PANEL : (panel + 1) * PANEL]
-        linked = np.abs(kernel.block(rows[some], rows[sample])) > LINK * root[some, None] * root[sample]
-        return np.asarray(some[~linked.any(axis=1)])
+        block = np.abs(kernel.block(rows[some], rows[sample]))
+        linked = np.asarray((block > LINK * root[some, None] * root[sample]).any(axis=1))
+        return np.argmax(block, axis=1), linked
 
-    return np.concatenate(run_groups(unseen, -(-len(rest) // PANEL), n_jobs=gram.n_jobs))[:MOST_UNSEEN]
+    found = run_groups(search, -(-len(rest) // PANEL), n_jobs=gram.n_jobs)
+    return np.concatenate([some for some, _ in found]), np.concatenate([some for _, some in found])
 
 
 def _least_mass(gram: ComputedGram) -> float:

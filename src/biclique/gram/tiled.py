@@ -6,13 +6,11 @@ import numpy as np
 from numpy.typing import DTypeLike
 from scipy import sparse
 
-from biclique._typing import FloatArray, IntArray, Rows
-from biclique.gram.operator import CHECKED_AT_ONCE, CrossGram, GramOperator
-from biclique.gram.tile_parts import tile_parts
-from biclique.kernels import Kernel
-from biclique.kernels.kernel import HeldRows
-from biclique.runtime.memory import require
-from biclique.runtime.threads import Pulse, Tick, run_groups
+from biclique._typing import FloatArray, Rows
+from biclique.gram.operator import CrossGram
+from biclique.gram.tile_parts import ComputedGram
+from biclique.kernels import HeldRows, Kernel
+from biclique.runtime import Pulse, Tick, require, run_groups
 
 TILE_ROWS = 128
 TILE_COLUMNS = 512
@@ -34,7 +32,7 @@ def tiled_bytes(n: int, d: int, b: int, dtype: DTypeLike) -> int:
     return int(n * (4 * d + 6 + b) * item + 8 * n * b * (groups + 1) + groups * TILE_ROWS * TILE_COLUMNS * item)
 
 
-class TiledGram(GramOperator):
+class TiledGram(ComputedGram):
     """K = [κ(x_i, x_j)] as an exact, matrix-free operator.
 
     A pass runs over tiles on and above the diagonal. A tile T of rows I and columns J adds T V_J to the
@@ -44,7 +42,6 @@ class TiledGram(GramOperator):
     """
 
     name = "tiled"
-    passes_are_cheap = False
     takes_precision = has_device_tiles = True
 
     def __init__(
@@ -57,13 +54,8 @@ class TiledGram(GramOperator):
         memory_limit: int | None = None,
         tick: Tick | None = None,
     ) -> None:
-        self.kernel = kernel
-        self.n = X.shape[0]
-        self.dtype = np.dtype(dtype)
+        super().__init__(kernel, X, dtype=dtype, n_jobs=n_jobs, memory_limit=memory_limit, tick=tick)
         self.noise = float(np.finfo(self.dtype).eps)
-        self.n_jobs = n_jobs
-        self.tick = tick
-        self._memory_limit = memory_limit
         self._n_features = X.shape[1]
         self._require(1)
         self.held = HeldRows(kernel, X, dtype)
@@ -84,10 +76,6 @@ class TiledGram(GramOperator):
     @classmethod
     def bytes_for(cls, n: int, n_columns: int, vectors: int, dtype: DTypeLike) -> int:
         return tiled_bytes(n, n_columns, vectors, dtype)
-
-    @property
-    def nonnegative(self) -> bool:
-        return self.kernel.nonnegative(self.held.rows)
 
     def matmat(self, V: FloatArray) -> FloatArray:
         n, b = V.shape
@@ -130,27 +118,8 @@ class TiledGram(GramOperator):
             np.matmul(self._left[top:bottom], self._right[:, left:right], out=inner)
         return self.kernel.finish(inner)
 
-    def diagonal(self) -> FloatArray:
-        return self.kernel.diagonal(self.held.rows)
-
     def training(self) -> HeldRows:
         return self.held
 
-    def parts(
-        self,
-        degrees: FloatArray,
-        weights: FloatArray,
-        random: int | np.random.RandomState | None,
-        columns: int = CHECKED_AT_ONCE,
-    ) -> IntArray:
-        return tile_parts(self, degrees, weights, random, columns)
-
-    def restricted(self, members: IntArray) -> TiledGram:
-        return TiledGram(self.kernel, self.held.rows[members], dtype=self.dtype, n_jobs=self.n_jobs, tick=self.tick)
-
     def cross(self, Y: Rows) -> CrossGram:
         return self.held.cross(Y, n_jobs=self.n_jobs)
-
-    def with_rows(self, Y: Rows) -> TiledGram:
-        rows = self.held.stacked(Y)
-        return TiledGram(self.kernel, rows, dtype=self.dtype, n_jobs=self.n_jobs, memory_limit=self._memory_limit)

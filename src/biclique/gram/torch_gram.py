@@ -26,10 +26,9 @@ from biclique.device.torch_tiles import (
 )
 from biclique.exceptions import DataError, ParameterError
 from biclique.gram.operator import CrossGram, GramOperator
-from biclique.kernels import Kernel
-from biclique.kernels.kernel import HeldRows
+from biclique.kernels import HeldRows, Kernel
+from biclique.runtime import Tick
 from biclique.runtime.namespace import float64, full_float32, on_host, to_host
-from biclique.runtime.threads import Tick
 
 PRECISIONS = ("float32", "fast", "float64")
 """Relative errors of a product: 1e-5, some 2e-4 for vectors of mixed signs, and those of float64, by torch's tiles."""
@@ -86,9 +85,7 @@ class TorchGram(GramOperator):
         self.name = "cuda" if self.device.type == "cuda" else "torch"
         self.like = self.torch.empty(0, device=self.device)
         self._requested = engine
-        self.kernel = kernel
-        self.precision = precision
-        self.tick = tick
+        self.kernel, self.precision, self.tick = kernel, precision, tick
         self.n = X.shape[0]
         if not on_host(X):
             given, X = X, place_rows(X, self.device)

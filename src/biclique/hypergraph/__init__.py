@@ -1,14 +1,20 @@
 """Given hyperedges: the class, expansions, cuts, models of points, inhomogeneous cuts, sampling and files."""
 
-from biclique.hypergraph.affine import AffineSubspace, draw_together, edge_distances, fit_subspaces, linked_pairs
-from biclique.hypergraph.cuts import (
+from biclique.hypergraph.expansions import (
+    EXPANSIONS,
+    SPLITTINGS,
+    Expansion,
+    ExpansionGram,
     cut,
+    distortion,
+    find_expansion,
     k_way_normalized_cut,
+    laplacian,
     literal_incidence,
     literal_k_way_normalized_cut,
     normalized_cut,
+    pair_weight,
 )
-from biclique.hypergraph.expansions import EXPANSIONS, Expansion, ExpansionGram, find_expansion, laplacian
 from biclique.hypergraph.files.by_ending import read_hypergraph, write_hypergraph
 from biclique.hypergraph.files.convert import (
     as_hypergraph,
@@ -21,21 +27,25 @@ from biclique.hypergraph.files.convert import (
 )
 from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.hypergraph.inhomogeneous import (
+    AffineSubspace,
     SubsetSplitting,
     cost_graph,
+    draw_together,
+    edge_distances,
+    fit_subspaces,
     inhomogeneous_contraction,
     inhomogeneous_cut,
     inhomogeneous_kernel,
     inhomogeneous_kmeans_objective,
     inhomogeneous_normalized_cut,
     kernel_costs,
+    linked_pairs,
     pair_weights,
     subspace_costs,
 )
 from biclique.hypergraph.points.contraction import modelling_gram
 from biclique.hypergraph.points.modellings import POINT_MODELLINGS, Modelling, make_modelling, modelling_values
 from biclique.hypergraph.points.sampling import IterativeSample, iterative_sample, sample_hyperedges
-from biclique.hypergraph.splitting import SPLITTINGS, distortion, pair_weight
 
 __all__ = [
     "EXPANSIONS",

@@ -208,7 +208,8 @@ def encode(flat: Any, vertices: Any, sizes: IntArray) -> tuple[IntArray, Any]:
         index = defaultdict(count().__next__)  # a name seen for the first time gets the next number
     try:
         if known is not None:
-            index = {name: number for number, name in enumerate(dict.fromkeys(_listed(known)))}
+            listed = known.tolist() if isinstance(known, np.ndarray) else known
+            index = {name: number for number, name in enumerate(dict.fromkeys(listed))}
         total = len(index)
         codes = np.fromiter(map(index.__getitem__, chain.from_iterable(flat)), dtype=np.int64, count=int(sizes.sum()))
     except KeyError as error:
@@ -225,10 +226,6 @@ def encode(flat: Any, vertices: Any, sizes: IntArray) -> tuple[IntArray, Any]:
         number[order] = np.arange(len(order))
         return number[codes], [names[i] for i in order]
     return codes, names
-
-
-def _listed(known: Any) -> Any:
-    return known.tolist() if isinstance(known, np.ndarray) else known
 
 
 def _known(vertices: Any) -> Any:

@@ -16,6 +16,14 @@ With H the multiplicities (vertices by edges), c one coefficient an edge, and si
 The cut of an expansion is Cut(V₁, V₂) = Σ_e c(e) |e ∩ V₁| |e ∩ V₂| = fᵀLf, L = D − A, f the indicator of V₁. For an
 m-uniform hypergraph L_clique = m L_star = (m − 1) L_normalized, and A_contraction = (m − 2)! A_clique without repeats:
 all four then have the same eigenvectors after normalising.
+
+A splitting function w(j, s) is the cost of an edge of s vertices with j of them on one side, w(j, s) = w(s − j, s). A
+graph on the edge's vertices with one weight p for every pair cuts it at p · j(s − j), and
+
+    p = max_j w(j, s)/(j(s − j))
+
+is the least p that never charges less than w. The most it charges too much, max_j p · j(s − j)/w(j, s), is the
+distortion; it is 1 exactly for multiples of j(s − j).
 """
 
 from __future__ import annotations
@@ -23,6 +31,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,13 +40,106 @@ from scipy.sparse.linalg import LinearOperator
 from scipy.special import gammaln
 
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.exceptions import DataError, ParameterError
-from biclique.gram import CrossGram, GramOperator
-from biclique.gram.operator import CHECKED_AT_ONCE
+from biclique.exceptions import DataError, DegreeError, ParameterError
+from biclique.gram import CHECKED_AT_ONCE, CrossGram, GramOperator
 from biclique.hypergraph.hypergraph import Hypergraph
-from biclique.hypergraph.splitting import SPLITTINGS, SplittingFunction, pair_weight
-from biclique.runtime.memory import parse_memory_limit, require
-from biclique.runtime.threads import panel_product
+from biclique.runtime import panel_product, parse_memory_limit, require
+
+# Splitting functions
+
+
+SplittingFunction = Callable[[int, int], float]
+"""w(j, s) for 0 < j < s."""
+
+
+def all_or_nothing(j: int, s: int) -> float:  # noqa: ARG001
+    """w = 1: every cut edge costs the same."""
+    return 1.0
+
+
+def smaller_side(j: int, s: int) -> float:
+    """w = min(j, s − j): the vertices to move until the edge is whole."""
+    return float(min(j, s - j))
+
+
+def product_of_sides(j: int, s: int) -> float:
+    """w = j(s − j)/s: the star's, and the paper's Eq. 8."""
+    return j * (s - j) / s
+
+
+SPLITTINGS: dict[str, SplittingFunction] = {
+    "all_or_nothing": all_or_nothing,
+    "smaller_side": smaller_side,
+    "product_of_sides": product_of_sides,
+}
+"""Splitting functions by name."""
+
+
+def find_splitting(splitting: str | SplittingFunction) -> SplittingFunction:
+    """A splitting function by its name, or a user's own."""
+    if callable(splitting):
+        return splitting
+    if not isinstance(splitting, str) or splitting not in SPLITTINGS:
+        raise ParameterError(
+            f"splitting must be one of {', '.join(map(repr, SPLITTINGS))}, or a function w(j, s) of the vertices on "
+            f"one side and of the edge's size, got {splitting!r}."
+        )
+    return SPLITTINGS[splitting]
+
+
+def splitting_costs(splitting: str | SplittingFunction, size: int) -> FloatArray:
+    """w(1, s), …, w(s − 1, s), checked: finite, not negative, the same from both sides."""
+    function = find_splitting(splitting)
+    if not isinstance(size, (int, np.integer)) or size < 1:
+        raise ParameterError(f"the size of an edge must be a whole number from 1, got {size!r}.")
+    try:
+        costs = np.array([float(function(j, size)) for j in range(1, size)])
+    except (TypeError, ValueError) as error:
+        raise ParameterError(
+            f"a splitting function w(j, s) must return a number for every 0 < j < s: {error}."
+        ) from error
+    if not np.isfinite(costs).all() or (costs < 0).any():
+        j = 1 + int(np.flatnonzero(~np.isfinite(costs) | (costs < 0))[0])
+        raise ParameterError(
+            f"a splitting function must be finite and not negative, got w({j}, {size}) = {costs[j - 1]}."
+        )
+    if not np.allclose(costs, costs[::-1], rtol=1e-9):
+        j = 1 + int(np.argmax(np.abs(costs - costs[::-1])))
+        raise ParameterError(
+            f"a splitting function must be the same from both sides, got w({j}, {size}) = {costs[j - 1]:g} and "
+            f"w({size - j}, {size}) = {costs[size - j - 1]:g}."
+        )
+    return costs
+
+
+def _pairs(size: int) -> FloatArray:
+    """j(s − j) for j = 1, …, s − 1."""
+    j = np.arange(1, size)
+    return np.asarray(j * (size - j), dtype=float)
+
+
+def pair_weight(splitting: str | SplittingFunction, size: int) -> float:
+    """p = max_j w(j, s)/(j(s − j)): the weight of every pair of an edge of this size; 0 below two vertices."""
+    if size < 2:
+        return 0.0
+    return float((splitting_costs(splitting, size) / _pairs(size)).max())
+
+
+def distortion(splitting: str | SplittingFunction, size: int) -> float:
+    """max_j p · j(s − j)/w(j, s): the most by which the pairs charge too much; infinite where w is 0 and p is not."""
+    if size < 2:
+        return 1.0
+    costs, pairs = splitting_costs(splitting, size), _pairs(size)
+    charged = (costs / pairs).max() * pairs
+    if not charged.any():
+        return 1.0
+    with np.errstate(divide="ignore"):
+        most = float((charged / costs).max())
+    return most if most > 1 + 1e-12 else 1.0  # what is left of rounding is none
+
+
+# Expansions
+
 
 PANEL = 8192
 """Rows of one piece of work. Fixed, so that sums never depend on the number of threads."""
@@ -124,6 +226,7 @@ class ExpansionGram(GramOperator):
     """A of an expansion, held as H and c: a product costs two passes over the incidences."""
 
     dtype = np.dtype(np.float64)
+    nonnegative = False  # nothing is known of the signs of edge weights
 
     def __init__(
         self,
@@ -140,8 +243,7 @@ class ExpansionGram(GramOperator):
             )
         self.name = found.name
         self.n = hypergraph.n_vertices
-        self.n_jobs = n_jobs
-        self.hypergraph = hypergraph
+        self.n_jobs, self.hypergraph = n_jobs, hypergraph
         self.own_place = found.own_place
         self.coefficients = np.asarray(found.coefficients(hypergraph), dtype=float)  # c
         # What a place's pair with itself adds to the diagonal of H C Hᵀ, taken off again.
@@ -265,12 +367,92 @@ def laplacian(
         out = middle[:, None] * block - outer[:, None] * gram.matmat(inner[:, None] * block)
         return out.reshape(V.shape)
 
-    def forward(V: FloatArray) -> FloatArray:
-        return apply(V, left, right)
-
-    def adjoint(V: FloatArray) -> FloatArray:
-        return apply(V, right, left)
-
+    forward, adjoint = partial(apply, outer=left, inner=right), partial(apply, outer=right, inner=left)
     return LinearOperator(
         gram.shape, matvec=forward, matmat=forward, rmatvec=adjoint, rmatmat=adjoint, dtype=np.float64
     )
+
+
+# Cuts of a partition, for every expansion, in one pass over the incidences
+
+
+AnyExpansion = str | Expansion | SplittingFunction
+
+
+def _parts(hypergraph: Hypergraph, labels: Any, expansion: AnyExpansion) -> tuple[FloatArray, FloatArray]:
+    """Cut(V_j, V∖V_j) and vol(V_j) of every part, in the order of their names."""
+    codes, k = part_codes(hypergraph, labels)
+    gram = ExpansionGram(hypergraph, expansion)
+    inside = sparse.csr_array((np.ones(gram.n), (np.arange(gram.n), codes)), shape=(gram.n, k))
+    counts = sparse.coo_array(hypergraph.members @ inside)  # |e ∩ V_j|, one entry where e and V_j meet
+    rest = hypergraph.edge_sizes[counts.row] - counts.data
+    cuts = np.bincount(counts.col, gram.coefficients[counts.row] * counts.data * rest, minlength=k)
+    return np.asarray(cuts), np.bincount(codes, gram.degrees(), minlength=k).astype(float)
+
+
+def _check_hypergraph(hypergraph: object) -> None:
+    if not isinstance(hypergraph, Hypergraph):
+        raise DataError(f"a Hypergraph is needed, got a {type(hypergraph).__name__}: use Hypergraph.from_incidence.")
+
+
+def part_codes(hypergraph: Hypergraph, labels: Any) -> tuple[IntArray, int]:
+    """The number of every vertex's part, in the order of their names, and how many parts there are."""
+    _check_hypergraph(hypergraph)
+    try:
+        names, codes = np.unique(np.asarray(labels), return_inverse=True)
+    except TypeError as error:
+        raise DataError(f"labels must be of one kind, numbers or text: {error}.") from error
+    if codes.shape != (hypergraph.n_vertices,):
+        raise DataError(f"labels must have one entry a vertex, {hypergraph.n_vertices}, got shape {codes.shape}.")
+    return codes, len(names)
+
+
+def cut(hypergraph: Hypergraph, labels: Any, expansion: AnyExpansion = "star") -> float:
+    """Cut = Σ_e c(e) Σ_{i<j} |e ∩ V_i| |e ∩ V_j|: for two parts the paper's Eq. 8."""
+    return float(_parts(hypergraph, labels, expansion)[0].sum() / 2)
+
+
+def normalized_cut(hypergraph: Hypergraph, labels: Any, expansion: AnyExpansion = "star") -> float:
+    """NCut(V₁, V₂) = Cut(V₁, V₂) (1/vol V₁ + 1/vol V₂) of two parts."""
+    parts = len(np.unique(np.asarray(labels)))
+    if parts != 2:
+        raise DataError(f"normalized_cut is of two parts, labels have {parts}: use k_way_normalized_cut.")
+    return k_way_normalized_cut(hypergraph, labels, expansion)
+
+
+def k_way_normalized_cut(hypergraph: Hypergraph, labels: Any, expansion: AnyExpansion = "star") -> float:
+    """kNCut = Σ_j Cut(V_j, V∖V_j)/vol(V_j) of k parts (the paper's Eq. 9)."""
+    cuts, volumes = _parts(hypergraph, labels, expansion)
+    _check_volumes(volumes)
+    return float((cuts / volumes).sum())
+
+
+def _check_volumes(volumes: FloatArray) -> None:
+    if (volumes <= 0).any():
+        raise DegreeError(
+            f"{int((volumes <= 0).sum())} of {len(volumes)} parts have no positive volume: leave out vertices that are "
+            "in no edge (hypergraph.isolated())."
+        )
+
+
+def literal_k_way_normalized_cut(hypergraph: Hypergraph, labels: Any, expansion: AnyExpansion = "star") -> float:
+    """Σ_j Cut(V_j, V∖V_j) (1/vol(V_j) + 1/vol(V∖V_j)), the paper's Eq. 9 as printed.
+
+    The trace form below that equation has no volume of the rest, and neither has ``k_way_normalized_cut``. For two
+    parts this is twice that number, for more parts another objective.
+    """
+    cuts, volumes = _parts(hypergraph, labels, expansion)
+    if len(volumes) < 2:
+        raise DataError("labels must have at least two parts: the rest of a single part has no volume.")
+    _check_volumes(volumes)
+    return float((cuts / volumes + cuts / (volumes.sum() - volumes)).sum())
+
+
+def literal_incidence(hypergraph: Hypergraph) -> Any:
+    """h(v, e) = √μ(v, e), μ how often v is in e: the paper's index matrix H as printed, shape (n_vertices, n_edges).
+
+    A sparse matrix. With it fᵀ(D_v − H W Hᵀ/m)f is not Eq. 8's cut if a vertex is in an edge more than once. With
+    H = μ, ``hypergraph.incidence``, it is, and the rest of this package uses that.
+    """
+    _check_hypergraph(hypergraph)
+    return np.sqrt(hypergraph.incidence)

@@ -1,14 +1,20 @@
 """Tables in, results out."""
 
 from biclique.io.atomic_files import atomic_path, check_target, write_text
-from biclique.io.chunks import CHUNK_ROWS, ChunkSource
-from biclique.io.chunks_in_memory import ArrayChunks
-from biclique.io.formats import FORMATS, TableFormat, find_format, formats, listed, writers
+from biclique.io.chunks import CHUNK_ROWS, ArrayChunks, ChunkSource, FiniteChunks, ScaledChunks, column_moments, hold
 from biclique.io.label_files import LabelWriter, check_output, write_labels
-from biclique.io.mapped_chunks import FiniteChunks, ScaledChunks, column_moments
 from biclique.io.roles import Roles, Table
-from biclique.io.safe_files import hold
-from biclique.io.tables import is_chunked, open_chunks, read_table
+from biclique.io.tables import (
+    FORMATS,
+    TableFormat,
+    find_format,
+    formats,
+    is_chunked,
+    listed,
+    open_chunks,
+    read_table,
+    writers,
+)
 
 __all__ = [
     "CHUNK_ROWS",

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from biclique._typing import FloatArray
 from biclique.exceptions import MemoryLimitError, TableError
+from biclique.io.chunks import MEMORY_LIMIT, TEXT_BYTES, check_table_size, line
 from biclique.io.roles import A_ROLE, Roles, Table, feature_columns, numbered
-from biclique.io.safe_files import MEMORY_LIMIT, TEXT_BYTES, check_table_size, line
 from biclique.printable import printable
-from biclique.runtime.memory import format_bytes
+from biclique.runtime import format_bytes
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 ODD = re.compile(r"[^\t\r\n -~]|_")  # float() reads 1_2 and digits of every script, but no table means numbers by them

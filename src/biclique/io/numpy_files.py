@@ -19,10 +19,20 @@ from numpy.typing import NDArray
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import BicliqueError, DataError, TableError
-from biclique.io.chunks import ChunkSource, DType, Raw, real_table
-from biclique.io.mapped_chunks import select_features
+from biclique.io.chunks import (
+    ChunkSource,
+    DType,
+    FileChunks,
+    Raw,
+    check_table_size,
+    guard,
+    held,
+    line,
+    real_table,
+    select_features,
+    stamp,
+)
 from biclique.io.roles import Roles, Table, as_texts, feature_columns, numbered
-from biclique.io.safe_files import FileChunks, check_table_size, guard, held, line, stamp
 from biclique.printable import printable
 
 PAGE = 4096
@@ -191,9 +201,7 @@ class _Archive:
     """The arrays of an open .npz file."""
 
     def __init__(self, name: str, archive: zipfile.ZipFile, limit: int) -> None:
-        self.name = name
-        self._archive = archive
-        self._limit = limit
+        self.name, self._archive, self._limit = name, archive, limit
         self._members = {m.filename.removesuffix(".npy"): m for m in archive.infolist() if not m.is_dir()}
         self._headers: dict[str, Header] = {}
 

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from biclique.exceptions import BicliqueError, MissingExtraError, TableError
-from biclique.io.chunks import CHUNK_ROWS, DType, Raw, working_dtype
+from biclique.io.chunks import CHUNK_ROWS, DType, FileChunks, Raw, guard, line, stamp, working_dtype
 from biclique.io.roles import A_ROLE, DROP, Roles, as_texts, feature_columns
-from biclique.io.safe_files import FileChunks, guard, line, stamp
 
 GROUP_ROWS = 2**20  # rows of a group in a file that is written
 BUFFER = 2**18  # bytes read ahead of each column
@@ -187,8 +186,7 @@ class ParquetSink:
 
     def __init__(self, path: Path, names: tuple[str, str]) -> None:
         self._pa = import_pyarrow()
-        self._path = path
-        self._names = names
+        self._path, self._names = path, names
         self._writer: Any = None
         self._waiting: Any = None  # fewer rows than a group
 

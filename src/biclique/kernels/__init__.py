@@ -1,6 +1,17 @@
 """κ(x, y): named kernels, a user's own, and the bandwidth rule."""
 
-from biclique.kernels.kernel import GAMMA_RULES, Form, InnerProductKernel, Kernel, bandwidth, dense_product, middle
+from biclique.kernels.kernel import (
+    GAMMA_RULES,
+    Form,
+    HeldRows,
+    InnerProductKernel,
+    Kernel,
+    KernelCross,
+    Spectrum,
+    bandwidth,
+    dense_product,
+    middle,
+)
 from biclique.kernels.named import (
     GAMMA_KERNELS,
     KERNEL_NAMES,
@@ -17,6 +28,7 @@ from biclique.kernels.named import (
     Sigmoid,
     check_rows_for_kernel,
     make_kernel,
+    squared_norms,
 )
 
 __all__ = [
@@ -31,15 +43,19 @@ __all__ = [
     "DirectRBF",
     "Form",
     "Function",
+    "HeldRows",
     "InnerProductKernel",
     "Kernel",
+    "KernelCross",
     "Laplacian",
     "Linear",
     "Polynomial",
     "Sigmoid",
+    "Spectrum",
     "bandwidth",
     "check_rows_for_kernel",
     "dense_product",
     "make_kernel",
     "middle",
+    "squared_norms",
 ]

@@ -11,9 +11,8 @@ from scipy import sparse
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from biclique._typing import Array, FloatArray, IntArray, Rows
-from biclique.runtime.draws import draw_by_permutation
+from biclique.runtime import PANEL, Pulse, draw_by_permutation, run_groups
 from biclique.runtime.namespace import as_dtype, float64, moved, namespace, on_host, to_host
-from biclique.runtime.threads import PANEL, Pulse, run_groups
 
 EXPONENTIAL = 32
 """What an exponential and the product with a block of vectors cost, in columns of X."""

@@ -36,7 +36,7 @@ from biclique.kernels.kernel import (
     none_negative,
     row_products,
 )
-from biclique.runtime.arguments import Names, check_number
+from biclique.runtime import Names, check_number
 from biclique.runtime.namespace import float64, full, largest_size, moved, namespace, on_host, padded, scalars
 
 
@@ -104,23 +104,32 @@ def squared_distances(X: Rows) -> FloatArray:
     return np.asarray(cdist(centred, centred, "sqeuclidean")) if small else q
 
 
-class _Gauss(Kernel):
-    """What the two ways to compute exp(−γ |x − y|²) share."""
+class _Exponential(Kernel):
+    """κ(x, y) = exp(−γ q(x, y)), q(x, x) = 0."""
 
-    name = "rbf"
-    has_gamma = True
-    translation_invariant = True
-    positive = True
-    on_device = True
+    has_gamma = positive = True
 
     def __init__(self, gamma: float) -> None:
         self.gamma = gamma
 
-    def spectrum(self, n_columns: int) -> Spectrum:
-        return _gaussian_spectrum(self.gamma, n_columns)
-
     def diagonal(self, X: Rows) -> FloatArray:
         return full((X.shape[0],), 1.0, X)
+
+
+class _Gauss(_Exponential):
+    """What the two ways to compute exp(−γ |x − y|²) share."""
+
+    name = "rbf"
+    translation_invariant = on_device = True
+
+    def spectrum(self, n_columns: int) -> Spectrum:
+        """κ̂(ω) = (π/γ)^(d/2) exp(−|ω|²/(4γ))."""
+        gamma, d = self.gamma, n_columns
+        return Spectrum(
+            density=lambda squared: (np.pi / gamma) ** (d / 2) * np.exp(-squared / (4 * gamma)),
+            reach=lambda share: float(np.sqrt(-np.log(share) / gamma)),
+            cutoff=lambda share: float(2 * np.sqrt(-np.log(share) * gamma)),
+        )
 
     def dissimilarity(self, X: Rows) -> FloatArray:
         return squared_distances(X)
@@ -133,20 +142,10 @@ class _Gauss(Kernel):
         return np.asarray(np.exp(-self.gamma * np.einsum("nd,nd->n", gaps, gaps)))
 
 
-def _gaussian_spectrum(gamma: float, d: int) -> Spectrum:
-    """κ̂(ω) = (π/γ)^(d/2) exp(−|ω|²/(4γ))."""
-    return Spectrum(
-        density=lambda squared: (np.pi / gamma) ** (d / 2) * np.exp(-squared / (4 * gamma)),
-        reach=lambda share: float(np.sqrt(-np.log(share) / gamma)),
-        cutoff=lambda share: float(2 * np.sqrt(-np.log(share) * gamma)),
-    )
-
-
 class RBF(_Gauss, InnerProductKernel):
     """κ(x, y) = exp(−γ |x − y|²)."""
 
-    accepts_sparse = True
-    landmarks_on_device = True
+    accepts_sparse = landmarks_on_device = True
 
     # With z = √γ x: −γ|x − y|² = ⟨[2z_x, −|z_x|², −1], [z_y, 1, |z_y|²]⟩, so the whole exponent is one matrix
     # product; scaling first keeps every term near one, whatever the units of x.
@@ -226,9 +225,7 @@ class DirectRBF(_Gauss):
 class _Bilinear(InnerProductKernel):
     """An inner product of the rows themselves, or of rows made from them: ``left`` is an exact feature map."""
 
-    accepts_sparse = True
-    on_device = True
-    landmarks_on_device = True
+    accepts_sparse = on_device = landmarks_on_device = True
 
     def right(self, X: Rows) -> Rows:
         return self.left(X)
@@ -291,8 +288,7 @@ class _Affine(InnerProductKernel):
         return cls(gamma, coef0)
 
     def __init__(self, gamma: float, coef0: float) -> None:
-        self.gamma = gamma
-        self.coef0 = coef0
+        self.gamma, self.coef0 = gamma, coef0
 
     def left(self, X: Rows) -> Rows:
         return _fill(_scaled_with(X, self.gamma, 1), [1.0])
@@ -309,8 +305,7 @@ class Polynomial(_Affine):
     """κ(x, y) = (γ⟨x, y⟩ + c)^degree."""
 
     name = "polynomial"
-    on_device = True
-    landmarks_on_device = True
+    on_device = landmarks_on_device = True
 
     @classmethod
     def from_parameters(cls, *, gamma: float, coef0: float, degree: float) -> Kernel:
@@ -397,17 +392,11 @@ def _error_of_exponential(exponent: float) -> float:
     return eps * max(1.0, 1 / exponent) if exponent > eps else 1.0
 
 
-class Laplacian(Kernel):
+class Laplacian(_Exponential):
     """κ(x, y) = exp(−γ |x − y|₁)."""
 
     name = "laplacian"
-    has_gamma = True
-    translation_invariant = True
-    positive = True
-    on_device = True
-
-    def __init__(self, gamma: float) -> None:
-        self.gamma = gamma
+    translation_invariant = on_device = True
 
     def block(self, X: Rows, Y: Rows) -> FloatArray:
         distances: FloatArray = manhattan_distances(X, Y)
@@ -429,9 +418,6 @@ class Laplacian(Kernel):
     def device_tile(self, Y: Any, X: Any, y_own: Any, x_own: Any) -> Any:  # noqa: ARG002
         return namespace(X).cdist(Y, X, p=1).mul_(-self.gamma).exp_()
 
-    def diagonal(self, X: Rows) -> FloatArray:
-        return full((X.shape[0],), 1.0, X)
-
     def float32_error(self, X: Rows) -> float:
         if self.gamma > float(np.finfo(np.float32).max) or largest_size(X) < 1e6 * float(np.finfo(np.float32).tiny):
             return 1.0  # differences that vanish in float32
@@ -444,16 +430,11 @@ def _writeable(X: Rows) -> Rows:
     return X if X.flags.writeable else X.copy()
 
 
-class Chi2(Kernel):
+class Chi2(_Exponential):
     """κ(x, y) = exp(−γ Σ_l (x_l − y_l)² / (x_l + y_l)), for non-negative rows."""
 
     name = "chi2"
-    has_gamma = True
     needs_nonnegative = True
-    positive = True
-
-    def __init__(self, gamma: float) -> None:
-        self.gamma = gamma
 
     def block(self, X: Rows, Y: Rows) -> FloatArray:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -461,9 +442,6 @@ class Chi2(Kernel):
 
     def dissimilarity(self, X: Rows) -> FloatArray:
         return np.asarray(-additive_chi2_kernel(X))
-
-    def diagonal(self, X: Rows) -> FloatArray:
-        return np.ones(X.shape[0])
 
     def float32_error(self, X: Rows) -> float:
         float32 = np.finfo(np.float32)

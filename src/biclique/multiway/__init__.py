@@ -9,14 +9,12 @@ from biclique.multiway.heat import (
     heat_limit,
     heat_mass_limit,
 )
-from biclique.multiway.literal import (
-    literal_k_way_normalized_cut,
-    literal_kernel_kmeans_objective,
-    literal_tensor_kmeans_objective,
-)
 from biclique.multiway.objectives import (
     indicators,
     k_way_normalized_cut,
+    literal_k_way_normalized_cut,
+    literal_kernel_kmeans_objective,
+    literal_tensor_kmeans_objective,
     normalized_cut,
     weighted_kernel_kmeans_objective,
     weighted_tensor_kmeans_objective,
@@ -32,7 +30,7 @@ from biclique.multiway.tensors import (
     semidefiniteness,
     tensor_form,
 )
-from biclique.spectral.cut import check_order, shrunken_degrees
+from biclique.spectral import check_order, shrunken_degrees
 
 __all__ = [
     "Definiteness",

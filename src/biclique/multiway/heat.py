@@ -16,8 +16,7 @@ import numpy as np
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DataError, MemoryLimitError, ParameterError
-from biclique.kernels import RBF, Kernel
-from biclique.kernels.kernel import HeldRows
+from biclique.kernels import RBF, HeldRows, Kernel
 from biclique.multiway.biclique import biclique_kernel, check_even_order
 
 MOST_TUPLES = 10**6

@@ -1,9 +1,8 @@
 """The paper's tables and figures, as resumable runs."""
 
 from biclique.reproduce.cells import FULL, QUICK, Cell, Records, current_commit, plan, run_cells
-from biclique.reproduce.everything import reproduce
+from biclique.reproduce.everything import TARGETS, publish, reproduce, write
 from biclique.reproduce.methods import METHODS, Problem, Settings
-from biclique.reproduce.pages import TARGETS, publish, write
 
 __all__ = [
     "FULL",

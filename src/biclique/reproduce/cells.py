@@ -34,7 +34,7 @@ from biclique.io import write_text
 from biclique.progress import Progress
 from biclique.reproduce.methods import METHODS, Problem, Settings
 from biclique.reproduce.printed import ORDERS, REPEATS
-from biclique.runtime.threads import single_threaded_blas
+from biclique.runtime import single_threaded_blas
 
 QUICK_SEQUENCES = 10
 FULL = Settings(REPEATS, ORDERS)

@@ -1,14 +1,17 @@
-"""One call: plan the cells, do what is missing, write the tables."""
+"""One call: plan the cells, do what is missing, write tables, figures and the page."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from biclique.exceptions import DataError, ParameterError
+from biclique.exceptions import DataError, MissingExtraError, ParameterError
+from biclique.io import atomic_path, write_text
 from biclique.progress import Progress
 from biclique.reproduce.cells import (
     FULL,
@@ -22,12 +25,140 @@ from biclique.reproduce.cells import (
     run_cells,
     sequences_of,
 )
-from biclique.reproduce.figures import figure_class, why_not_drawn
 from biclique.reproduce.methods import METHODS
-from biclique.reproduce.pages import TARGETS, publish, write
-from biclique.reproduce.printed import DATA
-from biclique.reproduce.result_tables import INHOMOGENEOUS_ROWS, TABLE_1_ROWS, Table
-from biclique.runtime.arguments import check_choice, check_count
+from biclique.reproduce.printed import DATA, FINDINGS
+from biclique.reproduce.result_tables import (
+    INHOMOGENEOUS_ROWS,
+    TABLE_1_ROWS,
+    Results,
+    Table,
+    all_tables,
+    by_order,
+    observations,
+)
+from biclique.runtime import check_choice, check_count
+
+# The paper's two figures: error and run time against the order
+
+
+SERIES = (("gaussian_ours", "Gaussian", "tab:red"), ("polynomial_ours", "polynomial", "tab:blue"))
+TITLES = {"iris": "iris", "spine": "spine", "ovarian": "ovarian", "hopkins155": "Hopkins155"}
+
+
+def figure_class() -> Any:
+    """matplotlib's Figure, which needs no display, or the line that installs it."""
+    try:
+        return import_module("matplotlib.figure").Figure
+    except ImportError as error:
+        raise MissingExtraError("figures need matplotlib: pip install 'biclique[plot]'") from error
+
+
+def why_not_drawn() -> str:
+    """Why figures cannot be drawn, with the line that installs what is missing; "" if they can."""
+    try:
+        figure_class()
+    except MissingExtraError as error:
+        return str(error)
+    return ""
+
+
+def draw(results: Results, folder: Path, target: str) -> dict[str, str]:
+    """Figure 1 (error at the best parameters) and Figure 2 (seconds) as PNG and SVG; returns their captions.
+
+    Nothing without matplotlib.
+    """
+    shown = [data for data in DATA if by_order(results, data, "gaussian_ours")]
+    if not shown or why_not_drawn():
+        return {}
+    folder.mkdir(parents=True, exist_ok=True)
+    captions = {
+        "figure1": "Figure 1: error rate at the best parameters of each order, shaded by the deviation over repeats.",
+        "figure2": "Figure 2: seconds for the matrix and its eigenvectors at the best parameters of each order "
+        "(Hopkins155: the sum over the sequences); each is timed once, so there is no deviation to shade.",
+    }
+    if target in captions:
+        captions = {target: captions[target]}
+    for name in captions:
+        figure = figure_class()(figsize=(4 * len(shown), 3.2), layout="constrained")
+        for place, data in enumerate(shown, 1):
+            axes = figure.add_subplot(1, len(shown), place)
+            for method, label, colour in SERIES:
+                curve = by_order(results, data, method)
+                if not curve:
+                    continue
+                orders, errors, deviations, seconds = zip(*curve, strict=True)
+                if name == "figure1":
+                    axes.plot(orders, errors, marker="o", color=colour, label=label)
+                    low = [e - d for e, d in zip(errors, deviations, strict=True)]
+                    high = [e + d for e, d in zip(errors, deviations, strict=True)]
+                    if data != "hopkins155":
+                        axes.fill_between(orders, low, high, color=colour, alpha=0.2, linewidth=0)
+                else:
+                    axes.plot(orders, seconds, marker="o", color=colour, label=label)
+            if name == "figure2":
+                axes.set_ylim(bottom=0)  # after every curve, or the later ones would be cut off
+            axes.set_xticks([m for m, *_ in by_order(results, data, "gaussian_ours")][::2])
+            axes.set_title(TITLES[data])
+            axes.set_xlabel("order m")
+            axes.set_ylabel("error rate" if name == "figure1" else "seconds")
+            axes.legend()
+        for suffix in ("png", "svg"):
+            with atomic_path(folder / f"{name}.{suffix}") as temporary:
+                figure.savefig(temporary, format=suffix, dpi=120, metadata={"Date": None} if suffix == "svg" else None)
+    return captions
+
+
+# Tables and figures as files, and the one page that holds them all
+
+
+TARGETS: dict[str, tuple[str, ...]] = {
+    "table1": ("table1", "hopkins155", "figures"),
+    "runtime": ("runtime",),
+    "inhomogeneous": ("inhomogeneous", "hopkins155"),
+    "datasets": ("datasets",),
+    "ovarian": ("ovarian",),
+    "figure1": ("figures",),
+    "figure2": ("figures",),
+    "all": ("table1", "ovarian", "hopkins155", "inhomogeneous", "runtime", "datasets", "figures"),
+}
+"""What can be asked for, and the tables that it writes; figures come with whatever has the orders."""
+
+
+def write(
+    results: Results, sizes: dict[str, tuple[int, float]], target: str, out: Path, provenance: str
+) -> dict[str, Table]:
+    """CSV and Markdown of every table, the figures, and ``reproduction.md`` in the folder; returns the tables."""
+    tables = {name: table for name, table in all_tables(results, sizes).items() if name in TARGETS[target]}
+    for name, table in tables.items():
+        write_text(out / f"{name}.csv", table.csv())
+        write_text(out / f"{name}.md", table.markdown())
+    captions = draw(results, out, target)
+    write_text(out / "reproduction.md", page(results, tables, captions, provenance, "."))
+    return tables
+
+
+def publish(results: Results, tables: dict[str, Table], target: Path, provenance: str) -> None:
+    """The page elsewhere, with its figures in ``images/reproduction`` beside it."""
+    images = target.parent / "images" / "reproduction"
+    captions = draw(results, images, "all")
+    link = os.path.relpath(images, target.parent).replace(os.sep, "/")
+    write_text(target, page(results, tables, captions, provenance, link))
+
+
+def page(results: Results, tables: dict[str, Table], captions: dict[str, str], provenance: str, images: str) -> str:
+    """The whole reproduction as Markdown."""
+    parts = ["# The paper's evaluation, regenerated", "", provenance, "", *(f"{finding}\n" for finding in FINDINGS)]
+    seen = observations(results)
+    if seen:
+        parts += ["## The paper's two observations", "", *seen, ""]
+    parts += [tables[name].markdown() for name in TARGETS["all"] if name in tables and name != "figures"]
+    for name, caption in captions.items():
+        parts += [f"![{name}]({images}/{name}.png)", "", caption, ""]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+# One call
+
 
 OF_TARGET: dict[str, tuple[str, ...]] = {
     "table1": (*dict.fromkeys(row.method for row in TABLE_1_ROWS), "label_free"),

@@ -11,8 +11,16 @@ from typing import Any
 import numpy as np
 
 from biclique.reproduce.cells import Cell
-from biclique.reproduce.printed import DATA, DATA_SETS, INHOMOGENEOUS, PROTOCOL_ERROR, RUN_TIMES, TABLE_1
-from biclique.reproduce.remarks import LARGE, REMARKS
+from biclique.reproduce.printed import (
+    DATA,
+    DATA_SETS,
+    INHOMOGENEOUS,
+    LARGE,
+    PROTOCOL_ERROR,
+    REMARKS,
+    RUN_TIMES,
+    TABLE_1,
+)
 
 Result = dict[str, Any]
 Results = dict[Cell, list[Result]]
@@ -98,15 +106,12 @@ class Table:
 
     def markdown(self) -> str:
         rows = (self.header, ["---"] * len(self.header), *self.rows)
-        lines = [f"| {' | '.join(_escaped(cell) for cell in cells)} |" for cells in rows]
+        escaped = [[cell.replace("|", "\\|").replace("\n", " ") for cell in cells] for cells in rows]
+        lines = [f"| {' | '.join(cells)} |" for cells in escaped]
         return (
             "\n".join([f"## {self.title}", "", *lines, "", *(f"{note}\n" for note in self.notes if note)]).rstrip()
             + "\n"
         )
-
-
-def _escaped(cell: str) -> str:
-    return cell.replace("|", "\\|").replace("\n", " ")
 
 
 @dataclass(frozen=True)

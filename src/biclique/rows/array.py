@@ -1,23 +1,123 @@
-"""Rows in memory, dense or sparse."""
+"""Where rows come from: the contract (draw, sum, map), rows in memory, in chunks and on a device."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import pairwise
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 from scipy import sparse
 
-from biclique._typing import FloatArray, IntArray, Rows
-from biclique.gram import GIVEN_WAY_OUT, given_bytes
-from biclique.gram.dense import checked_matrix
-from biclique.gram.sparse import checked_sparse
-from biclique.io import CHUNK_ROWS
-from biclique.rows.source import Block, RowSource, drawn
-from biclique.runtime.memory import data_bytes, require
-from biclique.runtime.namespace import rows_on_host
+from biclique._typing import Device, FloatArray, IntArray, Rows
+from biclique.device.torch_tiles import place_rows
+from biclique.exceptions import DataError
+from biclique.gram import GIVEN_WAY_OUT, checked_matrix, checked_sparse, given_bytes
+from biclique.io import CHUNK_ROWS, ChunkSource, is_chunked, open_chunks
+from biclique.progress import Progress
+from biclique.rows.checks import check_values, check_weights
+from biclique.runtime import data_bytes, draw_numbers, require
+from biclique.runtime.namespace import moved, rows_on_host
+
+Found = TypeVar("Found")
+
+
+class Addable(Protocol):
+    """What can be added to in place."""
+
+    def __iadd__(self, other: Self, /) -> Self: ...
+
+
+Sum = TypeVar("Sum", bound=Addable)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive rows with their multiplicities, where they lie."""
+
+    rows: Rows
+    weights: FloatArray
+    start: int = 0
+    """The number of the first one."""
+
+
+class RowSource(ABC):
+    """Rows with their multiplicities, passed over as often as is asked.
+
+    Arrays in memory, tensors on a device and files in chunks are subclasses. What they yield is cut by sizes alone, so
+    that sums have the same bits however many threads there are.
+    """
+
+    in_memory: bool = False
+    """Whether an embedding of all rows may be kept."""
+    device: Device | None = None
+    """Where blocks are tensors, and passes look at them."""
+    name: str = "X"
+    """In messages."""
+    n_columns: int
+    weights: FloatArray | None
+    names: Sequence[str] | None = None
+    """Of the columns."""
+
+    @property
+    @abstractmethod
+    def n_rows(self) -> int | None:
+        """None where only a pass can tell."""
+
+    @property
+    def held(self) -> Rows:
+        """The rows themselves, where they are in memory."""
+        raise TypeError("these rows are read in chunks, and rows in memory are needed")
+
+    def placed(self) -> tuple[Rows, bool]:
+        """The rows where they are computed with, and whether they were copied for that."""
+        return self.held, False
+
+    @property
+    def n_counted(self) -> int | None:
+        """Rows of positive weight."""
+        return self.n_rows if self.weights is None else int((self.weights > 0).sum())
+
+    @abstractmethod
+    def draw(self, size: int, random: np.random.RandomState) -> tuple[Rows, FloatArray]:
+        """At most ``size`` rows that count, drawn evenly, with their multiplicities; on the host."""
+
+    @abstractmethod
+    def _blocks(self) -> Iterator[Block]:
+        """One pass."""
+
+    def sum(self, function: Callable[[Block], Sum], what: str, progress: Progress) -> Sum:
+        """Σ of a function of every block, in the order of the rows; its results are added in place."""
+        total: Sum | None = None
+        for found in self._each(function, what, progress):
+            total = found if total is None else total.__iadd__(found)
+        if total is None:
+            raise ValueError("a pass gave no rows")
+        return total
+
+    def map(self, function: Callable[[Block], Found], what: str, progress: Progress) -> list[Found]:
+        """A function of every block, in the order of the rows."""
+        return list(self._each(function, what, progress))
+
+    def _each(self, function: Callable[[Block], Found], what: str, progress: Progress) -> Iterator[Found]:
+        told = f"pass over the rows for the {what}"
+        progress.share(told, 0.0)
+        for block in self._blocks():
+            yield function(block)
+            if self.n_rows:
+                progress.share(told, (block.start + block.rows.shape[0]) / self.n_rows)
+
+
+def drawn(weights: FloatArray, size: int, random: np.random.RandomState) -> IntArray:
+    """Numbers of at most ``size`` rows of positive weight, drawn evenly, ascending."""
+    counted = np.flatnonzero(weights > 0)
+    return counted[draw_numbers(len(counted), size, random)]
+
+
+# Rows in memory
 
 
 class ArrayRows(RowSource):
@@ -50,6 +150,9 @@ class ArrayRows(RowSource):
 
 DIGEST_BYTES = 16
 
+SHORT_BYTES, MANY_ROWS = 24, 100_000
+"""Among more than so many rows those of at most so many bytes are their own digests: that is quicker."""
+
 
 @dataclass(frozen=True)
 class Vertices:
@@ -81,8 +184,11 @@ class Vertices:
         return Vertices.as_they_are(self.data[chosen], self.weights[chosen], self.numbers[chosen])
 
 
-def digests(X: Rows) -> np.ndarray:
-    """A 16-byte digest of every row, equal just where rows are equal, shape (n,)."""
+def digests(X: Rows, short: bool = False) -> np.ndarray:
+    """Some 16 bytes for every row, equal just where rows are equal, shape (n,).
+
+    Short rows can be their own digests, with a byte more, by which these are told from others.
+    """
     if sparse.issparse(X):
         X = X.tocsr(copy=True)
         X.sum_duplicates()
@@ -91,6 +197,9 @@ def digests(X: Rows) -> np.ndarray:
         pieces = (X.indices[a:b].astype(np.int64).tobytes() + X.data[a:b].tobytes() for a, b in pairwise(bounds))
     else:
         # −0.0 + 0.0 is 0.0: equal numbers must have equal bytes.
+        if short:
+            whole = np.ascontiguousarray(X + 0.0).view(np.uint8)
+            return np.pad(whole, ((0, 0), (0, 1))).view(f"V{whole.shape[1] + 1}")[:, 0]
         pieces = ((row + 0.0).tobytes() for row in np.ascontiguousarray(X))
     joined = b"".join(blake2b(piece, digest_size=DIGEST_BYTES).digest() for piece in pieces)
     return np.frombuffer(joined, dtype=f"V{DIGEST_BYTES}")
@@ -104,10 +213,12 @@ def distinct_rows(X: Rows, weights: FloatArray) -> Vertices:
 
 def _distinct(X: Rows, weights: FloatArray) -> tuple[FloatArray, IntArray, np.ndarray, IntArray]:
     """Total weights, the index of every row, digests and numbers, in the order of the digests."""
-    keys = digests(X)
+    short = not sparse.issparse(X) and X.shape[0] > MANY_ROWS and X.shape[1] * X.itemsize <= SHORT_BYTES
+    keys = digests(X, short)
     positive = weights > 0
     found, first, inverse = np.unique(keys[positive], return_index=True, return_inverse=True)
-    index = _places(found, keys)  # a row of weight 0 that equals one that counts is that one
+    # A row of weight 0 that equals one that counts is that one.
+    index = inverse if positive.all() else _places(found, keys)
     totals = np.zeros(len(found))
     np.add.at(totals, inverse, weights[positive])
     return totals, index, found, np.flatnonzero(positive)[first]
@@ -170,10 +281,110 @@ def find_rows(known: np.ndarray, X: Rows) -> IntArray:
     """Which known digest every row has, −1 where none."""
     if len(known) == 0 or X.shape[0] == 0:
         return np.full(X.shape[0], -1)
-    return _places(known, digests(X))
+    keys = digests(X, short=known.dtype.itemsize != DIGEST_BYTES)
+    return _places(known, keys) if keys.dtype == known.dtype else np.full(X.shape[0], -1)
 
 
 def _places(known: np.ndarray, keys: np.ndarray) -> IntArray:
     """Where every key stands in an ascending array, −1 where it does not."""
     place = np.minimum(np.searchsorted(known, keys), len(known) - 1)
     return np.where(known[place] == keys, place, -1)
+
+
+# Rows that are read piece by piece, and how X of such a kind is recognised
+
+
+Check = Callable[[Rows, Sequence[int] | np.ndarray], None]
+"""Refuses rows, given with their numbers."""
+
+
+class ChunkRows(RowSource):
+    """Rows of a chunk source; the first pass looks for values that cannot be used."""
+
+    def __init__(self, source: ChunkSource, weights: FloatArray | None, check: Check) -> None:
+        self.source, self.weights, self.check = source, weights, check
+        self.name, self.n_columns, self.names = source.name, source.n_columns, source.columns
+        self._checked = False
+
+    @property
+    def n_rows(self) -> int | None:
+        return self.source.n_rows
+
+    def draw(self, size: int, random: np.random.RandomState) -> tuple[Rows, FloatArray]:
+        if self.weights is None:
+            rows, numbers = self.source.draw(size, random)
+        else:
+            numbers = drawn(self.weights, size, random)
+            rows = self.source.take(numbers)
+            if self.n_rows is not None and len(self.weights) != self.n_rows:
+                raise DataError(
+                    f"sample_weight has {len(self.weights)} numbers for {self.n_rows} rows: give one a row."
+                )
+        self.check(rows, numbers)
+        return rows, np.ones(len(rows)) if self.weights is None else self.weights[numbers]
+
+    def _blocks(self) -> Iterator[Block]:
+        done = 0
+        for rows in self.source.chunks(CHUNK_ROWS, check_finite=not self._checked):
+            if not self._checked:
+                check_values(rows, self.source.columns, first_row=done)
+                self.check(rows, range(done, done + len(rows)))
+            weights = np.ones(len(rows)) if self.weights is None else self.weights[done : done + len(rows)]
+            yield Block(rows, weights, done)
+            done += len(rows)
+        self._checked = True
+
+
+@dataclass(frozen=True)
+class Opener:
+    """A kind of rows that are never held whole."""
+
+    recognises: Callable[[Any], bool]
+    """Whether X is of this kind."""
+    open: Callable[[Any, Any, int | str, Check], RowSource]
+    """The source of X and of ``sample_weight`` as it came, within a memory limit; rows that are drawn, and those of the
+    first pass, go through the check."""
+
+
+def open_chunk_rows(X: Any, sample_weight: Any, memory_limit: int | str, check: Check) -> ChunkRows:
+    """Rows of a chunk source, or of whatever ``open_chunks`` makes one of."""
+    source = open_chunks(X, memory_limit=memory_limit)
+    source.require_labels(memory_limit)
+    weights = None
+    if sample_weight is not None:
+        n = source.n_rows
+        weights = check_weights(sample_weight, np.size(sample_weight) if n is None else n)
+    return ChunkRows(source, weights, check)
+
+
+OPENERS: dict[str, Opener] = {
+    "chunks": Opener(lambda X: not isinstance(X, np.ndarray) and is_chunked(X), open_chunk_rows),
+}
+"""The kinds of rows that are read piece by piece; ``fit``, ``plan`` and ``predict`` read this table."""
+
+
+def find_opener(X: Any) -> Opener | None:
+    """The first kind that X is of; None where its rows are in memory."""
+    return next((opener for opener in OPENERS.values() if opener.recognises(X)), None)
+
+
+# Rows on a device
+
+
+class DeviceRows(ArrayRows):
+    """Rows for a device: an array is copied there once, before the first pass; a tensor that lies there stays.
+
+    Only what is drawn comes to the host.
+    """
+
+    def __init__(self, X: Rows, weights: FloatArray, device: Device, names: Sequence[str] | None = None) -> None:
+        super().__init__(X, weights, names)
+        self.device: Device = device
+
+    def placed(self) -> tuple[Rows, bool]:
+        X = place_rows(self.X, self.device)
+        return X, X is not self.X
+
+    def _blocks(self) -> Iterator[Block]:
+        self.X = self.placed()[0]  # for all passes to come
+        yield Block(self.X, moved(self.weights, self.X))

@@ -18,6 +18,9 @@ from scipy.linalg import qr
 
 from biclique._typing import Array, FloatArray, IntArray, Rows
 
+PIECE_ROWS = 65_536
+"""Rows that are worked on at a time where arrays are very long."""
+
 
 def namespace(x: Any) -> Any:
     """The library an array is of: torch for its tensors, else numpy."""
@@ -99,6 +102,13 @@ def empty_columns(n: int, columns: int, like: Any) -> Array:
     """Room for (n, columns) in double precision, every column contiguous."""
     xp = namespace(like)
     return np.empty((columns, n)).T if xp is np else xp.empty((columns, n), dtype=xp.float64, device=like.device).T
+
+
+def row_slices(block: Array) -> list[slice]:
+    """All rows at once on a device; on the host pieces of them, so that what is made on the way stays small."""
+    if not on_host(block):
+        return [slice(None)]
+    return [slice(top, top + PIECE_ROWS) for top in range(0, block.shape[0], PIECE_ROWS)]
 
 
 def right_divide(block: Array, R: Array) -> Array:

@@ -19,9 +19,8 @@ from biclique._typing import IntArray, RandomState
 from biclique.exceptions import ParameterError, SelectionWarning, StructureWarning, warn_user
 from biclique.fit.settings import SELECTING, Settings, check_parameters
 from biclique.progress import Progress
-from biclique.rows.array import ArrayRows, Vertices, distinct_rows
+from biclique.rows.array import ArrayRows, RowSource, Vertices, distinct_rows
 from biclique.rows.checks import check_weights
-from biclique.rows.source import RowSource
 from biclique.runtime.arguments import check_count, check_random
 from biclique.runtime.threads import Pulse, run_groups, single_threaded_blas
 from biclique.selection.count_result import Counted, CountResult

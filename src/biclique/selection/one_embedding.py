@@ -10,8 +10,7 @@ from scipy.linalg import eigh
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.gram import NeighborGram, SparseGram
-from biclique.neighbors.graph import components
-from biclique.neighbors.index import NeighborIndex
+from biclique.neighbors.index import NeighborIndex, components
 from biclique.runtime.namespace import unit_rows
 from biclique.spectral.assign import weighted_means
 from biclique.spectral.cut import NormalizedCut
@@ -86,8 +85,8 @@ def steady_kmeans(rows: FloatArray, weights: FloatArray, n_clusters: int) -> Int
 def connected_graph(rows: Rows, weights: FloatArray, most_clusters: int, graph: str) -> sparse.csr_array:
     """The neighbour graph without loops; dust is tied to the rest, and parts to their nearest parts.
 
-    A tie between parts weighs ½ σ_i σ_j / |x_i − x_j|², σ the distance to the last neighbour: less than any edge inside,
-    and parts that are nearer to each other are tied more. So for few clusters near parts are one.
+    A tie between parts weighs ½ r_i r_j / |x_i − x_j|², r the distance to the last neighbour: parts that are nearer to
+    each other are tied more. So for few clusters near parts are one.
     """
     gram = NeighborGram.from_rows(
         rows, GRAPH_NEIGHBORS, graph, search="exact" if rows.shape[0] <= MOST_DENSE else "auto", n_jobs=1

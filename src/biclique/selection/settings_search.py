@@ -18,13 +18,11 @@ from threadpoolctl import ThreadpoolController
 
 from biclique._typing import FloatArray, IntArray, RandomState
 from biclique.exceptions import BicliqueError, DataError, ParameterError, SelectionWarning, warn_user
-from biclique.fit.fitted import Result
-from biclique.fit.plan import choose_kernel
+from biclique.fit.plan import Result, choose_kernel
 from biclique.fit.settings import SELECTING, Affinity, Auto, Settings, check_parameters
 from biclique.progress import Progress
-from biclique.rows.array import ArrayRows, Vertices, distinct_given, distinct_rows
+from biclique.rows.array import ArrayRows, RowSource, Vertices, distinct_given, distinct_rows, drawn
 from biclique.rows.checks import check_clusters_fit, check_weights
-from biclique.rows.source import RowSource, drawn
 from biclique.runtime.arguments import check_count, check_random
 from biclique.runtime.memory import parse_memory_limit
 from biclique.runtime.threads import Pulse, run_groups, single_threaded_blas
@@ -34,7 +32,7 @@ from biclique.selection.order_path import make_cuts
 from biclique.selection.reading import read_rows
 from biclique.selection.result import SMALL_MARGIN, Judged, SelectionResult
 from biclique.spectral import ASSIGNERS
-from biclique.spectral.order import least_share
+from biclique.spectral.cut import least_share
 
 DRAWN_ROWS = 1_000
 """Rows on which candidates are compared."""
@@ -137,7 +135,7 @@ def select_settings(
     >>> from biclique.selection import select_settings
     >>> X = make_moons(200, noise=0.05, random_state=0)[0]
     >>> found = select_settings(X, 2, gamma="auto", random_state=0)
-    >>> found.candidates.loc[0, "cut"] > 0.99
+    >>> found.judged[0].cut > 0.99
     True
     >>> found.parameters["affinity"]
     'nearest_neighbors'

@@ -19,9 +19,8 @@ from biclique._typing import FloatArray, IntArray, RandomState
 from biclique.fit.settings import SELECTING, Settings, check_parameters
 from biclique.neighbors.index import NeighborIndex
 from biclique.progress import Progress
-from biclique.rows.array import Vertices, distinct_rows
+from biclique.rows.array import Vertices, distinct_rows, drawn
 from biclique.rows.checks import check_weights
-from biclique.rows.source import drawn
 from biclique.runtime.arguments import check_random
 from biclique.runtime.threads import single_threaded_blas
 from biclique.selection.one_embedding import OneEmbedding, shortest_ties

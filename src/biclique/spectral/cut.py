@@ -10,22 +10,26 @@ The eigenpairs of D_m^(−1/2) K^(m) D_m^(−1/2), the matrix of the paper's Alg
 (1, √(wS) normalised) and ((2/m)² λ, v) for every eigenpair (λ, v) of B with λ ≠ 0. The order enters through
 S alone: it shrinks the degrees toward their mean. Order 2 is the normalised cut, order ∞ spectral
 modularity.
+
+The order keeps isolated rows from owning an eigenvector, and its price is that dense clusters are split. So it is
+turned only as far as the data ask: orders are tried in turn, and the first is taken whose k clusters (k-means with ten
+starts on unit rows of the embedding) all hold at least 1/√(n_e k) of the weight.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import NoReturn
+from typing import Generic, NoReturn, TypeVar
 
 import numpy as np
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DegreeError, ParameterError
-from biclique.gram import CrossGram, GramOperator
-from biclique.gram.dense import LINK
-from biclique.runtime.namespace import float64, full, moved, namespace, scalars, to_host
-from biclique.spectral.solver import EigenResult, Space
+from biclique.gram import LINK, CrossGram, GramOperator
+from biclique.runtime.namespace import float64, full, moved, namespace, row_slices, scalars, to_host
+from biclique.spectral.solver import EigenResult, Progressing, Space
 
 
 class NormalizedCut:
@@ -57,7 +61,7 @@ class NormalizedCut:
         )
         probe = full((n, 0), 0.0, diagonal) if probe is None else moved(probe, diagonal)
         product = float64(gram.matmat(xp.column_stack([self.weights, self.weights[:, None] * probe])))
-        self.degrees: FloatArray = product[:, 0]  # δ
+        self.degrees: FloatArray = 1.0 * product[:, 0]  # δ; not a view, which would hold the rest
         root = float64(xp.sqrt(xp.abs(diagonal)))
         self.total, weight, reach = scalars(  # ρ, Σw, Σ w √K_ii
             self.weights @ self.degrees, self.weights.sum(), self.weights @ root
@@ -94,13 +98,19 @@ class NormalizedCut:
         """
         other = copy(self)
         other._apply(check_order(order))
-        other.start, other.start_image = self.start[:, :0], self.start_image[:, :0]
+        other.take_start()
         if space is not None:
             start, image = space.rescaled(other.shrunken / self.shrunken, columns)
             trivial = other.trivial
             other.start = start - trivial[:, None] * (trivial @ start)
             other.start_image = image - trivial[:, None] * (trivial @ image)
         return other
+
+    def take_start(self) -> tuple[FloatArray | None, FloatArray | None]:
+        """The start and its image, which are the caller's from then on and no longer held; None if there is none."""
+        start, image = self.start, self.start_image
+        self.start = self.start_image = full((self.shape[0], 0), 0.0, self.like)
+        return (start, image) if start.shape[1] else (None, None)
 
     def restricted(self, gram: GramOperator, members: IntArray) -> NormalizedCut:
         """The cut of rows that are linked to no others, at order 2: no pass over their K, which is ``gram``.
@@ -148,10 +158,15 @@ class NormalizedCut:
 
     def _normalize(self, product: FloatArray, along_degrees: FloatArray) -> FloatArray:
         """W^(1/2) S^(−1/2) (product − δ along_degreesᵀ/ρ), kept orthogonal to the trivial vector."""
-        product -= self.degrees[:, None] * (along_degrees / self.total)
-        product *= self._scale[:, None]
+        along = along_degrees / self.total
+        pieces = row_slices(product)
+        for rows in pieces:
+            product[rows] -= self.degrees[rows, None] * along
+            product[rows] *= self._scale[rows, None]
         # B has no part along the trivial vector; what is there is rounding.
-        product -= self.trivial[:, None] * (self.trivial @ product)
+        along = self.trivial @ product
+        for rows in pieces:
+            product[rows] -= self.trivial[rows, None] * along
         return product
 
     def _check_total(self, noise: float) -> None:
@@ -299,3 +314,160 @@ def shrunken_degrees(degrees: FloatArray, mean_degree: float, order: float) -> F
     """
     share = 2.0 / order
     return share * degrees + (1.0 - share) * mean_degree
+
+
+# Which order: the least one that leaves no cluster of dust
+
+
+ORDERS = (2.0, 2.05, 2.1, 2.25, 2.5, 3.0, 4.0)
+SYMMETRIC_ORDERS = (2.0, 3.0, 4.0)
+
+NEIGHBOR_ORDER = 2.1
+"""For neighbour graphs: hardly more than the ordinary cut, which follows curved shapes."""
+
+TEST_STARTS = 10
+"""Starts of the k-means by which an order is tested, whatever ``n_init`` is."""
+
+TRY_ALL = 30_000
+"""Up to so many distinct rows order 2 is tried on all of them; with more, a sample proposes an order."""
+
+PROPOSAL_ROWS, DEAR_PROPOSAL_ROWS = 4_096, 2_048
+"""Rows of that sample; the second where a kernel value is dear."""
+
+PATIENCE = 5
+"""Passes before eigenvectors are looked at, whether they live on dust."""
+
+SLOWEST = 0.75
+"""A Ritz value that rises by more than this share of its last rise is taken to rise by this share."""
+
+SEEN_TOLERANCE = 0.1
+"""Residuals over the eigengap at which clusters are looked at for the first time: dust shows early."""
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Attempt(Generic[Result]):
+    """A fit at one order."""
+
+    order: float
+    smallest: float
+    """The share of the weight of its smallest cluster: 0 where one is empty."""
+    result: Result
+    refused: str = ""
+    """Why it does not do, whatever its clusters are."""
+
+
+@dataclass(frozen=True)
+class OrderRule:
+    """Which orders, and what a cluster must hold."""
+
+    orders: tuple[float, ...]
+    n_clusters: int
+    least: float
+    total: float
+    """The weight of all rows: their number, where weights are 1."""
+    told: tuple[str, ...] = ()
+    """What ruled lower orders out already."""
+
+    @classmethod
+    def of(cls, weights: FloatArray, n_clusters: int, orders: Sequence[float]) -> OrderRule:
+        """The rule for distinct rows with these weights; order 2 alone where there is nothing to tell apart."""
+        if n_clusters < 2 or len(weights) <= n_clusters:
+            orders = orders[:1]
+        return cls(tuple(orders), n_clusters, least_share(weights, n_clusters), float(weights.sum()))
+
+    def smallest(self, labels: IntArray, weights: FloatArray) -> float:
+        """The share of the smallest of the k clusters."""
+        return float(np.bincount(labels, weights, self.n_clusters).min() / weights.sum())
+
+    def passes(self, attempt: Attempt[Result]) -> bool:
+        """Whether an attempt does."""
+        return not attempt.refused and attempt.smallest >= self.least
+
+    def lives_on_dust(self, vectors: FloatArray, weights: FloatArray, total: float) -> bool:
+        """Whether any of some vectors has its weight on fewer rows than two clusters need: 1/Σ v⁴ rows of n.
+
+        Where eigenvalues crowd because of isolated rows, passes without end would go into telling these apart.
+        """
+        peak = to_host((vectors**4 / moved(weights, vectors)[:, None]).sum(0)).max(initial=0.0)
+        return float(peak) * 2 * self.least * total > 1
+
+    def rows(self, share: float) -> float:
+        """A share of the weight as a number of rows."""
+        return share * self.total
+
+
+class Dust:
+    """Whether the eigenvectors that are being found are of dust; asked after every pass, says why.
+
+    - A vector has its weight on fewer rows than two clusters need.
+    - A single row i is worth an eigenvalue of at least B_ii, and the k-th Ritz value will hardly get there: it stands
+      below, by more than twice what it still rises if it goes on as in the last two passes. That row's eigenvector will
+      then be among the k.
+    """
+
+    def __init__(self, rule: OrderRule, cut: NormalizedCut, total: float) -> None:
+        self.rule, self.cut, self.total = rule, cut, total
+        self._loneliest = cut.loneliest
+        self._before, self._rise = -np.inf, 0.0
+
+    def __call__(self, now: Progressing, vectors: Callable[[], FloatArray]) -> str:
+        rise, self._before = now.least - self._before, now.least
+        # Rises are about a geometric series.
+        slower = min(rise / self._rise, SLOWEST) if min(rise, self._rise) > 0 else SLOWEST
+        self._rise = rise
+        if now.passes < PATIENCE:
+            return ""
+        if self._loneliest > now.least + 2 * rise * slower / (1 - slower):
+            return "a single row owns an eigenvector"
+        if self.rule.lives_on_dust(vectors(), self.cut.weights, self.total):
+            return "an eigenvector lives on too few rows"
+        return ""
+
+
+def least_order(
+    rule: OrderRule, attempt: Callable[[float, Attempt[Result] | None], Attempt[Result]]
+) -> tuple[Attempt[Result], str]:
+    """The first attempt that passes, and the sizes that ruled lower orders out.
+
+    If none does: the one whose smallest cluster is largest, the lower order at a tie. ``attempt`` is given the one
+    before it.
+    """
+    best: Attempt[Result] | None = None
+    last: Attempt[Result] | None = None
+    error: DegreeError | None = None
+    told = list(rule.told)
+    needed = f"{rule.rows(rule.least):.1f} rows needed"
+    for order in rule.orders:
+        try:
+            last = attempt(order, last)
+        except DegreeError as found:
+            error = found
+            told.append(f"order {order:g}: degrees that are not positive")
+            continue
+        size = f"smallest cluster {rule.rows(last.smallest):.4g} of {rule.total:.6g} rows"
+        if len(rule.orders) == 1:
+            return last, "; ".join([*told, f"order {order:g}: {size}"])
+        if rule.passes(last):
+            return last, "; ".join([*told, f"order {order:g}: {size}"]) + f" ({needed})"
+        told.append(f"order {order:g}: {last.refused or size}")
+        if best is None or (not last.refused, last.smallest) > (not best.refused, best.smallest * (1 + 1e-12)):
+            best = last
+    if best is None:
+        raise error or DegreeError("no order was tried")
+    return best, "; ".join(told) + f" ({needed}): none does, and order {best.order:g} has the largest smallest cluster"
+
+
+EDGE = 1e-3
+"""A share that misses the least one by less than this, relative to it, does not: rounding must decide nothing."""
+
+
+def effective_rows(weights: FloatArray) -> float:
+    """n_e = (Σw)² / Σw²: the number of rows, where all weights are equal."""
+    return float(weights.sum()) ** 2 / float(weights @ weights)
+
+
+def least_share(weights: FloatArray, n_clusters: int) -> float:
+    """1/√(n_e k): the share of the weight below which a cluster is dust, √(n/k) rows of n."""
+    return float((1 - EDGE) / np.sqrt(effective_rows(weights) * n_clusters))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -49,8 +48,7 @@ class KernelKMeansProblem:
     """
 
     def __init__(self, cut: NormalizedCut, weights: FloatArray | None = None, *, factor: float = 1.0) -> None:
-        self.cut = cut
-        self.factor = factor
+        self.cut, self.factor = cut, factor
         self.centred = weights is None
         self.scale = cut.shrunken if weights is None else np.ones(cut.shape[0])
         self.omega = cut.weights * (cut.shrunken if weights is None else weights)
@@ -97,14 +95,14 @@ class KernelKMeansProblem:
         return -gain if np.isinf(self.cut.order) else k - 1 - (2 / self.cut.order) ** 2 * gain
 
 
-class NewRows(Protocol):
+@dataclass(frozen=True)
+class NewRows:
     """Rows that are no training rows, as rules for labels see them."""
 
-    def cross(self) -> CrossGram:
-        """Their similarities to the training rows."""
-
-    def embedded(self) -> tuple[FloatArray, np.ndarray]:
-        """Their rows of the embedding, scaled as labels need them, and which are like any training row."""
+    cross: Callable[[], CrossGram]
+    """Their similarities to the training rows."""
+    embedded: Callable[[], tuple[FloatArray, np.ndarray]]
+    """Their rows of the embedding, scaled as labels need them, and which are like any training row."""
 
 
 @dataclass(frozen=True)

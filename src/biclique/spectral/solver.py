@@ -24,6 +24,7 @@ from biclique.runtime.namespace import (
     right_divide,
     to_host,
 )
+from biclique.runtime.threads import Pulse, run_groups
 
 DIRECT_BELOW = 512
 """Up to here the whole matrix is decomposed: quicker than iterating, and exact."""
@@ -41,7 +42,13 @@ EARLY_PASSES = 3
 """Up to here a start that knows most of the eigenvectors can converge before a missing one shows."""
 
 MANY_ROWS = 200_000
-"""Beyond so many rows blocks are made orthonormal again by products alone."""
+"""Beyond so many rows blocks are worked on panel by panel."""
+
+SWEPT_ROWS = 8192
+"""Rows of such a panel."""
+
+MOST_ALIKE = 1e-8
+"""The least eigenvalue of the columns' cosines, as a share of the largest, with which Cholesky factors do."""
 
 FEWEST_BLOCKS = 5
 """With fewer there is nothing to restart from."""
@@ -149,6 +156,10 @@ GiveUp = Callable[[Progressing, Callable[[], FloatArray]], bool]
 """Asked after every pass; the second argument gives the Ritz vectors (n, k)."""
 
 
+TakeStart = Callable[[], tuple[FloatArray | None, FloatArray | None]]
+"""A start and its image, or None for a random one."""
+
+
 def block_columns(k: int, n: int) -> int:
     """Columns of one block for k wanted pairs."""
     return min(k + SPARE_COLUMNS, n)
@@ -189,6 +200,8 @@ def top_eigenpairs(
     report: Report | None = None,
     keep_space: bool = False,
     give_up: GiveUp | None = None,
+    take_start: TakeStart | None = None,
+    n_jobs: int | None = 1,
 ) -> EigenResult:
     """The k algebraically largest eigenpairs of a symmetric operator.
 
@@ -201,9 +214,11 @@ def top_eigenpairs(
     pass more is spent where a further Ritz value θ with residual r has θ + r ≥ λ_k: it could still be among the k.
 
     ``start`` (n, b) is the first block, ``start_image`` the operator times it where that is known already
-    (no pass is spent on it then). If it is wider than k + 4 columns, so are the other blocks. ``deflate`` (n,) is a
-    unit eigenvector with eigenvalue zero that is not wanted: without it, it would stand before negative eigenvalues.
-    With ``keep_space`` the result holds the space it was found in. ``give_up`` may end it early.
+    (no pass is spent on it then). ``take_start`` gives both, to be overwritten and let go where memory is short. If the
+    start is wider than k + 4 columns, so are the other blocks. ``deflate`` (n,) is a unit eigenvector with eigenvalue
+    zero that is not wanted: without it, it would stand before negative eigenvalues. With ``keep_space`` the result
+    holds the space it was found in. ``give_up`` may end it early. ``n_jobs`` threads share the work on long blocks;
+    results do not depend on it.
 
     The basis lies where the operator's arrays do, as ``operator.like`` says. Small matrices are decomposed on the host;
     on a device a pass waits for it twice.
@@ -213,8 +228,9 @@ def top_eigenpairs(
     deflate = None if deflate is None else moved(deflate, like)
     if solves_directly(n, k):
         return _direct(operator, k, deflate, like)
-    solver = _BlockKrylov(operator, k, deflate, basis_blocks, random_state)
-    solver.begin(start, start_image)
+    tall = n > MANY_ROWS and on_host(like)
+    solver = (TallKrylov if tall else BlockKrylov)(operator, k, deflate, basis_blocks, random_state, n_jobs)
+    solver.begin(*((start, start_image) if take_start is None else take_start()))
     doubted = False
     while True:
         state = solver.ritz()
@@ -268,7 +284,7 @@ class _Ritz:
     """Whether no other pair can be among the first k, by the residual it has."""
 
 
-class _BlockKrylov:
+class BlockKrylov:
     """Block Lanczos with full reorthogonalisation and thick restarts.
 
     Q (n, q) is an orthonormal basis whose last block has not been multiplied yet; H = QᵀBQ over the part
@@ -283,8 +299,9 @@ class _BlockKrylov:
         deflate: FloatArray | None,
         blocks: int,
         random_state: int | np.random.RandomState | None,
+        n_jobs: int | None = 1,
     ) -> None:
-        self.like = operator.like
+        self.like, self.n_jobs = operator.like, n_jobs
         self.operator = operator
         self.deflate = deflate
         self.k = k
@@ -292,8 +309,11 @@ class _BlockKrylov:
         self.b = block_columns(k, self.n)
         self.random = check_random_state(random_state)
         self.capacity = min(max(blocks, FEWEST_BLOCKS) * self.b, self.n - self.b)
-        # Columns side by side in memory: pages are taken only as the basis grows, and it is never copied.
-        self._columns: FloatArray = empty_columns(self.n, self.capacity, self.like)
+        # Columns side by side in memory: pages are taken only as the basis grows, and it is never copied. The first is
+        # the vector that is not wanted.
+        self._columns: FloatArray = empty_columns(self.n, 1 + self.capacity, self.like)
+        if deflate is not None:
+            self._columns[:, 0] = deflate
         self._filled = 0
         self.H: FloatArray = np.empty((0, 0))
         self.next: FloatArray = full((self.n, 0), 0.0, self.like)
@@ -302,7 +322,12 @@ class _BlockKrylov:
 
     @property
     def basis(self) -> FloatArray:
-        return self._columns[:, : self._filled]
+        return self._columns[:, 1 : 1 + self._filled]
+
+    @property
+    def avoided(self) -> FloatArray:
+        """What a new block is orthogonal to: the basis, and before it the vector that is not wanted."""
+        return self._columns[:, int(self.deflate is None) : 1 + self._filled]
 
     @property
     def full(self) -> bool:
@@ -314,7 +339,7 @@ class _BlockKrylov:
             start, image = self._random(self.b), None
         self.b = max(self.b, start.shape[1])
         start = self._deflated(moved(start, self.like))
-        Q, R = namespace(start).linalg.qr(start)
+        Q, R = self._factored(start)
         sizes = np.abs(np.diagonal(to_host(R)))
         weak = sizes <= 1e-6 * sizes.max(initial=0.0)
         if image is None or weak.any():
@@ -323,7 +348,7 @@ class _BlockKrylov:
         else:
             # B Q = (B start) R⁻¹: the image of the orthonormalised block without another pass.
             self.n_passes += 1
-            self._absorb(Q, right_divide(moved(image, self.like), R))
+            self._absorb(Q, self._divided(moved(image, self.like), R))
 
     def extend(self) -> None:
         """Multiply the next block and take it into the basis: one pass."""
@@ -333,13 +358,9 @@ class _BlockKrylov:
 
     def _absorb(self, block: FloatArray, image: FloatArray) -> None:
         q, b = self._filled, block.shape[1]
-        self._columns[:, q : q + b] = block
+        self._columns[:, 1 + q : 1 + q + b] = block
         self._filled += b
-        columns = self.basis.T @ image  # (q + b, b)
-        image = image - self.basis @ columns
-        again = self.basis.T @ image
-        image -= self.basis @ again
-        columns = to_host(columns + again)
+        columns, image = self._projected(image)
         H = np.empty((q + b, q + b))
         H[:q, :q] = self.H
         H[:, q:] = columns
@@ -349,6 +370,23 @@ class _BlockKrylov:
         self.next, R = self._orthonormal(image)
         self.coupling = np.zeros((self.next.shape[1], q + b))
         self.coupling[:, q:] = R
+
+    def _projected(self, image: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Qᵀ image on the host, (q, b), and what is left of the image without Q; it may be overwritten."""
+        columns = self.basis.T @ image
+        image = image - self.basis @ columns
+        again = self.basis.T @ image
+        image -= self.basis @ again
+        return to_host(columns + again), image
+
+    def _factored(self, start: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Q and R of a block that nothing stands before."""
+        Q, R = namespace(start).linalg.qr(start)
+        return Q, R
+
+    def _divided(self, image: FloatArray, R: FloatArray) -> FloatArray:
+        """image R⁻¹."""
+        return right_divide(image, R)
 
     def _orthonormal(self, block: FloatArray) -> tuple[FloatArray, FloatArray]:
         """An orthonormal block Q ⟂ basis with block = Q R; directions that are missing are drawn at random.
@@ -366,11 +404,7 @@ class _BlockKrylov:
             R[lost] = 0.0
             R = R[:, np.argsort(pivots)]
         for _ in range(2):  # twice is enough: rounding left by the first is removed by the second
-            Q = self._deflated(Q - self.basis @ (self.basis.T @ Q))
-            if on_host(Q) and len(Q) > MANY_ROWS:  # nearly orthonormal already: a small factor does, ten times as fast
-                Q = Q @ np.linalg.inv(np.linalg.cholesky(Q.T @ Q)).T
-                continue
-            Q, change = xp.linalg.qr(Q)
+            Q, change = xp.linalg.qr(self._deflated(Q - self.basis @ (self.basis.T @ Q)))
             flip = xp.where(xp.diagonal(change) < 0, -1.0, 1.0)
             Q *= flip
         return Q, R
@@ -407,7 +441,7 @@ class _BlockKrylov:
         coordinates = state.coordinates[:, :keep]
         kept = self.basis @ moved(coordinates, self.like)
         self._filled = kept.shape[1]
-        self._columns[:, : self._filled] = kept
+        self._columns[:, 1 : 1 + self._filled] = kept
         self.coupling = self.coupling @ coordinates
         self.H = np.diag(state.values[:keep])
 
@@ -424,6 +458,78 @@ class _BlockKrylov:
         values = state.values[: self.k].copy()
         images = vectors * moved(values, self.like) + self.next @ moved(self.coupling @ coordinates, self.like)
         return EigenResult(values, vectors, images, state.residuals, self.n_passes, converged, target)
+
+
+class TallKrylov(BlockKrylov):
+    """The same for very many rows: panel by panel in threads, in place, and by Cholesky factors in place of QR.
+
+    A Cholesky factor of XᵀX leaves X R⁻¹ orthonormal to the rounding times the condition of XᵀX; a second one removes
+    that. Blocks whose columns are too much alike for that go the other way.
+    """
+
+    def _projected(self, image: FloatArray) -> tuple[FloatArray, FloatArray]:
+        avoided = self.avoided
+        columns = self._sweep(image, avoided)[0]
+        again = self._sweep(image, avoided, take_off=columns)[0]
+        self._sweep(image, avoided, take_off=again)
+        return (columns + again)[avoided.shape[1] - self._filled :], image
+
+    def _factored(self, start: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return self._by_cholesky(start, self.avoided[:, :0]) or super()._factored(start)
+
+    def _divided(self, image: FloatArray, R: FloatArray) -> FloatArray:
+        self._sweep(image, self.avoided[:, :0], times=np.linalg.inv(R))
+        return image
+
+    def _orthonormal(self, block: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return self._by_cholesky(block, self.avoided) or super()._orthonormal(block)
+
+    def _by_cholesky(self, block: FloatArray, avoided: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """Q, overwriting the block, and R; None, and a block as it was, if its columns are too much alike."""
+        factor = self._cholesky(self._sweep(block, avoided[:, :0])[1])
+        if factor is None:
+            return None
+        along, _ = self._sweep(block, avoided, times=np.linalg.inv(factor))
+        _, product = self._sweep(block, avoided, take_off=along)
+        second = np.linalg.cholesky(product).T
+        self._sweep(block, avoided[:, :0], times=np.linalg.inv(second))
+        return block, second @ factor
+
+    def _cholesky(self, product: FloatArray) -> FloatArray | None:
+        """R with RᵀR = product, if that is well determined."""
+        sizes = np.sqrt(np.diagonal(product))
+        if not (sizes > 1e-13 * self._scale()).all():
+            return None
+        cosines = product / np.outer(sizes, sizes)
+        values = np.linalg.eigvalsh(cosines)
+        return np.linalg.cholesky(cosines).T * sizes if values[0] > MOST_ALIKE * values[-1] else None
+
+    def _sweep(
+        self,
+        block: FloatArray,
+        avoided: FloatArray,
+        *,
+        take_off: FloatArray | None = None,
+        times: FloatArray | None = None,
+    ) -> tuple[FloatArray, FloatArray]:
+        """block ← (block − avoided take_off) times, in place; then avoidedᵀ block and blockᵀ block."""
+        tops = range(0, self.n, SWEPT_ROWS)
+
+        def work(panel: int, pulse: Pulse) -> tuple[FloatArray, FloatArray]:
+            rows = slice(tops[panel], tops[panel] + SWEPT_ROWS)
+            some, others = block[rows], avoided[rows]
+            if take_off is not None:
+                some = some - others @ take_off
+            if times is not None:
+                some = some @ times
+            if take_off is not None or times is not None:
+                block[rows] = some
+            pulse()
+            return others.T @ some, some.T @ some
+
+        found = run_groups(work, len(tops), n_jobs=self.n_jobs)
+        along, product = (np.sum(pieces, axis=0) for pieces in zip(*found, strict=True))
+        return along, product
 
 
 def warn_unless_converged(pairs: EigenResult) -> None:

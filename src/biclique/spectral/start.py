@@ -15,7 +15,6 @@ import numpy as np
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DegreeError
 from biclique.gram import GramOperator
-from biclique.io import CHUNK_ROWS
 from biclique.runtime.namespace import float64, moved, namespace, scalars, to_host
 from biclique.spectral.cut import Extension, NormalizedCut
 from biclique.spectral.solver import SPARE_COLUMNS, top_eigenpairs
@@ -72,18 +71,20 @@ def start_from_few(
         return probe
     xp = namespace(found)
     # √(wS) of y, where a row counts for itself at least: random columns are to be of one size in y, not in p.
-    scale = xp.sqrt(row_weights * xp.maximum(shrunken, own * row_weights))[:, None]
+    scale = xp.sqrt(row_weights * xp.maximum(shrunken, own * row_weights))
     scale = xp.where(scale > 0, scale, 1.0)
-    found = found[:, 1:] / xp.clip(found[:, :1], SMALLEST, None)
-    found = xp.where(xp.isfinite(found), found, 0.0)
-    sizes = xp.sqrt(((scale * found) ** 2).mean(0))
-    usable = xp.isfinite(sizes) & (sizes > 0)
-    found = xp.where(usable, found / xp.where(usable, sizes, 1.0), 0.0)
-    kept = xp.where(usable, STAYS, 1.0)
-    noise = xp.concatenate([probe, probe], axis=1)[:, :columns] / scale
-    start = xp.concatenate([found + kept * noise, probe[:, columns:]], axis=1)
+    trivial = xp.clip(found[:, 0], SMALLEST, None)
+    start = xp.concatenate([found[:, 1:], probe[:, columns:]], axis=1)
+    del found
+    for j in range(columns):  # column by column: there may be very many rows
+        column = start[:, j] / trivial
+        column = xp.where(xp.isfinite(column), column, 0.0)
+        size = xp.sqrt(((scale * column) ** 2).mean())
+        usable = xp.isfinite(size) & (size > 0)
+        column = xp.where(usable, column / xp.where(usable, size, 1.0), 0.0)
+        start[:, j] = column + xp.where(usable, STAYS, 1.0) * probe[:, j % width] / scale
     if columns >= width > SPARE_COLUMNS:
-        start[:, -GUARDS:] = probe[:, -GUARDS:] / scale
+        start[:, -GUARDS:] = probe[:, -GUARDS:] / scale[:, None]
     return start  # type: ignore[no-any-return]
 
 
@@ -95,8 +96,8 @@ def _extended(
     pairs = top_eigenpairs(cut, columns, tol=TOLERANCE, deflate=cut.trivial, random_state=seed)
     extension, _ = Extension.fit(cut, pairs, few.noise)
     parts, own = [], []
-    for top in range(0, rows.shape[0], CHUNK_ROWS):
-        cross = few.cross(rows[top : top + CHUNK_ROWS])
+    for top in range(0, rows.shape[0], few.cross_rows):
+        cross = few.cross(rows[top : top + few.cross_rows])
         parts.append(extension.embed(cross))
         own.append(moved(float64(cross.diagonal()), parts[-1]))
     xp = namespace(parts[0])

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from biclique.exceptions import BicliqueError, DataError, ParameterError, TableError
 from biclique.hypergraph import Hypergraph, read_hypergraph, write_hypergraph
-from biclique.hypergraph.files.columns import Columns, suspect_header
-from biclique.hypergraph.files.edge_list import parse_edge_list
+from biclique.hypergraph.files.edge_list import Columns, parse_edge_list, suspect_header
 
 PAPERS = "paper,author,year\np1,ann,2020\np1,bob,2020\np2,ann,2021\np2,cy,2021\n"
 EXPECTED = Hypergraph.from_dict({"p1": ["ann", "bob"], "p2": ["ann", "cy"]})

@@ -8,9 +8,14 @@ import pytest
 from biclique.exceptions import DataError, MemoryLimitError, ParameterError
 from biclique.gram import SparseGram
 from biclique.hypergraph.points.contraction import modelling_gram
-from biclique.hypergraph.points.modellings import make_modelling, modelling_values
+from biclique.hypergraph.points.modellings import (
+    draw_sets,
+    draw_tuples,
+    make_modelling,
+    modelling_values,
+    unranked_sets,
+)
 from biclique.hypergraph.points.sampling import EDGE_COPIES, IterativeSample, _cut, iterative_sample, sample_hyperedges
-from biclique.hypergraph.points.tuples import draw_sets, draw_tuples, unranked_sets
 from biclique.kernels import RBF
 from biclique.scores import clustering_error
 from tests.conftest import frozen

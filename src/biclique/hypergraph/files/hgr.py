@@ -13,7 +13,7 @@ from scipy import sparse
 from biclique.exceptions import DataError, TableError
 from biclique.hypergraph.files.lines import decimal, numbered, parse_number
 from biclique.hypergraph.hypergraph import Hypergraph
-from biclique.runtime.memory import parse_memory_limit, require
+from biclique.runtime import parse_memory_limit, require
 
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,999}")
 SPARE_VERTICES = 10**6  # isolated ones that a header may announce, beside a hundred for every vertex in an edge

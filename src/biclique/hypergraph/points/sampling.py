@@ -13,12 +13,26 @@ from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, ParameterError
 from biclique.gram import SparseGram
 from biclique.hypergraph.hypergraph import Hypergraph
-from biclique.hypergraph.points.modellings import Modelling, RandomState, make_modelling, modelling_values
-from biclique.hypergraph.points.tuples import check_points, draw_sets, draw_tuples, joined_tuples
+from biclique.hypergraph.points.modellings import (
+    Modelling,
+    RandomState,
+    check_points,
+    draw_sets,
+    draw_tuples,
+    joined_tuples,
+    make_modelling,
+    modelling_values,
+)
 from biclique.multiway import k_way_normalized_cut
-from biclique.runtime.arguments import check_count, check_flag, check_jobs, check_random
-from biclique.runtime.memory import parse_memory_limit, require
-from biclique.runtime.threads import single_threaded_blas
+from biclique.runtime import (
+    check_count,
+    check_flag,
+    check_jobs,
+    check_random,
+    parse_memory_limit,
+    require,
+    single_threaded_blas,
+)
 from biclique.spectral import ASSIGNERS, NormalizedCut, top_eigenpairs
 
 METHODS = ("uniform", "iterative")

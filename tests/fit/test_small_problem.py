@@ -5,11 +5,11 @@ import pytest
 
 from biclique.exceptions import DegreeError
 from biclique.features import maps
-from biclique.features.maps import ExactMap, FourierMap, NystroemMap
-from biclique.features.passes import map_rows
+from biclique.features.maps import ExactMap, FourierMap, NystroemMap, map_rows
+from biclique.fit.low_rank import ExactSample, factored_spectrum
 from biclique.gram import DenseGram
 from biclique.kernels import RBF, Laplacian, Linear
-from biclique.spectral import ExactSample, Extension, NormalizedCut, factored_spectrum, top_eigenpairs
+from biclique.spectral import Extension, NormalizedCut, top_eigenpairs
 from tests.rows.pieces import PieceRows
 
 N = 400

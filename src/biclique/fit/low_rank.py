@@ -1,4 +1,4 @@
-"""The cut of a factored K = ΦΦᵀ: one small matrix instead of an iteration.
+"""A factored K = ΦΦᵀ: its map and rank, chosen on a pool of rows, and its cut by one small matrix.
 
 With s = Φᵀw, δ = Φs, ρ = sᵀs and S as ever, B = AAᵀ for A = W^(1/2) S^(−1/2) Φ (I − ssᵀ/ρ), so that its eigenpairs come
 from the r × r matrix AᵀA: exactly, in three passes over the rows (the sums s; the matrix; the embedding), whatever
@@ -10,20 +10,42 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.exceptions import DegreeError
-from biclique.features.maps import FeatureMap
-from biclique.features.passes import column_sums, map_rows, weighted_gram
+from biclique.exceptions import ApproximationWarning, DegreeError, ParameterError, warn_user
+from biclique.features.maps import (
+    FEATURE_MAPS,
+    MOST_EXACT_COLUMNS,
+    FeatureMap,
+    column_sums,
+    make_map,
+    map_kind,
+    map_rows,
+    weighted_gram,
+)
+from biclique.fit.settings import HoldingSettings
+from biclique.gram import DenseGram
+from biclique.kernels import Kernel
 from biclique.progress import Progress
-from biclique.rows.source import Block, RowSource
+from biclique.rows.array import ArrayRows, Block, Pool, RowSource
+from biclique.runtime import Result
 from biclique.runtime.namespace import as_dtype, float64, full, moved, namespace, scalars, to_host
-from biclique.runtime.threads import Result
-from biclique.spectral.cut import NULL_EIGENVALUE, check_order, column_signs, shrunken_degrees
-from biclique.spectral.parted import parted_rotation
+from biclique.spectral import (
+    NULL_EIGENVALUE,
+    NormalizedCut,
+    check_order,
+    column_signs,
+    parted_rotation,
+    shrunken_degrees,
+    top_eigenpairs,
+)
+
+if TYPE_CHECKING:
+    from biclique.fit.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -330,3 +352,183 @@ class _Weigher:
         if not len(bad):
             return unseen, 0, 0, np.inf
         return unseen, len(bad), start + int(bad[0]), float(shrunken[bad].min())
+
+
+# How far an approximate K is from the exact one, seen on a sample of rows
+
+
+@dataclass(frozen=True)
+class ApproximationError:
+    """Errors of a factored K̂ against the exact K of the same sample of rows."""
+
+    eigenvalues: float
+    """max_i |λ̂_i − λ_i| / λ_1 over the eigenvalues of B that are used, λ̂ as a fit of the sample computes them.
+
+    NaN if the exact K of the sample has no cut. If only K̂ has none, every λ̂ counts as 0.
+    """
+    kernel: float
+    """|K̂ − K| / |K|, Frobenius norms."""
+    n_rows: int
+    """Rows of the sample."""
+    counts_as_exact: bool = False
+
+    def __str__(self) -> str:
+        return (
+            f"eigenvalues within {self.eigenvalues:.1e} of the exact ones and kernel values within {self.kernel:.1e}, "
+            f"on a sample of {self.n_rows} rows"
+        )
+
+
+class ExactSample:
+    """The exact K of a sample, and the leading eigenvalues of its cut: what approximations are compared with."""
+
+    def __init__(
+        self, kernel: Kernel, rows: Rows, weights: FloatArray, order: float, k: int, random: np.random.RandomState
+    ) -> None:
+        self.rows, self.weights, self.order = rows, weights, order
+        self.k = min(k, rows.shape[0] - 1)
+        block = np.asarray(kernel.block(rows, rows), dtype=np.float64)
+        self.K: FloatArray = (block + block.T) / 2
+        self._seed = int(random.randint(2**31))
+        self.eigenvalues = self._eigenvalues(self.K)
+
+    def error(self, feature_map: FeatureMap) -> ApproximationError:
+        """The errors of ΦΦᵀ."""
+        features = feature_map.features(self.rows)
+        approximate = features @ features.T
+        found = self._factored_eigenvalues(feature_map)
+        gap = float("nan")
+        if self.eigenvalues is not None:
+            largest = float(self.eigenvalues.max(initial=0.0))
+            gap = float(np.abs(found - self.eigenvalues).max(initial=0.0)) / largest if largest > 0 else 0.0
+        unit = float(np.abs(self.K).max(initial=0.0)) or 1.0  # squares of tiny values would vanish
+        size = float(np.linalg.norm(self.K / unit)) or 1.0  # of a kernel that vanishes, the error itself
+        relative = float(np.linalg.norm((approximate - self.K) / unit)) / size
+        return ApproximationError(gap, relative, len(self.K))
+
+    def _factored_eigenvalues(self, feature_map: FeatureMap) -> FloatArray:
+        """Those of a fit of the sample: the same sums in the same precision, so that their rounding counts too."""
+        length = float(np.sqrt(np.abs(np.diagonal(self.K)).mean()))
+        try:
+            source = ArrayRows(self.rows, self.weights)
+            found = factored_spectrum(feature_map, source, self.order, self.k, length=length).values
+        except DegreeError:
+            found = np.empty(0)
+        return np.pad(found, (0, self.k - len(found)))
+
+    def _eigenvalues(self, K: FloatArray) -> FloatArray | None:
+        if self.k < 1:
+            return np.empty(0)
+        try:
+            cut = NormalizedCut(DenseGram(K), self.order, self.weights)
+        except DegreeError:
+            return None
+        return top_eigenpairs(cut, self.k, tol=1e-4, deflate=cut.trivial, random_state=self._seed).values
+
+
+# Which feature map, and of which rank
+
+
+POOL_ROWS = 20_000
+"""Rows drawn to choose the bandwidth, the landmarks and the centres of k-means from."""
+
+CHECK_ROWS = 2_000
+"""Rows on which an approximation is compared with the exact kernel."""
+
+RANKS = (128, 256, 512, 1024, 2048)
+RANK_TOLERANCE = 0.01
+"""``rank="auto"`` is the first of these ranks whose eigenvalues are this close to the exact ones on a sample."""
+
+
+@dataclass(frozen=True)
+class ChosenMap:
+    """A feature map, and how far its inner products are from the kernel: None where they are the kernel."""
+
+    map: FeatureMap
+    error: ApproximationError | None
+
+
+def pool_size(rank: int | str) -> int:
+    """How many rows to draw."""
+    return POOL_ROWS if isinstance(rank, str) else max(POOL_ROWS, 4 * rank)
+
+
+def choose_map(plan: Plan, pool: Pool, random: np.random.RandomState) -> ChosenMap:
+    """The feature map of the rank asked for, or of the first in ``RANKS``, within memory, that is good enough."""
+    holding, gram, kernel, dtype, most = plan.settings.holding, plan.gram, plan.kernel, plan.dtype, plan.most_rank
+    if kernel is None:
+        raise TypeError("a feature map is of a kernel")
+    kind = kind_of_map(holding, gram, kernel, pool.rows.shape[1])
+    landmarks = FEATURE_MAPS[kind].has_landmarks
+    if FEATURE_MAPS[kind].exact:
+        return ChosenMap(make_map(kind, kernel, pool.rows, 0, random=random, dtype=dtype), None)
+    auto = isinstance(holding.rank, str)
+    available = pool.n_distinct
+    if landmarks and not isinstance(holding.rank, str) and holding.rank > available:
+        raise ParameterError(
+            f"rank={holding.rank} landmarks need as many distinct rows, and there are {available} among "
+            f"{pool.rows.shape[0]} rows: use rank='auto', a rank of at most {available}, or gram='dense' (exact)."
+        )
+    compared = np.sort(random.permutation(pool.rows.shape[0])[: min(CHECK_ROWS, max(pool.rows.shape[0] // 2, 2))])
+    sample = ExactSample(
+        kernel, _precise(pool.rows[compared]), pool.weights[compared], plan.orders[0], plan.n_vectors, random
+    )
+    # At a landmark the approximation is exact: rows to compare on are none, where there are others.
+    others = np.setdiff1d(pool.distinct, compared)
+    if not auto:
+        sizes = [int(holding.rank)]
+    else:
+        # Of features there are never more than about twice the rows: K itself is smaller then.
+        largest = available - 1 if landmarks else max(2 * available, RANKS[0])
+        sizes = [r for r in RANKS if r <= min(most, largest)]
+        if landmarks and available <= most:
+            sizes.append(available)  # all of them: exact
+    for size in sizes:
+        rows = pool.rows[others if size <= len(others) else pool.distinct]
+        chosen = make_map(kind, kernel, rows, size, landmarks=holding.landmarks, random=random, dtype=dtype)
+        error = sample.error(chosen)
+        if error.eigenvalues <= RANK_TOLERANCE:
+            break
+    if auto and not error.eigenvalues <= RANK_TOLERANCE:
+        warn_user(
+            f"gram={gram!r} of rank {chosen.size} has {error}, above the {RANK_TOLERANCE:g} that rank='auto' aims at: "
+            "give a higher rank, lower gamma, or use gram='tiled' (exact).",
+            ApproximationWarning,
+        )
+    return ChosenMap(chosen, error)
+
+
+def kind_of_map(holding: HoldingSettings, gram: str, kernel: Kernel, n_columns: int) -> str:
+    """Which feature map holds K. ``gram="auto"`` takes features only because they are exact, whatever the rank."""
+    return map_kind(gram, kernel, n_columns, "auto" if holding.gram == "auto" else holding.rank)
+
+
+def check_map_on_device(holding: HoldingSettings, gram: str, kernel: Kernel, n_columns: int) -> None:
+    """Refuse a feature map that only the host computes: called with the bare kernel, and once it is chosen."""
+    if gram == "nystroem" and not kernel.landmarks_on_device:
+        exact = "gram='auto' (exact), or " if kernel.on_device else ""
+        raise ParameterError(
+            "landmarks on a device are for kernels of an inner product (rbf, polynomial, linear, cosine), not for "
+            f"{kernel.label}: use {exact}the host (device=None, X as an array)."
+        )
+    kind = kind_of_map(holding, gram, kernel, n_columns)
+    if kind == gram and not FEATURE_MAPS[kind].takes_tensors:
+        raise ParameterError(f"gram={gram!r} is not there on a device: use gram='nystroem', or the host (device=None).")
+    if not FEATURE_MAPS[kind].takes_tensors:
+        columns = kernel.exact_columns(n_columns)
+        exact = "rank='auto' (all of them, exact), " if columns is not None and columns <= MOST_EXACT_COLUMNS else ""
+        raise ParameterError(
+            f"gram='features' of {columns} monomials ({kernel.name}, {n_columns} columns) with rank={holding.rank!r} "
+            f"is a sketch, which is not there on a device: use {exact}gram='nystroem', or the host (device=None)."
+        )
+
+
+def check_rank(rank: int | str, n_rows: int | None, *, held: bool = True, what: str = "rows") -> None:
+    """Refuse more landmarks or features than rows."""
+    if not isinstance(rank, str) and n_rows is not None and rank > n_rows:
+        way_out = "use rank='auto', or gram='dense', which is exact and smaller" if held else "use rank='auto'"
+        raise ParameterError(f"rank={rank} is more than the {n_rows} {what} there are: {way_out}.")
+
+
+def _precise(rows: Rows) -> Rows:
+    return rows.astype(np.float64) if sparse.issparse(rows) else np.asarray(rows, dtype=np.float64)
