@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
+from scipy.special import polygamma
 from sklearn.preprocessing import PowerTransformer
 
 from biclique._typing import FloatArray, IntArray, RandomState
@@ -35,8 +36,9 @@ MODE_ROWS = 1_000
 MODE_NEIGHBORS = 12
 """The density of a row comes from the distance to this neighbour: its logarithm has a standard deviation of 0.3."""
 
-PROMINENCE = 2.5
-"""Log-density by which the second mode must stand above its saddle."""
+PROMINENCE = 1.4
+"""The prominence that counts, in units of what noise gives: less than 1 in 100 lines and strips without structure have
+more (``docs/selecting-k.md``)."""
 
 SPECTRUM_ROWS = 400
 """Rows of the graph that is compared with references: 79 graphs are solved at most."""
@@ -116,11 +118,11 @@ def structure_of(
     if not X.shape[1]:
         return Structure(False, "No structure was found: all rows are equal.")
     X = dithered(X, random)
-    prominence = mode_prominences(X)[0]
-    if prominence > PROMINENCE:
+    prominence, needed = mode_prominences(X)[0], least_prominence(len(X))
+    if prominence > needed:
         reason = (
             f"There is structure: the density has two modes, the second {prominence:.1f} above its saddle in "
-            f"log-density ({PROMINENCE:g} needed)."
+            f"log-density ({needed:.1f} needed)."
         )
         return Structure(True, reason, prominence)
     some = X if len(X) <= SPECTRUM_ROWS else X[np.sort(random.choice(len(X), SPECTRUM_ROWS, replace=False))]
@@ -135,7 +137,7 @@ def structure_of(
             if other >= own:
                 reason = (
                     f"No structure was found: the density has one mode (the second is {prominence:.1f} above its "
-                    f"saddle, {PROMINENCE:g} needed), and {name} rows have eigenvalues as large "
+                    f"saddle, {needed:.1f} needed), and {name} rows have eigenvalues as large "
                     f"({other:.3f}, {own:.3f} here)."
                 )
                 return Structure(False, reason, prominence, own)
@@ -175,6 +177,16 @@ def dithered(X: FloatArray, random: np.random.RandomState) -> FloatArray:
 
 
 # Modes of the density
+
+
+def least_prominence(n: int) -> float:
+    """1.4 · 2 √(ψ′(12)) √(2 log(n/12)), the prominence from which on a second mode counts.
+
+    ψ′(12) is the variance of a log-density from 12 neighbours (ψ′ is the trigamma function). n/12 places are
+    independent, and the largest and the least of so many differ by 2 √(2 log(n/12)) standard deviations.
+    """
+    noise = float(polygamma(1, MODE_NEIGHBORS))
+    return float(PROMINENCE * 2 * np.sqrt(noise * 2 * np.log(n / MODE_NEIGHBORS)))
 
 
 def mode_prominences(X: FloatArray, n_neighbors: int = MODE_NEIGHBORS) -> FloatArray:
