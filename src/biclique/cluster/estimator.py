@@ -72,7 +72,8 @@ class Estimator(BaseEstimator):
     @property
     def _asked_for(self) -> int:
         """Clusters that were asked for, or selected."""
-        return int(getattr(self, "n_clusters_", self.n_clusters))
+        found: int = getattr(self, "n_clusters_", self.n_clusters)
+        return found
 
     def _warn_about_fewer(self, labels: IntArray, reason: str) -> None:
         found = len(np.unique(labels[labels >= 0]))
@@ -337,7 +338,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
 class ClustererBase(ClusterMixin, KernelEstimator):
     """Labels of training rows by looking them up, of new rows by a rule."""
 
-    n_clusters: int | str
+    n_clusters: Any
     labels_: IntArray
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> IntArray:

@@ -16,11 +16,13 @@ from biclique.selection.structure import Structure
 
 @dataclass(frozen=True)
 class Counted:
-    """One number of clusters; None where no half was fitted."""
+    """One number of clusters."""
 
     n_clusters: int
-    stability: float | None
-    standard_error: float | None
+    stability: float
+    standard_error: float
+    weakest: float
+    """The least mean Jaccard index of a cluster with its like in halves."""
     smallest: float
     """Rows of its smallest cluster."""
     needed: float
@@ -29,7 +31,7 @@ class Counted:
     @property
     def allowed(self) -> bool:
         """Whether it can be chosen."""
-        return self.smallest >= self.needed and self.stability is not None
+        return self.smallest >= self.needed
 
     def record(self) -> dict[str, Value]:
         """Its row of the table."""
@@ -37,6 +39,7 @@ class Counted:
             "n_clusters": self.n_clusters,
             "stability": self.stability,
             "standard_error": self.standard_error,
+            "weakest": self.weakest,
             "smallest": self.smallest,
             "needed": self.needed,
             "allowed": self.allowed,
@@ -65,7 +68,7 @@ class CountResult:
 
     @property
     def frame(self) -> Any:
-        """A frame over k: stability, its standard error, the smallest cluster; pandas' if installed, else records."""
+        """A frame over k: stability, standard error, weakest and smallest cluster; pandas' if installed."""
         records = [one.record() for one in self.counted]
         try:
             frame = import_module("pandas").DataFrame
@@ -85,20 +88,15 @@ class CountResult:
 
     def summary(self) -> str:
         """The choice and the curve as text."""
-        lines = [self.reason, self.structure.reason, "", "  k  stability  standard error  smallest cluster"]
+        lines = [self.reason, self.structure.reason, ""]
+        lines.append("  k  stability  standard error  weakest cluster  smallest cluster")
         for one in self.counted:
-            numbers = [
-                f"{'' if x is None else format(x, '.3f'):>{w}s}"
-                for x, w in ((one.stability, 9), (one.standard_error, 14))
-            ]
-            mark = (
-                "  chosen"
-                if one.n_clusters == self.n_clusters
-                else ""
-                if one.allowed
-                else f"  too small: {one.needed:.1f} rows needed"
+            mark = "" if one.allowed else f"  too small: {one.needed:.1f} rows needed"
+            mark = "  chosen" if one.n_clusters == self.n_clusters else mark
+            lines.append(
+                f"{one.n_clusters:>3}  {one.stability:>9.3f}  {one.standard_error:>14.3f}  {one.weakest:>15.3f}  "
+                f"{one.smallest:>16g}{mark}"
             )
-            lines.append(f"{one.n_clusters:>3}  {'  '.join(numbers)}  {one.smallest:>16g}{mark}")
         return "\n".join(lines)
 
     def __str__(self) -> str:
@@ -106,7 +104,7 @@ class CountResult:
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the stability over k with its standard errors, the choice marked; returns matplotlib's axes."""
-        shown = [one for one in self.counted if one.stability is not None]
+        shown = self.counted
         if not shown:
             raise ParameterError("nothing was compared, so there is nothing to plot.")
         if ax is None:
@@ -116,8 +114,8 @@ class CountResult:
                 raise MissingExtraError("plot() needs matplotlib: pip install 'biclique[plot]'") from error
         k = np.array([one.n_clusters for one in shown])
         mean = np.array([one.stability for one in shown], dtype=float)
-        error = np.array([one.standard_error for one in shown], dtype=float)
-        ax.errorbar(k, mean, error, color="tab:blue", marker=".", capsize=2)
+        errors = np.array([one.standard_error for one in shown], dtype=float)
+        ax.errorbar(k, mean, errors, color="tab:blue", marker=".", capsize=2)
         small = ~np.array([one.allowed for one in shown])
         ax.scatter(k[small], mean[small], marker="x", color="tab:gray", zorder=3, label="a cluster is too small")
         ax.scatter(k[k == self.n_clusters], mean[k == self.n_clusters], marker="*", s=160, color="tab:red", zorder=3)

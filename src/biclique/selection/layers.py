@@ -73,7 +73,7 @@ def nested_labels(embedding: OneEmbedding, numbers: Sequence[int]) -> dict[int, 
         rows: FloatArray = embedding.scaled(k)
         n_finer = int(labels.max()) + 1
         means = weighted_means(rows, embedding.weights, labels, n_finer)[0]
-        sizes = np.bincount(labels, embedding.weights, n_finer)
+        sizes: FloatArray = np.bincount(labels, embedding.weights, n_finer).astype(float)
         labels = steady_kmeans(unit_rows(means), sizes, min(k, n_finer))[labels]
         found[k] = labels
     return found

@@ -49,12 +49,12 @@ class OneEmbedding:
         cut = NormalizedCut(SparseGram(K, n_jobs=1), 2.0, weights)
         root = np.sqrt(weights)
         trivial = np.asarray(cut.trivial)
-        if k < 1:
-            values, vectors = np.empty(0), np.empty((n, 0))
-        elif n > MOST_DENSE:
+        values: FloatArray = np.empty(0)
+        vectors: FloatArray = np.empty((n, 0))
+        if k > 0 and n > MOST_DENSE:
             found = graph_eigenpairs(cut, k, tol=EIGEN_TOL, max_iter=100, random_state=np.random.RandomState(0))
             values, vectors = found.values, found.vectors
-        else:
+        elif k > 0:
             scale = root / np.sqrt(cut.shrunken)
             B = scale[:, None] * K.toarray() * scale
             B -= np.outer(trivial, trivial)  # the trivial pair has the eigenvalue 1
