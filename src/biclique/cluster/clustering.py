@@ -38,7 +38,7 @@ class BicliqueSpectralClustering(SpectralEstimator, ClustererBase):
     ----------
     n_clusters : int or "select", default=8
         Number of clusters. "select" takes the largest one, from 2 to ``k_max``, that random halves of at most 1,000
-        rows find again (``docs/selecting-k.md``). Other parameters that are "select" are then selected for it.
+        rows find again (``docs/selection.md``). Other parameters that are "select" are then selected for it.
     order : "auto", "select" or float from 2 to infinity, default="auto"
         Order m of the hypergraph; any real number. Order 2 is the ordinary normalised cut, ``numpy.inf`` spectral
         modularity. "auto" is the least of 2, 2.05, 2.1, 2.25, 2.5, 3 and 4 that leaves no cluster of dust: every

@@ -72,8 +72,8 @@ class Estimator(BaseEstimator):
     @property
     def _asked_for(self) -> int:
         """Clusters that were asked for, or selected."""
-        found: int = getattr(self, "n_clusters_", self.n_clusters)
-        return found
+        found: Any = getattr(self, "n_clusters_", self.n_clusters)
+        return int(found)
 
     def _warn_about_fewer(self, labels: IntArray, reason: str) -> None:
         found = len(np.unique(labels[labels >= 0]))
@@ -338,7 +338,6 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
 class ClustererBase(ClusterMixin, KernelEstimator):
     """Labels of training rows by looking them up, of new rows by a rule."""
 
-    n_clusters: Any
     labels_: IntArray
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> IntArray:

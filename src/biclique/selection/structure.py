@@ -38,7 +38,7 @@ MODE_NEIGHBORS = 12
 
 PROMINENCE = 1.4
 """The prominence that counts, in units of what noise gives: less than 1 in 100 lines and strips without structure have
-more (``docs/selecting-k.md``)."""
+more (``docs/selection.md``)."""
 
 SPECTRUM_ROWS = 400
 """Rows of the graph that is compared with references: 79 graphs are solved at most."""
