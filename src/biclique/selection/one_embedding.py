@@ -12,7 +12,6 @@ from biclique._typing import FloatArray, IntArray, Rows
 from biclique.gram import NeighborGram, SparseGram
 from biclique.neighbors.index import NeighborIndex, components
 from biclique.runtime.namespace import unit_rows
-from biclique.spectral.assign import weighted_means
 from biclique.spectral.cut import NormalizedCut
 from biclique.spectral.joining import WEAK, connect
 from biclique.spectral.multigrid import graph_eigenpairs
@@ -71,11 +70,15 @@ class OneEmbedding:
 
 
 def steady_kmeans(rows: FloatArray, weights: FloatArray, n_clusters: int) -> IntArray:
-    """k-means from rows that lie far from each other; labels 0, 1, … without gaps."""
+    """k-means from rows that lie far from each other; nothing random; labels 0, 1, … without gaps."""
+    n = len(rows)
     labels = np.argmin(_squares(rows, rows[_far_rows(rows, n_clusters)]), axis=1)
+    weighted = weights[:, None] * rows
     for _ in range(LLOYD_STEPS):
-        centres, present = weighted_means(rows, weights, labels, n_clusters)
-        new = np.argmin(np.where(present, _squares(rows, centres), np.inf), axis=1)
+        member = sparse.csr_array((np.ones(n), labels, np.arange(n + 1)), shape=(n, n_clusters))
+        sizes = np.bincount(labels, weights, n_clusters)
+        centres = np.asarray(member.T @ weighted) / np.where(sizes > 0, sizes, 1.0)[:, None]
+        new = np.argmin(np.where(sizes > 0, _squares(rows, centres), np.inf), axis=1)
         if np.array_equal(new, labels):
             break
         labels = new
@@ -119,8 +122,8 @@ def _squares(rows: FloatArray, centres: FloatArray) -> FloatArray:
 
 
 def _far_rows(rows: FloatArray, k: int) -> IntArray:
-    """k rows, each farthest from the span of those before."""
-    rest, found = rows.copy(), []
+    """k rows, each farthest from the span of those before; the first row is the first."""
+    rest, found = rows.copy(), list[int]()
     for _ in range(k):
         lengths = np.einsum("ij,ij->i", rest, rest)
         found.append(int(np.round(lengths, 9).argmax()))
