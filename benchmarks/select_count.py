@@ -28,7 +28,9 @@ from scipy.stats import beta
 from sklearn.datasets import make_blobs
 from sklearn.mixture import GaussianMixture
 
+import biclique.selection.count_search as count_search
 from biclique.selection import find_structure, select_n_clusters
+from biclique.selection.count_result import Counted
 
 PARTS = ("mixtures", "shapes", "nulls", "time")
 Random = np.random.Generator
@@ -80,8 +82,11 @@ NULLS: dict[str, Callable[[Random], np.ndarray]] = {
 }
 
 
-def count_mixture(job: tuple[int, float, bool]) -> tuple[int, int, int, bool]:
-    """k, the selected one, that of BIC (0 if not asked for), and whether structure was seen."""
+Curve = tuple[Counted, ...]
+
+
+def count_mixture(job: tuple[int, float, bool]) -> tuple[int, int, int, bool, Curve]:
+    """k, the selected one, that of BIC (0 if not asked for), whether structure was seen, and the curve."""
     seed, apart, with_bic = job
     X, k = mixture(seed, apart)
     with warnings.catch_warnings():
@@ -89,10 +94,10 @@ def count_mixture(job: tuple[int, float, bool]) -> tuple[int, int, int, bool]:
         found = select_n_clusters(X, random_state=0, n_jobs=1)
         tried = range(1, 16) if with_bic else ()
         bic = [GaussianMixture(j, n_init=1, reg_covar=1e-4, random_state=0).fit(X).bic(X) for j in tried]
-    return k, found.n_clusters, int(np.argmin(bic)) + 1 if bic else 0, bool(found.has_structure)
+    return k, found.n_clusters, int(np.argmin(bic)) + 1 if bic else 0, bool(found.has_structure), found.counted
 
 
-def count_shape(job: tuple[str, np.ndarray, list[int]]) -> tuple[str, list[int], int, bool, str, float]:
+def count_shape(job: tuple[str, np.ndarray, list[int]]) -> tuple[str, list[int], int, bool, str, float, Curve]:
     name, X, numbers = job
     start = time.perf_counter()
     with warnings.catch_warnings():
@@ -105,6 +110,7 @@ def count_shape(job: tuple[str, np.ndarray, list[int]]) -> tuple[str, list[int],
         bool(found.has_structure),
         found.structure.reason,
         time.perf_counter() - start,
+        found.counted,
     )
 
 
@@ -118,9 +124,11 @@ def alarm(job: tuple[str, int]) -> bool:
 def print_mixtures(pool: ProcessPoolExecutor, many: int) -> None:
     print("\n| mixtures | tables | exact | within one | BIC exact | structure seen |")
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
+    curves: list[tuple[list[int], Curve]] = []
     for apart in (4.5, 3.5):
         with_bic = min(many, 20)
-        found = np.array([*pool.map(count_mixture, [(seed, apart, seed < with_bic) for seed in range(many)])])
+        counted = [*pool.map(count_mixture, [(seed, apart, seed < with_bic) for seed in range(many)])]
+        found = np.array([one[:4] for one in counted])
         off = np.abs(found[:, 0] - found[:, 1])
         bic = (found[:with_bic, 0] == found[:with_bic, 2]).mean()
         print(
@@ -128,6 +136,22 @@ def print_mixtures(pool: ProcessPoolExecutor, many: int) -> None:
             f"{bic:.1%} (of {with_bic}) | {found[:, 3].mean():.1%} |",
             flush=True,
         )
+        curves += [([one[0]], one[4]) for one in counted if apart == 4.5]
+    print_sensitivity(curves)
+
+
+def print_sensitivity(curves: list[tuple[list[int], Curve]]) -> None:
+    """Exact choices for other constants of the rule."""
+    tolerances, usual = (0.0, 0.01, 0.02, 0.03, 0.05, 0.08), (count_search.EQUAL, count_search.FOUND_AGAIN)
+    print(f"\n| exact of {len(curves)}, tolerance | " + " | ".join(map(str, tolerances)) + " |")
+    print("| --- |" + " ---: |" * len(tolerances))
+    for jaccard in (0.0, 0.75, 0.85, 0.9):
+        right = []
+        for tolerance in tolerances:
+            count_search.EQUAL, count_search.FOUND_AGAIN = tolerance, jaccard
+            right.append(sum(count_search.choose_count(curve)[0] in numbers for numbers, curve in curves))
+        print(f"| Jaccard {jaccard} | " + " | ".join(map(str, right)) + " |", flush=True)
+    count_search.EQUAL, count_search.FOUND_AGAIN = usual
 
 
 def print_shapes(pool: ProcessPoolExecutor, folder: Path, step: int) -> None:
@@ -137,7 +161,7 @@ def print_shapes(pool: ProcessPoolExecutor, folder: Path, step: int) -> None:
     ][::step]
     found = [*pool.map(count_shape, jobs)]
     print("\n| set | k of the labellings | selected | structure | seconds |\n| --- | --- | ---: | --- | ---: |")
-    for name, numbers, k, seen, reason, seconds in found:
+    for name, numbers, k, seen, reason, seconds, _ in found:
         print(
             f"| {name} | {', '.join(map(str, numbers))} | {k} | {'yes' if seen else f'no: {reason}'} | {seconds:.1f} |"
         )
@@ -147,6 +171,7 @@ def print_shapes(pool: ProcessPoolExecutor, folder: Path, step: int) -> None:
         f"{np.mean([one[3] for one in found]):.1%}",
         flush=True,
     )
+    print_sensitivity([(one[1], one[6]) for one in found])
 
 
 def print_nulls(pool: ProcessPoolExecutor, many: int) -> None:
