@@ -180,7 +180,7 @@ def _summary(
     truth = names = None
     if facts.classes is not None:
         truth, names = np.concatenate(facts.classes.codes), list(facts.classes.numbers)
-    for cluster in range(model.n_clusters_):
+    for cluster in range(model.plan_.settings.n_groups):
         inside = model.labels_ == cluster
         entry: dict[str, Any] = {"label": cluster, "rows": int(inside.sum())}
         if truth is not None and names is not None and inside.any():

@@ -129,7 +129,7 @@ class BicliqueSpectralClustering(SpectralEstimator, ClustererBase):
     ----------
     labels_ : ndarray of shape (n_samples,)
     n_clusters_ : int
-        Number of clusters, as asked for or selected.
+        With ``n_clusters="select"``: the number of clusters that was selected.
     k_selection_ : CountResult
         With ``n_clusters="select"``: the stability of every number of clusters, the choice, the second, and the reason.
     has_structure_ : bool or None
@@ -246,13 +246,12 @@ class BicliqueSpectralClustering(SpectralEstimator, ClustererBase):
             gets a label. Checked on the host, wherever they lie.
         """
         result = self._fit(X, sample_weight)
-        self.n_clusters_ = result.fitted.plan.settings.n_groups
         if result.labels is not None:
             self.labels_ = result.labels
         if result.cut_history is not None:
             self.cut_history_ = result.cut_history
         reason = f"the embedding has no more groups for assign_labels={self.assign_labels!r}"
-        if ASSIGNERS[self.assign_labels].spans_columns and (self.n_components or self.n_clusters_) < self.n_clusters_:
+        if ASSIGNERS[self.assign_labels].spans_columns and (self.n_components or self._asked_for) < self._asked_for:
             reason = f"assign_labels={self.assign_labels!r} gives at most n_components={self.n_components}"
         self._warn_about_clusters(result.n_vertices, reason)
         return self
@@ -292,6 +291,7 @@ class BicliqueSpectralClustering(SpectralEstimator, ClustererBase):
         fit = super()._run
         if self._counting:
             settings, self.k_selection_ = self._count(settings, source, progress)
+            self.n_clusters_ = self.k_selection_.n_clusters
             self.has_structure_ = self.k_selection_.has_structure
             self.structure_reason_ = self.k_selection_.structure.reason
             selected = self.k_selection_.told
