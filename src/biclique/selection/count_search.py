@@ -275,7 +275,7 @@ def choose_count(counted: Sequence[Counted]) -> tuple[int, int | None, float | N
     """The largest k that is as stable as the best, the most stable other k, the margin and the reason.
 
     As stable as the best: within one standard error of it, or within 0.03 if that is more; and each of its clusters is
-    found again (Jaccard index of 0.85 in the mean), or as well as those of the best. Numbers with a cluster below
+    found again in halves (mean Jaccard index of 0.85). Numbers with a cluster below
     √(n/k) rows are left out; if that leaves none, the one whose smallest cluster comes nearest to it is taken.
     """
     allowed = [one for one in counted if one.allowed]
@@ -289,12 +289,15 @@ def choose_count(counted: Sequence[Counted]) -> tuple[int, int | None, float | N
     stability = {one.n_clusters: round(one.stability, 9) for one in allowed}
     best = max(allowed, key=lambda one: (stability[one.n_clusters], one.n_clusters))
     tolerance = max(EQUAL, round(best.standard_error, 9))
-    again = round(min(FOUND_AGAIN, best.weakest), 9)
+
+    def found_again(one: Counted) -> bool:
+        return round(one.weakest, 9) >= FOUND_AGAIN
+
     kept = max(
         (
             one
             for one in allowed
-            if stability[one.n_clusters] >= stability[best.n_clusters] - tolerance and round(one.weakest, 9) >= again
+            if one is best or (stability[one.n_clusters] >= stability[best.n_clusters] - tolerance and found_again(one))
         ),
         key=lambda one: one.n_clusters,
     )
