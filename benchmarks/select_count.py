@@ -10,6 +10,7 @@ FOLDER is that of selection.py. Parts:
   Dirichlet(8), centres uniform in a box at least 4.5 apart (then 3.5); Gaussian mixtures with BIC beside.
 - shapes: the 46 public sets, all rows; right if k is that of any reference labelling.
 - nulls: 100 tables without structure of each family, 50 to 500 rows.
+- calibration: the prominence of the second mode of lines and strips without structure.
 - time: 10,000 rows.
 """
 
@@ -31,8 +32,9 @@ from sklearn.mixture import GaussianMixture
 import biclique.selection.count_search as count_search
 from biclique.selection import find_structure, select_n_clusters
 from biclique.selection.count_result import Counted
+from biclique.selection.structure import least_prominence, mode_prominences
 
-PARTS = ("mixtures", "shapes", "nulls", "time")
+PARTS = ("mixtures", "shapes", "nulls", "calibration", "time")
 Random = np.random.Generator
 
 
@@ -186,6 +188,22 @@ def print_nulls(pool: ProcessPoolExecutor, many: int) -> None:
     print(f"| all | {n} | {total} ({total / n:.1%}, one-sided 95 % limit {limit:.1%}) |", flush=True)
 
 
+def print_calibration(many: int) -> None:
+    shapes: dict[str, Callable[[Random, int], np.ndarray]] = {
+        "line": lambda r, n: r.uniform(size=(n, 1)),
+        "Gaussian line": lambda r, n: r.normal(size=(n, 1)),
+        **{f"strip {a}:1": lambda r, n, a=a: r.uniform(size=(n, 2)) * [a, 1] for a in (1, 5, 20, 100)},  # type: ignore[misc]
+    }
+    sizes = (50, 100, 200, 500)
+    print("\n| 99 % of prominences are below | " + " | ".join(f"{n} rows" for n in sizes) + " |")
+    print("| --- |" + " ---: |" * len(sizes))
+    for name, make in shapes.items():
+        random = np.random.default_rng(0)
+        found = [np.quantile([mode_prominences(make(random, n))[0] for _ in range(many)], 0.99) for n in sizes]
+        print(f"| {name} | " + " | ".join(f"{x:.2f}" for x in found) + " |", flush=True)
+    print("| needed | " + " | ".join(f"{least_prominence(n):.2f}" for n in sizes) + " |", flush=True)
+
+
 def print_time() -> None:
     X = make_blobs(10_000, 8, centers=10, random_state=0)[0]
     start = time.perf_counter()
@@ -202,6 +220,8 @@ def run(folder: Path, *, quick: bool, processes: int, only: list[str] | None) ->
             print_nulls(pool, 10 if quick else 100)
         if "shapes" in parts:
             print_shapes(pool, folder, 5 if quick else 1)
+    if "calibration" in parts:
+        print_calibration(20 if quick else 200)
     if "time" in parts:
         print_time()
 
