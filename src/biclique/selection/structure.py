@@ -37,7 +37,7 @@ MODE_NEIGHBORS = 12
 """The density of a row comes from the distance to this neighbour: its logarithm has a standard deviation of 0.3."""
 
 PROMINENCE = 1.25
-"""The prominence that counts, in units of what noise gives: less than 1 in 100 lines and strips without structure have
+"""The prominence that counts, in units of what noise gives: about 1 in 100 lines and strips without structure have
 more (``docs/selection.md``)."""
 
 SPECTRUM_ROWS = 400
