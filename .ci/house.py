@@ -36,6 +36,7 @@ ANYTHING: Table = {
     ("selection/order_path.py", "kernel_params"): "what a user's own function takes",
     ("selection/result.py", "place"): "a row by its number or a column by its name, as in frames",
     ("selection/result.py", "ax"): "matplotlib's axes, which is optional",
+    ("selection/count_result.py", "ax"): "the same",
     ("fit/settings.py", "kernel_params"): "what a user's own function takes",
     ("fit/settings.py", "parameters"): "what users gave, before it is checked",
     ("fit/settings.py", "Check"): "the type of a check, whose work is to look at any value",

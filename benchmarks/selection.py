@@ -2,6 +2,7 @@
 
     python benchmarks/selection.py --data FOLDER            # 46 public sets, 21 comparison shapes, 7 tables
     python benchmarks/selection.py --data FOLDER --quick    # every fifth of them
+    python benchmarks/selection.py --count --data FOLDER    # the number of clusters and structure: select_count.py
     python benchmarks/selection.py --time                   # seconds of a selection and of an order path alone
 
 FOLDER holds `shapes/`, the batteries fcps, graves, other and sipu of "A benchmark suite for clustering algorithms"
@@ -25,6 +26,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import select_count
 from defaults import MOST_ROWS, Case, generated, public
 from sklearn.cluster import SpectralClustering
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_blobs, make_moons
@@ -216,10 +218,15 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder with shapes/ and the tables")
     parser.add_argument("--quick", action="store_true", help="every fifth set")
     parser.add_argument("--time", action="store_true", help="seconds alone")
+    parser.add_argument("--count", action="store_true", help="the number of clusters instead: see select_count.py")
+    parser.add_argument("--only", nargs="+", choices=select_count.PARTS, help="with --count: some parts")
     parser.add_argument("--processes", type=int, default=2, help="sets at a time (default: 2)")
     options = parser.parse_args()
     if not options.time and options.data is None:
         parser.error("--data is needed, or --time")
+    if options.count:
+        select_count.run(options.data, quick=options.quick, processes=options.processes, only=options.only)
+        return
     if options.time:
         print_times()
         return

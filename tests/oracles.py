@@ -445,3 +445,51 @@ def consensus_similarity(L):
                 if L[i, p] >= 0 and L[i, p] == L[j, p]:
                     K[i, j] += 1
     return K
+
+
+def largest_as_stable(rows, needed, equal):
+    """The largest k whose stability is within one standard error of the best, or within ``equal`` if that is more.
+
+    ``rows`` are (k, stability, standard error, smallest cluster); None if every smallest cluster is below ``needed``.
+    """
+    able = [row for row in rows if row[3] >= needed]
+    if not able:
+        return None
+    best = able[0]
+    for row in able:
+        if row[1] >= best[1]:
+            best = row
+    chosen = None
+    for k, stability, _, _ in able:
+        if best[1] - stability <= max(best[2], equal) + 1e-9:
+            chosen = k
+    return chosen
+
+
+def mode_prominence(height, edges):
+    """The largest fall from a mode to its saddle: over all but the highest mode, the least descent on a way up.
+
+    For every vertex, the highest pass to any higher vertex, by trying all levels; ``edges`` are (i, j, height).
+    """
+    found = 0.0
+    for i in range(len(height)):
+        higher = [j for j in range(len(height)) if height[j] > height[i]]
+        if not higher:
+            continue
+        passes = [level for level in {low for *_, low in edges} if reaches(i, higher, level, edges)]
+        if passes:
+            found = max(found, height[i] - max(passes))
+    return found
+
+
+def reaches(start, ends, level, edges):
+    """Whether edges of at least a level lead from a vertex to one of others."""
+    seen, now = {start}, [start]
+    while now:
+        i = now.pop()
+        for a, b, low in edges:
+            for one, other in ((a, b), (b, a)):
+                if one == i and low >= level and other not in seen:
+                    seen.add(other)
+                    now.append(other)
+    return bool(seen & set(ends))

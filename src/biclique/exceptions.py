@@ -16,6 +16,7 @@
     ├── DisconnectedWarning                 the kernel falls into parts that do not touch
     ├── RankWarning                         fewer informative eigenvectors than asked for
     ├── SelectionWarning                    a search for settings ended early, or its choice did not do for all rows
+    ├── StructureWarning                    a search for the number of clusters found no structure
     ├── FewerClustersWarning (sklearn's ConvergenceWarning)  fewer labels than asked for
     └── SolverWarning        (sklearn's ConvergenceWarning)  eigenpairs above the tolerance
 """
@@ -108,6 +109,10 @@ class RankWarning(BicliqueWarning):
 
 class SelectionWarning(BicliqueWarning):
     """A search for settings ended early, or its choice did not do for all rows."""
+
+
+class StructureWarning(BicliqueWarning):
+    """A search for the number of clusters found no structure."""
 
 
 class FewerClustersWarning(BicliqueWarning, ConvergenceWarning):

@@ -89,6 +89,7 @@ PARAMETERS: list[dict[str, Any]] = [
     {"affinity": "linear", "order": 2},
     {"affinity": "precomputed"},
     {"affinity": "precomputed_nearest_neighbors"},
+    {"k": "select", "k_max": 0},
 ]
 
 ROWS: dict[str, Callable[[], Any]] = {

@@ -21,6 +21,7 @@ from biclique.cli.common import (
     add_work_options,
     caught_messages,
     count_or_auto,
+    count_or_select,
     number_or_word,
     order,
     plan_facts,
@@ -58,7 +59,12 @@ def add_command(commands: Any) -> None:
         metavar="TABLE",
         help=f"{files} file, {folders} folder, or a data set of scikit-learn ({', '.join(SHIPPED)})",
     )
-    parser.add_argument("-k", "--clusters", type=int, required=True, metavar="K", help="number of clusters")
+    parser.add_argument(
+        "-k", "--clusters", type=count_or_select, required=True, metavar="K", help="number of clusters, or select"
+    )
+    parser.add_argument(
+        "--k-max", type=int, default=20, metavar="K", help="most clusters that select tries (default: 20)"
+    )
     parser.add_argument(
         "-o", "--output", metavar="FILE", help=f"write one label a row to FILE ({listed([*writers()], 'or')})"
     )
@@ -194,6 +200,7 @@ def _model(options: argparse.Namespace) -> BicliqueSpectralClustering:
         memory_limit=options.memory_limit,
         n_jobs=options.jobs,
         verbose=int(not options.quiet and sys.stderr.isatty()),
+        k_max=options.k_max,
     )
 
 

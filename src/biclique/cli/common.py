@@ -39,6 +39,15 @@ def count_or_auto(text: str) -> int | str:
     return text if text == "auto" else int(text)
 
 
+def count_or_select(text: str) -> int | str:
+    if text == "select":
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a whole number or select, got {text!r}") from None
+
+
 def seed(text: str) -> int:
     if not text.isdecimal() or int(text) >= 2**32:
         raise argparse.ArgumentTypeError(f"must be a whole number from 0 to 2**32 - 1, got {text!r}")
@@ -151,6 +160,7 @@ def _summary(
         "order_reason": model.order_reason_,
         "affinity": model.plan_.settings.kernel.affinity,
         "selected": model.plan_.selected or None,
+        "has_structure": getattr(model, "has_structure_", None),
         "gamma": model.gamma_,
         "gram": model.gram_,
         "gram_reason": model.gram_reason_,
@@ -170,7 +180,7 @@ def _summary(
     truth = names = None
     if facts.classes is not None:
         truth, names = np.concatenate(facts.classes.codes), list(facts.classes.numbers)
-    for cluster in range(options.clusters):
+    for cluster in range(model.plan_.settings.n_groups):
         inside = model.labels_ == cluster
         entry: dict[str, Any] = {"label": cluster, "rows": int(inside.sum())}
         if truth is not None and names is not None and inside.any():

@@ -144,8 +144,8 @@ def cluster(model: BicliqueSpectralClustering, table: ChunkSource, options: argp
     return EXIT_OK
 
 
-def _check_clusters(clusters: int, n_rows: int | None) -> None:
-    if n_rows is not None and n_rows < clusters:
+def _check_clusters(clusters: int | str, n_rows: int | None) -> None:
+    if n_rows is not None and not isinstance(clusters, str) and n_rows < clusters:
         raise DataError(f"X has {n_rows} rows, fewer than n_clusters={clusters}: ask for at most {n_rows} clusters.")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,12 +12,13 @@ from biclique._typing import Device
 from biclique.cluster.estimator import ClustererBase, SpectralEstimator
 from biclique.cluster.trust import HowSure
 from biclique.fit.plan import Result
-from biclique.fit.settings import SELECTING, Check, Settings
+from biclique.fit.settings import COUNTING, SELECT, Check, Settings
 from biclique.kernels import Kernel
 from biclique.progress import Progress
 from biclique.rows.array import RowSource
 from biclique.runtime.threads import single_threaded_blas
-from biclique.selection import Candidate
+from biclique.selection import Candidate, CountResult
+from biclique.selection.count_search import search_count, warn_about_structure
 from biclique.selection.settings_search import fit_without_dust, search_settings
 from biclique.spectral import ASSIGNERS
 
@@ -35,8 +37,9 @@ class BicliqueSpectralClustering(HowSure, SpectralEstimator, ClustererBase):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters.
+    n_clusters : int or "select", default=8
+        Number of clusters. "select" takes the largest one, from 2 to ``k_max``, that random halves of at most 1,000
+        rows find again (``docs/selection.md``). Other parameters that are "select" are then selected for it.
     order : "auto", "select" or float from 2 to infinity, default="auto"
         Order m of the hypergraph; any real number. Order 2 is the ordinary normalised cut, ``numpy.inf`` spectral
         modularity. "auto" is the least of 2, 2.05, 2.1, 2.25, 2.5, 3 and 4 that leaves no cluster of dust: every
@@ -120,10 +123,20 @@ class BicliqueSpectralClustering(HowSure, SpectralEstimator, ClustererBase):
         Threads; None and -1 mean every core. Results do not depend on it.
     verbose : int, default=0
         1 shows a bar with passes, residual and time left, and an estimate before work of over 10 s.
+    k_max : int, default=20
+        The largest number of clusters that ``n_clusters="select"`` tries.
 
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
+    n_clusters_ : int
+        With ``n_clusters="select"``: the number of clusters that was selected.
+    k_selection_ : CountResult
+        With ``n_clusters="select"``: the stability of every number of clusters, the choice, the second, and the reason.
+    has_structure_ : bool or None
+        With ``n_clusters="select"``: whether the rows have structure at all; None if that was not tested.
+    structure_reason_ : str
+        Why.
     embedding_ : ndarray of shape (n_samples, n_components)
         √S normalised, then the leading eigenvectors of B. Not there after a fit on a chunk source: ``transform``
         gives it.
@@ -158,11 +171,11 @@ class BicliqueSpectralClustering(HowSure, SpectralEstimator, ClustererBase):
     True
     """
 
-    _constraints: ClassVar[Mapping[str, Check]] = SELECTING
+    _constraints: ClassVar[Mapping[str, Check]] = COUNTING
 
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: int | str = 8,
         *,
         order: float | str = "auto",
         modelling: str = "biclique",
@@ -189,6 +202,7 @@ class BicliqueSpectralClustering(HowSure, SpectralEstimator, ClustererBase):
         device: Device | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        k_max: int = 20,
     ) -> None:
         self.n_clusters = n_clusters
         self.order = order
@@ -216,6 +230,7 @@ class BicliqueSpectralClustering(HowSure, SpectralEstimator, ClustererBase):
         self.device = device
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.k_max = k_max
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
         """Cluster the rows of X.
@@ -237,25 +252,57 @@ class BicliqueSpectralClustering(HowSure, SpectralEstimator, ClustererBase):
         if result.cut_history is not None:
             self.cut_history_ = result.cut_history
         reason = f"the embedding has no more groups for assign_labels={self.assign_labels!r}"
-        if ASSIGNERS[self.assign_labels].spans_columns and self._n_columns() < self.n_clusters:
+        if ASSIGNERS[self.assign_labels].spans_columns and (self.n_components or self._asked_for) < self._asked_for:
             reason = f"assign_labels={self.assign_labels!r} gives at most n_components={self.n_components}"
         self._warn_about_clusters(result.n_vertices, reason)
         return self
 
+    @property
+    def _counting(self) -> bool:
+        """Whether the number of clusters is to be selected."""
+        return isinstance(self.n_clusters, str) and self.n_clusters == SELECT
+
+    def _settings(self) -> Settings:
+        self._check_parameters()
+        parameters = self.get_params(deep=False)
+        if self._counting:  # until it is known
+            parameters["n_clusters"] = 1
+        return Settings.of(parameters, n_columns=self._n_columns())
+
+    def _count(self, settings: Settings, source: RowSource, progress: Progress) -> tuple[Settings, CountResult]:
+        """Settings with the number of clusters, and how it was found."""
+        found = search_count(settings, source, progress, self.k_max)
+        assigning = replace(settings.assigning, n_clusters=found.n_clusters)
+        columns = self.n_components or found.n_clusters
+        return replace(settings, assigning=assigning, n_columns=columns), found
+
     def _selected(self, settings: Settings, source: RowSource) -> tuple[Settings, str]:
-        if not settings.selecting:
-            return settings, ""
+        reasons = []
         with single_threaded_blas(), Progress(bool(self.verbose)) as progress:
-            found = search_settings(settings, source, progress)
-        return found.chosen.applied(settings), found.reason
+            if self._counting:
+                settings, counted = self._count(settings, source, progress)
+                reasons.append(counted.told)
+            if settings.selecting:
+                found = search_settings(settings, source, progress)
+                settings = found.chosen.applied(settings)
+                reasons.append(found.reason)
+        return settings, " ".join(reasons)
 
     def _run(self, settings: Settings, source: RowSource, progress: Progress, selected: str = "") -> Result:
         fit = super()._run
+        if self._counting:
+            settings, self.k_selection_ = self._count(settings, source, progress)
+            self.n_clusters_ = self.k_selection_.n_clusters
+            self.has_structure_ = self.k_selection_.has_structure
+            self.structure_reason_ = self.k_selection_.structure.reason
+            selected = self.k_selection_.told
+            progress.say(selected)
+            warn_about_structure(self.k_selection_)
         if not settings.selecting:
             return fit(settings, source, progress, selected)
 
         def fit_candidate(candidate: Candidate, reason: str) -> Result:
-            return fit(candidate.applied(settings), source, progress, reason)
+            return fit(candidate.applied(settings), source, progress, f"{selected} {reason}".strip())
 
         found = search_settings(settings, source, progress)
         progress.say(found.reason)
@@ -263,4 +310,4 @@ class BicliqueSpectralClustering(HowSure, SpectralEstimator, ClustererBase):
         return result
 
     def _n_columns(self) -> int:
-        return self.n_components or self.n_clusters
+        return self.n_components or (1 if self._counting else int(self.n_clusters))

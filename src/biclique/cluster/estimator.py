@@ -69,11 +69,17 @@ class Estimator(BaseEstimator):
             self.__dict__.update(before)
             raise
 
+    @property
+    def _asked_for(self) -> int:
+        """Clusters that were asked for, or selected."""
+        found: Any = getattr(self, "n_clusters_", self.n_clusters)
+        return int(found)
+
     def _warn_about_fewer(self, labels: IntArray, reason: str) -> None:
         found = len(np.unique(labels[labels >= 0]))
-        if found < self.n_clusters:
+        if found < self._asked_for:
             warn_user(
-                f"{found} clusters returned, {self.n_clusters} asked for: {reason}; labels run from 0 to {found - 1}.",
+                f"{found} clusters returned, {self._asked_for} asked for: {reason}; labels run from 0 to {found - 1}.",
                 FewerClustersWarning,
             )
 
@@ -242,7 +248,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
                 self.embedding_ = self._output(result.embedding)
             self.eigenvalues_, self.residuals_ = fitted.eigenvalues, fitted.residuals
             self.n_passes_ = self.n_iter_ = fitted.n_passes
-            self._n_features_out = self._output(np.empty((0, settings.n_columns))).shape[1]
+            self._n_features_out = self._output(np.empty((0, fitted.plan.settings.n_columns))).shape[1]
             self._store_plan(fitted.plan)
         return result
 
@@ -332,7 +338,6 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
 class ClustererBase(ClusterMixin, KernelEstimator):
     """Labels of training rows by looking them up, of new rows by a rule."""
 
-    n_clusters: int
     labels_: IntArray
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> IntArray:
@@ -359,7 +364,7 @@ class ClustererBase(ClusterMixin, KernelEstimator):
             return np.concatenate(self._of_rows(X, lambda rows: self._fitted.labels(rows, self.n_jobs)))
 
     def _warn_about_clusters(self, n_vertices: int, reason: str) -> None:
-        if n_vertices < self.n_clusters:
+        if n_vertices < self._asked_for:
             reason = f"X has only {n_vertices} distinct rows"
         self._warn_about_fewer(self.labels_, reason)
 

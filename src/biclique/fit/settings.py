@@ -389,6 +389,10 @@ SELECTING: dict[str, Check] = {
 """The same for what has a search for settings."""
 
 
+COUNTING: dict[str, Check] = {**SELECTING, "n_clusters": or_select(CONSTRAINTS["n_clusters"]), "k_max": count()}
+"""The same for what has a search for the number of clusters too."""
+
+
 def _check_factored(settings: Settings) -> None:
     affinity, gram = settings.kernel.affinity, settings.holding.gram
     if settings.holding.factored and not settings.kernel.of_rows:

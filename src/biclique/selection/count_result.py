@@ -1,0 +1,124 @@
+"""What a search for the number of clusters found: a curve over k, the choice, and the reason in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from biclique._typing import IntArray
+from biclique.exceptions import MissingExtraError, ParameterError
+from biclique.selection.result import Records, Value
+from biclique.selection.structure import Structure
+
+
+@dataclass(frozen=True)
+class Counted:
+    """One number of clusters."""
+
+    n_clusters: int
+    stability: float
+    standard_error: float
+    weakest: float
+    """The least mean Jaccard index of a cluster with its like in halves."""
+    smallest: float
+    """Rows of its smallest cluster."""
+    needed: float
+    """Rows that its smallest cluster must have: √(n/k)."""
+
+    @property
+    def allowed(self) -> bool:
+        """Whether it can be chosen."""
+        return self.smallest >= self.needed
+
+    def record(self) -> dict[str, Value]:
+        """Its row of the table."""
+        return {
+            "n_clusters": self.n_clusters,
+            "stability": self.stability,
+            "standard_error": self.standard_error,
+            "weakest": self.weakest,
+            "smallest": self.smallest,
+            "needed": self.needed,
+            "allowed": self.allowed,
+        }
+
+
+@dataclass(frozen=True)
+class CountResult:
+    """The number of clusters that a search chose, why, and the stability of every other.
+
+    ``n_clusters`` is the choice. ``runner_up`` is the most stable other k, and ``margin`` the stability of the choice
+    minus that of the runner-up: not positive if a smaller k is as stable, because the larger one is then chosen.
+    ``structure`` says whether there are clusters at all. ``labels`` are those of the choice on the ``rows`` distinct
+    rows that were looked at. ``interrupted`` says that the search was ended by hand.
+    """
+
+    counted: tuple[Counted, ...]
+    n_clusters: int
+    runner_up: int | None
+    margin: float | None
+    reason: str
+    rows: int
+    labels: IntArray
+    structure: Structure
+    interrupted: bool = False
+
+    @property
+    def frame(self) -> Any:
+        """A frame over k: stability, standard error, weakest and smallest cluster; pandas' if installed."""
+        records = [one.record() for one in self.counted]
+        try:
+            frame = import_module("pandas").DataFrame
+        except ImportError:
+            return Records(records)
+        return frame.from_records(records)
+
+    @property
+    def has_structure(self) -> bool | None:
+        """Whether there are clusters at all; None if that was not tested."""
+        return self.structure.found
+
+    @property
+    def told(self) -> str:
+        """The reason, and what is known about structure."""
+        return f"{self.reason} {self.structure.reason}"
+
+    def summary(self) -> str:
+        """The choice and the curve as text."""
+        lines = [self.reason, self.structure.reason, ""]
+        lines.append("  k  stability  standard error  weakest cluster  smallest cluster")
+        for one in self.counted:
+            mark = "" if one.allowed else f"  too small: {one.needed:.1f} rows needed"
+            mark = "  chosen" if one.n_clusters == self.n_clusters else mark
+            lines.append(
+                f"{one.n_clusters:>3}  {one.stability:>9.3f}  {one.standard_error:>14.3f}  {one.weakest:>15.3f}  "
+                f"{one.smallest:>16g}{mark}"
+            )
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the stability over k with its standard errors, the choice marked; returns matplotlib's axes."""
+        shown = self.counted
+        if not shown:
+            raise ParameterError("nothing was compared, so there is nothing to plot.")
+        if ax is None:
+            try:
+                ax = import_module("matplotlib.figure").Figure(figsize=(6, 4), layout="constrained").add_subplot()
+            except ImportError as error:
+                raise MissingExtraError("plot() needs matplotlib: pip install 'biclique[plot]'") from error
+        k = np.array([one.n_clusters for one in shown])
+        mean = np.array([one.stability for one in shown], dtype=float)
+        errors = np.array([one.standard_error for one in shown], dtype=float)
+        ax.errorbar(k, mean, errors, color="tab:blue", marker=".", capsize=2)
+        small = ~np.array([one.allowed for one in shown])
+        ax.scatter(k[small], mean[small], marker="x", color="tab:gray", zorder=3, label="a cluster is too small")
+        ax.scatter(k[k == self.n_clusters], mean[k == self.n_clusters], marker="*", s=160, color="tab:red", zorder=3)
+        ax.set_xlabel("number of clusters")
+        ax.set_ylabel("stability")
+        return ax

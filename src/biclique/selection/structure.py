@@ -1,0 +1,304 @@
+"""Is there structure at all? Two separate modes of the density, or a graph that is cut more easily than references.
+
+References are made of the rows themselves, without structure: Gaussian after a transform of each column, and uniform in
+the box of the principal axes.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
+from scipy.special import polygamma
+from sklearn.preprocessing import PowerTransformer
+
+from biclique._typing import FloatArray, IntArray, RandomState
+from biclique.fit.settings import SELECTING, Settings, check_parameters
+from biclique.neighbors.index import NeighborIndex
+from biclique.progress import Progress
+from biclique.rows.array import Vertices, distinct_rows, drawn
+from biclique.rows.checks import check_weights
+from biclique.runtime.arguments import check_random
+from biclique.runtime.threads import single_threaded_blas
+from biclique.selection.one_embedding import OneEmbedding, shortest_ties
+from biclique.selection.reading import read_rows
+
+LEAST_ROWS = 50
+"""Below this nothing is tested: four neighbourhoods of 12 rows show no modes."""
+
+MODE_ROWS = 1_000
+"""Rows whose density is looked at."""
+
+MODE_NEIGHBORS = 12
+"""The density of a row comes from the distance to this neighbour: its logarithm has a standard deviation of 0.3."""
+
+PROMINENCE = 1.25
+"""The prominence that counts, in units of what noise gives: about 1 in 100 lines and strips without structure have
+more (``docs/selection.md``)."""
+
+SPECTRUM_ROWS = 400
+"""Rows of the graph that is compared with references: 79 graphs are solved at most."""
+
+EIGENVALUES = 5
+"""The first and the mean of these are compared: two clusters raise the first, several clusters and curves more."""
+
+REFERENCES = 39
+"""Of each kind. By chance, rows like one kind exceed all of that kind once in 40 times; both kinds must be exceeded."""
+
+MOST_COLUMNS = 10_000
+"""Of a sparse table, whose rows are made dense for the test."""
+
+FEW_VALUES = 5
+"""A column of at least so many values, most of them repeated, is rounded; one of fewer values holds categories."""
+
+
+@dataclass(frozen=True)
+class Structure:
+    """Whether structure was found (None: not tested), and why."""
+
+    found: bool | None
+    reason: str
+    prominence: float | None = None
+    """Of the second mode of the log-density."""
+    spectrum: float | None = None
+    """The mean of the leading five eigenvalues, if references were needed."""
+
+
+def find_structure(
+    X: Any, *, sample_weight: Any = None, random_state: RandomState = None, n_jobs: int | None = None
+) -> Structure:
+    """Test whether rows have clusters or another structure, or are one cloud.
+
+    A single curved piece, such as an arc, counts as structure.
+
+    Parameters
+    ----------
+    X : array, data frame or CSR matrix of shape (n_samples, n_features)
+    sample_weight : array of shape (n_samples,), optional
+        How often each row counts.
+    random_state : int, RandomState or None
+        For the rows that are drawn (at most 1,000), and the references.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from biclique.selection import find_structure
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> find_structure(X, random_state=0).found
+    False
+    >>> find_structure(np.concatenate([X, X + 9]), random_state=0).found
+    True
+    """
+    check_parameters({"random_state": random_state, "n_jobs": n_jobs}, SELECTING)
+    rows = read_rows(X, Settings.of({}, n_columns=1))
+    weights = check_weights(sample_weight, rows.shape[0])
+    random = check_random(random_state)
+    with single_threaded_blas(), Progress(False) as progress:
+        some = drawn(weights, MODE_ROWS, random)
+        return structure_of(distinct_rows(rows[some], weights[some]), random, n_jobs, progress)
+
+
+def structure_of(
+    vertices: Vertices, random: np.random.RandomState, n_jobs: int | None, progress: Progress
+) -> Structure:
+    """The same for distinct rows with their weights."""
+    del n_jobs
+    if sparse.issparse(vertices.data) and vertices.data.shape[1] > MOST_COLUMNS:
+        told = f"{vertices.data.shape[1]} columns of a sparse table, {MOST_COLUMNS} at most"
+        return Structure(None, f"Structure was not tested: {told}.")
+    X = repeated_rows(vertices, random)
+    if len(X) < LEAST_ROWS:
+        return Structure(None, f"Structure was not tested: {len(X)} rows, and {LEAST_ROWS} are needed.")
+    width = np.ptp(X, axis=0)
+    X = X[:, width > 0]
+    if not X.shape[1]:
+        return Structure(False, "No structure was found: all rows are equal.")
+    X = dithered(X, random)
+    prominence, needed = mode_prominences(X)[0], least_prominence(len(X))
+    if prominence > needed:
+        reason = (
+            f"There is structure: the density has two modes, the second {prominence:.1f} above its saddle in "
+            f"log-density ({needed:.1f} needed)."
+        )
+        return Structure(True, reason, prominence)
+    some = X if len(X) <= SPECTRUM_ROWS else X[np.sort(random.choice(len(X), SPECTRUM_ROWS, replace=False))]
+    own = leading_means(some)
+    above = np.ones(len(own), dtype=bool)
+    seed, kinds = int(random.randint(2**31)), (gaussian_reference, uniform_reference)
+    makers = [(kind.__name__.split("_")[0], kind(some)) for kind in kinds]
+    for number in range(REFERENCES):
+        if progress.enabled:
+            progress.share("references", number / REFERENCES)
+        for place, (name, make) in enumerate(makers):
+            other = leading_means(make(np.random.RandomState((seed + 2 * number + place) % 2**32)))
+            above &= other < own
+            if not above.any():
+                reason = (
+                    f"No structure was found: the density has one mode (the second is {prominence:.1f} above its "
+                    f"saddle, {needed:.1f} needed), and {name} rows have eigenvalues as large "
+                    f"({other[-1]:.3f}, {own[-1]:.3f} here)."
+                )
+                return Structure(False, reason, prominence, float(own[-1]))
+    what = f"the mean of the leading {EIGENVALUES} eigenvalues, {own[-1]:.3f}, is"
+    if not above[-1]:
+        what = f"the leading eigenvalue, {own[0]:.4f}, is"
+    reason = f"There is structure: {what} above that of {REFERENCES} Gaussian and {REFERENCES} uniform tables."
+    return Structure(True, reason, prominence, float(own[-1]))
+
+
+# Rows
+
+
+def repeated_rows(vertices: Vertices, random: np.random.RandomState) -> FloatArray:
+    """Rows as often as they count, at most 1,000."""
+    data = vertices.data.toarray() if sparse.issparse(vertices.data) else np.asarray(vertices.data, dtype=float)
+    weights = vertices.weights
+    total = float(weights.sum())
+    whole = bool((weights == np.round(weights)).all())
+    if whole and total <= MODE_ROWS:
+        return np.repeat(data, weights.astype(int), axis=0)
+    return data[np.sort(random.choice(len(data), min(int(total), MODE_ROWS), p=weights / total))]
+
+
+def dithered(X: FloatArray, random: np.random.RandomState) -> FloatArray:
+    """X with rounded columns spread evenly over the width of their rounding, the least gap of two values.
+
+    A column is rounded if it has five values or more and at most half as many as rows. Equal numbers would otherwise
+    be modes by themselves.
+    """
+    X = X.copy()
+    for j in range(X.shape[1]):
+        values = np.unique(X[:, j])
+        if FEW_VALUES <= len(values) <= len(X) / 2:
+            X[:, j] += np.diff(values).min() * random.uniform(-0.5, 0.5, len(X))
+    return X
+
+
+# Modes of the density
+
+
+def least_prominence(n: int) -> float:
+    """1.25 · 2 √(ψ′(12)) √(2 log(n/12)), the prominence from which on a second mode counts.
+
+    ψ′(12) is the variance of a log-density from 12 neighbours (ψ′ is the trigamma function). n/12 places are
+    independent, and the largest and the least of so many differ by 2 √(2 log(n/12)) standard deviations.
+    """
+    noise = float(polygamma(1, MODE_NEIGHBORS))
+    return float(PROMINENCE * 2 * np.sqrt(noise * 2 * np.log(n / MODE_NEIGHBORS)))
+
+
+def mode_prominences(X: FloatArray, n_neighbors: int = MODE_NEIGHBORS) -> FloatArray:
+    """For every mode but the highest: its log-density minus that of its saddle, descending; 0 alone if there is none.
+
+    log-density(i) = −d̂ log r_i, r_i the distance to the 12th neighbour, and d̂ the intrinsic dimension, by the maximum
+    likelihood of the distances to these neighbours. The saddle of a mode is the highest pass to a higher mode along
+    edges of the neighbour graph; an edge is as high as its lower end. Pieces of the graph are connected by their
+    shortest distances, whose height is −d̂ log of the distance.
+    """
+    k = min(n_neighbors + 1, len(X))
+    gap, near = NeighborIndex(X, search="exact", n_jobs=1).query(None, k)
+    gap = np.asarray(gap, dtype=float)
+    positive = gap[gap > 0]
+    if not len(positive):
+        return np.zeros(1)
+    gap = np.maximum(gap, positive.min())
+    ratios = np.log(gap[:, -1:] / gap[:, 1:-1])  # (n, 11): the row itself is the first
+    mean = float(ratios.mean())
+    dimension = min(1 / mean, X.shape[1]) if mean > 0 else X.shape[1]
+    height = -dimension * np.log(gap[:, -1])
+    n = len(X)
+    first, second = np.repeat(np.arange(n), k), np.asarray(near).ravel()
+    low = np.minimum(height[first], height[second])
+    graph = sparse.csr_array((np.ones(len(first)), (first, second)), shape=(n, n))
+    a, b, length = shortest_ties(X, connected_components(graph, directed=False)[1])
+    first, second = np.append(first, a), np.append(second, b)
+    low = np.append(low, np.minimum(-dimension * np.log(length), np.minimum(height[a], height[b])))
+    return prominences(height, first, second, low)
+
+
+def prominences(height: FloatArray, first: IntArray, second: IntArray, low: FloatArray) -> FloatArray:
+    """Mode minus saddle of every mode but the highest of its piece, descending, for edges of height ``low``."""
+    n = len(height)
+    keep = first != second
+    # The tree of the highest edges holds all saddles. Lengths must be positive, and equal edges are one.
+    length = low.max() - low[keep] + 1.0
+    tree = minimum_spanning_tree(_least(first[keep], second[keep], length, n)).tocoo()
+    order = np.lexsort((tree.col, tree.row, tree.data))
+    owner, peak, found = list(range(n)), height.tolist(), [0.0]
+
+    def root(i: int) -> int:
+        while owner[i] != i:
+            owner[i] = owner[owner[i]]
+            i = owner[i]
+        return i
+
+    for e in order.tolist():
+        a, b = root(int(tree.row[e])), root(int(tree.col[e]))
+        if peak[a] < peak[b]:
+            a, b = b, a
+        found.append(peak[b] - (float(low.max()) + 1.0 - float(tree.data[e])))
+        owner[b] = a
+    return np.sort(np.maximum(found, 0.0))[::-1]
+
+
+def _least(first: IntArray, second: IntArray, length: FloatArray, n: int) -> sparse.csr_array:
+    """A symmetric graph with the least length of every pair."""
+    a, b = np.minimum(first, second), np.maximum(first, second)
+    order = np.lexsort((length, b, a))
+    a, b, length = a[order], b[order], length[order]
+    new = np.append(True, (a[1:] != a[:-1]) | (b[1:] != b[:-1]))
+    return sparse.csr_array((length[new], (a[new], b[new])), shape=(n, n))
+
+
+# The spectrum beside references
+
+
+def leading_means(X: FloatArray) -> FloatArray:
+    """The leading eigenvalue of B, and the mean of the leading five: self-tuning graph of 10, order 2."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        vertices = distinct_rows(X, np.ones(len(X)))
+        values = OneEmbedding.of(vertices.data, vertices.weights, EIGENVALUES + 1).values
+    return np.array([values[0], values.mean()]) if len(values) else np.zeros(2)
+
+
+def gaussian_reference(X: FloatArray) -> Any:
+    """Makes rows that are Gaussian after a Yeo–Johnson transform of each column, clipped to the column's range."""
+    spread = X.std(axis=0)
+    scaled = X / spread
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        transform = PowerTransformer(method="yeo-johnson").fit(scaled)
+        normal = transform.transform(scaled)
+    covariance = np.atleast_2d(np.cov(normal, rowvar=False))
+    values, vectors = np.linalg.eigh(covariance)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    low, high = scaled.min(axis=0), scaled.max(axis=0)
+
+    def make(random: np.random.RandomState) -> FloatArray:
+        rows = random.normal(size=X.shape) @ root.T
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            back = transform.inverse_transform(rows)
+        beyond = np.where(rows > 0, high, low)
+        back = np.where(np.isfinite(back), back, beyond)
+        return np.asarray(np.clip(back, low, high) * spread)
+
+    return make
+
+
+def uniform_reference(X: FloatArray) -> Any:
+    """Makes rows that are uniform in the box of the principal axes."""
+    middle = X.mean(axis=0)
+    axes = np.linalg.svd(X - middle, full_matrices=False)[2]
+    turned = (X - middle) @ axes.T
+    low, high = turned.min(axis=0), turned.max(axis=0)
+
+    def make(random: np.random.RandomState) -> FloatArray:
+        return np.asarray(random.uniform(low, high, (len(X), len(low))) @ axes + middle)
+
+    return make

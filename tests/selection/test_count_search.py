@@ -1,0 +1,199 @@
+"""The search for the number of clusters."""
+
+import pickle
+import threading
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import make_blobs
+
+import biclique.selection.count_search as count_search
+from biclique.exceptions import ParameterError, SelectionWarning, StructureWarning
+from biclique.progress import Progress
+from biclique.rows.array import Vertices
+from biclique.selection import CountResult, select_n_clusters
+from biclique.selection.count_result import Counted
+from biclique.selection.count_search import CountSearch, best_jaccard, choose_count, curve, random_halves
+from tests.oracles import half_agreement, largest_as_stable
+
+CORNERS = [[0, 0], [9, 0], [0, 9], [9, 9]]
+
+
+@pytest.fixture(scope="module")
+def corners():
+    X = make_blobs(160, centers=CORNERS, random_state=0)[0]
+    X.setflags(write=False)
+    return X
+
+
+@pytest.fixture(scope="module")
+def found(corners):
+    return select_n_clusters(corners, 7, random_state=0)
+
+
+def counted(*rows, weakest=None):
+    """Numbers of clusters from 2 on: stability, standard error and smallest cluster, 10 rows of which are needed."""
+    weakest = weakest or [1.0] * len(rows)
+    return [Counted(k, *row[:2], j, row[2], 10.0) for k, (row, j) in enumerate(zip(rows, weakest, strict=True), 2)]
+
+
+def test_the_curve_is_the_mean_agreement_with_halves(corners):
+    vertices = Vertices.as_they_are(corners, np.ones(len(corners)))
+    halves = random_halves(len(corners), 4, np.random.RandomState(1))
+    search = CountSearch(vertices, 5, halves, Progress(False))
+    search.run(1)
+    result = search.chosen()
+    own = curve(vertices, range(2, 6))
+    of_halves = [curve(vertices.some(rows), range(2, 6)) for rows in halves]
+    for j, one in enumerate(result.counted):
+        single = [half_agreement(own[j], [rows], [half[j]]) for rows, half in zip(halves, of_halves, strict=True)]
+        assert one.stability == pytest.approx(np.mean(single))
+        assert one.standard_error == pytest.approx(np.std(single, ddof=1) / 2)
+        assert one.smallest == np.bincount(own[j]).min()
+        assert one.needed == pytest.approx(np.sqrt(160 / one.n_clusters))
+
+
+def test_halves_are_the_two_sides_of_splits():
+    halves = random_halves(11, 5, np.random.RandomState(0))
+    assert [len(rows) for rows in halves] == [5] * 5
+    assert not set(halves[0]) & set(halves[1])
+    assert not set(halves[2]) & set(halves[3])
+
+
+def test_the_largest_number_within_one_standard_error_of_the_best():
+    rows = [(0.90, 0.01, 50), (0.95, 0.06, 50), (0.90, 0.2, 50), (0.88, 0.0, 50), (0.94, 0.0, 5)]
+    assert choose_count(counted(*rows))[:2] == (4, 3)
+    k, second, margin, reason = choose_count(counted((0.9, 0.01, 50), (0.7, 0.3, 50)))
+    assert (k, second) == (2, 3)
+    assert margin == pytest.approx(0.2)
+    assert "small margin" not in reason
+    # Differences below 0.03 are none.
+    k, second, margin, reason = choose_count(counted((1.0, 0.0, 50), (0.985, 0.001, 50), (0.96, 0.001, 50)))
+    assert (k, second) == (3, 2)
+    assert margin == pytest.approx(-0.015)
+    assert "small margin" in reason
+
+
+def test_a_larger_number_needs_clusters_that_are_found_again():
+    rows = [(0.98, 0.0, 50), (0.97, 0.0, 50), (0.97, 0.0, 50)]
+    assert choose_count(counted(*rows, weakest=[0.95, 0.85, 0.84]))[0] == 3
+    assert choose_count(counted(*rows, weakest=[0.95, 0.8, 0.84]))[0] == 2
+    assert choose_count(counted(*rows, weakest=[0.6, 0.55, 0.6]))[0] == 2
+
+
+def test_the_best_jaccard_is_that_of_sets():
+    random = np.random.default_rng(0)
+    first, second, weights = random.integers(0, 3, 30), random.integers(0, 4, 30), random.integers(1, 4, 30)
+    found = best_jaccard(first, second, weights.astype(float), 4)
+    assert found[3] == 0
+    for c in range(3):
+        tried = [
+            weights[(first == c) & (second == d)].sum() / weights[(first == c) | (second == d)].sum() for d in range(4)
+        ]
+        assert found[c] == pytest.approx(max(tried))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_choice_is_that_of_the_definition(seed):
+    random = np.random.default_rng(seed)
+    n = int(random.integers(1, 8))
+    rows = [tuple(row) for row in np.column_stack([random.uniform(0.8, 1, n), random.uniform(0, 0.05, n)]).round(2)]
+    smallest = random.integers(5, 20, n)
+    table = counted(*[(*row, float(size)) for row, size in zip(rows, smallest, strict=True)])
+    expected = largest_as_stable([*zip(range(2, n + 2), *zip(*rows, strict=True), smallest, strict=True)], 10, 0.03)
+    if expected is not None:
+        assert choose_count(table)[0] == expected
+
+
+def test_if_every_number_leaves_dust_the_nearest_to_none_is_taken():
+    k, second, margin, reason = choose_count(counted((1.0, 0.0, 3), (1.0, 0.0, 6), (1.0, 0.0, 6)))
+    assert (k, second, margin) == (3, None, None)
+    assert "too small" in reason
+
+
+def test_the_result_speaks(found):
+    assert isinstance(found, CountResult)
+    assert found.n_clusters == 4
+    assert found.has_structure
+    assert sorted(np.bincount(found.labels)) == [40] * 4
+    assert found.margin > 0.03
+    assert f"{found.margin:+.2f} from {found.runner_up} clusters" in found.reason
+    assert list(found.frame["n_clusters"]) == [2, 3, 4, 5, 6, 7]
+    assert {"stability", "standard_error", "smallest"} <= set(found.frame.columns)
+    assert "chosen" in found.summary()
+    assert str(found) == found.summary()
+    assert pickle.loads(pickle.dumps(found)).reason == found.reason
+
+
+def test_the_plot_marks_the_choice(found):
+    pytest.importorskip("matplotlib")
+    ax = found.plot()
+    assert ax.get_xlabel() == "number of clusters"
+    assert found.plot(ax) is ax
+    with pytest.raises(ParameterError, match="nothing"):
+        select_n_clusters(np.eye(3), random_state=0).plot()
+
+
+def test_the_same_bits_for_any_number_of_threads(corners):
+    X = corners[::2]
+    one, two = (select_n_clusters(X, 4, random_state=3, n_jobs=n) for n in (1, 2))
+    assert [c.stability for c in one.counted] == [c.stability for c in two.counted]
+    np.testing.assert_array_equal(one.labels, two.labels)
+
+
+def test_sparse_rows_and_repeated_rows(corners):
+    X = corners[::2].round(1)
+    dense = select_n_clusters(X, 4, random_state=0)
+    assert select_n_clusters(sparse.csr_array(X), 4, random_state=0).n_clusters == dense.n_clusters == 4
+    twice = select_n_clusters(X, 4, sample_weight=np.full(len(X), 2.0), random_state=0)
+    assert twice.counted[2].smallest == 2 * dense.counted[2].smallest
+
+
+def test_few_rows_are_said():
+    found = select_n_clusters(np.arange(6.0)[:, None], random_state=0)
+    assert found.n_clusters == 2
+    assert "6 distinct rows" in found.reason
+    assert found.has_structure is None
+    assert "50 are needed" in found.structure.reason
+    assert select_n_clusters(np.zeros((5, 2)), random_state=0).n_clusters == 1
+    assert select_n_clusters(np.eye(5), 1, random_state=0).n_clusters == 1
+
+
+def test_no_structure_is_said():
+    X = np.random.default_rng(0).normal(size=(120, 2))
+    with pytest.warns(StructureWarning, match="No structure was found"):
+        found = select_n_clusters(X, 3, random_state=0)
+    assert found.has_structure is False
+    assert found.n_clusters in (2, 3)
+
+
+def test_ctrl_c_returns_the_best_so_far(corners, monkeypatch):
+    whole, done, lock = count_search.curve, [], threading.Lock()
+
+    def some(vertices, counts, pulse=None):
+        with lock:
+            if len(done) == 4:
+                raise KeyboardInterrupt
+            done.append(1)
+        return whole(vertices, counts, pulse)
+
+    monkeypatch.setattr(count_search, "curve", some)
+    with pytest.warns(SelectionWarning, match="interrupted"):
+        found = select_n_clusters(corners, 5, random_state=0, n_jobs=1)
+    assert found.interrupted
+    assert found.n_clusters == 4
+    done[:] = [1] * 3
+    with pytest.raises(KeyboardInterrupt):
+        select_n_clusters(corners, 5, random_state=0, n_jobs=1)
+
+
+def test_progress_is_shown(corners, capsys):
+    select_n_clusters(corners[::2], 3, random_state=0, verbose=1)
+    assert "numbers of clusters" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("wrong", [{"k_max": 0}, {"n_halves": 1}, {"n_rows": 0}, {"random_state": "x"}])
+def test_wrong_arguments_are_named(corners, wrong):
+    with pytest.raises(ParameterError, match=next(iter(wrong))):
+        select_n_clusters(corners, **wrong)

@@ -1,0 +1,120 @@
+"""Is there structure at all?"""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import biclique.selection.structure as structure
+from biclique.rows.array import Vertices
+from biclique.selection import find_structure
+from biclique.selection.structure import (
+    dithered,
+    gaussian_reference,
+    least_prominence,
+    mode_prominences,
+    prominences,
+    uniform_reference,
+)
+from tests.oracles import mode_prominence
+
+
+def test_prominences_of_a_chain():
+    """Heights 5 1 4 3 6 0 2: the modes are 6, 5 (saddle 1), 4 (saddle 3) and 2 (saddle 0)."""
+    height = np.array([5.0, 1, 4, 3, 6, 0, 2])
+    first, second = np.arange(6), np.arange(1, 7)
+    found = prominences(height, first, second, np.minimum(height[first], height[second]))
+    assert found[found > 0].tolist() == [4.0, 2.0, 1.0]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_prominences_are_those_of_the_definition(seed):
+    random = np.random.default_rng(seed)
+    n = 9
+    height = random.permutation(n).astype(float)
+    pairs = [(i, int(random.integers(0, i))) for i in range(1, n)] + [tuple(random.integers(0, n, 2)) for _ in range(5)]
+    first, second = np.array(pairs).T
+    low = np.minimum(height[first], height[second])
+    expected = mode_prominence(height, [*zip(first, second, low, strict=True)])
+    assert prominences(height, first, second, low)[0] == pytest.approx(expected)
+
+
+def test_the_least_prominence_grows_slowly():
+    assert [round(least_prominence(n), 2) for n in (50, 100, 1000)] == [1.25, 1.52, 2.19]
+
+
+def test_two_clouds_have_a_second_mode_and_one_has_none():
+    random = np.random.default_rng(0)
+    cloud = random.normal(size=(150, 2))
+    assert mode_prominences(cloud)[0] < 1.5
+    two = np.concatenate([cloud, cloud + 8])
+    assert mode_prominences(two)[0] > least_prominence(300)
+    # Units do not matter, nor do pieces of the graph that no edge connects.
+    assert mode_prominences(100 * two)[0] == pytest.approx(mode_prominences(two)[0])
+    assert mode_prominences(np.concatenate([cloud, cloud + 1000]))[0] > mode_prominences(two)[0]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda random: random.normal(size=(150, 3)),
+        lambda random: np.exp(random.normal(size=(150, 2))),
+        lambda random: random.uniform(size=(150, 2)) * [20, 1],
+        lambda random: random.poisson(4, size=(150, 2)).astype(float),
+        lambda random: random.standard_t(3, size=(150, 2)),
+    ],
+    ids=["gaussian", "lognormal", "strip", "counts", "t3"],
+)
+def test_one_cloud_has_no_structure(make):
+    found = find_structure(make(np.random.default_rng(1)), random_state=0)
+    assert found.found is False
+    assert "No structure" in found.reason
+
+
+def test_clusters_and_a_curve_have_structure():
+    random = np.random.default_rng(2)
+    X = random.normal(size=(150, 2)) + 7 * random.integers(0, 2, (150, 1))
+    assert find_structure(X, random_state=0).found
+    angle = random.uniform(0, 5, 150)
+    arc = np.column_stack([np.cos(angle), np.sin(angle)]) + 0.03 * random.normal(size=(150, 2))
+    found = find_structure(arc, random_state=0)
+    assert found.found
+    assert found.spectrum is not None
+    assert find_structure(sparse.csr_array(X), random_state=0).found
+
+
+def test_few_rows_are_not_tested_and_equal_rows_have_none():
+    few = find_structure(np.random.default_rng(0).normal(size=(49, 2)), random_state=0)
+    assert few.found is None
+    assert "49 rows, and 50 are needed" in few.reason
+    assert find_structure(np.ones((60, 2)), random_state=0).found is False
+
+
+def test_references_keep_what_is_no_structure():
+    random = np.random.RandomState(0)
+    X = np.exp(random.normal(size=(400, 2)) @ [[1.0, 0.8], [0, 0.6]])
+    Y = gaussian_reference(X)(random)
+    assert Y.shape == X.shape
+    assert (X.min(axis=0) - 1e-12 <= Y).all()
+    assert (X.max(axis=0) + 1e-12 >= Y).all()
+    np.testing.assert_allclose(np.median(Y, axis=0), np.median(X, axis=0), rtol=0.25)
+    assert np.corrcoef(np.log(Y.T))[0, 1] == pytest.approx(np.corrcoef(np.log(X.T))[0, 1], abs=0.1)
+    box = np.array([[3.0, 3], [1, -1]])
+    X = random.uniform(-1, 1, (400, 2)) @ box
+    inside = np.abs(uniform_reference(X)(random) @ np.linalg.inv(box))
+    assert inside.max() < 1.15
+
+
+def test_rounded_columns_are_dithered_by_their_least_gap():
+    random = np.random.RandomState(0)
+    X = np.column_stack([random.randint(0, 6, 90) * 2.0, random.randint(0, 2, 90), random.normal(size=90)])
+    Y = dithered(X, random)
+    assert len(np.unique(Y[:, 0])) == 90
+    assert np.abs(Y[:, 0] - X[:, 0]).max() <= 1
+    np.testing.assert_array_equal(Y[:, 1:], X[:, 1:])
+
+
+def test_weights_count_as_repeated_rows():
+    vertices = Vertices.as_they_are(np.eye(3), np.array([1.0, 2, 3]))
+    assert structure.repeated_rows(vertices, np.random.RandomState(0)).sum(axis=0).tolist() == [1, 2, 3]
+    heavy = Vertices.as_they_are(np.eye(3), np.array([1.0, 2, 3]) * 1e6)
+    assert len(structure.repeated_rows(heavy, np.random.RandomState(0))) == structure.MODE_ROWS
