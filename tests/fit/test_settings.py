@@ -37,6 +37,7 @@ WRONG = {
     "eigen_solver": WORDS[:-1],
     **dict.fromkeys(["n_clusters", "n_init", "max_iter", "n_neighbors"], COUNTS),
     **dict.fromkeys(["subspace_dim", "n_draws", "n_rounds", "n_restarts"], COUNTS),
+    "k_max": [object(), "all", 0, -2, 2.5, True, None],
     "n_components": [object(), "all", 0, -2, 1.5, True],
     "rank": [object(), "full", 0, -1, 10.0, True, None],
     "degree": [*NUMBERS, 0.5],
@@ -92,7 +93,7 @@ def test_settings_are_what_was_asked_for():
     for group in (settings.kernel, settings.cut, settings.holding, settings.solving, settings.assigning):
         found |= {field.name: getattr(group, field.name) for field in fields(group)}
     assert found == {name: asked[name] for name in found}
-    assert set(asked) - set(found) == {"n_components", "verbose"}
+    assert set(asked) - set(found) == {"n_components", "k_max", "verbose"}
     assert set(found) - set(CONSTRAINTS) == {"kernel_params"}
 
 
