@@ -247,7 +247,8 @@ def prominences(height: FloatArray, first: IntArray, second: IntArray, low: Floa
 
 def _least(first: IntArray, second: IntArray, length: FloatArray, n: int) -> sparse.csr_array:
     """A symmetric graph with the least length of every pair."""
-    a, b = np.minimum(first, second), np.maximum(first, second)
+    # Older versions of SciPy search trees with 32-bit row numbers alone.
+    a, b = np.minimum(first, second).astype(np.int32), np.maximum(first, second).astype(np.int32)
     order = np.lexsort((length, b, a))
     a, b, length = a[order], b[order], length[order]
     new = np.append(True, (a[1:] != a[:-1]) | (b[1:] != b[:-1]))
