@@ -151,22 +151,27 @@ def test_float64_where_float32_would_show():
     assert gram.error.product <= fourier.TARGET
 
 
-@pytest.mark.filterwarnings("ignore:13% of the rows")
 def test_heavy_rows_ask_for_more_digits():
     """The error of a product is that of its largest terms: one row of weight 10⁴ beside rows of weight 1."""
     X = np.concatenate([make_blobs(1500, 1, centers=4, random_state=0)[0], [[30.0]]])
     weights = np.ones(1501)
     weights[-1] = 1e4
-    values = [
-        BicliqueSpectralClustering(4, gram=gram, order=2, gamma=0.02, precision="float64", random_state=0)
-        .fit(X, sample_weight=weights)
-        .eigenvalues_
-        for gram in ("tiled", "fourier")
-    ]
-    np.testing.assert_allclose(values[1], values[0], atol=1e-5)
+    gram = FourierGram(RBF(0.02), X)
+    gram.weigh(weights)
+    exact = RBF(0.02).block(X, X) @ weights
+    np.testing.assert_allclose(gram.matmat(weights[:, None])[:, 0], exact, rtol=1e-5)
     weights[-1] = 1e13
     with pytest.raises(ParameterError, match=r"above the 1e-05 that it promises: use gram='tiled' \(exact\)"):
         BicliqueSpectralClustering(4, gram="fourier", order=2, gamma=0.02).fit(X, sample_weight=weights)
+
+
+@pytest.mark.parametrize("n", [4000, 20000])
+def test_groups_of_very_unequal_size(n):
+    random = np.random.default_rng(0)
+    sizes = [n - n // 10, n // 10 - n // 50, n // 50]
+    X = np.concatenate([random.normal(size=(s, 2)) + c for s, c in zip(sizes, ((0, 0), (6, 6), (6, -6)), strict=True)])
+    model = BicliqueSpectralClustering(3, gram="fourier", random_state=0).fit(X)
+    assert adjusted_rand_score(np.repeat([0, 1, 2], sizes), model.labels_) > 0.999
 
 
 def test_sparse_rows_are_rows():

@@ -147,9 +147,7 @@ def _most_similar(gram: ComputedGram, rest: IntArray, sample: IntArray) -> tuple
 
 def _least_mass(gram: ComputedGram) -> float:
     """The share of a part's degrees that counts as a link: in float32 no less can be told from rounding."""
-    if gram.error is not None:  # which was measured
-        return float(np.clip(gram.noise, LINK, MASS))
-    return LINK if gram.dtype == np.float64 else MASS
+    return LINK if gram.dtype == np.float64 and gram.error is None else MASS
 
 
 def _check_mass(
