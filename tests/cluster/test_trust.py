@@ -11,7 +11,7 @@ from sklearn.metrics import pairwise_kernels
 
 from biclique import BicliqueSpectralClustering
 from biclique.cluster import profile as profile_file
-from biclique.cluster.stability import best_jaccard
+from biclique.cluster.stability import found_again
 from biclique.exceptions import DataError, ParameterError
 from biclique.fit.state import fitted_from, state_of
 from biclique.spectral.assign import Seen
@@ -199,7 +199,7 @@ def test_best_jaccard_is_its_definition():
     for _ in range(5):
         rows = np.sort(random.choice(40, 20, replace=False))
         halves.append((rows, random.randint(4, size=20)))
-    found = np.mean([best_jaccard(labels[rows], new, 3) for rows, new in halves], axis=0)
+    found = np.mean([found_again(labels[rows], new, 3) for rows, new in halves], axis=0)
     np.testing.assert_allclose(found, jaccard_stability(labels, halves))
 
 

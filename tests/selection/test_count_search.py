@@ -14,7 +14,9 @@ from biclique.progress import Progress
 from biclique.rows.array import Vertices
 from biclique.selection import CountResult, select_n_clusters
 from biclique.selection.count_result import Counted
-from biclique.selection.count_search import CountSearch, best_jaccard, choose_count, curve, random_halves
+from biclique.selection.count_search import CountSearch, choose_count, curve
+from biclique.selection.criteria import best_jaccard
+from biclique.selection.halves import random_halves
 from tests.oracles import half_agreement, largest_as_stable
 
 CORNERS = [[0, 0], [9, 0], [0, 9], [9, 9]]

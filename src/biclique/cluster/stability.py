@@ -8,19 +8,16 @@ from collections.abc import Callable
 import numpy as np
 
 from biclique._typing import FloatArray, IntArray
+from biclique.selection.criteria import best_jaccard
 
 
-def best_jaccard(labels: IntArray, others: IntArray, n_clusters: int) -> FloatArray:
+def found_again(labels: IntArray, others: IntArray, n_clusters: int) -> FloatArray:
     """max_B |A ∩ B| / |A ∪ B| of every cluster A of ``labels`` with the clusters B of ``others``.
 
     Not a number for a cluster without rows.
     """
-    table = np.zeros((n_clusters, int(others.max(initial=0)) + 1))
-    np.add.at(table, (labels, others), 1.0)
-    own, other = table.sum(axis=1, keepdims=True), table.sum(axis=0, keepdims=True)
-    union = own + other - table
-    shares = np.divide(table, union, out=np.zeros_like(table), where=union > 0).max(axis=1)
-    return np.where(own[:, 0] > 0, shares, np.nan)
+    shares = best_jaccard(labels, others, np.ones(len(labels)), n_clusters)
+    return np.where(np.bincount(labels, minlength=n_clusters) > 0, shares, np.nan)
 
 
 def stability_of(
@@ -38,7 +35,7 @@ def stability_of(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of fits that the user did not ask for by themselves
             others = fit_half(chosen, split)
-        found[split] = best_jaccard(labels[chosen], others, n_clusters)
+        found[split] = found_again(labels[chosen], others, n_clusters)
     there = ~np.isnan(found)
     sums = np.where(there, found, 0.0).sum(axis=0)
     out = np.full(n_clusters, np.nan)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from biclique._typing import IntArray
-from biclique.exceptions import MissingExtraError, ParameterError
-from biclique.selection.result import Records, Value
+from biclique.exceptions import ParameterError
+from biclique.selection.result import Value, as_frame, new_axes
 from biclique.selection.structure import Structure
 
 
@@ -69,12 +68,7 @@ class CountResult:
     @property
     def frame(self) -> Any:
         """A frame over k: stability, standard error, weakest and smallest cluster; pandas' if installed."""
-        records = [one.record() for one in self.counted]
-        try:
-            frame = import_module("pandas").DataFrame
-        except ImportError:
-            return Records(records)
-        return frame.from_records(records)
+        return as_frame([one.record() for one in self.counted])
 
     @property
     def has_structure(self) -> bool | None:
@@ -107,11 +101,7 @@ class CountResult:
         shown = self.counted
         if not shown:
             raise ParameterError("nothing was compared, so there is nothing to plot.")
-        if ax is None:
-            try:
-                ax = import_module("matplotlib.figure").Figure(figsize=(6, 4), layout="constrained").add_subplot()
-            except ImportError as error:
-                raise MissingExtraError("plot() needs matplotlib: pip install 'biclique[plot]'") from error
+        ax = new_axes() if ax is None else ax
         k = np.array([one.n_clusters for one in shown])
         mean = np.array([one.stability for one in shown], dtype=float)
         errors = np.array([one.standard_error for one in shown], dtype=float)

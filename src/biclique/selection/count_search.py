@@ -7,24 +7,23 @@ each. The stability of k is the mean agreement of both on the rows of a half.
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
-from biclique._typing import FloatArray, IntArray, RandomState
+from biclique._typing import IntArray, RandomState
 from biclique.exceptions import ParameterError, SelectionWarning, StructureWarning, warn_user
 from biclique.fit.settings import SELECTING, Settings, check_parameters
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, RowSource, Vertices, distinct_rows
 from biclique.rows.checks import check_weights
-from biclique.runtime.arguments import check_count, check_random
-from biclique.runtime.threads import Pulse, run_groups, single_threaded_blas
+from biclique.runtime.arguments import check_count
+from biclique.runtime.threads import Pulse, single_threaded_blas
 from biclique.selection.count_result import Counted, CountResult
-from biclique.selection.criteria import agreement
+from biclique.selection.criteria import agreement, best_jaccard
+from biclique.selection.halves import fixed_seed, random_halves, run_silently
 from biclique.selection.one_embedding import OneEmbedding
 from biclique.selection.reading import read_rows
 from biclique.selection.settings_search import DRAWN_ROWS
@@ -127,32 +126,21 @@ def search_count(
             f"n_clusters='select' needs rows, and affinity={settings.kernel.affinity!r} gives none: pass the rows with "
             "affinity='nearest_neighbors', or give n_clusters."
         )
-    seed = settings.random_state
-    if not isinstance(seed, (int, np.integer)):
-        seed = int(check_random(seed).randint(2**31))
-    random = np.random.RandomState(int(seed))
+    seed = fixed_seed(settings.random_state)
+    random = np.random.RandomState(seed)
     vertices = distinct_rows(*source.draw(n_rows, random))
     search = CountSearch(vertices, k_max, random_halves(vertices.n, n_halves, random), progress)
     search.run(settings.n_jobs)
     structure = Structure(None, "Structure was not tested: the search was interrupted.")
     if not search.interrupted:
         try:
-            structure = structure_of(vertices, np.random.RandomState(int(seed)), settings.n_jobs, progress)
+            structure = structure_of(vertices, np.random.RandomState(seed), settings.n_jobs, progress)
         except KeyboardInterrupt:
             search.interrupted = True
     result = replace(search.chosen(), structure=structure)
     if search.interrupted:
         warn_user(f"the search was interrupted, and the best so far is taken: {result.reason}", SelectionWarning)
     return result
-
-
-def random_halves(n: int, n_halves: int, random: np.random.RandomState) -> tuple[IntArray, ...]:
-    """Numbers of the rows of random halves, both sides of one split after the other."""
-    half, found = n // 2, list[IntArray]()
-    while len(found) < n_halves:
-        order = random.permutation(n)
-        found += [np.sort(order[:half]), np.sort(order[half : 2 * half])]
-    return tuple(found[:n_halves])
 
 
 class CountSearch:
@@ -170,34 +158,23 @@ class CountSearch:
         """Fit everything; Ctrl-C keeps what is done, if that is enough for a choice."""
         if not self.counts:
             return
-        lock, pools = threading.Lock(), ThreadpoolController()
+        lock = threading.Lock()
 
         def work(number: int, pulse: Pulse) -> None:
             rows = None if number == 0 else self.halves[number - 1]
             some = self.vertices if rows is None else self.vertices.some(rows)
-            with pools.limit(limits=1):
-                found = curve(some, self.counts, pulse)
+            found = curve(some, self.counts, pulse)
             with lock:
                 if rows is None:
                     self.full = found
                 else:
                     self.of_halves[number - 1] = found
 
-        tick = None
-        if self.progress.enabled:
-
-            def tick(share: float) -> None:
-                self.progress.share("numbers of clusters", share)
-
         jobs = len(self.halves) + 1
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # threads share the filters
-                run_groups(work, jobs, n_jobs=n_jobs, total=jobs * len(self.counts), tick=tick)
-        except KeyboardInterrupt:
-            if not self.full or len(self.of_halves) < 2:
-                raise
-            self.interrupted = True
+        total = jobs * len(self.counts)
+        self.interrupted = not run_silently(work, jobs, total, n_jobs, self.progress, "numbers of clusters")
+        if self.interrupted and (not self.full or len(self.of_halves) < 2):
+            raise KeyboardInterrupt
 
     def chosen(self) -> CountResult:
         """The curve and the choice."""
@@ -258,17 +235,6 @@ def curve(vertices: Vertices, counts: Sequence[int], pulse: Pulse | None = None)
         if pulse is not None:
             pulse()
     return found
-
-
-def best_jaccard(first: IntArray, second: IntArray, weights: FloatArray, k: int) -> FloatArray:
-    """For each of the k clusters of the first partition: |A ∩ B| / |A ∪ B| with the most similar cluster of the second.
-
-    0 for a cluster without rows.
-    """
-    width = int(second.max(initial=0)) + 1
-    both = np.bincount(first * width + second, weights, k * width).reshape(k, width)
-    either = both.sum(axis=1, keepdims=True) + both.sum(axis=0) - both
-    return np.asarray((both / np.where(either > 0, either, 1.0)).max(axis=1))
 
 
 def choose_count(counted: Sequence[Counted]) -> tuple[int, int | None, float | None, str]:

@@ -22,6 +22,13 @@ DIGITS = 9
 """Criteria are compared to so many digits: rounding must decide nothing."""
 
 
+def crossed(first: IntArray, second: IntArray, weights: FloatArray, k: int) -> FloatArray:
+    """The weight of rows in cluster i of the first partition, of k clusters, and j of the second."""
+    width = int(second.max(initial=0)) + 1
+    sums: FloatArray = np.bincount(first * width + second, weights, k * width).astype(float)
+    return sums.reshape(k, width)
+
+
 def agreement(first: IntArray, second: IntArray, weights: FloatArray) -> float:
     """The adjusted Rand index of two partitions; a row of weight w counts as w rows.
 
@@ -32,15 +39,23 @@ def agreement(first: IntArray, second: IntArray, weights: FloatArray) -> float:
 
     and 1 where that is 0/0: both partitions are one cluster, or both are single rows.
     """
-    width = int(second.max(initial=0)) + 1
-    height = int(first.max(initial=0)) + 1
-    table = np.bincount(first * width + second, weights, height * width).reshape(height, width)
+    table = crossed(first, second, weights, int(first.max(initial=0)) + 1)
     both, rows, columns, all_pairs = (
         float((sums * (sums - 1) / 2).sum()) for sums in (table, table.sum(1), table.sum(0), table.sum())
     )
     expected = rows * columns / all_pairs if all_pairs else 0.0
     most = (rows + columns) / 2
     return 1.0 if np.isclose(most, expected, rtol=1e-12, atol=0.0) else (both - expected) / (most - expected)
+
+
+def best_jaccard(first: IntArray, second: IntArray, weights: FloatArray, k: int) -> FloatArray:
+    """For each of the k clusters of the first partition: |A ∩ B| / |A ∪ B| with the most similar cluster of the second.
+
+    0 for a cluster without rows.
+    """
+    both = crossed(first, second, weights, k)
+    either = both.sum(axis=1, keepdims=True) + both.sum(axis=0) - both
+    return np.asarray((both / np.where(either > 0, either, 1.0)).max(axis=1))
 
 
 def agreements(labels: Sequence[IntArray], weights: FloatArray) -> FloatArray:

@@ -22,6 +22,7 @@ from biclique.rows.checks import check_clusters_fit, check_weights
 from biclique.runtime.arguments import check_random
 from biclique.runtime.threads import single_threaded_blas
 from biclique.selection.criteria import agreement
+from biclique.selection.halves import fixed_seed
 from biclique.selection.reading import read_rows
 from biclique.spectral.cut import Attempt, OrderRule, check_order
 
@@ -201,8 +202,8 @@ def order_path(
     rows = read_rows(X, settings)
     weights = check_weights(sample_weight, rows.shape[0])
     check_clusters_fit(n_clusters, rows.shape[0], int((weights > 0).sum()))
-    # A generator would go on from order to order: labels of one must not depend on the others.
-    settings = replace(settings, random_state=_seed(random_state))
+    # Labels of one order must not depend on the others.
+    settings = replace(settings, random_state=fixed_seed(random_state))
     if settings.solving.eigen_tol == "auto" and not settings.kernel.neighbors:
         settings = replace(settings, solving=replace(settings.solving, eigen_tol=QUICK_TOLERANCE))
     with single_threaded_blas(), Progress(bool(verbose)) as progress:
@@ -242,9 +243,3 @@ def kept_shares(gram: GramOperator, partitions: Sequence[IntArray], weights: Flo
         start += indicator.shape[1]
         found.append(float(((indicator * own).sum(axis=0) / (indicator.T @ degrees)).mean()))
     return np.array(found)
-
-
-def _seed(random_state: RandomState) -> int:
-    if isinstance(random_state, int):
-        return random_state
-    return int(check_random(random_state).randint(2**31))

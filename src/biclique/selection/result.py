@@ -84,6 +84,23 @@ def _shown(value: Value) -> str:
     return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
+def as_frame(records: Sequence[Mapping[str, Value]]) -> Any:
+    """A frame of records: pandas' if it is installed, else ``Records``."""
+    try:
+        frame = import_module("pandas").DataFrame
+    except ImportError:
+        return Records(records)
+    return frame.from_records(records)
+
+
+def new_axes() -> Any:
+    """matplotlib's axes, which need no display, or the line that installs it."""
+    try:
+        return import_module("matplotlib.figure").Figure(figsize=(6, 4), layout="constrained").add_subplot()
+    except ImportError as error:
+        raise MissingExtraError("plot() needs matplotlib: pip install 'biclique[plot]'") from error
+
+
 @dataclass(frozen=True)
 class SelectionResult:
     """The settings that a search chose, why, and what else was tried.
@@ -109,12 +126,7 @@ class SelectionResult:
     @property
     def candidates(self) -> Any:
         """A frame of every candidate with its criteria, the best first: pandas' if it is installed, else records."""
-        records = [judged.record() for judged in self.judged]
-        try:
-            frame = import_module("pandas").DataFrame
-        except ImportError:
-            return Records(records)
-        return frame.from_records(records)
+        return as_frame([judged.record() for judged in self.judged])
 
     @property
     def ranked(self) -> list[Candidate]:
@@ -161,11 +173,7 @@ class SelectionResult:
         shown = [one for one in self.judged if one.cut is not None and not one.same_as]
         if not shown:
             raise ParameterError("nothing was compared, so there is nothing to plot.")
-        if ax is None:
-            try:
-                ax = import_module("matplotlib.figure").Figure(figsize=(6, 4), layout="constrained").add_subplot()
-            except ImportError as error:
-                raise MissingExtraError("plot() needs matplotlib: pip install 'biclique[plot]'") from error
+        ax = new_axes() if ax is None else ax
         for one in shown:
             kind = {True: "o", False: "x"}[one.candidate is not None]
             best = one.candidate == self.chosen

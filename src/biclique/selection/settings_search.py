@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from threadpoolctl import ThreadpoolController
 
 from biclique._typing import FloatArray, IntArray, RandomState
 from biclique.exceptions import BicliqueError, DataError, ParameterError, SelectionWarning, warn_user
@@ -25,9 +24,10 @@ from biclique.rows.array import ArrayRows, RowSource, Vertices, distinct_given, 
 from biclique.rows.checks import check_clusters_fit, check_weights
 from biclique.runtime.arguments import check_count, check_random
 from biclique.runtime.memory import parse_memory_limit
-from biclique.runtime.threads import Pulse, run_groups, single_threaded_blas
+from biclique.runtime.threads import Pulse, single_threaded_blas
 from biclique.selection.candidates import Candidate, make_candidates
 from biclique.selection.criteria import agreement, agreements, consensus, mean_ranks, merge, neutral_cut, neutral_graph
+from biclique.selection.halves import fixed_seed, random_halves, run_silently
 from biclique.selection.order_path import make_cuts
 from biclique.selection.reading import read_rows
 from biclique.selection.result import SMALL_MARGIN, Judged, SelectionResult
@@ -164,10 +164,7 @@ def search_settings(
     n_halves: int = HALVES,
 ) -> SelectionResult:
     """Choose what ``settings`` leave to be selected."""
-    random = check_random(settings.random_state)
-    # A generator would go on from fit to fit, in the order in which threads come to it.
-    seed = settings.random_state
-    seed = int(seed) if isinstance(seed, (int, np.integer)) else int(random.randint(2**31))
+    seed = fixed_seed(settings.random_state)
     settings = replace(settings, random_state=seed)
     vertices = draw_vertices(settings, source, n_rows, np.random.RandomState(seed))
     if candidates is None:
@@ -209,13 +206,7 @@ def draw_vertices(settings: Settings, source: RowSource, n_rows: int, random: np
 
 def split_halves(n: int, n_halves: int, n_clusters: int, random: np.random.RandomState) -> tuple[IntArray, ...]:
     """Numbers of the rows of random halves, both sides of one split after the other; none where rows are too few."""
-    half, found = n // 2, list[IntArray]()
-    if half < max(LEAST_HALF, 2 * n_clusters):
-        return ()
-    while len(found) < n_halves:
-        order = random.permutation(n)
-        found += [np.sort(order[:half]), np.sort(order[half : 2 * half])]
-    return tuple(found[:n_halves])
+    return random_halves(n, n_halves, random) if n // 2 >= max(LEAST_HALF, 2 * n_clusters) else ()
 
 
 # Fits
@@ -274,30 +265,17 @@ class Fits:
                 jobs.append((place, lambda family=family, some=some: fit_candidates(search, family, some)))  # type: ignore[misc]
             if not search.vertices.given:
                 jobs.append((place, lambda some=some: kmeans_labels(search, some)))  # type: ignore[misc]
-        pools = ThreadpoolController()
 
         def work(number: int, pulse: Pulse) -> None:
             place, fit = jobs[number]
-            with pools.limit(limits=1):  # OpenMP counts threads by the thread that asks
-                found = fit()
+            found = fit()
             with lock:
                 place.update(found)
             pulse()
 
-        tick = None
-        if search.progress.enabled:
-
-            def tick(share: float) -> None:
-                search.progress.share("candidates", share)
-
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # candidates are silent; threads share the filters
-                run_groups(work, len(jobs), n_jobs=n_jobs, total=len(jobs), tick=tick)
-        except KeyboardInterrupt:
-            if not self.full:
-                raise
-            self.interrupted = True
+        self.interrupted = not run_silently(work, len(jobs), len(jobs), n_jobs, search.progress, "candidates")
+        if self.interrupted and not self.full:
+            raise KeyboardInterrupt
 
 
 # The choice
