@@ -115,7 +115,8 @@ class HowSure(ClustererBase):
         """How well each cluster is found again in random halves of the rows: mean best Jaccard index (Hennig 2007).
 
         For every split, half of the rows are clustered anew with the same parameters. A cluster, on these rows, is
-        compared with each of the new clusters: |A ∩ B| / |A ∪ B|, and the best is taken. Above 0.85 a cluster is
+        compared with each of the new clusters: |A ∩ B| / |A ∪ B|, and the best is taken. Halves are asked for as many
+        clusters as the fit found, also where it chose their number. Above 0.85 a cluster is
         usually called stable, below 0.6 dissolved. This takes ``n_splits`` fits.
 
         Parameters
@@ -138,15 +139,15 @@ class HowSure(ClustererBase):
             )
         random = check_random(self.random_state)
         half = rows.shape[0] // 2
-        if half < max(self.n_clusters, 2):
+        k = self._asked_for
+        if half < max(k, 2):
             raise DataError(
-                f"half of X has {half} rows, fewer than n_clusters={self.n_clusters}: pass at least "
-                f"{2 * max(self.n_clusters, 2)} rows."
+                f"half of X has {half} rows, fewer than n_clusters={k}: pass at least {2 * max(k, 2)} rows."
             )
         seeds = random.randint(2**31, size=n_splits)
 
         def fit_half(chosen: IntArray, split: int) -> IntArray:
-            model = clone(self).set_params(random_state=int(seeds[split]), verbose=0)
+            model = clone(self).set_params(n_clusters=k, random_state=int(seeds[split]), verbose=0)
             return np.asarray(model.fit(rows[chosen]).labels_)
 
         return stability_of(labels, int(self._n_found()), n_splits, half, fit_half, random)
