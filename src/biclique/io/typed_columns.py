@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from biclique._typing import FloatArray
 from biclique.exceptions import DataError, ParameterError
-from biclique.io.cells import Kind, is_missing, text_array
+from biclique.io.fields import Kind, is_missing, text_array
 from biclique.io.roles import as_texts, numbered
 
 
@@ -89,7 +89,7 @@ def joined_columns(parts: Sequence[Column]) -> Column:
     kinds = {part.kind for part in parts if not (part.kind == "number" and np.isnan(part.values).all())}
     if len(kinds) > 1:
         return Column(parts[0].name, "text", np.concatenate([text_array(_shown(part)) for part in parts]))
-    kind = next(iter(kinds), "number")
+    kind: Kind = next(iter(kinds), "number")
     whole = [_nothing(part, kind) if part.kind != kind else part.values for part in parts]
     return Column(parts[0].name, kind, np.concatenate(whole))
 
