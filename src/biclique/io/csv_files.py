@@ -39,6 +39,7 @@ class TextChunks(FileChunks):
         self._roles, self._tick = roles, tick
         with guard(self.name):
             self._text = TextFile(path, form or TextForm(), self.memory_limit)
+        self.notes = self._text.notes
         self._places = feature_columns(self.name, self._text.names, roles)
         self.columns = [self._text.names[j] for j in self._places]
         self.n_columns = len(self.columns)
@@ -144,6 +145,7 @@ def read_text(file: Path, roles: Roles, limit: int, form: TextForm, tick: Tick |
         None if label is None else texts[label],
         None if key is None else texts[key],
         joined_lines(lines),
+        notes=text.notes,
     )
 
 
@@ -184,13 +186,19 @@ class TextSink:
             self._file.close()
             raise
 
-    def write(self, keys: NDArray[Any] | list[str], labels: NDArray[Any]) -> None:
+    def write(
+        self, keys: NDArray[Any] | list[str], labels: NDArray[Any], kept: NDArray[np.bool_] | None = None
+    ) -> None:
         for start in range(0, len(labels), TEXT_ROWS):
             some, values = keys[start : start + TEXT_ROWS], labels[start : start + TEXT_ROWS]
+            inside = None if kept is None else kept[start : start + TEXT_ROWS]
             if isinstance(some, np.ndarray):
-                self._put(_number_lines(some, values, self._delimiter))
-            else:
-                self._put(self._quoted(zip(some, values.tolist(), strict=True)))
+                self._put(_number_lines(some, values, self._delimiter, inside))
+                continue
+            shown = values.tolist()
+            if inside is not None:
+                shown = [value if stays else "" for value, stays in zip(shown, inside, strict=True)]
+            self._put(self._quoted(zip(some, shown, strict=True)))
 
     def _quoted(self, rows: Iterable[tuple[object, object]]) -> bytes:
         text = io.StringIO(newline="")
@@ -206,9 +214,16 @@ class TextSink:
         self._file.close()
 
 
-def _number_lines(keys: NDArray[Any], labels: NDArray[Any], delimiter: str) -> bytes:
-    """Lines of two whole numbers: characters in a table with one row a line, less those that only align."""
+def _number_lines(
+    keys: NDArray[Any], labels: NDArray[Any], delimiter: str, kept: NDArray[np.bool_] | None = None
+) -> bytes:
+    """Lines of two whole numbers: characters in a table with one row a line, less those that only align.
+
+    The label of a row that is not kept is empty.
+    """
     tables = [_digits(keys), _digits(labels)]
+    if kept is not None:
+        tables[1][~kept] = 0
     width = sum(table.shape[1] for table in tables) + 2
     lines = np.empty((len(keys), width), dtype=np.uint8)
     at = 0

@@ -47,8 +47,10 @@ class LabelSink(Protocol):
     def with_ids(self) -> bool:
         """Whether it stores the id of each row."""
 
-    def write(self, keys: NDArray[Any] | list[str], labels: NDArray[Any]) -> None:
-        """Append rows: whole numbers or texts as keys."""
+    def write(
+        self, keys: NDArray[Any] | list[str], labels: NDArray[Any], kept: NDArray[np.bool_] | None = None
+    ) -> None:
+        """Append rows: whole numbers or texts as keys. A row that is not kept has no label."""
 
     def close(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /

@@ -228,6 +228,7 @@ class TextFile:
             if has_names is None:
                 has_names = not all(as_number(cell, form.decimal) is not None for cell in fields)
             self.has_names = has_names
+            self.notes = (_header_note(self.name, fields),) if form.header is None and _may_be_names(fields) else ()
             self.names = [cell.strip() for cell in fields] if has_names else numbered(self.width)
             self._blank_is_row = len(head[-1][1]) == 1
 
@@ -394,6 +395,20 @@ class _Job:
 
     def __len__(self) -> int:
         return _count_lines(self.rows) if isinstance(self.rows, bytes) else len(self.rows)
+
+
+def _may_be_names(fields: Sequence[str]) -> bool:
+    """Whether a line of numbers looks like a header: whole numbers that go up by one, such as years."""
+    if len(fields) < 3 or not all(field.strip().isdecimal() and len(field) < 10 for field in fields):
+        return False
+    return list(map(int, fields)) == list(range(int(fields[0]), int(fields[0]) + len(fields)))
+
+
+def _header_note(name: str, fields: Sequence[str]) -> str:
+    return (
+        f"{name}: the first line ({fields[0].strip()}, {fields[1].strip()}, …) was read as a row of numbers; if it "
+        "holds the names of the columns, say so: header=True, or --header yes."
+    )
 
 
 def _count_lines(block: bytes) -> int:
