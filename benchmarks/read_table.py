@@ -77,8 +77,8 @@ def by_size(folder: Path) -> None:
         write(text, X)
         np.save(array, X)
         rest = np.delete(X, 1, axis=1)
-        csv = seconds(lambda: read_table(text, Roles(drop=["c1"])).X, rest)
-        npy = seconds(lambda: read_table(array, Roles(drop=["1"])).X, rest)
+        csv = seconds(lambda text=text: read_table(text, Roles(drop=["c1"])).X, rest)
+        npy = seconds(lambda array=array: read_table(array, Roles(drop=["1"])).X, rest)
         print(f"{rows:>8} {columns:>8} {csv:>10.3f} {npy:>10.3f} {1e6 * csv / X.size:>18.2f}")
 
 
