@@ -77,7 +77,7 @@ class TextChunks(FileChunks):
         self._check_memory(min(rows, self._n_rows or rows), 8 * self.n_columns)
         kinds: dict[int, Kind | None] = dict.fromkeys(self._places)
         for block in self._blocks(kinds):
-            yield _features(self._text, block, kinds)
+            yield _features(self._text, block, self._places, kinds)
 
     def _sample(self, size: int, random: np.random.RandomState) -> tuple[FloatArray, IntArray]:
         """By the number of rows: the same draw as from the same rows in another kind of file."""
@@ -86,10 +86,10 @@ class TextChunks(FileChunks):
         return super()._sample(size, random)
 
 
-def _features(text: TextFile, block: Block, kinds: dict[int, Kind | None]) -> FloatArray:
-    """The columns of ``kinds`` as float64; ``kinds`` gets what they hold. A field that is no number is refused."""
-    X = np.empty((len(block), len(kinds)))
-    for i, j in enumerate(kinds):
+def _features(text: TextFile, block: Block, places: Sequence[int], kinds: dict[int, Kind | None]) -> FloatArray:
+    """These columns as float64; ``kinds`` gets what they hold. A field that is no number is refused."""
+    X = np.empty((len(block), len(places)))
+    for i, j in enumerate(places):
         kind = joined(kinds[j], block.kinds[j])
         if kind not in (None, "number", "boolean"):
             raise _not_a_number(text, block, j, kinds[j])
@@ -119,17 +119,17 @@ def read_text(file: Path, roles: Roles, limit: int, form: TextForm, tick: Tick |
     text = TextFile(file, form, limit)
     places = feature_columns(text.name, text.names, roles)
     label, key = (None if name is None else text.names.index(name) for name in (roles.label, roles.id))
-    features: dict[int, Kind | None] = dict.fromkeys(places)
-    with_role: dict[int, Kind | None] = {j: "text" for j in (label, key) if j is not None}
+    with_role = [j for j in (label, key) if j is not None]
+    kinds: dict[int, Kind | None] = {**dict.fromkeys(places), **dict.fromkeys(with_role, "text")}
     parts: list[FloatArray] = []
     texts: dict[int, list[str]] = {j: [] for j in with_role}
     lines: list[Sequence[int]] = []
     n = 0
-    for block in text.blocks({**features, **with_role}):
+    for block in text.blocks(kinds):
         n += len(block)
         rows = max(n, round(n / block.share)) if len(block) > 1 else n
         check_table_size(text.name, rows, len(places), 1 + len(with_role), limit)
-        parts.append(_features(text, block, features))
+        parts.append(_features(text, block, places, kinds))
         lines.append(block.lines)
         for j, found in texts.items():
             found += block.values[j].tolist()

@@ -215,10 +215,10 @@ class TextFile:
         self.name = printable(path)
         with self._opened() as lines:
             block = lines.take()
-            first = block[: 2**16].splitlines()[:1] or [b""]
+            first = next((one for one in block[: 2**16].splitlines() if one.strip()), b"")
             signs = ",;\t" if form.decimal == "." else ";\t"
-            best = max(signs, key=first[0].decode(errors="replace").count)
-            self.delimiter = form.delimiter or (best if best.encode() in first[0] else ",")
+            best = max(signs, key=first.decode(errors="replace").count)
+            self.delimiter = form.delimiter or (best if best.encode() in first else ",")
             head = self._head(lines, block)
             if not head:
                 raise TableError(f"{self.name}: the file is empty.")
@@ -308,8 +308,9 @@ class TextFile:
         unknown = [j for j, kind in kinds.items() if kind is None]
         if not unknown:
             return dict(kinds)
-        head = b"".join(job.rows.splitlines(keepends=True)[:FEW_LINES]) if isinstance(job.rows, bytes) else b""
-        rows = [row for row in csv.reader(io.StringIO(head.decode(), newline=""), delimiter=self.delimiter)]
+        lines = job.rows[: 2**16].splitlines(keepends=True) if isinstance(job.rows, bytes) else []
+        head = b"".join(lines[:-1][:FEW_LINES])  # the last one may be cut
+        rows = list(csv.reader(io.StringIO(head.decode(), newline=""), delimiter=self.delimiter))
         if any(len(row) != self.width for row in rows):
             return dict(kinds)
         return {**kinds, **{j: kind_of([row[j] for row in rows], self.form.decimal) for j in unknown}}
