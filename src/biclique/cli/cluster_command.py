@@ -192,7 +192,7 @@ def _run(options: argparse.Namespace) -> int:
             model.labels_,
             rows=table.rows,
             n_rows=table.n_rows,
-            ids=table.all_ids,
+            ids=table.ids if table.all_ids is None else table.all_ids,
             id_name=options.id or "row",
         )
     report(model, _facts(table), options, seconds, messages)

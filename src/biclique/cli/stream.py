@@ -38,6 +38,7 @@ from biclique.io import (
     listed,
     open_chunks,
 )
+from biclique.printable import printable
 from biclique.progress import Progress
 from biclique.runtime import format_bytes, parse_memory_limit
 
@@ -139,7 +140,7 @@ def text_form(options: argparse.Namespace) -> TextForm:
 
 def cluster(model: BicliqueSpectralClustering, table: ChunkSource, options: argparse.Namespace) -> int:
     """Fit, write the labels, print."""
-    table.name = options.shown_table
+    table.name = printable(options.shown_table)
     source = FiniteChunks(table) if options.drop_missing else table
     if options.dry_run:
         return _print_estimate(model, table, source, options)
