@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from biclique.cli.common import (
     print_plan,
     report,
 )
+from biclique.cli.standard_streams import standard_streams
 from biclique.cli.text import EXIT_CODES, EXIT_OK, block, line
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.datasets import SHIPPED, load_shipped
@@ -37,6 +39,8 @@ from biclique.fit.settings import GRAM_NAMES, MODELLINGS, PRECISIONS, SELECT
 from biclique.gram import NEIGHBOR_WEIGHTS
 from biclique.io import Roles, Table, check_output, formats, listed, read_table, write_labels, writers
 from biclique.kernels import KERNEL_NAMES
+from biclique.printable import printable
+from biclique.progress import Progress
 
 SWITCH: dict[str, bool | str] = {"auto": "auto", "yes": True, "no": False}
 
@@ -57,7 +61,8 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "table",
         metavar="TABLE",
-        help=f"{files} file, {folders} folder, or a data set of scikit-learn ({', '.join(SHIPPED)})",
+        help=f"{files} file, {folders} folder, - for standard input, or a data set of scikit-learn "
+        f"({', '.join(SHIPPED)}); a text file may end in .gz",
     )
     parser.add_argument(
         "-k", "--clusters", type=count_or_select, required=True, metavar="K", help="number of clusters, or select"
@@ -66,7 +71,10 @@ def add_command(commands: Any) -> None:
         "--k-max", type=int, default=20, metavar="K", help="most clusters that select tries (default: 20)"
     )
     parser.add_argument(
-        "-o", "--output", metavar="FILE", help=f"write one label a row to FILE ({listed([*writers()], 'or')})"
+        "-o",
+        "--output",
+        metavar="FILE",
+        help=f"write one label a row to FILE ({listed([*writers()], 'or')}); - is standard output",
     )
     table = parser.add_argument_group("the table")
     table.add_argument(
@@ -76,7 +84,14 @@ def add_command(commands: Any) -> None:
     table.add_argument("--drop", metavar="NAME", nargs="+", action="extend", default=[], help="columns to leave out")
     table.add_argument("--drop-missing", action="store_true", help="leave out rows with missing values")
     table.add_argument(
-        "--header", choices=["auto", "yes", "no"], default="auto", help="whether a text file's first line holds names"
+        "--header",
+        choices=["auto", "yes", "no"],
+        default="auto",
+        help="whether a text file's first line holds names (default: auto: unless all of them are numbers)",
+    )
+    table.add_argument("--decimal", choices=[".", ","], default=".", help="decimal sign of a text file (default: .)")
+    table.add_argument(
+        "--encoding", default="utf-8", metavar="NAME", help="of a text file, such as latin-1 (default: utf-8)"
     )
     table.add_argument(
         "--scale",
@@ -146,29 +161,38 @@ def add_command(commands: Any) -> None:
 
 
 def _cluster(options: argparse.Namespace) -> int:
+    with standard_streams(options):
+        return _run(options)
+
+
+def _run(options: argparse.Namespace) -> int:
     if options.output is not None:
         check_output(options.output, options.table)
     model = _model(options)
     source = None if _is_shipped(options.table) and not options.stream else stream.open_streamed(model, options)
     if source is not None:
         return stream.cluster(model, source, options)
-    table = _load(options)
+    reading = time.perf_counter()
+    with Progress(bool(model.verbose)) as progress:
+        table = _load(options, progress)
+    reading = time.perf_counter() - reading
     X, constant = _scaled(table, options.scale)
     if options.dry_run:
-        return _print_estimate(model, X, table, options)
+        return _print_estimate(model, X, table, options, reading)
     start = time.perf_counter()
     with caught_messages() as messages:
         model.fit(X)
     seconds = time.perf_counter() - start
     if constant:
         messages.append(f"constant columns tell nothing apart: {', '.join(constant)}.")
+    messages += table.notes
     if options.output:
         write_labels(
             options.output,
             model.labels_,
             rows=table.rows,
             n_rows=table.n_rows,
-            ids=table.ids,
+            ids=table.ids if table.all_ids is None else table.all_ids,
             id_name=options.id or "row",
         )
     report(model, _facts(table), options, seconds, messages)
@@ -208,7 +232,7 @@ def _is_shipped(name: str) -> bool:
     return name.replace("-", "_") in SHIPPED and not Path(name).exists()
 
 
-def _load(options: argparse.Namespace) -> Table:
+def _load(options: argparse.Namespace, progress: Progress) -> Table:
     roles = Roles(label=options.label_column, id=options.id, drop=tuple(options.drop))
     if _is_shipped(options.table):
         return _load_shipped(options.table.replace("-", "_"), roles)
@@ -216,10 +240,18 @@ def _load(options: argparse.Namespace) -> Table:
         raise TableError(
             f"{options.table}: neither a file nor a data set of scikit-learn; those are {', '.join(SHIPPED)}."
         )
-    header = {"auto": None, "yes": True, "no": False}[options.header]
-    return read_table(
-        options.table, roles, header=header, drop_missing=options.drop_missing, memory_limit=options.memory_limit
+    form = stream.text_form(options)
+    table = read_table(
+        options.table,
+        roles,
+        header=form.header,
+        decimal=form.decimal,
+        encoding=form.encoding,
+        drop_missing=options.drop_missing,
+        memory_limit=options.memory_limit,
+        tick=lambda share: progress.share("reading the table", share),
     )
+    return replace(table, name=printable(options.shown_table))
 
 
 def _load_shipped(name: str, roles: Roles) -> Table:
@@ -270,9 +302,12 @@ def _facts(table: Table) -> Facts:
 # Printing
 
 
-def _print_estimate(model: BicliqueSpectralClustering, X: FloatArray, table: Table, options: argparse.Namespace) -> int:
+def _print_estimate(
+    model: BicliqueSpectralClustering, X: FloatArray, table: Table, options: argparse.Namespace, reading: float
+) -> int:
     with caught_messages():
         plan = model.plan(X)
+    plan = replace(plan, seconds=plan.cost.seconds + reading)
     if options.json:
         facts: dict[str, Any] = {"table": table.name, "rows": len(X), "columns": X.shape[1]}
         if plan.device is None:

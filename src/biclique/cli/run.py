@@ -27,6 +27,8 @@ OPTIONS = {
     "Roles(drop=[''])": "--drop ''",
     "drop_missing=True": "--drop-missing",
     "memory_limit": "--memory-limit",
+    "decimal=','": "--decimal ,",
+    "encoding=…": "--encoding",
     "open_chunks": "--stream",
     "a file, such as labels.csv": "a file, such as labels.csv, or leave -o out",
 }

@@ -31,11 +31,14 @@ from biclique.io import (
     LabelWriter,
     Roles,
     ScaledChunks,
+    TextForm,
     column_moments,
     find_format,
     formats,
+    listed,
     open_chunks,
 )
+from biclique.printable import printable
 from biclique.progress import Progress
 from biclique.runtime import format_bytes, parse_memory_limit
 
@@ -55,8 +58,8 @@ def open_streamed(model: BicliqueSpectralClustering, options: argparse.Namespace
     if kind is None or kind.chunks is None:
         if options.stream:
             raise TableError(
-                f"{options.table}: --stream reads {_chunk_files()}; convert the table to one of these, or leave out "
-                "--stream to hold it in memory."
+                f"{options.shown_table}: --stream reads {_chunk_files()}; convert the table to one of these, or leave "
+                "out --stream to hold it in memory."
             )
         return None
     barrier = _needs_memory(model)
@@ -70,15 +73,26 @@ def open_streamed(model: BicliqueSpectralClustering, options: argparse.Namespace
         logging.getLogger("asyncio").addHandler(logging.NullHandler())
         warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
     roles = Roles(options.label_column, options.id, tuple(options.drop))
-    source = open_chunks(path, roles=roles, memory_limit=options.memory_limit)
-    source.advice = "leave those rows out with --drop-missing, or a column with --drop"
-    if options.stream:
-        source.require_labels(options.memory_limit)
-        return source
-    needed, limit = 8 * (source.n_rows or 0) * source.n_columns, parse_memory_limit(options.memory_limit)
-    if needed <= limit / 2:
-        return None
-    size = f"{options.table}: {source.n_rows} rows of {source.n_columns} columns would take {format_bytes(needed)}"
+    form, limit = text_form(options), parse_memory_limit(options.memory_limit)
+    with Progress(bool(model.verbose)) as progress:
+        source = open_chunks(
+            path,
+            roles=roles,
+            memory_limit=options.memory_limit,
+            form=form,
+            tick=lambda share: progress.share("counting the rows", share),
+        )
+        source.advice = "leave those rows out with --drop-missing, or a column with --drop"
+        if options.stream:
+            source.require_labels(options.memory_limit)
+            return source
+        needed = source.held_bytes
+        if needed <= limit / 2:
+            return None
+        needed = 8 * (source.n_rows or 0) * source.n_columns
+    size = (
+        f"{options.shown_table}: {source.n_rows} rows of {source.n_columns} columns would take {format_bytes(needed)}"
+    )
     if barrier is None:
         source.require_labels(options.memory_limit)
         if not options.quiet:
@@ -100,7 +114,7 @@ def _chunk_files() -> str:
     """``.npy and Parquet files and .zarr folders``."""
     kinds = formats(in_chunks=True)
     files, folders = (
-        " and ".join(kind.name for kind in kinds if (kind.place == "folder") is folder) for folder in (False, True)
+        listed([kind.name for kind in kinds if (kind.place == "folder") is folder], "and") for folder in (False, True)
     )
     return f"{files} files and {folders} folders"
 
@@ -116,11 +130,17 @@ def _needs_memory(model: BicliqueSpectralClustering) -> tuple[str, str] | None:
     return f"{option} {getattr(model, name)}", "leave it out" if other == "None" else f"use {such}{option} {other}"
 
 
+def text_form(options: argparse.Namespace) -> TextForm:
+    """How a text file is written, by the options."""
+    return TextForm({"auto": None, "yes": True, "no": False}[options.header], options.decimal, options.encoding)
+
+
 # The work
 
 
 def cluster(model: BicliqueSpectralClustering, table: ChunkSource, options: argparse.Namespace) -> int:
     """Fit, write the labels, print."""
+    table.name = printable(options.shown_table)
     source = FiniteChunks(table) if options.drop_missing else table
     if options.dry_run:
         return _print_estimate(model, table, source, options)
@@ -140,7 +160,7 @@ def cluster(model: BicliqueSpectralClustering, table: ChunkSource, options: argp
             _write(options, model.labels_, table, kept, progress)
     left_out = (table.n_rows or 0) - len(model.labels_)
     facts = Facts(table.name, len(model.labels_), left_out, table.n_columns, classes, streamed=True)
-    report(model, facts, options, seconds, messages + notes)
+    report(model, facts, options, seconds, [*messages, *notes, *table.notes])
     return EXIT_OK
 
 
@@ -223,16 +243,10 @@ def _write(
     with LabelWriter(options.output, id_name=options.id or "row") as writer:
         for rows, texts in _ids(source, options.id if writer.with_ids else None, progress):
             inside = np.ones(rows.stop - rows.start, dtype=bool) if kept is None else kept[rows]
-            some = labels[done : done + int(inside.sum())].astype(np.int64)
-            done += len(some)
-            if not writer.with_ids:
-                full = np.full(len(inside), -1, dtype=np.int64)
-                full[inside] = some
-                writer.write(full)
-            elif texts is None:
-                writer.write(some, np.flatnonzero(inside) + rows.start + 1)
-            else:
-                writer.write(some, _of(texts, rows, kept))
+            full = np.zeros(len(inside), dtype=np.int64)
+            full[inside] = labels[done : done + int(inside.sum())]
+            done += int(inside.sum())
+            writer.write(full, texts, None if kept is None else inside)
 
 
 def _ids(source: ChunkSource, name: str | None, progress: Progress) -> Iterator[tuple[slice, list[str] | None]]:
