@@ -174,6 +174,7 @@ def test_a_start_from_a_few_rows_changes_passes_alone(many_blobs, monkeypatch):
     assert adjusted_rand_score(odd.labels_, plain.labels_) > 0.9
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("group", [1, 8])
 @pytest.mark.parametrize("away", [30.0, 14.5])
 def test_a_start_from_a_few_rows_misses_no_group(group, away, monkeypatch):
