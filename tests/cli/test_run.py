@@ -31,7 +31,7 @@ def shell(text, **environment):
 
 
 FORKED = """
-import json, os, sys
+import json, os, signal, sys
 import biclique.cli.cluster_command, biclique.cli.hypergraph_command, biclique.cli.reproduce_command
 from biclique.cli import command
 
@@ -47,6 +47,7 @@ for number, (place, arguments) in enumerate(cases):
 else:
     print(json.dumps(found))
     sys.exit()
+signal.alarm(120)  # seconds, after which it fails instead of waiting
 sys.argv = ["biclique", *arguments]
 os.dup2(os.open(f"{folder}/{number}", os.O_WRONLY | os.O_CREAT), 2)
 for stream, file in enumerate(("stdin", "stdout", "stderr")):
@@ -81,7 +82,8 @@ def outcomes(tmp_path_factory):
         pytest.skip("no /dev/full")
     cases = json.dumps([case[:2] for case in TAKES_NOTHING.values()])
     arguments = [sys.executable, "-c", FORKED, cases, tmp_path_factory.mktemp("said")]
-    done = subprocess.run(arguments, capture_output=True, text=True, check=True)
+    buffered = {**os.environ, "PYTHONUNBUFFERED": ""}  # what is left in a buffer is written when Python ends
+    done = subprocess.run(arguments, capture_output=True, text=True, env=buffered, check=True)
     return dict(zip(TAKES_NOTHING, json.loads(done.stdout), strict=True))
 
 
