@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
+# Tests start many processes: each would compile every module again if none may write what it compiled.
+export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: demo test test-lower-cpu test-oldest test-hypernetx test-torch golden check bench dist clean
 

@@ -262,6 +262,7 @@ def test_chunks_choose_the_order_too(tmp_path):
 
 
 @pytest.mark.once
+@pytest.mark.once
 def test_heavy_tails_do_not_spend_all_passes():
     X = np.random.default_rng(0).standard_t(1.5, size=(6000, 3))
     with warnings.catch_warnings():
@@ -343,6 +344,7 @@ def test_a_sparse_graph_is_clustered_as_the_dense_one():
     assert np.array_equal(held.predict(graph), held.labels_)
 
 
+@pytest.mark.once
 @pytest.mark.once
 def test_scikit_learns_segmentation_example():
     size, circles = 100, (((28, 24), 16), ((40, 50), 14), ((67, 58), 15), ((24, 70), 14))

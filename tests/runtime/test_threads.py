@@ -20,8 +20,9 @@ def test_results_come_in_order_whoever_finishes_first():
     assert run_groups(work, 5, n_jobs=5) == [0, 1, 2, 3, 4]
 
 
-def test_blas_is_held_to_one_thread_and_released():
+def test_blas_is_held_to_one_thread_and_released(free_blas):
     before = blas_threads()
+    assert set(before) == {2}
     with single_threaded_blas():
         with single_threaded_blas():
             assert set(blas_threads()) == {1}
