@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from biclique._typing import FloatArray
 from biclique.exceptions import MemoryLimitError, TableError
-from biclique.io.fields import ODD, as_number, kind_of, values_of
 from biclique.io.chunks import MEMORY_LIMIT, TEXT_BYTES, check_table_size, line
+from biclique.io.fields import ODD, as_number, kind_of, values_of
 from biclique.io.roles import A_ROLE, Roles, Table, feature_columns, numbered
 from biclique.io.typed_columns import Column, TextForm, TypedTable
 from biclique.printable import printable
