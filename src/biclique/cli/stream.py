@@ -69,8 +69,13 @@ def open_streamed(model: BicliqueSpectralClustering, options: argparse.Namespace
     ):  # of Zarr: what its tasks that were not done say at the end, after an error that is ours to report
         logging.getLogger("asyncio").addHandler(logging.NullHandler())
         warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
-    roles = Roles(options.label_column, options.id, tuple(options.drop))
-    source = open_chunks(path, roles=roles, memory_limit=options.memory_limit)
+    roles = Roles(options.label_column, options.id[0] if options.id else None, tuple(options.drop))
+    try:
+        source = open_chunks(path, roles=roles, memory_limit=options.memory_limit)
+    except TableError:
+        if options.stream:
+            raise
+        return None  # held, every column is looked at before an error
     source.advice = "leave those rows out with --drop-missing, or a column with --drop"
     if options.stream:
         source.require_labels(options.memory_limit)
@@ -121,7 +126,7 @@ def _needs_memory(model: BicliqueSpectralClustering) -> tuple[str, str] | None:
 
 def cluster(model: BicliqueSpectralClustering, table: ChunkSource, options: argparse.Namespace) -> int:
     """Fit, write the labels, print."""
-    source = FiniteChunks(table) if options.drop_missing else table
+    source = FiniteChunks(table) if options.missing == "drop" else table
     if options.dry_run:
         return _print_estimate(model, table, source, options)
     start = time.perf_counter()
@@ -220,8 +225,8 @@ def _write(
 ) -> None:
     """The file that ``write_labels`` writes for rows in memory."""
     done = 0
-    with LabelWriter(options.output, id_name=options.id or "row") as writer:
-        for rows, texts in _ids(source, options.id if writer.with_ids else None, progress):
+    with LabelWriter(options.output, id_name=options.id[0] if options.id else "row") as writer:
+        for rows, texts in _ids(source, options.id[0] if options.id and writer.with_ids else None, progress):
             inside = np.ones(rows.stop - rows.start, dtype=bool) if kept is None else kept[rows]
             some = labels[done : done + int(inside.sum())].astype(np.int64)
             done += len(some)

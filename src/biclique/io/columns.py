@@ -49,6 +49,13 @@ def levels_of(column: Column) -> NDArray[Any]:
     return texts
 
 
+def texts_of(column: Column) -> list[str]:
+    """The values as texts, empty if missing; texts as they are."""
+    if column.kind == "text":
+        return [str(text) for text in column.values.tolist()]
+    return ["" if text is None else text for text in levels_of(column).tolist()]
+
+
 def _level(value: Any, kind: Kind) -> str:
     if kind == "boolean":
         return "true" if value else "false"

@@ -16,6 +16,9 @@ from biclique._typing import FloatArray
 from biclique.exceptions import DataError, ParameterError, TableError
 from biclique.io.columns import settled
 from biclique.io.prepare_columns import (
+    DROP,
+    MISSING,
+    MISSING_DROP,
     absent_column,
     as_numbers,
     first_gap,
@@ -25,6 +28,7 @@ from biclique.io.prepare_columns import (
     row_in_words,
     selected,
     sorted_columns,
+    too_large,
     warn_about_gaps,
     warn_about_levels,
     warn_about_rows,
@@ -124,14 +128,22 @@ class TablePreparer(TransformerMixin, BaseEstimator):
 
     def transform(self, X: Any) -> Any:
         """The table as numbers: numbers, missing indicators, levels. With missing="drop" it can have fewer rows."""
+        made, kept = self.transform_rows(X)
+        warn_about_rows(kept)
+        return self._packed(X, made, kept)
+
+    def transform_rows(self, X: Any) -> tuple[FloatArray, NDArray[np.bool_]]:
+        """What ``transform`` gives as an array, and which rows of X these are; rows left out are no warning here."""
         check_is_fitted(self)
-        return self._packed(X, *self._transform(self._read(X, reset=False)))
+        return self._transform(self._read(X, reset=False))
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:  # noqa: ARG002
         """``fit(X).transform(X)``, reading X once."""
         table = self._read(X, reset=True)
         self._fit(table)
-        return self._packed(X, *self._transform(table))
+        made, kept = self._transform(table)
+        warn_about_rows(kept)
+        return self._packed(X, made, kept)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
         """``age``, ``age=(missing)`` for its indicator, ``color=red`` for a level."""
@@ -220,7 +232,13 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         self._use(table.names, numbers, categories)
         self.kept_ = self._kept([*numbers, *categories])
         if not self.kept_.any():
-            raise TableError(f"{table.name}: every row has a missing value; drop columns, or fill them in.")
+            raise TableError(
+                f"{table.name}: every row has a missing value; leave out columns with ",
+                DROP,
+                ", or use another ",
+                MISSING,
+                ".",
+            )
         X, L = self._parts(table, numbers, categories, self.kept_)
         filling = self.missing in FILLED
         with_gaps = np.flatnonzero(np.isnan(X).any(axis=0)) if self.missing == "indicator" else ()
@@ -232,7 +250,11 @@ class TablePreparer(TransformerMixin, BaseEstimator):
                 self.imputer_ = SimpleImputer(strategy=strategy).fit(X)
                 X = self.imputer_.transform(X)
             if self.scale != "none":
-                self.scaler_ = self._checked(table.name, SCALERS[self.scale](), X)
+                self.scaler_ = SCALERS[self.scale](copy=False)
+                with np.errstate(over="ignore", invalid="ignore"):
+                    self.scaler_.fit(X)
+                if not np.isfinite(getattr(self.scaler_, "var_", self.scaler_.scale_)).all():
+                    raise too_large(table.name)
         if L.shape[1]:
             if self.missing in ("mean", "median"):
                 self.level_imputer_ = SimpleImputer(strategy="most_frequent", missing_values=None).fit(L)
@@ -267,14 +289,6 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         self.number_columns_ = [column.name for column in numbers]
         self.category_columns_ = [column.name for column in categories]
         self.kinds_ = {column.name: column.kind for column in (*numbers, *categories)}
-
-    def _checked(self, name: str, scaler: Any, X: FloatArray) -> Any:
-        """The scaler, fitted, if what it gives is finite."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            finite = np.isfinite(scaler.fit(X).transform(X)).all()
-        if finite and np.isfinite(getattr(scaler, "var_", scaler.scale_)).all():
-            return scaler
-        raise DataError(f"{name}: values too large to scale; rescale the columns first, or use scale='none'.")
 
     def _kept(self, columns: Sequence[Column]) -> NDArray[np.bool_]:
         kept = np.ones(len(columns[0].values), dtype=bool)
@@ -312,7 +326,9 @@ class TablePreparer(TransformerMixin, BaseEstimator):
             row = row_in_words(table, int(np.flatnonzero(kept)[at]))
             raise DataError(
                 f"{table.name}: infinite value (inf) in {row}, column {numbers[j].name!r}: replace it, or leave such "
-                "rows out with missing='drop'."
+                "rows out with ",
+                MISSING_DROP,
+                ".",
             )
         return X, L
 
@@ -329,7 +345,6 @@ class TablePreparer(TransformerMixin, BaseEstimator):
             "leave out categories with many levels, or take fewer rows.",
         )
         X, L = self._parts(table, numbers, categories, kept)
-        warn_about_rows(kept)
         places = [self.number_columns_.index(name) for name in self.indicated_]
         gaps = np.isnan(X)
         if self.missing == "indicator":
@@ -341,6 +356,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         if self.scaler_ is not None and len(X):
             with np.errstate(over="ignore", invalid="ignore"):
                 X = self.scaler_.transform(X)
+            if not np.isfinite(X).all():
+                raise too_large(table.name)
         parts = [X, gaps[:, places].astype(float)]
         if self.encoder_ is not None and len(L):
             if self.level_imputer_ is not None:

@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from biclique._typing import FloatArray
-from biclique.exceptions import DataError, ParameterError, TableError, TableWarning, warn_user
+from biclique.exceptions import Argument, DataError, ParameterError, TableError, TableWarning, warn_user
 from biclique.io.columns import ColumnsError, advise, counted, counts_rows, describe, levels_of, look_at
 from biclique.io.fields import Kind, as_boolean, as_date, as_number, text_array
 from biclique.io.typed_columns import Column, TypedTable
 from biclique.printable import printable
 
+SCALE_NONE, MISSING_DROP = Argument("scale='none'"), Argument("missing='drop'")
+DROP, MISSING = Argument("drop"), Argument("missing")
 DAY = np.timedelta64(1, "D")
 SHOWN = 5
 MOST_NAMED = 20
@@ -51,7 +53,7 @@ def selected(name: str, names: Sequence[str], columns: Sequence[str] | None, dro
             raise absent_column(name, argument, absent, names)
     kept = [c for c in (names if columns is None else columns) if c not in drop]
     if not kept:
-        raise TableError(f"{name}: no columns are left; drop fewer columns.")
+        raise TableError(f"{name}: no feature columns are left; drop fewer columns.")
     return list(dict.fromkeys(kept))
 
 
@@ -94,10 +96,13 @@ def sorted_columns(
         told = describe(table.name, looks, len(chosen), first_gap(problems, table))
         raise ColumnsError(told, advice.python(dict(parameters)), advice)
     if not numbers and not categories:
-        raise TableError(f"{table.name}: no columns are left; drop fewer columns, or use dates='ordinal'.")
+        raise TableError(f"{table.name}: no feature columns are left; drop fewer columns, or use dates='ordinal'.")
     for column in numbers if with_names else ():
         if column.kind == "number" and counts_rows(column):
-            warn_user(f"column {column.name!r} only counts the rows: leave it out with drop.", TableWarning)
+            warn_user(
+                f"column {column.name!r} only counts the rows: leave it out unless it says something about them.",
+                TableWarning,
+            )
     return numbers, categories
 
 
@@ -114,6 +119,11 @@ def row_in_words(table: TypedTable, row: int) -> str:
     """``row 5 (line 6)``."""
     line = f" (line {table.lines[row]})" if len(table.lines) else ""
     return f"row {table.first_row + row + 1}{line}"
+
+
+def too_large(name: str) -> DataError:
+    """The error about values whose scale is beyond float64."""
+    return DataError(f"{name}: values too large to scale; rescale the columns first, or use ", SCALE_NONE, ".")
 
 
 # Columns of other tables, as those of fit

@@ -91,7 +91,7 @@ def _objects(values: list[Any]) -> Any:
 
 
 def _scaler(name: str, offset: FloatArray, divisor: FloatArray) -> Any:
-    scaler = SCALERS[name]().fit(offset[None, :])
+    scaler = SCALERS[name](copy=False).fit(np.array(offset[None, :]))
     setattr(scaler, OFFSETS[name], np.array(offset, dtype=float))
     scaler.scale_ = np.array(divisor, dtype=float)
     if name == "standard":

@@ -135,7 +135,7 @@ def read_table(
     roles: Roles | None = None,
     *,
     header: bool | None = None,
-    drop_missing: bool = False,
+    drop_missing: bool | None = False,
     memory_limit: object = "auto",
 ) -> Table:
     """Read a table by the ending of its name.
