@@ -515,7 +515,7 @@ def prepared_table(columns, missing, scale):
         age = fill if row["age"] is None else row["age"]
         day = (date.fromisoformat(row["day"]) - date(1970, 1, 1)).days
         values.append([age, day, float(row["member"])])
-    for j in range(3):
+    for j in range(2):  # booleans stay 0 and 1
         column = [row[j] for row in values]
         offset, divisor = 0.0, 1.0
         if scale == "standard":

@@ -75,7 +75,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):
     dates : {"refuse", "ordinal", "drop"}, default="refuse"
         "ordinal": days since 1970-01-01, scaled as numbers are.
     scale : {"standard", "robust", "none"}, default="standard"
-        Of numbers, booleans and dates. "standard": mean 0 and variance 1. "robust": by median and quartiles.
+        Of numbers and dates. "standard": mean 0 and variance 1. "robust": by median and quartiles. Booleans stay 0
+        and 1: two rows that differ are 1 apart in squared distance, as with categories.
 
     Attributes
     ----------
@@ -223,6 +224,10 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         used = {*self.number_columns_, *self.category_columns_}
         return [name for name in self.names_ if name in used]
 
+    def _scaled_places(self) -> list[int]:
+        """The places of numbers and dates among the columns that are used as numbers: booleans stay 0 and 1."""
+        return [j for j, name in enumerate(self.number_columns_) if self.kinds_[name] != "boolean"]
+
     def _fit(self, table: TypedTable) -> None:
         chosen, categorical = self._choose(table.name, table.names)
         known = {column.name: column for column in table.columns}
@@ -249,10 +254,11 @@ class TablePreparer(TransformerMixin, BaseEstimator):
                 strategy = "median" if self.missing == "median" else "mean"
                 self.imputer_ = SimpleImputer(strategy=strategy).fit(X)
                 X = self.imputer_.transform(X)
-            if self.scale != "none":
+            scaled = self._scaled_places()
+            if self.scale != "none" and scaled:
                 self.scaler_ = SCALERS[self.scale](copy=False)
                 with np.errstate(over="ignore", invalid="ignore"):
-                    self.scaler_.fit(X)
+                    self.scaler_.fit(X[:, scaled])
                 if not np.isfinite(getattr(self.scaler_, "var_", self.scaler_.scale_)).all():
                     raise too_large(table.name)
         if L.shape[1]:
@@ -354,8 +360,9 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         if self.imputer_ is not None and len(X):
             X = self.imputer_.transform(X)
         if self.scaler_ is not None and len(X):
+            scaled = self._scaled_places()
             with np.errstate(over="ignore", invalid="ignore"):
-                X = self.scaler_.transform(X)
+                X[:, scaled] = self.scaler_.transform(X[:, scaled])
             if not np.isfinite(X).all():
                 raise too_large(table.name)
         parts = [X, gaps[:, places].astype(float)]

@@ -103,19 +103,23 @@ def _check(state: dict[str, Any]) -> None:
     """Refuse what ``state_of`` cannot have made."""
     if not isinstance(state, dict) or state.get("class") != CLASS:
         raise DataError("this is no state of a TablePreparer: its class is another.")
-    arrays = {"fill", "offset", "divisor"}
+    arrays = ("fill", "offset", "divisor")
     absent = {*PARAMETERS, *LISTS, *arrays, "has_names", "most_frequent"} - state.keys()
     if absent:
         raise DataError(
             f"a state of a TablePreparer lacks {', '.join(sorted(absent))}: it is damaged, or of another version."
         )
     numbers, categories = state["number_columns"], state["category_columns"]
+    n_scaled = sum(kind != "boolean" for kind in state["kinds"][: len(numbers)])
     lengths = [
         all(isinstance(state[name], list) for name in LISTS),
         len(state["kinds"]) == len(numbers) + len(categories),
         len(state["levels"]) == len(categories) and all(len(levels) > 0 for levels in state["levels"]),
         {*numbers, *categories, *state["indicated"]} <= {*state["names"]},
-        all(state[name] is None or np.shape(state[name]) == (len(numbers),) for name in arrays),
+        all(
+            state[name] is None or np.shape(state[name]) == (n,)
+            for name, n in zip(arrays, (len(numbers), n_scaled, n_scaled), strict=True)
+        ),
         (state["divisor"] is None) == (state["offset"] is None),
         state["divisor"] is None or state["scale"] in SCALERS,
         state["most_frequent"] is None or len(state["most_frequent"]) == len(categories),
