@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -37,7 +37,8 @@ class Table:
     n_rows: int  # rows in the file
     labels: list[str] | None = None
     ids: list[str] | None = None
-    lines: list[int] = field(default_factory=list)  # of a text file, for messages
+    lines: Sequence[int] = ()  # of a text file, for messages
+    all_ids: list[str] | None = None  # also of the rows that were left out
 
 
 def as_texts(values: Iterable[object]) -> list[str]:
@@ -101,7 +102,7 @@ def checked(table: Table, drop_missing: bool | None) -> Table:
         )
     if not good.any():
         raise TableError(f"{table.name}: every row has a missing value; leave out columns with ", DROP, ".")
-    kept = np.flatnonzero(good)
+    kept = np.flatnonzero(good).tolist()
     return Table(
         table.name,
         table.X[kept],
@@ -110,5 +111,6 @@ def checked(table: Table, drop_missing: bool | None) -> Table:
         table.n_rows,
         None if table.labels is None else [table.labels[i] for i in kept],
         None if table.ids is None else [table.ids[i] for i in kept],
-        [table.lines[i] for i in kept] if table.lines else [],
+        [table.lines[i] for i in kept] if table.lines else (),
+        table.ids,
     )

@@ -6,6 +6,7 @@ one of a frame in memory. Booleans are 0 and 1 everywhere.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -17,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from biclique._typing import FloatArray
-from biclique.exceptions import DataError, ParameterError
+from biclique.exceptions import Argument, DataError, ParameterError, TableError
+from biclique.io.arrow import find_pyarrow, import_pyarrow
 from biclique.io.fields import Kind, is_missing, text_array
 from biclique.io.roles import as_texts, numbered
 
@@ -84,27 +86,6 @@ class TypedTable:
             yield TypedTable(self.name, columns, some.stop - start, self.first_row + start, self.lines[some])
 
 
-def joined_columns(parts: Sequence[Column]) -> Column:
-    """One column of consecutive parts. If their kinds differ, all of it is text."""
-    kinds = {part.kind for part in parts if not (part.kind == "number" and np.isnan(part.values).all())}
-    if len(kinds) > 1:
-        return Column(parts[0].name, "text", np.concatenate([text_array(_shown(part)) for part in parts]))
-    kind: Kind = next(iter(kinds), "number")
-    whole = [_nothing(part, kind) if part.kind != kind else part.values for part in parts]
-    return Column(parts[0].name, kind, np.concatenate(whole))
-
-
-def _shown(part: Column) -> list[str]:
-    return as_texts(part.values.tolist())
-
-
-def _nothing(part: Column, kind: Kind) -> NDArray[Any]:
-    """Missing values, as another kind has them."""
-    if kind == "text":
-        return text_array([""] * len(part.values))
-    return np.full(len(part.values), "NaT", dtype="datetime64[us]") if kind == "date" else part.values
-
-
 class ColumnSource(Protocol):
     """A table of typed columns that is passed over in chunks; the kinds are those of the whole table."""
 
@@ -117,11 +98,14 @@ class ColumnSource(Protocol):
         """What each column holds, by its name, in the order of the file."""
 
     @property
-    def n_rows(self) -> int:
-        """The number of rows."""
+    def n_rows(self) -> int | None:
+        """The number of rows; never None once it is open."""
 
     def column_chunks(self, rows: int) -> Iterator[TypedTable]:
         """One fresh pass over tables of at most ``rows`` rows, with these kinds."""
+
+
+DECIMAL, ENCODING, HEADER = (Argument(f"TextForm({name}=…)") for name in ("decimal", "encoding", "header"))
 
 
 @dataclass(frozen=True)
@@ -148,6 +132,14 @@ class TextForm:
             ) from None
 
 
+def check_names(name: str, names: Sequence[str]) -> None:
+    """Refuse two columns of one name."""
+    counts = Counter(names)
+    doubled = min((key for key, count in counts.items() if count > 1), default=None)
+    if doubled is not None:
+        raise TableError(f"{name}: column name {doubled!r} appears {counts[doubled]} times; rename it.")
+
+
 # Frames and arrays in memory
 
 
@@ -157,6 +149,8 @@ def as_columns(X: Any, name: str = "X") -> TypedTable:
         columns = [_of_pandas(str(key), X.iloc[:, j]) for j, key in enumerate(X.columns)]
     elif hasattr(X, "column_names") and hasattr(X, "schema"):
         columns = [of_arrow(str(key), X.column(j)) for j, key in enumerate(X.column_names)]
+    elif hasattr(X, "get_columns") and hasattr(X, "to_arrow") and find_pyarrow() is not None:
+        return as_columns(X.to_arrow(), name)
     elif hasattr(X, "get_columns"):
         columns = [_of_values(series.name, series.to_list()) for series in X.get_columns()]
     else:
@@ -187,19 +181,26 @@ def _of_pandas(name: str, series: Any) -> Column:
     return _of_values(name, series.astype(object).where(series.notna(), None).tolist())
 
 
+def arrow_kind(kind: Any) -> Kind:
+    """What a type of Arrow holds. Lists, structures and times of day are shown as texts."""
+    types = import_pyarrow().types
+    if types.is_boolean(kind):
+        return "boolean"
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_null(kind):
+        return "number"
+    return "date" if types.is_date(kind) or types.is_timestamp(kind) else "text"
+
+
 def of_arrow(name: str, column: Any) -> Column:
     """A column of Arrow: an array or a chunked array."""
-    import pyarrow
-    from pyarrow import types
-
-    kind = column.type
-    if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
-        values = column.cast(pyarrow.float64(), safe=False).to_numpy(zero_copy_only=False)
-        return Column(name, "boolean" if types.is_boolean(kind) else "number", values)
-    if types.is_date(kind) or types.is_timestamp(kind):
-        plain = column.cast(pyarrow.timestamp("us"), safe=False)
-        return Column(name, "date", plain.to_numpy(zero_copy_only=False).astype("datetime64[us]"))
-    return _of_values(name, column.to_pylist())
+    pyarrow, kind = import_pyarrow(), arrow_kind(column.type)
+    if kind == "text":
+        return Column(name, kind, text_array(as_texts(column.to_pylist())))
+    if kind == "date":
+        times = column.cast(pyarrow.timestamp("us"), safe=False)
+        return Column(name, kind, np.asarray(times.to_numpy(zero_copy_only=False)).astype("datetime64[us]"))
+    values = column.cast(pyarrow.float64(), safe=False)
+    return Column(name, kind, values.to_numpy(zero_copy_only=False))
 
 
 def _of_values(name: str, values: list[Any]) -> Column:
