@@ -23,7 +23,7 @@ from biclique.cli.common import (
     report,
 )
 from biclique.cli.table_options import add_table_options, find_table
-from biclique.cli.table_rows import Prepared, explain, is_shipped, prepare, probabilities_of
+from biclique.cli.table_rows import Prepared, explain, form_of, is_shipped, prepare, probabilities_of
 from biclique.cli.text import EXIT_CODES, EXIT_OK, block, line
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.datasets import SHIPPED
@@ -31,9 +31,10 @@ from biclique.features.maps import LANDMARKS
 from biclique.fit.settings import GRAM_NAMES, MODELLINGS, PRECISIONS, SELECT
 from biclique.gram import NEIGHBOR_WEIGHTS
 from biclique.io import check_output, formats, listed, write_labels, writers
-from biclique.io.append import NewColumns, append_labels, check_append
+from biclique.io.append import NewColumns, append_labels, check_append, check_ids
 from biclique.io.columns import ColumnsError
-from biclique.io.typed_columns import TypedTable
+from biclique.io.fields import text_array
+from biclique.io.typed_columns import Column, TypedTable
 from biclique.kernels import KERNEL_NAMES
 
 SWITCH: dict[str, bool | str] = {"auto": "auto", "yes": True, "no": False}
@@ -165,6 +166,8 @@ def _cluster(options: argparse.Namespace) -> int:
 def _cluster_held(model: BicliqueSpectralClustering, options: argparse.Namespace) -> int:
     with caught_messages() as notes:
         prepared = prepare(options)
+    if options.output and not options.append and len(prepared.ids) > 1:
+        check_ids(options.output)
     if options.dry_run:
         return _print_estimate(model, prepared, options)
     start = time.perf_counter()
@@ -215,12 +218,12 @@ def _write(model: BicliqueSpectralClustering, prepared: Prepared, options: argpa
         file = None if is_shipped(options.table) else Path(options.table)
         probabilities, notes = probabilities_of(model, prepared.X)
         new = NewColumns(prepared.kept, model.labels_, probabilities)
-        append_labels(options.output, prepared.table, file, new)
+        append_labels(options.output, prepared.table, new, file, form_of(options))
         return notes
     if len(prepared.ids) > 1:
-        ids = [column for column in prepared.table.columns if column.name in prepared.ids]
-        table = TypedTable(prepared.table.name, tuple(ids), prepared.table.n_rows)
-        append_labels(options.output, table, None, NewColumns(prepared.kept, model.labels_))
+        ids = tuple(Column(name, "text", text_array(texts)) for name, texts in prepared.ids.items())
+        table = TypedTable(prepared.table.name, ids, prepared.table.n_rows)
+        append_labels(options.output, table, NewColumns(prepared.kept, model.labels_))
         return []
     name, texts = next(iter(prepared.ids.items()), ("row", None))
     write_labels(

@@ -19,9 +19,10 @@ from biclique.cluster import BicliqueSpectralClustering
 from biclique.datasets import SHIPPED, load_shipped
 from biclique.exceptions import BicliqueError, TableError
 from biclique.io import ChunkSource, Roles, TablePreparer, TextForm, find_format, read_columns, read_table
+from biclique.io.append import text_fields
 from biclique.io.columns import ColumnsError, texts_of
 from biclique.io.fields import text_array
-from biclique.io.prepare_columns import row_in_words
+from biclique.io.prepare_columns import weights_of
 from biclique.io.typed_columns import Column, TypedTable
 
 HEADER = {"auto": None, "yes": True, "no": False}
@@ -57,8 +58,7 @@ class Prepared:
         if self.classes is not None:
             classes = Classes()
             classes.add(self.classes)
-        n_columns = len(self.preparer.number_columns_) + len(self.preparer.category_columns_)
-        return Facts(self.table.name, len(self.X), len(self.kept) - len(self.X), n_columns, classes)
+        return Facts(self.table.name, len(self.X), len(self.kept) - len(self.X), self.preparer.n_used, classes)
 
 
 def prepare(options: argparse.Namespace) -> Prepared:
@@ -76,7 +76,7 @@ def prepare(options: argparse.Namespace) -> Prepared:
         kept,
         None if label is None else [text for text, stays in zip(texts_of(known[label]), kept, strict=True) if stays],
         None if weight is None else weights_of(table, known[weight], kept),
-        {name: texts_of(known[name]) for name in ids},
+        ids_of(table, ids, options),
     )
 
 
@@ -107,9 +107,14 @@ def load(options: argparse.Namespace) -> TypedTable:
             f"{options.table}: neither a file nor a data set of scikit-learn; those are {', '.join(SHIPPED)}."
         )
     kind = find_format(path)
-    if kind is None or kind.columns is not None:
-        return read_columns(path, TextForm(HEADER[options.header]), memory_limit=options.memory_limit)
+    if kind is None or kind.read_columns is not None:
+        return read_columns(path, form_of(options), memory_limit=options.memory_limit)
     return _load_numbers(options)
+
+
+def form_of(options: argparse.Namespace) -> TextForm:
+    """How a text file is written, by the options."""
+    return TextForm(HEADER[options.header], getattr(options, "decimal", "."), getattr(options, "encoding", "utf-8"))
 
 
 def _load_numbers(options: argparse.Namespace) -> TypedTable:
@@ -171,18 +176,16 @@ def preparer_of(table: str, names: Sequence[str], options: argparse.Namespace) -
     )
 
 
-def weights_of(table: TypedTable, column: Column, kept: NDArray[np.bool_]) -> FloatArray:
-    """The weights of the rows that are kept: finite numbers, none below 0."""
-    values = column.numbers
-    bad = np.ones(len(kept), dtype=bool) if values is None else ~(np.isfinite(values) & (values >= 0))
-    bad &= kept
-    if values is None or bad.any():
-        row = int(np.argmax(bad))
-        raise TableError(
-            f"{table.name}: {row_in_words(table, row)}, column {column.name!r}: --weight needs a number from 0 on, got "
-            f"{texts_of(column)[row]!r}."
-        )
-    return values[kept]
+def ids_of(table: TypedTable, names: Sequence[str], options: argparse.Namespace) -> dict[str, list[str]]:
+    """Columns of ids as texts; those of a text file as they stand there, such as 007."""
+    kind = None if is_shipped(options.table) else find_format(Path(options.table))
+    if not names or kind is None or not kind.is_text:
+        return {name: texts_of(table.column(name)) for name in names}
+    ids: dict[str, list[str]] = {name: [] for name in names}
+    for block in text_fields(Path(options.table), form_of(options), names):
+        for name, texts in zip(names, block, strict=True):
+            ids[name] += texts
+    return ids
 
 
 def probabilities_of(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,14 @@ from numpy.typing import NDArray
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, TableError
+from biclique.io.arrow import import_pyarrow
 from biclique.io.atomic_files import atomic_path
 from biclique.io.columns import texts_of
-from biclique.io.parquet_files import import_pyarrow
 from biclique.io.roles import as_texts
-from biclique.io.typed_columns import ColumnSource
+from biclique.io.tables import find_format
+from biclique.io.text_blocks import TextFile
+from biclique.io.typed_columns import ColumnSource, TextForm
+from biclique.runtime import parse_memory_limit
 
 ROWS = 65_536  # that are written at once
 DELIMITERS = {".csv": ",", ".txt": ",", ".tsv": "\t", ".tab": "\t"}
@@ -70,18 +73,26 @@ def check_append(path: str, table: str) -> None:
         raise DataError(f"cannot write {path}: a table with its labels is written as .csv, .tsv or .parquet.")
 
 
-def append_labels(path: str, source: ColumnSource, file: Path | None, new: NewColumns) -> None:
-    """Write every row of a table, as its file has it, with new columns; those of rows that were left out are empty.
+def check_ids(path: str) -> None:
+    """Refuse a file that cannot hold several columns of ids."""
+    if Path(path).suffix.lower() not in DELIMITERS:
+        raise DataError(f"cannot write {path}: several columns of ids are written as .csv or .tsv.")
 
-    ``source`` has the rows if there is no file that has them as text, or as Parquet.
+
+def append_labels(
+    path: str, source: ColumnSource, new: NewColumns, file: Path | None = None, form: TextForm | None = None
+) -> None:
+    """Write every row of a table with new columns; those of rows that were left out are empty.
+
+    ``file`` is where the table was read from. The fields of a text file, which ``form`` describes, and the values of a
+    Parquet file are written as they are; without a file, the rows of ``source`` are.
     """
     target, names = Path(path), list(source.kinds)
-    is_parquet = file is not None and file.suffix.lower() in PARQUET
     with atomic_path(target) as temporary:
         if file is not None and target.suffix.lower() in PARQUET:
             n = _write_parquet(temporary, file, new, names)
         else:
-            blocks = parquet_texts(file) if file is not None and is_parquet else column_texts(source)
+            blocks = column_texts(source) if file is None else file_texts(file, form, source)
             n = _write_text(temporary, blocks, new, names, DELIMITERS.get(target.suffix.lower(), ","))
         if n != len(new.kept):
             raise TableError(
@@ -134,6 +145,24 @@ def _write_parquet(path: Path, file: Path, new: NewColumns, names: Sequence[str]
 
 
 # Rows as texts
+
+
+def file_texts(file: Path, form: TextForm | None, source: ColumnSource) -> Iterator[list[list[str]]]:
+    """Every column as the file has it, some rows at a time; numbers of other files as texts."""
+    kind = find_format(file)
+    if kind is not None and kind.is_text:
+        return text_fields(file, form or TextForm())
+    return parquet_texts(file) if file.suffix.lower() in PARQUET else column_texts(source)
+
+
+def text_fields(file: Path, form: TextForm, names: Sequence[str] | None = None) -> Iterator[list[list[str]]]:
+    """Fields of a text file as they are, of all columns or of some."""
+    tabs = {".tsv", ".tab"} & {suffix.lower() for suffix in file.suffixes[-2:]}
+    written = replace(form, delimiter=form.delimiter or "\t") if tabs else form
+    text = TextFile(file, written, parse_memory_limit("auto"))
+    places = range(text.width) if names is None else [text.names.index(name) for name in names]
+    for block in text.blocks(dict.fromkeys(places, "text")):
+        yield [block.values[j].tolist() for j in places]
 
 
 def column_texts(source: ColumnSource) -> Iterator[list[list[str]]]:

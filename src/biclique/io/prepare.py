@@ -177,6 +177,11 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         tags.input_tags.string = tags.input_tags.categorical = True
         return tags
 
+    @property
+    def n_used(self) -> int:
+        """The number of columns that are used."""
+        return len(self.number_columns_) + len(self.category_columns_)
+
     # Rows left out
 
     def kept(self, X: Any) -> NDArray[np.bool_]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from biclique._typing import FloatArray
 from biclique.exceptions import Argument, DataError, ParameterError, TableError, TableWarning, warn_user
-from biclique.io.columns import ColumnsError, advise, counted, counts_rows, describe, levels_of, look_at
+from biclique.io.columns import ColumnsError, advise, counted, counts_rows, describe, levels_of, look_at, texts_of
 from biclique.io.fields import Kind, as_boolean, as_date, as_number, text_array
 from biclique.io.typed_columns import Column, TypedTable
 from biclique.printable import printable
@@ -124,6 +124,20 @@ def row_in_words(table: TypedTable, row: int) -> str:
 def too_large(name: str) -> DataError:
     """The error about values whose scale is beyond float64."""
     return DataError(f"{name}: values too large to scale; rescale the columns first, or use ", SCALE_NONE, ".")
+
+
+def weights_of(table: TypedTable, column: Column, kept: NDArray[np.bool_]) -> FloatArray:
+    """The weights of the rows that are kept: finite numbers, none below 0."""
+    values = column.numbers
+    bad = np.ones(len(kept), dtype=bool) if values is None else ~(np.isfinite(values) & (values >= 0))
+    bad &= kept
+    if values is None or bad.any():
+        row = int(np.argmax(bad))
+        raise TableError(
+            f"{table.name}: {row_in_words(table, row)}, column {column.name!r}: a weight is a number from 0 on, got "
+            f"{texts_of(some_rows(column, np.array([row])))[0]!r}."
+        )
+    return values[kept]
 
 
 # Columns of other tables, as those of fit
