@@ -112,9 +112,13 @@ def test_ids_labels_and_weights(capsys, people):
         (["--columns", "age,zz"], 3, "--columns names column 'zz', which is not there; columns: 'key', 'age'"),
         (["--id", "zz"], 3, "--id names column 'zz'"),
         (["--weight", "zz"], 3, "--weight names column 'zz'"),
-        (["--label", "zz"], 3, "--label names column 'zz'"),
+        (["--label", "zz"], 3, "--label-column names column 'zz'"),
         (["--columns", "age", "--missing", "mean", "--append", "-o", "l.npy"], 3, "written as .csv, .tsv or .parquet"),
-        (["--columns", "age", "--missing", "median", "--stream"], 2, "needs every value of a column at once"),
+        (
+            ["--columns", "age", "--missing", "median", "--stream"],
+            2,
+            "--missing median needs every value of a column at once",
+        ),
         (["--columns", "age", "--missing", "mean", "--id", "key,city", "-o", "l.npy"], 3, "several columns of ids"),
     ],
 )

@@ -174,6 +174,12 @@ def test_new_tables_may_have_more_columns_and_another_order():
         preparer.transform(table(a=[1.0]))
     with pytest.raises(DataError, match="column 'b' held numbers in fit and holds texts now, such as 'much' in row 2"):
         preparer.transform(table(a=[1.0, 2.0], b=[1.0, "much"]))
+    flags = TablePreparer().fit(table(f=[True, False], x=[1.0, 2.0]))
+    assert flags.transform(table(f=[0, 1], x=[1.0, 2.0]))[:, 0].tolist() == [0, 1]
+    with pytest.raises(
+        DataError, match=r"column 'f' held booleans in fit and holds numbers now, such as '5\.0' in row 2"
+    ):
+        flags.transform(table(f=[0, 5], x=[1.0, 2.0]))
 
 
 @pytest.mark.parametrize(

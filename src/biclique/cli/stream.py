@@ -77,6 +77,7 @@ def open_streamed(model: BicliqueSpectralClustering, options: argparse.Namespace
         logging.getLogger("asyncio").addHandler(logging.NullHandler())
         warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
     if options.stream and (mixed := _open_mixed(path, kind, options)) is not None:
+        mixed.require_labels(options.memory_limit)
         return mixed
     if not options.stream and _asks_for_columns(options):
         return None

@@ -152,7 +152,7 @@ def roles_of(table: TypedTable, options: argparse.Namespace) -> tuple[str | None
     """The column of classes, those of ids, and that of weights."""
     ids = names_of(table.name, "--id", options.id, table.names)
     one: list[str | None] = []
-    for option, value in (("--label", options.label_column), ("--weight", options.weight)):
+    for option, value in (("--label-column", options.label_column), ("--weight", options.weight)):
         if value is not None and value not in table.names:
             names_of(table.name, option, [value.replace(",", "")], table.names)
         one.append(value)

@@ -66,7 +66,7 @@ def check_append(path: str, table: str) -> None:
     """Refuse, before any work, a file that cannot hold the table with new columns."""
     ending = Path(path).suffix.lower()
     if ending in PARQUET:
-        if Path(table).suffix.lower() not in PARQUET:
+        if Path(table).suffix.lower() not in PARQUET or Path(table).is_dir():
             raise DataError(f"cannot write {path}: only the rows of a Parquet file are written back so; use .csv.")
         import_pyarrow()
     elif ending not in DELIMITERS:
@@ -152,7 +152,8 @@ def file_texts(file: Path, form: TextForm | None, source: ColumnSource) -> Itera
     kind = find_format(file)
     if kind is not None and kind.is_text:
         return text_fields(file, form or TextForm())
-    return parquet_texts(file) if file.suffix.lower() in PARQUET else column_texts(source)
+    is_parquet = file.suffix.lower() in PARQUET and not file.is_dir()
+    return parquet_texts(file) if is_parquet else column_texts(source)
 
 
 def text_fields(file: Path, form: TextForm, names: Sequence[str] | None = None) -> Iterator[list[list[str]]]:

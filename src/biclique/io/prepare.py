@@ -193,7 +193,10 @@ class TablePreparer(TransformerMixin, BaseEstimator):
     def in_place(self, labels: ArrayLike, kept: NDArray[np.bool_] | None = None, fill: int = -1) -> NDArray[Any]:
         """One label for every row of the table, ``fill`` for rows left out; by default of the rows of ``fit``."""
         check_is_fitted(self)
-        mask, values = self.kept_ if kept is None else np.asarray(kept, dtype=bool), np.asarray(labels)
+        known = getattr(self, "kept_", None) if kept is None else kept  # a restored preparer has no rows of fit
+        if known is None:
+            raise DataError("this preparer does not know the rows of fit: pass kept(X) of the X that has these labels.")
+        mask, values = np.asarray(known, dtype=bool), np.asarray(labels)
         if len(values) != mask.sum():
             raise DataError(
                 f"{len(values)} labels came for {int(mask.sum())} rows that were kept; pass kept(X) of the X."

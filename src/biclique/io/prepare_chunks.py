@@ -12,22 +12,26 @@ from numpy.typing import NDArray
 
 from biclique._typing import FloatArray
 from biclique.exceptions import Argument, ParameterError, TableError
-from biclique.io.chunks import ChunkSource, Raw
+from biclique.io.chunks import TEXT_BYTES, ChunkSource, Raw
 from biclique.io.columns import levels_of, texts_of
 from biclique.io.fields import text_array
 from biclique.io.prepare import TablePreparer
-from biclique.io.prepare_columns import MISSING_DROP, as_numbers, first_gap, sorted_columns, too_large, weights_of
+from biclique.io.prepare_columns import DROP, MISSING_DROP, as_numbers, first_gap, sorted_columns, too_large, weights_of
 from biclique.io.prepare_state import CLASS, PARAMETERS, restored
 from biclique.io.typed_columns import Column, ColumnSource, TypedTable
+from biclique.runtime import parse_memory_limit, require
 
 ROWS = 65_536
+MEDIAN, MEAN = Argument("missing='median'"), Argument("missing='mean'")
+ROBUST, STANDARD = Argument("scale='robust'"), Argument("scale='standard'")
+AUTO = Argument("categorical='auto'")
+VALUES = " needs every value of a column at once, and chunks do not have them: use "
 WHOLE = {
-    "missing": {"median": "every value of a column at once: use missing='mean', or read the table whole"},
-    "scale": {"robust": "every value of a column at once: use scale='standard', or read the table whole"},
-    "categorical": {"auto": "a look at the whole table: name the columns"},
+    "missing": ("median", (MEDIAN, VALUES, MEAN, ", or read the table whole.")),
+    "scale": ("robust", (ROBUST, VALUES, STANDARD, ", or read the table whole.")),
+    "categorical": ("auto", (AUTO, " needs a look at the whole table, and chunks do not have it: name the columns.")),
 }
-"""What cannot be told from chunks alone, by parameter and value, and the way out."""
-
+"""What cannot be told from chunks alone, by parameter: its value, and why not with the way out."""
 
 Fields: TypeAlias = Callable[[Sequence[str]], Iterator[list[list[str]]]]
 """One pass over columns of a text file as they stand there, by their names."""
@@ -62,10 +66,10 @@ class Moments:
 
 def fit_chunks(preparer: TablePreparer, source: ColumnSource, tick: Callable[[float], None] | None = None) -> None:
     """``preparer.fit`` of a table in one pass. What needs the whole table at once is refused."""
-    for name, values in WHOLE.items():
-        value = getattr(preparer, name)
-        if isinstance(value, str) and value in values:
-            raise ParameterError(f"{source.name}: ", Argument(f"{name}={value!r}"), f" needs {values[value]}.")
+    for name, (value, why) in WHOLE.items():
+        asked = getattr(preparer, name)
+        if isinstance(asked, str) and asked == value:
+            raise ParameterError(f"{source.name}: ", *why)
     numbers, categories = _sorted(preparer, source)
     moments, gaps = Moments(len(numbers)), np.zeros(len(numbers), dtype=bool)
     levels: list[Counter[str | None]] = [Counter() for _ in categories]
@@ -78,11 +82,23 @@ def fit_chunks(preparer: TablePreparer, source: ColumnSource, tick: Callable[[fl
         moments.add(X)
         for counts, column in zip(levels, L, strict=True):
             counts.update(column.tolist())
+        require(
+            TEXT_BYTES * sum(map(len, levels)),
+            parse_memory_limit("auto"),
+            f"{source.name}: the levels of {', '.join(map(repr, categories))}",
+            "leave out categories with many levels.",
+        )
         done += table.n_rows
         if tick is not None and source.n_rows:
             tick(done / source.n_rows)
     if not n_kept:
         raise TableError(f"{source.name}: every row has a missing value; use another missing=, or drop columns.")
+    empty = [name for name, n in zip(numbers, moments.n, strict=True) if not n]
+    empty += [name for name, counts in zip(categories, levels, strict=True) if not {*counts} - {None}]
+    if empty:
+        raise TableError(
+            f"{source.name}: columns {', '.join(map(repr, empty))} have no value: leave them out with ", DROP, "."
+        )
     restored(preparer, _state(preparer, source, numbers, categories, moments, gaps, levels, n_kept))
 
 
@@ -93,7 +109,8 @@ def _sorted(preparer: TablePreparer, source: ColumnSource) -> tuple[list[str], l
     first = next(iter(source.column_chunks(ROWS)))
     known = {column.name: column for column in first.columns}
     columns = [known[name] for name in chosen]
-    numbers, categories = sorted_columns(first, columns, categorical, preparer._given(), with_names=True)
+    whole = first.n_rows == source.n_rows
+    numbers, categories = sorted_columns(first, columns, categorical, preparer._given(), with_names=True, whole=whole)
     return [c.name for c in numbers], [c.name for c in categories]
 
 

@@ -69,10 +69,12 @@ def sorted_columns(
     categorical: Collection[str] | Literal["auto"],
     parameters: Mapping[str, Any],
     with_names: bool,
+    whole: bool = True,
 ) -> tuple[list[Column], list[Column]]:
     """Columns that are used as numbers, and categories; one error about all that can be neither.
 
-    ``parameters`` are those of a TablePreparer that differ from the defaults.
+    ``parameters`` are those of a TablePreparer that differ from the defaults. If the table is not ``whole``, a column
+    is not refused for its gaps.
     """
     missing, dates = parameters.get("missing", "refuse"), parameters.get("dates", "refuse")
     numbers: list[Column] = []
@@ -85,7 +87,7 @@ def sorted_columns(
         gaps = column.missing
         level = column.name in categorical or (categorical == "auto" and is_text and look_at(column).look == "category")
         unusable = not level and (is_text or (column.kind == "date" and dates == "refuse"))
-        if unusable or column.name == "" or gaps.all() or (missing == "refuse" and gaps.any()):
+        if unusable or column.name == "" or (whole and (gaps.all() or (missing == "refuse" and gaps.any()))):
             problems.append(column)
         (categories if level else numbers).append(column)
     if problems:
@@ -93,11 +95,12 @@ def sorted_columns(
         ids = [c for c in numbers if c.name not in bad and c.kind == "number" and look_at(c).look == "id"]
         looks = [look_at(column) for column in chosen if column.name in bad or column in ids]
         advice = advise(looks, [c.name for c in categories])
-        told = describe(table.name, looks, len(chosen), first_gap(problems, table))
+        name = table.name if whole else f"{table.name} (its first {table.n_rows} rows)"
+        told = describe(name, looks, len(chosen), first_gap(problems, table))
         raise ColumnsError(told, advice.python(dict(parameters)), advice)
     if not numbers and not categories:
         raise TableError(f"{table.name}: no feature columns are left; drop fewer columns, or use dates='ordinal'.")
-    for column in numbers if with_names else ():
+    for column in numbers if with_names and whole else ():
         if column.kind == "number" and counts_rows(column):
             warn_user(
                 f"column {column.name!r} only counts the rows: leave it out unless it says something about them.",
@@ -145,14 +148,17 @@ def weights_of(table: TypedTable, column: Column, kept: NDArray[np.bool_]) -> Fl
 
 def number_as_fitted(table: TypedTable, column: Column, fitted: Kind) -> Column:
     """A column of another table that is used as numbers, if it holds what it held in ``fit``."""
-    alike = column.kind == fitted or {column.kind, fitted} <= {"number", "boolean"}
-    if alike:
-        return column
     gaps = column.missing
+    if column.kind == fitted or (fitted == "number" and column.kind == "boolean"):
+        return column
+    if fitted == "boolean" and column.kind == "number" and np.isin(column.values[~gaps], (0, 1)).all():
+        return column
     if gaps.all():
         return Column(column.name, "number", np.full(len(gaps), np.nan))
     read = {"number": as_number, "boolean": as_boolean, "date": as_date}.get(fitted)
     odd = [column.kind != "text" or read is None or read(text) is None for text in column.values.tolist()]
+    if column.kind == "number":
+        odd = (~np.isin(column.values, (0, 1))).tolist()
     row = int(np.argmax(~gaps & odd))
     raise DataError(
         f"{table.name}: column {column.name!r} held {fitted}s in fit and holds {column.kind}s now, such as "
