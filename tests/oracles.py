@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import date
+import csv
+import io
+import re
+from contextlib import suppress
+from datetime import date, datetime
 from itertools import permutations, product
 
 import numpy as np
@@ -535,3 +539,46 @@ def prepared_table(columns, missing, scale):
         made.extend(0.5**0.5 if color == level else 0.0 for level in levels)
     names += [f"color={'(missing)' if level is None else level}" for level in levels]
     return np.array(values), names, kept
+
+
+# Tables of text
+
+
+def text_columns(text: str) -> list[tuple[str, str, np.ndarray]]:
+    """The columns of a text between commas below a line of names: name, kind and values, field by field."""
+    rows = list(csv.reader(io.StringIO(text, newline="")))
+    names = rows.pop(0)
+    width = len(names)
+    rows = [row or [""] for row in rows if width == 1 or len(row) > 1 or (row and row[0].strip())]
+    while rows and not any(field.strip() for field in rows[-1]):
+        rows.pop()
+    if any(len(row) != width for row in rows):
+        raise ValueError("rows of several lengths")
+    return [(name, *_typed([row[j] for row in rows])) for j, name in enumerate(names)]
+
+
+def _typed(fields: list[str]) -> tuple[str, np.ndarray]:
+    missing = [field.strip().lower() in ("", "na", "n/a", "nan", "null", "none", "?") for field in fields]
+
+    def number(field: str) -> float:
+        if "_" in field or any(not (32 <= ord(sign) < 127 or sign in "\t\r\n") for sign in field):
+            raise ValueError(field)
+        return float(field)
+
+    def boolean(field: str) -> float:
+        return {"true": 1.0, "false": 0.0}[field.strip().lower()]
+
+    def day(field: str) -> np.datetime64:
+        text = field.strip()
+        if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?Z?)?", text):
+            raise ValueError(field)
+        return np.datetime64(datetime.fromisoformat(text.removesuffix("Z")), "us")
+
+    for kind, read, nothing in (
+        ("number", number, np.nan),
+        ("boolean", boolean, np.nan),
+        ("date", day, np.datetime64("NaT", "us")),
+    ):
+        with suppress(ValueError, KeyError):
+            return kind, np.array([nothing if gone else read(f) for f, gone in zip(fields, missing, strict=True)])
+    return "text", np.array(fields, dtype=object)

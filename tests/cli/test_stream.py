@@ -310,9 +310,9 @@ def test_ids_of_rows_left_out_are_left_out(capsys, tmp_path):
         (["cluster", "t.npy", "-k", "3", "--memory-limit", "1MB"], 4, "limit 1 MiB"),
         (["cluster", "t.npy", "-k", "3", "--memory-limit", "few"], 2, "memory_limit must be"),
         (["cluster", "absent.npy", "-k", "3"], 3, "no such file"),
-        (["cluster", "t.csv", "-k", "3"], 3, "leave out --stream to hold it in memory"),
+        (["cluster", "t.npz", "-k", "3"], 3, "leave out --stream to hold it in memory"),
         (["cluster", "t.npz", "-k", "3"], 3, "convert the table to one of these"),
-        (["cluster", "iris", "-k", "3"], 3, "--stream reads .npy and Parquet files and .zarr folders"),
+        (["cluster", "iris", "-k", "3"], 3, "--stream reads CSV, TSV, .npy and Parquet files"),
         (["cluster", "short.npy", "-k", "3"], 3, "the file ends early: its header promises 3000 rows, it holds 1249"),
         (["cluster", "text.npy", "-k", "3"], 3, "not real numbers"),
         (["cluster", "rubbish.npy", "-k", "3"], 3, "not a readable NumPy file"),
@@ -495,7 +495,7 @@ def test_usage_errors_exit_with_2(arguments, capsys):
 
 
 def test_names_of_files_that_are_read_in_chunks():
-    for name in ("a.npy", "a.PARQUET", "b/a.pq", "a.zarr", "a.zarr/x", "/b/a.Zarr/"):
+    for name in ("a.npy", "a.PARQUET", "b/a.pq", "a.zarr", "a.zarr/x", "/b/a.Zarr/", "a.csv", "b.1.TSV.gz"):
         assert find_format(name) in formats(in_chunks=True)
-    for name in ("a.csv", "a.npz", "iris", "a.zarr.csv", "a.zarr/t.csv"):
+    for name in ("a.npz", "iris", "a.gz", "a.zarr.npz", "a.zarr/t.npz"):
         assert find_format(name) not in formats(in_chunks=True)

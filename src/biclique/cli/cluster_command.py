@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,9 @@ from biclique.cli.common import (
     print_plan,
     report,
 )
+from biclique.cli.standard_streams import standard_streams
 from biclique.cli.table_options import add_table_options, find_table
-from biclique.cli.table_rows import Prepared, explain, form_of, is_shipped, prepare, probabilities_of
+from biclique.cli.table_rows import Prepared, explain, form_of, is_shipped, notes_of, prepare, probabilities_of
 from biclique.cli.text import EXIT_CODES, EXIT_OK, block, line
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.datasets import SHIPPED
@@ -36,6 +38,7 @@ from biclique.io.columns import ColumnsError
 from biclique.io.fields import text_array
 from biclique.io.typed_columns import Column, TypedTable
 from biclique.kernels import KERNEL_NAMES
+from biclique.progress import Progress
 
 SWITCH: dict[str, bool | str] = {"auto": "auto", "yes": True, "no": False}
 
@@ -57,7 +60,8 @@ def add_command(commands: Any) -> None:
         "table",
         nargs="?",  # --drop a b TABLE takes it at first
         metavar="TABLE",
-        help=f"{files} file, {folders} folder, or a data set of scikit-learn ({', '.join(SHIPPED)})",
+        help=f"{files} file, {folders} folder, - for standard input, or a data set of scikit-learn "
+        f"({', '.join(SHIPPED)}); a text file may end in .gz",
     )
     parser.add_argument(
         "-k", "--clusters", type=count_or_select, required=True, metavar="K", help="number of clusters, or select"
@@ -66,7 +70,10 @@ def add_command(commands: Any) -> None:
         "--k-max", type=int, default=20, metavar="K", help="most clusters that select tries (default: 20)"
     )
     parser.add_argument(
-        "-o", "--output", metavar="FILE", help=f"write one label a row to FILE ({listed([*writers()], 'or')})"
+        "-o",
+        "--output",
+        metavar="FILE",
+        help=f"write one label a row to FILE ({listed([*writers()], 'or')}); - is standard output",
     )
     parser.add_argument(
         "--append",
@@ -76,7 +83,14 @@ def add_command(commands: Any) -> None:
     table = parser.add_argument_group("the table")
     add_table_options(table)
     table.add_argument(
-        "--header", choices=["auto", "yes", "no"], default="auto", help="whether a text file's first line holds names"
+        "--header",
+        choices=["auto", "yes", "no"],
+        default="auto",
+        help="whether a text file's first line holds names (default: auto: unless all of them are numbers)",
+    )
+    table.add_argument("--decimal", choices=[".", ","], default=".", help="decimal sign of a text file (default: .)")
+    table.add_argument(
+        "--encoding", default="utf-8", metavar="NAME", help="of a text file, such as latin-1 (default: utf-8)"
     )
     table.add_argument(
         "--scale",
@@ -147,6 +161,11 @@ def add_command(commands: Any) -> None:
 
 def _cluster(options: argparse.Namespace) -> int:
     find_table(options)
+    with standard_streams(options):
+        return _run(options)
+
+
+def _run(options: argparse.Namespace) -> int:
     if options.append:
         if not options.output:
             options.fail("--append needs a file to write to: -o FILE")
@@ -164,17 +183,19 @@ def _cluster(options: argparse.Namespace) -> int:
 
 
 def _cluster_held(model: BicliqueSpectralClustering, options: argparse.Namespace) -> int:
-    with caught_messages() as notes:
-        prepared = prepare(options)
+    reading = time.perf_counter()
+    with caught_messages() as notes, Progress(bool(model.verbose)) as progress:
+        prepared = prepare(options, lambda share: progress.share("reading the table", share))
+    reading = time.perf_counter() - reading
     if options.output and not options.append and len(prepared.ids) > 1:
         check_ids(options.output)
     if options.dry_run:
-        return _print_estimate(model, prepared, options)
+        return _print_estimate(model, prepared, options, reading)
     start = time.perf_counter()
     with caught_messages() as messages:
         model.fit(prepared.X, sample_weight=prepared.weights)
     seconds = time.perf_counter() - start
-    messages += notes
+    messages += [*notes, *notes_of(options)]
     if prepared.constant:
         messages.append(f"constant columns tell nothing apart: {', '.join(prepared.constant)}.")
     if options.output:
@@ -231,7 +252,7 @@ def _write(model: BicliqueSpectralClustering, prepared: Prepared, options: argpa
         model.labels_,
         rows=prepared.rows,
         n_rows=len(prepared.kept),
-        ids=None if texts is None else [texts[i] for i in prepared.rows],
+        ids=texts,
         id_name=name,
     )
     return []
@@ -240,10 +261,13 @@ def _write(model: BicliqueSpectralClustering, prepared: Prepared, options: argpa
 # Printing
 
 
-def _print_estimate(model: BicliqueSpectralClustering, prepared: Prepared, options: argparse.Namespace) -> int:
+def _print_estimate(
+    model: BicliqueSpectralClustering, prepared: Prepared, options: argparse.Namespace, reading: float
+) -> int:
     name, X = prepared.table.name, prepared.X
     with caught_messages():
         plan = model.plan(X, sample_weight=prepared.weights)
+    plan = replace(plan, seconds=plan.cost.seconds + reading)
     if options.json:
         facts: dict[str, Any] = {"table": name, "rows": len(X), "columns": X.shape[1]}
         if plan.device is None:

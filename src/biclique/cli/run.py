@@ -36,6 +36,8 @@ OPTIONS = {
     "missing": "--missing",
     "drop": "--drop",
     "memory_limit": "--memory-limit",
+    "decimal=','": "--decimal ,",
+    "encoding=…": "--encoding",
     "open_chunks": "--stream",
     "a file, such as labels.csv": "a file, such as labels.csv, or leave -o out",
 }

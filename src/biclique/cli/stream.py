@@ -21,7 +21,7 @@ from sklearn.preprocessing import RobustScaler
 from biclique._typing import FloatArray, IntArray
 from biclique.cli.common import Classes, Facts, caught_messages, plan_facts, print_plan, report
 from biclique.cli.table_options import names_of
-from biclique.cli.table_rows import form_of, preparer_of, probabilities_of
+from biclique.cli.table_rows import form_of, notes_of, preparer_of, probabilities_of
 from biclique.cli.text import EXIT_OK, block, line
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.exceptions import DataError, MemoryLimitError, ParameterError, TableError
@@ -38,6 +38,7 @@ from biclique.io import (
     column_moments,
     find_format,
     formats,
+    listed,
     open_chunks,
     open_columns,
 )
@@ -62,8 +63,8 @@ def open_streamed(model: BicliqueSpectralClustering, options: argparse.Namespace
     if kind is None or kind.chunks is None:
         if options.stream:
             raise TableError(
-                f"{options.table}: --stream reads {_chunk_files()}; convert the table to one of these, or leave out "
-                "--stream to hold it in memory."
+                f"{options.shown_table}: --stream reads {_chunk_files()}; convert the table to one of these, or leave "
+                "out --stream to hold it in memory."
             )
         return None
     barrier = _needs_memory(model)
@@ -82,20 +83,31 @@ def open_streamed(model: BicliqueSpectralClustering, options: argparse.Namespace
     if not options.stream and _asks_for_columns(options):
         return None
     roles = Roles(options.label_column, options.id[0] if options.id else None, tuple(options.drop))
-    try:
-        source = open_chunks(path, roles=roles, memory_limit=options.memory_limit, form=form_of(options))
-    except TableError:
+    limit = parse_memory_limit(options.memory_limit)
+    with Progress(bool(model.verbose)) as progress:
+        try:
+            source = open_chunks(
+                path,
+                roles=roles,
+                memory_limit=options.memory_limit,
+                form=form_of(options),
+                tick=lambda share: progress.share("counting the rows", share),
+            )
+        except TableError:
+            if options.stream:
+                raise
+            return None  # held, every column is looked at before an error
+        source.advice = "leave those rows out with --drop-missing, or a column with --drop"
         if options.stream:
-            raise
-        return None  # held, every column is looked at before an error
-    source.advice = "leave those rows out with --drop-missing, or a column with --drop"
-    if options.stream:
-        source.require_labels(options.memory_limit)
-        return source
-    needed, limit = source.held_bytes, parse_memory_limit(options.memory_limit)
-    if needed <= limit / 2:
-        return None
-    size = f"{options.table}: {source.n_rows} rows of {source.n_columns} columns would take {format_bytes(needed)}"
+            source.require_labels(options.memory_limit)
+            return source
+        needed = source.held_bytes
+        if needed <= limit / 2:
+            return None
+        needed = 8 * (source.n_rows or 0) * source.n_columns
+    size = (
+        f"{options.shown_table}: {source.n_rows} rows of {source.n_columns} columns would take {format_bytes(needed)}"
+    )
     if barrier is None:
         source.require_labels(options.memory_limit)
         if not options.quiet:
@@ -145,14 +157,16 @@ def _open_mixed(path: Path, kind: TableFormat, options: argparse.Namespace) -> P
         return None
     fit_chunks(preparer, columns)
     fields = partial(text_fields, path, form_of(options)) if kind.is_text else None
-    return PreparedChunks(columns, preparer, fields)
+    mixed = PreparedChunks(columns, preparer, fields)
+    mixed.notes = notes_of(options)
+    return mixed
 
 
 def _chunk_files() -> str:
     """``.npy and Parquet files and .zarr folders``."""
     kinds = formats(in_chunks=True)
     files, folders = (
-        " and ".join(kind.name for kind in kinds if (kind.place == "folder") is folder) for folder in (False, True)
+        listed([kind.name for kind in kinds if (kind.place == "folder") is folder], "and") for folder in (False, True)
     )
     return f"{files} files and {folders} folders"
 
@@ -173,6 +187,7 @@ def _needs_memory(model: BicliqueSpectralClustering) -> tuple[str, str] | None:
 
 def cluster(model: BicliqueSpectralClustering, table: ChunkSource, options: argparse.Namespace) -> int:
     """Fit, write the labels, print."""
+    table.name = options.shown_table
     mixed = table if isinstance(table, PreparedChunks) else None
     source = FiniteChunks(table) if options.missing == "drop" and mixed is None else table
     if options.dry_run:
@@ -201,7 +216,7 @@ def cluster(model: BicliqueSpectralClustering, table: ChunkSource, options: argp
     left_out = _all_rows(table) - len(model.labels_)
     n_columns = table.n_columns if mixed is None else mixed.preparer.n_used
     facts = Facts(table.name, len(model.labels_), left_out, n_columns, classes, streamed=True)
-    report(model, facts, options, seconds, messages + notes)
+    report(model, facts, options, seconds, [*messages, *notes, *table.notes])
     return EXIT_OK
 
 
@@ -302,16 +317,10 @@ def _write(
     with LabelWriter(options.output, id_name=options.id[0] if options.id else "row") as writer:
         for rows, texts in _ids(source, options.id[0] if options.id and writer.with_ids else None, progress):
             inside = np.ones(rows.stop - rows.start, dtype=bool) if kept is None else kept[rows]
-            some = labels[done : done + int(inside.sum())].astype(np.int64)
-            done += len(some)
-            if not writer.with_ids:
-                full = np.full(len(inside), -1, dtype=np.int64)
-                full[inside] = some
-                writer.write(full)
-            elif texts is None:
-                writer.write(some, np.flatnonzero(inside) + rows.start + 1)
-            else:
-                writer.write(some, _of(texts, rows, kept))
+            full = np.zeros(len(inside), dtype=np.int64)
+            full[inside] = labels[done : done + int(inside.sum())]
+            done += int(inside.sum())
+            writer.write(full, texts, None if kept is None else inside)
 
 
 def _ids(source: ChunkSource, name: str | None, progress: Progress) -> Iterator[tuple[slice, list[str] | None]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,11 +19,13 @@ from biclique.cluster import BicliqueSpectralClustering
 from biclique.datasets import SHIPPED, load_shipped
 from biclique.exceptions import BicliqueError, TableError
 from biclique.io import ChunkSource, Roles, TablePreparer, TextForm, find_format, read_columns, read_table
-from biclique.io.append import text_fields
+from biclique.io.append import open_text, text_fields
 from biclique.io.columns import ColumnsError, texts_of
 from biclique.io.fields import text_array
 from biclique.io.prepare_columns import weights_of
 from biclique.io.typed_columns import Column, TypedTable
+from biclique.printable import printable
+from biclique.runtime import Tick
 
 HEADER = {"auto": None, "yes": True, "no": False}
 
@@ -61,9 +63,9 @@ class Prepared:
         return Facts(self.table.name, len(self.X), len(self.kept) - len(self.X), self.preparer.n_used, classes)
 
 
-def prepare(options: argparse.Namespace) -> Prepared:
-    """The table of the options, as numbers."""
-    table = load(options)
+def prepare(options: argparse.Namespace, tick: Tick | None = None) -> Prepared:
+    """The table of the options, as numbers; ``tick`` hears of the share that was read."""
+    table = replace(load(options, tick), name=printable(options.shown_table))
     label, ids, weight = roles_of(table, options)
     preparer = preparer_of(table.name, table.names, options)
     preparer.fit(table)
@@ -82,7 +84,7 @@ def prepare(options: argparse.Namespace) -> Prepared:
 
 def explain(error: ColumnsError, options: argparse.Namespace) -> int:
     """Print what each column looks like, and the command that deals with all of them."""
-    first, *others = error.told.splitlines()
+    first, *others = error.told.replace(printable(options.table), printable(options.shown_table)).splitlines()
     code = fail(first, EXIT_DATA)
     for told in (*others, "This deals with all of them:", f"  {command(options.arguments, error.advice)}"):
         line(told, sys.stderr)
@@ -97,7 +99,7 @@ def is_shipped(name: str) -> bool:
     return name.replace("-", "_") in SHIPPED and not Path(name).exists()
 
 
-def load(options: argparse.Namespace) -> TypedTable:
+def load(options: argparse.Namespace, tick: Tick | None = None) -> TypedTable:
     """Every column of the table, with its kind."""
     if is_shipped(options.table):
         return _load_shipped(options.table.replace("-", "_"), options)
@@ -108,19 +110,25 @@ def load(options: argparse.Namespace) -> TypedTable:
         )
     kind = find_format(path)
     if kind is None or kind.read_columns is not None:
-        return read_columns(path, form_of(options), memory_limit=options.memory_limit)
-    return _load_numbers(options)
+        return read_columns(path, form_of(options), memory_limit=options.memory_limit, tick=tick)
+    return _load_numbers(options, tick)
 
 
 def form_of(options: argparse.Namespace) -> TextForm:
     """How a text file is written, by the options."""
-    return TextForm(HEADER[options.header], getattr(options, "decimal", "."), getattr(options, "encoding", "utf-8"))
+    return TextForm(HEADER[options.header], options.decimal, options.encoding)
 
 
-def _load_numbers(options: argparse.Namespace) -> TypedTable:
+def notes_of(options: argparse.Namespace) -> tuple[str, ...]:
+    """What may have been meant otherwise, such as a first line of numbers that could be names."""
+    kind = None if is_shipped(options.table) else find_format(Path(options.table))
+    return open_text(Path(options.table), form_of(options)).notes if kind is not None and kind.is_text else ()
+
+
+def _load_numbers(options: argparse.Namespace, tick: Tick | None) -> TypedTable:
     """A table of numbers alone; .npz files may have classes and ids in arrays of their own."""
     roles = Roles(label=options.label_column, id=options.id[0] if options.id else None)
-    table = read_table(options.table, roles, drop_missing=None, memory_limit=options.memory_limit)
+    table = read_table(options.table, roles, drop_missing=None, memory_limit=options.memory_limit, tick=tick)
     columns = [Column(name, "number", values) for name, values in zip(table.columns, table.X.T, strict=True)]
     for name, texts in ((roles.label, table.labels), (roles.id, table.ids)):
         if name is not None and texts is not None and name not in [column.name for column in columns]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, TableError
 from biclique.io.arrow import import_pyarrow
-from biclique.io.atomic_files import atomic_path
+from biclique.io.atomic_files import atomic_path, is_stream
 from biclique.io.columns import texts_of
 from biclique.io.roles import as_texts
 from biclique.io.tables import find_format
@@ -69,13 +69,13 @@ def check_append(path: str, table: str) -> None:
         if Path(table).suffix.lower() not in PARQUET or Path(table).is_dir():
             raise DataError(f"cannot write {path}: only the rows of a Parquet file are written back so; use .csv.")
         import_pyarrow()
-    elif ending not in DELIMITERS:
+    elif ending not in DELIMITERS and not is_stream(path):
         raise DataError(f"cannot write {path}: a table with its labels is written as .csv, .tsv or .parquet.")
 
 
 def check_ids(path: str) -> None:
     """Refuse a file that cannot hold several columns of ids."""
-    if Path(path).suffix.lower() not in DELIMITERS:
+    if Path(path).suffix.lower() not in DELIMITERS and not is_stream(path):
         raise DataError(f"cannot write {path}: several columns of ids are written as .csv or .tsv.")
 
 
@@ -156,11 +156,16 @@ def file_texts(file: Path, form: TextForm | None, source: ColumnSource) -> Itera
     return parquet_texts(file) if is_parquet else column_texts(source)
 
 
-def text_fields(file: Path, form: TextForm, names: Sequence[str] | None = None) -> Iterator[list[list[str]]]:
-    """Fields of a text file as they are, of all columns or of some."""
+def open_text(file: Path, form: TextForm) -> TextFile:
+    """A text file; tabs are between the fields if its name says so."""
     tabs = {".tsv", ".tab"} & {suffix.lower() for suffix in file.suffixes[-2:]}
     written = replace(form, delimiter=form.delimiter or "\t") if tabs else form
-    text = TextFile(file, written, parse_memory_limit("auto"))
+    return TextFile(file, written, parse_memory_limit("auto"))
+
+
+def text_fields(file: Path, form: TextForm, names: Sequence[str] | None = None) -> Iterator[list[list[str]]]:
+    """Fields of a text file as they are, of all columns or of some."""
+    text = open_text(file, form)
     places = range(text.width) if names is None else [text.names.index(name) for name in names]
     for block in text.blocks(dict.fromkeys(places, "text")):
         yield [block.values[j].tolist() for j in places]

@@ -44,6 +44,8 @@ class ChunkSource(ABC):
     columns: list[str] | None = None
     advice: str = "leave such rows out or fill them in before, or drop the column"
     """What to do about values that are missing or infinite."""
+    notes: tuple[str, ...] = ()
+    """What may have been meant otherwise."""
     _error: type[DataError] = DataError
     _first = 0  # the number of the first row in messages
     _n_rows: int | None = None

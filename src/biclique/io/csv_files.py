@@ -39,6 +39,7 @@ class TextChunks(FileChunks):
         self._roles, self._tick = roles, tick
         with guard(self.name):
             self._text = TextFile(path, form or TextForm(), self.memory_limit)
+        self.notes = self._text.notes
         self._places = feature_columns(self.name, self._text.names, roles)
         self.columns = [self._text.names[j] for j in self._places]
         self.n_columns = len(self.columns)
@@ -76,7 +77,7 @@ class TextChunks(FileChunks):
         self._check_memory(min(rows, self._n_rows or rows), 8 * self.n_columns)
         kinds: dict[int, Kind | None] = dict.fromkeys(self._places)
         for block in self._blocks(kinds):
-            yield _features(self._text, block, kinds)
+            yield _features(self._text, block, self._places, kinds)
 
     def _sample(self, size: int, random: np.random.RandomState) -> tuple[FloatArray, IntArray]:
         """By the number of rows: the same draw as from the same rows in another kind of file."""
@@ -85,10 +86,10 @@ class TextChunks(FileChunks):
         return super()._sample(size, random)
 
 
-def _features(text: TextFile, block: Block, kinds: dict[int, Kind | None]) -> FloatArray:
-    """The columns of ``kinds`` as float64; ``kinds`` gets what they hold. A field that is no number is refused."""
-    X = np.empty((len(block), len(kinds)))
-    for i, j in enumerate(kinds):
+def _features(text: TextFile, block: Block, places: Sequence[int], kinds: dict[int, Kind | None]) -> FloatArray:
+    """These columns as float64; ``kinds`` gets what they hold. A field that is no number is refused."""
+    X = np.empty((len(block), len(places)))
+    for i, j in enumerate(places):
         kind = joined(kinds[j], block.kinds[j])
         if kind not in (None, "number", "boolean"):
             raise _not_a_number(text, block, j, kinds[j])
@@ -118,17 +119,17 @@ def read_text(file: Path, roles: Roles, limit: int, form: TextForm, tick: Tick |
     text = TextFile(file, form, limit)
     places = feature_columns(text.name, text.names, roles)
     label, key = (None if name is None else text.names.index(name) for name in (roles.label, roles.id))
-    features: dict[int, Kind | None] = dict.fromkeys(places)
-    with_role: dict[int, Kind | None] = {j: "text" for j in (label, key) if j is not None}
+    with_role = [j for j in (label, key) if j is not None]
+    kinds: dict[int, Kind | None] = {**dict.fromkeys(places), **dict.fromkeys(with_role, "text")}
     parts: list[FloatArray] = []
     texts: dict[int, list[str]] = {j: [] for j in with_role}
     lines: list[Sequence[int]] = []
     n = 0
-    for block in text.blocks({**features, **with_role}):
+    for block in text.blocks(kinds):
         n += len(block)
         rows = max(n, round(n / block.share)) if len(block) > 1 else n
         check_table_size(text.name, rows, len(places), 1 + len(with_role), limit)
-        parts.append(_features(text, block, features))
+        parts.append(_features(text, block, places, kinds))
         lines.append(block.lines)
         for j, found in texts.items():
             found += block.values[j].tolist()
@@ -144,6 +145,7 @@ def read_text(file: Path, roles: Roles, limit: int, form: TextForm, tick: Tick |
         None if label is None else texts[label],
         None if key is None else texts[key],
         joined_lines(lines),
+        notes=text.notes,
     )
 
 
@@ -184,13 +186,19 @@ class TextSink:
             self._file.close()
             raise
 
-    def write(self, keys: NDArray[Any] | list[str], labels: NDArray[Any]) -> None:
+    def write(
+        self, keys: NDArray[Any] | list[str], labels: NDArray[Any], kept: NDArray[np.bool_] | None = None
+    ) -> None:
         for start in range(0, len(labels), TEXT_ROWS):
             some, values = keys[start : start + TEXT_ROWS], labels[start : start + TEXT_ROWS]
+            inside = None if kept is None else kept[start : start + TEXT_ROWS]
             if isinstance(some, np.ndarray):
-                self._put(_number_lines(some, values, self._delimiter))
-            else:
-                self._put(self._quoted(zip(some, values.tolist(), strict=True)))
+                self._put(_number_lines(some, values, self._delimiter, inside))
+                continue
+            shown = values.tolist()
+            if inside is not None:
+                shown = [value if stays else "" for value, stays in zip(shown, inside, strict=True)]
+            self._put(self._quoted(zip(some, shown, strict=True)))
 
     def _quoted(self, rows: Iterable[tuple[object, object]]) -> bytes:
         text = io.StringIO(newline="")
@@ -206,9 +214,16 @@ class TextSink:
         self._file.close()
 
 
-def _number_lines(keys: NDArray[Any], labels: NDArray[Any], delimiter: str) -> bytes:
-    """Lines of two whole numbers: characters in a table with one row a line, less those that only align."""
+def _number_lines(
+    keys: NDArray[Any], labels: NDArray[Any], delimiter: str, kept: NDArray[np.bool_] | None = None
+) -> bytes:
+    """Lines of two whole numbers: characters in a table with one row a line, less those that only align.
+
+    The label of a row that is not kept is empty.
+    """
     tables = [_digits(keys), _digits(labels)]
+    if kept is not None:
+        tables[1][~kept] = 0
     width = sum(table.shape[1] for table in tables) + 2
     lines = np.empty((len(keys), width), dtype=np.uint8)
     at = 0

@@ -17,7 +17,7 @@ Kind: TypeAlias = Literal["number", "boolean", "date", "text"]
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 ODD = re.compile(r"[^\t\r\n -~]|_")  # float() reads 1_2 and digits of every script, but no table means numbers by them
 BOOLEANS = {"true": 1.0, "false": 0.0}
-DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?Z?)?")
+DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?Z?)?", re.ASCII)
 NOTHING = float("nan")
 
 

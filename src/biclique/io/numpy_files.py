@@ -311,7 +311,8 @@ class NpySink:
         )  # numpy leaves room for the first axis to grow
         return self._file.tell()
 
-    def write(self, keys: object, labels: NDArray[Any]) -> None:  # noqa: ARG002
+    def write(self, keys: object, labels: NDArray[Any], kept: NDArray[np.bool_] | None = None) -> None:  # noqa: ARG002
+        labels = labels if kept is None else np.where(kept, labels, -1)
         self._file.write(np.ascontiguousarray(labels, dtype="<i8").data)
         self._n_rows += len(labels)
 

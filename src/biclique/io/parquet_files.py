@@ -248,9 +248,11 @@ class ParquetSink:
         self._writer: Any = None
         self._waiting: Any = None  # fewer rows than a group
 
-    def write(self, keys: NDArray[Any] | list[str], labels: NDArray[Any]) -> None:
+    def write(
+        self, keys: NDArray[Any] | list[str], labels: NDArray[Any], kept: NDArray[np.bool_] | None = None
+    ) -> None:
         keys = self._pa.array(keys) if isinstance(keys, np.ndarray) else self._pa.array(keys, type=self._pa.string())
-        arrays = [keys, self._pa.array(labels)]
+        arrays = [keys, self._pa.array(labels, mask=None if kept is None else ~kept)]
         if self._waiting is None:
             table = self._pa.table(arrays, names=list(self._names))
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -39,6 +39,7 @@ class Table:
     ids: list[str] | None = None
     lines: Sequence[int] = ()  # of a text file, for messages
     all_ids: list[str] | None = None  # also of the rows that were left out
+    notes: tuple[str, ...] = ()  # what may have been meant otherwise
 
 
 def as_texts(values: Iterable[object]) -> list[str]:
@@ -86,7 +87,7 @@ def checked(table: Table, drop_missing: bool | None) -> Table:
         return table
     good = np.asarray(np.isfinite(table.X).all(axis=1))
     if good.all():
-        return table
+        return replace(table, all_ids=table.ids)
     if not drop_missing:
         row = int(np.argmin(good))
         column = int(np.argmin(np.isfinite(table.X[row])))
@@ -113,4 +114,5 @@ def checked(table: Table, drop_missing: bool | None) -> Table:
         None if table.ids is None else [table.ids[i] for i in kept],
         [table.lines[i] for i in kept] if table.lines else (),
         table.ids,
+        table.notes,
     )

@@ -47,8 +47,10 @@ class LabelSink(Protocol):
     def with_ids(self) -> bool:
         """Whether it stores the id of each row."""
 
-    def write(self, keys: NDArray[Any] | list[str], labels: NDArray[Any]) -> None:
-        """Append rows: whole numbers or texts as keys."""
+    def write(
+        self, keys: NDArray[Any] | list[str], labels: NDArray[Any], kept: NDArray[np.bool_] | None = None
+    ) -> None:
+        """Append rows: whole numbers or texts as keys. A row that is not kept has no label."""
 
     def close(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
@@ -207,7 +209,7 @@ def open_chunks(
     roles = roles or Roles()
     limit = parse_memory_limit(memory_limit)
     if isinstance(source, (str, os.PathLike)):
-        return _open_path(Path(source), roles, limit, form or TextForm(), tick)
+        return _open_path(Path(source), roles, limit, form, tick)
     return select_features(source if isinstance(source, ChunkSource) else _open_object(source, limit), roles, limit)
 
 
@@ -259,7 +261,7 @@ def is_chunked(X: Any) -> bool:
     return is_stored(X) and not hasattr(X, "__array_ufunc__")
 
 
-def _open_path(path: Path, roles: Roles, limit: int, form: TextForm, tick: Tick | None) -> ChunkSource:
+def _open_path(path: Path, roles: Roles, limit: int, form: TextForm | None, tick: Tick | None) -> ChunkSource:
     kind = find_format(path)
     readable = formats(in_chunks=True)
     if kind is None:
@@ -273,7 +275,7 @@ def _open_path(path: Path, roles: Roles, limit: int, form: TextForm, tick: Tick 
             f"{printable(path)}: a {path.suffix.lower()} file cannot be read in chunks; convert it to {better}, or "
             "read it whole with read_table."
         )
-    return kind.chunks(path, roles, limit, form, tick) if kind.is_text else kind.chunks(path, roles, limit)
+    return kind.chunks(path, roles, limit, *([form or TextForm(), tick] if kind.is_text else []))
 
 
 def _open_object(source: Any, limit: int) -> ChunkSource:

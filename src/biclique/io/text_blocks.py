@@ -215,10 +215,10 @@ class TextFile:
         self.name = printable(path)
         with self._opened() as lines:
             block = lines.take()
-            first = block[: 2**16].splitlines()[:1] or [b""]
+            first = next((one for one in block[: 2**16].splitlines() if one.strip()), b"")
             signs = ",;\t" if form.decimal == "." else ";\t"
-            best = max(signs, key=first[0].decode(errors="replace").count)
-            self.delimiter = form.delimiter or (best if best.encode() in first[0] else ",")
+            best = max(signs, key=first.decode(errors="replace").count)
+            self.delimiter = form.delimiter or (best if best.encode() in first else ",")
             head = self._head(lines, block)
             if not head:
                 raise TableError(f"{self.name}: the file is empty.")
@@ -228,6 +228,7 @@ class TextFile:
             if has_names is None:
                 has_names = not all(as_number(cell, form.decimal) is not None for cell in fields)
             self.has_names = has_names
+            self.notes = (_header_note(self.name, fields),) if form.header is None and _may_be_names(fields) else ()
             self.names = [cell.strip() for cell in fields] if has_names else numbered(self.width)
             self._blank_is_row = len(head[-1][1]) == 1
 
@@ -307,8 +308,9 @@ class TextFile:
         unknown = [j for j, kind in kinds.items() if kind is None]
         if not unknown:
             return dict(kinds)
-        head = b"".join(job.rows.splitlines(keepends=True)[:FEW_LINES]) if isinstance(job.rows, bytes) else b""
-        rows = [row for row in csv.reader(io.StringIO(head.decode(), newline=""), delimiter=self.delimiter)]
+        lines = job.rows[: 2**16].splitlines(keepends=True) if isinstance(job.rows, bytes) else []
+        head = b"".join(lines[:-1][:FEW_LINES])  # the last one may be cut
+        rows = list(csv.reader(io.StringIO(head.decode(), newline=""), delimiter=self.delimiter))
         if any(len(row) != self.width for row in rows):
             return dict(kinds)
         return {**kinds, **{j: kind_of([row[j] for row in rows], self.form.decimal) for j in unknown}}
@@ -394,6 +396,20 @@ class _Job:
 
     def __len__(self) -> int:
         return _count_lines(self.rows) if isinstance(self.rows, bytes) else len(self.rows)
+
+
+def _may_be_names(fields: Sequence[str]) -> bool:
+    """Whether a line of numbers looks like a header: whole numbers that go up by one, such as years."""
+    if len(fields) < 3 or not all(field.strip().isdecimal() and len(field) < 10 for field in fields):
+        return False
+    return list(map(int, fields)) == list(range(int(fields[0]), int(fields[0]) + len(fields)))
+
+
+def _header_note(name: str, fields: Sequence[str]) -> str:
+    return (
+        f"{name}: the first line ({fields[0].strip()}, {fields[1].strip()}, …) was read as a row of numbers; if it "
+        "holds the names of the columns, say so: header=True, or --header yes."
+    )
 
 
 def _count_lines(block: bytes) -> int:

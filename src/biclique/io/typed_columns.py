@@ -105,7 +105,7 @@ class ColumnSource(Protocol):
         """One fresh pass over tables of at most ``rows`` rows, with these kinds."""
 
 
-DECIMAL, ENCODING, HEADER = (Argument(f"TextForm({name}=…)") for name in ("decimal", "encoding", "header"))
+DECIMAL, ENCODING = Argument("decimal=','"), Argument("encoding=…")
 
 
 @dataclass(frozen=True)
