@@ -32,7 +32,7 @@ def people(tmp_path, monkeypatch):
         city = "NA" if i == 9 else ("Bern", "Oslo", "Rome")[group]
         fax = "1" if i < 2 else ""
         cells = [f"{i:03d}x", age, city, f"202{group}-01-{1 + i % 28:02d}", "true" if i % 2 else "false"]
-        lines.append(",".join([*cells, f"note no. {i}", fax, str(1 + i % 2)]))
+        lines.append(",".join([*cells, f"note no. {i}", fax, str(1 + group)]))
     (tmp_path / "people.csv").write_text("\n".join(lines) + "\n")
     return tmp_path / "people.csv"
 
