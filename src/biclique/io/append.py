@@ -16,6 +16,7 @@ from biclique.exceptions import DataError, TableError
 from biclique.io.arrow import import_pyarrow
 from biclique.io.atomic_files import atomic_path, is_stream
 from biclique.io.columns import texts_of
+from biclique.io.fields import Kind
 from biclique.io.roles import as_texts
 from biclique.io.tables import find_format
 from biclique.io.text_blocks import TextFile
@@ -44,7 +45,7 @@ class NewColumns:
         """The new values of some rows, None for rows that were left out."""
         inside = self.kept[start:stop]
         first = int(self.kept[:start].sum())
-        made = []
+        made: list[list[float | int | None]] = []
         for known in (self.labels, self.probabilities):
             if known is not None:
                 column = np.full(len(inside), None, dtype=object)
@@ -125,7 +126,8 @@ def _shown(value: float | int | None) -> str:
 
 def _write_parquet(path: Path, file: Path, new: NewColumns, names: Sequence[str]) -> int:
     """The same types as in the file; labels are int64, null for rows that were left out."""
-    pyarrow, n, writer = import_pyarrow(), 0, None
+    pyarrow, n = import_pyarrow(), 0
+    writer: Any = None
     with pyarrow.parquet.ParquetFile(file) as source:
         try:
             for batch in source.iter_batches(batch_size=ROWS):
@@ -167,7 +169,8 @@ def text_fields(file: Path, form: TextForm, names: Sequence[str] | None = None) 
     """Fields of a text file as they are, of all columns or of some."""
     text = open_text(file, form)
     places = range(text.width) if names is None else [text.names.index(name) for name in names]
-    for block in text.blocks(dict.fromkeys(places, "text")):
+    kinds: dict[int, Kind | None] = {j: "text" for j in places}
+    for block in text.blocks(kinds):
         yield [block.values[j].tolist() for j in places]
 
 

@@ -151,11 +151,8 @@ def _state(
     n_kept: int,
 ) -> dict[str, Any]:
     kinds = [source.kinds[name] for name in (*numbers, *categories)]
-    filling, present = preparer.missing in ("mean", "indicator"), [{*counts} - {None} for counts in levels]
-    with_none = [[None] * (preparer.missing == "indicator" and None in counts) for counts in levels]
-    common = [
-        min(some, key=lambda x, c=counts: (-c[x], x)) for some, counts in zip(present, levels, strict=True) if some
-    ]
+    filling = preparer.missing in ("mean", "indicator")
+    gap_is_level = preparer.missing == "indicator"
     scaled = [j for j, kind in enumerate(kinds[: len(numbers)]) if kind != "boolean"]
     variance, mean = moments.squares[scaled] / n_kept, moments.mean[scaled]  # filled values have deviation 0
     if not np.isfinite(variance).all():
@@ -171,15 +168,26 @@ def _state(
         "number_columns": numbers,
         "category_columns": categories,
         "kinds": kinds,
-        "levels": [sorted(some) + none for some, none in zip(present, with_none, strict=True)],
+        "levels": [_names(counts, gap_is_level) for counts in levels],
         "indicated": [
             c for c, some in zip(numbers, gaps.tolist(), strict=True) if some and preparer.missing == "indicator"
         ],
         "fill": moments.mean.copy() if filling and numbers else None,
         "offset": mean if scaling else None,
         "divisor": np.where(constant, 1.0, np.sqrt(variance)) if scaling else None,
-        "most_frequent": common if preparer.missing == "mean" and categories else None,
+        "most_frequent": [_common(c) for c in levels] if preparer.missing == "mean" and categories else None,
     }
+
+
+def _names(counts: Counter[str | None], gap_is_level: bool) -> list[str | None]:
+    """The levels in order; None, if it counts as one, comes last."""
+    last: list[str | None] = [None] if gap_is_level and None in counts else []
+    return [*sorted(level for level in counts if level is not None), *last]
+
+
+def _common(counts: Counter[str | None]) -> str:
+    """The most frequent level; of several the first."""
+    return min((-count, level) for level, count in counts.items() if level is not None)[1]
 
 
 class PreparedChunks(ChunkSource):
