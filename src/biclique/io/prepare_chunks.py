@@ -155,7 +155,7 @@ def _state(
     gap_is_level = preparer.missing == "indicator"
     scaled = [j for j, kind in enumerate(kinds[: len(numbers)]) if kind != "boolean"]
     variance, mean = moments.squares[scaled] / n_kept, moments.mean[scaled]  # filled values have deviation 0
-    if not np.isfinite(variance).all():
+    if preparer.scale == "standard" and not np.isfinite(variance).all():
         raise too_large(source.name)
     unit = np.finfo(float).eps
     constant = variance <= n_kept * unit * variance + (n_kept * mean * unit) ** 2  # as in StandardScaler
