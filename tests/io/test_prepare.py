@@ -196,8 +196,8 @@ def test_new_tables_may_have_more_columns_and_another_order():
         ({"drop": ["zz"]}, TableError, "drop names column 'zz', which is not there; columns: 'a', 'b'"),
         ({"columns": ["zz"]}, TableError, "columns names column 'zz'"),
         ({"categorical": ["zz"]}, TableError, "categorical names column 'zz'"),
-        ({"columns": []}, TableError, "no columns are left"),
-        ({"drop": ["a", "b"]}, TableError, "no columns are left"),
+        ({"columns": []}, TableError, "no feature columns are left"),
+        ({"drop": ["a", "b"]}, TableError, "no feature columns are left"),
     ],
 )
 def test_wrong_parameters(options, error, message):

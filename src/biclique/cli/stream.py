@@ -152,7 +152,7 @@ def _open_mixed(path: Path, kind: TableFormat, options: argparse.Namespace) -> P
         return None
     columns = open_columns(path, form_of(options), memory_limit=options.memory_limit)
     preparer = preparer_of(columns.name, list(columns.kinds), options)
-    used = set(preparer.columns or columns.kinds) - set(preparer.drop)
+    used = {str(name) for name in preparer.columns or columns.kinds} - {str(name) for name in preparer.drop}
     if not asked and all(columns.kinds[name] == "number" for name in used):
         return None
     fit_chunks(preparer, columns)
@@ -199,7 +199,7 @@ def cluster(model: BicliqueSpectralClustering, table: ChunkSource, options: argp
     _check_clusters(options.clusters, source.n_rows)
     weights = None if options.weight is None or mixed is None else mixed.weights(options.weight)
     with caught_messages() as messages:
-        model.fit(scaled, sample_weight=weights)
+        model.fit(scaled) if weights is None else model.fit(scaled, sample_weight=weights)
     seconds = time.perf_counter() - start
     kept = source.kept if isinstance(source, (FiniteChunks, PreparedChunks)) else None
     with Progress(bool(model.verbose)) as progress:

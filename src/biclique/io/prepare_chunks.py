@@ -117,7 +117,7 @@ def _sorted(preparer: TablePreparer, source: ColumnSource) -> tuple[list[str], l
 def _rows(
     preparer: TablePreparer, table: TypedTable, numbers: Sequence[Column], categories: Sequence[Column]
 ) -> tuple[FloatArray, list[NDArray[Any]], NDArray[np.bool_]]:
-    kept = np.ones(table.n_rows, dtype=bool)
+    kept: NDArray[np.bool_] = np.ones(table.n_rows, dtype=bool)
     gap = first_gap([*numbers, *categories], table)
     if gap and preparer.missing == "refuse":
         raise TableError(f"{table.name}: {gap}; leave such rows out with ", MISSING_DROP, ", or fill them in.")
@@ -126,7 +126,7 @@ def _rows(
         X[:, j] = as_numbers(column)
     L = [levels_of(column) for column in categories]
     if preparer.missing == "drop":
-        kept = np.isfinite(X).all(axis=1)
+        kept = np.asarray(np.isfinite(X).all(axis=1))
         for column in categories:
             kept &= ~column.missing
         X, L = X[kept], [column[kept] for column in L]
