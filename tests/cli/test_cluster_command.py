@@ -192,7 +192,9 @@ def test_missing_values(capsys, iris_csv, tmp_path):
     code, out, _ = run(capsys, *arguments, "--drop-missing", "-o", tmp_path / "l.csv")
     assert code == 0
     assert "149 rows, 1 left out" in out
-    assert "f4" not in pd.read_csv(tmp_path / "l.csv").flower.tolist()
+    labels = pd.read_csv(tmp_path / "l.csv")
+    assert labels.flower.tolist() == [f"f{i}" for i in range(150)]
+    assert np.flatnonzero(labels.label.isna()).tolist() == [4]
 
 
 def test_ctrl_c_leaves_cleanly(tmp_path):

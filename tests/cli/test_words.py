@@ -37,14 +37,14 @@ TEXT_COLUMN = "name,x,y\na,1,2\nb,3,4\n"
 @pytest.mark.parametrize(
     ("text", "roles", "options", "python", "command"),
     [
-        (TEXT_COLUMN, {}, [], "Roles(label=…), Roles(id=…) or Roles(drop=…).", "--label-column, --id or --drop."),
-        (",x\n0,1\n1,2\n", {}, [], "say so with Roles(id='')", "say so with --id '', or leave it out with --drop ''."),
+        (TEXT_COLUMN, {}, [], "Roles(label=…), Roles(id=…) or Roles(drop=…).", "t.csv -k 2 --id name\n"),
+        (",x\n0,1\n1,2\n", {}, [], "say so with Roles(id='')", "t.csv -k 2 --id ''\n"),
         (
             "x,y\n1,2\n,3\n",
             {},
             [],
             "out with drop_missing=True, or a",
-            "out with --drop-missing, or a column with --drop.",
+            "t.csv -k 2 --missing mean\n",
         ),
         ("x,y\n1,2\n", {"label": "z"}, ["--label-column", "z"], ": Roles(label=…) names", ": --label-column names"),
         ("x,y\n1,2\n", {"id": "z"}, ["--id", "z"], ": Roles(id=…) names", ": --id names"),

@@ -10,14 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from sklearn.preprocessing import RobustScaler, StandardScaler
-
-from biclique._typing import FloatArray
 from biclique.cli import stream
 from biclique.cli.common import (
-    Classes,
-    Facts,
     add_assignment_options,
     add_work_options,
     caught_messages,
@@ -30,16 +24,20 @@ from biclique.cli.common import (
     report,
 )
 from biclique.cli.standard_streams import standard_streams
+from biclique.cli.table_options import add_table_options, find_table
+from biclique.cli.table_rows import Prepared, explain, form_of, is_shipped, notes_of, prepare, probabilities_of
 from biclique.cli.text import EXIT_CODES, EXIT_OK, block, line
 from biclique.cluster import BicliqueSpectralClustering
-from biclique.datasets import SHIPPED, load_shipped
-from biclique.exceptions import DataError, TableError
+from biclique.datasets import SHIPPED
 from biclique.features.maps import LANDMARKS
 from biclique.fit.settings import GRAM_NAMES, MODELLINGS, PRECISIONS, SELECT
 from biclique.gram import NEIGHBOR_WEIGHTS
-from biclique.io import Roles, Table, check_output, formats, listed, read_table, write_labels, writers
+from biclique.io import check_output, formats, listed, write_labels, writers
+from biclique.io.append import NewColumns, append_labels, check_append, check_ids
+from biclique.io.columns import ColumnsError
+from biclique.io.fields import text_array
+from biclique.io.typed_columns import Column, TypedTable
 from biclique.kernels import KERNEL_NAMES
-from biclique.printable import printable
 from biclique.progress import Progress
 
 SWITCH: dict[str, bool | str] = {"auto": "auto", "yes": True, "no": False}
@@ -53,13 +51,14 @@ def add_command(commands: Any) -> None:
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(run=_cluster)
+    parser.set_defaults(run=_cluster, fail=parser.error)
     files, folders = (
         listed([kind.endings[0] for kind in formats() if (kind.place == "folder") is folder], "or")
         for folder in (False, True)
     )
     parser.add_argument(
         "table",
+        nargs="?",  # --drop a b TABLE takes it at first
         metavar="TABLE",
         help=f"{files} file, {folders} folder, - for standard input, or a data set of scikit-learn "
         f"({', '.join(SHIPPED)}); a text file may end in .gz",
@@ -76,13 +75,13 @@ def add_command(commands: Any) -> None:
         metavar="FILE",
         help=f"write one label a row to FILE ({listed([*writers()], 'or')}); - is standard output",
     )
-    table = parser.add_argument_group("the table")
-    table.add_argument(
-        "--label-column", metavar="NAME", help="column of known classes: left out, used for an error rate"
+    parser.add_argument(
+        "--append",
+        action="store_true",
+        help="write the whole table to FILE, with columns for the label of each row and its probability",
     )
-    table.add_argument("--id", metavar="NAME", help="column that names the rows: left out, written beside the labels")
-    table.add_argument("--drop", metavar="NAME", nargs="+", action="extend", default=[], help="columns to leave out")
-    table.add_argument("--drop-missing", action="store_true", help="leave out rows with missing values")
+    table = parser.add_argument_group("the table")
+    add_table_options(table)
     table.add_argument(
         "--header",
         choices=["auto", "yes", "no"],
@@ -161,41 +160,47 @@ def add_command(commands: Any) -> None:
 
 
 def _cluster(options: argparse.Namespace) -> int:
+    find_table(options)
     with standard_streams(options):
         return _run(options)
 
 
 def _run(options: argparse.Namespace) -> int:
+    if options.append:
+        if not options.output:
+            options.fail("--append needs a file to write to: -o FILE")
+        check_append(options.output, options.table)
     if options.output is not None:
         check_output(options.output, options.table)
     model = _model(options)
-    source = None if _is_shipped(options.table) and not options.stream else stream.open_streamed(model, options)
-    if source is not None:
-        return stream.cluster(model, source, options)
+    try:
+        source = None if is_shipped(options.table) and not options.stream else stream.open_streamed(model, options)
+        if source is not None:
+            return stream.cluster(model, source, options)
+        return _cluster_held(model, options)
+    except ColumnsError as error:
+        return explain(error, options)
+
+
+def _cluster_held(model: BicliqueSpectralClustering, options: argparse.Namespace) -> int:
     reading = time.perf_counter()
-    with Progress(bool(model.verbose)) as progress:
-        table = _load(options, progress)
+    with caught_messages() as notes, Progress(bool(model.verbose)) as progress:
+        prepared = prepare(options, lambda share: progress.share("reading the table", share))
     reading = time.perf_counter() - reading
-    X, constant = _scaled(table, options.scale)
+    if options.output and not options.append and len(prepared.ids) > 1:
+        check_ids(options.output)
     if options.dry_run:
-        return _print_estimate(model, X, table, options, reading)
+        return _print_estimate(model, prepared, options, reading)
     start = time.perf_counter()
     with caught_messages() as messages:
-        model.fit(X)
+        model.fit(prepared.X, sample_weight=prepared.weights)
     seconds = time.perf_counter() - start
-    if constant:
-        messages.append(f"constant columns tell nothing apart: {', '.join(constant)}.")
-    messages += table.notes
+    messages += [*notes, *notes_of(options)]
+    if prepared.constant:
+        messages.append(f"constant columns tell nothing apart: {', '.join(prepared.constant)}.")
     if options.output:
-        write_labels(
-            options.output,
-            model.labels_,
-            rows=table.rows,
-            n_rows=table.n_rows,
-            ids=table.ids if table.all_ids is None else table.all_ids,
-            id_name=options.id or "row",
-        )
-    report(model, _facts(table), options, seconds, messages)
+        messages += _write(model, prepared, options)
+    report(model, prepared.facts, options, seconds, messages)
     return EXIT_OK
 
 
@@ -228,92 +233,47 @@ def _model(options: argparse.Namespace) -> BicliqueSpectralClustering:
     )
 
 
-def _is_shipped(name: str) -> bool:
-    return name.replace("-", "_") in SHIPPED and not Path(name).exists()
-
-
-def _load(options: argparse.Namespace, progress: Progress) -> Table:
-    roles = Roles(label=options.label_column, id=options.id, drop=tuple(options.drop))
-    if _is_shipped(options.table):
-        return _load_shipped(options.table.replace("-", "_"), roles)
-    if not Path(options.table).suffix and not Path(options.table).exists():
-        raise TableError(
-            f"{options.table}: neither a file nor a data set of scikit-learn; those are {', '.join(SHIPPED)}."
-        )
-    form = stream.text_form(options)
-    table = read_table(
-        options.table,
-        roles,
-        header=form.header,
-        decimal=form.decimal,
-        encoding=form.encoding,
-        drop_missing=options.drop_missing,
-        memory_limit=options.memory_limit,
-        tick=lambda share: progress.share("reading the table", share),
+def _write(model: BicliqueSpectralClustering, prepared: Prepared, options: argparse.Namespace) -> list[str]:
+    """Write the labels; what there is to say about that."""
+    if options.append:
+        file = None if is_shipped(options.table) else Path(options.table)
+        probabilities, notes = probabilities_of(model, prepared.X)
+        new = NewColumns(prepared.kept, model.labels_, probabilities)
+        append_labels(options.output, prepared.table, new, file, form_of(options))
+        return notes
+    if len(prepared.ids) > 1:
+        ids = tuple(Column(name, "text", text_array(texts)) for name, texts in prepared.ids.items())
+        table = TypedTable(prepared.table.name, ids, prepared.table.n_rows)
+        append_labels(options.output, table, NewColumns(prepared.kept, model.labels_))
+        return []
+    name, texts = next(iter(prepared.ids.items()), ("row", None))
+    write_labels(
+        options.output,
+        model.labels_,
+        rows=prepared.rows,
+        n_rows=len(prepared.kept),
+        ids=texts,
+        id_name=name,
     )
-    return replace(table, name=printable(options.shown_table))
-
-
-def _load_shipped(name: str, roles: Roles) -> Table:
-    bunch = load_shipped(name)
-    columns = list(bunch.feature_names)
-    unknown = [c for c in (roles.id, *roles.drop) if c is not None and c not in columns]
-    if unknown or roles.label not in (None, "target"):
-        wrong = unknown[0] if unknown else roles.label
-        raise TableError(f"{name}: no column {wrong!r}; columns: {', '.join(map(repr, [*columns, 'target']))}.")
-    kept = [j for j, c in enumerate(columns) if c not in (roles.id, *roles.drop)]
-    labels = None
-    if bunch.target_names is None and roles.label is not None:
-        raise TableError(f"{name}: its target is a number, not a class; leave out --label-column.")
-    if bunch.target_names is not None:
-        labels = [str(bunch.target_names[t]) for t in bunch.target]
-    return Table(
-        name,
-        np.asarray(bunch.data, dtype=float)[:, kept],
-        [columns[j] for j in kept],
-        np.arange(len(bunch.data)),
-        len(bunch.data),
-        labels,
-        None if roles.id is None else [str(v) for v in bunch.data[:, columns.index(roles.id)]],
-    )
-
-
-def _scaled(table: Table, scale: str) -> tuple[FloatArray, list[str]]:
-    """The features, scaled, and the names of constant columns."""
-    constant = [repr(c) for c, spread in zip(table.columns, np.ptp(table.X, axis=0), strict=True) if spread == 0]
-    if scale == "none":
-        return table.X, constant
-    scaler = StandardScaler() if scale == "standard" else RobustScaler()
-    with np.errstate(over="ignore", invalid="ignore"):
-        X = scaler.fit_transform(table.X)
-    if not np.isfinite(X).all():
-        raise DataError(f"{table.name}: values too large to scale; rescale the columns first, or use --scale none.")
-    return X, constant
-
-
-def _facts(table: Table) -> Facts:
-    classes = None
-    if table.labels is not None:
-        classes = Classes()
-        classes.add(table.labels)
-    return Facts(table.name, len(table.X), table.n_rows - len(table.X), len(table.columns), classes)
+    return []
 
 
 # Printing
 
 
 def _print_estimate(
-    model: BicliqueSpectralClustering, X: FloatArray, table: Table, options: argparse.Namespace, reading: float
+    model: BicliqueSpectralClustering, prepared: Prepared, options: argparse.Namespace, reading: float
 ) -> int:
+    name, X = prepared.table.name, prepared.X
     with caught_messages():
-        plan = model.plan(X)
+        plan = model.plan(X, sample_weight=prepared.weights)
     plan = replace(plan, seconds=plan.cost.seconds + reading)
     if options.json:
-        facts: dict[str, Any] = {"table": table.name, "rows": len(X), "columns": X.shape[1]}
+        facts: dict[str, Any] = {"table": name, "rows": len(X), "columns": X.shape[1]}
         if plan.device is None:
             facts["distinct_rows"] = plan.rows
         block(json.dumps({**facts, **plan_facts(plan)}, indent=2))
     else:
-        line(f"{table.name}: {len(X)} rows, {X.shape[1]} columns")
+        line(f"{name}: {len(X)} rows, {X.shape[1]} columns")
         print_plan(plan)
     return EXIT_OK

@@ -26,6 +26,15 @@ OPTIONS = {
     "Roles(drop=…)": "--drop",
     "Roles(drop=[''])": "--drop ''",
     "drop_missing=True": "--drop-missing",
+    "scale='none'": "--scale none",
+    "missing='drop'": "--missing drop",
+    "missing='median'": "--missing median",
+    "missing='mean'": "--missing mean",
+    "scale='robust'": "--scale robust",
+    "scale='standard'": "--scale standard",
+    "categorical='auto'": "--categorical auto",
+    "missing": "--missing",
+    "drop": "--drop",
     "memory_limit": "--memory-limit",
     "decimal=','": "--decimal ,",
     "encoding=…": "--encoding",
@@ -89,6 +98,7 @@ def _work(arguments: list[str] | None, closed: bool) -> int:
 
     files.placed = files.partial = None
     options = _parser([table, hypergraph, reproduce]).parse_args(arguments)
+    options.arguments = sys.argv[1:] if arguments is None else arguments
     if closed and not any(getattr(options, name, None) for name in ("output", "target", "quiet")):
         raise OSError(errno.EBADF, "standard output is closed, and the result would be lost: write it to a file")
     return int(options.run(options))

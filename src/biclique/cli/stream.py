@@ -10,6 +10,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from sklearn.preprocessing import RobustScaler
 
 from biclique._typing import FloatArray, IntArray
 from biclique.cli.common import Classes, Facts, caught_messages, plan_facts, print_plan, report
+from biclique.cli.table_options import names_of
+from biclique.cli.table_rows import form_of, notes_of, preparer_of, probabilities_of
 from biclique.cli.text import EXIT_OK, block, line
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.exceptions import DataError, MemoryLimitError, ParameterError, TableError
@@ -31,14 +34,16 @@ from biclique.io import (
     LabelWriter,
     Roles,
     ScaledChunks,
-    TextForm,
+    TableFormat,
     column_moments,
     find_format,
     formats,
     listed,
     open_chunks,
+    open_columns,
 )
-from biclique.printable import printable
+from biclique.io.append import NewColumns, append_labels, text_fields
+from biclique.io.prepare_chunks import PreparedChunks, fit_chunks
 from biclique.progress import Progress
 from biclique.runtime import format_bytes, parse_memory_limit
 
@@ -72,16 +77,26 @@ def open_streamed(model: BicliqueSpectralClustering, options: argparse.Namespace
     ):  # of Zarr: what its tasks that were not done say at the end, after an error that is ours to report
         logging.getLogger("asyncio").addHandler(logging.NullHandler())
         warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
-    roles = Roles(options.label_column, options.id, tuple(options.drop))
-    form, limit = text_form(options), parse_memory_limit(options.memory_limit)
+    if options.stream and (mixed := _open_mixed(path, kind, options)) is not None:
+        mixed.require_labels(options.memory_limit)
+        return mixed
+    if not options.stream and _asks_for_columns(options):
+        return None
+    roles = Roles(options.label_column, options.id[0] if options.id else None, tuple(options.drop))
+    limit = parse_memory_limit(options.memory_limit)
     with Progress(bool(model.verbose)) as progress:
-        source = open_chunks(
-            path,
-            roles=roles,
-            memory_limit=options.memory_limit,
-            form=form,
-            tick=lambda share: progress.share("counting the rows", share),
-        )
+        try:
+            source = open_chunks(
+                path,
+                roles=roles,
+                memory_limit=options.memory_limit,
+                form=form_of(options),
+                tick=lambda share: progress.share("counting the rows", share),
+            )
+        except TableError:
+            if options.stream:
+                raise
+            return None  # held, every column is looked at before an error
         source.advice = "leave those rows out with --drop-missing, or a column with --drop"
         if options.stream:
             source.require_labels(options.memory_limit)
@@ -101,13 +116,50 @@ def open_streamed(model: BicliqueSpectralClustering, options: argparse.Namespace
                 "chunks, as with --stream.",
                 sys.stderr,
             )
-        return source
+        return _open_mixed(path, kind, options) or source
     if needed > limit:
         raise MemoryLimitError(
             f"{size}, limit {format_bytes(limit)}, and {barrier[0]} needs them in memory: {barrier[1]}, or raise "
             "--memory-limit."
         )
     return None
+
+
+def _asks_for_columns(options: argparse.Namespace) -> list[str]:
+    """The options that tell columns apart by name: a source of numbers cannot do what they ask for."""
+    asked = {
+        "--columns": options.columns,
+        "--categorical": options.categorical,
+        "--weight": options.weight,
+        "--append": options.append,
+        "--missing": options.missing not in ("refuse", "drop"),
+        "--dates": options.dates != "refuse",
+        "several --id": len(options.id) > 1 or (options.id and "," in options.id[0]),
+        "--drop with commas": any("," in name for name in options.drop),
+    }
+    return [option for option, value in asked.items() if value]
+
+
+def _open_mixed(path: Path, kind: TableFormat, options: argparse.Namespace) -> PreparedChunks | None:
+    """Rows with categories, dates, booleans or gaps to fill, after a pass over them; None for numbers alone."""
+    asked = _asks_for_columns(options)
+    if kind.open_columns is None or path.is_dir():
+        if asked:
+            raise ParameterError(
+                f"{options.table}: {asked[0]} does not work with --stream for {kind.name}, which is read as numbers "
+                "alone: leave one of them out, or convert the table to Parquet or CSV."
+            )
+        return None
+    columns = open_columns(path, form_of(options), memory_limit=options.memory_limit)
+    preparer = preparer_of(columns.name, list(columns.kinds), options)
+    used = {str(name) for name in preparer.columns or columns.kinds} - {str(name) for name in preparer.drop}
+    if not asked and all(columns.kinds[name] == "number" for name in used):
+        return None
+    fit_chunks(preparer, columns)
+    fields = partial(text_fields, path, form_of(options)) if kind.is_text else None
+    mixed = PreparedChunks(columns, preparer, fields)
+    mixed.notes = notes_of(options)
+    return mixed
 
 
 def _chunk_files() -> str:
@@ -130,18 +182,14 @@ def _needs_memory(model: BicliqueSpectralClustering) -> tuple[str, str] | None:
     return f"{option} {getattr(model, name)}", "leave it out" if other == "None" else f"use {such}{option} {other}"
 
 
-def text_form(options: argparse.Namespace) -> TextForm:
-    """How a text file is written, by the options."""
-    return TextForm({"auto": None, "yes": True, "no": False}[options.header], options.decimal, options.encoding)
-
-
 # The work
 
 
 def cluster(model: BicliqueSpectralClustering, table: ChunkSource, options: argparse.Namespace) -> int:
     """Fit, write the labels, print."""
-    table.name = printable(options.shown_table)
-    source = FiniteChunks(table) if options.drop_missing else table
+    table.name = options.shown_table
+    mixed = table if isinstance(table, PreparedChunks) else None
+    source = FiniteChunks(table) if options.missing == "drop" and mixed is None else table
     if options.dry_run:
         return _print_estimate(model, table, source, options)
     start = time.perf_counter()
@@ -149,19 +197,45 @@ def cluster(model: BicliqueSpectralClustering, table: ChunkSource, options: argp
     with Progress(bool(model.verbose)) as progress:
         scaled, notes = _scaled(source, options, progress)
     _check_clusters(options.clusters, source.n_rows)
+    weights = None if options.weight is None or mixed is None else mixed.weights(options.weight)
     with caught_messages() as messages:
-        model.fit(scaled)
+        model.fit(scaled) if weights is None else model.fit(scaled, sample_weight=weights)
     seconds = time.perf_counter() - start
-    kept = source.kept if isinstance(source, FiniteChunks) else None
+    kept = source.kept if isinstance(source, (FiniteChunks, PreparedChunks)) else None
     with Progress(bool(model.verbose)) as progress:
         classes = _read_classes(table, options.label_column, kept, progress)
     with Progress(bool(model.verbose)) as progress:
-        if options.output:
+        if (
+            options.output
+            and mixed is not None
+            and (options.append or len(options.id) > 1 or "," in "".join(options.id))
+        ):
+            notes += _append(model, mixed, options)
+        elif options.output:
             _write(options, model.labels_, table, kept, progress)
-    left_out = (table.n_rows or 0) - len(model.labels_)
-    facts = Facts(table.name, len(model.labels_), left_out, table.n_columns, classes, streamed=True)
+    left_out = _all_rows(table) - len(model.labels_)
+    n_columns = table.n_columns if mixed is None else mixed.preparer.n_used
+    facts = Facts(table.name, len(model.labels_), left_out, n_columns, classes, streamed=True)
     report(model, facts, options, seconds, [*messages, *notes, *table.notes])
     return EXIT_OK
+
+
+def _all_rows(table: ChunkSource) -> int:
+    """The rows of the table, those that are left out among them."""
+    return (table.n_table_rows if isinstance(table, PreparedChunks) else table.n_rows) or 0
+
+
+def _append(model: BicliqueSpectralClustering, mixed: PreparedChunks, options: argparse.Namespace) -> list[str]:
+    """The table with its labels, or its ids with them; what there is to say about that."""
+    kept = np.ones(_all_rows(mixed), dtype=bool) if mixed.kept is None else mixed.kept
+    if options.append:
+        probabilities, notes = probabilities_of(model, mixed)
+        new = NewColumns(kept, model.labels_, probabilities)
+        append_labels(options.output, mixed.table, new, Path(options.table), form_of(options))
+        return notes
+    names = names_of(mixed.name, "--id", options.id, list(mixed.table.kinds))
+    append_labels(options.output, mixed.only(names), NewColumns(kept, model.labels_))
+    return []
 
 
 def _check_clusters(clusters: int | str, n_rows: int | None) -> None:
@@ -177,7 +251,7 @@ def _scaled(source: ChunkSource, options: argparse.Namespace, progress: Progress
     constant = [repr(names[j]) for j in np.flatnonzero(deviation == 0)]
     if constant:
         notes.append(f"constant columns tell nothing apart: {', '.join(constant)}.")
-    if options.scale == "none":
+    if options.scale == "none" or isinstance(source, PreparedChunks):
         return source, notes
     if options.scale == "robust":
         size = min(max(QUARTILE_VALUES // source.n_columns, 10_000), n)
@@ -205,7 +279,7 @@ def _constant(mean: FloatArray, deviation: FloatArray, n: int) -> NDArray[np.boo
 
 def _texts(source: ChunkSource, name: str, what: str, progress: Progress) -> Iterator[tuple[slice, list[str]]]:
     """A column chunk by chunk, with the rows it is of."""
-    start, n = 0, source.n_rows or 0
+    start, n = 0, _all_rows(source)
     for texts in source.texts(name):
         yield slice(start, start + len(texts)), texts
         start += len(texts)
@@ -240,8 +314,8 @@ def _write(
 ) -> None:
     """The file that ``write_labels`` writes for rows in memory."""
     done = 0
-    with LabelWriter(options.output, id_name=options.id or "row") as writer:
-        for rows, texts in _ids(source, options.id if writer.with_ids else None, progress):
+    with LabelWriter(options.output, id_name=options.id[0] if options.id else "row") as writer:
+        for rows, texts in _ids(source, options.id[0] if options.id and writer.with_ids else None, progress):
             inside = np.ones(rows.stop - rows.start, dtype=bool) if kept is None else kept[rows]
             full = np.zeros(len(inside), dtype=np.int64)
             full[inside] = labels[done : done + int(inside.sum())]
@@ -253,7 +327,7 @@ def _ids(source: ChunkSource, name: str | None, progress: Progress) -> Iterator[
     if name is not None:
         yield from _texts(source, name, "ids", progress)
         return
-    n = source.n_rows or 0
+    n = _all_rows(source)
     for start in range(0, n, CHUNK_ROWS):
         yield slice(start, min(start + CHUNK_ROWS, n)), None
 
@@ -275,9 +349,11 @@ def _print_estimate(
 ) -> int:
     """From the speed of some rows, scaled by what is known of these, and the time it takes to read a chunk."""
     _check_clusters(options.clusters, table.n_rows)
-    reading = _seconds_to_read_a_row(table) * (table.n_rows or 0)
+    reading = _seconds_to_read_a_row(table) * _all_rows(table)
     sample = source.sample(ESTIMATE_ROWS, np.random.RandomState(options.seed))
-    scaled, _ = _scaled(ArrayChunks(sample, table.name), options, Progress())
+    scaled: ChunkSource = source
+    if not isinstance(source, PreparedChunks):
+        scaled, _ = _scaled(ArrayChunks(sample, table.name), options, Progress())
     if isinstance(scaled, ScaledChunks):
         source = ScaledChunks(source, scaled.offset, scaled.factor)
     with caught_messages():

@@ -3,6 +3,7 @@
 from biclique.io.atomic_files import atomic_path, check_target, write_text
 from biclique.io.chunks import CHUNK_ROWS, ArrayChunks, ChunkSource, FiniteChunks, ScaledChunks, column_moments, hold
 from biclique.io.label_files import LabelWriter, check_output, write_labels
+from biclique.io.prepare import TablePreparer
 from biclique.io.roles import Roles, Table
 from biclique.io.tables import (
     FORMATS,
@@ -32,6 +33,7 @@ __all__ = [
     "ScaledChunks",
     "Table",
     "TableFormat",
+    "TablePreparer",
     "TextForm",
     "TypedTable",
     "as_columns",

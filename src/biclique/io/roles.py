@@ -74,12 +74,17 @@ def feature_columns(name: str, columns: Sequence[str], roles: Roles) -> list[int
     return [j for j, c in enumerate(columns) if c not in taken]
 
 
-def checked(table: Table, drop_missing: bool) -> Table:
-    """Values that are not numbers are named, or their rows left out; a missing label or id is none of them."""
+def checked(table: Table, drop_missing: bool | None) -> Table:
+    """Values that are not numbers are named, or their rows left out; a missing label or id is none of them.
+
+    ``drop_missing=None`` keeps them.
+    """
     if table.X.shape[1] == 0:
         raise TableError(f"{table.name}: no feature columns are left; drop fewer columns.")
     if table.X.shape[0] == 0:
         raise TableError(f"{table.name}: the table has no rows.")
+    if drop_missing is None:
+        return table
     good = np.asarray(np.isfinite(table.X).all(axis=1))
     if good.all():
         return replace(table, all_ids=table.ids)

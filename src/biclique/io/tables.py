@@ -156,7 +156,7 @@ def read_table(
     header: bool | None = None,
     decimal: str = ".",
     encoding: str = "utf-8",
-    drop_missing: bool = False,
+    drop_missing: bool | None = False,
     memory_limit: object = "auto",
     tick: Tick | None = None,
 ) -> Table:
