@@ -3,8 +3,8 @@ import io
 import numpy as np
 import pytest
 
-from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique import progress as module
+from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.progress import PLAIN_SECONDS, Progress, fitted_line, format_seconds
 
 

@@ -47,7 +47,7 @@ def test_windows_is_asked_for_its_free_memory(monkeypatch):
         def __init__(self, answers):
             self.answers = answers
 
-        def GlobalMemoryStatusEx(self, pointer):  # noqa: N802
+        def GlobalMemoryStatusEx(self, pointer):
             status = pointer._obj
             assert status.length == ctypes.sizeof(status) == 64  # of MEMORYSTATUSEX
             status.total, status.free = 16 * 2**30, 5 * 2**30
