@@ -121,7 +121,7 @@ def _work(arguments: list[str] | None, closed: bool) -> int:
     files.placed = files.partial = None
     start_clock()
     options = _parser([table, predict, hypergraph, reproduce, info]).parse_args(arguments)
-    if closed and not any(getattr(options, name, None) for name in ("output", "target", "quiet")):
+    if closed and not any(getattr(options, name, None) for name in ("output", "save", "target", "quiet")):
         raise OSError(errno.EBADF, "standard output is closed, and the result would be lost: write it to a file")
     return int(options.run(options))
 
