@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from biclique.cli.common import (
     add_assignment_options,
     add_work_options,
     caught_messages,
+    checked_option,
     count_or_auto,
     count_or_select,
     number_or_word,
@@ -23,6 +23,7 @@ from biclique.cli.common import (
     print_plan,
     report,
 )
+from biclique.cli.predict_command import save_run
 from biclique.cli.standard_streams import standard_streams
 from biclique.cli.table_options import add_table_options, find_table
 from biclique.cli.table_rows import Prepared, explain, form_of, is_shipped, notes_of, prepare, probabilities_of
@@ -32,15 +33,24 @@ from biclique.datasets import SHIPPED
 from biclique.features.maps import LANDMARKS
 from biclique.fit.settings import GRAM_NAMES, MODELLINGS, PRECISIONS, SELECT
 from biclique.gram import NEIGHBOR_WEIGHTS
-from biclique.io import check_output, formats, listed, write_labels, writers
+from biclique.io import check_output, check_target, formats, listed, write_labels, writers
 from biclique.io.append import NewColumns, append_labels, check_append, check_ids
 from biclique.io.columns import ColumnsError
 from biclique.io.fields import text_array
 from biclique.io.typed_columns import Column, TypedTable
 from biclique.kernels import KERNEL_NAMES
-from biclique.progress import Progress
+from biclique.progress import PLAIN_SECONDS, Progress
 
 SWITCH: dict[str, bool | str] = {"auto": "auto", "yes": True, "no": False}
+
+
+EXAMPLES = """\
+examples:
+  biclique cluster iris -k 3
+  biclique cluster customers.csv -k 5 --id name --drop notes -o labels.csv
+  biclique cluster customers.csv -k select --save customers.biclique
+  biclique cluster rows.npy -k 10 --stream --dry-run
+"""
 
 
 def add_command(commands: Any) -> None:
@@ -48,7 +58,7 @@ def add_command(commands: Any) -> None:
         "cluster",
         help="cluster the rows of a table",
         description="Cluster the rows of a table. Columns are scaled to unit variance unless --scale says otherwise.",
-        epilog=EXIT_CODES,
+        epilog=f"{EXAMPLES}\n{EXIT_CODES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(run=_cluster, fail=parser.error)
@@ -80,6 +90,7 @@ def add_command(commands: Any) -> None:
         action="store_true",
         help="write the whole table to FILE, with columns for the label of each row and its probability",
     )
+    parser.add_argument("--save", metavar="FILE", help="write the model to FILE, for biclique predict (model.biclique)")
     table = parser.add_argument_group("the table")
     add_table_options(table)
     table.add_argument(
@@ -166,12 +177,15 @@ def _cluster(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    if options.append:
-        if not options.output:
-            options.fail("--append needs a file to write to: -o FILE")
-        check_append(options.output, options.table)
-    if options.output is not None:
-        check_output(options.output, options.table)
+    if options.append and not options.output:
+        options.fail("--append needs a file to write to: -o FILE")
+    with checked_option():
+        if options.append:
+            check_append(options.output, options.table)
+        if options.output is not None:
+            check_output(options.output, options.table)
+        if options.save is not None:
+            check_target(options.save)
     model = _model(options)
     try:
         source = None if is_shipped(options.table) and not options.stream else stream.open_streamed(model, options)
@@ -184,7 +198,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _cluster_held(model: BicliqueSpectralClustering, options: argparse.Namespace) -> int:
     reading = time.perf_counter()
-    with caught_messages() as notes, Progress(bool(model.verbose)) as progress:
+    with caught_messages() as notes, Progress.of(model.verbose) as progress:
         prepared = prepare(options, lambda share: progress.share("reading the table", share))
     reading = time.perf_counter() - reading
     if options.output and not options.append and len(prepared.ids) > 1:
@@ -200,7 +214,8 @@ def _cluster_held(model: BicliqueSpectralClustering, options: argparse.Namespace
         messages.append(f"constant columns tell nothing apart: {', '.join(prepared.constant)}.")
     if options.output:
         messages += _write(model, prepared, options)
-    report(model, prepared.facts, options, seconds, messages)
+    saved = None if options.save is None else save_run(model, prepared.preparer, options)
+    report(model, prepared.facts, options, seconds, messages, saved)
     return EXIT_OK
 
 
@@ -228,7 +243,7 @@ def _model(options: argparse.Namespace) -> BicliqueSpectralClustering:
         max_iter=options.max_iter,
         memory_limit=options.memory_limit,
         n_jobs=options.jobs,
-        verbose=int(not options.quiet and sys.stderr.isatty()),
+        verbose=0 if options.quiet else PLAIN_SECONDS,
         k_max=options.k_max,
     )
 

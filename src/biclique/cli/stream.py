@@ -20,6 +20,7 @@ from sklearn.preprocessing import RobustScaler
 
 from biclique._typing import FloatArray, IntArray
 from biclique.cli.common import Classes, Facts, caught_messages, plan_facts, print_plan, report
+from biclique.cli.predict_command import save_run, scaling
 from biclique.cli.table_options import names_of
 from biclique.cli.table_rows import form_of, notes_of, preparer_of, probabilities_of
 from biclique.cli.text import EXIT_OK, block, line
@@ -35,6 +36,7 @@ from biclique.io import (
     Roles,
     ScaledChunks,
     TableFormat,
+    TablePreparer,
     column_moments,
     find_format,
     formats,
@@ -48,6 +50,7 @@ from biclique.progress import Progress
 from biclique.runtime import format_bytes, parse_memory_limit
 
 QUARTILE_VALUES = 2**24  # of a sample of rows that gives medians and quartiles
+TELLING_ROWS = 20_000  # of a sample that shows what sets clusters apart
 PASSES = 4  # for the scale, and three of a fit
 ESTIMATE_ROWS = 10_000  # of a sample that says how to scale, for an estimate
 ESTIMATE_CHUNKS = 3
@@ -84,7 +87,7 @@ def open_streamed(model: BicliqueSpectralClustering, options: argparse.Namespace
         return None
     roles = Roles(options.label_column, options.id[0] if options.id else None, tuple(options.drop))
     limit = parse_memory_limit(options.memory_limit)
-    with Progress(bool(model.verbose)) as progress:
+    with Progress.of(model.verbose) as progress:
         try:
             source = open_chunks(
                 path,
@@ -123,6 +126,22 @@ def open_streamed(model: BicliqueSpectralClustering, options: argparse.Namespace
             "--memory-limit."
         )
     return None
+
+
+def _names(table: ChunkSource, mixed: PreparedChunks | None) -> list[str]:
+    """The columns of the rows that are fitted."""
+    return mixed.columns if mixed is not None else table.columns or [str(j) for j in range(table.n_columns)]
+
+
+def _preparer(
+    scaled: ChunkSource, names: list[str], mixed: PreparedChunks | None, options: argparse.Namespace
+) -> TablePreparer:
+    """What makes rows of the fit of a table: it is saved with the model."""
+    if mixed is not None:
+        return mixed.preparer
+    if isinstance(scaled, ScaledChunks):
+        return scaling(names, options.scale, scaled.offset, 1 / scaled.factor)
+    return scaling(names, "none", None, None)
 
 
 def _asks_for_columns(options: argparse.Namespace) -> list[str]:
@@ -194,7 +213,7 @@ def cluster(model: BicliqueSpectralClustering, table: ChunkSource, options: argp
         return _print_estimate(model, table, source, options)
     start = time.perf_counter()
     _check_clusters(options.clusters, table.n_rows)
-    with Progress(bool(model.verbose)) as progress:
+    with Progress.of(model.verbose) as progress:
         scaled, notes = _scaled(source, options, progress)
     _check_clusters(options.clusters, source.n_rows)
     weights = None if options.weight is None or mixed is None else mixed.weights(options.weight)
@@ -202,9 +221,9 @@ def cluster(model: BicliqueSpectralClustering, table: ChunkSource, options: argp
         model.fit(scaled) if weights is None else model.fit(scaled, sample_weight=weights)
     seconds = time.perf_counter() - start
     kept = source.kept if isinstance(source, (FiniteChunks, PreparedChunks)) else None
-    with Progress(bool(model.verbose)) as progress:
+    with Progress.of(model.verbose) as progress:
         classes = _read_classes(table, options.label_column, kept, progress)
-    with Progress(bool(model.verbose)) as progress:
+    with Progress.of(model.verbose) as progress:
         if (
             options.output
             and mixed is not None
@@ -215,8 +234,15 @@ def cluster(model: BicliqueSpectralClustering, table: ChunkSource, options: argp
             _write(options, model.labels_, table, kept, progress)
     left_out = _all_rows(table) - len(model.labels_)
     n_columns = table.n_columns if mixed is None else mixed.preparer.n_used
-    facts = Facts(table.name, len(model.labels_), left_out, n_columns, classes, streamed=True)
-    report(model, facts, options, seconds, [*messages, *notes, *table.notes])
+    seen, numbers = source.draw(min(TELLING_ROWS, len(model.labels_)), np.random.RandomState(options.seed))
+    names = _names(table, mixed)
+    facts = Facts(
+        table.name, len(model.labels_), left_out, n_columns, classes, True, seen.astype(float), numbers, names
+    )
+    saved = None
+    if options.save is not None:
+        saved = save_run(model, _preparer(scaled, names, mixed, options), options)
+    report(model, facts, options, seconds, [*messages, *notes, *table.notes], saved)
     return EXIT_OK
 
 

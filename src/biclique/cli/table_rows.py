@@ -60,7 +60,8 @@ class Prepared:
         if self.classes is not None:
             classes = Classes()
             classes.add(self.classes)
-        return Facts(self.table.name, len(self.X), len(self.kept) - len(self.X), self.preparer.n_used, classes)
+        left_out, names = len(self.kept) - len(self.X), [str(name) for name in self.preparer.get_feature_names_out()]
+        return Facts(self.table.name, len(self.X), left_out, self.preparer.n_used, classes, seen=self.X, names=names)
 
 
 def prepare(options: argparse.Namespace, tick: Tick | None = None) -> Prepared:

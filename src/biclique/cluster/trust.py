@@ -25,6 +25,8 @@ REJECTED = -1
 class HowSure(ClustererBase):
     """What a fitted clusterer with an embedding says about its labels. Nothing here runs inside ``fit``."""
 
+    _n_labels: int
+
     def predict(self, X: Any, reject_below: float | None = None) -> IntArray:
         """The cluster of rows: ``labels_`` for the training rows, the fitted rule for new ones.
 
@@ -88,6 +90,27 @@ class HowSure(ClustererBase):
 
         with single_threaded_blas():
             return np.concatenate(self._of_rows(X, of_rows))
+
+    def how_sure(self) -> FloatArray:
+        """The mean probability of each cluster for its own training rows, of which at most some 20,000 are looked at.
+
+        Probabilities are as in ``predict_proba``. No kernel values are computed.
+
+        Returns
+        -------
+        ndarray of shape (number of clusters found,)
+            Not a number for a cluster that none of these rows is in.
+        """
+        check_is_fitted(self)
+        seen = self._fitted.seen
+        if seen is None:
+            raise DataError("this model was fitted before it kept rows for probabilities: fit it again.")
+        n_found = self._n_found()
+        with single_threaded_blas():
+            own = seen.probabilities(seen.rows, seen.labels)[np.arange(len(seen.labels)), seen.labels]
+        weights = np.bincount(seen.labels, seen.weights, minlength=n_found)
+        sums = np.bincount(seen.labels, seen.weights * own, minlength=n_found)
+        return np.where(weights > 0, sums / np.maximum(weights, np.finfo(float).tiny), np.nan)
 
     def membership(self, X: Any, top: int = 3) -> sparse.csr_array:
         """The ``top`` largest probabilities of every row, as a sparse matrix.
@@ -195,8 +218,10 @@ class HowSure(ClustererBase):
         return profile_of(X, self._labels_for(X), int(self._n_found()), categories)
 
     def _n_found(self) -> int:
+        """Clusters that were found; of a model from a file without ``labels_``, the number that is kept instead."""
         seen = self._fitted.seen
-        return int(self.labels_.max()) + 1 if seen is None else int(max(self.labels_.max(), seen.labels.max())) + 1
+        found = self._n_labels if hasattr(self, "_n_labels") else int(self.labels_.max()) + 1
+        return found if seen is None else max(found, int(seen.labels.max()) + 1)
 
     def _labelled(self, X: Any, name: str) -> tuple[Rows, IntArray]:
         """Rows in memory and their labels."""
@@ -215,9 +240,11 @@ class HowSure(ClustererBase):
         shape = np.shape(X) if not hasattr(X, "shape") else X.shape
         if len(shape) == 2 and shape[1] == self.n_features_in_ and (not columns or columns == known):
             return self.predict(X)
-        if len(shape) == 2 and shape[0] == len(self.labels_):
-            return self.labels_
+        labels = self.labels_ if hasattr(self, "labels_") else np.empty(0, dtype=np.intp)
+        if len(shape) == 2 and shape[0] == len(labels):
+            return labels
+        rows = f" and {len(labels)} rows" if len(labels) else ""
         raise DataError(
-            f"X has shape {tuple(shape)}, the model was fitted with {self.n_features_in_} columns and "
-            f"{len(self.labels_)} rows: pass the rows of fit, or a table with the columns of fit."
+            f"X has shape {tuple(shape)}, the model was fitted with {self.n_features_in_} columns{rows}: pass the rows "
+            "of fit, or a table with the columns of fit."
         )
