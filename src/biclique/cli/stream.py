@@ -46,6 +46,7 @@ from biclique.io import (
 )
 from biclique.io.append import NewColumns, append_labels, text_fields
 from biclique.io.prepare_chunks import PreparedChunks, fit_chunks
+from biclique.printable import printable
 from biclique.progress import Progress
 from biclique.runtime import format_bytes, parse_memory_limit
 
@@ -206,7 +207,7 @@ def _needs_memory(model: BicliqueSpectralClustering) -> tuple[str, str] | None:
 
 def cluster(model: BicliqueSpectralClustering, table: ChunkSource, options: argparse.Namespace) -> int:
     """Fit, write the labels, print."""
-    table.name = options.shown_table
+    table.name = printable(options.shown_table)
     mixed = table if isinstance(table, PreparedChunks) else None
     source = FiniteChunks(table) if options.missing == "drop" and mixed is None else table
     if options.dry_run:
