@@ -152,7 +152,6 @@ def test_errors_say_what_to_do_and_have_their_exit_code(arguments, code, message
 @pytest.mark.parametrize(
     "arguments",
     [
-        [],
         ["cluster"],
         ["cluster", "iris"],
         ["cluster", "iris", "-k", "three"],

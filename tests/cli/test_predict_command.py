@@ -97,7 +97,7 @@ def test_models_of_python(capsys, tmp_path, rows):
     assert code == 3
     assert "has 4 columns of numbers, the model was fitted with 2" in err
     assert run(capsys, "predict", tmp_path / "m", table, "-q") == (0, "", "")
-    biclique.save(BicliqueSpectralEmbedding(2).fit(rows / 100), tmp_path / "e")
+    biclique.save(BicliqueSpectralEmbedding(2).fit(StandardScaler().fit_transform(rows)), tmp_path / "e")
     code, _, err = run(capsys, "predict", tmp_path / "e", table)
     assert code == 2
     assert "a BicliqueSpectralEmbedding gives no labels" in err

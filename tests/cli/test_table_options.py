@@ -113,7 +113,7 @@ def test_ids_labels_and_weights(capsys, people):
         (["--id", "zz"], 3, "--id names column 'zz'"),
         (["--weight", "zz"], 3, "--weight names column 'zz'"),
         (["--label", "zz"], 3, "--label-column names column 'zz'"),
-        (["--columns", "age", "--missing", "mean", "--append", "-o", "l.npy"], 3, "written as .csv, .tsv or .parquet"),
+        (["--columns", "age", "--missing", "mean", "--append", "-o", "l.npy"], 2, "written as .csv, .tsv or .parquet"),
         (
             ["--columns", "age", "--missing", "median", "--stream"],
             2,

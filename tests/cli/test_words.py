@@ -77,4 +77,4 @@ def test_tables_that_do_not_fit(ending, capsys, tmp_path):
         read_table(path, memory_limit="10K")
     if ending == "csv":
         assert main(["cluster", str(path), "-k", "2", "--memory-limit", "10K"]) == 4
-        assert "raise --memory-limit, leave out columns, or read it in chunks (--stream)." in capsys.readouterr().err
+        assert "raise --memory-limit, or take fewer rows." in capsys.readouterr().err

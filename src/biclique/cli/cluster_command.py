@@ -207,7 +207,7 @@ def _cluster_held(model: BicliqueSpectralClustering, options: argparse.Namespace
         return _print_estimate(model, prepared, options, reading)
     start = time.perf_counter()
     with caught_messages() as messages:
-        model.fit(prepared.X, sample_weight=prepared.weights)
+        model.fit(prepared.X) if prepared.weights is None else model.fit(prepared.X, sample_weight=prepared.weights)
     seconds = time.perf_counter() - start
     messages += [*notes, *notes_of(options)]
     if prepared.constant:

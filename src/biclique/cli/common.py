@@ -234,7 +234,7 @@ def _set_apart(model: BicliqueSpectralClustering, facts: Facts) -> list[list[dic
     out = []
     for row in differences:
         order = np.argsort(-np.nan_to_num(np.abs(row), posinf=np.finfo(float).max), kind="stable")[:MOST_TELLING]
-        told = [(facts.names[j], float(row[j])) for j in order if np.abs(row[j]) > 0]
+        told = [(facts.names[j], float(f"{row[j]:.6g}")) for j in order if np.abs(row[j]) > 0]
         # JSON has no infinity: a column that tells a cluster from the rest without any spread has no number.
         out.append([{"column": c, "difference": x if np.isfinite(x) else None, "above": x > 0} for c, x in told])
     return out

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from biclique._typing import FloatArray, IntArray
@@ -190,8 +191,8 @@ def _numbers(model: Any, table: TypedTable, options: argparse.Namespace) -> tupl
         raise DataError(
             f"{table.name}: column {wrong[0]!r} held numbers in fit and holds {table.kinds[wrong[0]]}s now."
         )
-    X = np.column_stack([column.numbers for column in columns])
-    kept = np.isfinite(X).all(axis=1)
+    X = np.column_stack([column.numbers for column in columns if column.numbers is not None])
+    kept: NDArray[np.bool_] = np.asarray(np.isfinite(X).all(axis=1))
     if not kept.all() and not options.drop_missing:
         row = table.first_row + int(np.argmin(kept))
         raise DataError(f"{table.name}: missing or infinite value in row {row} (from 0); use --drop-missing.")

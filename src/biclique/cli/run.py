@@ -68,7 +68,8 @@ OVERVIEW = f"""\
 biclique clusters the rows of a table, or the vertices of a hypergraph. What people do:
 
 {EXAMPLES.partition(chr(10))[2]}
-biclique COMMAND --help has every option and examples; commands: cluster, predict, hypergraph, reproduce, info."""
+biclique COMMAND --help has every option and examples;
+commands: cluster, predict, hypergraph, reproduce, info."""
 
 
 def run(arguments: list[str] | None) -> int:

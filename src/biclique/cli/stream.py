@@ -131,7 +131,7 @@ def open_streamed(model: BicliqueSpectralClustering, options: argparse.Namespace
 
 def _names(table: ChunkSource, mixed: PreparedChunks | None) -> list[str]:
     """The columns of the rows that are fitted."""
-    return mixed.columns if mixed is not None else table.columns or [str(j) for j in range(table.n_columns)]
+    return (table if mixed is None else mixed).columns or [str(j) for j in range(table.n_columns)]
 
 
 def _preparer(

@@ -85,7 +85,8 @@ def prepare(options: argparse.Namespace, tick: Tick | None = None) -> Prepared:
 
 def explain(error: ColumnsError, options: argparse.Namespace) -> int:
     """Print what each column looks like, and the command that deals with all of them."""
-    first, *others = error.told.replace(printable(options.table), printable(options.shown_table)).splitlines()
+    told = error.told.replace(printable(options.table), printable(options.shown_table))
+    first, *others = told.replace("decimal=','", "--decimal ,").splitlines()
     code = fail(first, EXIT_DATA)
     for told in (*others, "This deals with all of them:", f"  {command(options.arguments, error.advice)}"):
         line(told, sys.stderr)

@@ -64,7 +64,7 @@ class ChunkSource(ABC):
         """Refuse, before the first pass, more rows than labels fit a memory limit."""
         what = f"{self.name}: a label for each of {self.n_rows} rows"
         limit = parse_memory_limit(memory_limit)
-        require(8 * (self.n_rows or 0), limit, what, "raise memory_limit, or take fewer rows.")
+        require(8 * (self.n_rows or 0), limit, what, "raise ", MEMORY_LIMIT, ", or take fewer rows.")
 
     def chunks(self, rows: int = CHUNK_ROWS, *, check_finite: bool = True) -> Iterator[FloatArray]:
         """One fresh pass: C-contiguous arrays of ``rows`` rows (the last one of what is left).

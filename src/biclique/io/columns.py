@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ Look: TypeAlias = Literal["number", "boolean", "date", "category", "id", "text",
 
 MOST_LEVELS = 100
 """A text with more levels is no category by itself: each level is a column of the prepared table."""
+DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+")
 SHOWN_LEVELS = 4
 SHOWN_LETTERS = 30
 
@@ -87,6 +89,7 @@ def look_at(column: Column) -> Looks:
 
     - mostly missing: more than half of its values,
     - category: a text of at most 100 levels that come twice each on average,
+    - text: numbers, more than half of them, among which there are others,
     - id: a text whose values nearly all differ, most of them without spaces; numbers that count the rows; different
       whole numbers in a column whose name ends in "id"; a column without a name,
     - text: any other text.
@@ -107,6 +110,9 @@ def look_at(column: Column) -> Looks:
 
 def _look(column: Column, present: NDArray[Any], levels: Counter[str]) -> tuple[Look, str]:
     if column.kind == "text":
+        spoilt = _spoilt_numbers(column, levels)
+        if spoilt:
+            return "text", spoilt
         look = _look_of_texts(levels, len(present))
         if look != "category":
             return look, f"{look}: {len(levels)} different, such as {_short(present[0])}"
@@ -120,6 +126,20 @@ def _look(column: Column, present: NDArray[Any], levels: Counter[str]) -> tuple[
     if column.kind == "number" and column.name.lower().endswith("id") and _all_differ(present):
         return "id", f"id: {len(present)} different whole numbers, such as {_level(present[0], 'number')}"
     return ("id", f"no name: {column.kind}") if column.name == "" else (column.kind, column.kind)
+
+
+def _spoilt_numbers(column: Column, levels: Counter[str]) -> str:
+    """What is wrong with numbers of which some cannot be read; empty for other texts."""
+    wrong = {text: count for text, count in levels.items() if kind_of([text]) != "number"}
+    n, n_wrong = sum(levels.values()), sum(wrong.values())
+    comma = sum(count for text, count in wrong.items() if DECIMAL_COMMA.fullmatch(text.strip()))
+    if 2 * (n - n_wrong + comma) <= n:
+        return ""
+    if comma:
+        first = next(text for text in wrong if DECIMAL_COMMA.fullmatch(text.strip()))
+        return f"numbers with a decimal comma, such as {_short(first)}: say so with decimal=','"
+    row = next(i for i, text in enumerate(column.values.tolist()) if text in wrong)
+    return f"numbers, but for {n_wrong} of {n}: {_short(column.values[row])} in row {row} (from 0)"
 
 
 def counts_rows(column: Column) -> bool:
