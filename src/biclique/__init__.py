@@ -39,6 +39,7 @@ _FOLDERS = (
     "io",
     "kernels",
     "multiway",
+    "report",
     "reproduce",
     "runtime",
     "selection",
