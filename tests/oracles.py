@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from itertools import permutations, product
 
 import numpy as np
@@ -493,3 +494,44 @@ def reaches(start, ends, level, edges):
                     seen.add(other)
                     now.append(other)
     return bool(seen & set(ends))
+
+
+def prepared_table(columns, missing, scale):
+    """The mixed table of tests/io/test_prepare.py as numbers, cell by cell: values, names, and rows that are kept."""
+    n = len(columns["age"])
+    rows = [{name: values[i] for name, values in columns.items()} for i in range(n)]
+    kept = [missing != "drop" or (row["age"] is not None and row["color"] is not None) for row in rows]
+    rows = [row for row, stays in zip(rows, kept, strict=True) if stays]
+    ages = sorted(row["age"] for row in rows if row["age"] is not None)
+    fill = np.median(ages) if missing == "median" else sum(ages) / len(ages)
+    colors = [row["color"] for row in rows]
+    present = [color for color in colors if color is not None]
+    if missing in ("mean", "median"):
+        common = min(set(present), key=lambda color: (-present.count(color), color))
+        colors = [common if color is None else color for color in colors]
+    levels = sorted(set(present)) + [None] * (None in colors)
+    values = []
+    for row in rows:
+        age = fill if row["age"] is None else row["age"]
+        day = (date.fromisoformat(row["day"]) - date(1970, 1, 1)).days
+        values.append([age, day, float(row["member"])])
+    for j in range(3):
+        column = [row[j] for row in values]
+        offset, divisor = 0.0, 1.0
+        if scale == "standard":
+            offset = sum(column) / len(column)
+            divisor = (sum((x - offset) ** 2 for x in column) / len(column)) ** 0.5
+        elif scale == "robust":
+            low, offset, high = np.quantile(column, [0.25, 0.5, 0.75])
+            divisor = high - low
+        for row in values:
+            row[j] = (row[j] - offset) / (divisor or 1.0)
+    names = ["age", "day", "member"]
+    if missing == "indicator":
+        names.append("age=(missing)")
+        for made, row in zip(values, rows, strict=True):
+            made.append(float(row["age"] is None))
+    for made, color in zip(values, colors, strict=True):
+        made.extend(0.5**0.5 if color == level else 0.0 for level in levels)
+    names += [f"color={'(missing)' if level is None else level}" for level in levels]
+    return np.array(values), names, kept

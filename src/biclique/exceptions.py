@@ -14,6 +14,7 @@
     ├── ColumnSpreadWarning                 columns live on scales more than 100 × apart
     ├── ApproximationWarning                K is approximated by a rule, or worse than asked for
     ├── DisconnectedWarning                 the kernel falls into parts that do not touch
+    ├── TableWarning                        rows or values of a table were left out or could not be told apart
     ├── RankWarning                         fewer informative eigenvectors than asked for
     ├── SelectionWarning                    a search for settings ended early, or its choice did not do for all rows
     ├── StructureWarning                    a search for the number of clusters found no structure
@@ -101,6 +102,10 @@ class ApproximationWarning(BicliqueWarning):
 
 class DisconnectedWarning(BicliqueWarning):
     """The kernel falls into parts that do not touch each other."""
+
+
+class TableWarning(BicliqueWarning):
+    """Rows or values of a table were left out, or could not be told apart."""
 
 
 class RankWarning(BicliqueWarning):

@@ -253,7 +253,7 @@ def _convert(options: argparse.Namespace) -> int:
         raise DataError(f"output {options.target} is the input itself: choose another name.")
     check_target(options.target)
     hypergraph = _read(options)
-    write_hypergraph(options.target, hypergraph)
+    write_hypergraph(hypergraph, options.target)
     line(f"{options.target}: {_counted(_sizes(hypergraph))}")
     lost = "attributes and vertex weights of the source"
     if ".hgr" in Path(options.target).suffixes:

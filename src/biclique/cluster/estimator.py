@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -46,8 +46,19 @@ class Estimator(BaseEstimator):
     """Parameters, checked; X, read; and a fit that fails leaves the model as it was."""
 
     _constraints: ClassVar[Mapping[str, Check]] = CONSTRAINTS
-    _fitted_names: ClassVar[tuple[str, ...]] = ("_fitted", "_n_features_out")
-    """What a fit leaves besides the attributes that end in an underscore."""
+    _fitted_names: ClassVar[tuple[str, ...]] = ("_fitted", "_n_features_out", "_left_out", "_n_labels")
+    """What a fit leaves besides the attributes that end in an underscore; the last two, what a file leaves."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Say why an attribute is not there, if a file left it out."""
+            if name in vars(self).get("_left_out", ()):
+                raise AttributeError(
+                    f"{name} was left out when this {type(self).__name__} was saved: save it with include=[{name!r}], "
+                    "or call predict or transform with the training rows."
+                )
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _check_parameters(self) -> None:
         check_parameters(self.get_params(deep=False), self._constraints)

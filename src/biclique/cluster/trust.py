@@ -26,6 +26,8 @@ REJECTED = -1
 class HowSure(ClustererBase):
     """What a fitted clusterer with an embedding says about its labels. Nothing here runs inside ``fit``."""
 
+    _n_labels: int
+
     def predict(self, X: Any, reject_below: float | None = None) -> IntArray:
         """The cluster of rows: ``labels_`` for the training rows, the fitted rule for new ones.
 
@@ -214,8 +216,10 @@ class HowSure(ClustererBase):
         return profile_of(X, self._labels_for(X), int(self._n_found()), categories)
 
     def _n_found(self) -> int:
+        """Clusters that were found; of a model from a file without ``labels_``, the number that is kept instead."""
         seen = self._fitted.seen
-        return int(self.labels_.max()) + 1 if seen is None else int(max(self.labels_.max(), seen.labels.max())) + 1
+        found = self._n_labels if hasattr(self, "_n_labels") else int(self.labels_.max()) + 1
+        return found if seen is None else max(found, int(seen.labels.max()) + 1)
 
     def _labelled(self, X: Any, name: str) -> tuple[Rows, IntArray]:
         """Rows in memory and their labels."""
@@ -234,9 +238,11 @@ class HowSure(ClustererBase):
         shape = np.shape(X) if not hasattr(X, "shape") else X.shape
         if len(shape) == 2 and shape[1] == self.n_features_in_ and (not columns or columns == known):
             return self.predict(X)
-        if len(shape) == 2 and shape[0] == len(self.labels_):
-            return self.labels_
+        labels = self.labels_ if hasattr(self, "labels_") else np.empty(0, dtype=np.intp)
+        if len(shape) == 2 and shape[0] == len(labels):
+            return labels
+        rows = f" and {len(labels)} rows" if len(labels) else ""
         raise DataError(
-            f"X has shape {tuple(shape)}, the model was fitted with {self.n_features_in_} columns and "
-            f"{len(self.labels_)} rows: pass the rows of fit, or a table with the columns of fit."
+            f"X has shape {tuple(shape)}, the model was fitted with {self.n_features_in_} columns{rows}: pass the rows "
+            "of fit, or a table with the columns of fit."
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
@@ -16,12 +15,12 @@ from numpy.typing import NDArray
 from biclique._typing import FloatArray
 from biclique.exceptions import MemoryLimitError, TableError
 from biclique.io.chunks import MEMORY_LIMIT, TEXT_BYTES, check_table_size, line
+from biclique.io.fields import ODD, as_number, kind_of, values_of
 from biclique.io.roles import A_ROLE, Roles, Table, feature_columns, numbered
+from biclique.io.typed_columns import Column, TextForm, TypedTable
 from biclique.printable import printable
 from biclique.runtime import format_bytes
 
-MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
-ODD = re.compile(r"[^\t\r\n -~]|_")  # float() reads 1_2 and digits of every script, but no table means numbers by them
 CHUNK = 10_000  # rows of a text that are parsed at once
 CHUNK_CELLS = 1_000_000  # fields of them
 TEXT_ROWS = 65_536  # lines of text that are made at once
@@ -50,7 +49,7 @@ def _parse_text(file: Path, stream: TextIO, roles: Roles, header: bool | None, l
         raise TableError(f"{name}: the file is empty.")
     width = len(first[1])
     if header is None:
-        header = not all(_number(cell) is not None for cell in first[1])
+        header = not all(as_number(cell) is not None for cell in first[1])
     columns = [cell.strip() for cell in first[1]] if header else numbered(width)
     places = feature_columns(name, columns, roles)
     label = columns.index(roles.label) if roles.label is not None else None
@@ -88,6 +87,39 @@ def _parse_text(file: Path, stream: TextIO, roles: Roles, header: bool | None, l
         ids if key is not None else None,
         numbers,
     )
+
+
+def read_text_columns(file: Path, form: TextForm, limit: int, delimiter: str = "") -> TypedTable:
+    """Every column of a text file, with its kind."""
+    name = printable(file)
+    try:
+        with file.open(newline="", encoding="utf-8-sig" if form.encoding == "utf-8" else form.encoding) as stream:
+            first_line = stream.readline(2**16)
+            stream.seek(0)
+            sign = delimiter or form.delimiter or max(",;\t", key=first_line.count)
+            lines = list(_rows(csv.reader(_lines(name, stream, limit), delimiter=sign)))
+    except UnicodeDecodeError as error:
+        raise TableError(f"{name}: not a text file in UTF-8 (byte {error.start}); save it as UTF-8.") from error
+    except csv.Error as error:
+        raise TableError(f"{name}: not a table ({line(error)}).") from error
+    if not lines:
+        raise TableError(f"{name}: the file is empty.")
+    width = len(lines[0][1])
+    header = form.header
+    if header is None:
+        header = not all(as_number(cell, form.decimal) is not None for cell in lines[0][1])
+    names = [cell.strip() for cell in lines.pop(0)[1]] if header else numbered(width)
+    for i, (number, row) in enumerate(lines):
+        if len(row) != width:
+            raise TableError(f"{name}: row {i + 1} (line {number}) has {len(row)} fields, the first has {width}.")
+    columns = []
+    for j, key in enumerate(names):
+        cells = [row[j] for _, row in lines]
+        kind = kind_of(cells, form.decimal) or "number"
+        values = values_of(cells, kind, form.decimal)
+        if isinstance(values, np.ndarray):
+            columns.append(Column(key, kind, values))
+    return TypedTable(name, tuple(columns), len(lines), lines=[number for number, _ in lines])
 
 
 def _lines(name: str, stream: TextIO, limit: int) -> Iterator[str]:
@@ -140,23 +172,13 @@ def _chunks(lines: Iterator[tuple[int, list[str]]], width: int) -> Iterator[list
         yield chunk
 
 
-def _number(cell: str) -> float | None:
-    """A field as a number (NaN where missing), or None for other text."""
-    try:
-        if not ODD.search(cell):
-            return float(cell)
-    except ValueError:
-        pass
-    return float("nan") if cell.strip().lower() in MISSING else None
-
-
 def _numbers(name: str, column: str, cells: Sequence[str], start: int, lines: list[int]) -> list[float]:
     try:
         if not ODD.search("".join(cells)):
             return [float(cell) for cell in cells]
     except ValueError:
         pass
-    values = [_number(cell) for cell in cells]
+    values = [as_number(cell) for cell in cells]
     numbers = [value for value in values if value is not None]
     if len(numbers) == len(values):
         return numbers

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from biclique.exceptions import BicliqueError, MissingExtraError, TableError
-from biclique.io.chunks import CHUNK_ROWS, DType, FileChunks, Raw, guard, line, stamp, working_dtype
+from biclique.io.chunks import CHUNK_ROWS, DType, FileChunks, Raw, check_table_size, guard, line, stamp, working_dtype
 from biclique.io.roles import A_ROLE, DROP, Roles, as_texts, feature_columns
+from biclique.io.typed_columns import Column, TextForm, TypedTable, joined_columns, of_arrow
 
 GROUP_ROWS = 2**20  # rows of a group in a file that is written
 BUFFER = 2**18  # bytes read ahead of each column
@@ -144,6 +145,44 @@ class ParquetFolder(ParquetChunks):
 def open_whole(path: Path, roles: Roles, limit: int) -> ParquetChunks:
     """A file, or a folder of files: pyarrow reads ahead in folders, so they are for tables that fit memory."""
     return (ParquetFolder if path.is_dir() else ParquetChunks)(path, roles, limit)
+
+
+def read_parquet_columns(path: Path, form: TextForm, limit: int) -> TypedTable:  # noqa: ARG001
+    """Every column of a file or of a folder of files, with its kind."""
+    file = (_TypedFolder if path.is_dir() else _TypedFile)(path, Roles(), limit)
+    return file.read()
+
+
+class _Typed(ParquetChunks):
+    """A file whose columns may be of any kind."""
+
+    def _kind(self, name: str, kind: Any) -> DType:
+        self._refuse_extension(name, kind)
+        return np.dtype(np.float64)
+
+    def read(self) -> TypedTable:
+        names, n = self.columns or [], self._n_rows or 0
+        texts = [name for name in names if not _is_plain(import_pyarrow().types, self._schema.field(name).type)]
+        check_table_size(self.name, n, len(names) - len(texts), len(texts), self.memory_limit)
+        parts: list[list[Column]] = []
+        with self._opened() as file:
+            for batch in file.iter_batches(batch_size=self.block_rows, columns=names):
+                parts.append([of_arrow(name, batch.column(name)) for name in names])
+        columns = [joined_columns([part[j] for part in parts]) for j in range(len(names))]
+        return TypedTable(self.name, tuple(columns), n)
+
+
+class _TypedFile(_Typed):
+    pass
+
+
+class _TypedFolder(ParquetFolder, _Typed):
+    pass
+
+
+def _is_plain(types: Any, kind: Any) -> bool:
+    """Whether values of this type take 8 bytes."""
+    return bool(types.is_primitive(kind) or types.is_boolean(kind) or types.is_decimal(kind))
 
 
 class _Folder(AbstractContextManager["_Folder"]):

@@ -27,10 +27,11 @@ from biclique.io.chunks import (
     held,
     select_features,
 )
-from biclique.io.csv_files import TextSink, read_text
+from biclique.io.csv_files import TextSink, read_text, read_text_columns
 from biclique.io.numpy_files import NpySink, open_npy, read_numpy
-from biclique.io.parquet_files import ParquetChunks, ParquetSink, import_pyarrow, open_whole
+from biclique.io.parquet_files import ParquetChunks, ParquetSink, import_pyarrow, open_whole, read_parquet_columns
 from biclique.io.roles import Roles, Table, checked
+from biclique.io.typed_columns import Column, ColumnSource, TextForm, TypedTable
 from biclique.io.zarr_files import ZarrChunks, import_zarr, is_stored, open_zarr
 from biclique.printable import printable
 from biclique.runtime import parse_memory_limit
@@ -69,19 +70,31 @@ class TableFormat:
     writer: Writer | None = None
     place: Literal["file", "folder", "both"] = "file"  # "both": a folder of files is read too, but not in chunks
     needs: Callable[[], object] = lambda: None  # imports the package that it needs, or names the install line
+    columns: Callable[[Path, TextForm, int], TypedTable] | None = None  # of other kinds than numbers too
 
 
 FORMATS: dict[str, TableFormat] = {
     ending: kind
     for kind in (
-        TableFormat("CSV", (".csv", ".txt"), read_text, writer=TextSink),
+        TableFormat("CSV", (".csv", ".txt"), read_text, writer=TextSink, columns=read_text_columns),
         TableFormat(
-            "TSV", (".tsv", ".tab"), partial(read_text, delimiter="\t"), writer=partial(TextSink, delimiter="\t")
+            "TSV",
+            (".tsv", ".tab"),
+            partial(read_text, delimiter="\t"),
+            writer=partial(TextSink, delimiter="\t"),
+            columns=partial(read_text_columns, delimiter="\t"),
         ),
         TableFormat(".npy", (".npy",), read_numpy, open_npy, NpySink),
         TableFormat(".npz", (".npz",), read_numpy),
         TableFormat(
-            "Parquet", (".parquet", ".pq"), held(open_whole), ParquetChunks, ParquetSink, "both", import_pyarrow
+            "Parquet",
+            (".parquet", ".pq"),
+            held(open_whole),
+            ParquetChunks,
+            ParquetSink,
+            "both",
+            import_pyarrow,
+            read_parquet_columns,
         ),
         TableFormat(".zarr", (".zarr",), held(open_zarr), open_zarr, place="folder", needs=import_zarr),
     )
@@ -160,6 +173,35 @@ def open_chunks(source: Any, *, roles: Roles | None = None, memory_limit: object
     if isinstance(source, (str, os.PathLike)):
         return _open_path(Path(source), roles, limit)
     return select_features(source if isinstance(source, ChunkSource) else _open_object(source, limit), roles, limit)
+
+
+def read_columns(
+    path: str | os.PathLike[str], form: TextForm | None = None, *, memory_limit: object = "auto"
+) -> TypedTable:
+    """Read every column of a table with its kind: numbers, booleans, dates or texts.
+
+    Nothing is refused because it is no number, and missing values stay. ``form`` says how a text file is written.
+    """
+    limit = parse_memory_limit(memory_limit)
+    file, name = Path(path), printable(path)
+    kind = find_format(file)
+    if kind is None:
+        raise TableError(f"{name}: unknown kind of table; the name must end in one of {', '.join(FORMATS)}.")
+    with guard(name):
+        if not file.exists():
+            raise TableError(f"{name}: no such {'folder' if kind.place == 'folder' else 'file'}.")
+        if kind.columns is not None:
+            return kind.columns(file, form or TextForm(), limit)
+        table = kind.read(file, Roles(), limit, None)
+        columns = [Column(key, "number", values) for key, values in zip(table.columns, table.X.T, strict=True)]
+        return TypedTable(name, tuple(columns), len(table.X))
+
+
+def open_columns(
+    path: str | os.PathLike[str], form: TextForm | None = None, *, memory_limit: object = "auto"
+) -> ColumnSource:
+    """The same table to be passed over in chunks; the kinds of its columns are settled before the first chunk."""
+    return read_columns(path, form, memory_limit=memory_limit)
 
 
 def is_chunked(X: Any) -> bool:
