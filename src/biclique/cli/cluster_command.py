@@ -28,6 +28,7 @@ from biclique.cli.common import (
     print_plan,
     report,
 )
+from biclique.cli.report_command import check_report, row_names, shown_columns, write_report
 from biclique.cli.text import EXIT_CODES, EXIT_OK, block, line
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.datasets import SHIPPED, load_shipped
@@ -68,6 +69,7 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "-o", "--output", metavar="FILE", help=f"write one label a row to FILE ({listed([*writers()], 'or')})"
     )
+    parser.add_argument("--report", metavar="FILE", help="write a page to look at and to send, such as report.html")
     table = parser.add_argument_group("the table")
     table.add_argument(
         "--label-column", metavar="NAME", help="column of known classes: left out, used for an error rate"
@@ -148,6 +150,7 @@ def add_command(commands: Any) -> None:
 def _cluster(options: argparse.Namespace) -> int:
     if options.output is not None:
         check_output(options.output, options.table)
+    check_report(options.report, options.table, options.output)
     model = _model(options)
     source = None if _is_shipped(options.table) and not options.stream else stream.open_streamed(model, options)
     if source is not None:
@@ -171,6 +174,8 @@ def _cluster(options: argparse.Namespace) -> int:
             ids=table.ids,
             id_name=options.id or "row",
         )
+    if options.report:
+        write_report(model, X, options, messages, shown_columns(table, options.label_column), row_names(table))
     report(model, _facts(table), options, seconds, messages)
     return EXIT_OK
 

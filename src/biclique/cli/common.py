@@ -175,6 +175,7 @@ def _summary(
         "error": None,
         "adjusted_rand_index": None,
         "output": options.output,
+        "report": options.report,
         "warnings": messages,
     }
     truth = names = None
@@ -246,6 +247,8 @@ def _print_summary(result: dict[str, Any], error: str) -> None:
     if result["output"]:
         line()
         line(f"labels written to {result['output']}")
+    if result["report"]:
+        line(f"report written to {result['report']}")
 
 
 def print_plan(plan: Plan) -> None:

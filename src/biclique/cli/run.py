@@ -6,6 +6,7 @@ import argparse
 import errno
 import io
 import os
+import shlex
 import signal
 import sys
 import traceback
@@ -82,12 +83,14 @@ def _guarded(arguments: list[str] | None) -> int:
 def _work(arguments: list[str] | None, closed: bool) -> int:
     from biclique.cli import cluster_command as table
     from biclique.cli import hypergraph_command as hypergraph
+    from biclique.cli import report_command as report
     from biclique.cli import reproduce_command as reproduce
     from biclique.io.atomic_files import files
 
     files.placed = files.partial = None
-    options = _parser([table, hypergraph, reproduce]).parse_args(arguments)
-    if closed and not any(getattr(options, name, None) for name in ("output", "target", "quiet")):
+    options = _parser([table, report, hypergraph, reproduce]).parse_args(arguments)
+    options.command = shlex.join(["biclique", *(sys.argv[1:] if arguments is None else arguments)])
+    if closed and not any(getattr(options, name, None) for name in ("output", "target", "quiet", "report")):
         raise OSError(errno.EBADF, "standard output is closed, and the result would be lost: write it to a file")
     return int(options.run(options))
 

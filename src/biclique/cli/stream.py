@@ -19,6 +19,7 @@ from sklearn.preprocessing import RobustScaler
 
 from biclique._typing import FloatArray, IntArray
 from biclique.cli.common import Classes, Facts, caught_messages, plan_facts, print_plan, report
+from biclique.cli.report_command import write_report
 from biclique.cli.text import EXIT_OK, block, line
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.exceptions import DataError, MemoryLimitError, ParameterError, TableError
@@ -138,6 +139,8 @@ def cluster(model: BicliqueSpectralClustering, table: ChunkSource, options: argp
     with Progress(bool(model.verbose)) as progress:
         if options.output:
             _write(options, model.labels_, table, kept, progress)
+    if options.report:
+        write_report(model, scaled, options, messages + notes, source)
     left_out = (table.n_rows or 0) - len(model.labels_)
     facts = Facts(table.name, len(model.labels_), left_out, table.n_columns, classes, streamed=True)
     report(model, facts, options, seconds, messages + notes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.exceptions import DataError
+from biclique.io.typed_columns import TypedTable, as_columns
 
 MISSING = 255
 """The code of a missing value; the other 255 codes are values."""
@@ -167,23 +166,22 @@ class Columns:
 
     @classmethod
     def of(cls, table: Any) -> Columns:
-        """From a frame of pandas or polars, an array or a CSR matrix."""
+        """From a frame of pandas, polars or Arrow, typed columns, an array or a CSR matrix; dates become years."""
         if sparse.issparse(table):
-            return cls([f"x{j}" for j in range(table.shape[1])], sparse.csr_array(table), [])
-        if not (hasattr(table, "columns") and hasattr(table, "dtypes")):
-            rows = np.asarray(table)
-            if rows.ndim != 2:
-                raise DataError(f"table must have two dimensions, got {rows.ndim}: pass a frame or an array.")
-            table = {f"x{j}": rows[:, j] for j in range(rows.shape[1])}
-            if rows.dtype.kind in "biuf":
-                return cls(list(table), rows, [])
-        names: Sequence[Hashable] = list(getattr(table, "columns", table))
-        arrays = {name: np.asarray(table[name]) for name in names}
-        numbers = [name for name in names if arrays[name].dtype.kind in "biuf"]
-        texts = [Category.of(str(name), arrays[name]) for name in names if name not in numbers]
-        length = len(next(iter(arrays.values()))) if arrays else 0
-        held = np.column_stack([arrays[name] for name in numbers]) if numbers else np.empty((length, 0))
-        return cls([str(name) for name in numbers], held, texts)
+            return cls(_numbered(table.shape[1]), sparse.csr_array(table), [])
+        if isinstance(table, np.ndarray) and table.ndim == 2 and table.dtype.kind in "biuf":
+            return cls(_numbered(table.shape[1]), table, [])
+        typed = table if isinstance(table, TypedTable) else as_columns(table, "table")
+        names = {id(column): column.name for column in typed.columns}
+        if not hasattr(table, "columns") and not hasattr(table, "column_names"):
+            names = {id(column): f"x{column.name}" for column in typed.columns}
+        texts = [
+            Category.of(names[id(c)], np.where(c.missing, None, c.values)) for c in typed.columns if c.kind == "text"
+        ]
+        others = [column for column in typed.columns if column.kind != "text"]
+        values = [years(column.values) if column.kind == "date" else column.values for column in others]
+        held = np.column_stack(values) if values else np.empty((typed.n_rows, 0))
+        return cls([names[id(column)] for column in others], held, texts)
 
     def some(self, chosen: IntArray) -> Columns:
         """Some of the rows."""
@@ -223,6 +221,18 @@ class Coded:
         """The levels."""
         codes = np.where(column.codes < 0, MISSING, column.codes).astype(np.uint8)
         return cls(codes, list(column.levels), True)
+
+
+def _numbered(n_columns: int) -> list[str]:
+    return [f"x{j}" for j in range(n_columns)]
+
+
+def years(dates: NDArray[Any]) -> FloatArray:
+    """Dates as years with a fraction: 2024.5 is the beginning of July 2024; NaN for a missing one."""
+    start = dates.astype("datetime64[Y]")
+    first, last = start.astype("datetime64[us]"), (start + 1).astype("datetime64[us]")
+    share = (dates - first) / (last - first)
+    return np.asarray(np.where(np.isnat(dates), np.nan, 1970 + start.astype(float) + share))
 
 
 def _rounded(value: float) -> float:

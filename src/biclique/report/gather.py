@@ -15,6 +15,7 @@ from scipy.sparse.linalg import svds
 from biclique import __version__
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import BicliqueError, DataError
+from biclique.io.tables import is_chunked, open_chunks
 from biclique.report.columns import Category, Coded, Columns, Sums
 from biclique.report.rows import LEAST_POINTS, MOST_POINTS, Facts, Told, look, picked, thinned
 from biclique.report.sample import SAMPLE_LEAST, SAMPLE_ROWS, Sampled, sample_again
@@ -127,16 +128,14 @@ def gather(
     own = Sums(told.n_clusters) if table is None and not given else None
     facts = look(told, X, own)
     n = len(facts.labels)
-    shown = None if table is None else Columns.of(table)
-    _check_lengths(n, shown, ids)
     drawn = thinned(facts.labels, told.n_clusters, MOST_POINTS, LEAST_POINTS, random)
+    if ids is not None and len(ids) != n:
+        raise DataError(f"ids has {len(ids)} entries, X has {n} rows: pass one for each row.")
     rows = picked(told, X, drawn)
     host = rows if on_host(rows) else to_host(rows)
     labels = facts.labels[drawn]
-    if shown is not None:
-        own = Sums(told.n_clusters)
-        own.add(shown.numbers, facts.labels)
-        drawn_columns, categories = shown.some(drawn), shown.categories
+    if table is not None:
+        own, drawn_columns, categories = _of_table(table, facts.labels, told.n_clusters, drawn)
     else:
         names = _names(told, 0 if given else host.shape[1])
         drawn_columns, categories = Columns(names, host[:, : len(names)], []), []
@@ -162,7 +161,7 @@ def gather(
         )
         for j, size in enumerate(facts.sizes)
     ]
-    said = [*notes, *_notes(told, facts), *([why] if why else [])]
+    said = [*notes, *_notes(told, facts, " ".join(notes)), *([why] if why else [])]
     return ReportData(
         title or "Clusters",
         first_sentence(told, facts),
@@ -173,7 +172,7 @@ def gather(
         clusters,
         drawn,
         named,
-        _views(host, embedded, drawn_columns, given=given, raw=shown is None),
+        _views(host, embedded, drawn_columns, given=given, raw=table is None),
         _columns(own, drawn_columns, categories, facts, told.n_clusters),
         places,
         sampled,
@@ -184,13 +183,30 @@ def gather(
     )
 
 
-def _check_lengths(n: int, shown: Columns | None, ids: Sequence[object] | None) -> None:
-    if shown is not None:
-        length = shown.numbers.shape[0]
-        if length != n:
-            raise DataError(f"table has {length} rows, X has {n}: pass the same rows in the same order.")
-    if ids is not None and len(ids) != n:
-        raise DataError(f"ids has {len(ids)} entries, X has {n} rows: pass one for each row.")
+def _of_table(table: Any, labels: IntArray, k: int, drawn: IntArray) -> tuple[Sums, Columns, list[Category]]:
+    """Sums of the columns to show, these columns of the drawn rows, and categories of all rows."""
+    sums = Sums(k)
+    if not is_chunked(table):
+        shown = Columns.of(table)
+        _check_length(shown.numbers.shape[0], len(labels))
+        sums.add(shown.numbers, labels)
+        return sums, shown.some(drawn), shown.categories
+    source, start, found = open_chunks(table), 0, []
+    for chunk in source.chunks():
+        if start + len(chunk) > len(labels):
+            _check_length(start + len(chunk), len(labels))
+        sums.add(chunk, labels[start : start + len(chunk)])
+        own = drawn[np.searchsorted(drawn, start) : np.searchsorted(drawn, start + len(chunk))] - start
+        found.append(chunk[own])
+        start += len(chunk)
+    _check_length(start, len(labels))
+    names = source.columns or [f"x{j}" for j in range(source.n_columns)]
+    return sums, Columns(list(names), np.concatenate(found), []), []
+
+
+def _check_length(length: int, n: int) -> None:
+    if length != n:
+        raise DataError(f"table has {length} rows, X has {n}: pass the same rows in the same order.")
 
 
 def _names(told: Told, n_columns: int) -> list[str]:
@@ -213,12 +229,14 @@ def _stability(told: Told, rows: Rows, labels: IntArray, n_splits: int) -> tuple
         return None, f"Stability could not be computed: {error}"
 
 
-def _notes(told: Told, facts: Facts) -> list[str]:
+def _notes(told: Told, facts: Facts, known: str) -> list[str]:
+    """What a reader should know, unless it is known from warnings."""
     plan = told.fitted.plan
     out = []
-    if told.counted is not None and told.counted.has_structure is False:
-        out.append(told.counted.structure.reason)
-    if plan.error is not None:
+    reason = "" if told.counted is None else told.counted.structure.reason
+    if told.counted is not None and told.counted.has_structure is False and reason not in known:
+        out.append(reason)
+    if plan.error is not None and str(plan.error) not in known:
         out.append(f"Similarities are approximate: {plan.error}.")
     if told.fitted.seen is None:
         out.append("This model was fitted before models kept rows for probabilities: all are shown as 1.")
@@ -304,7 +322,7 @@ def _views(rows: Rows, embedded: FloatArray, columns: Columns, *, given: bool, r
         return [by_similarity]
     if rows.shape[1] == 2 and not sparse.issparse(rows):
         names = (columns.names[0], columns.names[1]) if len(columns.names) == 2 else ("", "")
-        places = np.asarray(columns.numbers if len(columns.names) == 2 and not raw else rows, dtype=float)
+        places = filled(columns.numbers if len(columns.names) == 2 and not raw else rows)
         return [View("the two columns", names, places, even=False), by_similarity]
     by_columns = View("by the columns (two principal components)", ("", ""), principal(rows))
     return [by_columns, by_similarity] if embedded.shape[1] < 3 else [by_similarity, by_columns]
@@ -319,8 +337,7 @@ def principal(rows: Rows) -> FloatArray:
         left, values, _ = svds(rows.astype(float), k=2, v0=np.ones(min(n, d)))
         order = np.argsort(-values)
         return _signed(left[:, order] * values[order])
-    table = np.asarray(rows, dtype=float)
-    table = np.where(np.isnan(table), np.nanmean(table, axis=0), table) if np.isnan(table).any() else table
+    table = filled(rows)
     table = table - table.mean(axis=0)
     if d > n:
         values, vectors = np.linalg.eigh(table @ table.T)
@@ -330,6 +347,17 @@ def principal(rows: Rows) -> FloatArray:
     out = np.zeros((n, 2))
     out[:, : found.shape[1]] = found[:, :2]
     return _signed(out)
+
+
+def filled(rows: Rows) -> FloatArray:
+    """Missing values replaced by the mean of their column, 0 if it has none."""
+    table = np.asarray(rows, dtype=float)
+    gaps = ~np.isfinite(table)
+    if not gaps.any():
+        return table
+    there = np.where(gaps, 0.0, table)
+    means = there.sum(axis=0) / np.maximum((~gaps).sum(axis=0), 1)
+    return np.where(gaps, means, there)
 
 
 def _signed(places: FloatArray) -> FloatArray:
