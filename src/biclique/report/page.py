@@ -326,9 +326,9 @@ def _sure(data: ReportData) -> Markup:
     faint = int(data.facts.faint.sum())
     unsure = int((data.facts.best < UNSURE).sum())
     counts = (
-        f"{unsure:,} rows have no cluster with a probability of {UNSURE:g} or more; {faint:,} rows have less than "
-        f"{percent(FAINT)} of the similarity that is usual in their cluster. Together these are the "
-        f"{int(data.facts.nowhere.sum()):,} rows that fit nowhere well."
+        f"Rows without a cluster of probability {UNSURE:g} or more: {unsure:,}. Rows with less than {percent(FAINT)} of "
+        f"the similarity that is usual in their cluster: {faint:,}. These fit nowhere well: "
+        f"{int(data.facts.nowhere.sum()):,} rows."
     )
     return joined([chart, element("h3", "Hard to tell apart"), words, element("p", counts)])
 
@@ -342,8 +342,10 @@ def _selection(data: ReportData) -> Markup:
         if found.counted:
             parts.append(count_chart(found))
         if found.runner_up is not None:
-            margin = "" if found.margin is None else f" (its stability is {found.margin:+.3f} lower)"
-            parts.append(element("p", f"The next best number is {found.runner_up}{margin}."))
+            margin = found.margin or 0.0
+            word = "lower" if margin > 0 else "higher"
+            beside = f", with a stability that is {abs(margin):.3f} {word}" if margin else ""
+            parts.append(element("p", f"The next best number is {found.runner_up}{beside}."))
     if told.selection is not None:
         parts.append(element("h3", "Settings"))
         parts.append(element("p", shown(told.selection.reason, 2000)))
@@ -394,7 +396,7 @@ def _orders(data: ReportData) -> Markup:
         "p",
         f"The order says how much rows with few neighbours count: higher orders stop them from taking a cluster of "
         f"their own. Here {which} are clustered anew at every order, each row counted once. "
-        "1 means the same clusters. The slider below the map shows them.",
+        "1 means the same clusters. The slider above the map shows them.",
     )
     return joined(
         [words, element("div", element("table", element("thead", head), element("tbody", *rows)), class_="scroll")]
@@ -407,7 +409,7 @@ def _similarities(data: ReportData) -> Markup:
     which = f"{len(data.places):,} drawn rows" if len(data.places) < data.n_rows else "all rows"
     words = element(
         "p",
-        f"Similarities of {which}, ordered by cluster. Dark squares along the diagonal are clusters; dark patches "
+        f"Similarities of {which}, ordered by cluster. Filled squares along the diagonal are clusters; filled patches "
         "beside it are clusters that are like each other.",
     )
     canvas = element("canvas", id="matrix", role="img", aria_label="Similarities ordered by cluster")
