@@ -217,6 +217,12 @@ def test_clusters_that_are_there_are_stable_and_others_are_not():
         model.cluster_stability(noise[:6])
 
 
+def test_stability_of_clusters_whose_number_was_chosen():
+    X = make_blobs(90, centers=[[0, 0], [20, 0], [0, 20]], random_state=0)[0]
+    model = BicliqueSpectralClustering("select", random_state=0).fit(X)
+    assert (model.cluster_stability(X, n_splits=2) > 0.95).all()
+
+
 def test_representatives_are_nearest_to_the_mean_and_distinct(blobs):
     X, model = blobs
     rows = model.embedding_ / np.linalg.norm(model.embedding_, axis=1, keepdims=True)

@@ -130,6 +130,19 @@ def test_new_rows_that_hardly_any_training_row_sees(monkeypatch, order):
     assert adjusted_rand_score(tiled.predict(new), fast.predict(new)) > 0.99
 
 
+def test_faint_new_rows_of_weighted_training_rows(monkeypatch):
+    """Weights of a millionth: degrees are weighted too, and a new row is as faint as with weights of one."""
+    monkeypatch.setattr(fourier, "DIRECT_PAIRS", 10)
+    X = make_blobs(3000, centers=3, random_state=1)[0]
+    weights = np.random.default_rng(2).uniform(1e-6, 2e-6, 3000)
+    new = np.random.default_rng(0).uniform(X.min(axis=0) - 4, X.max(axis=0) + 4, size=(2000, 2))
+    gram = FourierGram(RBF(1.5), X)
+    gram.weigh(weights)
+    V = weights[:, None]
+    exact = RBF(1.5).block(new, X) @ V
+    assert (np.abs(gram.cross(new).matmat(V) - exact) <= 1e-3 * exact).all()
+
+
 def test_many_boxes_of_few_rows():
     """Rows on a wide raster: boxes of one row, of three and of many."""
     random = np.random.default_rng(0)

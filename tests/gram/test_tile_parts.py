@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from biclique.gram import DenseGram, SparseGram, TiledGram
+from biclique.gram import DenseGram, SparseGram, TiledGram, tile_parts
 from biclique.kernels import RBF
 
 
@@ -70,6 +70,23 @@ def test_large_and_small_parts_of_weighted_tiles():
     plain, gram.matmat = gram.matmat, lambda V: passes.append(V.shape[1]) or plain(V)
     assert part_sizes(gram, degrees, weights, 0).tolist() == list(sizes)
     assert passes == [2]
+
+
+@pytest.mark.parametrize("columns", [2, 4])  # with a tree and without
+def test_the_mass_of_small_parts_is_its_definition(columns, monkeypatch):
+    monkeypatch.setattr(tile_parts, "FEW_AT_ONCE", 7)
+    random = np.random.default_rng(5)
+    X = random.uniform(0, 12, (700, columns))
+    parts = np.concatenate([[0] * 600, random.integers(1, 6, 100)])
+    weights = random.uniform(0.1, 3, 700)
+    gram = TiledGram(RBF(3.0), X, dtype=np.float64)
+    rest = random.permutation(700)
+    small = np.arange(6) > 0
+    found = tile_parts._mass_of_few(gram, rest, parts[rest], small, weights)
+    K = weights[:, None] * RBF(3.0).block(X, X) * weights
+    exact = np.array([[K[np.ix_(parts == i, parts == j)].sum() for j in range(6)] for i in range(6)])
+    np.testing.assert_allclose(found[1:], exact[1:], rtol=1e-5, atol=1e-7)
+    assert not found[0].any()
 
 
 def test_sparse_groups_beside_dense_ones_are_parts():

@@ -160,19 +160,29 @@ def test_the_slider_recolours(made, browser):
     assert moved  # a row that the order moves to another cluster
     at, row = moved[0]
     before = colour_at(browser, row)
-    run(browser, """const slider = document.getElementById("order"); slider.value = arguments[0];
-        slider.dispatchEvent(new Event("input"));""", at)
+    run(
+        browser,
+        """const slider = document.getElementById("order"); slider.value = arguments[0];
+        slider.dispatchEvent(new Event("input"));""",
+        at,
+    )
     assert colour_at(browser, row) != before
     assert "clustered anew" in browser.find_element("id", "order-note").text
-    run(browser, """const slider = document.getElementById("order"); slider.value = arguments[0];
-        slider.dispatchEvent(new Event("input"));""", own)
+    run(
+        browser,
+        """const slider = document.getElementById("order"); slider.value = arguments[0];
+        slider.dispatchEvent(new Event("input"));""",
+        own,
+    )
     assert colour_at(browser, row) == before
 
 
 def test_colours_follow_a_column(made, browser):
     _, X, path = made
     opened(browser, path)
-    select = "const s = document.getElementById('colour'); s.value = arguments[0]; s.dispatchEvent(new Event('change'));"
+    select = (
+        "const s = document.getElementById('colour'); s.value = arguments[0]; s.dispatchEvent(new Event('change'));"
+    )
     run(browser, select, "0")
     low, high = int(X[:, 0].argmin()), int(X[:, 0].argmax())
     assert colour_at(browser, low) != colour_at(browser, high)
@@ -189,7 +199,19 @@ def test_the_keyboard_reaches_everything(made, browser):
     for _ in range(40):
         browser.switch_to.active_element.send_keys(keys.TAB)
         reached.append(run(browser, "return document.activeElement.id || document.activeElement.tagName"))
-    wanted = ["view", "colour", "chosen", "order", "closer", "farther", "reset", "lasso", "map", "SUMMARY", "copy-command"]
+    wanted = [
+        "view",
+        "colour",
+        "chosen",
+        "order",
+        "closer",
+        "farther",
+        "reset",
+        "lasso",
+        "map",
+        "SUMMARY",
+        "copy-command",
+    ]
     assert set(wanted) <= set(reached)
     board = browser.find_element("id", "map")
     board.send_keys("n")
@@ -210,9 +232,7 @@ def test_the_keyboard_reaches_everything(made, browser):
 @pytest.mark.parametrize(("name", "options"), [("dark", {"dark": True}), ("phone", {"width": 360, "height": 740})])
 def test_dark_and_a_phone(made, browser, name, options):
     opened(browser, made[2], **options)
-    across, shown = run(
-        browser, "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
-    )
+    across, shown = run(browser, "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]")
     assert across <= shown
     ground = run(browser, "return getComputedStyle(document.body).backgroundColor")
     assert (ground == "rgb(20, 24, 31)") == (name == "dark")

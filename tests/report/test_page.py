@@ -97,7 +97,10 @@ def test_places_keep_their_shape(tmp_path):
     x, y = (unpacked(view[axis], "<u2").astype(float) for axis in "xy")
     assert view["name"] == "by similarity"
     assert max(x.max(), y.max()) == 65_535
-    assert (x.max() / 65_535, y.max() / 65_535) == (pytest.approx(view["wide"], abs=1e-4), pytest.approx(view["tall"], abs=1e-4))
+    assert (x.max() / 65_535, y.max() / 65_535) == (
+        pytest.approx(view["wide"], abs=1e-4),
+        pytest.approx(view["tall"], abs=1e-4),
+    )
 
 
 def test_hostile_names_stay_text(tmp_path):
@@ -106,9 +109,7 @@ def test_hostile_names_stay_text(tmp_path):
     frame = pd.DataFrame({name: X[:, j % 3] for j, name in enumerate(HOSTILE)})
     frame["levels"] = [HOSTILE[row % len(HOSTILE)] for row in range(n)]
     ids = [f"{HOSTILE[row % len(HOSTILE)]} {row}" for row in range(n)]
-    text = write(
-        tmp_path, fitted(), X, table=frame, ids=ids, title=HOSTILE[0], command=HOSTILE[1], notes=list(HOSTILE)
-    )
+    text = write(tmp_path, fitted(), X, table=frame, ids=ids, title=HOSTILE[0], command=HOSTILE[1], notes=list(HOSTILE))
     page = Page(text)
     check_policy(page)
     names = {tag for tag, _ in page.tags}

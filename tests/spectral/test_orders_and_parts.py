@@ -68,7 +68,7 @@ def test_eigenpairs_of_parts_are_those_of_the_whole(k):
     K = rbf_kernel(X, gamma=0.4)
     cut = NormalizedCut(DenseGram(K), 2, weights)
 
-    def solve(members, wanted):
+    def solve(members, wanted, floor):
         own = NormalizedCut(DenseGram(K[np.ix_(members, members)]), 2, weights[members])
         return top_eigenpairs(own, wanted, deflate=own.trivial)
 
@@ -113,7 +113,7 @@ def test_another_order_starts_from_what_was_found_in_parts(finished):
     K, part_of, weights = parts_of_two_sizes()
     cut = NormalizedCut(DenseGram(K), 2, weights)
 
-    def solve(members, wanted):
+    def solve(members, wanted, floor):
         own = cut.restricted(DenseGram(K[np.ix_(members, members)]), members)
         return top_eigenpairs(
             own, wanted, deflate=own.trivial, random_state=0, keep_space=True, max_iter=50 if finished else 3

@@ -118,7 +118,8 @@ class HowSure(ClustererBase):
         """How well each cluster is found again in random halves of the rows: mean best Jaccard index (Hennig 2007).
 
         For every split, half of the rows are clustered anew with the same parameters. A cluster, on these rows, is
-        compared with each of the new clusters: |A ∩ B| / |A ∪ B|, and the best is taken. Above 0.85 a cluster is
+        compared with each of the new clusters: |A ∩ B| / |A ∪ B|, and the best is taken. Halves are asked for as many
+        clusters as the fit found, also where it chose their number. Above 0.85 a cluster is
         usually called stable, below 0.6 dissolved. This takes ``n_splits`` fits.
 
         Parameters

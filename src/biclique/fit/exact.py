@@ -96,6 +96,8 @@ class SolverOptions:
     max_passes: int = 100
     give_up: GiveUp | None = None
     """Ends the search for eigenvectors that nobody will want."""
+    floor: float = -np.inf
+    """Eigenvalues below this need not be found."""
 
     @classmethod
     def of(cls, plan: Plan) -> SolverOptions:
@@ -158,6 +160,7 @@ def solve_cut(
         report=progress.passed,
         keep_space=keep_space,
         give_up=options.give_up,
+        floor=options.floor,
         n_jobs=cut.gram.n_jobs,
     )
 
@@ -582,13 +585,14 @@ class ExactSearch:
         k, near = self.rule.n_clusters, self.prepared.near
         joined = join_parts(self._parts(cut), self.prepared.vertices.weights, k, min(k, self.n_columns), near)
 
-        def solve(members: IntArray, wanted: int) -> EigenResult:
+        def solve(members: IntArray, wanted: int, floor: float) -> EigenResult:
             random = np.random.RandomState(self.seed)
             own = cut.restricted(self.prepared.base.restricted(members), members)
             if members is cores[-1]:
                 cut.take_start()  # of which nothing is needed any more
             watch = options.give_up
-            inside = replace(options, give_up=watch.inside(own) if isinstance(watch, _Watch) else None)
+            watch = watch.inside(own) if isinstance(watch, _Watch) else None
+            inside = replace(options, give_up=watch, floor=floor)
             return self._solve_connected(own, wanted, inside, random)
 
         none = np.empty(0, dtype=np.intp)

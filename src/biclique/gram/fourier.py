@@ -59,6 +59,9 @@ LOOKED_AT = 20_000
 FEW_ROWS = 64
 """Boxes of no more rows are multiplied as they are."""
 
+PANEL_ROWS = 2**15
+"""Rows against which one row is computed at once: they stay in the cache."""
+
 MEASURED = 32
 """Rows of the lowest degree, and as many others, on which the error is measured."""
 
@@ -341,10 +344,13 @@ class ProductError:
 
 
 class FourierRows:
-    """The training rows as a model keeps them, and the lowest degree among them: the error is known down to it."""
+    """The training rows as a model keeps them, their weights, and the lowest degree: the error is known down to it."""
 
-    def __init__(self, held: HeldRows, dtype: np.dtype[Any], tolerance: float, lowest: float) -> None:
-        self.held, self.dtype, self.tolerance, self.lowest = held, dtype, tolerance, lowest
+    def __init__(
+        self, held: HeldRows, dtype: np.dtype[Any], tolerance: float, lowest: float, weights: FloatArray
+    ) -> None:
+        self.held, self.dtype, self.tolerance = held, dtype, tolerance
+        self.lowest, self.weights = lowest, weights
         self.rows = held.rows
 
     def hold(self, Y: Rows) -> Rows:
@@ -370,7 +376,7 @@ class FourierCross:
 
     def matmat(self, V: FloatArray) -> FloatArray:
         rows, V = np.asarray(self.rows), np.asarray(V, dtype=np.float64)
-        found = self._boxes.multiply_new(rows, np.column_stack([np.ones(len(V)), V]), self.n_jobs)
+        found = self._boxes.multiply_new(rows, np.column_stack([self.trained.weights, V]), self.n_jobs)
         out, weak = found[:, 1:], np.flatnonzero(found[:, 0] < FAINTER * self.trained.lowest)
         if len(weak):
             out[weak] = KernelCross(self.trained.held, self._given[weak], n_jobs=self.n_jobs).matmat(V)
@@ -412,7 +418,7 @@ class FourierGram(ComputedGram):
             self._settle(weights)
 
     def restricted(self, members: IntArray) -> FourierGram:
-        found = FourierGram(self.kernel, self.held.rows[members], dtype=self.dtype, n_jobs=self.n_jobs, tick=self.tick)
+        found = super().restricted(members)
         found.weigh(self._weights[members])
         return found
 
@@ -456,9 +462,13 @@ class FourierGram(ComputedGram):
         rows, origin = np.asarray(self.held.rows), np.zeros((1, self.held.rows.shape[1]))
 
         def work(i: int, pulse: Pulse) -> FloatArray:
-            pulse()
-            # With the row for the origin no digits are lost, however far away it is.
-            return np.asarray((self.kernel.block(origin, rows - rows[chosen[i]]) @ V)[0])
+            total = np.zeros(2)
+            for top in range(0, self.n, PANEL_ROWS):
+                some = slice(top, top + PANEL_ROWS)
+                # With the row for the origin no digits are lost, however far away it is.
+                total += (self.kernel.block(origin, rows[some] - rows[chosen[i]]) @ V[some])[0]
+                pulse()
+            return total
 
         true = np.stack(run_groups(work, len(chosen), n_jobs=self.n_jobs))
         errors = np.abs(found[chosen] - true) / np.abs(true[:, :1])
@@ -486,7 +496,7 @@ class FourierGram(ComputedGram):
         return self.training().cross(Y, self.n_jobs)
 
     def training(self) -> FourierRows:
-        return FourierRows(self.held, self.dtype, self.tolerance, self._lowest)
+        return FourierRows(self.held, self.dtype, self.tolerance, self._lowest, self._weights)
 
 
 def fourier_bytes(n: int, d: int, columns: int, modes: int, threads: int) -> int:

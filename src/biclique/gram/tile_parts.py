@@ -13,7 +13,7 @@ from scipy.spatial import KDTree
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.gram.dense import LINK, search_parts
 from biclique.gram.operator import CHECKED_AT_ONCE, GramOperator
-from biclique.kernels import HeldRows, Kernel
+from biclique.kernels import HeldRows, Kernel, Spectrum
 from biclique.runtime import PANEL, Pulse, Tick, count_threads, draw_by_permutation, run_groups
 
 MASS = 1e-6
@@ -31,6 +31,9 @@ MOST_UNSEEN = 2000
 SMALL_PART, MOST_ROWS = 1 / 64, 1 / 8
 """A part of at most such a share of the rows is checked by its rows alone, all such parts of at most the second."""
 
+
+FEW_AT_ONCE = 128
+"""Rows of small parts that are multiplied with the rows near them."""
 
 MOST_PAIRS = 4e9
 """Pairs of rows of small parts and all rows that are computed for this."""
@@ -128,7 +131,7 @@ def _most_similar(gram: ComputedGram, rest: IntArray, sample: IntArray) -> tuple
     A kernel that falls with the distance finds it in a tree of few columns, others by all similarities.
     """
     rows, kernel = gram.held.rows, gram.kernel
-    spectrum = None if sparse.issparse(rows) or rows.shape[1] > TREE_COLUMNS else kernel.spectrum(rows.shape[1])
+    spectrum = _tree_spectrum(gram)
     if spectrum is not None:
         distances, nearest = KDTree(rows[sample]).query(rows[rest], workers=count_threads(gram.n_jobs))
         return nearest, distances < spectrum.reach(LINK)
@@ -143,6 +146,12 @@ def _most_similar(gram: ComputedGram, rest: IntArray, sample: IntArray) -> tuple
 
     found = run_groups(search, -(-len(rest) // PANEL), n_jobs=gram.n_jobs)
     return np.concatenate([some for some, _ in found]), np.concatenate([some for _, some in found])
+
+
+def _tree_spectrum(gram: ComputedGram) -> Spectrum | None:
+    """How the kernel falls with the distance, where a tree of the rows can make use of it."""
+    rows = gram.held.rows
+    return None if sparse.issparse(rows) or rows.shape[1] > TREE_COLUMNS else gram.kernel.spectrum(rows.shape[1])
 
 
 def _least_mass(gram: ComputedGram) -> float:
@@ -201,18 +210,24 @@ def _mass_of_few(
     every, part_of = rest[order], parts[order]
     few, of_few = every[small[part_of]], part_of[small[part_of]]
     rows, kernel = gram.held.rows, gram.kernel
-    tops = range(0, len(few), PANEL)
+    reach = _reach_of_mass(gram, weights[rest])
+    height = PANEL if reach is None else FEW_AT_ONCE
+    near = _near(rows, few, every, reach, count_threads(gram.n_jobs))
+    every, part_of = every[near], part_of[near]
+    tops = range(0, len(few), height)
     found: list[FloatArray] = [np.empty((0, 0))] * len(tops)
 
     def add(panel: int, pulse: Pulse) -> None:
-        some = slice(tops[panel], tops[panel] + PANEL)
+        some = slice(tops[panel], tops[panel] + height)
         inside, starts = np.unique(of_few[some], return_index=True)
         total = np.zeros((len(inside), len(small)))
-        for left in range(0, len(every), PANEL):
+        near = _near(rows, few[some], every, reach, 1)
+        them, of_them = every[near], part_of[near]
+        for left in range(0, len(them), PANEL):
             others = slice(left, left + PANEL)
-            block = np.abs(kernel.block(rows[few[some]], rows[every[others]])) * weights[every[others]]
+            block = np.abs(kernel.block(rows[few[some]], rows[them[others]])) * weights[them[others]]
             block = np.add.reduceat(weights[few[some], None] * block, starts, axis=0)
-            across, edges = np.unique(part_of[others], return_index=True)
+            across, edges = np.unique(of_them[others], return_index=True)
             total[:, across] += np.add.reduceat(block, edges, axis=1)
             pulse()
         found[panel] = total
@@ -220,5 +235,25 @@ def _mass_of_few(
     run_groups(add, len(tops), n_jobs=gram.n_jobs)
     mass = np.zeros((len(small), len(small)))
     for top, total in zip(tops, found, strict=True):
-        mass[np.unique(of_few[top : top + PANEL])] += total
+        mass[np.unique(of_few[top : top + height])] += total
     return mass
+
+
+def _reach_of_mass(gram: ComputedGram, weights: FloatArray) -> float | None:
+    """The distance from which on all rows together have less than a hundredth of the mass that makes a link.
+
+    A part P has a volume of at least w(P) κ(0) times the least weight; rows beyond r add at most w(P) W κ(r) to its
+    mass. None where no tree can make use of it.
+    """
+    spectrum = _tree_spectrum(gram)
+    if spectrum is None:
+        return None
+    return spectrum.reach(0.01 * _least_mass(gram) * float(weights.min() / weights.sum()))
+
+
+def _near(rows: Rows, few: IntArray, every: IntArray, reach: float | None, workers: int) -> IntArray | slice:
+    """Which of ``every`` row are within the reach of one of a few."""
+    if reach is None or not len(few):
+        return slice(None)
+    distances, _ = KDTree(rows[few]).query(rows[every], distance_upper_bound=reach, workers=workers)
+    return np.flatnonzero(np.isfinite(distances))

@@ -125,8 +125,8 @@ class NormalizedCut:
         other.total, weight = scalars(other.weights @ other.degrees, other.weights.sum())
         other.mean_degree = other.total / weight
         other._apply(2.0)
-        trivial, image = other.trivial, self.start_image[members]
-        other.start, other.start_image = self.start[members], image - trivial[:, None] * (trivial @ image)
+        trivial, other.start, other.start_image = other.trivial, self.start[members], self.start_image[members]
+        other.start_image -= trivial[:, None] * (trivial @ other.start_image)
         other.n_passes = 0
         return other
 
@@ -278,13 +278,17 @@ class Extension:
                 f"{shrunken[bad[0]]:.3g}): they are unlike every training row under this kernel; shift them as the "
                 "training data were, or use affinity='rbf'."
             )
-        numerator = product[:, 1:] - degrees[:, None] * moved(self.shift, product)
-        values = moved(np.where(self.informative, self.values, 0.0), product)
-        denominator = xp.sqrt(shrunken)[:, None] * values
-        seen = denominator != 0  # neither a point without a degree nor a null eigenvalue has a coordinate
-        coordinates = xp.where(seen, numerator / xp.where(seen, denominator, 1.0), 0.0)
-        embedding = xp.column_stack([xp.sqrt(shrunken / self.volume), coordinates * moved(self.signs, product)])
-        return embedding, np.abs(to_host(degrees)) > self.faint
+        # Neither a point without a degree nor a null eigenvalue has a coordinate.
+        known = self.informative & (self.values != 0)
+        of_columns = moved(np.where(known, self.signs / np.where(known, self.values, 1.0), 0.0), product)
+        of_rows = xp.where(shrunken > 0, 1.0 / xp.sqrt(xp.where(shrunken > 0, shrunken, 1.0)), 0.0)
+        seen = np.abs(to_host(degrees)) > self.faint
+        coordinates = product[:, 1:]  # changed in place: there may be very many rows
+        coordinates -= degrees[:, None] * moved(self.shift, product)
+        coordinates *= of_rows[:, None]
+        coordinates *= of_columns
+        product[:, 0] = xp.sqrt(shrunken / self.volume)
+        return product, seen
 
 
 def column_signs(rows: FloatArray, weights: FloatArray) -> FloatArray:

@@ -203,7 +203,7 @@ def join_parts(
     main = np.zeros(len(sizes))
     np.maximum.at(main, part_of, found_sizes[found])
     core_row = solid_row | (found_sizes[found] == main[part_of])
-    pieces = np.unique(np.column_stack([part_of[core_row], found[core_row]]), axis=0)[:, 0]
+    pieces = np.unique(part_of[core_row] * len(found_sizes) + found[core_row]) // len(found_sizes)
     return Joined(part_of, np.bincount(pieces, minlength=len(sizes)) == 1, ~core_row, solid_sizes)
 
 
@@ -222,7 +222,7 @@ def _merged(part_of: IntArray, parts: IntArray, targets: IntArray) -> IntArray:
             owner[part] = root(target)
             grown.update((part, int(owner[part])))
     roots = np.array([root(part) for part in range(len(owner))])
-    return np.unique(roots[part_of], return_inverse=True)[1]
+    return np.asarray(np.unique(roots, return_inverse=True)[1][part_of])
 
 
 def parts_cure(gamma: float | None) -> str:
@@ -290,8 +290,8 @@ def _tie_loose_rows(
 # Eigenpairs of parts
 
 
-Solve = Callable[[IntArray, int], EigenResult]
-"""The leading eigenpairs of the cut of some rows alone."""
+Solve = Callable[[IntArray, int, float], EigenResult]
+"""So many leading eigenpairs of the cut of some rows alone; those below a floor need not be found."""
 
 
 @dataclass(frozen=True)
@@ -357,7 +357,12 @@ def parted_eigenpairs(
     own: list[EigenResult] = []
     for members in cores:
         wanted = min(k + 1 - q, len(members) - 1)
-        own.append(solve(members, wanted) if wanted > 0 else EigenResult.none(np.empty(len(members))))
+        if wanted < 1:
+            own.append(EigenResult.none(np.empty(len(members))))
+            continue
+        best = sorted((float(value) for found in own for value in found.values), reverse=True)
+        floor = best[k - q] if len(best) > k - q else -np.inf  # the parts before this one have enough above it
+        own.append(solve(members, wanted, floor))
     ranked = sorted((-float(value), part, j) for part, found in enumerate(own) for j, value in enumerate(found.values))
     chosen = ranked[: max(k + 1 - q, 0)]
     vectors, images = np.zeros((2, n, known.shape[1] + len(chosen)))

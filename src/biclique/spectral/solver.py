@@ -41,6 +41,9 @@ BASIS_BLOCKS = 12
 EARLY_PASSES = 3
 """Up to here a start that knows most of the eigenvectors can converge before a missing one shows."""
 
+OUTDONE = 10
+"""A Ritz value that is so many residuals below what is wanted is not pursued."""
+
 MANY_ROWS = 200_000
 """Beyond so many rows blocks are worked on panel by panel."""
 
@@ -200,6 +203,7 @@ def top_eigenpairs(
     report: Report | None = None,
     keep_space: bool = False,
     give_up: GiveUp | None = None,
+    floor: float = -np.inf,
     take_start: TakeStart | None = None,
     n_jobs: int | None = 1,
 ) -> EigenResult:
@@ -217,8 +221,9 @@ def top_eigenpairs(
     (no pass is spent on it then). ``take_start`` gives both, to be overwritten and let go where memory is short. If the
     start is wider than k + 4 columns, so are the other blocks. ``deflate`` (n,) is a unit eigenvector with eigenvalue
     zero that is not wanted: without it, it would stand before negative eigenvalues. With ``keep_space`` the result
-    holds the space it was found in. ``give_up`` may end it early. ``n_jobs`` threads share the work on long blocks;
-    results do not depend on it.
+    holds the space it was found in. ``give_up`` may end it early. Eigenvalues below ``floor`` need not be found: after
+    the first passes, k Ritz values that are below it by ten residuals each count as converged. ``n_jobs`` threads share
+    the work on long blocks; results do not depend on it.
 
     The basis lies where the operator's arrays do, as ``operator.like`` says. Small matrices are decomposed on the host;
     on a device a pass waits for it twice.
@@ -239,7 +244,9 @@ def top_eigenpairs(
         worst = float(state.residuals.max(initial=0.0))
         if report is not None:
             report(solver.n_passes, worst, target)
-        done = worst <= target
+        done = worst <= target or (
+            solver.n_passes > EARLY_PASSES and bool((state.values[:k] + OUTDONE * state.residuals < floor).all())
+        )
         doubt = done and not doubted and not state.settled and solver.n_passes <= EARLY_PASSES
         doubted = doubted or doubt
         over = solver.n_passes >= max_iter
