@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from biclique import BicliqueSpectralClustering
+from biclique.report.markup import shown
 from tests.report.made import HOSTILE
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="Selenium is not installed")
@@ -120,7 +121,7 @@ def test_pointing_at_a_row_tells_its_name_and_values(made, browser):
         x, y = where(browser, row)
         pointer(browser, "pointermove", x, y)
         text = browser.find_element("id", "tip").text
-        assert text.splitlines()[0] == (identity(row) if row not in (0,) else text.splitlines()[0])
+        assert text.splitlines()[0] == shown(identity(row), 40)
         assert f"cluster {model.labels_[row]}" in text
         assert f"width: {X[row, 1]:.4g}"[:9] in text
     assert "<script>alert(1)</script>: " in browser.find_element("id", "tip").text  # a column's name
@@ -128,7 +129,7 @@ def test_pointing_at_a_row_tells_its_name_and_values(made, browser):
 
 
 def test_a_lasso_selects_what_is_inside(made, browser):
-    model, X, path = made
+    _, X, path = made
     opened(browser, path)
     inside = np.flatnonzero((X[:, 0] > 6.5) & (X[:, 1] > 3))
     places = np.array([where(browser, int(row)) for row in inside])
@@ -149,7 +150,7 @@ def test_a_lasso_selects_what_is_inside(made, browser):
 
 
 def test_the_slider_recolours(made, browser):
-    model, X, path = made
+    _, X, path = made
     opened(browser, path)
     script = """
         const data = JSON.parse(document.getElementById("data").textContent).path;
