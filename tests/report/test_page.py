@@ -33,7 +33,7 @@ class Page(HTMLParser):
         self.tags.append((tag, dict(attrs)))
         self.inside = (tag, dict(attrs)) if tag in ("script", "style") else None
 
-    def handle_endtag(self, tag):
+    def handle_endtag(self, tag):  # noqa: ARG002
         self.inside = None
 
     def handle_data(self, data):
@@ -136,7 +136,7 @@ def test_many_rows_and_columns_stay_below_three_megabytes(tmp_path):
     X = few[random.integers(0, 60, n)]
     X += 0.1 * random.normal(size=(n, 1)).astype(np.float32)
     path = tmp_path / "report.html"
-    ids = [f"a rather long name of a row, number {row:07d}, and more" for row in range(n)]
+    ids = [f"漢字{'名' * 50} {row:07d}" for row in range(n)]  # three bytes each
     model.report(X, path, ids=ids, n_splits=0)
     assert path.stat().st_size < 3_000_000
     data = Page(path.read_text(encoding="utf-8")).data
@@ -203,7 +203,7 @@ def test_every_kind_of_model_has_a_report(tmp_path, case):
     page = Page(write(tmp_path, model, rows, table=table))
     check_policy(page)
     assert page.data["n"] == len(X)
-    assert bool(page.data["columns"]) == (case != "one" or True)
+    assert page.data["columns"]
     if case == "infinite":
         assert "Degrees are not known at order infinity" in "".join(page.texts)
     if case == "two":

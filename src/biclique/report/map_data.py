@@ -12,14 +12,14 @@ from biclique.report.columns import as_base64
 from biclique.report.gather import ReportData, View
 from biclique.report.markup import shown
 
-NAMED = 40
-"""Characters of an id or a level that are kept: 20,000 ids must not fill the page."""
+NAMED, LEVEL = 40, 24
+"""Characters of an id, and of a level, that are kept: 20,000 ids and 30 × 255 levels must not fill the page."""
 
 LEVELS_TEXT = 60
 """Characters of a column's name."""
 
-ID_CHARACTERS, LONGEST_ID = 500_000, 200
-"""Of all ids, and of one, that are kept whole."""
+ID_BYTES, LONGEST_ID = 700_000, 200
+"""Bytes that all ids may take, and characters of one that is kept whole."""
 
 
 def map_data(data: ReportData) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def map_data(data: ReportData) -> dict[str, Any]:
             {
                 "name": shown(one.name, LEVELS_TEXT),
                 "codes": as_base64(one.coded.codes),
-                "values": [shown(v, NAMED) for v in one.coded.values] if one.is_category else one.coded.values,
+                "values": [shown(v, LEVEL) for v in one.coded.values] if one.is_category else one.coded.values,
                 "exact": one.coded.exact,
                 "category": one.is_category,
             }
@@ -74,8 +74,19 @@ def _ids(ids: list[str] | None) -> dict[str, Any]:
     """Ids as they are if that is short and safe to show; else cut, and row numbers are copied in their place."""
     if ids is None:
         return {"ids": None, "exactIds": False}
-    exact = sum(map(len, ids)) <= ID_CHARACTERS and all(shown(name, LONGEST_ID) == name for name in ids)
-    return {"ids": ids if exact else [shown(name, NAMED) for name in ids], "exactIds": exact}
+    exact = _bytes_of(ids) <= ID_BYTES and all(shown(name, LONGEST_ID) == name for name in ids)
+    if exact:
+        return {"ids": ids, "exactIds": True}
+    for most in (NAMED, NAMED // 2, NAMED // 4):
+        cut = [shown(name, most) for name in ids]
+        if _bytes_of(cut) <= ID_BYTES:
+            return {"ids": cut, "exactIds": False}
+    return {"ids": None, "exactIds": False}
+
+
+def _bytes_of(texts: list[str]) -> int:
+    """In the page, with marks around them."""
+    return sum(len(text.encode("utf-8", "replace")) + 3 for text in texts)
 
 
 def _places(view: View) -> dict[str, str | float | bool]:

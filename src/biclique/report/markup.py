@@ -66,7 +66,7 @@ def name_of(text: object, most: int = LONGEST) -> Markup:
 
 def json_text(data: Mapping[str, Any]) -> Markup:
     """Data for a script element: no character in it can end that element."""
-    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
     return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
 
 

@@ -27,6 +27,9 @@ from biclique.selection import SelectionResult
 STABLE, DISSOLVED = 0.85, 0.6
 """What Hennig calls a stable and a dissolved cluster."""
 
+MOST_CLUSTERS = 100
+"""Clusters that tables and cards show, the largest ones."""
+
 CANDIDATES = 6
 """Rows of the table of candidates."""
 
@@ -47,7 +50,7 @@ def make_page(data: ReportData) -> str:
         "controls": _controls(data),
         "legend": _legend(data),
         "clusters": _cluster_table(data),
-        "apart": joined(_card(one, data.n_rows) for one in data.clusters),
+        "apart": joined(_card(one, data.n_rows) for one in largest(data)),
         "sure": _sure(data),
         "selection": _selection(data),
         "orders": _orders(data),
@@ -70,6 +73,12 @@ def _policy(style: str, script: str) -> Markup:
 # The map
 
 
+def largest(data: ReportData) -> list[Cluster]:
+    """The largest clusters, in the order of their numbers."""
+    kept = sorted(data.clusters, key=lambda one: (-one.rows, one.number))[:MOST_CLUSTERS]
+    return sorted(kept, key=lambda one: one.number)
+
+
 def _controls(data: ReportData) -> Markup:
     views = [element("option", view.name, value=str(j)) for j, view in enumerate(data.views)]
     colours = [element("option", "cluster", value="cluster"), element("option", "probability", value="sure")]
@@ -77,7 +86,7 @@ def _controls(data: ReportData) -> Markup:
         columns = [element("option", shown(one.name, LEVELS_TEXT), value=str(j)) for j, one in enumerate(data.columns)]
         colours.append(element("optgroup", *columns, label="columns that separate most"))
     chosen = [element("option", "no rows", value="")]
-    chosen += [element("option", f"cluster {one.number}", value=str(one.number)) for one in data.clusters]
+    chosen += [element("option", f"cluster {one.number}", value=str(one.number)) for one in largest(data)]
     chosen.append(element("option", "rows that fit nowhere well", value="nowhere"))
     parts = [
         element("label", "Places ", element("select", *views, id="view"), hidden=len(views) < 2),
@@ -106,7 +115,7 @@ def _controls(data: ReportData) -> Markup:
 def _legend(data: ReportData) -> Markup:
     return joined(
         element("li", mark(one.number), f" {one.number} ", element("span", f"({one.rows:,})", class_="faded"))
-        for one in data.clusters
+        for one in largest(data)
     )
 
 
@@ -124,6 +133,8 @@ def _about(data: ReportData) -> Markup:
             f" The map draws {len(data.drawn):,} of them: of every cluster at least {least} rows, or all if it has "
             "fewer, so small clusters look larger than they are. Numbers in tables count all rows."
         )
+    if len(data.clusters) > MOST_CLUSTERS:
+        thin += f" Tables show the {MOST_CLUSTERS} largest of {len(data.clusters):,} clusters."
     return escaped(f"{told}.{thin}")
 
 
@@ -162,7 +173,7 @@ def _cluster_table(data: ReportData) -> Markup:
             element("td", f"{one.nowhere:,}", class_="number"),
             element("td", stability_text(one.stability)),
         )
-        for one in data.clusters
+        for one in largest(data)
     ]
     return element("table", element("thead", head), element("tbody", *rows))
 
