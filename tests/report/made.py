@@ -16,8 +16,8 @@ HOSTILE = (
     "null\x00byte\x1b[31m",
     "'; alert(4); '",
     "{{data}} {{ title }}",
-    "\ud800 alone",
 )
+SURROGATE = "\ud800 alone"
 
 
 @cache

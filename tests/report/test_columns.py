@@ -113,7 +113,7 @@ def test_columns_of_frames_and_arrays():
     assert [one.name for one in found.categories] == ["t"]
     assert found.categories[0].codes.tolist() == [0, -1]
     assert Columns.of(np.eye(2)).names == ["x0", "x1"]
-    assert Columns.of([["a", 1.0], ["b", 2.0]]).names == ["x1"]
+    assert Columns.of(np.array([["a", 1.0], ["b", 2.0]], dtype=object)).names == ["x1"]
 
 
 def test_years():

@@ -16,7 +16,7 @@ from biclique.report.page import make_page, number_text, stability_text
 from biclique.report.rows import Facts, Told
 from biclique.report.sentence import first_sentence, percent
 from tests.optional import Optional
-from tests.report.made import HOSTILE, fitted, groups
+from tests.report.made import HOSTILE, SURROGATE, fitted, groups
 
 pd = Optional("pandas")
 
@@ -108,8 +108,10 @@ def test_hostile_names_stay_text(tmp_path):
     n = len(X)
     frame = pd.DataFrame({name: X[:, j % 3] for j, name in enumerate(HOSTILE)})
     frame["levels"] = [HOSTILE[row % len(HOSTILE)] for row in range(n)]
-    ids = [f"{HOSTILE[row % len(HOSTILE)]} {row}" for row in range(n)]
-    text = write(tmp_path, fitted(), X, table=frame, ids=ids, title=HOSTILE[0], command=HOSTILE[1], notes=list(HOSTILE))
+    ids = [f"{[*HOSTILE, SURROGATE][row % 10]} {row}" for row in range(n)]
+    text = write(
+        tmp_path, fitted(), X, table=frame, ids=ids, title=HOSTILE[0], command=HOSTILE[1], notes=[*HOSTILE, SURROGATE]
+    )
     page = Page(text)
     check_policy(page)
     names = {tag for tag, _ in page.tags}

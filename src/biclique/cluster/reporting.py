@@ -17,6 +17,7 @@ from biclique.report.gather import gather
 from biclique.report.page import make_page
 from biclique.report.rows import Told
 from biclique.report.summary import Summary, summary_of
+from biclique.runtime.threads import single_threaded_blas
 from biclique.selection import CountResult, SelectionResult
 
 
@@ -67,16 +68,17 @@ class Reporting(HowSure):
         if isinstance(n_splits, bool) or not isinstance(n_splits, (int, np.integer)) or n_splits < 0:
             raise ParameterError(f"n_splits must be a whole number from 0, got {n_splits!r}: 0 leaves stability out.")
         check_target(path)
-        data = gather(
-            self._told(),
-            X,
-            table=table,
-            ids=ids,
-            title=title,
-            command=command,
-            n_splits=int(n_splits),
-            notes=notes,
-        )
+        with single_threaded_blas():
+            data = gather(
+                self._told(),
+                X,
+                table=table,
+                ids=ids,
+                title=title,
+                command=command,
+                n_splits=int(n_splits),
+                notes=notes,
+            )
         write_text(path, make_page(data))
 
     def summary(self) -> Summary:

@@ -149,12 +149,14 @@ def gather(
     stability, why = _stability(told, host[places], labels[places], n_splits)
     differences = _differences(own, drawn_columns.names, categories, facts, told.n_clusters)
     typical = _typical(embedded, labels, told.n_clusters, named, drawn)
+    sure = np.bincount(facts.labels, facts.best, minlength=told.n_clusters)
+    nowhere = np.bincount(facts.labels, facts.nowhere, minlength=told.n_clusters)
     clusters = [
         Cluster(
             j,
             int(size),
-            float(facts.best[facts.labels == j].mean()) if size else 0.0,
-            int(facts.nowhere[facts.labels == j].sum()),
+            float(sure[j] / max(size, 1)),
+            int(nowhere[j]),
             None if stability is None or np.isnan(stability[j]) else float(stability[j]),
             differences[j],
             typical[j],

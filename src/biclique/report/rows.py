@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy import sparse
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.fit.plan import Fitted
 from biclique.report.columns import PIECE, Sums
+from biclique.runtime.namespace import on_host, to_host
 from biclique.selection import CountResult, SelectionResult
 
 MOST_POINTS, LEAST_POINTS = 20_000, 200
@@ -56,11 +58,11 @@ class Facts:
     degrees: FloatArray  # (n,), float32; not a number if they are not known
     mixed: FloatArray  # (k, k): sum over the rows of a cluster of the probability of another
 
-    @property
+    @cached_property
     def sizes(self) -> IntArray:
         return np.bincount(self.labels, minlength=len(self.mixed))
 
-    @property
+    @cached_property
     def faint(self) -> np.ndarray:
         """Rows whose degree is below a tenth of their cluster's median; none if degrees are not known."""
         out = np.zeros(len(self.labels), dtype=bool)
@@ -70,7 +72,7 @@ class Facts:
                 out[own] = self.degrees[own] < FAINT * np.median(self.degrees[own])
         return out
 
-    @property
+    @cached_property
     def nowhere(self) -> np.ndarray:
         """Rows that fit nowhere well."""
         return (self.best < UNSURE) | self.faint
@@ -113,7 +115,7 @@ def _look(told: Told, rows: Rows, sums: Sums | None) -> Facts:
         mixed[:, : probabilities.shape[1]] = inside @ probabilities
         best = np.take_along_axis(probabilities, labels[:, None], axis=1)[:, 0]
     if sums is not None:
-        sums.add(rows, labels)
+        sums.add(rows if on_host(rows) else to_host(rows), labels)
     return Facts(labels, best.astype(np.float32), degrees.astype(np.float32), mixed)
 
 

@@ -69,7 +69,9 @@ def sample_again(told: Told, rows: Rows, labels: IntArray, *, whole: bool, path:
                 return Sampled(similarities, None)
             if plan.settings.cut.symmetric:
                 return Sampled(similarities, None, "the symmetric modelling has no path over orders")
-            if cuts.gram.n <= told.n_clusters or told.n_clusters < 2:
+            if told.n_clusters < 2:
+                return Sampled(similarities, None, "one cluster is the same at every order")
+            if cuts.gram.n <= told.n_clusters:
                 return Sampled(similarities, None, "there are too few different rows")
             return Sampled(similarities, _path(told, cuts, index, labels))
     except (BicliqueError, ValueError, np.linalg.LinAlgError) as error:
