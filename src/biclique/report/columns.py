@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.io.typed_columns import TypedTable, as_columns
+from biclique.io.typed_columns import Column, TypedTable, as_columns
 
 MISSING = 255
 """The code of a missing value; the other 255 codes are values."""
@@ -46,10 +46,10 @@ class Sums:
             self.counts, self.sums, self.squares = (np.zeros((self.n_clusters, p)) for _ in range(3))
         inside = sparse.csr_array((np.ones(n), (labels, np.arange(n))), shape=(self.n_clusters, n))
         if sparse.issparse(rows):
-            values = sparse.csr_array(rows, dtype=float)
+            held = sparse.csr_array(rows, dtype=float)
             self.counts += np.asarray(inside.sum(axis=1)).reshape(-1, 1)
-            self.sums += (inside @ values).toarray()
-            self.squares += (inside @ values.power(2)).toarray()
+            self.sums += (inside @ held).toarray()
+            self.squares += (inside @ held.power(2)).toarray()
             return
         values = np.asarray(rows, dtype=float) - self.origin
         there = ~np.isnan(values)
@@ -104,7 +104,7 @@ class Sums:
 
 
 def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
-    return np.divide(above, below, out=np.full(np.shape(above), np.nan), where=below > 0)
+    return np.asarray(np.divide(above, below, out=np.full(np.shape(above), np.nan), where=below > 0))
 
 
 def _spread(n: FloatArray, sums: FloatArray, squares: FloatArray) -> FloatArray:
@@ -175,9 +175,7 @@ class Columns:
         names = {id(column): column.name for column in typed.columns}
         if not hasattr(table, "columns") and not hasattr(table, "column_names"):
             names = {id(column): f"x{column.name}" for column in typed.columns}
-        texts = [
-            Category.of(names[id(c)], np.where(c.missing, None, c.values)) for c in typed.columns if c.kind == "text"
-        ]
+        texts = [Category.of(names[id(column)], _texts(column)) for column in typed.columns if column.kind == "text"]
         others = [column for column in typed.columns if column.kind != "text"]
         values = [years(column.values) if column.kind == "date" else column.values for column in others]
         held = np.column_stack(values) if values else np.empty((typed.n_rows, 0))
@@ -221,6 +219,13 @@ class Coded:
         """The levels."""
         codes = np.where(column.codes < 0, MISSING, column.codes).astype(np.uint8)
         return cls(codes, list(column.levels), True)
+
+
+def _texts(column: Column) -> NDArray[Any]:
+    """None for missing ones."""
+    values = column.values.astype(object)
+    values[column.missing] = None
+    return values
 
 
 def _numbered(n_columns: int) -> list[str]:
