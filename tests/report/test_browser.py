@@ -96,8 +96,11 @@ def colour_at(browser, row):
     script = """
         bicliqueMap.draw();
         const map = document.getElementById("map"), [x, y] = bicliqueMap.where(arguments[0]);
-        const ratio = map.width / map.clientWidth;
-        return [...map.getContext("2d").getImageData(Math.round(x * ratio), Math.round(y * ratio), 1, 1).data];"""
+        const ratio = map.width / map.clientWidth, copy = document.createElement("canvas");
+        copy.width = copy.height = 1;
+        const pen = copy.getContext("2d", {willReadFrequently: true});
+        pen.drawImage(map, -Math.round(x * ratio), -Math.round(y * ratio));
+        return [...pen.getImageData(0, 0, 1, 1).data];"""
     return tuple(run(browser, script, row))
 
 

@@ -92,7 +92,7 @@ def _rows(model: Any, table: TypedTable, options: argparse.Namespace) -> tuple[F
         kept = first.kept(table)
         return np.asarray(model[:-1].transform(table)), kept
     X = _numbers(first, table, options)
-    kept = np.isfinite(X).all(axis=1)
+    kept = np.asarray(np.isfinite(X).all(axis=1))
     if not kept.all() and not options.drop_missing:
         row = int(np.flatnonzero(~kept)[0])
         raise TableError(

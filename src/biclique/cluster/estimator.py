@@ -416,7 +416,7 @@ def documentation_site() -> str:
         links = metadata("biclique").get_all("Project-URL") or []
     except PackageNotFoundError:
         links = []
-    found = dict(link.split(", ", 1) for link in links)
+    found: dict[str, str] = dict(link.split(", ", 1) for link in links)
     return found.get("Documentation", "").rstrip("/")
 
 

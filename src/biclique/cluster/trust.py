@@ -12,10 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.cluster.estimator import ClustererBase
-from biclique.cluster.profile import profile_of, typical_rows
+from biclique.cluster.profile import profile_of
 from biclique.cluster.stability import stability_of
 from biclique.exceptions import DataError, ParameterError
 from biclique.fit.settings import SELECT
+from biclique.report.rows import typical_rows
 from biclique.runtime.arguments import check_count, check_number, check_random
 from biclique.runtime.threads import single_threaded_blas
 

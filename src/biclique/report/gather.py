@@ -17,7 +17,7 @@ from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import BicliqueError, DataError
 from biclique.io.tables import is_chunked, open_chunks
 from biclique.report.columns import Category, Coded, Columns, Sums
-from biclique.report.rows import LEAST_POINTS, MOST_POINTS, Facts, Told, look, picked, thinned
+from biclique.report.rows import LEAST_POINTS, MOST_POINTS, Facts, Told, look, picked, thinned, typical_rows
 from biclique.report.sample import SAMPLE_LEAST, SAMPLE_ROWS, Sampled, sample_again
 from biclique.report.sentence import first_sentence
 from biclique.runtime.namespace import on_host, to_host, unit_rows
@@ -298,20 +298,9 @@ def _columns(sums: Sums | None, drawn: Columns, categories: list[Category], fact
 
 
 def _typical(embedded: FloatArray, labels: IntArray, k: int, ids: list[str] | None, drawn: IntArray) -> list[list[str]]:
-    """Ids of the rows nearest to the mean of their cluster in the embedding, among those drawn."""
-    rows = unit_rows(embedded)
-    out = []
-    for cluster in range(k):
-        own = np.flatnonzero(labels == cluster)
-        if not len(own):
-            out.append([])
-            continue
-        gaps = np.round(np.linalg.norm(rows[own] - rows[own].mean(axis=0), axis=1), 9)
-        _, firsts = np.unique(rows[own], axis=0, return_index=True)
-        distinct = np.sort(firsts)
-        best = own[distinct[np.argsort(gaps[distinct], kind="stable")[:TYPICAL]]]
-        out.append([f"row {drawn[j]}" if ids is None else ids[j] for j in best])
-    return out
+    """Ids of typical rows, among those drawn."""
+    found = typical_rows(embedded, labels, k, TYPICAL)
+    return [[f"row {drawn[j]}" if ids is None else ids[j] for j in own] for own in found]
 
 
 # Coordinates

@@ -13,7 +13,7 @@ from scipy import sparse
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.fit.plan import Fitted
 from biclique.report.columns import PIECE, Sums
-from biclique.runtime.namespace import on_host, to_host
+from biclique.runtime.namespace import on_host, to_host, unit_rows
 from biclique.selection import CountResult, SelectionResult
 
 MOST_POINTS, LEAST_POINTS = 20_000, 200
@@ -75,7 +75,7 @@ class Facts:
     @cached_property
     def nowhere(self) -> np.ndarray:
         """Rows that fit nowhere well."""
-        return (self.best < UNSURE) | self.faint
+        return np.asarray((self.best < UNSURE) | self.faint)
 
     @property
     def overlap(self) -> FloatArray:
@@ -83,7 +83,7 @@ class Facts:
         sizes = self.sizes[:, None] + self.sizes
         found = np.divide(self.mixed + self.mixed.T, sizes, out=np.zeros(self.mixed.shape), where=sizes > 0)
         np.fill_diagonal(found, 0.0)
-        return found
+        return np.asarray(found)
 
     def hard_pairs(self) -> list[tuple[int, int, float]]:
         """Pairs of clusters that are hard to tell apart, the worst first."""
@@ -108,7 +108,7 @@ def _look(told: Told, rows: Rows, sums: Sums | None) -> Facts:
     labels = fitted.labels(rows, told.n_jobs)
     degrees = fitted.degrees(embedded)
     mixed = np.zeros((k, k))
-    best = np.ones(len(labels))
+    best: FloatArray = np.ones(len(labels))
     if fitted.seen is not None:
         probabilities = fitted.seen.probabilities(embedded, labels)
         inside = sparse.csr_array((np.ones(len(labels)), (labels, np.arange(len(labels)))), shape=(k, len(labels)))
@@ -159,3 +159,19 @@ def picked(told: Told, X: Any, chosen: IntArray) -> Rows:
 
     pieces = told.of_rows(X, of_rows)
     return sparse.vstack(pieces, format="csr") if sparse.issparse(pieces[0]) else np.concatenate(pieces)
+
+
+def typical_rows(embedding: FloatArray, labels: IntArray, n_clusters: int, per_cluster: int) -> list[IntArray]:
+    """Rows nearest to the mean of their cluster among unit rows of the embedding, nearest first, distinct."""
+    rows = unit_rows(embedding)
+    out: list[IntArray] = []
+    for cluster in range(n_clusters):
+        own = np.flatnonzero(labels == cluster)
+        if not len(own):
+            out.append(own)
+            continue
+        distinct = np.sort(own[np.unique(rows[own], axis=0, return_index=True)[1]])
+        # Rounded: rows that are equally near in truth come in the order of their numbers on every CPU.
+        gaps = np.round(np.linalg.norm(rows[distinct] - rows[own].mean(axis=0), axis=1), 9)
+        out.append(distinct[np.argsort(gaps, kind="stable")[:per_cluster]])
+    return out

@@ -59,7 +59,7 @@ def summary_of(told: Told, sizes: list[int] | None) -> Summary:
         lines.append(("approximation", str(plan.error)))
     values = told.fitted.eigenvalues
     if len(values):
-        more = ", …" if len(values) > 8 else ""
-        lines.append(("eigenvalues", ", ".join(f"{v:.3f}" for v in values[:8].tolist()) + more))
+        end = ", …" if len(values) > 8 else ""
+        lines.append(("eigenvalues", ", ".join(f"{v:.3f}" for v in values[:8].tolist()) + end))
     lines += [("changed", reason) for reason in plan.changes]
     return Summary(f"{told.kind} of {plan.rows} rows", tuple(lines))
