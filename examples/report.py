@@ -3,7 +3,7 @@
     python examples/report.py                    # writes wine.html
     python examples/report.py --out page.html
 
-The rows are scaled for the fit; the page shows the columns as they are in the table.
+The rows are scaled for the fit; the page shows the columns as they are in the table. Needs pandas.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("wine.html"))
     options = parser.parse_args()
-    table = load_wine().data
+    table = load_wine(as_frame=True).data
     rows = StandardScaler().fit_transform(table)
     model = BicliqueSpectralClustering("select", random_state=0).fit(rows)
     print(model.summary())

@@ -33,7 +33,7 @@ class Reporting(HowSure):
         path: str | os.PathLike[str],
         *,
         table: Any = None,
-        ids: Sequence[object] | None = None,
+        ids: Sequence[str | int] | None = None,
         title: str | None = None,
         command: str | None = None,
         notes: Sequence[str] = (),
@@ -91,7 +91,12 @@ class Reporting(HowSure):
     def _told(self) -> Told:
         defaults = {name: given.default for name, given in signature(type(self)).parameters.items()}
         parameters = self.get_params(deep=False)
-        changed = {name: value for name, value in parameters.items() if not _same(value, defaults.get(name))}
+        same = {
+            name
+            for name, value in parameters.items()
+            if type(value) is type(defaults[name]) and value == defaults[name]
+        }
+        changed = {name: value for name, value in parameters.items() if name not in same}
         return Told(
             type(self).__name__,
             {"n_clusters": parameters["n_clusters"], **changed},
@@ -104,7 +109,3 @@ class Reporting(HowSure):
             getattr(self, "selection_", None),
             self.n_jobs,
         )
-
-
-def _same(value: object, other: object) -> bool:
-    return type(value) is type(other) and value == other

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
@@ -12,7 +13,6 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import svds
 
-from biclique import __version__
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import BicliqueError, DataError
 from biclique.io.tables import is_chunked, open_chunks
@@ -181,7 +181,11 @@ def gather(
         0 if stability is None else n_splits,
         said,
         command or _python(told),
-        {"biclique": __version__, "Python": platform.python_version(), **{name: version(name) for name in VERSIONS}},
+        {
+            "biclique": import_module("biclique").__version__,
+            "Python": platform.python_version(),
+            **{name: version(name) for name in VERSIONS},
+        },
     )
 
 
