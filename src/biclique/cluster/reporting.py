@@ -91,12 +91,11 @@ class Reporting(HowSure):
     def _told(self) -> Told:
         defaults = {name: given.default for name, given in signature(type(self)).parameters.items()}
         parameters = self.get_params(deep=False)
-        same = {
-            name
+        changed = {
+            name: value
             for name, value in parameters.items()
-            if type(value) is type(defaults[name]) and value == defaults[name]
+            if type(value) is not type(defaults[name]) or value != defaults[name]
         }
-        changed = {name: value for name, value in parameters.items() if name not in same}
         return Told(
             type(self).__name__,
             {"n_clusters": parameters["n_clusters"], **changed},

@@ -181,12 +181,13 @@ def gather(
         0 if stability is None else n_splits,
         said,
         command or _python(told),
-        {
-            "biclique": import_module("biclique").__version__,
-            "Python": platform.python_version(),
-            **{name: version(name) for name in VERSIONS},
-        },
+        _versions(),
     )
+
+
+def _versions() -> dict[str, str]:
+    own = {"biclique": import_module("biclique").__version__, "Python": platform.python_version()}
+    return own | {name: version(name) for name in VERSIONS}
 
 
 def _of_table(table: Any, labels: IntArray, k: int, drawn: IntArray) -> tuple[Sums, Columns, list[Category]]:
