@@ -246,7 +246,7 @@ def _sure(data: ReportData) -> Markup:
     counts = (
         f"Rows without a cluster of probability {UNSURE:g} or more: {unsure:,}. Rows with less than {percent(FAINT)} "
         f"of the similarity that is usual in their cluster: {faint:,}. These fit nowhere well: "
-        f"{int(data.facts.nowhere.sum()):,} rows."
+        f"{int(data.facts.nowhere.sum()):,}."
     )
     return joined([chart, element("h3", "Hard to tell apart"), words, element("p", counts)])
 
@@ -259,6 +259,13 @@ def _selection(data: ReportData) -> Markup:
         parts.append(element("p", shown(found.told, 2000)))
         if found.counted:
             parts.append(count_chart(found))
+            parts.append(
+                element(
+                    "p",
+                    "The large mark is the choice. Open marks cannot be chosen: they have a cluster that is too small.",
+                    class_="faded",
+                )
+            )
         if found.runner_up is not None:
             margin = found.margin or 0.0
             word = "lower" if margin > 0 else "higher"
