@@ -16,10 +16,10 @@ from scipy.sparse.linalg import svds
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import BicliqueError, DataError
 from biclique.io.tables import is_chunked, open_chunks
-from biclique.report.columns import Category, Coded, Columns, Sums
 from biclique.report.rows import LEAST_POINTS, MOST_POINTS, Facts, Told, look, picked, thinned, typical_rows
 from biclique.report.sample import SAMPLE_LEAST, SAMPLE_ROWS, Sampled, sample_again
 from biclique.report.sentence import first_sentence
+from biclique.report.shown_columns import Category, Coded, Columns, Sums
 from biclique.runtime.namespace import on_host, to_host, unit_rows
 
 COLOURED = 30

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from biclique.report.charts import COLOURS, SHAPES
-from biclique.report.columns import as_base64
 from biclique.report.gather import ReportData, View
 from biclique.report.markup import shown
+from biclique.report.shown_columns import as_base64
 
 NAMED, LEVEL = 40, 24
 """Characters of an id, and of a level, that are kept: 20,000 ids and 30 × 255 levels must not fill the page."""

@@ -8,10 +8,10 @@ import numpy as np
 
 from biclique._typing import FloatArray
 from biclique.exceptions import DataError, ParameterError
-from biclique.report.columns import Columns, Sums
 from biclique.report.gather import principal
 from biclique.report.rows import Told, thinned
 from biclique.report.sample import SAMPLE_LEAST, SAMPLE_ROWS, sample_again
+from biclique.report.shown_columns import Columns, Sums
 from biclique.runtime.axes import new_axes
 from biclique.runtime.namespace import unit_rows
 from biclique.selection import CountResult, OrderPath, SelectionResult

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.fit.plan import Fitted
-from biclique.report.columns import PIECE, Sums
+from biclique.report.shown_columns import PIECE, Sums
 from biclique.runtime.namespace import on_host, to_host, unit_rows
 from biclique.selection import CountResult, SelectionResult
 

@@ -3,7 +3,7 @@ import pytest
 from scipy import sparse
 
 from biclique.cluster.profile import share_difference, standardised_difference
-from biclique.report.columns import MISSING, Category, Coded, Columns, Sums, years
+from biclique.report.shown_columns import MISSING, Category, Coded, Columns, Sums, years
 from tests.optional import Optional
 
 pd = Optional("pandas")
