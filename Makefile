@@ -21,7 +21,7 @@ $(VENV)/.check: $(VENV)/.test
 	touch $@
 
 demo: $(VENV)/.base  ## cluster iris from the command line
-	$(BIN)/biclique cluster iris -k 3 --scale none
+	$(BIN)/biclique cluster iris -k 3
 
 test: $(VENV)/.test  ## the whole test suite
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal

@@ -130,7 +130,7 @@ def test_constant_columns_are_mentioned(capsys):
         (["cluster", "iris", "-k", "3", "--gamma", "-1"], 2, "gamma must be a positive number"),
         (["cluster", "iris", "-k", "3", "--gamma", "wide"], 2, "gamma must be one of"),
         (["cluster", "iris", "-k", "3", "--drop", "zz"], 3, "no column 'zz'"),
-        (["cluster", "iris", "-k", "3", "-o", "labels.xls"], 3, "must end in one of"),
+        (["cluster", "iris", "-k", "3", "-o", "labels.xls"], 2, "must end in one of"),
         (["cluster", "iris", "-k", "3", "--affinity", "linear"], 3, "affinity='rbf'"),
         (["cluster", "iris", "-k", "3", "--gram", "dense", "--memory-limit", "1K"], 4, "needs 173 KiB, limit 1 KiB"),
         (["cluster", "iris", "-k", "3", "--memory-limit", "few"], 2, "memory_limit must be"),

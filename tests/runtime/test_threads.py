@@ -1,5 +1,7 @@
+import multiprocessing
 import threading
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -65,3 +67,10 @@ def test_thread_counts():
     assert count_threads(3) == 3
     assert count_threads(None) == count_threads(-1) >= 1
     assert np.isscalar(count_threads(None))
+
+
+def test_in_a_process_of_a_pool_threads_are_counted_without_a_warning(monkeypatch):
+    monkeypatch.setitem(multiprocessing.current_process()._config, "daemon", True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # joblib's, about Loky
+        assert [count_threads(n) for n in (None, -1, 1, 3)] == [1, 1, 1, 3]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from biclique.cli.common import (
     add_assignment_options,
     add_work_options,
     caught_messages,
+    checked_option,
     count_or_auto,
     count_or_select,
     number_or_word,
@@ -28,6 +28,7 @@ from biclique.cli.common import (
     print_plan,
     report,
 )
+from biclique.cli.predict_command import save_run, scaling
 from biclique.cli.report_command import check_report, row_names, shown_columns, write_report
 from biclique.cli.text import EXIT_CODES, EXIT_OK, block, line
 from biclique.cluster import BicliqueSpectralClustering
@@ -36,10 +37,31 @@ from biclique.exceptions import DataError, TableError
 from biclique.features.maps import LANDMARKS
 from biclique.fit.settings import GRAM_NAMES, MODELLINGS, PRECISIONS, SELECT
 from biclique.gram import NEIGHBOR_WEIGHTS
-from biclique.io import Roles, Table, check_output, formats, listed, read_table, write_labels, writers
+from biclique.io import (
+    Roles,
+    Table,
+    TablePreparer,
+    check_output,
+    check_target,
+    formats,
+    listed,
+    read_table,
+    write_labels,
+    writers,
+)
 from biclique.kernels import KERNEL_NAMES
+from biclique.progress import PLAIN_SECONDS
 
 SWITCH: dict[str, bool | str] = {"auto": "auto", "yes": True, "no": False}
+
+
+EXAMPLES = """\
+examples:
+  biclique cluster iris -k 3
+  biclique cluster customers.csv -k 5 --id name --drop notes -o labels.csv
+  biclique cluster customers.csv -k select --save customers.biclique
+  biclique cluster rows.npy -k 10 --stream --dry-run
+"""
 
 
 def add_command(commands: Any) -> None:
@@ -47,7 +69,7 @@ def add_command(commands: Any) -> None:
         "cluster",
         help="cluster the rows of a table",
         description="Cluster the rows of a table. Columns are scaled to unit variance unless --scale says otherwise.",
-        epilog=EXIT_CODES,
+        epilog=f"{EXAMPLES}\n{EXIT_CODES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(run=_cluster)
@@ -70,6 +92,7 @@ def add_command(commands: Any) -> None:
         "-o", "--output", metavar="FILE", help=f"write one label a row to FILE ({listed([*writers()], 'or')})"
     )
     parser.add_argument("--report", metavar="FILE", help="write a page to look at and to send, such as report.html")
+    parser.add_argument("--save", metavar="FILE", help="write the model to FILE, for biclique predict (model.biclique)")
     table = parser.add_argument_group("the table")
     table.add_argument(
         "--label-column", metavar="NAME", help="column of known classes: left out, used for an error rate"
@@ -148,15 +171,18 @@ def add_command(commands: Any) -> None:
 
 
 def _cluster(options: argparse.Namespace) -> int:
-    if options.output is not None:
-        check_output(options.output, options.table)
-    check_report(options.report, options.table, options.output)
+    with checked_option():
+        if options.output is not None:
+            check_output(options.output, options.table)
+        if options.save is not None:
+            check_target(options.save)
+        check_report(options.report, options.table, options.output, options.save)
     model = _model(options)
     source = None if _is_shipped(options.table) and not options.stream else stream.open_streamed(model, options)
     if source is not None:
         return stream.cluster(model, source, options)
     table = _load(options)
-    X, constant = _scaled(table, options.scale)
+    X, constant, preparer = _scaled(table, options.scale)
     if options.dry_run:
         return _print_estimate(model, X, table, options)
     start = time.perf_counter()
@@ -174,9 +200,10 @@ def _cluster(options: argparse.Namespace) -> int:
             ids=table.ids,
             id_name=options.id or "row",
         )
+    saved = None if options.save is None else save_run(model, preparer, options)
     if options.report:
         write_report(model, X, options, messages, shown_columns(table, options.label_column), row_names(table))
-    report(model, _facts(table), options, seconds, messages)
+    report(model, _facts(table), options, seconds, messages, saved)
     return EXIT_OK
 
 
@@ -204,7 +231,7 @@ def _model(options: argparse.Namespace) -> BicliqueSpectralClustering:
         max_iter=options.max_iter,
         memory_limit=options.memory_limit,
         n_jobs=options.jobs,
-        verbose=int(not options.quiet and sys.stderr.isatty()),
+        verbose=0 if options.quiet else PLAIN_SECONDS,
         k_max=options.k_max,
     )
 
@@ -251,17 +278,18 @@ def _load_shipped(name: str, roles: Roles) -> Table:
     )
 
 
-def _scaled(table: Table, scale: str) -> tuple[FloatArray, list[str]]:
-    """The features, scaled, and the names of constant columns."""
+def _scaled(table: Table, scale: str) -> tuple[FloatArray, list[str], TablePreparer]:
+    """The features, scaled, the names of constant columns, and what scales others so."""
     constant = [repr(c) for c, spread in zip(table.columns, np.ptp(table.X, axis=0), strict=True) if spread == 0]
     if scale == "none":
-        return table.X, constant
+        return table.X, constant, scaling(table.columns, scale, None, None)
     scaler = StandardScaler() if scale == "standard" else RobustScaler()
     with np.errstate(over="ignore", invalid="ignore"):
         X = scaler.fit_transform(table.X)
     if not np.isfinite(X).all():
         raise DataError(f"{table.name}: values too large to scale; rescale the columns first, or use --scale none.")
-    return X, constant
+    offset = scaler.mean_ if scale == "standard" else scaler.center_
+    return X, constant, scaling(table.columns, scale, offset, scaler.scale_)
 
 
 def _facts(table: Table) -> Facts:
@@ -269,7 +297,8 @@ def _facts(table: Table) -> Facts:
     if table.labels is not None:
         classes = Classes()
         classes.add(table.labels)
-    return Facts(table.name, len(table.X), table.n_rows - len(table.X), len(table.columns), classes)
+    left_out = table.n_rows - len(table.X)
+    return Facts(table.name, len(table.X), left_out, len(table.columns), classes, seen=table.X, names=table.columns)
 
 
 # Printing

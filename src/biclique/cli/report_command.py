@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from biclique._typing import FloatArray
-from biclique.cli.common import caught_messages
+from biclique.cli.common import caught_messages, checked_option
 from biclique.cli.text import EXIT_CODES, EXIT_OK, line, print_warnings
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.exceptions import DataError, TableError
@@ -22,7 +22,7 @@ from biclique.io.atomic_files import check_target
 from biclique.io.prepare import TablePreparer
 from biclique.io.tables import read_columns
 from biclique.io.typed_columns import Column, TextForm, TypedTable
-from biclique.models import load
+from biclique.models import load_with_notes
 
 EXAMPLES = """\
 examples:
@@ -57,8 +57,9 @@ def add_command(commands: Any) -> None:
 
 def _report(options: argparse.Namespace) -> int:
     target = options.output or str(Path(options.table).with_suffix(".html"))
-    check_report(target, options.table, options.model)
-    model = load(options.model)
+    with checked_option():
+        check_report(target, options.table, options.model)
+    model, notes = load_with_notes(options.model, memory_limit=options.memory_limit)
     last = model[-1] if isinstance(model, Pipeline) else model
     if not isinstance(last, BicliqueSpectralClustering):
         raise DataError(
@@ -67,6 +68,8 @@ def _report(options: argparse.Namespace) -> int:
         )
     header = {"auto": None, "yes": True, "no": False}[options.header]
     table = read_columns(options.table, TextForm(header=header), memory_limit=options.memory_limit)
+    noted = notes.get("id")
+    options.id = options.id or (str(noted) if noted in table.names else None)
     with caught_messages() as messages:
         X, kept = _rows(model, table, options)
         shown = _some(table, kept, leave_out=options.id)
@@ -89,7 +92,13 @@ def _rows(model: Any, table: TypedTable, options: argparse.Namespace) -> tuple[F
     """The rows as the clusterer takes them, and which rows of the table these are."""
     first = model[0] if isinstance(model, Pipeline) else model
     if isinstance(first, TablePreparer):
+        used = [
+            table.column(name) for name in (*first.number_columns_, *first.category_columns_) if name in table.names
+        ]
         kept = first.kept(table)
+        if options.drop_missing:
+            kept = kept & ~np.any([column.missing for column in used], axis=0)
+            return np.asarray(model[:-1].transform(_some(table, kept, None))), kept
         return np.asarray(model[:-1].transform(table)), kept
     X = _numbers(first, table, options)
     kept = np.asarray(np.isfinite(X).all(axis=1))

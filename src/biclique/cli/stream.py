@@ -19,6 +19,7 @@ from sklearn.preprocessing import RobustScaler
 
 from biclique._typing import FloatArray, IntArray
 from biclique.cli.common import Classes, Facts, caught_messages, plan_facts, print_plan, report
+from biclique.cli.predict_command import save_run, scaling
 from biclique.cli.report_command import write_report
 from biclique.cli.text import EXIT_OK, block, line
 from biclique.cluster import BicliqueSpectralClustering
@@ -41,6 +42,7 @@ from biclique.progress import Progress
 from biclique.runtime import format_bytes, parse_memory_limit
 
 QUARTILE_VALUES = 2**24  # of a sample of rows that gives medians and quartiles
+TELLING_ROWS = 20_000  # of a sample that shows what sets clusters apart
 PASSES = 4  # for the scale, and three of a fit
 ESTIMATE_ROWS = 10_000  # of a sample that says how to scale, for an estimate
 ESTIMATE_CHUNKS = 3
@@ -127,23 +129,32 @@ def cluster(model: BicliqueSpectralClustering, table: ChunkSource, options: argp
         return _print_estimate(model, table, source, options)
     start = time.perf_counter()
     _check_clusters(options.clusters, table.n_rows)
-    with Progress(bool(model.verbose)) as progress:
+    with Progress.of(model.verbose) as progress:
         scaled, notes = _scaled(source, options, progress)
     _check_clusters(options.clusters, source.n_rows)
     with caught_messages() as messages:
         model.fit(scaled)
     seconds = time.perf_counter() - start
     kept = source.kept if isinstance(source, FiniteChunks) else None
-    with Progress(bool(model.verbose)) as progress:
+    with Progress.of(model.verbose) as progress:
         classes = _read_classes(table, options.label_column, kept, progress)
-    with Progress(bool(model.verbose)) as progress:
+    with Progress.of(model.verbose) as progress:
         if options.output:
             _write(options, model.labels_, table, kept, progress)
     if options.report:
         write_report(model, scaled, options, messages + notes, source)
     left_out = (table.n_rows or 0) - len(model.labels_)
-    facts = Facts(table.name, len(model.labels_), left_out, table.n_columns, classes, streamed=True)
-    report(model, facts, options, seconds, messages + notes)
+    seen, numbers = source.draw(min(TELLING_ROWS, len(model.labels_)), np.random.RandomState(options.seed))
+    names = table.columns or [str(j) for j in range(table.n_columns)]
+    facts = Facts(
+        table.name, len(model.labels_), left_out, table.n_columns, classes, True, seen.astype(float), numbers, names
+    )
+    saved = None
+    if options.save is not None:
+        known = isinstance(scaled, ScaledChunks)
+        offset, divisor = (scaled.offset, 1 / scaled.factor) if isinstance(scaled, ScaledChunks) else (None, None)
+        saved = save_run(model, scaling(names, options.scale if known else "none", offset, divisor), options)
+    report(model, facts, options, seconds, messages + notes, saved)
     return EXIT_OK
 
 

@@ -122,7 +122,8 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
     n_jobs : int, optional
         Threads; None and -1 mean every core. Results do not depend on it.
     verbose : int, default=0
-        1 shows a bar with passes, residual and time left, and an estimate before work of over 10 s.
+        1 shows a bar with passes, residual and time left, and an estimate before work of over 10 s. Where standard
+        error is no terminal, 1 is a line a pass, and a larger number is a line in so many seconds.
     k_max : int, default=20
         The largest number of clusters that ``n_clusters="select"`` tries.
 
@@ -278,7 +279,7 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
 
     def _selected(self, settings: Settings, source: RowSource) -> tuple[Settings, str]:
         reasons = []
-        with single_threaded_blas(), Progress(bool(self.verbose)) as progress:
+        with single_threaded_blas(), Progress.of(self.verbose) as progress:
             if self._counting:
                 settings, counted = self._count(settings, source, progress)
                 reasons.append(counted.told)

@@ -86,7 +86,7 @@ class Estimator(BaseEstimator):
         try:
             for name in [name for name in vars(self) if name.endswith("_") or name in self._fitted_names]:
                 delattr(self, name)
-            with single_threaded_blas(), Progress(bool(self.verbose)) as progress:
+            with single_threaded_blas(), Progress.of(self.verbose) as progress:
                 yield progress
         except BaseException:
             self.__dict__.clear()

@@ -93,6 +93,27 @@ class HowSure(ClustererBase):
         with single_threaded_blas():
             return np.concatenate(self._of_rows(X, of_rows))
 
+    def how_sure(self) -> FloatArray:
+        """The mean probability of each cluster for its own training rows, of which at most some 20,000 are looked at.
+
+        Probabilities are as in ``predict_proba``. No kernel values are computed.
+
+        Returns
+        -------
+        ndarray of shape (number of clusters found,)
+            Not a number for a cluster that none of these rows is in.
+        """
+        check_is_fitted(self)
+        seen = self._fitted.seen
+        if seen is None:
+            raise DataError("this model was fitted before it kept rows for probabilities: fit it again.")
+        n_found = self._n_found()
+        with single_threaded_blas():
+            own = seen.probabilities(seen.rows, seen.labels)[np.arange(len(seen.labels)), seen.labels]
+        weights = np.bincount(seen.labels, seen.weights, minlength=n_found)
+        sums = np.bincount(seen.labels, seen.weights * own, minlength=n_found)
+        return np.where(weights > 0, sums / np.maximum(weights, np.finfo(float).tiny), np.nan)
+
     def membership(self, X: Any, top: int = 3) -> sparse.csr_array:
         """The ``top`` largest probabilities of every row, as a sparse matrix.
 

@@ -33,6 +33,7 @@ from biclique.cluster import (
 from biclique.exceptions import DataError, ParameterError
 from biclique.fit.state import FITTED, Plain, State, made, packed
 from biclique.hypergraph import AffineSubspace
+from biclique.io import TablePreparer
 from biclique.selection.candidates import Candidate
 from biclique.selection.count_result import Counted, CountResult
 from biclique.selection.result import Judged, SelectionResult
@@ -55,7 +56,7 @@ FOUND: tuple[type, ...] = (SelectionResult, Judged, Candidate, CountResult, Coun
 HEAVY = ("labels_", "embedding_")
 """One value or row for every training row: left out unless asked for."""
 
-WITH_STATE: dict[str, type] = {}
+WITH_STATE: dict[str, type] = {"TablePreparer": TablePreparer}
 """Classes that have ``to_state()``, a dictionary of plain values and arrays, and ``from_state(state)``."""
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from biclique.datasets.home import silent_downloads
 from biclique.exceptions import DataError, MissingExtraError, ParameterError
 from biclique.io import atomic_path, write_text
 from biclique.progress import Progress
@@ -175,7 +176,7 @@ def reproduce(
     jobs: int = 1,
     page: str | os.PathLike[str] | None = None,
     command: str = "",
-    verbose: bool = True,
+    verbose: bool | int = True,
 ) -> dict[str, Table]:
     """Regenerate a table, a figure or everything, from the records of finished cells and what is missing.
 
@@ -208,13 +209,14 @@ def reproduce(
     if folder.exists() and not folder.is_dir():
         raise DataError(f"out must be a folder, {folder} is a file.")
     home = None if data_home is None else os.fspath(data_home)
-    cells = plan(data, OF_TARGET[target], home, quick=quick)
+    with silent_downloads(not verbose):  # all data are there before the first cell
+        cells = plan(data, OF_TARGET[target], home, quick=quick)
     if target == "ovarian" or (target == "all" and "ovarian" in data):
         cells += plan_preparations(home)
     records = Records(folder, QUICK if quick else FULL, resume=resume)
-    with Progress(verbose) as progress:
+    with Progress.of(verbose) as progress:
         if "gaussian_ours" in OF_TARGET[target] and why_not_drawn():
-            progress.say(f"skipped: {why_not_drawn()}")
+            progress.note(f"skipped: {why_not_drawn()}")
         results = run_cells(cells, records, home=home, jobs=jobs, progress=progress)
     provenance = _provenance(command, records.commits(cells), quick=quick)
     ordered = {cell: results[cell] for cell in cells}
