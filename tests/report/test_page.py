@@ -10,7 +10,7 @@ from scipy import sparse
 
 from biclique import BicliqueSpectralClustering
 from biclique.exceptions import DataError, ParameterError
-from biclique.report.gather import gather
+from biclique.report.gather import gather, principal
 from biclique.report.markup import element, escaped, fill, json_text, shown
 from biclique.report.page import make_page, number_text, stability_text
 from biclique.report.rows import Facts, Told
@@ -279,3 +279,12 @@ def test_gathering_twice_gives_the_same_page():
     first, second = (make_page(gather(model._told(), X, n_splits=0)) for _ in range(2))
     assert first == second
     assert re.search(r"NaN|Infinity", first.split('id="data">')[1].split("</script>")[0]) is None
+
+
+@pytest.mark.parametrize("shape", [(50, 4), (6, 9), (5, 1)])
+def test_principal_components_are_those_of_the_singular_values(shape):
+    X = np.random.default_rng(0).normal(size=shape) * np.linspace(3, 1, shape[1])
+    left, values, _ = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)
+    found = principal(X)
+    for j in range(min(2, *shape)):
+        np.testing.assert_allclose(np.abs(found[:, j]), np.abs(left[:, j] * values[j]), rtol=1e-8)

@@ -31,6 +31,9 @@ DIFFERENCES = 6
 TYPICAL = 3
 """Typical rows that are named for every cluster."""
 
+AXIS_ROWS = 2_000
+"""Rows from which the principal axes are found."""
+
 VERSIONS = ("numpy", "scipy", "scikit-learn")
 
 
@@ -335,11 +338,13 @@ def principal(rows: Rows) -> FloatArray:
         return _signed(left[:, order] * values[order])
     table = filled(rows)
     table = table - table.mean(axis=0)
-    if d > n:
-        values, vectors = np.linalg.eigh(table @ table.T)
-        found = vectors[:, ::-1][:, :2] * np.sqrt(np.maximum(values[::-1][:2], 0.0))
+    some = table[:: max(1, n // AXIS_ROWS)]
+    if d > len(some):
+        axes = some.T @ np.linalg.eigh(some @ some.T)[1][:, ::-1][:, :2]
+        axes = axes / np.maximum(np.linalg.norm(axes, axis=0), np.finfo(float).tiny)
     else:
-        found = table @ np.linalg.eigh(table.T @ table)[1][:, ::-1][:, :2]
+        axes = np.linalg.eigh(some.T @ some)[1][:, ::-1][:, :2]
+    found = table @ axes
     out = np.zeros((n, 2))
     out[:, : found.shape[1]] = found[:, :2]
     return _signed(out)
