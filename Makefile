@@ -1,4 +1,4 @@
-# make demo | test | test-lower-cpu | test-oldest | test-hypernetx | test-torch | golden | check | bench | dist | clean: each sets up what it needs in .venv.
+# make demo | test | test-lower-cpu | test-oldest | test-hypernetx | test-torch | test-browser | golden | check | bench | dist | clean: each sets up what it needs in .venv.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -6,7 +6,7 @@ JOBS ?= 2
 # Tests start many processes: each would compile every module again if none may write what it compiled.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test test-lower-cpu test-oldest test-hypernetx test-torch golden check bench dist clean
+.PHONY: demo test test-lower-cpu test-oldest test-hypernetx test-torch test-browser golden check bench dist clean
 
 $(VENV)/.base: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -78,6 +78,16 @@ test-torch: $(VENV)-torch/.test  ## the same on torch's CPU, and the GPU's kerne
 		tests/gram/test_operators.py tests/device tests/spectral/test_on_torch.py tests/fit/test_on_device.py \
 		tests/rows tests/fit/test_fitted.py tests/fit/test_state.py
 
+# The page of a report in a real browser. Where Chromium is not installed, and cannot be, the tests are skipped.
+$(VENV)-browser/.test: pyproject.toml
+	test -x $(VENV)-browser/bin/python || $(PYTHON) -m venv $(VENV)-browser
+	$(VENV)-browser/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(VENV)-browser/bin/python -m pip install --quiet --editable . --group browser
+	touch $@
+
+test-browser: $(VENV)-browser/.test  ## reports in Chromium, without a window
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(VENV)-browser/bin/python -m pytest -rs tests/report/test_browser.py
+
 golden: $(VENV)/.test $(VENV)-torch/.test  ## what the working tree changes in many fits: make golden BASE=<commit>
 	$(BIN)/python -m tests.golden --base $(BASE) --jobs $(JOBS)
 	$(BIN)/python -m tests.golden --base $(BASE) --jobs $(JOBS) --only "device*" --python $(VENV)-torch/bin/python
@@ -101,4 +111,4 @@ dist: $(VENV)/.base  ## wheel and source archive in dist/, of what is committed
 	rm -rf build/committed
 
 clean:
-	rm -rf $(VENV) $(VENV)-oldest $(VENV)-hypernetx $(VENV)-torch dist build .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-oldest $(VENV)-hypernetx $(VENV)-torch $(VENV)-browser dist build .pytest_cache .hypothesis .mypy_cache .ruff_cache

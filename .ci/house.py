@@ -30,6 +30,7 @@ ANYTHING: Table = {
     ("cluster/*", "X"): "scikit-learn's methods take what users have, and read_array makes rows of it",
     ("cluster/*", "y"): "scikit-learn's methods take it and ignore it",
     ("cluster/*", "sample_weight"): "what users have, and check_weights makes an array of it",
+    ("cluster/reporting.py", "table"): "a frame of any library, whose columns are shown",
     ("cluster/*", "kernel_params"): "what a user's own function takes",
     ("selection/*", "X"): "public functions take what users have, and read_rows makes rows of it",
     ("selection/*", "sample_weight"): "what users have, and check_weights makes an array of it",

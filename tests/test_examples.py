@@ -40,6 +40,16 @@ def test_the_picture_of_many_points_is_drawn(run_example, tmp_path):
     assert (tmp_path / "points.png").stat().st_size > 10_000
 
 
+@needs("pandas")
+def test_the_report_of_wines_is_written(tmp_path):
+    command = [sys.executable, EXAMPLES / "report.py", "--out", tmp_path / "wine.html"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "number of clusters  3 clusters: stability" in done.stdout
+    text = (tmp_path / "wine.html").read_text(encoding="utf-8")
+    assert "178 rows in 13 columns" in text
+    assert "flavanoids" in text
+
+
 @pytest.mark.parametrize("script", sorted(p.name for p in [*ROOT.glob("benchmarks/*.py"), *EXAMPLES.glob("*.py")]))
 def test_names_that_scripts_import_exist(script):
     """Benchmarks run for minutes, so no test runs them: what they import from the package must at least be there."""

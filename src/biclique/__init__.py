@@ -46,6 +46,7 @@ _FOLDERS = (
     "kernels",
     "models",
     "multiway",
+    "report",
     "reproduce",
     "runtime",
     "selection",

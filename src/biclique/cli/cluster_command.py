@@ -24,6 +24,7 @@ from biclique.cli.common import (
     report,
 )
 from biclique.cli.predict_command import save_run
+from biclique.cli.report_command import check_report, row_names, shown_columns, write_report
 from biclique.cli.standard_streams import standard_streams
 from biclique.cli.table_options import add_table_options, find_table
 from biclique.cli.table_rows import Prepared, explain, form_of, is_shipped, notes_of, prepare, probabilities_of
@@ -90,6 +91,7 @@ def add_command(commands: Any) -> None:
         action="store_true",
         help="write the whole table to FILE, with columns for the label of each row and its probability",
     )
+    parser.add_argument("--report", metavar="FILE", help="write a page to look at and to send, such as report.html")
     parser.add_argument("--save", metavar="FILE", help="write the model to FILE, for biclique predict (model.biclique)")
     table = parser.add_argument_group("the table")
     add_table_options(table)
@@ -186,6 +188,7 @@ def _run(options: argparse.Namespace) -> int:
             check_output(options.output, options.table)
         if options.save is not None:
             check_target(options.save)
+        check_report(options.report, options.table, options.output, options.save)
     model = _model(options)
     try:
         source = None if is_shipped(options.table) and not options.stream else stream.open_streamed(model, options)
@@ -215,6 +218,9 @@ def _cluster_held(model: BicliqueSpectralClustering, options: argparse.Namespace
     if options.output:
         messages += _write(model, prepared, options)
     saved = None if options.save is None else save_run(model, prepared.preparer, options)
+    if options.report:
+        shown = shown_columns(prepared.table, prepared.kept, [*prepared.ids])
+        write_report(model, prepared.X, options, messages, shown, row_names(prepared.kept, prepared.ids))
     report(model, prepared.facts, options, seconds, messages, saved)
     return EXIT_OK
 

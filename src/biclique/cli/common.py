@@ -201,6 +201,7 @@ def _summary(
         "error": None,
         "adjusted_rand_index": None,
         "output": options.output,
+        "report": options.report,
         "saved": None if saved is None else {"file": saved.path, "bytes": saved.bytes, "told": str(saved)},
         "warnings": messages,
     }
@@ -300,6 +301,8 @@ def _print_summary(result: dict[str, Any], error: str) -> None:
     if result["output"]:
         line()
         line(f"labels written to {result['output']}")
+    if result["report"]:
+        line(f"report written to {result['report']}")
     if result["saved"]:
         line(f"model written to {result['saved']['told']}")
 

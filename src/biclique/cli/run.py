@@ -6,6 +6,7 @@ import argparse
 import errno
 import io
 import os
+import shlex
 import signal
 import sys
 import traceback
@@ -126,15 +127,17 @@ def _work(arguments: list[str] | None, closed: bool) -> int:
     from biclique.cli import hypergraph_command as hypergraph
     from biclique.cli import info_command as info
     from biclique.cli import predict_command as predict
+    from biclique.cli import report_command as report
     from biclique.cli import reproduce_command as reproduce
     from biclique.io.atomic_files import files
     from biclique.progress import start_clock
 
     files.placed = files.partial = None
     start_clock()
-    options = _parser([table, predict, hypergraph, reproduce, info]).parse_args(arguments)
+    options = _parser([table, predict, report, hypergraph, reproduce, info]).parse_args(arguments)
     options.arguments = sys.argv[1:] if arguments is None else arguments
-    if closed and not any(getattr(options, name, None) for name in ("output", "save", "target", "quiet")):
+    options.command = shlex.join(["biclique", *options.arguments])
+    if closed and not any(getattr(options, name, None) for name in ("output", "save", "target", "quiet", "report")):
         raise OSError(errno.EBADF, "standard output is closed, and the result would be lost: write it to a file")
     return int(options.run(options))
 

@@ -21,6 +21,7 @@ from sklearn.preprocessing import RobustScaler
 from biclique._typing import FloatArray, IntArray
 from biclique.cli.common import Classes, Facts, caught_messages, plan_facts, print_plan, report
 from biclique.cli.predict_command import save_run, scaling
+from biclique.cli.report_command import write_report
 from biclique.cli.table_options import names_of
 from biclique.cli.table_rows import form_of, notes_of, preparer_of, probabilities_of
 from biclique.cli.text import EXIT_OK, block, line
@@ -233,6 +234,8 @@ def cluster(model: BicliqueSpectralClustering, table: ChunkSource, options: argp
             notes += _append(model, mixed, options)
         elif options.output:
             _write(options, model.labels_, table, kept, progress)
+    if options.report:
+        write_report(model, scaled, options, [*messages, *notes], source)
     left_out = _all_rows(table) - len(model.labels_)
     n_columns = table.n_columns if mixed is None else mixed.preparer.n_used
     seen, numbers = source.draw(min(TELLING_ROWS, len(model.labels_)), np.random.RandomState(options.seed))

@@ -10,7 +10,7 @@ import numpy as np
 
 from biclique._typing import Device
 from biclique.cluster.estimator import ClustererBase, SpectralEstimator
-from biclique.cluster.trust import HowSure
+from biclique.cluster.reporting import Reporting
 from biclique.fit.plan import Result
 from biclique.fit.settings import COUNTING, SELECT, Check, Settings
 from biclique.kernels import Kernel
@@ -23,7 +23,7 @@ from biclique.selection.settings_search import fit_without_dust, search_settings
 from biclique.spectral import ASSIGNERS
 
 
-class BicliqueSpectralClustering(HowSure, SpectralEstimator, ClustererBase):
+class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
     """Cluster points through multi-way similarity.
 
     Points are the vertices of an m-uniform hypergraph whose weights come from the biclique kernel: the sum of a

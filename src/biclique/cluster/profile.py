@@ -1,4 +1,4 @@
-"""What sets a cluster apart, and which rows are typical of it."""
+"""What sets a cluster apart."""
 
 from __future__ import annotations
 
@@ -12,23 +12,6 @@ from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, ParameterError
-from biclique.runtime.namespace import unit_rows
-
-
-def typical_rows(embedding: FloatArray, labels: IntArray, n_clusters: int, per_cluster: int) -> list[IntArray]:
-    """Rows nearest to the mean of their cluster among unit rows of the embedding, nearest first, distinct."""
-    rows = unit_rows(embedding)
-    out = []
-    for cluster in range(n_clusters):
-        own = np.flatnonzero(labels == cluster)
-        if not len(own):
-            out.append(own)
-            continue
-        distinct = np.sort(own[np.unique(rows[own], axis=0, return_index=True)[1]])
-        # Rounded: rows that are equally near in truth come in the order of their numbers on every CPU.
-        gaps = np.round(np.linalg.norm(rows[distinct] - rows[own].mean(axis=0), axis=1), 9)
-        out.append(distinct[np.argsort(gaps, kind="stable")[:per_cluster]])
-    return out
 
 
 def profile_of(X: Any, labels: IntArray, n_clusters: int, categories: Sequence[str | int] | None) -> Any:

@@ -12,9 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.cluster.estimator import ClustererBase
-from biclique.cluster.profile import profile_of, typical_rows
+from biclique.cluster.profile import profile_of
 from biclique.cluster.stability import stability_of
 from biclique.exceptions import DataError, ParameterError
+from biclique.fit.settings import SELECT
+from biclique.report.rows import typical_rows
 from biclique.runtime.arguments import check_count, check_number, check_random
 from biclique.runtime.threads import single_threaded_blas
 
@@ -154,7 +156,10 @@ class HowSure(ClustererBase):
             Not a number for a cluster of which no half had a row.
         """
         check_count("n_splits", n_splits)
-        rows, labels = self._labelled(X, "cluster_stability")
+        return self._stability(*self._labelled(X, "cluster_stability"), n_splits)
+
+    def _stability(self, rows: Rows, labels: IntArray, n_splits: int) -> FloatArray:
+        """The same for rows that were read, with their labels."""
         if self.plan_.settings.kernel.given:
             raise DataError(
                 f"cluster_stability needs rows, not affinity={self.plan_.settings.kernel.affinity!r}: halves of a "
@@ -167,13 +172,29 @@ class HowSure(ClustererBase):
             raise DataError(
                 f"half of X has {half} rows, fewer than n_clusters={k}: pass at least {2 * max(k, 2)} rows."
             )
+        chosen_before = self._chosen_parameters()
         seeds = random.randint(2**31, size=n_splits)
 
         def fit_half(chosen: IntArray, split: int) -> IntArray:
-            model = clone(self).set_params(n_clusters=k, random_state=int(seeds[split]), verbose=0)
+            model = clone(self).set_params(**chosen_before, random_state=int(seeds[split]), verbose=0)
             return np.asarray(model.fit(rows[chosen]).labels_)
 
         return stability_of(labels, int(self._n_found()), n_splits, half, fit_half, random)
+
+    def _chosen_parameters(self) -> dict[str, Any]:
+        """What the fit chose for parameters that were "select": halves are not searched again."""
+        plan, settings = self.plan_, self.plan_.settings
+        kernel, holding = settings.kernel, settings.holding
+        gamma = "auto" if kernel.neighbors or plan.gamma is None else plan.gamma
+        chosen = {"n_clusters": self._asked_for, "affinity": kernel.affinity, "gamma": gamma, "order": self.order_}
+        given = self.get_params(deep=False)
+        found = {
+            name: value for name, value in chosen.items() if isinstance(given[name], str) and given[name] == SELECT
+        }
+        if "affinity" in found:
+            found |= {"n_neighbors": holding.n_neighbors, "neighbor_weights": holding.neighbor_weights}
+            found["row_normalize"] = settings.assigning.row_normalize
+        return found
 
     def representatives(self, X: Any, per_cluster: int = 5) -> list[IntArray]:
         """The numbers of typical rows of each cluster.

@@ -713,6 +713,9 @@ class ExactFitted:
         found = [to_host(self.extension.embed(self.cross(rows, n_jobs))) for rows in _chunks(X, self.live is None)]
         return padded(np.concatenate(found), n_columns) if found else np.empty((0, n_columns))
 
+    def degrees(self, embedded: FloatArray) -> FloatArray:
+        return self.extension.degrees(embedded[:, 0])
+
     def labels(self, X: Rows, n_jobs: int | None) -> IntArray:
         X = self.match(X)
         return self.labels_of_vertices(X, self.find(X), n_jobs)

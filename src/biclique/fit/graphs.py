@@ -169,6 +169,16 @@ class GraphFitted:
         """The embedding of rows that are vertices ``place``, −1 for new rows."""
         return known_or_new(self.rows, place, X, lambda new: self._extend(self._similarities(new)))
 
+    def degrees(self, embedded: FloatArray) -> FloatArray:
+        """δ of rows: each part has shrunk its degrees toward a mean of its own."""
+        own = embedded @ self.turn.T
+        firsts = own[:, [part.columns[0] for part in self.parts]]  # a row is zero in all parts but its own
+        place = np.abs(firsts).argmax(axis=1)
+        out = np.empty(len(embedded))
+        for number, part in enumerate(self.parts):
+            out[place == number] = part.extension.degrees(firsts[place == number, number])
+        return out
+
     def labels(self, X: Rows, n_jobs: int | None) -> IntArray:  # noqa: ARG002
         """The labels of any rows."""
         return self.labels_of_vertices(X, self.find(X))

@@ -784,6 +784,9 @@ class Fitted(Protocol):
     def labels(self, X: Rows, n_jobs: int | None) -> IntArray:
         """The labels of any rows; a row that is like no training row takes the label of its nearest."""
 
+    def degrees(self, embedded: FloatArray) -> FloatArray:
+        """δ of rows, from their embedding (n, n_columns): similarity to all training rows; NaN at order infinity."""
+
 
 @dataclass(frozen=True)
 class Result:

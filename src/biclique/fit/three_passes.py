@@ -40,6 +40,7 @@ from biclique.spectral import (
     parts_cure,
     warn_about_null_columns,
 )
+from biclique.spectral.cut import unshrunken_degrees
 
 POOL_MARGIN = 0.5
 """A cluster of the pool with less than this share of what is needed is dust without a look at all rows."""
@@ -97,6 +98,10 @@ class FactoredFitted:
 
     def embed(self, X: Rows, n_jobs: int | None) -> FloatArray:
         return self._padded(self.spectrum.embed(X, n_jobs))
+
+    def degrees(self, embedded: FloatArray) -> FloatArray:
+        spectrum = self.spectrum
+        return unshrunken_degrees(embedded[:, 0] ** 2 * spectrum.total, spectrum.mean_degree, spectrum.order)
 
     def labels(self, X: Rows, n_jobs: int | None) -> IntArray:
         if self.rule is None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -38,20 +36,13 @@ from biclique.reproduce.result_tables import (
     observations,
 )
 from biclique.runtime import check_choice, check_count
+from biclique.runtime.axes import figure_class
 
 # The paper's two figures: error and run time against the order
 
 
 SERIES = (("gaussian_ours", "Gaussian", "tab:red"), ("polynomial_ours", "polynomial", "tab:blue"))
 TITLES = {"iris": "iris", "spine": "spine", "ovarian": "ovarian", "hopkins155": "Hopkins155"}
-
-
-def figure_class() -> Any:
-    """matplotlib's Figure, which needs no display, or the line that installs it."""
-    try:
-        return import_module("matplotlib.figure").Figure
-    except ImportError as error:
-        raise MissingExtraError("figures need matplotlib: pip install 'biclique[plot]'") from error
 
 
 def why_not_drawn() -> str:

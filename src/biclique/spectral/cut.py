@@ -255,6 +255,10 @@ class Extension:
         """The same with its coefficients on the host, for a ``CrossGram`` there."""
         return replace(self, coefficients=to_host(self.coefficients))
 
+    def degrees(self, trivial: FloatArray) -> FloatArray:
+        """δ of rows, from their trivial column √(S/Σ w S); not a number at order infinity, where S is δ̄ for all."""
+        return unshrunken_degrees(trivial**2 * self.volume, self.mean_degree, self.order)
+
     def embed(self, cross: CrossGram) -> FloatArray:
         """The embedding of new rows, shape (n_new, 1 + k)."""
         return self.embed_seen(cross)[0]
@@ -318,6 +322,13 @@ def shrunken_degrees(degrees: FloatArray, mean_degree: float, order: float) -> F
     """
     share = 2.0 / order
     return share * degrees + (1.0 - share) * mean_degree
+
+
+def unshrunken_degrees(shrunken: FloatArray, mean_degree: float, order: float) -> FloatArray:
+    """δ = (m/2) S − (m/2 − 1) δ̄, the inverse of ``shrunken_degrees``; not a number at m = ∞, which has none."""
+    if np.isinf(order):
+        return np.full_like(shrunken, np.nan)
+    return order / 2 * shrunken - (order / 2 - 1) * mean_degree
 
 
 # Which order: the least one that leaves no cluster of dust
