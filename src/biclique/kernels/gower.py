@@ -53,7 +53,8 @@ class Columns:
     @property
     def by_equality(self) -> np.ndarray:
         """Columns whose values are equal or not, (d,): categories, and numbers that are all the same."""
-        return self.categorical | (self.span == 0)
+        equal: np.ndarray = self.categorical | (self.span == 0)
+        return equal
 
     @property
     def empty(self) -> np.ndarray:
@@ -179,7 +180,7 @@ class Gower(Kernel):
             gap[top : top + PANEL], near[top : top + PANEL] = best, which
         return gap, near
 
-    def centre(self, X: Rows) -> FloatArray:
+    def centre(self, X: FloatArray) -> FloatArray:
         """The least number of every column that these rows have, 0 for codes, so that these keep all digits."""
         found = Columns.of(X)
         return np.where(self._columns().categorical | found.empty, 0.0, found.low)

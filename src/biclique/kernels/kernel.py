@@ -81,6 +81,8 @@ class Kernel(ABC):
     """``left`` and ``finish`` take tensors."""
     takes_gaps: ClassVar[bool] = False
     """κ leaves out NaN, which is a missing value; K may then have negative eigenvalues, which are clipped."""
+    columns: Columns | None = None
+    """What a fit knows of the columns, for a kernel that needs it."""
     euclidean: ClassVar[bool] = True
     """Rows are points: Euclidean distances between them have a meaning. Otherwise ``nearest`` finds near rows."""
 
@@ -130,7 +132,7 @@ class Kernel(ABC):
         """How far the nearest row of X is from every row of Y, and its number, if Euclidean distances do not tell."""
         raise TypeError(f"near rows of the {self.name} kernel are found by Euclidean distances.")
 
-    def centre(self, X: Rows) -> FloatArray:
+    def centre(self, X: FloatArray) -> FloatArray:
         """What is taken off dense rows before they are rounded, (d,), if κ is ``translation_invariant``."""
         return middle(X)
 
