@@ -36,7 +36,7 @@ from biclique.features.maps import LANDMARKS
 from biclique.fit.settings import GRAM_NAMES, MODELLINGS, PRECISIONS, SELECT
 from biclique.gram import NEIGHBOR_WEIGHTS
 from biclique.io import Roles, Table, check_output, formats, listed, read_table, write_labels, writers
-from biclique.kernels import KERNEL_NAMES
+from biclique.kernels import KERNEL_NAMES, KERNELS
 
 SWITCH: dict[str, bool | str] = {"auto": "auto", "yes": True, "no": False}
 
@@ -82,7 +82,8 @@ def add_command(commands: Any) -> None:
         "--scale",
         choices=["standard", "robust", "none"],
         default="standard",
-        help="standard: mean 0, variance 1 (default); robust: by median and quartiles; none: as they are",
+        help="standard: mean 0, variance 1 (default); robust: by median and quartiles; none: as they are, always for "
+        "gower, which divides by ranges",
     )
     table.add_argument(
         "--stream",
@@ -148,6 +149,8 @@ def add_command(commands: Any) -> None:
 def _cluster(options: argparse.Namespace) -> int:
     if options.output is not None:
         check_output(options.output, options.table)
+    if options.affinity in KERNELS and not KERNELS[options.affinity].euclidean:
+        options.scale = "none"  # gower divides by ranges itself, and codes of categories stay codes
     model = _model(options)
     source = None if _is_shipped(options.table) and not options.stream else stream.open_streamed(model, options)
     if source is not None:

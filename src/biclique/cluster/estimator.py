@@ -163,7 +163,9 @@ class KernelEstimator(Estimator):
     ) -> tuple[Settings, RowSource]:
         """Where the rows come from, and settings with what a kernel must know of their columns."""
         source = self._rows(settings.unselected, X, sample_weight)
-        return with_columns(settings, source, category_columns(X), progress, looked_at), source
+        if settings.kernel.takes_gaps and source.device is None:  # a device is refused by the plan
+            settings = with_columns(settings, source, category_columns(X), progress, looked_at)
+        return settings, source
 
     def _device_of(self, settings: Settings, X: Any) -> Device | None:  # noqa: ARG002
         """The device that is asked for; None is the host."""

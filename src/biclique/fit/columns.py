@@ -28,14 +28,12 @@ def with_columns(
     progress: Progress,
     looked_at: int | None = None,
 ) -> Settings:
-    """Settings with the columns of the rows, if the kernel takes categories and gaps: one pass for the ranges.
+    """Settings with the columns of the rows, for a kernel that takes categories and gaps: one pass for the ranges.
 
     ``by_dtype`` is a mask of the columns whose type is that of categories, None if X has no types of columns. A plan
     may do with the ranges of ``looked_at`` rows if these are read in chunks.
     """
     kernel = settings.kernel
-    if not kernel.takes_gaps or source.device is not None:  # a device is refused by the plan
-        return settings
     mask = categorical_mask(kernel.categorical_features, source.names, source.n_columns, by_dtype)
     own = kernel.kernel().columns
     if own is not None and (len(own.categorical) != source.n_columns or kernel.categorical_features is not None):
