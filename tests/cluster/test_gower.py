@@ -268,6 +268,7 @@ def test_gaps_are_equal_whatever_their_bits():
         ({"k": "select"}, "n_clusters='select' judges by Euclidean neighbours.*give a number"),
         ({"gamma": "scale"}, "gamma='scale' is the variance"),
         ({"landmarks": "kmeans++"}, "landmarks='kmeans\\+\\+' measures Euclidean distances.*'uniform' or 'leverage'"),
+        ({"device": "cpu"}, "gower"),
         ({"gram": "features"}, "gram='features' knows rbf.*not 'gower': use gram='nystroem'"),
         ({"categorical_features": "c"}, "categorical_features must be None, 'from_dtype', or columns"),
         ({"categorical_features": [1.5]}, "categorical_features must be None"),
