@@ -12,8 +12,8 @@ category has four levels: a row has that of its group with probability 0.6, else
 - k-prototypes (Huang 1998), written here: means of the scaled numbers and modes of the categories, a mismatch counts
   half the mean standard deviation; gaps filled with mean and mode; the best of 10 starts.
 
-Labels of the groups are used for the index alone. Indices and seconds are means over the seeds. Seconds are those of the
-CPU, all threads together, so that other work on the machine does not count.
+Labels of the groups are used for the index alone. Indices and seconds are means over the seeds. Seconds are those of
+the CPU, all threads together, so that other work on the machine does not count.
 """
 
 from __future__ import annotations
