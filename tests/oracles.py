@@ -582,3 +582,32 @@ def _typed(fields: list[str]) -> tuple[str, np.ndarray]:
         with suppress(ValueError, KeyError):
             return kind, np.array([nothing if gone else read(f) for f, gone in zip(fields, missing, strict=True)])
     return "text", np.array(fields, dtype=object)
+
+
+def gower_distance(x, y, ranges, categorical):
+    """Σ δ s / Σ δ over columns: δ = 1 if both are there; s = |x − y|/range, or whether categories differ; 1 if no δ."""
+    total = shared = 0.0
+    for a, b, span, is_category in zip(x, y, ranges, categorical, strict=True):
+        if np.isnan(a) or np.isnan(b):
+            continue
+        shared += 1
+        if is_category or span == 0:
+            total += float(a != b)
+        else:
+            total += abs(a - b) / span
+    return total / shared if shared else 1.0
+
+
+def gower_ranges(X):
+    """The largest minus the least value of every column, gaps left out; 0 for a column of gaps."""
+    spans = []
+    for column in np.asarray(X, dtype=float).T:
+        values = [value for value in column if not np.isnan(value)]
+        spans.append(max(values) - min(values) if values else 0.0)
+    return spans
+
+
+def gower_kernel(X, Y, gamma, categorical):
+    """exp(−γ q) for every pair; ranges are those of Y, the training rows."""
+    ranges = gower_ranges(Y)
+    return np.array([[np.exp(-gamma * gower_distance(x, y, ranges, categorical)) for y in Y] for x in X])

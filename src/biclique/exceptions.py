@@ -16,6 +16,7 @@
     ├── DisconnectedWarning                 the kernel falls into parts that do not touch
     ├── TableWarning                        rows or values of a table were left out or could not be told apart
     ├── RankWarning                         fewer informative eigenvectors than asked for
+    ├── GapsWarning                         missing values leave columns, pairs of rows or eigenvalues without meaning
     ├── SelectionWarning                    a search for settings ended early, or its choice did not do for all rows
     ├── StructureWarning                    a search for the number of clusters found no structure
     ├── FewerClustersWarning (sklearn's ConvergenceWarning)  fewer labels than asked for
@@ -110,6 +111,10 @@ class TableWarning(BicliqueWarning):
 
 class RankWarning(BicliqueWarning):
     """The kernel has fewer informative eigenvectors than were asked for."""
+
+
+class GapsWarning(BicliqueWarning):
+    """Missing values: a column without a value, rows without a column in common, or eigenvalues that were clipped."""
 
 
 class SelectionWarning(BicliqueWarning):

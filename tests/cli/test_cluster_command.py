@@ -241,3 +241,13 @@ def test_settings_are_selected_and_the_reason_is_printed(capsys):
     assert result["selected"].startswith(result["affinity"])
     code, out, _ = run(capsys, "cluster", "iris", "-k", 3, "--order", "select", "--dry-run")
     assert "selected: rbf" in out
+
+
+def test_gower_divides_by_ranges_itself(capsys):
+    found = []
+    for scale in ("standard", "none"):
+        code, out, err = run(capsys, "cluster", "iris", "-k", 3, "--affinity", "gower", "--scale", scale, "--json")
+        assert (code, err) == (0, "")
+        found.append(json.loads(out))
+    assert found[0]["gamma"] == found[1]["gamma"]
+    assert found[0]["error"] < 0.15

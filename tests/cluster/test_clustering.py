@@ -17,7 +17,7 @@ from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.cluster.embedding import BicliqueSpectralEmbedding
 from biclique.exceptions import DisconnectedWarning, ParameterError, RankWarning, SolverWarning
 from biclique.fit import plan as _prepare
-from biclique.kernels import KERNEL_NAMES, Kernel, make_kernel
+from biclique.kernels import KERNEL_NAMES, Columns, Kernel, make_kernel
 from biclique.scores import clustering_error
 from biclique.spectral import ASSIGNERS
 from tests.optional import Optional
@@ -42,7 +42,7 @@ def same(a, b):
 def test_eigenvalues_subspace_and_partition_are_the_definitions(name, order, gram, blobs):
     X, k = blobs[0], 4
     gamma = 0.02
-    K = make_kernel(name, gamma=gamma).block(X, X)
+    K = make_kernel(name, gamma=gamma).of_columns(Columns.of(X)).block(X, X)
     K = (K + K.T) / 2
     model = BicliqueSpectralClustering(
         k, affinity=name, gamma=gamma, order=order, gram=gram, precision="float64", random_state=0

@@ -39,7 +39,7 @@ from biclique.io.append import NewColumns, append_labels, check_append, check_id
 from biclique.io.columns import ColumnsError
 from biclique.io.fields import text_array
 from biclique.io.typed_columns import Column, TypedTable
-from biclique.kernels import KERNEL_NAMES
+from biclique.kernels import KERNEL_NAMES, KERNELS
 from biclique.progress import PLAIN_SECONDS, Progress
 
 SWITCH: dict[str, bool | str] = {"auto": "auto", "yes": True, "no": False}
@@ -109,7 +109,8 @@ def add_command(commands: Any) -> None:
         "--scale",
         choices=["standard", "robust", "none"],
         default="standard",
-        help="standard: mean 0, variance 1 (default); robust: by median and quartiles; none: as they are",
+        help="standard: mean 0, variance 1 (default); robust: by median and quartiles; none: as they are, always for "
+        "gower, which divides by ranges",
     )
     table.add_argument(
         "--stream",
@@ -189,6 +190,8 @@ def _run(options: argparse.Namespace) -> int:
         if options.save is not None:
             check_target(options.save)
         check_report(options.report, options.table, options.output, options.save)
+    if options.affinity in KERNELS and not KERNELS[options.affinity].euclidean:
+        options.scale = "none"  # gower divides by ranges itself, and codes of categories stay codes
     model = _model(options)
     try:
         source = None if is_shipped(options.table) and not options.stream else stream.open_streamed(model, options)

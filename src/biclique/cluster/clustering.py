@@ -11,8 +11,9 @@ import numpy as np
 from biclique._typing import Device
 from biclique.cluster.estimator import ClustererBase, SpectralEstimator
 from biclique.cluster.reporting import Reporting
+from biclique.exceptions import ParameterError
 from biclique.fit.plan import Result
-from biclique.fit.settings import COUNTING, SELECT, Check, Settings
+from biclique.fit.settings import COUNTING, SELECT, Categorical, Check, Settings
 from biclique.kernels import Kernel
 from biclique.progress import Progress
 from biclique.rows.array import RowSource
@@ -52,16 +53,17 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
         where any of them is negative.
     affinity : str, callable or Kernel, default="rbf"
         Base kernel: "rbf", "laplacian", "polynomial" ("poly"), "linear", "cosine", "sigmoid", "chi2",
-        "additive_chi2", "precomputed" (a symmetric similarity matrix, dense or sparse), "nearest_neighbors" (a
+        "additive_chi2", "gower" (tables of numbers and categories, NaN for gaps; ``docs/mixed-tables.md``),
+        "precomputed" (a symmetric similarity matrix, dense or sparse), "nearest_neighbors" (a
         neighbour graph, for curved shapes and many columns), "precomputed_nearest_neighbors" (a sparse graph of
         distances, as ``sklearn.neighbors.KNeighborsTransformer`` gives it), a function of two rows, or a
         ``biclique.kernels.Kernel`` (the fast way to bring one's own). "select" chooses between rbf and neighbour
         graphs by a search on at most 1,000 rows; ``n_neighbors``, ``neighbor_weights`` and ``row_normalize`` are chosen
         with it while they have their defaults (``docs/selection.md``).
     gamma : float, "auto", "select", "median" or "scale", default="auto"
-        Bandwidth of rbf, laplacian and chi2, and factor of polynomial and sigmoid. "auto" is 0.2 divided by the median
-        squared distance to the 7th neighbour within at most 1,000 distinct rows. "select" searches among multiples of
-        that.
+        Bandwidth of rbf, laplacian, chi2 and gower, and factor of polynomial and sigmoid. "auto" is 0.2 divided by the
+        median squared distance to the 7th neighbour within at most 1,000 distinct rows (gower: the Gower distance).
+        "select" searches among multiples of that.
     n_components : int, optional
         Columns of the embedding; ``n_clusters`` by default.
     assign_labels : {"kmeans", "cluster_qr", "discretize", "kernel_kmeans"}, default="kmeans"
@@ -85,6 +87,10 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
         Of the polynomial kernel, and the constant of the sigmoid one.
     kernel_params : dict, optional
         Keyword arguments of a callable affinity.
+    categorical_features : array of bool, int or str, "from_dtype" or None
+        Columns of categories for ``affinity="gower"``: a mask, numbers, names of columns of a frame, or "from_dtype"
+        for those of pandas' or polars' type of categories. Values are codes: whole numbers from 0, NaN where one is
+        missing. None: all columns are numbers.
     n_neighbors : int, default=10
         Neighbours of a row in a neighbour graph, the row itself counted.
     neighbor_weights : {"auto", "connectivity", "rbf", "self_tuning"}, default="auto"
@@ -193,6 +199,7 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
         degree: float = 3,
         coef0: float = 1,
         kernel_params: Mapping[str, Any] | None = None,
+        categorical_features: Categorical | None = None,
         n_neighbors: int = 10,
         gram: str = "auto",
         rank: int | str = "auto",
@@ -221,6 +228,7 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
         self.degree = degree
         self.coef0 = coef0
         self.kernel_params = kernel_params
+        self.categorical_features = categorical_features
         self.n_neighbors = n_neighbors
         self.gram = gram
         self.rank = rank
@@ -269,7 +277,13 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
         parameters = self.get_params(deep=False)
         if self._counting:  # until it is known
             parameters["n_clusters"] = 1
-        return Settings.of(parameters, n_columns=self._n_columns())
+        settings = Settings.of(parameters, n_columns=self._n_columns())
+        if self._counting and not settings.kernel.euclidean:
+            raise ParameterError(
+                "n_clusters='select' judges by Euclidean neighbours, which mean nothing for "
+                f"affinity={self.affinity!r}: give a number."
+            )
+        return settings
 
     def _count(self, settings: Settings, source: RowSource, progress: Progress) -> tuple[Settings, CountResult]:
         """Settings with the number of clusters, and how it was found."""

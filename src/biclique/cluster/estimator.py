@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from biclique._typing import Array, Device, FloatArray, IntArray, Rows
 from biclique.exceptions import ApproximationWarning, DataError, FewerClustersWarning, ParameterError, warn_user
+from biclique.fit.columns import with_columns
 from biclique.fit.cost import Cost
 from biclique.fit.estimate import with_seconds
 from biclique.fit.exact import finish_exact, solve_exact
@@ -24,16 +25,18 @@ from biclique.fit.graphs import fit_graph
 from biclique.fit.plan import FACTORED_WAY, GRAPH, LOOKED_AT, Fitted, Plan, Planned, Result, check_fast, make_plan
 from biclique.fit.settings import CONSTRAINTS, Check, Settings, check_parameters
 from biclique.fit.three_passes import fit_factored
-from biclique.kernels import KERNEL_NAMES, check_rows_for_kernel, make_kernel
+from biclique.kernels import KERNEL_NAMES, KERNELS, check_rows_for_kernel, make_kernel
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, DeviceRows, Found, Opener, RowSource, find_opener
 from biclique.rows.checks import (
+    category_columns,
     check_clusters_fit,
     check_no_dates,
     check_no_mask,
     check_numbers_there,
     check_values,
     check_weights,
+    one_gap,
     stand_in,
     warn_about_spread,
 )
@@ -138,10 +141,19 @@ class KernelEstimator(Estimator):
         tensor = None if on_host(X) else X.detach()
         if tensor is not None:
             X = stand_in(tensor) if keep else to_host(tensor)
-        rows: Rows = read_array(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
+        gaps = settings.kernel.takes_gaps
+        encoder = "OrdinalEncoder" if gaps else "OneHotEncoder"
+        rows: Rows = read_array(
+            self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], encoder=encoder
+        )
         if tensor is not None and keep:
             rows = _as_float(tensor)
-        check_values(rows, getattr(self, "feature_names_in_", None), squared=not given)
+        names = getattr(self, "feature_names_in_", None)
+        check_values(rows, names, squared=not given, gaps=gaps)
+        if gaps and isinstance(rows, np.ndarray):
+            rows = one_gap(rows)
+            if settings.kernel.columns is not None:
+                settings.kernel.columns.check_rows(rows, range(rows.shape[0]), names)
         if given and reset and rows.shape[0] != rows.shape[1]:
             kind = "distances" if settings.kernel.neighbors else "similarities"
             raise DataError(
@@ -149,10 +161,10 @@ class KernelEstimator(Estimator):
                 "affinity at 'rbf' for a table of features."
             )
         if sparse.issparse(rows) and settings.kernel.of_rows and not settings.kernel.kernel().accepts_sparse:
-            names = [name for name in KERNEL_NAMES if make_kernel(name, gamma=None).accepts_sparse]
+            takers = [name for name in KERNEL_NAMES if make_kernel(name, gamma=None).accepts_sparse]
             raise DataError(
-                f"sparse X works with affinity {', '.join(map(repr, names))}, not with {affinity!r}: use one of these, "
-                "or pass X.toarray()."
+                f"sparse X works with affinity {', '.join(map(repr, takers))}, not with {affinity!r}: use one of "
+                "these, or pass X.toarray()."
             )
         return rows
 
@@ -169,6 +181,15 @@ class KernelEstimator(Estimator):
             check_clusters_fit(n_clusters, rows.shape[0], int((weights > 0).sum()))
         names = getattr(self, "feature_names_in_", None)
         return ArrayRows(rows, weights, names) if device is None else DeviceRows(rows, weights, device, names)
+
+    def _source(
+        self, settings: Settings, X: Any, sample_weight: Any, progress: Progress, looked_at: int | None = None
+    ) -> tuple[Settings, RowSource]:
+        """Where the rows come from, and settings with what a kernel must know of their columns."""
+        source = self._rows(settings.unselected, X, sample_weight)
+        if settings.kernel.takes_gaps and source.device is None:  # a device is refused by the plan
+            settings = with_columns(settings, source, category_columns(X), progress, looked_at)
+        return settings, source
 
     def _device_of(self, settings: Settings, X: Any) -> Device | None:  # noqa: ARG002
         """The device that is asked for; None is the host."""
@@ -200,7 +221,7 @@ class KernelEstimator(Estimator):
         """
         model = clone(self)  # a fitted model keeps what it learned of its columns
         settings = model._settings()
-        source = model._rows(settings.unselected, X, sample_weight)
+        settings, source = model._source(settings, X, sample_weight, Progress(False), LOOKED_AT)
         settings, reason = model._selected(settings, source)
         planned = make_plan(settings, source, check_random(0), LOOKED_AT)
         return replace(with_seconds(planned, source), selected=reason)
@@ -246,8 +267,10 @@ class KernelEstimator(Estimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         affinity = self.affinity
+        kind = KERNELS.get(affinity) if isinstance(affinity, str) else None
+        tags.input_tags.sparse = kind is None or kind.accepts_sparse
+        tags.input_tags.allow_nan = kind is not None and kind.takes_gaps
         tags.input_tags.pairwise = isinstance(affinity, str) and affinity.startswith("precomputed")
         return tags
 
@@ -265,7 +288,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         """Plan, run, store."""
         settings = self._settings()
         with self._fitting() as progress:
-            source = self._rows(settings.unselected, X, sample_weight)
+            settings, source = self._source(settings, X, sample_weight, progress)
             result = self._run(settings, source, progress)
             self._fitted = fitted = result.fitted
             if result.embedding is not None:
@@ -314,7 +337,12 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
             return [function(self._read(settings, X, reset=False, keep=self._fitted.keeps_tensors))]
         if not self._fitted.takes_chunks:
             raise DataError(f"a model with gram_={self.gram_!r} takes rows in memory: pass the chunks one by one.")
-        source = opener.open(X, None, settings.holding.memory_limit, lambda rows, numbers: None)  # noqa: ARG005
+
+        def check(rows: Rows, numbers: Sequence[int] | np.ndarray) -> None:
+            if settings.kernel.columns is not None and not sparse.issparse(rows):
+                settings.kernel.columns.check_rows(rows, numbers, getattr(self, "feature_names_in_", None))
+
+        source = opener.open(X, None, settings.holding.memory_limit, check)
         if source.n_columns != self.n_features_in_:
             raise DataError(
                 f"{source.name} has {source.n_columns} columns, the model was fitted with {self.n_features_in_}."
@@ -396,7 +424,7 @@ class ClustererBase(ClusterMixin, KernelEstimator):
 def run(planned: Planned, source: RowSource, random: np.random.RandomState, progress: Progress) -> Result:
     """Fit as planned: the one sentence, by the way that the plan has chosen."""
     plan, settings = planned.plan, planned.plan.settings
-    if not settings.kernel.given:
+    if not settings.kernel.given and settings.kernel.euclidean:
         factored = plan.way == FACTORED_WAY and planned.pool is not None
         warn_about_spread(planned.pool.rows if factored and planned.pool else source.held, source.names)
     if plan.way == FACTORED_WAY and planned.pool is not None:
@@ -427,6 +455,7 @@ def read_array(
     reset: bool,
     accept_sparse: str | bool = False,
     dtype: DTypeLike | list[DTypeLike],
+    encoder: str = "OneHotEncoder",
 ) -> Any:
     """X as an array or a CSR matrix of numbers, by scikit-learn's checks of shapes and names.
 
@@ -449,7 +478,7 @@ def read_array(
             raise
         raise DataError(
             f"X holds text ({error}): drop such columns, or turn them into numbers first "
-            "(sklearn.preprocessing.OneHotEncoder)."
+            f"(sklearn.preprocessing.{encoder})."
         ) from error
 
 

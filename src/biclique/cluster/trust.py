@@ -174,9 +174,12 @@ class HowSure(ClustererBase):
             )
         chosen_before = self._chosen_parameters()
         seeds = random.randint(2**31, size=n_splits)
+        asked = {}
+        if self.categorical_features is not None:  # by number: the rows have no names now
+            asked["categorical_features"] = self.plan_.settings.kernel.categorical_features
 
         def fit_half(chosen: IntArray, split: int) -> IntArray:
-            model = clone(self).set_params(**chosen_before, random_state=int(seeds[split]), verbose=0)
+            model = clone(self).set_params(**chosen_before, **asked, random_state=int(seeds[split]), verbose=0)
             return np.asarray(model.fit(rows[chosen]).labels_)
 
         return stability_of(labels, int(self._n_found()), n_splits, half, fit_half, random)

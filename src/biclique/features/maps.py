@@ -46,6 +46,10 @@ class FeatureMap(ABC):
     dtype: np.dtype[Any]
     held: HeldRows | None = None
     """The landmarks, if there are any."""
+    n_negative: int = 0
+    """Eigenvalues of κ of the landmarks that are negative by more than rounding, and were left out."""
+    lowest: float = 0.0
+    """The lowest of these, as a share of the largest."""
 
     @classmethod
     @abstractmethod
@@ -295,7 +299,9 @@ class NystroemMap(FeatureMap):
         precise = self.held.rows.astype(np.float64)
         W = np.asarray(kernel.block(precise, precise), dtype=np.float64)
         values, vectors = np.linalg.eigh((W + W.T) / 2)
-        kept = values > smallest_eigenvalue(W, values, self.dtype)
+        least = smallest_eigenvalue(W, values, self.dtype)
+        kept = values > least
+        self.n_negative, self.lowest = int((values < -least).sum()), float(values[0] / max(values[-1], 1e-300))
         self._root: FloatArray = vectors[:, kept] / np.sqrt(values[kept])  # T, (p, r)
         self._right: Rows | None = None
         if kernel.inner_product:

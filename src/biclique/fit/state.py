@@ -35,7 +35,7 @@ from biclique.fit.settings import (
 from biclique.fit.three_passes import FactoredFitted
 from biclique.gram import FactoredRows, FourierRows, NeighborGram, ProductError
 from biclique.hypergraph import ExpansionGram, Hypergraph
-from biclique.kernels import KERNELS, DirectRBF, HeldRows, Kernel
+from biclique.kernels import KERNELS, Columns, DirectRBF, HeldRows, Kernel
 from biclique.multiway.symmetric import SymmetricRows, SymmetricShift
 from biclique.neighbors.index import NeighborIndex
 from biclique.spectral import Extension, KernelRule, LargestCoordinate, NearestCentre, Seen
@@ -60,7 +60,7 @@ CLASSES: tuple[type, ...] = (
         NeighborIndex,
         ExpansionGram,
     ),
-    *(DirectRBF, PolynomialCountSketch, Seen),
+    *(DirectRBF, Columns, PolynomialCountSketch, Seen),
 )
 """What a model may consist of, besides kernels and feature maps; what these hold is what ``__getstate__`` gives."""
 

@@ -31,13 +31,14 @@ from biclique.spectral import (
     Attempt,
     EmbeddingRule,
     Joined,
-    NearRows,
     OrderRule,
     Seen,
     join_parts,
     least_order,
+    near_rows,
     one_each,
     parts_cure,
+    warn_about_clipped,
     warn_about_null_columns,
 )
 from biclique.spectral.cut import unshrunken_degrees
@@ -129,8 +130,11 @@ class FactoredFitted:
         unseen = np.flatnonzero(~np.concatenate([seen for seen, _, _ in blocks]))
         landmarks = self.spectrum.map.held
         if len(unseen) and landmarks is not None and rules:
-            near = NeighborIndex(landmarks.rows, search="exact", n_jobs=n_jobs)
-            places = near.query(landmarks.hold(rows_on_host(X, unseen)), 1)[1][:, 0]
+            asked, kernel = landmarks.hold(rows_on_host(X, unseen)), landmarks.kernel
+            if kernel.euclidean:
+                places = NeighborIndex(landmarks.rows, search="exact", n_jobs=n_jobs).query(asked, 1)[1][:, 0]
+            else:
+                places = kernel.nearest(asked, landmarks.rows)[1]
             embedded = self._padded(self.spectrum.embed_landmarks(n_jobs))
             for labels, rule in zip(out, rules, strict=True):
                 labels[unseen] = rule(embedded)[places]
@@ -174,7 +178,7 @@ class FactoredSearch:
         found = search_parts(K, np.diagonal(K))
         if found.max() == 0:
             return None, None
-        near = NearRows(landmarks.rows, self.n_jobs)
+        near = near_rows(landmarks.rows, self.kernel, self.n_jobs)
         joined = join_parts(found, np.ones(self.map.size), self.rule.n_clusters, most, near, self.rule.least)
         return LandmarkParts(found, joined.part_of), joined
 
@@ -295,6 +299,8 @@ class FactoredSearch:
                 f"{spectrum.order:g}), so nothing says where they belong: use a higher order or rank, or lower gamma.",
                 ApproximationWarning,
             )
+        if self.kernel.takes_gaps:
+            warn_about_clipped(self.map.n_negative, self.map.size, self.map.lowest, "κ of the landmarks")
         warn_about_null_columns(spectrum.informative, self.n_columns)
         if self._joined is not None and spectrum.order == 2:
             self._joined.warn(
