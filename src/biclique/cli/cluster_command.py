@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.preprocessing import RobustScaler, StandardScaler
 
 from biclique._typing import FloatArray
-from biclique.cli import stream
+from biclique.cli import on_dask, stream
 from biclique.cli.common import (
     Classes,
     Facts,
@@ -138,6 +138,12 @@ def add_command(commands: Any) -> None:
     )
     work.add_argument("--precision", choices=PRECISIONS, default="auto", help="of tiles (default: auto)")
     work.add_argument("--device", metavar="NAME", help="such as cuda: exact, on a GPU (needs biclique[gpu])")
+    work.add_argument(
+        "--dask",
+        metavar="WHERE",
+        help="run on a Dask cluster: the address of its scheduler, or local: processes on this machine. TABLE may be a "
+        "pattern such as 'rows/*.parquet', one chunk a file, and -o names a folder (needs biclique[dask])",
+    )
     work.add_argument("--dry-run", action="store_true", help="print an estimate of time and memory, and stop")
     add_work_options(work, max_iter=100, passes_over="kernel matrix")
 
@@ -146,9 +152,11 @@ def add_command(commands: Any) -> None:
 
 
 def _cluster(options: argparse.Namespace) -> int:
-    if options.output is not None:
+    if options.output is not None and options.dask is None:
         check_output(options.output, options.table)
     model = _model(options)
+    if options.dask is not None:
+        return on_dask.cluster(model, options)
     source = None if _is_shipped(options.table) and not options.stream else stream.open_streamed(model, options)
     if source is not None:
         return stream.cluster(model, source, options)

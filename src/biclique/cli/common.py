@@ -6,7 +6,7 @@ import argparse
 import json
 import math
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -118,6 +118,8 @@ class Facts:
     columns: int
     classes: Classes | None = None
     streamed: bool = False
+    sizes: Sequence[int] | None = None
+    """Rows of the clusters, if labels are not in memory."""
 
 
 def report(
@@ -180,7 +182,9 @@ def _summary(
     truth = names = None
     if facts.classes is not None:
         truth, names = np.concatenate(facts.classes.codes), list(facts.classes.numbers)
-    for cluster in range(model.plan_.settings.n_groups):
+    for cluster, rows in enumerate(facts.sizes or ()):
+        result["clusters"].append({"label": cluster, "rows": rows})
+    for cluster in range(model.plan_.settings.n_groups) if facts.sizes is None else ():
         inside = model.labels_ == cluster
         entry: dict[str, Any] = {"label": cluster, "rows": int(inside.sum())}
         if truth is not None and names is not None and inside.any():

@@ -698,6 +698,9 @@ class ExactFitted:
         found = find_rows(self.digests, X)
         return found if self.places is None else np.where(found < 0, -1, self.places[found])
 
+    def for_rows(self) -> ExactFitted:
+        return self
+
     def embed(self, X: Rows, n_jobs: int | None) -> FloatArray:
         X = self.match(X)
         return self.embed_vertices(X, self.find(X), n_jobs)
