@@ -248,7 +248,7 @@ from biclique import BicliqueSpectralClustering
 X = np.random.RandomState(0).normal(size=(200, 3)) + 6 * (np.arange(200) %% 2)[:, None]
 D = da.from_array(X, chunks=(70, 2)) * 1.0
 model = BicliqueSpectralClustering(2, gram="nystroem", rank=30, order=4, random_state=0).fit(D)
-print(type(D).__module__, model.labels_.compute().tolist(), model.predict(D).compute().sum())
+print(type(D).__module__, model.embedding_.compute().sum(), model.predict(D).compute().tolist())
 """
     found = [
         subprocess.run([sys.executable, "-c", code % on], capture_output=True, text=True, check=True).stdout.split(

@@ -12,7 +12,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from biclique import BicliqueSpectralClustering
-from biclique.exceptions import DataError
+from biclique.exceptions import DataError, MemoryLimitError, ParameterError
 from biclique.progress import Progress
 from tests.optional import Optional, needs
 
@@ -171,3 +171,51 @@ def test_workers_may_leave_while_it_runs(client, blobs, expected):
     timer.join()
     np.testing.assert_array_equal(found.embedding_.compute(), expected)
     client.cluster.scale(2)
+
+
+# Exact tiles
+
+
+def test_exact_tiles_on_the_workers(client, blobs, monkeypatch):
+    monkeypatch.setattr("biclique.spectral.solver.DIRECT_BELOW", 10)
+    X = np.repeat(blobs[0], 2, axis=0)  # equal rows are one vertex, there as here
+    exact = {"gram": "tiled", "rank": "auto", "precision": "float64", "gamma": 0.05}
+    here = model(**exact).fit(X)
+    there = model(**exact).fit(da.from_array(X, chunks=(250, 3)))
+    np.testing.assert_array_equal(there.labels_, here.labels_)
+    np.testing.assert_allclose(there.embedding_, here.embedding_, atol=1e-6)
+    assert there.gram_ == "tiled"
+    np.testing.assert_array_equal(there.predict(delayed(blobs[0])).compute(), here.predict(blobs[0]))
+    plan = model(**exact).plan(delayed(blobs[0]))
+    assert plan.seconds > 0
+    with pytest.raises(
+        ParameterError, match=r"gram='tiled' of 300 rows would take about .* more than max_hours=0: raise"
+    ):
+        model(**exact, max_hours=0).fit(delayed(blobs[0]))
+    with pytest.raises(MemoryLimitError, match="all 300 rows, here and on every worker"):
+        model(**exact, memory_limit=1000).fit(delayed(blobs[0]))
+
+
+def test_a_worker_dies_in_a_pass_over_tiles(client, tmp_path):
+    from biclique.gram.spread import pair_product
+    from biclique.gram.tiled import TiledGram
+    from biclique.kernels import RBF
+    from biclique.rows.dask_tiles import DaskSpread
+
+    path = str(tmp_path / "died")
+
+    def deadly_product(gram, V, i, j):
+        if (i, j) == (0, 1) and not os.path.exists(path):
+            open(path, "w").close()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return pair_product(gram, V, i, j)
+
+    rows = np.random.RandomState(0).normal(size=(8192, 3))
+    gram, V = TiledGram(RBF(0.5), rows, dtype=np.float64), rows[:, :2]
+    spread = DaskSpread(client)
+    spread.keep(gram)
+    found = np.concatenate(spread.add_pairs(deadly_product, V, 2))
+    again = np.concatenate(spread.add_pairs(pair_product, V, 2))
+    assert os.path.exists(path)
+    np.testing.assert_array_equal(found, again)
+    np.testing.assert_allclose(found, gram.matmat(V), rtol=1e-12)

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from biclique._typing import Array, Device, FloatArray, IntArray, Rows
 from biclique.exceptions import ApproximationWarning, DataError, FewerClustersWarning, ParameterError, warn_user
 from biclique.fit.cost import Cost
-from biclique.fit.estimate import with_seconds
+from biclique.fit.estimate import check_hours, with_seconds
 from biclique.fit.exact import finish_exact, solve_exact
 from biclique.fit.graphs import fit_graph
 from biclique.fit.plan import FACTORED_WAY, GRAPH, LOOKED_AT, Fitted, Plan, Planned, Result, check_fast, make_plan
@@ -186,7 +186,7 @@ class KernelEstimator(Estimator):
         source = model._rows(settings.unselected, X, sample_weight)
         settings, reason = model._selected(settings, source)
         planned = make_plan(settings, source, check_random(0), LOOKED_AT)
-        return replace(with_seconds(planned, source), selected=reason)
+        return replace(check_hours(with_seconds(planned, source), source), selected=reason)
 
     def _selected(self, settings: Settings, source: RowSource) -> tuple[Settings, str]:  # noqa: ARG002
         """Settings with what was to be selected, and the reason; as they are, unless a subclass searches."""
@@ -208,6 +208,10 @@ class KernelEstimator(Estimator):
     ) -> Planned:
         """The plan of a fit, which says what it will take where that is long."""
         planned = make_plan(settings, source, random)
+        if source.spread is not None:
+            plan = check_hours(with_seconds(planned, source), source)
+            progress.say(str(plan.cost))
+            return replace(planned, plan=plan)
         if progress.enabled and planned.plan.way not in (FACTORED_WAY, GRAPH):
             cost = with_seconds(planned, source).cost
             if cost.seconds > LONG_SECONDS:
@@ -287,6 +291,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
             check_rows_for_kernel(affinity, rows, numbers)
 
         source = opener.open(X, sample_weight, holding.memory_limit, check)
+        source = source.for_gram(holding.gram, holding.memory_limit)
         self.n_features_in_ = source.n_columns
         if source.names is not None:
             self.feature_names_in_ = np.asarray(source.names, dtype=object)

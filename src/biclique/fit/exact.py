@@ -381,6 +381,8 @@ def solve_exact(planned: Planned, source: RowSource, random: np.random.RandomSta
         prepared = _hold_on_device(plan, source, weights, random, progress)
     else:
         plan, prepared = hold_or_change(plan, planned.vertices, random, progress)
+        if source.spread is not None:
+            prepared = replace(prepared, base=prepared.base.spread_over(source.spread))
     search = ExactSearch(settings, prepared, rule, SolverOptions.of(plan), progress)
     found, reason = search.run(asked=not settings.cut.auto)
     base = prepared.base

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 from numpy.typing import DTypeLike
 from scipy import sparse
@@ -11,6 +13,9 @@ from biclique.gram.operator import CrossGram
 from biclique.gram.tile_parts import ComputedGram
 from biclique.kernels import HeldRows, Kernel
 from biclique.runtime import Pulse, Tick, require, run_groups
+
+if TYPE_CHECKING:
+    from biclique.gram.spread import Spread
 
 TILE_ROWS = 128
 TILE_COLUMNS = 512
@@ -59,10 +64,15 @@ class TiledGram(ComputedGram):
         self._n_features = X.shape[1]
         self._require(1)
         self.held = HeldRows(kernel, X, dtype)
+        self._left: Rows | None = None
+        self._right: Rows | None = None
         if kernel.inner_product:
-            self._left: Rows = kernel.left(self.held.rows)
-            right = kernel.right(self.held.rows)
-            self._right: Rows = right.T.tocsr() if sparse.issparse(right) else np.ascontiguousarray(right.T)
+            self._make_sides()
+
+    def _make_sides(self) -> None:
+        right = self.kernel.right(self.held.rows)
+        self._right = right.T.tocsr() if sparse.issparse(right) else np.ascontiguousarray(right.T)
+        self._left = self.kernel.left(self.held.rows)
 
     def _require(self, b: int) -> None:
         if self._memory_limit is not None:
@@ -92,7 +102,7 @@ class TiledGram(ComputedGram):
                 bottom = min(top + TILE_ROWS, n)
                 for left in range(top, n, TILE_COLUMNS):
                     right = min(left + TILE_COLUMNS, n)
-                    tile = self._tile(top, bottom, left, right, buffer)
+                    tile = self.tile(top, bottom, left, right, buffer)
                     partial[top:bottom] += tile @ V[left:right]
                     # The square on the diagonal holds both of its halves already.
                     beyond = max(left, bottom)
@@ -107,10 +117,17 @@ class TiledGram(ComputedGram):
             out += partial
         return out
 
-    def _tile(self, top: int, bottom: int, left: int, right: int, buffer: FloatArray) -> FloatArray:
+    def __getstate__(self) -> dict[str, Any]:
+        """Both sides are made of the rows again: what is pickled are the rows alone."""
+        return {**self.__dict__, "_left": None, "_right": None, "tick": None}
+
+    def tile(self, top: int, bottom: int, left: int, right: int, buffer: FloatArray) -> FloatArray:
+        """κ of some rows and some others, in a buffer if it can be."""
         if not self.kernel.inner_product:
             rows = self.held.rows
             return self.kernel.block(rows[top:bottom], rows[left:right]).astype(self.dtype, copy=False)
+        if self._left is None or self._right is None:
+            self._make_sides()
         if sparse.issparse(self._left):
             inner = (self._left[top:bottom] @ self._right[:, left:right]).toarray()
         else:
@@ -120,6 +137,11 @@ class TiledGram(ComputedGram):
 
     def training(self) -> HeldRows:
         return self.held
+
+    def spread_over(self, spread: Spread) -> TiledGram:
+        from biclique.gram.spread import SpreadTiles  # a subclass of this one
+
+        return SpreadTiles(self, spread)
 
     def cross(self, Y: Rows) -> CrossGram:
         return self.held.cross(Y, n_jobs=self.n_jobs)

@@ -17,6 +17,7 @@ from biclique._typing import Array, Device, FloatArray, IntArray, Rows
 from biclique.device.torch_tiles import place_rows
 from biclique.exceptions import DataError
 from biclique.gram import GIVEN_WAY_OUT, checked_matrix, checked_sparse, given_bytes
+from biclique.gram.spread import Spread
 from biclique.io import CHUNK_ROWS, ChunkSource, is_chunked, is_dask, open_chunks
 from biclique.progress import Progress
 from biclique.rows.checks import check_values, check_weights
@@ -67,6 +68,8 @@ class RowSource(ABC):
     """Whether passes give sums alone, and what every row gets is computed ``later``."""
     said: str = ""
     """What was done to open it, for ``verbose``."""
+    spread: Spread | None = None
+    """Who runs the passes of an exact K, if not this process."""
     device: Device | None = None
     """Where blocks are tensors, and passes look at them."""
     name: str = "X"
@@ -89,6 +92,10 @@ class RowSource(ABC):
     def placed(self) -> tuple[Rows, bool]:
         """The rows where they are computed with, and whether they were copied for that."""
         return self.held, False
+
+    def for_gram(self, gram: str, memory_limit: int | str) -> RowSource:  # noqa: ARG002
+        """The source that a way of holding K needs, within a memory limit: this one."""
+        return self
 
     @property
     def n_counted(self) -> int | None:

@@ -22,7 +22,7 @@ from biclique.progress import Progress
 from biclique.rows.array import Block, Check, Found, Mass, RowSource, Sum
 from biclique.rows.checks import check_no_dates
 from biclique.rows.tasks import NOTE, LaterWork, Outcome, Work, call_later, fold, length_of, listed, merged
-from biclique.runtime import draw_numbers
+from biclique.runtime import draw_numbers, parse_memory_limit, require
 
 ROWS_PER_RANK = 16
 """Rows of a task for every column of a feature map: its result, rank × rank, is small beside its work then."""
@@ -150,6 +150,24 @@ class DaskRows(RowSource):
             weights = None if self._weights is None else list(found[1].__dask_keys__())
             self._found = list(found), rows, weights
         return self._found
+
+    def for_gram(self, gram: str, memory_limit: int | str) -> RowSource:
+        """All rows in memory for exact tiles, whose passes workers run if there is a cluster."""
+        if gram != "tiled":
+            return self
+        from biclique.rows.dask_tiles import DaskSpread, GatheredRows
+
+        what = f"gram='tiled' on a cluster: all {self.n_rows} rows, here and on every worker,"
+        way_out = "raise memory_limit, or use gram='nystroem', for which rows stay where they are."
+        require(16 * self.n_rows * self.n_columns, parse_memory_limit(memory_limit), what, way_out)
+        found = self.map(lambda block: (block.rows, block.weights), "rows", QUIET)
+        if not found:
+            raise DataError("X has no rows: at least 2 are needed.")
+        rows, weights = _Sample(found).joined()
+        gathered = GatheredRows(rows, weights, self.names)
+        client = _active_client(import_dask())
+        gathered.spread, gathered.said = None if client is None else DaskSpread(client), self.said
+        return gathered
 
     # The three verbs
 
