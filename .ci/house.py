@@ -49,6 +49,7 @@ ANYTHING: Table = {
         "dask",
     ): "a package that has no types, and so has what it makes: arrays, graphs, keys, clients",
     ("rows/dask_rows.py", "*"): "Dask has no types: its arrays, graphs, keys and clients",
+    ("rows/dask_tiles.py", "*"): "the same",
     ("rows/tasks.py", "*"): "what Dask hands to a task: chunks of any kind of array, and results of any function",
     ("fit/state.py", "state"): "NumPy's own dictionary of a generator",
     ("rows/checks.py", "X"): "a table of any library, before it is an array",

@@ -48,8 +48,8 @@ def cluster(model: BicliqueSpectralClustering, options: argparse.Namespace) -> i
     """Fit on the cluster, write the parts that are missing, print."""
     _check(model, options)
     files = Files.found(options)
-    parts = None if options.output is None else Parts.opened(options, files)
-    if parts is not None and not parts.missing and not options.dry_run:
+    parts = None if options.output is None or options.dry_run else Parts.opened(options, files)
+    if parts is not None and not parts.missing:
         if not options.quiet:
             line(f"{options.output}: all {len(files.paths)} parts of this run are there; nothing to do.")
         return EXIT_OK

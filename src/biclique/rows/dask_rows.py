@@ -426,23 +426,30 @@ class _Pass:
 
         future = client.compute(root)
         try:
-            while True:
-                try:
-                    distributed.wait(future, timeout=POLL_SECONDS if self.progress.enabled else None)
-                    return future.result()  # type: ignore[no-any-return]
-                except (TimeoutError, distributed.TimeoutError):
-                    share = client.run_on_scheduler(share_done, self.leaves[0][0])
-                    self.progress.share(self.told, min(share, 0.99))
+            while not self._finished(distributed, future):
+                share = client.run_on_scheduler(share_done, self.leaves[0][0])
+                self.progress.share(self.told, min(share, 0.99))
+            return future.result()  # type: ignore[no-any-return]
         except BaseException:
             future.cancel()
             raise
         finally:
             future.release()
 
+    def _finished(self, distributed: Any, future: Any) -> bool:
+        """Wait until a future is done; where a bar is shown, for a moment at a time."""
+        try:
+            distributed.wait(future, timeout=POLL_SECONDS if self.progress.enabled else None)
+        except TimeoutError:
+            return False
+        return True
+
     def _named(self, error: Exception, client: Any) -> Exception:
         """An error of the cluster, or of a chunk that cannot be read, with the pass and the chunk."""
         if any(note.startswith(NOTE) for note in getattr(error, "__notes__", [])):
             return error
+        if type(error).__name__ == "CommClosedError":  # the scheduler is gone
+            return DataError(f"in the {self.told}: the cluster does not answer any more ({error}).")
         if isinstance(error, BicliqueError):  # of a table of ours, which names its file
             return type(error)(f"in the {self.told}: ", *error.args)
         key = getattr(error, "task", None)
