@@ -68,7 +68,7 @@ def test_a_run_is_gone_on_with(folder, capsys):
     capsys.readouterr()
     assert run(folder, "-o", str(out)) == 0
     assert "all 3 parts of this run are there" in capsys.readouterr().out
-    assert run(folder, "-o", str(out), "--seed", "7") == 2
+    assert run(folder, "-o", str(out), "--seed", "7") == 3
     assert "holds something else than labels of this run" in capsys.readouterr().err
 
 
@@ -99,7 +99,7 @@ def test_what_is_refused(folder, capsys):
     assert "--label-column does not work with --dask" in refused(table, "--label-column", "key")
     assert "--drop-missing does not work with --dask" in refused(table, "--drop-missing")
     assert "--dask does not work with --affinity nearest_neighbors" in refused(table, "--affinity", "nearest_neighbors")
-    parquet.write_table(pa.table({"a": [1.0]}), folder / "rows" / "9.parquet")
+    parquet.write_table(pa.table({"a": [1.0], "key": ["x"]}), folder / "rows" / "9.parquet")
     assert "has other columns than" in refused(str(folder / "rows" / "*.parquet"), "--drop", "key")
     values = np.ones(200)
     values[120] = np.nan

@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -83,29 +84,40 @@ def test_blas_has_one_thread_in_every_task(client, blobs):
     assert all(set(threads) <= {1} for threads in found)
 
 
-def deadly(block, path, deaths, block_info=None):
-    """Chunk 3, which kills its worker at some of the times that it is read."""
+def deadly(block, folder, block_info=None):
+    """Chunk 3, which kills its worker once in every pass, or always if nobody says which pass it is."""
     if block_info is not None and block_info[0]["chunk-location"][0] == 3:
-        with open(path, "ab") as file:
-            file.write(b".")
-        if deaths is None or os.path.getsize(path) in deaths:
+        now = Path(folder) / "now"
+        died = Path(folder) / f"died-in-{now.read_text()}" if now.exists() else None
+        if died is None or not died.exists():
+            if died is not None:
+                died.touch()
             os.kill(os.getpid(), signal.SIGKILL)
     return block
 
 
-def test_a_worker_dies_in_every_pass(client, blobs, expected, tmp_path):
-    # Every pass reads the chunk twice: draw, sums, matrix, labels.
-    path = str(tmp_path / "read")
-    X = delayed(blobs[0]).map_blocks(deadly, path, (1, 3, 5, 7), dtype=float, meta=np.empty((0, 0)))
+def test_a_worker_dies_in_every_pass(client, blobs, expected, tmp_path, monkeypatch):
+    from biclique.rows.dask_rows import _Pass
+
+    run = _Pass.run
+
+    def told(self, add):
+        (tmp_path / "now").write_text(self.told.split()[-1])
+        return run(self, add)
+
+    monkeypatch.setattr(_Pass, "run", told)
+    X = delayed(blobs[0]).map_blocks(deadly, str(tmp_path), dtype=float, meta=np.empty((0, 0)))
     found = model().fit(X)
-    assert os.path.getsize(path) == 8
+    assert {path.name for path in tmp_path.glob("died*")} == {
+        f"died-in-{name}" for name in ("draw", "sums", "matrix", "labels")
+    }
     np.testing.assert_array_equal(found.embedding_.compute(), expected)
 
 
 def test_a_chunk_that_kills_every_worker(client, blobs, tmp_path):
-    X = delayed(blobs[0]).map_blocks(deadly, str(tmp_path / "read"), None, dtype=float, meta=np.empty((0, 0)))
+    X = delayed(blobs[0]).map_blocks(deadly, str(tmp_path), dtype=float, meta=np.empty((0, 0)))
     with pytest.raises(
-        DataError, match=r"chunk 3 of X, in the pass over the rows for the draw: every worker that took"
+        DataError, match=r"chunk \d of X, in the pass over the rows for the draw: every worker that took"
     ):
         model().fit(X)
 

@@ -483,9 +483,12 @@ class _Pass:
         return None
 
     def _chunk_of(self, key: Any) -> str:
-        for i, keys in enumerate(self.source._keys()[1]):
+        rows = self.source._keys()[1]
+        for i, keys in enumerate(rows):
             if key in keys:
                 return f"chunk {i} of X"
+        if isinstance(key, tuple) and len(key) == 3 and key[1] in range(len(rows)) and key not in self.tasks:
+            return f"chunk {key[1]} of X (task {key[0]})"  # what was fused into a chunk's task has its number
         if key in self.leaves:
             numbers = self.tasks[key][-1]
             return f"chunk {numbers[0]} of X" if len(numbers) == 1 else f"chunks {numbers[0]} to {numbers[-1]} of X"
