@@ -50,12 +50,11 @@ class HowSure(ClustererBase):
         def sure(probabilities: FloatArray) -> IntArray:
             return np.where(probabilities.max(axis=1) < reject_below, REJECTED, probabilities.argmax(axis=1))
 
-        found = self._probabilities(X)
-        return (
-            found.map_blocks(sure, drop_axis=1, dtype=np.int32, meta=np.empty(0, np.int32))
-            if is_dask(X)
-            else sure(found)
-        )  # type: ignore[attr-defined,no-any-return]
+        found: Any = self._probabilities(X)
+        if not is_dask(X):
+            return sure(found)
+        lazy: IntArray = found.map_blocks(sure, drop_axis=1, dtype=np.intp, meta=np.empty(0, np.intp))
+        return lazy
 
     def predict_proba(self, X: Any) -> FloatArray:
         """The probability of every cluster for rows; the largest is that of ``predict``.

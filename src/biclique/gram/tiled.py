@@ -64,15 +64,12 @@ class TiledGram(ComputedGram):
         self._n_features = X.shape[1]
         self._require(1)
         self.held = HeldRows(kernel, X, dtype)
-        self._left: Rows | None = None
-        self._right: Rows | None = None
-        if kernel.inner_product:
-            self._make_sides()
+        self._sides: tuple[Rows, Rows] | None = self._make_sides() if kernel.inner_product else None
 
-    def _make_sides(self) -> None:
+    def _make_sides(self) -> tuple[Rows, Rows]:
         right = self.kernel.right(self.held.rows)
-        self._right = right.T.tocsr() if sparse.issparse(right) else np.ascontiguousarray(right.T)
-        self._left = self.kernel.left(self.held.rows)
+        turned = right.T.tocsr() if sparse.issparse(right) else np.ascontiguousarray(right.T)
+        return self.kernel.left(self.held.rows), turned
 
     def _require(self, b: int) -> None:
         if self._memory_limit is not None:
@@ -119,20 +116,21 @@ class TiledGram(ComputedGram):
 
     def __getstate__(self) -> dict[str, Any]:
         """Both sides are made of the rows again: what is pickled are the rows alone."""
-        return {**self.__dict__, "_left": None, "_right": None, "tick": None}
+        return {**self.__dict__, "_sides": None, "tick": None}
 
     def tile(self, top: int, bottom: int, left: int, right: int, buffer: FloatArray) -> FloatArray:
         """κ of some rows and some others, in a buffer if it can be."""
         if not self.kernel.inner_product:
             rows = self.held.rows
             return self.kernel.block(rows[top:bottom], rows[left:right]).astype(self.dtype, copy=False)
-        if self._left is None or self._right is None:
-            self._make_sides()
-        if sparse.issparse(self._left):
-            inner = (self._left[top:bottom] @ self._right[:, left:right]).toarray()
+        if self._sides is None:
+            self._sides = self._make_sides()
+        rows, columns = self._sides
+        if sparse.issparse(rows):
+            inner = (rows[top:bottom] @ columns[:, left:right]).toarray()
         else:
             inner = buffer[: (bottom - top) * (right - left)].reshape(bottom - top, right - left)
-            np.matmul(self._left[top:bottom], self._right[:, left:right], out=inner)
+            np.matmul(rows[top:bottom], columns[:, left:right], out=inner)
         return self.kernel.finish(inner)
 
     def training(self) -> HeldRows:

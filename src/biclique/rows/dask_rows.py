@@ -223,7 +223,7 @@ class DaskRows(RowSource):
         check = None if self._checked else self._check
         work = Work(function, told, self.n_columns, self.names, check, self.lengths)
         tasks: dict[Any, Any] = {f"{name}-work": work}
-        leaves = []
+        leaves: list[Any] = []
         for group in _grouped(self.lengths, range(len(rows)) if chunks is None else chunks, least):
             leaves.append((name, len(leaves)))
             given = None if weights is None else [weights[i] for i in group]
@@ -473,13 +473,17 @@ class _Pass:
         dask = import_dask()
         name = _name("read")
         root = _delayed(self.collections, {name: (length_of, keys)}, name)
+        future = None if client is None else client.compute(root)
         try:
-            if client is None:
+            if future is None:
                 dask.compute(root, scheduler="sync")
             else:
-                client.compute(root).result()
+                future.result()
         except Exception as error:
-            return error
+            return error.with_traceback(None)  # its frames would hold on to the future
+        finally:
+            if future is not None:
+                future.release()
         return None
 
     def _chunk_of(self, key: Any) -> str:
@@ -488,7 +492,7 @@ class _Pass:
             if key in keys:
                 return f"chunk {i} of X"
         if isinstance(key, tuple) and len(key) == 3 and key[1] in range(len(rows)) and key not in self.tasks:
-            return f"chunk {key[1]} of X (task {key[0]})"  # what was fused into a chunk's task has its number
+            return f"chunk {key[1]} of X"  # what was fused into a chunk's task has its number
         if key in self.leaves:
             numbers = self.tasks[key][-1]
             return f"chunk {numbers[0]} of X" if len(numbers) == 1 else f"chunks {numbers[0]} to {numbers[-1]} of X"
@@ -502,7 +506,7 @@ def share_done(name: str, dask_scheduler: Any = None) -> float:
         return 0.0
     states = dict(group.states)
     done = sum(states.get(state, 0) for state in ("memory", "released", "forgotten", "erred"))
-    return done / max(sum(states.values()), 1)
+    return float(done / max(sum(states.values()), 1))
 
 
 # From what users have

@@ -42,7 +42,7 @@ class DaskSpread:
 
     @property
     def n_threads(self) -> int:
-        return max(sum(self.client.nthreads().values()), 1)
+        return max(int(sum(self.client.nthreads().values())), 1)
 
     def keep(self, gram: TiledGram) -> None:
         self._held = self._put(gram)

@@ -136,7 +136,8 @@ def as_rows(pieces: Sequence[Any], n_columns: int) -> Rows:
         rows = arrays[0] if len(arrays) == 1 else np.concatenate(arrays, axis=1)
     if rows.ndim != 2 or rows.shape[1] != n_columns:
         raise DataError(f"it has shape {rows.shape}, and {n_columns} columns were expected.")
-    return rows if rows.dtype in (np.float32, np.float64) else rows.astype(np.float64)
+    found: Rows = rows if rows.dtype in (np.float32, np.float64) else rows.astype(np.float64)
+    return found
 
 
 def as_weights(weights: Any, n: int, start: int) -> FloatArray:
