@@ -75,8 +75,8 @@ def options(folder: Path, output: Path) -> argparse.Namespace:
 
 
 def moved(client: distributed.Client) -> int:
-    """Bytes that workers took from each other so far."""
-    return sum(client.run(lambda dask_worker: dask_worker.transfer_incoming_bytes_total).values())
+    """Bytes that workers gave to each other so far."""
+    return sum(client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total).values())
 
 
 def spilled(client: distributed.Client) -> int:
