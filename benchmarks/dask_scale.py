@@ -95,11 +95,11 @@ class Watched:
         watched = self
 
         def run(one, add):
-            before, start, tasks = moved(watched.client), time.perf_counter(), len(one.tasks)
+            before, start = moved(watched.client), time.perf_counter()
             try:
                 return watched._run(one, add)
             finally:
-                seconds, more = time.perf_counter() - start, moved(watched.client) - before
+                seconds, more, tasks = time.perf_counter() - start, moved(watched.client) - before, len(one.tasks)
                 watched.lines.append(
                     f"  {one.told:<40} {tasks:>5} tasks  {more / 1e6:>8.2f} MB moved  {seconds:6.1f} s"
                 )
@@ -111,7 +111,7 @@ class Watched:
         dask_rows._Pass.run = self._run
 
 
-def on_cluster(folder: Path, labels: Path, client: distributed.Client, rank: int) -> float:
+def on_cluster(folder: Path, labels: Path, rank: int) -> float:
     start = time.perf_counter()
     chosen = options(folder, labels)
     files = Files.found(chosen)
@@ -139,7 +139,7 @@ def error_of(labels: Path, truth: np.ndarray) -> float:
     return adjusted_rand_score(truth, np.concatenate([pq.read_table(path)["label"].to_numpy() for path in paths]))
 
 
-def exact(n: int, client: distributed.Client, threads: int) -> None:
+def exact(n: int, threads: int) -> None:
     """Exact tiles: the workers against the threads of this process."""
     X = np.concatenate([rows_of(0, n)[0]])
     parameters = {"gram": "tiled", "order": 4, "random_state": 0, "gamma": 0.02, "memory_limit": "4GB"}
@@ -183,14 +183,14 @@ def main() -> int:
             distributed.Client(cluster) as client,
         ):
             if chosen.exact:
-                exact(chosen.exact, client, chosen.workers)
+                exact(chosen.exact, chosen.workers)
                 return 0
             per_row = []
             for n in filter(None, (chosen.small, chosen.rows)):
                 folder = work / f"rows-{n}"
                 truth = write_files(folder, n, chosen.chunk)
                 with Watched(client) as watched:
-                    seconds = on_cluster(folder, work / f"labels-{n}", client, chosen.rank)
+                    seconds = on_cluster(folder, work / f"labels-{n}", chosen.rank)
                 per_row.append(seconds / n)
                 told = f"{n} rows x {COLUMNS}, rank {chosen.rank}"
                 print(f"{told}: cluster {seconds:.1f} s, {seconds / n * 1e6:.2f} us a row")
