@@ -44,10 +44,6 @@ ANYTHING: Table = {
     ("rows/array.py", "sample_weight"): "what users have, and check_weights makes an array of it",
     ("rows/array.py", "recognises"): "looks at what users have",
     ("rows/array.py", "open"): "opens what users have",
-    (
-        "rows/dask_rows.py",
-        "dask",
-    ): "a package that has no types, and so has what it makes: arrays, graphs, keys, clients",
     ("rows/dask_rows.py", "*"): "Dask has no types: its arrays, graphs, keys and clients",
     ("rows/dask_tiles.py", "*"): "the same",
     ("rows/tasks.py", "*"): "what Dask hands to a task: chunks of any kind of array, and results of any function",
@@ -72,10 +68,7 @@ PROBED: Table = {
     ("cluster/*", "X"): "a table of any library",
     ("cluster/consensus.py", "model"): "a clusterer of any library",
     ("rows/checks.py", "X"): "a table of any library",
-    (
-        "rows/dask_rows.py",
-        "*",
-    ): "Dask's collections and clients, which are known by what they have, not by their classes",
+    ("rows/dask_rows.py", "*"): "Dask's collections and clients, which are known by what they have",
     ("rows/tasks.py", "*"): "a chunk of any kind of array",
     ("fit/settings.py", "sys.modules.get('torch')"): "a module that may not be there",
 }
