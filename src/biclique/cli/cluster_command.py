@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from biclique.cli import stream
+from biclique.cli import on_dask, stream
 from biclique.cli.common import (
     add_assignment_options,
     add_work_options,
@@ -166,6 +166,12 @@ def add_command(commands: Any) -> None:
     )
     work.add_argument("--precision", choices=PRECISIONS, default="auto", help="of tiles (default: auto)")
     work.add_argument("--device", metavar="NAME", help="such as cuda: exact, on a GPU (needs biclique[gpu])")
+    work.add_argument(
+        "--dask",
+        metavar="WHERE",
+        help="run on a Dask cluster: the address of its scheduler, or local: processes on this machine. TABLE may be a "
+        "pattern such as 'rows/*.parquet', one chunk a file, and -o names a folder (needs biclique[dask])",
+    )
     work.add_argument("--dry-run", action="store_true", help="print an estimate of time and memory, and stop")
     add_work_options(work, max_iter=100, passes_over="kernel matrix")
 
@@ -185,7 +191,7 @@ def _run(options: argparse.Namespace) -> int:
     with checked_option():
         if options.append:
             check_append(options.output, options.table)
-        if options.output is not None:
+        if options.output is not None and options.dask is None:
             check_output(options.output, options.table)
         if options.save is not None:
             check_target(options.save)
@@ -193,6 +199,8 @@ def _run(options: argparse.Namespace) -> int:
     if options.affinity in KERNELS and not KERNELS[options.affinity].euclidean:
         options.scale = "none"  # gower divides by ranges itself, and codes of categories stay codes
     model = _model(options)
+    if options.dask is not None:
+        return on_dask.cluster(model, options)
     try:
         source = None if is_shipped(options.table) and not options.stream else stream.open_streamed(model, options)
         if source is not None:

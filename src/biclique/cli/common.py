@@ -142,6 +142,8 @@ class Facts:
     """Which rows these are; None: all."""
     names: Sequence[str] = ()
     """Of the columns of ``seen``."""
+    sizes: Sequence[int] | None = None
+    """Rows of the clusters, if labels are not in memory."""
 
 
 def report(
@@ -209,7 +211,9 @@ def _summary(
     truth = names = None
     if facts.classes is not None:
         truth, names = np.concatenate(facts.classes.codes), list(facts.classes.numbers)
-    for cluster in range(model.plan_.settings.n_groups):
+    for cluster, rows in enumerate(facts.sizes or ()):
+        result["clusters"].append({"label": cluster, "rows": rows})
+    for cluster in range(model.plan_.settings.n_groups) if facts.sizes is None else ():
         inside = model.labels_ == cluster
         entry: dict[str, Any] = {"label": cluster, "rows": int(inside.sum())}
         known = cluster < len(sure) and np.isfinite(sure[cluster])

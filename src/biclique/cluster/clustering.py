@@ -126,6 +126,8 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
         landmarks there are for those of an inner product (rbf, polynomial, linear, cosine). A tensor as X asks for its
         device and stays there: what comes to the host are samples of at most 20,000 rows, to choose gamma and
         landmarks from (four rows a landmark, where ``rank`` is above 5,000).
+    max_hours : float, default=24
+        An exact fit on a Dask cluster (``gram="tiled"``) that would take longer is refused (``docs/cluster.md``).
     n_jobs : int, optional
         Threads; None and -1 mean every core. Results do not depend on it.
     verbose : int, default=0
@@ -209,6 +211,7 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
         precision: str = "auto",
         memory_limit: int | str = "auto",
         device: Device | None = None,
+        max_hours: float = 24,
         n_jobs: int | None = None,
         verbose: int = 0,
         k_max: int = 20,
@@ -238,6 +241,7 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
         self.precision = precision
         self.memory_limit = memory_limit
         self.device = device
+        self.max_hours = max_hours
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.k_max = k_max
@@ -247,10 +251,11 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
 
         Parameters
         ----------
-        X : array, tensor, data frame, CSR matrix or chunk source of shape (n_samples, n_features)
-            With ``affinity="precomputed"``: similarities of shape (n_samples, n_samples). A path of a .npy, Parquet or
-            Zarr file, or ``biclique.io.open_chunks`` of whatever gives rows in pieces, is read in chunks, three times,
-            and never held.
+        X : array, tensor, data frame, CSR matrix, Dask collection or chunk source of shape (n_samples, n_features)
+            With ``affinity="precomputed"``: similarities of shape (n_samples, n_samples). Rows of a Dask array or data
+            frame stay where they are; ``labels_`` and ``embedding_`` are lazy then (``docs/cluster.md``). A path of a
+            .npy, Parquet or Zarr file, or ``biclique.io.open_chunks`` of whatever gives rows in pieces, is read in
+            chunks, three times, and never held.
         y : ignored
         sample_weight : array of shape (n_samples,), optional
             How often each row counts. Integer weights give what repeated rows would; a row of weight 0 has no say, but

@@ -33,8 +33,8 @@ class BicliqueSpectralEmbedding(SpectralEstimator):
         Leave out the trivial column √S, as ``sklearn.manifold.SpectralEmbedding`` does. With False the columns are
         those in which ``BicliqueSpectralClustering`` with as many clusters works.
     modelling, affinity, gamma, degree, coef0, kernel_params, categorical_features, n_neighbors, neighbor_weights, \
-eigen_solver, eigen_tol, max_iter, gram, rank, landmarks, precision, memory_limit, device, n_jobs, random_state, \
-verbose :
+eigen_solver, eigen_tol, max_iter, gram, rank, landmarks, precision, memory_limit, device, max_hours, n_jobs, \
+random_state, verbose :
         As in ``BicliqueSpectralClustering``.
 
     Attributes
@@ -79,6 +79,7 @@ verbose :
         precision: str = "auto",
         memory_limit: int | str = "auto",
         device: Device | None = None,
+        max_hours: float = 24,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -104,6 +105,7 @@ verbose :
         self.precision = precision
         self.memory_limit = memory_limit
         self.device = device
+        self.max_hours = max_hours
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

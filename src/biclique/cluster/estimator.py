@@ -19,12 +19,13 @@ from biclique._typing import Array, Device, FloatArray, IntArray, Rows
 from biclique.exceptions import ApproximationWarning, DataError, FewerClustersWarning, ParameterError, warn_user
 from biclique.fit.columns import with_columns
 from biclique.fit.cost import Cost
-from biclique.fit.estimate import with_seconds
+from biclique.fit.estimate import check_hours, with_seconds
 from biclique.fit.exact import finish_exact, solve_exact
 from biclique.fit.graphs import fit_graph
 from biclique.fit.plan import FACTORED_WAY, GRAPH, LOOKED_AT, Fitted, Plan, Planned, Result, check_fast, make_plan
 from biclique.fit.settings import CONSTRAINTS, Check, Settings, check_parameters
 from biclique.fit.three_passes import fit_factored
+from biclique.io import is_dask
 from biclique.kernels import KERNEL_NAMES, KERNELS, check_rows_for_kernel, make_kernel
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, DeviceRows, Found, Opener, RowSource, find_opener
@@ -51,7 +52,7 @@ class Estimator(BaseEstimator):
     """Parameters, checked; X, read; and a fit that fails leaves the model as it was."""
 
     _constraints: ClassVar[Mapping[str, Check]] = CONSTRAINTS
-    _fitted_names: ClassVar[tuple[str, ...]] = ("_fitted", "_n_features_out", "_left_out", "_n_labels")
+    _fitted_names: ClassVar[tuple[str, ...]] = ("_fitted", "_n_features_out", "_lazy_sizes", "_left_out", "_n_labels")
     """What a fit leaves besides the attributes that end in an underscore; the last two, what a file leaves."""
 
     if not TYPE_CHECKING:
@@ -79,6 +80,10 @@ class Estimator(BaseEstimator):
     def _doc_link_url_param_generator(self) -> dict[str, str]:
         return {"estimator_module": "biclique", "estimator_name": type(self).__name__}
 
+    def __getstate__(self) -> dict[str, Any]:
+        """A pickled model drops what is lazy: the rows stay where they are."""
+        return {name: value for name, value in super().__getstate__().items() if not is_dask(value)}
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_fitted")
 
@@ -103,7 +108,9 @@ class Estimator(BaseEstimator):
         return int(found)
 
     def _warn_about_fewer(self, labels: IntArray, reason: str) -> None:
-        found = len(np.unique(labels[labels >= 0]))
+        self._warn_about_found(len(np.unique(labels[labels >= 0])), reason)
+
+    def _warn_about_found(self, found: int, reason: str) -> None:
         if found < self._asked_for:
             warn_user(
                 f"{found} clusters returned, {self._asked_for} asked for: {reason}; labels run from 0 to {found - 1}.",
@@ -224,7 +231,7 @@ class KernelEstimator(Estimator):
         settings, source = model._source(settings, X, sample_weight, Progress(False), LOOKED_AT)
         settings, reason = model._selected(settings, source)
         planned = make_plan(settings, source, check_random(0), LOOKED_AT)
-        return replace(with_seconds(planned, source), selected=reason)
+        return replace(check_hours(with_seconds(planned, source), source), selected=reason)
 
     def _selected(self, settings: Settings, source: RowSource) -> tuple[Settings, str]:  # noqa: ARG002
         """Settings with what was to be selected, and the reason; as they are, unless a subclass searches."""
@@ -246,6 +253,10 @@ class KernelEstimator(Estimator):
     ) -> Planned:
         """The plan of a fit, which says what it will take where that is long."""
         planned = make_plan(settings, source, random)
+        if source.spread is not None:
+            plan = check_hours(with_seconds(planned, source), source)
+            progress.say(str(plan.cost))
+            return replace(planned, plan=plan)
         if progress.enabled and planned.plan.way not in (FACTORED_WAY, GRAPH):
             cost = with_seconds(planned, source).cost
             if cost.seconds > LONG_SECONDS:
@@ -289,8 +300,12 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         settings = self._settings()
         with self._fitting() as progress:
             settings, source = self._source(settings, X, sample_weight, progress)
+            if source.said:
+                progress.say(source.said)
             result = self._run(settings, source, progress)
             self._fitted = fitted = result.fitted
+            if result.clusters is not None:
+                self._lazy_sizes = result.clusters.sizes
             if result.embedding is not None:
                 self.embedding_ = self._output(result.embedding)
             self.eigenvalues_, self.residuals_ = fitted.eigenvalues, fitted.residuals
@@ -323,6 +338,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
             check_rows_for_kernel(affinity, rows, numbers)
 
         source = opener.open(X, sample_weight, holding.memory_limit, check)
+        source = source.for_gram(holding.gram, holding.memory_limit)
         self.n_features_in_ = source.n_columns
         if source.names is not None:
             self.feature_names_in_ = np.asarray(source.names, dtype=object)
@@ -332,17 +348,34 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
 
     def _of_rows(self, X: Any, function: Callable[[Rows], Found]) -> list[Found]:
         """A function of rows: of one array, checked, or of every piece of a source."""
+        source = self._source_of_new(X)
+        if source is None:
+            return [function(self._read(self.plan_.settings, X, reset=False, keep=self._fitted.keeps_tensors))]
+        return source.map(lambda block: function(block.rows), "new rows", Progress(False))
+
+    def _later(
+        self, X: Any, function: Callable[[Fitted, Rows], Array], columns: int | None, dtype: DTypeLike
+    ) -> Array | None:
+        """A function of rows as a lazy collection; None if X is none."""
+        source = self._source_of_new(X)
+        if source is None or not source.lazy:
+            return None
+        fitted = self._fitted.for_rows()
+        return source.later(lambda rows: function(fitted, rows), columns, dtype)
+
+    def _source_of_new(self, X: Any) -> RowSource | None:
+        """The source of new rows that are read piece by piece; None for rows in memory."""
         settings, opener = self.plan_.settings, opener_of(X)
         if opener is None:
-            return [function(self._read(settings, X, reset=False, keep=self._fitted.keeps_tensors))]
-        if not self._fitted.takes_chunks:
-            raise DataError(f"a model with gram_={self.gram_!r} takes rows in memory: pass the chunks one by one.")
+            return None
 
         def check(rows: Rows, numbers: Sequence[int] | np.ndarray) -> None:
             if settings.kernel.columns is not None and not sparse.issparse(rows):
                 settings.kernel.columns.check_rows(rows, numbers, getattr(self, "feature_names_in_", None))
 
         source = opener.open(X, None, settings.holding.memory_limit, check)
+        if not (self._fitted.takes_chunks or source.lazy):
+            raise DataError(f"a model with gram_={self.gram_!r} takes rows in memory: pass the chunks one by one.")
         if source.n_columns != self.n_features_in_:
             raise DataError(
                 f"{source.name} has {source.n_columns} columns, the model was fitted with {self.n_features_in_}."
@@ -354,7 +387,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
                 f"{source.name}: column {at} is {source.names[at]!r}, and was {known[at]!r} when the model was "
                 "fitted: put the columns in that order."
             )
-        return source.map(lambda block: function(block.rows), "new rows", Progress(False))
+        return source
 
     def transform(self, X: Any) -> FloatArray:
         """The embedding of rows, by the closed-form extension; a training row gets its own row back.
@@ -369,6 +402,10 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         ndarray of shape (n_new, n_columns)
         """
         check_is_fitted(self)
+        n_jobs, columns = self.n_jobs, self._fitted.plan.settings.n_columns
+        lazy = self._later(X, lambda fitted, rows: fitted.embed(rows, n_jobs), columns, np.float64)
+        if lazy is not None:
+            return self._output(lazy)
         with single_threaded_blas():
             found = self._of_rows(X, lambda rows: self._fitted.embed(rows, self.n_jobs))
         return self._output(np.concatenate(found))
@@ -394,7 +431,8 @@ class ClustererBase(ClusterMixin, KernelEstimator):
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> IntArray:
         """Fit, and return ``labels_``."""
-        return np.asarray(self.fit(X, y, sample_weight=sample_weight).labels_)
+        found: IntArray = self.fit(X, y, sample_weight=sample_weight).labels_
+        return found
 
     def _of_rows(self, X: Any, function: Callable[[Rows], Found]) -> list[Found]:
         return [function(self._read(self.plan_.settings, X, reset=False))]
@@ -412,13 +450,29 @@ class ClustererBase(ClusterMixin, KernelEstimator):
         ndarray of shape (n_new,)
         """
         check_is_fitted(self)
+        n_jobs = self.n_jobs
+        lazy = self._later(X, lambda fitted, rows: fitted.labels(rows, n_jobs), None, np.int32)
+        if lazy is not None:
+            return lazy
         with single_threaded_blas():
             return np.concatenate(self._of_rows(X, lambda rows: self._fitted.labels(rows, self.n_jobs)))
+
+    def _later(
+        self,
+        X: Any,  # noqa: ARG002
+        function: Callable[[Fitted, Rows], Array],  # noqa: ARG002
+        columns: int | None,  # noqa: ARG002
+        dtype: DTypeLike,  # noqa: ARG002
+    ) -> Array | None:
+        return None
 
     def _warn_about_clusters(self, n_vertices: int, reason: str) -> None:
         if n_vertices < self._asked_for:
             reason = f"X has only {n_vertices} distinct rows"
-        self._warn_about_fewer(self.labels_, reason)
+        if hasattr(self, "_lazy_sizes"):
+            self._warn_about_found(len(self._lazy_sizes), reason)
+        else:
+            self._warn_about_fewer(self.labels_, reason)
 
 
 def run(planned: Planned, source: RowSource, random: np.random.RandomState, progress: Progress) -> Result:

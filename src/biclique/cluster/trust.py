@@ -15,7 +15,9 @@ from biclique.cluster.estimator import ClustererBase
 from biclique.cluster.profile import profile_of
 from biclique.cluster.stability import stability_of
 from biclique.exceptions import DataError, ParameterError
+from biclique.fit.plan import Fitted
 from biclique.fit.settings import SELECT
+from biclique.io import is_dask
 from biclique.report.rows import typical_rows
 from biclique.runtime.arguments import check_count, check_number, check_random
 from biclique.runtime.threads import single_threaded_blas
@@ -48,8 +50,15 @@ class HowSure(ClustererBase):
         check_number("reject_below", reject_below, least=0.0)
         if reject_below > 1:
             raise ParameterError(f"reject_below must be a probability from 0 to 1, got {reject_below!r}.")
-        probabilities = self._probabilities(X)
-        return np.where(probabilities.max(axis=1) < reject_below, REJECTED, probabilities.argmax(axis=1))
+
+        def sure(probabilities: FloatArray) -> IntArray:
+            return np.where(probabilities.max(axis=1) < reject_below, REJECTED, probabilities.argmax(axis=1))
+
+        found: Any = self._probabilities(X)
+        if not is_dask(X):
+            return sure(found)
+        lazy: IntArray = found.map_blocks(sure, drop_axis=1, dtype=np.intp, meta=np.empty(0, np.intp))
+        return lazy
 
     def predict_proba(self, X: Any) -> FloatArray:
         """The probability of every cluster for rows; the largest is that of ``predict``.
@@ -82,16 +91,18 @@ class HowSure(ClustererBase):
     def _probabilities(self, X: Any) -> FloatArray:
         """The probability of every cluster for rows, dense or sparse."""
         check_is_fitted(self)
-        fitted = self._fitted
-        seen = fitted.seen
+        seen, n_jobs = self._fitted.seen, self.n_jobs
         if seen is None:
             raise DataError("this model was fitted before it kept rows for probabilities: fit it again.")
 
-        def of_rows(rows: Rows) -> FloatArray:
-            return seen.probabilities(fitted.embed(rows, self.n_jobs), fitted.labels(rows, self.n_jobs))
+        def of_rows(fitted: Fitted, rows: Rows) -> FloatArray:
+            return seen.probabilities(fitted.embed(rows, n_jobs), fitted.labels(rows, n_jobs))
 
+        lazy = self._later(X, of_rows, self._n_found(), np.float64)
+        if lazy is not None:
+            return lazy
         with single_threaded_blas():
-            return np.concatenate(self._of_rows(X, of_rows))
+            return np.concatenate(self._of_rows(X, lambda rows: of_rows(self._fitted, rows)))
 
     def how_sure(self) -> FloatArray:
         """The mean probability of each cluster for its own training rows, of which at most some 20,000 are looked at.
@@ -129,6 +140,8 @@ class HowSure(ClustererBase):
         scipy.sparse.csr_array of shape (n_new, number of clusters found)
         """
         check_count("top", top)
+        if is_dask(X):
+            raise DataError("membership gives one sparse matrix: use predict_proba(X), or pass a part of the rows.")
         probabilities = self._probabilities(X)
         n, k = probabilities.shape
         width = min(top, k)
@@ -243,6 +256,8 @@ class HowSure(ClustererBase):
 
     def _n_found(self) -> int:
         """Clusters that were found; of a model from a file without ``labels_``, the number that is kept instead."""
+        if hasattr(self, "_lazy_sizes"):
+            return len(self._lazy_sizes)
         seen = self._fitted.seen
         found = self._n_labels if hasattr(self, "_n_labels") else int(self.labels_.max()) + 1
         return found if seen is None else max(found, int(seen.labels.max()) + 1)
@@ -250,6 +265,8 @@ class HowSure(ClustererBase):
     def _labelled(self, X: Any, name: str) -> tuple[Rows, IntArray]:
         """Rows in memory and their labels."""
         check_is_fitted(self)
+        if is_dask(X):
+            raise DataError(f"{name} needs rows in memory: pass a part of them, such as X.blocks[0].compute().")
         found = self._of_rows(X, lambda rows: (rows, self._fitted.labels(rows, self.n_jobs)))
         if len(found) != 1:
             raise DataError(f"{name} needs rows in memory: load them, or pass a part of them.")

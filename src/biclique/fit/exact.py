@@ -390,6 +390,8 @@ def solve_exact(planned: Planned, source: RowSource, random: np.random.RandomSta
         prepared = _hold_on_device(plan, source, weights, random, progress)
     else:
         plan, prepared = hold_or_change(plan, planned.vertices, random, progress)
+        if source.spread is not None:
+            prepared = replace(prepared, base=prepared.base.spread_over(source.spread))
     search = ExactSearch(settings, prepared, rule, SolverOptions.of(plan), progress)
     found, reason = search.run(asked=not settings.cut.auto)
     base = prepared.base
@@ -712,6 +714,9 @@ class ExactFitted:
         """Which vertex every row is, −1 where none; of a given matrix, by its similarities to all rows."""
         found = find_rows(self.digests, X)
         return found if self.places is None else np.where(found < 0, -1, self.places[found])
+
+    def for_rows(self) -> ExactFitted:
+        return self
 
     def embed(self, X: Rows, n_jobs: int | None) -> FloatArray:
         X = self.match(X)

@@ -161,6 +161,9 @@ class GraphFitted:
         """Which vertex every row is, −1 where none; rows of a given graph are never known."""
         return find_rows(self.digests, X)
 
+    def for_rows(self) -> GraphFitted:
+        return self
+
     def embed(self, X: Rows, n_jobs: int | None) -> FloatArray:  # noqa: ARG002
         """The embedding of any rows; a training row gets its own row back."""
         return self.embed_vertices(X, self.find(X))

@@ -136,6 +136,9 @@ class HypergraphFitted:
     keeps_tensors: bool = False
     seen: Seen | None = None
 
+    def for_rows(self) -> HypergraphFitted:
+        return self
+
     def embed(self, X: Rows, n_jobs: int | None) -> FloatArray:  # noqa: ARG002
         """The embedding of new vertices, from the training edges they join."""
         return padded(self.extension.embed(self.gram.cross(X)), self.plan.settings.n_columns)

@@ -144,6 +144,8 @@ class HoldingSettings:
     memory_limit: int | str = "auto"
     device: Device | None = None
     """By its name."""
+    max_hours: float = 24.0
+    """Of an exact fit on a cluster."""
 
     def __post_init__(self) -> None:
         if self.device is not None:
@@ -399,6 +401,7 @@ CONSTRAINTS: dict[str, Check] = {
     "landmarks": choice(lambda: tuple(LANDMARKS)),
     "precision": choice(lambda: PRECISIONS),
     "max_iter": count(),
+    "max_hours": number(least=0.0),
     "n_jobs": lambda _, value: check_jobs(value),
     "eigen_tol": a_tolerance,
     "n_neighbors": count(),

@@ -261,6 +261,13 @@ def is_chunked(X: Any) -> bool:
     return is_stored(X) and not hasattr(X, "__array_ufunc__")
 
 
+def is_dask(X: Any) -> bool:
+    """Whether X is a collection of Dask's, by Dask's own protocol: not by its class, of which there are several."""
+    if isinstance(X, type) or not hasattr(X, "__dask_graph__"):
+        return False
+    return hasattr(X, "partitions") or X.__dask_graph__() is not None  # xarray has the method with any array
+
+
 def _open_path(path: Path, roles: Roles, limit: int, form: TextForm | None, tick: Tick | None) -> ChunkSource:
     kind = find_format(path)
     readable = formats(in_chunks=True)
@@ -279,6 +286,11 @@ def _open_path(path: Path, roles: Roles, limit: int, form: TextForm | None, tick
 
 
 def _open_object(source: Any, limit: int) -> ChunkSource:
+    if is_dask(source):
+        raise DataError(
+            f"open_chunks does not read a {type(source).__name__} of Dask: pass it to fit or predict as it is, and its "
+            "chunks are used where they lie."
+        )
     if isinstance(source, np.ndarray) or hasattr(source, "tocsr"):
         return ArrayChunks(source)
     if is_stored(source):

@@ -22,12 +22,28 @@ Tick = Callable[[float], None]
 POLL_SECONDS = 0.1
 
 
+_alone = threading.local()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Work that this thread starts runs in this thread alone, whatever ``n_jobs`` says: others run beside it."""
+    before = getattr(_alone, "here", False)
+    _alone.here = True
+    try:
+        yield
+    finally:
+        _alone.here = before
+
+
 def count_threads(n_jobs: int | None) -> int:
     """How many threads to use: None means every core this process may run on, as BLAS would.
 
     In a process of a ``multiprocessing.Pool`` it means one, because the pool has taken the cores. joblib would say so
     in a warning about processes, and none are started here.
     """
+    if getattr(_alone, "here", False):
+        return 1
     asked = -1 if n_jobs is None else n_jobs
     if current_process().daemon:
         return max(asked, 1)

@@ -388,9 +388,16 @@ class OrderRule:
     @classmethod
     def of(cls, weights: FloatArray, n_clusters: int, orders: Sequence[float]) -> OrderRule:
         """The rule for distinct rows with these weights; order 2 alone where there is nothing to tell apart."""
-        if n_clusters < 2 or len(weights) <= n_clusters:
+        return cls.of_sums(len(weights), float(weights.sum()), effective_rows(weights), n_clusters, orders)
+
+    @classmethod
+    def of_sums(
+        cls, n_rows: int, total: float, effective: float, n_clusters: int, orders: Sequence[float]
+    ) -> OrderRule:
+        """The same from the number of rows, Σw and n_e alone."""
+        if n_clusters < 2 or n_rows <= n_clusters:
             orders = orders[:1]
-        return cls(tuple(orders), n_clusters, least_share(weights, n_clusters), float(weights.sum()))
+        return cls(tuple(orders), n_clusters, _least_share(effective, n_clusters), total)
 
     def smallest(self, labels: IntArray, weights: FloatArray) -> float:
         """The share of the smallest of the k clusters."""
@@ -505,4 +512,8 @@ def effective_rows(weights: FloatArray) -> float:
 
 def least_share(weights: FloatArray, n_clusters: int) -> float:
     """1/√(n_e k): the share of the weight below which a cluster is dust, √(n/k) rows of n."""
-    return float((1 - EDGE) / np.sqrt(effective_rows(weights) * n_clusters))
+    return _least_share(effective_rows(weights), n_clusters)
+
+
+def _least_share(effective: float, n_clusters: int) -> float:
+    return float((1 - EDGE) / np.sqrt(effective * n_clusters))
