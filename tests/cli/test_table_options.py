@@ -144,3 +144,22 @@ def test_names_with_commas_and_dashes():
     advice = Advice(id=[""], drop=["-v", "a b", "c,d", "e"], dates="ordinal")
     pasted = command(["cluster", "t.csv"], advice)
     assert pasted == "biclique cluster t.csv --id '' '--drop=-v,a b,e' --drop c,d --dates ordinal"
+
+
+def test_gower_takes_categories_and_gaps_as_they_are(capsys, people):
+    options = ["--columns", "age,city", "--categorical", "city", "--affinity", "gower", "--save", "m.biclique"]
+    code, out, err = run(capsys, "cluster", people, "-k", 3, *options, "-o", "a.csv")
+    assert (code, err) == (0, "")
+    assert "30 rows, 2 columns, scale none" in out
+    assert run(capsys, "predict", "m.biclique", people, "-o", "b.csv", "-q") == (0, "", "")
+    assert Path("a.csv").read_text() == Path("b.csv").read_text()
+    groups = [line.split(",")[1] for line in Path("a.csv").read_text().splitlines()[1:]]
+    assert all(len({groups[i] for i in range(start, N, 3)}) == 1 for start in range(3))
+
+
+def test_a_number_with_a_typing_error_is_named(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text("a,b\n" + "".join(f"{i % 2 * 9},{'1O' if i == 4 else i * 7 % 11}\n" for i in range(40)))
+    code, _, err = run(capsys, "cluster", "t.csv", "-k", 2)
+    assert code == 3
+    assert "b  numbers, but for 1 of 40: '1O' in row 4 (from 0)" in err

@@ -296,6 +296,16 @@ def test_all_columns_at_once_have_the_differences_of_each():
     )
 
 
+def test_differences_leave_gaps_out():
+    random = np.random.default_rng(4)
+    X, labels = random.normal(size=(50, 2)), random.integers(0, 2, 50)
+    X[::7, 0] = np.nan
+    there = ~np.isnan(X[:, 0])
+    found = profile_file.standardised_differences(X, labels, 2)
+    np.testing.assert_allclose(found[:, 0], profile_file.standardised_difference(X[there, 0], labels[there], 2))
+    np.testing.assert_allclose(found[:, 1], profile_file.standardised_difference(X[:, 1], labels, 2))
+
+
 def test_how_sure_is_the_mean_probability_of_the_rows_of_a_cluster():
     X, _ = make_blobs(90, centers=3, cluster_std=1.5, random_state=2)
     model = BicliqueSpectralClustering(3, random_state=0).fit(X)

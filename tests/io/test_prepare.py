@@ -297,3 +297,28 @@ def test_in_a_pipeline():
     some = table(x=X[:, 0], y=X[:, 1], color=np.array(["red", "green", "blue"])[y])
     pipeline = make_pipeline(TablePreparer(categorical="auto"), BicliqueSpectralClustering(3)).fit(some)
     assert np.array_equal(pipeline.predict(some), pipeline[-1].labels_)
+
+
+def test_codes_and_gaps_are_what_gower_takes():
+    table = mixed()
+    preparer = TablePreparer(**OPTIONS, missing="keep", encode="codes", scale="none").fit(as_columns(_frame(table)))
+    X = preparer.transform(as_columns(_frame(table)))
+    assert preparer.get_feature_names_out().tolist() == ["age", "day", "member", "color"]
+    assert preparer.categorical_places_ == [3]
+    levels = ["blue", "green", "red"]
+    expected = [np.nan if color is None else float(levels.index(color)) for color in table["color"]]
+    np.testing.assert_array_equal(X[:, 3], expected)
+    np.testing.assert_array_equal(np.isnan(X[:, 0]), [age is None for age in table["age"]])
+    again = TablePreparer.from_state(preparer.to_state())
+    np.testing.assert_array_equal(again.transform(as_columns(_frame(table))), X)
+    table["color"][0] = "mauve"
+    with pytest.warns(TableWarning, match="1 level that fit did not see, in 1 of 12 rows: 'mauve'"):
+        assert preparer.transform(as_columns(_frame(table)))[0, 3] == 3  # a code of its own
+    labels = BicliqueSpectralClustering(
+        2, affinity="gower", categorical_features=preparer.categorical_places_, random_state=0
+    ).fit_predict(X)
+    assert len(labels) == 12
+
+
+def _frame(table):
+    return pd.DataFrame(table)

@@ -27,7 +27,16 @@ from biclique.cli.predict_command import save_run
 from biclique.cli.report_command import check_report, row_names, shown_columns, write_report
 from biclique.cli.standard_streams import standard_streams
 from biclique.cli.table_options import add_table_options, find_table
-from biclique.cli.table_rows import Prepared, explain, form_of, is_shipped, notes_of, prepare, probabilities_of
+from biclique.cli.table_rows import (
+    Prepared,
+    explain,
+    form_of,
+    is_shipped,
+    notes_of,
+    prepare,
+    probabilities_of,
+    takes_codes,
+)
 from biclique.cli.text import EXIT_CODES, EXIT_OK, block, line
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.datasets import SHIPPED
@@ -39,7 +48,7 @@ from biclique.io.append import NewColumns, append_labels, check_append, check_id
 from biclique.io.columns import ColumnsError
 from biclique.io.fields import text_array
 from biclique.io.typed_columns import Column, TypedTable
-from biclique.kernels import KERNEL_NAMES, KERNELS
+from biclique.kernels import KERNEL_NAMES
 from biclique.progress import PLAIN_SECONDS, Progress
 
 SWITCH: dict[str, bool | str] = {"auto": "auto", "yes": True, "no": False}
@@ -196,8 +205,9 @@ def _run(options: argparse.Namespace) -> int:
         if options.save is not None:
             check_target(options.save)
         check_report(options.report, options.table, options.output, options.save)
-    if options.affinity in KERNELS and not KERNELS[options.affinity].euclidean:
-        options.scale = "none"  # gower divides by ranges itself, and codes of categories stay codes
+    if takes_codes(options.affinity):
+        options.scale = "none"  # gower divides by ranges itself, and leaves gaps out
+        options.missing = "keep" if options.missing == "refuse" and not options.stream else options.missing
     model = _model(options)
     if options.dask is not None:
         return on_dask.cluster(model, options)
@@ -217,6 +227,8 @@ def _cluster_held(model: BicliqueSpectralClustering, options: argparse.Namespace
     reading = time.perf_counter() - reading
     if options.output and not options.append and len(prepared.ids) > 1:
         check_ids(options.output)
+    if takes_codes(options.affinity):
+        model.set_params(categorical_features=prepared.preparer.categorical_places_ or None)
     if options.dry_run:
         return _print_estimate(model, prepared, options, reading)
     start = time.perf_counter()

@@ -74,6 +74,7 @@ def scaling(names: Sequence[str], scale: str, offset: FloatArray | None, divisor
         "missing": "refuse",
         "dates": "refuse",
         "scale": scale,
+        "encode": "one-hot",
         "names": list(names),
         "has_names": False,
         "number_columns": list(names),

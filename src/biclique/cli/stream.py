@@ -215,6 +215,8 @@ def cluster(model: BicliqueSpectralClustering, table: ChunkSource, options: argp
         return _print_estimate(model, table, source, options)
     start = time.perf_counter()
     _check_clusters(options.clusters, table.n_rows)
+    if mixed is not None and mixed.preparer.categorical_places_:
+        model.set_params(categorical_features=mixed.preparer.categorical_places_)
     with Progress.of(model.verbose) as progress:
         scaled, notes = _scaled(source, options, progress)
     _check_clusters(options.clusters, source.n_rows)

@@ -55,7 +55,8 @@ def add_table_options(table: Any) -> None:
         choices=CHOICES["missing"],
         default="refuse",
         help="missing values: leave out such rows, fill in the mean or median of the column (of categories the most "
-        "frequent level), or the mean with a column more that says so (default: refuse)",
+        "frequent level), or the mean with a column more that says so, or keep them, for --affinity gower (default: "
+        "refuse; with gower: keep)",
     )
     table.add_argument(
         "--drop-missing", dest="missing", action="store_const", const="drop", help="the same as --missing drop"

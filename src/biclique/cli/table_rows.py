@@ -24,6 +24,7 @@ from biclique.io.columns import ColumnsError, texts_of
 from biclique.io.fields import text_array
 from biclique.io.prepare_columns import weights_of
 from biclique.io.typed_columns import Column, TypedTable
+from biclique.kernels import KERNELS
 from biclique.printable import printable
 from biclique.runtime import Tick
 
@@ -61,7 +62,9 @@ class Prepared:
             classes = Classes()
             classes.add(self.classes)
         left_out, names = len(self.kept) - len(self.X), [str(name) for name in self.preparer.get_feature_names_out()]
-        return Facts(self.table.name, len(self.X), left_out, self.preparer.n_used, classes, seen=self.X, names=names)
+        told = [j for j in range(len(names)) if j not in self.preparer.categorical_places_]  # codes are no quantities
+        seen, names = self.X[:, told], [names[j] for j in told]
+        return Facts(self.table.name, len(self.X), left_out, self.preparer.n_used, classes, seen=seen, names=names)
 
 
 def prepare(options: argparse.Namespace, tick: Tick | None = None) -> Prepared:
@@ -183,7 +186,13 @@ def preparer_of(table: str, names: Sequence[str], options: argparse.Namespace) -
         missing=options.missing,
         dates=options.dates,
         scale=options.scale,
+        encode="codes" if takes_codes(options.affinity) else "one-hot",
     )
+
+
+def takes_codes(affinity: str) -> bool:
+    """Whether an affinity compares categories and leaves gaps out itself."""
+    return affinity in KERNELS and not KERNELS[affinity].euclidean
 
 
 def ids_of(table: TypedTable, names: Sequence[str], options: argparse.Namespace) -> dict[str, list[str]]:

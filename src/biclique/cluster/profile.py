@@ -49,7 +49,8 @@ def standardised_difference(values: FloatArray, labels: IntArray, n_clusters: in
 
 
 def standardised_differences(X: FloatArray, labels: IntArray, n_clusters: int) -> FloatArray:
-    """``standardised_difference`` of all columns at once, (n_clusters, n_columns); rows without a label are left out.
+    """``standardised_difference`` of all columns at once, (n_clusters, n_columns); rows without a label are left out,
+    and in each column its gaps (NaN).
 
     Sums over clusters give both sides of each comparison, so that every value is read twice, whatever the clusters.
     """
@@ -58,17 +59,19 @@ def standardised_differences(X: FloatArray, labels: IntArray, n_clusters: int) -
 
 
 def _differences(X: FloatArray, labels: IntArray, n_clusters: int) -> FloatArray:
-    X = X - X.mean(axis=0)  # sums of squares lose no digits then
-    counts = np.bincount(labels, minlength=n_clusters)[:, None].astype(float)
-    sums, squares = np.zeros((n_clusters, X.shape[1])), np.zeros((n_clusters, X.shape[1]))
-    for cluster in np.flatnonzero(counts[:, 0]):
+    there = ~np.isnan(X)
+    total = there.sum(axis=0)
+    X = np.where(there, X - np.where(there, X, 0.0).sum(axis=0) / total, 0.0)  # sums of squares lose no digits then
+    counts, sums, squares = np.zeros((3, n_clusters, X.shape[1]))
+    for cluster in np.unique(labels):
         own = X[labels == cluster]
+        counts[cluster] = there[labels == cluster].sum(axis=0)
         sums[cluster], squares[cluster] = own.sum(axis=0), np.square(own).sum(axis=0)
-    rest = counts.sum() - counts
+    rest = total - counts
     gap = sums / counts - (sums.sum(axis=0) - sums) / rest
     spread = squares - sums**2 / counts + squares.sum(axis=0) - squares - (sums.sum(axis=0) - sums) ** 2 / rest
-    noise = np.finfo(float).eps * len(X) * squares.sum(axis=0)
-    found = gap / np.sqrt(spread / max(len(X) - 2, 1))
+    noise = np.finfo(float).eps * total * squares.sum(axis=0)
+    found = gap / np.sqrt(spread / np.maximum(total - 2, 1))
     certain = np.where(np.abs(gap) > np.sqrt(noise), np.copysign(np.inf, gap), 0.0)
     found = np.where(spread > noise, found, certain)
     return np.where((counts > 0) & (rest > 0), found, np.nan)

@@ -40,9 +40,10 @@ from biclique.runtime import parse_memory_limit, require
 ONE_HOT = np.sqrt(0.5)
 """Two different levels are 1 apart: (1/√2)² + (1/√2)² = 1."""
 CHOICES = {
-    "missing": ("refuse", "drop", "mean", "median", "indicator"),
+    "missing": ("refuse", "drop", "mean", "median", "indicator", "keep"),
     "dates": ("refuse", "ordinal", "drop"),
     "scale": ("standard", "robust", "none"),
+    "encode": ("one-hot", "codes"),
 }
 FILLED = ("mean", "median", "indicator")
 
@@ -63,7 +64,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         Columns whose values are levels. Each level is a column of 0 and 1/√2: two rows with different levels are 1
         apart in squared distance, whatever the levels. "auto" takes texts of at most 100 levels that come twice each
         on average. A level that was not seen in ``fit`` is 0 in all of these columns, with a warning.
-    missing : {"refuse", "drop", "mean", "median", "indicator"}, default="refuse"
+    missing : {"refuse", "drop", "mean", "median", "indicator", "keep"}, default="refuse"
         What becomes of missing values.
 
         - "refuse": an error.
@@ -72,11 +73,16 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         - "mean", "median": filled in with that of the column. Categories get their most frequent level.
         - "indicator": filled in with the mean, and a column more that is 1 where a value was missing. For categories
           "missing" is a level.
+        - "keep": stays missing (NaN), for ``affinity="gower"``.
     dates : {"refuse", "ordinal", "drop"}, default="refuse"
         "ordinal": days since 1970-01-01, scaled as numbers are.
     scale : {"standard", "robust", "none"}, default="standard"
         Of numbers and dates. "standard": mean 0 and variance 1. "robust": by median and quartiles. Booleans stay 0
         and 1: two rows that differ are 1 apart in squared distance, as with categories.
+    encode : {"one-hot", "codes"}, default="one-hot"
+        "codes": a category is one column of whole numbers, 0 for its first level; a level that was not seen in ``fit``
+        has the number after the last. This is what ``affinity="gower"`` takes: ``categorical_places_`` are the columns
+        for its ``categorical_features``.
 
     Attributes
     ----------
@@ -112,6 +118,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         missing: str = "refuse",
         dates: str = "refuse",
         scale: str = "standard",
+        encode: str = "one-hot",
     ) -> None:
         self.columns = columns
         self.drop = drop
@@ -119,6 +126,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         self.missing = missing
         self.dates = dates
         self.scale = scale
+        self.encode = encode
 
     # scikit-learn's methods
 
@@ -164,11 +172,9 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         shown = dict(zip(self.names_, names, strict=True))
         made = [shown[name] for name in self.number_columns_]
         made += [f"{shown[name]}=(missing)" for name in self.indicated_]
-        made += [
-            f"{shown[name]}={'(missing)' if level is None else level}"
-            for name in self.category_columns_
-            for level in self.levels_[name]
-        ]
+        for name in self.category_columns_:
+            levels = ["(missing)" if level is None else level for level in self.levels_[name]]
+            made += [shown[name]] if self.encode == "codes" else [f"{shown[name]}={level}" for level in levels]
         return np.asarray(made, dtype=object)
 
     def __sklearn_tags__(self) -> Any:
@@ -273,8 +279,9 @@ class TablePreparer(TransformerMixin, BaseEstimator):
             if self.missing in ("mean", "median"):
                 self.level_imputer_ = SimpleImputer(strategy="most_frequent", missing_values=None).fit(L)
                 L = self.level_imputer_.transform(L)
-            self.encoder_ = one_hot("auto").fit(L)
-        levels = [] if self.encoder_ is None else [level.tolist() for level in self.encoder_.categories_]
+            if self.encode == "one-hot":
+                self.encoder_ = one_hot("auto").fit(L)
+        levels = [_sorted_levels(column, self.missing) for column in L.T]
         self.levels_ = dict(zip(self.category_columns_, levels, strict=True))
 
     def _choose(self, name: str, names: list[str]) -> tuple[list[str], list[str] | Literal["auto"]]:
@@ -351,7 +358,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         kept = self._kept([*numbers, *categories])
         if self.missing == "refuse":
             self._refuse_gaps(table, [*numbers, *categories])
-        n_out = len(self.number_columns_) + len(self.indicated_) + sum(map(len, self.levels_.values()))
+        n_out = len(self.get_feature_names_out())
         require(
             16 * len(kept) * n_out,
             parse_memory_limit("auto"),
@@ -371,16 +378,31 @@ class TablePreparer(TransformerMixin, BaseEstimator):
             scaled = self._scaled_places()
             with np.errstate(over="ignore", invalid="ignore"):
                 X[:, scaled] = self.scaler_.transform(X[:, scaled])
-            if not np.isfinite(X).all():
+            if np.isinf(X).any() or (np.isnan(X) & ~gaps).any():
                 raise too_large(table.name)
         parts = [X, gaps[:, places].astype(float)]
-        if self.encoder_ is not None and len(L):
+        if L.shape[1] and len(L):
             if self.level_imputer_ is not None:
                 L = self.level_imputer_.transform(L)
             for j, name in enumerate(self.category_columns_):
-                warn_about_levels(name, L[:, j].tolist(), self.levels_[name])
-            parts.append(self.encoder_.transform(L) * ONE_HOT)
+                gap_is_known = [None] if self.missing == "keep" else []
+                warn_about_levels(name, L[:, j].tolist(), [*self.levels_[name], *gap_is_known])
+            parts.append(self._codes(L) if self.encoder_ is None else self.encoder_.transform(L) * ONE_HOT)
         return np.hstack(parts) if len(kept) and kept.any() else np.empty((0, n_out)), kept
+
+    def _codes(self, L: NDArray[Any]) -> FloatArray:
+        """Levels by their number; unseen ones after the last, and NaN where a gap is no level."""
+        made = np.empty(L.shape)
+        for j, name in enumerate(self.category_columns_):
+            number = {None: np.nan, **{level: float(i) for i, level in enumerate(self.levels_[name])}}
+            made[:, j] = [number.get(level, len(self.levels_[name])) for level in L[:, j].tolist()]
+        return made
+
+    @property
+    def categorical_places_(self) -> list[int]:
+        """The places of categories among the columns that are made, with ``encode="codes"``."""
+        first = len(self.number_columns_) + len(self.indicated_)
+        return list(range(first, first + len(self.category_columns_))) if self.encode == "codes" else []
 
     def _refuse_gaps(self, table: TypedTable, columns: Sequence[Column]) -> None:
         gap = first_gap(columns, table)
@@ -405,3 +427,9 @@ class TablePreparer(TransformerMixin, BaseEstimator):
     def from_state(cls, state: dict[str, Any]) -> Self:
         """A fitted TablePreparer of a state; ``kept_``, about the rows of ``fit``, is no part of it."""
         return restored(cls(), state)
+
+
+def _sorted_levels(column: NDArray[Any], missing: str) -> list[Any]:
+    """The levels in order; a gap is the last of them, unless it stays one."""
+    present = {level for level in column.tolist() if level is not None}
+    return [*sorted(present), *([None] if missing != "keep" and len(present) < len({*column.tolist()}) else [])]

@@ -21,7 +21,7 @@ Preparer = TypeVar("Preparer", bound=BaseEstimator)
 CLASS = "TablePreparer"
 SCALERS = {"standard": StandardScaler, "robust": RobustScaler}
 OFFSETS = {"standard": "mean_", "robust": "center_"}
-PARAMETERS = ("columns", "drop", "categorical", "missing", "dates", "scale")
+PARAMETERS = ("columns", "drop", "categorical", "missing", "dates", "scale", "encode")
 LISTS = ("names", "number_columns", "category_columns", "kinds", "levels", "indicated")
 
 
@@ -75,7 +75,7 @@ def restored(preparer: Preparer, state: dict[str, Any]) -> Preparer:
         made.imputer_ = SimpleImputer(strategy=strategy).fit(state["fill"][None, :])
     if state["divisor"] is not None:
         made.scaler_ = _scaler(state["scale"], state["offset"], state["divisor"])
-    if categories:
+    if categories and state["encode"] == "one-hot":
         levels = [_objects(some) for some in state["levels"]]
         made.encoder_ = one_hot(levels).fit(_objects([some[0] for some in levels])[None, :])
     if state["most_frequent"] is not None:
