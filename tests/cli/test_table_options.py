@@ -147,10 +147,10 @@ def test_names_with_commas_and_dashes():
 
 
 def test_gower_takes_categories_and_gaps_as_they_are(capsys, people):
-    options = ["--columns", "age,city", "--categorical", "city", "--affinity", "gower", "--save", "m.biclique"]
+    options = ["--columns", "age,city,weight", "--categorical", "city", "--affinity", "gower", "--save", "m.biclique"]
     code, out, err = run(capsys, "cluster", people, "-k", 3, *options, "-o", "a.csv")
     assert (code, err) == (0, "")
-    assert "30 rows, 2 columns, scale none" in out
+    assert "30 rows, 3 columns, scale none" in out
     assert run(capsys, "predict", "m.biclique", people, "-o", "b.csv", "-q") == (0, "", "")
     assert Path("a.csv").read_text() == Path("b.csv").read_text()
     groups = [line.split(",")[1] for line in Path("a.csv").read_text().splitlines()[1:]]

@@ -133,7 +133,8 @@ def _warn_about_gaps(columns: Columns, source: RowSource) -> None:
     strangers, pair, all_compared = rows_apart(there)
     if strangers:
         warn_user(
-            f"{'' if all_compared else 'at least '}{strangers} pairs of rows have no column in common (such as rows "
+            f"{'' if all_compared else 'at least '}{strangers} "
+            f"{'pair of rows has' if strangers == 1 else 'pairs of rows have'} no column in common (such as rows "
             f"{pair[0]} and {pair[1]}), so nothing tells how far apart they are: their distance is taken to be 1. "
             "Leave out rows or columns with many gaps, or fill gaps first (sklearn.impute.SimpleImputer).",
             GapsWarning,
