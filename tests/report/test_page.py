@@ -12,7 +12,7 @@ from biclique import BicliqueSpectralClustering
 from biclique.exceptions import DataError, ParameterError
 from biclique.report.gather import gather, principal
 from biclique.report.markup import element, escaped, fill, json_text, shown
-from biclique.report.page import make_page, number_text, stability_text
+from biclique.report.page import make_page, month_text, number_text, stability_text
 from biclique.report.rows import Facts, Told
 from biclique.report.sentence import first_sentence, percent
 from tests.optional import Optional
@@ -288,3 +288,7 @@ def test_principal_components_are_those_of_the_singular_values(shape):
     found = principal(X)
     for j in range(min(2, *shape)):
         np.testing.assert_allclose(np.abs(found[:, j]), np.abs(left[:, j] * values[j]), rtol=1e-8)
+
+
+def test_months():
+    assert [month_text(year) for year in (2024.0, 2024.5, 2024.999)] == ["2024-01", "2024-07", "2024-12"]

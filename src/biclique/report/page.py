@@ -21,6 +21,7 @@ from biclique.report.gather import Cluster, Difference, ReportData
 from biclique.report.map_data import LEVELS_TEXT, NAMED, map_data, order_text
 from biclique.report.markup import Markup, element, escaped, fill, joined, json_text, name_of, shown
 from biclique.report.rows import FAINT, HARD, LEAST_POINTS, MOST_POINTS, UNSURE
+from biclique.report.shown_columns import YEAR
 from biclique.report.sentence import percent
 from biclique.selection import SelectionResult
 
@@ -201,7 +202,8 @@ def _card(one: Cluster, n_rows: int) -> Markup:
 def _difference(one: Difference) -> Markup:
     if one.level is None:
         what = name_of(one.column, LEVELS_TEXT)
-        numbers = f"{number_text(one.own)} (rest {number_text(one.rest)})"
+        text = month_text if one.column.endswith(YEAR) else number_text
+        numbers = f"{text(one.own)} (rest {text(one.rest)})"
     else:
         what = joined([name_of(one.column, NAMED), " = ", name_of(one.level, NAMED)])
         numbers = f"{percent(one.own)} (rest {percent(one.rest)})"
@@ -223,6 +225,11 @@ def number_text(value: float) -> str:
         text = f"{value:,.{min(digits, 6)}f}"
         return text.rstrip("0").rstrip(".") if "." in text else text
     return f"{value:.2e}"
+
+
+def month_text(year: float) -> str:
+    """2024.5 is 2024-07."""
+    return f"{math.floor(year)}-{math.floor(year % 1 * 12) + 1:02d}" if math.isfinite(year) else number_text(year)
 
 
 def _sure(data: ReportData) -> Markup:

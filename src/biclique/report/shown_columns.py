@@ -156,6 +156,10 @@ class Category:
         return float(((table - expected) ** 2 / expected).sum() / (table.sum() * least))
 
 
+YEAR = " (year)"
+"""What is added to the name of a column of dates, whose values are shown as years."""
+
+
 @dataclass(frozen=True)
 class Columns:
     """Columns to show: numbers side by side, and categories."""
@@ -179,7 +183,7 @@ class Columns:
         others = [column for column in typed.columns if column.kind != "text"]
         values = [years(column.values) if column.kind == "date" else column.values for column in others]
         held = np.column_stack(values) if values else np.empty((typed.n_rows, 0))
-        return cls([names[id(column)] for column in others], held, texts)
+        return cls([names[id(column)] + YEAR * (column.kind == "date") for column in others], held, texts)
 
     def some(self, chosen: IntArray) -> Columns:
         """Some of the rows."""
