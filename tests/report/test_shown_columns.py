@@ -108,7 +108,7 @@ def test_few_values_are_kept_and_many_are_grouped():
 def test_columns_of_frames_and_arrays():
     frame = pd.DataFrame({"n": [1, 2], "t": ["a", None], "b": [True, False], "d": pd.to_datetime(["2024-07-01", None])})
     found = Columns.of(frame)
-    assert found.names == ["n", "b", "d"]
+    assert found.names == ["n", "b", "d (year)"]
     assert found.numbers[0].tolist() == [1, 1, pytest.approx(2024.4973, abs=1e-3)]
     assert np.isnan(found.numbers[1, 2])
     assert [one.name for one in found.categories] == ["t"]

@@ -21,8 +21,8 @@ from biclique.report.gather import Cluster, Difference, ReportData
 from biclique.report.map_data import LEVELS_TEXT, NAMED, map_data, order_text
 from biclique.report.markup import Markup, element, escaped, fill, joined, json_text, name_of, shown
 from biclique.report.rows import FAINT, HARD, LEAST_POINTS, MOST_POINTS, UNSURE
-from biclique.report.shown_columns import YEAR
 from biclique.report.sentence import percent
+from biclique.report.shown_columns import YEAR
 from biclique.selection import SelectionResult
 
 STABLE, DISSOLVED = 0.85, 0.6
