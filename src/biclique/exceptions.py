@@ -29,6 +29,7 @@ import sys
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import sklearn
 from sklearn.exceptions import ConvergenceWarning
@@ -60,6 +61,9 @@ class BicliqueError(Exception):
     def in_words(self, options: Mapping[str, str]) -> str:
         """The message, with these words in place of Python's."""
         return "".join(options.get(part, part) if isinstance(part, Argument) else str(part) for part in self.args)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self.args
 
     def __str__(self) -> str:
         return "".join(map(str, self.args))

@@ -97,7 +97,7 @@ def test_what_is_refused(folder, capsys):
     table = str(folder / "rows" / "0.parquet")
     assert "no file has a name of this pattern" in refused(str(folder / "none" / "*.parquet"))
     assert "--label-column does not work with --dask" in refused(table, "--label-column", "key")
-    assert "--drop-missing does not work with --dask" in refused(table, "--drop-missing")
+    assert "--missing does not work with --dask" in refused(table, "--drop-missing")
     assert "--dask does not work with --affinity nearest_neighbors" in refused(table, "--affinity", "nearest_neighbors")
     parquet.write_table(pa.table({"a": [1.0], "key": ["x"]}), folder / "rows" / "9.parquet")
     assert "has other columns than" in refused(str(folder / "rows" / "*.parquet"), "--drop", "key")

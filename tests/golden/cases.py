@@ -153,11 +153,11 @@ AFFINITIES: dict[str, tuple[str, dict[str, Any]]] = {
     "sigmoid": ("positive", {"gamma": 1e-3, "coef0": 0.1}),
     "chi2": ("positive", {}),
     "additive_chi2": ("positive", {}),
-    "gower": ("blobs", {}),
     "function": ("blobs", {"affinity": likeness}),
     "function with parameters": ("blobs", {"affinity": likeness, "kernel_params": {"width": 0.3}}),
     "Kernel": ("blobs", {"affinity": Cauchy()}),
     "InnerProductKernel": ("positive", {"affinity": Parabola()}),
+    "gower": ("blobs", {}),
 }
 """Kernels, and data that suit them."""
 

@@ -212,7 +212,7 @@ def _summary(
     if facts.classes is not None:
         truth, names = np.concatenate(facts.classes.codes), list(facts.classes.numbers)
     for cluster, rows in enumerate(facts.sizes or ()):
-        result["clusters"].append({"label": cluster, "rows": rows})
+        result["clusters"].append({"label": cluster, "rows": rows, "probability": None, "set_apart_by": []})
     for cluster in range(model.plan_.settings.n_groups) if facts.sizes is None else ():
         inside = model.labels_ == cluster
         entry: dict[str, Any] = {"label": cluster, "rows": int(inside.sum())}

@@ -61,17 +61,26 @@ def cluster(model: BicliqueSpectralClustering, options: argparse.Namespace) -> i
         with caught_messages() as messages:
             model.fit(source.array)
         if parts is not None:
-            parts.write(model, source, files, options.id, progress)
+            parts.write(model, source, files, _id(options), progress)
     facts = Facts(files.name, source.n_rows, 0, source.n_columns, streamed=True, sizes=model._lazy_sizes)
     report(model, facts, options, time.perf_counter() - start, messages + notes)
     return EXIT_OK
 
 
+def _id(options: argparse.Namespace) -> str | None:
+    """The column that names the rows."""
+    return options.id[0] if options.id else None
+
+
 def _check(model: BicliqueSpectralClustering, options: argparse.Namespace) -> None:
     """What a cluster cannot do."""
-    for option, given in (("--label-column", options.label_column), ("--drop-missing", options.drop_missing)):
+    for option, given in (("--label-column", options.label_column), ("--missing", options.missing != "refuse")):
         if given:
             raise ParameterError(f"{option} does not work with --dask: leave it out, or use --drop for a column.")
+    others = ("append", "save", "report", "columns", "categorical", "weight")
+    given = [f"--{name}" for name in others if getattr(options, name)] + ["--id"] * (len(options.id) > 1)
+    if given:
+        raise ParameterError(f"{', '.join(given)} cannot be used with --dask yet: prepare the files first.")
     barrier = barrier_to_chunks(model._settings())
     if barrier is not None:
         name, other = barrier
@@ -130,7 +139,7 @@ class Files:
             paths = sorted(str(file) for file in path.iterdir() if find_format(file) is not None)
         if not paths:
             raise TableError(f"{printable(table)}: no such file, and no file has a name of this pattern.")
-        roles = Roles(None, options.id, tuple(options.drop))
+        roles = Roles(None, _id(options), tuple(options.drop))
         opened = [open_chunks(one, roles=roles, memory_limit=options.memory_limit) for one in paths]
         first = opened[0]
         for one, other in zip(paths, opened, strict=True):

@@ -17,11 +17,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from biclique._typing import Array, Device, FloatArray, IntArray, Rows
 from biclique.exceptions import ApproximationWarning, DataError, FewerClustersWarning, ParameterError, warn_user
-from biclique.fit.columns import with_columns
 from biclique.fit.cost import Cost
 from biclique.fit.estimate import check_hours, with_seconds
 from biclique.fit.exact import finish_exact, solve_exact
 from biclique.fit.graphs import fit_graph
+from biclique.fit.kernel_columns import with_columns
 from biclique.fit.plan import FACTORED_WAY, GRAPH, LOOKED_AT, Fitted, Plan, Planned, Result, check_fast, make_plan
 from biclique.fit.settings import CONSTRAINTS, Check, Settings, check_parameters
 from biclique.fit.three_passes import fit_factored

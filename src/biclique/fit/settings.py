@@ -98,12 +98,17 @@ class KernelSettings:
     @property
     def takes_gaps(self) -> bool:
         """Whether NaN is a missing value that the kernel leaves out, and columns may be categories."""
-        return self.of_rows and self.affinity != SELECT and self.kernel().takes_gaps
+        return self.of_rows and self.affinity != SELECT and self._kind.takes_gaps
 
     @property
     def euclidean(self) -> bool:
         """Whether Euclidean distances between rows have a meaning."""
-        return not self.of_rows or self.affinity == SELECT or self.kernel().euclidean
+        return not self.of_rows or self.affinity == SELECT or self._kind.euclidean
+
+    @property
+    def _kind(self) -> type[Kernel] | Kernel:
+        """The class of a kernel with a name, or a kernel: what it is for is known without its γ."""
+        return KERNELS[self.affinity] if isinstance(self.affinity, str) else self.kernel()
 
 
 @dataclass(frozen=True)

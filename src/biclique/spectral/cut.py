@@ -346,6 +346,9 @@ TEST_STARTS = 10
 TRY_ALL = 30_000
 """Up to so many distinct rows order 2 is tried on all of them; with more, a sample proposes an order."""
 
+SCALED_FROM = 30_000
+"""With more rows the order that a sample proposes is scaled to all of them; see ``OrderRule.scaled``."""
+
 PROPOSAL_ROWS, DEAR_PROPOSAL_ROWS = 4_096, 2_048
 """Rows of that sample; the second where a kernel value is dear."""
 
@@ -424,7 +427,8 @@ class OrderRule:
         """
         left = self.orders[self.orders.index(order) :]
         upper = [other for other in left if other > 2]
-        if not upper or self.orders[0] != 2 or self.orders[1] >= 3:  # a symmetric contraction has whole orders
+        whole = self.orders[0] != 2 or self.orders[1] >= 3  # orders of a symmetric contraction
+        if not upper or whole or self.effective_rows <= SCALED_FROM:
             return left
         shares = [share * 10**j for j in range(20) if share * 10**j < 0.5]
         finer = [float(f"{2 + one * (upper[0] - 2):.7g}") for one in shares]
@@ -433,7 +437,7 @@ class OrderRule:
     @property
     def effective_rows(self) -> float:
         """n_e, of the rows that the least share is for."""
-        return 1 / (self.least**2 * self.n_clusters)
+        return ((1 - EDGE) / self.least) ** 2 / self.n_clusters
 
     def rows(self, share: float) -> float:
         """A share of the weight as a number of rows."""

@@ -202,7 +202,7 @@ def test_parts_join_their_nearest_by_gower_distance():
 def test_rows_without_a_column_in_common_are_told():
     X = np.array(mixed(40)[0])
     X[3, 2:], X[5, :2] = np.nan, np.nan
-    with pytest.warns(GapsWarning, match=r"^1 pairs of rows have no column in common \(such as rows 3 and 5\).*be 1"):
+    with pytest.warns(GapsWarning, match=r"^1 pair of rows has no column in common \(such as rows 3 and 5\).*be 1"):
         model().fit(X)
 
 
