@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import sys
@@ -20,8 +21,7 @@ version = release = re.search(r'__version__ = "(.+?)"', (HERE / "../src/biclique
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc", "sphinx_gallery.gen_gallery"]
 exclude_patterns = ["build", "api/header.rst", "gallery/*.ipynb", "gallery/*.py", "gallery/*.zip"]
-# Pages that are not written yet have their place in the table of contents: a pattern may match nothing.
-suppress_warnings = ["toc.empty_glob", "config.cache"]
+suppress_warnings = ["config.cache"]
 highlight_language = "none"
 
 myst_heading_anchors = 3
@@ -33,7 +33,10 @@ html_title = f"biclique {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
+html_sidebars = {"api/biclique*": []}  # a tree of three hundred names in each of their pages would take minutes
 html_theme_options = {
+    "collapse_navigation": True,
+    "navigation_depth": 2,
     "navbar_end": ["theme-switcher"],
     "secondary_sidebar_items": ["page-toc"],
     "show_prev_next": False,
@@ -64,7 +67,19 @@ def plain_text(app: object, what: str, name: str, thing: object, options: object
 def ours_alone(app: object, what: str, name: str, thing: object, skip: bool, options: object) -> bool | None:  # noqa: ARG001
     """Leave out what a class has from scikit-learn or from Python."""
     module = getattr(thing, "__module__", None) or getattr(getattr(thing, "fget", None), "__module__", None)
-    return True if module and not str(module).startswith("biclique") else None
+    if module is None:
+        return True if inspect.isbuiltin(thing) or inspect.ismethoddescriptor(thing) else None
+    return None if str(module).startswith("biclique") else True
+
+
+def list_pages(app: object, name: str, source: list[str]) -> None:  # noqa: ARG001
+    """The table of contents in index.md: names of pages that do not exist are left out, pages not named are added."""
+    if name == "index":
+        pages = {path.stem for path in HERE.glob("*.md")}
+        lines = source[0].splitlines()
+        named = {line for line in lines if re.fullmatch(r"[a-z-]+", line)}
+        lines = [line for line in lines if line not in named or line in pages]
+        source[0] = "\n".join(lines).replace("(all others)", "\n".join(sorted(pages - named - {"index"})))
 
 
 def setup(app: object) -> None:
@@ -73,3 +88,4 @@ def setup(app: object) -> None:
     api_pages.write(HERE / "api")
     app.connect("autodoc-process-docstring", plain_text, priority=100)
     app.connect("autodoc-skip-member", ours_alone)
+    app.connect("source-read", list_pages)

@@ -49,7 +49,7 @@ def sets() -> dict[str, tuple[Rows, Labels]]:
         "spreads": make_blobs(400, cluster_std=[1.0, 2.5, 0.5], random_state=170),
     }
     found = {name: (StandardScaler().fit_transform(X), y) for name, (X, y) in shapes.items()}
-    found["sizes 360, 32, 8"] = make_blobs([360, 32, 8], centers=[[0, 0], [6, 6], [6, -6]], random_state=0)
+    found["sizes 340, 40, 20"] = make_blobs([340, 40, 20], centers=[[0, 0], [6, 6], [6, -6]], random_state=0)
     X, y = make_blobs(380, centers=[[0, 0], [6, 0], [3, 5]], random_state=0)
     middle, half = (X.max(axis=0) + X.min(axis=0)) / 2, np.ptp(X, axis=0) / 2
     outliers = random.uniform(middle - 3 * half, middle + 3 * half, (20, 2))
@@ -82,7 +82,7 @@ def methods(k: int) -> dict[str, Any]:
 def draw() -> None:
     data = sets()
     _, axes = plt.subplots(len(data), 5, figsize=(9.0, 1.72 * len(data)), constrained_layout=True)
-    for line, (name, (X, truth)) in zip(axes, data.items(), strict=True):
+    for number, (line, (name, (X, truth))) in enumerate(zip(axes, data.items(), strict=True)):
         line[0].set_ylabel(name, fontsize=10)
         inside = truth >= 0
         for panel, (title, model) in zip(line, methods(len(set(truth[inside]))).items(), strict=True):
@@ -98,7 +98,7 @@ def draw() -> None:
             panel.scatter(*X[~inside].T, s=12, c=colours[~inside], marker="x", linewidths=0.8)
             panel.text(0.98, 0.02, f"{agreement:.2f}", transform=panel.transAxes, ha="right", fontsize=10)
             panel.set(xticks=[], yticks=[])
-            if line is axes[0]:
+            if number == 0:
                 panel.set_title(title, fontsize=10)
 
 
@@ -113,5 +113,6 @@ plt.show()
 # - scikit-learn's spectral clustering gives clusters to outliers: its order is fixed at 2.
 # - HDBSCAN finds its own number of clusters and calls rows noise (grey). With its default settings
 #   it often finds more clusters than there are.
+# - A group with fewer than √(n/k) rows, here 12, is never a cluster for biclique: it counts as outliers.
 # - biclique with defaults handles sizes and outliers. For curved shapes it needs a neighbour graph,
 #   and ``affinity="select"`` finds that out without labels.
