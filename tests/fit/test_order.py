@@ -19,6 +19,7 @@ from biclique.exceptions import BicliqueWarning, DisconnectedWarning, FewerClust
 from biclique.fit import exact as _spectrum
 from biclique.fit import three_passes as _factored
 from biclique.spectral import cut as _order
+from biclique.spectral.cut import ORDERS, SYMMETRIC_ORDERS, OrderRule
 from tests.oracles import joined_parts, least_order_without_dust
 
 
@@ -209,8 +210,8 @@ def test_a_sample_proposes_and_all_rows_decide(gram, monkeypatch):
     assert np.bincount(sampled.labels_).min() >= np.sqrt(len(X) / 3)
 
 
-def test_the_least_order_is_tried_whatever_a_sample_proposes(monkeypatch):
-    """Rows that are alone in a sample need not be so among all rows."""
+def test_what_a_sample_proposes_is_scaled_to_all_rows(monkeypatch):
+    """A step above 2 that a few rows ask for splits dense clusters of many: it is divided by how many more they are."""
     X, y = make_blobs([900, 80, 20], centers=[[0, 0], [6, 6], [6, -6]], random_state=0)
     monkeypatch.setattr(_spectrum, "TRY_ALL", 500)
     run = _spectrum.ExactSearch.run
@@ -218,14 +219,25 @@ def test_the_least_order_is_tried_whatever_a_sample_proposes(monkeypatch):
     def pessimist(self, *, asked):
         if self.n == len(X):
             return run(self, asked=asked)
-        return _order.Attempt(2.5, 1.0, None), "so it says"
+        return _order.Attempt(2.05, 1.0, None), "so it says"
 
     monkeypatch.setattr(_spectrum.ExactSearch, "run", pessimist)
-    monkeypatch.setattr(_spectrum, "PROPOSAL_ROWS", 300)
+    monkeypatch.setattr(_spectrum, "PROPOSAL_ROWS", 100)
     model = fitted(X, 3, gram="tiled")
-    assert model.order_ == 2
-    assert "a sample of 300 rows proposes 2.5 (so it says); order 2: smallest cluster" in model.order_reason_
-    assert agreement(y, model) == 1
+    assert model.order_ == pytest.approx(2.005, abs=1e-4)
+    assert "a sample of 100 rows proposes 2.05 (so it says); order 2.005" in model.order_reason_
+    assert agreement(y, model) > 0.99
+
+
+def test_orders_of_very_many_rows():
+    rule = OrderRule.of(np.ones(10**6), 3, ORDERS)
+    n = rule.effective_rows
+    assert n == pytest.approx(10**6, rel=0.01)
+    np.testing.assert_allclose(rule.scaled(2, 4e-3), [2, 2.0002, 2.002, 2.02, *ORDERS[1:]], atol=1e-6)
+    np.testing.assert_allclose(rule.scaled(2.5, 4e-3), [2.002, 2.02, 2.2, 2.5, 3, 4], atol=1e-6)
+    assert rule.scaled(2.05, 0.9) == ORDERS[1:]
+    whole = OrderRule.of(np.ones(10**6), 3, SYMMETRIC_ORDERS)
+    assert whole.scaled(2, 4e-3) == SYMMETRIC_ORDERS
 
 
 def test_rows_that_no_landmark_sees_raise_the_order(monkeypatch):

@@ -374,6 +374,14 @@ def add_options() -> None:
     fit("seed/numpy", "touching", random_state=np.random.RandomState(3).randint(1000), n_init=2)
 
 
+def add_selections() -> None:
+    for data in ("blobs", "touching", "rings", "dusty"):
+        for chosen in ({"affinity": "select", "gamma": "select", "order": "select"}, {"n_clusters": "select"}):
+            fit(f"select/{'+'.join(chosen)}/{data}", data, **chosen)
+    fit("select/gamma/weights", sample_weight="integers", gamma="select")
+    fit("select/order/neighbors", "rings", order="select", **NEIGHBORS)
+
+
 def add_kernel_kmeans() -> None:
     for init in ("spectral", "random", "k-means++"):
         for n_init in (1, 4):
@@ -670,6 +678,7 @@ for _add in (
     add_neighbors,
     add_sources,
     add_options,
+    add_selections,
     add_kernel_kmeans,
     add_hypergraphs,
     add_subspaces,

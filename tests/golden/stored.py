@@ -59,14 +59,19 @@ STORED = (
     "hypergraph/function/3.5",
     "hypergraph/separate/2",
     "subspaces/n_rounds 2, n_draws 100",
+    "select/n_clusters/blobs",
+    "select/order/neighbors",
     "refused/NaN",
     "refused/not symmetric",
 )
 """Of all cases, those that are quick and whose numbers are well determined."""
 
 EMBEDDINGS = ("embedding_", "transform(training)", "transform(new)", "transform(far)")
-LEFT_OUT = ("residuals_", "n_passes_", "n_iter_", "cut_history_", "approximation_", "subspaces_")
-"""Rounding, what depends on it, and bases, whose signs are not determined."""
+LEFT_OUT = (
+    *("residuals_", "n_passes_", "n_iter_", "cut_history_", "approximation_", "subspaces_"),
+    *("k_selection_.counted", "selection_.judged"),
+)
+"""Rounding, what depends on it, bases, whose signs are not determined, and candidates that were not chosen."""
 ROWS = 8  # of an embedding, at even steps
 DIGITS = 12
 
@@ -81,7 +86,7 @@ def essence(record: Record) -> dict[str, Any]:
         if name in EMBEDDINGS and isinstance(value, np.ndarray):
             rows = value[np.linspace(0, len(value) - 1, min(ROWS, len(value))).astype(int)]
             value = rows @ rows.T
-        if name == "warnings" or name.endswith("_reason_"):
+        if name == "warnings" or name.endswith(("_reason_", ".reason")):
             value = re.sub(r"\d[\d.,e+-]*", "#", str(value))
         kept[name] = _plain(value)
     return kept

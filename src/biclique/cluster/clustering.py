@@ -42,7 +42,8 @@ class BicliqueSpectralClustering(HowSure, SpectralEstimator, ClustererBase):
         rows find again (``docs/selection.md``). Other parameters that are "select" are then selected for it.
     order : "auto", "select" or float from 2 to infinity, default="auto"
         Order m of the hypergraph; any real number. Order 2 is the ordinary normalised cut, ``numpy.inf`` spectral
-        modularity. "auto" is the least of 2, 2.05, 2.1, 2.25, 2.5, 3 and 4 that leaves no cluster of dust: every
+        modularity. "auto" is the least of 2, 2.05, 2.1, 2.25, 2.5, 3 and 4 (with very many rows
+        also of smaller steps above 2) that leaves no cluster of dust: every
         cluster holds at least √(n/k) rows (``docs/order.md``). For neighbour graphs it is 2.1, or 2 if 2.1 gives an
         eigenvalue above 1. "select" searches (``docs/selection.md``).
     modelling : {"biclique", "symmetric"}, default="biclique"

@@ -376,9 +376,7 @@ def solve_exact(planned: Planned, source: RowSource, random: np.random.RandomSta
     rule = replace(OrderRule.of(weights, settings.n_groups, plan.orders), orders=plan.orders)
     some = planned.vertices if planned.pool is None else planned.pool.vertices
     if len(rule.orders) > 1 and plan.rows > TRY_ALL and plan.kernel is not None and some is not None:
-        of_sample = proposed(settings, plan.kernel, some, rule, plan.dtype, random)
-        # Rows that are alone in a sample need not be so among all: order 2 is tried, whatever the sample says.
-        rule = replace(of_sample, orders=tuple(dict.fromkeys((rule.orders[0], *of_sample.orders))))
+        rule = proposed(settings, plan.kernel, some, rule, plan.dtype, random)
         plan = replace(plan, orders=rule.orders)
     if planned.vertices is None:
         prepared = _hold_on_device(plan, source, weights, random, progress)
@@ -407,15 +405,14 @@ def proposed(
     dtype: np.dtype[Any],
     random: np.random.RandomState,
 ) -> OrderRule:
-    """The rule from the order on that a sample of the distinct rows ends at."""
+    """The rule from the order on that a sample of the distinct rows ends at, scaled to all of them."""
     seed = int(deepcopy(random).randint(2**31))  # what is drawn after must be what a given order draws
     size = PROPOSAL_ROWS if kernel.cheap else DEAR_PROPOSAL_ROWS
     search = search_some(settings, kernel, vertices, rule, dtype, seed, size, PROPOSAL_TOLERANCE)
     found, reason = search.run(asked=False)
-    left = rule.orders[rule.orders.index(found.order) :]
     n_few = search.prepared.vertices.n
-    told = (f"a sample of {n_few} rows proposes {found.order:g} ({reason})",) if len(left) < len(rule.orders) else ()
-    return replace(rule, orders=left, told=told)
+    told = () if found.order == rule.orders[0] else (f"a sample of {n_few} rows proposes {found.order:g} ({reason})",)
+    return replace(rule, orders=rule.scaled(found.order, n_few / rule.effective_rows), told=told)
 
 
 def search_some(

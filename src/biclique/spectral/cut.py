@@ -397,6 +397,26 @@ class OrderRule:
         peak = to_host((vectors**4 / moved(weights, vectors)[:, None]).sum(0)).max(initial=0.0)
         return float(peak) * 2 * self.least * total > 1
 
+    def scaled(self, order: float, share: float) -> tuple[float, ...]:
+        """The orders to try where a ``share`` of the rows ends at an order.
+
+        Order m adds (1 − 2/m) δ̄ to the degrees, and δ̄ grows with the rows: what keeps a lone row among 4,000 from
+        owning an eigenvector is hundreds of times more than is needed among a million, and splits dense clusters. So
+        the order's step above 2 is multiplied by the share first, then by ten times it, and so on up to the step.
+        """
+        left = self.orders[self.orders.index(order) :]
+        upper = [other for other in left if other > 2]
+        if not upper or self.orders[0] != 2 or self.orders[1] >= 3:  # a symmetric contraction has whole orders
+            return left
+        shares = [share * 10**j for j in range(20) if share * 10**j < 0.5]
+        finer = [float(f"{2 + one * (upper[0] - 2):.7g}") for one in shares]
+        return (*left[: len(left) - len(upper)], *finer, *upper)
+
+    @property
+    def effective_rows(self) -> float:
+        """n_e, of the rows that the least share is for."""
+        return 1 / (self.least**2 * self.n_clusters)
+
     def rows(self, share: float) -> float:
         """A share of the weight as a number of rows."""
         return share * self.total
