@@ -87,16 +87,17 @@ def main() -> None:
     parser.add_argument("--date", default=datetime.date.today().isoformat())
     parser.add_argument("--note", default="", help="one sentence for the page")
     parser.add_argument("--reference", default="", help="such as the seconds of a matrix product; not for the page")
-    parser.add_argument("run", nargs="*", help="the command, after --")
-    options = parser.parse_args()
-    if bool(options.run) == bool(options.printed):
+    before, _, command = "\0".join(sys.argv[1:]).partition("\0--\0")
+    options = parser.parse_args(before.split("\0"))
+    given = command.split("\0") if command else []
+    if bool(given) == bool(options.printed):
         parser.error("give either a command after --, or --printed FILE")
-    output = options.printed.read_text(encoding="utf-8") if options.printed else run(options.run)
+    output = options.printed.read_text(encoding="utf-8") if options.printed else run(given)
     tables = tables_of(output)
     if not tables:
         raise SystemExit("record.py: the output has no table of Markdown; nothing was written")
     record = {
-        "command": options.command or " ".join(options.run),
+        "command": options.command or " ".join(given),
         "date": options.date,
         "machine": options.machine or machine(),
         "versions": json.loads(options.versions) if options.versions else versions(),

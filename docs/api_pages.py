@@ -103,7 +103,7 @@ def module_page(module: str, names: list[tuple[str, str]]) -> str:
     if constants:
         lines += ["", "Constants and types", "-------------------", ""]
     for name in constants:
-        lines += [f".. py:data:: {module}.{name}", "", f"   {shown(values[name])}", ""]
+        lines += [f".. py:data:: {name}", "", f"   {shown(values[name])}", ""]
     return "\n".join([*lines, ""])
 
 

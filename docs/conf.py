@@ -51,6 +51,7 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "download_all_examples": False,
     "show_signature": False,
+    "write_computation_times": False,
     "min_reported_time": 1,
     "capture_repr": (),
 }
@@ -73,7 +74,11 @@ def ours_alone(app: object, what: str, name: str, thing: object, skip: bool, opt
 
 
 def list_pages(app: object, name: str, source: list[str]) -> None:  # noqa: ARG001
-    """The table of contents in index.md: names of pages that do not exist are left out, pages not named are added."""
+    """Links to files above docs/ become links to their pages.
+
+    In index.md, names of pages that do not exist are left out of the table of contents, and pages not named are added.
+    """
+    source[0] = re.sub(r"\(\.\./(CONTRIBUTING|SECURITY)\.md", lambda found: f"({found[1].lower()}.md", source[0])
     if name == "index":
         pages = {path.stem for path in HERE.glob("*.md")}
         lines = source[0].splitlines()

@@ -9,6 +9,8 @@ are generated: four fields, papers of two to eight authors, some of them across 
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
@@ -27,7 +29,7 @@ field_of = np.repeat(range(4), 40)
 # A few people write most papers, as in life. Every fifth author comes from another field.
 
 fame = random.pareto(1.5, len(authors)) + 0.2
-papers: dict[str, list[str]] = {}
+papers: dict[Hashable, list[str]] = {}
 for number in range(420):
     near = np.where(field_of == number % 4, 1.0, 0.07) * fame
     size = min(2 + random.geometric(0.45), 8)
@@ -55,8 +57,8 @@ for group in model.clusters():
 
 place = {str(name): where for where, name in enumerate(model.vertex_names_)}
 shared = np.zeros((len(place), len(place)))
-for names in papers.values():
-    rows = [place[name] for name in names]
+for people in papers.values():
+    rows = [place[name] for name in people]
     shared[np.ix_(rows, rows)] += 1
 figure, axes = plt.subplots(1, 2, figsize=(9, 4.4), constrained_layout=True)
 mixed = random.permutation(len(place))

@@ -91,7 +91,7 @@ def draw() -> None:
                 warnings.simplefilter("ignore")  # scikit-learn says that the graph is not connected
                 labels = model.fit_predict(X)
             seconds = time.perf_counter() - start
-            agreement = adjusted_rand_score(truth[inside], labels[inside])
+            agreement = round(adjusted_rand_score(truth[inside], labels[inside]), 2) + 0.0
             print(f"{name:18} {title.replace(chr(10), ' '):34} {agreement:.2f}  {seconds:.2f} s")
             colours = np.where(labels < 0, "#555555", COLOURS[labels % len(COLOURS)])
             panel.scatter(*X[inside].T, s=4, c=colours[inside])

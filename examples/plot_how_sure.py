@@ -31,9 +31,9 @@ figure, axis = plt.subplots(figsize=(6, 5), constrained_layout=True)
 sure = (shares.max(axis=1, keepdims=True) - 1 / 3) / (2 / 3)
 shade = 1 - 0.75 * sure * (1 - colours[shares.argmax(axis=1)])
 axis.imshow(shade.reshape(90, 90, 3), origin="lower", extent=(-4, 7.5, -4, 8.5), aspect="auto")
-axis.scatter(*X.T, s=6, c=colours[model.labels_])
+axis.scatter(X[:, 0], X[:, 1], s=6, c=colours[model.labels_])
 unsure = model.predict(X, reject_below=0.8) < 0
-axis.scatter(*X[unsure].T, s=30, facecolors="none", edgecolors="black", linewidths=0.7)
+axis.scatter(X[unsure, 0], X[unsure, 1], s=30, facecolors="none", edgecolors="black", linewidths=0.7)
 axis.set(xticks=[], yticks=[], title=f"{unsure.sum()} rows below 0.8 (circles)")
 plt.show()
 

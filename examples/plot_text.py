@@ -24,7 +24,7 @@ from biclique import BicliqueSpectralClustering
 # Documents and topics
 # --------------------
 
-MODULES = ["cluster", "datasets", "ensemble", "gaussian_process", "linear_model", "metrics", "model_selection"]
+MODULES = ["cluster", "datasets", "decomposition", "ensemble", "linear_model", "metrics", "model_selection"]
 documents: list[str] = []
 topics: list[int] = []
 for topic, name in enumerate(MODULES):
