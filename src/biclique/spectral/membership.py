@@ -227,7 +227,8 @@ def _settle(lines: list[_Line]) -> None:
         tail = log_ndtr(-from_cut)
         own, likelihood = _responsible(inside, counts)
         own_tail, of_tails = _responsible(np.log(shares) + tail, beyond)
-        hazard = np.exp(-0.5 * from_cut**2 - LOG_NORMAL - tail)
+        # Never above 1 + the cut, which rounding would not respect for cuts beyond some 10⁸ deviations.
+        hazard = np.exp(np.minimum(-0.5 * from_cut**2 - LOG_NORMAL - tail, np.log1p(np.maximum(from_cut, 0.0))))
         mean_tail = means + outward * deviation * hazard
         square_tail = means**2 + 2 * means * outward * deviation * hazard + deviation**2 * (1 + from_cut * hazard)
         each = (own.sum(axis=1) + own_tail.sum(axis=1))[:, None, :] + np.finfo(float).tiny
