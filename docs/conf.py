@@ -25,6 +25,7 @@ suppress_warnings = ["config.cache"]
 highlight_language = "none"
 
 myst_heading_anchors = 3
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
 
@@ -42,12 +43,26 @@ html_theme_options = {
     "show_prev_next": False,
 }
 
+EXAMPLES = ["comparison", "unbalanced", "choosing_k", "how_sure", "digits", "image_segmentation", "text", "motion"]
+
+
+class GalleryOrder:
+    """First what most readers look for, then the others by name."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+
+    def __call__(self, name: str) -> tuple[int, str]:
+        short = name.removeprefix("plot_").removesuffix(".py")
+        return (EXAMPLES.index(short) if short in EXAMPLES else len(EXAMPLES), name)
+
+
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     # Scripts that take seconds are called plot_….py. The others show pictures that were drawn before.
     "filename_pattern": "." if os.environ.get("BICLIQUE_DOCS") == "full" else "/plot_",
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": GalleryOrder,
     "abort_on_example_error": True,
     "download_all_examples": False,
     "show_signature": False,
@@ -58,11 +73,14 @@ sphinx_gallery_conf = {
 
 
 def plain_text(app: object, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:  # noqa: ARG001
-    """Docstrings are plain text with formulas: |x| and names like labels_ are no markup of reStructuredText."""
+    """Docstrings are plain text with formulas: |x| and names like labels_ are no markup of reStructuredText.
+
+    Names of pages become links.
+    """
     for number, line in enumerate(lines):
         parts = re.split(r"(``.*?``)", line)
         parts[::2] = [re.sub(r"(?<!\\)(\||(?<=\w)_(?!\w)|\*(?!\*))", r"\\\1", part) for part in parts[::2]]
-        lines[number] = "".join(parts)
+        lines[number] = re.sub(r"``docs/([a-z-]+)\.md``", r":doc:`/\1`", "".join(parts))
 
 
 def ours_alone(app: object, what: str, name: str, thing: object, skip: bool, options: object) -> bool | None:  # noqa: ARG001
@@ -76,15 +94,17 @@ def ours_alone(app: object, what: str, name: str, thing: object, skip: bool, opt
 def list_pages(app: object, name: str, source: list[str]) -> None:  # noqa: ARG001
     """Links to files above docs/ become links to their pages.
 
-    In index.md, names of pages that do not exist are left out of the table of contents, and pages not named are added.
+    In guide.md, names of pages that do not exist are left out of the table of contents, and pages that are in no table
+    are added.
     """
     source[0] = re.sub(r"\(\.\./(CONTRIBUTING|SECURITY)\.md", lambda found: f"({found[1].lower()}.md", source[0])
-    if name == "index":
-        pages = {path.stem for path in HERE.glob("*.md")}
-        lines = source[0].splitlines()
-        named = {line for line in lines if re.fullmatch(r"[a-z-]+", line)}
-        lines = [line for line in lines if line not in named or line in pages]
-        source[0] = "\n".join(lines).replace("(all others)", "\n".join(sorted(pages - named - {"index"})))
+    if name == "guide":
+        pages = {path.stem: path.read_text(encoding="utf-8") for path in HERE.glob("*.md")}
+        tables = "\n".join(re.findall(r"```{toctree}.*?```", "\n".join(pages.values()), flags=re.DOTALL))
+        named = {line for line in tables.splitlines() if re.fullmatch(r"[a-z-]+", line)}
+        lines = [line for line in source[0].splitlines() if line not in named or line in pages]
+        others = sorted(set(pages) - named - {"index"})
+        source[0] = "\n".join(lines).replace("(all others)", "\n".join(others))
 
 
 def setup(app: object) -> None:
