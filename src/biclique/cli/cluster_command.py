@@ -66,7 +66,7 @@ def add_command(commands: Any) -> None:
         "--k-max", type=int, default=20, metavar="K", help="most clusters that select tries (default: 20)"
     )
     parser.add_argument(
-        "-o", "--output", metavar="FILE", help=f"write one label a row to FILE ({listed([*writers()], 'or')})"
+        "-o", "--output", metavar="FILE", help=f"write one label per row to FILE ({listed([*writers()], 'or')})"
     )
     table = parser.add_argument_group("the table")
     table.add_argument(
