@@ -22,9 +22,12 @@ def load(path):
     return module
 
 
-api_pages, tables, record, release_notes = (
+api_pages, tables, conf, record, release_notes = (
     load(ROOT / name)
-    for name in ("docs/api_pages.py", "docs/tables.py", "benchmarks/record.py", ".ci/release_notes.py")
+    for name in (
+        *("docs/api_pages.py", "docs/tables.py", "docs/conf.py"),
+        *("benchmarks/record.py", ".ci/release_notes.py"),
+    )
 )
 
 
@@ -69,6 +72,27 @@ def test_examples_named_in_pages_exist():
             assert name == "index" or (ROOT / "examples" / f"{name}.py").exists(), (page.name, name)
         for name in re.findall(r"\b(?:examples|benchmarks)/\w+\.py", text):
             assert (ROOT / name).exists(), (page.name, name)
+
+
+def listed(folder, name):
+    """What a table of contents lists, as the site has it."""
+    source = [(folder / f"{name}.md").read_text(encoding="utf-8")]
+    conf.list_pages(None, name, source)
+    return [line for line in source[0].splitlines() if re.fullmatch(r"[a-z-]+", line)]
+
+
+def test_every_page_is_in_one_table_of_contents():
+    tables = [page for name in ("index", "guide", "background", "project") for page in listed(ROOT / "docs", name)]
+    assert sorted(tables) == sorted(page.stem for page in ROOT.glob("docs/*.md") if page.stem != "index")
+
+
+def test_pages_that_nobody_listed_are_added_and_missing_ones_left_out(tmp_path, monkeypatch):
+    monkeypatch.setattr(conf, "HERE", tmp_path)
+    for name in ("new", "order"):
+        (tmp_path / f"{name}.md").write_text(f"# {name}\n")
+    (tmp_path / "guide.md").write_text("# Guide\n\n```{toctree}\norder\nmissing\n(all others)\n```\n")
+    (tmp_path / "index.md").write_text("# Index\n\n```{toctree}\nguide\n```\n")
+    assert listed(tmp_path, "guide") == ["order", "new"]
 
 
 def test_the_readme_is_short():
