@@ -34,7 +34,7 @@ html_title = f"biclique {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
-html_sidebars = {"api/biclique*": []}  # a tree of three hundred names in each of their pages would take minutes
+html_sidebars = {name: [] for name in ("tutorial", "faq", "comparison", "api/biclique*")}  # nothing, or too much
 html_theme_options = {
     "collapse_navigation": True,
     "navigation_depth": 2,
