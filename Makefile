@@ -122,4 +122,4 @@ release-notes:  ## what CHANGELOG.md says about the current version
 	@$(PYTHON) .ci/release_notes.py
 
 clean:
-	rm -rf $(VENV) $(VENV)-oldest $(VENV)-hypernetx $(VENV)-torch dist build .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf docs/api docs/gallery $(VENV) $(VENV)-oldest $(VENV)-hypernetx $(VENV)-torch dist build .pytest_cache .hypothesis .mypy_cache .ruff_cache
