@@ -1,10 +1,12 @@
-# make demo | test | test-lower-cpu | test-oldest | test-hypernetx | test-torch | golden | check | docs | docs-full | smoke | bench | dist | clean: each sets up what it needs in .venv.
+# make demo | test | test-lower-cpu | test-oldest | test-hypernetx | test-torch | test-browser | golden | check | docs | docs-full | smoke | release-notes | bench | dist | clean: each sets up what it needs in .venv.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
+# Tests start many processes: each would compile every module again if none may write what it compiled.
+export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test test-lower-cpu test-oldest test-hypernetx test-torch golden check docs docs-full smoke release-notes bench dist clean
+.PHONY: demo test test-lower-cpu test-oldest test-hypernetx test-torch test-browser golden check docs docs-full smoke release-notes bench dist clean
 
 $(VENV)/.base: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -21,7 +23,7 @@ $(VENV)/.check: $(VENV)/.test
 	touch $@
 
 demo: $(VENV)/.base  ## cluster iris from the command line
-	$(BIN)/biclique cluster iris -k 3 --scale none
+	$(BIN)/biclique cluster iris -k 3
 
 test: $(VENV)/.test  ## the whole test suite
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
@@ -48,7 +50,7 @@ test-oldest: $(VENV)-oldest/.test  ## the same tests, and those of files, with t
 		numpy.__version__, 'SciPy', scipy.__version__, 'scikit-learn', sklearn.__version__, \
 		'pyarrow', pyarrow.__version__, 'zarr', zarr.__version__)"
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(VENV)-oldest/bin/python -m pytest -n $(JOBS) --dist worksteal \
-		$(filter-out tests/kernels tests/multiway,$(SENSITIVE)) tests/io tests/fuzz/test_readers.py
+		$(filter-out tests/kernels tests/multiway,$(SENSITIVE)) tests/io tests/rows tests/fuzz/test_readers.py
 
 # HyperNetX holds pandas below 3, so it has an environment of its own.
 $(VENV)-hypernetx/.test: pyproject.toml
@@ -75,6 +77,16 @@ test-torch: $(VENV)-torch/.test  ## the same on torch's CPU, and the GPU's kerne
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(VENV)-torch/bin/python -m pytest -n $(JOBS) --dist worksteal \
 		tests/gram/test_operators.py tests/device tests/spectral/test_on_torch.py tests/fit/test_on_device.py \
 		tests/rows tests/fit/test_fitted.py tests/fit/test_state.py
+
+# The page of a report in a real browser. Where Chromium is not installed, and cannot be, the tests are skipped.
+$(VENV)-browser/.test: pyproject.toml
+	test -x $(VENV)-browser/bin/python || $(PYTHON) -m venv $(VENV)-browser
+	$(VENV)-browser/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(VENV)-browser/bin/python -m pip install --quiet --editable . --group browser
+	touch $@
+
+test-browser: $(VENV)-browser/.test  ## reports in Chromium, without a window
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(VENV)-browser/bin/python -m pytest -rs tests/report/test_browser.py
 
 golden: $(VENV)/.test $(VENV)-torch/.test  ## what the working tree changes in many fits: make golden BASE=<commit>
 	$(BIN)/python -m tests.golden --base $(BASE) --jobs $(JOBS)
@@ -122,4 +134,4 @@ release-notes:  ## what CHANGELOG.md says about the current version
 	@$(PYTHON) .ci/release_notes.py
 
 clean:
-	rm -rf docs/api docs/gallery $(VENV) $(VENV)-oldest $(VENV)-hypernetx $(VENV)-torch dist build .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf docs/api docs/gallery $(VENV) $(VENV)-oldest $(VENV)-hypernetx $(VENV)-torch $(VENV)-browser dist build .pytest_cache .hypothesis .mypy_cache .ruff_cache

@@ -30,6 +30,7 @@ ANYTHING: Table = {
     ("cluster/*", "X"): "scikit-learn's methods take what users have, and read_array makes rows of it",
     ("cluster/*", "y"): "scikit-learn's methods take it and ignore it",
     ("cluster/*", "sample_weight"): "what users have, and check_weights makes an array of it",
+    ("cluster/reporting.py", "table"): "a frame of any library, whose columns are shown",
     ("cluster/*", "kernel_params"): "what a user's own function takes",
     ("selection/*", "X"): "public functions take what users have, and read_rows makes rows of it",
     ("selection/*", "sample_weight"): "what users have, and check_weights makes an array of it",
@@ -44,6 +45,9 @@ ANYTHING: Table = {
     ("rows/array.py", "sample_weight"): "what users have, and check_weights makes an array of it",
     ("rows/array.py", "recognises"): "looks at what users have",
     ("rows/array.py", "open"): "opens what users have",
+    ("rows/dask_rows.py", "*"): "Dask has no types: its arrays, graphs, keys and clients",
+    ("rows/dask_tiles.py", "*"): "the same",
+    ("rows/tasks.py", "*"): "what Dask hands to a task: chunks of any kind of array, and results of any function",
     ("fit/state.py", "state"): "NumPy's own dictionary of a generator",
     ("rows/checks.py", "X"): "a table of any library, before it is an array",
     ("rows/checks.py", "cells"): "a column of such a table",
@@ -51,7 +55,8 @@ ANYTHING: Table = {
     ("rows/checks.py", "x"): "what users gave as X or as weights",
     ("rows/checks.py", "sample_weight"): "what users gave as weights",
 }
-"""Files, and parameters, fields or aliases in them that may be of any type."""
+"""Files, and parameters, fields or aliases in them that may be of any type; ``*`` for all of a file that speaks to a
+package without types."""
 
 ASKED: Table = {
     ("fit/state.py", "Kernel"): "a user's own kernel is code, and a state holds data: an error says so",
@@ -64,6 +69,8 @@ PROBED: Table = {
     ("cluster/*", "X"): "a table of any library",
     ("cluster/consensus.py", "model"): "a clusterer of any library",
     ("rows/checks.py", "X"): "a table of any library",
+    ("rows/dask_rows.py", "*"): "Dask's collections and clients, which are known by what they have",
+    ("rows/tasks.py", "*"): "a chunk of any kind of array",
     ("fit/settings.py", "sys.modules.get('torch')"): "a module that may not be there",
 }
 """Files, and values in them whose attributes may be looked for. A class may always look at itself."""
@@ -83,7 +90,7 @@ def problems(source: str, path: str, classes: dict[str, str]) -> list[tuple[int,
     """
 
     def allowed(table: Table, what: str) -> bool:
-        return any(fnmatch(path, file) and what == name for file, name in table)
+        return any(fnmatch(path, file) and name in (what, "*") for file, name in table)
 
     found = []
     for node in ast.walk(ast.parse(source)):

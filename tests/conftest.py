@@ -5,11 +5,29 @@ import signal
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris, make_blobs
+from threadpoolctl import threadpool_limits
+
+from biclique.runtime import single_threaded_blas, threads
 
 # A shell hides Ctrl-C from what runs in its background, and nohup hides SIGHUP; tests send both.
 for _name, _handler in (("SIGINT", signal.default_int_handler), ("SIGHUP", signal.SIG_DFL)):
     if hasattr(signal, _name) and signal.getsignal(getattr(signal, _name)) is signal.SIG_IGN:
         signal.signal(getattr(signal, _name), _handler)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def held_blas():
+    """BLAS with one thread, entered once: else each of thousands of fits asks every library of the process for it."""
+    with single_threaded_blas():
+        yield
+
+
+@pytest.fixture
+def free_blas(monkeypatch):
+    """For a test of threads: nobody holds BLAS, and it has two threads at first."""
+    monkeypatch.setattr(threads, "_hold", threads._BlasHold())
+    with threadpool_limits(2):
+        yield
 
 
 def frozen(X):

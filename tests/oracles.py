@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import re
+from contextlib import suppress
+from datetime import date, datetime
 from itertools import permutations, product
 
 import numpy as np
@@ -493,3 +498,116 @@ def reaches(start, ends, level, edges):
                     seen.add(other)
                     now.append(other)
     return bool(seen & set(ends))
+
+
+def prepared_table(columns, missing, scale):
+    """The mixed table of tests/io/test_prepare.py as numbers, cell by cell: values, names, and rows that are kept."""
+    n = len(columns["age"])
+    rows = [{name: values[i] for name, values in columns.items()} for i in range(n)]
+    kept = [missing != "drop" or (row["age"] is not None and row["color"] is not None) for row in rows]
+    rows = [row for row, stays in zip(rows, kept, strict=True) if stays]
+    ages = sorted(row["age"] for row in rows if row["age"] is not None)
+    fill = np.median(ages) if missing == "median" else sum(ages) / len(ages)
+    colors = [row["color"] for row in rows]
+    present = [color for color in colors if color is not None]
+    if missing in ("mean", "median"):
+        common = min(set(present), key=lambda color: (-present.count(color), color))
+        colors = [common if color is None else color for color in colors]
+    levels = sorted(set(present)) + [None] * (None in colors)
+    values = []
+    for row in rows:
+        age = fill if row["age"] is None else row["age"]
+        day = (date.fromisoformat(row["day"]) - date(1970, 1, 1)).days
+        values.append([age, day, float(row["member"])])
+    for j in range(2):  # booleans stay 0 and 1
+        column = [row[j] for row in values]
+        offset, divisor = 0.0, 1.0
+        if scale == "standard":
+            offset = sum(column) / len(column)
+            divisor = (sum((x - offset) ** 2 for x in column) / len(column)) ** 0.5
+        elif scale == "robust":
+            low, offset, high = np.quantile(column, [0.25, 0.5, 0.75])
+            divisor = high - low
+        for row in values:
+            row[j] = (row[j] - offset) / (divisor or 1.0)
+    names = ["age", "day", "member"]
+    if missing == "indicator":
+        names.append("age=(missing)")
+        for made, row in zip(values, rows, strict=True):
+            made.append(float(row["age"] is None))
+    for made, color in zip(values, colors, strict=True):
+        made.extend(0.5**0.5 if color == level else 0.0 for level in levels)
+    names += [f"color={'(missing)' if level is None else level}" for level in levels]
+    return np.array(values), names, kept
+
+
+# Tables of text
+
+
+def text_columns(text: str) -> list[tuple[str, str, np.ndarray]]:
+    """The columns of a text between commas below a line of names: name, kind and values, field by field."""
+    rows = list(csv.reader(io.StringIO(text, newline="")))
+    names = rows.pop(0)
+    width = len(names)
+    rows = [row or [""] for row in rows if width == 1 or len(row) > 1 or (row and row[0].strip())]
+    while rows and not any(field.strip() for field in rows[-1]):
+        rows.pop()
+    if any(len(row) != width for row in rows):
+        raise ValueError("rows of several lengths")
+    return [(name, *_typed([row[j] for row in rows])) for j, name in enumerate(names)]
+
+
+def _typed(fields: list[str]) -> tuple[str, np.ndarray]:
+    missing = [field.strip().lower() in ("", "na", "n/a", "nan", "null", "none", "?") for field in fields]
+
+    def number(field: str) -> float:
+        if "_" in field or any(not (32 <= ord(sign) < 127 or sign in "\t\r\n") for sign in field):
+            raise ValueError(field)
+        return float(field)
+
+    def boolean(field: str) -> float:
+        return {"true": 1.0, "false": 0.0}[field.strip().lower()]
+
+    def day(field: str) -> np.datetime64:
+        text = field.strip()
+        if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?Z?)?", text):
+            raise ValueError(field)
+        return np.datetime64(datetime.fromisoformat(text.removesuffix("Z")), "us")
+
+    for kind, read, nothing in (
+        ("number", number, np.nan),
+        ("boolean", boolean, np.nan),
+        ("date", day, np.datetime64("NaT", "us")),
+    ):
+        with suppress(ValueError, KeyError):
+            return kind, np.array([nothing if gone else read(f) for f, gone in zip(fields, missing, strict=True)])
+    return "text", np.array(fields, dtype=object)
+
+
+def gower_distance(x, y, ranges, categorical):
+    """Σ δ s / Σ δ over columns: δ = 1 if both are there; s = |x − y|/range, or whether categories differ; 1 if no δ."""
+    total = shared = 0.0
+    for a, b, span, is_category in zip(x, y, ranges, categorical, strict=True):
+        if np.isnan(a) or np.isnan(b):
+            continue
+        shared += 1
+        if is_category or span == 0:
+            total += float(a != b)
+        else:
+            total += abs(a - b) / span
+    return total / shared if shared else 1.0
+
+
+def gower_ranges(X):
+    """The largest minus the least value of every column, gaps left out; 0 for a column of gaps."""
+    spans = []
+    for column in np.asarray(X, dtype=float).T:
+        values = [value for value in column if not np.isnan(value)]
+        spans.append(max(values) - min(values) if values else 0.0)
+    return spans
+
+
+def gower_kernel(X, Y, gamma, categorical):
+    """exp(−γ q) for every pair; ranges are those of Y, the training rows."""
+    ranges = gower_ranges(Y)
+    return np.array([[np.exp(-gamma * gower_distance(x, y, ranges, categorical)) for y in Y] for x in X])

@@ -3,8 +3,9 @@ import io
 import numpy as np
 import pytest
 
+from biclique import progress as module
 from biclique.cluster.clustering import BicliqueSpectralClustering
-from biclique.progress import Progress, format_seconds
+from biclique.progress import PLAIN_SECONDS, Progress, fitted_line, format_seconds
 
 
 class Terminal(io.StringIO):
@@ -69,3 +70,47 @@ def test_long_work_is_announced(capfd, monkeypatch, many_blobs):
     cost = BicliqueSpectralClustering(5).estimate_cost(np.asarray(many_blobs[0]))
     assert cost.rows == 3000
     assert cost.bytes > 8 * 3000**2
+
+
+@pytest.mark.parametrize("columns", [80, 40, 25, 12, 2])
+def test_the_line_is_never_wider_than_the_terminal(monkeypatch, columns):
+    stream = Terminal()
+    monkeypatch.setattr(Progress, "_columns", lambda _: columns)
+    with Progress(True, stream) as progress:
+        progress.passed(1, 0.1, 1e-3)
+        progress.passed(2, 0.01, 1e-3)
+        progress.share("a pass over the rows for the scale of the columns", 0.5, "12 of 24")
+        progress.share("a pass over the rows for the scale of the columns", 1.0, "24 of 24")
+    assert "\n" not in stream.getvalue()
+    assert max(map(len, stream.getvalue().split("\r"))) < columns
+
+
+def test_what_fits_is_kept_in_this_order():
+    parts = (0.5, "pass 3", "residual 1.0e-02 (target 1.0e-03)", "12 s left")
+    assert fitted_line(parts, 90).startswith("biclique: [##########..........]  pass 3  residual")
+    assert fitted_line(parts, 79) == "biclique: [#####.....]  pass 3  residual 1.0e-02 (target 1.0e-03)  12 s left"
+    assert fitted_line(parts, 39) == "biclique: pass 3  12 s left"
+    assert fitted_line(parts, 20) == "pass 3  12 s left"
+    assert fitted_line(parts, 4) == "pass"
+
+
+def test_in_a_pipe_a_line_every_ten_seconds(monkeypatch):
+    now = [1000.0]
+    monkeypatch.setattr(module.time, "perf_counter", lambda: now[0])
+    stream = io.StringIO()
+    module.start_clock()
+    with Progress(True, stream, every=PLAIN_SECONDS) as progress:
+        for second in range(1, 36):
+            now[0] = 1000.0 + second
+            progress.passed(second, 1.0 / second, 1e-9)
+            progress.tick(0.5)
+            progress.say("a step")
+    lines = stream.getvalue().splitlines()
+    assert [line.split("pass ")[1].split()[0] for line in lines] == ["10", "20", "30"]
+    with Progress(True, stream, every=PLAIN_SECONDS) as progress:  # the next piece of work goes on with the same clock
+        progress.share("rows", 0.1)
+        progress.note("always")
+    assert stream.getvalue().splitlines()[3:] == ["biclique: always"]
+    assert Progress.of(0).enabled is False
+    assert Progress.of(1)._every == 0
+    assert Progress.of(10)._every == 10

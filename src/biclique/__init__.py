@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from biclique.cluster.hypergraph_clustering import HypergraphSpectralClustering
     from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
     from biclique.cluster.subspace_clustering import InhomogeneousSubspaceClustering
+    from biclique.hypergraph.files.by_ending import read_hypergraph, write_hypergraph
     from biclique.hypergraph.hypergraph import Hypergraph
+    from biclique.models.saving import load, save
 
 __all__ = [
     "BicliqueKernelKMeans",
@@ -27,6 +29,10 @@ __all__ = [
     "InhomogeneousSubspaceClustering",
     "__version__",
     "consensus_labels",
+    "load",
+    "read_hypergraph",
+    "save",
+    "write_hypergraph",
 ]
 
 __version__ = "0.1.0"
@@ -38,12 +44,22 @@ _FOLDERS = (
     "hypergraph",
     "io",
     "kernels",
+    "models",
     "multiway",
+    "report",
     "reproduce",
     "runtime",
     "selection",
     "spectral",
 )
+_HOMES = {
+    "Hypergraph": "hypergraph",
+    "load": "models",
+    "read_hypergraph": "hypergraph",
+    "save": "models",
+    "write_hypergraph": "hypergraph",
+}
+"""Folders of the names that are not estimators."""
 _FILES = ("exceptions", "progress", "scores")
 
 
@@ -52,7 +68,7 @@ def __getattr__(name: str) -> "Any":
         return import_module(f"biclique.{name}")
     if name not in __all__:
         raise AttributeError(f"module 'biclique' has no attribute {name!r}")
-    value = getattr(import_module("biclique.hypergraph" if name == "Hypergraph" else "biclique.cluster"), name)
+    value = getattr(import_module(f"biclique.{_HOMES.get(name, 'cluster')}"), name)
     globals()[name] = value
     return value
 

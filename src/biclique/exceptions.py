@@ -14,7 +14,9 @@
     ├── ColumnSpreadWarning                 columns live on scales more than 100 × apart
     ├── ApproximationWarning                K is approximated by a rule, or worse than asked for
     ├── DisconnectedWarning                 the kernel falls into parts that do not touch
+    ├── TableWarning                        rows or values of a table were left out or could not be told apart
     ├── RankWarning                         fewer informative eigenvectors than asked for
+    ├── GapsWarning                         missing values leave columns, pairs of rows or eigenvalues without meaning
     ├── SelectionWarning                    a search for settings ended early, or its choice did not do for all rows
     ├── StructureWarning                    a search for the number of clusters found no structure
     ├── FewerClustersWarning (sklearn's ConvergenceWarning)  fewer labels than asked for
@@ -27,6 +29,7 @@ import sys
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import sklearn
 from sklearn.exceptions import ConvergenceWarning
@@ -58,6 +61,9 @@ class BicliqueError(Exception):
     def in_words(self, options: Mapping[str, str]) -> str:
         """The message, with these words in place of Python's."""
         return "".join(options.get(part, part) if isinstance(part, Argument) else str(part) for part in self.args)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self.args
 
     def __str__(self) -> str:
         return "".join(map(str, self.args))
@@ -103,8 +109,16 @@ class DisconnectedWarning(BicliqueWarning):
     """The kernel falls into parts that do not touch each other."""
 
 
+class TableWarning(BicliqueWarning):
+    """Rows or values of a table were left out, or could not be told apart."""
+
+
 class RankWarning(BicliqueWarning):
     """The kernel has fewer informative eigenvectors than were asked for."""
+
+
+class GapsWarning(BicliqueWarning):
+    """Missing values: a column without a value, rows without a column in common, or eigenvalues that were clipped."""
 
 
 class SelectionWarning(BicliqueWarning):

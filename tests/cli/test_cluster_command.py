@@ -130,7 +130,7 @@ def test_constant_columns_are_mentioned(capsys):
         (["cluster", "iris", "-k", "3", "--gamma", "-1"], 2, "gamma must be a positive number"),
         (["cluster", "iris", "-k", "3", "--gamma", "wide"], 2, "gamma must be one of"),
         (["cluster", "iris", "-k", "3", "--drop", "zz"], 3, "no column 'zz'"),
-        (["cluster", "iris", "-k", "3", "-o", "labels.xls"], 3, "must end in one of"),
+        (["cluster", "iris", "-k", "3", "-o", "labels.xls"], 2, "must end in one of"),
         (["cluster", "iris", "-k", "3", "--affinity", "linear"], 3, "affinity='rbf'"),
         (["cluster", "iris", "-k", "3", "--gram", "dense", "--memory-limit", "1K"], 4, "needs 173 KiB, limit 1 KiB"),
         (["cluster", "iris", "-k", "3", "--memory-limit", "few"], 2, "memory_limit must be"),
@@ -152,7 +152,6 @@ def test_errors_say_what_to_do_and_have_their_exit_code(arguments, code, message
 @pytest.mark.parametrize(
     "arguments",
     [
-        [],
         ["cluster"],
         ["cluster", "iris"],
         ["cluster", "iris", "-k", "three"],
@@ -192,7 +191,9 @@ def test_missing_values(capsys, iris_csv, tmp_path):
     code, out, _ = run(capsys, *arguments, "--drop-missing", "-o", tmp_path / "l.csv")
     assert code == 0
     assert "149 rows, 1 left out" in out
-    assert "f4" not in pd.read_csv(tmp_path / "l.csv").flower.tolist()
+    labels = pd.read_csv(tmp_path / "l.csv")
+    assert labels.flower.tolist() == [f"f{i}" for i in range(150)]
+    assert np.flatnonzero(labels.label.isna()).tolist() == [4]
 
 
 def test_ctrl_c_leaves_cleanly(tmp_path):
@@ -240,3 +241,13 @@ def test_settings_are_selected_and_the_reason_is_printed(capsys):
     assert result["selected"].startswith(result["affinity"])
     code, out, _ = run(capsys, "cluster", "iris", "-k", 3, "--order", "select", "--dry-run")
     assert "selected: rbf" in out
+
+
+def test_gower_divides_by_ranges_itself(capsys):
+    found = []
+    for scale in ("standard", "none"):
+        code, out, err = run(capsys, "cluster", "iris", "-k", 3, "--affinity", "gower", "--scale", scale, "--json")
+        assert (code, err) == (0, "")
+        found.append(json.loads(out))
+    assert found[0]["gamma"] == found[1]["gamma"]
+    assert found[0]["error"] < 0.15

@@ -16,9 +16,9 @@ from biclique.cli import cluster_command as table
 from biclique.cli import main, signals
 from biclique.io import atomic_files, label_files
 from biclique.printable import printable
+from tests.cli.full_disk import full_disk
 from tests.cli.test_hypergraph_command import run
 
-COMMAND = [sys.executable, "-m", "biclique"]
 IRIS = ["cluster", "iris", "-k", "3"]
 
 
@@ -30,48 +30,101 @@ def shell(text, **environment):
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.mark.parametrize(
-    ("text", "code", "said"),
-    [
-        ("biclique cluster iris -k 3 > /dev/full", 1, "cannot write to standard output (No space left on device)"),
-        ("biclique --help > /dev/full", 1, "cannot write to standard output (No space left on device)"),
-        ("biclique cluster iris -k 3 >&-", 1, "standard output is closed, and the result would be lost"),
-        ("biclique cluster iris -k 3 -q >&-", 0, ""),
-        ("biclique cluster iris -k 3 2>&- >&- <&-", 1, ""),
-        ("biclique cluster iris -k 3 | true", 0, ""),
-        ("biclique cluster --help | true", 0, ""),
-    ],
-)
-def test_standard_output_that_takes_nothing(text, code, said):
+FORKED = """
+import json, os, signal, sys
+import biclique.cli.cluster_command, biclique.cli.hypergraph_command, biclique.cli.reproduce_command
+from biclique.cli import command
+
+cases, folder = json.loads(sys.argv[1]), sys.argv[2]
+found = []
+for number, (place, arguments) in enumerate(cases):
+    child = os.fork()
+    if child == 0:
+        break
+    status = os.waitpid(child, 0)[1]
+    with open(f"{folder}/{number}") as file:
+        found.append([os.waitstatus_to_exitcode(status), file.read()])
+else:
+    print(json.dumps(found))
+    sys.exit()
+signal.alarm(120)  # seconds, after which it fails instead of waiting
+sys.argv = ["biclique", *arguments]
+os.dup2(os.open(f"{folder}/{number}", os.O_WRONLY | os.O_CREAT), 2)
+for stream, file in enumerate(("stdin", "stdout", "stderr")):
+    if place == "nothing open" or (place == "closed" and file == "stdout"):
+        os.close(stream)
+        setattr(sys, file, None)
+        setattr(sys, f"__{file}__", None)
+if place == "full":
+    os.dup2(os.open("/dev/full", os.O_WRONLY), 1)
+if place == "no reader":
+    reader, writer = os.pipe()
+    os.close(reader)
+    os.dup2(writer, 1)
+sys.exit(command())
+"""
+"""A process that imports everything once, then has a child for every command, with the standard output of its case."""
+
+TAKES_NOTHING = {
+    "a full disk": ("full", IRIS, 1, "cannot write to standard output (No space left on device)"),
+    "help, a full disk": ("full", ["--help"], 1, "cannot write to standard output (No space left on device)"),
+    "closed": ("closed", IRIS, 1, "standard output is closed, and the result would be lost"),
+    "quiet, closed": ("closed", [*IRIS, "-q"], 0, ""),
+    "nothing open": ("nothing open", IRIS, 1, ""),
+    "no reader": ("no reader", IRIS, 0, ""),
+    "help, no reader": ("no reader", ["cluster", "--help"], 0, ""),
+}
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory):
     if not os.path.exists("/dev/full"):
         pytest.skip("no /dev/full")
-    found, _, err = shell(text)
+    cases = json.dumps([case[:2] for case in TAKES_NOTHING.values()])
+    arguments = [sys.executable, "-c", FORKED, cases, tmp_path_factory.mktemp("said")]
+    buffered = {**os.environ, "PYTHONUNBUFFERED": ""}  # what is left in a buffer is written when Python ends
+    done = subprocess.run(arguments, capture_output=True, text=True, env=buffered, check=True)
+    return dict(zip(TAKES_NOTHING, json.loads(done.stdout), strict=True))
+
+
+@pytest.mark.parametrize("case", TAKES_NOTHING)
+def test_standard_output_that_takes_nothing(outcomes, case):
+    _, _, code, said = TAKES_NOTHING[case]
+    found, err = outcomes[case]
     assert (found, err.count("\n")) == (code, int(bool(said)))
     assert said in err
 
 
-def test_the_file_is_written_though_nothing_can_be_printed(tmp_path):
+def test_the_file_is_written_though_nothing_can_be_printed(capsys, monkeypatch, tmp_path):
+    """Closed in a process of its own: a file that is opened could become standard output."""
     assert shell(f"biclique cluster iris -k 3 -o {tmp_path}/l.csv >&-")[0] == 0
     whole = (tmp_path / "l.csv").read_bytes()
     assert len(whole.splitlines()) == 151
     (tmp_path / "l.csv").unlink()
-    code, _, err = shell(f"biclique cluster iris -k 3 -o {tmp_path}/l.csv > /dev/full")
+    with open("/dev/full", "w") as full, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", full)
+        code = main([*IRIS, "-o", f"{tmp_path}/l.csv"])
+    err = capsys.readouterr().err
     assert (code, err.count("\n")) == (1, 1)
     assert f"{tmp_path}/l.csv was written and is complete" in err
     assert (tmp_path / "l.csv").read_bytes() == whole
 
 
-def test_labels_into_pipes_and_devices(tmp_path):
+def test_labels_into_pipes_and_devices(capfd, tmp_path):
     assert main([*IRIS, "-q", "-o", f"{tmp_path}/l.csv"]) == 0
     whole = (tmp_path / "l.csv").read_text()
     assert shell("biclique cluster iris -k 3 -q -o /dev/stdout | cat") == (0, whole, "")
-    assert shell(f"biclique cluster iris -k 3 -q -o /dev/stdout > {tmp_path}/out")[0] == 0
-    assert (tmp_path / "out").read_text() == whole
+    assert main([*IRIS, "-q", "-o", "/dev/stdout"]) == 0
+    assert capfd.readouterr() == (whole, "")
     os.mkfifo(tmp_path / "pipe.csv")
-    code, out, _ = shell(f"cat {tmp_path}/pipe.csv & biclique cluster iris -k 3 -q -o {tmp_path}/pipe.csv; wait")
-    assert (code, out) == (0, whole)
+    read = []
+    reader = threading.Thread(target=lambda: read.append((tmp_path / "pipe.csv").read_text()))
+    reader.start()
+    assert main([*IRIS, "-q", "-o", f"{tmp_path}/pipe.csv"]) == 0
+    reader.join(timeout=60)
+    assert read == [whole]
     assert stat.S_ISFIFO((tmp_path / "pipe.csv").stat().st_mode)
-    assert sorted(os.listdir(tmp_path)) == ["l.csv", "out", "pipe.csv"]
+    assert sorted(os.listdir(tmp_path)) == ["l.csv", "pipe.csv"]
     before = os.stat("/dev/null")
     assert main([*IRIS, "-q", "-o", "/dev/null"]) == 0
     assert os.stat("/dev/null").st_rdev == before.st_rdev
@@ -288,19 +341,12 @@ def test_names_do_not_reach_the_terminal_as_commands(capsys, tmp_path):
     assert all(c.isprintable() or c == "\n" for c in shown)
 
 
-def test_a_full_disk_in_convert(tmp_path):
-    resource = pytest.importorskip("resource")
+def test_a_full_disk_in_convert(capsys, tmp_path):
     edges = np.random.RandomState(0).randint(0, 500, (2000, 2))
     source = tmp_path / "h.hgr"
     source.write_text(f"{len(edges)} 500\n" + "".join(f"{a + 1} {b + 1}\n" for a, b in edges))
-    done = subprocess.run(
-        [*COMMAND, "hypergraph", "convert", source, tmp_path / "h.json"],
-        capture_output=True,
-        text=True,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200)),
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
-        check=False,
-    )
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
-    assert "File too large" in done.stderr
+    with full_disk():
+        code, out, err = run(capsys, "hypergraph", "convert", source, tmp_path / "h.json")
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert "File too large" in err
     assert os.listdir(tmp_path) == ["h.hgr"]

@@ -37,14 +37,14 @@ TEXT_COLUMN = "name,x,y\na,1,2\nb,3,4\n"
 @pytest.mark.parametrize(
     ("text", "roles", "options", "python", "command"),
     [
-        (TEXT_COLUMN, {}, [], "Roles(label=…), Roles(id=…) or Roles(drop=…).", "--label-column, --id or --drop."),
-        (",x\n0,1\n1,2\n", {}, [], "say so with Roles(id='')", "say so with --id '', or leave it out with --drop ''."),
+        (TEXT_COLUMN, {}, [], "Roles(label=…), Roles(id=…) or Roles(drop=…).", "t.csv -k 2 --id name\n"),
+        (",x\n0,1\n1,2\n", {}, [], "say so with Roles(id='')", "t.csv -k 2 --id ''\n"),
         (
             "x,y\n1,2\n,3\n",
             {},
             [],
             "out with drop_missing=True, or a",
-            "out with --drop-missing, or a column with --drop.",
+            "t.csv -k 2 --missing mean\n",
         ),
         ("x,y\n1,2\n", {"label": "z"}, ["--label-column", "z"], ": Roles(label=…) names", ": --label-column names"),
         ("x,y\n1,2\n", {"id": "z"}, ["--id", "z"], ": Roles(id=…) names", ": --id names"),
@@ -77,4 +77,4 @@ def test_tables_that_do_not_fit(ending, capsys, tmp_path):
         read_table(path, memory_limit="10K")
     if ending == "csv":
         assert main(["cluster", str(path), "-k", "2", "--memory-limit", "10K"]) == 4
-        assert "raise --memory-limit, leave out columns, or read it in chunks (--stream)." in capsys.readouterr().err
+        assert "raise --memory-limit, or take fewer rows." in capsys.readouterr().err

@@ -117,7 +117,7 @@ def test_the_papers_weights_have_other_minimisers():
     from itertools import product
 
     different = 0
-    for seed in range(20):
+    for seed in range(5):
         X = np.random.default_rng(seed).normal(size=(6, 2))
         K = rbf_kernel(X, gamma=1.0)
         degrees = K.sum(axis=1)
@@ -126,7 +126,7 @@ def test_the_papers_weights_have_other_minimisers():
         by_cut = min(partitions, key=lambda p: k_way_normalized_cut(K, p, 4))
         by_paper = min(partitions, key=lambda p: weighted_kernel_kmeans_objective(K, p, 1 / S))
         different += not np.array_equal(by_cut, by_paper)
-    assert 0 < different < 20
+    assert 0 < different < 5
 
 
 def test_bad_arguments_and_warnings(iris):

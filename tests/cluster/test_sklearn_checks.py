@@ -9,17 +9,16 @@ from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
 
 pytestmark = pytest.mark.filterwarnings("ignore::biclique.exceptions.BicliqueWarning")
 
+# Every way of labelling, holding K and modelling is met once.
 ESTIMATORS = [
     BicliqueSpectralClustering(n_clusters=3),
     BicliqueSpectralClustering(n_clusters=3, gram="tiled", assign_labels="cluster_qr"),
-    BicliqueSpectralClustering(n_clusters=3, assign_labels="discretize", order=2),
-    BicliqueSpectralClustering(n_clusters=3, assign_labels="kernel_kmeans"),
-    BicliqueSpectralClustering(n_clusters=3, modelling="symmetric", order=5),
+    BicliqueSpectralClustering(n_clusters=3, assign_labels="kernel_kmeans", modelling="symmetric", order=5),
     BicliqueKernelKMeans(n_clusters=3),
     BicliqueKernelKMeans(n_clusters=3, weights="paper", gram="tiled"),
     BicliqueSpectralEmbedding(),
     BicliqueSpectralEmbedding(gram="tiled", precision="float64", drop_first=False),
-    BicliqueSpectralClustering(n_clusters=3, affinity="nearest_neighbors"),
+    BicliqueSpectralClustering(n_clusters=3, assign_labels="discretize", affinity="nearest_neighbors"),
     BicliqueSpectralEmbedding(affinity="nearest_neighbors"),
 ]
 

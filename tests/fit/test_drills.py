@@ -383,6 +383,6 @@ def test_what_a_row_source_is_refused_with(blobs, pile):
 
 
 def test_the_row_source_is_gone_with_its_entry(blobs):
-    assert list(OPENERS) == ["chunks"]
+    assert list(OPENERS) == ["dask", "chunks"]
     with pytest.raises((TypeError, ValueError)):
         model().fit(Pile([blobs[0]]))

@@ -53,6 +53,8 @@ WRONG = {
     "weights": ["heavy"],  # others are data, a number a row
     "drop_first": [object(), "no", 1, None],
     "expansion": [object(), "flat", None, 3],
+    "categorical_features": [object(), "all", 3, 2.5],
+    "max_hours": [object(), "long", -1.0, np.nan, None],
 }
 
 
@@ -92,6 +94,7 @@ def test_settings_are_what_was_asked_for():
     found = {"n_jobs": settings.n_jobs, "random_state": settings.random_state}
     for group in (settings.kernel, settings.cut, settings.holding, settings.solving, settings.assigning):
         found |= {field.name: getattr(group, field.name) for field in fields(group)}
+    assert found.pop("columns") is None  # known when X is
     assert found == {name: asked[name] for name in found}
     assert set(asked) - set(found) == {"n_components", "k_max", "verbose"}
     assert set(found) - set(CONSTRAINTS) == {"kernel_params"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import tempfile
 import zipfile
 from importlib.util import find_spec
@@ -89,6 +90,10 @@ def texts() -> list[Files]:
     return [{"": text.encode()} for text in (plain, full, quoted, gaps, "1,2\n3,4\n")]
 
 
+def zipped() -> list[Files]:
+    return [{"": gzip.compress(files[""])} for files in texts()]
+
+
 def npy() -> list[Files]:
     arrays = [X, np.asfortranarray(X), X.astype("f4"), X.astype(">i8"), X.astype("u1"), X > 0]
     return [{"": _bytes_of(array)} for array in arrays]
@@ -159,7 +164,8 @@ def zarr() -> list[Files]:
 
 
 READERS = {
-    "csv": Reader(texts, whole, "table.csv"),
+    "csv": Reader(texts, both, "table.csv"),
+    "csv.gz": Reader(zipped, both, "table.csv.gz"),
     "npy": Reader(npy, both, "table.npy"),
     "npz": Reader(npz, whole, "table.npz"),
 }

@@ -157,6 +157,7 @@ AFFINITIES: dict[str, tuple[str, dict[str, Any]]] = {
     "function with parameters": ("blobs", {"affinity": likeness, "kernel_params": {"width": 0.3}}),
     "Kernel": ("blobs", {"affinity": Cauchy()}),
     "InnerProductKernel": ("positive", {"affinity": Parabola()}),
+    "gower": ("blobs", {}),
 }
 """Kernels, and data that suit them."""
 

@@ -6,7 +6,7 @@ from scipy import sparse
 
 from biclique.fit.plan import make_gram
 from biclique.gram import DenseGram, SparseGram, TiledGram
-from biclique.kernels import KERNEL_NAMES, make_kernel
+from biclique.kernels import KERNEL_NAMES, Columns, make_kernel
 
 N = 700  # over one panel and several tiles, and a multiple of none
 MEMORY = 2**30
@@ -44,7 +44,7 @@ def relative(error, exact):
 def test_product_diagonal_and_cross_are_those_of_the_dense_form(name, operator):
     build, tolerance = operator
     X, Y = rows(), rows(37, seed=1)
-    kernel = make_kernel(name, gamma=0.7, degree=3, coef0=1.0)
+    kernel = make_kernel(name, gamma=0.7, degree=3, coef0=1.0).of_columns(Columns.of(X))
     K, V = kernel.block(X, X), np.random.default_rng(2).normal(size=(N, 5))
     V.setflags(write=False)
     gram = build(kernel, X, 2)
@@ -122,7 +122,7 @@ def test_larger_dense_against_tiled():
 @pytest.mark.parametrize("shift", [0.0, 0.5])
 def test_operators_know_when_no_entry_is_negative(name, shift, operator):
     X = rows(60) if "chi2" in name else rows(60) - shift
-    kernel = make_kernel(name, gamma=0.7, degree=3, coef0=1.0)
+    kernel = make_kernel(name, gamma=0.7, degree=3, coef0=1.0).of_columns(Columns.of(X))
     gram = operator[0](kernel, X, 1)
     none_negative = bool((kernel.block(X, X) >= 0).all())
     assert gram.nonnegative <= none_negative

@@ -297,6 +297,7 @@ def test_fits_are_those_of_exact_tiles(data):
     assert (fast.predict(new) == tiled.predict(new)).mean() > 0.97
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("size", [1, 2, 8, 32])
 def test_planted_groups_are_found(size):
     random = np.random.default_rng(size)

@@ -1,5 +1,6 @@
 """Every Gram operator keeps the contract: one class each."""
 
+import pickle
 from importlib.util import find_spec
 
 import numpy as np
@@ -67,6 +68,28 @@ class TestSparse(TestGiven):
 class TestTiled(OfRows):
     def of(self, rows, n_jobs=None):
         return TiledGram(self.kernel, rows, dtype=np.float64, n_jobs=n_jobs, memory_limit=MEMORY)
+
+
+class HereAndNow:
+    """Workers that are none: tasks run one after the other, on rows that were pickled."""
+
+    n_threads = 1
+
+    def keep(self, gram):
+        self.gram = pickle.loads(pickle.dumps(gram))
+
+    def add_pairs(self, product, V, n_blocks):
+        found = {(i, j): product(self.gram, V, i, j) for i in range(n_blocks) for j in range(i, n_blocks)}
+        return [sum(found[min(i, j), max(i, j)][int(j < i)] for j in range(n_blocks)) for i in range(n_blocks)]
+
+
+class TestSpreadTiles(TestTiled):
+    @pytest.fixture(autouse=True)
+    def small_blocks(self, monkeypatch):
+        monkeypatch.setattr("biclique.gram.spread.BLOCK_ROWS", 40)
+
+    def of(self, rows, n_jobs=None):
+        return super().of(rows, n_jobs).spread_over(HereAndNow())
 
 
 class TestTiledFloat32(OfRows):

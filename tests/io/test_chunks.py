@@ -288,8 +288,8 @@ def refused(message, source, kind=TableError, **options):
 
 @needs("pyarrow")
 def test_paths_that_are_no_chunked_tables(tmp_path):
-    for name in ("t.csv", "t.tsv", "t.npz"):
-        refused("cannot be read in chunks; convert it to .npy or Parquet, or read it whole", tmp_path / name)
+    for name in ("t.npz",):
+        refused("cannot be read in chunks; convert it to CSV, TSV, .npy or Parquet, or read it whole", tmp_path / name)
     refused("unknown kind of table; to be read in chunks its name must end in", tmp_path / "t.xls")
     for name in ("none.npy", "none.parquet"):
         refused(f"{name}: no such file", tmp_path / name)

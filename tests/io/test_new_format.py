@@ -109,9 +109,9 @@ def test_messages_and_help_name_a_new_format(capsys, tmp_path):
     shown = " ".join(capsys.readouterr().out.split())
     assert ".csv, .tsv, .npy, .npz, .parquet or .toy file, .zarr folder" in shown
     assert "to FILE (.csv, .tsv, .npy, .parquet or .toy)" in shown
-    assert "read a .npy, .parquet, .zarr or .toy table in chunks" in shown
+    assert "read a .csv, .tsv, .npy, .parquet, .zarr or .toy table in chunks" in shown
     assert main(["cluster", "iris", "-k", "2", "--stream"]) == 3
-    assert "--stream reads .npy and Parquet and toy files and .zarr folders" in capsys.readouterr().err
+    assert "--stream reads CSV, TSV, .npy, Parquet and toy files and .zarr folders" in capsys.readouterr().err
     for read, message in (
         (read_table, r"\.toy, \.toytoy\.$"),
         (open_chunks, r"in chunks .*\.zarr, \.toy, \.toytoy\.$"),

@@ -79,7 +79,7 @@ def test_links_are_followed(tmp_path):
         with LabelWriter(link) as writer:
             writer.write(LABELS)
         assert link.is_symlink()
-        assert (tmp_path / "real" / "a.csv").read_text() == "row,label\n1,2\n2,0\n3,1\n"
+        assert (tmp_path / "real" / "a.csv").read_text() == "row,label\n0,2\n1,0\n2,1\n"
     assert sorted(os.listdir(tmp_path)) == ["link.csv", "real"]
     loop = tmp_path / "loop.csv"
     loop.symlink_to(loop)

@@ -232,7 +232,7 @@ def test_the_gram_matrix_is_the_definition(name, weights, n_neighbors):
 @pytest.mark.parametrize("kind", ["tree", "brute", "copies", "lattice"])
 def test_new_rows_are_the_definition(weights, kind):
     X = {"copies": rows(50, 3, copies=14), "lattice": lattice(60)}.get(kind, rows(50, 3 if kind == "tree" else 30))
-    Y = X[:12] + 0.2 * np.random.default_rng(1).normal(size=(12, X.shape[1]))
+    Y = X[:6] + 0.2 * np.random.default_rng(1).normal(size=(6, X.shape[1]))
     cross = NeighborGram.from_rows(X, 9, weights, gamma=0.7).cross(Y)
     truth = np.array([neighbor_cross(y, X, 9, weights, 0.7) for y in Y])
     np.testing.assert_allclose(cross.matmat(np.eye(len(X))), truth, rtol=1e-12, atol=1e-300)
@@ -462,6 +462,7 @@ def test_ties_far_from_the_middle_are_measured():
 
 @pytest.mark.once
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers")
+@pytest.mark.once
 def test_an_interrupt_in_the_search_leaves_the_process_whole():
     X = np.random.default_rng(0).normal(size=(60_000, 8))
     some = X[:3000]

@@ -29,6 +29,8 @@ class RowContract(ABC):
     """Whether the number of rows is known before the first pass."""
     names = None
     """Of the columns."""
+    keeps_weights = True
+    """Whether all weights are in memory at once."""
 
     @abstractmethod
     def create(self, X, weights, tmp_path):
@@ -62,7 +64,11 @@ class RowContract(ABC):
         assert source.names == self.names
         assert isinstance(source.name, str)
         assert isinstance(source.in_memory, bool)
-        assert np.array_equal(source.weights, weights)
+        assert np.array_equal(source.weights, weights) if self.keeps_weights else source.weights is None
+        mass = source.mass(1)
+        np.testing.assert_allclose(
+            [mass.total, mass.effective], [weights.sum(), weights.sum() ** 2 / (weights**2).sum()]
+        )
         assert source.n_counted == (weights > 0).sum()
         self.blocks(source)
         assert source.n_rows == self.rows

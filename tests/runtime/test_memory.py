@@ -1,9 +1,12 @@
 """Memory limits in words, and bytes as they read well."""
 
+import ctypes
+
 import numpy as np
 import pytest
 
 from biclique.exceptions import ParameterError
+from biclique.runtime import memory
 from biclique.runtime.memory import format_bytes, free_memory, parse_memory_limit
 
 GIB = 2**30
@@ -37,3 +40,24 @@ def test_auto_is_about_half_of_what_is_free():
 
 def test_bytes_read_well():
     assert [format_bytes(b) for b in (12, 8 * 200_000**2, 3 * 2**40)] == ["12 B", "298 GiB", "3 TiB"]
+
+
+def test_windows_is_asked_for_its_free_memory(monkeypatch):
+    class Kernel32:
+        def __init__(self, answers):
+            self.answers = answers
+
+        def GlobalMemoryStatusEx(self, pointer):
+            status = pointer._obj
+            assert status.length == ctypes.sizeof(status) == 64  # of MEMORYSTATUSEX
+            status.total, status.free = 16 * 2**30, 5 * 2**30
+            return self.answers
+
+    monkeypatch.setattr(memory.sys, "platform", "win32")
+    for answers, free, total in ((1, 5 * 2**30, 16 * 2**30), (0, memory.FREE_BY_GUESS, None)):
+        windows = type("windll", (), {"kernel32": Kernel32(answers)})
+        monkeypatch.setattr(memory.ctypes, "windll", windows, raising=False)
+        assert memory._free_on_machine() == free
+        assert memory.total_memory() == total
+    monkeypatch.delattr(memory.ctypes, "windll")
+    assert memory._free_on_machine() == memory.FREE_BY_GUESS

@@ -1,5 +1,7 @@
+import multiprocessing
 import threading
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -20,8 +22,9 @@ def test_results_come_in_order_whoever_finishes_first():
     assert run_groups(work, 5, n_jobs=5) == [0, 1, 2, 3, 4]
 
 
-def test_blas_is_held_to_one_thread_and_released():
+def test_blas_is_held_to_one_thread_and_released(free_blas):
     before = blas_threads()
+    assert set(before) == {2}
     with single_threaded_blas():
         with single_threaded_blas():
             assert set(blas_threads()) == {1}
@@ -65,3 +68,10 @@ def test_thread_counts():
     assert count_threads(3) == 3
     assert count_threads(None) == count_threads(-1) >= 1
     assert np.isscalar(count_threads(None))
+
+
+def test_in_a_process_of_a_pool_threads_are_counted_without_a_warning(monkeypatch):
+    monkeypatch.setitem(multiprocessing.current_process()._config, "daemon", True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # joblib's, about Loky
+        assert [count_threads(n) for n in (None, -1, 1, 3)] == [1, 1, 1, 3]

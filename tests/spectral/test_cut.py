@@ -3,7 +3,7 @@ import pytest
 
 from biclique.exceptions import DegreeError, ParameterError
 from biclique.gram import DenseGram, TiledGram
-from biclique.kernels import KERNEL_NAMES, make_kernel
+from biclique.kernels import KERNEL_NAMES, Columns, make_kernel
 from biclique.spectral import NormalizedCut
 from biclique.spectral.cut import check_order
 from tests.oracles import algorithm_1, contracted, contracted_gram, gram_tensor, modularity, projector
@@ -43,7 +43,7 @@ def test_shrunken_degrees_are_those_of_the_contraction(m):
 @pytest.mark.parametrize("order", ORDERS)
 def test_eigenpairs_are_those_of_algorithm_1(name, order, blobs):
     X = blobs[0][:120]
-    K = make_kernel(name, gamma=0.05).block(X, X)
+    K = make_kernel(name, gamma=0.05).of_columns(Columns.of(X)).block(X, X)
     K = (K + K.T) / 2
     cut = cut_of(K, order)
     values, vectors = np.linalg.eigh(matrix_of(cut))
@@ -61,7 +61,7 @@ def test_eigenpairs_are_those_of_algorithm_1(name, order, blobs):
 @pytest.mark.parametrize("name", USABLE)
 def test_infinite_order_is_modularity(name, blobs):
     X = blobs[0][:120]
-    K = make_kernel(name, gamma=0.05).block(X, X)
+    K = make_kernel(name, gamma=0.05).of_columns(Columns.of(X)).block(X, X)
     K = (K + K.T) / 2
     cut = cut_of(K, np.inf)
     values = np.linalg.eigvalsh(matrix_of(cut))[::-1]

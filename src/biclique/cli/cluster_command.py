@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from sklearn.preprocessing import RobustScaler, StandardScaler
-
-from biclique._typing import FloatArray
-from biclique.cli import stream
+from biclique.cli import on_dask, stream
 from biclique.cli.common import (
-    Classes,
-    Facts,
     add_assignment_options,
     add_work_options,
     caught_messages,
+    checked_option,
     count_or_auto,
     count_or_select,
     number_or_word,
@@ -28,17 +23,44 @@ from biclique.cli.common import (
     print_plan,
     report,
 )
+from biclique.cli.predict_command import save_run
+from biclique.cli.report_command import check_report, row_names, shown_columns, write_report
+from biclique.cli.standard_streams import standard_streams
+from biclique.cli.table_options import add_table_options, find_table
+from biclique.cli.table_rows import (
+    Prepared,
+    explain,
+    form_of,
+    is_shipped,
+    notes_of,
+    prepare,
+    probabilities_of,
+    takes_codes,
+)
 from biclique.cli.text import EXIT_CODES, EXIT_OK, block, line
 from biclique.cluster import BicliqueSpectralClustering
-from biclique.datasets import SHIPPED, load_shipped
-from biclique.exceptions import DataError, TableError
+from biclique.datasets import SHIPPED
 from biclique.features.maps import LANDMARKS
 from biclique.fit.settings import GRAM_NAMES, MODELLINGS, PRECISIONS, SELECT
 from biclique.gram import NEIGHBOR_WEIGHTS
-from biclique.io import Roles, Table, check_output, formats, listed, read_table, write_labels, writers
+from biclique.io import check_output, check_target, formats, listed, write_labels, writers
+from biclique.io.append import NewColumns, append_labels, check_append, check_ids
+from biclique.io.columns import ColumnsError
+from biclique.io.fields import text_array
+from biclique.io.typed_columns import Column, TypedTable
 from biclique.kernels import KERNEL_NAMES
+from biclique.progress import PLAIN_SECONDS, Progress
 
 SWITCH: dict[str, bool | str] = {"auto": "auto", "yes": True, "no": False}
+
+
+EXAMPLES = """\
+examples:
+  biclique cluster iris -k 3
+  biclique cluster customers.csv -k 5 --id name --drop notes -o labels.csv
+  biclique cluster customers.csv -k select --save customers.biclique
+  biclique cluster rows.npy -k 10 --stream --dry-run
+"""
 
 
 def add_command(commands: Any) -> None:
@@ -46,18 +68,20 @@ def add_command(commands: Any) -> None:
         "cluster",
         help="cluster the rows of a table",
         description="Cluster the rows of a table. Columns are scaled to unit variance unless --scale says otherwise.",
-        epilog=EXIT_CODES,
+        epilog=f"{EXAMPLES}\n{EXIT_CODES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(run=_cluster)
+    parser.set_defaults(run=_cluster, fail=parser.error)
     files, folders = (
         listed([kind.endings[0] for kind in formats() if (kind.place == "folder") is folder], "or")
         for folder in (False, True)
     )
     parser.add_argument(
         "table",
+        nargs="?",  # --drop a b TABLE takes it at first
         metavar="TABLE",
-        help=f"{files} file, {folders} folder, or a data set of scikit-learn ({', '.join(SHIPPED)})",
+        help=f"{files} file, {folders} folder, - for standard input, or a data set of scikit-learn "
+        f"({', '.join(SHIPPED)}); a text file may end in .gz",
     )
     parser.add_argument(
         "-k", "--clusters", type=count_or_select, required=True, metavar="K", help="number of clusters, or select"
@@ -66,23 +90,36 @@ def add_command(commands: Any) -> None:
         "--k-max", type=int, default=20, metavar="K", help="most clusters that select tries (default: 20)"
     )
     parser.add_argument(
-        "-o", "--output", metavar="FILE", help=f"write one label per row to FILE ({listed([*writers()], 'or')})"
+        "-o",
+        "--output",
+        metavar="FILE",
+        help=f"write one label per row to FILE ({listed([*writers()], 'or')}); - is standard output",
     )
+    parser.add_argument(
+        "--append",
+        action="store_true",
+        help="write the whole table to FILE, with columns for the label of each row and its probability",
+    )
+    parser.add_argument("--report", metavar="FILE", help="write a page to look at and to send, such as report.html")
+    parser.add_argument("--save", metavar="FILE", help="write the model to FILE, for biclique predict (model.biclique)")
     table = parser.add_argument_group("the table")
+    add_table_options(table)
     table.add_argument(
-        "--label-column", metavar="NAME", help="column of known classes: left out, used for an error rate"
+        "--header",
+        choices=["auto", "yes", "no"],
+        default="auto",
+        help="whether a text file's first line holds names (default: auto: unless all of them are numbers)",
     )
-    table.add_argument("--id", metavar="NAME", help="column that names the rows: left out, written beside the labels")
-    table.add_argument("--drop", metavar="NAME", nargs="+", action="extend", default=[], help="columns to leave out")
-    table.add_argument("--drop-missing", action="store_true", help="leave out rows with missing values")
+    table.add_argument("--decimal", choices=[".", ","], default=".", help="decimal sign of a text file (default: .)")
     table.add_argument(
-        "--header", choices=["auto", "yes", "no"], default="auto", help="whether a text file's first line holds names"
+        "--encoding", default="utf-8", metavar="NAME", help="of a text file, such as latin-1 (default: utf-8)"
     )
     table.add_argument(
         "--scale",
         choices=["standard", "robust", "none"],
         default="standard",
-        help="standard: mean 0, variance 1 (default); robust: by median and quartiles; none: as they are",
+        help="standard: mean 0, variance 1 (default); robust: by median and quartiles; none: as they are, always for "
+        "gower, which divides by ranges",
     )
     table.add_argument(
         "--stream",
@@ -138,6 +175,12 @@ def add_command(commands: Any) -> None:
     )
     work.add_argument("--precision", choices=PRECISIONS, default="auto", help="of tiles (default: auto)")
     work.add_argument("--device", metavar="NAME", help="such as cuda: exact, on a GPU (needs biclique[gpu])")
+    work.add_argument(
+        "--dask",
+        metavar="WHERE",
+        help="run on a Dask cluster: the address of its scheduler, or local: processes on this machine. TABLE may be a "
+        "pattern such as 'rows/*.parquet', one chunk a file, and -o names a folder (needs biclique[dask])",
+    )
     work.add_argument("--dry-run", action="store_true", help="print an estimate of time and memory, and stop")
     add_work_options(work, max_iter=100, passes_over="kernel matrix")
 
@@ -146,32 +189,62 @@ def add_command(commands: Any) -> None:
 
 
 def _cluster(options: argparse.Namespace) -> int:
-    if options.output is not None:
-        check_output(options.output, options.table)
+    find_table(options)
+    with standard_streams(options):
+        return _run(options)
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.append and not options.output:
+        options.fail("--append needs a file to write to: -o FILE")
+    with checked_option():
+        if options.append:
+            check_append(options.output, options.table)
+        if options.output is not None and options.dask is None:
+            check_output(options.output, options.table)
+        if options.save is not None:
+            check_target(options.save)
+        check_report(options.report, options.table, options.output, options.save)
+    if takes_codes(options.affinity):
+        options.scale = "none"  # gower divides by ranges itself, and leaves gaps out
+        options.missing = "keep" if options.missing == "refuse" and not options.stream else options.missing
     model = _model(options)
-    source = None if _is_shipped(options.table) and not options.stream else stream.open_streamed(model, options)
-    if source is not None:
-        return stream.cluster(model, source, options)
-    table = _load(options)
-    X, constant = _scaled(table, options.scale)
+    if options.dask is not None:
+        return on_dask.cluster(model, options)
+    try:
+        source = None if is_shipped(options.table) and not options.stream else stream.open_streamed(model, options)
+        if source is not None:
+            return stream.cluster(model, source, options)
+        return _cluster_held(model, options)
+    except ColumnsError as error:
+        return explain(error, options)
+
+
+def _cluster_held(model: BicliqueSpectralClustering, options: argparse.Namespace) -> int:
+    reading = time.perf_counter()
+    with caught_messages() as notes, Progress.of(model.verbose) as progress:
+        prepared = prepare(options, lambda share: progress.share("reading the table", share))
+    reading = time.perf_counter() - reading
+    if options.output and not options.append and len(prepared.ids) > 1:
+        check_ids(options.output)
+    if takes_codes(options.affinity):
+        model.set_params(categorical_features=prepared.preparer.categorical_places_ or None)
     if options.dry_run:
-        return _print_estimate(model, X, table, options)
+        return _print_estimate(model, prepared, options, reading)
     start = time.perf_counter()
     with caught_messages() as messages:
-        model.fit(X)
+        model.fit(prepared.X) if prepared.weights is None else model.fit(prepared.X, sample_weight=prepared.weights)
     seconds = time.perf_counter() - start
-    if constant:
-        messages.append(f"constant columns tell nothing apart: {', '.join(constant)}.")
+    messages += [*notes, *notes_of(options)]
+    if prepared.constant:
+        messages.append(f"constant columns tell nothing apart: {', '.join(prepared.constant)}.")
     if options.output:
-        write_labels(
-            options.output,
-            model.labels_,
-            rows=table.rows,
-            n_rows=table.n_rows,
-            ids=table.ids,
-            id_name=options.id or "row",
-        )
-    report(model, _facts(table), options, seconds, messages)
+        messages += _write(model, prepared, options)
+    saved = None if options.save is None else save_run(model, prepared.preparer, options)
+    if options.report:
+        shown = shown_columns(prepared.table, prepared.kept, [*prepared.ids])
+        write_report(model, prepared.X, options, messages, shown, row_names(prepared.kept, prepared.ids))
+    report(model, prepared.facts, options, seconds, messages, saved)
     return EXIT_OK
 
 
@@ -199,86 +272,52 @@ def _model(options: argparse.Namespace) -> BicliqueSpectralClustering:
         max_iter=options.max_iter,
         memory_limit=options.memory_limit,
         n_jobs=options.jobs,
-        verbose=int(not options.quiet and sys.stderr.isatty()),
+        verbose=0 if options.quiet else PLAIN_SECONDS,
         k_max=options.k_max,
     )
 
 
-def _is_shipped(name: str) -> bool:
-    return name.replace("-", "_") in SHIPPED and not Path(name).exists()
-
-
-def _load(options: argparse.Namespace) -> Table:
-    roles = Roles(label=options.label_column, id=options.id, drop=tuple(options.drop))
-    if _is_shipped(options.table):
-        return _load_shipped(options.table.replace("-", "_"), roles)
-    if not Path(options.table).suffix and not Path(options.table).exists():
-        raise TableError(
-            f"{options.table}: neither a file nor a data set of scikit-learn; those are {', '.join(SHIPPED)}."
-        )
-    header = {"auto": None, "yes": True, "no": False}[options.header]
-    return read_table(
-        options.table, roles, header=header, drop_missing=options.drop_missing, memory_limit=options.memory_limit
+def _write(model: BicliqueSpectralClustering, prepared: Prepared, options: argparse.Namespace) -> list[str]:
+    """Write the labels; what there is to say about that."""
+    if options.append:
+        file = None if is_shipped(options.table) else Path(options.table)
+        probabilities, notes = probabilities_of(model, prepared.X)
+        new = NewColumns(prepared.kept, model.labels_, probabilities)
+        append_labels(options.output, prepared.table, new, file, form_of(options))
+        return notes
+    if len(prepared.ids) > 1:
+        ids = tuple(Column(name, "text", text_array(texts)) for name, texts in prepared.ids.items())
+        table = TypedTable(prepared.table.name, ids, prepared.table.n_rows)
+        append_labels(options.output, table, NewColumns(prepared.kept, model.labels_))
+        return []
+    name, texts = next(iter(prepared.ids.items()), ("row", None))
+    write_labels(
+        options.output,
+        model.labels_,
+        rows=prepared.rows,
+        n_rows=len(prepared.kept),
+        ids=texts,
+        id_name=name,
     )
-
-
-def _load_shipped(name: str, roles: Roles) -> Table:
-    bunch = load_shipped(name)
-    columns = list(bunch.feature_names)
-    unknown = [c for c in (roles.id, *roles.drop) if c is not None and c not in columns]
-    if unknown or roles.label not in (None, "target"):
-        wrong = unknown[0] if unknown else roles.label
-        raise TableError(f"{name}: no column {wrong!r}; columns: {', '.join(map(repr, [*columns, 'target']))}.")
-    kept = [j for j, c in enumerate(columns) if c not in (roles.id, *roles.drop)]
-    labels = None
-    if bunch.target_names is None and roles.label is not None:
-        raise TableError(f"{name}: its target is a number, not a class; leave out --label-column.")
-    if bunch.target_names is not None:
-        labels = [str(bunch.target_names[t]) for t in bunch.target]
-    return Table(
-        name,
-        np.asarray(bunch.data, dtype=float)[:, kept],
-        [columns[j] for j in kept],
-        np.arange(len(bunch.data)),
-        len(bunch.data),
-        labels,
-        None if roles.id is None else [str(v) for v in bunch.data[:, columns.index(roles.id)]],
-    )
-
-
-def _scaled(table: Table, scale: str) -> tuple[FloatArray, list[str]]:
-    """The features, scaled, and the names of constant columns."""
-    constant = [repr(c) for c, spread in zip(table.columns, np.ptp(table.X, axis=0), strict=True) if spread == 0]
-    if scale == "none":
-        return table.X, constant
-    scaler = StandardScaler() if scale == "standard" else RobustScaler()
-    with np.errstate(over="ignore", invalid="ignore"):
-        X = scaler.fit_transform(table.X)
-    if not np.isfinite(X).all():
-        raise DataError(f"{table.name}: values too large to scale; rescale the columns first, or use --scale none.")
-    return X, constant
-
-
-def _facts(table: Table) -> Facts:
-    classes = None
-    if table.labels is not None:
-        classes = Classes()
-        classes.add(table.labels)
-    return Facts(table.name, len(table.X), table.n_rows - len(table.X), len(table.columns), classes)
+    return []
 
 
 # Printing
 
 
-def _print_estimate(model: BicliqueSpectralClustering, X: FloatArray, table: Table, options: argparse.Namespace) -> int:
+def _print_estimate(
+    model: BicliqueSpectralClustering, prepared: Prepared, options: argparse.Namespace, reading: float
+) -> int:
+    name, X = prepared.table.name, prepared.X
     with caught_messages():
-        plan = model.plan(X)
+        plan = model.plan(X, sample_weight=prepared.weights)
+    plan = replace(plan, seconds=plan.cost.seconds + reading)
     if options.json:
-        facts: dict[str, Any] = {"table": table.name, "rows": len(X), "columns": X.shape[1]}
+        facts: dict[str, Any] = {"table": name, "rows": len(X), "columns": X.shape[1]}
         if plan.device is None:
             facts["distinct_rows"] = plan.rows
         block(json.dumps({**facts, **plan_facts(plan)}, indent=2))
     else:
-        line(f"{table.name}: {len(X)} rows, {X.shape[1]} columns")
+        line(f"{name}: {len(X)} rows, {X.shape[1]} columns")
         print_plan(plan)
     return EXIT_OK

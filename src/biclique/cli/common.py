@@ -6,7 +6,7 @@ import argparse
 import json
 import math
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,11 +14,14 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
-from biclique._typing import IntArray
+from biclique._typing import FloatArray, IntArray
 from biclique.cli.text import block, line, print_warnings
 from biclique.cluster import BicliqueSpectralClustering
-from biclique.exceptions import BicliqueWarning
+from biclique.cluster.profile import standardised_differences
+from biclique.exceptions import BicliqueWarning, DataError, ParameterError
 from biclique.fit.plan import Plan
+from biclique.models import Saved
+from biclique.printable import printable
 from biclique.progress import format_seconds
 from biclique.scores import clustering_error
 from biclique.spectral import ASSIGNERS
@@ -80,6 +83,15 @@ def add_work_options(work: Any, *, max_iter: int, passes_over: str) -> None:
     work.add_argument("-q", "--quiet", action="store_true", help="print errors only")
 
 
+@contextmanager
+def checked_option() -> Iterator[None]:
+    """What is wrong with the name of an output is wrong with an option: exit code 2."""
+    try:
+        yield
+    except DataError as error:
+        raise ParameterError(*error.args) from error
+
+
 # Warnings
 
 
@@ -91,6 +103,12 @@ def caught_messages() -> Iterator[list[str]]:
         warnings.simplefilter("always", BicliqueWarning)
         yield messages
     messages.extend(str(w.message) for w in caught if issubclass(w.category, BicliqueWarning))
+
+
+MOST_TELLING = 3
+"""Columns that are named for each cluster."""
+NAME_WIDTH = 24
+"""Of a column in that list; longer names are cut."""
 
 
 # What ``biclique cluster`` prints about a clustering, as text and as JSON
@@ -118,6 +136,14 @@ class Facts:
     columns: int
     classes: Classes | None = None
     streamed: bool = False
+    seen: FloatArray | None = None
+    """Rows that show what sets clusters apart: all, or some."""
+    numbers: IntArray | None = None
+    """Which rows these are; None: all."""
+    names: Sequence[str] = ()
+    """Of the columns of ``seen``."""
+    sizes: Sequence[int] | None = None
+    """Rows of the clusters, if labels are not in memory."""
 
 
 def report(
@@ -126,11 +152,12 @@ def report(
     options: argparse.Namespace,
     seconds: float,
     messages: list[str],
+    saved: Saved | None = None,
 ) -> None:
     """Print the result as the options ask for."""
     if options.quiet and not options.json:
         return
-    result = _summary(model, facts, options, seconds, messages)
+    result = _summary(model, facts, options, seconds, messages, saved)
     if options.json:
         block(json.dumps(result, indent=2))
         return
@@ -148,6 +175,7 @@ def _summary(
     options: argparse.Namespace,
     seconds: float,
     messages: list[str],
+    saved: Saved | None,
 ) -> dict[str, Any]:
     result: dict[str, Any] = {
         "table": facts.name,
@@ -175,14 +203,22 @@ def _summary(
         "error": None,
         "adjusted_rand_index": None,
         "output": options.output,
+        "report": options.report,
+        "saved": None if saved is None else {"file": saved.path, "bytes": saved.bytes, "told": str(saved)},
         "warnings": messages,
     }
+    apart, sure = _set_apart(model, facts), model.how_sure()
     truth = names = None
     if facts.classes is not None:
         truth, names = np.concatenate(facts.classes.codes), list(facts.classes.numbers)
-    for cluster in range(model.plan_.settings.n_groups):
+    for cluster, rows in enumerate(facts.sizes or ()):
+        result["clusters"].append({"label": cluster, "rows": rows, "probability": None, "set_apart_by": []})
+    for cluster in range(model.plan_.settings.n_groups) if facts.sizes is None else ():
         inside = model.labels_ == cluster
         entry: dict[str, Any] = {"label": cluster, "rows": int(inside.sum())}
+        known = cluster < len(sure) and np.isfinite(sure[cluster])
+        entry["probability"] = float(sure[cluster]) if known else None
+        entry["set_apart_by"] = apart[cluster] if cluster < len(apart) else []
         if truth is not None and names is not None and inside.any():
             counts = np.bincount(truth[inside])
             entry["mostly"] = names[int(counts.argmax())]
@@ -192,6 +228,21 @@ def _summary(
         result["error"] = clustering_error(truth, model.labels_)
         result["adjusted_rand_index"] = float(adjusted_rand_score(truth, model.labels_))
     return result
+
+
+def _set_apart(model: BicliqueSpectralClustering, facts: Facts) -> list[list[dict[str, Any]]]:
+    """For every cluster the columns in which it differs most from the rest, the largest difference first."""
+    if facts.seen is None or not facts.names:
+        return []
+    labels = model.labels_ if facts.numbers is None else model.labels_[facts.numbers]
+    differences = standardised_differences(facts.seen, labels, model.plan_.settings.n_groups)
+    out = []
+    for row in differences:
+        order = np.argsort(-np.nan_to_num(np.abs(row), posinf=np.finfo(float).max), kind="stable")[:MOST_TELLING]
+        told = [(facts.names[j], float(f"{row[j]:.6g}")) for j in order if np.abs(row[j]) > 0]
+        # JSON has no infinity: a column that tells a cluster from the rest without any spread has no number.
+        out.append([{"column": c, "difference": x if np.isfinite(x) else None, "above": x > 0} for c, x in told])
+    return out
 
 
 def _approximation(error: Any) -> dict[str, float | None] | None:
@@ -227,12 +278,20 @@ def _print_summary(result: dict[str, Any], error: str) -> None:
     if result["selected"]:
         line(f"selected: {result['selected']}")
     line()
-    line(f"{'cluster':>7}  {'rows':>8}  {'share':>7}" + ("  mostly" if result["error"] is not None else ""))
-    for entry in result["clusters"]:
-        share = entry["rows"] / result["rows"]
-        mostly = f"  {entry['mostly']} ({entry['purity']:.0%})" if "mostly" in entry else ""
-        bar = "#" * round(20 * share)
-        line(f"{entry['label']:>7}  {entry['rows']:>8}  {share:>7.1%}{mostly}" + ("" if mostly else f"  {bar}"))
+    apart = any(entry["set_apart_by"] for entry in result["clusters"])
+    mostly = [
+        "" if "mostly" not in entry else f"{entry['mostly']} ({entry['purity']:.0%})" for entry in result["clusters"]
+    ]
+    width = max((len(printable(text)) for text in mostly), default=0)
+    heads = [f"{'mostly':{width}}" if width else "", "set apart by" if apart else ""]
+    line("  ".join(["cluster", f"{'rows':>8}", f"{'share':>7}", "sure", *(head for head in heads if head)]).rstrip())
+    for entry, text in zip(result["clusters"], mostly, strict=True):
+        sure = "-" if entry["probability"] is None else f"{entry['probability']:.0%}"
+        cells = [f"{entry['label']:>7}", f"{entry['rows']:>8}", f"{entry['rows'] / result['rows']:>7.1%}", f"{sure:>4}"]
+        cells += [printable(text).ljust(width)] if width else []
+        line("  ".join([*cells, ", ".join(_telling(one) for one in entry["set_apart_by"])]).rstrip())
+    if apart:
+        line("sure: mean probability of its rows; set apart by: (mean - mean of the rest) / standard deviation")
     if result["error"] is not None:
         line()
         line(f"error {result['error']:.4f} against the known classes (best matching)")
@@ -246,6 +305,18 @@ def _print_summary(result: dict[str, Any], error: str) -> None:
     if result["output"]:
         line()
         line(f"labels written to {result['output']}")
+    if result["report"]:
+        line(f"report written to {result['report']}")
+    if result["saved"]:
+        line(f"model written to {result['saved']['told']}")
+
+
+def _telling(one: dict[str, Any]) -> str:
+    """``petal length -2.9``."""
+    name = one["column"] if len(one["column"]) <= NAME_WIDTH else one["column"][: NAME_WIDTH - 1] + "…"
+    if one["difference"] is None:
+        return f"{name} {'+' if one['above'] else '-'}inf"
+    return f"{name} {one['difference']:+.1f}"
 
 
 def print_plan(plan: Plan) -> None:

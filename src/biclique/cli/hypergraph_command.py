@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from biclique.cli.common import add_assignment_options, add_work_options, caught_messages, number_or_word
+from biclique.cli.common import (
+    add_assignment_options,
+    add_work_options,
+    caught_messages,
+    checked_option,
+    number_or_word,
+)
 from biclique.cli.text import EXIT_CODES, EXIT_OK, block, line, print_warnings
 from biclique.cluster import HypergraphSpectralClustering
-from biclique.exceptions import DataError
+from biclique.exceptions import DataError, ParameterError
 from biclique.hypergraph import EXPANSIONS, SPLITTINGS, Hypergraph, read_hypergraph, write_hypergraph
 from biclique.io import check_output, check_target, listed, write_labels, writers
-from biclique.progress import format_seconds
+from biclique.progress import PLAIN_SECONDS, format_seconds
 
 FORMAT_HELP = "HIF .json or .hif, hMetis .hgr, edge list .csv or .tsv; each also with .gz"
 COLUMNS_HELP = """\
@@ -41,7 +46,9 @@ RAW = argparse.RawDescriptionHelpFormatter
 
 def add_command(commands: Any) -> None:
     """``biclique hypergraph cluster | convert | info``."""
-    parser = commands.add_parser("hypergraph", help="cluster, convert or describe a hypergraph")
+    parser = commands.add_parser(
+        "hypergraph", help="cluster, convert or describe a hypergraph", epilog=EXAMPLES, formatter_class=RAW
+    )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     _add_cluster(actions)
     convert = actions.add_parser(
@@ -144,7 +151,8 @@ def _add_cluster(actions: Any) -> None:
 
 def _cluster(options: argparse.Namespace) -> int:
     if options.output is not None:
-        check_output(options.output, options.file)
+        with checked_option():
+            check_output(options.output, options.file)
     hypergraph = _read(options)
     fitted, kept = hypergraph, np.arange(hypergraph.n_vertices)
     if options.largest_component:
@@ -162,7 +170,7 @@ def _cluster(options: argparse.Namespace) -> int:
         max_iter=options.max_iter,
         memory_limit=options.memory_limit,
         n_jobs=options.jobs,
-        verbose=int(not options.quiet and sys.stderr.isatty()),
+        verbose=0 if options.quiet else PLAIN_SECONDS,
     )
     start = time.perf_counter()
     with caught_messages() as messages:
@@ -250,10 +258,11 @@ def _counted(result: dict[str, Any]) -> str:
 
 def _convert(options: argparse.Namespace) -> int:
     if Path(options.target).exists() and Path(options.file).exists() and Path(options.target).samefile(options.file):
-        raise DataError(f"output {options.target} is the input itself: choose another name.")
-    check_target(options.target)
+        raise ParameterError(f"output {options.target} is the input itself: choose another name.")
+    with checked_option():
+        check_target(options.target)
     hypergraph = _read(options)
-    write_hypergraph(options.target, hypergraph)
+    write_hypergraph(hypergraph, options.target)
     line(f"{options.target}: {_counted(_sizes(hypergraph))}")
     lost = "attributes and vertex weights of the source"
     if ".hgr" in Path(options.target).suffixes:

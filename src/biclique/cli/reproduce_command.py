@@ -9,8 +9,16 @@ from typing import Any
 
 from biclique.cli import signals
 from biclique.cli.text import EXIT_CODES, EXIT_OK, EXIT_SIGNAL, block, line
+from biclique.progress import PLAIN_SECONDS
 from biclique.reproduce import TARGETS, reproduce
 from biclique.reproduce.printed import DATA
+
+EXAMPLES = """\
+examples:
+  biclique reproduce table1 --data iris --quick --out quick
+  biclique reproduce all --jobs 4
+  biclique reproduce all --jobs 4 --resume
+"""
 
 
 def add_command(commands: Any) -> None:
@@ -21,7 +29,7 @@ def add_command(commands: Any) -> None:
         description="Regenerate the paper's tables and figures from its data. Every finished cell is a record in "
         "FOLDER: a run that was stopped goes on with --resume.",
         epilog="Data sets are looked for in --data-home, else in the folder named by BICLIQUE_DATA, else fetched.\n\n"
-        + EXIT_CODES,
+        f"{EXAMPLES}\n{EXIT_CODES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(run=_reproduce)
@@ -54,7 +62,7 @@ def _reproduce(options: argparse.Namespace) -> int:
             jobs=options.jobs,
             page=options.page,
             command=" ".join(words),
-            verbose=not options.quiet,
+            verbose=0 if options.quiet else PLAIN_SECONDS,
         )
     except KeyboardInterrupt:
         signals.listen_no_more()

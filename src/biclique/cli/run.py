@@ -6,6 +6,7 @@ import argparse
 import errno
 import io
 import os
+import shlex
 import signal
 import sys
 import traceback
@@ -14,7 +15,18 @@ from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdo
 from typing import Any, NoReturn
 
 from biclique.cli import signals
-from biclique.cli.text import EXIT_DATA, EXIT_FAILURE, EXIT_MEMORY, EXIT_OK, EXIT_SIGNAL, EXIT_USAGE, block, fail, flush
+from biclique.cli.text import (
+    EXIT_CODES,
+    EXIT_DATA,
+    EXIT_FAILURE,
+    EXIT_MEMORY,
+    EXIT_OK,
+    EXIT_SIGNAL,
+    EXIT_USAGE,
+    block,
+    fail,
+    flush,
+)
 from biclique.printable import printable
 
 TRACEBACK = "BICLIQUE_TRACEBACK"
@@ -26,11 +38,39 @@ OPTIONS = {
     "Roles(drop=…)": "--drop",
     "Roles(drop=[''])": "--drop ''",
     "drop_missing=True": "--drop-missing",
+    "scale='none'": "--scale none",
+    "missing='drop'": "--missing drop",
+    "missing='median'": "--missing median",
+    "missing='mean'": "--missing mean",
+    "scale='robust'": "--scale robust",
+    "scale='standard'": "--scale standard",
+    "categorical='auto'": "--categorical auto",
+    "missing": "--missing",
+    "drop": "--drop",
     "memory_limit": "--memory-limit",
+    "decimal=','": "--decimal ,",
+    "encoding=…": "--encoding",
     "open_chunks": "--stream",
     "a file, such as labels.csv": "a file, such as labels.csv, or leave -o out",
 }
 """What errors call by Python's name, in the words of the command line."""
+
+
+EXAMPLES = """\
+examples:
+  biclique cluster customers.csv -k 5 -o labels.csv           cluster the rows of a table
+  biclique cluster customers.csv -k select                    without knowing the number of clusters
+  biclique cluster customers.csv -k 5 --save m.biclique       keep the model,
+  biclique predict m.biclique new.csv -o labels.csv           and label new rows with it
+  biclique hypergraph cluster papers.csv -k 3                 cluster what is tied by groups, such as authors
+  biclique info                                               what this machine has
+"""
+OVERVIEW = f"""\
+biclique clusters the rows of a table, or the vertices of a hypergraph. What people do:
+
+{EXAMPLES.partition(chr(10))[2]}
+biclique COMMAND --help has every option and examples;
+commands: cluster, predict, hypergraph, reproduce, info."""
 
 
 def run(arguments: list[str] | None) -> int:
@@ -80,23 +120,33 @@ def _guarded(arguments: list[str] | None) -> int:
 
 
 def _work(arguments: list[str] | None, closed: bool) -> int:
+    if not (sys.argv[1:] if arguments is None else arguments):
+        block(OVERVIEW)
+        return EXIT_OK
     from biclique.cli import cluster_command as table
     from biclique.cli import hypergraph_command as hypergraph
+    from biclique.cli import info_command as info
+    from biclique.cli import predict_command as predict
+    from biclique.cli import report_command as report
     from biclique.cli import reproduce_command as reproduce
     from biclique.io.atomic_files import files
+    from biclique.progress import start_clock
 
     files.placed = files.partial = None
-    options = _parser([table, hypergraph, reproduce]).parse_args(arguments)
-    if closed and not any(getattr(options, name, None) for name in ("output", "target", "quiet")):
+    start_clock()
+    options = _parser([table, predict, report, hypergraph, reproduce, info]).parse_args(arguments)
+    options.arguments = sys.argv[1:] if arguments is None else arguments
+    options.command = shlex.join(["biclique", *options.arguments])
+    if closed and not any(getattr(options, name, None) for name in ("output", "save", "target", "quiet", "report")):
         raise OSError(errno.EBADF, "standard output is closed, and the result would be lost: write it to a file")
     return int(options.run(options))
 
 
 class _Parser(argparse.ArgumentParser):
-    """argparse repeats what it was given, and says nothing if it cannot print."""
+    """argparse repeats what it was given, prints all options before an error, and says nothing if it cannot print."""
 
     def error(self, message: str) -> NoReturn:
-        super().error(printable(message))
+        self.exit(EXIT_USAGE, f"{self.prog}: error: {printable(message)}; usage: {self.prog} --help\n")
 
     def _print_message(self, message: str, file: Any = None) -> None:
         if message:
@@ -106,7 +156,12 @@ class _Parser(argparse.ArgumentParser):
 def _parser(modules: list[Any]) -> argparse.ArgumentParser:
     from biclique import __version__
 
-    parser = _Parser(prog="biclique", description="Clustering through multi-way similarity.")
+    parser = _Parser(
+        prog="biclique",
+        description="Clustering through multi-way similarity.",
+        epilog=f"{EXAMPLES}\n{EXIT_CODES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--version", action="version", version=f"biclique {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for module in modules:

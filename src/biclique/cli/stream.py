@@ -10,6 +10,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -19,6 +20,10 @@ from sklearn.preprocessing import RobustScaler
 
 from biclique._typing import FloatArray, IntArray
 from biclique.cli.common import Classes, Facts, caught_messages, plan_facts, print_plan, report
+from biclique.cli.predict_command import save_run, scaling
+from biclique.cli.report_command import write_report
+from biclique.cli.table_options import names_of
+from biclique.cli.table_rows import form_of, notes_of, preparer_of, probabilities_of
 from biclique.cli.text import EXIT_OK, block, line
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.exceptions import DataError, MemoryLimitError, ParameterError, TableError
@@ -31,15 +36,23 @@ from biclique.io import (
     LabelWriter,
     Roles,
     ScaledChunks,
+    TableFormat,
+    TablePreparer,
     column_moments,
     find_format,
     formats,
+    listed,
     open_chunks,
+    open_columns,
 )
+from biclique.io.append import NewColumns, append_labels, text_fields
+from biclique.io.prepare_chunks import PreparedChunks, fit_chunks
+from biclique.printable import printable
 from biclique.progress import Progress
 from biclique.runtime import format_bytes, parse_memory_limit
 
 QUARTILE_VALUES = 2**24  # of a sample of rows that gives medians and quartiles
+TELLING_ROWS = 20_000  # of a sample that shows what sets clusters apart
 PASSES = 4  # for the scale, and three of a fit
 ESTIMATE_ROWS = 10_000  # of a sample that says how to scale, for an estimate
 ESTIMATE_CHUNKS = 3
@@ -55,8 +68,8 @@ def open_streamed(model: BicliqueSpectralClustering, options: argparse.Namespace
     if kind is None or kind.chunks is None:
         if options.stream:
             raise TableError(
-                f"{options.table}: --stream reads {_chunk_files()}; convert the table to one of these, or leave out "
-                "--stream to hold it in memory."
+                f"{options.shown_table}: --stream reads {_chunk_files()}; convert the table to one of these, or leave "
+                "out --stream to hold it in memory."
             )
         return None
     barrier = _needs_memory(model)
@@ -69,16 +82,37 @@ def open_streamed(model: BicliqueSpectralClustering, options: argparse.Namespace
     ):  # of Zarr: what its tasks that were not done say at the end, after an error that is ours to report
         logging.getLogger("asyncio").addHandler(logging.NullHandler())
         warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
-    roles = Roles(options.label_column, options.id, tuple(options.drop))
-    source = open_chunks(path, roles=roles, memory_limit=options.memory_limit)
-    source.advice = "leave those rows out with --drop-missing, or a column with --drop"
-    if options.stream:
-        source.require_labels(options.memory_limit)
-        return source
-    needed, limit = 8 * (source.n_rows or 0) * source.n_columns, parse_memory_limit(options.memory_limit)
-    if needed <= limit / 2:
+    if options.stream and (mixed := _open_mixed(path, kind, options)) is not None:
+        mixed.require_labels(options.memory_limit)
+        return mixed
+    if not options.stream and _asks_for_columns(options):
         return None
-    size = f"{options.table}: {source.n_rows} rows of {source.n_columns} columns would take {format_bytes(needed)}"
+    roles = Roles(options.label_column, options.id[0] if options.id else None, tuple(options.drop))
+    limit = parse_memory_limit(options.memory_limit)
+    with Progress.of(model.verbose) as progress:
+        try:
+            source = open_chunks(
+                path,
+                roles=roles,
+                memory_limit=options.memory_limit,
+                form=form_of(options),
+                tick=lambda share: progress.share("counting the rows", share),
+            )
+        except TableError:
+            if options.stream:
+                raise
+            return None  # held, every column is looked at before an error
+        source.advice = "leave those rows out with --drop-missing, or a column with --drop"
+        if options.stream:
+            source.require_labels(options.memory_limit)
+            return source
+        needed = source.held_bytes
+        if needed <= limit / 2:
+            return None
+        needed = 8 * (source.n_rows or 0) * source.n_columns
+    size = (
+        f"{options.shown_table}: {source.n_rows} rows of {source.n_columns} columns would take {format_bytes(needed)}"
+    )
     if barrier is None:
         source.require_labels(options.memory_limit)
         if not options.quiet:
@@ -87,7 +121,7 @@ def open_streamed(model: BicliqueSpectralClustering, options: argparse.Namespace
                 "chunks, as with --stream.",
                 sys.stderr,
             )
-        return source
+        return _open_mixed(path, kind, options) or source
     if needed > limit:
         raise MemoryLimitError(
             f"{size}, limit {format_bytes(limit)}, and {barrier[0]} needs them in memory: {barrier[1]}, or raise "
@@ -96,11 +130,64 @@ def open_streamed(model: BicliqueSpectralClustering, options: argparse.Namespace
     return None
 
 
+def _names(table: ChunkSource, mixed: PreparedChunks | None) -> list[str]:
+    """The columns of the rows that are fitted."""
+    return (table if mixed is None else mixed).columns or [str(j) for j in range(table.n_columns)]
+
+
+def _preparer(
+    scaled: ChunkSource, names: list[str], mixed: PreparedChunks | None, options: argparse.Namespace
+) -> TablePreparer:
+    """What makes rows of the fit of a table: it is saved with the model."""
+    if mixed is not None:
+        return mixed.preparer
+    if isinstance(scaled, ScaledChunks):
+        return scaling(names, options.scale, scaled.offset, 1 / scaled.factor)
+    return scaling(names, "none", None, None)
+
+
+def _asks_for_columns(options: argparse.Namespace) -> list[str]:
+    """The options that tell columns apart by name: a source of numbers cannot do what they ask for."""
+    asked = {
+        "--columns": options.columns,
+        "--categorical": options.categorical,
+        "--weight": options.weight,
+        "--append": options.append,
+        "--missing": options.missing not in ("refuse", "drop"),
+        "--dates": options.dates != "refuse",
+        "several --id": len(options.id) > 1 or (options.id and "," in options.id[0]),
+        "--drop with commas": any("," in name for name in options.drop),
+    }
+    return [option for option, value in asked.items() if value]
+
+
+def _open_mixed(path: Path, kind: TableFormat, options: argparse.Namespace) -> PreparedChunks | None:
+    """Rows with categories, dates, booleans or gaps to fill, after a pass over them; None for numbers alone."""
+    asked = _asks_for_columns(options)
+    if kind.open_columns is None or path.is_dir():
+        if asked:
+            raise ParameterError(
+                f"{options.table}: {asked[0]} does not work with --stream for {kind.name}, which is read as numbers "
+                "alone: leave one of them out, or convert the table to Parquet or CSV."
+            )
+        return None
+    columns = open_columns(path, form_of(options), memory_limit=options.memory_limit)
+    preparer = preparer_of(columns.name, list(columns.kinds), options)
+    used = {str(name) for name in preparer.columns or columns.kinds} - {str(name) for name in preparer.drop}
+    if not asked and all(columns.kinds[name] == "number" for name in used):
+        return None
+    fit_chunks(preparer, columns)
+    fields = partial(text_fields, path, form_of(options)) if kind.is_text else None
+    mixed = PreparedChunks(columns, preparer, fields)
+    mixed.notes = notes_of(options)
+    return mixed
+
+
 def _chunk_files() -> str:
     """``.npy and Parquet files and .zarr folders``."""
     kinds = formats(in_chunks=True)
     files, folders = (
-        " and ".join(kind.name for kind in kinds if (kind.place == "folder") is folder) for folder in (False, True)
+        listed([kind.name for kind in kinds if (kind.place == "folder") is folder], "and") for folder in (False, True)
     )
     return f"{files} files and {folders} folders"
 
@@ -121,27 +208,66 @@ def _needs_memory(model: BicliqueSpectralClustering) -> tuple[str, str] | None:
 
 def cluster(model: BicliqueSpectralClustering, table: ChunkSource, options: argparse.Namespace) -> int:
     """Fit, write the labels, print."""
-    source = FiniteChunks(table) if options.drop_missing else table
+    table.name = printable(options.shown_table)
+    mixed = table if isinstance(table, PreparedChunks) else None
+    source = FiniteChunks(table) if options.missing == "drop" and mixed is None else table
     if options.dry_run:
         return _print_estimate(model, table, source, options)
     start = time.perf_counter()
     _check_clusters(options.clusters, table.n_rows)
-    with Progress(bool(model.verbose)) as progress:
+    if mixed is not None and mixed.preparer.categorical_places_:
+        model.set_params(categorical_features=mixed.preparer.categorical_places_)
+    with Progress.of(model.verbose) as progress:
         scaled, notes = _scaled(source, options, progress)
     _check_clusters(options.clusters, source.n_rows)
+    weights = None if options.weight is None or mixed is None else mixed.weights(options.weight)
     with caught_messages() as messages:
-        model.fit(scaled)
+        model.fit(scaled) if weights is None else model.fit(scaled, sample_weight=weights)
     seconds = time.perf_counter() - start
-    kept = source.kept if isinstance(source, FiniteChunks) else None
-    with Progress(bool(model.verbose)) as progress:
+    kept = source.kept if isinstance(source, (FiniteChunks, PreparedChunks)) else None
+    with Progress.of(model.verbose) as progress:
         classes = _read_classes(table, options.label_column, kept, progress)
-    with Progress(bool(model.verbose)) as progress:
-        if options.output:
+    with Progress.of(model.verbose) as progress:
+        if (
+            options.output
+            and mixed is not None
+            and (options.append or len(options.id) > 1 or "," in "".join(options.id))
+        ):
+            notes += _append(model, mixed, options)
+        elif options.output:
             _write(options, model.labels_, table, kept, progress)
-    left_out = (table.n_rows or 0) - len(model.labels_)
-    facts = Facts(table.name, len(model.labels_), left_out, table.n_columns, classes, streamed=True)
-    report(model, facts, options, seconds, messages + notes)
+    if options.report:
+        write_report(model, scaled, options, [*messages, *notes], source)
+    left_out = _all_rows(table) - len(model.labels_)
+    n_columns = table.n_columns if mixed is None else mixed.preparer.n_used
+    seen, numbers = source.draw(min(TELLING_ROWS, len(model.labels_)), np.random.RandomState(options.seed))
+    names = _names(table, mixed)
+    facts = Facts(
+        table.name, len(model.labels_), left_out, n_columns, classes, True, seen.astype(float), numbers, names
+    )
+    saved = None
+    if options.save is not None:
+        saved = save_run(model, _preparer(scaled, names, mixed, options), options)
+    report(model, facts, options, seconds, [*messages, *notes, *table.notes], saved)
     return EXIT_OK
+
+
+def _all_rows(table: ChunkSource) -> int:
+    """The rows of the table, those that are left out among them."""
+    return (table.n_table_rows if isinstance(table, PreparedChunks) else table.n_rows) or 0
+
+
+def _append(model: BicliqueSpectralClustering, mixed: PreparedChunks, options: argparse.Namespace) -> list[str]:
+    """The table with its labels, or its ids with them; what there is to say about that."""
+    kept = np.ones(_all_rows(mixed), dtype=bool) if mixed.kept is None else mixed.kept
+    if options.append:
+        probabilities, notes = probabilities_of(model, mixed)
+        new = NewColumns(kept, model.labels_, probabilities)
+        append_labels(options.output, mixed.table, new, Path(options.table), form_of(options))
+        return notes
+    names = names_of(mixed.name, "--id", options.id, list(mixed.table.kinds))
+    append_labels(options.output, mixed.only(names), NewColumns(kept, model.labels_))
+    return []
 
 
 def _check_clusters(clusters: int | str, n_rows: int | None) -> None:
@@ -157,7 +283,7 @@ def _scaled(source: ChunkSource, options: argparse.Namespace, progress: Progress
     constant = [repr(names[j]) for j in np.flatnonzero(deviation == 0)]
     if constant:
         notes.append(f"constant columns tell nothing apart: {', '.join(constant)}.")
-    if options.scale == "none":
+    if options.scale == "none" or isinstance(source, PreparedChunks):
         return source, notes
     if options.scale == "robust":
         size = min(max(QUARTILE_VALUES // source.n_columns, 10_000), n)
@@ -185,7 +311,7 @@ def _constant(mean: FloatArray, deviation: FloatArray, n: int) -> NDArray[np.boo
 
 def _texts(source: ChunkSource, name: str, what: str, progress: Progress) -> Iterator[tuple[slice, list[str]]]:
     """A column chunk by chunk, with the rows it is of."""
-    start, n = 0, source.n_rows or 0
+    start, n = 0, _all_rows(source)
     for texts in source.texts(name):
         yield slice(start, start + len(texts)), texts
         start += len(texts)
@@ -220,26 +346,20 @@ def _write(
 ) -> None:
     """The file that ``write_labels`` writes for rows in memory."""
     done = 0
-    with LabelWriter(options.output, id_name=options.id or "row") as writer:
-        for rows, texts in _ids(source, options.id if writer.with_ids else None, progress):
+    with LabelWriter(options.output, id_name=options.id[0] if options.id else "row") as writer:
+        for rows, texts in _ids(source, options.id[0] if options.id and writer.with_ids else None, progress):
             inside = np.ones(rows.stop - rows.start, dtype=bool) if kept is None else kept[rows]
-            some = labels[done : done + int(inside.sum())].astype(np.int64)
-            done += len(some)
-            if not writer.with_ids:
-                full = np.full(len(inside), -1, dtype=np.int64)
-                full[inside] = some
-                writer.write(full)
-            elif texts is None:
-                writer.write(some, np.flatnonzero(inside) + rows.start + 1)
-            else:
-                writer.write(some, _of(texts, rows, kept))
+            full = np.zeros(len(inside), dtype=np.int64)
+            full[inside] = labels[done : done + int(inside.sum())]
+            done += int(inside.sum())
+            writer.write(full, texts, None if kept is None else inside)
 
 
 def _ids(source: ChunkSource, name: str | None, progress: Progress) -> Iterator[tuple[slice, list[str] | None]]:
     if name is not None:
         yield from _texts(source, name, "ids", progress)
         return
-    n = source.n_rows or 0
+    n = _all_rows(source)
     for start in range(0, n, CHUNK_ROWS):
         yield slice(start, min(start + CHUNK_ROWS, n)), None
 
@@ -261,9 +381,11 @@ def _print_estimate(
 ) -> int:
     """From the speed of some rows, scaled by what is known of these, and the time it takes to read a chunk."""
     _check_clusters(options.clusters, table.n_rows)
-    reading = _seconds_to_read_a_row(table) * (table.n_rows or 0)
+    reading = _seconds_to_read_a_row(table) * _all_rows(table)
     sample = source.sample(ESTIMATE_ROWS, np.random.RandomState(options.seed))
-    scaled, _ = _scaled(ArrayChunks(sample, table.name), options, Progress())
+    scaled: ChunkSource = source
+    if not isinstance(source, PreparedChunks):
+        scaled, _ = _scaled(ArrayChunks(sample, table.name), options, Progress())
     if isinstance(scaled, ScaledChunks):
         source = ScaledChunks(source, scaled.offset, scaled.factor)
     with caught_messages():

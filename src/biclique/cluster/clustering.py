@@ -10,9 +10,10 @@ import numpy as np
 
 from biclique._typing import Device
 from biclique.cluster.estimator import ClustererBase, SpectralEstimator
-from biclique.cluster.trust import HowSure
+from biclique.cluster.reporting import Reporting
+from biclique.exceptions import ParameterError
 from biclique.fit.plan import Result
-from biclique.fit.settings import COUNTING, SELECT, Check, Settings
+from biclique.fit.settings import COUNTING, SELECT, Categorical, Check, Settings
 from biclique.kernels import Kernel
 from biclique.progress import Progress
 from biclique.rows.array import RowSource
@@ -23,7 +24,7 @@ from biclique.selection.settings_search import fit_without_dust, search_settings
 from biclique.spectral import ASSIGNERS
 
 
-class BicliqueSpectralClustering(HowSure, SpectralEstimator, ClustererBase):
+class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
     """Spectral clustering that outliers do not disturb: the order-m normalised cut of a kernel or graph.
 
     The order m is the one extra knob. Order 2 is the ordinary normalised cut. Higher orders stop isolated points from
@@ -53,16 +54,17 @@ class BicliqueSpectralClustering(HowSure, SpectralEstimator, ClustererBase):
         where any of them is negative.
     affinity : str, callable or Kernel, default="rbf"
         Base kernel: "rbf", "laplacian", "polynomial" ("poly"), "linear", "cosine", "sigmoid", "chi2",
-        "additive_chi2", "precomputed" (a symmetric similarity matrix, dense or sparse), "nearest_neighbors" (a
+        "additive_chi2", "gower" (tables of numbers and categories, NaN for gaps; ``docs/mixed-tables.md``),
+        "precomputed" (a symmetric similarity matrix, dense or sparse), "nearest_neighbors" (a
         neighbour graph, for curved shapes and many columns), "precomputed_nearest_neighbors" (a sparse graph of
         distances, as ``sklearn.neighbors.KNeighborsTransformer`` gives it), a function of two rows, or a
         ``biclique.kernels.Kernel`` (the fast way to bring one's own). "select" chooses between rbf and neighbour
         graphs by a search on at most 1,000 rows; ``n_neighbors``, ``neighbor_weights`` and ``row_normalize`` are chosen
         with it while they have their defaults (``docs/selection.md``).
     gamma : float, "auto", "select", "median" or "scale", default="auto"
-        Bandwidth of rbf, laplacian and chi2, and factor of polynomial and sigmoid. "auto" is 0.2 divided by the median
-        squared distance to the 7th neighbour within at most 1,000 distinct rows. "select" searches among multiples of
-        that.
+        Bandwidth of rbf, laplacian, chi2 and gower, and factor of polynomial and sigmoid. "auto" is 0.2 divided by the
+        median squared distance to the 7th neighbour within at most 1,000 distinct rows (gower: the Gower distance).
+        "select" searches among multiples of that.
     n_components : int, optional
         Columns of the embedding; ``n_clusters`` by default.
     assign_labels : {"kmeans", "cluster_qr", "discretize", "kernel_kmeans"}, default="kmeans"
@@ -86,6 +88,10 @@ class BicliqueSpectralClustering(HowSure, SpectralEstimator, ClustererBase):
         Of the polynomial kernel, and the constant of the sigmoid one.
     kernel_params : dict, optional
         Keyword arguments of a callable affinity.
+    categorical_features : array of bool, int or str, "from_dtype" or None
+        Columns of categories for ``affinity="gower"``: a mask, numbers, names of columns of a frame, or "from_dtype"
+        for those of pandas' or polars' type of categories. Values are codes: whole numbers from 0, NaN where one is
+        missing. None: all columns are numbers.
     n_neighbors : int, default=10
         Neighbours of a row in a neighbour graph, the row itself counted.
     neighbor_weights : {"auto", "connectivity", "rbf", "self_tuning"}, default="auto"
@@ -121,10 +127,13 @@ class BicliqueSpectralClustering(HowSure, SpectralEstimator, ClustererBase):
         landmarks there are for those of an inner product (rbf, polynomial, linear, cosine). A tensor as X asks for its
         device and stays there: what comes to the host are samples of at most 20,000 rows, to choose gamma and
         landmarks from (four rows a landmark, where ``rank`` is above 5,000).
+    max_hours : float, default=24
+        An exact fit on a Dask cluster (``gram="tiled"``) that would take longer is refused (``docs/cluster.md``).
     n_jobs : int, optional
         Threads; None and -1 mean every core. Results do not depend on it.
     verbose : int, default=0
-        1 shows a bar with passes, residual and time left, and an estimate before work of over 10 s.
+        1 shows a bar with passes, residual and time left, and an estimate before work of over 10 s. Where standard
+        error is no terminal, 1 is a line a pass, and a larger number is a line in so many seconds.
     k_max : int, default=20
         The largest number of clusters that ``n_clusters="select"`` tries.
 
@@ -193,6 +202,7 @@ class BicliqueSpectralClustering(HowSure, SpectralEstimator, ClustererBase):
         degree: float = 3,
         coef0: float = 1,
         kernel_params: Mapping[str, Any] | None = None,
+        categorical_features: Categorical | None = None,
         n_neighbors: int = 10,
         gram: str = "auto",
         rank: int | str = "auto",
@@ -202,6 +212,7 @@ class BicliqueSpectralClustering(HowSure, SpectralEstimator, ClustererBase):
         precision: str = "auto",
         memory_limit: int | str = "auto",
         device: Device | None = None,
+        max_hours: float = 24,
         n_jobs: int | None = None,
         verbose: int = 0,
         k_max: int = 20,
@@ -221,6 +232,7 @@ class BicliqueSpectralClustering(HowSure, SpectralEstimator, ClustererBase):
         self.degree = degree
         self.coef0 = coef0
         self.kernel_params = kernel_params
+        self.categorical_features = categorical_features
         self.n_neighbors = n_neighbors
         self.gram = gram
         self.rank = rank
@@ -230,6 +242,7 @@ class BicliqueSpectralClustering(HowSure, SpectralEstimator, ClustererBase):
         self.precision = precision
         self.memory_limit = memory_limit
         self.device = device
+        self.max_hours = max_hours
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.k_max = k_max
@@ -239,10 +252,11 @@ class BicliqueSpectralClustering(HowSure, SpectralEstimator, ClustererBase):
 
         Parameters
         ----------
-        X : array, tensor, data frame, CSR matrix or chunk source of shape (n_samples, n_features)
-            With ``affinity="precomputed"``: similarities of shape (n_samples, n_samples). A path of a .npy, Parquet or
-            Zarr file, or ``biclique.io.open_chunks`` of whatever gives rows in pieces, is read in chunks, three times,
-            and never held.
+        X : array, tensor, data frame, CSR matrix, Dask collection or chunk source of shape (n_samples, n_features)
+            With ``affinity="precomputed"``: similarities of shape (n_samples, n_samples). Rows of a Dask array or data
+            frame stay where they are; ``labels_`` and ``embedding_`` are lazy then (``docs/cluster.md``). A path of a
+            .npy, Parquet or Zarr file, or ``biclique.io.open_chunks`` of whatever gives rows in pieces, is read in
+            chunks, three times, and never held.
         y : ignored
         sample_weight : array of shape (n_samples,), optional
             How often each row counts. Integer weights give what repeated rows would; a row of weight 0 has no say, but
@@ -269,7 +283,13 @@ class BicliqueSpectralClustering(HowSure, SpectralEstimator, ClustererBase):
         parameters = self.get_params(deep=False)
         if self._counting:  # until it is known
             parameters["n_clusters"] = 1
-        return Settings.of(parameters, n_columns=self._n_columns())
+        settings = Settings.of(parameters, n_columns=self._n_columns())
+        if self._counting and not settings.kernel.euclidean:
+            raise ParameterError(
+                "n_clusters='select' judges by Euclidean neighbours, which mean nothing for "
+                f"affinity={self.affinity!r}: give a number."
+            )
+        return settings
 
     def _count(self, settings: Settings, source: RowSource, progress: Progress) -> tuple[Settings, CountResult]:
         """Settings with the number of clusters, and how it was found."""
@@ -280,7 +300,7 @@ class BicliqueSpectralClustering(HowSure, SpectralEstimator, ClustererBase):
 
     def _selected(self, settings: Settings, source: RowSource) -> tuple[Settings, str]:
         reasons = []
-        with single_threaded_blas(), Progress(bool(self.verbose)) as progress:
+        with single_threaded_blas(), Progress.of(self.verbose) as progress:
             if self._counting:
                 settings, counted = self._count(settings, source, progress)
                 reasons.append(counted.told)

@@ -9,7 +9,7 @@ import numpy as np
 
 from biclique._typing import Device, FloatArray
 from biclique.cluster.estimator import SpectralEstimator
-from biclique.fit.settings import CONSTRAINTS, count
+from biclique.fit.settings import CONSTRAINTS, Categorical, count
 from biclique.kernels import Kernel
 from biclique.runtime import check_flag
 
@@ -32,8 +32,9 @@ class BicliqueSpectralEmbedding(SpectralEstimator):
     drop_first : bool, default=True
         Leave out the trivial column √S, as ``sklearn.manifold.SpectralEmbedding`` does. With False the columns are
         those in which ``BicliqueSpectralClustering`` with as many clusters works.
-    modelling, affinity, gamma, degree, coef0, kernel_params, n_neighbors, neighbor_weights, eigen_solver, eigen_tol, \
-max_iter, gram, rank, landmarks, precision, memory_limit, device, n_jobs, random_state, verbose :
+    modelling, affinity, gamma, degree, coef0, kernel_params, categorical_features, n_neighbors, neighbor_weights, \
+eigen_solver, eigen_tol, max_iter, gram, rank, landmarks, precision, memory_limit, device, max_hours, n_jobs, \
+random_state, verbose :
         As in ``BicliqueSpectralClustering``.
 
     Attributes
@@ -66,6 +67,7 @@ max_iter, gram, rank, landmarks, precision, memory_limit, device, n_jobs, random
         degree: float = 3,
         coef0: float = 1,
         kernel_params: Mapping[str, Any] | None = None,
+        categorical_features: Categorical | None = None,
         n_neighbors: int = 10,
         eigen_solver: str | None = None,
         eigen_tol: float | str = "auto",
@@ -77,6 +79,7 @@ max_iter, gram, rank, landmarks, precision, memory_limit, device, n_jobs, random
         precision: str = "auto",
         memory_limit: int | str = "auto",
         device: Device | None = None,
+        max_hours: float = 24,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -90,6 +93,7 @@ max_iter, gram, rank, landmarks, precision, memory_limit, device, n_jobs, random
         self.degree = degree
         self.coef0 = coef0
         self.kernel_params = kernel_params
+        self.categorical_features = categorical_features
         self.n_neighbors = n_neighbors
         self.eigen_solver = eigen_solver
         self.eigen_tol = eigen_tol
@@ -101,6 +105,7 @@ max_iter, gram, rank, landmarks, precision, memory_limit, device, n_jobs, random
         self.precision = precision
         self.memory_limit = memory_limit
         self.device = device
+        self.max_hours = max_hours
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

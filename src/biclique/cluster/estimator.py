@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from functools import cache
+from importlib.metadata import PackageNotFoundError, metadata
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -16,22 +18,26 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from biclique._typing import Array, Device, FloatArray, IntArray, Rows
 from biclique.exceptions import ApproximationWarning, DataError, FewerClustersWarning, ParameterError, warn_user
 from biclique.fit.cost import Cost
-from biclique.fit.estimate import with_seconds
+from biclique.fit.estimate import check_hours, with_seconds
 from biclique.fit.exact import finish_exact, solve_exact
 from biclique.fit.graphs import fit_graph
+from biclique.fit.kernel_columns import with_columns
 from biclique.fit.plan import FACTORED_WAY, GRAPH, LOOKED_AT, Fitted, Plan, Planned, Result, check_fast, make_plan
 from biclique.fit.settings import CONSTRAINTS, Check, Settings, check_parameters
 from biclique.fit.three_passes import fit_factored
-from biclique.kernels import KERNEL_NAMES, check_rows_for_kernel, make_kernel
+from biclique.io import is_dask
+from biclique.kernels import KERNEL_NAMES, KERNELS, check_rows_for_kernel, make_kernel
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, DeviceRows, Found, Opener, RowSource, find_opener
 from biclique.rows.checks import (
+    category_columns,
     check_clusters_fit,
     check_no_dates,
     check_no_mask,
     check_numbers_there,
     check_values,
     check_weights,
+    one_gap,
     stand_in,
     warn_about_spread,
 )
@@ -46,11 +52,37 @@ class Estimator(BaseEstimator):
     """Parameters, checked; X, read; and a fit that fails leaves the model as it was."""
 
     _constraints: ClassVar[Mapping[str, Check]] = CONSTRAINTS
-    _fitted_names: ClassVar[tuple[str, ...]] = ("_fitted", "_n_features_out")
-    """What a fit leaves besides the attributes that end in an underscore."""
+    _fitted_names: ClassVar[tuple[str, ...]] = ("_fitted", "_n_features_out", "_lazy_sizes", "_left_out", "_n_labels")
+    """What a fit leaves besides the attributes that end in an underscore; the last two, what a file leaves."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Say why an attribute is not there, if a file left it out."""
+            if name in vars(self).get("_left_out", ()):
+                raise AttributeError(
+                    f"{name} was left out when this {type(self).__name__} was saved: save it with include=[{name!r}], "
+                    "or call predict or transform with the training rows."
+                )
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _check_parameters(self) -> None:
         check_parameters(self.get_params(deep=False), self._constraints)
+
+    _doc_link_module = "biclique"
+
+    @property
+    def _doc_link_template(self) -> str:
+        """Where scikit-learn's diagrams link to: our page of the estimator; nowhere if the package names no site."""
+        site = documentation_site()
+        return site and f"{site}/api/{{estimator_module}}.{{estimator_name}}.html"
+
+    def _doc_link_url_param_generator(self) -> dict[str, str]:
+        return {"estimator_module": "biclique", "estimator_name": type(self).__name__}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A pickled model drops what is lazy: the rows stay where they are."""
+        return {name: value for name, value in super().__getstate__().items() if not is_dask(value)}
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_fitted")
@@ -62,7 +94,7 @@ class Estimator(BaseEstimator):
         try:
             for name in [name for name in vars(self) if name.endswith("_") or name in self._fitted_names]:
                 delattr(self, name)
-            with single_threaded_blas(), Progress(bool(self.verbose)) as progress:
+            with single_threaded_blas(), Progress.of(self.verbose) as progress:
                 yield progress
         except BaseException:
             self.__dict__.clear()
@@ -76,7 +108,9 @@ class Estimator(BaseEstimator):
         return int(found)
 
     def _warn_about_fewer(self, labels: IntArray, reason: str) -> None:
-        found = len(np.unique(labels[labels >= 0]))
+        self._warn_about_found(len(np.unique(labels[labels >= 0])), reason)
+
+    def _warn_about_found(self, found: int, reason: str) -> None:
         if found < self._asked_for:
             warn_user(
                 f"{found} clusters returned, {self._asked_for} asked for: {reason}; labels run from 0 to {found - 1}.",
@@ -114,10 +148,19 @@ class KernelEstimator(Estimator):
         tensor = None if on_host(X) else X.detach()
         if tensor is not None:
             X = stand_in(tensor) if keep else to_host(tensor)
-        rows: Rows = read_array(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
+        gaps = settings.kernel.takes_gaps
+        encoder = "OrdinalEncoder" if gaps else "OneHotEncoder"
+        rows: Rows = read_array(
+            self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], encoder=encoder
+        )
         if tensor is not None and keep:
             rows = _as_float(tensor)
-        check_values(rows, getattr(self, "feature_names_in_", None), squared=not given)
+        names = getattr(self, "feature_names_in_", None)
+        check_values(rows, names, squared=not given, gaps=gaps)
+        if gaps and isinstance(rows, np.ndarray):
+            rows = one_gap(rows)
+            if settings.kernel.columns is not None:
+                settings.kernel.columns.check_rows(rows, range(rows.shape[0]), names)
         if given and reset and rows.shape[0] != rows.shape[1]:
             kind = "distances" if settings.kernel.neighbors else "similarities"
             raise DataError(
@@ -125,10 +168,10 @@ class KernelEstimator(Estimator):
                 "affinity at 'rbf' for a table of features."
             )
         if sparse.issparse(rows) and settings.kernel.of_rows and not settings.kernel.kernel().accepts_sparse:
-            names = [name for name in KERNEL_NAMES if make_kernel(name, gamma=None).accepts_sparse]
+            takers = [name for name in KERNEL_NAMES if make_kernel(name, gamma=None).accepts_sparse]
             raise DataError(
-                f"sparse X works with affinity {', '.join(map(repr, names))}, not with {affinity!r}: use one of these, "
-                "or pass X.toarray()."
+                f"sparse X works with affinity {', '.join(map(repr, takers))}, not with {affinity!r}: use one of "
+                "these, or pass X.toarray()."
             )
         return rows
 
@@ -145,6 +188,15 @@ class KernelEstimator(Estimator):
             check_clusters_fit(n_clusters, rows.shape[0], int((weights > 0).sum()))
         names = getattr(self, "feature_names_in_", None)
         return ArrayRows(rows, weights, names) if device is None else DeviceRows(rows, weights, device, names)
+
+    def _source(
+        self, settings: Settings, X: Any, sample_weight: Any, progress: Progress, looked_at: int | None = None
+    ) -> tuple[Settings, RowSource]:
+        """Where the rows come from, and settings with what a kernel must know of their columns."""
+        source = self._rows(settings.unselected, X, sample_weight)
+        if settings.kernel.takes_gaps and source.device is None:  # a device is refused by the plan
+            settings = with_columns(settings, source, category_columns(X), progress, looked_at)
+        return settings, source
 
     def _device_of(self, settings: Settings, X: Any) -> Device | None:  # noqa: ARG002
         """The device that is asked for; None is the host."""
@@ -176,10 +228,10 @@ class KernelEstimator(Estimator):
         """
         model = clone(self)  # a fitted model keeps what it learned of its columns
         settings = model._settings()
-        source = model._rows(settings.unselected, X, sample_weight)
+        settings, source = model._source(settings, X, sample_weight, Progress(False), LOOKED_AT)
         settings, reason = model._selected(settings, source)
         planned = make_plan(settings, source, check_random(0), LOOKED_AT)
-        return replace(with_seconds(planned, source), selected=reason)
+        return replace(check_hours(with_seconds(planned, source), source), selected=reason)
 
     def _selected(self, settings: Settings, source: RowSource) -> tuple[Settings, str]:  # noqa: ARG002
         """Settings with what was to be selected, and the reason; as they are, unless a subclass searches."""
@@ -201,6 +253,10 @@ class KernelEstimator(Estimator):
     ) -> Planned:
         """The plan of a fit, which says what it will take where that is long."""
         planned = make_plan(settings, source, random)
+        if source.spread is not None:
+            plan = check_hours(with_seconds(planned, source), source)
+            progress.say(str(plan.cost))
+            return replace(planned, plan=plan)
         if progress.enabled and planned.plan.way not in (FACTORED_WAY, GRAPH):
             cost = with_seconds(planned, source).cost
             if cost.seconds > LONG_SECONDS:
@@ -222,8 +278,10 @@ class KernelEstimator(Estimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         affinity = self.affinity
+        kind = KERNELS.get(affinity) if isinstance(affinity, str) else None
+        tags.input_tags.sparse = kind is None or kind.accepts_sparse
+        tags.input_tags.allow_nan = kind is not None and kind.takes_gaps
         tags.input_tags.pairwise = isinstance(affinity, str) and affinity.startswith("precomputed")
         return tags
 
@@ -241,9 +299,13 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         """Plan, run, store."""
         settings = self._settings()
         with self._fitting() as progress:
-            source = self._rows(settings.unselected, X, sample_weight)
+            settings, source = self._source(settings, X, sample_weight, progress)
+            if source.said:
+                progress.say(source.said)
             result = self._run(settings, source, progress)
             self._fitted = fitted = result.fitted
+            if result.clusters is not None:
+                self._lazy_sizes = result.clusters.sizes
             if result.embedding is not None:
                 self.embedding_ = self._output(result.embedding)
             self.eigenvalues_, self.residuals_ = fitted.eigenvalues, fitted.residuals
@@ -276,6 +338,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
             check_rows_for_kernel(affinity, rows, numbers)
 
         source = opener.open(X, sample_weight, holding.memory_limit, check)
+        source = source.for_gram(holding.gram, holding.memory_limit)
         self.n_features_in_ = source.n_columns
         if source.names is not None:
             self.feature_names_in_ = np.asarray(source.names, dtype=object)
@@ -285,12 +348,34 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
 
     def _of_rows(self, X: Any, function: Callable[[Rows], Found]) -> list[Found]:
         """A function of rows: of one array, checked, or of every piece of a source."""
+        source = self._source_of_new(X)
+        if source is None:
+            return [function(self._read(self.plan_.settings, X, reset=False, keep=self._fitted.keeps_tensors))]
+        return source.map(lambda block: function(block.rows), "new rows", Progress(False))
+
+    def _later(
+        self, X: Any, function: Callable[[Fitted, Rows], Array], columns: int | None, dtype: DTypeLike
+    ) -> Array | None:
+        """A function of rows as a lazy collection; None if X is none."""
+        source = self._source_of_new(X)
+        if source is None or not source.lazy:
+            return None
+        fitted = self._fitted.for_rows()
+        return source.later(lambda rows: function(fitted, rows), columns, dtype)
+
+    def _source_of_new(self, X: Any) -> RowSource | None:
+        """The source of new rows that are read piece by piece; None for rows in memory."""
         settings, opener = self.plan_.settings, opener_of(X)
         if opener is None:
-            return [function(self._read(settings, X, reset=False, keep=self._fitted.keeps_tensors))]
-        if not self._fitted.takes_chunks:
+            return None
+
+        def check(rows: Rows, numbers: Sequence[int] | np.ndarray) -> None:
+            if settings.kernel.columns is not None and not sparse.issparse(rows):
+                settings.kernel.columns.check_rows(rows, numbers, getattr(self, "feature_names_in_", None))
+
+        source = opener.open(X, None, settings.holding.memory_limit, check)
+        if not (self._fitted.takes_chunks or source.lazy):
             raise DataError(f"a model with gram_={self.gram_!r} takes rows in memory: pass the chunks one by one.")
-        source = opener.open(X, None, settings.holding.memory_limit, lambda rows, numbers: None)  # noqa: ARG005
         if source.n_columns != self.n_features_in_:
             raise DataError(
                 f"{source.name} has {source.n_columns} columns, the model was fitted with {self.n_features_in_}."
@@ -302,7 +387,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
                 f"{source.name}: column {at} is {source.names[at]!r}, and was {known[at]!r} when the model was "
                 "fitted: put the columns in that order."
             )
-        return source.map(lambda block: function(block.rows), "new rows", Progress(False))
+        return source
 
     def transform(self, X: Any) -> FloatArray:
         """The embedding of rows, by the closed-form extension; a training row gets its own row back.
@@ -317,6 +402,10 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         ndarray of shape (n_new, n_columns)
         """
         check_is_fitted(self)
+        n_jobs, columns = self.n_jobs, self._fitted.plan.settings.n_columns
+        lazy = self._later(X, lambda fitted, rows: fitted.embed(rows, n_jobs), columns, np.float64)
+        if lazy is not None:
+            return self._output(lazy)
         with single_threaded_blas():
             found = self._of_rows(X, lambda rows: self._fitted.embed(rows, self.n_jobs))
         return self._output(np.concatenate(found))
@@ -342,7 +431,8 @@ class ClustererBase(ClusterMixin, KernelEstimator):
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> IntArray:
         """Fit, and return ``labels_``."""
-        return np.asarray(self.fit(X, y, sample_weight=sample_weight).labels_)
+        found: IntArray = self.fit(X, y, sample_weight=sample_weight).labels_
+        return found
 
     def _of_rows(self, X: Any, function: Callable[[Rows], Found]) -> list[Found]:
         return [function(self._read(self.plan_.settings, X, reset=False))]
@@ -360,19 +450,35 @@ class ClustererBase(ClusterMixin, KernelEstimator):
         ndarray of shape (n_new,)
         """
         check_is_fitted(self)
+        n_jobs = self.n_jobs
+        lazy = self._later(X, lambda fitted, rows: fitted.labels(rows, n_jobs), None, np.int32)
+        if lazy is not None:
+            return lazy
         with single_threaded_blas():
             return np.concatenate(self._of_rows(X, lambda rows: self._fitted.labels(rows, self.n_jobs)))
+
+    def _later(
+        self,
+        X: Any,  # noqa: ARG002
+        function: Callable[[Fitted, Rows], Array],  # noqa: ARG002
+        columns: int | None,  # noqa: ARG002
+        dtype: DTypeLike,  # noqa: ARG002
+    ) -> Array | None:
+        return None
 
     def _warn_about_clusters(self, n_vertices: int, reason: str) -> None:
         if n_vertices < self._asked_for:
             reason = f"X has only {n_vertices} distinct rows"
-        self._warn_about_fewer(self.labels_, reason)
+        if hasattr(self, "_lazy_sizes"):
+            self._warn_about_found(len(self._lazy_sizes), reason)
+        else:
+            self._warn_about_fewer(self.labels_, reason)
 
 
 def run(planned: Planned, source: RowSource, random: np.random.RandomState, progress: Progress) -> Result:
     """Fit as planned: the one sentence, by the way that the plan has chosen."""
     plan, settings = planned.plan, planned.plan.settings
-    if not settings.kernel.given:
+    if not settings.kernel.given and settings.kernel.euclidean:
         factored = plan.way == FACTORED_WAY and planned.pool is not None
         warn_about_spread(planned.pool.rows if factored and planned.pool else source.held, source.names)
     if plan.way == FACTORED_WAY and planned.pool is not None:
@@ -385,6 +491,17 @@ def run(planned: Planned, source: RowSource, random: np.random.RandomState, prog
     return result
 
 
+@cache
+def documentation_site() -> str:
+    """The address of our pages, as the installed package names it; nothing if it names none."""
+    try:
+        links = metadata("biclique").get_all("Project-URL") or []
+    except PackageNotFoundError:
+        links = []
+    found: dict[str, str] = dict(link.split(", ", 1) for link in links)
+    return found.get("Documentation", "").rstrip("/")
+
+
 def read_array(
     model: BaseEstimator,
     X: Any,
@@ -392,6 +509,7 @@ def read_array(
     reset: bool,
     accept_sparse: str | bool = False,
     dtype: DTypeLike | list[DTypeLike],
+    encoder: str = "OneHotEncoder",
 ) -> Any:
     """X as an array or a CSR matrix of numbers, by scikit-learn's checks of shapes and names.
 
@@ -414,7 +532,7 @@ def read_array(
             raise
         raise DataError(
             f"X holds text ({error}): drop such columns, or turn them into numbers first "
-            "(sklearn.preprocessing.OneHotEncoder)."
+            f"(sklearn.preprocessing.{encoder})."
         ) from error
 
 

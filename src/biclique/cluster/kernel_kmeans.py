@@ -11,7 +11,7 @@ from biclique._typing import FloatArray, IntArray
 from biclique.cluster.estimator import ClustererBase
 from biclique.exceptions import ParameterError, SolverWarning, warn_user
 from biclique.fit.exact import ExactFit, ExactFitted, solve_exact
-from biclique.fit.settings import CONSTRAINTS, Settings, choice
+from biclique.fit.settings import CONSTRAINTS, Categorical, Settings, choice
 from biclique.kernels import Kernel
 from biclique.rows.checks import check_weights, warn_about_spread
 from biclique.runtime import check_choice, check_random
@@ -58,8 +58,8 @@ class BicliqueKernelKMeans(ClustererBase):
         Random starts of which the best counts; for "spectral", the starts of its k-means.
     max_iter : int, default=100
         Most Lloyd steps.
-    affinity, gamma, degree, coef0, kernel_params, gram, rank, landmarks, precision, memory_limit, n_jobs, \
-random_state, verbose :
+    affinity, gamma, degree, coef0, kernel_params, categorical_features, gram, rank, landmarks, precision, \
+memory_limit, n_jobs, random_state, verbose :
         As in ``BicliqueSpectralClustering``, without neighbour graphs.
 
     Attributes
@@ -104,6 +104,7 @@ random_state, verbose :
         degree: float = 3,
         coef0: float = 1,
         kernel_params: Mapping[str, Any] | None = None,
+        categorical_features: Categorical | None = None,
         gram: str = "auto",
         rank: int | str = "auto",
         landmarks: str = "uniform",
@@ -124,6 +125,7 @@ random_state, verbose :
         self.degree = degree
         self.coef0 = coef0
         self.kernel_params = kernel_params
+        self.categorical_features = categorical_features
         self.gram = gram
         self.rank = rank
         self.landmarks = landmarks
@@ -146,10 +148,10 @@ random_state, verbose :
         """
         settings = self._settings()
         with self._fitting() as progress:
-            source = self._rows(settings, X, sample_weight)
+            settings, source = self._source(settings, X, sample_weight, progress)
             random = check_random(settings.random_state)
             planned = self._planned(settings, source, random, progress)
-            if settings.kernel.of_rows:
+            if settings.kernel.of_rows and settings.kernel.euclidean:
                 warn_about_spread(source.held, source.names)
             fit = solve_exact(planned, source, random, progress)
             cut, n, index = fit.solved.cut, fit.plan.rows, fit.prepared.vertices.index

@@ -1,4 +1,4 @@
-"""What sets a cluster apart, and which rows are typical of it."""
+"""What sets a cluster apart."""
 
 from __future__ import annotations
 
@@ -12,23 +12,6 @@ from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, ParameterError
-from biclique.runtime.namespace import unit_rows
-
-
-def typical_rows(embedding: FloatArray, labels: IntArray, n_clusters: int, per_cluster: int) -> list[IntArray]:
-    """Rows nearest to the mean of their cluster among unit rows of the embedding, nearest first, distinct."""
-    rows = unit_rows(embedding)
-    out = []
-    for cluster in range(n_clusters):
-        own = np.flatnonzero(labels == cluster)
-        if not len(own):
-            out.append(own)
-            continue
-        distinct = np.sort(own[np.unique(rows[own], axis=0, return_index=True)[1]])
-        # Rounded: rows that are equally near in truth come in the order of their numbers on every CPU.
-        gaps = np.round(np.linalg.norm(rows[distinct] - rows[own].mean(axis=0), axis=1), 9)
-        out.append(distinct[np.argsort(gaps, kind="stable")[:per_cluster]])
-    return out
 
 
 def profile_of(X: Any, labels: IntArray, n_clusters: int, categories: Sequence[str | int] | None) -> Any:
@@ -63,6 +46,35 @@ def standardised_difference(values: FloatArray, labels: IntArray, n_clusters: in
 
     there = ~np.isnan(values)
     return _of_clusters(values[there], labels[there], n_clusters, of_groups)
+
+
+def standardised_differences(X: FloatArray, labels: IntArray, n_clusters: int) -> FloatArray:
+    """``standardised_difference`` of all columns at once, (n_clusters, n_columns); rows without a label are left out,
+    and in each column its gaps (NaN).
+
+    Sums over clusters give both sides of each comparison, so that every value is read twice, whatever the clusters.
+    """
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # a column that overflows has no number
+        return _differences(X[labels >= 0], labels[labels >= 0], n_clusters)
+
+
+def _differences(X: FloatArray, labels: IntArray, n_clusters: int) -> FloatArray:
+    there = ~np.isnan(X)
+    total = there.sum(axis=0)
+    X = np.where(there, X - np.where(there, X, 0.0).sum(axis=0) / total, 0.0)  # sums of squares lose no digits then
+    counts, sums, squares = np.zeros((3, n_clusters, X.shape[1]))
+    for cluster in np.unique(labels):
+        own = X[labels == cluster]
+        counts[cluster] = there[labels == cluster].sum(axis=0)
+        sums[cluster], squares[cluster] = own.sum(axis=0), np.square(own).sum(axis=0)
+    rest = total - counts
+    gap = sums / counts - (sums.sum(axis=0) - sums) / rest
+    spread = squares - sums**2 / counts + squares.sum(axis=0) - squares - (sums.sum(axis=0) - sums) ** 2 / rest
+    noise = np.finfo(float).eps * total * squares.sum(axis=0)
+    found = gap / np.sqrt(spread / np.maximum(total - 2, 1))
+    certain = np.where(np.abs(gap) > np.sqrt(noise), np.copysign(np.inf, gap), 0.0)
+    found = np.where(spread > noise, found, certain)
+    return np.where((counts > 0) & (rest > 0), found, np.nan)
 
 
 def share_difference(holds: np.ndarray, labels: IntArray, n_clusters: int) -> FloatArray:

@@ -128,7 +128,7 @@ class InhomogeneousSubspaceClustering(ClusterMixin, Estimator):
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "labels_")
+        return hasattr(self, "subspaces_")
 
     def _search(
         self, X: FloatArray, random: np.random.RandomState, progress: Progress

@@ -12,9 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.cluster.estimator import ClustererBase
-from biclique.cluster.profile import profile_of, typical_rows
+from biclique.cluster.profile import profile_of
 from biclique.cluster.stability import stability_of
 from biclique.exceptions import DataError, ParameterError
+from biclique.fit.plan import Fitted
+from biclique.fit.settings import SELECT
+from biclique.io import is_dask
+from biclique.report.rows import typical_rows
 from biclique.runtime.arguments import check_count, check_number, check_random
 from biclique.runtime.threads import single_threaded_blas
 
@@ -24,6 +28,8 @@ REJECTED = -1
 
 class HowSure(ClustererBase):
     """What a fitted clusterer with an embedding says about its labels. Nothing here runs inside ``fit``."""
+
+    _n_labels: int
 
     def predict(self, X: Any, reject_below: float | None = None) -> IntArray:
         """The cluster of rows: ``labels_`` for the training rows, the fitted rule for new ones.
@@ -44,8 +50,15 @@ class HowSure(ClustererBase):
         check_number("reject_below", reject_below, least=0.0)
         if reject_below > 1:
             raise ParameterError(f"reject_below must be a probability from 0 to 1, got {reject_below!r}.")
-        probabilities = self._probabilities(X)
-        return np.where(probabilities.max(axis=1) < reject_below, REJECTED, probabilities.argmax(axis=1))
+
+        def sure(probabilities: FloatArray) -> IntArray:
+            return np.where(probabilities.max(axis=1) < reject_below, REJECTED, probabilities.argmax(axis=1))
+
+        found: Any = self._probabilities(X)
+        if not is_dask(X):
+            return sure(found)
+        lazy: IntArray = found.map_blocks(sure, drop_axis=1, dtype=np.intp, meta=np.empty(0, np.intp))
+        return lazy
 
     def predict_proba(self, X: Any) -> FloatArray:
         """The probability of every cluster for rows; the largest is that of ``predict``.
@@ -78,16 +91,39 @@ class HowSure(ClustererBase):
     def _probabilities(self, X: Any) -> FloatArray:
         """The probability of every cluster for rows, dense or sparse."""
         check_is_fitted(self)
-        fitted = self._fitted
-        seen = fitted.seen
+        seen, n_jobs = self._fitted.seen, self.n_jobs
         if seen is None:
             raise DataError("this model was fitted before it kept rows for probabilities: fit it again.")
 
-        def of_rows(rows: Rows) -> FloatArray:
-            return seen.probabilities(fitted.embed(rows, self.n_jobs), fitted.labels(rows, self.n_jobs))
+        def of_rows(fitted: Fitted, rows: Rows) -> FloatArray:
+            return seen.probabilities(fitted.embed(rows, n_jobs), fitted.labels(rows, n_jobs))
 
+        lazy = self._later(X, of_rows, self._n_found(), np.float64)
+        if lazy is not None:
+            return lazy
         with single_threaded_blas():
-            return np.concatenate(self._of_rows(X, of_rows))
+            return np.concatenate(self._of_rows(X, lambda rows: of_rows(self._fitted, rows)))
+
+    def how_sure(self) -> FloatArray:
+        """The mean probability of each cluster for its own training rows, of which at most some 20,000 are looked at.
+
+        Probabilities are as in ``predict_proba``. No kernel values are computed.
+
+        Returns
+        -------
+        ndarray of shape (number of clusters found,)
+            Not a number for a cluster that none of these rows is in.
+        """
+        check_is_fitted(self)
+        seen = self._fitted.seen
+        if seen is None:
+            raise DataError("this model was fitted before it kept rows for probabilities: fit it again.")
+        n_found = self._n_found()
+        with single_threaded_blas():
+            own = seen.probabilities(seen.rows, seen.labels)[np.arange(len(seen.labels)), seen.labels]
+        weights = np.bincount(seen.labels, seen.weights, minlength=n_found)
+        sums = np.bincount(seen.labels, seen.weights * own, minlength=n_found)
+        return np.where(weights > 0, sums / np.maximum(weights, np.finfo(float).tiny), np.nan)
 
     def membership(self, X: Any, top: int = 3) -> sparse.csr_array:
         """The ``top`` largest probabilities of every row, as a sparse matrix.
@@ -104,6 +140,8 @@ class HowSure(ClustererBase):
         scipy.sparse.csr_array of shape (n_new, number of clusters found)
         """
         check_count("top", top)
+        if is_dask(X):
+            raise DataError("membership gives one sparse matrix: use predict_proba(X), or pass a part of the rows.")
         probabilities = self._probabilities(X)
         n, k = probabilities.shape
         width = min(top, k)
@@ -131,7 +169,10 @@ class HowSure(ClustererBase):
             Not a number for a cluster of which no half had a row.
         """
         check_count("n_splits", n_splits)
-        rows, labels = self._labelled(X, "cluster_stability")
+        return self._stability(*self._labelled(X, "cluster_stability"), n_splits)
+
+    def _stability(self, rows: Rows, labels: IntArray, n_splits: int) -> FloatArray:
+        """The same for rows that were read, with their labels."""
         if self.plan_.settings.kernel.given:
             raise DataError(
                 f"cluster_stability needs rows, not affinity={self.plan_.settings.kernel.affinity!r}: halves of a "
@@ -144,13 +185,32 @@ class HowSure(ClustererBase):
             raise DataError(
                 f"half of X has {half} rows, fewer than n_clusters={k}: pass at least {2 * max(k, 2)} rows."
             )
+        chosen_before = self._chosen_parameters()
         seeds = random.randint(2**31, size=n_splits)
+        asked = {}
+        if self.categorical_features is not None:  # by number: the rows have no names now
+            asked["categorical_features"] = self.plan_.settings.kernel.categorical_features
 
         def fit_half(chosen: IntArray, split: int) -> IntArray:
-            model = clone(self).set_params(n_clusters=k, random_state=int(seeds[split]), verbose=0)
+            model = clone(self).set_params(**chosen_before, **asked, random_state=int(seeds[split]), verbose=0)
             return np.asarray(model.fit(rows[chosen]).labels_)
 
         return stability_of(labels, int(self._n_found()), n_splits, half, fit_half, random)
+
+    def _chosen_parameters(self) -> dict[str, Any]:
+        """What the fit chose for parameters that were "select": halves are not searched again."""
+        plan, settings = self.plan_, self.plan_.settings
+        kernel, holding = settings.kernel, settings.holding
+        gamma = "auto" if kernel.neighbors or plan.gamma is None else plan.gamma
+        chosen = {"n_clusters": self._asked_for, "affinity": kernel.affinity, "gamma": gamma, "order": self.order_}
+        given = self.get_params(deep=False)
+        found = {
+            name: value for name, value in chosen.items() if isinstance(given[name], str) and given[name] == SELECT
+        }
+        if "affinity" in found:
+            found |= {"n_neighbors": holding.n_neighbors, "neighbor_weights": holding.neighbor_weights}
+            found["row_normalize"] = settings.assigning.row_normalize
+        return found
 
     def representatives(self, X: Any, per_cluster: int = 5) -> list[IntArray]:
         """The numbers of typical rows of each cluster.
@@ -195,12 +255,18 @@ class HowSure(ClustererBase):
         return profile_of(X, self._labels_for(X), int(self._n_found()), categories)
 
     def _n_found(self) -> int:
+        """Clusters that were found; of a model from a file without ``labels_``, the number that is kept instead."""
+        if hasattr(self, "_lazy_sizes"):
+            return len(self._lazy_sizes)
         seen = self._fitted.seen
-        return int(self.labels_.max()) + 1 if seen is None else int(max(self.labels_.max(), seen.labels.max())) + 1
+        found = self._n_labels if hasattr(self, "_n_labels") else int(self.labels_.max()) + 1
+        return found if seen is None else max(found, int(seen.labels.max()) + 1)
 
     def _labelled(self, X: Any, name: str) -> tuple[Rows, IntArray]:
         """Rows in memory and their labels."""
         check_is_fitted(self)
+        if is_dask(X):
+            raise DataError(f"{name} needs rows in memory: pass a part of them, such as X.blocks[0].compute().")
         found = self._of_rows(X, lambda rows: (rows, self._fitted.labels(rows, self.n_jobs)))
         if len(found) != 1:
             raise DataError(f"{name} needs rows in memory: load them, or pass a part of them.")
@@ -215,9 +281,11 @@ class HowSure(ClustererBase):
         shape = np.shape(X) if not hasattr(X, "shape") else X.shape
         if len(shape) == 2 and shape[1] == self.n_features_in_ and (not columns or columns == known):
             return self.predict(X)
-        if len(shape) == 2 and shape[0] == len(self.labels_):
-            return self.labels_
+        labels = self.labels_ if hasattr(self, "labels_") else np.empty(0, dtype=np.intp)
+        if len(shape) == 2 and shape[0] == len(labels):
+            return labels
+        rows = f" and {len(labels)} rows" if len(labels) else ""
         raise DataError(
-            f"X has shape {tuple(shape)}, the model was fitted with {self.n_features_in_} columns and "
-            f"{len(self.labels_)} rows: pass the rows of fit, or a table with the columns of fit."
+            f"X has shape {tuple(shape)}, the model was fitted with {self.n_features_in_} columns{rows}: pass the rows "
+            "of fit, or a table with the columns of fit."
         )

@@ -16,6 +16,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -72,12 +73,25 @@ def check_content(name: str, found: str, expected: str | None, source: object) -
         )
 
 
+_silent: ContextVar[bool] = ContextVar("silent", default=False)
+
+
+@contextmanager
+def silent_downloads(silent: bool = True) -> Iterator[None]:
+    """Inside the block downloads say nothing."""
+    token = _silent.set(silent)
+    try:
+        yield
+    finally:
+        _silent.reset(token)
+
+
 def download(url: str, target: Path, *, verbose: bool = True) -> None:
     """Fetch a file, whole or not at all, with a bar on standard error; within ten minutes, or it is given up."""
     target.parent.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()
-    with Progress(verbose) as progress:
-        progress.say(f"fetching {url}")
+    with Progress(verbose and not _silent.get()) as progress:
+        progress.note(f"fetching {url}")
         request = urllib.request.Request(url, headers={"User-Agent": "biclique"})
         opener = urllib.request.build_opener(_ToHttpsAlone)
         with opener.open(request, timeout=SECONDS) as answer, atomic_path(target) as temporary:

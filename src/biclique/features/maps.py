@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,10 @@ class FeatureMap(ABC):
     dtype: np.dtype[Any]
     held: HeldRows | None = None
     """The landmarks, if there are any."""
+    n_negative: int = 0
+    """Eigenvalues of κ of the landmarks that are negative by more than rounding, and were left out."""
+    lowest: float = 0.0
+    """The lowest of these, as a share of the largest."""
 
     @classmethod
     @abstractmethod
@@ -70,6 +75,10 @@ class FeatureMap(ABC):
     def rank(self) -> int:
         """r: columns of φ."""
         return self.size
+
+    def for_rows(self) -> FeatureMap:
+        """The same map for ``columns`` alone, as small as can be: what travels to other machines."""
+        return self
 
     def features(self, X: Rows) -> FloatArray:
         """φ(x) of every row, in float64."""
@@ -295,12 +304,15 @@ class NystroemMap(FeatureMap):
         precise = self.held.rows.astype(np.float64)
         W = np.asarray(kernel.block(precise, precise), dtype=np.float64)
         values, vectors = np.linalg.eigh((W + W.T) / 2)
-        kept = values > smallest_eigenvalue(W, values, self.dtype)
+        least = smallest_eigenvalue(W, values, self.dtype)
+        kept = values > least
+        self.n_negative, self.lowest = int((values < -least).sum()), float(values[0] / max(values[-1], 1e-300))
         self._root: FloatArray = vectors[:, kept] / np.sqrt(values[kept])  # T, (p, r)
-        self._right: Rows | None = None
-        if kernel.inner_product:
-            right = kernel.right(self.held.rows)
-            self._right = right.T.tocsr() if sparse.issparse(right) else np.ascontiguousarray(right.T)
+        self._right: Rows | None = self._right_side() if kernel.inner_product else None
+
+    def _right_side(self) -> Rows:
+        right = self.kernel.right(self.held.rows)
+        return right.T.tocsr() if sparse.issparse(right) else np.ascontiguousarray(right.T)
 
     @classmethod
     def make(
@@ -308,8 +320,15 @@ class NystroemMap(FeatureMap):
     ) -> NystroemMap:
         return cls(kernel, pool[choose_landmarks(landmarks, kernel, pool, size, random, dtype)], dtype)
 
+    def for_rows(self) -> NystroemMap:
+        light = copy(self)
+        light._root, light._right = self._root[:0], None  # the second is made of the landmarks when it is needed
+        return light
+
     def columns(self, X: Rows) -> FloatArray:
         rows = self.held.hold(X.tocsr() if sparse.issparse(X) else X)
+        if self._right is None and self.kernel.inner_product:
+            self._right = self._right_side()
         if not on_host(X):
             return self._device_columns(rows)
         if self._right is None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from biclique.device.torch_tiles import device_type
-from biclique.exceptions import BicliqueError
+from biclique.exceptions import BicliqueError, ParameterError
 from biclique.features.maps import device_factored_bytes, factored_bytes, make_map
 from biclique.fit.cost import (
     DEVICE_SECONDS_PER_ROW,
@@ -26,8 +26,9 @@ from biclique.fit.exact import search_some
 from biclique.fit.low_rank import kind_of_map
 from biclique.fit.plan import FACTORED_WAY, GRAPH, Plan, Planned
 from biclique.io import CHUNK_ROWS
+from biclique.progress import format_seconds
 from biclique.rows.array import Pool, RowSource, Vertices
-from biclique.runtime import single_threaded_blas
+from biclique.runtime import count_threads, single_threaded_blas
 from biclique.spectral import TEST_STARTS, OrderRule, solves_directly
 
 ESTIMATE_RANK = 512
@@ -67,6 +68,21 @@ def with_seconds(planned: Planned, source: RowSource) -> Plan:
     if planned.vertices is None:
         return plan
     return replace(plan, seconds=_exact(plan, planned.vertices))
+
+
+def check_hours(plan: Plan, source: RowSource) -> Plan:
+    """The plan with the time of all workers, where these run it; refuse what would take more than ``max_hours``."""
+    if source.spread is None or plan.seconds is None:
+        return plan
+    threads = source.spread.n_threads
+    seconds = plan.seconds * count_threads(plan.settings.n_jobs) / threads
+    most = plan.settings.holding.max_hours
+    if seconds > 3600 * most:
+        raise ParameterError(
+            f"gram='tiled' of {plan.rows} rows would take about {format_seconds(seconds)} on {threads} threads of the "
+            f"cluster, more than max_hours={most:g}: raise max_hours, add workers, or use gram='nystroem'."
+        )
+    return replace(plan, seconds=seconds)
 
 
 def _exact(plan: Plan, some: Vertices) -> float:

@@ -40,6 +40,7 @@ from biclique.runtime.namespace import moved, on_host, padded, to_host, unit_row
 from biclique.spectral import (
     BASIS_BLOCKS,
     DEAR_PROPOSAL_ROWS,
+    NULL_EIGENVALUE,
     PROPOSAL_ROWS,
     SEEN_TOLERANCE,
     TEST_STARTS,
@@ -53,7 +54,6 @@ from biclique.spectral import (
     Joined,
     MostSimilar,
     Nearness,
-    NearRows,
     NewRows,
     NormalizedCut,
     OrderRule,
@@ -66,6 +66,7 @@ from biclique.spectral import (
     graph_eigenpairs,
     join_parts,
     least_order,
+    near_rows,
     one_each,
     parted_eigenpairs,
     parts_cure,
@@ -73,6 +74,7 @@ from biclique.spectral import (
     shares_of_parts,
     start_from_few,
     top_eigenpairs,
+    warn_about_clipped,
     warn_about_null_columns,
     warn_unless_converged,
 )
@@ -180,6 +182,7 @@ class Prepared:
     """Of an approximate K."""
     nearness: Callable[[], Nearness] | None = None
     """How near parts are to each other, where neither rows nor similarities tell."""
+    kernel: Kernel | None = None
 
     def cut(self, order: float) -> NormalizedCut:
         """The normalised cut: one pass over K, which multiplies the probe too."""
@@ -200,7 +203,7 @@ class Prepared:
         vertices = self.vertices
         if self.nearness is not None:
             return self.nearness()
-        return MostSimilar(vertices.data, vertices.weights) if vertices.given else NearRows(vertices.data)
+        return MostSimilar(vertices.data, vertices.weights) if vertices.given else near_rows(vertices.data, self.kernel)
 
 
 def hold_or_change(
@@ -244,7 +247,7 @@ def hold(plan: Plan, vertices: Vertices, random: np.random.RandomState, progress
             )
             weights = vertices.weights
             probe = start_from_few(probe, few, vertices.data, plan.orders[0], weights[some], seed, weights)
-    return Prepared(vertices, base, random, symmetric, probe, plan.basis_blocks, error)
+    return Prepared(vertices, base, random, symmetric, probe, plan.basis_blocks, error, kernel=plan.kernel)
 
 
 def _hold(
@@ -321,6 +324,10 @@ class Solved:
     """The clusters by which the order was tested."""
     left_early: bool = False
     """Whether eigenpairs are unfinished because the order was seen not to do."""
+    clipped: int = 0
+    """Eigenvalues that were negative and are taken as 0: columns of zeros."""
+    lowest: float = 0.0
+    """The lowest of these, as a share of the largest."""
 
 
 @dataclass(frozen=True)
@@ -363,6 +370,7 @@ class ExactFit:
                 "clusters, or use another affinity or order.",
                 RankWarning,
             )
+        warn_about_clipped(self.solved.clipped, len(pairs.values), self.solved.lowest, "the cut")
         if n >= (self.plan.settings.assigning.n_clusters or 0):  # with fewer rows enough is said
             warn_about_null_columns(informative, n_columns)
 
@@ -382,6 +390,8 @@ def solve_exact(planned: Planned, source: RowSource, random: np.random.RandomSta
         prepared = _hold_on_device(plan, source, weights, random, progress)
     else:
         plan, prepared = hold_or_change(plan, planned.vertices, random, progress)
+        if source.spread is not None:
+            prepared = replace(prepared, base=prepared.base.spread_over(source.spread))
     search = ExactSearch(settings, prepared, rule, SolverOptions.of(plan), progress)
     found, reason = search.run(asked=not settings.cut.auto)
     base = prepared.base
@@ -438,6 +448,7 @@ def search_some(
         np.random.RandomState(seed),
         settings.cut.symmetric,
         np.random.RandomState(seed).standard_normal((few.n, block_columns(n_vectors, few.n))),
+        kernel=kernel,
     )
     # What a cluster must hold is a share of all rows: a sample is to tell what these will do.
     of_sample = replace(OrderRule.of(few.weights, rule.n_clusters, rule.orders), least=rule.least)
@@ -537,6 +548,11 @@ class ExactSearch:
             pairs, parts, joined = self._solve_parts(cut, options)
         else:
             pairs = self._solve_connected(cut, self.n_vectors, options, self.prepared.random)
+        clipped, lowest = 0, 0.0
+        if self.settings.kernel.takes_gaps and not self.prepared.symmetric:  # gaps can make K indefinite
+            clipped = int((pairs.values < -NULL_EIGENVALUE * cut.gram.noise).sum())
+            lowest = float(pairs.values.min(initial=0.0))  # the largest is the trivial one, 1
+            pairs = replace(pairs, values=np.maximum(pairs.values, 0.0))
         extension, rows = Extension.fit(cut, pairs, cut.gram.noise)
         values, residuals = pairs.values, pairs.residuals
         if joined is not None:  # parts that joined others have no column, but an eigenvalue of 1 each
@@ -546,7 +562,7 @@ class ExactSearch:
             values, residuals = values[ranked], residuals[ranked]
         n_columns = self.n_columns
         embedded = padded(rows, n_columns), padded(values, n_columns - 1), padded(residuals, n_columns - 1)
-        return Solved(cut, pairs, extension, *embedded, parts, joined)
+        return Solved(cut, pairs, extension, *embedded, parts, joined, clipped=clipped, lowest=lowest)
 
     def _parts(self, cut: NormalizedCut) -> IntArray:
         """The parts that K falls into, searched for once."""
@@ -699,6 +715,9 @@ class ExactFitted:
         found = find_rows(self.digests, X)
         return found if self.places is None else np.where(found < 0, -1, self.places[found])
 
+    def for_rows(self) -> ExactFitted:
+        return self
+
     def embed(self, X: Rows, n_jobs: int | None) -> FloatArray:
         X = self.match(X)
         return self.embed_vertices(X, self.find(X), n_jobs)
@@ -712,6 +731,9 @@ class ExactFitted:
         n_columns = len(self.eigenvalues) + 1
         found = [to_host(self.extension.embed(self.cross(rows, n_jobs))) for rows in _chunks(X, self.live is None)]
         return padded(np.concatenate(found), n_columns) if found else np.empty((0, n_columns))
+
+    def degrees(self, embedded: FloatArray) -> FloatArray:
+        return self.extension.degrees(embedded[:, 0])
 
     def labels(self, X: Rows, n_jobs: int | None) -> IntArray:
         X = self.match(X)
@@ -754,6 +776,9 @@ class ExactFitted:
         asked, rows = self.trained.hold(X[unseen] if on_host(X) else X[moved(unseen, X)]), self.trained.rows
         if not sparse.issparse(rows):
             asked, rows = to_host(asked), to_host(rows)
+        kernel = self.plan.kernel
+        if kernel is not None and not kernel.euclidean:
+            return kernel.nearest(asked, rows)[1]
         return NeighborIndex(rows, search="exact", n_jobs=n_jobs).query(asked, 1)[1][:, 0]
 
     def cross(self, X: Rows, n_jobs: int | None) -> CrossGram:

@@ -161,6 +161,9 @@ class GraphFitted:
         """Which vertex every row is, −1 where none; rows of a given graph are never known."""
         return find_rows(self.digests, X)
 
+    def for_rows(self) -> GraphFitted:
+        return self
+
     def embed(self, X: Rows, n_jobs: int | None) -> FloatArray:  # noqa: ARG002
         """The embedding of any rows; a training row gets its own row back."""
         return self.embed_vertices(X, self.find(X))
@@ -168,6 +171,16 @@ class GraphFitted:
     def embed_vertices(self, X: Rows, place: IntArray) -> FloatArray:
         """The embedding of rows that are vertices ``place``, −1 for new rows."""
         return known_or_new(self.rows, place, X, lambda new: self._extend(self._similarities(new)))
+
+    def degrees(self, embedded: FloatArray) -> FloatArray:
+        """δ of rows: each part has shrunk its degrees toward a mean of its own."""
+        own = embedded @ self.turn.T
+        firsts = own[:, [part.columns[0] for part in self.parts]]  # a row is zero in all parts but its own
+        place = np.abs(firsts).argmax(axis=1)
+        out = np.empty(len(embedded))
+        for number, part in enumerate(self.parts):
+            out[place == number] = part.extension.degrees(firsts[place == number, number])
+        return out
 
     def labels(self, X: Rows, n_jobs: int | None) -> IntArray:  # noqa: ARG002
         """The labels of any rows."""

@@ -136,9 +136,15 @@ class HypergraphFitted:
     keeps_tensors: bool = False
     seen: Seen | None = None
 
+    def for_rows(self) -> HypergraphFitted:
+        return self
+
     def embed(self, X: Rows, n_jobs: int | None) -> FloatArray:  # noqa: ARG002
         """The embedding of new vertices, from the training edges they join."""
         return padded(self.extension.embed(self.gram.cross(X)), self.plan.settings.n_columns)
+
+    def degrees(self, embedded: FloatArray) -> FloatArray:
+        return self.extension.degrees(embedded[:, 0])
 
     def labels(self, X: Rows, n_jobs: int | None) -> IntArray:  # noqa: ARG002
         """The cluster of new vertices; −1 for one that joins no edge."""

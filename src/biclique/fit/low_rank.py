@@ -138,9 +138,11 @@ class RowSums:
     ) -> RowSums:
         """One pass over the rows."""
 
+        light = feature_map.for_rows()
+
         def of_block(block: Block) -> RowSums:
             w = block.weights
-            sums = column_sums(feature_map, block.rows, w[:, None], n_jobs=n_jobs)[:, 0]
+            sums = column_sums(light, block.rows, w[:, None], n_jobs=n_jobs)[:, 0]
             return cls(sums, float(w.sum()), block.rows.shape[0])
 
         return source.sum(of_block, "sums", progress or Progress())
@@ -237,7 +239,8 @@ def factored_spectrum(
     negative = -min(rounding * length * weight, 0.5 * mean_degree)
     weigher = _Weigher(feature_map.lift(s), feature_map.dtype, mean_degree, order, noise, negative)
     # The mean column is c of the trivial vector, which is projected out below: without it, less is rounded.
-    products = source.sum(weigher.products(feature_map, sums / weight, n_jobs), "matrix", progress or Progress())
+    of_block = weigher.products(feature_map.for_rows(), sums / weight, n_jobs)
+    products = source.sum(of_block, "matrix", progress or Progress(), feature_map.size)
     gram = feature_map.project(feature_map.project(products.gram).T)
     products.check(feature_map, order, n_rows, mean_degree)
     # (I − ssᵀ/ρ) on both sides: what is left is orthogonal to the trivial vector.

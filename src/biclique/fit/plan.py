@@ -655,8 +655,8 @@ def _plan_factored(settings: Settings, source: RowSource, choice: Choice, random
     n = source.n_rows or pool.rows.shape[0]
     limit = parse_memory_limit(holding.memory_limit)
     most, size = _largest_rank(settings, choice.name, kernel, source, limit)
-    weights = np.ones(n) if source.weights is None else source.weights
-    orders = OrderRule.of(weights, settings.n_groups, settings.cut.orders).orders
+    mass = source.mass(n)
+    orders = OrderRule.of_sums(mass.n_rows, mass.total, mass.effective, settings.n_groups, settings.cut.orders).orders
     plan = Plan(
         settings=settings,
         way=FACTORED_WAY,
@@ -778,11 +778,29 @@ class Fitted(Protocol):
     def keeps_tensors(self) -> bool:
         """Whether new rows that are a tensor are embedded where it lies."""
 
+    def for_rows(self) -> Fitted:
+        """The same, as small as can be, to embed and label rows elsewhere."""
+
     def embed(self, X: Rows, n_jobs: int | None) -> FloatArray:
         """The embedding of any rows, (n, n_columns), on the host; a training row gets its own row back."""
 
     def labels(self, X: Rows, n_jobs: int | None) -> IntArray:
         """The labels of any rows; a row that is like no training row takes the label of its nearest."""
+
+    def degrees(self, embedded: FloatArray) -> FloatArray:
+        """δ of rows, from their embedding (n, n_columns): similarity to all training rows; NaN at order infinity."""
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """What a pass tells of labels that are computed later."""
+
+    sizes: tuple[int, ...]
+    """Rows of the clusters that have any."""
+    smallest: float
+    """The share of the weight that the smallest of the clusters asked for has."""
+    least: float
+    """The share below which it is dust."""
 
 
 @dataclass(frozen=True)
@@ -792,6 +810,8 @@ class Result:
     fitted: Fitted
     n_vertices: int
     embedding: FloatArray | None
-    """None where rows were read in chunks."""
+    """None where rows were read in chunks; a lazy collection if the source is lazy, and so are labels."""
     labels: IntArray | None
     cut_history: FloatArray | None = None
+    clusters: Clusters | None = None
+    """Of a lazy source: what is known of the labels."""

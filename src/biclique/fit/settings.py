@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from numbers import Integral, Real
 from typing import Any, cast
@@ -18,7 +18,7 @@ from biclique._typing import Device, RandomState
 from biclique.exceptions import ParameterError
 from biclique.features.maps import FEATURE_MAPS, LANDMARKS
 from biclique.gram import GRAMS, NEIGHBOR_WEIGHTS
-from biclique.kernels import GAMMA_RULES, KERNEL_NAMES, Kernel, make_kernel
+from biclique.kernels import GAMMA_RULES, KERNEL_NAMES, KERNELS, Columns, Kernel, make_kernel
 from biclique.runtime import (
     MOST_STARTS,
     Names,
@@ -49,6 +49,12 @@ DEVICES = ("cpu", "cuda", "mps", "xpu")
 SELECT = "select"
 """The word for what a search chooses (``biclique.selection``); "auto" is a fixed rule."""
 
+FROM_DTYPE = "from_dtype"
+"""What ``categorical_features`` may be: the columns of a frame whose type is that of categories."""
+
+Categorical = str | Sequence[bool] | Sequence[int] | Sequence[str] | np.ndarray[Any, Any]
+"""Columns of categories: a mask, numbers, names, or "from_dtype"."""
+
 Affinity = str | Kernel | Callable[..., float]
 Auto = float | str
 """A number, or the name of a rule."""
@@ -63,6 +69,9 @@ class KernelSettings:
     degree: float = 3
     coef0: float = 1
     kernel_params: Mapping[str, Any] | None = None
+    categorical_features: Categorical | None = None
+    columns: Columns | None = None
+    """What is known of the columns of X, for a kernel that takes categories; None before X was seen."""
 
     @property
     def given(self) -> bool:
@@ -81,9 +90,25 @@ class KernelSettings:
 
     def kernel(self, gamma: float | None = None) -> Kernel:
         """The kernel, with a γ or, to ask what it can do, without."""
-        return make_kernel(
+        kernel = make_kernel(
             self.affinity, gamma=gamma, degree=self.degree, coef0=self.coef0, kernel_params=self.kernel_params
         )
+        return kernel if self.columns is None else kernel.of_columns(self.columns)
+
+    @property
+    def takes_gaps(self) -> bool:
+        """Whether NaN is a missing value that the kernel leaves out, and columns may be categories."""
+        return self.of_rows and self.affinity != SELECT and self._kind.takes_gaps
+
+    @property
+    def euclidean(self) -> bool:
+        """Whether Euclidean distances between rows have a meaning."""
+        return not self.of_rows or self.affinity == SELECT or self._kind.euclidean
+
+    @property
+    def _kind(self) -> type[Kernel] | Kernel:
+        """The class of a kernel with a name, or a kernel: what it is for is known without its γ."""
+        return KERNELS[self.affinity] if isinstance(self.affinity, str) else self.kernel()
 
 
 @dataclass(frozen=True)
@@ -124,6 +149,8 @@ class HoldingSettings:
     memory_limit: int | str = "auto"
     device: Device | None = None
     """By its name."""
+    max_hours: float = 24.0
+    """Of an exact fit on a cluster."""
 
     def __post_init__(self) -> None:
         if self.device is not None:
@@ -216,6 +243,8 @@ class Settings:
             cast("int | None", parameters.get("n_jobs")),
             bool(parameters.get("verbose")),
         )
+        _check_categorical(settings)
+        _check_selecting(settings)
         if "affinity" not in settings.selecting:  # else every candidate is checked by itself
             settings.unselected.check()
         return settings
@@ -303,6 +332,18 @@ def an_affinity(name: str, value: object) -> None:
         )
 
 
+def some_columns(name: str, value: object) -> None:
+    """Columns of categories: None, "from_dtype", or a mask, numbers or names."""
+    if value is None or (isinstance(value, str) and value == FROM_DTYPE):
+        return
+    kinds = {np.asarray(item).dtype.kind for item in value} if isinstance(value, (Sequence, np.ndarray)) else {""}
+    if isinstance(value, str) or not (kinds <= {"b"} or kinds <= {"i", "u"} or kinds <= {"U"}):
+        raise ParameterError(
+            f"{name} must be None, {FROM_DTYPE!r}, or columns by a mask of True and False, by numbers or by names, got "
+            f"{value!r}."
+        )
+
+
 def a_bandwidth(name: str, value: object) -> None:
     """γ: a positive number or the name of a rule."""
     if isinstance(value, str):
@@ -357,6 +398,7 @@ CONSTRAINTS: dict[str, Check] = {
     "affinity": an_affinity,
     "order": known_order,
     "gamma": a_bandwidth,
+    "categorical_features": some_columns,
     "degree": number(least=1),
     "coef0": number(),
     "gram": choice(lambda: tuple(GRAM_NAMES)),
@@ -364,6 +406,7 @@ CONSTRAINTS: dict[str, Check] = {
     "landmarks": choice(lambda: tuple(LANDMARKS)),
     "precision": choice(lambda: PRECISIONS),
     "max_iter": count(),
+    "max_hours": number(least=0.0),
     "n_jobs": lambda _, value: check_jobs(value),
     "eigen_tol": a_tolerance,
     "n_neighbors": count(),
@@ -402,6 +445,33 @@ def _check_factored(settings: Settings) -> None:
         )
 
 
+def _check_categorical(settings: Settings) -> None:
+    kernel = settings.kernel
+    if kernel.categorical_features is not None and not kernel.takes_gaps:
+        names = " or ".join(repr(name) for name, kind in KERNELS.items() if kind.takes_gaps)
+        raise ParameterError(
+            f"categorical_features works with affinity={names}, not with affinity={kernel.affinity!r}: use that, or "
+            "turn categories into numbers first (sklearn.preprocessing.OneHotEncoder)."
+        )
+
+
+def _check_selecting(settings: Settings) -> None:
+    if settings.selecting and not settings.kernel.euclidean:
+        raise ParameterError(
+            f"{settings.selecting[0]}='select' judges by Euclidean neighbours, which mean nothing for "
+            f"affinity={settings.kernel.affinity!r}: leave it at 'auto', or give a number."
+        )
+
+
+def _check_points(settings: Settings) -> None:
+    kernel = settings.kernel
+    if not kernel.euclidean and settings.holding.landmarks == "kmeans++":
+        raise ParameterError(
+            f"landmarks='kmeans++' measures Euclidean distances, which mean nothing for affinity={kernel.affinity!r}: "
+            "use landmarks='uniform' or 'leverage'."
+        )
+
+
 def _check_modelling(settings: Settings) -> None:
     cut, kernel = settings.cut, settings.kernel
     if cut.symmetric and not cut.auto and check_order(cast("float", cut.order)) % 1 != 0:
@@ -430,5 +500,5 @@ def _check_multigrid(settings: Settings) -> None:
         )
 
 
-CROSS_CHECKS = (_check_factored, _check_modelling, _check_neighbor_gamma, _check_multigrid)
+CROSS_CHECKS = (_check_factored, _check_points, _check_modelling, _check_neighbor_gamma, _check_multigrid)
 """What parameters must not be together."""

@@ -8,7 +8,8 @@ and its fields by name. A state is data: nothing else is ever made of one, and i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
+from dataclasses import fields as fields_of
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -34,7 +35,7 @@ from biclique.fit.settings import (
 from biclique.fit.three_passes import FactoredFitted
 from biclique.gram import FactoredRows, FourierRows, NeighborGram, ProductError
 from biclique.hypergraph import ExpansionGram, Hypergraph
-from biclique.kernels import KERNELS, DirectRBF, HeldRows, Kernel
+from biclique.kernels import KERNELS, Columns, DirectRBF, HeldRows, Kernel
 from biclique.multiway.symmetric import SymmetricRows, SymmetricShift
 from biclique.neighbors.index import NeighborIndex
 from biclique.spectral import Extension, KernelRule, LargestCoordinate, NearestCentre, Seen
@@ -59,7 +60,7 @@ CLASSES: tuple[type, ...] = (
         NeighborIndex,
         ExpansionGram,
     ),
-    *(DirectRBF, PolynomialCountSketch, Seen),
+    *(DirectRBF, Columns, PolynomialCountSketch, Seen),
 )
 """What a model may consist of, besides kernels and feature maps; what these hold is what ``__getstate__`` gives."""
 
@@ -118,24 +119,28 @@ PLAIN: dict[str, Plain] = {
 
 def state_of(fitted: Fitted) -> State:
     """The state of a fitted model; of one on a device, that of its copy on the host. Arrays are not copied."""
-    return {"class": type(fitted).__name__, **_fields(fitted, "")}
+    return {"class": type(fitted).__name__, **_fields(fitted, "", {})}
 
 
 def fitted_from(state: State) -> Fitted:
     """The fitted model of a state."""
-    fitted = _made(state)
-    if not isinstance(fitted, FITTED):
+    if state.get("class") not in [kind.__name__ for kind in FITTED]:
         kinds = ", ".join(kind.__name__ for kind in FITTED)
         raise DataError(f"the state of a fitted model has one of these classes: {kinds}, got {state.get('class')!r}.")
+    fitted: Fitted = made(state, {})
     return fitted
 
 
-def _fields(value: Held, name: str) -> State:
+More: TypeAlias = Mapping[str, Plain]
+"""What a state may hold besides, by the name of its class; for callers above this folder."""
+
+
+def _fields(value: Held, name: str, more: More) -> State:
     """What an instance of a known class holds."""
     if known_classes().get(type(value).__name__) is type(value):
         held = value.__getstate__() or {}
         if isinstance(held, dict):
-            return {field: _packed(x, f"{name}.{field}".lstrip(".")) for field, x in held.items()}
+            return {field: packed(x, f"{name}.{field}".lstrip("."), more) for field, x in held.items()}
     if isinstance(value, Kernel) or callable(value):
         raise ParameterError(
             f"affinity={getattr(value, '__name__', type(value).__name__)} is code of your own, and the state of a "
@@ -148,33 +153,41 @@ def _fields(value: Held, name: str) -> State:
     )
 
 
-def _packed(value: Held, name: str) -> Value:
+def packed(value: Held, name: str, more: More) -> Value:
+    """A value as a part of a state; ``name`` is its place, for errors."""
     if value is None or (isinstance(value, (bool, int, float, str)) and not isinstance(value, np.generic)):
         return value
     if isinstance(value, np.ndarray) and not value.dtype.hasobject:
         return value
     if isinstance(value, list):
-        return [_packed(x, f"{name}[{i}]") for i, x in enumerate(value)]
-    for kind, plain in PLAIN.items():
-        if isinstance(value, plain.kind):
-            return {"class": kind, **{field: _packed(x, f"{name}.{field}") for field, x in plain.fields(value).items()}}
-    return {"class": type(value).__name__, **_fields(value, name)}
+        return [packed(x, f"{name}[{i}]", more) for i, x in enumerate(value)]
+    for kinds, exact in ((more, True), (PLAIN, False)):
+        for kind, plain in kinds.items():
+            if type(value) is plain.kind if exact else isinstance(value, plain.kind):
+                fields = plain.fields(value).items()
+                return {"class": kind, **{field: packed(x, f"{name}.{field}".lstrip("."), more) for field, x in fields}}
+    return {"class": type(value).__name__, **_fields(value, name, more)}
 
 
-def _made(value: Value) -> Any:
+def made(value: Value, more: More) -> Any:
+    """What a part of a state stands for."""
     if isinstance(value, list):
-        return [_made(x) for x in value]
+        return [made(x, more) for x in value]
     if not isinstance(value, dict):
         return value
-    fields = {name: _made(x) for name, x in value.items() if name != "class"}
+    fields = {name: made(x, more) for name, x in value.items() if name != "class"}
     kind, known = value.get("class"), known_classes()
-    if isinstance(kind, str) and kind in PLAIN:
-        return PLAIN[kind].make(**fields)
+    if isinstance(kind, str) and (kind in more or kind in PLAIN):
+        return (more if kind in more else PLAIN)[kind].make(**fields)
     if not isinstance(kind, str) or kind not in known:
         raise DataError(
             f"a state names the class {kind!r}, which is none of biclique's: it is no state of a model, or one of "
             "another version, or its kernel is not in biclique.kernels.KERNELS now."
         )
-    made: Any = object.__new__(known[kind])
-    made.__dict__.update(fields)
-    return made
+    expected = [field.name for field in fields_of(known[kind])] if is_dataclass(known[kind]) else []
+    missing = sorted(set(expected) - set(fields))
+    if missing:
+        raise DataError(f"a state has a {kind} without {missing[0]!r}: it is one of another version.")
+    one: Any = object.__new__(known[kind])
+    one.__dict__.update(fields)
+    return one

@@ -15,7 +15,7 @@ from biclique.exceptions import ApproximationWarning, warn_user
 from biclique.features.maps import FeatureMap
 from biclique.fit.exact import proposed
 from biclique.fit.low_rank import FactoredSpectrum, LandmarkParts, RowSums, choose_map, factored_spectrum
-from biclique.fit.plan import Plan, Result
+from biclique.fit.plan import Clusters, Plan, Result
 from biclique.fit.settings import AssigningSettings
 from biclique.gram import search_parts
 from biclique.kernels import Kernel
@@ -31,15 +31,17 @@ from biclique.spectral import (
     Attempt,
     EmbeddingRule,
     Joined,
-    NearRows,
     OrderRule,
     Seen,
     join_parts,
     least_order,
+    near_rows,
     one_each,
     parts_cure,
+    warn_about_clipped,
     warn_about_null_columns,
 )
+from biclique.spectral.cut import unshrunken_degrees
 
 POOL_MARGIN = 0.5
 """A cluster of the pool with less than this share of what is needed is dust without a look at all rows."""
@@ -57,6 +59,8 @@ class Finished:
     labels: IntArray | None
     sizes: FloatArray
     """Weights of the clusters by which the order is tested."""
+    counted: FloatArray | None = None
+    """Where labels are lazy: rows of every cluster, and their weights, (2, k)."""
 
 
 @dataclass
@@ -67,6 +71,8 @@ class FactoredTrial:
     tested: Assignment | None
     assignment: Assignment | None = None
     finished: Finished | None = None
+    least: float = 0.0
+    """The share of the weight below which a cluster is dust."""
 
 
 @dataclass
@@ -95,8 +101,16 @@ class FactoredFitted:
     def keeps_tensors(self) -> bool:
         return self.plan.device is not None
 
+    def for_rows(self) -> FactoredFitted:
+        """The same, as small as can be, to embed and label rows elsewhere."""
+        return replace(self, spectrum=replace(self.spectrum, map=self.spectrum.map.for_rows()), seen=None)
+
     def embed(self, X: Rows, n_jobs: int | None) -> FloatArray:
         return self._padded(self.spectrum.embed(X, n_jobs))
+
+    def degrees(self, embedded: FloatArray) -> FloatArray:
+        spectrum = self.spectrum
+        return unshrunken_degrees(embedded[:, 0] ** 2 * spectrum.total, spectrum.mean_degree, spectrum.order)
 
     def labels(self, X: Rows, n_jobs: int | None) -> IntArray:
         if self.rule is None:
@@ -124,8 +138,11 @@ class FactoredFitted:
         unseen = np.flatnonzero(~np.concatenate([seen for seen, _, _ in blocks]))
         landmarks = self.spectrum.map.held
         if len(unseen) and landmarks is not None and rules:
-            near = NeighborIndex(landmarks.rows, search="exact", n_jobs=n_jobs)
-            places = near.query(landmarks.hold(rows_on_host(X, unseen)), 1)[1][:, 0]
+            asked, kernel = landmarks.hold(rows_on_host(X, unseen)), landmarks.kernel
+            if kernel.euclidean:
+                places = NeighborIndex(landmarks.rows, search="exact", n_jobs=n_jobs).query(asked, 1)[1][:, 0]
+            else:
+                places = kernel.nearest(asked, landmarks.rows)[1]
             embedded = self._padded(self.spectrum.embed_landmarks(n_jobs))
             for labels, rule in zip(out, rules, strict=True):
                 labels[unseen] = rule(embedded)[places]
@@ -169,16 +186,15 @@ class FactoredSearch:
         found = search_parts(K, np.diagonal(K))
         if found.max() == 0:
             return None, None
-        near = NearRows(landmarks.rows, self.n_jobs)
+        near = near_rows(landmarks.rows, self.kernel, self.n_jobs)
         joined = join_parts(found, np.ones(self.map.size), self.rule.n_clusters, most, near, self.rule.least)
         return LandmarkParts(found, joined.part_of), joined
 
     def _rule(self, plan: Plan, random: np.random.RandomState) -> OrderRule:
         """The orders to try, from the one on that a sample of the pool proposes."""
-        weights = self.source.weights
-        if weights is None:
-            weights = np.ones(self.source.n_rows or self.pool.rows.shape[0])
-        rule = replace(OrderRule.of(weights, plan.settings.n_groups, plan.orders), orders=plan.orders)
+        mass = self.source.mass(self.pool.rows.shape[0])
+        rule = OrderRule.of_sums(mass.n_rows, mass.total, mass.effective, plan.settings.n_groups, plan.orders)
+        rule = replace(rule, orders=plan.orders)
         if len(rule.orders) == 1:
             return rule
         return proposed(plan.settings, self.kernel, self.pool.vertices, rule, plan.dtype, random)
@@ -216,7 +232,7 @@ class FactoredSearch:
             progress=self.progress,
         ).with_signs(self.pool.rows, self.pool.weights, self.n_jobs)
         fitted = FactoredFitted(self.plan, spectrum)
-        return FactoredTrial(fitted, self._test(fitted) if tested else None)
+        return FactoredTrial(fitted, self._test(fitted) if tested else None, least=self.rule.least)
 
     def _test(self, fitted: FactoredFitted) -> Assignment | None:
         """The clusters of the pool by which an order is tested: unit rows, ten starts."""
@@ -268,11 +284,13 @@ class FactoredSearch:
             rules.append(labelling(tried.assignment.pointwise, self.assigning))
         if not rules and not keep:
             return Finished(None, None, np.empty(0))
-        k = self.rule.n_clusters
+        k, tested_too, n_jobs = self.rule.n_clusters, tried.tested is not None, self.n_jobs
+        if source.lazy:
+            return self._counted(fitted.for_rows(), rules, tested_too)
 
         def of_block(block: Block) -> tuple[FloatArray | None, NDArray[np.integer] | None, NDArray[Any]]:
-            found, rows = fitted.labels_by(block.rows, rules, self.n_jobs, keep=keep)
-            sizes = np.zeros(k) if tried.tested is None else np.bincount(found[0], to_host(block.weights), k)
+            found, rows = fitted.labels_by(block.rows, rules, n_jobs, keep=keep)
+            sizes = np.bincount(found[0], to_host(block.weights), k) if tested_too else np.zeros(k)
             labels = None if n_clusters is None else found[-1] if keep else found[-1].astype(np.int32)
             return rows, labels, sizes
 
@@ -283,6 +301,20 @@ class FactoredSearch:
             np.sum([sizes for _, _, sizes in blocks], axis=0),
         )
 
+    def _counted(self, fitted: FactoredFitted, rules: list[Labelling], tested: bool) -> Finished:
+        """The third pass where labels are computed later: rows and weights of every cluster."""
+        k, n_jobs = max(self.rule.n_clusters, self.assigning.n_clusters or 0), self.n_jobs
+
+        def of_block(block: Block) -> FloatArray:
+            found, _ = fitted.labels_by(block.rows, rules, n_jobs)
+            w = to_host(block.weights)
+            return np.stack(
+                [np.bincount(found[0], w, k), np.bincount(found[-1], None, k), np.bincount(found[-1], w, k)]
+            )
+
+        sums = self.source.sum(of_block, "labels", self.progress)
+        return Finished(None, None, sums[0, : self.rule.n_clusters] if tested else np.empty(0), sums[1:])
+
     def _warn(self, spectrum: FactoredSpectrum) -> None:
         if spectrum.unseen:
             warn_user(
@@ -290,6 +322,8 @@ class FactoredSearch:
                 f"{spectrum.order:g}), so nothing says where they belong: use a higher order or rank, or lower gamma.",
                 ApproximationWarning,
             )
+        if self.kernel.takes_gaps:
+            warn_about_clipped(self.map.n_negative, self.map.size, self.map.lowest, "κ of the landmarks")
         warn_about_null_columns(spectrum.informative, self.n_columns)
         if self._joined is not None and spectrum.order == 2:
             self._joined.warn(
@@ -306,12 +340,31 @@ def fit_factored(
     tried = FactoredSearch(plan, source, pool, random, progress).run()
     fitted, finished = tried.fitted, tried.finished
     embedding, labels = (None, None) if finished is None else (finished.embedding, finished.labels)
+    clusters, counted = None, None if finished is None else finished.counted
+    # The rule is of the pool: that all rows may have fewer clusters shows only now.
     if tried.assignment is not None and labels is not None:
-        # The rule is of the pool: that all rows may have fewer clusters shows only now.
         found = replace(tried.assignment, labels=labels).contiguous()
         fitted.rule, labels = found.pointwise, found.labels.astype(labels.dtype, copy=False)
+    elif tried.assignment is not None and counted is not None:
+        used, sizes = np.flatnonzero(counted[0]), counted[1, : plan.settings.assigning.n_clusters]
+        fitted.rule = tried.assignment.pointwise.keeping(used)
+        clusters = Clusters(tuple(counted[0, used].astype(int).tolist()), float(sizes.min() / sizes.sum()), tried.least)
+    if source.lazy:
+        embedding, labels = _later(fitted, source)
+    if fitted.rule is not None:
         rule = labelling(fitted.rule, plan.settings.assigning)
         (names,), rows = fitted.labels_by(pool.rows, [rule], plan.settings.n_jobs, keep=True)
         if rows is not None:
             fitted.seen = Seen.of(rows, names, pool.weights, fitted.eigenvalues)
-    return Result(fitted, pool.n_distinct, embedding, labels)
+    return Result(fitted, pool.n_distinct, embedding, labels, clusters=clusters)
+
+
+def _later(fitted: FactoredFitted, source: RowSource) -> tuple[FloatArray, IntArray | None]:
+    """The embedding and the labels of all rows, lazy."""
+    light, settings = fitted.for_rows(), fitted.plan.settings
+    embedding = source.later(
+        lambda rows: light.embed(rows, settings.n_jobs), settings.n_columns, np.float64, checked=True
+    )
+    if fitted.rule is None:
+        return embedding, None
+    return embedding, source.later(lambda rows: light.labels(rows, settings.n_jobs), None, np.int32, checked=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -12,6 +12,9 @@ from biclique._typing import Array, FloatArray, IntArray, Rows
 from biclique.io import CHUNK_ROWS
 from biclique.kernels import Kernel
 from biclique.runtime import Tick
+
+if TYPE_CHECKING:
+    from biclique.gram.spread import Spread
 
 CHECKED_AT_ONCE = 32
 """Vectors of a product by which parts are checked, unless a caller has room for others."""
@@ -155,6 +158,10 @@ class GramOperator(ABC):
     def restricted(self, members: IntArray) -> GramOperator:
         """K of some of the rows, in their order."""
         raise NotImplementedError(f"{type(self).__name__} holds no rows of its own to choose from")
+
+    def spread_over(self, spread: Spread) -> GramOperator:  # noqa: ARG002
+        """The same K, its passes run by workers elsewhere if the operator can do so."""
+        return self
 
     def with_rows(self, Y: Rows) -> GramOperator:  # noqa: ARG002
         """K of the training rows and, after them, of more rows."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 from numpy.typing import DTypeLike
 from scipy import sparse
@@ -11,6 +13,9 @@ from biclique.gram.operator import CrossGram
 from biclique.gram.tile_parts import ComputedGram
 from biclique.kernels import HeldRows, Kernel
 from biclique.runtime import Pulse, Tick, require, run_groups
+
+if TYPE_CHECKING:
+    from biclique.gram.spread import Spread
 
 TILE_ROWS = 128
 TILE_COLUMNS = 512
@@ -59,10 +64,12 @@ class TiledGram(ComputedGram):
         self._n_features = X.shape[1]
         self._require(1)
         self.held = HeldRows(kernel, X, dtype)
-        if kernel.inner_product:
-            self._left: Rows = kernel.left(self.held.rows)
-            right = kernel.right(self.held.rows)
-            self._right: Rows = right.T.tocsr() if sparse.issparse(right) else np.ascontiguousarray(right.T)
+        self._sides: tuple[Rows, Rows] | None = self._make_sides() if kernel.inner_product else None
+
+    def _make_sides(self) -> tuple[Rows, Rows]:
+        right = self.kernel.right(self.held.rows)
+        turned = right.T.tocsr() if sparse.issparse(right) else np.ascontiguousarray(right.T)
+        return self.kernel.left(self.held.rows), turned
 
     def _require(self, b: int) -> None:
         if self._memory_limit is not None:
@@ -92,7 +99,7 @@ class TiledGram(ComputedGram):
                 bottom = min(top + TILE_ROWS, n)
                 for left in range(top, n, TILE_COLUMNS):
                     right = min(left + TILE_COLUMNS, n)
-                    tile = self._tile(top, bottom, left, right, buffer)
+                    tile = self.tile(top, bottom, left, right, buffer)
                     partial[top:bottom] += tile @ V[left:right]
                     # The square on the diagonal holds both of its halves already.
                     beyond = max(left, bottom)
@@ -107,19 +114,32 @@ class TiledGram(ComputedGram):
             out += partial
         return out
 
-    def _tile(self, top: int, bottom: int, left: int, right: int, buffer: FloatArray) -> FloatArray:
+    def __getstate__(self) -> dict[str, Any]:
+        """Both sides are made of the rows again: what is pickled are the rows alone."""
+        return {**self.__dict__, "_sides": None, "tick": None}
+
+    def tile(self, top: int, bottom: int, left: int, right: int, buffer: FloatArray) -> FloatArray:
+        """κ of some rows and some others, in a buffer if it can be."""
         if not self.kernel.inner_product:
             rows = self.held.rows
             return self.kernel.block(rows[top:bottom], rows[left:right]).astype(self.dtype, copy=False)
-        if sparse.issparse(self._left):
-            inner = (self._left[top:bottom] @ self._right[:, left:right]).toarray()
+        if self._sides is None:
+            self._sides = self._make_sides()
+        rows, columns = self._sides
+        if sparse.issparse(rows):
+            inner = (rows[top:bottom] @ columns[:, left:right]).toarray()
         else:
             inner = buffer[: (bottom - top) * (right - left)].reshape(bottom - top, right - left)
-            np.matmul(self._left[top:bottom], self._right[:, left:right], out=inner)
+            np.matmul(rows[top:bottom], columns[:, left:right], out=inner)
         return self.kernel.finish(inner)
 
     def training(self) -> HeldRows:
         return self.held
+
+    def spread_over(self, spread: Spread) -> TiledGram:
+        from biclique.gram.spread import SpreadTiles  # a subclass of this one
+
+        return SpreadTiles(self, spread)
 
     def cross(self, Y: Rows) -> CrossGram:
         return self.held.cross(Y, n_jobs=self.n_jobs)

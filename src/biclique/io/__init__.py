@@ -3,6 +3,7 @@
 from biclique.io.atomic_files import atomic_path, check_target, write_text
 from biclique.io.chunks import CHUNK_ROWS, ArrayChunks, ChunkSource, FiniteChunks, ScaledChunks, column_moments, hold
 from biclique.io.label_files import LabelWriter, check_output, write_labels
+from biclique.io.prepare import TablePreparer
 from biclique.io.roles import Roles, Table
 from biclique.io.tables import (
     FORMATS,
@@ -10,23 +11,33 @@ from biclique.io.tables import (
     find_format,
     formats,
     is_chunked,
+    is_dask,
     listed,
     open_chunks,
+    open_columns,
+    read_columns,
     read_table,
     writers,
 )
+from biclique.io.typed_columns import Column, ColumnSource, TextForm, TypedTable, as_columns
 
 __all__ = [
     "CHUNK_ROWS",
     "FORMATS",
     "ArrayChunks",
     "ChunkSource",
+    "Column",
+    "ColumnSource",
     "FiniteChunks",
     "LabelWriter",
     "Roles",
     "ScaledChunks",
     "Table",
     "TableFormat",
+    "TablePreparer",
+    "TextForm",
+    "TypedTable",
+    "as_columns",
     "atomic_path",
     "check_output",
     "check_target",
@@ -35,8 +46,11 @@ __all__ = [
     "formats",
     "hold",
     "is_chunked",
+    "is_dask",
     "listed",
     "open_chunks",
+    "open_columns",
+    "read_columns",
     "read_table",
     "write_labels",
     "write_text",

@@ -17,8 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import Argument, DataError, MemoryLimitError, ParameterError, TableError
 from biclique.io.roles import DROP, Roles, Table, as_texts, checked, feature_columns, numbered
+from biclique.io.typed_columns import TextForm
 from biclique.printable import printable
-from biclique.runtime import check_count, draw_numbers, parse_memory_limit, require
+from biclique.runtime import Tick, check_count, draw_numbers, parse_memory_limit, require
 
 CHUNK_ROWS = 65_536
 BLOCK_BYTES = 2**26  # of the rows read at once into a table in memory, unless one row has more
@@ -43,6 +44,8 @@ class ChunkSource(ABC):
     columns: list[str] | None = None
     advice: str = "leave such rows out or fill them in before, or drop the column"
     """What to do about values that are missing or infinite."""
+    notes: tuple[str, ...] = ()
+    """What may have been meant otherwise."""
     _error: type[DataError] = DataError
     _first = 0  # the number of the first row in messages
     _n_rows: int | None = None
@@ -52,11 +55,16 @@ class ChunkSource(ABC):
         """The number of rows; None where only a whole pass can tell and none has been made."""
         return self._n_rows
 
+    @property
+    def held_bytes(self) -> int:
+        """What the rows would take in memory as float64; an estimate if only a whole pass can tell."""
+        return 8 * (self.n_rows or 0) * self.n_columns
+
     def require_labels(self, memory_limit: object) -> None:
         """Refuse, before the first pass, more rows than labels fit a memory limit."""
         what = f"{self.name}: a label for each of {self.n_rows} rows"
         limit = parse_memory_limit(memory_limit)
-        require(8 * (self.n_rows or 0), limit, what, "raise memory_limit, or take fewer rows.")
+        require(8 * (self.n_rows or 0), limit, what, "raise ", MEMORY_LIMIT, ", or take fewer rows.")
 
     def chunks(self, rows: int = CHUNK_ROWS, *, check_finite: bool = True) -> Iterator[FloatArray]:
         """One fresh pass: C-contiguous arrays of ``rows`` rows (the last one of what is left).
@@ -236,8 +244,8 @@ COMPARED = 2**20  # bytes of a file up to which its contents tell whether it is 
 
 ChunkReader: TypeAlias = Callable[[Path, Roles, int], ChunkSource]
 """From a path, roles and a memory limit to rows in chunks."""
-TableReader: TypeAlias = Callable[[Path, Roles, int, bool | None], Table]
-"""From the same, and whether a text has a header, to a table in memory."""
+TableReader: TypeAlias = Callable[[Path, Roles, int, TextForm, Tick | None], Table]
+"""From the same, how a text is written, and what hears of the share that was read, to a table in memory."""
 
 
 def line(error: object) -> str:
@@ -370,8 +378,8 @@ def written_again(name: str) -> TableError:
 def held(open_file: ChunkReader) -> TableReader:
     """The reader of whole tables that holds what a reader of chunks gives."""
 
-    def read(file: Path, roles: Roles, limit: int, header: bool | None) -> Table:  # noqa: ARG001
-        return _whole(open_file(file, roles, limit), roles, limit)
+    def read(file: Path, roles: Roles, limit: int, form: TextForm, tick: Tick | None = None) -> Table:  # noqa: ARG001
+        return _whole(open_file(file, roles, limit), roles, limit, tick)
 
     return read
 
@@ -384,7 +392,7 @@ def hold(source: ChunkSource, roles: Roles, *, drop_missing: bool = False, memor
     return checked(_whole(source, roles, parse_memory_limit(memory_limit)), drop_missing)
 
 
-def _whole(source: ChunkSource, roles: Roles, limit: int) -> Table:
+def _whole(source: ChunkSource, roles: Roles, limit: int, tick: Tick | None = None) -> Table:
     with_role = [name for name in (roles.label, roles.id) if name is not None]
     n, width = source.n_rows or 0, source.n_columns
     check_table_size(source.name, n, width, len(with_role), limit)
@@ -394,6 +402,8 @@ def _whole(source: ChunkSource, roles: Roles, limit: int) -> Table:
         for chunk in source.chunks(source.block_rows, check_finite=False):
             X[done : done + len(chunk)] = chunk
             done += len(chunk)
+            if tick is not None:
+                tick(done / n)
         label, key = (
             None if name is None else [text for chunk in source.texts(name) for text in chunk]
             for name in (roles.label, roles.id)

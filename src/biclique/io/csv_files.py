@@ -4,103 +4,149 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from biclique._typing import FloatArray
-from biclique.exceptions import MemoryLimitError, TableError
-from biclique.io.chunks import MEMORY_LIMIT, TEXT_BYTES, check_table_size, line
-from biclique.io.roles import A_ROLE, Roles, Table, feature_columns, numbered
-from biclique.printable import printable
-from biclique.runtime import format_bytes
+from biclique._typing import FloatArray, IntArray
+from biclique.exceptions import TableError
+from biclique.io.chunks import FileChunks, Raw, check_table_size, guard, stamp
+from biclique.io.fields import Kind, as_boolean, as_number, joined
+from biclique.io.roles import A_ROLE, Roles, Table, feature_columns
+from biclique.io.text_blocks import Block, TextFile
+from biclique.io.typed_columns import DECIMAL, TextForm
+from biclique.runtime import Tick
 
-MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
-ODD = re.compile(r"[^\t\r\n -~]|_")  # float() reads 1_2 and digits of every script, but no table means numbers by them
-CHUNK = 10_000  # rows of a text that are parsed at once
-CHUNK_CELLS = 1_000_000  # fields of them
 TEXT_ROWS = 65_536  # lines of text that are made at once
 
 
-def read_text(file: Path, roles: Roles, limit: int, header: bool | None, delimiter: str = "") -> Table:
-    """The table of a text file; without ``delimiter``, the one that is most frequent in the first line."""
-    name = printable(file)
-    try:
-        with file.open(newline="", encoding="utf-8-sig") as stream:
-            return _parse_text(file, stream, roles, header, limit, delimiter)
-    except UnicodeDecodeError as error:
-        raise TableError(f"{name}: not a text file in UTF-8 (byte {error.start}); save it as UTF-8.") from error
-    except csv.Error as error:
-        raise TableError(f"{name}: not a table ({line(error)}).") from error
+class TextChunks(FileChunks):
+    """The feature columns of a text file as float64, a block of lines at a time; booleans are 0 and 1.
+
+    A column is a feature if all of its fields are numbers, or all are booleans, whichever block they are in. The
+    number of rows takes a pass over the line ends, which is made when somebody asks for it.
+    """
+
+    dtype = np.dtype(np.float64)
+
+    def __init__(
+        self, path: Path, roles: Roles, memory_limit: object, form: TextForm | None = None, tick: Tick | None = None
+    ) -> None:
+        super().__init__(path, memory_limit)
+        self._roles, self._tick = roles, tick
+        with guard(self.name):
+            self._text = TextFile(path, form or TextForm(), self.memory_limit)
+        self.notes = self._text.notes
+        self._places = feature_columns(self.name, self._text.names, roles)
+        self.columns = [self._text.names[j] for j in self._places]
+        self.n_columns = len(self.columns)
+        if self.n_columns == 0:
+            raise TableError(f"{self.name}: no feature columns are left; drop fewer columns.")
+
+    @property
+    def n_rows(self) -> int | None:
+        """The number of rows."""
+        if self._n_rows is None:
+            with guard(self.name):
+                self._check_same(stamp(self._path, self._stamp))
+                self._n_rows = self._text.count_rows(self._tick)
+            self._check_rows()
+        return self._n_rows
+
+    @property
+    def held_bytes(self) -> int:
+        """About what the features would take in memory, from the first lines of the file."""
+        with guard(self.name):
+            return 8 * self.n_columns * (self._n_rows or self._text.estimate_rows())
+
+    def texts(self, name: str) -> Iterator[list[str]]:
+        """One fresh pass over any column of the file, as texts."""
+        place = self._text.names.index(name)
+        for block in self._blocks({place: "text"}):
+            yield block.values[place].tolist()
+
+    def _blocks(self, kinds: dict[int, Kind | None]) -> Iterator[Block]:
+        with guard(self.name):
+            self._check_same(stamp(self._path, self._stamp))
+            yield from self._text.blocks(kinds)
+
+    def _pieces(self, rows: int) -> Iterator[Raw]:
+        self._check_memory(min(rows, self._n_rows or rows), 8 * self.n_columns)
+        kinds: dict[int, Kind | None] = dict.fromkeys(self._places)
+        for block in self._blocks(kinds):
+            yield _features(self._text, block, self._places, kinds)
+
+    def _sample(self, size: int, random: np.random.RandomState) -> tuple[FloatArray, IntArray]:
+        """By the number of rows: the same draw as from the same rows in another kind of file."""
+        if self.n_rows is None:
+            raise TableError(f"{self.name}: the table has no rows.")
+        return super()._sample(size, random)
 
 
-def _parse_text(file: Path, stream: TextIO, roles: Roles, header: bool | None, limit: int, delimiter: str) -> Table:
-    name = printable(file)
-    first_line = stream.readline(2**16)
-    stream.seek(0)
-    reader = csv.reader(_lines(name, stream, limit), delimiter=delimiter or max(",;\t", key=first_line.count))
-    lines = _rows(reader)
-    first = next(lines, None)
-    if first is None:
-        raise TableError(f"{name}: the file is empty.")
-    width = len(first[1])
-    if header is None:
-        header = not all(_number(cell) is not None for cell in first[1])
-    columns = [cell.strip() for cell in first[1]] if header else numbered(width)
-    places = feature_columns(name, columns, roles)
-    label = columns.index(roles.label) if roles.label is not None else None
-    key = columns.index(roles.id) if roles.id is not None else None
+def _features(text: TextFile, block: Block, places: Sequence[int], kinds: dict[int, Kind | None]) -> FloatArray:
+    """These columns as float64; ``kinds`` gets what they hold. A field that is no number is refused."""
+    X = np.empty((len(block), len(places)))
+    for i, j in enumerate(places):
+        kind = joined(kinds[j], block.kinds[j])
+        if kind not in (None, "number", "boolean"):
+            raise _not_a_number(text, block, j, kinds[j])
+        kinds[j] = kind
+        X[:, i] = block.values[j]
+    return X
 
-    blocks: list[FloatArray] = []
-    labels: list[str] = []
-    ids: list[str] = []
-    numbers: list[int] = []
-    size, seen = file.stat().st_size, 0
-    for chunk in _chunks(lines if header else chain([first], lines), width):
-        start = len(numbers)
-        for number, row in chunk:
-            numbers.append(number)
-            if len(row) != width:
-                raise TableError(
-                    f"{name}: row {len(numbers)} (line {number}) has {len(row)} fields, the first has {width}."
-                )
-            seen += sum(map(len, row)) + width  # characters, with the separators
-        rows = max(len(numbers), len(numbers) * size // seen) if len(chunk) > 1 else len(numbers)
-        check_table_size(name, rows, len(places), 1 + (label is not None) + (key is not None), limit)
-        cells = list(zip(*(row for _, row in chunk), strict=True))
-        block = [_numbers(name, columns[j], cells[j], start, numbers) for j in places]
-        blocks.append(np.array(block, dtype=float).reshape(len(places), len(chunk)).T)
-        labels += cells[label] if label is not None else ()
-        ids += cells[key] if key is not None else ()
-    X = _stacked(blocks, len(numbers), len(places))
-    return Table(
-        name,
-        X,
-        [columns[j] for j in places],
-        np.arange(len(X)),
-        len(X),
-        labels if label is not None else None,
-        ids if key is not None else None,
-        numbers,
+
+def _not_a_number(text: TextFile, block: Block, place: int, kind: Kind | None) -> TableError:
+    """The first field that is no number; in a column of booleans, the first that is no boolean."""
+    fields, decimal = block.fields(place), text.form.decimal
+    read = as_boolean if kind == "boolean" else lambda field: as_number(field, decimal)
+    at = next(i for i, field in enumerate(fields) if read(field) is None)
+    field = fields[at]
+    shown = repr(field[:100]) + ("…" if len(field) > 100 else "")
+    where = f"{text.name}: row {block.first_row + at + 1} (line {block.lines[at]}), column {text.names[place]!r}"
+    what = "true or false, as the fields before" if kind == "boolean" else "a number"
+    if decimal == "." and "," in field and as_number(field, ",") is not None:
+        return TableError(f"{where}: {shown} is not {what}. If it has a decimal comma, say so with ", DECIMAL, ".")
+    return TableError(
+        f"{where}: {shown} is not {what}. If the column holds classes or names, say so with ", *A_ROLE, "."
     )
 
 
-def _lines(name: str, stream: TextIO, limit: int) -> Iterator[str]:
-    """The lines of a text, if each fits memory when it is cut into fields."""
-    longest = max(limit // TEXT_BYTES, 1)
-    while text := stream.readline(longest + 1):
-        if len(text) > longest:
-            raise MemoryLimitError(
-                f"{name}: a line has more than {longest} characters, limit {format_bytes(limit)}: raise ",
-                MEMORY_LIMIT,
-                ", or save the table with a row in each line.",
-            )
-        yield text
+def read_text(file: Path, roles: Roles, limit: int, form: TextForm, tick: Tick | None = None) -> Table:
+    """The table of a text file, in one pass."""
+    text = TextFile(file, form, limit)
+    places = feature_columns(text.name, text.names, roles)
+    label, key = (None if name is None else text.names.index(name) for name in (roles.label, roles.id))
+    with_role = [j for j in (label, key) if j is not None]
+    kinds: dict[int, Kind | None] = {**dict.fromkeys(places), **dict.fromkeys(with_role, "text")}
+    parts: list[FloatArray] = []
+    texts: dict[int, list[str]] = {j: [] for j in with_role}
+    lines: list[Sequence[int]] = []
+    n = 0
+    for block in text.blocks(kinds):
+        n += len(block)
+        rows = max(n, round(n / block.share)) if len(block) > 1 else n
+        check_table_size(text.name, rows, len(places), 1 + len(with_role), limit)
+        parts.append(_features(text, block, places, kinds))
+        lines.append(block.lines)
+        for j, found in texts.items():
+            found += block.values[j].tolist()
+        if tick is not None:
+            tick(block.share)
+    X = _stacked(parts, n, len(places))
+    return Table(
+        text.name,
+        X,
+        [text.names[j] for j in places],
+        np.arange(n),
+        n,
+        None if label is None else texts[label],
+        None if key is None else texts[key],
+        joined_lines(lines),
+        notes=text.notes,
+    )
 
 
 def _stacked(blocks: list[FloatArray], rows: int, columns: int) -> FloatArray:
@@ -115,59 +161,12 @@ def _stacked(blocks: list[FloatArray], rows: int, columns: int) -> FloatArray:
     return X
 
 
-def _rows(reader: Any) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a text file with their lines. A row without a value is one of missing values if another row follows.
-
-    Blank lines are no rows, except in a table of one column. At the end of the file rows without a value are left out,
-    as spreadsheets write them.
-    """
-    width, waiting = 0, []
-    for row in reader:
-        blank = len(row) < 2 and not (row and row[0].strip())
-        if blank and width != 1:
-            continue
-        if blank or not any(cell.strip() for cell in row):
-            waiting.append((reader.line_num, row or [""]))
-            continue
-        yield from waiting
-        waiting = []
-        width = width or len(row)
-        yield reader.line_num, row
-
-
-def _chunks(lines: Iterator[tuple[int, list[str]]], width: int) -> Iterator[list[tuple[int, list[str]]]]:
-    while chunk := list(islice(lines, max(1, min(CHUNK, CHUNK_CELLS // width)))):
-        yield chunk
-
-
-def _number(cell: str) -> float | None:
-    """A field as a number (NaN where missing), or None for other text."""
-    try:
-        if not ODD.search(cell):
-            return float(cell)
-    except ValueError:
-        pass
-    return float("nan") if cell.strip().lower() in MISSING else None
-
-
-def _numbers(name: str, column: str, cells: Sequence[str], start: int, lines: list[int]) -> list[float]:
-    try:
-        if not ODD.search("".join(cells)):
-            return [float(cell) for cell in cells]
-    except ValueError:
-        pass
-    values = [_number(cell) for cell in cells]
-    numbers = [value for value in values if value is not None]
-    if len(numbers) == len(values):
-        return numbers
-    at = next(i for i, value in enumerate(values) if value is None)
-    shown = repr(cells[at][:100]) + ("…" if len(cells[at]) > 100 else "")
-    raise TableError(
-        f"{name}: row {start + at + 1} (line {lines[start + at]}), column {column!r}: {shown} is not a "
-        "number. If the column holds classes or names, say so with ",
-        *A_ROLE,
-        ".",
-    )
+def joined_lines(parts: Sequence[Sequence[int]]) -> Sequence[int]:
+    """The lines of consecutive blocks: a range if they are one."""
+    total = sum(map(len, parts))
+    if total and parts[-1][-1] - parts[0][0] + 1 == total:
+        return range(parts[0][0], parts[-1][-1] + 1)
+    return [number for part in parts for number in part]
 
 
 # Labels
@@ -187,13 +186,19 @@ class TextSink:
             self._file.close()
             raise
 
-    def write(self, keys: NDArray[Any] | list[str], labels: NDArray[Any]) -> None:
+    def write(
+        self, keys: NDArray[Any] | list[str], labels: NDArray[Any], kept: NDArray[np.bool_] | None = None
+    ) -> None:
         for start in range(0, len(labels), TEXT_ROWS):
             some, values = keys[start : start + TEXT_ROWS], labels[start : start + TEXT_ROWS]
+            inside = None if kept is None else kept[start : start + TEXT_ROWS]
             if isinstance(some, np.ndarray):
-                self._put(_number_lines(some, values, self._delimiter))
-            else:
-                self._put(self._quoted(zip(some, values.tolist(), strict=True)))
+                self._put(_number_lines(some, values, self._delimiter, inside))
+                continue
+            shown = values.tolist()
+            if inside is not None:
+                shown = [value if stays else "" for value, stays in zip(shown, inside, strict=True)]
+            self._put(self._quoted(zip(some, shown, strict=True)))
 
     def _quoted(self, rows: Iterable[tuple[object, object]]) -> bytes:
         text = io.StringIO(newline="")
@@ -209,9 +214,16 @@ class TextSink:
         self._file.close()
 
 
-def _number_lines(keys: NDArray[Any], labels: NDArray[Any], delimiter: str) -> bytes:
-    """Lines of two whole numbers: characters in a table with one row a line, less those that only align."""
+def _number_lines(
+    keys: NDArray[Any], labels: NDArray[Any], delimiter: str, kept: NDArray[np.bool_] | None = None
+) -> bytes:
+    """Lines of two whole numbers: characters in a table with one row a line, less those that only align.
+
+    The label of a row that is not kept is empty.
+    """
     tables = [_digits(keys), _digits(labels)]
+    if kept is not None:
+        tables[1][~kept] = 0
     width = sum(table.shape[1] for table in tables) + 2
     lines = np.empty((len(keys), width), dtype=np.uint8)
     at = 0

@@ -48,21 +48,24 @@ def write_labels(
     ids: Sequence[str] | None = None,
     id_name: str = "row",
 ) -> None:
-    """One label a row: with its number (from 1) or its id, except in .npy, where rows left out have −1."""
+    """One line for every row of the table: its number (from 0) or its id, and its label.
+
+    ``rows`` are the numbers of the rows that have a label, ``ids`` those of all ``n_rows`` rows. The label of another
+    row is empty; in .npy, which holds labels alone, it is −1.
+    """
+    kept = np.zeros(n_rows, dtype=bool)
+    kept[rows] = True
+    full = np.zeros(n_rows, dtype=np.int64)
+    full[rows] = labels
     with LabelWriter(path, id_name=id_name) as writer:
-        if writer.with_ids:
-            writer.write(labels, np.asarray(rows, dtype=np.int64) + 1 if ids is None else ids)
-        else:
-            full = np.full(n_rows, -1, dtype=np.int64)
-            full[rows] = labels
-            writer.write(full)
+        writer.write(full, ids, None if kept.all() else kept)
 
 
 class LabelWriter:
     """Labels that come chunk by chunk, into a file that is whole or not there at all.
 
     ``with LabelWriter(path) as writer: writer.write(labels)``. The file is the one that ``write_labels`` writes for the
-    same labels: CSV, TSV and Parquet hold the id of every row, by default its number from 1, and .npy holds the labels
+    same labels: CSV, TSV and Parquet hold the id of every row, by default its number from 0, and .npy holds the labels
     alone, as int64. Whatever goes wrong inside the block leaves the old file, if any, and no other.
     """
 
@@ -85,11 +88,19 @@ class LabelWriter:
 
     @property
     def with_ids(self) -> bool:
-        """Whether the open file holds ids; if not, it needs a label for every row of the table, −1 for none."""
+        """Whether the open file holds ids."""
         return self._sink is not None and self._sink.with_ids
 
-    def write(self, labels: ArrayLike, ids: Sequence[str] | NDArray[Any] | None = None) -> None:
-        """Append a label a row; ``ids`` are texts or whole numbers, and go on counting where there are none."""
+    def write(
+        self,
+        labels: ArrayLike,
+        ids: Sequence[str] | NDArray[Any] | None = None,
+        kept: NDArray[np.bool_] | None = None,
+    ) -> None:
+        """Append a label a row; ``ids`` are texts or whole numbers, and go on counting where there are none.
+
+        A row that is not ``kept`` has an empty label, and −1 in .npy.
+        """
         if self._sink is None:
             raise DataError(f"{self.path}: labels are written inside a with block: with LabelWriter(path) as writer.")
         values = np.asarray(labels)
@@ -99,15 +110,17 @@ class LabelWriter:
             )
         if ids is not None and len(ids) != len(values):
             raise DataError(f"{self.path}: {len(ids)} ids came with {len(values)} labels; every row needs one of each.")
+        if kept is not None and (kept.dtype != bool or kept.shape != values.shape):
+            raise DataError(f"{self.path}: kept must say of each of {len(values)} rows whether it has a label.")
         if ids is None:
-            ids = np.arange(self.n_rows + 1, self.n_rows + len(values) + 1, dtype=np.int64)
+            ids = np.arange(self.n_rows, self.n_rows + len(values), dtype=np.int64)
         if not len(values):
             return
         numbered = isinstance(ids, np.ndarray) and ids.dtype.kind in "iu"
         if self._numbered not in (None, numbered):
             raise DataError(f"{self.path}: ids must be texts in every chunk, or numbers in every chunk.")
         self._numbered = numbered
-        self._sink.write(np.asarray(ids) if numbered else list(ids), values)
+        self._sink.write(np.asarray(ids) if numbered else list(ids), values, kept)
         self.n_rows += len(values)
 
     def __exit__(

@@ -33,7 +33,9 @@ from biclique.io.chunks import (
     stamp,
 )
 from biclique.io.roles import Roles, Table, as_texts, feature_columns, numbered
+from biclique.io.typed_columns import TextForm
 from biclique.printable import printable
+from biclique.runtime import Tick
 
 PAGE = 4096
 HEADER_BYTES = 2**16  # NumPy itself refuses headers of more than 10,000 bytes
@@ -80,14 +82,14 @@ def open_npy(path: Path, roles: Roles, limit: int) -> ChunkSource:
     return select_features(NpyChunks(path, limit), roles, limit)
 
 
-def read_numpy(path: Path, roles: Roles, limit: int, header: bool | None) -> Table:
+def read_numpy(path: Path, roles: Roles, limit: int, form: TextForm, tick: Tick | None = None) -> Table:
     """The table of a .npy or .npz file: its first bytes tell which, not its name."""
     with path.open("rb") as stream:
         beginning = stream.read(HEADER_BYTES)
     if beginning.startswith(b"PK"):
         return _read_npz(path, roles, limit)
     _needs_numbers(printable(path), read_header(printable(path), beginning))
-    return held(open_npy)(path, roles, limit, header)
+    return held(open_npy)(path, roles, limit, form, tick)
 
 
 class NpyChunks(FileChunks):
@@ -309,7 +311,8 @@ class NpySink:
         )  # numpy leaves room for the first axis to grow
         return self._file.tell()
 
-    def write(self, keys: object, labels: NDArray[Any]) -> None:  # noqa: ARG002
+    def write(self, keys: object, labels: NDArray[Any], kept: NDArray[np.bool_] | None = None) -> None:  # noqa: ARG002
+        labels = labels if kept is None else np.where(kept, labels, -1)
         self._file.write(np.ascontiguousarray(labels, dtype="<i8").data)
         self._n_rows += len(labels)
 

@@ -12,22 +12,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from biclique.exceptions import BicliqueError, MissingExtraError, TableError
-from biclique.io.chunks import CHUNK_ROWS, DType, FileChunks, Raw, guard, line, stamp, working_dtype
+from biclique.exceptions import BicliqueError, TableError
+from biclique.io.arrow import import_pyarrow
+from biclique.io.chunks import (
+    CHUNK_ROWS,
+    TEXT_BYTES,
+    DType,
+    FileChunks,
+    Raw,
+    check_table_size,
+    guard,
+    line,
+    stamp,
+    working_dtype,
+)
+from biclique.io.fields import Kind
 from biclique.io.roles import A_ROLE, DROP, Roles, as_texts, feature_columns
+from biclique.io.typed_columns import Column, TextForm, TypedTable, arrow_kind, check_names, of_arrow
+from biclique.runtime import Tick
 
 GROUP_ROWS = 2**20  # rows of a group in a file that is written
 BUFFER = 2**18  # bytes read ahead of each column
-
-
-def import_pyarrow() -> Any:
-    """pyarrow with its Parquet reader, or the line that installs it."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise MissingExtraError("Parquet files need pyarrow: pip install 'biclique[io]'") from error
-    return pyarrow
 
 
 class ParquetChunks(FileChunks):
@@ -146,6 +151,59 @@ def open_whole(path: Path, roles: Roles, limit: int) -> ParquetChunks:
     return (ParquetFolder if path.is_dir() else ParquetChunks)(path, roles, limit)
 
 
+class ParquetColumns(ParquetChunks):
+    """Every column of a file, whatever it holds, with its kind."""
+
+    def __init__(self, path: Path, form: TextForm, memory_limit: int, tick: Tick | None = None) -> None:  # noqa: ARG002
+        super().__init__(path, Roles(), memory_limit)
+
+    def _features(self, schema: Any, roles: Roles) -> tuple[list[str], DType]:  # noqa: ARG002
+        names = list(schema.names)
+        check_names(self.name, names)
+        self._kinds = {}
+        for j, name in enumerate(names):
+            self._refuse_extension(name, schema.field(j).type)
+            self._kinds[name] = arrow_kind(schema.field(j).type)
+        return names, np.dtype(np.float64)
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """What each column holds, by its name."""
+        return self._kinds
+
+    def column_chunks(self, rows: int) -> Iterator[TypedTable]:
+        """One fresh pass over tables of at most ``rows`` rows."""
+        texts = sum(kind == "text" for kind in self._kinds.values())
+        size = min(rows, self._n_rows or 0)
+        self._check_memory(size, 16 * (self.n_columns - texts) + 2 * TEXT_BYTES * texts)
+        done = 0
+        with self._opened() as file:
+            if not file.schema_arrow.equals(self._schema):
+                raise TableError(f"{self.name}: the file has other columns than when it was opened; open it again.")
+            for batch in file.iter_batches(batch_size=rows, columns=list(self._kinds)):
+                columns = tuple(of_arrow(name, batch.column(name)) for name in self._kinds)
+                yield TypedTable(self.name, columns, batch.num_rows, done)
+                done += batch.num_rows
+
+    def whole(self) -> TypedTable:
+        """All of it."""
+        n, texts = self._n_rows or 0, sum(kind == "text" for kind in self._kinds.values())
+        check_table_size(self.name, n, self.n_columns - texts, texts, self.memory_limit)
+        parts = list(self.column_chunks(self.block_rows))
+        values = [np.concatenate([part.columns[j].values for part in parts]) for j in range(self.n_columns)]
+        columns = (Column(name, kind, v) for (name, kind), v in zip(self._kinds.items(), values, strict=True))
+        return TypedTable(self.name, tuple(columns), n)
+
+
+class ParquetFolderColumns(ParquetColumns, ParquetFolder):
+    """The same of a folder of files."""
+
+
+def read_parquet_columns(path: Path, form: TextForm, limit: int, tick: Tick | None = None) -> TypedTable:
+    """Every column of a file or of a folder of files."""
+    return (ParquetFolderColumns if path.is_dir() else ParquetColumns)(path, form, limit, tick).whole()
+
+
 class _Folder(AbstractContextManager["_Folder"]):
     """A folder, with the names that a ParquetFile has."""
 
@@ -190,9 +248,11 @@ class ParquetSink:
         self._writer: Any = None
         self._waiting: Any = None  # fewer rows than a group
 
-    def write(self, keys: NDArray[Any] | list[str], labels: NDArray[Any]) -> None:
+    def write(
+        self, keys: NDArray[Any] | list[str], labels: NDArray[Any], kept: NDArray[np.bool_] | None = None
+    ) -> None:
         keys = self._pa.array(keys) if isinstance(keys, np.ndarray) else self._pa.array(keys, type=self._pa.string())
-        arrays = [keys, self._pa.array(labels)]
+        arrays = [keys, self._pa.array(labels, mask=None if kept is None else ~kept)]
         if self._waiting is None:
             table = self._pa.table(arrays, names=list(self._names))
         else:

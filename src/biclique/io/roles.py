@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -37,7 +37,9 @@ class Table:
     n_rows: int  # rows in the file
     labels: list[str] | None = None
     ids: list[str] | None = None
-    lines: list[int] = field(default_factory=list)  # of a text file, for messages
+    lines: Sequence[int] = ()  # of a text file, for messages
+    all_ids: list[str] | None = None  # also of the rows that were left out
+    notes: tuple[str, ...] = ()  # what may have been meant otherwise
 
 
 def as_texts(values: Iterable[object]) -> list[str]:
@@ -72,15 +74,20 @@ def feature_columns(name: str, columns: Sequence[str], roles: Roles) -> list[int
     return [j for j, c in enumerate(columns) if c not in taken]
 
 
-def checked(table: Table, drop_missing: bool) -> Table:
-    """Values that are not numbers are named, or their rows left out; a missing label or id is none of them."""
+def checked(table: Table, drop_missing: bool | None) -> Table:
+    """Values that are not numbers are named, or their rows left out; a missing label or id is none of them.
+
+    ``drop_missing=None`` keeps them.
+    """
     if table.X.shape[1] == 0:
         raise TableError(f"{table.name}: no feature columns are left; drop fewer columns.")
     if table.X.shape[0] == 0:
         raise TableError(f"{table.name}: the table has no rows.")
+    if drop_missing is None:
+        return table
     good = np.asarray(np.isfinite(table.X).all(axis=1))
     if good.all():
-        return table
+        return replace(table, all_ids=table.ids)
     if not drop_missing:
         row = int(np.argmin(good))
         column = int(np.argmin(np.isfinite(table.X[row])))
@@ -96,7 +103,7 @@ def checked(table: Table, drop_missing: bool) -> Table:
         )
     if not good.any():
         raise TableError(f"{table.name}: every row has a missing value; leave out columns with ", DROP, ".")
-    kept = np.flatnonzero(good)
+    kept = np.flatnonzero(good).tolist()
     return Table(
         table.name,
         table.X[kept],
@@ -105,5 +112,7 @@ def checked(table: Table, drop_missing: bool) -> Table:
         table.n_rows,
         None if table.labels is None else [table.labels[i] for i in kept],
         None if table.ids is None else [table.ids[i] for i in kept],
-        [table.lines[i] for i in kept] if table.lines else [],
+        [table.lines[i] for i in kept] if table.lines else (),
+        table.ids,
+        table.notes,
     )

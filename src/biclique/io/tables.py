@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from biclique.exceptions import DataError, TableError
+from biclique.io.arrow import import_pyarrow
 from biclique.io.chunks import (
     ArrayChunks,
-    ChunkReader,
     ChunkSource,
     IterableChunks,
     TableReader,
@@ -27,13 +27,15 @@ from biclique.io.chunks import (
     held,
     select_features,
 )
-from biclique.io.csv_files import TextSink, read_text
+from biclique.io.csv_files import TextChunks, TextSink, read_text
 from biclique.io.numpy_files import NpySink, open_npy, read_numpy
-from biclique.io.parquet_files import ParquetChunks, ParquetSink, import_pyarrow, open_whole
+from biclique.io.parquet_files import ParquetChunks, ParquetColumns, ParquetSink, open_whole, read_parquet_columns
 from biclique.io.roles import Roles, Table, checked
+from biclique.io.text_columns import TextColumns, read_text_columns
+from biclique.io.typed_columns import Column, ColumnSource, TextForm, TypedTable
 from biclique.io.zarr_files import ZarrChunks, import_zarr, is_stored, open_zarr
 from biclique.printable import printable
-from biclique.runtime import parse_memory_limit
+from biclique.runtime import Tick, parse_memory_limit
 
 # The formats, in one dictionary: everything that depends on the kind of a file looks there
 
@@ -45,8 +47,10 @@ class LabelSink(Protocol):
     def with_ids(self) -> bool:
         """Whether it stores the id of each row."""
 
-    def write(self, keys: NDArray[Any] | list[str], labels: NDArray[Any]) -> None:
-        """Append rows: whole numbers or texts as keys."""
+    def write(
+        self, keys: NDArray[Any] | list[str], labels: NDArray[Any], kept: NDArray[np.bool_] | None = None
+    ) -> None:
+        """Append rows: whole numbers or texts as keys. A row that is not kept has no label."""
 
     def close(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
@@ -65,23 +69,50 @@ class TableFormat:
     name: str  # in messages
     endings: tuple[str, ...]  # of names; files are written with the first
     read: TableReader
-    chunks: ChunkReader | None = None
+    chunks: Callable[..., ChunkSource] | None = None  # a ChunkReader; of texts also with a form and a tick
     writer: Writer | None = None
     place: Literal["file", "folder", "both"] = "file"  # "both": a folder of files is read too, but not in chunks
     needs: Callable[[], object] = lambda: None  # imports the package that it needs, or names the install line
+    is_text: bool = False  # its readers ask how the text is written
+    read_columns: Callable[[Path, TextForm, int, Tick | None], TypedTable] | None = None  # if not all are numbers
+    open_columns: Callable[[Path, TextForm, int, Tick | None], ColumnSource] | None = None  # in chunks
+
+
+def _text(name: str, endings: tuple[str, ...], delimiter: str) -> TableFormat:
+    """A format of text; "" is for the delimiter that the first line has."""
+
+    def written(form: TextForm) -> TextForm:
+        return replace(form, delimiter=form.delimiter or delimiter)
+
+    return TableFormat(
+        name,
+        endings,
+        lambda file, roles, limit, form, tick: read_text(file, roles, limit, written(form), tick),
+        lambda file, roles, limit, form, tick: TextChunks(file, roles, limit, written(form), tick),
+        partial(TextSink, delimiter=delimiter or ","),
+        is_text=True,
+        read_columns=lambda file, form, limit, tick: read_text_columns(file, written(form), limit, tick),
+        open_columns=lambda file, form, limit, tick: TextColumns(file, written(form), limit, tick),
+    )
 
 
 FORMATS: dict[str, TableFormat] = {
     ending: kind
     for kind in (
-        TableFormat("CSV", (".csv", ".txt"), read_text, writer=TextSink),
-        TableFormat(
-            "TSV", (".tsv", ".tab"), partial(read_text, delimiter="\t"), writer=partial(TextSink, delimiter="\t")
-        ),
+        _text("CSV", (".csv", ".txt", ".csv.gz", ".txt.gz"), ""),
+        _text("TSV", (".tsv", ".tab", ".tsv.gz", ".tab.gz"), "\t"),
         TableFormat(".npy", (".npy",), read_numpy, open_npy, NpySink),
         TableFormat(".npz", (".npz",), read_numpy),
         TableFormat(
-            "Parquet", (".parquet", ".pq"), held(open_whole), ParquetChunks, ParquetSink, "both", import_pyarrow
+            "Parquet",
+            (".parquet", ".pq"),
+            held(open_whole),
+            ParquetChunks,
+            ParquetSink,
+            "both",
+            import_pyarrow,
+            read_columns=read_parquet_columns,
+            open_columns=ParquetColumns,
         ),
         TableFormat(".zarr", (".zarr",), held(open_zarr), open_zarr, place="folder", needs=import_zarr),
     )
@@ -103,8 +134,9 @@ def writers() -> dict[str, Writer]:
 def find_format(path: str | os.PathLike[str]) -> TableFormat | None:
     """The format that the name says: by its ending, or by that of a folder above it, as in ``a.zarr/x``."""
     file = Path(path)
-    if file.suffix.lower() in FORMATS:
-        return FORMATS[file.suffix.lower()]
+    for ending in ("".join(file.suffixes[-2:]).lower(), file.suffix.lower()):
+        if ending in FORMATS:
+            return FORMATS[ending]
     folders = (kind for kind in formats() if kind.place == "folder")
     return next((kind for kind in folders if any(part.lower().endswith(kind.endings) for part in file.parts)), None)
 
@@ -122,44 +154,101 @@ def read_table(
     roles: Roles | None = None,
     *,
     header: bool | None = None,
-    drop_missing: bool = False,
+    decimal: str = ".",
+    encoding: str = "utf-8",
+    drop_missing: bool | None = False,
     memory_limit: object = "auto",
+    tick: Tick | None = None,
 ) -> Table:
     """Read a table by the ending of its name.
 
     A missing or infinite value is an error that names its row and column, unless ``drop_missing`` leaves such
-    rows out. ``header`` says whether a text file's first line holds names; by default it does unless all of
-    its fields are numbers. The text of a missing label or id is empty.
+    rows out. Booleans are 0 and 1. The text of a missing label or id is empty.
+
+    Text files: ``header`` says whether the first line holds names; by default it does unless all of its fields are
+    numbers. ``decimal`` is "." or ",". ``encoding`` is one of Python's, such as "latin-1".
 
     ``memory_limit`` is "auto" (half of what is free), a number of bytes or text like "4GB". A table that needs more
-    is a MemoryLimitError, before it is allocated.
+    is a MemoryLimitError, before it is allocated. ``tick`` hears of the share that was read, from 0 to 1.
     """
-    limit = parse_memory_limit(memory_limit)
-    file, name = Path(path), printable(path)
-    kind = find_format(file)
+    limit, form = parse_memory_limit(memory_limit), TextForm(header, decimal, encoding)
+    file, kind = Path(path), _known_format(path)
+    with guard(printable(path)):
+        return checked(kind.read(file, roles or Roles(), limit, form, tick), drop_missing)
+
+
+def _known_format(path: str | os.PathLike[str]) -> TableFormat:
+    """The format of a file that exists."""
+    name, kind = printable(path), find_format(path)
     if kind is None:
         raise TableError(f"{name}: unknown kind of table; the name must end in one of {', '.join(FORMATS)}.")
     with guard(name):
-        if not file.exists():
+        if not Path(path).exists():
             raise TableError(f"{name}: no such {'folder' if kind.place == 'folder' else 'file'}.")
-        return checked(kind.read(file, roles or Roles(), limit, header), drop_missing)
+    return kind
 
 
-def open_chunks(source: Any, *, roles: Roles | None = None, memory_limit: object = "auto") -> ChunkSource:
-    """Rows to pass over: a path (.npy, .parquet, .zarr), an array, a Zarr array, or chunks.
+def open_chunks(
+    source: Any,
+    *,
+    roles: Roles | None = None,
+    memory_limit: object = "auto",
+    form: TextForm | None = None,
+    tick: Tick | None = None,
+) -> ChunkSource:
+    """Rows to pass over: a path (.csv, .csv.gz, .npy, .parquet, .zarr), an array, a Zarr array, or chunks.
 
     Chunks are a list of two-dimensional arrays or frames, an object that gives a fresh iterator of them each time, or
     a function without arguments that returns one. ``roles`` names columns that are no features, by name, or where
     there are no names by their number as text ("0", "1", …).
 
     ``memory_limit`` ("auto": half of what is free, a number of bytes, or text like "4GB") is for what is read of a
-    file at once: more is a MemoryLimitError, before it is allocated.
+    file at once: more is a MemoryLimitError, before it is allocated. ``form`` says how a text file is written, and
+    ``tick`` hears of the share that was read while its rows are counted.
     """
     roles = roles or Roles()
     limit = parse_memory_limit(memory_limit)
     if isinstance(source, (str, os.PathLike)):
-        return _open_path(Path(source), roles, limit)
+        return _open_path(Path(source), roles, limit, form, tick)
     return select_features(source if isinstance(source, ChunkSource) else _open_object(source, limit), roles, limit)
+
+
+def read_columns(
+    path: str | os.PathLike[str],
+    form: TextForm | None = None,
+    *,
+    memory_limit: object = "auto",
+    tick: Tick | None = None,
+) -> TypedTable:
+    """Read every column of a table with its kind: numbers, booleans, dates or texts.
+
+    Nothing is refused because it is no number, and missing values stay. ``form`` says how a text file is written.
+    """
+    limit, kind, form = parse_memory_limit(memory_limit), _known_format(path), form or TextForm()
+    with guard(printable(path)):
+        if kind.read_columns is not None:
+            return kind.read_columns(Path(path), form, limit, tick)
+        table = kind.read(Path(path), Roles(), limit, form, tick)
+        columns = [Column(key, "number", values) for key, values in zip(table.columns, table.X.T, strict=True)]
+        return TypedTable(table.name, tuple(columns), len(table.X))
+
+
+def open_columns(
+    path: str | os.PathLike[str],
+    form: TextForm | None = None,
+    *,
+    memory_limit: object = "auto",
+    tick: Tick | None = None,
+) -> ColumnSource:
+    """The same table to be passed over in chunks; the kinds of its columns are settled before the first chunk.
+
+    A format that holds nothing but numbers is read whole.
+    """
+    kind = _known_format(path)
+    if kind.open_columns is None or Path(path).is_dir():
+        return read_columns(path, form, memory_limit=memory_limit, tick=tick)
+    with guard(printable(path)):
+        return kind.open_columns(Path(path), form or TextForm(), parse_memory_limit(memory_limit), tick)
 
 
 def is_chunked(X: Any) -> bool:
@@ -172,7 +261,14 @@ def is_chunked(X: Any) -> bool:
     return is_stored(X) and not hasattr(X, "__array_ufunc__")
 
 
-def _open_path(path: Path, roles: Roles, limit: int) -> ChunkSource:
+def is_dask(X: Any) -> bool:
+    """Whether X is a collection of Dask's, by Dask's own protocol: not by its class, of which there are several."""
+    if isinstance(X, type) or not hasattr(X, "__dask_graph__"):
+        return False
+    return hasattr(X, "partitions") or X.__dask_graph__() is not None  # xarray has the method with any array
+
+
+def _open_path(path: Path, roles: Roles, limit: int, form: TextForm | None, tick: Tick | None) -> ChunkSource:
     kind = find_format(path)
     readable = formats(in_chunks=True)
     if kind is None:
@@ -186,10 +282,15 @@ def _open_path(path: Path, roles: Roles, limit: int) -> ChunkSource:
             f"{printable(path)}: a {path.suffix.lower()} file cannot be read in chunks; convert it to {better}, or "
             "read it whole with read_table."
         )
-    return kind.chunks(path, roles, limit)
+    return kind.chunks(path, roles, limit, *([form or TextForm(), tick] if kind.is_text else []))
 
 
 def _open_object(source: Any, limit: int) -> ChunkSource:
+    if is_dask(source):
+        raise DataError(
+            f"open_chunks does not read a {type(source).__name__} of Dask: pass it to fit or predict as it is, and its "
+            "chunks are used where they lie."
+        )
     if isinstance(source, np.ndarray) or hasattr(source, "tocsr"):
         return ArrayChunks(source)
     if is_stored(source):

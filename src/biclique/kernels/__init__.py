@@ -1,5 +1,6 @@
 """κ(x, y): named kernels, a user's own, and the bandwidth rule."""
 
+from biclique.kernels.gower import Columns, Gower
 from biclique.kernels.kernel import (
     GAMMA_RULES,
     Form,
@@ -39,10 +40,12 @@ __all__ = [
     "RBF",
     "AdditiveChi2",
     "Chi2",
+    "Columns",
     "Cosine",
     "DirectRBF",
     "Form",
     "Function",
+    "Gower",
     "HeldRows",
     "InnerProductKernel",
     "Kernel",

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from biclique._typing import Array, FloatArray, IntArray, Rows
+from biclique.exceptions import ParameterError
 from biclique.runtime import PANEL, Pulse, draw_by_permutation, run_groups
 from biclique.runtime.namespace import as_dtype, float64, moved, namespace, on_host, to_host
+
+if TYPE_CHECKING:
+    from biclique.kernels.gower import Columns
 
 EXPONENTIAL = 32
 """What an exponential and the product with a block of vectors cost, in columns of X."""
@@ -75,6 +79,12 @@ class Kernel(ABC):
     """``device_side`` and ``device_tile`` take tensors."""
     landmarks_on_device: ClassVar[bool] = False
     """``left`` and ``finish`` take tensors."""
+    takes_gaps: ClassVar[bool] = False
+    """κ leaves out NaN, which is a missing value; K may then have negative eigenvalues, which are clipped."""
+    columns: Columns | None = None
+    """What a fit knows of the columns, for a kernel that needs it."""
+    euclidean: ClassVar[bool] = True
+    """Rows are points: Euclidean distances between them have a meaning. Otherwise ``nearest`` finds near rows."""
 
     @classmethod
     def from_parameters(cls, *, gamma: float, coef0: float, degree: float) -> Kernel:  # noqa: ARG003
@@ -85,6 +95,10 @@ class Kernel(ABC):
     def label(self) -> str:
         """What messages call it."""
         return repr(self.name)
+
+    def of_columns(self, columns: Columns) -> Kernel:  # noqa: ARG002
+        """The kernel with what a fit knows of the columns, if it needs that: itself if not."""
+        return self
 
     @abstractmethod
     def block(self, X: Rows, Y: Rows) -> FloatArray:
@@ -113,6 +127,14 @@ class Kernel(ABC):
     def dissimilarity(self, X: Rows) -> FloatArray | None:  # noqa: ARG002
         """q of all pairs, (n, n), if κ = exp(−γ q(x, y)); None for another function. The bandwidth rule asks for it."""
         return None
+
+    def nearest(self, Y: Rows, X: Rows) -> tuple[FloatArray, IntArray]:  # noqa: ARG002
+        """How far the nearest row of X is from every row of Y, and its number, if Euclidean distances do not tell."""
+        raise TypeError(f"near rows of the {self.name} kernel are found by Euclidean distances.")
+
+    def centre(self, X: FloatArray) -> FloatArray:
+        """What is taken off dense rows before they are rounded, (d,), if κ is ``translation_invariant``."""
+        return middle(X)
 
     def pairs(self, X: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
         """κ(x_{first_t}, x_{second_t}) for every t; as many evaluations as there are pairs."""
@@ -269,7 +291,7 @@ class HeldRows:
         self.dtype = np.dtype(dtype)
         self.offset: FloatArray | None = None
         if kernel.translation_invariant and not sparse.issparse(X):
-            self.offset = middle(X)
+            self.offset = kernel.centre(X)
         self.rows = self.hold(X)
         if self.rows is X and not owned and not on_host(X):
             self.rows = namespace(X).clone(X)
@@ -382,6 +404,11 @@ def bandwidth(
     median is over pairs. γ = 1 if no distance is positive. The polynomial and sigmoid kernels have no distance: their
     ``"auto"`` and ``"median"`` are 1/d, scikit-learn's own default.
     """
+    if rule == "scale" and not kernel.euclidean:
+        raise ParameterError(
+            f"gamma='scale' is the variance of all numbers of X, which affinity={kernel.name!r} does not see: use "
+            "gamma='auto' or 'median'."
+        )
     if rule == "scale":
         spread = int(X.shape[1]) * _variance(X, weights)
         return 1.0 / spread if spread > 0 else 1.0

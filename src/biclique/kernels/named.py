@@ -24,6 +24,7 @@ from sklearn.utils.sparsefuncs import inplace_csr_row_scale
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DataError, ParameterError
+from biclique.kernels.gower import Gower
 from biclique.kernels.kernel import (
     NEIGHBOR,
     Form,
@@ -500,9 +501,10 @@ KERNELS: dict[str, type[Kernel]] = {
     "sigmoid": Sigmoid,
     "chi2": Chi2,
     "additive_chi2": AdditiveChi2,
+    "gower": Gower,
 }
-"""The kernels by name, every name that scikit-learn's ``pairwise_kernels`` knows. A class added here is known to the
-estimators, the command line, the bandwidth rule and the checks."""
+"""The kernels by name: every name that scikit-learn's ``pairwise_kernels`` knows, and "gower". A class added here is
+known to the estimators, the command line, the bandwidth rule and the checks."""
 
 KERNEL_NAMES = KERNELS.keys()
 """The names, as the table stands now."""

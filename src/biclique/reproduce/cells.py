@@ -221,10 +221,10 @@ def run_cells(
     results = {cell: found for cell in cells if (found := records.get(cell)) is not None}
     missing = [cell for cell in cells if cell not in results]
     if results:
-        progress.say(f"{len(results)} of {len(cells)} cells are there already")
+        progress.note(f"{len(results)} of {len(cells)} cells are there already")
     unusable = records.count_unusable(missing)
     if unusable:
-        progress.say(f"{unusable} records are damaged, or of an older version without a checksum: they are done again")
+        progress.note(f"{unusable} records are damaged, or of an older version without a checksum: they are done again")
     for cell, found in _computed(missing, records.settings, home, jobs):
         records.put(cell, found)
         results[cell] = found

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from biclique.datasets.home import silent_downloads
 from biclique.exceptions import DataError, MissingExtraError, ParameterError
 from biclique.io import atomic_path, write_text
 from biclique.progress import Progress
@@ -37,20 +36,13 @@ from biclique.reproduce.result_tables import (
     observations,
 )
 from biclique.runtime import check_choice, check_count
+from biclique.runtime.axes import figure_class
 
 # The paper's two figures: error and run time against the order
 
 
 SERIES = (("gaussian_ours", "Gaussian", "tab:red"), ("polynomial_ours", "polynomial", "tab:blue"))
 TITLES = {"iris": "iris", "spine": "spine", "ovarian": "ovarian", "hopkins155": "Hopkins155"}
-
-
-def figure_class() -> Any:
-    """matplotlib's Figure, which needs no display, or the line that installs it."""
-    try:
-        return import_module("matplotlib.figure").Figure
-    except ImportError as error:
-        raise MissingExtraError("figures need matplotlib: pip install 'biclique[plot]'") from error
 
 
 def why_not_drawn() -> str:
@@ -184,7 +176,7 @@ def reproduce(
     jobs: int = 1,
     page: str | os.PathLike[str] | None = None,
     command: str = "",
-    verbose: bool = True,
+    verbose: bool | int = True,
 ) -> dict[str, Table]:
     """Regenerate a table, a figure or everything, from the records of finished cells and what is missing.
 
@@ -217,13 +209,14 @@ def reproduce(
     if folder.exists() and not folder.is_dir():
         raise DataError(f"out must be a folder, {folder} is a file.")
     home = None if data_home is None else os.fspath(data_home)
-    cells = plan(data, OF_TARGET[target], home, quick=quick)
+    with silent_downloads(not verbose):  # all data are there before the first cell
+        cells = plan(data, OF_TARGET[target], home, quick=quick)
     if target == "ovarian" or (target == "all" and "ovarian" in data):
         cells += plan_preparations(home)
     records = Records(folder, QUICK if quick else FULL, resume=resume)
-    with Progress(verbose) as progress:
+    with Progress.of(verbose) as progress:
         if "gaussian_ours" in OF_TARGET[target] and why_not_drawn():
-            progress.say(f"skipped: {why_not_drawn()}")
+            progress.note(f"skipped: {why_not_drawn()}")
         results = run_cells(cells, records, home=home, jobs=jobs, progress=progress)
     provenance = _provenance(command, records.commits(cells), quick=quick)
     ordered = {cell: results[cell] for cell in cells}

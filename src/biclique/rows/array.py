@@ -10,13 +10,15 @@ from itertools import pairwise
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy import sparse
 
-from biclique._typing import Device, FloatArray, IntArray, Rows
+from biclique._typing import Array, Device, FloatArray, IntArray, Rows
 from biclique.device.torch_tiles import place_rows
 from biclique.exceptions import DataError
 from biclique.gram import GIVEN_WAY_OUT, checked_matrix, checked_sparse, given_bytes
-from biclique.io import CHUNK_ROWS, ChunkSource, is_chunked, open_chunks
+from biclique.gram.spread import Spread
+from biclique.io import CHUNK_ROWS, ChunkSource, is_chunked, is_dask, open_chunks
 from biclique.progress import Progress
 from biclique.rows.checks import check_values, check_weights
 from biclique.runtime import data_bytes, draw_numbers, require
@@ -44,6 +46,15 @@ class Block:
     """The number of the first one."""
 
 
+@dataclass(frozen=True)
+class Mass:
+    """What the weights of all rows add up to."""
+
+    n_rows: int
+    total: float  # Σw
+    effective: float  # (Σw)² / Σw²: the number of rows, where all weights are equal
+
+
 class RowSource(ABC):
     """Rows with their multiplicities, passed over as often as is asked.
 
@@ -53,6 +64,12 @@ class RowSource(ABC):
 
     in_memory: bool = False
     """Whether an embedding of all rows may be kept."""
+    lazy: bool = False
+    """Whether passes give sums alone, and what every row gets is computed ``later``."""
+    said: str = ""
+    """What was done to open it, for ``verbose``."""
+    spread: Spread | None = None
+    """Who runs the passes of an exact K, if not this process."""
     device: Device | None = None
     """Where blocks are tensors, and passes look at them."""
     name: str = "X"
@@ -76,10 +93,22 @@ class RowSource(ABC):
         """The rows where they are computed with, and whether they were copied for that."""
         return self.held, False
 
+    def for_gram(self, gram: str, memory_limit: int | str) -> RowSource:  # noqa: ARG002
+        """The source that a way of holding K needs, within a memory limit: this one."""
+        return self
+
     @property
     def n_counted(self) -> int | None:
         """Rows of positive weight."""
         return self.n_rows if self.weights is None else int((self.weights > 0).sum())
+
+    def mass(self, at_least: int) -> Mass:
+        """Sums of the weights; there are ``at_least`` so many rows, if only a pass can tell."""
+        if self.weights is None:
+            n = self.n_rows or at_least
+            return Mass(n, float(n), float(n))
+        total = float(self.weights.sum())
+        return Mass(len(self.weights), total, total**2 / float(self.weights @ self.weights))
 
     @abstractmethod
     def draw(self, size: int, random: np.random.RandomState) -> tuple[Rows, FloatArray]:
@@ -89,8 +118,22 @@ class RowSource(ABC):
     def _blocks(self) -> Iterator[Block]:
         """One pass."""
 
-    def sum(self, function: Callable[[Block], Sum], what: str, progress: Progress) -> Sum:
-        """Σ of a function of every block, in the order of the rows; its results are added in place."""
+    def later(
+        self,
+        function: Callable[[Rows], Array],  # noqa: ARG002
+        columns: int | None,  # noqa: ARG002
+        dtype: DTypeLike,  # noqa: ARG002
+        *,
+        checked: bool = False,  # noqa: ARG002
+    ) -> Array:
+        """What every row gets, as a lazy collection: (n,), or (n, columns). ``checked``: values were looked at."""
+        raise TypeError("these rows give their results at once")
+
+    def sum(self, function: Callable[[Block], Sum], what: str, progress: Progress, rank: int = 1) -> Sum:  # noqa: ARG002
+        """Σ of a function of every block, in the order of the rows; its results are added in place.
+
+        ``rank``: a result is as large as so many rows, or as their square. Who works in tasks makes them larger then.
+        """
         total: Sum | None = None
         for found in self._each(function, what, progress):
             total = found if total is None else total.__iadd__(found)
@@ -357,7 +400,15 @@ def open_chunk_rows(X: Any, sample_weight: Any, memory_limit: int | str, check: 
     return ChunkRows(source, weights, check)
 
 
+def open_dask(X: Any, sample_weight: Any, memory_limit: int | str, check: Check) -> RowSource:
+    """Rows of a Dask collection: Dask is imported here, and by nobody else."""
+    from biclique.rows.dask_rows import open_dask_rows
+
+    return open_dask_rows(X, sample_weight, memory_limit, check)
+
+
 OPENERS: dict[str, Opener] = {
+    "dask": Opener(is_dask, open_dask),
     "chunks": Opener(lambda X: not isinstance(X, np.ndarray) and is_chunked(X), open_chunk_rows),
 }
 """The kinds of rows that are read piece by piece; ``fit``, ``plan`` and ``predict`` read this table."""

@@ -29,6 +29,9 @@ DATE_TYPES = re.compile("date|time|duration|period", re.IGNORECASE)
 
 DATE_CELLS = (date, time, timedelta, np.datetime64, np.timedelta64)
 
+CATEGORY_TYPES = ("category", "categorical", "enum")
+"""How the types of categories begin in pandas and polars, in small letters."""
+
 MOST_NAMED = 10
 
 
@@ -73,6 +76,19 @@ def _has_date(cells: Any) -> bool:
     return any(isinstance(cell, DATE_CELLS) for cell in cells)
 
 
+def category_columns(X: Any) -> np.ndarray | None:
+    """Which columns of a frame of pandas or polars have the type of categories, (d,); None if X is no frame."""
+    if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
+        return None
+    return np.array([str(kind).lower().startswith(CATEGORY_TYPES) for kind in X.dtypes], dtype=bool)
+
+
+def one_gap(X: FloatArray) -> FloatArray:
+    """X with NaN of one pattern of bits: rows that are equal must have equal bytes."""
+    missing = np.isnan(X)
+    return np.where(missing, X.dtype.type(np.nan), X) if missing.any() else X
+
+
 def check_no_mask(values: Any, name: str) -> None:
     """Refuse masked values: as an array they would be whatever lies under the mask."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
@@ -100,12 +116,21 @@ def check_numbers_there(x: Any, name: str) -> None:
         raise DataError(f"{name} is a meta tensor, which has a shape but no numbers: pass the tensor with its values.")
 
 
-def check_values(X: Rows, names: Sequence[str] | None, *, squared: bool = True, first_row: int | None = None) -> None:
+def check_values(
+    X: Rows,
+    names: Sequence[str] | None,
+    *,
+    squared: bool = True,
+    first_row: int | None = None,
+    gaps: bool = False,
+) -> None:
     """No NaN, no infinity, and, where values are squared, none whose square overflows or vanishes.
 
-    The message names the first such place. ``first_row`` is the number of the first row where X is part of more: that
-    all its values are tiny then says nothing.
+    With ``gaps`` NaN is allowed. The message names the first such place. ``first_row`` is the number of the first row
+    where X is part of more: that all its values are tiny then says nothing.
     """
+    if gaps and isinstance(X, np.ndarray):
+        X = np.where(np.isnan(X), X.dtype.type(0), X)
     largest = largest_size(X.data if sparse.issparse(X) else X)
     if squared and first_row is None and 0 < largest < SMALLEST_VALUE:
         raise DataError(

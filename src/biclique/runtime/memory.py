@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
+import sys
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,8 @@ from scipy import sparse
 from biclique.exceptions import MemoryLimitError, ParameterError
 from biclique.runtime.arguments import is_finite
 
+FREE_BY_GUESS = 4 * 2**30
+"""If the system does not say how much is free."""
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _CGROUP = (
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
@@ -40,7 +44,42 @@ def free_memory() -> int:
     return max(min(candidates), 0)
 
 
+def total_memory() -> int | None:
+    """Bytes of memory that the machine has; None if the system does not say."""
+    if sys.platform == "win32":
+        return _windows_memory()[0]
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+class _MemoryStatus(ctypes.Structure):
+    """Windows' MEMORYSTATUSEX."""
+
+    _fields_ = (
+        ("length", ctypes.c_uint32),
+        ("load", ctypes.c_uint32),
+        ("total", ctypes.c_uint64),
+        ("free", ctypes.c_uint64),
+        *((name, ctypes.c_uint64) for name in ("total_page", "free_page", "total_virtual", "free_virtual", "extended")),
+    )
+
+
+def _windows_memory() -> tuple[int, int] | tuple[None, None]:
+    """Bytes that the machine has, and those that are free; None if Windows does not say."""
+    status = _MemoryStatus()
+    status.length = ctypes.sizeof(status)
+    kernel32: Any = getattr(getattr(ctypes, "windll", None), "kernel32", None)
+    if kernel32 is None or not kernel32.GlobalMemoryStatusEx(ctypes.byref(status)):
+        return None, None
+    return int(status.total), int(status.free)
+
+
 def _free_on_machine() -> int:
+    if sys.platform == "win32":
+        free = _windows_memory()[1]
+        return FREE_BY_GUESS if free is None else free
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):
@@ -51,7 +90,7 @@ def _free_on_machine() -> int:
         # No count of free pages on this system: take a half of all there is.
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
     except (AttributeError, OSError, ValueError):
-        return 4 * 2**30
+        return FREE_BY_GUESS
 
 
 def parse_memory_limit(limit: object) -> int:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from multiprocessing import current_process
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,9 +22,32 @@ Tick = Callable[[float], None]
 POLL_SECONDS = 0.1
 
 
+_alone = threading.local()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Work that this thread starts runs in this thread alone, whatever ``n_jobs`` says: others run beside it."""
+    before = getattr(_alone, "here", False)
+    _alone.here = True
+    try:
+        yield
+    finally:
+        _alone.here = before
+
+
 def count_threads(n_jobs: int | None) -> int:
-    """How many threads to use: None means every core this process may run on, as BLAS would."""
-    return int(effective_n_jobs(-1 if n_jobs is None else n_jobs))
+    """How many threads to use: None means every core this process may run on, as BLAS would.
+
+    In a process of a ``multiprocessing.Pool`` it means one, because the pool has taken the cores. joblib would say so
+    in a warning about processes, and none are started here.
+    """
+    if getattr(_alone, "here", False):
+        return 1
+    asked = -1 if n_jobs is None else n_jobs
+    if current_process().daemon:
+        return max(asked, 1)
+    return int(effective_n_jobs(asked))
 
 
 class _BlasHold:

@@ -9,7 +9,8 @@ import numpy as np
 
 from biclique._typing import IntArray
 from biclique.exceptions import ParameterError
-from biclique.selection.result import Value, as_frame, new_axes
+from biclique.runtime.axes import new_axes
+from biclique.selection.result import Value, as_frame
 from biclique.selection.structure import Structure
 
 

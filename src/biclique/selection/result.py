@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from biclique._typing import IntArray
-from biclique.exceptions import MissingExtraError, ParameterError
+from biclique.exceptions import ParameterError
+from biclique.runtime.axes import new_axes
 from biclique.selection.candidates import Candidate
 
 SMALL_MARGIN = 1.0
@@ -91,14 +92,6 @@ def as_frame(records: Sequence[Mapping[str, Value]]) -> Any:
     except ImportError:
         return Records(records)
     return frame.from_records(records)
-
-
-def new_axes() -> Any:
-    """matplotlib's axes, which need no display, or the line that installs it."""
-    try:
-        return import_module("matplotlib.figure").Figure(figsize=(6, 4), layout="constrained").add_subplot()
-    except ImportError as error:
-        raise MissingExtraError("plot() needs matplotlib: pip install 'biclique[plot]'") from error
 
 
 @dataclass(frozen=True)

@@ -468,6 +468,8 @@ def _smallest_share(result: Result, weights: FloatArray | None, n_clusters: int)
     labels = result.labels
     if labels is None or n_clusters < 2 or result.n_vertices <= n_clusters:
         return 1.0, 0.0
+    if result.clusters is not None:
+        return result.clusters.smallest, result.clusters.least
     weights = np.ones(len(labels)) if weights is None else weights
     counted = weights > 0
     sizes = np.bincount(labels[counted], weights[counted], n_clusters)

@@ -46,6 +46,7 @@ from biclique.spectral.joining import (
     PartedPairs,
     connect,
     join_parts,
+    near_rows,
     part_vectors,
     parted_eigenpairs,
     parted_rotation,
@@ -74,6 +75,7 @@ from biclique.spectral.solver import (
     direct_bytes,
     solves_directly,
     top_eigenpairs,
+    warn_about_clipped,
     warn_about_null_columns,
     warn_unless_converged,
 )
@@ -133,6 +135,7 @@ __all__ = [
     "join_parts",
     "kernel_kmeans",
     "least_order",
+    "near_rows",
     "one_each",
     "part_vectors",
     "parted_eigenpairs",
@@ -146,6 +149,7 @@ __all__ = [
     "solves_directly",
     "start_from_few",
     "top_eigenpairs",
+    "warn_about_clipped",
     "warn_about_null_columns",
     "warn_unless_converged",
 ]

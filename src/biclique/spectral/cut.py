@@ -255,6 +255,10 @@ class Extension:
         """The same with its coefficients on the host, for a ``CrossGram`` there."""
         return replace(self, coefficients=to_host(self.coefficients))
 
+    def degrees(self, trivial: FloatArray) -> FloatArray:
+        """δ of rows, from their trivial column √(S/Σ w S); not a number at order infinity, where S is δ̄ for all."""
+        return unshrunken_degrees(trivial**2 * self.volume, self.mean_degree, self.order)
+
     def embed(self, cross: CrossGram) -> FloatArray:
         """The embedding of new rows, shape (n_new, 1 + k)."""
         return self.embed_seen(cross)[0]
@@ -320,6 +324,13 @@ def shrunken_degrees(degrees: FloatArray, mean_degree: float, order: float) -> F
     return share * degrees + (1.0 - share) * mean_degree
 
 
+def unshrunken_degrees(shrunken: FloatArray, mean_degree: float, order: float) -> FloatArray:
+    """δ = (m/2) S − (m/2 − 1) δ̄, the inverse of ``shrunken_degrees``; not a number at m = ∞, which has none."""
+    if np.isinf(order):
+        return np.full_like(shrunken, np.nan)
+    return order / 2 * shrunken - (order / 2 - 1) * mean_degree
+
+
 # Which order: the least one that leaves no cluster of dust
 
 
@@ -334,6 +345,9 @@ TEST_STARTS = 10
 
 TRY_ALL = 30_000
 """Up to so many distinct rows order 2 is tried on all of them; with more, a sample proposes an order."""
+
+SCALED_FROM = 30_000
+"""With more rows the order that a sample proposes is scaled to all of them; see ``OrderRule.scaled``."""
 
 PROPOSAL_ROWS, DEAR_PROPOSAL_ROWS = 4_096, 2_048
 """Rows of that sample; the second where a kernel value is dear."""
@@ -377,9 +391,16 @@ class OrderRule:
     @classmethod
     def of(cls, weights: FloatArray, n_clusters: int, orders: Sequence[float]) -> OrderRule:
         """The rule for distinct rows with these weights; order 2 alone where there is nothing to tell apart."""
-        if n_clusters < 2 or len(weights) <= n_clusters:
+        return cls.of_sums(len(weights), float(weights.sum()), effective_rows(weights), n_clusters, orders)
+
+    @classmethod
+    def of_sums(
+        cls, n_rows: int, total: float, effective: float, n_clusters: int, orders: Sequence[float]
+    ) -> OrderRule:
+        """The same from the number of rows, Σw and n_e alone."""
+        if n_clusters < 2 or n_rows <= n_clusters:
             orders = orders[:1]
-        return cls(tuple(orders), n_clusters, least_share(weights, n_clusters), float(weights.sum()))
+        return cls(tuple(orders), n_clusters, _least_share(effective, n_clusters), total)
 
     def smallest(self, labels: IntArray, weights: FloatArray) -> float:
         """The share of the smallest of the k clusters."""
@@ -406,7 +427,8 @@ class OrderRule:
         """
         left = self.orders[self.orders.index(order) :]
         upper = [other for other in left if other > 2]
-        if not upper or self.orders[0] != 2 or self.orders[1] >= 3:  # a symmetric contraction has whole orders
+        whole = self.orders[0] != 2 or self.orders[1] >= 3  # orders of a symmetric contraction
+        if not upper or whole or self.effective_rows <= SCALED_FROM:
             return left
         shares = [share * 10**j for j in range(20) if share * 10**j < 0.5]
         finer = [float(f"{2 + one * (upper[0] - 2):.7g}") for one in shares]
@@ -415,7 +437,7 @@ class OrderRule:
     @property
     def effective_rows(self) -> float:
         """n_e, of the rows that the least share is for."""
-        return 1 / (self.least**2 * self.n_clusters)
+        return ((1 - EDGE) / self.least) ** 2 / self.n_clusters
 
     def rows(self, share: float) -> float:
         """A share of the weight as a number of rows."""
@@ -494,4 +516,8 @@ def effective_rows(weights: FloatArray) -> float:
 
 def least_share(weights: FloatArray, n_clusters: int) -> float:
     """1/√(n_e k): the share of the weight below which a cluster is dust, √(n/k) rows of n."""
-    return float((1 - EDGE) / np.sqrt(effective_rows(weights) * n_clusters))
+    return _least_share(effective_rows(weights), n_clusters)
+
+
+def _least_share(effective: float, n_clusters: int) -> float:
+    return float((1 - EDGE) / np.sqrt(effective * n_clusters))

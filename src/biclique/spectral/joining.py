@@ -29,6 +29,7 @@ from scipy import sparse
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DisconnectedWarning, warn_user
 from biclique.gram import NeighborGram
+from biclique.kernels import Kernel
 from biclique.neighbors.index import NeighborIndex, components, nearest_among, with_ties, without_loops
 from biclique.spectral.cut import NormalizedCut, least_share
 from biclique.spectral.solver import EigenResult, RitzSpace, Space
@@ -91,6 +92,31 @@ class NearRows:
 
     def nearest_rows(self, rows: IntArray, others: IntArray) -> IntArray:
         return nearest_among(self.index, rows, others)[0]
+
+
+class NearByKernel:
+    """By the distance that a kernel is made of, for rows that are no points of Euclidean space."""
+
+    def __init__(self, kernel: Kernel, rows: Rows) -> None:
+        self.kernel, self.rows = kernel, rows
+
+    def nearest_parts(self, part_of: IntArray, asked: IntArray) -> tuple[FloatArray, IntArray]:
+        found = [self._of_part(part_of, int(part)) for part in asked]
+        return np.array([gap for gap, _ in found]), np.array([part for _, part in found])
+
+    def _of_part(self, part_of: IntArray, part: int) -> tuple[float, int]:
+        inside, outside = np.flatnonzero(part_of == part), np.flatnonzero(part_of != part)
+        rows = inside[:: max(len(inside) // ASKED, 1)]
+        gap, near = self.kernel.nearest(self.rows[rows], self.rows[outside])
+        return float(gap.min()), int(part_of[outside[near[gap.argmin()]]])
+
+    def nearest_rows(self, rows: IntArray, others: IntArray) -> IntArray:
+        return others[self.kernel.nearest(self.rows[rows], self.rows[others])[1]]
+
+
+def near_rows(rows: Rows, kernel: Kernel | None = None, n_jobs: int | None = None) -> Nearness:
+    """How near rows are, by Euclidean distances unless these mean nothing to the kernel."""
+    return NearRows(rows, n_jobs) if kernel is None or kernel.euclidean else NearByKernel(kernel, rows)
 
 
 class LeastVolume:

@@ -45,6 +45,8 @@ FEW_ROWS = 8
 DRAWN_OUT = 5.0
 """Steps of the walk in one deviation above which a cluster is drawn out."""
 
+FAR = 1e4
+"""Standard deviations from which on a tail is its limit, to a relative 1e-16."""
 LOG_NORMAL = 0.5 * np.log(2 * np.pi)
 
 
@@ -227,8 +229,7 @@ def _settle(lines: list[_Line]) -> None:
         tail = log_ndtr(-from_cut)
         own, likelihood = _responsible(inside, counts)
         own_tail, of_tails = _responsible(np.log(shares) + tail, beyond)
-        # Never above 1 + the cut, which rounding would not respect for cuts beyond some 10⁸ deviations.
-        hazard = np.exp(np.minimum(-0.5 * from_cut**2 - LOG_NORMAL - tail, np.log1p(np.maximum(from_cut, 0.0))))
+        hazard = _hazard(from_cut, tail)
         mean_tail = means + outward * deviation * hazard
         square_tail = means**2 + 2 * means * outward * deviation * hazard + deviation**2 * (1 + from_cut * hazard)
         each = (own.sum(axis=1) + own_tail.sum(axis=1))[:, None, :] + np.finfo(float).tiny
@@ -243,6 +244,12 @@ def _settle(lines: list[_Line]) -> None:
         before = now
     for place, line in enumerate(open_lines):
         line.means, line.deviation, line.shares = means[place, 0], float(deviation[place, 0, 0]), shares[place, 0]
+
+
+def _hazard(z: FloatArray, tail: FloatArray) -> FloatArray:
+    """φ(z)/Φ(−z), where ``tail`` is log Φ(−z). Far out this is z + 1/z, and both logarithms have lost their digits."""
+    near = np.exp(np.where(z < FAR, -0.5 * z**2 - LOG_NORMAL - tail, 0.0))
+    return np.where(z < FAR, near, z + 1 / np.maximum(z, FAR))
 
 
 def _responsible(logs: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:

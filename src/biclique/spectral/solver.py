@@ -11,7 +11,7 @@ from scipy.linalg import eigh
 from sklearn.utils import check_random_state
 
 from biclique._typing import FloatArray
-from biclique.exceptions import RankWarning, SolverWarning, warn_user
+from biclique.exceptions import GapsWarning, RankWarning, SolverWarning, warn_user
 from biclique.runtime.namespace import (
     empty_columns,
     float64,
@@ -558,4 +558,15 @@ def warn_about_null_columns(informative: np.ndarray, n_columns: int) -> None:
             f"the kernel gives {found} informative columns, {n_columns} were asked for: the rest of the embedding is "
             "zero; use another affinity or fewer clusters.",
             RankWarning,
+        )
+
+
+def warn_about_clipped(count: int, total: int, lowest: float, what: str) -> None:
+    """Say how many negative eigenvalues were taken as 0, if any; ``lowest`` is a share of the largest."""
+    if count:
+        warn_user(
+            f"{count} of {total} eigenvalues of {what} are negative (lowest {lowest:.2g} of the largest), because gaps "
+            "in X make K indefinite, and were taken as 0: fill gaps or leave out columns with many, or ask for fewer "
+            "clusters.",
+            GapsWarning,
         )

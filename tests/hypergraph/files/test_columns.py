@@ -104,7 +104,7 @@ def test_empty_cells(write):
 def test_what_is_written_can_be_read_by_names(weights, ending, tmp_path):
     path = tmp_path / f"h.{ending}"
     hypergraph = Hypergraph.from_dict({"p,1": ["ann;x", "bob"], "p2": ["ann;x", "c\ny"]}, weights)
-    write_hypergraph(path, hypergraph)
+    write_hypergraph(hypergraph, path)
     weight = {} if weights is None else {"weight_column": "weight"}
     assert read_hypergraph(path, edge_column="edge", vertex_column="vertex", **weight) == hypergraph
 
@@ -247,7 +247,7 @@ def test_bad_arguments(options, message, write):
 @pytest.mark.parametrize("ending", ["json", "hif", "hgr", "json.gz"])
 def test_columns_are_for_edge_lists(ending, tmp_path):
     path = tmp_path / f"h.{ending}"
-    write_hypergraph(path, Hypergraph.from_edges([[1, 2]]))
+    write_hypergraph(Hypergraph.from_edges([[1, 2]]), path)
     with pytest.raises(ParameterError, match=r"edge_column, separator: for edge lists \(\.csv, \.tsv\) only"):
         read_hypergraph(path, edge_column="paper", separator=";")
 

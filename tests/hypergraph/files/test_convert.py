@@ -164,7 +164,7 @@ def test_xgi_refuses_what_it_cannot_hold(xgi):
 def test_xgi_and_hif_files(xgi, tmp_path):
     for network in [*xgi_networks(xgi), to_xgi(RICH)]:
         found = from_xgi(network)
-        write_hypergraph(tmp_path / "ours.json", found)
+        write_hypergraph(found, tmp_path / "ours.json")
         read = xgi.read_hif(tmp_path / "ours.json")
         assert read.edges.members(dtype=dict) == network.edges.members(dtype=dict)
         assert set(read.nodes) == set(network.nodes)
@@ -256,7 +256,7 @@ def test_hypergraphx_and_hif_files(hypergraphx, tmp_path, caplog):
     caplog.set_level(logging.CRITICAL)
     for network in hypergraphx_networks(hypergraphx):
         found = from_hypergraphx(network)
-        write_hypergraph(tmp_path / "ours.json", found)
+        write_hypergraph(found, tmp_path / "ours.json")
         read = read_hif(str(tmp_path / "ours.json"))
         names = {node: record["node"] for node, record in read.get_nodes(metadata=True).items()}
         assert sorted(names.values()) == sorted(network.get_nodes())
@@ -344,7 +344,7 @@ def test_hypernetx_and_hif_files(hypernetx, tmp_path, monkeypatch):
         found = from_hypernetx(network)
         if not found.n_incidences:
             continue
-        write_hypergraph(tmp_path / "ours.json", found)
+        write_hypergraph(found, tmp_path / "ours.json")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # files that it leaves open, and how it calls pandas
             read = hypernetx.from_hif(filename=str(tmp_path / "ours.json"))

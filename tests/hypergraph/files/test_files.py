@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+import biclique
 from biclique.exceptions import BicliqueError, DataError, MemoryLimitError, ParameterError, TableError
 from biclique.hypergraph.files.by_ending import NEEDS, read_hypergraph, write_hypergraph
 from biclique.hypergraph.files.edge_list import format_edge_list, parse_edge_list
@@ -50,7 +51,7 @@ def hif(**document):
 @pytest.mark.parametrize("hypergraph", [RICH, PLAIN], ids=["rich", "plain"])
 def test_files_keep_everything(suffix, hypergraph, tmp_path):
     path = tmp_path / f"h.{suffix}"
-    write_hypergraph(path, hypergraph)
+    write_hypergraph(hypergraph, path)
     assert read_hypergraph(path) == hypergraph
     assert read_hypergraph(str(path)) == hypergraph
     assert os.listdir(tmp_path) == [path.name]
@@ -59,7 +60,7 @@ def test_files_keep_everything(suffix, hypergraph, tmp_path):
 @pytest.mark.parametrize("suffix", ["json", "csv", "hgr"])
 def test_nothing_at_all_is_kept_too(suffix, tmp_path):
     for hypergraph in (Hypergraph.from_edges([]), Hypergraph.from_edges([], vertices=[1, 2, 3])):
-        write_hypergraph(tmp_path / f"h.{suffix}", hypergraph)
+        write_hypergraph(hypergraph, tmp_path / f"h.{suffix}")
         assert read_hypergraph(tmp_path / f"h.{suffix}") == hypergraph
 
 
@@ -80,9 +81,9 @@ def test_what_is_no_text_file_is_an_error_that_names_it(suffix, write, tmp_path)
     with pytest.raises(TableError, match="cannot be read"):
         read_hypergraph(tmp_path / f"folder.{suffix}")
     with pytest.raises(DataError, match="cannot be written"):
-        write_hypergraph(tmp_path / f"folder.{suffix}", PLAIN.restricted([0, 1, 2]))
+        write_hypergraph(PLAIN.restricted([0, 1, 2]), tmp_path / f"folder.{suffix}")
     with pytest.raises(DataError, match="cannot be written"):
-        write_hypergraph(tmp_path / "no folder" / f"h.{suffix}", PLAIN)
+        write_hypergraph(PLAIN, tmp_path / "no folder" / f"h.{suffix}")
     with pytest.raises(TableError, match="cannot be read"):
         read_hypergraph(f"a\0b.{suffix}")
 
@@ -100,11 +101,11 @@ def test_unknown_names_and_objects_are_errors(tmp_path):
         with pytest.raises(TableError, match=r"must end in one of \.json, \.hif, \.hgr, \.csv, \.tsv"):
             read_hypergraph(path)
         with pytest.raises(DataError, match=r"must end in one of"):
-            write_hypergraph(path, PLAIN)
+            write_hypergraph(PLAIN, path)
     with pytest.raises(TableError, match="a path is needed, got a NoneType"):
         read_hypergraph(None)
     with pytest.raises(DataError, match="a Hypergraph is needed, got a list"):
-        write_hypergraph(tmp_path / "h.json", [[1, 2]])
+        write_hypergraph([[1, 2]], tmp_path / "h.json")
 
 
 def test_broken_gzip_files_are_errors(write):
@@ -118,7 +119,7 @@ def test_a_refused_hypergraph_leaves_the_old_file(tmp_path):
     path = tmp_path / "h.hgr"
     path.write_text("old")
     with pytest.raises(DataError):
-        write_hypergraph(path, RICH)
+        write_hypergraph(RICH, path)
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["h.hgr"]
 
@@ -170,7 +171,7 @@ def test_links_stay_links(there, tmp_path):
     if there:
         target.write_text("old")
     link.symlink_to(target)
-    write_hypergraph(link, PLAIN)
+    write_hypergraph(PLAIN, link)
     assert link.is_symlink()
     assert parse_hif(target.read_text(), "h") == PLAIN == read_hypergraph(link)
 
@@ -663,3 +664,10 @@ def test_messages_are_one_line_whatever_names_hold(tmp_path):
         with pytest.raises(BicliqueError) as caught:
             bad()
         assert str(caught.value).isprintable()
+
+
+def test_the_hypergraph_comes_first_as_in_xgi_and_both_are_names_of_the_package(tmp_path):
+    biclique.write_hypergraph(PLAIN, tmp_path / "h.json")
+    assert biclique.read_hypergraph(tmp_path / "h.json").n_edges == PLAIN.n_edges
+    with pytest.raises(ParameterError, match=r"comes first, as in XGI: write_hypergraph\(hypergraph, path\)"):
+        biclique.write_hypergraph(tmp_path / "h.json", PLAIN)

@@ -143,7 +143,7 @@ def read_hypergraph(
         raise TableError(f"{name}: {error}") from error
 
 
-def write_hypergraph(path: str | os.PathLike[str], hypergraph: Hypergraph) -> None:
+def write_hypergraph(hypergraph: Hypergraph, path: str | os.PathLike[str]) -> None:
     """Write a hypergraph, by the ending of the name as in ``read_hypergraph``; a complete file or none.
 
     Through a symbolic link the file that it points to is written.
@@ -151,6 +151,8 @@ def write_hypergraph(path: str | os.PathLike[str], hypergraph: Hypergraph) -> No
     HIF keeps everything where names are text or integers. Edge lists keep everything where names are all integers or
     all text. hMetis files keep no names. What a format cannot hold is a DataError, before a file is made.
     """
+    if isinstance(path, Hypergraph):
+        raise ParameterError("the hypergraph comes first, as in XGI: write_hypergraph(hypergraph, path).")
     suffix = _suffix(path, DataError)
     if not isinstance(hypergraph, Hypergraph):
         raise DataError(f"a Hypergraph is needed, got a {type(hypergraph).__name__}: make one with as_hypergraph.")

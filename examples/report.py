@@ -1,0 +1,34 @@
+"""A page to look at and to send: wine, clustered and explained.
+
+    python examples/report.py                    # writes wine.html
+    python examples/report.py --out page.html
+
+The rows are scaled for the fit; the page shows the columns as they are in the table. Needs pandas.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from sklearn.datasets import load_wine
+from sklearn.preprocessing import StandardScaler
+
+from biclique import BicliqueSpectralClustering
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("wine.html"))
+    options = parser.parse_args()
+    table = load_wine(as_frame=True).data
+    rows = StandardScaler().fit_transform(table)
+    model = BicliqueSpectralClustering("select", random_state=0).fit(rows)
+    print(model.summary())
+    ids = [f"bottle {number}" for number in range(len(table))]
+    model.report(rows, options.out, table=table, ids=ids, title="178 wines")
+    print(f"{options.out}: {options.out.stat().st_size / 1000:.0f} kB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,184 @@
+"""``biclique report``: a page about a saved model and a table, and ``--report`` of ``biclique cluster``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
+
+from biclique._typing import FloatArray
+from biclique.cli.common import caught_messages, checked_option
+from biclique.cli.text import EXIT_CODES, EXIT_OK, line, print_warnings
+from biclique.cluster import BicliqueSpectralClustering
+from biclique.exceptions import DataError, TableError
+from biclique.io.atomic_files import check_target
+from biclique.io.prepare import TablePreparer
+from biclique.io.tables import read_columns
+from biclique.io.typed_columns import Column, TextForm, TypedTable
+from biclique.models import load_with_notes
+
+EXAMPLES = """\
+examples:
+  biclique cluster data.csv -k select --report report.html
+  biclique report model.biclique data.csv -o report.html
+"""
+
+
+def add_command(commands: Any) -> None:
+    parser = commands.add_parser(
+        "report",
+        help="write a page about a saved model and a table",
+        description="Write one HTML page about the clusters that a saved model finds in a table: a map, what sets each "
+        "cluster apart, how sure the labels are. The page needs no network.",
+        epilog=f"{EXAMPLES}\n{EXIT_CODES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=_report)
+    parser.add_argument("model", metavar="MODEL", help="file of biclique.save, such as model.biclique")
+    parser.add_argument("table", metavar="TABLE", help="the rows: of the fit, or others with the same columns")
+    parser.add_argument("-o", "--output", metavar="FILE", help="page to write (default: TABLE with the ending .html)")
+    parser.add_argument("--id", metavar="NAME", help="column that names the rows")
+    parser.add_argument("--drop-missing", action="store_true", help="leave out rows with missing values")
+    parser.add_argument(
+        "--header", choices=["auto", "yes", "no"], default="auto", help="whether a text file's first line holds names"
+    )
+    parser.add_argument(
+        "--memory-limit", default="auto", metavar="SIZE", help="such as 4GB (default: half of what is free)"
+    )
+    parser.add_argument("-q", "--quiet", action="store_true", help="print errors only")
+
+
+def _report(options: argparse.Namespace) -> int:
+    target = options.output or str(Path(options.table).with_suffix(".html"))
+    with checked_option():
+        check_report(target, options.table, options.model)
+    model, notes = load_with_notes(options.model, memory_limit=options.memory_limit)
+    last = model[-1] if isinstance(model, Pipeline) else model
+    if not isinstance(last, BicliqueSpectralClustering):
+        raise DataError(
+            f"{options.model} holds a {type(last).__name__}: reports are for BicliqueSpectralClustering, alone or at "
+            "the end of a pipeline."
+        )
+    header = {"auto": None, "yes": True, "no": False}[options.header]
+    table = read_columns(options.table, TextForm(header=header), memory_limit=options.memory_limit)
+    noted = notes.get("id")
+    options.id = options.id or (str(noted) if noted in table.names else None)
+    with caught_messages() as messages:
+        X, kept = _rows(model, table, options)
+        shown = shown_columns(table, kept, [options.id] if options.id is not None else [])
+        names = None if options.id is None else [str(value) for value in _column(table, options.id).values[kept]]
+        if names is None and not kept.all():
+            names = [f"row {row}" for row in np.flatnonzero(kept)]
+        if not kept.all():
+            left = int((~kept).sum())
+            messages.append(f"{left} {'row' if left == 1 else 'rows'} with missing values left out.")
+        last.report(
+            X, target, table=shown, ids=names, title=Path(options.table).name, command=options.command, notes=messages
+        )
+    if not options.quiet:
+        print_warnings(messages)
+        line(f"report written to {target}")
+    return EXIT_OK
+
+
+def _rows(model: Any, table: TypedTable, options: argparse.Namespace) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """The rows as the clusterer takes them, and which rows of the table these are."""
+    first = model[0] if isinstance(model, Pipeline) else model
+    if isinstance(first, TablePreparer):
+        used = [
+            table.column(name) for name in (*first.number_columns_, *first.category_columns_) if name in table.names
+        ]
+        kept = first.kept(table)
+        if options.drop_missing:
+            kept = kept & ~np.any([column.missing for column in used], axis=0)
+            return np.asarray(model[:-1].transform(shown_columns(table, kept))), kept
+        return np.asarray(model[:-1].transform(table)), kept
+    X = _numbers(first, table, options)
+    kept = np.asarray(np.isfinite(X).all(axis=1))
+    if not kept.all() and not options.drop_missing:
+        row = int(np.flatnonzero(~kept)[0])
+        raise TableError(
+            f"{table.name}: {int((~kept).sum())} rows have missing values (first: row {row}); leave them out with "
+            "--drop-missing."
+        )
+    X = X[kept]
+    return (np.asarray(model[:-1].transform(X)) if isinstance(model, Pipeline) and len(model) > 1 else X), kept
+
+
+def _numbers(first: Any, table: TypedTable, options: argparse.Namespace) -> FloatArray:
+    """The columns of the fit: by name if the model knows names, else all columns of numbers in their order."""
+    known = getattr(first, "feature_names_in_", None)
+    if known is not None:
+        columns = [_column(table, str(name)) for name in known]
+    else:
+        columns = [c for c in table.columns if c.numbers is not None and c.name != options.id]
+        if len(columns) != first.n_features_in_:
+            raise TableError(
+                f"{table.name}: {len(columns)} columns of numbers, and the model was fitted with "
+                f"{first.n_features_in_}: leave the others out of the table, or name the rows' column with --id."
+            )
+    texts = [repr(c.name) for c in columns if c.numbers is None]
+    if texts:
+        raise TableError(f"{table.name}: not numbers: {', '.join(texts)}; the model was fitted with numbers.")
+    return np.column_stack([np.asarray(column.numbers) for column in columns])
+
+
+def _column(table: TypedTable, name: str) -> Column:
+    if name not in table.names:
+        named = ", ".join(map(repr, table.names[:10]))
+        raise TableError(f"{table.name}: no column {name!r}; columns: {named}{', …' if len(table.names) > 10 else ''}.")
+    return table.column(name)
+
+
+# ``--report`` of ``biclique cluster``
+
+
+def check_report(path: str | None, *inputs: str | None) -> None:
+    """Refuse, before any work, a page that could not be written."""
+    if path is None:
+        return
+    if Path(path).suffix.lower() not in (".html", ".htm"):
+        raise DataError(f"cannot write {path}: the name of a report must end in .html.")
+    check_target(path)
+    for other in inputs:
+        if other is not None and Path(path).exists() and Path(other).exists() and Path(path).samefile(other):
+            raise DataError(f"report {path} is another file of this command: choose another name.")
+
+
+def shown_columns(table: TypedTable, kept: NDArray[np.bool_], leave_out: Collection[str] = ()) -> TypedTable:
+    """Some rows of a table, before they are prepared, without some columns."""
+    columns = tuple(Column(c.name, c.kind, c.values[kept]) for c in table.columns if c.name not in leave_out)
+    return replace(table, columns=columns, n_rows=int(kept.sum()), lines=())
+
+
+def row_names(kept: NDArray[np.bool_], ids: Mapping[str, Sequence[str]]) -> list[str] | None:
+    """The ids of the rows that are kept; their numbers in the file if some are not."""
+    for texts in ids.values():
+        return [text for text, stays in zip(texts, kept, strict=True) if stays]
+    return None if kept.all() else [f"row {row}" for row in np.flatnonzero(kept)]
+
+
+def write_report(
+    model: BicliqueSpectralClustering,
+    X: Any,
+    options: argparse.Namespace,
+    notes: Sequence[str],
+    table: Any,
+    ids: Sequence[str] | None = None,
+) -> None:
+    """The page of a run of ``biclique cluster``."""
+    model.report(
+        X,
+        options.report,
+        table=table,
+        ids=ids,
+        title=Path(options.table).name,
+        command=options.command,
+        notes=notes,
+    )

@@ -1,0 +1,65 @@
+"""``-`` as the name of a table or of an output: standard input and standard output."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, redirect_stdout
+from pathlib import Path
+from typing import IO
+
+from biclique.exceptions import Argument, BicliqueError, TableError
+from biclique.io.atomic_files import files, uninterrupted
+
+INPUT = "standard input"
+OUTPUT = "/dev/stdout"
+BEGINNINGS = {b"PAR1": ".parquet", b"\x93NUM": ".npy", b"PK\x03\x04": ".npz"}
+"""The first bytes of tables that are no text, with the endings of their names."""
+
+
+@contextmanager
+def standard_streams(options: argparse.Namespace) -> Iterator[None]:
+    """Options in which ``-`` is a file: a copy of standard input, which is removed afterwards, or standard output.
+
+    Labels go to standard output alone: what is printed besides goes to standard error.
+    """
+    with ExitStack() as stack:
+        if options.output == "-":
+            options.output = OUTPUT
+            stack.enter_context(redirect_stdout(sys.stderr))
+        options.shown_table = options.table
+        if options.table == "-":
+            options.table, options.shown_table = str(stack.enter_context(_spooled())), INPUT
+        yield
+
+
+@contextmanager
+def _spooled() -> Iterator[Path]:
+    """Standard input as a file, because a table is read several times."""
+    stream: IO[bytes] | None = getattr(sys.stdin, "buffer", None)
+    if stream is None or sys.stdin.isatty():
+        raise TableError(f"{INPUT}: there is no table in it: send one, as in biclique cluster - -k 3 < table.csv.")
+    beginning = stream.read(4)
+    with uninterrupted():
+        file = tempfile.NamedTemporaryFile(  # noqa: SIM115
+            prefix="biclique-", suffix=BEGINNINGS.get(beginning, ".csv"), delete=False
+        )
+        path = Path(file.name)
+        files.temporary.add(path)  # removed too if the process is interrupted
+    try:
+        with file:
+            file.write(beginning)
+            shutil.copyfileobj(stream, file)
+        yield path
+    except BicliqueError as error:
+        error.args = tuple(
+            part if isinstance(part, Argument) else str(part).replace(str(path), INPUT) for part in error.args
+        )
+        raise
+    finally:
+        with uninterrupted():
+            path.unlink(missing_ok=True)
+            files.temporary.discard(path)

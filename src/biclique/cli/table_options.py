@@ -1,0 +1,111 @@
+"""Options about the columns of a table: which are used, and as what; and a command that deals with all of them."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import shlex
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from biclique.datasets import SHIPPED
+from biclique.exceptions import TableError
+from biclique.io import find_format
+from biclique.io.columns import Advice
+from biclique.io.prepare import CHOICES
+
+SEVERAL = "several: NAME,NAME or the option again"
+
+
+def add_table_options(table: Any) -> None:
+    """What columns are for. No option takes more than one word, except --drop, which gives the table back."""
+    table.add_argument(
+        "--columns", metavar="NAME", action="append", default=[], help=f"use these columns alone ({SEVERAL})"
+    )
+    table.add_argument(
+        "--drop", metavar="NAME", nargs="+", action="append", default=[], help=f"columns to leave out ({SEVERAL})"
+    )
+    table.add_argument(
+        "--id",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help=f"column that names the rows: left out, written beside the labels ({SEVERAL})",
+    )
+    table.add_argument("--weight", metavar="NAME", help="column that says how often a row counts: left out")
+    table.add_argument(
+        "--label",
+        "--label-column",
+        dest="label_column",
+        metavar="NAME",
+        help="column of known classes: left out, used for an error rate",
+    )
+    table.add_argument(
+        "--categorical",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help=f"columns whose values are levels; auto: all texts that look so ({SEVERAL})",
+    )
+    table.add_argument(
+        "--missing",
+        choices=CHOICES["missing"],
+        default="refuse",
+        help="missing values: leave out such rows, fill in the mean or median of the column (of categories the most "
+        "frequent level), or the mean with a column more that says so, or keep them, for --affinity gower (default: "
+        "refuse; with gower: keep)",
+    )
+    table.add_argument(
+        "--drop-missing", dest="missing", action="store_const", const="drop", help="the same as --missing drop"
+    )
+    table.add_argument(
+        "--dates",
+        choices=CHOICES["dates"],
+        default="refuse",
+        help="columns of dates: as days, or left out (default: refuse)",
+    )
+
+
+def find_table(options: argparse.Namespace) -> None:
+    """Take the name of the table back from ``--drop a b TABLE``, and make one list of what is to be dropped."""
+    groups: list[list[str]] = options.drop
+    if options.table is None:
+        taken = next((group for group in groups if len(group) > 1 and is_table(group[-1])), None)
+        if taken is None:
+            options.fail("the following arguments are required: TABLE")
+        else:
+            options.table = taken.pop()
+    options.drop = [name for group in groups for name in group]
+
+
+def is_table(text: str) -> bool:
+    """Whether a word names a table rather than a column: a data set, a file that exists, or a known ending."""
+    return text.replace("-", "_") in SHIPPED or os.path.exists(text) or find_format(Path(text)) is not None
+
+
+def names_of(table: str, option: str, values: Sequence[str], columns: Sequence[str]) -> list[str]:
+    """The columns that the values of an option name: each is a name, or several with commas between."""
+    names: list[str] = []
+    for value in values:
+        parts = [value] if value in columns else [part.strip() for part in next(csv.reader([value]), [""])]
+        absent = next((part for part in parts if part not in columns), None)
+        if absent is not None:
+            shown = ", ".join(map(repr, columns[:20])) + (", …" if len(columns) > 20 else "")
+            raise TableError(f"{table}: {option} names column {absent!r}, which is not there; columns: {shown}.")
+        names += parts
+    return list(dict.fromkeys(names))
+
+
+def command(arguments: Sequence[str], advice: Advice) -> str:
+    """The command that was given, with options that deal with all columns: to paste."""
+    words = ["biclique", *arguments]
+    for option, names in (("--id", advice.id), ("--drop", advice.drop), ("--categorical", advice.categorical)):
+        plain = [name for name in names if name and "," not in name and '"' not in name and name == name.strip()]
+        for value in [",".join(plain)] * bool(plain) + [name for name in names if name not in plain]:
+            words += [f"{option}={value}"] if value.startswith("-") else [option, value]
+    for option, choice in (("--dates", advice.dates), ("--missing", advice.missing)):
+        words += [option, choice] if choice is not None else []
+    return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)

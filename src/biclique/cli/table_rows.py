@@ -1,0 +1,217 @@
+"""From a table and options to rows of numbers: read, columns told apart, prepared."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from biclique._typing import FloatArray, IntArray
+from biclique.cli.common import Classes, Facts
+from biclique.cli.table_options import command, names_of
+from biclique.cli.text import EXIT_DATA, fail, line
+from biclique.cluster import BicliqueSpectralClustering
+from biclique.datasets import SHIPPED, load_shipped
+from biclique.exceptions import BicliqueError, TableError
+from biclique.io import ChunkSource, Roles, TablePreparer, TextForm, find_format, read_columns, read_table
+from biclique.io.append import open_text, text_fields
+from biclique.io.columns import ColumnsError, texts_of
+from biclique.io.fields import text_array
+from biclique.io.prepare_columns import weights_of
+from biclique.io.typed_columns import Column, TypedTable
+from biclique.kernels import KERNELS
+from biclique.printable import printable
+from biclique.runtime import Tick
+
+HEADER = {"auto": None, "yes": True, "no": False}
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A table in memory, made into numbers."""
+
+    table: TypedTable
+    preparer: TablePreparer
+    X: FloatArray  # (rows that are kept, prepared columns)
+    kept: NDArray[np.bool_]  # (rows of the table,)
+    classes: list[str] | None = None  # of the rows that are kept
+    weights: FloatArray | None = None  # of the rows that are kept
+    ids: dict[str, list[str]] = field(default_factory=dict)  # of all rows, by the name of the column
+
+    @property
+    def rows(self) -> IntArray:
+        """The numbers of the rows that are kept."""
+        return np.flatnonzero(self.kept)
+
+    @property
+    def constant(self) -> list[str]:
+        """The names of columns that tell nothing apart."""
+        names = self.preparer.get_feature_names_out()
+        return [repr(name) for name, spread in zip(names, np.ptp(self.X, axis=0), strict=True) if spread == 0]
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of the table besides its clusters."""
+        classes = None
+        if self.classes is not None:
+            classes = Classes()
+            classes.add(self.classes)
+        left_out, names = len(self.kept) - len(self.X), [str(name) for name in self.preparer.get_feature_names_out()]
+        told = [j for j in range(len(names)) if j not in self.preparer.categorical_places_]  # codes are no quantities
+        seen, names = self.X[:, told], [names[j] for j in told]
+        return Facts(self.table.name, len(self.X), left_out, self.preparer.n_used, classes, seen=seen, names=names)
+
+
+def prepare(options: argparse.Namespace, tick: Tick | None = None) -> Prepared:
+    """The table of the options, as numbers; ``tick`` hears of the share that was read."""
+    table = replace(load(options, tick), name=printable(options.shown_table))
+    label, ids, weight = roles_of(table, options)
+    preparer = preparer_of(table.name, table.names, options)
+    preparer.fit(table)
+    X, kept = preparer.transform_rows(table)
+    known = {column.name: column for column in table.columns}
+    return Prepared(
+        table,
+        preparer,
+        X,
+        kept,
+        None if label is None else [text for text, stays in zip(texts_of(known[label]), kept, strict=True) if stays],
+        None if weight is None else weights_of(table, known[weight], kept),
+        ids_of(table, ids, options),
+    )
+
+
+def explain(error: ColumnsError, options: argparse.Namespace) -> int:
+    """Print what each column looks like, and the command that deals with all of them."""
+    told = error.told.replace(printable(options.table), printable(options.shown_table))
+    first, *others = told.replace("decimal=','", "--decimal ,").splitlines()
+    code = fail(first, EXIT_DATA)
+    for told in (*others, "This deals with all of them:", f"  {command(options.arguments, error.advice)}"):
+        line(told, sys.stderr)
+    return code
+
+
+# Reading
+
+
+def is_shipped(name: str) -> bool:
+    """Whether this is a data set of scikit-learn; a file of that name goes first."""
+    return name.replace("-", "_") in SHIPPED and not Path(name).exists()
+
+
+def load(options: argparse.Namespace, tick: Tick | None = None) -> TypedTable:
+    """Every column of the table, with its kind."""
+    if is_shipped(options.table):
+        return _load_shipped(options.table.replace("-", "_"), options)
+    path = Path(options.table)
+    if not path.suffix and not path.exists():
+        raise TableError(
+            f"{options.table}: neither a file nor a data set of scikit-learn; those are {', '.join(SHIPPED)}."
+        )
+    kind = find_format(path)
+    if kind is None or kind.read_columns is not None:
+        return read_columns(path, form_of(options), memory_limit=options.memory_limit, tick=tick)
+    return _load_numbers(options, tick)
+
+
+def form_of(options: argparse.Namespace) -> TextForm:
+    """How a text file is written, by the options."""
+    return TextForm(HEADER[options.header], options.decimal, options.encoding)
+
+
+def notes_of(options: argparse.Namespace) -> tuple[str, ...]:
+    """What may have been meant otherwise, such as a first line of numbers that could be names."""
+    kind = None if is_shipped(options.table) else find_format(Path(options.table))
+    return open_text(Path(options.table), form_of(options)).notes if kind is not None and kind.is_text else ()
+
+
+def _load_numbers(options: argparse.Namespace, tick: Tick | None) -> TypedTable:
+    """A table of numbers alone; .npz files may have classes and ids in arrays of their own."""
+    roles = Roles(label=options.label_column, id=options.id[0] if options.id else None)
+    table = read_table(options.table, roles, drop_missing=None, memory_limit=options.memory_limit, tick=tick)
+    columns = [Column(name, "number", values) for name, values in zip(table.columns, table.X.T, strict=True)]
+    for name, texts in ((roles.label, table.labels), (roles.id, table.ids)):
+        if name is not None and texts is not None and name not in [column.name for column in columns]:
+            columns.append(Column(name, "text", text_array(texts)))
+    return TypedTable(table.name, tuple(columns), table.n_rows)
+
+
+def _load_shipped(name: str, options: argparse.Namespace) -> TypedTable:
+    bunch = load_shipped(name)
+    columns = list(bunch.feature_names)
+    unknown = [c for c in (*options.id, *options.drop) if c not in columns and "," not in c]
+    if unknown or options.label_column not in (None, "target"):
+        wrong = unknown[0] if unknown else options.label_column
+        raise TableError(f"{name}: no column {wrong!r}; columns: {', '.join(map(repr, [*columns, 'target']))}.")
+    if bunch.target_names is None and options.label_column is not None:
+        raise TableError(f"{name}: its target is a number, not a class; leave out --label-column.")
+    X = np.asarray(bunch.data, dtype=float)
+    made = [Column(c, "number", X[:, j]) for j, c in enumerate(columns)]
+    if bunch.target_names is not None:
+        options.label_column = "target"
+        made.append(Column("target", "text", text_array([str(bunch.target_names[t]) for t in bunch.target])))
+    return TypedTable(name, tuple(made), len(X))
+
+
+# What columns are for
+
+
+def roles_of(table: TypedTable, options: argparse.Namespace) -> tuple[str | None, list[str], str | None]:
+    """The column of classes, those of ids, and that of weights."""
+    ids = names_of(table.name, "--id", options.id, table.names)
+    one: list[str | None] = []
+    for option, value in (("--label-column", options.label_column), ("--weight", options.weight)):
+        if value is not None and value not in table.names:
+            names_of(table.name, option, [value.replace(",", "")], table.names)
+        one.append(value)
+    return one[0], ids, one[1]
+
+
+def preparer_of(table: str, names: Sequence[str], options: argparse.Namespace) -> TablePreparer:
+    """What makes numbers of the columns, by the options."""
+    taken = {option: names_of(table, f"--{option}", getattr(options, option), names) for option in ("drop", "id")}
+    roles = [name for name in (options.label_column, options.weight) if name is not None]
+    away = list(dict.fromkeys([*taken["drop"], *taken["id"], *roles]))
+    chosen = names_of(table, "--columns", options.columns, names)
+    auto = options.categorical == ["auto"] and "auto" not in names
+    return TablePreparer(
+        columns=[name for name in chosen if name not in away] if chosen else None,
+        drop=[] if chosen else away,
+        categorical="auto" if auto else names_of(table, "--categorical", options.categorical, names),
+        missing=options.missing,
+        dates=options.dates,
+        scale=options.scale,
+        encode="codes" if takes_codes(options.affinity) else "one-hot",
+    )
+
+
+def takes_codes(affinity: str) -> bool:
+    """Whether an affinity compares categories and leaves gaps out itself."""
+    return affinity in KERNELS and not KERNELS[affinity].euclidean
+
+
+def ids_of(table: TypedTable, names: Sequence[str], options: argparse.Namespace) -> dict[str, list[str]]:
+    """Columns of ids as texts; those of a text file as they stand there, such as 007."""
+    kind = None if is_shipped(options.table) else find_format(Path(options.table))
+    if not names or kind is None or not kind.is_text:
+        return {name: texts_of(table.column(name)) for name in names}
+    ids: dict[str, list[str]] = {name: [] for name in names}
+    for block in text_fields(Path(options.table), form_of(options), names):
+        for name, texts in zip(names, block, strict=True):
+            ids[name] += texts
+    return ids
+
+
+def probabilities_of(
+    model: BicliqueSpectralClustering, X: FloatArray | ChunkSource
+) -> tuple[FloatArray | None, list[str]]:
+    """How probable the label of each row is; None if the model cannot tell, and why."""
+    try:
+        return np.asarray(model.predict_proba(X).max(axis=1)), []
+    except (BicliqueError, NotImplementedError, AttributeError) as error:
+        return None, [f"probabilities are left out: {error}"]

@@ -1,0 +1,110 @@
+"""A fitted model as a page to send, and in words."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from biclique.cluster.trust import HowSure
+from biclique.exceptions import ParameterError
+from biclique.io.atomic_files import check_target, write_text
+from biclique.report.gather import gather
+from biclique.report.page import make_page
+from biclique.report.rows import Told
+from biclique.report.summary import Summary, summary_of
+from biclique.runtime.threads import single_threaded_blas
+from biclique.selection import CountResult, SelectionResult
+
+
+class Reporting(HowSure):
+    """``report`` and ``summary`` of a fitted clusterer."""
+
+    selection_: SelectionResult
+    k_selection_: CountResult
+
+    def report(
+        self,
+        X: Any,
+        path: str | os.PathLike[str],
+        *,
+        table: Any = None,
+        ids: Sequence[str | int] | None = None,
+        title: str | None = None,
+        command: str | None = None,
+        notes: Sequence[str] = (),
+        n_splits: int = 10,
+    ) -> None:
+        """Write one self-contained HTML page about the clusters, to look at and to send.
+
+        The page needs no network and is at most 3 MB: at most 20,000 rows are drawn, of every cluster at least
+        200 or all. What takes fits (stability, other orders, similarities) is done on at most 1,000 rows.
+        ``docs/report.md`` shows a page.
+
+        Parameters
+        ----------
+        X : as in ``predict``
+            The rows of ``fit``, or others. Chunk sources work if ``predict`` takes them.
+        path : str or path
+            The file to write, such as "report.html".
+        table : frame or array, optional
+            Columns to show in place of those of X: the same rows before they were scaled or encoded. Columns of
+            text are shown too.
+        ids : sequence, optional
+            The names of the rows. Without it rows are called by their numbers, counted from 0.
+        title : str, optional
+        command : str, optional
+            How to repeat this; by default a line of Python.
+        notes : sequence of str, optional
+            Warnings to put on the page.
+        n_splits : int, default 10
+            Halves of the rows by which stability is measured; 0 leaves stability out.
+        """
+        check_is_fitted(self)
+        if isinstance(n_splits, bool) or not isinstance(n_splits, (int, np.integer)) or n_splits < 0:
+            raise ParameterError(f"n_splits must be a whole number from 0, got {n_splits!r}: 0 leaves stability out.")
+        check_target(path)
+        with single_threaded_blas():
+            data = gather(
+                self._told(),
+                X,
+                table=table,
+                ids=ids,
+                title=title,
+                command=command,
+                n_splits=int(n_splits),
+                notes=notes,
+            )
+        write_text(path, make_page(data))
+
+    def summary(self) -> Summary:
+        """What the fit chose, and why: text when printed, a table in a notebook."""
+        check_is_fitted(self)
+        told = self._told()
+        labels = getattr(self, "labels_", None)
+        return summary_of(told, None if labels is None else np.bincount(labels, minlength=told.n_clusters).tolist())
+
+    def _told(self) -> Told:
+        defaults = {name: given.default for name, given in signature(type(self)).parameters.items()}
+        parameters = self.get_params(deep=False)
+        changed = {
+            name: value
+            for name, value in parameters.items()
+            if type(value) is not type(defaults[name]) or value != defaults[name]
+        }
+        return Told(
+            type(self).__name__,
+            {"n_clusters": parameters["n_clusters"], **changed},
+            self._fitted,
+            self._n_found(),
+            getattr(self, "feature_names_in_", None),
+            self._of_rows,
+            self._stability,
+            getattr(self, "k_selection_", None),
+            getattr(self, "selection_", None),
+            self.n_jobs,
+        )

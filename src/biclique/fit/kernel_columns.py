@@ -1,0 +1,162 @@
+"""What a fit knows of the columns of X before it is planned: categories, ranges, gaps. For kernels that need it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from scipy import sparse
+
+from biclique._typing import FloatArray, IntArray, Rows
+from biclique.exceptions import GapsWarning, ParameterError, warn_user
+from biclique.fit.settings import FROM_DTYPE, Categorical, Settings
+from biclique.kernels import Columns
+from biclique.progress import Progress
+from biclique.rows.array import Block, RowSource
+
+MOST_PATTERNS = 4096
+"""Sets of columns without gaps that are compared with each other."""
+
+MOST_NAMED = 10
+
+
+def with_columns(
+    settings: Settings,
+    source: RowSource,
+    by_dtype: np.ndarray | None,
+    progress: Progress,
+    looked_at: int | None = None,
+) -> Settings:
+    """Settings with the columns of the rows, for a kernel that takes categories and gaps: one pass for the ranges.
+
+    ``by_dtype`` is a mask of the columns whose type is that of categories, None if X has no types of columns. A plan
+    may do with the ranges of ``looked_at`` rows if these are read in chunks.
+    """
+    kernel = settings.kernel
+    mask = categorical_mask(kernel.categorical_features, source.names, source.n_columns, by_dtype)
+    own = kernel.kernel().columns
+    if own is not None and (len(own.categorical) != source.n_columns or kernel.categorical_features is not None):
+        raise ParameterError(
+            f"affinity is a kernel that was made for {len(own.categorical)} columns with categories of its own: "
+            f"pass X with as many ({source.n_columns} came), and leave categorical_features at None."
+        )
+
+    everywhere = Columns(mask, np.zeros(len(mask)), np.zeros(len(mask)))  # until it is known which have no value
+
+    def of_block(block: Block) -> Columns:
+        rows = dense(block.rows)
+        numbers = range(block.start, block.start + len(rows))
+        (everywhere if own is None else own).check_rows(rows, numbers, source.names)
+        return Columns.of(rows[block.weights > 0], mask)
+
+    if looked_at is not None and not source.in_memory:
+        found = [of_block(Block(*source.draw(looked_at, np.random.RandomState(0))))]
+    else:
+        found = source.map(of_block, "ranges of the columns", progress)
+    columns = found[0]
+    for more in found[1:]:
+        columns = columns.joined(more)
+    if own is not None:
+        columns = own
+    _warn_about_gaps(columns, source)
+    chosen = tuple(np.flatnonzero(columns.categorical).tolist())
+    return replace(settings, kernel=replace(kernel, categorical_features=chosen, columns=columns))
+
+
+def dense(rows: Rows) -> FloatArray:
+    """The rows; sparse ones were refused before, and are for the type checker."""
+    return rows.toarray() if sparse.issparse(rows) else rows
+
+
+def categorical_mask(
+    asked: Categorical | None, names: Sequence[str] | None, n_columns: int, by_dtype: np.ndarray | None
+) -> np.ndarray:
+    """Which columns hold categories, (d,): by a mask, by numbers, by names, or by the types of a frame."""
+    mask = np.zeros(n_columns, dtype=bool)
+    if asked is None:
+        return mask
+    if isinstance(asked, str):
+        if by_dtype is None:
+            raise ParameterError(
+                f"categorical_features={FROM_DTYPE!r} needs X to be a frame of pandas or polars, whose columns have "
+                "types: pass one, or the columns by their numbers."
+            )
+        return by_dtype
+    wanted = np.asarray(asked)
+    if wanted.dtype.kind == "b":
+        if wanted.shape != (n_columns,):
+            raise ParameterError(
+                f"categorical_features is a mask of {wanted.size} columns, and X has {n_columns}: give True or False "
+                "for each, or the numbers of the columns."
+            )
+        return wanted
+    if wanted.dtype.kind == "U":
+        if names is None:
+            raise ParameterError(
+                f"categorical_features names columns ({str(wanted[0])!r}), and X has no names: pass a frame, or the "
+                "columns by their numbers."
+            )
+        unknown = [name for name in wanted.tolist() if name not in list(names)]
+        if unknown:
+            raise ParameterError(
+                f"categorical_features has {unknown[0]!r}, which is no column of X: the columns are "
+                f"{', '.join(map(repr, list(names)[:MOST_NAMED]))}{' …' if len(names) > MOST_NAMED else ''}."
+            )
+        wanted = np.array([list(names).index(name) for name in wanted.tolist()], dtype=np.intp)
+    outside = wanted[(wanted < 0) | (wanted >= n_columns)]
+    if len(outside):
+        raise ParameterError(
+            f"categorical_features has column {outside[0]}, and X has {n_columns}: columns count from 0 to "
+            f"{n_columns - 1}."
+        )
+    mask[wanted.astype(np.intp)] = True
+    return mask
+
+
+def _warn_about_gaps(columns: Columns, source: RowSource) -> None:
+    """Columns without a value, and rows without a column in common."""
+    if columns.empty.any():
+        empty = np.flatnonzero(columns.empty)
+        told = [str(j) if source.names is None else repr(source.names[j]) for j in empty[:MOST_NAMED]]
+        more = " …" if len(empty) > MOST_NAMED else ""
+        warn_user(
+            f"{len(empty)} of {len(columns.empty)} columns have no value at all ({', '.join(told)}{more}), and count "
+            "for nothing: leave them out.",
+            GapsWarning,
+        )
+    if not source.in_memory:  # which has no gaps: readers of chunks refuse them
+        return
+    there = ~np.isnan(source.held)
+    if there.all():
+        return
+    strangers, pair, all_compared = rows_apart(there)
+    if strangers:
+        warn_user(
+            f"{'' if all_compared else 'at least '}{strangers} "
+            f"{'pair of rows has' if strangers == 1 else 'pairs of rows have'} no column in common (such as rows "
+            f"{pair[0]} and {pair[1]}), so nothing tells how far apart they are: their distance is taken to be 1. "
+            "Leave out rows or columns with many gaps, or fill gaps first (sklearn.impute.SimpleImputer).",
+            GapsWarning,
+        )
+
+
+def rows_apart(there: np.ndarray) -> tuple[int, tuple[int, int], bool]:
+    """How many pairs of rows have no column in common, two such rows, and whether all pairs were compared.
+
+    ``there`` is True where a row has a value, (n, d). Rows with gaps in the same columns are compared once.
+    """
+    _, first, counts = np.unique(np.packbits(there, axis=1), axis=0, return_index=True, return_counts=True)
+    sets: np.ndarray = there[first]
+    sizes = sets.sum(axis=1)
+    few: IntArray = np.flatnonzero((sizes > 0) & (sizes <= there.shape[1] - sizes[sizes > 0].min(initial=1)))
+    few = few[np.argsort(sizes[few], kind="stable")]
+    compared = few[:MOST_PATTERNS]
+    sets, counts, first = sets[compared].astype(np.float32), counts[compared], first[compared]
+    apart = np.triu(sets @ sets.T == 0, 1)
+    if not apart.any():
+        return 0, (0, 0), len(compared) == len(few)
+    total = int(counts.astype(np.int64) @ (apart @ counts.astype(np.int64)))
+    a, b = np.argwhere(apart)[0]
+    pair = sorted((int(first[a]), int(first[b])))
+    return total, (pair[0], pair[1]), len(compared) == len(few)

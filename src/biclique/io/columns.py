@@ -1,0 +1,246 @@
+"""What each column of a table looks like, and one error about all that are not numbers."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from biclique.exceptions import TableError
+from biclique.io.fields import Kind, kind_of, values_of
+from biclique.io.typed_columns import Column
+from biclique.printable import printable
+
+Look: TypeAlias = Literal["number", "boolean", "date", "category", "id", "text", "mostly missing"]
+
+MOST_LEVELS = 100
+"""A text with more levels is no category by itself: each level is a column of the prepared table."""
+DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+")
+SHOWN_LEVELS = 4
+SHOWN_LETTERS = 30
+
+
+def settled(column: Column) -> Column:
+    """A column of texts that are all dates or all true and false, as such; any other column as it is."""
+    if column.kind != "text":
+        return column
+    cells = column.values.tolist()
+    kind = kind_of(cells)
+    if kind not in ("date", "boolean"):
+        return column
+    return Column(column.name, kind, np.asarray(values_of(cells, kind)))
+
+
+def levels_of(column: Column) -> NDArray[Any]:
+    """The values as texts, None where missing: 1.0 is "1", a date is "2024-12-31", a boolean "true" or "false"."""
+    gaps = column.missing
+    texts = np.empty(len(gaps), dtype=object)
+    present = np.flatnonzero(~gaps)
+    if column.kind == "text":
+        texts[present] = column.values[present]
+        return texts
+    distinct, places = np.unique(column.values[present], return_inverse=True)
+    names = np.empty(len(distinct), dtype=object)
+    names[:] = [_level(value, column.kind) for value in distinct]
+    texts[present] = names[places]
+    return texts
+
+
+def texts_of(column: Column) -> list[str]:
+    """The values as texts, empty if missing; texts as they are."""
+    if column.kind == "text":
+        return [str(text) for text in column.values.tolist()]
+    return ["" if text is None else text for text in levels_of(column).tolist()]
+
+
+def _level(value: Any, kind: Kind) -> str:
+    if kind == "boolean":
+        return "true" if value else "false"
+    if kind == "date":
+        text = str(value)
+        return text.removesuffix("T00:00:00.000000")
+    number = float(value)
+    return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
+
+
+# What columns look like
+
+
+@dataclass(frozen=True)
+class Looks:
+    """What a column looks like, in words and numbers."""
+
+    name: str
+    kind: Kind
+    look: Look
+    words: str
+    n_rows: int
+    n_missing: int
+    n_levels: int  # of texts
+
+
+def look_at(column: Column) -> Looks:
+    """What a column looks like.
+
+    - mostly missing: more than half of its values,
+    - category: a text of at most 100 levels that come twice each on average,
+    - text: numbers, more than half of them, among which there are others,
+    - id: a text whose values nearly all differ, most of them without spaces; numbers that count the rows; different
+      whole numbers in a column whose name ends in "id"; a column without a name,
+    - text: any other text.
+    """
+    gaps = column.missing
+    n, n_missing = len(gaps), int(gaps.sum())
+    present = column.values[~gaps]
+    levels = Counter(present.tolist()) if column.kind == "text" else Counter()
+    if n_missing == n:
+        return Looks(column.name, column.kind, "mostly missing", f"missing in every row ({n})", n, n, 0)
+    look, words = _look(column, present, levels)
+    if 2 * n_missing > n:
+        look, words = "mostly missing", f"mostly missing: {n_missing} of {n}; the others: {words}"
+    elif n_missing:
+        words += f"; {n_missing} of {n} missing"
+    return Looks(column.name, column.kind, look, words, n, n_missing, len(levels))
+
+
+def _look(column: Column, present: NDArray[Any], levels: Counter[str]) -> tuple[Look, str]:
+    if column.kind == "text":
+        spoilt = _spoilt_numbers(column, levels)
+        if spoilt:
+            return "text", spoilt
+        look = _look_of_texts(levels, len(present))
+        if look != "category":
+            return look, f"{look}: {len(levels)} different, such as {_short(present[0])}"
+        common = [f"{_short(text)} {count}" for text, count in levels.most_common(SHOWN_LEVELS)]
+        more = f" and {len(levels) - SHOWN_LEVELS} more" if len(levels) > SHOWN_LEVELS else ""
+        return look, f"category: {counted(len(levels), 'level')} ({', '.join(common)}{more})"
+    if column.kind == "date":
+        return "date", f"date: {_day(present.min())} to {_day(present.max())}"
+    if column.kind == "number" and counts_rows(column):
+        return "id", f"id: counts the rows from {_level(present[0], 'number')}"
+    if column.kind == "number" and column.name.lower().endswith("id") and _all_differ(present):
+        return "id", f"id: {len(present)} different whole numbers, such as {_level(present[0], 'number')}"
+    return ("id", f"no name: {column.kind}") if column.name == "" else (column.kind, column.kind)
+
+
+def _spoilt_numbers(column: Column, levels: Counter[str]) -> str:
+    """What is wrong with numbers of which some cannot be read; empty for other texts."""
+    wrong = {text: count for text, count in levels.items() if kind_of([text]) != "number"}
+    n, n_wrong = sum(levels.values()), sum(wrong.values())
+    comma = sum(count for text, count in wrong.items() if DECIMAL_COMMA.fullmatch(text.strip()))
+    if 2 * (n - n_wrong + comma) <= n:
+        return ""
+    if comma:
+        first = next(text for text in wrong if DECIMAL_COMMA.fullmatch(text.strip()))
+        return f"numbers with a decimal comma, such as {_short(first)}: say so with decimal=','"
+    row = next(i for i, text in enumerate(column.values.tolist()) if text in wrong)
+    return f"numbers, but for {n_wrong} of {n}: {_short(column.values[row])} in row {row} (from 0)"
+
+
+def counts_rows(column: Column) -> bool:
+    """Whether a column of numbers only counts the rows: each is the one before plus 1."""
+    values = column.values
+    return len(values) > 2 and bool(values[0] == np.rint(values[0])) and bool((np.diff(values) == 1).all())
+
+
+def _all_differ(values: NDArray[Any]) -> bool:
+    return bool((values == np.rint(values)).all()) and len(np.unique(values)) == len(values)
+
+
+def _look_of_texts(levels: Counter[str], n: int) -> Look:
+    if len(levels) <= min(MOST_LEVELS, max(n // 2, 1)):
+        return "category"
+    spaced = sum(any(letter.isspace() for letter in text.strip()) for text in levels)
+    return "id" if 2 * spaced <= len(levels) and 10 * len(levels) >= 9 * n else "text"
+
+
+def _day(moment: np.datetime64) -> str:
+    return str(moment.astype("datetime64[D]"))
+
+
+def _short(text: str) -> str:
+    return printable(repr(text if len(text) <= SHOWN_LETTERS else text[: SHOWN_LETTERS - 1] + "…"))
+
+
+def counted(n: int, word: str) -> str:
+    """``1 level``, ``2 levels``."""
+    return f"{n} {word}" if n == 1 else f"{n} {word}s"
+
+
+# One error about all columns
+
+
+@dataclass
+class Advice:
+    """What to do about columns: names by the option that deals with them, and options with one value."""
+
+    id: list[str] = field(default_factory=list)
+    drop: list[str] = field(default_factory=list)
+    categorical: list[str] = field(default_factory=list)
+    dates: str | None = None
+    missing: str | None = None
+
+    def python(self, given: dict[str, Any]) -> str:
+        """A call to paste; ``given`` are the parameters that were set before."""
+        call = dict(given)
+        if self.id or self.drop:
+            call["drop"] = [*call.get("drop", ()), *self.id, *self.drop]
+        if self.categorical:
+            before = call.get("categorical", ())
+            call["categorical"] = self.categorical if isinstance(before, str) else [*before, *self.categorical]
+        call |= {name: value for name, value in (("dates", self.dates), ("missing", self.missing)) if value is not None}
+        return f"TablePreparer({', '.join(f'{name}={value!r}' for name, value in call.items())})"
+
+
+class ColumnsError(TableError):
+    """Columns that cannot be used as they are: which, what they look like, and what deals with all of them."""
+
+    def __init__(self, told: str, call: str, advice: Advice) -> None:
+        super().__init__(told, f"\nThis deals with all of them:\n  {call}")
+        self.told, self.advice = told, advice
+        self._made_of = told, call, advice
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ColumnsError, self._made_of
+
+
+def describe(name: str, problems: Sequence[Looks], n_columns: int, first_gap: str = "") -> str:
+    """The columns, one a line."""
+    gaps = sum(found.n_missing > 0 for found in problems)
+    other = sum(found.kind not in ("number", "boolean") for found in problems)
+    what = [f"{other} {'is' if other == 1 else 'are'} not numbers"] * bool(other)
+    what += [f"{gaps} {'has' if gaps == 1 else 'have'} missing values (NaN)"] * bool(gaps)
+    first = f", the first {first_gap}" if gaps and first_gap else ""
+    width = min(max(len(_plain(found.name)) for found in problems), SHOWN_LETTERS)
+    lines = [f"  {_plain(found.name):<{width}}  {found.words}" for found in problems]
+    about = " and ".join(what) or f"{len(problems)} should not be used as they are"
+    return "\n".join([f"{name}: of {counted(n_columns, 'column')}, {about}{first}:", *lines])
+
+
+def _plain(name: str) -> str:
+    return printable(name) or "''"
+
+
+def advise(problems: Sequence[Looks], handled: Collection[str] = ()) -> Advice:
+    """What deals with all of these columns; ``handled`` are categories already."""
+    advice = Advice()
+    for found in problems:
+        if found.name in handled and found.n_missing < found.n_rows:
+            advice.missing = "mean"
+        elif found.look == "id":
+            advice.id.append(found.name)
+        elif found.look in ("text", "mostly missing") or (found.look == "category" and found.n_levels < 2):
+            advice.drop.append(found.name)
+        else:
+            if found.look == "category":
+                advice.categorical.append(found.name)
+            if found.look == "date":
+                advice.dates = "ordinal"
+            if found.n_missing:
+                advice.missing = "mean"
+    return advice

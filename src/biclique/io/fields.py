@@ -1,0 +1,113 @@
+"""What a field of a text means: a number, true or false, a date, a missing value, or only text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from biclique._typing import FloatArray
+
+Kind: TypeAlias = Literal["number", "boolean", "date", "text"]
+"""What all fields of a column are, apart from missing ones."""
+
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
+ODD = re.compile(r"[^\t\r\n -~]|_")  # float() reads 1_2 and digits of every script, but no table means numbers by them
+BOOLEANS = {"true": 1.0, "false": 0.0}
+DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?Z?)?", re.ASCII)
+NOTHING = float("nan")
+
+
+def is_missing(cell: str) -> bool:
+    """Whether a field of a table says that there is no value."""
+    return cell.strip().lower() in MISSING
+
+
+def as_number(cell: str, decimal: str = ".") -> float | None:
+    """A field as a number (NaN if missing), or None for other text.
+
+    With a decimal comma a point is no part of a number: 1.500 may mean 1500.
+    """
+    text = cell
+    if decimal != ".":
+        text = "x" if "." in cell else cell.replace(decimal, ".")
+    try:
+        if not ODD.search(text):
+            return float(text)
+    except ValueError:
+        pass
+    return NOTHING if is_missing(cell) else None
+
+
+def as_boolean(cell: str) -> float | None:
+    """1 for true and 0 for false, in small or large letters; NaN if missing, or None for other text."""
+    return BOOLEANS.get(cell.strip().lower(), NOTHING if is_missing(cell) else None)
+
+
+def as_date(cell: str) -> np.datetime64 | None:
+    """A date as ISO 8601 writes it, with or without a time; NaT if missing, or None for other text.
+
+    A time without a zone counts as UTC, and so does one that ends in Z.
+    """
+    text = cell.strip()
+    try:
+        if DATE.fullmatch(text):
+            return np.datetime64(text.removesuffix("Z").replace(" ", "T"), "us")
+    except ValueError:  # the 31st of February
+        pass
+    return np.datetime64("NaT", "us") if is_missing(cell) else None
+
+
+def kind_of(cells: Iterable[str], decimal: str = ".") -> Kind | None:
+    """What all of these fields are: the first kind that takes every one; None if all are missing."""
+    present = {cell for cell in cells if not is_missing(cell)}
+    if not present:
+        return None
+    if all(as_number(cell, decimal) is not None for cell in present):
+        return "number"
+    if all(as_boolean(cell) is not None for cell in present):
+        return "boolean"
+    return "date" if all(as_date(cell) is not None for cell in present) else "text"
+
+
+def joined(one: Kind | None, other: Kind | None) -> Kind | None:
+    """The kind of a column whose parts have these kinds: text if they differ; None is no value at all."""
+    if one is None or other is None:
+        return one or other
+    return one if one == other else "text"
+
+
+def values_of(cells: Sequence[str], kind: Kind, decimal: str = ".") -> NDArray[Any] | int:
+    """The values of fields of one kind; if a field is of another kind, its place instead."""
+    if kind == "text":
+        return text_array(cells)
+    if kind == "number":
+        return numbers_of(cells, decimal)
+    read = as_boolean if kind == "boolean" else as_date
+    known = {cell: read(cell) for cell in set(cells)}
+    if None in known.values():
+        return next(i for i, cell in enumerate(cells) if known[cell] is None)
+    return np.array([known[cell] for cell in cells], dtype=float if kind == "boolean" else "datetime64[us]")
+
+
+def numbers_of(cells: Sequence[str], decimal: str = ".") -> FloatArray | int:
+    """Fields as numbers, NaN if missing; if one is no number, its place instead."""
+    try:
+        if decimal == "." and not ODD.search("".join(cells)):
+            return np.array([float(cell) for cell in cells], dtype=float)
+    except ValueError:
+        pass
+    values = [as_number(cell, decimal) for cell in cells]
+    if None in values:
+        return values.index(None)
+    return np.array(values, dtype=float)
+
+
+def text_array(texts: Sequence[str]) -> NDArray[Any]:
+    """Texts as an array of objects."""
+    array = np.empty(len(texts), dtype=object)
+    array[:] = texts
+    return array

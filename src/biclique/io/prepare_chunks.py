@@ -1,0 +1,242 @@
+"""A TablePreparer for tables that are read in chunks: fitted in one pass, to what the whole table would give."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from biclique._typing import FloatArray
+from biclique.exceptions import Argument, ParameterError, TableError
+from biclique.io.chunks import TEXT_BYTES, ChunkSource, Raw
+from biclique.io.columns import levels_of, texts_of
+from biclique.io.fields import text_array
+from biclique.io.prepare import TablePreparer
+from biclique.io.prepare_columns import DROP, MISSING_DROP, as_numbers, first_gap, sorted_columns, too_large, weights_of
+from biclique.io.prepare_state import CLASS, PARAMETERS, restored
+from biclique.io.typed_columns import Column, ColumnSource, TypedTable
+from biclique.runtime import parse_memory_limit, require
+
+ROWS = 65_536
+MEDIAN, MEAN = Argument("missing='median'"), Argument("missing='mean'")
+ROBUST, STANDARD = Argument("scale='robust'"), Argument("scale='standard'")
+AUTO = Argument("categorical='auto'")
+VALUES = " needs every value of a column at once, and chunks do not have them: use "
+WHOLE = {
+    "missing": ("median", (MEDIAN, VALUES, MEAN, ", or read the table whole.")),
+    "scale": ("robust", (ROBUST, VALUES, STANDARD, ", or read the table whole.")),
+    "categorical": ("auto", (AUTO, " needs a look at the whole table, and chunks do not have it: name the columns.")),
+}
+"""What cannot be told from chunks alone, by parameter: its value, and why not with the way out."""
+
+Fields: TypeAlias = Callable[[Sequence[str]], Iterator[list[list[str]]]]
+"""One pass over columns of a text file as they stand there, by their names."""
+
+
+@dataclass
+class Moments:
+    """Number, mean and sum of squared deviations of columns; those of two parts are merged."""
+
+    width: int
+    n: NDArray[np.float64] = field(init=False)
+    mean: NDArray[np.float64] = field(init=False)
+    squares: NDArray[np.float64] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.n, self.mean, self.squares = (np.zeros(self.width) for _ in range(3))
+
+    def add(self, X: FloatArray) -> None:
+        """Take rows (m, width) into account; NaN counts as no value."""
+        present = ~np.isnan(X)
+        m = present.sum(axis=0)
+        some = m > 0
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = np.where(present, X, 0).sum(axis=0) / np.maximum(m, 1)
+            squares = (np.where(present, X - mean, 0) ** 2).sum(axis=0)
+            total = np.maximum(self.n + m, 1)
+            shift = np.where(some, mean - self.mean, 0)
+            self.squares += squares + shift**2 * self.n * m / total
+            self.mean += shift * m / total
+        self.n += m
+
+
+def fit_chunks(preparer: TablePreparer, source: ColumnSource, tick: Callable[[float], None] | None = None) -> None:
+    """``preparer.fit`` of a table in one pass. What needs the whole table at once is refused."""
+    for name, (value, why) in WHOLE.items():
+        asked = getattr(preparer, name)
+        if isinstance(asked, str) and asked == value:
+            raise ParameterError(f"{source.name}: ", *why)
+    numbers, categories = _sorted(preparer, source)
+    moments, gaps = Moments(len(numbers)), np.zeros(len(numbers), dtype=bool)
+    levels: list[Counter[str | None]] = [Counter() for _ in categories]
+    n_kept = done = 0
+    for table in source.column_chunks(ROWS):
+        known = {column.name: column for column in table.columns}
+        X, L, kept = _rows(preparer, table, [known[c] for c in numbers], [known[c] for c in categories])
+        n_kept += int(kept.sum())
+        gaps |= np.isnan(X).any(axis=0)
+        moments.add(X)
+        for counts, column in zip(levels, L, strict=True):
+            counts.update(column.tolist())
+        require(
+            TEXT_BYTES * sum(map(len, levels)),
+            parse_memory_limit("auto"),
+            f"{source.name}: the levels of {', '.join(map(repr, categories))}",
+            "leave out categories with many levels.",
+        )
+        done += table.n_rows
+        if tick is not None and source.n_rows:
+            tick(done / source.n_rows)
+    if not n_kept:
+        raise TableError(f"{source.name}: every row has a missing value; use another missing=, or drop columns.")
+    empty = [name for name, n in zip(numbers, moments.n, strict=True) if not n]
+    empty += [name for name, counts in zip(categories, levels, strict=True) if not {*counts} - {None}]
+    if empty:
+        raise TableError(
+            f"{source.name}: columns {', '.join(map(repr, empty))} have no value: leave them out with ", DROP, "."
+        )
+    restored(preparer, _state(preparer, source, numbers, categories, moments, gaps, levels, n_kept))
+
+
+def _sorted(preparer: TablePreparer, source: ColumnSource) -> tuple[list[str], list[str]]:
+    """The names of numbers and categories, by the kinds of the whole table and a look at its first rows."""
+    names = list(source.kinds)
+    chosen, categorical = preparer._choose(source.name, names)
+    first = next(iter(source.column_chunks(ROWS)))
+    known = {column.name: column for column in first.columns}
+    columns = [known[name] for name in chosen]
+    whole = first.n_rows == source.n_rows
+    numbers, categories = sorted_columns(first, columns, categorical, preparer._given(), with_names=True, whole=whole)
+    return [c.name for c in numbers], [c.name for c in categories]
+
+
+def _rows(
+    preparer: TablePreparer, table: TypedTable, numbers: Sequence[Column], categories: Sequence[Column]
+) -> tuple[FloatArray, list[NDArray[Any]], NDArray[np.bool_]]:
+    kept: NDArray[np.bool_] = np.ones(table.n_rows, dtype=bool)
+    gap = first_gap([*numbers, *categories], table)
+    if gap and preparer.missing == "refuse":
+        raise TableError(f"{table.name}: {gap}; leave such rows out with ", MISSING_DROP, ", or fill them in.")
+    X = np.empty((table.n_rows, len(numbers)))
+    for j, column in enumerate(numbers):
+        X[:, j] = as_numbers(column)
+    L = [levels_of(column) for column in categories]
+    if preparer.missing == "drop":
+        kept = np.asarray(np.isfinite(X).all(axis=1))
+        for column in categories:
+            kept &= ~column.missing
+        X, L = X[kept], [column[kept] for column in L]
+    if np.isinf(X).any():
+        j = int(np.argwhere(np.isinf(X))[0][1])
+        raise TableError(
+            f"{table.name}: infinite value (inf) in column {numbers[j].name!r}: replace it, or leave out such rows: ",
+            MISSING_DROP,
+            ".",
+        )
+    return X, L, kept
+
+
+def _state(
+    preparer: TablePreparer,
+    source: ColumnSource,
+    numbers: list[str],
+    categories: list[str],
+    moments: Moments,
+    gaps: NDArray[np.bool_],
+    levels: Sequence[Counter[str | None]],
+    n_kept: int,
+) -> dict[str, Any]:
+    kinds = [source.kinds[name] for name in (*numbers, *categories)]
+    filling = preparer.missing in ("mean", "indicator")
+    gap_is_level = preparer.missing == "indicator"
+    scaled = [j for j, kind in enumerate(kinds[: len(numbers)]) if kind != "boolean"]
+    variance, mean = moments.squares[scaled] / n_kept, moments.mean[scaled]  # filled values have deviation 0
+    if preparer.scale == "standard" and not np.isfinite(variance).all():
+        raise too_large(source.name)
+    unit = np.finfo(float).eps
+    constant = variance <= n_kept * unit * variance + (n_kept * mean * unit) ** 2  # as in StandardScaler
+    scaling = preparer.scale == "standard" and bool(scaled)
+    return {
+        "class": CLASS,
+        **{name: getattr(preparer, name) for name in PARAMETERS},
+        "names": list(source.kinds),
+        "has_names": True,
+        "number_columns": numbers,
+        "category_columns": categories,
+        "kinds": kinds,
+        "levels": [_names(counts, gap_is_level) for counts in levels],
+        "indicated": [
+            c for c, some in zip(numbers, gaps.tolist(), strict=True) if some and preparer.missing == "indicator"
+        ],
+        "fill": moments.mean.copy() if filling and numbers else None,
+        "offset": mean if scaling else None,
+        "divisor": np.where(constant, 1.0, np.sqrt(variance)) if scaling else None,
+        "most_frequent": [_common(c) for c in levels] if preparer.missing == "mean" and categories else None,
+    }
+
+
+def _names(counts: Counter[str | None], gap_is_level: bool) -> list[str | None]:
+    """The levels in order; None, if it counts as one, comes last."""
+    last: list[str | None] = [None] if gap_is_level and None in counts else []
+    return [*sorted(level for level in counts if level is not None), *last]
+
+
+def _common(counts: Counter[str | None]) -> str:
+    """The most frequent level; of several the first."""
+    return min((-count, level) for level, count in counts.items() if level is not None)[1]
+
+
+class PreparedChunks(ChunkSource):
+    """The rows of a table, prepared chunk by chunk."""
+
+    dtype = np.dtype(np.float64)
+    _error = TableError
+    _first = 1
+
+    def __init__(self, source: ColumnSource, preparer: TablePreparer, fields: Fields | None = None) -> None:
+        self.table, self.preparer, self.name, self._fields = source, preparer, source.name, fields
+        self.columns = [str(name) for name in preparer.get_feature_names_out()]
+        self.n_columns = len(self.columns)
+        self.kept: NDArray[np.bool_] | None = None
+        if preparer.missing != "drop":
+            self._n_rows = source.n_rows
+
+    @property
+    def n_table_rows(self) -> int:
+        """The rows of the table, those that are left out among them."""
+        return self.table.n_rows or 0
+
+    def only(self, names: Sequence[str]) -> ColumnSource:
+        """Some columns of the table as texts, in memory."""
+        texts = [[text for some in self.texts(name) for text in some] for name in names]
+        columns = tuple(Column(name, "text", text_array(some)) for name, some in zip(names, texts, strict=True))
+        return TypedTable(self.name, columns, self.n_table_rows)
+
+    def weights(self, name: str) -> FloatArray:
+        """A column of weights, of the rows that are kept."""
+        parts = []
+        for table in self.table.column_chunks(ROWS):
+            kept = self.preparer.kept(table)
+            parts.append(weights_of(table, table.column(name), kept))
+        return np.concatenate(parts)
+
+    def texts(self, name: str) -> Iterator[list[str]]:
+        """One fresh pass over any column of the table, as texts: of all rows."""
+        if self._fields is not None:
+            for (texts,) in self._fields([name]):
+                yield texts
+            return
+        for table in self.table.column_chunks(ROWS):
+            yield texts_of(table.column(name))
+
+    def _pieces(self, rows: int) -> Iterator[Raw]:
+        masks = []
+        for table in self.table.column_chunks(rows):
+            X, kept = self.preparer.transform_rows(table)
+            masks.append(kept)
+            yield X
+        self.kept = np.concatenate(masks)

@@ -1,0 +1,202 @@
+"""The Gower kernel: tables of numbers and categories, with gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from biclique._typing import FloatArray, IntArray, Rows
+from biclique.exceptions import DataError, ParameterError
+from biclique.kernels.kernel import Kernel
+from biclique.runtime import PANEL
+
+MOST_CODES = 2**24
+"""Codes of categories are below this: float32 holds such numbers exactly."""
+
+SMALLEST_SPAN, LARGEST_SPAN = 1e-30, 1e30
+"""Ranges of columns between which differences fit float32."""
+
+ERROR_ROWS = 256
+"""Rows that tell how far rows are apart, for an estimate of rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """What a fit knows of the columns of X: which hold categories, and the least and largest value of each."""
+
+    categorical: np.ndarray  # (d,), True for a column of codes
+    low: FloatArray  # (d,), NaN for a column without any value
+    high: FloatArray  # (d,)
+
+    @classmethod
+    def of(cls, X: FloatArray, categorical: np.ndarray | None = None) -> Columns:
+        """Of all rows of X; every column is numeric unless a mask says otherwise."""
+        mask = np.zeros(X.shape[1], dtype=bool) if categorical is None else np.array(categorical, dtype=bool)
+        inf = np.full(X.shape[1], np.inf)
+        low = np.fmin.reduce(X, axis=0, initial=np.inf).astype(np.float64)
+        high = np.fmax.reduce(X, axis=0, initial=-np.inf).astype(np.float64)
+        empty = low == inf
+        return cls(mask, np.where(empty, np.nan, low), np.where(empty, np.nan, high))
+
+    def joined(self, other: Columns) -> Columns:
+        """The same of the rows of both."""
+        return replace(self, low=np.fmin(self.low, other.low), high=np.fmax(self.high, other.high))
+
+    @property
+    def span(self) -> FloatArray:
+        """high − low, (d,); 0 for a column without any value."""
+        return np.nan_to_num(self.high - self.low)
+
+    @property
+    def by_equality(self) -> np.ndarray:
+        """Columns whose values are equal or not, (d,): categories, and numbers that are all the same."""
+        equal: np.ndarray = self.categorical | (self.span == 0)
+        return equal
+
+    @property
+    def empty(self) -> np.ndarray:
+        """Columns without any value, (d,)."""
+        return np.isnan(self.low)
+
+    def check_rows(self, X: FloatArray, numbers: Sequence[int] | np.ndarray, names: Sequence[str] | None) -> None:
+        """Refuse codes that are no codes, and rows that have no value in a column that has any."""
+        codes = X[:, self.categorical]
+        with np.errstate(invalid="ignore"):
+            bad = np.argwhere((codes < 0) | (codes >= MOST_CODES) | (codes != np.floor(codes)) & ~np.isnan(codes))
+        if len(bad):
+            row, place = (int(i) for i in bad[0])
+            column = int(np.flatnonzero(self.categorical)[place])
+            named = f"column {column}" if names is None else f"column {column} ({names[column]!r})"
+            raise DataError(
+                f"categorical_features: {named} has {codes[row, place]:.10g} in row {numbers[row]}, and codes of "
+                f"categories are whole numbers from 0 to {MOST_CODES - 1}, or NaN where one is missing (pandas writes "
+                "-1 there): encode the column with sklearn.preprocessing.OrdinalEncoder, or leave it numeric."
+            )
+        known = ~np.isnan(X[:, ~self.empty]).all(axis=1)
+        if not known.all():
+            bare = np.flatnonzero(~known)
+            shown = ", ".join(str(numbers[i]) for i in bare[:10]) + (" …" if len(bare) > 10 else "")
+            raise DataError(
+                f"{len(bare)} of {len(X)} rows have no value in any column of the fit that has values (rows {shown}): "
+                "nothing tells how far they are from others; leave those rows out."
+            )
+
+
+class Gower(Kernel):
+    """κ(x, y) = exp(−γ q(x, y)), q the Gower distance: the mean of what the columns say, gaps left out.
+
+    q(x, y) = Σ_l δ_l s_l / Σ_l δ_l over the columns l, with
+
+    - δ_l = 1 if both x_l and y_l are there, 0 if one of them is NaN,
+    - s_l = |x_l − y_l| / R_l for numbers, R_l the range of the column in the training rows,
+    - s_l = 0 or 1 for categories: whether x_l and y_l are equal. A number that is constant in the training rows
+      (R_l = 0) counts as a category.
+
+    q = 1 for two rows without a column in common (Σ_l δ_l = 0). New rows: a number outside the range can count more
+    than 1; a category that the training rows do not have differs from all of theirs.
+
+    Without gaps κ is positive semi-definite. Gaps can give K negative eigenvalues.
+    """
+
+    name = "gower"
+    has_gamma = positive = translation_invariant = takes_gaps = True
+    euclidean = False
+
+    def __init__(self, gamma: float, columns: Columns | None = None) -> None:
+        self.gamma, self.columns = gamma, columns
+
+    def of_columns(self, columns: Columns) -> Gower:
+        return Gower(self.gamma, columns)
+
+    def _columns(self) -> Columns:
+        if self.columns is None:
+            raise ParameterError(
+                "affinity='gower' needs the ranges of the columns, which a fit of BicliqueSpectralClustering, "
+                "BicliqueSpectralEmbedding or BicliqueKernelKMeans finds: use one of these, or "
+                "biclique.kernels.Gower(gamma, biclique.kernels.Columns.of(X))."
+            )
+        return self.columns
+
+    def distances(self, X: Rows, Y: Rows) -> FloatArray:
+        """q(x_i, y_j) for every row of X and of Y, shape (n_x, n_y), in float64."""
+        columns = self._columns()
+        equal, d = columns.by_equality, X.shape[1]
+        there = ~np.isnan(X), ~np.isnan(Y)
+        gaps = not (there[0].all() and there[1].all())
+        total = np.zeros((X.shape[0], Y.shape[0]))
+        if not equal.all():
+            numbers = [Z[:, ~equal] for Z in (X, Y)]
+            if gaps:  # a gap becomes a zero, and zero is a value that Y has: this keeps digits
+                least = Columns.of(numbers[1]).low
+                numbers = [np.nan_to_num(Z - np.nan_to_num(least)) for Z in numbers]
+            numbers = [Z / columns.span[~equal] for Z in numbers]
+            total = cdist(*numbers, "cityblock")
+            if gaps:  # take off what a row has where the other has a gap
+                missing = [(~found[:, ~equal]).astype(np.float64) for found in there]
+                surplus = np.abs(numbers[0]) @ missing[1].T + missing[0] @ np.abs(numbers[1]).T
+                total -= surplus
+                surplus *= 8 * numbers[0].shape[1] * np.finfo(np.float64).eps
+                total[total <= surplus] = 0.0  # rounding: the rule for γ counts distances that are positive
+        if equal.any():
+            width = int(equal.sum())
+            differ = cdist(X[:, equal].astype(np.float64), Y[:, equal].astype(np.float64), "hamming")
+            differ *= width  # NaN differs from all
+            if gaps:
+                differ -= width - _shared(there[0][:, equal], there[1][:, equal])
+            total += np.rint(differ, out=differ)
+        if not gaps:
+            total /= d
+            return total
+        shared = _shared(*there)
+        return np.divide(total, shared, out=np.ones_like(total), where=shared > 0)
+
+    def block(self, X: Rows, Y: Rows) -> FloatArray:
+        q = self.distances(X, Y)
+        q *= -self.gamma
+        return np.exp(q, out=q)
+
+    def diagonal(self, X: Rows) -> FloatArray:
+        return np.ones(X.shape[0])
+
+    def dissimilarity(self, X: Rows) -> FloatArray:
+        q = self.distances(X, X)
+        np.fill_diagonal(q, 0.0)
+        return q
+
+    def nearest(self, Y: Rows, X: Rows) -> tuple[FloatArray, IntArray]:
+        gap, near = np.empty(Y.shape[0]), np.empty(Y.shape[0], dtype=np.intp)
+        for top in range(0, Y.shape[0], PANEL):
+            best = np.full(min(PANEL, Y.shape[0] - top), np.inf)
+            which = np.zeros(len(best), dtype=np.intp)
+            for left in range(0, X.shape[0], PANEL):
+                q = self.distances(Y[top : top + PANEL], X[left : left + PANEL])
+                place = q.argmin(axis=1)
+                least = q[np.arange(len(q)), place]
+                closer = least < best
+                best[closer], which[closer] = least[closer], left + place[closer]
+            gap[top : top + PANEL], near[top : top + PANEL] = best, which
+        return gap, near
+
+    def centre(self, X: FloatArray) -> FloatArray:
+        """The least number of every column that these rows have, 0 for codes, so that these keep all digits."""
+        found = Columns.of(X)
+        return np.where(self._columns().categorical | found.empty, 0.0, found.low)
+
+    def float32_error(self, X: Rows) -> float:
+        columns = self._columns()
+        span = columns.span[~columns.by_equality]
+        if len(span) and (span.min() < SMALLEST_SPAN or span.max() > LARGEST_SPAN):
+            return 1.0  # differences that do not fit float32
+        some = X[:: max(X.shape[0] // ERROR_ROWS, 1)][:ERROR_ROWS]
+        mean = self.gamma * float(self.dissimilarity(some).mean())
+        eps = float(np.finfo(np.float32).eps)
+        # A number has an error of eps of its range. What tells rows apart is 1 − κ, of the size of γ q.
+        return eps * max(4.0, 4 * self.gamma, 1 / mean) if mean > eps else 1.0
+
+
+def _shared(X: np.ndarray, Y: np.ndarray) -> FloatArray:
+    """Columns that both rows have, (n_x, n_y)."""
+    return X.astype(np.float64) @ Y.astype(np.float64).T

@@ -1,0 +1,585 @@
+"use strict";
+(() => {
+  const started = performance.now();
+  const byId = (name) => document.getElementById(name);
+  const data = JSON.parse(byId("data").textContent);
+
+  // Bytes of the page, as arrays
+
+  const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const words = (text, Kind) => new Kind(bytes(text).buffer);
+  const n = data.n;
+  const rows = words(data.rows, Uint32Array);
+  const own = words(data.labels, Uint16Array);
+  const sure = bytes(data.sure);
+  const nowhere = bytes(data.nowhere);
+  const views = data.views.map((v) => ({
+    name: v.name, axes: v.axes, x: words(v.x, Uint16Array), y: words(v.y, Uint16Array), wide: v.wide, tall: v.tall,
+    even: v.even,
+  }));
+  const columns = data.columns.map((c) => ({ ...c, codes: bytes(c.codes) }));
+  const MISSING = 255, NONE = 65535;
+
+  // What is shown now
+
+  const canvas = byId("map"), tip = byId("tip"), state = byId("state");
+  const pen = canvas.getContext("2d");
+  let view = 0, colour = "cluster", zoom = 1, middle = [0.5, 0.5], labels = own, chosen = null, focus = -1;
+  let lassoing = false, loop = null, colours = {};
+
+  const identity = (i) => (data.ids ? data.ids[i] : `row ${rows[i]}`);
+  const copied = (i) => (data.ids && data.exactIds ? data.ids[i] : String(rows[i]));
+
+  function readColours() {
+    const style = getComputedStyle(document.documentElement);
+    const get = (name) => style.getPropertyValue(name).trim();
+    colours = { clusters: [] };
+    for (let j = 0; j < data.colours; j++) colours.clusters.push(get(`--c${j}`));
+    for (const name of ["ground", "text", "low", "middle", "high", "dim", "accent", "faded"]) {
+      colours[name] = get(`--${name}`);
+    }
+  }
+
+  const rgb = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+  const pack = ([r, g, b]) => (255 << 24) | (Math.round(b) << 16) | (Math.round(g) << 8) | Math.round(r);
+  const mixed = (a, b, share) => a.map((value, j) => value + (b[j] - value) * share);
+
+  function ramp(share) {
+    const [low, mid, high] = [colours.low, colours.middle, colours.high].map(rgb);
+    return share < 0.5 ? mixed(low, mid, 2 * share) : mixed(mid, high, 2 * share - 1);
+  }
+
+  // Places on the canvas
+
+  const size = () => [canvas.width, canvas.height];
+  const ratio = () => canvas.width / Math.max(canvas.clientWidth, 1);
+
+  function scales() {
+    const [width, height] = size(), v = views[view], edge = 24 * ratio();
+    const across = (width - 2 * edge) / Math.max(v.wide, 1e-9), up = (height - 2 * edge) / Math.max(v.tall, 1e-9);
+    const both = Math.min(across, up);
+    return (v.even ? [both, both] : [across, up]).map((s) => s * zoom);
+  }
+
+  function transform() {
+    const [width, height] = size(), [sx, sy] = scales();
+    const v = views[view];
+    const at = [middle[0] * v.wide, middle[1] * v.tall];
+    return { ax: sx / 65535, bx: width / 2 - at[0] * sx, ay: -sy / 65535, by: height / 2 + at[1] * sy };
+  }
+
+  function where(i) {
+    const t = transform(), v = views[view];
+    return [t.bx + t.ax * v.x[i], t.by + t.ay * v.y[i]];
+  }
+
+  // Marks: a list of offsets for each shape
+
+  function stamps(radius) {
+    const found = [];
+    for (let shape = 0; shape < data.shapes; shape++) {
+      const offsets = [];
+      const r = Math.ceil(radius * 1.25);
+      for (let y = -r; y <= r; y++) {
+        for (let x = -r; x <= r; x++) {
+          const fx = x / radius, fy = y / radius;
+          const inside = [
+            fx * fx + fy * fy <= 1,
+            Math.max(Math.abs(fx), Math.abs(fy)) <= 0.86,
+            fy <= 0.9 && fy >= -1.1 + 2 * Math.abs(fx),
+            Math.abs(fx) + Math.abs(fy) <= 1.2,
+            fy >= -0.9 && fy <= 1.1 - 2 * Math.abs(fx),
+          ][shape];
+          if (inside) offsets.push([x, y]);
+        }
+      }
+      found.push(offsets);
+    }
+    return found;
+  }
+
+  function colourTable() {
+    const ground = rgb(colours.ground);
+    const fade = (c) => [pack(c), pack(mixed(c, ground, 0.82))];
+    const dim = fade(rgb(colours.dim));
+    if (colour === "cluster") {
+      const table = colours.clusters.map((hex) => fade(rgb(hex)));
+      return (i) => (labels[i] === NONE ? dim : table[labels[i] % data.colours]);
+    }
+    if (colour === "sure") {
+      const table = Array.from({ length: 256 }, (_, j) => fade(ramp(j / 255)));
+      return (i) => table[sure[i]];
+    }
+    const column = columns[Number(colour)], last = Math.max(column.values.length - 1, 1);
+    const table = column.values.map((_, j) =>
+      fade(column.category ? rgb(colours.clusters[j % data.colours]) : ramp(j / last)));
+    return (i) => (column.codes[i] === MISSING ? dim : table[column.codes[i]]);
+  }
+
+  let asked = false;
+  function redraw() {
+    if (asked) return;
+    asked = true;
+    requestAnimationFrame(() => { asked = false; draw(); });
+  }
+
+  function draw() {
+    const [width, height] = size();
+    if (!width || !height) return;
+    const image = pen.createImageData(width, height);
+    const pixels = new Uint32Array(image.data.buffer);
+    pixels.fill(pack(rgb(colours.ground)));
+    const base = n > 8000 ? 2 : n > 1500 ? 2.8 : 4;
+    const marks = stamps(base * ratio() * Math.min(Math.sqrt(zoom), 2)), of = colourTable();
+    const t = transform(), v = views[view];
+    const paint = (i, faded) => {
+      const cx = Math.round(t.bx + t.ax * v.x[i]), cy = Math.round(t.by + t.ay * v.y[i]);
+      if (cx < -20 || cy < -20 || cx > width + 20 || cy > height + 20) return;
+      const ink = of(i)[faded ? 1 : 0];
+      const shape = marks[(labels[i] === NONE ? 0 : labels[i]) % data.shapes];
+      for (let j = 0; j < shape.length; j++) {
+        const x = cx + shape[j][0], y = cy + shape[j][1];
+        if (x >= 0 && y >= 0 && x < width && y < height) pixels[y * width + x] = ink;
+      }
+    };
+    for (let i = 0; i < n; i++) if (labels[i] === NONE || (chosen && !chosen[i])) paint(i, Boolean(chosen));
+    for (let i = 0; i < n; i++) if (labels[i] !== NONE && !(chosen && !chosen[i])) paint(i, false);
+    pen.putImageData(image, 0, 0);
+    drawNames();
+    drawAxes();
+    if (focus >= 0) ring(focus);
+    if (loop && loop.length > 1) {
+      pen.strokeStyle = colours.accent;
+      pen.lineWidth = 2 * ratio();
+      pen.beginPath();
+      loop.forEach(([x, y], j) => (j ? pen.lineTo(x, y) : pen.moveTo(x, y)));
+      pen.stroke();
+    }
+  }
+
+  function ring(i) {
+    const [x, y] = where(i);
+    pen.strokeStyle = colours.text;
+    pen.lineWidth = 2 * ratio();
+    pen.beginPath();
+    pen.arc(x, y, 8 * ratio(), 0, 2 * Math.PI);
+    pen.stroke();
+  }
+
+  // The number of each cluster at the median of its points, moved apart where numbers would overlap
+  function drawNames() {
+    if (data.clusters > 60) return;
+    const t = transform(), v = views[view], groups = new Map();
+    for (let i = 0; i < n; i++) {
+      if (labels[i] === NONE) continue;
+      if (!groups.has(labels[i])) groups.set(labels[i], [[], []]);
+      const group = groups.get(labels[i]);
+      group[0].push(v.x[i]);
+      group[1].push(v.y[i]);
+    }
+    const half = (list) => list.sort((a, b) => a - b)[list.length >> 1];
+    pen.font = `700 ${15 * ratio()}px system-ui, sans-serif`;
+    pen.textAlign = "center";
+    pen.textBaseline = "middle";
+    pen.lineJoin = "round";
+    const taken = [], gap = 18 * ratio();
+    for (const label of [...groups.keys()].sort((a, b) => a - b)) {
+      const [xs, ys] = groups.get(label);
+      const x = t.bx + t.ax * half(xs);
+      let y = t.by + t.ay * half(ys);
+      for (let tries = 0; tries < 20; tries++) {
+        if (!taken.some(([a, b]) => Math.abs(a - x) < gap && Math.abs(b - y) < gap)) break;
+        y += gap;
+      }
+      taken.push([x, y]);
+      pen.strokeStyle = colours.ground;
+      pen.lineWidth = 4 * ratio();
+      pen.strokeText(String(label), x, y);
+      pen.fillStyle = colours.text;
+      pen.fillText(String(label), x, y);
+    }
+  }
+
+  function drawAxes() {
+    const [across, up] = views[view].axes, [width, height] = size();
+    pen.fillStyle = colours.faded;
+    pen.font = `${12 * ratio()}px system-ui, sans-serif`;
+    pen.textBaseline = "alphabetic";
+    pen.textAlign = "right";
+    if (across) pen.fillText(`${across} →`, width - 6 * ratio(), height - 6 * ratio());
+    pen.textAlign = "left";
+    if (up) pen.fillText(`↑ ${up}`, 6 * ratio(), 16 * ratio());
+  }
+
+  function resize() {
+    const scale = Math.min(window.devicePixelRatio || 1, 2);
+    const width = Math.round(canvas.clientWidth * scale), height = Math.round(canvas.clientHeight * scale);
+    if (width && height && (width !== canvas.width || height !== canvas.height)) {
+      canvas.width = width;
+      canvas.height = height;
+    }
+    draw();
+  }
+
+  // Reading a row
+
+  const shortNumber = (value) => (typeof value === "number" ? String(Number(value.toPrecision(4))) : value);
+
+  function valueText(column, i) {
+    const code = column.codes[i];
+    if (code === MISSING) return "missing";
+    return (column.exact ? "" : "≈ ") + shortNumber(column.values[code]);
+  }
+
+  function isolated(name, text) {
+    const found = document.createElement(name);
+    found.textContent = text;
+    return found;
+  }
+
+  function tell(i) {
+    focus = i;
+    tip.replaceChildren();
+    if (i < 0) {
+      tip.hidden = true;
+      return;
+    }
+    const head = document.createElement("strong");
+    head.append(isolated("bdi", identity(i)));
+    const unsure = nowhere[i] ? "; fits nowhere well" : "";
+    const label = labels[i] === NONE ? own[i] : labels[i];
+    tip.append(head, `cluster ${label}, probability ${(sure[i] / 255).toFixed(2)}${unsure}`);
+    const shown = columns.slice(0, 6);
+    const extra = Number(colour);
+    if (!["cluster", "sure"].includes(colour) && extra >= 6) shown.push(columns[extra]);
+    for (const column of shown) {
+      const line = document.createElement("div");
+      line.append(isolated("bdi", column.name), ": ", isolated("bdi", valueText(column, i)));
+      tip.append(line);
+    }
+    tip.hidden = false;
+    const [x, y] = where(i).map((value) => value / ratio());
+    const room = canvas.clientWidth - tip.offsetWidth - 4;
+    tip.style.left = `${Math.max(4, Math.min(x + 14, room))}px`;
+    const below = y + 14 + tip.offsetHeight < canvas.clientHeight;
+    tip.style.top = `${Math.max(4, below ? y + 14 : y - 14 - tip.offsetHeight)}px`;
+  }
+
+  function nearest(px, py, reach) {
+    const t = transform(), v = views[view];
+    let best = -1, least = reach * reach;
+    for (let i = 0; i < n; i++) {
+      const dx = t.bx + t.ax * v.x[i] - px, dy = t.by + t.ay * v.y[i] - py, gap = dx * dx + dy * dy;
+      if (gap <= least) { least = gap; best = i; }
+    }
+    return best;
+  }
+
+  // Selecting rows
+
+  function count(list) {
+    let found = 0;
+    for (let i = 0; i < n; i++) found += list[i];
+    return found;
+  }
+
+  function select(list) {
+    chosen = list;
+    const found = chosen ? count(chosen) : 0;
+    if (chosen && !found) chosen = null;
+    const all = n < data.all ? ` of ${n} drawn` : ` of ${n}`;
+    state.textContent = found ? `${found} rows selected${all}.` : "";
+    byId("copy").disabled = !found;
+    byId("ids").hidden = true;
+    redraw();
+  }
+
+  function inside(polygon, x, y) {
+    let found = false;
+    for (let i = 0, j = polygon.length - 1; i < polygon.length; j = i++) {
+      const [xi, yi] = polygon[i], [xj, yj] = polygon[j];
+      if (yi > y !== yj > y && x < ((xj - xi) * (y - yi)) / (yj - yi) + xi) found = !found;
+    }
+    return found;
+  }
+
+  function endLoop() {
+    const polygon = loop, t = transform(), v = views[view];
+    loop = null;
+    if (!polygon || polygon.length < 3) return redraw();
+    const list = new Uint8Array(n);
+    for (let i = 0; i < n; i++) list[i] = inside(polygon, t.bx + t.ax * v.x[i], t.by + t.ay * v.y[i]) ? 1 : 0;
+    byId("chosen").value = "";
+    select(list);
+  }
+
+  async function copyText(text, done) {
+    try {
+      await navigator.clipboard.writeText(text);
+      done(true);
+    } catch {
+      done(false);
+    }
+  }
+
+  byId("copy").addEventListener("click", () => {
+    const list = [];
+    for (let i = 0; i < n; i++) if (chosen && chosen[i]) list.push(copied(i));
+    const box = byId("ids");
+    box.value = list.join("\n");
+    const what = data.ids && data.exactIds ? "ids" : "row numbers, counted from 0,";
+    copyText(box.value, (there) => {
+      state.textContent = there ? `${list.length} ${what} copied.` : `${list.length} ${what} to copy by hand:`;
+      box.hidden = false;
+      if (!there) { box.focus(); box.select(); }
+    });
+  });
+
+  byId("copy-command").addEventListener("click", (event) => {
+    copyText(byId("command").textContent, (there) => {
+      event.target.textContent = there ? "Copied" : "Select the text above";
+    });
+  });
+
+  byId("chosen").addEventListener("change", (event) => {
+    const wanted = event.target.value;
+    if (!wanted) return select(null);
+    select(Uint8Array.from({ length: n }, (_, i) => (wanted === "nowhere" ? nowhere[i] : own[i] === Number(wanted) ? 1 : 0)));
+  });
+
+  // Moving about
+
+  function zoomAt(factor, px, py) {
+    const [width, height] = size(), next = Math.min(Math.max(zoom * factor, 0.5), 200);
+    const [sx, sy] = scales(), v = views[view];
+    const x = px === undefined ? width / 2 : px, y = py === undefined ? height / 2 : py;
+    const u = middle[0] * v.wide + (x - width / 2) / sx, w = middle[1] * v.tall - (y - height / 2) / sy;
+    const share = zoom / next;
+    middle = [
+      (u - ((x - width / 2) / sx) * share) / Math.max(v.wide, 1e-9),
+      (w + ((y - height / 2) / sy) * share) / Math.max(v.tall, 1e-9),
+    ];
+    zoom = next;
+    tell(-1);
+    redraw();
+  }
+
+  function move(dx, dy) {
+    const [sx, sy] = scales(), v = views[view];
+    middle = [middle[0] - dx / sx / Math.max(v.wide, 1e-9), middle[1] + dy / sy / Math.max(v.tall, 1e-9)];
+    redraw();
+  }
+
+  function reset() {
+    zoom = 1;
+    middle = [0.5, 0.5];
+    tell(-1);
+    redraw();
+  }
+
+  function setLasso(on) {
+    lassoing = on;
+    byId("lasso").setAttribute("aria-pressed", String(on));
+    canvas.classList.toggle("drawing", on);
+  }
+
+  const spot = (event) => {
+    const box = canvas.getBoundingClientRect();
+    return [(event.clientX - box.left) * ratio(), (event.clientY - box.top) * ratio()];
+  };
+  let held = null;
+  canvas.addEventListener("pointerdown", (event) => {
+    if (event.button) return;
+    held = spot(event);
+    if (lassoing || event.shiftKey) loop = [held];
+    canvas.setPointerCapture(event.pointerId);
+  });
+  canvas.addEventListener("pointermove", (event) => {
+    const at = spot(event);
+    if (loop) {
+      loop.push(at);
+      redraw();
+    } else if (held) {
+      move(at[0] - held[0], at[1] - held[1]);
+      held = at;
+      tell(-1);
+    } else {
+      const i = nearest(at[0], at[1], 12 * ratio());
+      if (i !== focus) {
+        tell(i);
+        redraw();
+      }
+    }
+  });
+  const release = (event) => {
+    const at = spot(event);
+    if (loop) endLoop();
+    else if (held && event.pointerType === "touch") { tell(nearest(at[0], at[1], 24 * ratio())); redraw(); }
+    held = null;
+  };
+  canvas.addEventListener("pointerup", release);
+  canvas.addEventListener("pointercancel", () => { held = loop = null; redraw(); });
+  canvas.addEventListener("pointerleave", () => { if (!held) { tell(-1); redraw(); } });
+  canvas.addEventListener("wheel", (event) => {
+    event.preventDefault();
+    zoomAt(Math.exp(-event.deltaY / 400), ...spot(event));
+  }, { passive: false });
+
+  function stepRow(by) {
+    const [width, height] = size(), first = focus < 0 ? (by > 0 ? -1 : n) : focus;
+    for (let tries = 1; tries <= n; tries++) {
+      const i = (((first + by * tries) % n) + n) % n, [x, y] = where(i);
+      if (x >= 0 && y >= 0 && x <= width && y <= height) {
+        tell(i);
+        return redraw();
+      }
+    }
+  }
+
+  canvas.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const far = 40 * ratio();
+    const keys = {
+      ArrowLeft: () => move(far, 0), ArrowRight: () => move(-far, 0), ArrowUp: () => move(0, far),
+      ArrowDown: () => move(0, -far), "+": () => zoomAt(1.3), "=": () => zoomAt(1.3), "-": () => zoomAt(1 / 1.3),
+      0: reset, n: () => stepRow(1), N: () => stepRow(1), p: () => stepRow(-1), P: () => stepRow(-1),
+      Escape: () => { loop = null; byId("chosen").value = ""; select(null); tell(-1); },
+    };
+    if (keys[event.key]) {
+      event.preventDefault();
+      keys[event.key]();
+    }
+  });
+  canvas.addEventListener("blur", () => { tell(-1); redraw(); });
+  byId("closer").addEventListener("click", () => zoomAt(1.3));
+  byId("farther").addEventListener("click", () => zoomAt(1 / 1.3));
+  byId("reset").addEventListener("click", reset);
+  byId("lasso").addEventListener("click", () => setLasso(!lassoing));
+  byId("view").addEventListener("change", (event) => { view = Number(event.target.value); reset(); });
+
+  // Colours
+
+  function drawScale() {
+    const box = byId("scale");
+    box.replaceChildren();
+    box.hidden = colour === "cluster";
+    if (box.hidden) return;
+    if (colour !== "sure" && columns[Number(colour)].category) {
+      const column = columns[Number(colour)];
+      const many = column.values.length > data.colours ? ", colours repeat" : "";
+      box.append("Levels", many, ": ", isolated("bdi", column.values.slice(0, 12).join(", ")));
+      return;
+    }
+    const strip = document.createElement("canvas");
+    strip.width = 128;
+    strip.height = 1;
+    const ink = strip.getContext("2d"), image = ink.createImageData(128, 1);
+    const pixels = new Uint32Array(image.data.buffer);
+    for (let j = 0; j < 128; j++) pixels[j] = pack(ramp(j / 127));
+    ink.putImageData(image, 0, 0);
+    const values = colour === "sure" ? [0, 0.5, 1] : columns[Number(colour)].values;
+    const half = shortNumber(values[values.length >> 1]);
+    box.append(String(shortNumber(values[0])), strip, String(shortNumber(values[values.length - 1])));
+    box.append(` (middle: ${half}; colours follow the ${colour === "sure" ? "value" : "rank of the value"})`);
+  }
+
+  byId("colour").addEventListener("change", (event) => {
+    colour = event.target.value;
+    drawScale();
+    redraw();
+  });
+
+  if (data.path) {
+    const places = words(data.path.places, Uint32Array);
+    const slider = byId("order"), note = byId("order-note");
+    slider.addEventListener("input", () => {
+      const at = Number(slider.value), text = data.path.orders[at];
+      byId("order-value").textContent = text;
+      slider.setAttribute("aria-valuetext", `order ${text}`);
+      if (at === data.path.own) {
+        labels = own;
+        note.hidden = true;
+      } else {
+        labels = new Uint16Array(n).fill(NONE);
+        const other = words(data.path.labels[at], Uint16Array);
+        places.forEach((place, j) => { labels[place] = other[j]; });
+        note.textContent = `Order ${text}: ${places.length} rows, clustered anew.` +
+          (places.length < n ? " The other rows are grey." : "");
+        note.hidden = false;
+      }
+      colour = "cluster";
+      byId("colour").value = "cluster";
+      drawScale();
+      redraw();
+    });
+  }
+
+  // Similarities
+
+  function drawMatrix() {
+    if (!data.matrix) return;
+    const board = byId("matrix"), m = data.matrix.size, cells = bytes(data.matrix.cells);
+    const side = Math.max(1, Math.round(640 / m)), edge = 26;
+    board.width = board.height = edge + m * side;
+    const ink = board.getContext("2d");
+    const low = rgb(colours.ground), high = rgb(colours.text);
+    ink.fillStyle = colours.ground;
+    ink.fillRect(0, 0, board.width, board.height);
+    const image = ink.createImageData(m * side, m * side), pixels = new Uint32Array(image.data.buffer);
+    const table = Array.from({ length: 256 }, (_, j) => pack(mixed(low, high, j / 255)));
+    for (let y = 0; y < m * side; y++) {
+      for (let x = 0; x < m * side; x++) {
+        pixels[y * m * side + x] = table[cells[Math.floor(y / side) * m + Math.floor(x / side)]];
+      }
+    }
+    ink.putImageData(image, edge, edge);
+    ink.strokeStyle = colours.accent;
+    ink.lineWidth = 1;
+    ink.font = "600 15px system-ui, sans-serif";
+    ink.fillStyle = colours.text;
+    ink.textAlign = "center";
+    ink.textBaseline = "middle";
+    const list = data.matrix.clusters;
+    for (let start = 0; start < m;) {
+      let end = start;
+      while (end < m && list[end] === list[start]) end++;
+      const mid = edge + ((start + end) / 2) * side;
+      if ((end - start) * side >= 12) {
+        ink.fillText(String(list[start]), mid, edge / 2);
+        ink.fillText(String(list[start]), edge / 2, mid);
+      }
+      if (end < m) {
+        const at = edge + end * side + 0.5;
+        ink.beginPath();
+        ink.moveTo(edge, at);
+        ink.lineTo(board.width, at);
+        ink.moveTo(at, edge);
+        ink.lineTo(at, board.height);
+        ink.stroke();
+      }
+      start = end;
+    }
+  }
+
+  // Light, dark, paper
+
+  function repaint() {
+    readColours();
+    drawScale();
+    drawMatrix();
+    resize();
+  }
+  const root = document.documentElement;
+  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
+  window.addEventListener("beforeprint", () => { root.classList.add("light"); tell(-1); repaint(); });
+  window.addEventListener("afterprint", () => { root.classList.remove("light"); repaint(); });
+  new ResizeObserver(resize).observe(canvas);
+  if (data.ids === null || !data.exactIds) byId("copy").textContent = "Copy row numbers";
+  repaint();
+  root.dataset.ready = String(Math.round(performance.now() - started));
+  window.bicliqueMap = Object.freeze({
+    where: (i) => where(i).map((value) => value / ratio()),
+    selected: () => (chosen ? count(chosen) : 0),
+    draw,
+  });
+})();

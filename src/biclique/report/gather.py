@@ -1,0 +1,366 @@
+"""The data of a report: everything that the page shows, as plain values and small arrays."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import svds
+
+from biclique._typing import FloatArray, IntArray, Rows
+from biclique.exceptions import BicliqueError, DataError
+from biclique.io.tables import is_chunked, open_chunks
+from biclique.report.rows import LEAST_POINTS, MOST_POINTS, Facts, Told, look, picked, thinned, typical_rows
+from biclique.report.sample import SAMPLE_LEAST, SAMPLE_ROWS, Sampled, sample_again
+from biclique.report.sentence import first_sentence
+from biclique.report.shown_columns import Category, Coded, Columns, Sums
+from biclique.runtime.namespace import on_host, to_host, unit_rows
+
+COLOURED = 30
+"""Columns that the map can show."""
+
+DIFFERENCES = 6
+"""Columns that are named for every cluster."""
+
+TYPICAL = 3
+"""Typical rows that are named for every cluster."""
+
+AXIS_ROWS = 2_000
+"""Rows from which the principal axes are found."""
+
+VERSIONS = ("numpy", "scipy", "scikit-learn")
+
+
+@dataclass(frozen=True)
+class View:
+    """Two coordinates of every drawn row."""
+
+    name: str
+    axes: tuple[str, str]
+    places: FloatArray  # (n, 2)
+    even: bool = True
+    """Whether both axes have one scale."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How a cluster differs from the rest in one column."""
+
+    column: str
+    level: str | None
+    """Of a category; ``own`` and ``rest`` are then shares of rows that have it."""
+    effect: float
+    """(mean − mean of the rest)/standard deviation within both."""
+    own: float
+    rest: float
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """One cluster in words and numbers."""
+
+    number: int
+    rows: int
+    sure: float
+    """Mean probability of its rows."""
+    nowhere: int
+    """Rows that fit nowhere well."""
+    stability: float | None
+    differences: list[Difference]
+    typical: list[str]
+    """Ids of typical rows."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A column that the map can show."""
+
+    name: str
+    separation: float
+    coded: Coded
+    is_category: bool
+
+
+@dataclass(frozen=True)
+class ReportData:
+    """What a page shows."""
+
+    title: str
+    sentence: str
+    told: Told
+    n_rows: int
+    n_columns: int
+    facts: Facts
+    clusters: list[Cluster]
+    drawn: IntArray
+    """Numbers of the rows that are drawn, ascending."""
+    ids: list[str] | None
+    """Of the drawn rows; None: their numbers."""
+    views: list[View]
+    columns: list[Shown]
+    places: IntArray
+    """Of the rows that were clustered anew, among those drawn."""
+    sampled: Sampled
+    n_splits: int
+    notes: list[str]
+    command: str
+    versions: Mapping[str, str]
+
+
+def gather(
+    told: Told,
+    X: Any,
+    *,
+    table: Any = None,
+    ids: Sequence[object] | None = None,
+    title: str | None = None,
+    command: str | None = None,
+    n_splits: int = 10,
+    notes: Sequence[str] = (),
+    random_state: int = 0,
+) -> ReportData:
+    """Look at the rows of X, draw some, and compute what the page shows."""
+    random = np.random.RandomState(random_state)
+    given = told.fitted.plan.settings.kernel.given
+    own = Sums(told.n_clusters) if table is None and not given else None
+    facts = look(told, X, own)
+    n = len(facts.labels)
+    drawn = thinned(facts.labels, told.n_clusters, MOST_POINTS, LEAST_POINTS, random)
+    if ids is not None and len(ids) != n:
+        raise DataError(f"ids has {len(ids)} entries, X has {n} rows: pass one for each row.")
+    rows = picked(told, X, drawn)
+    host = rows if on_host(rows) else to_host(rows)
+    labels = facts.labels[drawn]
+    if table is not None:
+        own, drawn_columns, categories = _of_table(table, facts.labels, told.n_clusters, drawn)
+    else:
+        names = _names(told, 0 if given else host.shape[1])
+        drawn_columns, categories = Columns(names, host[:, : len(names)], []), []
+    embedded = told.fitted.embed(rows, told.n_jobs)
+    named = None if ids is None else [str(ids[row]) for row in drawn]
+    places = thinned(labels, told.n_clusters, SAMPLE_ROWS, SAMPLE_LEAST, random)
+    again = _square(host[places], drawn[places], n) if given else host[places]
+    sampled = Sampled(None, None, "X is not the matrix of the fit")
+    if again is not None:
+        sampled = sample_again(told, again, labels[places], whole=len(places) == n)
+    stability, why = _stability(told, host[places], labels[places], n_splits)
+    differences = _differences(own, drawn_columns.names, categories, facts, told.n_clusters)
+    typical = _typical(embedded, labels, told.n_clusters, named, drawn)
+    sure = np.bincount(facts.labels, facts.best, minlength=told.n_clusters)
+    nowhere = np.bincount(facts.labels, facts.nowhere, minlength=told.n_clusters)
+    clusters = [
+        Cluster(
+            j,
+            int(size),
+            float(sure[j] / max(size, 1)),
+            int(nowhere[j]),
+            None if stability is None or np.isnan(stability[j]) else float(stability[j]),
+            differences[j],
+            typical[j],
+        )
+        for j, size in enumerate(facts.sizes)
+    ]
+    said = [*notes, *_notes(told, facts, " ".join(notes)), *([why] if why else [])]
+    return ReportData(
+        title or "Clusters",
+        first_sentence(told, facts),
+        told,
+        n,
+        len(drawn_columns.names) + len(categories),
+        facts,
+        clusters,
+        drawn,
+        named,
+        _views(host, embedded, drawn_columns, given=given, raw=table is None),
+        _columns(own, drawn_columns, categories, facts, told.n_clusters),
+        places,
+        sampled,
+        0 if stability is None else n_splits,
+        said,
+        command or _python(told),
+        _versions(),
+    )
+
+
+def _versions() -> dict[str, str]:
+    own = {"biclique": import_module("biclique").__version__, "Python": platform.python_version()}
+    return own | {name: version(name) for name in VERSIONS}
+
+
+def _of_table(table: Any, labels: IntArray, k: int, drawn: IntArray) -> tuple[Sums, Columns, list[Category]]:
+    """Sums of the columns to show, these columns of the drawn rows, and categories of all rows."""
+    sums = Sums(k)
+    if not is_chunked(table):
+        shown = Columns.of(table)
+        _check_length(shown.numbers.shape[0], len(labels))
+        sums.add(shown.numbers, labels)
+        return sums, shown.some(drawn), shown.categories
+    source, start, found = open_chunks(table), 0, []
+    for chunk in source.chunks():
+        if start + len(chunk) > len(labels):
+            _check_length(start + len(chunk), len(labels))
+        sums.add(chunk, labels[start : start + len(chunk)])
+        own = drawn[np.searchsorted(drawn, start) : np.searchsorted(drawn, start + len(chunk))] - start
+        found.append(chunk[own])
+        start += len(chunk)
+    _check_length(start, len(labels))
+    names = source.columns or [f"x{j}" for j in range(source.n_columns)]
+    return sums, Columns(list(names), np.concatenate(found), []), []
+
+
+def _check_length(length: int, n: int) -> None:
+    if length != n:
+        raise DataError(f"table has {length} rows, X has {n}: pass the same rows in the same order.")
+
+
+def _names(told: Told, n_columns: int) -> list[str]:
+    known = told.names
+    return [str(name) for name in known] if known is not None and n_columns else [f"x{j}" for j in range(n_columns)]
+
+
+def _square(rows: Rows, numbers: IntArray, n: int) -> Rows | None:
+    """Similarities of some rows among each other, if X is the matrix of the fit."""
+    return rows[:, numbers] if rows.shape[1] == n else None
+
+
+def _stability(told: Told, rows: Rows, labels: IntArray, n_splits: int) -> tuple[FloatArray | None, str]:
+    """Of every cluster, on some rows; or why not."""
+    if n_splits == 0:
+        return None, ""
+    try:
+        return told.stability(rows, labels, n_splits), ""
+    except (BicliqueError, ValueError, np.linalg.LinAlgError) as error:
+        return None, f"Stability could not be computed: {error}"
+
+
+def _notes(told: Told, facts: Facts, known: str) -> list[str]:
+    """What a reader should know, unless it is known from warnings."""
+    plan = told.fitted.plan
+    out = []
+    reason = "" if told.counted is None else told.counted.structure.reason
+    if told.counted is not None and told.counted.has_structure is False and reason not in known:
+        out.append(reason)
+    if plan.error is not None and str(plan.error) not in known:
+        out.append(f"Similarities are approximate: {plan.error}.")
+    if told.fitted.seen is None:
+        out.append("This model was fitted before models kept rows for probabilities: all are shown as 1.")
+    if np.isnan(facts.degrees).any():
+        out.append("Degrees are not known at order infinity: rows far from all others are not counted.")
+    return out
+
+
+def _python(told: Told) -> str:
+    given = ", ".join(f"{name}={value!r}" for name, value in told.parameters.items())
+    return f"{told.kind}({given}).fit(X)"
+
+
+# Columns
+
+
+def _differences(
+    sums: Sums | None, names: list[str], categories: list[Category], facts: Facts, k: int
+) -> list[list[Difference]]:
+    """For every cluster the columns in which it differs most from the rest."""
+    out: list[list[Difference]] = [[] for _ in range(k)]
+    tables: list[tuple[list[tuple[str, str | None]], Sums]] = []
+    if sums is not None and sums.sums.shape[1]:
+        tables.append(([(name, None) for name in names], sums))
+    for one in categories:
+        if one.levels:
+            levels: list[tuple[str, str | None]] = [(one.name, level) for level in one.levels]
+            tables.append((levels, Sums.of_levels(one.codes, len(one.levels), facts.labels, k)))
+    for columns, found in tables:
+        effects, means, others = found.effects, found.means, found.other_means
+        for cluster in range(k):
+            size = np.where(np.isnan(effects[cluster]), 0.0, np.abs(effects[cluster]))
+            for place in np.argsort(-size, kind="stable")[:DIFFERENCES]:
+                if size[place] > 0:
+                    column, level = columns[place]
+                    numbers = (float(x[cluster, place]) for x in (effects, means, others))
+                    out[cluster].append(Difference(column, level, *numbers))
+    return [sorted(found, key=lambda one: -abs(one.effect))[:DIFFERENCES] for found in out]
+
+
+def _columns(sums: Sums | None, drawn: Columns, categories: list[Category], facts: Facts, k: int) -> list[Shown]:
+    """The columns that separate the clusters most."""
+    ranked: list[tuple[float, int, int]] = []
+    if sums is not None and sums.sums.shape[1]:
+        ranked += [(-share, 0, j) for j, share in enumerate(sums.separation.tolist())]
+    ranked += [(-one.separation(facts.labels, k), 1, j) for j, one in enumerate(categories)]
+    out = []
+    for share, kind, j in sorted(ranked)[:COLOURED]:
+        if kind:
+            one = drawn.categories[j]
+            out.append(Shown(one.name, -share, Coded.of_category(one), True))
+        else:
+            column = drawn.numbers[:, [j]]
+            values = (column.toarray() if sparse.issparse(column) else np.asarray(column))[:, 0]
+            out.append(Shown(drawn.names[j], -share, Coded.of_numbers(values), False))
+    return out
+
+
+def _typical(embedded: FloatArray, labels: IntArray, k: int, ids: list[str] | None, drawn: IntArray) -> list[list[str]]:
+    """Ids of typical rows, among those drawn."""
+    found = typical_rows(embedded, labels, k, TYPICAL)
+    return [[f"row {drawn[j]}" if ids is None else ids[j] for j in own] for own in found]
+
+
+# Coordinates
+
+
+def _views(rows: Rows, embedded: FloatArray, columns: Columns, *, given: bool, raw: bool) -> list[View]:
+    """Where the points lie: by similarity, and by the columns themselves."""
+    by_similarity = View("by similarity", ("", ""), principal(unit_rows(embedded)))
+    if given:
+        return [by_similarity]
+    if rows.shape[1] == 2 and not sparse.issparse(rows):
+        names = (columns.names[0], columns.names[1]) if len(columns.names) == 2 else ("", "")
+        places = filled(columns.numbers if len(columns.names) == 2 and not raw else rows)
+        return [View("the two columns", names, places, even=False), by_similarity]
+    by_columns = View("by the columns (two principal components)", ("", ""), principal(rows))
+    return [by_columns, by_similarity] if embedded.shape[1] < 3 else [by_similarity, by_columns]
+
+
+def principal(rows: Rows) -> FloatArray:
+    """The two leading principal components of rows, (n, 2); of sparse rows not centred."""
+    n, d = rows.shape
+    if sparse.issparse(rows):
+        if min(n, d) < 4:
+            return principal(rows.toarray())
+        left, values, _ = svds(rows.astype(float), k=2, v0=np.ones(min(n, d)))
+        order = np.argsort(-values)
+        return _signed(left[:, order] * values[order])
+    table = filled(rows)
+    table = table - table.mean(axis=0)
+    some = table[:: max(1, n // AXIS_ROWS)]
+    if d > len(some):
+        axes = some.T @ np.linalg.eigh(some @ some.T)[1][:, ::-1][:, :2]
+        axes = axes / np.maximum(np.linalg.norm(axes, axis=0), np.finfo(float).tiny)
+    else:
+        axes = np.linalg.eigh(some.T @ some)[1][:, ::-1][:, :2]
+    found = table @ axes
+    out = np.zeros((n, 2))
+    out[:, : found.shape[1]] = found[:, :2]
+    return _signed(out)
+
+
+def filled(rows: Rows) -> FloatArray:
+    """Missing values replaced by the mean of their column, 0 if it has none."""
+    table = np.asarray(rows, dtype=float)
+    gaps = ~np.isfinite(table)
+    if not gaps.any():
+        return table
+    there = np.where(gaps, 0.0, table)
+    means = there.sum(axis=0) / np.maximum((~gaps).sum(axis=0), 1)
+    return np.where(gaps, means, there)
+
+
+def _signed(places: FloatArray) -> FloatArray:
+    """The same picture on every machine: the sum of cubes of every coordinate is not negative."""
+    return places * np.where((places**3).sum(axis=0) < 0, -1.0, 1.0)

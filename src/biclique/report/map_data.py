@@ -1,0 +1,114 @@
+"""What the script of a page draws: bytes as base64, and short texts."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from biclique.report.charts import COLOURS, SHAPES
+from biclique.report.gather import ReportData, View
+from biclique.report.markup import shown
+from biclique.report.shown_columns import as_base64
+
+NAMED, LEVEL = 40, 24
+"""Characters of an id, and of a level, that are kept: 20,000 ids and 30 × 255 levels must not fill the page."""
+
+LEVELS_TEXT = 60
+"""Characters of a column's name."""
+
+ID_BYTES, LONGEST_ID = 700_000, 200
+"""Bytes that all ids may take, and characters of one that is kept whole."""
+
+
+def map_data(data: ReportData) -> dict[str, Any]:
+    """What the script draws: bytes as base64, and short texts."""
+    path = data.sampled.path
+    found: dict[str, Any] = {
+        "n": len(data.drawn),
+        "clusters": data.told.n_clusters,
+        "colours": COLOURS,
+        "shapes": SHAPES,
+        "rows": as_base64(data.drawn.astype("<u4")),
+        "labels": as_base64(data.facts.labels[data.drawn].astype("<u2")),
+        "sure": as_base64(np.round(255 * data.facts.best[data.drawn]).astype(np.uint8)),
+        "nowhere": as_base64(data.facts.nowhere[data.drawn].astype(np.uint8)),
+        "all": data.n_rows,
+        **_ids(data.ids),
+        "views": [
+            {"name": view.name, "axes": [shown(name, NAMED) for name in view.axes], **_places(view)}
+            for view in data.views
+        ],
+        "columns": [
+            {
+                "name": shown(one.name, LEVELS_TEXT),
+                "codes": as_base64(one.coded.codes),
+                "values": [shown(v, LEVEL) for v in one.coded.values] if one.is_category else one.coded.values,
+                "exact": one.coded.exact,
+                "category": one.is_category,
+            }
+            for one in data.columns
+        ],
+        "path": None,
+        "matrix": None,
+    }
+    if path is not None:
+        found["path"] = {
+            "orders": [order_text(order) for order in path.orders],
+            "own": path.orders.index(float(data.told.fitted.plan.order or 2.0)),
+            "places": as_base64(data.places.astype("<u4")),
+            "labels": [as_base64(labels.astype("<u2")) for labels in path.labels],
+        }
+    if data.sampled.similarities is not None:
+        cells = data.sampled.similarities.cells
+        found["matrix"] = {
+            "size": len(cells),
+            "cells": as_base64(_bytes(cells)),
+            "clusters": data.sampled.similarities.clusters.tolist(),
+        }
+    return found
+
+
+def _ids(ids: list[str] | None) -> dict[str, Any]:
+    """Ids as they are if that is short and safe to show; else cut, and row numbers are copied in their place."""
+    if ids is None:
+        return {"ids": None, "exactIds": False}
+    exact = _bytes_of(ids) <= ID_BYTES and all(shown(name, LONGEST_ID) == name for name in ids)
+    if exact:
+        return {"ids": ids, "exactIds": True}
+    for most in (NAMED, NAMED // 2, NAMED // 4):
+        cut = [shown(name, most) for name in ids]
+        if _bytes_of(cut) <= ID_BYTES:
+            return {"ids": cut, "exactIds": False}
+    return {"ids": None, "exactIds": False}
+
+
+def _bytes_of(texts: list[str]) -> int:
+    """In the page, with marks around them."""
+    return sum(len(text.encode("utf-8", "replace")) + 3 for text in texts)
+
+
+def _places(view: View) -> dict[str, str | float | bool]:
+    """Coordinates from 0 to 65,535, on one scale if the view is even, and the room that they take, at most 1."""
+    low, high = view.places.min(axis=0), view.places.max(axis=0)
+    spans = high - low if not view.even else np.full(2, (high - low).max())
+    spans = np.where(spans > 0, spans, 1.0)
+    scaled = np.round((view.places - low) / spans * 65_535).astype("<u2")
+    wide, tall = np.where(high > low, (high - low) / spans, 0.0).tolist()
+    x, y = as_base64(scaled[:, 0]), as_base64(scaled[:, 1])
+    return {"x": x, "y": y, "wide": wide, "tall": tall, "even": view.even}
+
+
+def _bytes(cells: np.ndarray) -> np.ndarray:
+    """From 0 to 255: the 99th percentile of what is off the diagonal, and more, is darkest."""
+    off = cells[~np.eye(len(cells), dtype=bool)]
+    low = min(float(cells.min()), 0.0)
+    high = float(np.quantile(off, 0.99)) if len(off) else 1.0
+    high = high if high > low else float(cells.max())
+    return np.round(255 * np.clip((cells - low) / ((high - low) or 1.0), 0.0, 1.0)).astype(np.uint8)
+
+
+def order_text(order: float) -> str:
+    """``2.1``, ``∞``."""
+    return "∞" if math.isinf(order) else f"{order:g}"

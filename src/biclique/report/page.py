@@ -1,0 +1,377 @@
+"""One self-contained page: no network, no code but its own, and all text of others escaped."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+from importlib.resources import files
+
+import numpy as np
+
+from biclique.report.charts import (
+    count_chart,
+    effect_bar,
+    eigenvalue_chart,
+    histogram,
+    mark,
+    share_bar,
+)
+from biclique.report.gather import Cluster, Difference, ReportData
+from biclique.report.map_data import LEVELS_TEXT, NAMED, map_data, order_text
+from biclique.report.markup import Markup, element, escaped, fill, joined, json_text, name_of, shown
+from biclique.report.rows import FAINT, HARD, LEAST_POINTS, MOST_POINTS, UNSURE
+from biclique.report.sentence import percent
+from biclique.report.shown_columns import YEAR
+from biclique.selection import SelectionResult
+
+STABLE, DISSOLVED = 0.85, 0.6
+"""What Hennig calls a stable and a dissolved cluster."""
+
+MOST_CLUSTERS = 100
+"""Clusters that tables and cards show, the largest ones."""
+
+CANDIDATES = 6
+"""Rows of the table of candidates."""
+
+
+def make_page(data: ReportData) -> str:
+    """The page as text."""
+    assets = files("biclique.report") / "assets"
+    template, style, script = ((assets / name).read_text("utf-8") for name in ("page.html", "page.css", "map.js"))
+    pieces = {
+        "policy": _policy(style, script),
+        "title": Markup(escaped(shown(data.title))),
+        "style": Markup(style),
+        "script": Markup(script),
+        "data": json_text(map_data(data)),
+        "sentence": Markup(escaped(data.sentence)),
+        "about": _about(data),
+        "notes": _notes(data),
+        "controls": _controls(data),
+        "legend": _legend(data),
+        "clusters": _cluster_table(data),
+        "apart": joined(_card(one, data.n_rows) for one in largest(data)),
+        "sure": _sure(data),
+        "selection": _selection(data),
+        "orders": _orders(data),
+        "similarities": _similarities(data),
+        "eigenvalues": _eigenvalues(data),
+        "repeat": _repeat(data),
+    }
+    return fill(template, pieces)
+
+
+def _policy(style: str, script: str) -> Markup:
+    """What the page may do: run the one script and apply the one style sheet in it, and nothing else."""
+    hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (script, style)]
+    return Markup(
+        f"default-src 'none'; script-src 'sha256-{hashes[0]}'; style-src 'sha256-{hashes[1]}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+# The map
+
+
+def largest(data: ReportData) -> list[Cluster]:
+    """The largest clusters, in the order of their numbers."""
+    kept = sorted(data.clusters, key=lambda one: (-one.rows, one.number))[:MOST_CLUSTERS]
+    return sorted(kept, key=lambda one: one.number)
+
+
+def _controls(data: ReportData) -> Markup:
+    views = [element("option", view.name, value=str(j)) for j, view in enumerate(data.views)]
+    colours = [element("option", "cluster", value="cluster"), element("option", "probability", value="sure")]
+    if data.columns:
+        columns = [element("option", shown(one.name, LEVELS_TEXT), value=str(j)) for j, one in enumerate(data.columns)]
+        colours.append(element("optgroup", *columns, label="columns that separate most"))
+    chosen = [element("option", "no rows", value="")]
+    chosen += [element("option", f"cluster {one.number}", value=str(one.number)) for one in largest(data)]
+    chosen.append(element("option", "rows that fit nowhere well", value="nowhere"))
+    parts = [
+        element("label", "Places ", element("select", *views, id="view"), hidden=len(views) < 2),
+        element("label", "Colour ", element("select", *colours, id="colour")),
+        element("label", "Select ", element("select", *chosen, id="chosen")),
+    ]
+    path = data.sampled.path
+    if path is not None:
+        own = path.orders.index(float(data.told.fitted.plan.order or 2.0))
+        slider = element(
+            "input",
+            type="range",
+            id="order",
+            min="0",
+            max=str(len(path.orders) - 1),
+            step="1",
+            value=str(own),
+            aria_describedby="order-note",
+        )
+        parts.append(
+            element("label", "Order ", element("output", order_text(path.orders[own]), id="order-value"), slider)
+        )
+    return joined(parts)
+
+
+def _legend(data: ReportData) -> Markup:
+    return joined(
+        element("li", mark(one.number), f" {one.number} ", element("span", f"({one.rows:,})", class_="faded"))
+        for one in largest(data)
+    )
+
+
+# Words and tables
+
+
+def _about(data: ReportData) -> Markup:
+    told = f"{data.n_rows:,} rows"
+    if data.n_columns:
+        told += f" in {data.n_columns:,} {'column' if data.n_columns == 1 else 'columns'}"
+    thin = ""
+    if len(data.drawn) < data.n_rows:
+        least = min(LEAST_POINTS, MOST_POINTS // data.told.n_clusters)
+        thin = (
+            f" The map draws {len(data.drawn):,} of them: of every cluster at least {least} rows, or all if it has "
+            "fewer, so small clusters look larger than they are. Numbers in tables count all rows."
+        )
+    if len(data.clusters) > MOST_CLUSTERS:
+        thin += f" Tables show the {MOST_CLUSTERS} largest of {len(data.clusters):,} clusters."
+    return escaped(f"{told}.{thin}")
+
+
+def _notes(data: ReportData) -> Markup:
+    if not data.notes:
+        return Markup("")
+    return element("ul", *(element("li", shown(note, 600)) for note in data.notes), class_="notes")
+
+
+def _cluster_table(data: ReportData) -> Markup:
+    head = element(
+        "tr",
+        *(
+            element("th", text, scope="col", class_=kind)
+            for text, kind in (
+                ("Cluster", None),
+                ("Rows", "number"),
+                ("Share", None),
+                ("Sure", "number"),
+                ("Fit nowhere well", "number"),
+                ("Found again", None),
+            )
+        ),
+    )
+    rows = [
+        element(
+            "tr",
+            element("th", mark(one.number), f" {one.number}", scope="row"),
+            element("td", f"{one.rows:,}", class_="number"),
+            element(
+                "td",
+                element("span", share_bar(one.rows / data.n_rows, one.number), percent(one.rows / data.n_rows)),
+                class_="share",
+            ),
+            element("td", f"{one.sure:.2f}", class_="number"),
+            element("td", f"{one.nowhere:,}", class_="number"),
+            element("td", stability_text(one.stability)),
+        )
+        for one in largest(data)
+    ]
+    return element("table", element("thead", head), element("tbody", *rows))
+
+
+def stability_text(stability: float | None) -> str:
+    """``0.93, stable``."""
+    if stability is None:
+        return "not computed"
+    word = "stable" if stability >= STABLE else "not stable" if stability < DISSOLVED else "fairly stable"
+    return f"{stability:.2f}, {word}"
+
+
+def _card(one: Cluster, n_rows: int) -> Markup:
+    lines = [_difference(difference) for difference in one.differences]
+    body = element("table", element("tbody", *lines)) if lines else element("p", "No column differs.", class_="faded")
+    typical = Markup("")
+    if one.typical:
+        names = [part for name in one.typical for part in (", ", name_of(name, NAMED))][1:]
+        typical = element("p", "Typical: ", *names, class_="faded")
+    title = element("h3", mark(one.number), f" Cluster {one.number}")
+    size = element("p", f"{one.rows:,} rows, {percent(one.rows / max(n_rows, 1))}", class_="faded")
+    return element("article", title, size, body, typical)
+
+
+def _difference(one: Difference) -> Markup:
+    if one.level is None:
+        what = name_of(one.column, LEVELS_TEXT)
+        text = month_text if one.column.endswith(YEAR) else number_text
+        numbers = f"{text(one.own)} (rest {text(one.rest)})"
+    else:
+        what = joined([name_of(one.column, NAMED), " = ", name_of(one.level, NAMED)])
+        numbers = f"{percent(one.own)} (rest {percent(one.rest)})"
+    size = f"{one.effect:+.1f} SD" if np.isfinite(one.effect) else "every row"
+    return element(
+        "tr",
+        element("th", what, scope="row"),
+        element(
+            "td", effect_bar(one.effect if np.isfinite(one.effect) else math.copysign(9, one.effect)), class_="wide"
+        ),
+        element("td", numbers, element("span", size, class_="size")),
+    )
+
+
+def number_text(value: float) -> str:
+    """Three digits, as people write them."""
+    if value == 0 or 1e-3 <= abs(value) < 1e6:
+        digits = max(0, 2 - math.floor(math.log10(abs(value)))) if value else 0
+        text = f"{value:,.{min(digits, 6)}f}"
+        return text.rstrip("0").rstrip(".") if "." in text else text
+    return f"{value:.2e}"
+
+
+def month_text(year: float) -> str:
+    """2024.5 is 2024-07."""
+    return f"{math.floor(year)}-{math.floor(year % 1 * 12) + 1:02d}" if math.isfinite(year) else number_text(year)
+
+
+def _sure(data: ReportData) -> Markup:
+    best = data.facts.best
+    told = f"Probabilities of {data.n_rows:,} rows: median {np.median(best):.2f}."
+    chart = histogram(best, told, "probability of a row's own cluster")
+    pairs = data.facts.hard_pairs()[:10]
+    lines = [
+        element(
+            "li", mark(a), f" {a} and ", mark(b), f" {b}: about {percent(share)} of their rows may belong to the other"
+        )
+        for a, b, share in pairs
+    ]
+    words = (
+        element("ul", *lines, class_="pairs")
+        if lines
+        else element("p", f"No two clusters share {percent(HARD)} of their rows or more.")
+    )
+    faint = int(data.facts.faint.sum())
+    unsure = int((data.facts.best < UNSURE).sum())
+    counts = (
+        f"Rows without a cluster of probability {UNSURE:g} or more: {unsure:,}. Rows with less than {percent(FAINT)} "
+        f"of the similarity that is usual in their cluster: {faint:,}. These fit nowhere well: "
+        f"{int(data.facts.nowhere.sum()):,}."
+    )
+    return joined([chart, element("h3", "Hard to tell apart"), words, element("p", counts)])
+
+
+def _selection(data: ReportData) -> Markup:
+    told, parts = data.told, []
+    if told.counted is not None:
+        found = told.counted
+        parts.append(element("h3", "Number of clusters"))
+        parts.append(element("p", shown(found.told, 2000)))
+        if found.counted:
+            parts.append(count_chart(found))
+            parts.append(
+                element(
+                    "p",
+                    "The large mark is the choice. Open marks cannot be chosen: they have a cluster that is too small.",
+                    class_="faded",
+                )
+            )
+        if found.runner_up is not None:
+            margin = found.margin or 0.0
+            word = "lower" if margin > 0 else "higher"
+            beside = f", with a stability that is {abs(margin):.3f} {word}" if margin else ""
+            parts.append(element("p", f"The next best number is {found.runner_up}{beside}."))
+    if told.selection is not None:
+        parts.append(element("h3", "Settings"))
+        parts.append(element("p", shown(told.selection.reason, 2000)))
+        parts.append(_candidates(told.selection))
+        if told.selection.runner_up is not None:
+            parts.append(element("p", f"The next best settings are {shown(told.selection.runner_up.name)}."))
+    if not parts:
+        return Markup("")
+    title = element("h2", "How the settings were chosen", id="h-selection")
+    return element("section", title, *parts, aria_labelledby="h-selection")
+
+
+def _candidates(found: SelectionResult) -> Markup:
+    head = ("Candidate", "Edges kept", "Stability", "Consensus", "Mean rank")
+    rows = [one for one in found.judged if one.mean_rank is not None][:CANDIDATES]
+    lines = [
+        element(
+            "tr",
+            element("th", name_of(one.name), scope="row"),
+            *(
+                element("td", "" if x is None else f"{x:.3f}", class_="number")
+                for x in (one.cut, one.stability, one.consensus, one.mean_rank)
+            ),
+        )
+        for one in rows
+    ]
+    top = element("tr", *(element("th", text, scope="col") for text in head))
+    return element("div", element("table", element("thead", top), element("tbody", *lines)), class_="scroll")
+
+
+def _orders(data: ReportData) -> Markup:
+    path = data.sampled.path
+    if path is None:
+        return element("p", shown(f"No path over orders: {data.sampled.reason}.", 600))
+    own = float(data.told.fitted.plan.order or 2.0)
+    head = element("tr", *(element("th", t, scope="col") for t in ("Order", "Same as this model", "Sizes of clusters")))
+    rows = [
+        element(
+            "tr",
+            element("th", order_text(order) + (" (this model)" if order == own else ""), scope="row"),
+            element("td", f"{agreed:.2f}", class_="number"),
+            element("td", ", ".join(map(str, sizes[:30])) + (", …" if len(sizes) > 30 else "")),
+        )
+        for order, agreed, sizes in zip(path.orders, path.agreement, path.sizes, strict=True)
+    ]
+    which = f"{len(data.places):,} of the rows" if len(data.places) < data.n_rows else "the rows"
+    words = element(
+        "p",
+        f"The order says how much rows with few neighbours count: higher orders stop them from taking a cluster of "
+        f"their own. Here {which} are clustered anew at every order, each row counted once. "
+        "1 means the same clusters. The slider above the map shows them.",
+    )
+    return joined(
+        [words, element("div", element("table", element("thead", head), element("tbody", *rows)), class_="scroll")]
+    )
+
+
+def _similarities(data: ReportData) -> Markup:
+    if data.sampled.similarities is None:
+        return element("p", shown(f"No picture of similarities: {data.sampled.reason}.", 600))
+    which = f"{len(data.places):,} drawn rows" if len(data.places) < data.n_rows else "all rows"
+    words = element(
+        "p",
+        f"Similarities of {which}, ordered by cluster. Filled squares along the diagonal are clusters; filled patches "
+        "beside it are clusters that are like each other.",
+    )
+    canvas = element("canvas", id="matrix", role="img", aria_label="Similarities ordered by cluster")
+    return joined([words, canvas])
+
+
+def _eigenvalues(data: ReportData) -> Markup:
+    values = data.told.fitted.eigenvalues
+    if not len(values):
+        return element("p", "One cluster has no eigenvalues to show.")
+    words = element(
+        "p",
+        "Each says how well one more group can be told apart: near 1 the groups hardly touch, near 0 there is none.",
+    )
+    return joined([words, eigenvalue_chart(values)])
+
+
+def _repeat(data: ReportData) -> Markup:
+    settings = [
+        element("tr", element("th", name, scope="row"), element("td", shown(repr(value), 200)))
+        for name, value in data.told.parameters.items()
+    ]
+    versions = ", ".join(f"{name} {number}" for name, number in data.versions.items())
+    parts = [
+        element("pre", shown(data.command, 4000), id="command"),
+        element("button", "Copy", type="button", id="copy-command"),
+        element("h3", "What was decided"),
+        element("pre", "\n".join(shown(line, 1000) for line in str(data.told.fitted.plan).splitlines())),
+        element("h3", "Parameters that are not the defaults"),
+        element("table", element("tbody", *settings)) if settings else element("p", "None."),
+        element("p", shown(versions, 400), class_="faded"),
+    ]
+    return joined(parts)

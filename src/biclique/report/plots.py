@@ -1,0 +1,216 @@
+"""Plots on matplotlib's axes (``pip install 'biclique[plot]'``). Each takes ``ax``, draws, and returns it."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from biclique._typing import FloatArray
+from biclique.exceptions import DataError, ParameterError
+from biclique.report.gather import principal
+from biclique.report.rows import Told, thinned
+from biclique.report.sample import SAMPLE_LEAST, SAMPLE_ROWS, sample_again
+from biclique.report.shown_columns import Columns, Sums
+from biclique.runtime.axes import new_axes
+from biclique.runtime.namespace import unit_rows
+from biclique.selection import CountResult, OrderPath, SelectionResult
+
+COLOURS = ("#0072b2", "#d98200", "#008a63", "#b8558f", "#2f9bd6", "#c44a00", "#7a6a10")
+MARKERS = ("o", "s", "^", "D", "v")
+"""Of clusters, as in the report: neighbours differ in colour and shape."""
+
+
+class Model(Protocol):
+    """A fitted ``BicliqueSpectralClustering``."""
+
+    eigenvalues_: FloatArray
+
+    def predict(self, X: Any) -> Any:
+        """Labels."""
+
+    def transform(self, X: Any) -> Any:
+        """The embedding."""
+
+    def _told(self) -> Told:
+        """What a report asks of it."""
+
+
+def plot_clusters(model: Model, X: Any, *, view: str = "embedding", ax: Any = None) -> Any:
+    """Draw rows as points, a colour and a shape for each cluster.
+
+    Parameters
+    ----------
+    model : fitted BicliqueSpectralClustering
+    X : as in ``predict``
+    view : {"embedding", "columns"}, default "embedding"
+        Two principal components of the embedding (rows of length 1), or of the columns; two columns are drawn as
+        they are.
+    ax : matplotlib axes, optional
+
+    Returns
+    -------
+    matplotlib axes, with one collection of points for each cluster, in the order of the clusters
+    """
+    if view not in ("embedding", "columns"):
+        raise ParameterError(f"view must be 'embedding' or 'columns', got {view!r}.")
+    labels = np.asarray(model.predict(X))
+    names = ["", ""]
+    if view == "embedding":
+        places = principal(unit_rows(np.asarray(model.transform(X))))
+    else:
+        columns = Columns.of(X)
+        two = len(columns.names) == 2 and not columns.categories
+        places = np.asarray(columns.numbers) if two else principal(columns.numbers)
+        names = columns.names if two else ["first principal component", "second principal component"]
+    ax = new_axes() if ax is None else ax
+    for cluster in range(model._told().n_clusters):
+        own = labels == cluster
+        ax.scatter(
+            *places[own].T,
+            color=COLOURS[cluster % len(COLOURS)],
+            marker=MARKERS[cluster % len(MARKERS)],
+            s=14,
+            label=f"cluster {cluster} ({int(own.sum())})",
+        )
+    ax.set_xlabel(names[0])
+    ax.set_ylabel(names[1])
+    ax.legend(fontsize="small")
+    return ax
+
+
+def plot_eigenvalues(model: Model, *, ax: Any = None) -> Any:
+    """Draw the eigenvalues of the cut, descending: near 1 groups hardly touch, near 0 there is none.
+
+    Returns
+    -------
+    matplotlib axes, with the eigenvalues as its first line
+    """
+    values = np.asarray(model.eigenvalues_)
+    if not len(values):
+        raise ParameterError("one cluster has no eigenvalues, so there is nothing to plot.")
+    ax = new_axes() if ax is None else ax
+    numbers = np.arange(1, len(values) + 1)
+    ax.plot(numbers, values, marker="o", linestyle="none", color=COLOURS[0])
+    ax.vlines(numbers, 0, values, color=COLOURS[0])
+    ax.axhline(0, color="gray", linewidth=0.8)
+    ax.set_ylim(min(0, float(values.min())) - 0.02, max(1, float(values.max())) + 0.05)
+    ax.set_xlabel("eigenvalue")
+    ax.set_ylabel("value")
+    return ax
+
+
+def plot_selection(found: Model | CountResult | SelectionResult, *, ax: Any = None) -> Any:
+    """Draw what a search compared: stability over the number of clusters, or stability against the cut.
+
+    Parameters
+    ----------
+    found : CountResult, SelectionResult, or a model that was fitted with a parameter "select"
+        For a model that selected both, the number of clusters is drawn; ``plot_selection(model.selection_)`` draws
+        the rest.
+    ax : matplotlib axes, optional
+    """
+    if isinstance(found, (CountResult, SelectionResult)):
+        return found.plot(ax)
+    told = found._told()
+    chosen = told.selection if told.counted is None else told.counted
+    if chosen is None:
+        raise ParameterError("nothing was selected in this fit: set n_clusters, affinity, gamma or order to 'select'.")
+    return chosen.plot(ax)
+
+
+def plot_order_path(path: OrderPath, *, ax: Any = None) -> Any:
+    """Draw the path over orders (``biclique.selection.order_path``): the share of each cluster at every order.
+
+    Orders stand side by side at equal distances. The second axis has the agreement of an order with the next.
+
+    Returns
+    -------
+    matplotlib axes, with one line for each cluster, the largest first
+    """
+    n_orders, n = path.labels.shape
+    k = int(path.labels.max()) + 1
+    shares = np.array([sorted(np.bincount(labels, minlength=k) / n, reverse=True) for labels in path.labels])
+    ax = new_axes() if ax is None else ax
+    places = np.arange(n_orders)
+    for cluster in range(k):
+        marker, colour = MARKERS[cluster % len(MARKERS)], COLOURS[cluster % len(COLOURS)]
+        ax.plot(places, shares[:, cluster], marker=marker, color=colour, label=f"cluster of rank {cluster + 1}")
+    agreed = ax.twinx()
+    agreed.plot(places[:-1] + 0.5, path.agreement, color="gray", linestyle=":", marker=".")
+    agreed.set_ylim(min(0.0, float(path.agreement.min(initial=0.0))), 1.05)
+    agreed.set_ylabel("agreement with the next order")
+    ax.set_xticks(places, [f"{order:g}" for order in path.orders])
+    ax.set_ylim(0, None)
+    ax.set_xlabel("order")
+    ax.set_ylabel("share of the rows")
+    ax.legend(fontsize="small")
+    return ax
+
+
+def plot_affinity(model: Model, X: Any, *, ax: Any = None) -> Any:
+    """Draw the similarities of rows, ordered by cluster, as an image; of at most 1,000 rows, of every cluster some.
+
+    Returns
+    -------
+    matplotlib axes, with one image: means of K over groups of rows of one cluster
+    """
+    told = model._told()
+    labels = np.asarray(model.predict(X))
+    places = thinned(labels, told.n_clusters, SAMPLE_ROWS, SAMPLE_LEAST, np.random.RandomState(0))
+    (rows,) = told.of_rows(X, lambda found: found[places])
+    if told.fitted.plan.settings.kernel.given:
+        if rows.shape[1] != len(labels):
+            raise DataError(f"X has shape {(len(labels), rows.shape[1])}: pass the square matrix of the fit.")
+        rows = rows[:, places]
+    found = sample_again(told, rows, labels[places], whole=len(places) == len(labels), path=False)
+    if found.similarities is None:
+        raise DataError(f"there are no similarities to plot: {found.reason}.")
+    ax = new_axes() if ax is None else ax
+    image = ax.imshow(found.similarities.cells, cmap="Greys", interpolation="nearest")
+    clusters = found.similarities.clusters
+    ends = np.flatnonzero(np.diff(clusters)) + 0.5
+    for end in ends:
+        ax.axhline(end, color=COLOURS[0], linewidth=0.6)
+        ax.axvline(end, color=COLOURS[0], linewidth=0.6)
+    edges = np.array([-0.5, *ends, len(clusters) - 0.5])
+    middles, names = (edges[1:] + edges[:-1]) / 2, [str(clusters[int(edge + 0.5)]) for edge in edges[:-1]]
+    ax.set_xticks(middles, names)
+    ax.set_yticks(middles, names)
+    ax.set_xlabel("cluster")
+    ax.set_ylabel("cluster")
+    ax.figure.colorbar(image, ax=ax, label="mean similarity")
+    return ax
+
+
+def plot_profile(model: Model, X: Any, *, most: int = 15, ax: Any = None) -> Any:
+    """Draw what sets clusters apart: (mean − mean of the rest)/standard deviation, clusters by columns.
+
+    Parameters
+    ----------
+    model : fitted BicliqueSpectralClustering
+    X : as in ``predict``
+    most : int, default 15
+        Columns that are drawn, those that separate the clusters most.
+    ax : matplotlib axes, optional
+
+    Returns
+    -------
+    matplotlib axes, with one image of shape (columns, clusters)
+    """
+    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+        raise ParameterError(f"most must be a whole number from 1, got {most!r}.")
+    told = model._told()
+    columns = Columns.of(X)
+    sums = Sums(told.n_clusters)
+    sums.add(columns.numbers, np.asarray(model.predict(X)))
+    best = np.argsort(-sums.separation, kind="stable")[:most]
+    effects = sums.effects[:, best].T
+    ax = new_axes() if ax is None else ax
+    limit = float(np.abs(effects[np.isfinite(effects)]).max(initial=1.0))
+    image = ax.imshow(np.clip(effects, -limit, limit), cmap="PuOr", vmin=-limit, vmax=limit, aspect="auto")
+    ax.set_yticks(range(len(best)), [columns.names[j] for j in best])
+    ax.set_xticks(range(told.n_clusters))
+    ax.set_xlabel("cluster")
+    ax.figure.colorbar(image, ax=ax, label="difference from the rest, in standard deviations")
+    return ax

@@ -1,0 +1,177 @@
+"""Every row, looked at once: its label, how sure that is, and which rows are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from biclique._typing import FloatArray, IntArray, Rows
+from biclique.fit.plan import Fitted
+from biclique.report.shown_columns import PIECE, Sums
+from biclique.runtime.namespace import on_host, to_host, unit_rows
+from biclique.selection import CountResult, SelectionResult
+
+MOST_POINTS, LEAST_POINTS = 20_000, 200
+"""Points that are drawn, and how many of every cluster at least, if it has them."""
+
+UNSURE = 0.5
+"""A row fits nowhere well if its best probability is below this,"""
+FAINT = 0.1
+"""or its degree is below this share of its cluster's median."""
+
+HARD = 0.1
+"""Two clusters are hard to tell apart if this share of their rows is expected to belong to the other one."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a report asks of a fitted model."""
+
+    kind: str
+    """The name of its class."""
+    parameters: Mapping[str, object]
+    """Those that are not the defaults."""
+    fitted: Fitted
+    n_clusters: int
+    names: Sequence[str] | None
+    """Of the columns of the fit."""
+    of_rows: Callable[[Any, Callable[[Rows], Any]], list[Any]]
+    """A function of every piece of X, which is read and checked as for ``predict``."""
+    stability: Callable[[Rows, IntArray, int], FloatArray]
+    """``cluster_stability`` of some rows with their labels, by so many halves."""
+    counted: CountResult | None = None
+    selection: SelectionResult | None = None
+    n_jobs: int | None = None
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of every row, and sums over rows."""
+
+    labels: IntArray  # (n,)
+    best: FloatArray  # (n,), the probability of the label; float32
+    degrees: FloatArray  # (n,), float32; not a number if they are not known
+    mixed: FloatArray  # (k, k): sum over the rows of a cluster of the probability of another
+
+    @cached_property
+    def sizes(self) -> IntArray:
+        return np.bincount(self.labels, minlength=len(self.mixed))
+
+    @cached_property
+    def faint(self) -> np.ndarray:
+        """Rows whose degree is below a tenth of their cluster's median; none if degrees are not known."""
+        out = np.zeros(len(self.labels), dtype=bool)
+        for cluster in range(len(self.mixed)):
+            own = np.flatnonzero(self.labels == cluster)
+            if len(own) and not np.isnan(self.degrees[own]).any():
+                out[own] = self.degrees[own] < FAINT * np.median(self.degrees[own])
+        return out
+
+    @cached_property
+    def nowhere(self) -> np.ndarray:
+        """Rows that fit nowhere well."""
+        return np.asarray((self.best < UNSURE) | self.faint)
+
+    @property
+    def overlap(self) -> FloatArray:
+        """Of the rows of two clusters, the share that is expected to belong to the other one, (k, k)."""
+        sizes = self.sizes[:, None] + self.sizes
+        found = np.divide(self.mixed + self.mixed.T, sizes, out=np.zeros(self.mixed.shape), where=sizes > 0)
+        np.fill_diagonal(found, 0.0)
+        return np.asarray(found)
+
+    def hard_pairs(self) -> list[tuple[int, int, float]]:
+        """Pairs of clusters that are hard to tell apart, the worst first."""
+        overlap = self.overlap
+        a, b = np.nonzero(np.triu(overlap >= HARD))
+        return sorted(((int(i), int(j), float(overlap[i, j])) for i, j in zip(a, b, strict=True)), key=lambda p: -p[2])
+
+
+def look(told: Told, X: Any, sums: Sums | None) -> Facts:
+    """One pass over the rows; ``sums`` takes in the columns of X where those are to be shown."""
+
+    def of_rows(rows: Rows) -> Facts:
+        found = [_look(told, rows[top : top + PIECE], sums) for top in range(0, rows.shape[0], PIECE)]
+        return _together(found)
+
+    return _together(told.of_rows(X, of_rows))
+
+
+def _look(told: Told, rows: Rows, sums: Sums | None) -> Facts:
+    fitted, k = told.fitted, told.n_clusters
+    embedded = fitted.embed(rows, told.n_jobs)
+    labels = fitted.labels(rows, told.n_jobs)
+    degrees = fitted.degrees(embedded)
+    mixed = np.zeros((k, k))
+    best: FloatArray = np.ones(len(labels))
+    if fitted.seen is not None:
+        probabilities = fitted.seen.probabilities(embedded, labels)
+        inside = sparse.csr_array((np.ones(len(labels)), (labels, np.arange(len(labels)))), shape=(k, len(labels)))
+        mixed[:, : probabilities.shape[1]] = inside @ probabilities
+        best = np.take_along_axis(probabilities, labels[:, None], axis=1)[:, 0]
+    if sums is not None:
+        sums.add(rows if on_host(rows) else to_host(rows), labels)
+    return Facts(labels, best.astype(np.float32), degrees.astype(np.float32), mixed)
+
+
+def _together(found: list[Facts]) -> Facts:
+    return Facts(
+        np.concatenate([one.labels for one in found]),
+        np.concatenate([one.best for one in found]),
+        np.concatenate([one.degrees for one in found]),
+        sum((one.mixed for one in found[1:]), found[0].mixed),
+    )
+
+
+def thinned(labels: IntArray, n_clusters: int, most: int, least: int, random: np.random.RandomState) -> IntArray:
+    """Numbers of at most ``most`` rows, ascending: of every cluster min(size, least), the others evenly.
+
+    If there are more clusters than most/least, of every cluster most/n_clusters rows.
+    """
+    sizes = np.bincount(labels, minlength=n_clusters)
+    if len(labels) <= most:
+        return np.arange(len(labels))
+    base = np.minimum(sizes, min(least, most // n_clusters))
+    over = sizes - base
+    quota = base + (most - base.sum()) * over // max(over.sum(), 1)
+    order = np.argsort(labels, kind="stable")
+    ends = np.cumsum(sizes)
+    chosen = [
+        random.permutation(order[end - size : end])[:want] for size, end, want in zip(sizes, ends, quota, strict=True)
+    ]
+    return np.sort(np.concatenate(chosen))
+
+
+def picked(told: Told, X: Any, chosen: IntArray) -> Rows:
+    """The rows of X with these numbers, ascending, as the model reads them: another pass."""
+    start = 0
+
+    def of_rows(rows: Rows) -> Rows:
+        nonlocal start
+        own = chosen[np.searchsorted(chosen, start) : np.searchsorted(chosen, start + rows.shape[0])] - start
+        start += rows.shape[0]
+        return rows[own]
+
+    pieces = told.of_rows(X, of_rows)
+    return sparse.vstack(pieces, format="csr") if sparse.issparse(pieces[0]) else np.concatenate(pieces)
+
+
+def typical_rows(embedding: FloatArray, labels: IntArray, n_clusters: int, per_cluster: int) -> list[IntArray]:
+    """Rows nearest to the mean of their cluster among unit rows of the embedding, nearest first, distinct."""
+    rows = unit_rows(embedding)
+    out: list[IntArray] = []
+    for cluster in range(n_clusters):
+        own = np.flatnonzero(labels == cluster)
+        if not len(own):
+            out.append(own)
+            continue
+        distinct = np.sort(own[np.unique(rows[own], axis=0, return_index=True)[1]])
+        # Rounded: rows that are equally near in truth come in the order of their numbers on every CPU.
+        gaps = np.round(np.linalg.norm(rows[distinct] - rows[own].mean(axis=0), axis=1), 9)
+        out.append(distinct[np.argsort(gaps, kind="stable")[:per_cluster]])
+    return out

@@ -1,0 +1,145 @@
+"""What is computed anew on some rows: their similarities, clusters at other orders, and stability."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from biclique._typing import FloatArray, IntArray, Rows
+from biclique.exceptions import BicliqueError
+from biclique.fit.plan import find_vertices
+from biclique.fit.settings import Settings
+from biclique.progress import Progress
+from biclique.report.rows import Told
+from biclique.runtime.threads import single_threaded_blas
+from biclique.selection.criteria import agreement
+from biclique.selection.order_path import Cuts, make_cuts
+
+SAMPLE_ROWS, SAMPLE_LEAST = 1_000, 20
+"""Rows that are clustered anew, and how many of every cluster at least."""
+
+ORDERS = (2.0, 2.1, 2.5, 3.0, 4.0, 8.0, 32.0, np.inf)
+"""That the slider shows, beside the model's own."""
+
+CELLS = 160
+"""Rows and columns of the picture of similarities."""
+
+
+@dataclass(frozen=True)
+class Similarities:
+    """K of some rows, ordered by cluster, as means over groups of rows of one cluster."""
+
+    cells: FloatArray  # (m, m)
+    clusters: IntArray  # (m,), of every group
+
+
+@dataclass(frozen=True)
+class Path:
+    """The same rows clustered at several orders; clusters are numbered as the most similar ones of the model."""
+
+    orders: list[float]
+    labels: IntArray  # (orders, rows)
+    agreement: list[float]  # with the model's labels: adjusted Rand index
+    sizes: list[list[int]]
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """What some rows gave; None with a reason in words."""
+
+    similarities: Similarities | None
+    path: Path | None
+    reason: str = ""
+
+
+def sample_again(told: Told, rows: Rows, labels: IntArray, *, whole: bool, path: bool = True) -> Sampled:
+    """Similarities and a path over orders; ``whole`` says that the rows are all there are."""
+    plan = told.fitted.plan
+    if len(labels) < 2:
+        return Sampled(None, None, "there is only one row")
+    try:
+        with single_threaded_blas(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of fits that nobody asked for by themselves
+            cuts, index = _cuts(told, rows, whole=whole)
+            similarities = _similarities(cuts, index, labels, told.n_clusters)
+            if not path:
+                return Sampled(similarities, None)
+            if plan.settings.cut.symmetric:
+                return Sampled(similarities, None, "the symmetric modelling has no path over orders")
+            if told.n_clusters < 2:
+                return Sampled(similarities, None, "one cluster is the same at every order")
+            if cuts.gram.n <= told.n_clusters:
+                return Sampled(similarities, None, "there are too few different rows")
+            return Sampled(similarities, _path(told, cuts, index, labels))
+    except (BicliqueError, ValueError, np.linalg.LinAlgError) as error:
+        return Sampled(None, None, f"these rows alone cannot be clustered: {error}")
+
+
+def _cuts(told: Told, rows: Rows, *, whole: bool) -> tuple[Cuts, IntArray]:
+    """K of the rows with the bandwidth of the fit, and the place of every row in it."""
+    plan = told.fitted.plan
+    settings: Settings = plan.settings
+    kernel, holding = settings.kernel, settings.holding
+    if plan.gamma is not None and (whole or not kernel.neighbors):
+        settings = replace(settings, kernel=replace(kernel, gamma=plan.gamma), gamma_factor=1.0)
+    settings = replace(
+        settings,
+        n_columns=told.n_clusters if settings.n_columns == settings.n_groups else settings.n_columns,
+        cut=replace(settings.cut, modelling="biclique", order=2.0),
+        holding=replace(holding, gram="auto", rank="auto", device=None, precision="auto"),
+        assigning=replace(settings.assigning, n_clusters=told.n_clusters),
+        random_state=0,
+    )
+    vertices = find_vertices(settings, rows, np.ones(rows.shape[0]))
+    return make_cuts(settings, vertices, _orders(told), Progress(False)), vertices.index
+
+
+def _orders(told: Told) -> list[float]:
+    own = told.fitted.plan.order or 2.0
+    return sorted({*ORDERS, float(own)})
+
+
+def _path(told: Told, cuts: Cuts, index: IntArray, labels: IntArray) -> Path:
+    scaled = [told.fitted.plan.settings.assigning.row_normalize]
+    orders = _orders(told)
+    found = [cuts.at(order, scaled)[0].labels[index] for order in orders]
+    matched = [matched_labels(one, labels, told.n_clusters) for one in found]
+    ones = np.ones(len(labels))
+    return Path(
+        orders,
+        np.array(matched),
+        [float(agreement(one, labels, ones)) for one in matched],
+        [np.bincount(one, minlength=told.n_clusters).tolist() for one in matched],
+    )
+
+
+def matched_labels(labels: IntArray, like: IntArray, n_clusters: int) -> IntArray:
+    """The same clusters, numbered so that as many rows as possible have the number that they have in ``like``."""
+    shared = np.zeros((n_clusters, n_clusters))
+    np.add.at(shared, (labels, like), 1)
+    return np.asarray(linear_sum_assignment(-shared)[1])[labels]
+
+
+def _similarities(cuts: Cuts, index: IntArray, labels: IntArray, n_clusters: int) -> Similarities:
+    """Means of K over groups of consecutive rows of one cluster."""
+    cells, clusters = groups_of(labels, n_clusters, CELLS)
+    n = cuts.gram.n
+    means = np.zeros((n, len(cells)))
+    for place, members in enumerate(cells):
+        np.add.at(means[:, place], index[members], 1 / len(members))
+    return Similarities(means.T @ cuts.gram.matmat(means), clusters)
+
+
+def groups_of(labels: IntArray, n_clusters: int, most: int) -> tuple[list[IntArray], IntArray]:
+    """Row numbers in at most about ``most`` groups, by cluster, none of two clusters; and their clusters."""
+    cells, clusters = [], []
+    for cluster in range(n_clusters):
+        own = np.flatnonzero(labels == cluster)
+        if len(own):
+            count = min(len(own), max(1, round(most * len(own) / len(labels))))
+            cells += np.array_split(own, count)
+            clusters += [cluster] * count
+    return cells, np.array(clusters, dtype=np.intp)

@@ -1,0 +1,65 @@
+"""What a fit chose and why, as text and as HTML for notebooks."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from biclique.report.markup import element
+from biclique.report.rows import Told
+from biclique.report.sentence import percent
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Lines of a question and its answer; printed, a text; in a notebook, a table."""
+
+    title: str
+    lines: tuple[tuple[str, str], ...]
+
+    def __str__(self) -> str:
+        width = max(len(name) for name, _ in self.lines)
+        return "\n".join([self.title, *(f"  {name:{width}}  {text}" for name, text in self.lines)])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        rows = [element("tr", element("th", name, scope="row"), element("td", text)) for name, text in self.lines]
+        return str(element("table", element("caption", self.title), element("tbody", *rows)))
+
+
+MOST_SIZES = 12
+"""Clusters whose sizes are named."""
+
+
+def summary_of(told: Told, sizes: list[int] | None) -> Summary:
+    """The choices of a fit; ``sizes`` of clusters if the labels are known."""
+    plan = told.fitted.plan
+    kernel = plan.settings.kernel
+    lines = []
+    if sizes is not None:
+        total = max(sum(sizes), 1)
+        named = [f"{j}: {size} rows ({percent(size / total)})" for j, size in enumerate(sizes[:MOST_SIZES])]
+        more = [f"{len(sizes) - MOST_SIZES} more"] if len(sizes) > MOST_SIZES else []
+        lines.append(("clusters", ", ".join([*named, *more])))
+    else:
+        lines.append(("clusters", str(told.n_clusters)))
+    lines.append(("number of clusters", "as asked for" if told.counted is None else told.counted.told))
+    if told.selection is not None:
+        lines.append(("settings", told.selection.reason))
+    affinity = kernel.affinity if isinstance(kernel.affinity, str) else "a kernel of your own"
+    lines.append(("similarity", affinity if plan.gamma is None else f"{affinity}, gamma {plan.gamma:.4g}"))
+    order = plan.order or 2.0
+    shown = "infinity" if math.isinf(order) else f"{order:g}"
+    lines.append(("order", f"{shown} ({plan.order_reason})" if plan.order_reason else shown))
+    rank = "" if plan.rank is None else f" of rank {plan.rank}"
+    lines.append(("kernel matrix", f"{plan.gram}{rank} ({plan.gram_reason})"))
+    if plan.error is not None:
+        lines.append(("approximation", str(plan.error)))
+    values = told.fitted.eigenvalues
+    if len(values):
+        end = ", …" if len(values) > 8 else ""
+        lines.append(("eigenvalues", ", ".join(f"{v:.3f}" for v in values[:8].tolist()) + end))
+    lines += [("changed", reason) for reason in plan.changes]
+    return Summary(f"{told.kind} of {plan.rows} rows", tuple(lines))

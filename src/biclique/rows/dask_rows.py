@@ -1,0 +1,598 @@
+"""Rows of a Dask array or data frame: draw, sum and map as tasks, wherever its chunks lie.
+
+A pass is one graph: a task for a few consecutive chunks, and sums of these in a tree. How chunks are grouped and added
+follows from their lengths alone, so sums have the same bits whatever the workers, the order of completion or deaths.
+The function of a pass is one key; only what it returns travels. Nobody else in the package imports Dask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import DTypeLike
+from scipy import sparse
+
+from biclique._typing import Array, FloatArray, IntArray, Rows
+from biclique.exceptions import BicliqueError, DataError, MissingExtraError, warn_user
+from biclique.progress import Progress
+from biclique.rows.array import Block, Check, Found, Mass, RowSource, Sum
+from biclique.rows.checks import check_no_dates
+from biclique.rows.tasks import NOTE, LaterWork, Outcome, Work, call_later, fold, length_of, listed, merged
+from biclique.runtime import draw_numbers, parse_memory_limit, require
+
+ROWS_PER_RANK = 16
+"""Rows of a task for every column of a feature map: its result, rank × rank, is small beside its work then."""
+
+FAN_IN = 8
+"""Results that one task of the tree adds."""
+
+POLL_SECONDS = 0.2
+
+QUIET = Progress(False)
+
+
+def import_dask() -> Any:
+    """Dask, or the line that installs it."""
+    try:
+        import dask
+        import dask.array
+    except ImportError as error:
+        raise MissingExtraError("Dask collections need dask with its arrays: pip install 'biclique[dask]'") from error
+    return dask
+
+
+def import_distributed() -> Any:
+    """Dask's scheduler for clusters, or the line that installs it."""
+    try:
+        import distributed
+    except ImportError as error:
+        raise MissingExtraError("a Dask cluster needs distributed: pip install 'biclique[dask]'") from error
+    return distributed
+
+
+def array_of_pieces(read: Callable[[int], Array], lengths: Sequence[int], n_columns: int, dtype: DTypeLike) -> Any:
+    """A Dask array of one chunk for every piece; ``read`` gives the rows of one by its number."""
+    dask = import_dask()
+    numbers = dask.array.from_array(np.arange(len(lengths)), chunks=1, name=_name("numbers"))
+    return numbers.map_blocks(
+        lambda number: read(int(number[0])),
+        chunks=(tuple(lengths), (n_columns,)),
+        new_axis=1,
+        dtype=np.dtype(dtype),
+        meta=np.empty((0, 0), dtype),
+        name=_name("read"),
+    )
+
+
+def _delayed(collections: Any, tasks: dict[Any, Any], key: Any) -> Any:
+    """A task that is to be computed, with those that it needs: ours, and those of some collections."""
+    from dask.delayed import Delayed
+    from dask.highlevelgraph import HighLevelGraph
+
+    layer = _name("layer")
+    return Delayed(key, HighLevelGraph.from_collections(layer, tasks, collections), layer=layer)
+
+
+class DaskRows(RowSource):
+    """Rows of a Dask array in chunks of rows, with multiplicities in the same chunks."""
+
+    lazy = True
+
+    def __init__(
+        self, array: Any, weights: Any, names: Sequence[str] | None, check: Check, lengths: IntArray | None = None
+    ) -> None:
+        self.array, self._weights, self.names, self._check = array, weights, names, check
+        self.n_columns = int(array.shape[1])
+        self.weights = None  # of all rows at once: they are never here
+        self._checked = False
+        self._known: IntArray | None = lengths
+        self._counts: _Counts | None = None
+        self._found: tuple[Any, list[list[Any]], list[Any] | None] | None = None
+        said = np.asarray(array.chunks[0], dtype=float)
+        if not np.isnan(said).any():
+            self._known = said.astype(np.intp)
+
+    # What is known of the chunks
+
+    @property
+    def lengths(self) -> IntArray:
+        """Rows of every chunk; read once if Dask does not know them."""
+        if self._known is None:
+            graph, rows, _ = self._keys()
+            outcomes = {f"length-{i}": (length_of, list(keys)) for i, keys in enumerate(rows)}
+            found = _Pass(graph, outcomes, list(outcomes), "lengths", QUIET, self).run(listed)
+            self._known = np.asarray(found, dtype=np.intp)
+        return self._known
+
+    @property
+    def starts(self) -> IntArray:
+        """The number of the first row of every chunk."""
+        return np.concatenate([[0], np.cumsum(self.lengths)[:-1]]).astype(np.intp)
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.lengths.sum())
+
+    @property
+    def n_counted(self) -> int:
+        return self.n_rows if self._weights is None else int(sum(self._counted().counts))
+
+    def mass(self, at_least: int) -> Mass:
+        if self._weights is None:
+            return super().mass(at_least)
+        found = self._counted()
+        return Mass(self.n_rows, found.total, found.total**2 / found.squares)
+
+    def _counted(self) -> _Counts:
+        """Rows of positive weight in every chunk: one look at the weights alone."""
+        if self._counts is None:
+            graph, _, weights = self._keys()
+            work = Work(_count, "look at sample_weight", 1, lengths=self.lengths)
+            name = _name("weights")
+            tasks: dict[Any, Any] = {f"{name}-work": work}
+            tasks.update({(name, i): (_fold_weights, f"{name}-work", key, i) for i, key in enumerate(weights or [])})
+            leaves = [(name, i) for i in range(len(self.lengths))]
+            self._counts = _Pass(graph, tasks, leaves, "sample_weight", QUIET, self).run(merged)
+            if self._counts is None or not self._counts.total > 0:
+                raise DataError("sample_weight is zero in every row: at least one row must count.")
+        return self._counts
+
+    def _keys(self) -> tuple[Any, list[list[Any]], list[Any] | None]:
+        """The optimised collections, the keys of every chunk's pieces, and those of the weights."""
+        if self._found is None:
+            dask = import_dask()
+            found = dask.optimize(self.array) if self._weights is None else dask.optimize(self.array, self._weights)
+            rows = [list(keys) for keys in found[0].__dask_keys__()]
+            weights = None if self._weights is None else list(found[1].__dask_keys__())
+            self._found = list(found), rows, weights
+        return self._found
+
+    def for_gram(self, gram: str, memory_limit: int | str) -> RowSource:
+        """All rows in memory for exact tiles, whose passes workers run if there is a cluster."""
+        if gram != "tiled":
+            return self
+        from biclique.rows.dask_tiles import DaskSpread, GatheredRows
+
+        what = f"gram='tiled' on a cluster: all {self.n_rows} rows, here and on every worker,"
+        way_out = "raise memory_limit, or use gram='nystroem', for which rows stay where they are."
+        require(16 * self.n_rows * self.n_columns, parse_memory_limit(memory_limit), what, way_out)
+        found = self.map(lambda block: (block.rows, block.weights), "rows", QUIET)
+        if not found:
+            raise DataError("X has no rows: at least 2 are needed.")
+        rows, weights = _Sample(found).joined()
+        gathered = GatheredRows(rows, weights, self.names)
+        client = _active_client(import_dask())
+        gathered.spread, gathered.said = None if client is None else DaskSpread(client), self.said
+        return gathered
+
+    # The three verbs
+
+    def draw(self, size: int, random: np.random.RandomState) -> tuple[Rows, FloatArray]:
+        counts = self.lengths if self._weights is None else np.asarray(self._counted().counts, dtype=np.intp)
+        numbers = draw_numbers(int(counts.sum()), size, random)
+        before = np.concatenate([[0], np.cumsum(counts)]).astype(np.intp)
+        chosen = {
+            int(start): numbers[np.searchsorted(numbers, first) : np.searchsorted(numbers, last)] - first
+            for start, first, last, n in zip(self.starts, before[:-1], before[1:], self.lengths, strict=True)
+            if n
+        }
+        touched = [i for i, start in enumerate(self.starts) if self.lengths[i] and len(chosen[int(start)])]
+        if not touched:
+            raise DataError("X has no rows: at least 2 are needed.")
+        sample: _Sample = self._sum(_Taking(chosen), "draw", QUIET, chunks=touched)
+        return sample.joined()
+
+    def _blocks(self) -> Iterator[Block]:
+        raise TypeError("chunks of Dask are looked at where they lie")
+
+    def sum(self, function: Callable[[Block], Sum], what: str, progress: Progress, rank: int = 1) -> Sum:
+        found: Sum | None = self._sum(function, what, progress, ROWS_PER_RANK * rank)
+        self._checked = True
+        if found is None:
+            raise DataError("X has no rows: at least 2 are needed.")
+        return found
+
+    def map(
+        self,
+        function: Callable[[Block], Found],
+        what: str,
+        progress: Progress,
+        chunks: Sequence[int] | None = None,
+    ) -> list[Found]:
+        """Of all chunks, or of some."""
+        found: list[Found] = self._sum(_Listing(function), what, progress, chunks=chunks) or []
+        self._checked = True
+        return found
+
+    def _sum(
+        self,
+        function: Callable[[Block], Any],
+        what: str,
+        progress: Progress,
+        least: int = 1,
+        chunks: Sequence[int] | None = None,
+    ) -> Any:
+        """Σ of a function over chunks: tasks of at least so many rows, then a tree."""
+        collections, rows, weights = self._keys()
+        name = _name(what)
+        told = f"pass over the rows for the {what}"
+        check = None if self._checked else self._check
+        work = Work(function, told, self.n_columns, self.names, check, self.lengths)
+        tasks: dict[Any, Any] = {f"{name}-work": work}
+        leaves: list[Any] = []
+        for group in _grouped(self.lengths, range(len(rows)) if chunks is None else chunks, least):
+            leaves.append((name, len(leaves)))
+            given = None if weights is None else [weights[i] for i in group]
+            tasks[leaves[-1]] = (fold, f"{name}-work", [rows[i] for i in group], given, group)
+        return _Pass(collections, tasks, leaves, what, progress, self).run(merged)
+
+    # Lazy results
+
+    def later(
+        self, function: Callable[[Rows], Array], columns: int | None, dtype: DTypeLike, *, checked: bool = False
+    ) -> Array:
+        dask = import_dask()
+        known = self._known is not None
+        work = Work(
+            lambda block: function(block.rows),
+            "computation of a lazy result",
+            self.n_columns,
+            self.names,
+            None if checked else no_check,
+            self.lengths if known else None,
+        )
+        holder = np.empty((), dtype=object)
+        holder[()] = LaterWork(work, columns, np.dtype(dtype))
+        lengths = tuple(int(x) for x in self.lengths) if known else self.array.chunks[0]
+        shape = (0,) if columns is None else (0, 0)
+        return dask.array.blockwise(  # type: ignore[no-any-return]
+            call_later,
+            "i" if columns is None else "ik",
+            self.array,
+            "ij",
+            dask.array.from_array(np.arange(len(lengths)), chunks=1, name=_name("numbers")),
+            "i",
+            dask.array.from_array(holder, chunks=(), name=_name("work"), asarray=False),
+            "",
+            new_axes={} if columns is None else {"k": columns},
+            adjust_chunks={"i": lengths},
+            align_arrays=False,
+            concatenate=True,
+            name=_name("later"),
+            dtype=np.dtype(dtype),
+            meta=np.empty(shape, dtype),
+        )
+
+
+def no_check(rows: Rows, numbers: Sequence[int] | np.ndarray) -> None:
+    """Values are looked at; the kernel asks nothing more of new rows."""
+
+
+def _name(what: str) -> str:
+    return f"biclique-{what.replace(' ', '-')}-{uuid4().hex}"
+
+
+def _grouped(lengths: IntArray, chunks: Sequence[int], least: int) -> list[list[int]]:
+    """Consecutive chunks in groups of at least so many rows: by the lengths alone. What is left joins the last."""
+    groups: list[list[int]] = []
+    current: list[int] = []
+    rows = 0
+    for i in chunks:
+        current.append(i)
+        rows += int(lengths[i])
+        if rows >= least:
+            groups.append(current)
+            current, rows = [], 0
+    if current and groups:
+        groups[-1] += current
+    elif current:
+        groups.append(current)
+    return groups
+
+
+@dataclass
+class _Counts:
+    """Of the weights of some chunks."""
+
+    counts: list[int]
+    total: float
+    squares: float
+
+    def __iadd__(self, other: _Counts) -> _Counts:
+        self.counts += other.counts
+        self.total += other.total
+        self.squares += other.squares
+        return self
+
+
+def _count(block: Block) -> _Counts:
+    w = block.weights
+    return _Counts([int((w > 0).sum())], float(w.sum()), float(w @ w))
+
+
+def _fold_weights(work: Work, weights: Any, chunk: int) -> Outcome:
+    """Of a chunk's weights alone; an empty chunk counts nothing."""
+    found = fold(work, [[np.zeros((work.place(chunk).length, 1))]], [weights], [chunk])
+    if found.failure is None and found.value is None:
+        found.value = _Counts([0], 0.0, 0.0)
+    return found
+
+
+@dataclass
+class _Sample:
+    """Rows drawn from some chunks, with their weights."""
+
+    pieces: list[tuple[Rows, FloatArray]]
+
+    def __iadd__(self, other: _Sample) -> _Sample:
+        self.pieces += other.pieces
+        return self
+
+    def joined(self) -> tuple[Rows, FloatArray]:
+        rows = [piece for piece, _ in self.pieces]
+        weights = np.concatenate([w for _, w in self.pieces])
+        if any(map(sparse.issparse, rows)):
+            return sparse.vstack(rows, format="csr"), weights
+        return np.concatenate(rows), weights
+
+
+@dataclass(frozen=True)
+class _Taking:
+    """Some of the rows that count."""
+
+    chosen: dict[int, IntArray]
+    """For the first row of every chunk: which of its counted rows."""
+
+    def __call__(self, block: Block) -> _Sample:
+        places = np.flatnonzero(block.weights > 0)[self.chosen[block.start]]
+        return _Sample([(block.rows[places], block.weights[places])])
+
+
+@dataclass(frozen=True)
+class _Listing:
+    """Results of blocks in lists, whose sum is one list."""
+
+    function: Callable[[Block], Any]
+
+    def __call__(self, block: Block) -> list[Any]:
+        return [self.function(block)]
+
+
+# Running a pass
+
+
+class _Pass:
+    """One graph, by the active client if there is one, else by the scheduler that Dask is set to: threads."""
+
+    def __init__(
+        self,
+        collections: Any,
+        tasks: dict[Any, Any],
+        leaves: list[Any],
+        what: str,
+        progress: Progress,
+        source: DaskRows,
+    ) -> None:
+        self.collections, self.tasks, self.leaves, self.source = collections, tasks, leaves, source
+        self.told, self.progress = f"pass over the rows for the {what}", progress
+        self.name = _name("pass")
+
+    def run(self, add: Callable[[Sequence[Outcome]], Outcome]) -> Any:
+        """What all tasks return together: added in a tree, or listed."""
+        dask = import_dask()
+        level, keys = 0, list(self.leaves)
+        while len(keys) > 1 or level == 0:
+            level += 1
+            width = FAN_IN if add is merged else len(keys)
+            groups = [keys[top : top + width] for top in range(0, len(keys), width)]
+            keys = [(f"{self.name}-{level}", j) for j in range(len(groups))]
+            self.tasks.update({key: (add, group) for key, group in zip(keys, groups, strict=True)})
+        root = _delayed(self.collections, self.tasks, keys[0])
+        self.progress.share(self.told, 0.0)
+        scheduler = dask.base.get_scheduler(collections=[root])
+        client = getattr(scheduler, "__self__", None)
+        try:
+            found = self._threads(dask, root) if client is None else self._cluster(client, root)
+        except Exception as error:
+            named = self._named(error, client)
+            if named is error:
+                raise
+            raise named from error
+        self.progress.share(self.told, 1.0)
+        for text, category in found.warned:
+            warn_user(text, category)
+        if found.failure is not None:
+            raise found.failure.named(self.told)
+        return found.value
+
+    def _threads(self, dask: Any, root: Any) -> Outcome:
+        done, leaves = 0, set(self.leaves)
+
+        def finished(key: Any, *_: Any) -> None:
+            nonlocal done
+            if key in leaves:
+                done += 1
+                self.progress.share(self.told, min(done / len(leaves), 0.99))
+
+        with dask.callbacks.Callback(posttask=finished):
+            return dask.compute(root)[0]  # type: ignore[no-any-return]
+
+    def _cluster(self, client: Any, root: Any) -> Outcome:
+        import distributed
+
+        future = client.compute(root)
+        try:
+            while not self._finished(distributed, future):
+                share = client.run_on_scheduler(share_done, self.leaves[0][0])
+                self.progress.share(self.told, min(share, 0.99))
+            return future.result()  # type: ignore[no-any-return]
+        except BaseException:
+            future.cancel()
+            raise
+        finally:
+            future.release()
+
+    def _finished(self, distributed: Any, future: Any) -> bool:
+        """Wait until a future is done; where a bar is shown, for a moment at a time."""
+        try:
+            distributed.wait(future, timeout=POLL_SECONDS if self.progress.enabled else None)
+        except TimeoutError:
+            return False
+        return True
+
+    def _named(self, error: Exception, client: Any) -> Exception:
+        """An error of the cluster, or of a chunk that cannot be read, with the pass and the chunk."""
+        if any(note.startswith(NOTE) for note in getattr(error, "__notes__", [])):
+            return error
+        if type(error).__name__ == "CommClosedError":  # the scheduler is gone
+            return DataError(f"in the {self.told}: the cluster does not answer any more ({error}).")
+        if isinstance(error, BicliqueError):  # of a table of ours, which names its file
+            return type(error)(f"in the {self.told}: ", *error.args)
+        key = getattr(error, "task", None)
+        if type(error).__name__ == "KilledWorker":
+            return DataError(
+                f"{self._chunk_of(key)}, in the {self.told}: every worker that took it died ({error}). If it does not "
+                "fit a worker's memory, use smaller chunks or a lower rank."
+            )
+        rows = self.source._keys()[1]
+        for i, keys in enumerate(rows):
+            broken = self._read(client, keys)
+            if broken is not None:
+                return DataError(
+                    f"chunk {i} of X, in the {self.told}: it cannot be read ({type(broken).__name__}: {broken})."
+                )
+        error.add_note(f"{NOTE} {self.told}.")
+        return error
+
+    def _read(self, client: Any, keys: list[Any]) -> Exception | None:
+        """What reading a chunk by itself raises."""
+        dask = import_dask()
+        name = _name("read")
+        root = _delayed(self.collections, {name: (length_of, keys)}, name)
+        future = None if client is None else client.compute(root)
+        try:
+            if future is None:
+                dask.compute(root, scheduler="sync")
+            else:
+                future.result()
+        except Exception as error:
+            return error.with_traceback(None)  # its frames would hold on to the future
+        finally:
+            if future is not None:
+                future.release()
+        return None
+
+    def _chunk_of(self, key: Any) -> str:
+        rows = self.source._keys()[1]
+        for i, keys in enumerate(rows):
+            if key in keys:
+                return f"chunk {i} of X"
+        if isinstance(key, tuple) and len(key) == 3 and key[1] in range(len(rows)) and key not in self.tasks:
+            return f"chunk {key[1]} of X"  # what was fused into a chunk's task has its number
+        if key in self.leaves:
+            numbers = self.tasks[key][-1]
+            return f"chunk {numbers[0]} of X" if len(numbers) == 1 else f"chunks {numbers[0]} to {numbers[-1]} of X"
+        return f"a chunk of X (task {key})"
+
+
+def share_done(name: str, dask_scheduler: Any = None) -> float:
+    """Asked on the scheduler: the share of a group of tasks that is done."""
+    group = dask_scheduler.task_groups.get(name)
+    if group is None:
+        return 0.0
+    states = dict(group.states)
+    done = sum(states.get(state, 0) for state in ("memory", "released", "forgotten", "erred"))
+    return float(done / max(sum(states.values()), 1))
+
+
+# From what users have
+
+
+def open_dask_rows(X: Any, sample_weight: Any, memory_limit: int | str, check: Check) -> DaskRows:  # noqa: ARG001
+    """A row source of a Dask array or data frame; ``sample_weight`` may be one of Dask's too."""
+    dask = import_dask()
+    array, names = as_array(X)
+    source = DaskRows(array, None, names, check)
+    told = []
+    if source._known is None:
+        told.append("the lengths of the chunks were not known: they are read once")
+    if sample_weight is not None:
+        lengths = source.lengths
+        source = DaskRows(array, _weights(dask, sample_weight, tuple(map(int, lengths))), names, check, lengths)
+    client = _active_client(dask)
+    if client is not None:
+        told.append(f"tasks run on {client.scheduler.address}, dashboard: {_dashboard(client)}")
+    source.said = "; ".join(told)
+    return source
+
+
+def _active_client(dask: Any) -> Any:
+    """The client that Dask would use now; none is ever made here."""
+    scheduler = dask.base.get_scheduler()
+    client = getattr(scheduler, "__self__", None)
+    return client if hasattr(client, "scheduler") else None
+
+
+def _dashboard(client: Any) -> str:
+    try:
+        return str(client.dashboard_link or "none")
+    except (KeyError, AttributeError):
+        return "none"
+
+
+def as_array(X: Any) -> tuple[Any, list[str] | None]:
+    """A Dask array of two axes, and the names of a frame's columns."""
+    names = None
+    if isinstance(getattr(X, "npartitions", None), int) and hasattr(X, "columns"):
+        check_no_dates(X)
+        names = [str(name) for name in X.columns]
+        text = [name for name, kind in zip(names, X.dtypes, strict=True) if getattr(kind, "kind", "O") not in "buif"]
+        if text:
+            raise DataError(
+                f"X holds columns that are no numbers: {', '.join(map(repr, text[:10]))}. Drop them, or turn them into "
+                "numbers first."
+            )
+        if not all(isinstance(kind, np.dtype) for kind in X.dtypes):
+            X = X.astype(np.float64)  # pandas' own kinds, whose missing values are no NaN
+        try:
+            X = X.to_dask_array()
+        except (AttributeError, NotImplementedError) as error:
+            raise DataError(
+                "this version of Dask cannot turn a data frame into an array while its setting array.query-planning is "
+                f"on ({error}): leave it off, or pass an array."
+            ) from error
+    if not isinstance(getattr(X, "chunks", None), tuple) or hasattr(X, "coords"):
+        raise DataError(
+            f"X is a {type(X).__name__} of Dask, and an array or a data frame is needed: pass one, such as .data of an "
+            "xarray.DataArray."
+        )
+    if len(X.shape) != 2:
+        raise DataError(f"X must have two axes, rows and columns, got shape {X.shape}.")
+    if X.dtype is not None and X.dtype.kind not in "buif":
+        raise DataError(f"X holds {X.dtype}, no numbers: drop such columns or turn them into numbers.")
+    if np.isnan(X.shape[1]):
+        raise DataError("the number of columns of X is not known to Dask: call X.compute_chunk_sizes() first.")
+    return X, names
+
+
+def _weights(dask: Any, sample_weight: Any, lengths: tuple[int, ...]) -> Any:
+    """Multiplicities as a Dask array in the chunks of the rows."""
+    if hasattr(sample_weight, "to_dask_array"):
+        sample_weight = sample_weight.to_dask_array()
+    if not hasattr(sample_weight, "__dask_graph__"):
+        from biclique.rows.checks import check_weights
+
+        return dask.array.from_array(check_weights(sample_weight, sum(lengths)), chunks=(lengths,))
+    chunks = sample_weight.chunks
+    if len(chunks) != 1 or len(chunks[0]) != len(lengths):
+        raise DataError(
+            f"sample_weight has the chunks {chunks}, X has {len(lengths)} chunks of rows: give one number a row in the "
+            "same chunks (sample_weight.rechunk((X.chunks[0],)))."
+        )
+    if not np.isnan(chunks[0]).any() and tuple(chunks[0]) != lengths:
+        raise DataError("sample_weight has chunks of other lengths than X: use sample_weight.rechunk((X.chunks[0],)).")
+    return sample_weight

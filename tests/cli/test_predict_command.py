@@ -1,0 +1,171 @@
+"""``biclique cluster --save`` and ``biclique predict``: the labels of a fit, from a file; and ``biclique info``."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.preprocessing import StandardScaler
+
+import biclique
+from biclique import BicliqueSpectralClustering, BicliqueSpectralEmbedding
+from biclique.cli import main
+
+
+def run(capsys, *arguments):
+    code = main([str(a) for a in arguments])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def write(path, X, names=("height", "weight"), extra=()):
+    """A CSV of columns by name, and columns of text."""
+    heads = [*names, *(name for name, _ in extra)]
+    rows = [[*map(repr, map(float, row)), *(texts[i] for _, texts in extra)] for i, row in enumerate(X)]
+    path.write_text("\n".join(",".join(cells) for cells in [heads, *rows]) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def rows():
+    random = np.random.default_rng(0)
+    return np.repeat([[0.0, 0.0], [900.0, 1.0], [0.0, 9.0]], 20, axis=0) + random.normal(size=(60, 2)) * [30, 0.3]
+
+
+def labels_in(path):
+    return [line.split(",")[1] for line in path.read_text().splitlines()[1:]]
+
+
+@pytest.mark.parametrize("scale", ["standard", "robust", "none"])
+@pytest.mark.parametrize("streamed", [False, True])
+def test_the_rows_of_the_fit_get_their_labels_again(capsys, tmp_path, rows, scale, streamed):
+    model, again = tmp_path / "m.biclique", tmp_path / "again.csv"
+    table = tmp_path / ("t.npy" if streamed else "t.csv")
+    if streamed:
+        np.save(table, rows)
+    else:
+        write(table, rows)
+    way = ["--stream", "--gram", "nystroem", "--rank", 20] if streamed else []
+    X = rows * [1 / 100, 1] if scale == "none" else rows
+    np.save(table, X) if streamed else write(table, X)
+    command = ["cluster", table, "-k", 3, "--scale", scale, "-o", tmp_path / "first.csv", "--save", model, *way]
+    code, out, _ = run(capsys, *command)
+    assert code == 0
+    assert f"model written to {model}: " in out
+    assert ("20 landmarks" if streamed else "60 distinct training rows") in out
+    code, out, err = run(capsys, "predict", model, table, "-o", again)
+    assert (code, err) == (0, "")
+    assert "60 rows labelled by" in out
+    assert labels_in(again) == labels_in(tmp_path / "first.csv")
+
+
+def test_columns_are_found_by_their_names_and_ids_are_written(capsys, tmp_path, rows):
+    names = [("name", [f"n{i}" for i in range(60)])]
+    first = write(tmp_path / "t.csv", rows, extra=names)
+    model = tmp_path / "m.biclique"
+    assert main(["cluster", str(first), "-k", "3", "--id", "name", "--save", str(model), "-q"]) == 0
+    other = write(tmp_path / "new.csv", rows[:, ::-1], ("weight", "height"), [*names, ("city", ["Rome"] * 60)])
+    code, out, err = run(capsys, "predict", model, other, "-o", tmp_path / "l.csv", "--json")
+    result = json.loads(out)
+    assert (code, err, result["rows"], result["without_label"]) == (0, "", 60, 0)
+    assert sorted(one["rows"] for one in result["clusters"]) == [20, 20, 20]
+    assert (tmp_path / "l.csv").read_text().splitlines()[0].startswith("name,")
+    assert len({*labels_in(tmp_path / "l.csv")[:20]}) == 1
+    lacking = write(tmp_path / "lacking.csv", rows[:, :1], ("height",))
+    code, out, err = run(capsys, "predict", model, lacking)
+    assert (code, out) == (3, "")
+    assert "column 'weight' was used in fit and is not there" in err
+
+
+def test_gaps_are_refused_or_get_no_label(capsys, tmp_path, rows):
+    model = tmp_path / "m.biclique"
+    assert main(["cluster", str(write(tmp_path / "t.csv", rows)), "-k", "3", "--save", str(model), "-q"]) == 0
+    with_gap = rows.copy()
+    with_gap[7, 1] = np.nan
+    table = write(tmp_path / "gap.csv", with_gap)
+    code, _, err = run(capsys, "predict", model, table)
+    assert code == 3
+    assert "missing" in err
+    code, out, _ = run(capsys, "predict", model, table, "--drop-missing", "--json")
+    assert (code, json.loads(out)["without_label"]) == (0, 1)
+
+
+def test_models_of_python(capsys, tmp_path, rows):
+    table = write(tmp_path / "t.csv", rows)
+    model = BicliqueSpectralClustering(3, random_state=0).fit(StandardScaler().fit_transform(rows))
+    biclique.save(model, tmp_path / "m")
+    code, _, err = run(capsys, "predict", tmp_path / "m", write(tmp_path / "wide.csv", np.c_[rows, rows], "abcd"))
+    assert code == 3
+    assert "has 4 columns of numbers, the model was fitted with 2" in err
+    assert run(capsys, "predict", tmp_path / "m", table, "-q") == (0, "", "")
+    biclique.save(BicliqueSpectralEmbedding(2).fit(StandardScaler().fit_transform(rows)), tmp_path / "e")
+    code, _, err = run(capsys, "predict", tmp_path / "e", table)
+    assert code == 2
+    assert "a BicliqueSpectralEmbedding gives no labels" in err
+
+
+def test_wrong_files_and_options(capsys, tmp_path, rows):
+    table = write(tmp_path / "t.csv", rows)
+    for arguments, expected, message in [
+        (["predict", tmp_path / "none.biclique", table], 3, "no such file"),
+        (["predict", table, table], 3, "no model of biclique"),
+        (["predict", table, table, "-o", tmp_path / "x.doc"], 2, "its name must end in one of"),
+        (["predict", table, table, "-o", table], 2, "is the input table itself"),
+        (["cluster", table, "-k", 3, "-o", tmp_path / "x.doc"], 2, "its name must end in one of"),
+        (["cluster", table, "-k", 3, "--save", tmp_path / "none" / "m"], 2, "there is no folder"),
+        (["cluster", table, "-k", 3, "--save", tmp_path], 2, "it is a folder"),
+    ]:
+        code, out, err = run(capsys, *arguments)
+        assert (code, out, err.count("\n")) == (expected, "", 1)
+        assert message in err
+
+
+def test_a_run_says_what_sets_clusters_apart_and_how_sure(capsys, tmp_path, rows):
+    table = write(tmp_path / "t.csv", rows)
+    code, out, _ = run(capsys, "cluster", table, "-k", 3)
+    assert code == 0
+    assert "sure" in out
+    assert "set apart by" in out
+    _, out, _ = run(capsys, "cluster", table, "-k", 3, "--json")
+    result = json.loads(out)
+    for entry in result["clusters"]:
+        assert set(entry) == {"label", "rows", "probability", "set_apart_by"}
+        assert 0.9 < entry["probability"] <= 1
+        assert {one["column"] for one in entry["set_apart_by"]} == {"height", "weight"}
+    tall = max(result["clusters"], key=lambda one: max(x["difference"] for x in one["set_apart_by"]))
+    assert tall["set_apart_by"][0]["above"] is True
+    assert result["saved"] is None
+
+
+def test_biclique_alone_and_short_usage_errors(capsys):
+    code, out, err = run(capsys)
+    assert (code, err) == (0, "")
+    assert [word in out for word in ("cluster", "select", "--save", "predict", "hypergraph", "info")] == [True] * 6
+    assert max(map(len, out.splitlines())) <= 110
+    with pytest.raises(SystemExit) as stop:
+        main(["cluster", "iris", "-k", "3", "--seed", "-1"])
+    assert stop.value.code == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert "whole number from 0 to 2**32 - 1, got '-1'" in err
+
+
+@pytest.mark.parametrize(
+    "command", [[], ["cluster"], ["predict"], ["hypergraph"], ["hypergraph", "cluster"], ["reproduce"], ["info"]]
+)
+def test_every_help_has_examples(capsys, command):
+    with pytest.raises(SystemExit) as stop:
+        main([*command, "--help"])
+    assert stop.value.code == 0
+    assert "examples:\n  biclique " in capsys.readouterr().out
+
+
+def test_info(capsys):
+    code, out, err = run(capsys, "info")
+    assert (code, err) == (0, "")
+    for word in ("Python", "numpy", "threads", "BLAS", "CPU features", "memory", "devices", "extra io"):
+        assert word in out
+    _, out, _ = run(capsys, "info", "--json")
+    facts = json.loads(out)
+    assert facts["biclique"] == biclique.__version__
+    assert facts["free_memory_bytes"] > 0
+    assert set(facts["extras"]) == {"io", "plot", "neighbors", "fourier", "gpu", "hypergraph"}

@@ -1,0 +1,103 @@
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import biclique
+from biclique.cli import main
+from tests.report.made import groups
+
+
+@pytest.fixture
+def table(tmp_path):
+    """A file with an id, three numbers and a class."""
+    path = tmp_path / "data.csv"
+    X = groups()
+    lines = [f"<b>{row}</b>,{x:.6f},{y:.6f},{z:.6f},{'ab'[row % 2]}" for row, (x, y, z) in enumerate(X)]
+    path.write_text("\n".join(["name,x,y,z,kind", *lines]) + "\n")
+    return path
+
+
+def test_cluster_writes_a_report(table, tmp_path, capsys):
+    page = tmp_path / "out.html"
+    command = ["cluster", str(table), "-k", "3", "--id", "name", "--label-column", "kind", "--report", str(page)]
+    assert main(command) == 0
+    assert f"report written to {page}" in capsys.readouterr().out
+    text = page.read_text(encoding="utf-8")
+    assert "3 clusters" in text
+    assert "data.csv</bdi></h1>" in text
+    assert "biclique cluster" in text
+    assert "\\u003cb\\u003e0\\u003c/b\\u003e" in text  # the id of a row
+    assert ">kind<" in text  # the known classes are a column
+    assert ">x<" in text
+
+
+def test_rows_in_chunks_have_a_report(tmp_path):
+    np.save(tmp_path / "rows.npy", groups() * 1000)
+    page = tmp_path / "out.html"
+    command = ["cluster", str(tmp_path / "rows.npy"), "-k", "3", "--stream", "--rank", "40", "--report", str(page)]
+    assert main([*command, "--order", "2", "-q"]) == 0
+    text = page.read_text(encoding="utf-8")
+    assert "(rest " in text
+    assert any(f"{value:,.0f}" in text for value in (6000, *range(5500, 6500)))  # means before the scaling
+
+
+def test_a_saved_model_and_a_table_give_a_report(table, tmp_path, capsys):
+    X = groups()
+    model = make_pipeline(StandardScaler(), biclique.BicliqueSpectralClustering(3, random_state=0)).fit(X)
+    biclique.save(model, tmp_path / "model.biclique")
+    command = ["report", str(tmp_path / "model.biclique"), str(table), "--id", "name"]
+    assert main(command) == 0
+    assert f"report written to {tmp_path / 'data.html'}" in capsys.readouterr().out
+    assert "3 clusters" in (tmp_path / "data.html").read_text(encoding="utf-8")
+
+
+def test_a_model_of_the_command_line_knows_its_scale_and_its_ids(table, tmp_path):
+    model, page = tmp_path / "model.biclique", tmp_path / "out.html"
+    first = ["cluster", str(table), "-k", "3", "--id", "name", "--label-column", "kind", "--save", str(model), "-q"]
+    assert main([*first, "--report", str(tmp_path / "first.html")]) == 0
+    assert main(["report", str(model), str(table), "-o", str(page), "-q"]) == 0
+    texts = [path.read_text(encoding="utf-8") for path in (tmp_path / "first.html", page)]
+    labels = [text.split('"labels":"')[1].split('"')[0] for text in texts]
+    assert labels[0] == labels[1]
+    assert all("\\u003cb\\u003e0\\u003c/b\\u003e" in text for text in texts)  # ids
+
+
+def test_rows_with_gaps_are_named(table, tmp_path, capsys):
+    biclique.save(biclique.BicliqueSpectralClustering(3, random_state=0).fit(groups()), tmp_path / "model.biclique")
+    table.write_text(table.read_text().replace("<b>5</b>,", "<b>5</b>,NA;").replace("NA;", "NA,0,0,a\nx,1,"))
+    lines = table.read_text().splitlines()
+    table.write_text("\n".join(line for line in lines if line.count(",") == 4) + "\n")
+    command = ["report", str(tmp_path / "model.biclique"), str(table), "-o", str(tmp_path / "out.html")]
+    assert main(command) == 3
+    assert "leave them out with --drop-missing" in capsys.readouterr().err
+    assert main([*command, "--drop-missing"]) == 0
+    assert "1 row with missing values left out" in (tmp_path / "out.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "words"),
+    [
+        (["cluster", "iris", "-k", "3", "--report", "out.txt"], 2, "must end in .html"),
+        (["cluster", "iris", "-k", "3", "--report", "nowhere/out.html"], 2, "there is no folder"),
+        (["report", "nothing.biclique", "iris.csv", "-o", "out.txt"], 2, "must end in .html"),
+        (["report", "nothing.biclique", "iris.csv", "-o", "out.html"], 3, "nothing.biclique"),
+    ],
+)
+def test_what_cannot_be_written_or_read_is_refused_first(tmp_path, monkeypatch, capsys, command, code, words):
+    monkeypatch.chdir(tmp_path)
+    assert main(command) == code
+    assert words in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_columns_than_those_of_the_fit_are_refused(table, tmp_path, capsys):
+    biclique.save(biclique.BicliqueSpectralClustering(2, random_state=0).fit(groups()[:, :2]), tmp_path / "m.biclique")
+    assert main(["report", str(tmp_path / "m.biclique"), str(table), "-o", str(tmp_path / "o.html")]) == 3
+    assert "3 columns of numbers, and the model was fitted with 2" in capsys.readouterr().err
+
+
+def test_a_model_without_a_report_is_named(table, tmp_path, capsys):
+    biclique.save(biclique.BicliqueKernelKMeans(3, random_state=0).fit(groups()), tmp_path / "m.biclique")
+    assert main(["report", str(tmp_path / "m.biclique"), str(table), "-o", str(tmp_path / "o.html")]) == 3
+    assert "holds a BicliqueKernelKMeans" in capsys.readouterr().err

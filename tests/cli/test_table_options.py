@@ -1,0 +1,165 @@
+"""Columns of a table, by options of the command line."""
+
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from biclique.cli import main
+from biclique.cli.table_options import command, names_of
+from biclique.exceptions import TableError
+from biclique.io.columns import Advice
+
+N = 30
+
+
+def run(capsys, *arguments):
+    code = main([str(a) for a in arguments])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+@pytest.fixture
+def people(tmp_path, monkeypatch):
+    """A table as people have it: an id, text, categories, dates, booleans and gaps."""
+    monkeypatch.chdir(tmp_path)
+    draw = np.random.default_rng(0)
+    lines = ["key,age,city,joined,member,note,fax,weight"]
+    for i in range(N):
+        group = i % 3
+        age = "" if i == 7 else f"{20 + 20 * group + draw.normal():.1f}"
+        city = "NA" if i == 9 else ("Bern", "Oslo", "Rome")[group]
+        fax = "1" if i < 2 else ""
+        cells = [f"{i:03d}x", age, city, f"202{group}-01-{1 + i % 28:02d}", "true" if i % 2 else "false"]
+        lines.append(",".join([*cells, f"note no. {i}", fax, str(1 + group)]))
+    (tmp_path / "people.csv").write_text("\n".join(lines) + "\n")
+    return tmp_path / "people.csv"
+
+
+@pytest.mark.parametrize("more", [[], ["--stream", "--gram", "nystroem", "--rank", "20"]])
+def test_two_runs_are_enough(capsys, people, more):
+    code, out, err = run(capsys, "cluster", "people.csv", "-k", 3, "--append", "-o", "out.csv", *more)
+    assert (code, out) == (3, "")
+    assert err.startswith("biclique: error: people.csv: of 8 columns, 4 are not numbers")
+    for words in (
+        "id: 30 different, such as '000x'",
+        "category: 3 levels",
+        "date: 2020-01-01",
+        "text: 30",
+        "mostly missing",
+    ):
+        assert words in err
+    paste = err.splitlines()[-1].strip()
+    assert paste.startswith("biclique cluster people.csv -k 3 --append -o out.csv ")
+    code, out, err = run(capsys, *shlex.split(paste)[1:])
+    assert (code, err) == (0, "")
+    assert "30 rows, 5 columns" in out
+    before, after = (Path(name).read_text().splitlines() for name in ("people.csv", "out.csv"))
+    assert after[0] == f"{before[0]},label,probability"
+    assert all(b.startswith(a) for a, b in zip(before, after, strict=True))
+    labels = np.array([line.split(",")[-2] for line in after[1:]])
+    assert len(set(labels)) == 3
+    assert all(len(set(labels[group::3])) == 1 for group in range(3))
+
+
+def test_rows_left_out_have_an_empty_label(capsys, people):
+    arguments = [
+        "--columns",
+        "age,city",
+        "--categorical",
+        "city",
+        "--missing",
+        "drop",
+        "--append",
+        "-o",
+        "out.csv",
+        "-q",
+    ]
+    assert run(capsys, "cluster", people, "-k", 3, *arguments) == (0, "", "")
+    after = (people.parent / "out.csv").read_text().splitlines()
+    assert len(after) == N + 1
+    assert [i for i, line in enumerate(after[1:]) if line.endswith(",,")] == [7, 9]
+
+
+def test_drop_gives_the_table_back(capsys, people):
+    options = ["--missing", "mean", "--categorical", "auto", "--dates", "drop", "-q", "-o", "l.npy"]
+    assert run(capsys, "cluster", "-k", 3, *options, "--drop", "key", "note", "fax", "people.csv") == (0, "", "")
+    first = np.load("l.npy")
+    assert run(capsys, "cluster", "people.csv", "-k", 3, *options, "--drop", "key,note", "--drop", "fax") == (0, "", "")
+    assert np.array_equal(np.load("l.npy"), first)
+    with pytest.raises(SystemExit):
+        main(["cluster", "-k", "3", "--drop", "key"])
+    assert "arguments are required: TABLE" in capsys.readouterr().err
+
+
+def test_ids_labels_and_weights(capsys, people):
+    columns = ["--columns", "age", "--missing", "mean", "--label", "city"]
+    code, out, _ = run(capsys, "cluster", people, "-k", 3, *columns, "--id", "key,joined", "-o", "ids.csv")
+    assert code == 0
+    assert "Bern" in out
+    assert Path("ids.csv").read_text().splitlines()[:1] == ["key,joined,label"]
+    assert Path("ids.csv").read_text().splitlines()[1].startswith("000x,2020-01-01,")
+    code, _, err = run(capsys, "cluster", people, "-k", 3, *columns, "--weight", "key")
+    assert code == 3
+    assert "row 1 (line 2), column 'key': a weight is a number from 0 on, got '000x'" in err
+    assert run(capsys, "cluster", people, "-k", 3, *columns, "--weight", "weight", "-q")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (["--columns", "age,zz"], 3, "--columns names column 'zz', which is not there; columns: 'key', 'age'"),
+        (["--id", "zz"], 3, "--id names column 'zz'"),
+        (["--weight", "zz"], 3, "--weight names column 'zz'"),
+        (["--label", "zz"], 3, "--label-column names column 'zz'"),
+        (["--columns", "age", "--missing", "mean", "--append", "-o", "l.npy"], 2, "written as .csv, .tsv or .parquet"),
+        (
+            ["--columns", "age", "--missing", "median", "--stream"],
+            2,
+            "--missing median needs every value of a column at once",
+        ),
+        (["--columns", "age", "--missing", "mean", "--id", "key,city", "-o", "l.npy"], 3, "several columns of ids"),
+    ],
+)
+def test_errors(capsys, people, options, code, message):
+    found, out, err = run(capsys, "cluster", people, "-k", 3, *options)
+    assert (found, out) == (code, "")
+    assert message in err
+
+
+def test_append_needs_an_output(capsys, people):
+    with pytest.raises(SystemExit):
+        main(["cluster", "people.csv", "-k", "3", "--append"])
+    assert "--append needs a file to write to" in capsys.readouterr().err
+
+
+def test_names_with_commas_and_dashes():
+    assert names_of("t", "--drop", ["a,b"], ["a", "b", "a,b"]) == ["a,b"]
+    assert names_of("t", "--drop", ["a, b", "c"], ["a", "b", "c"]) == ["a", "b", "c"]
+    assert names_of("t", "--drop", ['"a,b",c'], ["a,b", "c"]) == ["a,b", "c"]
+    assert names_of("t", "--id", [""], ["", "c"]) == [""]
+    with pytest.raises(TableError, match="--drop names column 'x'"):
+        names_of("t", "--drop", ["a,x"], ["a"])
+    advice = Advice(id=[""], drop=["-v", "a b", "c,d", "e"], dates="ordinal")
+    pasted = command(["cluster", "t.csv"], advice)
+    assert pasted == "biclique cluster t.csv --id '' '--drop=-v,a b,e' --drop c,d --dates ordinal"
+
+
+def test_gower_takes_categories_and_gaps_as_they_are(capsys, people):
+    options = ["--columns", "age,city,weight", "--categorical", "city", "--affinity", "gower", "--save", "m.biclique"]
+    code, out, err = run(capsys, "cluster", people, "-k", 3, *options, "-o", "a.csv")
+    assert (code, err) == (0, "")
+    assert "30 rows, 3 columns, scale none" in out
+    assert run(capsys, "predict", "m.biclique", people, "-o", "b.csv", "-q") == (0, "", "")
+    assert Path("a.csv").read_text() == Path("b.csv").read_text()
+    groups = [line.split(",")[1] for line in Path("a.csv").read_text().splitlines()[1:]]
+    assert all(len({groups[i] for i in range(start, N, 3)}) == 1 for start in range(3))
+
+
+def test_a_number_with_a_typing_error_is_named(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text("a,b\n" + "".join(f"{i % 2 * 9},{'1O' if i == 4 else i * 7 % 11}\n" for i in range(40)))
+    code, _, err = run(capsys, "cluster", "t.csv", "-k", 2)
+    assert code == 3
+    assert "b  numbers, but for 1 of 40: '1O' in row 4 (from 0)" in err

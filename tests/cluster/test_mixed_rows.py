@@ -1,0 +1,350 @@
+"""Estimators with affinity="gower": tables of numbers and categories, with gaps."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.metrics import adjusted_rand_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from biclique import BicliqueKernelKMeans, BicliqueSpectralClustering, BicliqueSpectralEmbedding
+from biclique.exceptions import ColumnSpreadWarning, DataError, GapsWarning, ParameterError
+from biclique.io import open_chunks
+from biclique.kernels import Columns, Gower
+from biclique.selection import order_path, select_settings
+from tests.fit.stored import same_everywhere, through_a_file
+from tests.optional import Optional
+from tests.oracles import algorithm_1, gower_distance, gower_kernel, gower_ranges, projector
+
+pd = Optional("pandas")
+pl = Optional("polars")
+
+MASK = np.array([False, False, True, True, True])
+CODES = [2, 3, 4]
+
+
+def mixed(n=120, gaps=0.0, seed=0, k=3):
+    """Groups in two columns of numbers, of which one has large values, and three of codes; read-only."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % k
+    numbers = (y[:, None] + rng.normal(0, 0.15, (n, 2))) * [1.0, 1e6]
+    codes = np.where(rng.random((n, 3)) < 0.1, rng.integers(0, k, (n, 3)), y[:, None])
+    X = np.column_stack([numbers, codes]).astype(float)
+    X[rng.random(X.shape) < gaps] = np.nan
+    X[np.isnan(X).all(axis=1), 0] = 0.5
+    X.setflags(write=False)
+    return X, y
+
+
+def model(k=3, **parameters):
+    return BicliqueSpectralClustering(
+        k, **{"affinity": "gower", "categorical_features": CODES, "random_state": 0, **parameters}
+    )
+
+
+def quiet(estimator, X, **parameters):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GapsWarning)
+        return estimator.fit(X, **parameters)
+
+
+def quiet_about_pairs(estimator, X):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "[0-9]+ pairs of rows", GapsWarning)
+        return estimator.fit(X)
+
+
+@pytest.mark.parametrize("gaps", [0.0, 0.15])
+@pytest.mark.parametrize("gram", ["dense", "tiled"])
+def test_the_embedding_is_that_of_the_definition(gram, gaps):
+    X, y = mixed(60, gaps)
+    K = gower_kernel(X, X, 3.0, MASK)
+    fitted = quiet(model(order=4, gram=gram, gamma=3.0, precision="float64"), X)
+    values, vectors = algorithm_1(K, 4)
+    np.testing.assert_allclose(fitted.eigenvalues_, values[1:3] * 4, rtol=1e-9)
+    assert np.linalg.norm(projector(fitted.embedding_) - projector(vectors[:, :3]), 2) < 1e-6
+    assert adjusted_rand_score(fitted.labels_, y) > 0.9
+
+
+@pytest.mark.parametrize("gaps", [0.0, 0.15])
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize("gram", ["dense", "tiled", "nystroem"])
+def test_every_way_of_holding_finds_the_groups_and_its_own_labels_again(gram, precision, gaps):
+    X, y = mixed(gaps=gaps)
+    fitted = quiet(model(gram=gram, precision=precision), X)
+    assert adjusted_rand_score(fitted.labels_, y) > 0.9
+    np.testing.assert_array_equal(fitted.predict(X), fitted.labels_)
+    np.testing.assert_allclose(fitted.transform(X), fitted.embedding_, atol=1e-5)
+    new, y_new = mixed(30, gaps, seed=1)
+    assert adjusted_rand_score(fitted.predict(new), y_new) > 0.8
+    np.testing.assert_allclose(fitted.predict_proba(new).sum(axis=1), 1.0)
+    same_everywhere(fitted._fitted, through_a_file(fitted._fitted), (X, new))
+
+
+@pytest.mark.parametrize("gaps", [0.0, 0.15])
+def test_the_other_estimators(gaps):
+    X, y = mixed(gaps=gaps)
+    local = BicliqueKernelKMeans(3, affinity="gower", categorical_features=CODES, random_state=0)
+    assert adjusted_rand_score(quiet(local, X).labels_, y) > 0.9
+    np.testing.assert_array_equal(local.predict(X), local.labels_)
+    embedding = BicliqueSpectralEmbedding(2, affinity="gower", categorical_features=CODES, random_state=0)
+    assert quiet(embedding, X).embedding_.shape == (120, 2)
+
+
+def test_gamma_auto_is_the_rule_on_gower_distances():
+    X = np.unique(mixed(80, 0.1)[0], axis=0)
+    ranges = gower_ranges(X)
+    q = np.array([[gower_distance(x, y, ranges, MASK) for y in X] for x in X])
+    np.fill_diagonal(q, np.inf)
+    seventh = np.sort(q, axis=1)[:, 6]
+    assert quiet(model(), X).gamma_ == pytest.approx(0.2 / np.median(seventh[seventh > 0]))
+
+
+def test_weights_are_repeats_and_a_row_of_weight_zero_does_not_widen_a_range():
+    X, _ = mixed(40, 0.1)
+    counts = np.arange(40) % 3
+    X = np.array(X)
+    X[0, 0] = 1e4  # of weight 0
+    weighted = quiet(model(), X, sample_weight=counts)
+    repeated = quiet(model(), np.repeat(X, counts, axis=0))
+    np.testing.assert_allclose(weighted.eigenvalues_, repeated.eigenvalues_, rtol=1e-9)
+    np.testing.assert_array_equal(np.repeat(weighted.labels_, counts), repeated.labels_)
+    assert weighted.plan_.settings.kernel.columns.high[0] < 10
+
+
+def test_ranges_are_those_of_the_fit_and_units_do_not_matter():
+    X, _ = mixed()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ColumnSpreadWarning)  # columns are a million times apart
+        fitted = model().fit(X)
+    other = model().fit(X * [1e-6, 1e-6, 1, 1, 1] + [0, 7, 0, 0, 0])
+    np.testing.assert_array_equal(fitted.labels_, other.labels_)
+    np.testing.assert_allclose(fitted.embedding_, other.embedding_, atol=1e-8)
+    np.testing.assert_array_equal(fitted.predict(X[:1]), fitted.predict(X)[:1])  # alone, a row has no range
+
+
+def test_categories_that_the_fit_has_not_seen_differ_from_all():
+    X, _ = mixed()
+    fitted = model().fit(X)
+    new = np.array(X[:2])
+    new[:, 2] = [8, 9]
+    np.testing.assert_array_equal(fitted.predict(new), fitted.labels_[:2])
+    q = [[gower_distance(a, b, gower_ranges(X), MASK) for b in X] for a in new]
+    np.testing.assert_allclose(fitted.plan_.kernel.distances(new, X), q)
+
+
+@pytest.mark.parametrize("rows", [np.arange(12.0).reshape(12, 1) // 4, np.eye(12)[:, :5]])
+def test_tables_of_categories_alone(rows):
+    fitted = quiet(model(2, categorical_features=np.ones(rows.shape[1], bool), gamma=1.0), rows)
+    assert len(set(fitted.labels_)) == 2
+
+
+def test_ways_to_name_the_columns_agree():
+    X, _ = mixed(60)
+    expected = model(categorical_features=CODES).fit(X)
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    typed = frame.astype({"c": "category", "d": "category", "e": "category"})
+    small = pl.DataFrame({name: X[:, j] for j, name in enumerate("abcde")})
+    ways = [(MASK, X), (MASK.tolist(), X), (tuple(CODES), X), (list("cde"), frame), (np.array(list("cde")), small)]
+    for asked, table in [*ways, ("from_dtype", typed)]:
+        found = model(categorical_features=asked).fit(table)
+        np.testing.assert_array_equal(found.embedding_, expected.embedding_)
+        assert found.plan_.settings.kernel.categorical_features == (2, 3, 4)
+        np.testing.assert_array_equal(found.predict(table), expected.labels_)
+
+
+def test_stability_and_profile_of_a_frame():
+    X, _ = mixed(60)
+    fitted = model(categorical_features=list("cde")).fit(pd.DataFrame(X, columns=list("abcde")))
+    assert (fitted.cluster_stability(pd.DataFrame(X, columns=list("abcde")), n_splits=2) > 0.8).all()
+    assert [len(rows) for rows in fitted.representatives(pd.DataFrame(X, columns=list("abcde")), 2)] == [2, 2, 2]
+
+
+def test_chunks_take_one_pass_for_the_ranges(tmp_path):
+    X, _ = mixed()
+    np.save(tmp_path / "rows.npy", X)
+    whole = model(gram="nystroem", rank=40, order=2).fit(X)
+    for source in (tmp_path / "rows.npy", open_chunks([X[:50], X[50:]])):
+        chunked = model(gram="nystroem", rank=40, order=2).fit(source)
+        np.testing.assert_array_equal(chunked.labels_, whole.labels_)
+        np.testing.assert_array_equal(chunked.plan_.kernel.columns.high, X.max(axis=0))
+        np.testing.assert_array_equal(chunked.predict(source), whole.labels_)
+    assert "gower" in str(model().plan(tmp_path / "rows.npy"))
+
+
+def test_chunks_with_gaps_or_bad_codes_are_refused_in_words():
+    X = np.array(mixed()[0])
+    X[70, 3] = 0.5
+    with pytest.raises(DataError, match=r"column 3 has 0.5 in row 70"):
+        model().fit(open_chunks([X[:50], X[50:]]))
+    X[70, 3] = np.nan
+    with pytest.raises(DataError, match=r"missing value \(NaN\) in row 70"):
+        model().fit(open_chunks([X[:50], X[50:]]))
+
+
+def test_parts_join_their_nearest_by_gower_distance():
+    X, _ = mixed(60, 0.1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted = model(2, gamma=5000.0, order=2).fit(X)  # every row is a part of its own, or nearly
+        far = quiet(model(3, gamma=5000.0, order=2, gram="nystroem", rank=50), X)
+    assert len(set(fitted.labels_)) == 2
+    new = np.array([X[1], X[2]]) + [0.3, 0, 0, 0, 0]  # κ of both is zero everywhere
+    np.testing.assert_array_equal(fitted.predict(new), fitted.labels_[[1, 2]])
+    assert far.predict(new).shape == (2,)
+
+
+# Gaps
+
+
+def test_rows_without_a_column_in_common_are_told():
+    X = np.array(mixed(40)[0])
+    X[3, 2:], X[5, :2] = np.nan, np.nan
+    with pytest.warns(GapsWarning, match=r"^1 pair of rows has no column in common \(such as rows 3 and 5\).*be 1"):
+        model().fit(X)
+
+
+def test_columns_without_a_value_are_told_and_rows_without_one_refused():
+    X = np.array(mixed(40)[0])
+    X[:, 1] = np.nan
+    with pytest.warns(GapsWarning, match=r"1 of 5 columns have no value at all \(1\)"):
+        fitted = model().fit(X)
+    rest = model(categorical_features=[1, 2, 3]).fit(np.delete(X, 1, axis=1))
+    np.testing.assert_array_equal(fitted.labels_, rest.labels_)
+    alone = np.array([[np.nan, 4.0, np.nan, np.nan, np.nan]])
+    with pytest.raises(DataError, match=r"1 of 1 rows have no value in any column of the fit .*\(rows 0\)"):
+        fitted.predict(alone)
+    X[7] = np.nan
+    with pytest.raises(DataError, match=r"1 of 40 rows have no value.*\(rows 7\).*leave those rows out"):
+        model().fit(X)
+
+
+def test_negative_eigenvalues_are_clipped_and_counted():
+    X, _ = mixed(9, 0.4, seed=3)
+    K = gower_kernel(X, X, 3.0, MASK)
+    values = np.sort(algorithm_1(K, 2)[0])[::-1][1:]
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        fitted = model(9, gamma=3.0, order=2, gram="dense").fit(X)
+    negative = int((values < -1e-9).sum())
+    assert negative > 0
+    assert any(f"{negative} of 8 eigenvalues of the cut are negative" in str(w.message) for w in told)
+    np.testing.assert_allclose(fitted.eigenvalues_, np.maximum(values, 0), atol=1e-9)
+    assert not fitted.embedding_[:, 9 - negative :].any()
+    assert np.isfinite(fitted.transform(X)).all()
+
+
+def test_negative_eigenvalues_of_landmarks_are_counted():
+    X, _ = mixed(80, 0.15)
+    with pytest.warns(GapsWarning, match=r"\d+ of 60 eigenvalues of κ of the landmarks are negative \(lowest -0"):
+        quiet_about_pairs(model(gram="nystroem", rank=60), X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", GapsWarning)
+        model(gram="nystroem", rank=60).fit(mixed(80)[0])
+
+
+def test_gaps_are_equal_whatever_their_bits():
+    X = np.array(mixed(40, 0.2)[0])
+    other = X.copy()
+    other[np.isnan(X)] = -np.nan
+    other.view(np.int64)[np.isnan(X)] |= 5
+    a, b = quiet(model(), np.concatenate([X, X])), quiet(model(), np.concatenate([X, other]))
+    assert a.plan_.rows == b.plan_.rows == len(np.unique(X, axis=0))
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"affinity": "rbf"}, r"categorical_features works with affinity='gower', not with affinity='rbf'.*OneHot"),
+        ({"affinity": "nearest_neighbors"}, "works with affinity='gower', not with affinity='nearest_neighbors'"),
+        ({"affinity": "select"}, "works with affinity='gower', not with affinity='select'"),
+        ({"gamma": "select"}, "gamma='select' judges by Euclidean neighbours.*'auto', or give a number"),
+        ({"order": "select"}, "order='select' judges by Euclidean neighbours"),
+        ({"k": "select"}, "n_clusters='select' judges by Euclidean neighbours.*give a number"),
+        ({"gamma": "scale"}, "gamma='scale' is the variance"),
+        ({"landmarks": "kmeans++"}, "landmarks='kmeans\\+\\+' measures Euclidean distances.*'uniform' or 'leverage'"),
+        ({"device": "cpu"}, "gower"),
+        ({"gram": "features"}, "gram='features' knows rbf.*not 'gower': use gram='nystroem'"),
+        ({"categorical_features": "c"}, "categorical_features must be None, 'from_dtype', or columns"),
+        ({"categorical_features": [1.5]}, "categorical_features must be None"),
+        ({"categorical_features": 3}, "categorical_features must be None"),
+        ({"categorical_features": [True, 2]}, "categorical_features must be None"),
+        ({"categorical_features": [7]}, "has column 7, and X has 5: columns count from 0 to 4"),
+        ({"categorical_features": [-1]}, "has column -1"),
+        ({"categorical_features": [True, False]}, "a mask of 2 columns, and X has 5"),
+        ({"categorical_features": ["c"]}, "names columns \\('c'\\), and X has no names"),
+        ({"categorical_features": "from_dtype"}, "needs X to be a frame"),
+    ],
+)
+def test_parameters_that_do_not_go_together(parameters, words):
+    with pytest.raises(ParameterError, match=words):
+        model(**parameters).fit(mixed(40)[0])
+
+
+def test_a_name_that_is_no_column_is_refused():
+    with pytest.raises(ParameterError, match="has 'z', which is no column of X: the columns are 'a', 'b'"):
+        model(categorical_features=["z"]).fit(pd.DataFrame(mixed(40)[0], columns=list("abcde")))
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(np.inf, "X contains infinity, the first in row 4, column 2"), (-1, "column 2 has -1 in row 4"), (0.5, "has 0.5")],
+)
+def test_values_that_are_refused(value, words):
+    X = np.array(mixed(40, 0.1)[0])
+    fitted = quiet(model(), X)
+    X[4, 2] = value
+    with pytest.raises(DataError, match=words):
+        model().fit(X)
+    with pytest.raises(DataError, match=words):
+        fitted.predict(X)
+
+
+def test_gaps_are_for_this_affinity_alone():
+    X, _ = mixed(40, 0.1)
+    for affinity in ("rbf", "nearest_neighbors", "laplacian"):
+        with pytest.raises(DataError, match="X contains NaN"):
+            BicliqueSpectralClustering(3, affinity=affinity).fit(X)
+
+
+def test_sparse_rows_text_and_searches_are_refused():
+    X, _ = mixed(40)
+    with pytest.raises(DataError, match="sparse X works with affinity"):
+        model().fit(sparse.csr_array(X))
+    with pytest.raises(DataError, match=r"X holds text.*OrdinalEncoder"):
+        model().fit(np.array([["a", "1"], ["b", "2"], ["a", "3"]], dtype=object))
+    with pytest.raises(ParameterError, match="needs the ranges of the columns"):
+        order_path(X, [2, 4], n_clusters=3, affinity="gower")
+    with pytest.raises(ParameterError, match="Euclidean neighbours"):
+        select_settings(X, 3, affinity="gower", gamma="select")
+
+
+def test_a_kernel_with_columns_of_its_own():
+    X, _ = mixed(60, 0.1)
+    named = quiet(model(gamma=3.0), X)
+    own = quiet(model(affinity=Gower(3.0, Columns.of(X, MASK)), categorical_features=None), X)
+    np.testing.assert_array_equal(own.embedding_, named.embedding_)
+    with pytest.raises(ParameterError, match="made for 5 columns"):
+        model(affinity=Gower(3.0, Columns.of(X, MASK)), categorical_features=None).fit(X[:, :4])
+
+
+def test_clone_and_parameters():
+    copied = clone(model(categorical_features=MASK))
+    np.testing.assert_array_equal(copied.get_params()["categorical_features"], MASK)
+
+
+@parametrize_with_checks(
+    [
+        BicliqueSpectralClustering(2, affinity="gower", n_init=1),
+        BicliqueSpectralEmbedding(affinity="gower"),
+        BicliqueKernelKMeans(2, affinity="gower"),
+    ]
+)
+@pytest.mark.filterwarnings("ignore::biclique.exceptions.BicliqueWarning")
+def test_estimator_checks(estimator, check):
+    check(estimator)

@@ -1,0 +1,54 @@
+"""Degrees of rows, back from their embedding: δ(x) = Σ_j w_j κ(x, x_j)."""
+
+import numpy as np
+import pytest
+
+from biclique import BicliqueSpectralClustering
+from biclique.kernels import RBF
+from biclique.spectral.cut import shrunken_degrees, unshrunken_degrees
+
+
+@pytest.fixture(scope="module")
+def rows():
+    random = np.random.default_rng(0)
+    return np.concatenate([random.normal(size=(40, 2)), random.normal(size=(30, 2)) + 7, [[3.5, 3.5]]])
+
+
+def fitted(rows, **parameters):
+    weights = np.where(np.arange(len(rows)) % 3 == 0, 2.0, 1.0)
+    return BicliqueSpectralClustering(2, random_state=0, **parameters).fit(rows, sample_weight=weights), weights
+
+
+@pytest.mark.parametrize("order", [2, 2.5, 8, 1000])
+@pytest.mark.parametrize("gram", ["dense", "tiled", "nystroem"])
+def test_degrees_are_sums_of_similarities(rows, order, gram):
+    rank = {"rank": len(rows)} if gram == "nystroem" else {}
+    model, weights = fitted(rows, order=order, gram=gram, gamma=0.2, precision="float64", **rank)
+    new = rows[:5] + 0.1
+    for some in (rows, new):
+        found = model._fitted.degrees(model._fitted.embed(some, 1))
+        expected = RBF(0.2).block(some, rows) @ weights
+        np.testing.assert_allclose(found, expected, rtol=1e-4 if gram == "nystroem" else 1e-9)
+
+
+def test_degrees_of_a_graph_in_parts(rows):
+    rows = rows[:-1]
+    model, weights = fitted(rows, affinity="nearest_neighbors", n_neighbors=5, order=2.5)
+    fit = model._fitted
+    assert len(fit.parts) == 2  # each has a mean degree of its own
+    place = fit.find(rows)
+    of_vertices = np.zeros(len(rows))
+    of_vertices[place] = weights
+    np.testing.assert_allclose(fit.degrees(model.embedding_), (fit.gram.K @ of_vertices)[place], rtol=1e-9)
+
+
+def test_order_infinity_has_no_degrees(rows):
+    model, _ = fitted(rows, order=np.inf)
+    assert np.isnan(model._fitted.degrees(model.embedding_)).all()
+
+
+def test_unshrunken_degrees_are_the_inverse():
+    degrees = np.array([0.1, 1.0, 7.5])
+    for order in (2, 3, 17.5):
+        back = unshrunken_degrees(shrunken_degrees(degrees, 2.0, order), 2.0, order)
+        np.testing.assert_allclose(back, degrees, rtol=1e-12)

@@ -1,0 +1,106 @@
+"""What columns look like, and the one error about them."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from biclique.io.columns import ColumnsError, advise, describe, levels_of, look_at, settled
+from biclique.io.fields import text_array
+from biclique.io.typed_columns import Column
+
+
+def texts(name, values):
+    return Column(name, "text", text_array(list(values)))
+
+
+def numbers(name, values):
+    return Column(name, "number", np.asarray(values, dtype=float))
+
+
+DAYS = np.array(["2024-02-29", "2021-01-01", "NaT"], dtype="datetime64[us]")
+
+
+@pytest.mark.parametrize(
+    ("column", "look", "words"),
+    [
+        (texts("c", "abab"), "category", "category: 2 levels ('a' 2, 'b' 2)"),
+        (
+            texts("c", ["a"] * 3 + ["b", "c", "d", "e"] * 2),
+            "category",
+            "category: 5 levels ('a' 3, 'b' 2, 'c' 2, 'd' 2 and 1 more)",
+        ),
+        (texts("c", ["a", "a", "", "b", "b"]), "category", "category: 2 levels ('a' 2, 'b' 2); 1 of 5 missing"),
+        (
+            texts("c", ["a", "NA", "?", ""]),
+            "mostly missing",
+            "mostly missing: 3 of 4; the others: category: 1 level ('a' 1)",
+        ),
+        (texts("c", [f"k{i}" for i in range(9)]), "id", "id: 9 different, such as 'k0'"),
+        (texts("c", [f"a note {i}" for i in range(9)]), "text", "text: 9 different, such as 'a note 0'"),
+        (texts("c", [f"level {i // 2}" for i in range(202)]), "text", "text: 101 different, such as 'level 0'"),
+        (texts("c", [f"level {i // 2}" for i in range(200)]), "category", "category: 100 levels"),
+        (Column("d", "date", DAYS), "date", "date: 2021-01-01 to 2024-02-29; 1 of 3 missing"),
+        (Column("b", "boolean", np.array([0.0, 1, 1])), "boolean", "boolean"),
+        (numbers("x", [1.5, 2.5, 3.5]), "number", "number"),
+        (numbers("x", [4, 5, 6]), "id", "id: counts the rows from 4"),
+        (numbers("x", [4, 5, 7]), "number", "number"),
+        (numbers("x", [np.nan] * 3), "mostly missing", "missing in every row (3)"),
+        (numbers("customer_id", [903, 17, 5]), "id", "id: 3 different whole numbers, such as 903"),
+        (numbers("customer_id", [17, 17, 5]), "number", "number"),
+        (numbers("", [3, 1, 2]), "id", "no name: number"),
+    ],
+)
+def test_looks(column, look, words):
+    found = look_at(column)
+    assert found.look == look
+    assert found.words.startswith(words)
+
+
+def test_texts_of_dates_and_booleans_are_such():
+    assert settled(texts("d", ["2024-12-31", "", "2024-12-31 12:00"])).kind == "date"
+    assert settled(texts("b", ["True", "FALSE", "NA"])).values.tolist()[:2] == [1, 0]
+    for column in (texts("t", ["2024-12-31", "soon"]), texts("z", ["01", "02"]), numbers("x", [1, 2])):
+        assert settled(column) is column
+
+
+def test_levels_are_texts():
+    assert levels_of(numbers("x", [1, 2.5, np.nan, 1e300])).tolist() == ["1", "2.5", None, "1e+300"]
+    assert levels_of(Column("b", "boolean", np.array([1, 0, np.nan]))).tolist() == ["true", "false", None]
+    assert levels_of(Column("d", "date", DAYS)).tolist() == ["2024-02-29", "2021-01-01", None]
+    assert levels_of(texts("t", ["a", "?"])).tolist() == ["a", None]
+
+
+def test_advice_names_each_column_once():
+    columns = [
+        texts("key", [f"k{i}" for i in range(9)]),
+        texts("note", [f"a note {i}" for i in range(9)]),
+        texts("same", ["a"] * 9),
+        texts("kind", ["a", "b", "c"] * 3),
+        numbers("gaps", [np.nan] + [1.0] * 8),
+        Column("day", "date", np.array(["2024-01-01"] * 9, dtype="datetime64[us]")),
+        numbers("empty", [np.nan] * 9),
+    ]
+    advice = advise([look_at(column) for column in columns])
+    assert (advice.id, advice.drop, advice.categorical) == (["key"], ["note", "same", "empty"], ["kind"])
+    assert (advice.dates, advice.missing) == ("ordinal", "mean")
+    call = advice.python({"drop": ("x",), "scale": "none"})
+    assert call == (
+        "TablePreparer(drop=['x', 'key', 'note', 'same', 'empty'], scale='none', categorical=['kind'], "
+        "dates='ordinal', missing='mean')"
+    )
+    assert advise([look_at(columns[3])], ["kind"]).categorical == []
+
+
+def test_names_and_values_of_columns_cannot_write_to_the_terminal():
+    found = look_at(texts("a\n\x1b[31mb", [f"\x1b[2J{'x' * 40}{i}" for i in range(9)]))
+    told = describe("t\u202e.csv".encode("unicode_escape").decode(), [found], 1)
+    assert "\x1b" not in told
+    assert len(told.splitlines()) == 2
+    assert "…" in told
+
+
+def test_the_error_survives_pickle():
+    advice = advise([look_at(texts("kind", "abab"))])
+    error = pickle.loads(pickle.dumps(ColumnsError("told", "call", advice)))
+    assert (str(error), error.advice) == ("told\nThis deals with all of them:\n  call", advice)

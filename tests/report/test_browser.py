@@ -1,0 +1,258 @@
+"""The page in a real browser: ``make test-browser``. Needs Selenium, Chromium and its driver; skipped elsewhere."""
+
+import os
+import shutil
+
+import numpy as np
+import pytest
+
+from biclique import BicliqueSpectralClustering
+from biclique.report.markup import shown
+from tests.report.made import HOSTILE
+
+webdriver = pytest.importorskip("selenium.webdriver", reason="Selenium is not installed")
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+DRIVER = shutil.which("chromedriver")
+pytestmark = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="Chromium and chromedriver are not installed")
+
+SHOTS = os.environ.get("BICLIQUE_SCREENSHOTS")
+"""A folder that screenshots go to."""
+
+
+def rows():
+    """Two groups that touch and one far away; the columns are the map."""
+    random = np.random.default_rng(0)
+    X = np.concatenate([random.normal(size=(50, 2)) * 0.6 + centre for centre in ([0, 0], [3, 0], [9, 6])])
+    return np.concatenate([X, [[4.0, 9.0]]])
+
+
+def identity(row):
+    return f"{HOSTILE[row] if row in (0, 2, 3) else 'row'} {row}"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    X = rows()
+    model = BicliqueSpectralClustering(3, order=2, random_state=0).fit(X)
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    names = ["<script>alert(1)</script>", "width"]
+    table = {name: X[:, j] for j, name in enumerate(names)}
+    frame = pytest.importorskip("pandas").DataFrame(table)
+    model.report(X, path, table=frame, ids=[identity(row) for row in range(len(X))], title="test", n_splits=2)
+    return model, X, path
+
+
+@pytest.fixture(scope="module")
+def browser():
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    driver.set_page_load_timeout(60)
+    yield driver
+    driver.quit()
+
+
+def opened(browser, path, *, width=1200, height=900, dark=False, mobile=False):
+    """The page, and no messages on the console."""
+    metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": mobile}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": scheme})
+    browser.get(path.as_uri())
+    assert quiet(browser)
+    return browser
+
+
+def quiet(browser):
+    messages = browser.get_log("browser")
+    assert messages == []
+    return True
+
+
+def run(browser, script, *arguments):
+    return browser.execute_script(script, *arguments)
+
+
+def pointer(browser, kind, x, y, **more):
+    """A pointer event on the map, at a place of it."""
+    script = """
+        const map = document.getElementById("map"), box = map.getBoundingClientRect();
+        const options = Object.assign({bubbles: true, pointerId: 1, clientX: box.left + arguments[1],
+            clientY: box.top + arguments[2]}, arguments[3]);
+        map.setPointerCapture = () => {};
+        map.dispatchEvent(new PointerEvent(arguments[0], options));"""
+    run(browser, script, kind, x, y, more)
+
+
+def where(browser, row):
+    return run(browser, "return bicliqueMap.where(arguments[0])", row)
+
+
+def colour_at(browser, row):
+    """The colour of the map in the middle of a row's mark."""
+    script = """
+        bicliqueMap.draw();
+        const map = document.getElementById("map"), [x, y] = bicliqueMap.where(arguments[0]);
+        const ratio = map.width / map.clientWidth, copy = document.createElement("canvas");
+        copy.width = copy.height = 1;
+        const pen = copy.getContext("2d", {willReadFrequently: true});
+        pen.drawImage(map, -Math.round(x * ratio), -Math.round(y * ratio));
+        return [...pen.getImageData(0, 0, 1, 1).data];"""
+    return tuple(run(browser, script, row))
+
+
+def shot(browser, name):
+    if SHOTS:
+        browser.save_screenshot(os.path.join(SHOTS, f"{name}.png"))
+
+
+def test_a_page_opens_quickly_without_a_message(made, browser):
+    opened(browser, made[2])
+    assert float(run(browser, "return document.documentElement.dataset.ready")) < 2000
+    assert "3 clusters" in browser.find_element("css selector", ".sentence").text
+    assert run(browser, "return document.images.length + document.querySelectorAll('link,iframe').length") == 0
+    shot(browser, "light")
+
+
+def test_pointing_at_a_row_tells_its_name_and_values(made, browser):
+    model, X, path = made
+    opened(browser, path)
+    for row in (0, 2, 149, 150):
+        x, y = where(browser, row)
+        pointer(browser, "pointermove", x, y)
+        text = browser.find_element("id", "tip").text
+        assert text.splitlines()[0] == shown(identity(row), 40)
+        assert f"cluster {model.labels_[row]}" in text
+        assert f"width: {X[row, 1]:.4g}"[:9] in text
+    assert "<script>alert(1)</script>: " in browser.find_element("id", "tip").text  # a column's name
+    assert quiet(browser)
+
+
+def test_a_lasso_selects_what_is_inside(made, browser):
+    _, X, path = made
+    opened(browser, path)
+    inside = np.flatnonzero((X[:, 0] > 6.5) & (X[:, 1] > 3))
+    places = np.array([where(browser, int(row)) for row in inside])
+    low, high = places.min(axis=0) - 6, places.max(axis=0) + 6
+    corners = [(low[0], low[1]), (high[0], low[1]), (high[0], high[1]), (low[0], high[1])]
+    browser.find_element("id", "lasso").click()
+    pointer(browser, "pointerdown", *corners[0], button=0)
+    for corner in (*corners[1:], corners[0]):
+        pointer(browser, "pointermove", *corner)
+    pointer(browser, "pointerup", *corners[0])
+    assert run(browser, "return bicliqueMap.selected()") == len(inside)
+    assert f"{len(inside)} rows selected" in browser.find_element("id", "state").text
+    browser.find_element("id", "copy").click()
+    box = browser.find_element("id", "ids")
+    waiting = pytest.importorskip("selenium.webdriver.support.wait")
+    waiting.WebDriverWait(browser, 10).until(lambda _: box.is_displayed())
+    assert sorted(box.get_attribute("value").split("\n")) == sorted(identity(row) for row in inside)
+    assert quiet(browser)
+
+
+def test_the_slider_recolours(made, browser):
+    _, X, path = made
+    opened(browser, path)
+    script = """
+        const data = JSON.parse(document.getElementById("data").textContent).path;
+        return [data.orders.length, data.own, data.labels.map((text) => [...new Uint16Array(
+            Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer)])];"""
+    n_orders, own, labels = run(browser, script)
+    moved = [(at, row) for at in range(n_orders) for row in range(len(X)) if labels[at][row] != labels[own][row]]
+    assert moved  # a row that the order moves to another cluster
+    at, row = moved[0]
+    before = colour_at(browser, row)
+    run(
+        browser,
+        """const slider = document.getElementById("order"); slider.value = arguments[0];
+        slider.dispatchEvent(new Event("input"));""",
+        at,
+    )
+    assert colour_at(browser, row) != before
+    assert "clustered anew" in browser.find_element("id", "order-note").text
+    run(
+        browser,
+        """const slider = document.getElementById("order"); slider.value = arguments[0];
+        slider.dispatchEvent(new Event("input"));""",
+        own,
+    )
+    assert colour_at(browser, row) == before
+
+
+def test_colours_follow_a_column(made, browser):
+    _, X, path = made
+    opened(browser, path)
+    select = (
+        "const s = document.getElementById('colour'); s.value = arguments[0]; s.dispatchEvent(new Event('change'));"
+    )
+    run(browser, select, "0")
+    low, high = int(X[:, 0].argmin()), int(X[:, 0].argmax())
+    assert colour_at(browser, low) != colour_at(browser, high)
+    assert browser.find_element("id", "scale").is_displayed()
+    assert quiet(browser)
+
+
+def test_the_keyboard_reaches_everything(made, browser):
+    opened(browser, made[2])
+    keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
+    reached = []
+    for _ in range(40):
+        browser.switch_to.active_element.send_keys(keys.TAB)
+        reached.append(run(browser, "return document.activeElement.id || document.activeElement.tagName"))
+    wanted = [
+        "view",
+        "colour",
+        "chosen",
+        "order",
+        "closer",
+        "farther",
+        "reset",
+        "lasso",
+        "map",
+        "SUMMARY",
+        "copy-command",
+    ]
+    assert set(wanted) <= set(reached)
+    board = browser.find_element("id", "map")
+    board.send_keys("n")
+    assert browser.find_element("id", "tip").is_displayed()
+    x, _ = where(browser, 0)
+    board.send_keys(keys.ARROW_RIGHT)
+    assert where(browser, 0)[0] < x
+    board.send_keys("+")
+    board.send_keys("0")
+    assert where(browser, 0)[0] == pytest.approx(x)
+    run(browser, "const s = document.getElementById('chosen'); s.value = '0'; s.dispatchEvent(new Event('change'));")
+    assert run(browser, "return bicliqueMap.selected()") > 0
+    board.send_keys(keys.ESCAPE)
+    assert run(browser, "return bicliqueMap.selected()") == 0
+    assert quiet(browser)
+
+
+@pytest.mark.parametrize(("name", "options"), [("dark", {"dark": True}), ("phone", {"width": 360, "height": 740})])
+def test_dark_and_a_phone(made, browser, name, options):
+    opened(browser, made[2], **options)
+    across, shown = run(browser, "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+    assert across <= shown
+    ground = run(browser, "return getComputedStyle(document.body).backgroundColor")
+    assert (ground == "rgb(20, 24, 31)") == (name == "dark")
+    shot(browser, name)
+
+
+def test_paper_is_light(made, browser):
+    opened(browser, made[2], dark=True)
+    script = "window.dispatchEvent(new Event(arguments[0])); return getComputedStyle(document.body).backgroundColor"
+    assert run(browser, script, "beforeprint") == "rgb(255, 255, 255)"
+    assert run(browser, script, "afterprint") == "rgb(20, 24, 31)"
+
+
+def test_what_the_policy_forbids_does_not_run(made, browser):
+    opened(browser, made[2])
+    script = """const found = document.createElement("script"); found.textContent = "window.hacked = 1";
+        document.body.append(found); return window.hacked || 0"""
+    assert run(browser, script) == 0
+    messages = browser.get_log("browser")
+    assert any("Content Security Policy" in message["message"] for message in messages)

@@ -1,0 +1,294 @@
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from biclique import BicliqueSpectralClustering
+from biclique.exceptions import DataError, ParameterError
+from biclique.report.gather import gather, principal
+from biclique.report.markup import element, escaped, fill, json_text, shown
+from biclique.report.page import make_page, month_text, number_text, stability_text
+from biclique.report.rows import Facts, Told
+from biclique.report.sentence import first_sentence, percent
+from tests.optional import Optional
+from tests.report.made import HOSTILE, SURROGATE, fitted, groups
+
+pd = Optional("pandas")
+
+
+class Page(HTMLParser):
+    """Elements with their attributes, and the texts of scripts and styles."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.tags, self.raw, self.inside, self.texts = [], [], None, []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self.inside = (tag, dict(attrs)) if tag in ("script", "style") else None
+
+    def handle_endtag(self, tag):  # noqa: ARG002
+        self.inside = None
+
+    def handle_data(self, data):
+        if self.inside:
+            self.raw.append((*self.inside, data))
+        else:
+            self.texts.append(data)
+
+    @property
+    def data(self):
+        return json.loads(next(text for _, attrs, text in self.raw if attrs.get("id") == "data"))
+
+
+def unpacked(text, dtype):
+    return np.frombuffer(base64.b64decode(text), dtype=dtype)
+
+
+def write(tmp_path, model, X, **options):
+    path = tmp_path / "report.html"
+    model.report(X, path, n_splits=options.pop("n_splits", 0), **options)
+    return path.read_text(encoding="utf-8")
+
+
+def check_policy(page):
+    """One script and one style by their hashes, no handlers, no style attributes, no addresses."""
+    policy = next(attrs["content"] for tag, attrs in page.tags if attrs.get("http-equiv"))
+    assert policy.startswith("default-src 'none'")
+    assert "unsafe" not in policy
+    for kind, name in (("script", "script-src"), ("style", "style-src")):
+        texts = [text for tag, attrs, text in page.raw if tag == kind and attrs.get("type") != "application/json"]
+        assert len(texts) == 1
+        digest = base64.b64encode(hashlib.sha256(texts[0].encode()).digest()).decode()
+        assert f"{name} 'sha256-{digest}'" in policy
+    for tag, attrs in page.tags:
+        assert not [name for name in attrs if name.startswith("on") or name in ("style", "src", "srcset")], (tag, attrs)
+        assert attrs.get("href", "#").startswith("#")
+
+
+def test_a_page_is_self_contained_and_says_what_was_found(tmp_path):
+    model, X = fitted(), groups()
+    text = write(tmp_path, model, X, title="three groups", n_splits=2)
+    page = Page(text)
+    check_policy(page)
+    assert "3 clusters;" in text
+    data = page.data
+    assert np.array_equal(unpacked(data["labels"], "<u2"), model.labels_)
+    assert np.array_equal(unpacked(data["rows"], "<u4"), np.arange(len(X)))
+    sure = unpacked(data["sure"], np.uint8) / 255
+    np.testing.assert_allclose(sure, model.predict_proba(X).max(axis=1), atol=0.003)
+    assert data["path"]["orders"][-1] == "∞"
+    assert "BicliqueSpectralClustering(n_clusters=3, random_state=0).fit(X)" in " ".join(page.texts)
+    assert "stable" in text
+    for words in ("Map of the rows", "What sets each cluster apart", "How sure", "Eigenvalues", "To repeat this"):
+        assert words in text
+
+
+def test_places_keep_their_shape(tmp_path):
+    model = fitted()
+    data = Page(write(tmp_path, model, groups())).data
+    view = data["views"][0]
+    x, y = (unpacked(view[axis], "<u2").astype(float) for axis in "xy")
+    assert view["name"] == "by similarity"
+    assert max(x.max(), y.max()) == 65_535
+    assert (x.max() / 65_535, y.max() / 65_535) == (
+        pytest.approx(view["wide"], abs=1e-4),
+        pytest.approx(view["tall"], abs=1e-4),
+    )
+
+
+def test_hostile_names_stay_text(tmp_path):
+    X = groups()
+    n = len(X)
+    frame = pd.DataFrame({name: X[:, j % 3] for j, name in enumerate(HOSTILE)})
+    frame["levels"] = [HOSTILE[row % len(HOSTILE)] for row in range(n)]
+    ids = [f"{[*HOSTILE, SURROGATE][row % 10]} {row}" for row in range(n)]
+    text = write(
+        tmp_path, fitted(), X, table=frame, ids=ids, title=HOSTILE[0], command=HOSTILE[1], notes=[*HOSTILE, SURROGATE]
+    )
+    page = Page(text)
+    check_policy(page)
+    names = {tag for tag, _ in page.tags}
+    assert not names & {"img", "b", "iframe", "object", "a href"}
+    assert [tag for tag, _ in page.tags].count("script") == 2
+    assert not [c for c in text if ord(c) < 32 and c != "\n"]
+    assert "\u202e" not in text
+    assert "\u200f" not in text
+    assert len(text) < 400_000
+    assert page.data["exactIds"] is False  # they are cut, so row numbers are copied
+    texts = "".join(page.texts)
+    assert HOSTILE[0] in texts
+    assert "\\x00" in texts
+    assert "{{data}} {{ title }}" in texts
+
+
+def test_many_rows_and_columns_stay_below_three_megabytes(tmp_path):
+    """21,000 rows, 1,000 columns and long ids: the model is small, its rows are many."""
+    random = np.random.default_rng(0)
+    n, d = 21_000, 1_000
+    few = random.normal(size=(60, d)).astype(np.float32)
+    few[30:, :40] += 4
+    model = BicliqueSpectralClustering(2, gram="nystroem", rank=20, order=2, random_state=0).fit(few)
+    X = few[random.integers(0, 60, n)]
+    X += 0.1 * random.normal(size=(n, 1)).astype(np.float32)
+    path = tmp_path / "report.html"
+    ids = [f"漢字{'名' * 50} {row:07d}" for row in range(n)]  # three bytes each
+    model.report(X, path, ids=ids, n_splits=0)
+    assert path.stat().st_size < 3_000_000
+    data = Page(path.read_text(encoding="utf-8")).data
+    assert data["n"] <= 20_000
+    assert data["all"] == n
+    assert len(data["columns"]) == 30
+    assert all(int(column["name"][1:]) < 40 for column in data["columns"])  # those that separate
+
+
+def test_thinning_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr("biclique.report.gather.MOST_POINTS", 60)
+    monkeypatch.setattr("biclique.report.page.MOST_POINTS", 60)
+    text = write(tmp_path, fitted(), groups())
+    assert "The map draws 60 of them" in text
+    assert Page(text).data["n"] == 60
+
+
+def test_columns_that_are_shown_may_be_others_than_those_of_the_fit(tmp_path):
+    X = groups()
+    model = fitted()
+    frame = pd.DataFrame({"metres": X[:, 0] * 1000, "kind": np.array(["a", "b", "c"])[model.labels_]})
+    data = Page(write(tmp_path, model, X, table=frame)).data
+    by_name = {column["name"]: column for column in data["columns"]}
+    assert list(by_name) == ["kind", "metres"]  # the kind separates best
+    values = np.array(by_name["metres"]["values"])[unpacked(by_name["metres"]["codes"], np.uint8)]
+    np.testing.assert_allclose(values, X[:, 0] * 1000, rtol=1e-4, atol=1e-3)
+    kinds = np.array(by_name["kind"]["values"])[unpacked(by_name["kind"]["codes"], np.uint8)]
+    assert kinds.tolist() == frame["kind"].tolist()
+    with pytest.raises(DataError, match="table has 3 rows, X has 120"):
+        write(tmp_path, model, X, table=frame[:3])
+    with pytest.raises(DataError, match="ids has 2 entries, X has 120"):
+        write(tmp_path, model, X, ids=["a", "b"])
+
+
+def test_wrong_arguments(tmp_path):
+    with pytest.raises(ParameterError, match="n_splits must be a whole number from 0, got -1"):
+        fitted().report(groups(), tmp_path / "x.html", n_splits=-1)
+    with pytest.raises(DataError, match="there is no folder"):
+        fitted().report(groups(), tmp_path / "nowhere" / "x.html")
+    with pytest.raises(ValueError, match="not fitted"):
+        BicliqueSpectralClustering(2).report(groups(), tmp_path / "x.html")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("case", ["graph", "sparse", "given", "chunks", "infinite", "one", "two"])
+def test_every_kind_of_model_has_a_report(tmp_path, case):
+    X = groups()
+    model = {"graph": fitted(affinity="nearest_neighbors"), "infinite": fitted(order=np.inf)}.get(case)
+    rows, table = X, None
+    if case == "sparse":
+        rows = sparse.csr_array(np.where(X > 1, X, 0.1))
+        model = BicliqueSpectralClustering(3, affinity="cosine", random_state=0).fit(rows)
+    if case == "given":
+        rows = np.exp(-((X[:, None] - X) ** 2).sum(axis=2))
+        model = BicliqueSpectralClustering(3, affinity="precomputed", random_state=0).fit(rows)
+        table = X
+    if case == "chunks":
+        rows = table = tmp_path / "rows.npy"
+        np.save(rows, X)
+        model = BicliqueSpectralClustering(3, gram="nystroem", rank=40, order=2, random_state=0).fit(rows)
+    if case in ("one", "two"):
+        rows = X[:, :2]
+        model = BicliqueSpectralClustering({"one": 1, "two": 2}[case], random_state=0).fit(rows)
+    page = Page(write(tmp_path, model, rows, table=table))
+    check_policy(page)
+    assert page.data["n"] == len(X)
+    assert page.data["columns"]
+    if case == "infinite":
+        assert "Degrees are not known at order infinity" in "".join(page.texts)
+    if case == "two":
+        assert page.data["views"][0]["name"] == "the two columns"
+
+
+def test_a_selection_is_shown(tmp_path):
+    model = BicliqueSpectralClustering("select", k_max=5, random_state=0).fit(groups())
+    text = write(tmp_path, model, groups())
+    assert "Number of clusters" in text
+    assert model.k_selection_.reason[:30] in text
+    assert f"The next best number is {model.k_selection_.runner_up}" in text
+
+
+def facts(best, sizes, mixed=None):
+    k = len(sizes)
+    labels = np.repeat(np.arange(k), sizes)
+    return Facts(labels, np.asarray(best, float), np.ones(len(labels)), np.zeros((k, k)) if mixed is None else mixed)
+
+
+def test_the_first_sentence():
+    told = Told("m", {}, None, 2, None, None, None)
+    assert first_sentence(told, facts([1, 1, 1, 1], [2, 2])) == "2 clusters; every row fits its cluster."
+    mixed = np.array([[1.0, 1.0], [0.0, 2.0]])
+    found = first_sentence(told, facts([0.4, 1, 1, 1], [2, 2], mixed))
+    assert found == "2 clusters; cluster 0 is hard to tell from 1; 25 % of the rows fit nowhere well."
+    assert first_sentence(told, facts([1.0], [1])).startswith("1 cluster;")
+
+
+def test_shares_in_words():
+    found = [percent(share) for share in (0, 0.0004, 0.004, 0.02, 0.255, 0.996, 0.9999, 1)]
+    assert found == ["0 %", "under 0.1 %", "0.4 %", "2 %", "26 %", "99.6 %", "over 99.9 %", "100 %"]
+
+
+def test_numbers_in_words():
+    found = [number_text(value) for value in (0, 1234.5, 0.01234, -3.14159, 1e9, 20.0)]
+    assert found == ["0", "1,234", "0.0123", "-3.14", "1.00e+09", "20"]
+    assert [stability_text(x) for x in (0.9, 0.7, 0.3, None)] == [
+        "0.90, stable",
+        "0.70, fairly stable",
+        "0.30, not stable",
+        "not computed",
+    ]
+
+
+def test_markup_escapes():
+    assert element("p", "<b>", title='"') == '<p title="&quot;">&lt;b&gt;</p>'
+    assert element("p", element("b", "x")) == "<p><b>x</b></p>"
+    assert element("input", disabled=True, value=None) == "<input disabled>"
+    assert escaped("a\nb\x00") == "a\nb\\x00"
+    assert shown("x" * 100, 10) == "x" * 9 + "…"
+    assert json_text({"a": "</script>"}) == '{"a":"\\u003c/script\\u003e"}'
+    assert fill("{{a}}-{{b}}", {"a": "{{b}}", "b": "<"}) == "{{b}}-&lt;"
+    for name in ("style", "onclick"):
+        with pytest.raises(ValueError, match="forbids the attribute"):
+            element("p", **{name: "x"})
+
+
+def test_chosen_parameters_are_kept_when_halves_are_fitted():
+    """cluster_stability of a model with n_clusters="select" clusters halves with the number that was found."""
+    model = BicliqueSpectralClustering("select", k_max=5, affinity="select", random_state=0).fit(groups())
+    found = model._chosen_parameters()
+    assert found["n_clusters"] == model.n_clusters_
+    assert found["affinity"] == model.plan_.settings.kernel.affinity
+    assert model.cluster_stability(groups(), n_splits=2).shape == (model.n_clusters_,)
+    assert fitted()._chosen_parameters() == {}
+
+
+def test_gathering_twice_gives_the_same_page():
+    model, X = fitted(), groups()
+    first, second = (make_page(gather(model._told(), X, n_splits=0)) for _ in range(2))
+    assert first == second
+    assert re.search(r"NaN|Infinity", first.split('id="data">')[1].split("</script>")[0]) is None
+
+
+@pytest.mark.parametrize("shape", [(50, 4), (6, 9), (5, 1)])
+def test_principal_components_are_those_of_the_singular_values(shape):
+    X = np.random.default_rng(0).normal(size=shape) * np.linspace(3, 1, shape[1])
+    left, values, _ = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)
+    found = principal(X)
+    for j in range(min(2, *shape)):
+        np.testing.assert_allclose(np.abs(found[:, j]), np.abs(left[:, j] * values[j]), rtol=1e-8)
+
+
+def test_months():
+    assert [month_text(year) for year in (2024.0, 2024.5, 2024.999)] == ["2024-01", "2024-07", "2024-12"]

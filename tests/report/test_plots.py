@@ -1,0 +1,94 @@
+"""Plots: what the artists hold, and one smoke render each."""
+
+import io
+
+import numpy as np
+import pytest
+
+from biclique import BicliqueSpectralClustering
+from biclique.exceptions import ParameterError
+from biclique.report import (
+    plot_affinity,
+    plot_clusters,
+    plot_eigenvalues,
+    plot_order_path,
+    plot_profile,
+    plot_selection,
+)
+from biclique.selection import order_path
+from tests.optional import Optional, needs
+from tests.report.made import fitted, groups
+
+figures = Optional("matplotlib.figure")
+pytestmark = needs("matplotlib")
+
+
+def rendered(ax):
+    """Draw the figure; the axes."""
+    out = io.BytesIO()
+    ax.figure.savefig(out, format="png", dpi=30)
+    assert out.getbuffer().nbytes > 500
+    return ax
+
+
+@pytest.fixture
+def axes():
+    return figures.Figure().add_subplot()
+
+
+def test_clusters(axes):
+    model, X = fitted(), groups()
+    assert plot_clusters(model, X, ax=axes) is axes
+    assert [len(points.get_offsets()) for points in axes.collections] == np.bincount(model.labels_).tolist()
+    drawn = rendered(plot_clusters(fitted2(), X[:, :2], view="columns"))
+    found = np.concatenate([points.get_offsets() for points in drawn.collections])
+    assert sorted(found.tolist()) == sorted(X[:, :2].tolist())
+    with pytest.raises(ParameterError, match="view must be 'embedding' or 'columns', got 'x'"):
+        plot_clusters(model, X, view="x")
+
+
+def fitted2():
+    return BicliqueSpectralClustering(3, random_state=0).fit(groups()[:, :2])
+
+
+def test_eigenvalues(axes):
+    model = fitted()
+    assert rendered(plot_eigenvalues(model, ax=axes)) is axes
+    np.testing.assert_array_equal(axes.lines[0].get_ydata(), model.eigenvalues_)
+
+
+def test_selection(axes):
+    model = BicliqueSpectralClustering("select", k_max=4, random_state=0).fit(groups())
+    assert rendered(plot_selection(model, ax=axes)) is axes
+    stability = [one.stability for one in model.k_selection_.counted]
+    np.testing.assert_array_equal(axes.lines[0].get_ydata(), stability)
+    assert plot_selection(model.k_selection_).get_xlabel() == axes.get_xlabel()
+    with pytest.raises(ParameterError, match="nothing was selected"):
+        plot_selection(fitted())
+
+
+def test_path_over_orders(axes):
+    path = order_path(groups(), [2, 4, np.inf], n_clusters=3, random_state=0)
+    assert rendered(plot_order_path(path, ax=axes)) is axes
+    shares = np.array([line.get_ydata() for line in axes.lines])
+    assert shares.shape == (3, 3)
+    np.testing.assert_allclose(shares.sum(axis=0), 1)
+    assert shares[0, 0] == np.bincount(path.labels[0]).max() / len(groups())
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["2", "4", "inf"]
+
+
+def test_affinity(axes):
+    model, X = fitted(), groups()
+    assert rendered(plot_affinity(model, X, ax=axes)) is axes
+    image = axes.images[0].get_array()
+    third = len(image) // 3
+    assert image[:third, :third].mean() > 3 * image[:third, third:].mean()
+
+
+def test_profile(axes):
+    model, X = fitted(), groups()
+    assert rendered(plot_profile(model, X, most=2, ax=axes)) is axes
+    assert axes.images[0].get_array().shape == (2, 3)
+    assert [tick.get_text() for tick in axes.get_yticklabels()] in (["x0", "x1"], ["x1", "x0"])
+    with pytest.raises(ParameterError, match="most must be a whole number from 1, got 0"):
+        plot_profile(model, X, most=0)

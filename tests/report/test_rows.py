@@ -1,0 +1,110 @@
+import numpy as np
+import pytest
+
+from biclique.report.rows import FAINT, Facts, look, picked, thinned
+from biclique.report.sample import groups_of, matched_labels, sample_again
+from tests.report.made import fitted, groups
+
+
+def test_thinning_keeps_small_clusters_and_the_limit():
+    labels = np.repeat([0, 1, 2], [50_000, 150, 9_000])
+    chosen = thinned(labels, 3, 20_000, 200, np.random.RandomState(0))
+    assert (np.diff(chosen) > 0).all()
+    sizes = np.bincount(labels[chosen])
+    assert 19_990 <= sizes.sum() <= 20_000
+    assert sizes[1] == 150
+    assert sizes[2] >= 200
+    assert sizes[0] / sizes[2] == pytest.approx(50_000 / 9_000, rel=0.1)
+
+
+def test_more_clusters_than_room_share_it():
+    labels = np.repeat(np.arange(300), 100)
+    chosen = thinned(labels, 300, 20_000, 200, np.random.RandomState(0))
+    assert len(chosen) <= 20_000
+    assert np.bincount(labels[chosen], minlength=300).min() >= 20_000 // 300
+
+
+def test_few_rows_are_all_kept():
+    assert thinned(np.array([1, 0, 1]), 2, 20, 2, np.random.RandomState(0)).tolist() == [0, 1, 2]
+
+
+def test_facts_are_those_of_the_model():
+    model, X = fitted(), groups()
+    facts = look(model._told(), X, None)
+    assert np.array_equal(facts.labels, model.labels_)
+    p = model.predict_proba(X)
+    np.testing.assert_allclose(facts.best, p.max(axis=1), rtol=1e-6)
+    for cluster in range(3):
+        np.testing.assert_allclose(facts.mixed[cluster], p[model.labels_ == cluster].sum(axis=0), rtol=1e-9)
+    a, b = 0, 1
+    own = [np.flatnonzero(model.labels_ == j) for j in (a, b)]
+    expected = (p[own[0], b].sum() + p[own[1], a].sum()) / (len(own[0]) + len(own[1]))
+    assert facts.overlap[a, b] == pytest.approx(expected)
+    assert facts.overlap[a, a] == 0
+
+
+def test_rows_fit_nowhere_by_probability_or_degree():
+    labels = np.array([0, 0, 0, 0, 1, 1])
+    best = np.array([0.9, 0.49, 0.5, 0.9, 1.0, 1.0])
+    degrees = np.array([10.0, 10.0, 10.0, 0.99 * FAINT * 10, 0.5, 0.5])
+    facts = Facts(labels, best, degrees, np.zeros((2, 2)))
+    assert facts.faint.tolist() == [False, False, False, True, False, False]
+    assert facts.nowhere.tolist() == [False, True, False, True, False, False]
+    unknown = Facts(labels, best, np.full(6, np.nan), np.zeros((2, 2)))
+    assert unknown.nowhere.tolist() == [False, True, False, False, False, False]
+
+
+def test_hard_pairs_are_named_worst_first():
+    facts = Facts(np.repeat([0, 1, 2], 10), np.ones(30), np.ones(30), np.array([[8, 2, 0], [1, 4, 5.0], [0, 4, 6]]))
+    assert [(a, b) for a, b, _ in facts.hard_pairs()] == [(1, 2), (0, 1)]
+    assert facts.hard_pairs()[0][2] == pytest.approx(9 / 20)
+
+
+def test_rows_are_picked_by_number():
+    model, X = fitted(), groups()
+    chosen = np.array([0, 5, 119])
+    assert np.array_equal(picked(model._told(), X, chosen), X[chosen])
+
+
+def test_labels_are_matched_to_those_of_the_model():
+    like = np.array([0, 0, 1, 1, 2])
+    assert matched_labels(np.array([2, 2, 0, 0, 1]), like, 3).tolist() == [0, 0, 1, 1, 2]
+
+
+def test_groups_stay_inside_clusters():
+    labels = np.repeat([1, 0], [90, 10])
+    cells, clusters = groups_of(labels, 2, 20)
+    assert sorted(np.concatenate(cells).tolist()) == list(range(100))
+    for members, cluster in zip(cells, clusters, strict=True):
+        assert set(labels[members]) == {cluster}
+    assert 18 <= len(cells) <= 22
+    assert (np.diff(clusters) >= 0).all()
+
+
+@pytest.mark.parametrize("parameters", [{}, {"affinity": "nearest_neighbors"}, {"order": 4.0}], ids=str)
+def test_the_sample_gives_the_models_own_clusters_at_its_order(parameters):
+    model, X = fitted(**parameters), groups()
+    found = sample_again(model._told(), X, model.labels_, whole=True)
+    at = found.path.orders.index(model.order_)
+    assert found.path.agreement[at] == 1
+    assert found.path.labels.shape == (len(found.path.orders), len(X))
+    K = found.similarities.cells
+    inside = found.similarities.clusters[:, None] == found.similarities.clusters
+    assert K[inside].mean() > 3 * K[~inside].mean()
+
+
+def test_similarities_are_means_of_the_kernel():
+    model, X = fitted(gamma=0.3), groups()
+    from biclique.kernels import RBF
+
+    found = sample_again(model._told(), X, model.labels_, whole=True, path=False)
+    cells, _ = groups_of(model.labels_, 3, 160)
+    K = RBF(0.3).block(X, X)
+    assert found.similarities.cells[0, 7] == pytest.approx(K[np.ix_(cells[0], cells[7])].mean())
+
+
+def test_what_cannot_be_sampled_has_a_reason():
+    model = fitted(modelling="symmetric", order=3)
+    found = sample_again(model._told(), groups(), model.labels_, whole=True)
+    assert found.path is None
+    assert "symmetric" in found.reason

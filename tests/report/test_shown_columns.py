@@ -1,0 +1,123 @@
+import numpy as np
+import pytest
+from scipy import sparse
+
+from biclique.cluster.profile import share_difference, standardised_difference
+from biclique.report.shown_columns import MISSING, Category, Coded, Columns, Sums, years
+from tests.optional import Optional
+
+pd = Optional("pandas")
+
+
+@pytest.fixture
+def data():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(60, 4)) * [1, 5, 1e-3, 1] + [0, 3, 1e6, 0]
+    X[:, 3] = 2.0
+    X[::7, 1] = np.nan
+    return X, random.integers(0, 3, 60)
+
+
+def test_effects_and_means_are_those_of_a_profile(data):
+    X, labels = data
+    sums = Sums(3)
+    sums.add(X[:20], labels[:20])
+    sums.add(X[20:], labels[20:])
+    for j in range(4):
+        near = X[:, j] - X[1, j]  # the same effect, with all digits
+        np.testing.assert_allclose(sums.effects[:, j], standardised_difference(near, labels, 3), rtol=1e-9)
+        for cluster in range(3):
+            own = X[labels == cluster, j]
+            rest = X[labels != cluster, j]
+            assert sums.means[cluster, j] == pytest.approx(np.nanmean(own), rel=1e-12)
+            assert sums.other_means[cluster, j] == pytest.approx(np.nanmean(rest), rel=1e-12)
+
+
+def test_sparse_rows_give_the_same(data):
+    X = np.where(np.isnan(data[0]), 0.0, data[0])
+    dense, csr = Sums(3), Sums(3)
+    dense.add(X[:, :2], data[1])
+    csr.add(sparse.csr_array(X[:, :2]), data[1])
+    np.testing.assert_allclose(csr.effects, dense.effects, rtol=1e-9)
+    np.testing.assert_allclose(csr.separation, dense.separation, rtol=1e-9)
+
+
+def test_separation_is_the_share_of_variance_between_clusters(data):
+    X, labels = data
+    x = X[:, 0]
+    between = sum((labels == j).sum() * (x[labels == j].mean() - x.mean()) ** 2 for j in range(3))
+    sums = Sums(3)
+    sums.add(X, labels)
+    assert sums.separation[0] == pytest.approx(between / ((x - x.mean()) ** 2).sum())
+    assert sums.separation[3] == 0  # a constant column
+
+
+def test_a_cluster_without_values_has_no_effect():
+    sums = Sums(3)
+    sums.add(np.array([[1.0], [2.0], [np.nan]]), np.array([0, 1, 2]))
+    assert np.isnan(sums.means[2, 0])
+    assert np.isnan(sums.effects[2, 0])
+
+
+def test_levels_are_columns_of_zeros_and_ones():
+    texts = np.array(["b", "a", None, "b", "a", "b"], dtype=object)
+    labels = np.array([0, 0, 0, 1, 1, 1])
+    one = Category.of("kind", texts)
+    assert one.levels == ["a", "b"]
+    assert one.codes.tolist() == [1, 0, -1, 1, 0, 1]
+    sums = Sums.of_levels(one.codes, 2, labels, 2)
+    assert sums.means.tolist() == [[0.5, 0.5], [pytest.approx(1 / 3), pytest.approx(2 / 3)]]
+    there = one.codes >= 0
+    gap = share_difference(one.codes[there] == 1, labels[there], 2)
+    np.testing.assert_allclose((sums.means - sums.other_means)[:, 1], gap)
+
+
+def test_cramers_v_is_one_if_levels_are_clusters_and_zero_if_they_say_nothing():
+    labels = np.repeat([0, 1, 2], 4)
+    same = Category.of("same", np.repeat(["x", "y", "z"], 4).astype(object))
+    assert same.separation(labels, 3) == pytest.approx(1)
+    nothing = Category.of("nothing", np.tile(["x", "y"], 6).astype(object))
+    assert nothing.separation(labels, 3) == pytest.approx(0)
+    assert Category.of("constant", np.full(12, "x", dtype=object)).separation(labels, 3) == 0
+
+
+def test_many_levels_are_cut_to_one_byte():
+    texts = np.array([f"level {j}" for j in range(400)] + ["often"] * 5, dtype=object)
+    one = Category.of("many", texts)
+    assert len(one.levels) == MISSING
+    assert one.levels[-1] == f"one of {401 - MISSING + 1} others"
+    assert "often" in one.levels
+    assert one.codes.max() == MISSING - 1
+    assert Coded.of_category(one).codes.dtype == np.uint8
+
+
+def test_few_values_are_kept_and_many_are_grouped():
+    few = Coded.of_numbers(np.array([3.0, 1.0, np.nan, 3.0]))
+    assert few.exact
+    assert few.values == [1.0, 3.0]
+    assert few.codes.tolist() == [1, 0, MISSING, 1]
+    x = np.random.default_rng(0).lognormal(size=5000)
+    many = Coded.of_numbers(x)
+    assert not many.exact
+    assert len(many.values) <= MISSING
+    back = np.array(many.values)[many.codes]
+    assert np.corrcoef(np.argsort(np.argsort(back)), np.argsort(np.argsort(x)))[0, 1] > 0.9999
+    assert np.median(np.abs(back / x - 1)) < 0.01
+
+
+def test_columns_of_frames_and_arrays():
+    frame = pd.DataFrame({"n": [1, 2], "t": ["a", None], "b": [True, False], "d": pd.to_datetime(["2024-07-01", None])})
+    found = Columns.of(frame)
+    assert found.names == ["n", "b", "d (year)"]
+    assert found.numbers[0].tolist() == [1, 1, pytest.approx(2024.4973, abs=1e-3)]
+    assert np.isnan(found.numbers[1, 2])
+    assert [one.name for one in found.categories] == ["t"]
+    assert found.categories[0].codes.tolist() == [0, -1]
+    assert Columns.of(np.eye(2)).names == ["x0", "x1"]
+    assert Columns.of(np.array([["a", 1.0], ["b", 2.0]], dtype=object)).names == ["x1"]
+
+
+def test_years():
+    dates = np.array(["2024-01-01", "NaT"], dtype="datetime64[us]")
+    assert years(dates)[0] == 2024
+    assert np.isnan(years(dates)[1])

@@ -1,0 +1,43 @@
+import numpy as np
+import pytest
+
+from biclique import BicliqueSpectralClustering
+from biclique.cluster import estimator
+from tests.report.made import fitted, groups
+
+
+def test_a_summary_says_what_was_chosen_and_why():
+    model = fitted()
+    text = str(model.summary())
+    for size in np.bincount(model.labels_):
+        assert f"{size} rows" in text
+    assert f"{model.order_:g} ({model.order_reason_})" in text
+    assert model.gram_reason_ in text
+    assert f"gamma {model.gamma_:.4g}" in text
+    assert "as asked for" in text
+
+
+def test_a_summary_is_a_table_in_a_notebook():
+    html = fitted().summary()._repr_html_()
+    assert html.startswith("<table>")
+    assert html.count("<tr>") == len(fitted().summary().lines)
+
+
+def test_a_summary_has_the_reason_of_a_selection():
+    model = BicliqueSpectralClustering("select", k_max=4, random_state=0).fit(groups())
+    assert model.k_selection_.reason in str(model.summary())
+
+
+def test_a_summary_needs_a_fit():
+    with pytest.raises(ValueError, match="not fitted"):
+        BicliqueSpectralClustering(2).summary()
+
+
+def test_diagrams_link_to_the_site_that_the_package_names(monkeypatch):
+    model = BicliqueSpectralClustering(2)
+    monkeypatch.setattr(estimator, "documentation_site", lambda: "https://docs.example/biclique")
+    link = "https://docs.example/biclique/api/biclique.BicliqueSpectralClustering.html"
+    assert model._get_doc_link() == link
+    assert link in model._repr_html_()
+    monkeypatch.setattr(estimator, "documentation_site", lambda: "")
+    assert model._get_doc_link() == ""

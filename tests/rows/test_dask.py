@@ -1,0 +1,425 @@
+"""Rows of Dask collections: the contract, fits against those in memory, what every chunk may be, and errors.
+
+Tasks run in threads here; ``test_dask_cluster.py`` has worker processes.
+"""
+
+import pickle
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.metrics import adjusted_rand_score
+
+from biclique import BicliqueKernelKMeans, BicliqueSpectralClustering, BicliqueSpectralEmbedding
+from biclique.exceptions import (
+    ApproximationWarning,
+    DataError,
+    DegreeError,
+    FewerClustersWarning,
+    ParameterError,
+    RankWarning,
+)
+from biclique.features.maps import NystroemMap
+from biclique.io import open_chunks
+from biclique.kernels import make_kernel
+from biclique.progress import Progress
+from biclique.rows.tasks import kept_warnings
+from biclique.runtime.threads import count_threads, one_thread
+from tests.optional import Optional, needs
+from tests.rows.contract import RowContract
+
+dask, da, dd = Optional("dask"), Optional("dask.array"), Optional("dask.dataframe")
+pytestmark = needs("dask")
+
+CHUNKS = (130, 0, 1, 40, 129)
+"""Of the 300 rows of the blobs: an empty one and one of a single row among them."""
+
+
+def model(**parameters):
+    return BicliqueSpectralClustering(
+        **{"n_clusters": 4, "random_state": 0, "gram": "nystroem", "rank": 60, "order": 4, **parameters}
+    )
+
+
+def delayed(X, chunks=CHUNKS, *, known=True, columns=None):
+    """X as a Dask array; ``known`` says whether Dask knows the lengths of its chunks."""
+    columns = columns or X.shape[1:]
+    found = da.from_array(X, chunks=(chunks, columns) if X.ndim == 2 else (chunks,))
+    if not known:
+        found = found.map_blocks(
+            lambda block: block, chunks=((np.nan,) * len(chunks), *found.chunks[1:]), dtype=X.dtype
+        )
+    return found
+
+
+@needs("dask")
+class TestDask(RowContract):
+    keeps_weights = False
+    chunks = (300, 1, 0, 399)
+    known = True
+
+    def create(self, X, weights, tmp_path):  # noqa: ARG002
+        from biclique.rows.dask_rows import open_dask_rows
+
+        given = None if weights is None else delayed(weights, self.chunks, known=self.known)
+        return open_dask_rows(delayed(X, self.chunks, known=self.known), given, "auto", lambda rows, numbers: None)
+
+
+class TestDaskOfUnknownLengths(TestDask):
+    known = False
+
+
+class TestDaskInManyChunks(TestDask):
+    chunks = (35,) * 20
+
+
+# Fits
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"order": "auto"},
+        {"gram": "features", "rank": 200},
+        {"affinity": "linear", "gram": "features", "rank": "auto"},
+        {"assign_labels": "cluster_qr"},
+        {"row_normalize": False, "order": "auto"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("known", [True, False], ids=["known lengths", "unknown"])
+def test_a_fit_is_the_one_in_memory(blobs, parameters, known):
+    X, _ = blobs
+    held, found = model(**parameters).fit(X), model(**parameters).fit(delayed(X, known=known))
+    assert found.labels_.chunks == (CHUNKS,)
+    assert found.embedding_.chunks == (CHUNKS, (4,))
+    assert (found.labels_.dtype, found.embedding_.dtype) == (np.int32, np.float64)
+    assert found.labels_._meta.shape == (0,)
+    labels = found.labels_.compute()
+    assert adjusted_rand_score(labels, held.labels_) == 1
+    np.testing.assert_allclose(found.embedding_.compute(), held.embedding_, atol=1e-5)
+    assert (found.order_, found.gamma_, found.rank_) == (held.order_, held.gamma_, held.rank_)
+    np.testing.assert_array_equal(found.predict(X), labels)
+    np.testing.assert_allclose(found.transform(X), found.embedding_.compute(), atol=1e-6)
+
+
+def test_pieces_of_columns_are_put_side_by_side(blobs):
+    X, _ = blobs
+    whole, cut = model().fit(delayed(X)), model().fit(delayed(X, columns=(2, 3)))
+    np.testing.assert_array_equal(whole.embedding_.compute(), cut.embedding_.compute())
+    np.testing.assert_array_equal(cut.predict(delayed(X, columns=(4, 1))).compute(), cut.labels_.compute())
+
+
+def test_new_rows_are_lazy(blobs):
+    X, _ = blobs
+    found = model().fit(delayed(X))
+    new = delayed(X + 1e-3, known=False)
+    for lazy, now in (
+        (found.predict(new), found.predict(X + 1e-3)),
+        (found.predict_proba(new), found.predict_proba(X + 1e-3)),
+        (found.transform(new), found.transform(X + 1e-3)),
+        (found.predict(new, reject_below=0.9), found.predict(X + 1e-3, reject_below=0.9)),
+    ):
+        assert dask.is_dask_collection(lazy)
+        assert np.isnan(lazy.shape[0])
+        assert lazy.ndim == now.ndim
+        np.testing.assert_allclose(lazy.compute(), now, atol=1e-6)  # products of a single row round otherwise
+    assert found.fit_predict(delayed(X)).chunks == (CHUNKS,)
+    # A model of rows in memory, too, and an exact one:
+    held = model(gram="dense", rank="auto").fit(X)
+    np.testing.assert_array_equal(held.predict(new).compute(), held.predict(X + 1e-3))
+
+
+def test_embeddings(blobs):
+    X, _ = blobs
+    parameters = {"n_components": 2, "gram": "nystroem", "rank": 60, "order": 4, "random_state": 0}
+    found = BicliqueSpectralEmbedding(**parameters).fit_transform(delayed(X))
+    assert found.chunks == (CHUNKS, (2,))
+    np.testing.assert_allclose(found.compute(), BicliqueSpectralEmbedding(**parameters).fit_transform(X), atol=1e-5)
+
+
+def test_weights(blobs):
+    X, _ = blobs
+    weights = np.arange(300) % 3 / 2
+    held = model(order="auto").fit(X, sample_weight=weights)
+    given = [weights, delayed(weights), delayed(weights, known=False)]
+    found = [model(order="auto").fit(delayed(X), sample_weight=w) for w in given]
+    for one in found:
+        np.testing.assert_array_equal(one.embedding_.compute(), found[0].embedding_.compute())
+        np.testing.assert_allclose(one.embedding_.compute(), held.embedding_, atol=1e-5)
+        assert adjusted_rand_score(one.labels_.compute(), held.labels_) == 1
+
+
+def test_sparse_blocks(blobs):
+    X = np.where(np.abs(blobs[0]) > 1, blobs[0], 0.0)
+    held = model(affinity="cosine", gram="features", rank="auto").fit(sparse.csr_array(X))
+    cut = delayed(X).map_blocks(sparse.csr_matrix)
+    found = model(affinity="cosine", gram="features", rank="auto").fit(cut)
+    np.testing.assert_allclose(found.embedding_.compute(), held.embedding_, atol=1e-5)
+    assert adjusted_rand_score(found.predict(cut).compute(), held.labels_) == 1
+
+
+@needs("pandas")
+def test_frames(blobs):
+    import pandas as pd
+
+    X, _ = blobs
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    frame["a"] = frame["a"].astype("Float64")  # pandas' own kind
+    found = model().fit(dd.from_pandas(frame, npartitions=3))
+    assert found.feature_names_in_.tolist() == list("abcde")
+    lengths = found.labels_.chunks[0]
+    assert sum(lengths) == 300
+    np.testing.assert_allclose(found.embedding_.compute(), model().fit(X).embedding_, atol=1e-5)
+    np.testing.assert_array_equal(
+        found.predict(dd.from_pandas(frame, npartitions=2)).compute(), found.labels_.compute()
+    )
+    with pytest.raises(DataError, match="X: column 0 is 'b', and was 'a' when the model was fitted"):
+        found.predict(dd.from_pandas(frame[list("bacde")], npartitions=2))
+    frame["e"] = "text"
+    with pytest.raises(DataError, match="X holds columns that are no numbers: 'e'"):
+        model().fit(dd.from_pandas(frame, npartitions=2))
+    frame["e"] = pd.Timestamp("2020-01-01")
+    with pytest.raises(DataError, match=r"X holds dates or times in column 4 \('e'\)"):
+        model().fit(dd.from_pandas(frame, npartitions=2))
+
+
+def test_settings_and_numbers_of_clusters_are_selected_on_the_drawn_rows(blobs):
+    X, _ = blobs
+    held, found = (model(gamma="select", order="auto").fit(rows) for rows in (X, delayed(X)))
+    assert held.selection_.chosen == found.selection_.chosen
+    assert adjusted_rand_score(held.labels_, found.labels_.compute()) == 1
+    assert model(n_clusters="select", k_max=5).fit(delayed(X)).n_clusters_ == 4
+
+
+def test_plans(blobs):
+    plan = model().plan(delayed(blobs[0]))
+    assert (plan.way, plan.rows, plan.rank) == ("factored", 300, 60)
+    with pytest.warns(ApproximationWarning, match="the rows are read in chunks"):
+        model(gram="auto").fit(delayed(blobs[0]))
+
+
+def test_pickled_models_drop_what_is_lazy(blobs):
+    found = model().fit(delayed(blobs[0]))
+    copy = pickle.loads(pickle.dumps(found))
+    assert not hasattr(copy, "labels_")
+    assert not hasattr(copy, "embedding_")
+    np.testing.assert_array_equal(copy.predict(blobs[0]), found.labels_.compute())
+    assert copy.predict_proba(delayed(blobs[0])).shape == (300, 4)
+
+
+def test_fewer_clusters_than_asked_for(blobs):
+    X = np.repeat(blobs[0][:3], 100, axis=0)
+    with pytest.warns(RankWarning), pytest.warns(FewerClustersWarning, match="3 clusters returned, 4 asked for"):
+        found = model(n_clusters=4, rank=3).fit(delayed(X))
+    assert sorted(np.unique(found.labels_.compute())) == [0, 1, 2]
+
+
+# Bits
+
+
+def test_bits_do_not_depend_on_the_scheduler(blobs):
+    found = []
+    for scheduler in ("sync", "threads"):
+        with dask.config.set(scheduler=scheduler, num_workers=4):
+            found.append(model(order="auto").fit(delayed(blobs[0])).embedding_.compute())
+    np.testing.assert_array_equal(*found)
+
+
+def test_chunks_are_grouped_by_their_lengths():
+    from biclique.rows.dask_rows import _grouped
+
+    lengths = np.array([5, 0, 3, 9, 1, 1, 1])
+    assert _grouped(lengths, range(7), 8) == [[0, 1, 2], [3, 4, 5, 6]]
+    assert _grouped(lengths, range(7), 1) == [[0], [1, 2], [3], [4], [5], [6]]
+    assert _grouped(lengths, range(7), 100) == [[0, 1, 2, 3, 4, 5, 6]]
+
+
+def test_a_second_implementation_of_arrays():
+    code = """
+import dask
+dask.config.set({"array.query-planning": %s})
+import dask.array as da, numpy as np
+from biclique import BicliqueSpectralClustering
+X = np.random.RandomState(0).normal(size=(200, 3)) + 6 * (np.arange(200) %% 2)[:, None]
+D = da.from_array(X, chunks=(70, 2)) * 1.0
+model = BicliqueSpectralClustering(2, gram="nystroem", rank=30, order=4, random_state=0).fit(D)
+print(type(D).__module__, model.embedding_.compute().sum(), model.predict(D).compute().tolist())
+"""
+    found = [
+        subprocess.run([sys.executable, "-c", code % on], capture_output=True, text=True, check=True).stdout.split(
+            " ", 1
+        )
+        for on in (True, False)
+    ]
+    assert found[0][1] == found[1][1]
+    assert found[1][0] == "dask.array.core"
+
+
+# Small graphs
+
+
+def test_a_feature_map_travels_as_its_landmarks_alone():
+    landmarks = np.random.RandomState(0).normal(size=(256, 40))
+    whole = NystroemMap(make_kernel("rbf", gamma=0.1), landmarks, np.float32)
+    light = whole.for_rows()
+    assert len(pickle.dumps(light)) < 1.1 * 4 * landmarks.size
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(light)).columns(landmarks), whole.columns(landmarks))
+    assert whole.project(np.ones(256)).shape == (whole.rank,)
+
+
+def test_the_graph_of_a_pass_is_small(monkeypatch):
+    import cloudpickle
+
+    from biclique.rows import dask_rows
+
+    graphs = []
+
+    def caught(collections, tasks, key):
+        graphs.append(cloudpickle.dumps([[one.__dask_graph__() for one in collections], tasks], protocol=5))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(dask_rows, "_delayed", caught)
+    landmarks = np.zeros((2048, 1000), dtype=np.float32)
+    X = da.zeros((10_000 * 40_000, 1000), chunks=(40_000, 1000), dtype=np.float32)
+    source = dask_rows.open_dask_rows(X, None, "auto", lambda rows, numbers: None)
+    with pytest.raises(KeyboardInterrupt):
+        source.sum(lambda block: landmarks, "matrix", Progress(False), 2048)
+    assert len(graphs[0]) < 10e6
+    assert len(graphs[0]) - landmarks.nbytes < 180 * 10_000
+
+
+# Errors and warnings
+
+
+def with_nan(X, row):
+    X = X.copy()
+    X[row, 2] = np.nan
+    return X
+
+
+def test_a_missing_value_is_named_with_its_pass_chunk_and_row(blobs):
+    X = with_nan(with_nan(blobs[0], 160), 145)
+    told = r"chunk 3 of X, in the pass over the rows for the (draw|sums): X contains NaN: .* row 145, column 2"
+    with pytest.raises(DataError, match=told):
+        model().fit(delayed(X))
+    found = model().fit(delayed(blobs[0]))
+    with pytest.raises(DataError, match=r"chunk 3 of X, in the computation of a lazy result: X contains NaN.*row 145"):
+        found.predict(delayed(X)).compute()
+    with pytest.raises(DataError, match=r"counted from the start of the chunk\) X contains NaN.*row 14,"):
+        found.predict(delayed(X, known=False)).compute()
+
+
+def test_a_bad_row_that_was_not_drawn(blobs, monkeypatch):
+    from biclique.fit import low_rank
+
+    monkeypatch.setattr(low_rank, "POOL_ROWS", 100)
+    weights = np.ones(300)
+    weights[131:] = 0
+    told = r"chunk 3 of X, in the pass over the rows for the sums: X contains NaN: .* row 145, column 2"
+    with pytest.raises(DataError, match=told):
+        model(rank=20).fit(delayed(with_nan(blobs[0], 145)), sample_weight=delayed(weights))
+    with pytest.raises(DataError, match=r"in the pass over the rows for the (draw|sums): affinity='chi2' needs"):
+        model(affinity="chi2", rank=20).fit(delayed(-np.abs(blobs[0])))
+
+
+def test_a_chunk_that_cannot_be_read(blobs):
+    def read(block, block_info=None):
+        if block_info is not None and block_info[0]["chunk-location"][0] == 3:
+            raise OSError("no such file: rows-3.parquet")
+        return block
+
+    broken = delayed(blobs[0]).map_blocks(read, dtype=float, meta=np.empty((0, 0)))
+    with pytest.raises(
+        DataError, match=r"chunk 3 of X, in the pass .* draw: it cannot be read \(OSError: no such file"
+    ):
+        model().fit(broken)
+
+
+def test_a_kernel_that_fails_says_where(blobs):
+    def kernel(x, y):
+        raise ZeroDivisionError("by zero")
+
+    with pytest.raises(ZeroDivisionError):
+        model(affinity=kernel, rank=20).fit(delayed(blobs[0][:40], (20, 20)))
+
+
+def test_what_is_refused(blobs):
+    X, _ = blobs
+    lazy = delayed(X)
+    with pytest.raises(DataError, match="open_chunks does not read a Array of Dask: pass it to fit"):
+        open_chunks(lazy)
+    with pytest.raises(DataError, match="X must have two axes"):
+        model().fit(lazy[:, 0])
+    with pytest.raises(DataError, match="an array or a data frame is needed"):
+        model().fit(dask.delayed(X))
+    with pytest.raises(DataError, match="sample_weight has the chunks"):
+        model().fit(lazy, sample_weight=da.ones(300, chunks=100))
+    with pytest.raises(DataError, match="sample_weight has chunks of other lengths"):
+        model().fit(lazy, sample_weight=da.ones(300, chunks=60))
+    with pytest.raises(
+        DataError, match=r"chunk 3 of X, .* sample_weight must be finite and not negative, got -1 in row 140"
+    ):
+        model().fit(lazy, sample_weight=delayed(np.where(np.arange(300) == 140, -1.0, 1.0)))
+    with pytest.raises(DataError, match="sample_weight is zero in every row"):
+        model().fit(lazy, sample_weight=delayed(np.zeros(300)))
+    with pytest.raises(DataError, match="X has 300 rows, fewer than n_clusters=301"):
+        model(n_clusters=301, rank=20).fit(lazy)
+    with pytest.raises(DataError, match="X holds <U3, no numbers"):
+        model().fit(da.from_array(np.full((9, 2), "abc"), chunks=3))
+    with pytest.raises(DataError, match="X has no rows"):
+        model(rank="auto").fit(da.zeros((0, 2)))
+    with pytest.raises(ParameterError, match="modelling='biclique'"):
+        model(modelling="symmetric", order=3).fit(lazy)
+    with pytest.raises(DataError, match="rows in memory are needed here"):
+        BicliqueKernelKMeans(4).fit(lazy)
+    with pytest.raises(DataError, match="representatives needs rows in memory"):
+        model().fit(lazy).representatives(lazy)
+    with pytest.raises(DataError, match="use predict_proba"):
+        model().fit(lazy).membership(lazy)
+    wrong = lazy.map_blocks(lambda block: block[:-1] if len(block) == 40 else block, dtype=float)
+    with pytest.raises(DataError, match=r"chunk 3 of X.*it has 39 rows, and Dask says 40"):
+        model().fit(wrong)
+    with pytest.raises(DegreeError):
+        model(affinity="linear", gram="features", rank="auto", order=2).fit(delayed(X - X.mean(axis=0)))
+
+
+def test_warnings_of_tasks_are_raised_where_fit_was_called(blobs):
+    def kernel(x, y):
+        if len(warned) == 0 and blocks:
+            warned.append(1)
+        warnings.warn("a kernel of mine", RuntimeWarning, stacklevel=1)
+        return float(np.exp(-0.1 * ((x - y) ** 2).sum()))
+
+    warned, blocks = [], []
+    with pytest.warns(RuntimeWarning, match="a kernel of mine") as found:
+        model(affinity=kernel, rank=5, n_clusters=2).fit(delayed(blobs[0][:30], (15, 15)))
+    assert any(one.filename == __file__ for one in found)
+
+
+def test_warnings_of_other_threads_stay_theirs():
+    kept = []
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        with kept_warnings(kept):
+            warnings.warn("inside", UserWarning, stacklevel=1)
+        warnings.warn("outside", UserWarning, stacklevel=1)
+    assert kept == [("inside", UserWarning)]
+    assert [str(one.message) for one in shown] == ["outside"]
+
+
+def test_a_task_runs_in_one_thread():
+    with one_thread():
+        assert count_threads(4) == 1
+    assert count_threads(4) == 4
+
+
+def test_verbose_says_what_was_read(blobs, capsys):
+    model(verbose=1).fit(delayed(blobs[0], known=False))
+    told = capsys.readouterr().err
+    assert "the lengths of the chunks were not known: they are read once" in told
+    assert "pass over the rows for the matrix 100%" in told

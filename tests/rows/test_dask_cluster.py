@@ -1,0 +1,233 @@
+"""Rows on a cluster of worker processes: same bits, deaths in every pass, errors with their place, cancelling."""
+
+import _thread
+import os
+import signal
+import threading
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info
+
+from biclique import BicliqueSpectralClustering
+from biclique.exceptions import DataError, MemoryLimitError, ParameterError
+from biclique.progress import Progress
+from tests.optional import Optional, needs
+
+dask, da, distributed = Optional("dask"), Optional("dask.array"), Optional("distributed")
+pytestmark = [needs("distributed"), pytest.mark.once]
+
+CHUNKS = (90, 1, 0, 109, 100)
+
+
+def model(**parameters):
+    return BicliqueSpectralClustering(
+        **{"n_clusters": 4, "random_state": 0, "gram": "nystroem", "rank": 40, "order": 4, **parameters}
+    )
+
+
+def delayed(X):
+    return da.from_array(X, chunks=(CHUNKS, X.shape[1]))
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Two worker processes of two threads; one death of a task is forgiven."""
+    with (
+        warnings.catch_warnings(),
+        dask.config.set({"distributed.scheduler.allowed-failures": 1, "distributed.comm.retry.count": 2}),
+    ):
+        warnings.simplefilter("ignore")
+        with (
+            distributed.LocalCluster(
+                n_workers=2, threads_per_worker=2, host="127.0.0.1", dashboard_address=None, silence_logs=50
+            ) as cluster,
+            distributed.Client(cluster) as client,
+        ):
+            yield client
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    """Workers that die leave sockets behind, and distributed says so."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=ResourceWarning)
+        warnings.filterwarnings("ignore", module="distributed|tornado")
+        yield
+
+
+@pytest.fixture
+def expected(blobs):
+    """The embedding, in one thread."""
+    with dask.config.set(scheduler="sync"):
+        return model().fit(delayed(blobs[0])).embedding_.compute()
+
+
+def test_bits_are_those_of_one_thread(client, blobs, expected, capsys):
+    found = model(verbose=1).fit(delayed(blobs[0]))
+    np.testing.assert_array_equal(found.embedding_.compute(), expected)
+    np.testing.assert_array_equal(found.predict(delayed(blobs[0])).compute(), found.labels_.compute())
+    told = capsys.readouterr().err
+    assert f"tasks run on {client.scheduler.address}" in told
+    assert "pass over the rows for the matrix 100%" in told
+
+
+def test_blas_has_one_thread_in_every_task(client, blobs):
+    from biclique.rows.dask_rows import open_dask_rows
+
+    source = open_dask_rows(delayed(blobs[0]), None, "auto", lambda rows, numbers: None)
+    found = source.map(lambda block: [pool["num_threads"] for pool in threadpool_info()], "test", Progress(False))
+    assert len(found) == 4
+    assert all(set(threads) <= {1} for threads in found)
+
+
+def deadly(block, folder, block_info=None):
+    """Chunk 3, which kills its worker once in every pass, or always if nobody says which pass it is."""
+    if block_info is not None and block_info[0]["chunk-location"][0] == 3:
+        now = Path(folder) / "now"
+        died = Path(folder) / f"died-in-{now.read_text()}" if now.exists() else None
+        if died is None or not died.exists():
+            if died is not None:
+                died.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+    return block
+
+
+def test_a_worker_dies_in_every_pass(client, blobs, expected, tmp_path, monkeypatch):
+    from biclique.rows.dask_rows import _Pass
+
+    run = _Pass.run
+
+    def told(self, add):
+        (tmp_path / "now").write_text(self.told.split()[-1])
+        return run(self, add)
+
+    monkeypatch.setattr(_Pass, "run", told)
+    X = delayed(blobs[0]).map_blocks(deadly, str(tmp_path), dtype=float, meta=np.empty((0, 0)))
+    found = model().fit(X)
+    assert {path.name for path in tmp_path.glob("died*")} == {
+        f"died-in-{name}" for name in ("draw", "sums", "matrix", "labels")
+    }
+    np.testing.assert_array_equal(found.embedding_.compute(), expected)
+
+
+def test_a_chunk_that_kills_every_worker(client, blobs, tmp_path):
+    X = delayed(blobs[0]).map_blocks(deadly, str(tmp_path), dtype=float, meta=np.empty((0, 0)))
+    with pytest.raises(
+        DataError, match=r"chunk \d of X, in the pass over the rows for the draw: every worker that took"
+    ):
+        model().fit(X)
+
+
+def broken(block, block_info=None):
+    if block_info is not None and block_info[0]["chunk-location"][0] == 3:
+        raise OSError("no such file")
+    return block
+
+
+def test_errors_have_their_place(client, blobs):
+    X = delayed(blobs[0]).map_blocks(broken, dtype=float, meta=np.empty((0, 0)))
+    with pytest.raises(
+        DataError, match=r"chunk 3 of X, in the pass .* draw: it cannot be read \(OSError: no such file"
+    ):
+        model().fit(X)
+    X = blobs[0].copy()
+    X[[120, 250], 1] = np.nan
+    with pytest.raises(DataError, match=r"chunk 3 of X, in the pass .* draw: X contains NaN: .* row 120, column 1"):
+        model().fit(delayed(X))
+
+
+def loud(x, y):
+    warnings.warn(f"a kernel of process {os.getpid()}", RuntimeWarning, stacklevel=1)
+    return float(np.exp(-0.1 * ((x - y) ** 2).sum()))
+
+
+def test_warnings_come_back(client, blobs):
+    X = da.from_array(blobs[0][:30], chunks=(15, 5))
+    with pytest.warns(RuntimeWarning, match="a kernel of process") as found:
+        model(affinity=loud, rank=5, n_clusters=2).fit(X)
+    processes = {int(str(one.message).split()[-1]) for one in found}
+    assert processes - {os.getpid()}
+
+
+def slow(block):
+    time.sleep(0.4)
+    return block
+
+
+def test_cancelling_frees_everything(client, blobs):
+    X = da.from_array(np.tile(blobs[0], (8, 1)), chunks=(100, 5)).map_blocks(slow, dtype=float, meta=np.empty((0, 0)))
+    timer = threading.Timer(1.0, _thread.interrupt_main)
+    found = model()
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        found.fit(X)
+    timer.join()
+    assert not hasattr(found, "labels_")
+    for _ in range(100):
+        left = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.tasks))
+        if not left:
+            break
+        time.sleep(0.1)
+    assert left == []
+
+
+def test_workers_may_leave_while_it_runs(client, blobs, expected):
+    X = delayed(blobs[0]).map_blocks(slow, dtype=float, meta=np.empty((0, 0)))
+    timer = threading.Timer(0.6, lambda: client.cluster.scale(1))
+    timer.start()
+    found = model().fit(X)
+    timer.join()
+    np.testing.assert_array_equal(found.embedding_.compute(), expected)
+    client.cluster.scale(2)
+
+
+# Exact tiles
+
+
+def test_exact_tiles_on_the_workers(client, blobs, monkeypatch):
+    monkeypatch.setattr("biclique.spectral.solver.DIRECT_BELOW", 10)
+    X = np.repeat(blobs[0], 2, axis=0)  # equal rows are one vertex, there as here
+    exact = {"gram": "tiled", "rank": "auto", "precision": "float64", "gamma": 0.05}
+    here = model(**exact).fit(X)
+    there = model(**exact).fit(da.from_array(X, chunks=(250, 3)))
+    np.testing.assert_array_equal(there.labels_, here.labels_)
+    np.testing.assert_allclose(there.embedding_, here.embedding_, atol=1e-6)
+    assert there.gram_ == "tiled"
+    np.testing.assert_array_equal(there.predict(delayed(blobs[0])).compute(), here.predict(blobs[0]))
+    plan = model(**exact).plan(delayed(blobs[0]))
+    assert plan.seconds > 0
+    with pytest.raises(
+        ParameterError, match=r"gram='tiled' of 300 rows would take about .* more than max_hours=0: raise"
+    ):
+        model(**exact, max_hours=0).fit(delayed(blobs[0]))
+    with pytest.raises(MemoryLimitError, match="all 300 rows, here and on every worker"):
+        model(**exact, memory_limit=1000).fit(delayed(blobs[0]))
+
+
+def test_a_worker_dies_in_a_pass_over_tiles(client, tmp_path):
+    from biclique.gram.spread import pair_product
+    from biclique.gram.tiled import TiledGram
+    from biclique.kernels import RBF
+    from biclique.rows.dask_tiles import DaskSpread
+
+    path = str(tmp_path / "died")
+
+    def deadly_product(gram, V, i, j):
+        if (i, j) == (0, 1) and not os.path.exists(path):
+            open(path, "w").close()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return pair_product(gram, V, i, j)
+
+    rows = np.random.RandomState(0).normal(size=(8192, 3))
+    gram, V = TiledGram(RBF(0.5), rows, dtype=np.float64), rows[:, :2]
+    spread = DaskSpread(client)
+    spread.keep(gram)
+    found = np.concatenate(spread.add_pairs(deadly_product, V, 2))
+    again = np.concatenate(spread.add_pairs(pair_product, V, 2))
+    assert os.path.exists(path)
+    np.testing.assert_array_equal(found, again)
+    np.testing.assert_allclose(found, gram.matmat(V), rtol=1e-12)
