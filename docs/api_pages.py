@@ -16,6 +16,8 @@ MODULES = {
     "biclique.selection": "Settings and the number of clusters, chosen without labels",
     "biclique.hypergraph": "Given hyperedges",
     "biclique.io": "Tables and chunks",
+    "biclique.models": "Saved models",
+    "biclique.report": "Reports and plots",
     "biclique.datasets": "Data sets",
     "biclique.kernels": "Kernels",
     "biclique.multiway": "The paper's definitions",
