@@ -95,6 +95,14 @@ def test_pages_that_nobody_listed_are_added_and_missing_ones_left_out(tmp_path, 
     assert listed(tmp_path, "guide") == ["order", "new"]
 
 
+@pytest.mark.parametrize("script", sorted(ROOT.glob("examples/*.py")), ids=lambda script: script.name)
+def test_examples_begin_with_a_title(script):
+    """A page of the gallery without one stops the build of the site."""
+    _, title, line, *_ = script.read_text(encoding="utf-8").splitlines()
+    assert set(line) == {"="}
+    assert len(line) >= len(title) > 0
+
+
 def test_the_readme_is_short():
     lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
     assert len(lines) <= 120
