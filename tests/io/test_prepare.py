@@ -25,7 +25,11 @@ pd, pl, pa = Optional("pandas"), Optional("polars"), Optional("pyarrow")
 MISSING = ("refuse", "drop", "mean", "median", "indicator")
 
 
-@parametrize_with_checks([TablePreparer(), TablePreparer(missing="drop"), TablePreparer(missing="indicator")])
+@parametrize_with_checks(
+    [TablePreparer(), TablePreparer(missing="drop"), TablePreparer(missing="indicator")],
+    # Of scikit-learn 1.6: it subtracts a mean from whole numbers, in place.
+    expected_failed_checks=lambda _: {"check_positive_only_tag_during_fit": "fails before the estimator is called"},
+)
 def test_estimator_checks(estimator, check):
     check(estimator)
 
@@ -188,7 +192,7 @@ def test_new_tables_may_have_more_columns_and_another_order():
         (
             {"missing": "zero"},
             ParameterError,
-            "missing must be one of refuse, drop, mean, median, indicator, got 'zero'",
+            "missing must be one of refuse, drop, mean, median, indicator, keep, got 'zero'",
         ),
         ({"dates": "year"}, ParameterError, "dates must be one of"),
         ({"scale": None}, ParameterError, "scale must be one of standard, robust, none, got None"),

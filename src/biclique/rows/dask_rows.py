@@ -273,7 +273,7 @@ def no_check(rows: Rows, numbers: Sequence[int] | np.ndarray) -> None:
 
 
 def _name(what: str) -> str:
-    return f"biclique-{what.replace(' ', '-')}-{uuid4().hex}"
+    return f"biclique-{what.replace(' ', '-')}-{uuid4().hex[:12]}"
 
 
 def _grouped(lengths: IntArray, chunks: Sequence[int], least: int) -> list[list[int]]:
