@@ -1,4 +1,4 @@
-# make demo | test | test-lower-cpu | test-oldest | test-hypernetx | test-torch | test-browser | golden | check | bench | dist | clean: each sets up what it needs in .venv.
+# make demo | test | test-lower-cpu | test-oldest | test-hypernetx | test-torch | test-browser | golden | check | docs | docs-full | smoke | release-notes | bench | dist | clean: each sets up what it needs in .venv.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -6,7 +6,7 @@ JOBS ?= 2
 # Tests start many processes: each would compile every module again if none may write what it compiled.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test test-lower-cpu test-oldest test-hypernetx test-torch test-browser golden check bench dist clean
+.PHONY: demo test test-lower-cpu test-oldest test-hypernetx test-torch test-browser golden check docs docs-full smoke release-notes bench dist clean
 
 $(VENV)/.base: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -98,17 +98,40 @@ check: $(VENV)/.check  ## style, types, layers, rules of the house, doctests
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python .ci/house.py
-	$(BIN)/python -m pytest --doctest-modules src/biclique README.md docs --doctest-glob="*.md"
+	$(BIN)/python -m pytest --doctest-modules src/biclique README.md docs --doctest-glob="*.md" \
+		--ignore-glob="docs/*.py"
+
+$(VENV)/.docs: $(VENV)/.base
+	$(BIN)/python -m pip install --quiet --group docs
+	touch $@
+
+docs: $(VENV)/.docs  ## the site in build/docs, with the gallery scripts that take seconds; warnings are errors
+	$(BIN)/python docs/tables.py --check
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going --quiet --jobs $(JOBS) docs build/docs
+	$(BIN)/python docs/check_site.py build/docs
+
+docs-full:  ## the same with every gallery script
+	BICLIQUE_DOCS=full $(MAKE) docs
 
 bench: $(VENV)/.base  ## speed and memory against scikit-learn, side by side
 	$(BIN)/python benchmarks/exact.py
 
 dist: $(VENV)/.base  ## wheel and source archive in dist/, of what is committed
 	$(BIN)/python -m pip install --quiet build
-	rm -rf build/committed && mkdir -p build/committed
+	rm -rf dist build/committed && mkdir -p build/committed
 	git archive HEAD | tar -x -C build/committed
 	$(BIN)/python -m build --outdir dist build/committed
 	rm -rf build/committed
 
+PYTHONS ?= python3.11 python3.12 python3.13
+smoke: dist  ## wheel and source archive, each installed into an empty environment and used: make smoke PYTHONS="python3.13"
+	set -e; for python in $(PYTHONS); do for built in "$$PWD"/dist/*.whl "$$PWD"/dist/*.tar.gz; do \
+		rm -rf build/smoke && $$python -m venv build/smoke && build/smoke/bin/python -m pip install --quiet "$$built"; \
+		(cd build/smoke && ./bin/python ../../.ci/smoke.py); done; done
+	rm -rf build/smoke
+
+release-notes:  ## what CHANGELOG.md says about the current version
+	@$(PYTHON) .ci/release_notes.py
+
 clean:
-	rm -rf $(VENV) $(VENV)-oldest $(VENV)-hypernetx $(VENV)-torch $(VENV)-browser dist build .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf docs/api docs/gallery $(VENV) $(VENV)-oldest $(VENV)-hypernetx $(VENV)-torch $(VENV)-browser dist build .pytest_cache .hypothesis .mypy_cache .ruff_cache

@@ -1,11 +1,18 @@
-"""Does the discrete Laplacian of m/2 variables converge to the Laplace operator? A study, with pictures.
+"""
+Heat kernels: does the Laplacian of m/2 variables converge?
+===========================================================
 
-    python examples/heat_convergence.py --out FOLDER [--quick]
+Theorem 2 of the paper says that C (n t_n)⁻¹ L f → Δf in probability for points drawn uniformly on a
+manifold, with t_n = n^(−1/(2+α)) and any α > 0. This study draws points on a circle and a sphere, takes
+m = 2, 4, 6, and compares vol/(h nʰ t) L f, h = m/2, with Δf for several α. Then it does the same with
+evenly spaced points on an ellipse. The page on theory says what the pictures show.
 
-Theorem 2 of the paper says that C (n t_n)⁻¹ L f → Δf in probability for points drawn uniformly on a manifold, with
-t_n = n^(−1/(2+α)) and any α > 0. This study draws points on a circle and a sphere, takes m = 2, 4, 6, and compares
-vol/(h nʰ t) L f, h = m/2, with Δf for several α; then it does the same with evenly spaced points on an ellipse.
-It writes ``heat_convergence.csv`` and three pictures. docs/theory.md says what they show.
+.. image:: /images/heat_circle.png
+.. image:: /images/heat_sphere.png
+.. image:: /images/heat_ellipse.png
+
+``python examples/heat_convergence.py --out FOLDER [--quick]`` writes ``heat_convergence.csv`` and the three
+pictures. It takes minutes, so the site shows pictures that were drawn before.
 """
 
 from __future__ import annotations
@@ -16,28 +23,33 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from biclique.multiway import HeatLaplacian
+
+# sphinx_gallery_thumbnail_path = 'images/heat_circle.png'
 
 ORDERS = (2, 4, 6)
 ALPHAS = (0.5, 2.0, 6.0)
 COLORS = {2: "#1b6ca8", 4: "#d1495b", 6: "#3a7d44"}
 
 
-def circle(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray, float, int]:
+def circle(n: int, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], float, int]:
     """Uniform points on the unit circle, f' = cos θ, Δf' = cos θ, length, dimension."""
     angle = rng.uniform(0, 2 * np.pi, n)
     return np.column_stack([np.cos(angle), np.sin(angle)]), np.cos(angle), np.cos(angle), 2 * np.pi, 1
 
 
-def sphere(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray, float, int]:
+def sphere(n: int, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], float, int]:
     """Uniform points on the unit sphere, f' = z, Δf' = 2z, area, dimension."""
     X = rng.standard_normal((n, 3))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     return X, X[:, 2], 2 * X[:, 2], 4 * np.pi, 2
 
 
-def ellipse(n: int, axes: tuple[float, float] = (3.0, 0.5)) -> tuple[np.ndarray, np.ndarray, np.ndarray, float, int]:
+def ellipse(
+    n: int, axes: tuple[float, float] = (3.0, 0.5)
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], float, int]:
     """Points at even arc length on an ellipse, f' = cos(2πs/length), Δf' = (2π/length)² f'."""
     fine = np.linspace(0, 2 * np.pi, 200_001)
     speed = np.hypot(axes[0] * np.sin(fine), axes[1] * np.cos(fine))
@@ -50,7 +62,7 @@ def ellipse(n: int, axes: tuple[float, float] = (3.0, 0.5)) -> tuple[np.ndarray,
     return X, f, (2 * np.pi / length) ** 2 * f, length, 1
 
 
-def relative_error(facts: tuple, order: int, t: float, tuples: np.ndarray) -> float:
+def relative_error(facts: tuple[Any, ...], order: int, t: float, tuples: NDArray[Any]) -> float:
     """Root mean square of vol/(h nʰ t) L f − Δf over some tuples, relative to that of Δf."""
     X, f, laplace, volume, dimension = facts
     laplacian = HeatLaplacian(X, t, order, dimension)
@@ -59,7 +71,7 @@ def relative_error(facts: tuple, order: int, t: float, tuples: np.ndarray) -> fl
     return float(np.sqrt(np.mean((found - expected) ** 2) / np.mean(expected**2)))
 
 
-def study(sizes: list[int], repeats: int) -> list[dict]:
+def study(sizes: list[int], repeats: int) -> list[dict[str, Any]]:
     records = []
     for name, draw in (("circle", circle), ("sphere", sphere)):
         for n in sizes:
@@ -83,7 +95,7 @@ def study(sizes: list[int], repeats: int) -> list[dict]:
     return records
 
 
-def median_curve(records: list[dict], **fixed: object) -> tuple[list[int], list[float]]:
+def median_curve(records: list[dict[str, Any]], **fixed: object) -> tuple[list[int], list[float]]:
     chosen = [r for r in records if all(r[key] == value for key, value in fixed.items())]
     sizes = sorted({r["n"] for r in chosen})
     return sizes, [float(np.median([r["error"] for r in chosen if r["n"] == n])) for n in sizes]
@@ -97,7 +109,7 @@ def dress(axis: Any, sizes: list[int], label: str) -> None:
     axis.grid(alpha=0.3, which="both")
 
 
-def draw(records: list[dict], folder: Path) -> None:
+def draw(records: list[dict[str, Any]], folder: Path) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
@@ -130,7 +142,7 @@ def draw(records: list[dict], folder: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("."), help="folder for the table and the pictures")
+    parser.add_argument("--out", type=Path, default=Path("build/heat"), help="folder for the table and the pictures")
     parser.add_argument("--quick", action="store_true", help="fewer and smaller runs")
     options = parser.parse_args()
     sizes, repeats = ([250, 500, 1000], 2) if options.quick else ([500, 1000, 2000, 4000, 8000], 5)

@@ -1,9 +1,13 @@
-"""A page to look at and to send: wine, clustered and explained.
+"""
+A page to look at and to send
+=============================
 
-    python examples/report.py                    # writes wine.html
-    python examples/report.py --out page.html
+Wine, clustered and explained in one HTML page.
 
-The rows are scaled for the fit; the page shows the columns as they are in the table. Needs pandas.
+.. image:: /images/report.png
+
+``python examples/report.py`` writes ``wine.html``, ``--out page.html`` another file. The rows are scaled for the
+fit; the page shows the columns as they are in the table. It needs pandas.
 """
 
 from __future__ import annotations
@@ -15,6 +19,8 @@ from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 
 from biclique import BicliqueSpectralClustering
+
+# sphinx_gallery_thumbnail_path = 'images/report.png'
 
 
 def main() -> None:

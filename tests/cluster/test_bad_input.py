@@ -106,7 +106,7 @@ def test_bad_parameters(parameters, message):
     [
         (-np.ones(40), r"sample_weight must be finite and not negative, got -1 in row 0"),
         (np.r_[np.nan, np.ones(39)], "sample_weight must be finite"),
-        (np.ones(39), r"one number a row, shape \(40,\), got shape \(39,\)"),
+        (np.ones(39), r"one number per row, shape \(40,\), got shape \(39,\)"),
         (np.zeros(40), "zero in every row"),
         (["heavy"] * 40, "sample_weight must be numbers"),
         (np.r_[1, 1, np.zeros(38)], r"2 rows of positive weight \(of 40\), fewer than n_clusters=3"),

@@ -138,7 +138,7 @@ def test_bad_arguments_and_warnings(iris):
     ):
         with pytest.raises(ParameterError, match=message):
             BicliqueKernelKMeans(3, **parameters).fit(X)
-    with pytest.raises(DataError, match=r"weights must have one number a row, shape \(150,\)"):
+    with pytest.raises(DataError, match=r"weights must have one number per row, shape \(150,\)"):
         BicliqueKernelKMeans(3, weights=np.ones(3)).fit(X)
     with pytest.warns(SolverWarning, match="rows still moved after 1 steps"):
         BicliqueKernelKMeans(5, init="random", max_iter=1, random_state=0).fit(X)

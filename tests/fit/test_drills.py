@@ -179,7 +179,7 @@ def test_a_feature_map_is_planned(blobs):
     plan = model(gram="bumps", rank=50).plan(blobs[0])
     assert (plan.way, plan.gram, plan.gram_reason, plan.rank) == ("factored", "bumps", "as asked for", 50)
     assert plan.seconds > 0
-    with pytest.raises(ParameterError, match=r"gram='bumps' is not there on a device: use gram='nystroem'"):
+    with pytest.raises(ParameterError, match=r"gram='bumps' is not supported on a device: use gram='nystroem'"):
         model(gram="bumps", device="cpu").plan(blobs[0])
 
 

@@ -462,7 +462,7 @@ def test_what_a_device_cannot_do(blobs):
     ):
         with pytest.raises(ParameterError, match="leave device at None"):
             fitted(X, "cpu", **parameters)
-    with pytest.raises(ParameterError, match="the kernel 'sigmoid' is not there on a GPU"):
+    with pytest.raises(ParameterError, match="the kernel 'sigmoid' is not supported on a GPU"):
         fitted(X, "cpu", affinity="sigmoid")
     with pytest.raises(DataError, match="device= needs dense rows"):
         fitted(sparse.csr_array(X), "cpu")

@@ -509,7 +509,7 @@ def test_costs_of_float64_and_other_devices(blobs):
 def test_costs_of_what_a_device_cannot_do(blobs, tmp_path):
     for parameters, message in (
         ({"affinity": "nearest_neighbors"}, "leave device at None"),
-        ({"affinity": "sigmoid"}, "the kernel 'sigmoid' is not there on a GPU"),
+        ({"affinity": "sigmoid"}, "the kernel 'sigmoid' is not supported on a GPU"),
         ({"affinity": "polynomial", "gram": "features", "rank": 50}, "is a sketch"),
         ({"affinity": "laplacian", "gram": "nystroem"}, "landmarks on a device are for kernels of an inner product"),
         ({"affinity": "sigmoid", "gram": "nystroem"}, "landmarks on a device are for kernels of an inner product"),
@@ -539,11 +539,10 @@ def test_fast_needs_a_device_for_files_too(blobs, tmp_path):
 
 def test_costs_on_a_device_are_those_of_the_measured_fits():
     table = (Path(__file__).parents[2] / "docs" / "performance.md").read_text()
-    measured = re.findall(r"^\| (\d+) \| (default|fast) \| ([\d.]+) \|", table, re.MULTILINE)
+    measured = re.findall(r"^\| (\d+) \| (?:host|GPU) \| (auto|fast) \| ([\d.]+) \|", table, re.MULTILINE)
     assert len(measured) >= 5
     for n, precision, seconds in measured:
         X = np.broadcast_to(np.float32(0), (int(n), 16))
-        precision = "auto" if precision == "default" else "fast"
         cost = BicliqueSpectralClustering(10, precision=precision, gamma=1.0, device="cuda").estimate_cost(X)
         assert 1 / 1.5 < cost.seconds / float(seconds) < 1.5, (n, precision)
         assert 16 * 4 * int(n) < cost.device_bytes < 3000 * int(n)

@@ -93,7 +93,7 @@ def add_command(commands: Any) -> None:
         "-o",
         "--output",
         metavar="FILE",
-        help=f"write one label a row to FILE ({listed([*writers()], 'or')}); - is standard output",
+        help=f"write one label per row to FILE ({listed([*writers()], 'or')}); - is standard output",
     )
     parser.add_argument(
         "--append",

@@ -126,7 +126,7 @@ def _add_cluster(actions: Any) -> None:
         "-o",
         "--output",
         metavar="FILE",
-        help=f"write one label a vertex to FILE ({listed([*writers()], 'or')}), such as labels.csv",
+        help=f"write one label per vertex to FILE ({listed([*writers()], 'or')}), such as labels.csv",
     )
     _add_column_options(parser)
     model = parser.add_argument_group("the model")

@@ -25,14 +25,15 @@ from biclique.spectral import ASSIGNERS
 
 
 class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
-    """Cluster points through multi-way similarity.
+    """Spectral clustering that outliers do not disturb: the order-m normalised cut of a kernel or graph.
 
-    Points are the vertices of an m-uniform hypergraph whose weights come from the biclique kernel: the sum of a
-    base kernel over all pairs across two halves of m points (Saito, AAAI-22). Its normalised cut is solved
-    spectrally, and exactly: the order m only shrinks the degrees toward their mean, S = (2/m) δ + (1 − 2/m) δ̄, so
-    every order costs the same as the ordinary graph cut, and neither the hypergraph nor, for large data, the
-    n × n kernel matrix is ever formed. Higher orders keep isolated points from owning a cluster; the order is raised
-    only as far as the data ask.
+    The order m is the one extra knob. Order 2 is the ordinary normalised cut. Higher orders stop isolated points from
+    taking a cluster of their own. ``order="auto"`` raises it only as far as the data ask.
+
+    Behind it: points are the vertices of an m-uniform hypergraph. Its weights come from the biclique kernel, the sum
+    of a base kernel over all pairs across two halves of m points (Saito, AAAI-22). The order only shrinks the degrees
+    toward their mean, S = (2/m) δ + (1 − 2/m) δ̄. So each order costs the same as the graph cut. The hypergraph is
+    never formed, and for large data the n × n matrix is not either.
 
     Every parameter of ``sklearn.cluster.SpectralClustering`` is accepted with its meaning.
 

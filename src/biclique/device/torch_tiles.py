@@ -53,7 +53,7 @@ def check_device_kernel(kernel: Kernel) -> None:
     if not kernel.on_device:
         known = ", ".join(name for name, other in KERNELS.items() if other.on_device and other.name == name)
         raise ParameterError(
-            f"the kernel {kernel.name!r} is not there on a GPU ({known} are): use the host (device=None)."
+            f"the kernel {kernel.name!r} is not supported on a GPU ({known} are): use the host (device=None)."
         )
 
 

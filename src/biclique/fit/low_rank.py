@@ -516,13 +516,15 @@ def check_map_on_device(holding: HoldingSettings, gram: str, kernel: Kernel, n_c
         )
     kind = kind_of_map(holding, gram, kernel, n_columns)
     if kind == gram and not FEATURE_MAPS[kind].takes_tensors:
-        raise ParameterError(f"gram={gram!r} is not there on a device: use gram='nystroem', or the host (device=None).")
+        raise ParameterError(
+            f"gram={gram!r} is not supported on a device: use gram='nystroem', or the host (device=None)."
+        )
     if not FEATURE_MAPS[kind].takes_tensors:
         columns = kernel.exact_columns(n_columns)
         exact = "rank='auto' (all of them, exact), " if columns is not None and columns <= MOST_EXACT_COLUMNS else ""
         raise ParameterError(
             f"gram='features' of {columns} monomials ({kernel.name}, {n_columns} columns) with rank={holding.rank!r} "
-            f"is a sketch, which is not there on a device: use {exact}gram='nystroem', or the host (device=None)."
+            f"is a sketch, which is not supported on a device: use {exact}gram='nystroem', or the host (device=None)."
         )
 
 

@@ -65,7 +65,7 @@ QUICK_TOLERANCE, FINE_TOLERANCE = 1e-3, 1e-8
 """Angles to the true eigenspace that ``eigen_tol="auto"`` asks for: the first is plenty for labels."""
 
 START_FROM, START_ROWS = 30_000, 2_048
-"""From so many rows of tiles on the solver starts from the eigenvectors of so few."""
+"""Tiles of this many rows and more: the solver starts from the eigenvectors of a sample of this size."""
 
 DEVICE_START_FROM, DEVICE_START_ROWS = 400_000, 8_192
 """The same on a device."""

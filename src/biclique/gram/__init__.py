@@ -1,4 +1,4 @@
-"""How K is held; one class a file, one contract for all."""
+"""Ways to store or compute K: one class per file, one contract for all."""
 
 from biclique.gram.dense import GIVEN_WAY_OUT, LINK, DenseGram, StoredCross, checked_matrix, dense_bytes, search_parts
 from biclique.gram.factored import FactoredGram, FactoredRows

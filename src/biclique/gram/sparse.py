@@ -68,7 +68,7 @@ GIVEN_BYTES = 200
 
 
 def given_bytes(K: Rows) -> int:
-    """Memory that a given matrix takes beside itself: a copy in float64 where it is none, and pieces of work."""
+    """Memory that a given matrix takes beside itself: a float64 copy unless it is float64, and working memory."""
     if sparse.issparse(K):
         return GIVEN_BYTES * int(K.nnz)
     copy = 0 if K.dtype == np.float64 else 8 * K.shape[0] ** 2

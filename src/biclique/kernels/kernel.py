@@ -282,8 +282,8 @@ class HeldRows:
 
     The expanded square |x|² − 2⟨x, y⟩ + |y|² loses digits far from the origin, so the middle of the rows is taken off
     first, in float64, for every kernel that does not see a translation. Rows on a device are held there; pickled ones
-    are the host's. A tensor that could be kept as it is is copied, for it is the caller's to change, unless ``owned``
-    says that it was made for this.
+    are the host's. The caller's tensor is copied, because the caller may change it, unless ``owned`` says that it was
+    made for this.
     """
 
     def __init__(self, kernel: Kernel, X: Rows, dtype: Any, *, owned: bool = False) -> None:

@@ -222,12 +222,13 @@ def reproduce(
     ordered = {cell: results[cell] for cell in cells}
     tables = write(ordered, _sizes(data, cells, home), target, folder, provenance)
     if page is not None:
-        publish(ordered, tables, Path(page), provenance)
+        publish(ordered, tables, Path(page), _provenance(command, None, quick=quick))
     return tables
 
 
-def _provenance(command: str, commits: list[str], *, quick: bool) -> str:
-    computed = f"Computed on {', '.join(commits) or current_commit()}"
+def _provenance(command: str, commits: list[str] | None, *, quick: bool) -> str:
+    """Where tables come from: with the commits for files of results, without them for a page."""
+    computed = "Computed" if commits is None else f"Computed on {', '.join(commits) or current_commit()}"
     made = f"{computed} by `{command}`." if command else f"{computed}."
     return made + (" Quick: 20 repeats, five orders, ten sequences of Hopkins155." if quick else "")
 

@@ -198,7 +198,7 @@ def check_weights(sample_weight: Any, n: int, name: str = "sample_weight") -> Fl
     if weights.ndim == 0:
         weights = np.full(n, float(weights))
     if weights.shape != (n,):
-        raise DataError(f"{name} must have one number a row, shape ({n},), got shape {weights.shape}.")
+        raise DataError(f"{name} must have one number per row, shape ({n},), got shape {weights.shape}.")
     bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
     if len(bad):
         raise DataError(

@@ -13,7 +13,7 @@ from biclique._typing import IntArray
 
 
 def draw_by_permutation(n: int, size: int, random_state: int | np.random.RandomState | None) -> IntArray:
-    """At most ``size`` of n row numbers, from a permutation of all n; all of them when there are no more."""
+    """At most ``size`` of n row numbers, from a permutation of all n; all n if ``size`` is at least n."""
     if n <= size:
         return np.arange(n)
     return np.sort(check_random_state(random_state).choice(n, size, replace=False))

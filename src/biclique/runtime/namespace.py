@@ -34,7 +34,7 @@ def on_host(x: Any) -> bool:
 
 
 def to_host(x: Any) -> NDArray[Any]:
-    """The array as NumPy's, in float32 where NumPy has not its precision (bfloat16); waits for the device."""
+    """The array as NumPy's, as float32 if NumPy lacks the dtype (bfloat16); waits for the device."""
     xp = namespace(x)
     if xp is np:
         return np.asarray(x)

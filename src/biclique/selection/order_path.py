@@ -120,7 +120,7 @@ def _scaling(plan: Plan, row_normalize: bool | str) -> Plan:
 
 @dataclass(frozen=True)
 class OrderPath:
-    """What every order finds, one row an order.
+    """What each order finds: one row per order.
 
     - ``eigenvalues``: of B, (n_orders, n_clusters − 1), descending.
     - ``labels``: (n_orders, n_samples).

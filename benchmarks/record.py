@@ -1,0 +1,115 @@
+"""Run a benchmark and keep what it printed: its tables, with the machine and the versions, as JSON.
+
+    python benchmarks/record.py exact -- python benchmarks/exact.py --sizes 10000
+    python benchmarks/record.py gpu --printed FILE --command "python benchmarks/gpu.py" --machine "NVIDIA H200"
+
+The first runs the command, shows its output and writes benchmarks/records/exact.json. The second takes an output that
+was saved before, on this machine or on another one. Benchmarks print tables of Markdown; each is kept with the last
+line of text above it as its title. ``python docs/tables.py`` puts records into the pages.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+RECORDS = Path(__file__).parent / "records"
+PACKAGES = (
+    *("biclique", "numpy", "scipy", "scikit-learn", "finufft", "faiss-cpu", "hdbscan", "dask-ml", "ncut-pytorch"),
+    *("torch", "triton", "xgi", "hypernetx", "hypergraphx", "pandas"),
+)
+
+
+def tables_of(output: str) -> list[dict[str, Any]]:
+    """Tables of Markdown in a text: title, columns, and rows of texts."""
+    tables: list[dict[str, Any]] = []
+    title, inside = "", False
+    for line in output.splitlines():
+        text = line.strip()
+        if not text.startswith("|"):
+            inside = False
+            title = text.lstrip("# ") or title
+            continue
+        cells = [cell.strip() for cell in text.replace(r"\|", "\0").strip("|").split("|")]
+        cells = [cell.replace("\0", "|") for cell in cells]
+        if not inside:
+            tables.append({"title": title, "columns": cells, "rows": []})
+            inside = True
+        elif not set(text) <= set("|-: "):
+            tables[-1]["rows"].append(cells)
+    return tables
+
+
+def versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def machine() -> str:
+    """Cores, kind and memory of this machine."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9 if hasattr(os, "sysconf") else 0
+    return f"{os.cpu_count()} cores, {platform.machine()}" + (f", {memory:.0f} GB" if memory else "")
+
+
+def run(command: list[str]) -> str:
+    """The output of a command, which is shown as it comes."""
+    lines = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, encoding="utf-8") as process:
+        for line in process.stdout or ():
+            sys.stdout.write(line)
+            sys.stdout.flush()
+            lines.append(line)
+    if process.returncode:
+        raise SystemExit(f"record.py: the command ended with exit code {process.returncode}; nothing was written")
+    return "".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name", help="of the record")
+    parser.add_argument("--printed", type=Path, help="an output that was saved before")
+    parser.add_argument("--command", help="what printed it")
+    parser.add_argument("--machine", help="where")
+    parser.add_argument("--versions", help='JSON, such as {"torch": "2.11.0"}')
+    parser.add_argument("--date", default=datetime.date.today().isoformat())
+    parser.add_argument("--note", default="", help="one sentence for the page")
+    parser.add_argument("--reference", default="", help="such as the seconds of a matrix product; not for the page")
+    before, _, command = "\0".join(sys.argv[1:]).partition("\0--\0")
+    options = parser.parse_args(before.split("\0"))
+    given = command.split("\0") if command else []
+    if bool(given) == bool(options.printed):
+        parser.error("give either a command after --, or --printed FILE")
+    output = options.printed.read_text(encoding="utf-8") if options.printed else run(given)
+    tables = tables_of(output)
+    if not tables:
+        raise SystemExit("record.py: the output has no table of Markdown; nothing was written")
+    record = {
+        "command": options.command or " ".join(given),
+        "date": options.date,
+        "machine": options.machine or machine(),
+        "versions": json.loads(options.versions) if options.versions else versions(),
+        "note": options.note,
+        "reference": options.reference,
+        "tables": tables,
+    }
+    RECORDS.mkdir(exist_ok=True)
+    path = RECORDS / f"{options.name}.json"
+    path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    print(f"\nwrote {path}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""
+Handwritten digits
+==================
+
+1,797 images of 8 × 8 pixels, ten digits. Images of one digit form a curved surface, so a neighbour
+graph is the right similarity. k-means and the default kernel are shown beside it.
+"""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_digits
+from sklearn.metrics import adjusted_rand_score
+
+from biclique import BicliqueSpectralClustering, BicliqueSpectralEmbedding
+
+digits = load_digits()
+X, y = digits.data, digits.target
+
+# %%
+# Three ways
+# ----------
+
+graph = BicliqueSpectralClustering(10, affinity="nearest_neighbors", random_state=0)
+methods = {
+    "KMeans": KMeans(10, n_init=10, random_state=0),
+    "biclique, rbf kernel": BicliqueSpectralClustering(10, random_state=0),
+    "biclique, neighbour graph": graph,
+}
+for name, model in methods.items():
+    print(f"{name:28} agreement with the digits {adjusted_rand_score(y, model.fit_predict(X)):.3f}")
+
+# %%
+# Typical and doubtful images
+# ---------------------------
+#
+# ``representatives`` finds the most typical rows of each cluster, ``predict_proba`` the rows that lie
+# between two clusters.
+
+typical = graph.representatives(X, per_cluster=6)
+sure = graph.predict_proba(X).max(axis=1)
+figure, axes = plt.subplots(10, 13, figsize=(9, 7), constrained_layout=True)
+for cluster, line in enumerate(axes):
+    own = (graph.labels_ == cluster).nonzero()[0]
+    doubtful = own[sure[own].argsort()[:6]]
+    for panel in line:
+        panel.set_axis_off()
+    for panel, row in zip([*line[:6], *line[7:]], [*typical[cluster], *doubtful], strict=True):
+        panel.imshow(digits.images[row], cmap="gray_r")
+axes[0, 2].set_title("six typical images", fontsize=10, loc="left")
+axes[0, 9].set_title("six doubtful images", fontsize=10, loc="left")
+plt.show()
+
+# %%
+# A map
+# -----
+#
+# The embedding gives coordinates for pictures and pipelines.
+
+coordinates = BicliqueSpectralEmbedding(
+    n_components=3, affinity="nearest_neighbors", n_neighbors=20, random_state=0
+).fit_transform(X)
+figure, axis = plt.subplots(figsize=(6, 5), constrained_layout=True)
+points = axis.scatter(coordinates[:, -2], coordinates[:, -1], s=5, c=y, cmap="tab10")
+figure.colorbar(points, ax=axis, ticks=range(10), label="digit")
+axis.set(xticks=[], yticks=[], title="two columns of the embedding")
+plt.show()

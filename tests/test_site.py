@@ -1,0 +1,161 @@
+"""The site is built by ``make docs``; these look at what it is built from."""
+
+import importlib.util
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+import biclique
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
+BUILT = ("gallery/", "api/")  # written when the site is built
+
+
+def load(path):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+api_pages, tables, conf, record, release_notes = (
+    load(ROOT / name)
+    for name in (
+        *("docs/api_pages.py", "docs/tables.py", "docs/conf.py"),
+        *("benchmarks/record.py", ".ci/release_notes.py"),
+    )
+)
+
+
+def test_every_public_module_has_its_page():
+    public = {f"biclique.{name}" for name in (*biclique._FOLDERS, *biclique._FILES)}
+    assert set(api_pages.MODULES) == {"biclique", *public}
+
+
+def test_every_public_name_has_its_page(tmp_path):
+    api_pages.write(tmp_path)
+    for module, names in api_pages.documented().items():
+        listed = (tmp_path / f"{module}.rst").read_text(encoding="utf-8")
+        for name, full in names:
+            if (tmp_path / f"{full}.rst").exists():
+                assert f"<{full}>`" in listed
+            else:
+                assert f".. py:data:: {name}\n" in listed
+    assert (tmp_path / "biclique.BicliqueSpectralClustering.rst").exists()
+    assert not (tmp_path / "biclique.cluster.BicliqueSpectralClustering.rst").exists()  # one page is enough
+
+
+def test_pages_of_names_that_are_gone_are_removed(tmp_path):
+    (tmp_path / "biclique.Gone.rst").write_text("Gone")
+    api_pages.write(tmp_path)
+    assert not (tmp_path / "biclique.Gone.rst").exists()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_pages_exist(page):
+    text = re.sub(r"```.*?```|`[^`]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        path = link.partition("#")[0]
+        if not path or ":" in path or path.startswith(BUILT):
+            continue
+        assert (page.parent / path).exists(), link
+
+
+def test_examples_named_in_pages_exist():
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for name in re.findall(r"gallery/(\w+)\.rst", text):
+            assert name == "index" or (ROOT / "examples" / f"{name}.py").exists(), (page.name, name)
+        for name in re.findall(r"\b(?:examples|benchmarks)/\w+\.py", text):
+            assert (ROOT / name).exists(), (page.name, name)
+
+
+def listed(folder, name):
+    """What a table of contents lists, as the site has it."""
+    source = [(folder / f"{name}.md").read_text(encoding="utf-8")]
+    conf.list_pages(None, name, source)
+    return [line for line in source[0].splitlines() if re.fullmatch(r"[a-z-]+", line)]
+
+
+def test_every_page_is_in_one_table_of_contents():
+    tables = [page for name in ("index", "guide", "background", "project") for page in listed(ROOT / "docs", name)]
+    assert sorted(tables) == sorted(page.stem for page in ROOT.glob("docs/*.md") if page.stem != "index")
+
+
+def test_pages_that_nobody_listed_are_added_and_missing_ones_left_out(tmp_path, monkeypatch):
+    monkeypatch.setattr(conf, "HERE", tmp_path)
+    for name in ("new", "order"):
+        (tmp_path / f"{name}.md").write_text(f"# {name}\n")
+    (tmp_path / "guide.md").write_text("# Guide\n\n```{toctree}\norder\nmissing\n(all others)\n```\n")
+    (tmp_path / "index.md").write_text("# Index\n\n```{toctree}\nguide\n```\n")
+    assert listed(tmp_path, "guide") == ["order", "new"]
+
+
+@pytest.mark.parametrize("script", sorted(ROOT.glob("examples/*.py")), ids=lambda script: script.name)
+def test_examples_begin_with_a_title(script):
+    """A page of the gallery without one stops the build of the site."""
+    _, title, line, *_ = script.read_text(encoding="utf-8").splitlines()
+    assert set(line) == {"="}
+    assert len(line) >= len(title) > 0
+
+
+def test_the_readme_is_short():
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 120
+    assert max(map(len, lines)) <= 100
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_pages_have_no_acceptance_notes_and_wrapped_lines(page):
+    text = page.read_text(encoding="utf-8")
+    assert not re.search(r"\bbar\b.{0,30}\bmet\b|: met\b|\bcommit [0-9a-f]{7}\b|product (took )?\d\.\d+ s", text)
+    if page.name == "reproduction.md":  # written by a command
+        return
+    prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL).splitlines()
+    long = [line for line in prose if len(line) > 120 and not line.startswith(("|", "    "))]
+    assert not long, long
+
+
+def test_tables_of_the_pages_are_those_of_the_records():
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        assert tables.with_tables(text) == text, f"{page.name}: run python docs/tables.py"
+
+
+PRINTED = """
+4000 rows
+
+| name | seconds | bar |
+| --- | ---: | --- |
+| ours | 1.5 | 2: met |
+| |K||V| theirs | failed: no memory |
+""".replace("|K||V|", r"\|K\|\|V\|")
+
+
+def test_a_record_has_what_a_benchmark_printed():
+    (found,) = record.tables_of(PRINTED)
+    assert found["title"] == "4000 rows"
+    assert found["columns"] == ["name", "seconds", "bar"]
+    assert found["rows"] == [["ours", "1.5", "2: met"], ["|K||V| theirs", "failed: no memory"]]
+    shown = tables.table(**found)
+    assert "met" not in shown
+    assert r"| \|K\|\|V\| theirs | failed: no memory |" in shown
+    assert record.tables_of(shown)[0]["rows"][0] == ["ours", "1.5"]
+
+
+def test_a_table_of_numbers_is_aligned_to_the_right():
+    shown = tables.table("", ["rows", "name"], [["1,000", "a"], ["−2", "b"]])
+    assert shown.splitlines()[1] == "| ---: | --- |"
+
+
+def test_release_notes_are_those_of_the_version():
+    changes = "# Changes\n\n## 0.2.0\n\n- new\n\n### Part\n\n- more\n\n## 0.1.0 (2026)\n\n- old\n"
+    assert release_notes.notes(changes, "0.2.0") == "- new\n\n### Part\n\n- more"
+    assert release_notes.notes(changes, "0.1.0") == "- old"
+    with pytest.raises(SystemExit, match=r"no version 0\.3: it has 0\.2\.0, 0\.1\.0"):
+        release_notes.notes(changes, "0.3")
+    assert release_notes.notes((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), biclique.__version__)
