@@ -26,7 +26,7 @@ from biclique.cli.common import (
 from biclique.cli.predict_command import save_run
 from biclique.cli.report_command import check_report, row_names, shown_columns, write_report
 from biclique.cli.standard_streams import standard_streams
-from biclique.cli.table_options import add_table_options, find_table
+from biclique.cli.table_options import add_table_options, add_text_options, find_table
 from biclique.cli.table_rows import (
     Prepared,
     explain,
@@ -104,16 +104,7 @@ def add_command(commands: Any) -> None:
     parser.add_argument("--save", metavar="FILE", help="write the model to FILE, for biclique predict (model.biclique)")
     table = parser.add_argument_group("the table")
     add_table_options(table)
-    table.add_argument(
-        "--header",
-        choices=["auto", "yes", "no"],
-        default="auto",
-        help="whether a text file's first line holds names (default: auto: unless all of them are numbers)",
-    )
-    table.add_argument("--decimal", choices=[".", ","], default=".", help="decimal sign of a text file (default: .)")
-    table.add_argument(
-        "--encoding", default="utf-8", metavar="NAME", help="of a text file, such as latin-1 (default: utf-8)"
-    )
+    add_text_options(table)
     table.add_argument(
         "--scale",
         choices=["standard", "robust", "none"],
