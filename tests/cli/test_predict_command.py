@@ -237,3 +237,23 @@ def test_a_text_with_decimal_commas_that_is_not_utf_8(tmp_path, rows, command):
     assert target.exists()
     if command == "predict":
         assert again.read_text() == first.read_text()
+
+
+@pytest.mark.parametrize("option", ["--save t.csv", "-o l.csv --save l.csv", "--report p.html --save p.html"])
+def test_cluster_never_writes_a_model_over_another_of_its_files(capsys, tmp_path, monkeypatch, rows, option):
+    monkeypatch.chdir(tmp_path)
+    text = write(tmp_path / "t.csv", rows).read_text()
+    code, _, err = run(capsys, "cluster", "t.csv", "-k", 3, *option.split())
+    assert code == 2
+    assert "is another file of this command" in err
+    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
+    assert (tmp_path / "t.csv").read_text() == text
+
+
+def test_predict_never_writes_over_its_model(capsys, tmp_path, saved):
+    model, table = saved
+    named = model.rename(tmp_path / "m.csv")
+    before = named.read_bytes()
+    code, _, err = run(capsys, "predict", named, table, "-o", named)
+    assert (code, named.read_bytes()) == (2, before)
+    assert "is another file of this command" in err

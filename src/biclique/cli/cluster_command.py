@@ -14,6 +14,7 @@ from biclique.cli.common import (
     add_assignment_options,
     add_work_options,
     caught_messages,
+    check_apart,
     checked_option,
     count_or_auto,
     count_or_select,
@@ -195,6 +196,7 @@ def _run(options: argparse.Namespace) -> int:
             check_output(options.output, options.table)
         if options.save is not None:
             check_target(options.save)
+            check_apart("model", options.save, options.table, options.output)
         check_report(options.report, options.table, options.output, options.save)
     if takes_codes(options.affinity):
         options.scale = "none"  # gower divides by ranges itself, and leaves gaps out

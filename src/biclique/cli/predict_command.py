@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from biclique._typing import FloatArray, IntArray
-from biclique.cli.common import caught_messages, checked_option
+from biclique.cli.common import caught_messages, check_apart, checked_option
 from biclique.cli.standard_streams import standard_streams
 from biclique.cli.table_options import add_text_options
 from biclique.cli.table_rows import form_of, ids_of
@@ -120,6 +120,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.output is not None:
         with checked_option():
             check_output(options.output, options.table)
+            check_apart("output", options.output, options.model)
     start = time.perf_counter()
     model, notes = load_with_notes(options.model, memory_limit=options.memory_limit)
     if not hasattr(model, "predict"):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from biclique._typing import FloatArray
-from biclique.cli.common import caught_messages, checked_option
+from biclique.cli.common import caught_messages, check_apart, checked_option
 from biclique.cli.table_options import add_text_options
 from biclique.cli.table_rows import form_of, ids_of
 from biclique.cli.text import EXIT_CODES, EXIT_OK, line, print_warnings
@@ -148,9 +148,7 @@ def check_report(path: str | None, *inputs: str | None) -> None:
     if Path(path).suffix.lower() not in (".html", ".htm"):
         raise DataError(f"cannot write {path}: the name of a report must end in .html.")
     check_target(path)
-    for other in inputs:
-        if other is not None and Path(path).exists() and Path(other).exists() and Path(path).samefile(other):
-            raise DataError(f"report {path} is another file of this command: choose another name.")
+    check_apart("report", path, *inputs)
 
 
 def shown_columns(table: TypedTable, kept: NDArray[np.bool_], leave_out: Collection[str] = ()) -> TypedTable:
