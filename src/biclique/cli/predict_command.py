@@ -17,7 +17,7 @@ from biclique._typing import FloatArray, IntArray
 from biclique.cli.common import caught_messages, check_apart, checked_option
 from biclique.cli.standard_streams import standard_streams
 from biclique.cli.table_options import add_text_options
-from biclique.cli.table_rows import form_of, ids_of
+from biclique.cli.table_rows import form_of
 from biclique.cli.text import EXIT_CODES, EXIT_OK, block, line, print_warnings
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.exceptions import BicliqueError, DataError, ParameterError
@@ -31,6 +31,7 @@ from biclique.io import (
     write_labels,
     writers,
 )
+from biclique.io.append import text_fields
 from biclique.io.columns import texts_of
 from biclique.io.typed_columns import TypedTable
 from biclique.models import Saved, load_with_notes, save
@@ -142,7 +143,8 @@ def _run(options: argparse.Namespace) -> int:
             if id_name is not None and options.output and not is_text:
                 ids += texts_of(chunk.column(id_name))
     if id_name is not None and options.output and is_text:
-        ids = ids_of(table, [id_name], options)[id_name]
+        for (texts,) in text_fields(Path(options.table), form_of(options), [id_name]):
+            ids += texts
     found = np.concatenate(labels) if labels else np.empty(0, dtype=np.int64)
     if not len(found):
         raise DataError(f"{table.name}: the table has no rows.")
