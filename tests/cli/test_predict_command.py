@@ -1,6 +1,9 @@
 """``biclique cluster --save`` and ``biclique predict``: the labels of a fit, from a file; and ``biclique info``."""
 
+import io
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -169,3 +172,88 @@ def test_info(capsys):
     assert facts["biclique"] == biclique.__version__
     assert facts["free_memory_bytes"] > 0
     assert set(facts["extras"]) == {"io", "plot", "neighbors", "fourier", "gpu", "hypergraph"}
+
+
+@pytest.fixture
+def saved(tmp_path, rows):
+    """A model of the table t.csv, whose rows have ids that are no float64."""
+    table = write(tmp_path / "t.csv", rows, extra=[("key", [f"00{10**18 + i}" for i in range(60)])])
+    model = tmp_path / "m.biclique"
+    command = ["cluster", table, "-k", 3, "--id", "key", "--save", model, "-o", tmp_path / "first.csv", "-q"]
+    assert main([str(part) for part in command]) == 0
+    return model, table
+
+
+def test_ids_are_written_as_they_stand_in_the_table(tmp_path, saved):
+    model, table = saved
+    assert main(["predict", str(model), str(table), "-o", str(tmp_path / "l.csv"), "-q"]) == 0
+    assert (tmp_path / "l.csv").read_text() == (tmp_path / "first.csv").read_text()
+
+
+@pytest.mark.parametrize("at_fit", [False, True])
+def test_a_row_that_is_left_out_has_an_empty_label_beside_its_id(tmp_path, saved, at_fit):
+    model, table = saved
+    lines = table.read_text().splitlines()
+    lines[4] = "," + lines[4].split(",", 1)[1]
+    gaps = tmp_path / "gaps.csv"
+    gaps.write_text("\n".join(lines) + "\n")
+    if at_fit:
+        command = ["cluster", gaps, "-k", 3, "--id", "key", "--save", model, "--missing", "drop", "-q"]
+        assert main([str(part) for part in command]) == 0
+    way = [] if at_fit else ["--drop-missing"]
+    assert main(["predict", str(model), str(gaps), "-o", str(tmp_path / "l.csv"), "-q", *way]) == 0
+    found = (tmp_path / "l.csv").read_text().splitlines()
+    assert len(found) == 61
+    assert found[4] == f"00{10**18 + 3},"
+    assert [line.split(",")[1] for line in found].count("") == 1
+
+
+def test_standard_input_and_output(capsys, tmp_path, monkeypatch, saved):
+    model, table = saved
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(table.read_bytes())))
+    code, out, err = run(capsys, "predict", model, "-")
+    assert (code, err) == (0, "")
+    assert "standard input: 60 rows labelled" in out
+    assert main(["predict", str(model), str(table), "-o", str(tmp_path / "l.csv"), "-q"]) == 0
+    done = subprocess.run(
+        [sys.executable, "-m", "biclique", "predict", model, "-", "-o", "-"],
+        input=table.read_bytes(),
+        capture_output=True,
+        check=True,
+    )
+    assert done.stdout == (tmp_path / "l.csv").read_bytes()
+
+
+@pytest.mark.parametrize("command", ["predict", "report"])
+def test_a_text_with_decimal_commas_that_is_not_utf_8(tmp_path, rows, command):
+    table, model = tmp_path / "t.csv", tmp_path / "m.biclique"
+    text = "größe;gewicht\n" + "".join(f"{a:.3f};{b:.3f}\n".replace(".", ",") for a, b in rows)
+    table.write_bytes(text.encode("latin-1"))
+    form = ["--decimal", ",", "--encoding", "latin-1", "-q"]
+    first, again = tmp_path / "first.csv", tmp_path / "again.csv"
+    assert main(["cluster", str(table), "-k", "3", "-o", str(first), "--save", str(model), *form]) == 0
+    target = again if command == "predict" else tmp_path / "page.html"
+    assert main([command, str(model), str(table), "-o", str(target), *form]) == 0
+    assert target.exists()
+    if command == "predict":
+        assert again.read_text() == first.read_text()
+
+
+@pytest.mark.parametrize("option", ["--save t.csv", "-o l.csv --save l.csv", "--report p.html --save p.html"])
+def test_cluster_never_writes_a_model_over_another_of_its_files(capsys, tmp_path, monkeypatch, rows, option):
+    monkeypatch.chdir(tmp_path)
+    text = write(tmp_path / "t.csv", rows).read_text()
+    code, _, err = run(capsys, "cluster", "t.csv", "-k", 3, *option.split())
+    assert code == 2
+    assert "is another file of this command" in err
+    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
+    assert (tmp_path / "t.csv").read_text() == text
+
+
+def test_predict_never_writes_over_its_model(capsys, tmp_path, saved):
+    model, table = saved
+    named = model.rename(tmp_path / "m.csv")
+    before = named.read_bytes()
+    code, _, err = run(capsys, "predict", named, table, "-o", named)
+    assert (code, named.read_bytes()) == (2, before)
+    assert "is another file of this command" in err

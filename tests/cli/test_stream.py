@@ -494,3 +494,13 @@ def test_names_of_files_that_are_read_in_chunks():
         assert find_format(name) in formats(in_chunks=True)
     for name in ("a.npz", "iris", "a.gz", "a.zarr.npz", "a.zarr/t.npz"):
         assert find_format(name) not in formats(in_chunks=True)
+
+
+@pytest.mark.parametrize("way", [[], ["--stream"]])
+def test_codes_of_categories_set_no_cluster_apart(capsys, tmp_path, way):
+    table = tmp_path / "t.csv"
+    table.write_text("age,city\n" + "".join(f"{i % 7 + 50 * (i % 2)},{'ab'[i % 2]}\n" for i in range(60)))
+    command = ["cluster", str(table), "-k", "2", "--affinity", "gower", "--categorical", "city", "--json", *way]
+    assert main(command) == 0
+    clusters = json.loads(capsys.readouterr().out)["clusters"]
+    assert [[one["column"] for one in cluster["set_apart_by"]] for cluster in clusters] == [["age"], ["age"]]

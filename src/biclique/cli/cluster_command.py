@@ -14,6 +14,7 @@ from biclique.cli.common import (
     add_assignment_options,
     add_work_options,
     caught_messages,
+    check_apart,
     checked_option,
     count_or_auto,
     count_or_select,
@@ -26,7 +27,7 @@ from biclique.cli.common import (
 from biclique.cli.predict_command import save_run
 from biclique.cli.report_command import check_report, row_names, shown_columns, write_report
 from biclique.cli.standard_streams import standard_streams
-from biclique.cli.table_options import add_table_options, find_table
+from biclique.cli.table_options import add_table_options, add_text_options, find_table
 from biclique.cli.table_rows import (
     Prepared,
     explain,
@@ -104,16 +105,7 @@ def add_command(commands: Any) -> None:
     parser.add_argument("--save", metavar="FILE", help="write the model to FILE, for biclique predict (model.biclique)")
     table = parser.add_argument_group("the table")
     add_table_options(table)
-    table.add_argument(
-        "--header",
-        choices=["auto", "yes", "no"],
-        default="auto",
-        help="whether a text file's first line holds names (default: auto: unless all of them are numbers)",
-    )
-    table.add_argument("--decimal", choices=[".", ","], default=".", help="decimal sign of a text file (default: .)")
-    table.add_argument(
-        "--encoding", default="utf-8", metavar="NAME", help="of a text file, such as latin-1 (default: utf-8)"
-    )
+    add_text_options(table)
     table.add_argument(
         "--scale",
         choices=["standard", "robust", "none"],
@@ -204,6 +196,7 @@ def _run(options: argparse.Namespace) -> int:
             check_output(options.output, options.table)
         if options.save is not None:
             check_target(options.save)
+            check_apart("model", options.save, options.table, options.output)
         check_report(options.report, options.table, options.output, options.save)
     if takes_codes(options.affinity):
         options.scale = "none"  # gower divides by ranges itself, and leaves gaps out

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from biclique.cluster import BicliqueSpectralClustering
 from biclique.cluster.profile import standardised_differences
 from biclique.exceptions import BicliqueWarning, DataError, ParameterError
 from biclique.fit.plan import Plan
+from biclique.io.atomic_files import is_stream
 from biclique.models import Saved
 from biclique.printable import printable
 from biclique.progress import format_seconds
@@ -90,6 +92,16 @@ def checked_option() -> Iterator[None]:
         yield
     except DataError as error:
         raise ParameterError(*error.args) from error
+
+
+def check_apart(what: str, path: str | None, *others: str | None) -> None:
+    """Refuse to write over another file of the same command. Pipes and devices take several outputs."""
+    if path is None or is_stream(path):
+        return
+    for other in filter(None, others):
+        same = os.path.realpath(path) == os.path.realpath(other)
+        if same or (os.path.exists(path) and os.path.exists(other) and os.path.samefile(path, other)):
+            raise DataError(f"{what} {path} is another file of this command: choose another name.")
 
 
 # Warnings

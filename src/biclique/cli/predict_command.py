@@ -6,6 +6,7 @@ import argparse
 import json
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,28 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from biclique._typing import FloatArray, IntArray
-from biclique.cli.common import caught_messages, checked_option
+from biclique.cli.common import caught_messages, check_apart, checked_option
+from biclique.cli.standard_streams import standard_streams
+from biclique.cli.table_options import add_text_options
+from biclique.cli.table_rows import form_of
 from biclique.cli.text import EXIT_CODES, EXIT_OK, block, line, print_warnings
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.exceptions import BicliqueError, DataError, ParameterError
-from biclique.io import CHUNK_ROWS, TablePreparer, TextForm, check_output, listed, open_columns, write_labels, writers
+from biclique.io import (
+    CHUNK_ROWS,
+    TablePreparer,
+    check_output,
+    find_format,
+    listed,
+    open_columns,
+    write_labels,
+    writers,
+)
+from biclique.io.append import text_fields
+from biclique.io.columns import texts_of
 from biclique.io.typed_columns import TypedTable
 from biclique.models import Saved, load_with_notes, save
+from biclique.printable import printable
 from biclique.progress import format_seconds
 
 EXAMPLES = """\
@@ -41,15 +57,18 @@ def add_command(commands: Any) -> None:
     )
     parser.set_defaults(run=_predict)
     parser.add_argument("model", metavar="MODEL", help="file that --save wrote, such as model.biclique")
-    parser.add_argument("table", metavar="TABLE", help="table of new rows, with the columns of the fit")
     parser.add_argument(
-        "-o", "--output", metavar="FILE", help=f"write one label a row to FILE ({listed([*writers()], 'or')})"
+        "table", metavar="TABLE", help="table of new rows, with the columns of the fit; - for standard input"
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help=f"write one label a row to FILE ({listed([*writers()], 'or')}); - is standard output",
     )
     parser.add_argument("--id", metavar="NAME", help="column that names the rows: written beside the labels")
     parser.add_argument("--drop-missing", action="store_true", help="rows with missing values get no label")
-    parser.add_argument(
-        "--header", choices=["auto", "yes", "no"], default="auto", help="whether a text file's first line holds names"
-    )
+    add_text_options(parser)
     parser.add_argument(
         "--memory-limit", default="auto", metavar="SIZE", help="such as 4GB (default: half of what is free)"
     )
@@ -94,46 +113,55 @@ def scaling(names: Sequence[str], scale: str, offset: FloatArray | None, divisor
 
 
 def _predict(options: argparse.Namespace) -> int:
+    with standard_streams(options):
+        return _run(options)
+
+
+def _run(options: argparse.Namespace) -> int:
     if options.output is not None:
         with checked_option():
             check_output(options.output, options.table)
+            check_apart("output", options.output, options.model)
     start = time.perf_counter()
     model, notes = load_with_notes(options.model, memory_limit=options.memory_limit)
     if not hasattr(model, "predict"):
         raise ParameterError(f"{options.model}: a {type(model).__name__} gives no labels, so there is no predict.")
-    form = TextForm(header={"auto": None, "yes": True, "no": False}[options.header])
-    table = open_columns(options.table, form, memory_limit=options.memory_limit)
+    table = open_columns(options.table, form_of(options), memory_limit=options.memory_limit)
     noted = notes.get("id")
     id_name = options.id or (noted if noted in table.kinds else None)
     if options.id is not None and options.id not in table.kinds:
         raise ParameterError(
             f"{table.name}: --id names column {options.id!r}, which is not there; columns: {', '.join(table.kinds)}."
         )
-    labels, ids = [], []
+    kind = find_format(Path(options.table))
+    is_text = kind is not None and kind.is_text
+    labels: list[IntArray] = []
+    ids: list[str] = []
     with caught_messages() as messages:
         for chunk in table.column_chunks(CHUNK_ROWS):
             labels.append(_labels(model, chunk, options))
-            if id_name is not None:
-                ids += ["" if x is None or x != x else _text(x) for x in chunk.column(id_name).values.tolist()]
+            if id_name is not None and options.output and not is_text:
+                ids += texts_of(chunk.column(id_name))
+    if id_name is not None and options.output and is_text:
+        for (texts,) in text_fields(Path(options.table), form_of(options), [id_name]):
+            ids += texts
     found = np.concatenate(labels) if labels else np.empty(0, dtype=np.int64)
     if not len(found):
         raise DataError(f"{table.name}: the table has no rows.")
     if options.output:
-        rows = np.flatnonzero(found >= 0) if options.drop_missing else np.arange(len(found))
+        rows = np.flatnonzero(found >= 0)
         write_labels(
             options.output,
             found[rows],
             rows=rows,
             n_rows=len(found),
-            ids=None if id_name is None else [ids[i] for i in rows],
+            ids=None if id_name is None else ids,
             id_name=id_name or "row",
         )
-    _report(options, table.name, found, _n_clusters(model, found), messages, time.perf_counter() - start)
+    _report(
+        options, printable(options.shown_table), found, _n_clusters(model, found), messages, time.perf_counter() - start
+    )
     return EXIT_OK
-
-
-def _text(value: Any) -> str:
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def _n_clusters(model: Any, found: IntArray) -> int:

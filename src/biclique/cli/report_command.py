@@ -13,14 +13,16 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from biclique._typing import FloatArray
-from biclique.cli.common import caught_messages, checked_option
+from biclique.cli.common import caught_messages, check_apart, checked_option
+from biclique.cli.table_options import add_text_options
+from biclique.cli.table_rows import form_of, ids_of
 from biclique.cli.text import EXIT_CODES, EXIT_OK, line, print_warnings
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.exceptions import DataError, TableError
 from biclique.io.atomic_files import check_target
 from biclique.io.prepare import TablePreparer
 from biclique.io.tables import read_columns
-from biclique.io.typed_columns import Column, TextForm, TypedTable
+from biclique.io.typed_columns import Column, TypedTable
 from biclique.models import load_with_notes
 
 EXAMPLES = """\
@@ -45,9 +47,7 @@ def add_command(commands: Any) -> None:
     parser.add_argument("-o", "--output", metavar="FILE", help="page to write (default: TABLE with the ending .html)")
     parser.add_argument("--id", metavar="NAME", help="column that names the rows")
     parser.add_argument("--drop-missing", action="store_true", help="leave out rows with missing values")
-    parser.add_argument(
-        "--header", choices=["auto", "yes", "no"], default="auto", help="whether a text file's first line holds names"
-    )
+    add_text_options(parser)
     parser.add_argument(
         "--memory-limit", default="auto", metavar="SIZE", help="such as 4GB (default: half of what is free)"
     )
@@ -65,14 +65,16 @@ def _report(options: argparse.Namespace) -> int:
             f"{options.model} holds a {type(last).__name__}: reports are for BicliqueSpectralClustering, alone or at "
             "the end of a pipeline."
         )
-    header = {"auto": None, "yes": True, "no": False}[options.header]
-    table = read_columns(options.table, TextForm(header=header), memory_limit=options.memory_limit)
+    table = read_columns(options.table, form_of(options), memory_limit=options.memory_limit)
     noted = notes.get("id")
     options.id = options.id or (str(noted) if noted in table.names else None)
     with caught_messages() as messages:
         X, kept = _rows(model, table, options)
         shown = shown_columns(table, kept, [options.id] if options.id is not None else [])
-        names = None if options.id is None else [str(value) for value in _column(table, options.id).values[kept]]
+        names = None
+        if options.id is not None:
+            _column(table, options.id)
+            names = row_names(kept, ids_of(table, [options.id], options))
         if names is None and not kept.all():
             names = [f"row {row}" for row in np.flatnonzero(kept)]
         if not kept.all():
@@ -146,9 +148,7 @@ def check_report(path: str | None, *inputs: str | None) -> None:
     if Path(path).suffix.lower() not in (".html", ".htm"):
         raise DataError(f"cannot write {path}: the name of a report must end in .html.")
     check_target(path)
-    for other in inputs:
-        if other is not None and Path(path).exists() and Path(other).exists() and Path(path).samefile(other):
-            raise DataError(f"report {path} is another file of this command: choose another name.")
+    check_apart("report", path, *inputs)
 
 
 def shown_columns(table: TypedTable, kept: NDArray[np.bool_], leave_out: Collection[str] = ()) -> TypedTable:

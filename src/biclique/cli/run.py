@@ -70,7 +70,7 @@ biclique clusters the rows of a table, or the vertices of a hypergraph. What peo
 
 {EXAMPLES.partition(chr(10))[2]}
 biclique COMMAND --help has every option and examples;
-commands: cluster, predict, hypergraph, reproduce, info."""
+commands: cluster, predict, report, hypergraph, reproduce, info."""
 
 
 def run(arguments: list[str] | None) -> int:

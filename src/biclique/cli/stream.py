@@ -242,8 +242,18 @@ def cluster(model: BicliqueSpectralClustering, table: ChunkSource, options: argp
     n_columns = table.n_columns if mixed is None else mixed.preparer.n_used
     seen, numbers = source.draw(min(TELLING_ROWS, len(model.labels_)), np.random.RandomState(options.seed))
     names = _names(table, mixed)
+    codes = [] if mixed is None else mixed.preparer.categorical_places_  # codes are no quantities
+    told = [j for j in range(len(names)) if j not in codes]
     facts = Facts(
-        table.name, len(model.labels_), left_out, n_columns, classes, True, seen.astype(float), numbers, names
+        table.name,
+        len(model.labels_),
+        left_out,
+        n_columns,
+        classes,
+        True,
+        seen[:, told].astype(float),
+        numbers,
+        [names[j] for j in told],
     )
     saved = None
     if options.save is not None:

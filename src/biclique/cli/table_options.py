@@ -69,6 +69,20 @@ def add_table_options(table: Any) -> None:
     )
 
 
+def add_text_options(table: Any) -> None:
+    """How a text file is written."""
+    table.add_argument(
+        "--header",
+        choices=["auto", "yes", "no"],
+        default="auto",
+        help="whether a text file's first line holds names (default: auto: unless all of them are numbers)",
+    )
+    table.add_argument("--decimal", choices=[".", ","], default=".", help="decimal sign of a text file (default: .)")
+    table.add_argument(
+        "--encoding", default="utf-8", metavar="NAME", help="of a text file, such as latin-1 (default: utf-8)"
+    )
+
+
 def find_table(options: argparse.Namespace) -> None:
     """Take the name of the table back from ``--drop a b TABLE``, and make one list of what is to be dropped."""
     groups: list[list[str]] = options.drop
