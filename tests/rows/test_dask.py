@@ -25,6 +25,7 @@ from biclique.exceptions import (
 from biclique.features.maps import NystroemMap
 from biclique.io import open_chunks
 from biclique.kernels import make_kernel
+from biclique.models import load, save
 from biclique.progress import Progress
 from biclique.rows.tasks import kept_warnings
 from biclique.runtime.threads import count_threads, one_thread
@@ -180,6 +181,8 @@ def test_frames(blobs):
     )
     with pytest.raises(DataError, match="X: column 0 is 'b', and was 'a' when the model was fitted"):
         found.predict(dd.from_pandas(frame[list("bacde")], npartitions=2))
+    with pytest.raises(DataError, match=r"rows and columns, and is a Series of one: pass X\.to_frame\(\)"):
+        model().fit(dd.from_pandas(frame["b"], npartitions=2))
     frame["e"] = "text"
     with pytest.raises(DataError, match="X holds columns that are no numbers: 'e'"):
         model().fit(dd.from_pandas(frame, npartitions=2))
@@ -210,6 +213,36 @@ def test_pickled_models_drop_what_is_lazy(blobs):
     assert not hasattr(copy, "embedding_")
     np.testing.assert_array_equal(copy.predict(blobs[0]), found.labels_.compute())
     assert copy.predict_proba(delayed(blobs[0])).shape == (300, 4)
+
+
+def test_saved_models_drop_what_is_lazy(blobs, tmp_path):
+    found = model().fit(delayed(blobs[0]))
+    save(found, tmp_path / "model.biclique")
+    again = load(tmp_path / "model.biclique")
+    assert not hasattr(again, "labels_")
+    np.testing.assert_array_equal(again.predict(blobs[0]), found.labels_.compute())
+    assert again.predict_proba(blobs[0]).shape == (300, 4)
+    with pytest.raises(ParameterError, match=r"include names 'labels_', lazy .* model\.labels_\.to_zarr"):
+        save(found, tmp_path / "other.biclique", include=["labels_"])
+
+
+def test_a_summary_computes_nothing(blobs, monkeypatch):
+    found = model().fit(delayed(blobs[0]))
+    expected = model().fit(blobs[0]).summary()
+    monkeypatch.setattr("dask.base.compute", None)
+    assert found.summary().lines[0] == expected.lines[0]
+    assert found.summary().lines[0][1].startswith("0: ")
+
+
+def test_masked_values_are_refused(blobs):
+    X, weights = np.ma.masked_array(blobs[0]), np.ma.masked_array(np.ones(300))
+    X[137, 1] = weights[141] = np.ma.masked
+    with pytest.raises(DataError, match=r"chunk 3 of X, .* draw: X has masked values, the first in row 137"):
+        model().fit(delayed(X))
+    with pytest.raises(DataError, match=r"chunk 3 of X, .* X has masked values, the first in row 137"):
+        model().fit(blobs[0]).predict(delayed(X)).compute()
+    with pytest.raises(DataError, match=r"chunk 3 of X, .* sample_weight has masked values, the first in row 141"):
+        model().fit(delayed(blobs[0]), sample_weight=delayed(weights))
 
 
 def test_fewer_clusters_than_asked_for(blobs):
@@ -357,6 +390,8 @@ def test_what_is_refused(blobs):
         model().fit(lazy[:, 0])
     with pytest.raises(DataError, match="an array or a data frame is needed"):
         model().fit(dask.delayed(X))
+    with pytest.raises(DataError, match="X has no columns"):
+        model().fit(lazy[:, :0])
     with pytest.raises(DataError, match="sample_weight has the chunks"):
         model().fit(lazy, sample_weight=da.ones(300, chunks=100))
     with pytest.raises(DataError, match="sample_weight has chunks of other lengths"):

@@ -89,10 +89,10 @@ def one_gap(X: FloatArray) -> FloatArray:
     return np.where(missing, X.dtype.type(np.nan), X) if missing.any() else X
 
 
-def check_no_mask(values: Any, name: str) -> None:
+def check_no_mask(values: Any, name: str, first_row: int = 0) -> None:
     """Refuse masked values: as an array they would be whatever lies under the mask."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        row = int(np.argwhere(np.ma.getmaskarray(values))[0][0])
+        row = first_row + int(np.argwhere(np.ma.getmaskarray(values))[0][0])
         raise DataError(
             f"{name} has masked values, the first in row {row}: fill them in with .filled(value), or leave those rows "
             "out."
