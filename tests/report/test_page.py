@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from biclique import BicliqueSpectralClustering
-from biclique.exceptions import DataError, ParameterError
+from biclique.exceptions import DataError, FewerClustersWarning, ParameterError
 from biclique.report.gather import gather, principal
 from biclique.report.markup import element, escaped, fill, json_text, shown
 from biclique.report.page import make_page, month_text, number_text, stability_text
@@ -210,6 +210,22 @@ def test_every_kind_of_model_has_a_report(tmp_path, case):
         assert "Degrees are not known at order infinity" in "".join(page.texts)
     if case == "two":
         assert page.data["views"][0]["name"] == "the two columns"
+
+
+def test_fewer_clusters_than_asked_for_are_said(tmp_path):
+    X = np.repeat(groups()[:4], 5, axis=0)
+    with pytest.warns(FewerClustersWarning):
+        model = BicliqueSpectralClustering(6, random_state=0).fit(X)
+    assert "4 clusters were found, 6 asked for." in write(tmp_path, model, X)
+    told = "4 clusters returned, 6 asked for: X has only 4 distinct rows"
+    assert "4 clusters were found" not in write(tmp_path, model, X, notes=[told])
+
+
+def test_a_given_matrix_has_no_columns_to_compare(tmp_path):
+    K = np.exp(-((groups()[:, None] - groups()) ** 2).sum(axis=2))
+    text = write(tmp_path, BicliqueSpectralClustering(3, affinity="precomputed", random_state=0).fit(K), K)
+    assert text.count("There are no columns to compare") == 3
+    assert "No column differs" not in text
 
 
 def test_a_selection_is_shown(tmp_path):
