@@ -399,6 +399,9 @@ def test_what_is_refused(blobs):
         DataError, match=r"chunk 3 of X, .* sample_weight must be finite and not negative, got -1 in row 140"
     ):
         model().fit(lazy, sample_weight=delayed(np.where(np.arange(300) == 140, -1.0, 1.0)))
+    for wrong in (np.full(300, "2020-01-01", dtype="M8[s]"), np.full(300, 1j), np.full(300, "1")):
+        with pytest.raises(DataError, match="sample_weight must be numbers, one a row, got"):
+            model().fit(lazy, sample_weight=delayed(wrong))
     with pytest.raises(DataError, match="sample_weight is zero in every row"):
         model().fit(lazy, sample_weight=delayed(np.zeros(300)))
     with pytest.raises(DataError, match="X has 300 rows, fewer than n_clusters=301"):

@@ -147,7 +147,13 @@ def as_weights(weights: Any, n: int, start: int) -> FloatArray:
     if weights is None:
         return np.ones(n)
     check_no_mask(weights, "sample_weight", start)
-    found: FloatArray = np.asarray(weights, dtype=np.float64)
+    given = np.asarray(weights)
+    if given.dtype.kind not in "buifO":  # of dates NumPy would make numbers
+        raise DataError(f"sample_weight must be numbers, one a row, got {given.dtype}.")
+    try:
+        found: FloatArray = given.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"sample_weight must be numbers, one a row ({error}).") from error
     if found.shape != (n,):
         raise DataError(f"sample_weight has shape {found.shape} for its {n} rows: give one number a row.")
     bad = np.flatnonzero(~np.isfinite(found) | (found < 0))
