@@ -192,9 +192,12 @@ def check_weights(sample_weight: Any, n: int, name: str = "sample_weight") -> Fl
     check_numbers_there(sample_weight, name)
     check_no_mask(sample_weight, name)
     try:
-        weights = np.asarray(sample_weight if on_host(sample_weight) else to_host(sample_weight), dtype=float)
+        given = np.asarray(sample_weight if on_host(sample_weight) else to_host(sample_weight))
+        weights = np.asarray(given, dtype=float if given.dtype.kind not in "mMc" else None)
     except (TypeError, ValueError) as error:
         raise DataError(f"{name} must be numbers, one a row, got {type(sample_weight).__name__} ({error}).") from error
+    if weights.dtype.kind in "mMc":  # NumPy would make numbers of dates
+        raise DataError(f"{name} must be numbers, one a row, got {weights.dtype}.")
     if weights.ndim == 0:
         weights = np.full(n, float(weights))
     if weights.shape != (n,):
