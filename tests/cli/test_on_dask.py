@@ -54,6 +54,29 @@ def test_labels_are_those_of_the_table_in_memory(folder, blobs, capsys):
     assert main(["cluster", str(folder / "rows" / "0.parquet"), "-k", "4", "--drop", "key", "--order", "4"]) == 0
 
 
+def test_rows_are_numbered_from_0_over_all_files(folder):
+    rows, out, table = folder / "rows" / "*.parquet", folder / "labels", folder / "table.csv"
+    settings = ["-k", "4", "--drop", "key", "--gram", "nystroem", "--rank", "60", "--order", "4"]
+    assert main(["cluster", str(rows), *settings, "--dask", "local", "-o", str(out)]) == 0
+    found = labels_in(out)
+    assert found["row"].to_pylist() == list(range(300))
+    first = str(folder / "rows" / "0.parquet")
+    assert main(["cluster", first, *settings, "-o", str(table)]) == 0  # as without Dask
+    numbers = np.loadtxt(table, delimiter=",", skiprows=1, usecols=0, dtype=int)
+    assert numbers.tolist() == found["row"].to_pylist()[:130]
+
+
+def test_a_failed_run_does_not_keep_its_folder(folder, capsys):
+    out, path = folder / "labels", folder / "rows" / "1.parquet"
+    whole = parquet.read_table(path)
+    parquet.write_table(whole.set_column(0, "a", pa.array([np.nan])), path)
+    assert run(folder, "-o", str(out)) == 3
+    assert "missing value (NaN) in row 1" in capsys.readouterr().err
+    parquet.write_table(whole, path)
+    assert run(folder, "-o", str(out)) == 0
+    assert labels_in(out).num_rows == 300
+
+
 def test_a_run_is_gone_on_with(folder, capsys):
     out = folder / "labels"
     assert run(folder, "-o", str(out)) == 0

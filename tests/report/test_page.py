@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from biclique import BicliqueSpectralClustering
-from biclique.exceptions import DataError, ParameterError
+from biclique.exceptions import DataError, FewerClustersWarning, ParameterError
 from biclique.report.gather import gather, principal
 from biclique.report.markup import element, escaped, fill, json_text, shown
 from biclique.report.page import make_page, month_text, number_text, stability_text
@@ -128,10 +128,10 @@ def test_hostile_names_stay_text(tmp_path):
     assert "{{data}} {{ title }}" in texts
 
 
-def test_many_rows_and_columns_stay_below_three_megabytes(tmp_path):
-    """21,000 rows, 1,000 columns and long ids: the model is small, its rows are many."""
+@pytest.mark.parametrize(("n", "d"), [(21_000, 50), (300, 1_000)])
+def test_many_rows_and_columns_stay_below_three_megabytes(tmp_path, n, d):
+    """Many rows with long ids, or many columns: of both together no more is drawn. The model is small."""
     random = np.random.default_rng(0)
-    n, d = 21_000, 1_000
     few = random.normal(size=(60, d)).astype(np.float32)
     few[30:, :40] += 4
     model = BicliqueSpectralClustering(2, gram="nystroem", rank=20, order=2, random_state=0).fit(few)
@@ -210,6 +210,22 @@ def test_every_kind_of_model_has_a_report(tmp_path, case):
         assert "Degrees are not known at order infinity" in "".join(page.texts)
     if case == "two":
         assert page.data["views"][0]["name"] == "the two columns"
+
+
+def test_fewer_clusters_than_asked_for_are_said(tmp_path):
+    X = np.repeat(groups()[:4], 5, axis=0)
+    with pytest.warns(FewerClustersWarning):
+        model = BicliqueSpectralClustering(6, random_state=0).fit(X)
+    assert "4 clusters were found, 6 asked for." in write(tmp_path, model, X)
+    told = "4 clusters returned, 6 asked for: X has only 4 distinct rows"
+    assert "4 clusters were found" not in write(tmp_path, model, X, notes=[told])
+
+
+def test_a_given_matrix_has_no_columns_to_compare(tmp_path):
+    K = np.exp(-((groups()[:, None] - groups()) ** 2).sum(axis=2))
+    text = write(tmp_path, BicliqueSpectralClustering(3, affinity="precomputed", random_state=0).fit(K), K)
+    assert text.count("There are no columns to compare") == 3
+    assert "No column differs" not in text
 
 
 def test_a_selection_is_shown(tmp_path):

@@ -5,7 +5,7 @@ import io
 import numpy as np
 import pytest
 
-from biclique import BicliqueSpectralClustering
+from biclique import BicliqueKernelKMeans, BicliqueSpectralClustering
 from biclique.exceptions import ParameterError
 from biclique.report import (
     plot_affinity,
@@ -92,3 +92,16 @@ def test_profile(axes):
     assert [tick.get_text() for tick in axes.get_yticklabels()] in (["x0", "x1"], ["x1", "x0"])
     with pytest.raises(ParameterError, match="most must be a whole number from 1, got 0"):
         plot_profile(model, X, most=0)
+
+
+def test_other_models_are_refused_in_words():
+    X = groups()
+    other = BicliqueKernelKMeans(3, random_state=0).fit(X)
+    for plot in (plot_clusters, plot_affinity, plot_profile):
+        with pytest.raises(ParameterError, match="a fitted BicliqueSpectralClustering is needed, got a BicliqueKernel"):
+            plot(other, X)
+    for plot in (plot_eigenvalues, plot_selection):
+        with pytest.raises(ParameterError, match="a fitted BicliqueSpectralClustering is needed, got a BicliqueKernel"):
+            plot(other)
+        with pytest.raises(ValueError, match="not fitted"):
+            plot(BicliqueSpectralClustering(3))

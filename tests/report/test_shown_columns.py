@@ -52,6 +52,18 @@ def test_separation_is_the_share_of_variance_between_clusters(data):
     assert sums.separation[3] == 0  # a constant column
 
 
+@pytest.mark.parametrize("large", [np.inf, -np.inf, 1e300])
+@pytest.mark.parametrize("row", [0, 30])
+def test_infinite_values_count_as_missing(data, large, row):
+    X, labels = data
+    found, expected, without = Sums(3), Sums(3), X.copy()
+    X[row, 0], without[row, 0] = large, np.nan
+    found.add(X, labels)
+    expected.add(without, labels)
+    for name in ("means", "other_means", "effects", "separation"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+
+
 def test_a_cluster_without_values_has_no_effect():
     sums = Sums(3)
     sums.add(np.array([[1.0], [2.0], [np.nan]]), np.array([0, 1, 2]))

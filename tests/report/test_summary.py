@@ -3,6 +3,7 @@ import pytest
 
 from biclique import BicliqueSpectralClustering
 from biclique.cluster import estimator
+from biclique.exceptions import FewerClustersWarning
 from tests.report.made import fitted, groups
 
 
@@ -26,6 +27,15 @@ def test_a_summary_is_a_table_in_a_notebook():
 def test_a_summary_has_the_reason_of_a_selection():
     model = BicliqueSpectralClustering("select", k_max=4, random_state=0).fit(groups())
     assert model.k_selection_.reason in str(model.summary())
+
+
+def test_a_summary_counts_all_rows_and_the_clusters_that_were_found():
+    X = np.repeat(groups()[:4], 5, axis=0)
+    with pytest.warns(FewerClustersWarning):
+        text = str(BicliqueSpectralClustering(6, random_state=0).fit(X).summary())
+    assert text.startswith("BicliqueSpectralClustering of 20 rows, 4 distinct\n")
+    assert "4 found, 6 asked for" in text
+    assert "as asked for" not in text
 
 
 def test_a_summary_needs_a_fit():

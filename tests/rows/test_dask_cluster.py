@@ -1,11 +1,13 @@
 """Rows on a cluster of worker processes: same bits, deaths in every pass, errors with their place, cancelling."""
 
 import _thread
+import multiprocessing
 import os
 import signal
 import threading
 import time
 import warnings
+from multiprocessing import forkserver
 from pathlib import Path
 
 import numpy as np
@@ -35,11 +37,18 @@ def delayed(X):
 
 @pytest.fixture(scope="module")
 def client():
-    """Two worker processes of two threads; one death of a task is forgiven."""
-    with (
-        warnings.catch_warnings(),
-        dask.config.set({"distributed.scheduler.allowed-failures": 1, "distributed.comm.retry.count": 2}),
-    ):
+    """Two worker processes of two threads; one death of a task is forgiven.
+
+    Processes are forked from a server that has imported everything: those that replace dead ones start at once.
+    """
+    multiprocessing.set_forkserver_preload(["distributed", "biclique", __name__])
+    settings = {
+        "distributed.scheduler.allowed-failures": 1,
+        "distributed.comm.retry.count": 2,
+        "distributed.worker.multiprocessing-method": "forkserver",
+    }
+    forkserver.ensure_running()
+    with warnings.catch_warnings(), dask.config.set(settings):
         warnings.simplefilter("ignore")
         with (
             distributed.LocalCluster(

@@ -13,6 +13,7 @@ from biclique.cluster.subspace_clustering import InhomogeneousSubspaceClustering
 from biclique.exceptions import DataError
 from biclique.hypergraph import modelling_gram
 from biclique.hypergraph.hypergraph import Hypergraph
+from biclique.rows.checks import check_weights
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
@@ -93,3 +94,9 @@ def test_incidences_and_points_of_modellings_are_no_dates_either():
         Hypergraph.from_incidence(dates)
     with pytest.raises(DataError, match="X must hold numbers, got dates or times"):
         modelling_gram(dates, "max")
+
+
+@pytest.mark.parametrize("weight", [np.datetime64("2020-01-01", "s"), np.timedelta64(3, "s"), 1 + 2j])
+def test_weights_are_no_dates_and_not_complex(weight):
+    with pytest.raises(DataError, match="sample_weight must be numbers, one a row, got"):
+        check_weights(np.full(3, weight), 3)

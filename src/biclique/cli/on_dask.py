@@ -248,7 +248,7 @@ class Parts:
         told = folder / RUN_FILE
         if folder.exists() and not folder.is_dir():
             raise DataError(f"{printable(options.output)}: is a file, and --dask writes a folder: give another -o.")
-        if folder.exists() and any(folder.iterdir()):
+        if folder.exists() and any(path != told for path in folder.iterdir()):  # a run that failed left no labels
             if not told.exists() or told.read_text(encoding="utf-8") != run:
                 raise DataError(
                     f"{printable(options.output)}: holds something else than labels of this run (other files, options "
@@ -294,10 +294,10 @@ def write_part(
     lengths: IntArray,
     block: Block,
 ) -> int:
-    """The labels of one chunk, in a file of their own, with ids or numbers of rows from 1."""
+    """The labels of one chunk, in a file of their own, with ids or numbers of rows from 0, as everywhere."""
     number = int(np.flatnonzero((starts == block.start) & (lengths > 0))[0])
     labels = np.asarray(label(block.rows), dtype=np.int64)
-    ids: Any = np.arange(block.start + 1, block.start + len(labels) + 1, dtype=np.int64)
+    ids: Any = np.arange(block.start, block.start + len(labels), dtype=np.int64)
     if id_name is not None:
         ids = [text for texts in open_chunks(tables[number], roles=roles).texts(id_name) for text in texts]
     with LabelWriter(paths[number], id_name=id_name or "row") as writer:

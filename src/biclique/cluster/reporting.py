@@ -85,6 +85,8 @@ class Reporting(HowSure):
         """What the fit chose, and why: text when printed, a table in a notebook."""
         check_is_fitted(self)
         told = self._told()
+        if hasattr(self, "_lazy_sizes"):  # of labels that nobody has computed
+            return summary_of(told, list(self._lazy_sizes))
         labels = getattr(self, "labels_", None)
         return summary_of(told, None if labels is None else np.bincount(labels, minlength=told.n_clusters).tolist())
 

@@ -33,7 +33,7 @@ from biclique.cluster import (
 from biclique.exceptions import DataError, ParameterError
 from biclique.fit.state import FITTED, Plain, State, made, packed
 from biclique.hypergraph import AffineSubspace
-from biclique.io import TablePreparer
+from biclique.io import TablePreparer, is_dask
 from biclique.selection.candidates import Candidate
 from biclique.selection.count_result import Counted, CountResult
 from biclique.selection.result import Judged, SelectionResult
@@ -139,13 +139,19 @@ def _inside(model: object) -> Iterator[Any]:
 
 def _ours(model: BaseEstimator, include: Sequence[str]) -> dict[str, Any]:
     """Parameters and attributes, without what is large and not needed by ``predict``."""
+    lazy = [name for name in include if is_dask(vars(model).get(name))]
+    if lazy:
+        raise ParameterError(
+            f"include names {', '.join(map(repr, lazy))}, lazy in a model that was fitted on a Dask collection: leave "
+            "include out, and write such arrays by themselves, such as model.labels_.to_zarr(path)."
+        )
     fields = {name: x for name, x in vars(model).items() if name not in HEAVY or name in include}
     left_out = sorted(
         {*vars(model).get("_left_out", ()), *(name for name in HEAVY if name in vars(model))} - set(fields)
     )
     if left_out:
         fields["_left_out"] = left_out
-    if "labels_" in left_out and "labels_" in vars(model):
+    if "labels_" in left_out and "labels_" in vars(model) and "_lazy_sizes" not in fields:
         fields["_n_labels"] = int(np.max(vars(model)["labels_"], initial=-1)) + 1
     if fields.get("device") is not None:
         fields["device"] = str(fields["device"])

@@ -246,6 +246,9 @@ def _notes(told: Told, facts: Facts, known: str) -> list[str]:
     reason = "" if told.counted is None else told.counted.structure.reason
     if told.counted is not None and told.counted.has_structure is False and reason not in known:
         out.append(reason)
+    asked = told.parameters.get("n_clusters", told.n_clusters)
+    if told.counted is None and asked != told.n_clusters and f"{asked} asked for" not in known:
+        out.append(f"{told.n_clusters} clusters were found, {asked} asked for.")
     if plan.error is not None and str(plan.error) not in known:
         out.append(f"Similarities are approximate: {plan.error}.")
     if told.fitted.seen is None:

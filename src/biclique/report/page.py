@@ -51,7 +51,7 @@ def make_page(data: ReportData) -> str:
         "controls": _controls(data),
         "legend": _legend(data),
         "clusters": _cluster_table(data),
-        "apart": joined(_card(one, data.n_rows) for one in largest(data)),
+        "apart": joined(_card(one, data.n_rows, data.n_columns) for one in largest(data)),
         "sure": _sure(data),
         "selection": _selection(data),
         "orders": _orders(data),
@@ -187,9 +187,10 @@ def stability_text(stability: float | None) -> str:
     return f"{stability:.2f}, {word}"
 
 
-def _card(one: Cluster, n_rows: int) -> Markup:
+def _card(one: Cluster, n_rows: int, n_columns: int) -> Markup:
+    nothing = "No column differs." if n_columns else "There are no columns to compare: give some as table."
     lines = [_difference(difference) for difference in one.differences]
-    body = element("table", element("tbody", *lines)) if lines else element("p", "No column differs.", class_="faded")
+    body = element("table", element("tbody", *lines)) if lines else element("p", nothing, class_="faded")
     typical = Markup("")
     if one.typical:
         names = [part for name in one.typical for part in (", ", name_of(name, NAMED))][1:]

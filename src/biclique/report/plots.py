@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from biclique._typing import FloatArray
 from biclique.exceptions import DataError, ParameterError
@@ -19,6 +20,14 @@ from biclique.selection import CountResult, OrderPath, SelectionResult
 COLOURS = ("#0072b2", "#d98200", "#008a63", "#b8558f", "#2f9bd6", "#c44a00", "#7a6a10")
 MARKERS = ("o", "s", "^", "D", "v")
 """Of clusters, as in the report: neighbours differ in colour and shape."""
+
+
+def _checked(model: Model) -> Model:
+    """The model, if it has what plots need."""
+    if not hasattr(model, "_told"):
+        raise ParameterError(f"a fitted BicliqueSpectralClustering is needed, got a {type(model).__name__}.")
+    check_is_fitted(model)
+    return model
 
 
 class Model(Protocol):
@@ -54,7 +63,7 @@ def plot_clusters(model: Model, X: Any, *, view: str = "embedding", ax: Any = No
     """
     if view not in ("embedding", "columns"):
         raise ParameterError(f"view must be 'embedding' or 'columns', got {view!r}.")
-    labels = np.asarray(model.predict(X))
+    labels = np.asarray(_checked(model).predict(X))
     names = ["", ""]
     if view == "embedding":
         places = principal(unit_rows(np.asarray(model.transform(X))))
@@ -86,7 +95,7 @@ def plot_eigenvalues(model: Model, *, ax: Any = None) -> Any:
     -------
     matplotlib axes, with the eigenvalues as its first line
     """
-    values = np.asarray(model.eigenvalues_)
+    values = np.asarray(_checked(model).eigenvalues_)
     if not len(values):
         raise ParameterError("one cluster has no eigenvalues, so there is nothing to plot.")
     ax = new_axes() if ax is None else ax
@@ -112,7 +121,7 @@ def plot_selection(found: Model | CountResult | SelectionResult, *, ax: Any = No
     """
     if isinstance(found, (CountResult, SelectionResult)):
         return found.plot(ax)
-    told = found._told()
+    told = _checked(found)._told()
     chosen = told.selection if told.counted is None else told.counted
     if chosen is None:
         raise ParameterError("nothing was selected in this fit: set n_clusters, affinity, gamma or order to 'select'.")
@@ -155,7 +164,7 @@ def plot_affinity(model: Model, X: Any, *, ax: Any = None) -> Any:
     -------
     matplotlib axes, with one image: means of K over groups of rows of one cluster
     """
-    told = model._told()
+    told = _checked(model)._told()
     labels = np.asarray(model.predict(X))
     places = thinned(labels, told.n_clusters, SAMPLE_ROWS, SAMPLE_LEAST, np.random.RandomState(0))
     (rows,) = told.of_rows(X, lambda found: found[places])
@@ -200,7 +209,7 @@ def plot_profile(model: Model, X: Any, *, most: int = 15, ax: Any = None) -> Any
     """
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
         raise ParameterError(f"most must be a whole number from 1, got {most!r}.")
-    told = model._told()
+    told = _checked(model)._told()
     columns = Columns.of(X)
     sums = Sums(told.n_clusters)
     sums.add(columns.numbers, np.asarray(model.predict(X)))

@@ -16,6 +16,9 @@ from biclique.io.typed_columns import Column, TypedTable, as_columns
 MISSING = 255
 """The code of a missing value; the other 255 codes are values."""
 
+LARGEST = 1e150
+"""Infinite values, and those whose squares overflow, count as missing."""
+
 PIECE = 65_536
 """Rows that are looked at together."""
 
@@ -42,7 +45,7 @@ class Sums:
         n, p = rows.shape
         if self.origin is None:
             first = np.zeros(p) if sparse.issparse(rows) else np.asarray(rows[0], dtype=float)
-            self.origin = np.where(np.isfinite(first), first, 0.0)
+            self.origin = np.where(np.abs(first) < LARGEST, first, 0.0)
             self.counts, self.sums, self.squares = (np.zeros((self.n_clusters, p)) for _ in range(3))
         inside = sparse.csr_array((np.ones(n), (labels, np.arange(n))), shape=(self.n_clusters, n))
         if sparse.issparse(rows):
@@ -52,7 +55,7 @@ class Sums:
             self.squares += (inside @ held.power(2)).toarray()
             return
         values = np.asarray(rows, dtype=float) - self.origin
-        there = ~np.isnan(values)
+        there = np.abs(values) < LARGEST
         values = np.where(there, values, 0.0)
         self.counts += inside @ there.astype(float)
         self.sums += inside @ values

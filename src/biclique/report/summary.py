@@ -45,7 +45,7 @@ def summary_of(told: Told, sizes: list[int] | None) -> Summary:
         lines.append(("clusters", ", ".join([*named, *more])))
     else:
         lines.append(("clusters", str(told.n_clusters)))
-    lines.append(("number of clusters", "as asked for" if told.counted is None else told.counted.told))
+    lines.append(("number of clusters", _number(told)))
     if told.selection is not None:
         lines.append(("settings", told.selection.reason))
     affinity = kernel.affinity if isinstance(kernel.affinity, str) else "a kernel of your own"
@@ -62,4 +62,15 @@ def summary_of(told: Told, sizes: list[int] | None) -> Summary:
         end = ", …" if len(values) > 8 else ""
         lines.append(("eigenvalues", ", ".join(f"{v:.3f}" for v in values[:8].tolist()) + end))
     lines += [("changed", reason) for reason in plan.changes]
-    return Summary(f"{told.kind} of {plan.rows} rows", tuple(lines))
+    rows = (
+        f"{plan.rows} rows" if sizes is None or sum(sizes) == plan.rows else f"{sum(sizes)} rows, {plan.rows} distinct"
+    )
+    return Summary(f"{told.kind} of {rows}", tuple(lines))
+
+
+def _number(told: Told) -> str:
+    """Why there are so many clusters."""
+    if told.counted is not None:
+        return told.counted.told
+    asked = told.parameters.get("n_clusters", told.n_clusters)
+    return "as asked for" if asked == told.n_clusters else f"{told.n_clusters} found, {asked} asked for"

@@ -89,10 +89,10 @@ def one_gap(X: FloatArray) -> FloatArray:
     return np.where(missing, X.dtype.type(np.nan), X) if missing.any() else X
 
 
-def check_no_mask(values: Any, name: str) -> None:
+def check_no_mask(values: Any, name: str, first_row: int = 0) -> None:
     """Refuse masked values: as an array they would be whatever lies under the mask."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        row = int(np.argwhere(np.ma.getmaskarray(values))[0][0])
+        row = first_row + int(np.argwhere(np.ma.getmaskarray(values))[0][0])
         raise DataError(
             f"{name} has masked values, the first in row {row}: fill them in with .filled(value), or leave those rows "
             "out."
@@ -192,9 +192,12 @@ def check_weights(sample_weight: Any, n: int, name: str = "sample_weight") -> Fl
     check_numbers_there(sample_weight, name)
     check_no_mask(sample_weight, name)
     try:
-        weights = np.asarray(sample_weight if on_host(sample_weight) else to_host(sample_weight), dtype=float)
+        given = np.asarray(sample_weight if on_host(sample_weight) else to_host(sample_weight))
+        weights = np.asarray(given, dtype=float if given.dtype.kind not in "mMc" else None)
     except (TypeError, ValueError) as error:
         raise DataError(f"{name} must be numbers, one a row, got {type(sample_weight).__name__} ({error}).") from error
+    if weights.dtype.kind in "mMc":  # NumPy would make numbers of dates
+        raise DataError(f"{name} must be numbers, one a row, got {weights.dtype}.")
     if weights.ndim == 0:
         weights = np.full(n, float(weights))
     if weights.shape != (n,):

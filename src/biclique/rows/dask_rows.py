@@ -548,6 +548,10 @@ def as_array(X: Any) -> tuple[Any, list[str] | None]:
     """A Dask array of two axes, and the names of a frame's columns."""
     names = None
     if isinstance(getattr(X, "npartitions", None), int) and hasattr(X, "columns"):
+        if len(X.shape) != 2:
+            raise DataError(
+                f"X must have two axes, rows and columns, and is a {type(X).__name__} of one: pass X.to_frame()."
+            )
         check_no_dates(X)
         names = [str(name) for name in X.columns]
         text = [name for name, kind in zip(names, X.dtypes, strict=True) if getattr(kind, "kind", "O") not in "buif"]
@@ -572,6 +576,8 @@ def as_array(X: Any) -> tuple[Any, list[str] | None]:
         )
     if len(X.shape) != 2:
         raise DataError(f"X must have two axes, rows and columns, got shape {X.shape}.")
+    if X.shape[1] == 0:
+        raise DataError("X has no columns: at least 1 is needed.")
     if X.dtype is not None and X.dtype.kind not in "buif":
         raise DataError(f"X holds {X.dtype}, no numbers: drop such columns or turn them into numbers.")
     if np.isnan(X.shape[1]):

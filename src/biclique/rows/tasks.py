@@ -20,7 +20,7 @@ from scipy import sparse
 from biclique._typing import Array, FloatArray, IntArray, Rows
 from biclique.exceptions import BicliqueError, DataError
 from biclique.rows.array import Block, Check
-from biclique.rows.checks import check_values
+from biclique.rows.checks import check_no_mask, check_values
 from biclique.runtime.threads import one_thread, single_threaded_blas
 
 Warned = list[tuple[str, type[Warning]]]
@@ -98,7 +98,7 @@ class Work:
 
     def of_chunk(self, pieces: Sequence[Any], weights: Any, place: Place) -> Any:
         """The function of one chunk, given as pieces of its columns; None of an empty one."""
-        rows = as_rows(pieces, self.n_columns)
+        rows = as_rows(pieces, self.n_columns, place.first)
         n = int(rows.shape[0])
         if n != place.length and place.length >= 0:
             raise DataError(f"it has {n} rows, and Dask says {place.length}: give chunks their true lengths.")
@@ -123,9 +123,11 @@ class Work:
         return found
 
 
-def as_rows(pieces: Sequence[Any], n_columns: int) -> Rows:
+def as_rows(pieces: Sequence[Any], n_columns: int, first_row: int = 0) -> Rows:
     """The columns of a chunk side by side: a float array or a CSR matrix."""
     rows: Any
+    for piece in pieces:
+        check_no_mask(piece, "X", first_row)
     if any(hasattr(piece, "tocsr") for piece in pieces):
         rows = sparse.hstack([sparse.csr_array(piece.tocsr()) for piece in pieces], format="csr")
     else:
@@ -144,7 +146,14 @@ def as_weights(weights: Any, n: int, start: int) -> FloatArray:
     """Multiplicities of a chunk: finite, none negative."""
     if weights is None:
         return np.ones(n)
-    found: FloatArray = np.asarray(weights, dtype=np.float64)
+    check_no_mask(weights, "sample_weight", start)
+    given = np.asarray(weights)
+    if given.dtype.kind not in "buifO":  # of dates NumPy would make numbers
+        raise DataError(f"sample_weight must be numbers, one a row, got {given.dtype}.")
+    try:
+        found: FloatArray = given.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"sample_weight must be numbers, one a row ({error}).") from error
     if found.shape != (n,):
         raise DataError(f"sample_weight has shape {found.shape} for its {n} rows: give one number a row.")
     bad = np.flatnonzero(~np.isfinite(found) | (found < 0))
