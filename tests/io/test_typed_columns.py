@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 
 from biclique.io import TextForm, as_columns, read_columns
+from biclique.io.columns import texts_of
+from biclique.io.typed_columns import Column
 from tests.optional import Optional, needs
 
 pd, pl, pa = Optional("pandas"), Optional("polars"), Optional("pyarrow")
@@ -79,3 +81,14 @@ def test_parquet(tmp_path):
 
     pq.write_table(pa.table(FRAME), tmp_path / "t.parquet")
     check(read_columns(tmp_path / "t.parquet"), FRAME_KINDS)
+
+
+def test_large_whole_numbers_keep_their_digits():
+    """Ids beyond 2⁵³: float64 rounds them, and labels would stand beside other names."""
+    large = [10**18 + i for i in range(3)]
+    for frame in (pd.DataFrame({"key": large}), pl.DataFrame({"key": large}), pa.table({"key": large})):
+        table = as_columns(frame)
+        assert texts_of(table.column("key")) == [str(one) for one in large]
+        again = [part.column("key") for part in table.column_chunks(2)]
+        assert texts_of(Column.joined(again)) == [str(one) for one in large]
+    assert as_columns(np.array([[1], [2]])).columns[0].digits is None

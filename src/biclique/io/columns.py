@@ -55,6 +55,8 @@ def texts_of(column: Column) -> list[str]:
     """The values as texts, empty if missing; texts as they are."""
     if column.kind == "text":
         return [str(text) for text in column.values.tolist()]
+    if column.digits is not None:
+        return list(column.digits)
     return ["" if text is None else text for text in levels_of(column).tolist()]
 
 

@@ -190,9 +190,8 @@ class ParquetColumns(ParquetChunks):
         n, texts = self._n_rows or 0, sum(kind == "text" for kind in self._kinds.values())
         check_table_size(self.name, n, self.n_columns - texts, texts, self.memory_limit)
         parts = list(self.column_chunks(self.block_rows))
-        values = [np.concatenate([part.columns[j].values for part in parts]) for j in range(self.n_columns)]
-        columns = (Column(name, kind, v) for (name, kind), v in zip(self._kinds.items(), values, strict=True))
-        return TypedTable(self.name, tuple(columns), n)
+        columns = tuple(Column.joined([part.columns[j] for part in parts]) for j in range(self.n_columns))
+        return TypedTable(self.name, columns, n)
 
 
 class ParquetFolderColumns(ParquetColumns, ParquetFolder):

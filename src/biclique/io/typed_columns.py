@@ -39,6 +39,8 @@ class Column:
     name: str
     kind: Kind
     values: NDArray[Any]
+    digits: tuple[str, ...] | None = None
+    """Whole numbers beyond 2⁵³ as they are, which float64 rounds: ids need every digit."""
 
     @property
     def missing(self) -> NDArray[np.bool_]:
@@ -47,6 +49,19 @@ class Column:
             return np.asarray(np.isnat(self.values) if self.kind == "date" else np.isnan(self.values))
         known = {text: is_missing(text) for text in set(self.values.tolist())}
         return np.array([known[text] for text in self.values.tolist()], dtype=bool)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Column]) -> Column:
+        """Parts of a column, one below the other."""
+        first = parts[0]
+        digits = None
+        if any(part.digits is not None for part in parts):
+            digits = tuple(
+                text
+                for part in parts
+                for text in part.digits or ("" if x != x else str(int(x)) for x in part.values.tolist())
+            )
+        return cls(first.name, first.kind, np.concatenate([part.values for part in parts]), digits)
 
     @property
     def numbers(self) -> FloatArray | None:
@@ -82,7 +97,10 @@ class TypedTable:
         """The same in pieces of at most ``rows`` rows: a table is a ``ColumnSource``."""
         for start in range(0, self.n_rows, rows):
             some = slice(start, min(start + rows, self.n_rows))
-            columns = tuple(Column(c.name, c.kind, c.values[some]) for c in self.columns)
+            columns = tuple(
+                Column(c.name, c.kind, c.values[some], None if c.digits is None else c.digits[some])
+                for c in self.columns
+            )
             yield TypedTable(self.name, columns, some.stop - start, self.first_row + start, self.lines[some])
 
 
@@ -164,7 +182,8 @@ def as_columns(X: Any, name: str = "X") -> TypedTable:
 def _of_array(name: str, values: NDArray[Any]) -> Column:
     kind = values.dtype.kind
     if kind in "fiub":
-        return Column(name, "boolean" if kind == "b" else "number", values.astype(float))
+        digits = _digits(values.tolist()) if kind in "iu" else None
+        return Column(name, "boolean" if kind == "b" else "number", values.astype(float), digits)
     if kind == "M":
         return Column(name, "date", values.astype("datetime64[us]"))
     return _of_values(name, values.tolist())
@@ -174,7 +193,8 @@ def _of_pandas(name: str, series: Any) -> Column:
     kind = getattr(series.dtype, "kind", "O")
     if kind in "fiub":
         values = series.to_numpy(dtype=float, na_value=np.nan)
-        return Column(name, "boolean" if kind == "b" else "number", values)
+        digits = _digits(series.tolist()) if kind in "iu" and _large(values) else None
+        return Column(name, "boolean" if kind == "b" else "number", values, digits)
     if kind == "M":
         plain = series.dt.tz_convert(None) if getattr(series.dt, "tz", None) is not None else series
         return Column(name, "date", plain.to_numpy(dtype="datetime64[us]"))
@@ -199,8 +219,20 @@ def of_arrow(name: str, column: Any) -> Column:
     if kind == "date":
         times = column.cast(pyarrow.timestamp("us"), safe=False)
         return Column(name, kind, np.asarray(times.to_numpy(zero_copy_only=False)).astype("datetime64[us]"))
-    values = column.cast(pyarrow.float64(), safe=False)
-    return Column(name, kind, values.to_numpy(zero_copy_only=False))
+    values = column.cast(pyarrow.float64(), safe=False).to_numpy(zero_copy_only=False)
+    whole = pyarrow.types.is_integer(column.type) and _large(values)
+    return Column(name, kind, values, _digits(column.to_pylist()) if whole else None)
+
+
+def _large(values: FloatArray) -> bool:
+    """Whether there are whole numbers that float64 may have rounded."""
+    return bool((np.abs(values) >= 2.0**53).any())
+
+
+def _digits(values: list[Any]) -> tuple[str, ...] | None:
+    """Whole numbers as texts, empty if missing, if any of them is large."""
+    texts = tuple("" if value is None or value != value else str(value) for value in values)
+    return texts if any(len(text.lstrip("-")) >= 16 for text in texts) else None
 
 
 def _of_values(name: str, values: list[Any]) -> Column:
