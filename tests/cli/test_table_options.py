@@ -163,3 +163,23 @@ def test_a_number_with_a_typing_error_is_named(capsys, tmp_path, monkeypatch):
     code, _, err = run(capsys, "cluster", "t.csv", "-k", 2)
     assert code == 3
     assert "b  numbers, but for 1 of 40: '1O' in row 4 (from 0)" in err
+
+
+def test_decimal_commas_are_dealt_with_by_the_command_to_paste(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text("a;b\n" + "".join(f"{i % 2 * 9},5;{i * 7 % 40},25\n" for i in range(40)))
+    code, _, err = run(capsys, "cluster", "t.csv", "-k", 2)
+    assert code == 3
+    paste = shlex.split(err.splitlines()[-1])
+    assert paste[-2:] == ["--decimal", ","]
+    code, out, _ = run(capsys, *paste[1:])
+    assert (code, "40 rows, 2 columns" in out) == (0, True)
+
+
+def test_a_numeric_id_is_said(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"{(i * 7919) % 100_003},{i % 2 * 9 + i % 5 / 9:.3f}\n" for i in range(40))
+    Path("t.csv").write_text("customer_id,x\n" + rows)
+    code, _, err = run(capsys, "cluster", "t.csv", "-k", 2)
+    assert code == 0
+    assert "column 'customer_id' looks like an id" in err

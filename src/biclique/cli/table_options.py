@@ -120,6 +120,7 @@ def command(arguments: Sequence[str], advice: Advice) -> str:
         plain = [name for name in names if name and "," not in name and '"' not in name and name == name.strip()]
         for value in [",".join(plain)] * bool(plain) + [name for name in names if name not in plain]:
             words += [f"{option}={value}"] if value.startswith("-") else [option, value]
-    for option, choice in (("--dates", advice.dates), ("--missing", advice.missing)):
+    comma = "," if advice.decimal else None
+    for option, choice in (("--decimal", comma), ("--dates", advice.dates), ("--missing", advice.missing)):
         words += [option, choice] if choice is not None else []
     return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)

@@ -21,6 +21,7 @@ Look: TypeAlias = Literal["number", "boolean", "date", "category", "id", "text",
 MOST_LEVELS = 100
 """A text with more levels is no category by itself: each level is a column of the prepared table."""
 DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+")
+COMMAS = "numbers with a decimal comma"
 SHOWN_LEVELS = 4
 SHOWN_LETTERS = 30
 
@@ -139,7 +140,7 @@ def _spoilt_numbers(column: Column, levels: Counter[str]) -> str:
         return ""
     if comma:
         first = next(text for text in wrong if DECIMAL_COMMA.fullmatch(text.strip()))
-        return f"numbers with a decimal comma, such as {_short(first)}: say so with decimal=','"
+        return f"{COMMAS}, such as {_short(first)}: say so with decimal=','"
     row = next(i for i, text in enumerate(column.values.tolist()) if text in wrong)
     return f"numbers, but for {n_wrong} of {n}: {_short(column.values[row])} in row {row} (from 0)"
 
@@ -184,14 +185,16 @@ class Advice:
     id: list[str] = field(default_factory=list)
     drop: list[str] = field(default_factory=list)
     categorical: list[str] = field(default_factory=list)
+    decimal: list[str] = field(default_factory=list)
+    """Numbers with a decimal comma: a matter of how the file is read."""
     dates: str | None = None
     missing: str | None = None
 
     def python(self, given: dict[str, Any]) -> str:
         """A call to paste; ``given`` are the parameters that were set before."""
         call = dict(given)
-        if self.id or self.drop:
-            call["drop"] = [*call.get("drop", ()), *self.id, *self.drop]
+        if self.id or self.drop or self.decimal:
+            call["drop"] = [*call.get("drop", ()), *self.id, *self.drop, *self.decimal]
         if self.categorical:
             before = call.get("categorical", ())
             call["categorical"] = self.categorical if isinstance(before, str) else [*before, *self.categorical]
@@ -234,6 +237,8 @@ def advise(problems: Sequence[Looks], handled: Collection[str] = ()) -> Advice:
     for found in problems:
         if found.name in handled and found.n_missing < found.n_rows:
             advice.missing = "mean"
+        elif found.words.startswith(COMMAS):
+            advice.decimal.append(found.name)
         elif found.look == "id":
             advice.id.append(found.name)
         elif found.look in ("text", "mostly missing") or (found.look == "category" and found.n_levels < 2):

@@ -106,6 +106,12 @@ def sorted_columns(
                 f"column {column.name!r} only counts the rows: leave it out unless it says something about them.",
                 TableWarning,
             )
+        elif column.kind == "number" and look_at(column).look == "id":
+            warn_user(
+                f"column {column.name!r} looks like an id (different whole numbers), and is used as a number: leave it "
+                "out unless it says something about the rows.",
+                TableWarning,
+            )
     return numbers, categories
 
 
