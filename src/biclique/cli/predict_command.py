@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -81,32 +81,6 @@ def save_run(model: BicliqueSpectralClustering, preparer: TablePreparer, options
     """What ``biclique cluster --save`` writes: the columns with their scale, and the model."""
     pipeline = Pipeline([("prepare", preparer), ("cluster", model)])
     return save(pipeline, options.save, notes={"table": options.table, "id": next(iter(options.id), None)})
-
-
-def scaling(names: Sequence[str], scale: str, offset: FloatArray | None, divisor: FloatArray | None) -> TablePreparer:
-    """A preparer of number columns whose scale is known."""
-    state = {
-        "class": "TablePreparer",
-        "columns": list(names),
-        "drop": [],
-        "categorical": [],
-        "missing": "refuse",
-        "dates": "refuse",
-        "scale": scale,
-        "encode": "one-hot",
-        "names": list(names),
-        "has_names": False,
-        "number_columns": list(names),
-        "category_columns": [],
-        "kinds": ["number"] * len(names),
-        "levels": [],
-        "indicated": [],
-        "fill": None,
-        "offset": offset,
-        "divisor": divisor,
-        "most_frequent": None,
-    }
-    return TablePreparer.from_state(state)
 
 
 # The command

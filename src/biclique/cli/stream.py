@@ -20,7 +20,7 @@ from sklearn.preprocessing import RobustScaler
 
 from biclique._typing import FloatArray, IntArray
 from biclique.cli.common import Classes, Facts, caught_messages, plan_facts, print_plan, report
-from biclique.cli.predict_command import save_run, scaling
+from biclique.cli.predict_command import save_run
 from biclique.cli.report_command import write_report
 from biclique.cli.table_options import names_of
 from biclique.cli.table_rows import form_of, notes_of, preparer_of, probabilities_of
@@ -142,8 +142,8 @@ def _preparer(
     if mixed is not None:
         return mixed.preparer
     if isinstance(scaled, ScaledChunks):
-        return scaling(names, options.scale, scaled.offset, 1 / scaled.factor)
-    return scaling(names, "none", None, None)
+        return TablePreparer.of_scale(names, options.scale, scaled.offset, 1 / scaled.factor)
+    return TablePreparer.of_scale(names)
 
 
 def _asks_for_columns(options: argparse.Namespace) -> list[str]:

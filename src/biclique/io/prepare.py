@@ -33,7 +33,7 @@ from biclique.io.prepare_columns import (
     warn_about_levels,
     warn_about_rows,
 )
-from biclique.io.prepare_state import SCALERS, one_hot, restored, state_of
+from biclique.io.prepare_state import SCALERS, one_hot, restored, state_of, state_of_scale
 from biclique.io.typed_columns import Column, TypedTable, as_columns
 from biclique.runtime import parse_memory_limit, require
 
@@ -427,6 +427,17 @@ class TablePreparer(TransformerMixin, BaseEstimator):
     def from_state(cls, state: dict[str, Any]) -> Self:
         """A fitted TablePreparer of a state; ``kept_``, about the rows of ``fit``, is no part of it."""
         return restored(cls(), state)
+
+    @classmethod
+    def of_scale(
+        cls,
+        names: Sequence[str],
+        scale: str = "none",
+        offset: FloatArray | None = None,
+        divisor: FloatArray | None = None,
+    ) -> Self:
+        """A fitted TablePreparer of number columns whose scale is known already."""
+        return restored(cls(), state_of_scale(list(names), scale, offset, divisor))
 
 
 def _sorted_levels(column: NDArray[Any], missing: str) -> list[Any]:

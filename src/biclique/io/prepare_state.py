@@ -51,6 +51,33 @@ def state_of(preparer: Any) -> dict[str, Any]:
     }
 
 
+def state_of_scale(
+    names: list[str], scale: str, offset: FloatArray | None, divisor: FloatArray | None
+) -> dict[str, Any]:
+    """The state of a preparer of number columns alone, whose scale is known."""
+    return {
+        "class": CLASS,
+        "columns": names,
+        "drop": [],
+        "categorical": [],
+        "missing": "refuse",
+        "dates": "refuse",
+        "scale": scale,
+        "encode": "one-hot",
+        "names": names,
+        "has_names": False,
+        "number_columns": names,
+        "category_columns": [],
+        "kinds": ["number"] * len(names),
+        "levels": [],
+        "indicated": [],
+        "fill": None,
+        "offset": offset,
+        "divisor": divisor,
+        "most_frequent": None,
+    }
+
+
 def _plain(value: Any) -> Any:
     if value is None or isinstance(value, str):
         return value

@@ -202,15 +202,20 @@ def check_weights(sample_weight: Any, n: int, name: str = "sample_weight") -> Fl
         weights = np.full(n, float(weights))
     if weights.shape != (n,):
         raise DataError(f"{name} must have one number per row, shape ({n},), got shape {weights.shape}.")
-    bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
-    if len(bad):
-        raise DataError(
-            f"{name} must be finite and not negative, got {weights[bad[0]]:g} in row {bad[0]}: a weight counts "
-            "how often a row is there; 0 leaves it out."
-        )
+    check_weight_values(weights, name)
     if not (weights > 0).any():
         raise DataError(f"{name} is zero in every row: at least one row must count.")
     return weights
+
+
+def check_weight_values(weights: FloatArray, name: str, first_row: int = 0) -> None:
+    """Refuse weights that are not finite or below 0; rows are counted from ``first_row``."""
+    bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
+    if len(bad):
+        raise DataError(
+            f"{name} must be finite and not negative, got {weights[bad[0]]:g} in row {first_row + int(bad[0])}: a "
+            "weight counts how often a row is there; 0 leaves it out."
+        )
 
 
 def check_clusters_fit(n_clusters: int, n: int, n_positive: int) -> None:

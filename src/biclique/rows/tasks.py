@@ -20,7 +20,7 @@ from scipy import sparse
 from biclique._typing import Array, FloatArray, IntArray, Rows
 from biclique.exceptions import BicliqueError, DataError
 from biclique.rows.array import Block, Check
-from biclique.rows.checks import check_no_mask, check_values
+from biclique.rows.checks import check_no_mask, check_values, check_weight_values
 from biclique.runtime.threads import one_thread, single_threaded_blas
 
 Warned = list[tuple[str, type[Warning]]]
@@ -156,12 +156,7 @@ def as_weights(weights: Any, n: int, start: int) -> FloatArray:
         raise DataError(f"sample_weight must be numbers, one a row ({error}).") from error
     if found.shape != (n,):
         raise DataError(f"sample_weight has shape {found.shape} for its {n} rows: give one number a row.")
-    bad = np.flatnonzero(~np.isfinite(found) | (found < 0))
-    if len(bad):
-        raise DataError(
-            f"sample_weight must be finite and not negative, got {found[bad[0]]:g} in row {start + int(bad[0])}: a "
-            "weight counts how often a row is there; 0 leaves it out."
-        )
+    check_weight_values(found, "sample_weight", start)
     return found
 
 
