@@ -312,10 +312,11 @@ def test_the_graph_of_a_pass_is_small(monkeypatch):
 
     from biclique.rows import dask_rows
 
-    graphs = []
+    graphs, delayed = [], dask_rows._delayed
 
     def caught(collections, tasks, key):
-        graphs.append(cloudpickle.dumps([[one.__dask_graph__() for one in collections], tasks], protocol=5))
+        sent = delayed(collections, tasks, key).__dask_graph__().cull({key}).to_dict()
+        graphs.append(cloudpickle.dumps(sent, protocol=5))
         raise KeyboardInterrupt
 
     monkeypatch.setattr(dask_rows, "_delayed", caught)
@@ -326,6 +327,26 @@ def test_the_graph_of_a_pass_is_small(monkeypatch):
         source.sum(lambda block: landmarks, "matrix", Progress(False), 2048)
     assert len(graphs[0]) < 10e6
     assert len(graphs[0]) - landmarks.nbytes < 180 * 10_000
+
+
+def test_rows_are_read_inside_the_task_that_works_on_them(blobs, monkeypatch):
+    from biclique.rows import dask_rows
+
+    sent, delayed_task = [], dask_rows._delayed
+
+    def caught(collections, tasks, key):
+        root = delayed_task(collections, tasks, key)
+        sent.append({str(key) for key in root.__dask_graph__().cull({root.key}).to_dict()})
+        return root
+
+    monkeypatch.setattr(dask_rows, "_delayed", caught)
+    alone = da.from_array(blobs[0], chunks=(100, -1)).map_blocks(lambda block: block + 1.0)
+    shared = alone + alone[:100].sum()  # the first chunk has two users
+    for X, others in ((alone, 0), (shared, 1)):
+        source = dask_rows.open_dask_rows(X, None, "auto", lambda rows, numbers: None)
+        found = source.sum(lambda block: block.rows.sum(axis=0), "test", Progress(False))
+        np.testing.assert_allclose(found, X.compute().sum(axis=0), rtol=1e-12)
+        assert (sum("biclique" not in key for key in sent[-1]) > 0) == others
 
 
 # Errors and warnings

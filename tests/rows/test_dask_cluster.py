@@ -70,8 +70,9 @@ def quiet():
 
 @pytest.fixture
 def expected(blobs):
-    """The embedding, in one thread."""
-    with dask.config.set(scheduler="sync"):
+    """The embedding, in one thread. Some versions of Dask warn of that where a client is active."""
+    with dask.config.set(scheduler="sync"), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Running on a single-machine scheduler")
         return model().fit(delayed(blobs[0])).embedding_.compute()
 
 

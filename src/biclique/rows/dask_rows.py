@@ -1,12 +1,14 @@
 """Rows of a Dask array or data frame: draw, sum and map as tasks, wherever its chunks lie.
 
-A pass is one graph: a task for a few consecutive chunks, and sums of these in a tree. How chunks are grouped and added
-follows from their lengths alone, so sums have the same bits whatever the workers, the order of completion or deaths.
-The function of a pass is one key; only what it returns travels. Nobody else in the package imports Dask.
+A pass is one graph: a task that reads a few consecutive chunks and works on them, and sums of these in a tree. How
+chunks are grouped and added follows from their lengths alone, so sums have the same bits whatever the workers, the
+order of completion or deaths. The function of a pass is one key; only what it returns travels. Nobody else in the
+package imports Dask.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -92,6 +94,8 @@ class DaskRows(RowSource):
         self._known: IntArray | None = lengths
         self._counts: _Counts | None = None
         self._found: tuple[Any, list[list[Any]], list[Any] | None] | None = None
+        self._inner: dict[Any, Any] = {}
+        """The tasks of chunks by their keys, for graphs that hold a task in place of its key."""
         said = np.asarray(array.chunks[0], dtype=float)
         if not np.isnan(said).any():
             self._known = said.astype(np.intp)
@@ -148,6 +152,7 @@ class DaskRows(RowSource):
             found = dask.optimize(self.array) if self._weights is None else dask.optimize(self.array, self._weights)
             rows = [list(keys) for keys in found[0].__dask_keys__()]
             weights = None if self._weights is None else list(found[1].__dask_keys__())
+            self._inner = _used_nowhere_else(dask, found[0].__dask_graph__(), [key for keys in rows for key in keys])
             self._found = list(found), rows, weights
         return self._found
 
@@ -226,8 +231,9 @@ class DaskRows(RowSource):
         leaves: list[Any] = []
         for group in _grouped(self.lengths, range(len(rows)) if chunks is None else chunks, least):
             leaves.append((name, len(leaves)))
+            chunks_of_rows = [[self._inner.get(key, key) for key in rows[i]] for i in group]
             given = None if weights is None else [weights[i] for i in group]
-            tasks[leaves[-1]] = (fold, f"{name}-work", [rows[i] for i in group], given, group)
+            tasks[leaves[-1]] = (fold, f"{name}-work", chunks_of_rows, given, group)
         return _Pass(collections, tasks, leaves, what, progress, self).run(merged)
 
     # Lazy results
@@ -274,6 +280,22 @@ def no_check(rows: Rows, numbers: Sequence[int] | np.ndarray) -> None:
 
 def _name(what: str) -> str:
     return f"biclique-{what.replace(' ', '-')}-{uuid4().hex[:8]}"
+
+
+def _used_nowhere_else(dask: Any, graph: Any, keys: Sequence[Any]) -> dict[Any, Any]:
+    """Those keys that stand for tasks, not for data, and that no other task of a graph needs.
+
+    Such a task may stand inside the one that uses it: rows are read where they are worked on, and do not travel.
+    """
+    tasks = {key: node for key, node in dict(graph).items() if dask.core.istask(node)}
+    users = Counter(other for node in tasks.values() for other in dask.core.get_dependencies(graph, task=node))
+    found = {}
+    for key in keys:
+        name, uses = key, 0
+        while name in tasks and users[name] == uses:
+            found[key] = tasks[name]
+            name, uses = getattr(found[key], "target", None), 1  # another name for one task: Dask makes such
+    return found
 
 
 def _grouped(lengths: IntArray, chunks: Sequence[int], least: int) -> list[list[int]]:
@@ -496,7 +518,7 @@ class _Pass:
         if key in self.leaves:
             numbers = self.tasks[key][-1]
             return f"chunk {numbers[0]} of X" if len(numbers) == 1 else f"chunks {numbers[0]} to {numbers[-1]} of X"
-        return f"a chunk of X (task {key})"
+        return f"a task ({key})"
 
 
 def share_done(name: str, dask_scheduler: Any = None) -> float:
