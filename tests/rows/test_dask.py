@@ -315,7 +315,7 @@ def test_the_graph_of_a_pass_is_small(monkeypatch):
     graphs, delayed = [], dask_rows._delayed
 
     def caught(collections, tasks, key):
-        sent = delayed(collections, tasks, key).__dask_graph__().cull({key}).to_dict()
+        sent = dask.optimization.cull(dict(delayed(collections, tasks, key).__dask_graph__()), [key])[0]
         graphs.append(cloudpickle.dumps(sent, protocol=5))
         raise KeyboardInterrupt
 
@@ -336,7 +336,7 @@ def test_rows_are_read_inside_the_task_that_works_on_them(blobs, monkeypatch):
 
     def caught(collections, tasks, key):
         root = delayed_task(collections, tasks, key)
-        sent.append({str(key) for key in root.__dask_graph__().cull({root.key}).to_dict()})
+        sent.append({str(key) for key in dask.optimization.cull(dict(root.__dask_graph__()), [root.key])[0]})
         return root
 
     monkeypatch.setattr(dask_rows, "_delayed", caught)
