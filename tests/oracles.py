@@ -308,14 +308,35 @@ def unit_embedding(K, order, k):
 
 
 def least_order_without_dust(K, k, orders=(2, 2.05, 2.1, 2.25, 2.5, 3, 4)):
-    """The first order whose k clusters all have at least √(n/k) rows; else that with the largest smallest cluster."""
+    """The first order whose k clusters all have at least √(n/k) rows; else that with the largest smallest cluster.
+
+    Order 2 also does if that is so once a few rows are left out, less than √(n/k) of them: see ``rows_left_out``.
+    """
     smallest = []
     for order in orders:
         labels = KMeans(k, n_init=10, random_state=0).fit_predict(unit_embedding(K, order, k))
         smallest.append(np.bincount(labels, minlength=k).min())
-        if smallest[-1] >= np.sqrt(len(K) / k):
+        if smallest[-1] >= np.sqrt(len(K) / k) or (order == 2 and rows_left_out(K, k) is not None):
             return order
     return orders[int(np.argmax(smallest))]
+
+
+def rows_left_out(K, k, most_times=5):
+    """The rows without which all k clusters of order 2 are no dust, found by leaving out clusters of dust in turn.
+
+    None if they are more than a cluster needs, or if there is dust after five times.
+    """
+    rows, least = np.arange(len(K)), 0.999 * np.sqrt(len(K) / k)
+    for _ in range(most_times + 1):
+        embedded = unit_embedding(K[np.ix_(rows, rows)], 2, k)
+        labels = KMeans(k, n_init=10, random_state=0).fit_predict(embedded)
+        counts = np.bincount(labels, minlength=k) * len(K) / len(rows)
+        if counts.min() >= least:
+            return np.setdiff1d(np.arange(len(K)), rows)
+        rows = rows[counts[labels] >= least]
+        if len(K) - len(rows) > least:
+            return None
+    return None
 
 
 def joined_parts(X, found, k):

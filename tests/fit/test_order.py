@@ -20,7 +20,7 @@ from biclique.fit import exact as _spectrum
 from biclique.fit import three_passes as _factored
 from biclique.spectral import cut as _order
 from biclique.spectral.cut import ORDERS, SYMMETRIC_ORDERS, OrderRule
-from tests.oracles import joined_parts, least_order_without_dust
+from tests.oracles import joined_parts, least_order_without_dust, rows_left_out
 
 
 def unequal(seed, sizes=(900, 80, 20)):
@@ -76,6 +76,7 @@ TABLES = {
     "overlapping": (make_blobs(200, centers=4, cluster_std=2.5, random_state=5)[0], 4),
     "heavy tails": (np.random.default_rng(1).standard_t(2, size=(250, 2)), 3),
     "outliers": (with_outliers(3, 200)[0], 3),
+    "many outliers": (with_outliers(3, 200, share=0.2)[0], 3),
 }
 
 
@@ -85,11 +86,18 @@ def test_the_order_is_the_least_without_dust(name, gram):
     X, k = TABLES[name]
     gamma = 0.02 if name == "breast cancer" else 0.1  # so wide that there are no parts
     model = fitted(X, k, gamma=gamma, gram=gram)
-    assert model.order_ == least_order_without_dust(rbf_kernel(X, gamma=gamma), k)
-    again = fitted(X, k, gamma=gamma, gram=gram, order=model.order_)
+    K = rbf_kernel(X, gamma=gamma)
+    assert model.order_ == least_order_without_dust(K, k)
+    left_out = rows_left_out(K, k) if model.order_ == 2 else []
+    weights = np.ones(len(X))
+    weights[left_out] = 0  # which is what leaving out means
+    again = BicliqueSpectralClustering(k, gamma=gamma, gram=gram, order=model.order_, random_state=0)
+    again.fit(X, sample_weight=weights)
     assert np.array_equal(again.labels_, model.labels_)
     assert again.order_reason_ == "as asked for"
-    assert f"order {model.order_:g}: smallest cluster" in model.order_reason_
+    few = f"{len(left_out)} of {len(X)} rows, like hardly any other, left out"
+    assert f"order {model.order_:g}: {few + '; ' if len(left_out) else ''}smallest cluster" in model.order_reason_
+    assert (few in model.plan_.changes) == (len(left_out) > 0)
     np.testing.assert_allclose(again.embedding_, model.embedding_, atol=1e-6 if gram == "dense" else 2e-2)
 
 
@@ -98,6 +106,52 @@ def test_some_of_these_tables_need_a_higher_order():
         name: fitted(X, k, gamma=0.02 if name == "breast cancer" else 0.1).order_ for name, (X, k) in TABLES.items()
     }
     assert max(orders.values()) > 2
+
+
+def nearly_apart(seed, n=1200):
+    """Two clusters, of 95 and 5 %, with rows at their edges that are like hardly any other."""
+    random = np.random.default_rng(seed)
+    y = np.repeat([0, 1], [n * 95 // 100, n * 5 // 100])
+    return random.normal(size=(n, 2)) + np.array([[0, 0], [6, 0]])[y], y
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_nearly_apart_own_no_cluster_and_raise_no_order(seed):
+    X, y = nearly_apart(seed)
+    model = fitted(X, 2)
+    assert model.order_ == 2
+    assert agreement(y, model) > 0.95
+    assert np.array_equal(model.predict(X), model.labels_)
+
+
+@pytest.mark.parametrize("gram", ["dense", "tiled", "fourier"])
+def test_what_is_left_out_is_as_new_rows_are(gram):
+    pytest.importorskip("finufft" if gram == "fourier" else "numpy")
+    X, y = nearly_apart(1)
+    X = np.concatenate([X, [[3.0, 5.5], [-4.0, 4.0]]]) + [1000, -500]  # far from the origin: rows are stored centred
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = fitted(X, 2, gamma=6.0, gram=gram)
+        assert "left out" in model.order_reason_
+        assert agreement(y, model) > 0.95
+        assert np.array_equal(model.predict(X), model.labels_)
+        assert np.isfinite(model.embedding_).all()
+        plain = fitted(X, 2, gamma=6.0, gram="dense")
+        assert np.mean(model.predict(X + 1e-7) == plain.labels_) > 0.995
+
+
+def test_given_matrices_leave_rows_out_too():
+    X, _ = nearly_apart(1)
+    X = np.concatenate([X, X[:40]])  # equal rows are one vertex
+    K = rbf_kernel(X, gamma=6.0)
+    expected = fitted(X, 2, gamma=6.0)
+    assert "left out" in expected.order_reason_
+    for given in (K, sparse.csr_array(np.where(K > 1e-12, K, 0))):
+        model = fitted(given, 2, affinity="precomputed")
+        assert model.order_ == 2
+        assert ("left out" in model.order_reason_) == (given is K)  # multigrid needs none to be
+        assert adjusted_rand_score(model.labels_, expected.labels_) > 0.98
+        assert np.array_equal(model.predict(given), model.labels_)
 
 
 def test_where_no_order_does_the_largest_smallest_cluster_is_taken():
@@ -179,7 +233,7 @@ def test_pivots_are_not_chosen_by_rounding():
 
 
 def test_tiles_in_float64_have_the_parts_of_the_stored_matrix():
-    x = [np.linspace(top, top + 10, 80) for top in (0, 1000, 2000)]
+    x = [np.linspace(top, top + length, 80) for top, length in ((0, 11), (1000, 10.5), (2000, 10))]
     X = np.concatenate([*x, [2012.5, 3000, 3000.5]])[:, None]  # the first of these has a faint link
     stored, tiled = (fitted(X, 5, gamma=2.4, gram=gram, precision="float64") for gram in ("dense", "tiled"))
     assert tiled.order_ == stored.order_

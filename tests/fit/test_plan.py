@@ -1,5 +1,6 @@
 """A plan takes every decision of a fit once, explains it, and needs neither a full pass nor a device."""
 
+import re
 import sys
 import warnings
 from dataclasses import fields, replace
@@ -121,8 +122,9 @@ def test_the_cost_is_that_of_the_plan(blobs):
 
 def test_an_order_that_was_raised_is_among_the_changes():
     random = np.random.default_rng(0)
-    outliers = [[10.0, 0.0], [0, 6], [2, -6]]  # at order 2 each would be a cluster
-    X = np.concatenate([random.normal(size=(80, 2)), random.normal(size=(80, 2)) + [4, 0], outliers])
+    outliers = [[10.0 * np.cos(t), 10.0 * np.sin(t)] for t in np.linspace(0.3, 6, 12)]  # more than a cluster needs
+    clusters = np.concatenate([random.normal(size=(80, 2)), random.normal(size=(80, 2)) + [4, 0]])
+    X = np.concatenate([clusters, outliers])
     asked = model(n_clusters=2, gamma=0.3)
     assert asked.plan(X).changes == ()
     found = fitted(asked, X)
@@ -132,6 +134,10 @@ def test_an_order_that_was_raised_is_among_the_changes():
     kept = fitted(model(n_clusters=2, gamma=0.3, order=2), X)
     assert kept.plan_.changes == ()
     assert kept.order_reason_ == "as asked for"
+    few = fitted(asked, np.concatenate([clusters, [[10.0, 0.0], [0, 6], [2, -6]]]))
+    assert few.order_ == 2
+    (change,) = few.plan_.changes
+    assert re.fullmatch(r"\d of 163 rows, like hardly any other, left out", change)
 
 
 # What a plan needs

@@ -83,6 +83,10 @@ MUCH_DUST = 0.1
 """From this share of the weight on, rows that are like hardly any other are hardly all outliers: a warning."""
 
 
+MOST_SIFTINGS = 5
+"""How often rows may be left out at order 2; each time is a search for eigenvectors."""
+
+
 PROPOSAL_TOLERANCE = 0.05
 """Of eigenpairs of the sample that proposes an order, as a share of the eigengap."""
 
@@ -196,6 +200,20 @@ class Prepared:
         cut = NormalizedCut(gram, 2, vertices.weights, probe, vertices.numbers)
         cut.n_passes += 1  # the one for the degrees of K
         return cut
+
+    @property
+    def may_leave_out(self) -> bool:
+        """Whether a few rows can be left out: they are met again as new rows are."""
+        known = self.kernel is not None or self.vertices.given
+        possible = self.base.chooses_rows and on_host(self.base.like)
+        return known and possible and not self.symmetric and self.nearness is None
+
+    def without(self, dust: IntArray, start: FloatArray | None) -> Prepared:
+        """The same for all rows but a few; ``start`` (n, b) is what the solver is given to start from."""
+        vertices = self.vertices.without(dust)
+        members = np.delete(np.arange(self.vertices.n), dust)
+        probe = None if start is None else start[members]
+        return replace(self, vertices=vertices, base=self.base.restricted(members), probe=probe)
 
     @property
     def near(self) -> Nearness:
@@ -404,7 +422,9 @@ def solve_exact(planned: Planned, source: RowSource, random: np.random.RandomSta
     final = replace(plan, **decided)
     if settings.cut.auto and found.order != plan.orders[0]:
         final = final.changed(f"order {found.order:g} in place of {plan.orders[0]:g}: {reason}")
-    return ExactFit(final, prepared, found.result, search.dust)
+    if found.note:
+        final = final.changed(found.note.removesuffix("; "))
+    return ExactFit(final, search.prepared, found.result, search.dust)
 
 
 def proposed(
@@ -469,14 +489,18 @@ class ExactSearch:
         progress: Progress,
         seed: int | None = None,
     ) -> None:
-        self.settings, self.prepared, self.rule = settings, prepared, rule
+        self.settings, self.rule = settings, rule
         self.n_columns, self.options, self.progress = settings.n_columns, options, progress
-        self.n = prepared.base.n
-        self.n_vectors = min(self.n_columns, self.n) - 1
+        self._iterates = prepared.probe is not None
+        self._hold(prepared)
         draws = seed is None and on_host(prepared.base.like)
         self.seed = int(prepared.random.randint(2**31)) if draws else seed or 0
-        self._found: IntArray | None = None
         self.n_tests = 0
+
+    def _hold(self, prepared: Prepared) -> None:
+        self.prepared, self.n = prepared, prepared.base.n
+        self.n_vectors = min(self.n_columns, self.n) - 1
+        self._found: IntArray | None = None
 
     def run(self, *, asked: bool) -> tuple[Attempt[Solved], str]:
         """The fit at the order asked for, or at the least one that passes."""
@@ -497,13 +521,55 @@ class ExactSearch:
         return Attempt(order, 0.0, self._solve(self._cut(order, last, columns), order, self.options))
 
     def attempt(self, order: float, last: Attempt[Solved] | None) -> Attempt[Solved]:
-        """A fit at an order, left early where its clusters are dust: most orders that are tried are left again."""
+        """A fit at an order, left early where its clusters are dust: most orders that are tried are left again.
+
+        At order 2 dust may also be left out.
+        """
+        return self._sifted(*self._try(order, last))
+
+    def _sifted(self, first: Attempt[Solved], dust: IntArray) -> Attempt[Solved]:
+        """An attempt, or, at order 2, that of the rows that are left when its dust is left out.
+
+        That is done a few times, while all the dust is less than a cluster. If there is dust still, all rows are back.
+        """
+        found, prepared, left_out = first, self.prepared, 0.0
+        for _ in range(MOST_SIFTINGS):
+            left_out += float(self.prepared.vertices.weights[dust].sum())
+            much = left_out > self.rule.rows(self.rule.least)
+            if first.order != 2 or not len(dust) or much or not prepared.may_leave_out:
+                break
+            self._hold(self.prepared.without(dust, self._start(found.result)))
+            found, dust = self._try(first.order, None)
+            if self.rule.passes(found):
+                few = f"{left_out:.4g} of {self.rule.total:.6g} rows, like hardly any other, left out; "
+                return replace(found, note=few, smallest=found.smallest * (1 - left_out / self.rule.total))
+        if self.prepared is not prepared:
+            self._hold(prepared)
+        return first
+
+    def _start(self, solved: Solved) -> FloatArray | None:
+        """What the next search starts from: the vectors that were found, and some at random."""
+        if not self._iterates:
+            return None
+        vectors, cut = solved.pairs.vectors, solved.cut
+        known = vectors / np.sqrt(cut.weights * cut.shrunken)[:, None]
+        more = max(self._block - vectors.shape[1], 0)
+        scale = float(np.abs(known).mean()) if known.size else 1.0
+        others = np.random.RandomState(self.seed).standard_normal((self.n, more)) * scale
+        return np.column_stack([known, others])
+
+    def _try(self, order: float, last: Attempt[Solved] | None) -> tuple[Attempt[Solved], IntArray]:
+        """A fit at an order, left early if that is seen not to do, and the rows of dust by which it was seen."""
         cut = self._cut(order, last)
         watch = _Watch(self, cut, whole=on_host(cut.like))
         solved = self._solve(cut, order, replace(self.options, give_up=watch))
         if watch.refused or watch.smallest < self.rule.least:
-            return Attempt(order, watch.smallest, replace(solved, left_early=True), watch.refused)
-        return self._attempt(order, self._tested(solved))
+            left = replace(solved, left_early=True)
+            return Attempt(order, watch.smallest, left, watch.refused), watch.dust
+        found = self._attempt(order, self._tested(solved))
+        if found.result.tested is None or self.rule.passes(found):
+            return found, np.empty(0, dtype=np.intp)
+        return found, self.rule.in_dust(found.result.tested.labels, self.prepared.vertices.weights)
 
     def _attempt(self, order: float, solved: Solved) -> Attempt[Solved]:
         labels = np.zeros(1, dtype=np.intp) if solved.tested is None else solved.tested.labels
@@ -604,7 +670,7 @@ class ExactSearch:
             if members is cores[-1]:
                 cut.take_start()  # of which nothing is needed any more
             watch = options.give_up
-            watch = watch.inside(own) if isinstance(watch, _Watch) else None
+            watch = watch.inside(own, members) if isinstance(watch, _Watch) else None
             inside = replace(options, give_up=watch, floor=floor)
             return self._solve_connected(own, wanted, inside, random)
 
@@ -624,27 +690,33 @@ class _Watch:
         self.search, self.whole = search, whole
         self.refused = ""
         self.smallest = np.inf
+        self.dust: IntArray = np.empty(0, dtype=np.intp)
+        """The rows of dust, once they were seen."""
         self._cut, self._dust = cut, Dust(search.rule, cut, float(search.prepared.vertices.weights.sum()))
         self._tested = False
         self._owner: _Watch = self
+        self._members: IntArray = np.arange(cut.shape[0])
 
-    def inside(self, cut: NormalizedCut) -> _Watch:
+    def inside(self, cut: NormalizedCut, members: IntArray) -> _Watch:
         """The same for the cut of a part, whose clusters say nothing by themselves."""
         other = _Watch(self.search, cut, whole=False)
-        other._owner = self
+        other._owner, other._members = self, members
         return other
 
     def __call__(self, now: Progressing, vectors: Callable[[], FloatArray]) -> bool:
         self._owner.refused = self._dust(now, vectors)
         if self._owner.refused:
             self._owner.smallest = 0.0
+            self._owner.dust = self._members[self._dust.rows]
             return True
-        rule, cut = self.search.rule, self._cut
+        rule, cut, weights = self.search.rule, self._cut, self.search.prepared.vertices.weights
         if self.whole and now.share <= SEEN_TOLERANCE and not self._tested:
             self._tested = True
             rows = np.column_stack([cut.trivial, vectors()]) / np.sqrt(cut.weights)[:, None]
-            smallest = rule.smallest(self.search.test(rows).labels, self.search.prepared.vertices.weights)
+            labels = self.search.test(rows).labels
+            smallest = rule.smallest(labels, weights)
             self.smallest = smallest if smallest < rule.least else np.inf
+            self.dust = rule.in_dust(labels, weights)
         return self.smallest < rule.least
 
 

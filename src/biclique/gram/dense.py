@@ -116,7 +116,8 @@ class DenseGram(GramOperator):
         return search_parts(self.K, self.diagonal())
 
     def restricted(self, members: IntArray) -> DenseGram:
-        return DenseGram(self.K[np.ix_(members, members)], n_jobs=self.n_jobs)
+        held = None if self.held is None else self.held.some(members)
+        return DenseGram(self.K[np.ix_(members, members)], held=held, n_jobs=self.n_jobs)
 
     def cross(self, Y: Rows) -> CrossGram:
         if self.held is None:

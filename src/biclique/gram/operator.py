@@ -155,8 +155,13 @@ class GramOperator(ABC):
         """Standard normal numbers, drawn where ``like`` lies."""
         return np.random.RandomState(seed).standard_normal(shape)
 
+    @property
+    def chooses_rows(self) -> bool:
+        """Whether ``restricted`` works."""
+        return type(self).restricted is not GramOperator.restricted
+
     def restricted(self, members: IntArray) -> GramOperator:
-        """K of some of the rows, in their order."""
+        """K of some of the rows, in their order; new rows are compared with these alone."""
         raise NotImplementedError(f"{type(self).__name__} holds no rows of its own to choose from")
 
     def spread_over(self, spread: Spread) -> GramOperator:  # noqa: ARG002

@@ -76,7 +76,9 @@ class ComputedGram(GramOperator):
 
     def restricted(self, members: IntArray) -> Self:
         rows = self.held.rows[members]
-        return type(self)(self.kernel, rows, dtype=self.dtype, n_jobs=self.n_jobs, tick=self.tick)
+        found = type(self)(self.kernel, rows, dtype=self.dtype, n_jobs=self.n_jobs, tick=self.tick)
+        found.held.came_from(self.held)
+        return found
 
     def with_rows(self, Y: Rows) -> Self:
         rows, limit = self.held.stacked(Y), self._memory_limit

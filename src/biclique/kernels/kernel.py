@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from copy import copy
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -321,6 +322,17 @@ class HeldRows:
         for top in range(0, X.shape[0], step):
             out[top : top + step] = float64(X[top : top + step]) - offset
         return out
+
+    def some(self, members: IntArray) -> HeldRows:
+        """Some of these rows, as they are held."""
+        other = copy(self)
+        other.rows = self.rows[members]
+        return other
+
+    def came_from(self, other: HeldRows) -> None:
+        """These rows were held by another before: what that took off is taken off new rows too."""
+        if self.offset is not None and other.offset is not None:
+            self.offset = self.offset + other.offset
 
     def stacked(self, Y: Rows) -> Rows:
         """These rows, as they came up to the rounding they are held with, and others below them."""

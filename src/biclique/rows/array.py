@@ -226,6 +226,29 @@ class Vertices:
         """Some of the rows."""
         return Vertices.as_they_are(self.data[chosen], self.weights[chosen], self.numbers[chosen])
 
+    def without(self, left_out: IntArray) -> Vertices:
+        """The others alone, as if these had weight 0: rows that are ``left_out`` are vertex −1."""
+        stays = np.ones(self.n, dtype=bool)
+        stays[left_out] = False
+        number = np.append(np.where(stays, np.cumsum(stays) - 1, -1), -1)  # the last is for rows that are no vertex
+        chosen = np.flatnonzero(stays)
+        data = self.data[chosen][:, chosen] if self.given else self.data[chosen]
+        digests, places = self.digests, self.places
+        if places is not None:
+            digests, places = digests[stays[places]], number[places[stays[places]]]
+        elif len(digests):
+            digests = digests[chosen]
+        return Vertices(
+            data,
+            self.weights[chosen],
+            number[self.index],
+            digests,
+            self.numbers[chosen],
+            self.given,
+            self.numbers[chosen] if self.given else None,
+            places,
+        )
+
 
 def digests(X: Rows, short: bool = False) -> np.ndarray:
     """Some 16 bytes for every row, equal just where rows are equal, shape (n,).

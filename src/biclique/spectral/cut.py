@@ -140,10 +140,10 @@ class NormalizedCut:
         return LINK * scalars(self.weights @ self._root**2)[0] / self.shape[0]
 
     @property
-    def loneliest(self) -> float:
-        """max_i B_ii = w_i (K_ii − δ_i²/ρ) / S_i: no less is the leading eigenvalue, which is then that row's alone."""
-        own = self.weights * (self._root**2 - self.degrees * (self.degrees / self.total)) / self.shrunken
-        return scalars(own.max())[0]
+    def own_values(self) -> FloatArray:
+        """B_ii = w_i (K_ii − δ_i²/ρ) / S_i, (n,): what a row that is like no other has as an eigenvalue of its own."""
+        own: FloatArray = self._root**2 - self.degrees * (self.degrees / self.total)
+        return self.weights * own / self.shrunken
 
     @property
     def like(self) -> FloatArray:
@@ -355,6 +355,9 @@ PROPOSAL_ROWS, DEAR_PROPOSAL_ROWS = 4_096, 2_048
 PATIENCE = 5
 """Passes before eigenvectors are looked at, whether they live on dust."""
 
+FEW_ROWS = 0.25
+"""A vector that lives on less than this share of the rows that a cluster needs is one of dust."""
+
 SLOWEST = 0.75
 """A Ritz value that rises by more than this share of its last rise is taken to rise by this share."""
 
@@ -374,6 +377,8 @@ class Attempt(Generic[Result]):
     result: Result
     refused: str = ""
     """Why it does not do, whatever its clusters are."""
+    note: str = ""
+    """What was done to the rows."""
 
 
 @dataclass(frozen=True)
@@ -406,17 +411,26 @@ class OrderRule:
         """The share of the smallest of the k clusters."""
         return float(np.bincount(labels, weights, self.n_clusters).min() / weights.sum())
 
+    def in_dust(self, labels: IntArray, weights: FloatArray) -> IntArray:
+        """The rows of clusters that are too small."""
+        shares = np.bincount(labels, weights, self.n_clusters) / weights.sum()
+        return np.flatnonzero(shares[labels] < self.least)
+
     def passes(self, attempt: Attempt[Result]) -> bool:
         """Whether an attempt does."""
         return not attempt.refused and attempt.smallest >= self.least
 
-    def lives_on_dust(self, vectors: FloatArray, weights: FloatArray, total: float) -> bool:
-        """Whether any of some vectors has its weight on fewer rows than two clusters need: 1/Σ v⁴ rows of n.
+    def live_on_dust(self, vectors: FloatArray, weights: FloatArray, total: float) -> IntArray:
+        """The rows of vectors that have their weight on far fewer rows than a cluster needs: 1/Σ v⁴ rows of n.
 
-        Where eigenvalues crowd because of isolated rows, passes without end would go into telling these apart.
+        Where eigenvalues crowd because of isolated rows, passes without end would go into telling these apart. The
+        vector of a cluster has most of its weight in the cluster's middle, so that this number is below its size. The
+        rows are those that have more of such a vector than if it were spread evenly over so few.
         """
-        peak = to_host((vectors**4 / moved(weights, vectors)[:, None]).sum(0)).max(initial=0.0)
-        return float(peak) * 2 * self.least * total > 1
+        density = vectors**2 / moved(weights, vectors)[:, None]
+        least = 1 / (FEW_ROWS * self.least * total)
+        dust = ((vectors**2 * density).sum(0) > least) & (density > least)
+        return np.flatnonzero(to_host(dust.any(1)))
 
     def scaled(self, order: float, share: float) -> tuple[float, ...]:
         """The orders to try where a ``share`` of the rows ends at an order.
@@ -447,7 +461,7 @@ class OrderRule:
 class Dust:
     """Whether the eigenvectors that are being found are of dust; asked after every pass, says why.
 
-    - A vector has its weight on fewer rows than two clusters need.
+    - A vector has its weight on far fewer rows than a cluster needs.
     - A single row i is worth an eigenvalue of at least B_ii, and the k-th Ritz value will hardly get there: it stands
       below, by more than twice what it still rises if it goes on as in the last two passes. That row's eigenvector will
       then be among the k.
@@ -455,7 +469,10 @@ class Dust:
 
     def __init__(self, rule: OrderRule, cut: NormalizedCut, total: float) -> None:
         self.rule, self.cut, self.total = rule, cut, total
-        self._loneliest = cut.loneliest
+        self.rows: IntArray = np.empty(0, dtype=np.intp)
+        """The dust, once it was seen."""
+        self._own = cut.own_values
+        self._loneliest = scalars(self._own.max())[0]
         self._before, self._rise = -np.inf, 0.0
 
     def __call__(self, now: Progressing, vectors: Callable[[], FloatArray]) -> str:
@@ -465,11 +482,12 @@ class Dust:
         self._rise = rise
         if now.passes < PATIENCE:
             return ""
-        if self._loneliest > now.least + 2 * rise * slower / (1 - slower):
+        bound = now.least + 2 * rise * slower / (1 - slower)
+        if self._loneliest > bound:
+            self.rows = np.flatnonzero(to_host(self._own > bound))
             return "a single row owns an eigenvector"
-        if self.rule.lives_on_dust(vectors(), self.cut.weights, self.total):
-            return "an eigenvector lives on too few rows"
-        return ""
+        self.rows = self.rule.live_on_dust(vectors(), self.cut.weights, self.total)
+        return "an eigenvector lives on too few rows" if len(self.rows) else ""
 
 
 def least_order(
@@ -492,7 +510,7 @@ def least_order(
             error = found
             told.append(f"order {order:g}: degrees that are not positive")
             continue
-        size = f"smallest cluster {rule.rows(last.smallest):.4g} of {rule.total:.6g} rows"
+        size = f"{last.note}smallest cluster {rule.rows(last.smallest):.4g} of {rule.total:.6g} rows"
         if len(rule.orders) == 1:
             return last, "; ".join([*told, f"order {order:g}: {size}"])
         if rule.passes(last):
