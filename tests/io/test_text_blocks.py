@@ -9,8 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from biclique.exceptions import MemoryLimitError, TableError
-from biclique.io import Roles, TextForm, open_chunks, open_columns, read_columns, read_table, text_blocks
-from biclique.io.text_blocks import TextFile, is_plain
+from biclique.io import Roles, TextForm, open_chunks, open_columns, read_columns, read_table, text_blocks, text_lines
+from biclique.io.text_blocks import TextFile
+from biclique.io.text_lines import count_plain
 from tests.oracles import text_columns
 
 PARSERS = ["pyarrow", "numpy"]
@@ -24,7 +25,7 @@ def parser(request, monkeypatch):
     else:
         monkeypatch.setattr(text_blocks, "find_pyarrow", lambda: None)
     monkeypatch.setattr(text_blocks, "FEW_LINES", 0)
-    monkeypatch.setattr(text_blocks, "BLOCK", 60)
+    monkeypatch.setattr(text_lines, "BLOCK", 60)
     read = []
     inner = text_blocks.find_parser()
 
@@ -194,7 +195,7 @@ def test_a_file_that_unpacks_to_more_than_memory_is_refused(tmp_path):
     ],
 )
 def test_plain_blocks(block, plain):
-    assert is_plain(block, ",") is plain
+    assert count_plain(block, ",") == (len(block.splitlines()) if plain else None)
 
 
 def test_years_as_names_are_noted(tmp_path):
@@ -205,7 +206,7 @@ def test_years_as_names_are_noted(tmp_path):
 
 
 def test_progress_of_reading(tmp_path, monkeypatch):
-    monkeypatch.setattr(text_blocks, "BLOCK", 100)
+    monkeypatch.setattr(text_lines, "BLOCK", 100)
     (tmp_path / "t.csv").write_text("a,b\n" + "1,2\n" * 200)
     shares = []
     read_table(tmp_path / "t.csv", tick=shares.append)
@@ -219,3 +220,19 @@ def test_small_tables_do_not_import_pyarrow(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setattr(text_blocks, "find_pyarrow", lambda: pytest.fail("imported"))
     assert read_table(tmp_path / "t.csv").X.tolist() == [[1, 2]]
+
+
+@pytest.mark.usefixtures("parser")
+def test_more_rows_than_the_first_lines_promise(tmp_path):
+    X = np.arange(600.0).reshape(300, 2)
+    lines = [",".join(f"{x:030.10f}" if i < 20 else f"{x:g}" for x in row) for i, row in enumerate(X.tolist())]
+    (tmp_path / "t.csv").write_text("a,b\n" + "\n".join(lines))
+    table = read_table(tmp_path / "t.csv")
+    np.testing.assert_array_equal(table.X, X)
+    assert table.X.flags.owndata
+    assert table.X.flags.c_contiguous
+
+
+def test_the_length_of_a_line_is_not_that_of_the_lines_before(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n" + "1,2\n" * 225 + "3,4")  # the last line is read alone
+    assert read_table(tmp_path / "t.csv", memory_limit=90_000).X.sum() == 3 * 225 + 7

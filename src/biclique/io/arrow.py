@@ -40,7 +40,13 @@ NULLS = [*_ways(MISSING), "NaN"]
 
 
 def parse_block(
-    pyarrow: Any, block: bytes, delimiter: str, decimal: str, width: int, kinds: Mapping[int, Kind | None]
+    pyarrow: Any,
+    block: bytes,
+    n_rows: int,
+    delimiter: str,
+    decimal: str,
+    width: int,
+    kinds: Mapping[int, Kind | None],
 ) -> dict[int, NDArray[Any]] | None:
     """The values of some columns of lines of text, by their places; None if Python has to look at the lines."""
     csv = pyarrow.csv
@@ -60,7 +66,7 @@ def parse_block(
                 decimal_point=decimal,
             ),
         )
-        if table.num_rows != block.count(b"\n") + (not block.endswith(b"\n")):
+        if table.num_rows != n_rows:
             return None
         values = {j: _values(pyarrow, table.column(i), kind) for i, (j, kind) in enumerate(kinds.items())}
     except (pyarrow.ArrowException, UnicodeDecodeError):

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import Argument, DataError, MemoryLimitError, ParameterError, TableError
-from biclique.io.roles import DROP, Roles, Table, as_texts, checked, feature_columns, numbered
+from biclique.io.roles import DROP, Roles, Table, all_finite, as_texts, checked, feature_columns, numbered
 from biclique.io.typed_columns import TextForm
 from biclique.printable import printable
 from biclique.runtime import Tick, check_count, draw_numbers, parse_memory_limit, require
@@ -169,9 +169,7 @@ class ChunkSource(ABC):
 
     def _check_finite(self, X: FloatArray, rows: IntArray | range) -> None:
         """Refuse NaN and infinity; ``rows`` are the numbers of these rows."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            total = X.sum()  # finite only if every value is; it can overflow, so that it only ever acquits
-        if np.isfinite(total) or np.isfinite(X).all():
+        if all_finite(X):
             return
         row, column = np.argwhere(~np.isfinite(X))[0]
         what = "missing value (NaN)" if np.isnan(X[row, column]) else "infinite value"

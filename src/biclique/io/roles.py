@@ -74,6 +74,13 @@ def feature_columns(name: str, columns: Sequence[str], roles: Roles) -> list[int
     return [j for j, c in enumerate(columns) if c not in taken]
 
 
+def all_finite(X: FloatArray) -> bool:
+    """Whether no value is NaN or infinite. Most tables are acquitted by their sum, which is quick but may overflow."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = X.sum()
+    return bool(np.isfinite(total) or np.isfinite(X).all())
+
+
 def checked(table: Table, drop_missing: bool | None) -> Table:
     """Values that are not numbers are named, or their rows left out; a missing label or id is none of them.
 
@@ -85,9 +92,9 @@ def checked(table: Table, drop_missing: bool | None) -> Table:
         raise TableError(f"{table.name}: the table has no rows.")
     if drop_missing is None:
         return table
-    good = np.asarray(np.isfinite(table.X).all(axis=1))
-    if good.all():
+    if all_finite(table.X):
         return replace(table, all_ids=table.ids)
+    good = np.asarray(np.isfinite(table.X).all(axis=1))
     if not drop_missing:
         row = int(np.argmin(good))
         column = int(np.argmin(np.isfinite(table.X[row])))
