@@ -233,7 +233,7 @@ def _cluster_held(model: BicliqueSpectralClustering, options: argparse.Namespace
         messages.append(f"constant columns tell nothing apart: {', '.join(prepared.constant)}.")
     if options.output:
         messages += _write(model, prepared, options)
-    saved = None if options.save is None else save_run(model, prepared.preparer, options)
+    saved = None if options.save is None else save_run(model, prepared.preparer, options, [*prepared.ids])
     if options.report:
         shown = shown_columns(prepared.table, prepared.kept, [*prepared.ids])
         write_report(model, prepared.X, options, messages, shown, row_names(prepared.kept, prepared.ids))
