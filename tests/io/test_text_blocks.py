@@ -44,6 +44,7 @@ CELLS = st.one_of(
     ),
     st.sampled_from(["", " ", "NA", "nA", "?", "NaN", " null "]),
     st.sampled_from(["true", "False", "TRUE", "tRue", "t", "2024-01-31", "2024-02-31", "2024-01-31 10:30Z"]),
+    st.sampled_from(["31/12/2020", "12/31/2020", "1/2/2020", "01.02.2020", "1-2-2020 10:30", "1/2-2020", "2020/12/31"]),
     st.sampled_from(
         ['"1"', '"a,b"', '"say ""x"""', '"two\nlines"', 'a"b', '"a"b', '"', "é", "\u00a01", "\x1c", "\x00"]
     ),
@@ -63,25 +64,27 @@ def same(found, expected):
     st.integers(1, 3).flatmap(lambda d: st.lists(st.lists(CELLS, min_size=d, max_size=d), min_size=1, max_size=12)),
     st.sampled_from(["\n", "\r\n", "\r"]),
     st.sampled_from(["", "\n", "\n\n", " \n"]),
+    st.sampled_from(["", "day", "month"]),
 )
-def test_every_text_is_read_as_python_reads_it(parser, tmp_path, rows, end, last):
+def test_every_text_is_read_as_python_reads_it(parser, tmp_path, rows, end, last, date_order):
+    form = TextForm(header=True, date_order=date_order)
     path = tmp_path / "t.csv"
     names = ",".join("abc"[: len(rows[0])])
     text = end.join([names, *(",".join(row) for row in rows)]) + last
     path.write_bytes(text.encode())
     try:
-        expected = text_columns(text)
+        expected = text_columns(text, date_order)
     except ValueError:
         with pytest.raises(TableError):
-            read_columns(path, TextForm(header=True))
+            read_columns(path, form)
         return
     if not expected[0][2].size:
         with pytest.raises(TableError, match="no rows"):
-            read_columns(path, TextForm(header=True))
+            read_columns(path, form)
         return
-    same(read_columns(path, TextForm(header=True)), expected)
-    source = open_columns(path, TextForm(header=True))
-    assert source.n_rows == len(expected[0][2]) == TextFile(path, TextForm(header=True), 10**8).count_rows()
+    same(read_columns(path, form), expected)
+    source = open_columns(path, form)
+    assert source.n_rows == len(expected[0][2]) == TextFile(path, form, 10**8).count_rows()
     chunks = list(source.column_chunks(3))
     for j, (_, kind, values) in enumerate(expected):
         assert {chunk.columns[j].kind for chunk in chunks} == {kind}
@@ -114,8 +117,11 @@ def test_decimal_commas(parser, tmp_path):
     with pytest.raises(TableError, match=r"row 1 \(line 2\), column 'a': '1,5' is not a number.*decimal=','"):
         read_table(tmp_path / "t.csv")
     (tmp_path / "t.csv").write_text("a;b\n" + "1,5;-2\n" * 50 + "1.500;1\n")
-    with pytest.raises(TableError, match=r"row 51 \(line 52\), column 'a': '1.500' is not a number"):
+    with pytest.raises(TableError, match=r"row 51 \(line 52\), column 'a': '1.500' is not a number. It has a point"):
         read_table(tmp_path / "t.csv", decimal=",")
+    (tmp_path / "t.csv").write_text('a;b\n"1,000";2\n')
+    with pytest.raises(TableError, match=r"'1,000' is not a number. If it has thousands separators, write it without"):
+        read_table(tmp_path / "t.csv")
 
 
 @pytest.mark.usefixtures("parser")

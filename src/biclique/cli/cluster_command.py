@@ -189,6 +189,11 @@ def _cluster(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     if options.append and not options.output:
         options.fail("--append needs a file to write to: -o FILE")
+    if options.missing == "keep" and not takes_codes(options.affinity):
+        options.fail(
+            f"--missing keep is for --affinity gower, and --affinity {options.affinity} needs every value: use "
+            "--missing drop, mean, median or indicator"
+        )
     with checked_option():
         if options.append:
             check_append(options.output, options.table)

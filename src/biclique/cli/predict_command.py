@@ -96,7 +96,8 @@ def save_run(
 ) -> Saved:
     """What ``biclique cluster --save`` writes: the columns with their scale, the model, and which columns are ids."""
     model = copy.copy(model)
-    vars(model).pop("feature_names_in_", None)  # of rows in chunks: the preparer gives it rows without names
+    if hasattr(model, "feature_names_in_"):  # of rows in chunks; the preparer gives rows without names
+        del model.feature_names_in_
     pipeline = Pipeline([("prepare", preparer), ("cluster", model)])
     return save(pipeline, options.save, notes={"table": options.table, "id": list(ids)})
 

@@ -47,6 +47,8 @@ from biclique.io import (
 )
 from biclique.io.append import NewColumns, append_labels, text_fields
 from biclique.io.prepare_chunks import PreparedChunks, fit_chunks
+from biclique.io.prepare_columns import about_ids
+from biclique.io.typed_columns import Column
 from biclique.printable import printable
 from biclique.progress import Progress
 from biclique.runtime import format_bytes, parse_memory_limit
@@ -176,10 +178,11 @@ def _open_mixed(path: Path, kind: TableFormat, options: argparse.Namespace) -> P
     used = {str(name) for name in preparer.columns or columns.kinds} - {str(name) for name in preparer.drop}
     if not asked and all(columns.kinds[name] == "number" for name in used):
         return None
-    fit_chunks(preparer, columns)
+    with caught_messages() as messages:
+        fit_chunks(preparer, columns)
     fields = partial(text_fields, path, form_of(options)) if kind.is_text else None
     mixed = PreparedChunks(columns, preparer, fields)
-    mixed.notes = notes_of(options)
+    mixed.notes = (*notes_of(options), *messages)
     return mixed
 
 
@@ -290,7 +293,7 @@ def _scaled(source: ChunkSource, options: argparse.Namespace, progress: Progress
     """The rows, scaled as those in memory are, and what there is to say about the columns: one pass."""
     mean, deviation, n = column_moments(source, lambda share: progress.share("pass over the rows for the scale", share))
     names = source.columns or [str(j) for j in range(source.n_columns)]
-    notes = []
+    notes = [] if isinstance(source, PreparedChunks) else _about_ids(source, names)
     constant = [repr(names[j]) for j in np.flatnonzero(deviation == 0)]
     if constant:
         notes.append(f"constant columns tell nothing apart: {', '.join(constant)}.")
@@ -311,6 +314,13 @@ def _scaled(source: ChunkSource, options: argparse.Namespace, progress: Progress
         raise DataError(
             f"{source.name}: values too large or too small to scale; rescale the columns first, or use --scale none."
         ) from error
+
+
+def _about_ids(source: ChunkSource, names: list[str]) -> list[str]:
+    """What the first rows say of columns that look like ids."""
+    first = np.array(next(iter(source.chunks())))
+    columns = [Column(name, "number", values) for name, values in zip(names, first.T, strict=True)]
+    return about_ids(columns, whole=len(first) == source.n_rows)
 
 
 def _constant(mean: FloatArray, deviation: FloatArray, n: int) -> NDArray[np.bool_]:

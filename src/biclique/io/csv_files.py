@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import TableError
 from biclique.io.chunks import FileChunks, Raw, check_table_size, guard, stamp
-from biclique.io.fields import Kind, as_boolean, as_number, joined
+from biclique.io.fields import THOUSANDS, Kind, as_boolean, as_number, joined
 from biclique.io.roles import A_ROLE, Roles, Table, feature_columns
 from biclique.io.text_blocks import Block, TextFile
 from biclique.io.typed_columns import DECIMAL, TextForm
@@ -109,6 +109,17 @@ def _not_a_number(text: TextFile, block: Block, place: int, kind: Kind | None) -
     shown = repr(field[:100]) + ("…" if len(field) > 100 else "")
     where = f"{text.name}: row {block.first_row + at + 1} (line {block.lines[at]}), column {text.names[place]!r}"
     what = "true or false, as the fields before" if kind == "boolean" else "a number"
+    if decimal == "." and THOUSANDS.fullmatch(field.strip()):
+        return TableError(
+            f"{where}: {shown} is not {what}. If it has thousands separators, write it without; if it has a decimal "
+            "comma, say so with ",
+            DECIMAL,
+            ".",
+        )
+    if decimal == "," and as_number(field) is not None:
+        return TableError(
+            f"{where}: {shown} is not {what}. It has a point, which may mean thousands: write 1500 or 1,5."
+        )
     if decimal == "." and "," in field and as_number(field, ",") is not None:
         return TableError(f"{where}: {shown} is not {what}. If it has a decimal comma, say so with ", DECIMAL, ".")
     return TableError(
