@@ -222,6 +222,7 @@ def cluster(model: BicliqueSpectralClustering, table: ChunkSource, options: argp
         model.set_params(categorical_features=mixed.preparer.categorical_places_)
     with Progress.of(model.verbose) as progress:
         scaled, notes = _scaled(source, options, progress)
+    notes += [] if mixed is not None else _about_ids(source)  # the fit of its preparer has told that
     _check_clusters(options.clusters, source.n_rows)
     weights = None if options.weight is None or mixed is None else mixed.weights(options.weight)
     with caught_messages() as messages:
@@ -293,7 +294,7 @@ def _scaled(source: ChunkSource, options: argparse.Namespace, progress: Progress
     """The rows, scaled as those in memory are, and what there is to say about the columns: one pass."""
     mean, deviation, n = column_moments(source, lambda share: progress.share("pass over the rows for the scale", share))
     names = source.columns or [str(j) for j in range(source.n_columns)]
-    notes = [] if isinstance(source, PreparedChunks) else _about_ids(source, names)
+    notes = []
     constant = [repr(names[j]) for j in np.flatnonzero(deviation == 0)]
     if constant:
         notes.append(f"constant columns tell nothing apart: {', '.join(constant)}.")
@@ -316,9 +317,9 @@ def _scaled(source: ChunkSource, options: argparse.Namespace, progress: Progress
         ) from error
 
 
-def _about_ids(source: ChunkSource, names: list[str]) -> list[str]:
+def _about_ids(source: ChunkSource) -> list[str]:
     """What the first rows say of columns that look like ids."""
-    first = np.array(next(iter(source.chunks())))
+    first, names = np.array(next(iter(source.chunks()))), source.columns or [str(j) for j in range(source.n_columns)]
     columns = [Column(name, "number", values) for name, values in zip(names, first.T, strict=True)]
     return about_ids(columns, whole=len(first) == source.n_rows)
 
