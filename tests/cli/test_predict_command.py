@@ -239,6 +239,19 @@ def test_a_text_with_decimal_commas_that_is_not_utf_8(tmp_path, rows, command):
         assert again.read_text() == first.read_text()
 
 
+def test_a_decimal_comma_in_new_rows_is_named(capsys, tmp_path, saved):
+    model, _ = saved
+    other = tmp_path / "other.csv"
+    other.write_text("height;weight\n1,5;2\n3;4\n")
+    code, _, err = run(capsys, "predict", model, other)
+    assert code == 3
+    assert "holds texts now, such as '1,5' in row 1 (line 2): say so with --decimal , if it has a decimal comma" in err
+    other.write_text("height;weight\n1,5;2\n1O;4\n")
+    code, _, err = run(capsys, "predict", model, other, "--decimal", ",")
+    assert code == 3
+    assert "holds texts now, such as '1O' in row 2 (line 3): mend the values" in err
+
+
 @pytest.mark.parametrize("option", ["--save t.csv", "-o l.csv --save l.csv", "--report p.html --save p.html"])
 def test_cluster_never_writes_a_model_over_another_of_its_files(capsys, tmp_path, monkeypatch, rows, option):
     monkeypatch.chdir(tmp_path)

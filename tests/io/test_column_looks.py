@@ -79,6 +79,10 @@ DAYS = np.array(["2024-02-29", "2021-01-01", "NaT"], dtype="datetime64[us]")
         (texts("x", ["1,5", "1.500", "3"]), "text", "numbers written in several ways, such as '1,5' and '1.500'"),
         (texts("x", ["1,5", "2,5", "1O"]), "text", "numbers with commas, but for 1 of 3: '1O' in row 2 (from 0)"),
         (texts("x", ["1.500", "3"]), "text", "numbers as texts (with a decimal comma a point is refused"),
+        (texts("x", ["9.5%", "10%", "7%"]), "text", "numbers with a sign, such as '9.5%': write them without"),
+        (texts("x", ["$1,000.50", "-$5", "7 €"]), "text", "numbers with a sign, such as '$1,000.50'"),
+        (texts("x", ["5%", "10%"] * 2), "category", "category: 2 levels ('5%' 2, '10%' 2)"),
+        (texts("x", ["1 2.5", "3  4"]), "text", "numbers between spaces, such as '1 2.5': put commas between them"),
         (texts("x", ["01", "02", "01", "02"]), "category", "category: 2 levels ('01' 2, '02' 2)"),
     ],
 )

@@ -162,11 +162,23 @@ def test_encodings(tmp_path):
         (tmp_path / "t.csv").write_text(text, encoding=encoding)
         assert read_table(tmp_path / "t.csv", encoding=encoding).columns == ["größe", "b"]
     (tmp_path / "t.csv").write_text(text, encoding="utf-16")
-    with pytest.raises(TableError, match=r"not a text file in UTF-8 \(byte 0\).*encoding=…"):
+    with pytest.raises(TableError, match=r"not a text file in UTF-8 \(byte 0\).*encoding=…, such as utf-16"):
         read_table(tmp_path / "t.csv")
     for wrong in ("klingon", "hex"):
         with pytest.raises(ValueError, match=r"encoding .* is not known"):
             read_table(tmp_path / "t.csv", encoding=wrong)
+
+
+@pytest.mark.parametrize(
+    ("beginning", "words"),
+    [(b"PAR1", "a Parquet file"), (b"\x93NUMPY", "a NumPy file"), (b"PK\x03\x04", "a zip archive")],
+)
+def test_other_files_with_the_name_of_a_text(tmp_path, beginning, words):
+    (tmp_path / "t.csv").write_bytes(beginning + b"\x15\xff\x00")
+    with pytest.raises(TableError, match=f"not a text file but {words}.* to end in"):
+        read_columns(tmp_path / "t.csv")
+    (tmp_path / "t.csv").write_text("PAR1,PK\n1,2\n")
+    assert read_columns(tmp_path / "t.csv").names == ["PAR1", "PK"]
 
 
 def test_damaged_gzip_files(tmp_path):
@@ -242,3 +254,19 @@ def test_more_rows_than_the_first_lines_promise(tmp_path):
 def test_the_length_of_a_line_is_not_that_of_the_lines_before(tmp_path):
     (tmp_path / "t.csv").write_text("a,b\n" + "1,2\n" * 225 + "3,4")  # the last line is read alone
     assert read_table(tmp_path / "t.csv", memory_limit=90_000).X.sum() == 3 * 225 + 7
+
+
+@pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("sign", [";", "|"])
+def test_a_line_for_excel_is_no_part_of_the_table(tmp_path, start, sign):
+    (tmp_path / "t.csv").write_bytes(start + f"sep={sign}\r\na{sign}b\r\n1{sign}2\r\n3{sign}4\r\n".encode())
+    table = read_table(tmp_path / "t.csv")
+    assert (table.columns, table.X.tolist(), [*table.lines]) == (["a", "b"], [[1, 2], [3, 4]], [3, 4])
+
+
+def test_a_line_with_other_fields_is_named(tmp_path):
+    (tmp_path / "t.csv").write_text("a|b\n1|2\n1|2|3\n")
+    with pytest.raises(
+        TableError, match=r"row 2 \(line 3\) has 3 fields, the first has 2: mend the line; .* a bar in it"
+    ):
+        read_table(tmp_path / "t.csv")

@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline
 from biclique._typing import IntArray
 from biclique.cli.common import caught_messages, check_apart, checked_option
 from biclique.cli.model_rows import id_names, rows_of
-from biclique.cli.standard_streams import standard_streams
+from biclique.cli.standard_streams import shown_output, standard_streams
 from biclique.cli.table_options import SEVERAL, add_text_options
 from biclique.cli.table_rows import form_of, probabilities_of
 from biclique.cli.text import EXIT_CODES, EXIT_OK, block, line, print_warnings
@@ -235,7 +235,7 @@ def _report(
             line(row)
         if options.output:
             line()
-            line(f"labels written to {options.output}")
+            line(f"labels written to {shown_output(options.output)}")
 
 
 def _sizes(sizes: list[int], without: int, n: int) -> Iterator[str]:

@@ -21,6 +21,8 @@ Look: TypeAlias = Literal["number", "boolean", "date", "category", "id", "text",
 MOST_LEVELS = 100
 """A text with more levels is no category by itself: each level is a column of the prepared table."""
 DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+")
+SIGNS = set("%$€£¥")
+SIGNED = re.compile(r"[+-]?[$€£¥]? ?[+-]?[0-9][0-9.,]* ?[%$€£¥]?")
 COMMAS = "numbers with a decimal comma"
 POINTS = "numbers as texts (with a decimal comma a point is refused: it may mean thousands)"
 ORDER_WORDS = {
@@ -129,6 +131,8 @@ def _look(column: Column, present: NDArray[Any], levels: Counter[str]) -> tuple[
             how = f"{orders[0]!r}" if len(orders) == 1 else "'day' or 'month'"
             return "date", f"{ORDER_WORDS[orders]}, such as {_short(present[0])}: say so with date_order={how}"
         look = _look_of_texts(levels, len(present))
+        if look != "category" and (decorated := _decorated_numbers(levels)):
+            return "text", decorated
         if look != "category":
             return look, f"{look}: {len(levels)} different, such as {_short(present[0])}"
         common = [f"{_short(text)} {count}" for text, count in levels.most_common(SHOWN_LEVELS)]
@@ -172,6 +176,15 @@ def _spoilt_numbers(column: Column, levels: Counter[str]) -> str:
         either = "" if point or thousands else "; if it is a decimal comma, say so with decimal=','"
         return f"numbers with thousands separators, such as {first(grouped)[1]}: write them without{either}"
     return f"{POINTS}, such as {first(point)[1]}"
+
+
+def _decorated_numbers(levels: Counter[str]) -> str:
+    """What is wrong with texts that are numbers with a sign, or several numbers each; empty for other texts."""
+    if any(set(text) & SIGNS for text in levels) and all(SIGNED.fullmatch(text.strip()) for text in levels):
+        return f"numbers with a sign, such as {_short(next(iter(levels)))}: write them without"
+    if all(len(text.split()) > 1 and kind_of(text.split()) == "number" for text in levels):
+        return f"numbers between spaces, such as {_short(next(iter(levels)))}: put commas between them"
+    return ""
 
 
 def counts_rows(column: Column) -> bool:

@@ -13,7 +13,7 @@ from biclique._typing import FloatArray
 from biclique.exceptions import Argument, DataError, ParameterError, TableError, TableWarning, warn_user
 from biclique.io.columns import ColumnsError, advise, counted, counts_rows, describe, levels_of, look_at, texts_of
 from biclique.io.fields import Kind, as_boolean, as_number, date_orders, kind_of, text_array
-from biclique.io.typed_columns import DATE_ORDER, Column, TypedTable
+from biclique.io.typed_columns import DATE_ORDER, DECIMAL, Column, TypedTable
 from biclique.printable import printable
 
 SCALE_NONE, MISSING_DROP = Argument("scale='none'"), Argument("missing='drop'")
@@ -167,6 +167,9 @@ def number_as_fitted(table: TypedTable, column: Column, fitted: Kind) -> Column:
     if gaps.all():
         return Column(column.name, "number", np.full(len(gaps), np.nan))
     odd = [column.kind != "text" or kind_of([text]) != fitted for text in column.values.tolist()]
+    if fitted == "number" and column.kind == "text":  # the decimal sign of the file is not known here
+        worse = [no and as_number(text, ",") is None for no, text in zip(odd, column.values.tolist(), strict=True)]
+        odd = worse if any(worse) else odd
     if column.kind == "number":
         odd = (~np.isin(column.values, (0, 1))).tolist()
     row = int(np.argmax(~gaps & odd))
@@ -177,6 +180,8 @@ def number_as_fitted(table: TypedTable, column: Column, fitted: Kind) -> Column:
     )
     if fitted == "date" and date_orders([value]):
         raise DataError(what, "say whether the day or the month comes first with ", DATE_ORDER, ", or fit again.")
+    if fitted == "number" and column.kind == "text" and as_number(value, ",") is not None:
+        raise DataError(what, "say so with ", DECIMAL, " if it has a decimal comma, or fit again.")
     raise DataError(what, "mend the values, or fit again.")
 
 

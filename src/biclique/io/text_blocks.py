@@ -33,6 +33,7 @@ from biclique.printable import printable
 from biclique.runtime import Tick, count_threads
 
 FEW_LINES = 64  # of a block, up to which Python is as fast
+SIGN_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 THREADS = 4  # at most, that parse blocks
 PLAIN = bytes(range(32, 127)) + b"\t\r\n"
 
@@ -71,7 +72,7 @@ class TextFile:
         with self._opened() as lines:
             block = lines.take()
             first = next((one for one in block[: 2**16].splitlines() if one.strip()), b"")
-            signs = ",;\t" if form.decimal == "." else ";\t"
+            signs = ",;\t|" if form.decimal == "." else ";\t|"
             best = max(signs, key=first.decode(errors="replace").count)
             self.delimiter = form.delimiter or (best if best.encode() in first else ",")
             head = self._head(lines, block)
@@ -214,7 +215,8 @@ class TextFile:
             if len(row) != self.width:
                 raise TableError(
                     f"{self.name}: row {first_row + i + 1} (line {number}) has {len(row)} fields, the first has "
-                    f"{self.width}."
+                    f"{self.width}: mend the line; a field that has a {SIGN_NAMES.get(self.delimiter, 'delimiter')} "
+                    "in it needs quotes."
                 )
         fields = list(zip(*(row for _, row in made), strict=True))
         values, found = {}, {}

@@ -20,7 +20,15 @@ from biclique.runtime import format_bytes
 BLOCK = 2**21  # bytes that are read at once
 BLANK_LINE = re.compile(r"^\s*\n|\n\s*\n")
 NEWLINE = ord("\n")
+EXCEL_LINE = re.compile(rb"^sep=[,;\t|]\r?\n")  # tells Excel the delimiter, and is no part of the table
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 GZIP = b"\x1f\x8b"
+OTHERS = {
+    b"PAR1": "a Parquet file: rename it to end in .parquet",
+    b"\x93NUM": "a NumPy file: rename it to end in .npy",
+    b"PK\x03\x04": "a zip archive, as of .npz and .xlsx: rename the first to end in .npz, save the second as CSV",
+}
+"""What a file that is no text may be, by its first bytes."""
 
 Row: TypeAlias = tuple[int, list[str]]
 """The number of the line in which a row ends, counting from 1, and its fields."""
@@ -31,9 +39,9 @@ class Lines:
 
     def __init__(self, name: str, raw: io.FileIO, size: int, encoding: str, limit: int) -> None:
         self.name, self._raw, self._size, self._encoding, self._limit = name, raw, size, encoding, limit
-        zipped = raw.read(2) == GZIP
+        self._beginning = raw.read(4)
         raw.seek(0)
-        self._bytes: Any = gzip.GzipFile(fileobj=raw) if zipped else raw
+        self._bytes: Any = gzip.GzipFile(fileobj=raw) if self._beginning.startswith(GZIP) else raw
         codec = codecs.lookup(encoding)
         self._decoder = None if codec.name in ("utf-8", "utf-8-sig") else codec.incrementaldecoder()
         self._rest = b""
@@ -41,9 +49,10 @@ class Lines:
         self._longest = max(limit // TEXT_BYTES, 1)
         self.number = 0  # lines before the rest
         if self._decoder is None:
-            start = self._read(3)
-            self._rest = start.removeprefix(codecs.BOM_UTF8)
+            start = self._read(len(codecs.BOM_UTF8) + len(b"sep=;\r\n"))
+            self._rest = EXCEL_LINE.sub(b"", start.removeprefix(codecs.BOM_UTF8))
             self._place = len(start) - len(self._rest)
+            self.number = int(b"\n" in start[: self._place])
 
     @property
     def share(self) -> float:
@@ -64,12 +73,14 @@ class Lines:
             raise self._wrong_encoding(getattr(error, "start", 0)) from error
 
     def _wrong_encoding(self, start: int) -> TableError:
+        if self._beginning in OTHERS:
+            return TableError(f"{self.name}: not a text file but {OTHERS[self._beginning]}.")
         shown = "UTF-8" if self._decoder is None else self._encoding
         return TableError(
             f"{self.name}: not a text file in {shown} (byte {self._place + start}); save it as UTF-8, or name its "
             "encoding with ",
             ENCODING,
-            ".",
+            f", such as {'utf-16' if self._beginning.startswith(UTF_16) else 'cp1252'}.",
         )
 
     def take(self) -> bytes:

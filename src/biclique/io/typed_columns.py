@@ -131,7 +131,7 @@ class TextForm:
     """How a table is written as text.
 
     ``header``: whether the first line holds names; None: it does unless all of its fields are numbers.
-    ``delimiter``: "" takes the most frequent one of comma, semicolon and tab in the first line.
+    ``delimiter``: "" takes the most frequent one of comma, semicolon, tab and bar in the first line.
     ``date_order``: "day" reads 31/12/2020 as a date, "month" 12/31/2020; 2020-12-31 is one always.
     """
 
