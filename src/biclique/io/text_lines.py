@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from biclique.exceptions import MemoryLimitError, TableError
 from biclique.io.chunks import MEMORY_LIMIT, TEXT_BYTES
@@ -19,7 +20,7 @@ from biclique.runtime import format_bytes
 
 BLOCK = 2**21  # bytes that are read at once
 BLANK_LINE = re.compile(r"^\s*\n|\n\s*\n")
-NEWLINE = ord("\n")
+NEWLINE, QUOTE = ord("\n"), ord('"')
 EXCEL_LINE = re.compile(rb"^sep=[,;\t|]\r?\n")  # tells Excel the delimiter, and is no part of the table
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 GZIP = b"\x1f\x8b"
@@ -165,11 +166,20 @@ def count_plain(block: bytes, delimiter: str) -> int | None:
     odd = (firsts <= ord(" ")) | (firsts > ord("~"))  # blank lines start so, and few others do
     if odd.any() and BLANK_LINE.search(block.decode()):
         return None
-    return len(firsts) if b'"' not in block or _quotes_are_plain(block, delimiter) else None
+    return len(firsts) if b'"' not in block or _quotes_are_plain(codes, ends, delimiter) else None
 
 
-def _quotes_are_plain(block: bytes, delimiter: str) -> bool:
-    """Whether quotes stand around whole fields, each within a line."""
-    sign = re.escape(delimiter.encode())
-    quoted = re.compile(rb'(?:^|(?<=[\n%b]))"(?:[^"\r\n]|"")*"(?=[%b\r\n]|$)' % (sign, sign))
-    return bool(sum(found.count(b'"') for found in quoted.findall(block)) == block.count(b'"'))
+def _quotes_are_plain(codes: NDArray[np.uint8], ends: NDArray[np.intp], delimiter: str) -> bool:
+    """Whether quotes stand around whole fields, each within a line; in a field they come twice.
+
+    Every second quote opens, and the others close. A line ends with none open, and what stands before one that opens
+    or after one that closes is the edge of a field, or the other quote of two within a field.
+    """
+    quotes = np.flatnonzero(codes == QUOTE)
+    if len(quotes) % 2 or (np.searchsorted(quotes, ends) % 2).any():
+        return False
+    edges = np.zeros(256, dtype=bool)
+    edges[[QUOTE, NEWLINE, ord("\r"), *delimiter.encode()]] = True
+    bounded = np.concatenate([[NEWLINE], codes, [NEWLINE]])  # so that place i of the block is i + 1
+    before, after = bounded[quotes[::2]], bounded[quotes[1::2] + 2]
+    return bool(edges[before].all() and edges[after].all())
