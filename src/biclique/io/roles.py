@@ -10,6 +10,7 @@ import numpy as np
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import Argument, TableError
+from biclique.runtime import all_finite
 
 LABEL, ID, DROP = Argument("Roles(label=…)"), Argument("Roles(id=…)"), Argument("Roles(drop=…)")
 NAMELESS_ID, NAMELESS_DROP = Argument("Roles(id='')"), Argument("Roles(drop=[''])")
@@ -72,13 +73,6 @@ def feature_columns(name: str, columns: Sequence[str], roles: Roles) -> list[int
             ".",
         )
     return [j for j, c in enumerate(columns) if c not in taken]
-
-
-def all_finite(X: FloatArray) -> bool:
-    """Whether no value is NaN or infinite. Most tables are acquitted by their sum, which is quick but may overflow."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = X.sum()
-    return bool(np.isfinite(total) or np.isfinite(X).all())
 
 
 def checked(table: Table, drop_missing: bool | None) -> Table:
