@@ -1,4 +1,4 @@
-"""Text files of fields between commas, semicolons or tabs: whole tables, and labels written."""
+"""Text files of fields between commas, semicolons, tabs or bars: whole tables, and labels written."""
 
 from __future__ import annotations
 

@@ -55,6 +55,10 @@ class Block:
     def __len__(self) -> int:
         return len(self.lines)
 
+    def without_text(self) -> Block:
+        """The same without the text that it was made of, which takes memory."""
+        return replace(self, rows=list)
+
     def fields(self, place: int) -> list[str]:
         """A column as it stands in the file."""
         return [row[place] for _, row in self.rows()]
