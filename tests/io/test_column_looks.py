@@ -62,7 +62,7 @@ DAYS = np.array(["2024-02-29", "2021-01-01", "NaT"], dtype="datetime64[us]")
         (
             texts("d", ["1.2.2020", "3.4.2021"]),
             "date",
-            "date with the day or the month first, such as '1.2.2020': say so with date_order='day' or 'month'",
+            "date with the day or the month first, such as '1.2.2020': see whether date_order='day' or 'month'",
         ),
         (texts("d", ["31/12/2020", "12/31/2020"]), "id", "id: 2 different"),
         (

@@ -128,8 +128,9 @@ def _look(column: Column, present: NDArray[Any], levels: Counter[str]) -> tuple[
         if spoilt:
             return "text", spoilt
         if orders := date_orders(levels):
-            how = f"{orders[0]!r}" if len(orders) == 1 else "'day' or 'month'"
-            return "date", f"{ORDER_WORDS[orders]}, such as {_short(present[0])}: say so with date_order={how}"
+            sure = f"say so with date_order={orders[0]!r}"
+            way = sure if len(orders) == 1 else "see whether date_order='day' or 'month' is right"
+            return "date", f"{ORDER_WORDS[orders]}, such as {_short(present[0])}: {way}"
         look = _look_of_texts(levels, len(present))
         if look != "category" and (decorated := _decorated_numbers(levels)):
             return "text", decorated

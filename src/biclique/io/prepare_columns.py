@@ -111,7 +111,9 @@ def about_ids(columns: Sequence[Column], whole: bool = True) -> list[str]:
     for column in columns:
         seen = "" if whole else f" in its first {len(column.values)} rows"
         if column.kind == "number" and counts_rows(column):
-            told.append(f"column {column.name!r} only counts the rows{seen}: leave it out unless it says something.")
+            told.append(
+                f"column {column.name!r} only counts the rows{seen}: leave it out unless it says something about them."
+            )
         elif column.kind == "number" and look_at(column).look == "id":
             told.append(
                 f"column {column.name!r} looks like an id (different whole numbers{seen}), and is used as a number: "
