@@ -192,7 +192,7 @@ def test_dates_with_the_year_last(capsys, tmp_path, monkeypatch, more):
     Path("t.csv").write_text("x,day\n" + "".join(f"{i % 2 * 9 + i % 7 / 9},{day}\n" for i, day in enumerate(days)))
     code, _, err = run(capsys, "cluster", "t.csv", "-k", 2, "--save", "m.biclique", "-o", "a.csv", *more)
     assert code == 3
-    assert "date written day/month/year, such as '01/01/2000': say so with --date-order 'day'" in err
+    assert "date written day/month/year, such as '13/01/2000': say so with --date-order 'day'" in err
     paste = shlex.split(err.splitlines()[-1])
     assert paste[-4:] == ["--date-order", "day", "--dates", "ordinal"]
     assert run(capsys, *paste[1:], "-q") == (0, "", "")

@@ -130,7 +130,8 @@ def _look(column: Column, present: NDArray[Any], levels: Counter[str]) -> tuple[
         if orders := date_orders(levels):
             sure = f"say so with date_order={orders[0]!r}"
             way = sure if len(orders) == 1 else "see whether date_order='day' or 'month' is right"
-            return "date", f"{ORDER_WORDS[orders]}, such as {_short(present[0])}: {way}"
+            telling = next((text for text in levels if date_orders([text]) == orders), present[0])
+            return "date", f"{ORDER_WORDS[orders]}, such as {_short(telling)}: {way}"
         look = _look_of_texts(levels, len(present))
         if look != "category" and (decorated := _decorated_numbers(levels)):
             return "text", decorated
