@@ -1,7 +1,7 @@
 """Seconds to read tables: text against pandas, and how they grow with the number of fields.
 
 ``python benchmarks/read_table.py`` prints both. ``--peer`` prints the first table alone: 500,000 rows of 10 columns,
-whole, in chunks and packed by gzip, each beside ``pandas.read_csv`` of the same file, in turns, the best of five. The
+whole, in chunks and packed by gzip, each beside ``pandas.read_csv`` of the same file, in turns, the best of seven. The
 last column is the ratio of CPU seconds: it is the one to look at if other programs run.
 """
 
@@ -23,7 +23,7 @@ from biclique.io import Roles, open_chunks, read_table
 WIDE = [(4, columns) for columns in (1_000, 4_000, 16_000, 64_000)]
 TALL = [(rows, 10) for rows in (10_000, 50_000, 100_000, 500_000)]
 PEER = (500_000, 10)
-REPEATS = 5
+REPEATS = 7
 
 
 def write(path: Path, X: np.ndarray) -> None:

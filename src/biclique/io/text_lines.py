@@ -18,7 +18,7 @@ from biclique.io.chunks import MEMORY_LIMIT, TEXT_BYTES
 from biclique.io.typed_columns import ENCODING
 from biclique.runtime import format_bytes
 
-BLOCK = 2**21  # bytes that are read at once
+BLOCK = 2**20  # bytes that are read at once
 BLANK_LINE = re.compile(r"^\s*\n|\n\s*\n")
 NEWLINE, QUOTE = ord("\n"), ord('"')
 EXCEL_LINE = re.compile(rb"^sep=[,;\t|]\r?\n")  # tells Excel the delimiter, and is no part of the table
