@@ -565,7 +565,7 @@ def prepared_table(columns, missing, scale):
 # Tables of text
 
 
-def text_columns(text: str) -> list[tuple[str, str, np.ndarray]]:
+def text_columns(text: str, date_order: str = "") -> list[tuple[str, str, np.ndarray]]:
     """The columns of a text between commas below a line of names: name, kind and values, field by field."""
     rows = list(csv.reader(io.StringIO(text, newline="")))
     names = rows.pop(0)
@@ -575,10 +575,10 @@ def text_columns(text: str) -> list[tuple[str, str, np.ndarray]]:
         rows.pop()
     if any(len(row) != width for row in rows):
         raise ValueError("rows of several lengths")
-    return [(name, *_typed([row[j] for row in rows])) for j, name in enumerate(names)]
+    return [(name, *_typed([row[j] for row in rows], date_order)) for j, name in enumerate(names)]
 
 
-def _typed(fields: list[str]) -> tuple[str, np.ndarray]:
+def _typed(fields: list[str], date_order: str) -> tuple[str, np.ndarray]:
     missing = [field.strip().lower() in ("", "na", "n/a", "nan", "null", "none", "?") for field in fields]
 
     def number(field: str) -> float:
@@ -591,6 +591,14 @@ def _typed(fields: list[str]) -> tuple[str, np.ndarray]:
 
     def day(field: str) -> np.datetime64:
         text = field.strip()
+        for sign in "/.-" if date_order else "":
+            parts = text.split(" ")[0].split(sign)
+            if [*map(len, parts)] in ([1, 1, 4], [1, 2, 4], [2, 1, 4], [2, 2, 4]):
+                first, second, year = parts
+                pair = (second, first) if date_order == "day" else (first, second)
+                text = "-".join([year, *(part.rjust(2, "0") for part in pair)]) + text.removeprefix(sign.join(parts))
+        if re.match(r"[0-9]{4}/[0-9]{2}/", text):
+            text = text.replace("/", "-")
         if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?Z?)?", text):
             raise ValueError(field)
         return np.datetime64(datetime.fromisoformat(text.removesuffix("Z")), "us")

@@ -98,7 +98,7 @@ def test_models_of_python(capsys, tmp_path, rows):
     biclique.save(model, tmp_path / "m")
     code, _, err = run(capsys, "predict", tmp_path / "m", write(tmp_path / "wide.csv", np.c_[rows, rows], "abcd"))
     assert code == 3
-    assert "has 4 columns of numbers, the model was fitted with 2" in err
+    assert "has 4 columns of numbers, and the model was fitted with 2" in err
     assert run(capsys, "predict", tmp_path / "m", table, "-q") == (0, "", "")
     biclique.save(BicliqueSpectralEmbedding(2).fit(StandardScaler().fit_transform(rows)), tmp_path / "e")
     code, _, err = run(capsys, "predict", tmp_path / "e", table)
@@ -239,6 +239,19 @@ def test_a_text_with_decimal_commas_that_is_not_utf_8(tmp_path, rows, command):
         assert again.read_text() == first.read_text()
 
 
+def test_a_decimal_comma_in_new_rows_is_named(capsys, tmp_path, saved):
+    model, _ = saved
+    other = tmp_path / "other.csv"
+    other.write_text("height;weight\n1,5;2\n3;4\n")
+    code, _, err = run(capsys, "predict", model, other)
+    assert code == 3
+    assert "holds texts now, such as '1,5' in row 1 (line 2): say so with --decimal , if it has a decimal comma" in err
+    other.write_text("height;weight\n1,5;2\n1O;4\n")
+    code, _, err = run(capsys, "predict", model, other, "--decimal", ",")
+    assert code == 3
+    assert "holds texts now, such as '1O' in row 2 (line 3): mend the values" in err
+
+
 @pytest.mark.parametrize("option", ["--save t.csv", "-o l.csv --save l.csv", "--report p.html --save p.html"])
 def test_cluster_never_writes_a_model_over_another_of_its_files(capsys, tmp_path, monkeypatch, rows, option):
     monkeypatch.chdir(tmp_path)
@@ -257,3 +270,62 @@ def test_predict_never_writes_over_its_model(capsys, tmp_path, saved):
     code, _, err = run(capsys, "predict", named, table, "-o", named)
     assert (code, named.read_bytes()) == (2, before)
     assert "is another file of this command" in err
+
+
+@pytest.mark.parametrize("way", [[], ["--stream"]])
+def test_several_ids_are_remembered_and_written(capsys, tmp_path, rows, way):
+    ids = [("key", [f"{i:03}" for i in range(60)]), ("shop", ["a,b"] * 60)]
+    table, model = tmp_path / "t.csv", tmp_path / "m.biclique"
+    write(table, rows, extra=[(name, [f'"{text}"' for text in texts]) for name, texts in ids])
+    command = ["cluster", table, "-k", 3, "--id", "key,shop", "--save", model, "-o", tmp_path / "first.csv", "-q", *way]
+    assert run(capsys, *command) == (0, "", "")
+    assert run(capsys, "predict", model, table, "-o", tmp_path / "again.csv", "-q") == (0, "", "")
+    lines = (tmp_path / "again.csv").read_text().splitlines()
+    assert (tmp_path / "first.csv").read_text().splitlines() == lines
+    assert (lines[0], lines[8][:10]) == ("key,shop,label", '007,"a,b",')
+    one = ["predict", model, table, "--id", "shop", "-o", tmp_path / "one.csv", "-q"]
+    assert run(capsys, *one) == (0, "", "")
+    assert (tmp_path / "one.csv").read_text().splitlines()[0] == "shop,label"
+    code, _, err = run(capsys, "predict", model, table, "-o", tmp_path / "l.npy")
+    assert code == 3
+    assert "several columns of ids are written as .csv or .tsv" in err
+    code, _, err = run(capsys, "predict", model, table, "--id", "shops")
+    assert code == 3
+    assert "--id names column 'shops', which is not there" in err
+
+
+def test_a_table_is_written_back_with_predicted_labels(capsys, tmp_path, saved):
+    model, table = saved
+    lines = table.read_text().splitlines()
+    lines[4] = "," + lines[4].split(",", 1)[1]
+    gaps = tmp_path / "gaps.csv"
+    gaps.write_text("\n".join(lines) + "\n")
+    output = tmp_path / "out.csv"
+    assert run(capsys, "predict", model, gaps, "-o", output, "--append", "--drop-missing", "-q") == (0, "", "")
+    found = output.read_text().splitlines()
+    assert found[0] == lines[0] + ",label,probability"
+    assert found[4] == lines[4] + ",,"
+    expected = biclique.load(model).predict_proba(biclique.io.read_columns(table)).max(axis=1)
+    kept = [line.split(",") for i, line in enumerate(found[1:]) if i != 3]
+    np.testing.assert_allclose([float(cells[-1]) for cells in kept], np.delete(expected, 3), rtol=1e-5)
+    assert [cells[-2] for cells in kept] == np.delete(labels_in(tmp_path / "first.csv"), 3).tolist()
+    with pytest.raises(SystemExit, match="2"):
+        main(["predict", str(model), str(gaps), "--append"])
+    assert "--append needs a file to write to" in capsys.readouterr().err
+    code, _, err = run(capsys, "predict", model, gaps, "--append", "-o", tmp_path / "out.npy")
+    assert code == 2
+    assert "written as .csv, .tsv or .parquet" in err
+
+
+@pytest.mark.parametrize("command", ["predict", "report"])
+def test_predict_and_report_say_the_same_of_a_table(capsys, tmp_path, rows, command):
+    model = tmp_path / "m.biclique"
+    biclique.save(BicliqueSpectralClustering(3, random_state=0).fit(rows * [0.01, 1]), model)
+    target = ["-o", tmp_path / "page.html"] if command == "report" else []
+    code, _, err = run(capsys, command, model, write(tmp_path / "w.csv", np.c_[rows, rows], "abcd"), *target)
+    assert (code, "has 4 columns of numbers, and the model was fitted with 2" in err) == (3, True)
+    X = rows.copy()
+    X[7, 1] = np.nan
+    code, _, err = run(capsys, command, model, write(tmp_path / "g.csv", X), *target)
+    assert code == 3
+    assert "missing or infinite value in row 8 (line 9), 1 of 60 rows have one: leave them out with --drop-" in err

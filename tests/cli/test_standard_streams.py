@@ -46,6 +46,7 @@ def test_standard_input_and_output(send, capfd, zipped, more):
     labels = [line.split(",")[1] for line in lines[1:]]
     assert set(labels[::2]) == {labels[0]}
     assert "standard input: 59 rows, 1 left out, 3 columns" in err
+    assert "labels written to standard output" in err
     assert left() == before
 
 

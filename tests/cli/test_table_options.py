@@ -183,3 +183,54 @@ def test_a_numeric_id_is_said(capsys, tmp_path, monkeypatch):
     code, _, err = run(capsys, "cluster", "t.csv", "-k", 2)
     assert code == 0
     assert "column 'customer_id' looks like an id" in err
+
+
+@pytest.mark.parametrize("more", [[], ["--stream", "--gram", "nystroem", "--rank", "20"]])
+def test_dates_with_the_year_last(capsys, tmp_path, monkeypatch, more):
+    monkeypatch.chdir(tmp_path)
+    days = [f"{1 + i % 28:02}/{1 + i % 12:02}/{2000 + i % 2 * 20}" for i in range(60)]
+    Path("t.csv").write_text("x,day\n" + "".join(f"{i % 2 * 9 + i % 7 / 9},{day}\n" for i, day in enumerate(days)))
+    code, _, err = run(capsys, "cluster", "t.csv", "-k", 2, "--save", "m.biclique", "-o", "a.csv", *more)
+    assert code == 3
+    assert "date written day/month/year, such as '13/01/2000': say so with --date-order 'day'" in err
+    paste = shlex.split(err.splitlines()[-1])
+    assert paste[-4:] == ["--date-order", "day", "--dates", "ordinal"]
+    assert run(capsys, *paste[1:], "-q") == (0, "", "")
+    code, _, err = run(capsys, "predict", "m.biclique", "t.csv")
+    assert code == 3
+    assert "held dates in fit and holds texts now, such as '01/01/2000' in row 1 (line 2): say whether" in err
+    assert run(capsys, "predict", "m.biclique", "t.csv", "--date-order", "day", "-o", "b.csv", "-q") == (0, "", "")
+    assert Path("a.csv").read_text() == Path("b.csv").read_text()
+
+
+def test_a_decimal_comma_is_not_advised_twice(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text("a;b\n" + "".join(f"{i % 2 * 9},5;{i * 7 % 40},25\n" for i in range(40)) + "1.500;1\n")
+    code, _, err = run(capsys, "cluster", "t.csv", "-k", 2, "--decimal", ",")
+    assert code == 3
+    assert "a  numbers written in several ways, such as '0,5' and '1.500'" in err
+    assert err.splitlines()[-1].endswith("--decimal , --drop a")
+    assert run(capsys, *shlex.split(err.splitlines()[-1])[1:], "-q")[0] == 0
+
+
+@pytest.mark.parametrize("columns", ["n,x", "n,x,kind"])
+def test_a_column_that_counts_the_rows_is_said_of_a_stream_too(capsys, tmp_path, monkeypatch, columns):
+    monkeypatch.chdir(tmp_path)
+    width = columns.count(",") + 1
+    lines = [[str(i), f"{i % 2 * 9 + i % 7 / 9:.3f}", "ab"[i % 2]][:width] for i in range(40)]
+    Path("t.csv").write_text("\n".join([columns, *map(",".join, lines)]))
+    more = ["--categorical", "kind"] if width == 3 else []
+    for way in ([], ["--stream"]):
+        code, _, err = run(capsys, "cluster", "t.csv", "-k", 2, *more, *way)
+        assert code == 0
+        assert err.count("column 'n' only counts the rows: leave it out") == 1
+
+
+def test_kept_gaps_are_for_gower(capsys, people):
+    with pytest.raises(SystemExit, match="2"):
+        main(["cluster", str(people), "-k", "3", "--missing", "keep"])
+    assert "--missing keep is for --affinity gower, and --affinity rbf needs every value" in capsys.readouterr().err
+    code, _, err = run(capsys, "cluster", people, "-k", 3, "--affinity", "gower", "--drop", "note,fax")
+    assert code == 3
+    assert err.splitlines()[-1].endswith("--id key --categorical city --dates ordinal")
+    assert run(capsys, *shlex.split(err.splitlines()[-1])[1:], "-q")[0] == 0

@@ -49,6 +49,41 @@ DAYS = np.array(["2024-02-29", "2021-01-01", "NaT"], dtype="datetime64[us]")
         (numbers("customer_id", [903, 17, 5]), "id", "id: 3 different whole numbers, such as 903"),
         (numbers("customer_id", [17, 17, 5]), "number", "number"),
         (numbers("", [3, 1, 2]), "id", "no name: number"),
+        (
+            texts("d", ["31/12/2020", "", "1/2/2021"]),
+            "date",
+            "date written day/month/year, such as '31/12/2020': say so with date_order='day'; 1 of 3 missing",
+        ),
+        (
+            texts("d", ["12/31/2020 10:30", "01/02/2021"]),
+            "date",
+            "date written month/day/year, such as '12/31/2020 10:30': say so with date_order='month'",
+        ),
+        (
+            texts("d", ["1.2.2020", "3.4.2021"]),
+            "date",
+            "date with the day or the month first, such as '1.2.2020': see whether date_order='day' or 'month'",
+        ),
+        (texts("d", ["31/12/2020", "12/31/2020"]), "id", "id: 2 different"),
+        (
+            texts("x", ["1,000", "25"]),
+            "text",
+            "numbers with thousands separators, such as '1,000': write them without; if it is a decimal comma, say",
+        ),
+        (
+            texts("x", ["1,000.5", "25"]),
+            "text",
+            "numbers with thousands separators, such as '1,000.5': write them without",
+        ),
+        (texts("x", ["1,5", "1,000"]), "text", "numbers with a decimal comma, such as '1,5': say so with decimal=','"),
+        (texts("x", ["1,5", "1.500", "3"]), "text", "numbers written in several ways, such as '1,5' and '1.500'"),
+        (texts("x", ["1,5", "2,5", "1O"]), "text", "numbers with commas, but for 1 of 3: '1O' in row 2 (from 0)"),
+        (texts("x", ["1.500", "3"]), "text", "numbers as texts (with a decimal comma a point is refused"),
+        (texts("x", ["9.5%", "10%", "7%"]), "text", "numbers with a sign, such as '9.5%': write them without"),
+        (texts("x", ["$1,000.50", "-$5", "7 €"]), "text", "numbers with a sign, such as '$1,000.50'"),
+        (texts("x", ["5%", "10%"] * 2), "category", "category: 2 levels ('5%' 2, '10%' 2)"),
+        (texts("x", ["1 2.5", "3  4"]), "text", "numbers between spaces, such as '1 2.5': put commas between them"),
+        (texts("x", ["01", "02", "01", "02"]), "category", "category: 2 levels ('01' 2, '02' 2)"),
     ],
 )
 def test_looks(column, look, words):
@@ -90,6 +125,21 @@ def test_advice_names_each_column_once():
         "dates='ordinal', missing='mean')"
     )
     assert advise([look_at(columns[3])], ["kind"]).categorical == []
+    assert advise([look_at(column) for column in columns], fill=False).missing is None
+
+
+def test_one_order_of_dates_is_advised():
+    day, month, either = (texts(name, [name, "01/02/2020"]) for name in ("31/12/2020", "12/31/2020", "05/06/2020"))
+    for columns, order, fitting in (
+        ([either, day], "day", [either, day]),
+        ([either, month], "month", [either, month]),
+        ([either], "day", [either]),
+        ([day, month], "day", [day]),
+    ):
+        advice = advise([look_at(column) for column in columns])
+        assert advice.date_order == order
+        assert advice.year_last == [column.name for column in fitting]
+        assert advice.drop == [column.name for column in columns if column not in fitting]
 
 
 def test_names_and_values_of_columns_cannot_write_to_the_terminal():

@@ -16,6 +16,7 @@ from biclique import BicliqueSpectralClustering
 from biclique.exceptions import DataError, ParameterError, TableError, TableWarning
 from biclique.io import TablePreparer, as_columns
 from biclique.io.columns import ColumnsError
+from biclique.io.prepare_columns import about_ids
 from biclique.io.typed_columns import Column, TypedTable
 from tests import oracles
 from tests.optional import Optional, needs
@@ -326,3 +327,10 @@ def test_codes_and_gaps_are_what_gower_takes():
 
 def _frame(table):
     return pd.DataFrame(table)
+
+
+def test_first_rows_that_look_like_ids_are_named_as_such():
+    columns = [Column("n", "number", np.array([5.0, 6, 7])), Column("key_id", "number", np.array([5.0, 9, 7]))]
+    counts, key = about_ids(columns, whole=False)
+    assert counts.startswith("column 'n' only counts the rows in its first 3 rows: leave it out")
+    assert key.startswith("column 'key_id' looks like an id (different whole numbers in its first 3 rows)")

@@ -205,3 +205,11 @@ def test_random_and_truncated_bytes_never_give_a_traceback(tmp_path):
             path.write_bytes(bytes(content))
             with suppress(TableError):
                 read_table(path)
+
+
+def test_large_values_are_no_infinite_ones(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1e308,1\n1e308,2\n")
+    assert read_table(tmp_path / "t.csv").X.max() == 1e308
+    (tmp_path / "t.csv").write_text("a,b\n1e308,1\n1e308,inf\n-inf,3\n")
+    with pytest.raises(TableError, match=r"infinite value in row 2 \(line 3\), column 'b'; 2 of 3 rows have one"):
+        read_table(tmp_path / "t.csv")

@@ -9,8 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from biclique.exceptions import MemoryLimitError, TableError
-from biclique.io import Roles, TextForm, open_chunks, open_columns, read_columns, read_table, text_blocks
-from biclique.io.text_blocks import TextFile, is_plain
+from biclique.io import Roles, TextForm, open_chunks, open_columns, read_columns, read_table, text_blocks, text_lines
+from biclique.io.text_blocks import TextFile
+from biclique.io.text_lines import count_plain
 from tests.oracles import text_columns
 
 PARSERS = ["pyarrow", "numpy"]
@@ -24,7 +25,7 @@ def parser(request, monkeypatch):
     else:
         monkeypatch.setattr(text_blocks, "find_pyarrow", lambda: None)
     monkeypatch.setattr(text_blocks, "FEW_LINES", 0)
-    monkeypatch.setattr(text_blocks, "BLOCK", 60)
+    monkeypatch.setattr(text_lines, "BLOCK", 60)
     read = []
     inner = text_blocks.find_parser()
 
@@ -43,6 +44,7 @@ CELLS = st.one_of(
     ),
     st.sampled_from(["", " ", "NA", "nA", "?", "NaN", " null "]),
     st.sampled_from(["true", "False", "TRUE", "tRue", "t", "2024-01-31", "2024-02-31", "2024-01-31 10:30Z"]),
+    st.sampled_from(["31/12/2020", "12/31/2020", "1/2/2020", "01.02.2020", "1-2-2020 10:30", "1/2-2020", "2020/12/31"]),
     st.sampled_from(
         ['"1"', '"a,b"', '"say ""x"""', '"two\nlines"', 'a"b', '"a"b', '"', "é", "\u00a01", "\x1c", "\x00"]
     ),
@@ -62,25 +64,27 @@ def same(found, expected):
     st.integers(1, 3).flatmap(lambda d: st.lists(st.lists(CELLS, min_size=d, max_size=d), min_size=1, max_size=12)),
     st.sampled_from(["\n", "\r\n", "\r"]),
     st.sampled_from(["", "\n", "\n\n", " \n"]),
+    st.sampled_from(["", "day", "month"]),
 )
-def test_every_text_is_read_as_python_reads_it(parser, tmp_path, rows, end, last):
+def test_every_text_is_read_as_python_reads_it(parser, tmp_path, rows, end, last, date_order):
+    form = TextForm(header=True, date_order=date_order)
     path = tmp_path / "t.csv"
     names = ",".join("abc"[: len(rows[0])])
     text = end.join([names, *(",".join(row) for row in rows)]) + last
     path.write_bytes(text.encode())
     try:
-        expected = text_columns(text)
+        expected = text_columns(text, date_order)
     except ValueError:
         with pytest.raises(TableError):
-            read_columns(path, TextForm(header=True))
+            read_columns(path, form)
         return
     if not expected[0][2].size:
         with pytest.raises(TableError, match="no rows"):
-            read_columns(path, TextForm(header=True))
+            read_columns(path, form)
         return
-    same(read_columns(path, TextForm(header=True)), expected)
-    source = open_columns(path, TextForm(header=True))
-    assert source.n_rows == len(expected[0][2]) == TextFile(path, TextForm(header=True), 10**8).count_rows()
+    same(read_columns(path, form), expected)
+    source = open_columns(path, form)
+    assert source.n_rows == len(expected[0][2]) == TextFile(path, form, 10**8).count_rows()
     chunks = list(source.column_chunks(3))
     for j, (_, kind, values) in enumerate(expected):
         assert {chunk.columns[j].kind for chunk in chunks} == {kind}
@@ -113,8 +117,11 @@ def test_decimal_commas(parser, tmp_path):
     with pytest.raises(TableError, match=r"row 1 \(line 2\), column 'a': '1,5' is not a number.*decimal=','"):
         read_table(tmp_path / "t.csv")
     (tmp_path / "t.csv").write_text("a;b\n" + "1,5;-2\n" * 50 + "1.500;1\n")
-    with pytest.raises(TableError, match=r"row 51 \(line 52\), column 'a': '1.500' is not a number"):
+    with pytest.raises(TableError, match=r"row 51 \(line 52\), column 'a': '1.500' is not a number. It has a point"):
         read_table(tmp_path / "t.csv", decimal=",")
+    (tmp_path / "t.csv").write_text('a;b\n"1,000";2\n')
+    with pytest.raises(TableError, match=r"'1,000' is not a number. If it has thousands separators, write it without"):
+        read_table(tmp_path / "t.csv")
 
 
 @pytest.mark.usefixtures("parser")
@@ -155,11 +162,23 @@ def test_encodings(tmp_path):
         (tmp_path / "t.csv").write_text(text, encoding=encoding)
         assert read_table(tmp_path / "t.csv", encoding=encoding).columns == ["größe", "b"]
     (tmp_path / "t.csv").write_text(text, encoding="utf-16")
-    with pytest.raises(TableError, match=r"not a text file in UTF-8 \(byte 0\).*encoding=…"):
+    with pytest.raises(TableError, match=r"not a text file in UTF-8 \(byte 0\).*encoding=…, such as utf-16"):
         read_table(tmp_path / "t.csv")
     for wrong in ("klingon", "hex"):
         with pytest.raises(ValueError, match=r"encoding .* is not known"):
             read_table(tmp_path / "t.csv", encoding=wrong)
+
+
+@pytest.mark.parametrize(
+    ("beginning", "words"),
+    [(b"PAR1", "a Parquet file"), (b"\x93NUMPY", "a NumPy file"), (b"PK\x03\x04", "a zip archive")],
+)
+def test_other_files_with_the_name_of_a_text(tmp_path, beginning, words):
+    (tmp_path / "t.csv").write_bytes(beginning + b"\x15\xff\x00")
+    with pytest.raises(TableError, match=f"not a text file but {words}.* to end in"):
+        read_columns(tmp_path / "t.csv")
+    (tmp_path / "t.csv").write_text("PAR1,PK\n1,2\n")
+    assert read_columns(tmp_path / "t.csv").names == ["PAR1", "PK"]
 
 
 def test_damaged_gzip_files(tmp_path):
@@ -182,6 +201,11 @@ def test_a_file_that_unpacks_to_more_than_memory_is_refused(tmp_path):
         (b"1,2\n3,4\n", True),
         (b"1,2\r\n3,4", True),
         (b'"a","b ""c"""\n1,2\n', True),
+        (b'"a,b",""\r\n"","c"', True),
+        (b'""a",1\n', False),
+        (b'a""b,1\n', False),
+        (b'"a"b,1\n', False),
+        (b'"a",1\n"b\n', False),
         (b"1,2\n\n3,4\n", False),
         (b"1,2\n \t\n3,4\n", False),
         (b"\n1,2\n", False),
@@ -194,7 +218,7 @@ def test_a_file_that_unpacks_to_more_than_memory_is_refused(tmp_path):
     ],
 )
 def test_plain_blocks(block, plain):
-    assert is_plain(block, ",") is plain
+    assert count_plain(block, ",") == (len(block.splitlines()) if plain else None)
 
 
 def test_years_as_names_are_noted(tmp_path):
@@ -205,7 +229,7 @@ def test_years_as_names_are_noted(tmp_path):
 
 
 def test_progress_of_reading(tmp_path, monkeypatch):
-    monkeypatch.setattr(text_blocks, "BLOCK", 100)
+    monkeypatch.setattr(text_lines, "BLOCK", 100)
     (tmp_path / "t.csv").write_text("a,b\n" + "1,2\n" * 200)
     shares = []
     read_table(tmp_path / "t.csv", tick=shares.append)
@@ -219,3 +243,35 @@ def test_small_tables_do_not_import_pyarrow(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setattr(text_blocks, "find_pyarrow", lambda: pytest.fail("imported"))
     assert read_table(tmp_path / "t.csv").X.tolist() == [[1, 2]]
+
+
+@pytest.mark.usefixtures("parser")
+def test_more_rows_than_the_first_lines_promise(tmp_path):
+    X = np.arange(600.0).reshape(300, 2)
+    lines = [",".join(f"{x:030.10f}" if i < 20 else f"{x:g}" for x in row) for i, row in enumerate(X.tolist())]
+    (tmp_path / "t.csv").write_text("a,b\n" + "\n".join(lines))
+    table = read_table(tmp_path / "t.csv")
+    np.testing.assert_array_equal(table.X, X)
+    assert table.X.flags.owndata
+    assert table.X.flags.c_contiguous
+
+
+def test_the_length_of_a_line_is_not_that_of_the_lines_before(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n" + "1,2\n" * 225 + "3,4")  # the last line is read alone
+    assert read_table(tmp_path / "t.csv", memory_limit=90_000).X.sum() == 3 * 225 + 7
+
+
+@pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("sign", [";", "|"])
+def test_a_line_for_excel_is_no_part_of_the_table(tmp_path, start, sign):
+    (tmp_path / "t.csv").write_bytes(start + f"sep={sign}\r\na{sign}b\r\n1{sign}2\r\n3{sign}4\r\n".encode())
+    table = read_table(tmp_path / "t.csv")
+    assert (table.columns, table.X.tolist(), [*table.lines]) == (["a", "b"], [[1, 2], [3, 4]], [3, 4])
+
+
+def test_a_line_with_other_fields_is_named(tmp_path):
+    (tmp_path / "t.csv").write_text("a|b\n1|2\n1|2|3\n")
+    with pytest.raises(
+        TableError, match=r"row 2 \(line 3\) has 3 fields, the first has 2: mend the line; .* a bar in it"
+    ):
+        read_table(tmp_path / "t.csv")

@@ -325,3 +325,21 @@ def test_a_file_larger_than_the_memory_limit_is_refused(groups, tmp_path):
     biclique.save(fit(groups[0]), tmp_path / "m")
     with pytest.raises(MemoryLimitError, match=r"needs .* limit 1e.*raise memory_limit"):
         biclique.load(tmp_path / "m", memory_limit=1000)
+
+
+@needs("skops")
+@pytest.mark.parametrize("gram", ["dense", "nystroem"])
+def test_skops_keeps_models(gram):
+    from skops import io as skops_io
+
+    random = np.random.default_rng(0)
+    X = np.repeat([[0.0, 0.0], [9.0, 1.0], [0.0, 9.0]], 20, axis=0) + random.normal(size=(60, 2))
+    clusterer = BicliqueSpectralClustering(3, gram=gram, rank=20, random_state=0)
+    model = make_pipeline(StandardScaler(), clusterer).fit(X)
+    data = skops_io.dumps(model)
+    classes = skops_io.get_untrusted_types(data=data)
+    assert {name.split(".")[0] for name in classes} <= {"biclique", "numpy"}
+    again = skops_io.loads(data, trusted=classes)
+    new = X + random.normal(size=X.shape)
+    np.testing.assert_array_equal(again.predict(new), model.predict(new))
+    np.testing.assert_array_equal(again.predict_proba(new), model.predict_proba(new))

@@ -189,6 +189,11 @@ def _cluster(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     if options.append and not options.output:
         options.fail("--append needs a file to write to: -o FILE")
+    if options.missing == "keep" and not takes_codes(options.affinity):
+        options.fail(
+            f"--missing keep is for --affinity gower, and --affinity {options.affinity} needs every value: use "
+            "--missing drop, mean, median or indicator"
+        )
     with checked_option():
         if options.append:
             check_append(options.output, options.table)
@@ -233,7 +238,7 @@ def _cluster_held(model: BicliqueSpectralClustering, options: argparse.Namespace
         messages.append(f"constant columns tell nothing apart: {', '.join(prepared.constant)}.")
     if options.output:
         messages += _write(model, prepared, options)
-    saved = None if options.save is None else save_run(model, prepared.preparer, options)
+    saved = None if options.save is None else save_run(model, prepared.preparer, options, [*prepared.ids])
     if options.report:
         shown = shown_columns(prepared.table, prepared.kept, [*prepared.ids])
         write_report(model, prepared.X, options, messages, shown, row_names(prepared.kept, prepared.ids))

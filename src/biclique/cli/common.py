@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
 from biclique._typing import FloatArray, IntArray
+from biclique.cli.standard_streams import shown_output
 from biclique.cli.text import block, line, print_warnings
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.cluster.profile import standardised_differences
@@ -316,7 +317,7 @@ def _print_summary(result: dict[str, Any], error: str) -> None:
         )
     if result["output"]:
         line()
-        line(f"labels written to {result['output']}")
+        line(f"labels written to {shown_output(result['output'])}")
     if result["report"]:
         line(f"report written to {result['report']}")
     if result["saved"]:

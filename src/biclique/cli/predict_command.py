@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from biclique._typing import FloatArray, IntArray
+from biclique._typing import IntArray
 from biclique.cli.common import caught_messages, check_apart, checked_option
-from biclique.cli.standard_streams import standard_streams
-from biclique.cli.table_options import add_text_options
-from biclique.cli.table_rows import form_of
+from biclique.cli.model_rows import id_names, rows_of
+from biclique.cli.standard_streams import shown_output, standard_streams
+from biclique.cli.table_options import SEVERAL, add_text_options
+from biclique.cli.table_rows import form_of, probabilities_of
 from biclique.cli.text import EXIT_CODES, EXIT_OK, block, line, print_warnings
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.exceptions import BicliqueError, DataError, ParameterError
@@ -31,9 +32,10 @@ from biclique.io import (
     write_labels,
     writers,
 )
-from biclique.io.append import text_fields
+from biclique.io.append import NewColumns, append_labels, check_append, check_ids, text_fields
 from biclique.io.columns import texts_of
-from biclique.io.typed_columns import TypedTable
+from biclique.io.fields import text_array
+from biclique.io.typed_columns import Column, ColumnSource, TextForm, TypedTable
 from biclique.models import Saved, load_with_notes, save
 from biclique.printable import printable
 from biclique.progress import format_seconds
@@ -42,6 +44,7 @@ EXAMPLES = """\
 examples:
   biclique cluster customers.csv -k 5 --id name --save customers.biclique
   biclique predict customers.biclique new.csv -o labels.csv
+  biclique predict customers.biclique new.csv -o labelled.csv --append
   biclique predict customers.biclique new.csv --json
 """
 
@@ -55,7 +58,7 @@ def add_command(commands: Any) -> None:
         epilog=f"{EXAMPLES}\n{EXIT_CODES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(run=_predict)
+    parser.set_defaults(run=_predict, fail=parser.error)
     parser.add_argument("model", metavar="MODEL", help="file that --save wrote, such as model.biclique")
     parser.add_argument(
         "table", metavar="TABLE", help="table of new rows, with the columns of the fit; - for standard input"
@@ -66,7 +69,18 @@ def add_command(commands: Any) -> None:
         metavar="FILE",
         help=f"write one label a row to FILE ({listed([*writers()], 'or')}); - is standard output",
     )
-    parser.add_argument("--id", metavar="NAME", help="column that names the rows: written beside the labels")
+    parser.add_argument(
+        "--append",
+        action="store_true",
+        help="write the whole table to FILE, with columns for the label of each row and its probability",
+    )
+    parser.add_argument(
+        "--id",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help=f"column that names the rows: written beside the labels (default: as in the fit; {SEVERAL})",
+    )
     parser.add_argument("--drop-missing", action="store_true", help="rows with missing values get no label")
     add_text_options(parser)
     parser.add_argument(
@@ -77,10 +91,15 @@ def add_command(commands: Any) -> None:
     parser.add_argument("-q", "--quiet", action="store_true", help="print errors only")
 
 
-def save_run(model: BicliqueSpectralClustering, preparer: TablePreparer, options: argparse.Namespace) -> Saved:
-    """What ``biclique cluster --save`` writes: the columns with their scale, and the model."""
+def save_run(
+    model: BicliqueSpectralClustering, preparer: TablePreparer, options: argparse.Namespace, ids: Sequence[str]
+) -> Saved:
+    """What ``biclique cluster --save`` writes: the columns with their scale, the model, and which columns are ids."""
+    model = copy.copy(model)
+    if hasattr(model, "feature_names_in_"):  # of rows in chunks; the preparer gives rows without names
+        del model.feature_names_in_
     pipeline = Pipeline([("prepare", preparer), ("cluster", model)])
-    return save(pipeline, options.save, notes={"table": options.table, "id": next(iter(options.id), None)})
+    return save(pipeline, options.save, notes={"table": options.table, "id": list(ids)})
 
 
 # The command
@@ -92,8 +111,12 @@ def _predict(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
+    if options.append and not options.output:
+        options.fail("--append needs a file to write to: -o FILE")
     if options.output is not None:
         with checked_option():
+            if options.append:
+                check_append(options.output, options.table)
             check_output(options.output, options.table)
             check_apart("output", options.output, options.model)
     start = time.perf_counter()
@@ -101,41 +124,57 @@ def _run(options: argparse.Namespace) -> int:
     if not hasattr(model, "predict"):
         raise ParameterError(f"{options.model}: a {type(model).__name__} gives no labels, so there is no predict.")
     table = open_columns(options.table, form_of(options), memory_limit=options.memory_limit)
-    noted = notes.get("id")
-    id_name = options.id or (noted if noted in table.kinds else None)
-    if options.id is not None and options.id not in table.kinds:
-        raise ParameterError(
-            f"{table.name}: --id names column {options.id!r}, which is not there; columns: {', '.join(table.kinds)}."
-        )
-    kind = find_format(Path(options.table))
-    is_text = kind is not None and kind.is_text
-    labels: list[IntArray] = []
-    ids: list[str] = []
+    ids = id_names(options, notes, table.name, list(table.kinds))
+    if options.output and not options.append and len(ids) > 1:
+        check_ids(options.output)
+    found: list[NewColumns] = []
     with caught_messages() as messages:
         for chunk in table.column_chunks(CHUNK_ROWS):
-            labels.append(_labels(model, chunk, options))
-            if id_name is not None and options.output and not is_text:
-                ids += texts_of(chunk.column(id_name))
-    if id_name is not None and options.output and is_text:
-        for (texts,) in text_fields(Path(options.table), form_of(options), [id_name]):
-            ids += texts
-    found = np.concatenate(labels) if labels else np.empty(0, dtype=np.int64)
-    if not len(found):
+            new, told = _new_columns(model, chunk, ids, options)
+            found.append(new)
+            messages += [text for text in told if text not in messages]
+    whole = NewColumns.joined(found)
+    if not len(whole.kept):
         raise DataError(f"{table.name}: the table has no rows.")
     if options.output:
-        rows = np.flatnonzero(found >= 0)
-        write_labels(
-            options.output,
-            found[rows],
-            rows=rows,
-            n_rows=len(found),
-            ids=None if id_name is None else ids,
-            id_name=id_name or "row",
-        )
-    _report(
-        options, printable(options.shown_table), found, _n_clusters(model, found), messages, time.perf_counter() - start
-    )
+        _write(whole, table, ids, options)
+    labels = np.full(len(whole.kept), -1, dtype=np.int64)
+    labels[whole.kept] = whole.labels
+    name = printable(options.shown_table)
+    _report(options, name, labels, _n_clusters(model, labels), messages, time.perf_counter() - start)
     return EXIT_OK
+
+
+def _write(new: NewColumns, table: ColumnSource, ids: Sequence[str], options: argparse.Namespace) -> None:
+    """Labels beside the numbers or the ids of the rows, or beside the whole table."""
+    file, form = Path(options.table), form_of(options)
+    if options.append:
+        append_labels(options.output, table, new, file, form)
+        return
+    texts = _id_texts(table, ids, file, form)
+    if len(ids) > 1:
+        named = tuple(Column(name, "text", text_array(column)) for name, column in texts.items())
+        append_labels(options.output, TypedTable(table.name, named, len(new.kept)), new)
+        return
+    name, one = next(iter(texts.items()), ("row", None))
+    rows = np.flatnonzero(new.kept)
+    write_labels(options.output, new.labels, rows=rows, n_rows=len(new.kept), ids=one, id_name=name)
+
+
+def _id_texts(table: ColumnSource, ids: Sequence[str], file: Path, form: TextForm) -> dict[str, list[str]]:
+    """Columns of ids; those of a text file as they stand there, such as 007."""
+    kind = find_format(file)
+    texts: dict[str, list[str]] = {name: [] for name in ids}
+    if not ids:
+        return texts
+    if kind is not None and kind.is_text:
+        blocks = text_fields(file, form, ids)
+    else:
+        blocks = ([texts_of(chunk.column(name)) for name in ids] for chunk in table.column_chunks(CHUNK_ROWS))
+    for block_texts in blocks:
+        for name, some in zip(ids, block_texts, strict=True):
+            texts[name] += some
+    return texts
 
 
 def _n_clusters(model: Any, found: IntArray) -> int:
@@ -144,25 +183,20 @@ def _n_clusters(model: Any, found: IntArray) -> int:
     return max(int(found.max(initial=-1)) + 1, known or 0)
 
 
-def _labels(model: Any, table: TypedTable, options: argparse.Namespace) -> IntArray:
-    """A label for every row of a piece of the table, −1 for those without one."""
-    first = model[0] if isinstance(model, Pipeline) else None
-    if isinstance(model, Pipeline) and isinstance(first, TablePreparer):
-        if options.drop_missing and first.missing == "refuse":
-            first.missing = "drop"
-        X, kept = first.transform_rows(table)
-        rest = model[1:]
-    else:
-        X, kept = _numbers(model, table, options)
-        rest = model
-    labels = np.full(table.n_rows, -1, dtype=np.int64)
+def _new_columns(
+    model: Any, table: TypedTable, ids: Sequence[str], options: argparse.Namespace
+) -> tuple[NewColumns, list[str]]:
+    """Labels of a piece of the table, with probabilities for ``--append``; and what there is to say about these."""
+    X, kept, rest = rows_of(model, table, ids, options.drop_missing)
     if not kept.any():
-        return labels
+        nothing = np.empty(0) if options.append else None
+        return NewColumns(kept, np.empty(0, dtype=np.int64), nothing), []
     try:
         for one in rest if isinstance(rest, Pipeline) else [rest]:
             if options.jobs is not None and "n_jobs" in one.get_params(deep=False):
                 one.n_jobs = options.jobs
-        labels[kept] = rest.predict(X)
+        labels = np.asarray(rest.predict(X))
+        probabilities, told = probabilities_of(rest, X) if options.append else (None, [])
     except BicliqueError:
         raise
     except (AttributeError, IndexError, KeyError, TypeError, FloatingPointError) as error:
@@ -170,36 +204,10 @@ def _labels(model: Any, table: TypedTable, options: argparse.Namespace) -> IntAr
         raise DataError(
             f"{options.model}: its parts do not make a model ({type(error).__name__}: {error}): save it again."
         ) from error
-    return labels
-
-
-def _numbers(model: Any, table: TypedTable, options: argparse.Namespace) -> tuple[FloatArray, np.ndarray]:
-    """The columns of a model without a preparer: by the names it was fitted with, or all number columns in order."""
-    known = getattr(model, "feature_names_in_", None)
-    n_columns = getattr(model, "n_features_in_", None)
-    if known is not None:
-        absent = [name for name in known if name not in table.kinds]
-        if absent:
-            raise DataError(f"{table.name}: column {absent[0]!r} was used in fit and is not there.")
-        columns = [table.column(name) for name in known]
-    else:
-        columns = [column for column in table.columns if column.name != options.id and column.numbers is not None]
-        if n_columns is not None and len(columns) != n_columns:
-            raise DataError(
-                f"{table.name}: has {len(columns)} columns of numbers, the model was fitted with {n_columns} and "
-                "without names: pass a table of these columns, or fit with named columns."
-            )
-    wrong = [column.name for column in columns if column.numbers is None]
-    if wrong:
-        raise DataError(
-            f"{table.name}: column {wrong[0]!r} held numbers in fit and holds {table.kinds[wrong[0]]}s now."
-        )
-    X = np.column_stack([column.numbers for column in columns if column.numbers is not None])
-    kept: NDArray[np.bool_] = np.asarray(np.isfinite(X).all(axis=1))
-    if not kept.all() and not options.drop_missing:
-        row = table.first_row + int(np.argmin(kept))
-        raise DataError(f"{table.name}: missing or infinite value in row {row} (from 0); use --drop-missing.")
-    return X[kept], kept
+    inside = labels >= 0  # -1 is no label
+    kept = kept.copy()
+    kept[kept] = inside
+    return NewColumns(kept, labels[inside], None if probabilities is None else probabilities[inside]), told
 
 
 def _report(
@@ -227,7 +235,7 @@ def _report(
             line(row)
         if options.output:
             line()
-            line(f"labels written to {options.output}")
+            line(f"labels written to {shown_output(options.output)}")
 
 
 def _sizes(sizes: list[int], without: int, n: int) -> Iterator[str]:

@@ -12,15 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from biclique._typing import FloatArray
 from biclique.cli.common import caught_messages, check_apart, checked_option
+from biclique.cli.model_rows import id_names, rows_of
 from biclique.cli.table_options import add_text_options
 from biclique.cli.table_rows import form_of, ids_of
 from biclique.cli.text import EXIT_CODES, EXIT_OK, line, print_warnings
 from biclique.cluster import BicliqueSpectralClustering
-from biclique.exceptions import DataError, TableError
+from biclique.exceptions import DataError
 from biclique.io.atomic_files import check_target
-from biclique.io.prepare import TablePreparer
 from biclique.io.tables import read_columns
 from biclique.io.typed_columns import Column, TypedTable
 from biclique.models import load_with_notes
@@ -45,7 +44,9 @@ def add_command(commands: Any) -> None:
     parser.add_argument("model", metavar="MODEL", help="file of biclique.save, such as model.biclique")
     parser.add_argument("table", metavar="TABLE", help="the rows: of the fit, or others with the same columns")
     parser.add_argument("-o", "--output", metavar="FILE", help="page to write (default: TABLE with the ending .html)")
-    parser.add_argument("--id", metavar="NAME", help="column that names the rows")
+    parser.add_argument(
+        "--id", metavar="NAME", action="append", default=[], help="column that names the rows (default: as in the fit)"
+    )
     parser.add_argument("--drop-missing", action="store_true", help="leave out rows with missing values")
     add_text_options(parser)
     parser.add_argument(
@@ -66,17 +67,13 @@ def _report(options: argparse.Namespace) -> int:
             "the end of a pipeline."
         )
     table = read_columns(options.table, form_of(options), memory_limit=options.memory_limit)
-    noted = notes.get("id")
-    options.id = options.id or (str(noted) if noted in table.names else None)
+    ids = id_names(options, notes, table.name, table.names)
     with caught_messages() as messages:
-        X, kept = _rows(model, table, options)
-        shown = shown_columns(table, kept, [options.id] if options.id is not None else [])
-        names = None
-        if options.id is not None:
-            _column(table, options.id)
-            names = row_names(kept, ids_of(table, [options.id], options))
-        if names is None and not kept.all():
-            names = [f"row {row}" for row in np.flatnonzero(kept)]
+        X, kept, rest = rows_of(model, table, ids, options.drop_missing)
+        if isinstance(rest, Pipeline) and len(rest) > 1:
+            X = np.asarray(rest[:-1].transform(X))
+        shown = shown_columns(table, kept, ids)
+        names = row_names(kept, ids_of(table, ids, options))
         if not kept.all():
             left = int((~kept).sum())
             messages.append(f"{left} {'row' if left == 1 else 'rows'} with missing values left out.")
@@ -87,55 +84,6 @@ def _report(options: argparse.Namespace) -> int:
         print_warnings(messages)
         line(f"report written to {target}")
     return EXIT_OK
-
-
-def _rows(model: Any, table: TypedTable, options: argparse.Namespace) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """The rows as the clusterer takes them, and which rows of the table these are."""
-    first = model[0] if isinstance(model, Pipeline) else model
-    if isinstance(first, TablePreparer):
-        used = [
-            table.column(name) for name in (*first.number_columns_, *first.category_columns_) if name in table.names
-        ]
-        kept = first.kept(table)
-        if options.drop_missing:
-            kept = kept & ~np.any([column.missing for column in used], axis=0)
-            return np.asarray(model[:-1].transform(shown_columns(table, kept))), kept
-        return np.asarray(model[:-1].transform(table)), kept
-    X = _numbers(first, table, options)
-    kept = np.asarray(np.isfinite(X).all(axis=1))
-    if not kept.all() and not options.drop_missing:
-        row = int(np.flatnonzero(~kept)[0])
-        raise TableError(
-            f"{table.name}: {int((~kept).sum())} rows have missing values (first: row {row}); leave them out with "
-            "--drop-missing."
-        )
-    X = X[kept]
-    return (np.asarray(model[:-1].transform(X)) if isinstance(model, Pipeline) and len(model) > 1 else X), kept
-
-
-def _numbers(first: Any, table: TypedTable, options: argparse.Namespace) -> FloatArray:
-    """The columns of the fit: by name if the model knows names, else all columns of numbers in their order."""
-    known = getattr(first, "feature_names_in_", None)
-    if known is not None:
-        columns = [_column(table, str(name)) for name in known]
-    else:
-        columns = [c for c in table.columns if c.numbers is not None and c.name != options.id]
-        if len(columns) != first.n_features_in_:
-            raise TableError(
-                f"{table.name}: {len(columns)} columns of numbers, and the model was fitted with "
-                f"{first.n_features_in_}: leave the others out of the table, or name the rows' column with --id."
-            )
-    texts = [repr(c.name) for c in columns if c.numbers is None]
-    if texts:
-        raise TableError(f"{table.name}: not numbers: {', '.join(texts)}; the model was fitted with numbers.")
-    return np.column_stack([np.asarray(column.numbers) for column in columns])
-
-
-def _column(table: TypedTable, name: str) -> Column:
-    if name not in table.names:
-        named = ", ".join(map(repr, table.names[:10]))
-        raise TableError(f"{table.name}: no column {name!r}; columns: {named}{', …' if len(table.names) > 10 else ''}.")
-    return table.column(name)
 
 
 # ``--report`` of ``biclique cluster``

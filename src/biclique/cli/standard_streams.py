@@ -20,6 +20,11 @@ BEGINNINGS = {b"PAR1": ".parquet", b"\x93NUM": ".npy", b"PK\x03\x04": ".npz"}
 """The first bytes of tables that are no text, with the endings of their names."""
 
 
+def shown_output(path: str) -> str:
+    """What to call an output in words."""
+    return "standard output" if path == OUTPUT else path
+
+
 @contextmanager
 def standard_streams(options: argparse.Namespace) -> Iterator[None]:
     """Options in which ``-`` is a file: a copy of standard input, which is removed afterwards, or standard output.

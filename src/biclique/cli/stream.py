@@ -47,6 +47,8 @@ from biclique.io import (
 )
 from biclique.io.append import NewColumns, append_labels, text_fields
 from biclique.io.prepare_chunks import PreparedChunks, fit_chunks
+from biclique.io.prepare_columns import about_ids
+from biclique.io.typed_columns import Column
 from biclique.printable import printable
 from biclique.progress import Progress
 from biclique.runtime import format_bytes, parse_memory_limit
@@ -176,10 +178,11 @@ def _open_mixed(path: Path, kind: TableFormat, options: argparse.Namespace) -> P
     used = {str(name) for name in preparer.columns or columns.kinds} - {str(name) for name in preparer.drop}
     if not asked and all(columns.kinds[name] == "number" for name in used):
         return None
-    fit_chunks(preparer, columns)
+    with caught_messages() as messages:
+        fit_chunks(preparer, columns)
     fields = partial(text_fields, path, form_of(options)) if kind.is_text else None
     mixed = PreparedChunks(columns, preparer, fields)
-    mixed.notes = notes_of(options)
+    mixed.notes = (*notes_of(options), *messages)
     return mixed
 
 
@@ -219,6 +222,7 @@ def cluster(model: BicliqueSpectralClustering, table: ChunkSource, options: argp
         model.set_params(categorical_features=mixed.preparer.categorical_places_)
     with Progress.of(model.verbose) as progress:
         scaled, notes = _scaled(source, options, progress)
+    notes += [] if mixed is not None else _about_ids(source)  # the fit of its preparer has told that
     _check_clusters(options.clusters, source.n_rows)
     weights = None if options.weight is None or mixed is None else mixed.weights(options.weight)
     with caught_messages() as messages:
@@ -257,7 +261,8 @@ def cluster(model: BicliqueSpectralClustering, table: ChunkSource, options: argp
     )
     saved = None
     if options.save is not None:
-        saved = save_run(model, _preparer(scaled, names, mixed, options), options)
+        ids = options.id if mixed is None else names_of(mixed.name, "--id", options.id, list(mixed.table.kinds))
+        saved = save_run(model, _preparer(scaled, names, mixed, options), options, ids)
     report(model, facts, options, seconds, [*messages, *notes, *table.notes], saved)
     return EXIT_OK
 
@@ -310,6 +315,13 @@ def _scaled(source: ChunkSource, options: argparse.Namespace, progress: Progress
         raise DataError(
             f"{source.name}: values too large or too small to scale; rescale the columns first, or use --scale none."
         ) from error
+
+
+def _about_ids(source: ChunkSource) -> list[str]:
+    """What the first rows say of columns that look like ids."""
+    first, names = np.array(next(iter(source.chunks()))), source.columns or [str(j) for j in range(source.n_columns)]
+    columns = [Column(name, "number", values) for name, values in zip(names, first.T, strict=True)]
+    return about_ids(columns, whole=len(first) == source.n_rows)
 
 
 def _constant(mean: FloatArray, deviation: FloatArray, n: int) -> NDArray[np.bool_]:

@@ -15,6 +15,7 @@ from biclique.datasets import SHIPPED
 from biclique.exceptions import TableError
 from biclique.io import find_format
 from biclique.io.columns import Advice
+from biclique.io.fields import DATE_ORDERS
 from biclique.io.prepare import CHOICES
 
 SEVERAL = "several: NAME,NAME or the option again"
@@ -79,6 +80,12 @@ def add_text_options(table: Any) -> None:
     )
     table.add_argument("--decimal", choices=[".", ","], default=".", help="decimal sign of a text file (default: .)")
     table.add_argument(
+        "--date-order",
+        choices=DATE_ORDERS,
+        default="",
+        help="what comes first in dates of a text file such as 01/02/2020 (2020-02-01 needs no order)",
+    )
+    table.add_argument(
         "--encoding", default="utf-8", metavar="NAME", help="of a text file, such as latin-1 (default: utf-8)"
     )
 
@@ -120,7 +127,12 @@ def command(arguments: Sequence[str], advice: Advice) -> str:
         plain = [name for name in names if name and "," not in name and '"' not in name and name == name.strip()]
         for value in [",".join(plain)] * bool(plain) + [name for name in names if name not in plain]:
             words += [f"{option}={value}"] if value.startswith("-") else [option, value]
-    comma = "," if advice.decimal else None
-    for option, choice in (("--decimal", comma), ("--dates", advice.dates), ("--missing", advice.missing)):
+    choices = {
+        "--decimal": "," if advice.decimal else None,
+        "--date-order": advice.date_order,
+        "--dates": "ordinal" if advice.year_last else advice.dates,
+        "--missing": advice.missing,
+    }
+    for option, choice in choices.items():
         words += [option, choice] if choice is not None else []
     return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)

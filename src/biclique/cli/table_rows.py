@@ -29,6 +29,8 @@ from biclique.printable import printable
 from biclique.runtime import Tick
 
 HEADER = {"auto": None, "yes": True, "no": False}
+WORDS = {"decimal=','": "--decimal ,", "date_order=": "--date-order "}
+"""What the list of columns calls by Python's name, in the words of the command line."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,9 @@ def prepare(options: argparse.Namespace, tick: Tick | None = None) -> Prepared:
 def explain(error: ColumnsError, options: argparse.Namespace) -> int:
     """Print what each column looks like, and the command that deals with all of them."""
     told = error.told.replace(printable(options.table), printable(options.shown_table))
-    first, *others = told.replace("decimal=','", "--decimal ,").splitlines()
+    for name, option in WORDS.items():
+        told = told.replace(name, option)
+    first, *others = told.splitlines()
     code = fail(first, EXIT_DATA)
     for told in (*others, "This deals with all of them:", f"  {command(options.arguments, error.advice)}"):
         line(told, sys.stderr)
@@ -121,7 +125,7 @@ def load(options: argparse.Namespace, tick: Tick | None = None) -> TypedTable:
 
 def form_of(options: argparse.Namespace) -> TextForm:
     """How a text file is written, by the options."""
-    return TextForm(HEADER[options.header], options.decimal, options.encoding)
+    return TextForm(HEADER[options.header], options.decimal, options.encoding, date_order=options.date_order)
 
 
 def notes_of(options: argparse.Namespace) -> tuple[str, ...]:

@@ -36,6 +36,16 @@ class NewColumns:
     labels: IntArray  # (rows that are kept,)
     probabilities: FloatArray | None = None  # (rows that are kept,)
 
+    @classmethod
+    def joined(cls, parts: Sequence[NewColumns]) -> NewColumns:
+        """What is known of consecutive rows; no probabilities if a part has none."""
+        known = [part.probabilities for part in parts if part.probabilities is not None]
+        return cls(
+            np.concatenate([np.empty(0, dtype=bool), *(part.kept for part in parts)]),
+            np.concatenate([np.empty(0, dtype=np.int64), *(part.labels for part in parts)]),
+            np.concatenate(known) if known and len(known) == len(parts) else None,
+        )
+
     def names(self, taken: Sequence[str]) -> list[str]:
         """``label`` and ``probability``, or other names if the table has such columns."""
         wanted = ["label"] if self.probabilities is None else ["label", "probability"]

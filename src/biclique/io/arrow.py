@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from biclique.exceptions import MissingExtraError
-from biclique.io.fields import BOOLEANS, MISSING, Kind, text_array, values_of
+from biclique.io.fields import BOOLEANS, MISSING, Kind, Signs, text_array, values_of
 
 
 def import_pyarrow() -> Any:
@@ -40,7 +40,13 @@ NULLS = [*_ways(MISSING), "NaN"]
 
 
 def parse_block(
-    pyarrow: Any, block: bytes, delimiter: str, decimal: str, width: int, kinds: Mapping[int, Kind | None]
+    pyarrow: Any,
+    block: bytes,
+    n_rows: int,
+    delimiter: str,
+    signs: Signs,
+    width: int,
+    kinds: Mapping[int, Kind | None],
 ) -> dict[int, NDArray[Any]] | None:
     """The values of some columns of lines of text, by their places; None if Python has to look at the lines."""
     csv = pyarrow.csv
@@ -57,33 +63,33 @@ def parse_block(
                 null_values=NULLS,
                 true_values=_ways(word for word in BOOLEANS if BOOLEANS[word]),
                 false_values=_ways(word for word in BOOLEANS if not BOOLEANS[word]),
-                decimal_point=decimal,
+                decimal_point=signs.decimal,
             ),
         )
-        if table.num_rows != block.count(b"\n") + (not block.endswith(b"\n")):
+        if table.num_rows != n_rows:
             return None
-        values = {j: _values(pyarrow, table.column(i), kind) for i, (j, kind) in enumerate(kinds.items())}
+        values = {j: _values(pyarrow, table.column(i), kind, signs) for i, (j, kind) in enumerate(kinds.items())}
     except (pyarrow.ArrowException, UnicodeDecodeError):
         return None
     found = {j: column for j, column in values.items() if column is not None}
     return found if len(found) == len(values) else None
 
 
-def _values(pyarrow: Any, column: Any, kind: Kind | None) -> NDArray[Any] | None:
+def _values(pyarrow: Any, column: Any, kind: Kind | None, signs: Signs) -> NDArray[Any] | None:
     if kind in ("text", "date"):
-        return _texts(column, kind)
+        return _texts(column, kind, signs)
     values = np.asarray(column.cast(pyarrow.float64()).to_numpy())
     # A field such as nan(1) is NaN without being missing: pyarrow takes it for a number, and Python does not.
     return None if np.count_nonzero(values != values) != column.null_count else values
 
 
-def _texts(column: Any, kind: Kind) -> NDArray[Any] | None:
+def _texts(column: Any, kind: Kind, signs: Signs) -> NDArray[Any] | None:
     """Texts or dates: each distinct text is made once."""
     encoded = column.combine_chunks().dictionary_encode()
     if hasattr(encoded, "chunks"):
         encoded = encoded.combine_chunks() if encoded.num_chunks != 1 else encoded.chunk(0)
     texts = encoded.dictionary.to_pylist()
-    known = values_of(texts, kind)
+    known = values_of(texts, kind, signs)
     if isinstance(known, int):
         return None
     return np.asarray(known[encoded.indices.to_numpy()] if texts else text_array([]))

@@ -19,7 +19,7 @@ from biclique.exceptions import Argument, DataError, MemoryLimitError, Parameter
 from biclique.io.roles import DROP, Roles, Table, as_texts, checked, feature_columns, numbered
 from biclique.io.typed_columns import TextForm
 from biclique.printable import printable
-from biclique.runtime import Tick, check_count, draw_numbers, parse_memory_limit, require
+from biclique.runtime import Tick, all_finite, check_count, draw_numbers, parse_memory_limit, require
 
 CHUNK_ROWS = 65_536
 BLOCK_BYTES = 2**26  # of the rows read at once into a table in memory, unless one row has more
@@ -169,9 +169,7 @@ class ChunkSource(ABC):
 
     def _check_finite(self, X: FloatArray, rows: IntArray | range) -> None:
         """Refuse NaN and infinity; ``rows`` are the numbers of these rows."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            total = X.sum()  # finite only if every value is; it can overflow, so that it only ever acquits
-        if np.isfinite(total) or np.isfinite(X).all():
+        if all_finite(X):
             return
         row, column = np.argwhere(~np.isfinite(X))[0]
         what = "missing value (NaN)" if np.isnan(X[row, column]) else "infinite value"

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from biclique.exceptions import TableError
-from biclique.io.fields import Kind, kind_of, values_of
+from biclique.io.fields import THOUSANDS, Kind, date_orders, kind_of, values_of
 from biclique.io.typed_columns import Column
 from biclique.printable import printable
 
@@ -21,7 +21,15 @@ Look: TypeAlias = Literal["number", "boolean", "date", "category", "id", "text",
 MOST_LEVELS = 100
 """A text with more levels is no category by itself: each level is a column of the prepared table."""
 DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+")
+SIGNS = set("%$€£¥")
+SIGNED = re.compile(r"[+-]?[$€£¥]? ?[+-]?[0-9][0-9.,]* ?[%$€£¥]?")
 COMMAS = "numbers with a decimal comma"
+POINTS = "numbers as texts (with a decimal comma a point is refused: it may mean thousands)"
+ORDER_WORDS = {
+    ("day",): "date written day/month/year",
+    ("month",): "date written month/day/year",
+    ("day", "month"): "date with the day or the month first",
+}
 SHOWN_LEVELS = 4
 SHOWN_LETTERS = 30
 
@@ -85,12 +93,14 @@ class Looks:
     n_rows: int
     n_missing: int
     n_levels: int  # of texts
+    orders: tuple[str, ...] = ()  # of dates such as 01/02/2020: what may come first
 
 
 def look_at(column: Column) -> Looks:
     """What a column looks like.
 
     - mostly missing: more than half of its values,
+    - date: also a text of dates such as 31/12/2020,
     - category: a text of at most 100 levels that come twice each on average,
     - text: numbers, more than half of them, among which there are others,
     - id: a text whose values nearly all differ, most of them without spaces; numbers that count the rows; different
@@ -108,7 +118,8 @@ def look_at(column: Column) -> Looks:
         look, words = "mostly missing", f"mostly missing: {n_missing} of {n}; the others: {words}"
     elif n_missing:
         words += f"; {n_missing} of {n} missing"
-    return Looks(column.name, column.kind, look, words, n, n_missing, len(levels))
+    orders = date_orders(levels) if look == "date" else ()
+    return Looks(column.name, column.kind, look, words, n, n_missing, len(levels), orders)
 
 
 def _look(column: Column, present: NDArray[Any], levels: Counter[str]) -> tuple[Look, str]:
@@ -116,7 +127,14 @@ def _look(column: Column, present: NDArray[Any], levels: Counter[str]) -> tuple[
         spoilt = _spoilt_numbers(column, levels)
         if spoilt:
             return "text", spoilt
+        if orders := date_orders(levels):
+            sure = f"say so with date_order={orders[0]!r}"
+            way = sure if len(orders) == 1 else "see whether date_order='day' or 'month' is right"
+            telling = next((text for text in levels if date_orders([text]) == orders), present[0])
+            return "date", f"{ORDER_WORDS[orders]}, such as {_short(telling)}: {way}"
         look = _look_of_texts(levels, len(present))
+        if look != "category" and (decorated := _decorated_numbers(levels)):
+            return "text", decorated
         if look != "category":
             return look, f"{look}: {len(levels)} different, such as {_short(present[0])}"
         common = [f"{_short(text)} {count}" for text, count in levels.most_common(SHOWN_LEVELS)]
@@ -132,17 +150,43 @@ def _look(column: Column, present: NDArray[Any], levels: Counter[str]) -> tuple[
 
 
 def _spoilt_numbers(column: Column, levels: Counter[str]) -> str:
-    """What is wrong with numbers of which some cannot be read; empty for other texts."""
-    wrong = {text: count for text, count in levels.items() if kind_of([text]) != "number"}
-    n, n_wrong = sum(levels.values()), sum(wrong.values())
-    comma = sum(count for text, count in wrong.items() if DECIMAL_COMMA.fullmatch(text.strip()))
-    if 2 * (n - n_wrong + comma) <= n:
+    """What is wrong with numbers of which some cannot be read; empty for other texts.
+
+    The decimal sign that the file was read with is not known here, and nothing that is said depends on it.
+    """
+    wrong = {text for text in levels if kind_of([text]) != "number"}
+    comma = {text for text in wrong if DECIMAL_COMMA.fullmatch(text.strip())}
+    grouped = {text for text in wrong if THOUSANDS.fullmatch(text.strip())}
+    point = {text for text in levels if "." in text} - wrong
+    other = wrong - comma - grouped
+    n, n_other = sum(levels.values()), sum(levels[text] for text in other)
+    if 2 * (n - n_other) <= n or not (wrong or point):
         return ""
-    if comma:
-        first = next(text for text in wrong if DECIMAL_COMMA.fullmatch(text.strip()))
-        return f"{COMMAS}, such as {_short(first)}: say so with decimal=','"
-    row = next(i for i, text in enumerate(column.values.tolist()) if text in wrong)
-    return f"numbers, but for {n_wrong} of {n}: {_short(column.values[row])} in row {row} (from 0)"
+
+    def first(some: set[str]) -> tuple[int, str]:
+        return next((i, _short(text)) for i, text in enumerate(column.values.tolist()) if text in some)
+
+    decimal, thousands = comma - grouped, grouped - comma  # "1,000" can be either
+    if other:
+        row, text = first(other)
+        return f"numbers{' with commas' * bool(comma)}, but for {n_other} of {n}: {text} in row {row} (from 0)"
+    if decimal and (point or thousands):
+        return f"numbers written in several ways, such as {first(decimal)[1]} and {first(point | thousands)[1]}"
+    if decimal:
+        return f"{COMMAS}, such as {first(decimal)[1]}: say so with decimal=','"
+    if grouped:
+        either = "" if point or thousands else "; if it is a decimal comma, say so with decimal=','"
+        return f"numbers with thousands separators, such as {first(grouped)[1]}: write them without{either}"
+    return f"{POINTS}, such as {first(point)[1]}"
+
+
+def _decorated_numbers(levels: Counter[str]) -> str:
+    """What is wrong with texts that are numbers with a sign, or several numbers each; empty for other texts."""
+    if any(set(text) & SIGNS for text in levels) and all(SIGNED.fullmatch(text.strip()) for text in levels):
+        return f"numbers with a sign, such as {_short(next(iter(levels)))}: write them without"
+    if all(len(text.split()) > 1 and kind_of(text.split()) == "number" for text in levels):
+        return f"numbers between spaces, such as {_short(next(iter(levels)))}: put commas between them"
+    return ""
 
 
 def counts_rows(column: Column) -> bool:
@@ -187,14 +231,18 @@ class Advice:
     categorical: list[str] = field(default_factory=list)
     decimal: list[str] = field(default_factory=list)
     """Numbers with a decimal comma: a matter of how the file is read."""
+    year_last: list[str] = field(default_factory=list)
+    """Dates such as 31/12/2020, whose order is a matter of how the file is read, too."""
+    date_order: str | None = None
     dates: str | None = None
     missing: str | None = None
 
     def python(self, given: dict[str, Any]) -> str:
         """A call to paste; ``given`` are the parameters that were set before."""
         call = dict(given)
-        if self.id or self.drop or self.decimal:
-            call["drop"] = [*call.get("drop", ()), *self.id, *self.drop, *self.decimal]
+        away = [*self.id, *self.drop, *self.decimal, *self.year_last]
+        if away:
+            call["drop"] = [*call.get("drop", ()), *away]
         if self.categorical:
             before = call.get("categorical", ())
             call["categorical"] = self.categorical if isinstance(before, str) else [*before, *self.categorical]
@@ -231,12 +279,20 @@ def _plain(name: str) -> str:
     return printable(name) or "''"
 
 
-def advise(problems: Sequence[Looks], handled: Collection[str] = ()) -> Advice:
-    """What deals with all of these columns; ``handled`` are categories already."""
+def advise(problems: Sequence[Looks], handled: Collection[str] = (), fill: bool = True) -> Advice:
+    """What deals with all of these columns; ``handled`` are categories already, ``fill`` is for gaps too."""
     advice = Advice()
+    orders = [found.orders for found in problems if found.orders]
+    order = min(orders, key=len)[0] if orders else None  # of a column that leaves no choice, if there is one
     for found in problems:
         if found.name in handled and found.n_missing < found.n_rows:
             advice.missing = "mean"
+        elif found.orders and order in found.orders:
+            advice.year_last.append(found.name)
+            advice.date_order = order
+            advice.missing = "mean" if found.n_missing else advice.missing
+        elif found.orders:
+            advice.drop.append(found.name)
         elif found.words.startswith(COMMAS):
             advice.decimal.append(found.name)
         elif found.look == "id":
@@ -250,4 +306,6 @@ def advise(problems: Sequence[Looks], handled: Collection[str] = ()) -> Advice:
                 advice.dates = "ordinal"
             if found.n_missing:
                 advice.missing = "mean"
+    if not fill:
+        advice.missing = None
     return advice

@@ -1,4 +1,4 @@
-"""Text files of fields between commas, semicolons or tabs: whole tables, and labels written."""
+"""Text files of fields between commas, semicolons, tabs or bars: whole tables, and labels written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import TableError
 from biclique.io.chunks import FileChunks, Raw, check_table_size, guard, stamp
-from biclique.io.fields import Kind, as_boolean, as_number, joined
+from biclique.io.fields import THOUSANDS, Kind, as_boolean, as_number, joined
 from biclique.io.roles import A_ROLE, Roles, Table, feature_columns
 from biclique.io.text_blocks import Block, TextFile
 from biclique.io.typed_columns import DECIMAL, TextForm
@@ -77,7 +77,9 @@ class TextChunks(FileChunks):
         self._check_memory(min(rows, self._n_rows or rows), 8 * self.n_columns)
         kinds: dict[int, Kind | None] = dict.fromkeys(self._places)
         for block in self._blocks(kinds):
-            yield _features(self._text, block, self._places, kinds)
+            X = np.empty((len(block), self.n_columns))
+            _put_features(X, self._text, block, self._places, kinds)
+            yield X
 
     def _sample(self, size: int, random: np.random.RandomState) -> tuple[FloatArray, IntArray]:
         """By the number of rows: the same draw as from the same rows in another kind of file."""
@@ -86,16 +88,16 @@ class TextChunks(FileChunks):
         return super()._sample(size, random)
 
 
-def _features(text: TextFile, block: Block, places: Sequence[int], kinds: dict[int, Kind | None]) -> FloatArray:
-    """These columns as float64; ``kinds`` gets what they hold. A field that is no number is refused."""
-    X = np.empty((len(block), len(places)))
+def _put_features(
+    X: FloatArray, text: TextFile, block: Block, places: Sequence[int], kinds: dict[int, Kind | None]
+) -> None:
+    """These columns into the rows of X; ``kinds`` gets what they hold. A field that is no number is refused."""
     for i, j in enumerate(places):
         kind = joined(kinds[j], block.kinds[j])
         if kind not in (None, "number", "boolean"):
             raise _not_a_number(text, block, j, kinds[j])
         kinds[j] = kind
         X[:, i] = block.values[j]
-    return X
 
 
 def _not_a_number(text: TextFile, block: Block, place: int, kind: Kind | None) -> TableError:
@@ -107,6 +109,17 @@ def _not_a_number(text: TextFile, block: Block, place: int, kind: Kind | None) -
     shown = repr(field[:100]) + ("…" if len(field) > 100 else "")
     where = f"{text.name}: row {block.first_row + at + 1} (line {block.lines[at]}), column {text.names[place]!r}"
     what = "true or false, as the fields before" if kind == "boolean" else "a number"
+    if decimal == "." and THOUSANDS.fullmatch(field.strip()):
+        return TableError(
+            f"{where}: {shown} is not {what}. If it has thousands separators, write it without; if it has a decimal "
+            "comma, say so with ",
+            DECIMAL,
+            ".",
+        )
+    if decimal == "," and as_number(field) is not None:
+        return TableError(
+            f"{where}: {shown} is not {what}. It has a point, which may mean thousands: write 1500 or 1,5."
+        )
     if decimal == "." and "," in field and as_number(field, ",") is not None:
         return TableError(f"{where}: {shown} is not {what}. If it has a decimal comma, say so with ", DECIMAL, ".")
     return TableError(
@@ -121,21 +134,23 @@ def read_text(file: Path, roles: Roles, limit: int, form: TextForm, tick: Tick |
     label, key = (None if name is None else text.names.index(name) for name in (roles.label, roles.id))
     with_role = [j for j in (label, key) if j is not None]
     kinds: dict[int, Kind | None] = {**dict.fromkeys(places), **dict.fromkeys(with_role, "text")}
-    parts: list[FloatArray] = []
+    X: FloatArray = np.empty((0, len(places)))
     texts: dict[int, list[str]] = {j: [] for j in with_role}
     lines: list[Sequence[int]] = []
     n = 0
     for block in text.blocks(kinds):
-        n += len(block)
+        start, n = n, n + len(block)
         rows = max(n, round(n / block.share)) if len(block) > 1 else n
         check_table_size(text.name, rows, len(places), 1 + len(with_role), limit)
-        parts.append(_features(text, block, places, kinds))
+        if n > len(X):
+            X = _with_room(X, start, rows + rows // 16)
+        _put_features(X[start:n], text, block, places, kinds)
         lines.append(block.lines)
         for j, found in texts.items():
             found += block.values[j].tolist()
         if tick is not None:
             tick(block.share)
-    X = _stacked(parts, n, len(places))
+    X.resize((n, len(places)), refcheck=False)  # gives the rest of its memory back; nobody else has X
     return Table(
         text.name,
         X,
@@ -149,16 +164,11 @@ def read_text(file: Path, roles: Roles, limit: int, form: TextForm, tick: Tick |
     )
 
 
-def _stacked(blocks: list[FloatArray], rows: int, columns: int) -> FloatArray:
-    """One array of all blocks, each of which is let go as soon as it is copied."""
-    X = np.empty((rows, columns))
-    done = 0
-    blocks.reverse()
-    while blocks:
-        block = blocks.pop()
-        X[done : done + len(block)] = block
-        done += len(block)
-    return X
+def _with_room(X: FloatArray, used: int, rows: int) -> FloatArray:
+    """The rows of X that are used, with room for more. What is not written yet takes no memory."""
+    wider = np.empty((rows, X.shape[1]))
+    wider[:used] = X[:used]
+    return wider
 
 
 def joined_lines(parts: Sequence[Sequence[int]]) -> Sequence[int]:

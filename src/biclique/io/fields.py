@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,22 @@ Kind: TypeAlias = Literal["number", "boolean", "date", "text"]
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 ODD = re.compile(r"[^\t\r\n -~]|_")  # float() reads 1_2 and digits of every script, but no table means numbers by them
 BOOLEANS = {"true": 1.0, "false": 0.0}
-DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?Z?)?", re.ASCII)
+THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]*)?")
+TIME = r"(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?Z?)?"
+DATE = re.compile(rf"\d{{4}}([-/])\d\d\1\d\d{TIME}", re.ASCII)
+YEAR_LAST = re.compile(rf"(\d\d?)([-/.])(\d\d?)\2(\d{{4}})({TIME})", re.ASCII)
+DATE_ORDERS = ("day", "month")
 NOTHING = float("nan")
+
+
+class Signs(NamedTuple):
+    """How the fields of a text are written: the decimal sign, and what comes first in 01/02/2020 ("": no date)."""
+
+    decimal: str = "."
+    date_order: str = ""
+
+
+PLAIN = Signs()
 
 
 def is_missing(cell: str) -> bool:
@@ -47,30 +61,44 @@ def as_boolean(cell: str) -> float | None:
     return BOOLEANS.get(cell.strip().lower(), NOTHING if is_missing(cell) else None)
 
 
-def as_date(cell: str) -> np.datetime64 | None:
-    """A date as ISO 8601 writes it, with or without a time; NaT if missing, or None for other text.
+def as_date(cell: str, order: str = "") -> np.datetime64 | None:
+    """A date as in 2020-12-31 or 2020/12/31, with or without a time; NaT if missing, or None for other text.
 
-    A time without a zone counts as UTC, and so does one that ends in Z.
+    With an order also 31/12/2020 ("day") or 12/31/2020 ("month"), or with points or dashes. A time without a zone
+    counts as UTC, and so does one that ends in Z.
     """
     text = cell.strip()
+    if order and (written := YEAR_LAST.fullmatch(text)):
+        day, _, month, year, time = written.groups()
+        if order == "month":
+            day, month = month, day
+        text = f"{year}-{month:0>2}-{day:0>2}{time}"
     try:
         if DATE.fullmatch(text):
-            return np.datetime64(text.removesuffix("Z").replace(" ", "T"), "us")
+            return np.datetime64(text.removesuffix("Z").replace("/", "-").replace(" ", "T"), "us")
     except ValueError:  # the 31st of February
         pass
     return np.datetime64("NaT", "us") if is_missing(cell) else None
 
 
-def kind_of(cells: Iterable[str], decimal: str = ".") -> Kind | None:
+def date_orders(cells: Iterable[str]) -> tuple[str, ...]:
+    """What may come first in these dates, such as 01/02/2020: all orders that read every one. Others have none."""
+    present = [cell for cell in cells if not is_missing(cell)]
+    if not present or not YEAR_LAST.fullmatch(present[0].strip()):
+        return ()
+    return tuple(order for order in DATE_ORDERS if all(as_date(cell, order) is not None for cell in present))
+
+
+def kind_of(cells: Iterable[str], signs: Signs = PLAIN) -> Kind | None:
     """What all of these fields are: the first kind that takes every one; None if all are missing."""
     present = {cell for cell in cells if not is_missing(cell)}
     if not present:
         return None
-    if all(as_number(cell, decimal) is not None for cell in present):
+    if all(as_number(cell, signs.decimal) is not None for cell in present):
         return "number"
     if all(as_boolean(cell) is not None for cell in present):
         return "boolean"
-    return "date" if all(as_date(cell) is not None for cell in present) else "text"
+    return "date" if all(as_date(cell, signs.date_order) is not None for cell in present) else "text"
 
 
 def joined(one: Kind | None, other: Kind | None) -> Kind | None:
@@ -80,14 +108,13 @@ def joined(one: Kind | None, other: Kind | None) -> Kind | None:
     return one if one == other else "text"
 
 
-def values_of(cells: Sequence[str], kind: Kind, decimal: str = ".") -> NDArray[Any] | int:
+def values_of(cells: Sequence[str], kind: Kind, signs: Signs = PLAIN) -> NDArray[Any] | int:
     """The values of fields of one kind; if a field is of another kind, its place instead."""
     if kind == "text":
         return text_array(cells)
     if kind == "number":
-        return numbers_of(cells, decimal)
-    read = as_boolean if kind == "boolean" else as_date
-    known = {cell: read(cell) for cell in set(cells)}
+        return numbers_of(cells, signs.decimal)
+    known = {cell: as_boolean(cell) if kind == "boolean" else as_date(cell, signs.date_order) for cell in set(cells)}
     if None in known.values():
         return next(i for i, cell in enumerate(cells) if known[cell] is None)
     return np.array([known[cell] for cell in cells], dtype=float if kind == "boolean" else "datetime64[us]")

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from biclique._typing import FloatArray
 from biclique.exceptions import Argument, DataError, ParameterError, TableError, TableWarning, warn_user
 from biclique.io.columns import ColumnsError, advise, counted, counts_rows, describe, levels_of, look_at, texts_of
-from biclique.io.fields import Kind, as_boolean, as_date, as_number, text_array
-from biclique.io.typed_columns import Column, TypedTable
+from biclique.io.fields import Kind, as_boolean, as_number, date_orders, kind_of, text_array
+from biclique.io.typed_columns import DATE_ORDER, DECIMAL, Column, TypedTable
 from biclique.printable import printable
 
 SCALE_NONE, MISSING_DROP = Argument("scale='none'"), Argument("missing='drop'")
@@ -94,25 +94,32 @@ def sorted_columns(
         bad = {column.name for column in problems}
         ids = [c for c in numbers if c.name not in bad and c.kind == "number" and look_at(c).look == "id"]
         looks = [look_at(column) for column in chosen if column.name in bad or column in ids]
-        advice = advise(looks, [c.name for c in categories])
+        advice = advise(looks, [c.name for c in categories], fill=missing == "refuse")
         name = table.name if whole else f"{table.name} (its first {table.n_rows} rows)"
         told = describe(name, looks, len(chosen), first_gap(problems, table))
         raise ColumnsError(told, advice.python(dict(parameters)), advice)
     if not numbers and not categories:
         raise TableError(f"{table.name}: no feature columns are left; drop fewer columns, or use dates='ordinal'.")
-    for column in numbers if with_names and whole else ():
+    for told in about_ids(numbers, whole) if with_names else ():
+        warn_user(told, TableWarning)
+    return numbers, categories
+
+
+def about_ids(columns: Sequence[Column], whole: bool = True) -> list[str]:
+    """What to say of columns that look like ids and are used as numbers; if not whole, these are their first rows."""
+    told = []
+    for column in columns:
+        seen = "" if whole else f" in its first {len(column.values)} rows"
         if column.kind == "number" and counts_rows(column):
-            warn_user(
-                f"column {column.name!r} only counts the rows: leave it out unless it says something about them.",
-                TableWarning,
+            told.append(
+                f"column {column.name!r} only counts the rows{seen}: leave it out unless it says something about them."
             )
         elif column.kind == "number" and look_at(column).look == "id":
-            warn_user(
-                f"column {column.name!r} looks like an id (different whole numbers), and is used as a number: leave it "
-                "out unless it says something about the rows.",
-                TableWarning,
+            told.append(
+                f"column {column.name!r} looks like an id (different whole numbers{seen}), and is used as a number: "
+                "leave it out unless it says something about the rows."
             )
-    return numbers, categories
+    return told
 
 
 def first_gap(columns: Sequence[Column], table: TypedTable) -> str:
@@ -161,15 +168,23 @@ def number_as_fitted(table: TypedTable, column: Column, fitted: Kind) -> Column:
         return column
     if gaps.all():
         return Column(column.name, "number", np.full(len(gaps), np.nan))
-    read = {"number": as_number, "boolean": as_boolean, "date": as_date}.get(fitted)
-    odd = [column.kind != "text" or read is None or read(text) is None for text in column.values.tolist()]
+    odd = [column.kind != "text" or kind_of([text]) != fitted for text in column.values.tolist()]
+    if fitted == "number" and column.kind == "text":  # the decimal sign of the file is not known here
+        worse = [no and as_number(text, ",") is None for no, text in zip(odd, column.values.tolist(), strict=True)]
+        odd = worse if any(worse) else odd
     if column.kind == "number":
         odd = (~np.isin(column.values, (0, 1))).tolist()
     row = int(np.argmax(~gaps & odd))
-    raise DataError(
+    value = str(column.values[row])
+    what = (
         f"{table.name}: column {column.name!r} held {fitted}s in fit and holds {column.kind}s now, such as "
-        f"{printable(repr(str(column.values[row])))} in {row_in_words(table, row)}: mend the values, or fit again."
+        f"{printable(repr(value))} in {row_in_words(table, row)}: "
     )
+    if fitted == "date" and date_orders([value]):
+        raise DataError(what, "say whether the day or the month comes first with ", DATE_ORDER, ", or fit again.")
+    if fitted == "number" and column.kind == "text" and as_number(value, ",") is not None:
+        raise DataError(what, "say so with ", DECIMAL, " if it has a decimal comma, or fit again.")
+    raise DataError(what, "mend the values, or fit again.")
 
 
 def levels_as_fitted(column: Column, fitted: Kind) -> NDArray[Any]:

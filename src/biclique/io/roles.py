@@ -10,6 +10,7 @@ import numpy as np
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import Argument, TableError
+from biclique.runtime import all_finite
 
 LABEL, ID, DROP = Argument("Roles(label=…)"), Argument("Roles(id=…)"), Argument("Roles(drop=…)")
 NAMELESS_ID, NAMELESS_DROP = Argument("Roles(id='')"), Argument("Roles(drop=[''])")
@@ -85,9 +86,9 @@ def checked(table: Table, drop_missing: bool | None) -> Table:
         raise TableError(f"{table.name}: the table has no rows.")
     if drop_missing is None:
         return table
-    good = np.asarray(np.isfinite(table.X).all(axis=1))
-    if good.all():
+    if all_finite(table.X):
         return replace(table, all_ids=table.ids)
+    good = np.asarray(np.isfinite(table.X).all(axis=1))
     if not drop_missing:
         row = int(np.argmin(good))
         column = int(np.argmin(np.isfinite(table.X[row])))

@@ -33,13 +33,13 @@ def read_text_columns(file: Path, form: TextForm, limit: int, tick: Tick | None 
         texts = sum(kind == "text" for kind in kinds.values())
         rows = max(n, round(n / block.share)) if len(block) > 1 else n
         check_table_size(text.name, rows, text.width - texts, 1 + texts, limit)
-        blocks.append(block)
+        blocks.append(block.without_text())
         if tick is not None:
             tick(block.share)
     late: Kinds = {
         j: kind for j, kind in kinds.items() if kind == "text" and any(block.kinds[j] != "text" for block in blocks)
     }
-    again = list(text.blocks(late)) if late else []
+    again = [block.without_text() for block in text.blocks(late)] if late else []
     columns = [
         _column(name, kinds[j] or "number", [block.values[j] for block in (again if j in late else blocks)])
         for j, name in enumerate(text.names)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from biclique._typing import FloatArray
 from biclique.exceptions import Argument, DataError, ParameterError, TableError
 from biclique.io.arrow import find_pyarrow, import_pyarrow
-from biclique.io.fields import Kind, is_missing, text_array
+from biclique.io.fields import DATE_ORDERS, Kind, Signs, is_missing, text_array
 from biclique.io.roles import as_texts, numbered
 
 
@@ -123,7 +123,7 @@ class ColumnSource(Protocol):
         """One fresh pass over tables of at most ``rows`` rows, with these kinds."""
 
 
-DECIMAL, ENCODING = Argument("decimal=','"), Argument("encoding=…")
+DECIMAL, ENCODING, DATE_ORDER = Argument("decimal=','"), Argument("encoding=…"), Argument("date_order=…")
 
 
 @dataclass(frozen=True)
@@ -131,17 +131,26 @@ class TextForm:
     """How a table is written as text.
 
     ``header``: whether the first line holds names; None: it does unless all of its fields are numbers.
-    ``delimiter``: "" takes the most frequent one of comma, semicolon and tab in the first line.
+    ``delimiter``: "" takes the most frequent one of comma, semicolon, tab and bar in the first line.
+    ``date_order``: "day" reads 31/12/2020 as a date, "month" 12/31/2020; 2020-12-31 is one always.
     """
 
     header: bool | None = None
     decimal: str = "."
     encoding: str = "utf-8"
     delimiter: str = ""
+    date_order: str = ""
+
+    @property
+    def signs(self) -> Signs:
+        """How its fields are written."""
+        return Signs(self.decimal, self.date_order)
 
     def __post_init__(self) -> None:
         if self.decimal not in (".", ","):
             raise ParameterError(f"decimal must be '.' or ',', got {self.decimal!r}.")
+        if self.date_order not in ("", *DATE_ORDERS):
+            raise ParameterError(f"date_order must be 'day', 'month' or '' (neither), got {self.date_order!r}.")
         try:
             "".encode(self.encoding)
         except LookupError:

@@ -3,6 +3,7 @@
 from biclique.runtime.arguments import (
     MOST_STARTS,
     Names,
+    all_finite,
     check_choice,
     check_count,
     check_flag,
@@ -32,6 +33,7 @@ __all__ = [
     "Pulse",
     "Result",
     "Tick",
+    "all_finite",
     "check_choice",
     "check_count",
     "check_flag",
