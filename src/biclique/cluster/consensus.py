@@ -17,6 +17,7 @@ from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, FewerClustersWarning, ParameterError, warn_user
 from biclique.hypergraph import ExpansionGram, Hypergraph
 from biclique.runtime.arguments import check_count, check_random
+from biclique.runtime.page_links import PageLink
 from biclique.runtime.threads import Pulse, panel_product, run_groups, single_threaded_blas
 from biclique.spectral import NormalizedCut
 from biclique.spectral.assign import assign_in_place
@@ -206,7 +207,7 @@ def _by_first_row(found: IntArray, index: IntArray, places: IntArray) -> IntArra
     return np.argsort(np.argsort(earliest, kind="stable"), kind="stable")[found]
 
 
-class ConsensusClustering(ClusterMixin, BaseEstimator):
+class ConsensusClustering(ClusterMixin, PageLink, BaseEstimator):
     """Cluster by the consensus of several clusterers.
 
     Every estimator is fitted on the same rows. The clusters of their partitions are hyperedges of a hypergraph, whose

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
-from importlib.metadata import PackageNotFoundError, metadata
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 import numpy as np
@@ -43,12 +41,13 @@ from biclique.rows.checks import (
 )
 from biclique.runtime import check_random, single_threaded_blas
 from biclique.runtime.namespace import as_dtype, float64, namespace, on_host, to_host
+from biclique.runtime.page_links import PageLink
 
 LONG_SECONDS = 10.0
 """From here on ``verbose`` says what a fit will take."""
 
 
-class Estimator(BaseEstimator):
+class Estimator(PageLink, BaseEstimator):
     """Parameters, checked; X, read; and a fit that fails leaves the model as it was."""
 
     _constraints: ClassVar[Mapping[str, Check]] = CONSTRAINTS
@@ -68,17 +67,6 @@ class Estimator(BaseEstimator):
 
     def _check_parameters(self) -> None:
         check_parameters(self.get_params(deep=False), self._constraints)
-
-    _doc_link_module = "biclique"
-
-    @property
-    def _doc_link_template(self) -> str:
-        """Where scikit-learn's diagrams link to: our page of the estimator; nowhere if the package names no site."""
-        site = documentation_site()
-        return site and f"{site}/api/{{estimator_module}}.{{estimator_name}}.html"
-
-    def _doc_link_url_param_generator(self) -> dict[str, str]:
-        return {"estimator_module": "biclique", "estimator_name": type(self).__name__}
 
     def __getstate__(self) -> dict[str, Any]:
         """A pickled model drops what is lazy: the rows stay where they are."""
@@ -489,17 +477,6 @@ def run(planned: Planned, source: RowSource, random: np.random.RandomState, prog
     result = finish_exact(fit, source.held)
     fit.warn(settings.n_groups)
     return result
-
-
-@cache
-def documentation_site() -> str:
-    """The address of our pages, as the installed package names it; nothing if it names none."""
-    try:
-        links = metadata("biclique").get_all("Project-URL") or []
-    except PackageNotFoundError:
-        links = []
-    found: dict[str, str] = dict(link.split(", ", 1) for link in links)
-    return found.get("Documentation", "").rstrip("/")
 
 
 def read_array(

@@ -36,6 +36,7 @@ from biclique.io.prepare_columns import (
 from biclique.io.prepare_state import SCALERS, one_hot, restored, state_of, state_of_scale
 from biclique.io.typed_columns import Column, TypedTable, as_columns
 from biclique.runtime import parse_memory_limit, require
+from biclique.runtime.page_links import PageLink
 
 ONE_HOT = np.sqrt(0.5)
 """Two different levels are 1 apart: (1/√2)² + (1/√2)² = 1."""
@@ -48,7 +49,7 @@ CHOICES = {
 FILLED = ("mean", "median", "indicator")
 
 
-class TablePreparer(TransformerMixin, BaseEstimator):
+class TablePreparer(TransformerMixin, PageLink, BaseEstimator):
     """Turns a table with text, categories, dates, booleans and gaps into numbers.
 
     Takes pandas, polars and Arrow frames, ``TypedTable`` (``read_columns``) and arrays; gives float64. If a column can
@@ -108,6 +109,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):
     >>> preparer.transform(table).round(3).tolist()
     [[-1.0, 0.0, 0.707], [1.0, 0.707, 0.0]]
     """
+
+    _page_module = "biclique.io"
 
     def __init__(
         self,
