@@ -340,6 +340,9 @@ def _similarities(data: ReportData) -> Markup:
     if data.sampled.similarities is None:
         return element("p", shown(f"No picture of similarities: {data.sampled.reason}.", 600))
     which = f"{len(data.places):,} drawn rows" if len(data.places) < data.n_rows else "all rows"
+    shown_clusters = len(np.unique(data.sampled.similarities.clusters))
+    if shown_clusters < len(data.clusters):
+        which += f", of the {shown_clusters} largest clusters among them"
     words = element(
         "p",
         f"Similarities of {which}, ordered by cluster. Filled squares along the diagonal are clusters; filled patches "

@@ -134,9 +134,13 @@ def _similarities(cuts: Cuts, index: IntArray, labels: IntArray, n_clusters: int
 
 
 def groups_of(labels: IntArray, n_clusters: int, most: int) -> tuple[list[IntArray], IntArray]:
-    """Row numbers in at most about ``most`` groups, by cluster, none of two clusters; and their clusters."""
+    """Row numbers in at most about ``most`` groups, by cluster, none of two clusters; and their clusters.
+
+    If there are more than ``most`` clusters, these are the largest ones.
+    """
     cells, clusters = [], []
-    for cluster in range(n_clusters):
+    largest = np.argsort(-np.bincount(labels, minlength=n_clusters), kind="stable")[:most]
+    for cluster in sorted(largest.tolist()):
         own = np.flatnonzero(labels == cluster)
         if len(own):
             count = min(len(own), max(1, round(most * len(own) / len(labels))))
