@@ -1,3 +1,6 @@
+import json
+import re
+
 import numpy as np
 import pytest
 from sklearn.pipeline import make_pipeline
@@ -40,6 +43,26 @@ def test_rows_in_chunks_have_a_report(tmp_path):
     text = page.read_text(encoding="utf-8")
     assert "(rest " in text
     assert any(f"{value:,.0f}" in text for value in (6000, *range(5500, 6500)))  # means before the scaling
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        (["--id", "name", "--drop", "kind"], [f"<b>{row}</b>" for row in range(120)]),
+        (["--id", "name,kind", "--categorical", "kind"], [f"<b>{row}</b>" for row in range(120)]),
+        (["--id", "name", "--drop", "kind", "--missing", "drop"], [f"<b>{row}</b>" for row in range(120) if row != 7]),
+        (["--drop", "name", "--drop", "kind", "--missing", "drop"], [f"row {row}" for row in range(120) if row != 7]),
+    ],
+)
+def test_rows_in_chunks_have_their_ids(table, tmp_path, options, names):
+    """Also in a table of numbers and texts, and if rows are left out."""
+    if "drop" in options:
+        table.write_text(re.sub("(?m)^(<b>7</b>),[^,]*", r"\1,", table.read_text()))
+    page = tmp_path / "out.html"
+    command = ["cluster", str(table), "-k", "3", "--stream", "--rank", "40", "--order", "2", "--report", str(page)]
+    assert main([*command, "-q", *options]) == 0
+    data = re.search('(?s)id="data">(.*?)</script>', page.read_text(encoding="utf-8"))[1]
+    assert json.loads(data)["ids"] == names
 
 
 def test_a_saved_model_and_a_table_give_a_report(table, tmp_path, capsys):

@@ -234,6 +234,17 @@ def test_columns_that_are_shown_may_be_others_than_those_of_the_fit(tmp_path):
         write(tmp_path, model, X, ids=["a", "b"])
 
 
+def test_a_function_gives_the_ids_of_the_drawn_rows_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr("biclique.report.gather.MOST_POINTS", 60)
+    asked = []
+    data = Page(write(tmp_path, fitted(), groups(), ids=lambda rows: [asked.append(row) or f"r{row}" for row in rows]))
+    drawn = unpacked(data.data["rows"], "<u4").tolist()
+    assert asked == drawn
+    assert data.data["ids"] == [f"r{row}" for row in drawn]
+    with pytest.raises(DataError, match="ids returned 1 names for 60 rows"):
+        write(tmp_path, fitted(), groups(), ids=lambda _: ["one"])
+
+
 def test_wrong_arguments(tmp_path):
     with pytest.raises(ParameterError, match="n_splits must be a whole number from 0, got -1"):
         fitted().report(groups(), tmp_path / "x.html", n_splits=-1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from biclique._typing import FloatArray
+from biclique._typing import FloatArray, IntArray
 from biclique.cli.common import caught_messages, check_apart, checked_option
 from biclique.cli.table_options import add_text_options
 from biclique.cli.table_rows import form_of, ids_of
@@ -170,7 +170,7 @@ def write_report(
     options: argparse.Namespace,
     notes: Sequence[str],
     table: Any,
-    ids: Sequence[str] | None = None,
+    ids: Sequence[str] | Callable[[IntArray], list[str]] | None = None,
 ) -> None:
     """The page of a run of ``biclique cluster``."""
     model.report(

@@ -8,7 +8,7 @@ import logging
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -237,7 +237,9 @@ def cluster(model: BicliqueSpectralClustering, table: ChunkSource, options: argp
         elif options.output:
             _write(options, model.labels_, table, kept, progress)
     if options.report:
-        write_report(model, scaled, options, [*messages, *notes], source)
+        with Progress.of(model.verbose) as progress:
+            ids = _row_names(table, _id_column(table, options), kept, progress)
+            write_report(model, scaled, options, [*messages, *notes], source, ids)
     left_out = _all_rows(table) - len(model.labels_)
     n_columns = table.n_columns if mixed is None else mixed.preparer.n_used
     seen, numbers = source.draw(min(TELLING_ROWS, len(model.labels_)), np.random.RandomState(options.seed))
@@ -372,6 +374,39 @@ def _ids(source: ChunkSource, name: str | None, progress: Progress) -> Iterator[
     n = _all_rows(source)
     for start in range(0, n, CHUNK_ROWS):
         yield slice(start, min(start + CHUNK_ROWS, n)), None
+
+
+def _id_column(table: ChunkSource, options: argparse.Namespace) -> str | None:
+    """The first column that --id names: the rows of a report have one name each."""
+    if not options.id:
+        return None
+    if not isinstance(table, PreparedChunks):
+        return str(options.id[0])
+    return names_of(table.name, "--id", options.id, list(table.table.kinds))[0]
+
+
+def _row_names(
+    source: ChunkSource, name: str | None, kept: NDArray[np.bool_] | None, progress: Progress
+) -> Callable[[IntArray], list[str]] | None:
+    """What gives the names of some rows, ascending, in one pass: their ids, or their numbers in the file.
+
+    None if numbers in the file are those of the rows that were fitted.
+    """
+    if name is None and (kept is None or kept.all()):
+        return None
+    places = None if kept is None else np.flatnonzero(kept)
+
+    def names(numbers: IntArray) -> list[str]:
+        wanted = numbers if places is None else places[numbers]
+        if name is None:
+            return [f"row {row}" for row in wanted]
+        found: list[str] = []
+        for rows, texts in _texts(source, name, "ids", progress):
+            first, last = np.searchsorted(wanted, (rows.start, rows.stop))
+            found += [texts[row - rows.start] for row in wanted[first:last]]
+        return found
+
+    return names
 
 
 # The estimate

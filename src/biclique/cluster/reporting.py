@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from inspect import signature
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from biclique._typing import IntArray
 from biclique.cluster.trust import HowSure
 from biclique.exceptions import ParameterError
 from biclique.io.atomic_files import check_target, write_text
@@ -33,7 +34,7 @@ class Reporting(HowSure):
         path: str | os.PathLike[str],
         *,
         table: Any = None,
-        ids: Sequence[str | int] | None = None,
+        ids: Sequence[str | int] | Callable[[IntArray], Sequence[str]] | None = None,
         title: str | None = None,
         command: str | None = None,
         notes: Sequence[str] = (),
@@ -54,8 +55,10 @@ class Reporting(HowSure):
         table : frame or array, optional
             Columns to show in place of those of X: the same rows before they were scaled or encoded. Columns of
             text are shown too.
-        ids : sequence, optional
-            The names of the rows. Without it rows are called by their numbers, counted from 0.
+        ids : sequence or function, optional
+            The names of the rows. If they are not in memory: a function that takes row numbers (at most 20,000,
+            ascending) and returns the names of these rows. By default rows are called by their numbers, counted
+            from 0.
         title : str, optional
         command : str, optional
             How to repeat this; by default a line of Python.

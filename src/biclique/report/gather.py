@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version
@@ -35,6 +35,9 @@ AXIS_ROWS = 2_000
 """Rows from which the principal axes are found."""
 
 VERSIONS = ("numpy", "scipy", "scikit-learn")
+
+Ids = Sequence[object] | Callable[[IntArray], Sequence[object]]
+"""The id of every row, or a function of row numbers, ascending, that gives theirs."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +121,7 @@ def gather(
     X: Any,
     *,
     table: Any = None,
-    ids: Sequence[object] | None = None,
+    ids: Ids | None = None,
     title: str | None = None,
     command: str | None = None,
     n_splits: int = 10,
@@ -132,8 +135,7 @@ def gather(
     facts = look(told, X, own)
     n = len(facts.labels)
     drawn = thinned(facts.labels, told.n_clusters, MOST_POINTS, LEAST_POINTS, random)
-    if ids is not None and len(ids) != n:
-        raise DataError(f"ids has {len(ids)} entries, X has {n} rows: pass one for each row.")
+    named = None if ids is None else _named(ids, drawn, n)
     rows = picked(told, X, drawn)
     host = rows if on_host(rows) else to_host(rows)
     labels = facts.labels[drawn]
@@ -143,7 +145,6 @@ def gather(
         names = _names(told, 0 if given else host.shape[1])
         drawn_columns, categories = Columns(names, host[:, : len(names)], []), []
     embedded = told.fitted.embed(rows, told.n_jobs)
-    named = None if ids is None else [str(ids[row]) for row in drawn]
     places = thinned(labels, told.n_clusters, SAMPLE_ROWS, SAMPLE_LEAST, random)
     again = _square(host[places], drawn[places], n) if given else host[places]
     sampled = Sampled(None, None, "X is not the matrix of the fit")
@@ -217,6 +218,18 @@ def _of_table(table: Any, labels: IntArray, k: int, drawn: IntArray) -> tuple[Su
 def _check_length(length: int, n: int) -> None:
     if length != n:
         raise DataError(f"table has {length} rows, X has {n}: pass the same rows in the same order.")
+
+
+def _named(ids: Ids, drawn: IntArray, n: int) -> list[str]:
+    """The ids of the drawn rows."""
+    if callable(ids):
+        found = [str(name) for name in ids(drawn)]
+        if len(found) != len(drawn):
+            raise DataError(f"ids returned {len(found)} names for {len(drawn)} rows: return one for each row.")
+        return found
+    if len(ids) != n:
+        raise DataError(f"ids has {len(ids)} entries, X has {n} rows: pass one for each row.")
+    return [str(ids[row]) for row in drawn]
 
 
 def _names(told: Told, n_columns: int) -> list[str]:
