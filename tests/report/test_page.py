@@ -293,6 +293,32 @@ def test_fewer_clusters_than_asked_for_are_said(tmp_path):
     assert "4 clusters were found" not in write(tmp_path, model, X, notes=[told])
 
 
+def test_the_page_says_what_the_clusters_were_made_from(tmp_path):
+    X, circular = groups(), "differences are no proof that groups exist"
+    assert f"The clusters were made from these columns, so {circular}." in write(tmp_path, fitted(), X)
+    frame = pd.DataFrame({"x": X[:, 0], "y": X[:, 1], "z": X[:, 2], "day": pd.Timestamp("2024-01-01")})
+    text = write(tmp_path, fitted(), X, table=frame)  # an array was fitted: nobody knows
+    assert f"If the clusters were made from them, {circular}" in text
+    assert "not used" not in text
+    text = write(tmp_path, fitted(), X, table=frame, used=["x", "day"])
+    assert f"made from 2 of these 4 columns, so {circular}" in text.replace("differences in them", "differences")
+    assert re.search("<bdi>y</bdi>[^/]*not used", text)
+    assert not re.search("<bdi>(x|day)[^/]*</bdi>[^/]*not used", text)
+    text = write(tmp_path, fitted(), X, table=frame, used=[])
+    assert "The clusters were made from other columns than these." in text
+    named = BicliqueSpectralClustering(3, random_state=0).fit(frame[["x", "y"]])
+    assert "made from 2 of these 4 columns" in write(tmp_path, named, frame[["x", "y"]], table=frame)
+
+
+def test_a_page_of_a_given_matrix_says_so(tmp_path):
+    K = np.exp(-((groups()[:, None] - groups()) ** 2).sum(axis=2))
+    model = BicliqueSpectralClustering(3, affinity="precomputed", random_state=0).fit(K)
+    assert "The clusters were made from a matrix that was given.<" in write(tmp_path, model, K)
+    text = write(tmp_path, model, K, table=groups())
+    assert "was given. If that was computed from these columns, differences are no proof that groups exist." in text
+    assert "made from these columns, so" not in text
+
+
 def test_a_given_matrix_has_no_columns_to_compare(tmp_path):
     K = np.exp(-((groups()[:, None] - groups()) ** 2).sum(axis=2))
     text = write(tmp_path, BicliqueSpectralClustering(3, affinity="precomputed", random_state=0).fit(K), K)

@@ -236,7 +236,8 @@ def _cluster_held(model: BicliqueSpectralClustering, options: argparse.Namespace
     saved = None if options.save is None else save_run(model, prepared.preparer, options)
     if options.report:
         shown = shown_columns(prepared.table, prepared.kept, [*prepared.ids])
-        write_report(model, prepared.X, options, messages, shown, row_names(prepared.kept, prepared.ids))
+        used = [*prepared.preparer.number_columns_, *prepared.preparer.category_columns_]
+        write_report(model, prepared.X, options, messages, shown, used, row_names(prepared.kept, prepared.ids))
     report(model, prepared.facts, options, seconds, messages, saved)
     return EXIT_OK
 

@@ -81,7 +81,14 @@ def _report(options: argparse.Namespace) -> int:
             left = int((~kept).sum())
             messages.append(f"{left} {'row' if left == 1 else 'rows'} with missing values left out.")
         last.report(
-            X, target, table=shown, ids=names, title=Path(options.table).name, command=options.command, notes=messages
+            X,
+            target,
+            table=shown,
+            used=_used(model, shown),
+            ids=names,
+            title=Path(options.table).name,
+            command=options.command,
+            notes=messages,
         )
     if not options.quiet:
         print_warnings(messages)
@@ -111,6 +118,15 @@ def _rows(model: Any, table: TypedTable, options: argparse.Namespace) -> tuple[F
         )
     X = X[kept]
     return (np.asarray(model[:-1].transform(X)) if isinstance(model, Pipeline) and len(model) > 1 else X), kept
+
+
+def _used(model: Any, shown: TypedTable) -> list[str]:
+    """The columns of a table that the model clusters."""
+    first = model[0] if isinstance(model, Pipeline) else model
+    if isinstance(first, TablePreparer):
+        return [*first.number_columns_, *first.category_columns_]
+    known = getattr(first, "feature_names_in_", None)
+    return [c.name for c in shown.columns if c.numbers is not None] if known is None else list(map(str, known))
 
 
 def _numbers(first: Any, table: TypedTable, options: argparse.Namespace) -> FloatArray:
@@ -170,13 +186,15 @@ def write_report(
     options: argparse.Namespace,
     notes: Sequence[str],
     table: Any,
+    used: Collection[str],
     ids: Sequence[str] | Callable[[IntArray], list[str]] | None = None,
 ) -> None:
-    """The page of a run of ``biclique cluster``."""
+    """The page of a run of ``biclique cluster``; ``used`` names the columns of the table that were clustered."""
     model.report(
         X,
         options.report,
         table=table,
+        used=used,
         ids=ids,
         title=Path(options.table).name,
         command=options.command,

@@ -239,7 +239,8 @@ def cluster(model: BicliqueSpectralClustering, table: ChunkSource, options: argp
     if options.report:
         with Progress.of(model.verbose) as progress:
             ids = _row_names(table, _id_column(table, options), kept, progress)
-            write_report(model, scaled, options, [*messages, *notes], source, ids)
+            used = source.columns or [f"x{j}" for j in range(source.n_columns)]  # all that the source gives
+            write_report(model, scaled, options, [*messages, *notes], source, used, ids)
     left_out = _all_rows(table) - len(model.labels_)
     n_columns = table.n_columns if mixed is None else mixed.preparer.n_used
     seen, numbers = source.draw(min(TELLING_ROWS, len(model.labels_)), np.random.RandomState(options.seed))

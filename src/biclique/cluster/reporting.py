@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from inspect import signature
 from typing import Any
 
@@ -34,6 +34,7 @@ class Reporting(HowSure):
         path: str | os.PathLike[str],
         *,
         table: Any = None,
+        used: Collection[str] | None = None,
         ids: Sequence[str | int] | Callable[[IntArray], Sequence[str]] | None = None,
         title: str | None = None,
         command: str | None = None,
@@ -55,6 +56,9 @@ class Reporting(HowSure):
         table : frame or array, optional
             Columns to show in place of those of X: the same rows before they were scaled or encoded. Columns of
             text are shown too.
+        used : list of names, optional
+            The columns of ``table`` from which the clusters were made; the page marks the others. By default the
+            names of the columns of ``fit``, if it had names.
         ids : sequence or function, optional
             The names of the rows. If they are not in memory: a function that takes row numbers (at most 20,000,
             ascending) and returns the names of these rows. By default rows are called by their numbers, counted
@@ -76,6 +80,7 @@ class Reporting(HowSure):
                 self._told(),
                 X,
                 table=table,
+                used=used,
                 ids=ids,
                 title=title,
                 command=command,

@@ -51,6 +51,7 @@ def make_page(data: ReportData) -> str:
         "controls": _controls(data),
         "legend": _legend(data),
         "clusters": _cluster_table(data),
+        "origin": Markup(escaped(_origin(data))),
         "apart": joined(_card(one, data.n_rows, data.n_columns) for one in largest(data)),
         "sure": _sure(data),
         "selection": _selection(data),
@@ -187,6 +188,10 @@ def stability_text(stability: float | None) -> str:
     return f"{stability:.2f}, {word}"
 
 
+def _origin(data: ReportData) -> str:
+    return f"Means of the cluster, means of the rest in brackets. {data.origin}" if data.n_columns else data.origin
+
+
 def _card(one: Cluster, n_rows: int, n_columns: int) -> Markup:
     nothing = "No column differs." if n_columns else "There are no columns to compare: give some as table."
     lines = [_difference(difference) for difference in one.differences]
@@ -208,6 +213,8 @@ def _difference(one: Difference) -> Markup:
     else:
         what = joined([name_of(one.column, NAMED), " = ", name_of(one.level, NAMED)])
         numbers = f"{percent(one.own)} (rest {percent(one.rest)})"
+    if not one.used:
+        what = joined([what, " ", element("span", "(not used)", class_="faded")])
     size = f"{one.effect:+.1f} SD" if np.isfinite(one.effect) else "every row"
     return element(
         "tr",

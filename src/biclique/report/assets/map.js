@@ -187,6 +187,7 @@
       const [xs, ys] = groups.get(label);
       const x = t.bx + t.ax * half(xs);
       let y = t.by + t.ay * half(ys);
+      if (xs.length < 4) y += y < 2 * gap ? gap : -gap;  // beside a few marks, not on them
       for (let tries = 0; tries < 20; tries++) {
         if (!taken.some(([a, b]) => Math.abs(a - x) < gap && Math.abs(b - y) < gap)) break;
         y += gap;
