@@ -303,7 +303,7 @@ def test_ids_of_rows_left_out_are_left_out(capsys, tmp_path):
         (["cluster", "t.npy", "-k", "0"], 2, "n_clusters must be a whole number"),
         (["cluster", "t.npy", "-k", "3001"], 3, "X has 3000 rows, fewer than n_clusters=3001"),
         (["cluster", "t.npy", "-k", "3001", "--dry-run"], 3, "X has 3000 rows, fewer than n_clusters=3001"),
-        (["cluster", "t.npy", "-k", "3", "--id", "9"], 3, "--id names column '9', which is not there"),
+        (["cluster", "t.npy", "-k", "3", "--id", "9"], 3, "--id names column '9', which does not exist"),
         (["cluster", "t.npy", "-k", "3", "--drop", "0", "1", "2", "3"], 3, "no feature columns are left"),
         (["cluster", "t.npy", "-k", "3", "-o", "t.npy"], 2, "is the input table itself"),
         (["cluster", "t.npy", "-k", "3", "-o", "no/l.csv"], 2, "there is no folder no"),

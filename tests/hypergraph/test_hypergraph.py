@@ -183,7 +183,7 @@ def test_restricted_and_renamed():
         (lambda: Hypergraph.from_edges([[1]], [np.inf]), "finite"),
         (lambda: Hypergraph.from_edges([[1], [2]], edge_names=["a", "a"]), "distinct"),
         (lambda: Hypergraph.from_dict([[1]]), "mapping"),
-        (lambda: Hypergraph.from_dict({"a": [1]}, {"b": 1}), "'b', which is no edge"),
+        (lambda: Hypergraph.from_dict({"a": [1]}, {"b": 1}), "'b', which is not an edge"),
         (lambda: Hypergraph.from_incidence(np.ones(3)), "two dimensions"),
         (lambda: Hypergraph.from_incidence([[1, -1]]), "vertex 0 is -1 times in edge 1"),
         (lambda: Hypergraph.from_incidence([[np.nan]]), "finite"),

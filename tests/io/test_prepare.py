@@ -174,7 +174,7 @@ def test_columns_by_name_and_by_number():
 def test_new_tables_may_have_more_columns_and_another_order():
     preparer = TablePreparer(drop=["c"], scale="none").fit(table(a=[1.0, 5.0], b=[2.0, 3.0], c=["x", "y"]))
     assert preparer.transform(table(d=["?", "x"], b=[2.0, 3.0], a=[1.0, 5.0])).tolist() == [[1, 2], [5, 3]]
-    with pytest.raises(DataError, match="column 'b' was used in fit and is not there"):
+    with pytest.raises(DataError, match="column 'b' was used in fit and is missing here"):
         preparer.transform(table(a=[1.0]))
     with pytest.raises(DataError, match="column 'b' held numbers in fit and holds texts now, such as 'much' in row 2"):
         preparer.transform(table(a=[1.0, 2.0], b=[1.0, "much"]))
@@ -197,7 +197,7 @@ def test_new_tables_may_have_more_columns_and_another_order():
         ({"dates": "year"}, ParameterError, "dates must be one of"),
         ({"scale": None}, ParameterError, "scale must be one of standard, robust, none, got None"),
         ({"drop": "a"}, ParameterError, r"drop must be a list of names of columns, got 'a': write \['a'\]"),
-        ({"drop": ["zz"]}, TableError, "drop names column 'zz', which is not there; columns: 'a', 'b'"),
+        ({"drop": ["zz"]}, TableError, "drop names column 'zz', which does not exist; columns: 'a', 'b'"),
         ({"columns": ["zz"]}, TableError, "columns names column 'zz'"),
         ({"categorical": ["zz"]}, TableError, "categorical names column 'zz'"),
         ({"columns": []}, TableError, "no feature columns are left"),

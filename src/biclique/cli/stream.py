@@ -1,4 +1,4 @@
-"""``biclique cluster`` for tables that are read in chunks and never held."""
+"""``biclique cluster`` for tables that are read in chunks and are never all in memory."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ ESTIMATE_CHUNKS = 3
 
 
 def open_streamed(model: BicliqueSpectralClustering, options: argparse.Namespace) -> ChunkSource | None:
-    """The table, where it is to be read in chunks; None where it is to be held."""
+    """The table if it is to be read in chunks; None if it is to be read whole."""
     path = Path(options.table)
     kind = find_format(path)
     if kind is None or kind.chunks is None:

@@ -91,8 +91,8 @@ def _checked(L: ArrayLike) -> IntArray:
     table = np.asarray(L)
     if table.ndim != 2 or not table.size:
         raise DataError(
-            f"L must be a table of rows by partitions, got an array of shape {table.shape}: for lists of labels, one a "
-            "partition, pass numpy.column_stack(lists)."
+            f"L must be a table of rows by partitions, got an array of shape {table.shape}: for lists of labels, one "
+            "for each partition, pass numpy.column_stack(lists)."
         )
     if table.dtype.kind not in "iu" or table.min() < MISSING:
         what = f"dtype {table.dtype}" if table.dtype.kind not in "iu" else f"the label {table.min()}"
@@ -101,7 +101,7 @@ def _checked(L: ArrayLike) -> IntArray:
 
 
 def equal_rows(table: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
-    """The distinct rows, which of them every row is, and how often each occurs."""
+    """The distinct rows, the number of the distinct row that every row equals, and how often each occurs."""
     # A row is compared whole, as bytes: codes are as short as the clusters allow.
     codes = [_codes(column) for column in table.T]
     short = np.column_stack(codes).astype(np.min_scalar_type(max(int(c.max()) for c in codes)))
@@ -291,7 +291,7 @@ class ConsensusClustering(ClusterMixin, PageLink, BaseEstimator):
             raise ParameterError(f"estimators must have distinct names, got {names}.")
         for name, model in given:
             if not hasattr(model, "fit_predict"):
-                raise ParameterError(f"estimators has {name!r}, a {type(model).__name__}, which is no clusterer.")
+                raise ParameterError(f"estimators has {name!r}, a {type(model).__name__}, which is not a clusterer.")
         return given
 
     def predict(self, X: Any) -> IntArray:

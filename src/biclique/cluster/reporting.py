@@ -54,7 +54,7 @@ class Reporting(HowSure):
         path : str or path
             The file to write, such as "report.html".
         table : frame or array, optional
-            Columns to show in place of those of X: the same rows before they were scaled or encoded. Columns of
+            Columns to show instead of those of X: the same rows before they were scaled or encoded. Columns of
             text are shown too.
         used : list of names, optional
             The columns of ``table`` from which the clusters were made; the page marks the others. By default the

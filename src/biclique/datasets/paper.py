@@ -52,7 +52,7 @@ SHIPPED: dict[str, Callable[[], Any]] = {
 
 
 def load_shipped(name: str) -> Any:
-    """A scikit-learn Bunch; ``target_names`` is None where the target is not a class."""
+    """A scikit-learn Bunch; ``target_names`` is None if the target is not a class."""
     bunch = SHIPPED[name]()
     if name in ("diabetes", "linnerud"):
         bunch.target_names = None

@@ -37,7 +37,7 @@ class FeatureMap(ABC):
     by_name: bool = True
     """Whether ``gram`` asks for it by its name in ``FEATURE_MAPS``; else ``gram="features"`` chooses it."""
     has_landmarks: bool = False
-    """Whether its columns are similarities to rows: there are no more of them than distinct rows."""
+    """Whether its columns are similarities to rows: then there cannot be more columns than distinct rows."""
     takes_tensors: bool = False
     """Whether rows on a device give columns there."""
 
@@ -471,7 +471,7 @@ def _placed(values: FloatArray, feature_map: FeatureMap, X: Rows) -> FloatArray:
 
 
 def _jobs(X: Rows, n_jobs: int | None) -> int | None:
-    """Threads of a pass: one where a device does the work."""
+    """Threads of a pass: one if a device does the work."""
     return n_jobs if on_host(X) else 1
 
 

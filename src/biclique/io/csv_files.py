@@ -87,7 +87,7 @@ class TextChunks(FileChunks):
 
 
 def _features(text: TextFile, block: Block, places: Sequence[int], kinds: dict[int, Kind | None]) -> FloatArray:
-    """These columns as float64; ``kinds`` gets what they hold. A field that is no number is refused."""
+    """These columns as float64; ``kinds`` gets what they hold. A field that is not a number is refused."""
     X = np.empty((len(block), len(places)))
     for i, j in enumerate(places):
         kind = joined(kinds[j], block.kinds[j])
@@ -99,7 +99,7 @@ def _features(text: TextFile, block: Block, places: Sequence[int], kinds: dict[i
 
 
 def _not_a_number(text: TextFile, block: Block, place: int, kind: Kind | None) -> TableError:
-    """The first field that is no number; in a column of booleans, the first that is no boolean."""
+    """The first field that is not a number; in a column of booleans, the first that is not a boolean."""
     fields, decimal = block.fields(place), text.form.decimal
     read = as_boolean if kind == "boolean" else lambda field: as_number(field, decimal)
     at = next(i for i, field in enumerate(fields) if read(field) is None)
@@ -236,7 +236,7 @@ def _number_lines(
 
 
 def _digits(values: NDArray[Any]) -> NDArray[np.uint8]:
-    """Whole numbers in ASCII, one a row, the last digits below each other; 0 stands for nothing.
+    """Whole numbers in ASCII, one for each row, the last digits below each other; 0 stands for nothing.
 
     A minus sign stands in a column of its own in front.
     """

@@ -22,11 +22,11 @@ EXPONENTIAL = 32
 """What an exponential and the product with a block of vectors cost, in columns of X."""
 
 DEAR_FACTOR = 8
-"""What a column of X costs where a kernel is no matrix product."""
+"""What a column of X costs if a kernel is not a matrix product."""
 
 
 class Form(NamedTuple):
-    """κ as one of four functions. Code that has its own way with such a function reads this, not the class.
+    """κ as one of four functions. Code that computes such a function in its own way reads this, not the class.
 
     - ``"gauss"``: exp(−γ |x − y|²),
     - ``"manhattan"``: exp(−γ |x − y|₁),
@@ -156,7 +156,7 @@ class Kernel(ABC):
     # Feature maps
 
     def exact_columns(self, n_columns: int) -> int | None:  # noqa: ARG002
-        """Columns of ``exact_features``; None if κ is no inner product of finitely many."""
+        """Columns of ``exact_features``; None if κ is not an inner product of finitely many features."""
         return None
 
     def exact_features(self, X: Rows) -> FloatArray:  # noqa: ARG002
@@ -164,7 +164,7 @@ class Kernel(ABC):
         raise TypeError(f"the {self.name} kernel has no exact feature map.")
 
     def frequencies(self, normal: FloatArray) -> FloatArray | None:  # noqa: ARG002
-        """ω with E cos⟨ω, x − y⟩ = κ(x, y) from standard normal rows; None if κ is no such function of x − y."""
+        """ω with E cos⟨ω, x − y⟩ = κ(x, y) from standard normal rows; None if κ is not such a function of x − y."""
         return None
 
     # Other ways to compute it
@@ -176,11 +176,11 @@ class Kernel(ABC):
 
     def left(self, X: Rows) -> Rows:  # noqa: ARG002
         """l(x) for every row, shape (n, p)."""
-        raise TypeError(f"the {self.name} kernel is no function of an inner product: use block.")
+        raise TypeError(f"the {self.name} kernel is not a function of an inner product: use block.")
 
     def right(self, X: Rows) -> Rows:  # noqa: ARG002
         """r(x) for every row, shape (n, p)."""
-        raise TypeError(f"the {self.name} kernel is no function of an inner product: use block.")
+        raise TypeError(f"the {self.name} kernel is not a function of an inner product: use block.")
 
     def finish(self, inner: FloatArray) -> FloatArray:
         """f applied to inner products, in place."""
@@ -274,7 +274,7 @@ def dense_product(left: Rows, right: Rows) -> FloatArray:
 
 
 DEVICE_ENTRIES = 2**26
-"""Numbers that are in float64 at a time where rows are centred on a device."""
+"""How many numbers are converted to float64 at once when rows are centred on a device."""
 
 
 class HeldRows:
@@ -399,10 +399,10 @@ def bandwidth(
     - ``"scale"``: γ = 1 / (d · var X), as scikit-learn's support vector machines have it,
 
     the first two within a sample of at most 1,000 distinct rows, so that γ does not grow with n, medians
-    weighted by multiplicity. The 7th neighbour is the last one where there are fewer. Distances of zero do not count
-    (distinct rows may be too close for float64, or alike to q); if no 7th neighbour is at a positive distance, the
-    median is over pairs. γ = 1 if no distance is positive. The polynomial and sigmoid kernels have no distance: their
-    ``"auto"`` and ``"median"`` are 1/d, scikit-learn's own default.
+    weighted by multiplicity. If a row has fewer neighbours, the last one counts as its 7th. Distances of zero do not
+    count (distinct rows may be too close for float64, or equal for q); if no 7th neighbour is at a positive distance,
+    the median is over pairs. γ = 1 if no distance is positive. The polynomial and sigmoid kernels have no distance:
+    their ``"auto"`` and ``"median"`` are 1/d, scikit-learn's own default.
     """
     if rule == "scale" and not kernel.euclidean:
         raise ParameterError(

@@ -1,4 +1,4 @@
-"""One self-contained page: no network, no code but its own, and all text of others escaped."""
+"""One self-contained page: no network, no code but its own, and all names from data escaped."""
 
 from __future__ import annotations
 

@@ -213,7 +213,7 @@ def plot_profile(model: Model, X: Any, *, table: Any = None, most: int = 15, ax:
     model : fitted BicliqueSpectralClustering
     X : as in ``predict``
     table : frame or array, optional
-        Columns to draw in place of those of X: the same rows in the same order. A model of a given matrix
+        Columns to draw instead of those of X: the same rows in the same order. A model of a given matrix
         (``affinity="precomputed"``) has no columns of its own, so it needs them.
     most : int, default 15
         Columns that are drawn, those that separate the clusters most.

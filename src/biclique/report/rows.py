@@ -93,7 +93,7 @@ class Facts:
 
 
 def look(told: Told, X: Any, sums: Sums | None) -> Facts:
-    """One pass over the rows; ``sums`` takes in the columns of X where those are to be shown."""
+    """One pass over the rows; ``sums`` adds up the columns of X, if those are to be shown."""
 
     def of_rows(rows: Rows) -> Facts:
         found = [_look(told, rows[top : top + PIECE], sums) for top in range(0, rows.shape[0], PIECE)]

@@ -22,7 +22,7 @@ SAMPLE_ROWS, SAMPLE_LEAST = 1_000, 20
 """Rows that are clustered anew, and how many of every cluster at least."""
 
 ORDERS = (2.0, 2.1, 2.5, 3.0, 4.0, 8.0, 32.0, np.inf)
-"""That the slider shows, beside the model's own."""
+"""Orders that the slider shows, besides the model's own."""
 
 CELLS = 160
 """Rows and columns of the picture of similarities."""

@@ -1,7 +1,7 @@
 """Rows of a Dask array or data frame: draw, sum and map as tasks, wherever its chunks lie.
 
 A pass is one graph: a task for a few consecutive chunks, and sums of these in a tree. How chunks are grouped and added
-follows from their lengths alone, so sums have the same bits whatever the workers, the order of completion or deaths.
+follows from their lengths alone, so sums have the same bits for any workers, order of completion and failures.
 The function of a pass is one key; only what it returns travels. Nobody else in the package imports Dask.
 """
 
@@ -187,7 +187,7 @@ class DaskRows(RowSource):
         return sample.joined()
 
     def _blocks(self) -> Iterator[Block]:
-        raise TypeError("chunks of Dask are looked at where they lie")
+        raise TypeError("chunks of Dask are looked at on the workers")
 
     def sum(self, function: Callable[[Block], Sum], what: str, progress: Progress, rank: int = 1) -> Sum:
         found: Sum | None = self._sum(function, what, progress, ROWS_PER_RANK * rank)
@@ -437,7 +437,7 @@ class _Pass:
             future.release()
 
     def _finished(self, distributed: Any, future: Any) -> bool:
-        """Wait until a future is done; where a bar is shown, for a moment at a time."""
+        """Wait until a future is done; if a bar is shown, for a moment at a time."""
         try:
             distributed.wait(future, timeout=POLL_SECONDS if self.progress.enabled else None)
         except TimeoutError:
@@ -557,7 +557,7 @@ def as_array(X: Any) -> tuple[Any, list[str] | None]:
         text = [name for name, kind in zip(names, X.dtypes, strict=True) if getattr(kind, "kind", "O") not in "buif"]
         if text:
             raise DataError(
-                f"X holds columns that are no numbers: {', '.join(map(repr, text[:10]))}. Drop them, or turn them into "
+                f"X has columns that are not numbers: {', '.join(map(repr, text[:10]))}. Drop them, or turn them into "
                 "numbers first."
             )
         if not all(isinstance(kind, np.dtype) for kind in X.dtypes):
@@ -579,7 +579,7 @@ def as_array(X: Any) -> tuple[Any, list[str] | None]:
     if X.shape[1] == 0:
         raise DataError("X has no columns: at least 1 is needed.")
     if X.dtype is not None and X.dtype.kind not in "buif":
-        raise DataError(f"X holds {X.dtype}, no numbers: drop such columns or turn them into numbers.")
+        raise DataError(f"X holds {X.dtype}, not numbers: drop such columns or turn them into numbers.")
     if np.isnan(X.shape[1]):
         raise DataError("the number of columns of X is not known to Dask: call X.compute_chunk_sizes() first.")
     return X, names
