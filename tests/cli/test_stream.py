@@ -310,7 +310,7 @@ def test_ids_of_rows_left_out_are_left_out(capsys, tmp_path):
         (["cluster", "t.npy", "-k", "3", "--memory-limit", "1MB"], 4, "limit 1 MiB"),
         (["cluster", "t.npy", "-k", "3", "--memory-limit", "few"], 2, "memory_limit must be"),
         (["cluster", "absent.npy", "-k", "3"], 3, "no such file"),
-        (["cluster", "t.npz", "-k", "3"], 3, "leave out --stream to hold it in memory"),
+        (["cluster", "t.npz", "-k", "3"], 3, "leave out --stream to read it whole"),
         (["cluster", "t.npz", "-k", "3"], 3, "convert the table to one of these"),
         (["cluster", "iris", "-k", "3"], 3, "--stream reads CSV, TSV, .npy and Parquet files"),
         (["cluster", "short.npy", "-k", "3"], 3, "the file ends early: its header promises 3000 rows, it holds 1249"),

@@ -69,7 +69,7 @@ def open_streamed(model: BicliqueSpectralClustering, options: argparse.Namespace
         if options.stream:
             raise TableError(
                 f"{options.shown_table}: --stream reads {_chunk_files()}; convert the table to one of these, or leave "
-                "out --stream to hold it in memory."
+                "out --stream to read it whole."
             )
         return None
     barrier = _needs_memory(model)

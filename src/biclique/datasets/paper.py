@@ -217,8 +217,8 @@ class Hopkins155:
             X, y = _arrays(self.path, (f"{name}/X", f"{name}/y"))
             if X.ndim != 2 or y.shape != X.shape[:1] or y.dtype.kind == "f":
                 raise DataError(
-                    f"{printable(source)}: X must have shape (points, 2 frames) and y one whole number a point, got "
-                    f"{X.shape} and {y.shape} {y.dtype}."
+                    f"{printable(source)}: X must have shape (points, 2 frames) and y one whole number for each point, "
+                    f"got {X.shape} and {y.shape} {y.dtype}."
                 )
             return X.astype(float), y.astype(int)
         with damage(source, "cannot be read"):
@@ -320,7 +320,7 @@ def _tracks(content: bytes, source: str) -> tuple[FloatArray, IntArray]:
         x, s = x.astype(float), s.ravel().astype(int)
     if x.ndim != 3 or x.shape[0] < 2 or x.shape[1] != len(s):
         raise DataError(
-            f"{printable(source)}: x must have shape (3, points, frames) and s one entry a point, got {x.shape} and "
-            f"{s.shape}."
+            f"{printable(source)}: x must have shape (3, points, frames) and s one entry for each point, got "
+            f"{x.shape} and {s.shape}."
         )
     return x[:2].transpose(1, 2, 0).reshape(len(s), -1), s

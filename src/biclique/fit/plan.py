@@ -441,8 +441,8 @@ def find_vertices(settings: Settings, X: Rows, weights: FloatArray) -> Vertices:
     if settings.kernel.neighbors:
         if (weights == 0).any():
             raise DataError(
-                "affinity='precomputed_nearest_neighbors' takes no sample_weight of 0, since rows without a say are "
-                "in the others' lists: leave those rows and columns out of the graph."
+                "affinity='precomputed_nearest_neighbors' takes no sample_weight of 0, because rows of weight 0 "
+                "are in the lists of others: leave those rows and columns out of the graph."
             )
         return Vertices.as_they_are(X, weights, given=True)  # distances need not be symmetric
     return distinct_given(X, weights, parse_memory_limit(settings.holding.memory_limit))

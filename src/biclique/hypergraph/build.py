@@ -87,7 +87,7 @@ def checked_weights(weights: Any, n_edges: int) -> FloatArray:
     """Edge weights: finite numbers, one an edge."""
     found = np.ones(n_edges) if weights is None else number_array(weights, "weights", 1)
     if found.shape != (n_edges,):
-        raise DataError(f"weights must have one entry an edge, {n_edges}, got shape {found.shape}.")
+        raise DataError(f"weights must have one entry for each edge, {n_edges}, got shape {found.shape}.")
     bad = np.flatnonzero(~np.isfinite(found))
     if len(bad):
         raise DataError(f"weights must be finite: edge {bad[0]} has {found[bad[0]]}.")

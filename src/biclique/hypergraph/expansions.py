@@ -403,7 +403,9 @@ def part_codes(hypergraph: Hypergraph, labels: Any) -> tuple[IntArray, int]:
     except TypeError as error:
         raise DataError(f"labels must be of one kind, numbers or text: {error}.") from error
     if codes.shape != (hypergraph.n_vertices,):
-        raise DataError(f"labels must have one entry a vertex, {hypergraph.n_vertices}, got shape {codes.shape}.")
+        raise DataError(
+            f"labels must have one entry for each vertex, {hypergraph.n_vertices}, got shape {codes.shape}."
+        )
     return codes, len(names)
 
 

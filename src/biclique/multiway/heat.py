@@ -144,7 +144,7 @@ class HeatLaplacian:
         """f', G f' and F = Σ f'."""
         f = np.asarray(f, dtype=float)
         if f.shape != (self.n,):
-            raise DataError(f"f must have one value a point, shape ({self.n},), got {f.shape}.")
+            raise DataError(f"f must have one value for each point, shape ({self.n},), got {f.shape}.")
         return f, self._cross.matmat(f[:, None])[:, 0], float(f.sum())
 
     def _tuples(self, tuples: IntArray) -> IntArray:

@@ -251,8 +251,8 @@ def _computed(
                 yield from _finished(pending)
         except BrokenProcessPool as error:
             raise BicliqueError(
-                "a worker process died, perhaps for want of memory: finished cells are kept, go on with --resume and "
-                "fewer --jobs."
+                "a worker process died, perhaps because memory ran out: finished cells are kept, go on with --resume "
+                "and fewer --jobs."
             ) from error
         except BaseException:
             for future in pending:

@@ -596,8 +596,8 @@ def _weights(dask: Any, sample_weight: Any, lengths: tuple[int, ...]) -> Any:
     chunks = sample_weight.chunks
     if len(chunks) != 1 or len(chunks[0]) != len(lengths):
         raise DataError(
-            f"sample_weight has the chunks {chunks}, X has {len(lengths)} chunks of rows: give one number a row in the "
-            "same chunks (sample_weight.rechunk((X.chunks[0],)))."
+            f"sample_weight has the chunks {chunks}, X has {len(lengths)} chunks of rows: give one number for each row "
+            "in the same chunks (sample_weight.rechunk((X.chunks[0],)))."
         )
     if not np.isnan(chunks[0]).any() and tuple(chunks[0]) != lengths:
         raise DataError("sample_weight has chunks of other lengths than X: use sample_weight.rechunk((X.chunks[0],)).")

@@ -155,7 +155,7 @@ def as_weights(weights: Any, n: int, start: int) -> FloatArray:
     except (TypeError, ValueError) as error:
         raise DataError(f"sample_weight must be numbers, one for each row ({error}).") from error
     if found.shape != (n,):
-        raise DataError(f"sample_weight has shape {found.shape} for its {n} rows: give one number a row.")
+        raise DataError(f"sample_weight has shape {found.shape} for its {n} rows: give one number for each row.")
     check_weight_values(found, "sample_weight", start)
     return found
 

@@ -340,7 +340,9 @@ def lowered_cut(
     if cut is None:
         raise ParameterError("assign_labels='kernel_kmeans' needs the cut, not only the embedding.")
     if not on_host(cut.like):
-        raise ParameterError("assign_labels='kernel_kmeans' runs on the host alone: hold K there, or use 'kmeans'.")
+        raise ParameterError(
+            "assign_labels='kernel_kmeans' runs on the host alone: leave device at None, or use 'kmeans'."
+        )
     random = check_random_state(random_state)
     start = kmeans(embedding, weights, n_clusters, n_init=n_init, random_state=random, parts=parts)
     # Where k-means finds fewer groups, so does this: splitting one could only raise the cut.

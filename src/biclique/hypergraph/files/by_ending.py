@@ -114,7 +114,7 @@ def read_hypergraph(
     suffix = _suffix(path, TableError)
     given = columns.given()
     if given and suffix not in TABLES:
-        raise ParameterError(f"{', '.join(given)}: for edge lists ({', '.join(TABLES)}) only, and {path} is none.")
+        raise ParameterError(f"{', '.join(given)}: for edge lists ({', '.join(TABLES)}) only, and {path} is not one.")
     limit, name = parse_memory_limit(memory_limit), printable(path)
     needs = replace(NEEDS[suffix], marks=NEEDS[suffix].marks + (separator or "").encode("utf-8", "ignore"))
     try:

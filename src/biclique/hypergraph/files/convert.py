@@ -148,7 +148,7 @@ def to_hypernetx(hypergraph: Hypergraph) -> Any:
         raise DataError(f"HyperNetX cannot hold these names ({error}): give others with hypergraph.renamed.") from error
     if _contents(held) != _contents(hypergraph):
         raise DataError(
-            "HyperNetX cannot hold these names (weights or vertices get lost, as they do where an edge is called by a "
+            "HyperNetX cannot hold these names (weights or vertices get lost, as they do if an edge is named by a "
             "tuple or a set): give others with hypergraph.renamed."
         )
     return network

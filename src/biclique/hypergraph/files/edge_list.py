@@ -145,7 +145,7 @@ def find_places(first: Row, columns: Columns, name: str) -> Places:
         )
     if edge is None and columns.separator is None:
         raise TableError(
-            f"{name}: one vertex a line needs the edges' column, --edge-column (edge_column=); columns: "
+            f"{name}: one vertex on each line needs the edges' column, --edge-column (edge_column=); columns: "
             f"{_shown(names)}. If a line is an edge and {names[vertex]!r} a list, say what stands between its names, "
             "such as --separator ';' (separator=)."
         )
