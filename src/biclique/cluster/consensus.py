@@ -46,7 +46,7 @@ def consensus_labels(
     Parameters
     ----------
     L : array of whole numbers, shape (n_rows, n_partitions)
-        The labels of each partition in its column; −1 where a partition has none for a row.
+        The labels of each partition in its column; −1 if a partition has none for a row.
     n_clusters : int
     random_state : int, RandomState or None, default 0
         Of k-means in the embedding.
@@ -120,7 +120,7 @@ def _codes(labels: IntArray) -> IntArray:
 
 
 def memberships(patterns: IntArray) -> sparse.csr_array:
-    """H, (rows, clusters of all partitions): 1 where a row is in a cluster."""
+    """H, (rows, clusters of all partitions): 1 if a row is in a cluster."""
     here = patterns != MISSING
     edges = np.empty(patterns.shape, dtype=np.int32)
     first = 0

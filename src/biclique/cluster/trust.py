@@ -245,7 +245,8 @@ class HowSure(ClustererBase):
             of the fit by name. With an array as wide as that of ``fit``, labels are those of ``predict``; if it has as
             many rows as ``fit`` but other columns, labels are ``labels_``.
         categories : list of column names or numbers, optional
-            Columns of codes that are no quantities. Columns of text and of pandas' category dtype always count as such.
+            Columns of codes that are not quantities. Columns of text and of pandas' category dtype always count as
+            such.
 
         Returns
         -------

@@ -296,7 +296,7 @@ def _arrays(path: Path, names: tuple[str, ...]) -> list[Any]:
 
 
 def _hopkins_members(path: Path) -> dict[str, str]:
-    """The file of every sequence; names that are no plain <name>/<name>_truth.mat are left aside."""
+    """The file of every sequence; names that are not a plain <name>/<name>_truth.mat are ignored."""
     with damage(path, "not a complete archive"):
         if path.is_dir():
             sizes = {str(file.relative_to(path)): file.stat().st_size for file in path.rglob("*_truth.mat")}

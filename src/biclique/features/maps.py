@@ -464,7 +464,7 @@ def block_starts(feature_map: FeatureMap, X: Rows) -> range:
 
 
 def _placed(values: FloatArray, feature_map: FeatureMap, X: Rows) -> FloatArray:
-    """Values in the map's precision, where the rows lie."""
+    """Values in the map's precision, on the device of the rows."""
     if on_host(X):
         return np.ascontiguousarray(values, dtype=feature_map.dtype)
     return as_dtype(moved(values, X), feature_map.dtype)
@@ -544,7 +544,7 @@ def map_rows(
     n_jobs: int | None = None,
     sizes: FloatArray | None = None,
 ) -> list[Result]:
-    """``finish(c(X) Q)`` of every block of rows, in order and where they lie; products in float64.
+    """``finish(c(X) Q)`` of every block of rows, in order and on their device; products in float64.
 
     With ``sizes`` (p,) it is ``finish(c(X) Q, |c(X)| sizes)``: what the terms of a sum add up to if none cancels.
     """

@@ -126,7 +126,7 @@ class FactoredSpectrum:
 
 @dataclass
 class RowSums:
-    """What the first pass gives, whatever the order: c(X)ᵀw, Σw and the number of rows."""
+    """What the first pass gives, the same for every order: c(X)ᵀw, Σw and the number of rows."""
 
     sums: FloatArray  # (p,)
     weight: float

@@ -425,7 +425,7 @@ def make_gram(
     memory_limit: int,
     tick: Tick | None = None,
 ) -> GramOperator:
-    """K of a kernel over rows, held as ``name`` says, a key of ``GRAMS``; ``dtype`` is the precision of tiles."""
+    """K of a kernel over rows, stored as ``name`` says, a key of ``GRAMS``; ``dtype`` is the precision of tiles."""
     if name not in GRAMS:
         raise ParameterError(f"an exact K is stored as one of {', '.join(map(repr, GRAMS))}, got {name!r}.")
     return GRAMS[name].from_kernel(kernel, X, dtype=dtype, n_jobs=n_jobs, memory_limit=memory_limit, tick=tick)
@@ -776,7 +776,7 @@ class Fitted(Protocol):
 
     @property
     def keeps_tensors(self) -> bool:
-        """Whether new rows that are a tensor are embedded where it lies."""
+        """Whether new rows that are a tensor are embedded on their device."""
 
     def for_rows(self) -> Fitted:
         """The same, as small as can be, to embed and label rows elsewhere."""

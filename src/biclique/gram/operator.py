@@ -120,7 +120,7 @@ class GramOperator(ABC):
 
     @abstractmethod
     def diagonal(self) -> FloatArray:
-        """κ(x_i, x_i), shape (n,), where ``like`` lies."""
+        """κ(x_i, x_i), shape (n,), on the device of ``like``."""
 
     @abstractmethod
     def cross(self, Y: Rows) -> CrossGram:
@@ -152,7 +152,7 @@ class GramOperator(ABC):
         return np.zeros(self.n, dtype=np.intp)
 
     def normal(self, shape: tuple[int, ...], seed: int) -> Any:
-        """Standard normal numbers, drawn where ``like`` lies."""
+        """Standard normal numbers, drawn on the device of ``like``."""
         return np.random.RandomState(seed).standard_normal(shape)
 
     def restricted(self, members: IntArray) -> GramOperator:

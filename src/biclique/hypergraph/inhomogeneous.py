@@ -343,7 +343,7 @@ def edge_distances(X: FloatArray, draws: IntArray) -> FloatArray:
 
 
 def _directions(vectors: FloatArray) -> FloatArray:
-    """An orthonormal basis of the rows of every matrix of a stack, zero rows where they are dependent."""
+    """An orthonormal basis of the rows of every matrix of a stack, zero rows if they are dependent."""
     if vectors.shape[1] == 0:
         return vectors
     _, singular, right = np.linalg.svd(vectors, full_matrices=False)

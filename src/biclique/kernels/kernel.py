@@ -160,7 +160,7 @@ class Kernel(ABC):
         return None
 
     def exact_features(self, X: Rows) -> FloatArray:  # noqa: ARG002
-        """φ(x) with ⟨φ(x), φ(y)⟩ = κ(x, y), in the precision of X and where it lies; a fresh, dense array."""
+        """φ(x) with ⟨φ(x), φ(y)⟩ = κ(x, y), in the precision of X and on its device; a fresh, dense array."""
         raise TypeError(f"the {self.name} kernel has no exact feature map.")
 
     def frequencies(self, normal: FloatArray) -> FloatArray | None:  # noqa: ARG002
@@ -262,12 +262,12 @@ def row_products(X: Rows, Y: Rows) -> FloatArray:
 
 
 def dense_copy(X: Rows) -> FloatArray:
-    """X as a fresh dense array, where it lies."""
+    """X as a fresh dense array, on its device."""
     return np.array(X.toarray() if sparse.issparse(X) else X) if on_host(X) else namespace(X).clone(X)
 
 
 def dense_product(left: Rows, right: Rows) -> FloatArray:
-    """left @ right as a dense array, whatever the two are held as."""
+    """left @ right as a dense array, for dense and sparse ones."""
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is an error of the caller's, with a cure
         product = left @ right
     return product.toarray() if sparse.issparse(product) else np.asarray(product)
@@ -278,7 +278,7 @@ DEVICE_ENTRIES = 2**26
 
 
 class HeldRows:
-    """A kernel and its training rows as they are held: in one precision, centred where the kernel allows it.
+    """A kernel and its training rows as they are stored: in one precision, centred if the kernel allows it.
 
     The expanded square |x|² − 2⟨x, y⟩ + |y|² loses digits far from the origin, so the middle of the rows is taken off
     first, in float64, for every kernel that does not see a translation. Rows on a device are held there; pickled ones
@@ -323,7 +323,7 @@ class HeldRows:
         return out
 
     def stacked(self, Y: Rows) -> Rows:
-        """These rows, as they came up to the rounding they are held with, and others below them."""
+        """These rows, equal to the given ones up to rounding, and others below them."""
         if sparse.issparse(Y):
             return sparse.vstack([self.rows, Y], format="csr")
         rows = self.rows if self.offset is None else float64(self.rows) + moved(self.offset, self.rows)

@@ -205,7 +205,7 @@ class RBF(_Gauss, InnerProductKernel):
 
 
 class DirectRBF(_Gauss):
-    """κ(x, y) = exp(−γ |x − y|²) from differences, where the expanded square would lose its digits: slower, exact."""
+    """κ(x, y) = exp(−γ |x − y|²) from differences: slower, but exact if the expanded square would lose digits."""
 
     @property
     def label(self) -> str:
@@ -371,7 +371,7 @@ def _monomials(d: int, degree: int) -> tuple[IntArray, FloatArray]:
 
 
 def _as_rows(values: FloatArray, X: Rows) -> Any:
-    """Values in the precision of rows, where these lie."""
+    """Values in the precision of the rows, on their device."""
     return namespace(X).asarray(moved(values, X), dtype=X.dtype)
 
 

@@ -115,7 +115,7 @@ def heat_flow(X: Rows, f: FloatArray, t: float, order: int, dimension: int, volu
 class HeatLaplacian:
     """The discrete Laplacian L^(m)_{t,n} of n points, applied to decomposable functions.
 
-    One pass over G gives g = G1 and G f'; after that a tuple costs O(m), where the definition costs n^(m/2).
+    One pass over G gives g = G1 and G f'; after that a tuple costs O(m); the definition costs n^(m/2).
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ BYTES_PER_BOUND = 12
 """Of a panel: the bound itself, whether it is small enough, and what a bound on the k-th takes."""
 
 PAIRS = 2**18
-"""Float64 values of differences held at a time."""
+"""Float64 values of differences in memory at a time."""
 
 TIED = 1e-10
 """Relative rounding of squared distances below which many rows may be called equally near."""
@@ -394,7 +394,7 @@ def import_faiss() -> Any:
 def exact_seconds(n: int, d: int) -> float:
     """Seconds for all n rows, exactly, on two cores: a row takes 1.5·1.4^d (n/50000)^0.3 µs or n(1 + d/80) ns.
 
-    Brute force is counted with 200 columns at most: where there are more, a fraction of the directions mostly does.
+    Brute force is counted with 200 columns at most: with more, a fraction of the directions is usually enough.
     """
     if uses_tree(n, d):
         return float(1.5e-6 * n * 1.4**d * (n / 50_000) ** 0.3)

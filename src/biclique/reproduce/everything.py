@@ -117,7 +117,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "figure2": ("figures",),
     "all": ("table1", "ovarian", "hopkins155", "inhomogeneous", "runtime", "datasets", "figures"),
 }
-"""What can be asked for, and the tables that it writes; figures come with whatever has the orders."""
+"""What can be asked for, and the tables that it writes; figures come with every target that has the orders."""
 
 
 def write(

@@ -56,7 +56,7 @@ class Rule(Protocol):
 
 
 class EmbeddingRule(ABC):
-    """A fitted pointwise rule on the embedding. The rule is held on the host; labels lie where the rows do."""
+    """A fitted pointwise rule on the embedding. The rule is on the host; labels are on the device of the rows."""
 
     @abstractmethod
     def labels(self, embedding: FloatArray) -> IntArray:
@@ -182,7 +182,7 @@ class LargestCoordinate(EmbeddingRule):
 
 
 def in_blocks(label: Callable[[FloatArray], IntArray], rows: FloatArray, width: int) -> IntArray:
-    """``label`` of rows; on a device a block at a time, where a table of ``width`` columns may not fit."""
+    """``label`` of rows; on a device block by block, because a table of ``width`` columns may not fit."""
     if on_host(rows):
         return np.asarray(label(rows))
     step = max(BLOCK_ENTRIES // max(width, 1), 1)

@@ -39,7 +39,7 @@ class NormalizedCut:
     solver whose image under B comes for free (``start`` and ``start_image``). ``row_numbers`` are the names of rows
     in error messages.
 
-    All arrays lie where the operator's ``diagonal`` does, on the host or on a device; weights and probe are moved.
+    All arrays are on the device of the operator's ``diagonal``, or on the host; weights and probe are moved there.
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class NormalizedCut:
 
     @property
     def like(self) -> FloatArray:
-        """An array that lies where this operator takes and returns them."""
+        """An array on the device on which this operator takes and returns arrays."""
         return self.trivial
 
     def matmat(self, V: FloatArray) -> FloatArray:

@@ -58,7 +58,7 @@ FEWEST_BLOCKS = 5
 
 
 class Operator(Protocol):
-    """What the solver needs of a symmetric operator; ``like`` is an array where it takes and returns arrays."""
+    """What the solver needs of a symmetric operator; ``like`` is an array on its device."""
 
     @property
     def shape(self) -> tuple[int, int]: ...
@@ -73,7 +73,7 @@ class Operator(Protocol):
 class EigenResult:
     """The k algebraically largest eigenpairs, descending; always k of them.
 
-    ``vectors`` and ``images`` lie where the operator's arrays do, all else on the host.
+    ``vectors`` and ``images`` are on the operator's device, all else on the host.
     """
 
     values: FloatArray  # (k,)
@@ -89,7 +89,7 @@ class EigenResult:
 
     @classmethod
     def none(cls, like: FloatArray) -> EigenResult:
-        """No pairs at all, of vectors that lie where ``like`` (n,) does."""
+        """No pairs at all, of vectors on the device of ``like`` (n,)."""
         empty = like[:, None][:, :0]
         return cls(np.empty(0), empty, empty, np.empty(0), 0, True, 0.0)
 
@@ -225,7 +225,7 @@ def top_eigenpairs(
     Ritz values that are below it by ten residuals each count as converged. ``n_jobs`` threads share the work on long
     blocks; results do not depend on it.
 
-    The basis lies where the operator's arrays do, as ``operator.like`` says. Small matrices are decomposed on the host;
+    The basis is on the operator's device, as ``operator.like`` says. Small matrices are decomposed on the host;
     on a device a pass waits for it twice.
     """
     n = operator.shape[0]
@@ -296,7 +296,7 @@ class BlockKrylov:
 
     Q (n, q) is an orthonormal basis whose last block has not been multiplied yet; H = QᵀBQ over the part
     that has. The recurrence B Q = Q H + (next block) C holds to rounding, so residuals cost no pass. Q and the next
-    block lie where ``like`` does, H and C on the host.
+    block are on the device of ``like``, H and C on the host.
     """
 
     def __init__(

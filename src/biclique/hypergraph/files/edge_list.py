@@ -270,7 +270,7 @@ def parse_edge_list(text: str, name: str, delimiter: str | None = None, columns:
 
     Otherwise: one edge a line, its vertices separated by the delimiter, or by the separator. A vertex named twice
     counts twice. A first line that looks like a header (``columns.suspect_header``) is an error, unless
-    ``columns.header`` says that it is one, and is left out, or that it is none.
+    ``columns.header`` says that it is one (then it is left out) or that it is not.
 
     The delimiter of a ``.csv`` file is the most frequent of comma, semicolon and tab in the first line that is not
     blank; for named columns it may be a bar. Lines that are one field each with another delimiter inside are an error.

@@ -234,8 +234,8 @@ def _edge_weights(edges: list[dict[str, Any]], rows: Any, n_edges: int, source: 
 def format_hif(hypergraph: Hypergraph) -> str:
     """The text that ``parse_hif`` reads, one item a line; names must be text or integers.
 
-    Weights are written for all edges, or all incidences, where one of them differs from 1; those of edges as
-    ``attrs.weight`` besides, where XGI reads them.
+    Weights are written for all edges, or all incidences, if one of them differs from 1; those of edges also as
+    ``attrs.weight``, which XGI reads.
     """
     members = hypergraph.members
     vertices = _quoted(hypergraph.vertex_names, "vertex")
