@@ -76,7 +76,7 @@ def test_columns_are_found_by_their_names_and_ids_are_written(capsys, tmp_path, 
     lacking = write(tmp_path / "lacking.csv", rows[:, :1], ("height",))
     code, out, err = run(capsys, "predict", model, lacking)
     assert (code, out) == (3, "")
-    assert "column 'weight' was used in fit and is missing here" in err
+    assert "column 'weight' was used in fit and is not there" in err
 
 
 def test_gaps_are_refused_or_get_no_label(capsys, tmp_path, rows):

@@ -105,7 +105,7 @@ def _run(options: argparse.Namespace) -> int:
     id_name = options.id or (noted if noted in table.kinds else None)
     if options.id is not None and options.id not in table.kinds:
         raise ParameterError(
-            f"{table.name}: --id names column {options.id!r}, which does not exist; columns: {', '.join(table.kinds)}."
+            f"{table.name}: --id names column {options.id!r}, which is not there; columns: {', '.join(table.kinds)}."
         )
     kind = find_format(Path(options.table))
     is_text = kind is not None and kind.is_text
@@ -180,7 +180,7 @@ def _numbers(model: Any, table: TypedTable, options: argparse.Namespace) -> tupl
     if known is not None:
         absent = [name for name in known if name not in table.kinds]
         if absent:
-            raise DataError(f"{table.name}: column {absent[0]!r} was used in fit and is missing here.")
+            raise DataError(f"{table.name}: column {absent[0]!r} was used in fit and is not there.")
         columns = [table.column(name) for name in known]
     else:
         columns = [column for column in table.columns if column.name != options.id and column.numbers is not None]

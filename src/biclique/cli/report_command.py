@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from biclique._typing import FloatArray, IntArray
+from biclique._typing import FloatArray
 from biclique.cli.common import caught_messages, check_apart, checked_option
 from biclique.cli.table_options import add_text_options
 from biclique.cli.table_rows import form_of, ids_of
@@ -24,6 +24,7 @@ from biclique.io.prepare import TablePreparer
 from biclique.io.tables import read_columns
 from biclique.io.typed_columns import Column, TypedTable
 from biclique.models import load_with_notes
+from biclique.report.gather import Ids
 
 EXAMPLES = """\
 examples:
@@ -120,15 +121,6 @@ def _rows(model: Any, table: TypedTable, options: argparse.Namespace) -> tuple[F
     return (np.asarray(model[:-1].transform(X)) if isinstance(model, Pipeline) and len(model) > 1 else X), kept
 
 
-def _used(model: Any, shown: TypedTable) -> list[str]:
-    """The columns of a table that the model clusters."""
-    first = model[0] if isinstance(model, Pipeline) else model
-    if isinstance(first, TablePreparer):
-        return [*first.number_columns_, *first.category_columns_]
-    known = getattr(first, "feature_names_in_", None)
-    return [c.name for c in shown.columns if c.numbers is not None] if known is None else list(map(str, known))
-
-
 def _numbers(first: Any, table: TypedTable, options: argparse.Namespace) -> FloatArray:
     """The columns of the fit: by name if the model knows names, else all columns of numbers in their order."""
     known = getattr(first, "feature_names_in_", None)
@@ -173,6 +165,15 @@ def shown_columns(table: TypedTable, kept: NDArray[np.bool_], leave_out: Collect
     return replace(table, columns=columns, n_rows=int(kept.sum()), lines=())
 
 
+def _used(model: Any, shown: TypedTable) -> list[str]:
+    """The columns of a table that a model, or the pipeline that ends in it, clusters."""
+    first = model[0] if hasattr(model, "steps") else model
+    if hasattr(first, "number_columns_"):  # a TablePreparer
+        return [*first.number_columns_, *first.category_columns_]
+    known = getattr(first, "feature_names_in_", None)
+    return [c.name for c in shown.columns if c.numbers is not None] if known is None else list(map(str, known))
+
+
 def row_names(kept: NDArray[np.bool_], ids: Mapping[str, Sequence[str]]) -> list[str] | None:
     """The ids of the rows that are kept; their numbers in the file if some are not."""
     for texts in ids.values():
@@ -187,7 +188,7 @@ def write_report(
     notes: Sequence[str],
     table: Any,
     used: Collection[str],
-    ids: Sequence[str] | Callable[[IntArray], list[str]] | None = None,
+    ids: Ids | None = None,
 ) -> None:
     """The page of a run of ``biclique cluster``; ``used`` names the columns of the table that were clustered."""
     model.report(

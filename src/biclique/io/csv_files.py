@@ -87,7 +87,7 @@ class TextChunks(FileChunks):
 
 
 def _features(text: TextFile, block: Block, places: Sequence[int], kinds: dict[int, Kind | None]) -> FloatArray:
-    """These columns as float64; ``kinds`` gets what they hold. A field that is not a number is refused."""
+    """These columns as float64; ``kinds`` gets what they hold. A field that is no number is refused."""
     X = np.empty((len(block), len(places)))
     for i, j in enumerate(places):
         kind = joined(kinds[j], block.kinds[j])

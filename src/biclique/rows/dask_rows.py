@@ -1,7 +1,7 @@
 """Rows of a Dask array or data frame: draw, sum and map as tasks, wherever its chunks lie.
 
 A pass is one graph: a task for a few consecutive chunks, and sums of these in a tree. How chunks are grouped and added
-follows from their lengths alone, so sums have the same bits for any workers, order of completion and failures.
+follows from their lengths alone, so sums have the same bits whatever the workers, the order of completion or deaths.
 The function of a pass is one key; only what it returns travels. Nobody else in the package imports Dask.
 """
 

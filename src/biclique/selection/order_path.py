@@ -27,7 +27,7 @@ from biclique.selection.reading import read_rows
 from biclique.spectral.cut import Attempt, OrderRule, check_order
 
 CARRIED = 24
-"""Vectors that one order hands to the next if a pass computes K anew: wider blocks are cheap, passes are not."""
+"""Vectors that one order hands to the next where a pass computes K anew: wider blocks are cheap, passes are not."""
 
 
 @dataclass(frozen=True)
