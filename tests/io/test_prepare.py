@@ -174,7 +174,7 @@ def test_columns_by_name_and_by_number():
 def test_new_tables_may_have_more_columns_and_another_order():
     preparer = TablePreparer(drop=["c"], scale="none").fit(table(a=[1.0, 5.0], b=[2.0, 3.0], c=["x", "y"]))
     assert preparer.transform(table(d=["?", "x"], b=[2.0, 3.0], a=[1.0, 5.0])).tolist() == [[1, 2], [5, 3]]
-    with pytest.raises(DataError, match="column 'b' was used in fit and is missing here"):
+    with pytest.raises(DataError, match="column 'b' was used in fit and is not there"):
         preparer.transform(table(a=[1.0]))
     with pytest.raises(DataError, match="column 'b' held numbers in fit and holds texts now, such as 'much' in row 2"):
         preparer.transform(table(a=[1.0, 2.0], b=[1.0, "much"]))

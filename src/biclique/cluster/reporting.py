@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from inspect import signature
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from biclique._typing import IntArray
 from biclique.cluster.trust import HowSure
 from biclique.exceptions import ParameterError
 from biclique.io.atomic_files import check_target, write_text
-from biclique.report.gather import gather
+from biclique.report.gather import Ids, gather
 from biclique.report.page import make_page
 from biclique.report.rows import Told
 from biclique.report.summary import Summary, summary_of
@@ -35,7 +34,7 @@ class Reporting(HowSure):
         *,
         table: Any = None,
         used: Collection[str] | None = None,
-        ids: Sequence[str | int] | Callable[[IntArray], Sequence[str]] | None = None,
+        ids: Ids | None = None,
         title: str | None = None,
         command: str | None = None,
         notes: Sequence[str] = (),

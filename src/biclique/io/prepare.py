@@ -330,7 +330,7 @@ class TablePreparer(TransformerMixin, PageLink, BaseEstimator):
         absent = next((name for name in self._used() if name not in known), None)
         if absent is not None:
             raise DataError(
-                f"{table.name}: column {absent!r} was used in fit and is missing here; columns: {table.names}."
+                f"{table.name}: column {absent!r} was used in fit and is not there; columns: {table.names}."
             )
         numbers = [number_as_fitted(table, settled(known[name]), self.kinds_[name]) for name in self.number_columns_]
         return numbers, [known[name] for name in self.category_columns_]

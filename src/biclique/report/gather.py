@@ -36,7 +36,7 @@ AXIS_ROWS = 2_000
 
 VERSIONS = ("numpy", "scipy", "scikit-learn")
 
-Ids = Sequence[object] | Callable[[IntArray], Sequence[object]]
+Ids = Sequence[str | int] | Callable[[IntArray], Sequence[str | int]]
 """The id of every row, or a function of row numbers, ascending, that gives theirs."""
 
 
