@@ -23,8 +23,8 @@ from typing import Any
 
 RECORDS = Path(__file__).parent / "records"
 PACKAGES = (
-    *("biclique", "numpy", "scipy", "scikit-learn", "finufft", "faiss-cpu", "hdbscan", "dask-ml", "ncut-pytorch"),
-    *("torch", "triton", "xgi", "hypernetx", "hypergraphx", "pandas"),
+    *("biclique", "numpy", "scipy", "scikit-learn", "finufft", "faiss-cpu", "hdbscan", "genieclust"),
+    *("dask-ml", "ncut-pytorch", "torch", "triton", "xgi", "hypernetx", "hypergraphx", "pandas"),
 )
 
 

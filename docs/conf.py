@@ -57,6 +57,16 @@ class GalleryOrder:
         return (EXAMPLES.index(short) if short in EXAMPLES else len(EXAMPLES), name)
 
 
+class ScriptArguments:
+    """What make docs-full gives to scripts: those whose pictures were drawn before run a smaller study."""
+
+    def __call__(self, gallery: dict[str, object], script: dict[str, str]) -> list[str]:  # noqa: ARG002
+        return ["--quick"] if Path(script["src_file"]).name == "heat_convergence.py" else []
+
+    def __repr__(self) -> str:  # the same in every build: Sphinx compares settings by it
+        return "ScriptArguments"
+
+
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
@@ -64,6 +74,7 @@ sphinx_gallery_conf = {
     "filename_pattern": "." if os.environ.get("BICLIQUE_DOCS") == "full" else "/plot_",
     "within_subsection_order": GalleryOrder,
     "abort_on_example_error": True,
+    "reset_argv": ScriptArguments(),
     "download_all_examples": False,
     "show_signature": False,
     "write_computation_times": False,

@@ -11,8 +11,9 @@ evenly spaced points on an ellipse. The page on theory says what the pictures sh
 .. image:: /images/heat_sphere.png
 .. image:: /images/heat_ellipse.png
 
-``python examples/heat_convergence.py --out FOLDER [--quick]`` writes ``heat_convergence.csv`` and the three
-pictures. It takes minutes, so the site shows pictures that were drawn before.
+``python examples/heat_convergence.py --out FOLDER`` writes ``heat_convergence.csv`` and the three pictures. It takes
+minutes, so the site shows pictures that were drawn before. ``--quick`` takes fewer points; ``make docs-full`` runs it
+that way.
 """
 
 from __future__ import annotations

@@ -1,13 +1,20 @@
 """The site is built by ``make docs``; these look at what it is built from."""
 
 import importlib.util
+import inspect
 import re
 import sys
+import tomllib
+from email.message import Message
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+from sklearn.base import BaseEstimator
+from sklearn.pipeline import make_pipeline
 
 import biclique
+from biclique.runtime import page_links
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
@@ -47,6 +54,53 @@ def test_every_public_name_has_its_page(tmp_path):
                 assert f".. py:data:: {name}\n" in listed
     assert (tmp_path / "biclique.BicliqueSpectralClustering.rst").exists()
     assert not (tmp_path / "biclique.cluster.BicliqueSpectralClustering.rst").exists()  # one page is enough
+
+
+SITE = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]["Documentation"]
+ESTIMATORS = sorted(
+    {
+        full
+        for module, names in api_pages.documented().items()
+        for name, full in names
+        if inspect.isclass(found := getattr(import_module(module), name)) and issubclass(found, BaseEstimator)
+    }
+)
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    """The metadata of the package as it will be installed: those of an older install may be here."""
+    links = Message()
+    links["Project-URL"] = f"Documentation, {SITE}"
+    monkeypatch.setattr(page_links, "metadata", lambda _: links)
+    page_links.documentation_site.cache_clear()
+    yield links
+    page_links.documentation_site.cache_clear()
+
+
+@pytest.mark.parametrize("full", ESTIMATORS)
+def test_diagrams_of_estimators_link_to_their_pages(full, installed, tmp_path):
+    module, _, name = full.rpartition(".")
+    model = getattr(import_module(module), name)()
+    link = model._get_doc_link()
+    site, _, page = link.partition("/api/")
+    assert site == SITE.rstrip("/")
+    api_pages.write(tmp_path)
+    assert (tmp_path / page.replace(".html", ".rst")).exists()  # Sphinx makes api/x.html of api/x.rst
+    assert f'href="{link}"' in model._repr_html_()
+    assert f'href="{link}"' in make_pipeline(model)._repr_html_()
+
+
+def test_diagrams_link_nowhere_if_the_package_names_no_site(installed, monkeypatch):
+    del installed["Project-URL"]
+    assert biclique.BicliqueSpectralClustering()._get_doc_link() == ""
+
+    class Mine(biclique.BicliqueSpectralClustering):
+        """A class of somebody else has no page on our site."""
+
+    installed["Project-URL"] = f"Documentation, {SITE}"
+    page_links.documentation_site.cache_clear()
+    assert Mine()._get_doc_link() == ""
 
 
 def test_pages_of_names_that_are_gone_are_removed(tmp_path):
@@ -110,11 +164,15 @@ def test_the_readme_is_short():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_pages_have_no_acceptance_notes_and_wrapped_lines(page):
+def test_pages_have_no_acceptance_notes(page):
     text = page.read_text(encoding="utf-8")
     assert not re.search(r"\bbar\b.{0,30}\bmet\b|: met\b|\bcommit [0-9a-f]{7}\b|product (took )?\d\.\d+ s", text)
-    if page.name == "reproduction.md":  # written by a command
-        return
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"], ids=lambda page: page.name)
+def test_lines_of_prose_are_wrapped(page):
+    """Tables and code may be wider."""
+    text = page.read_text(encoding="utf-8")
     prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL).splitlines()
     long = [line for line in prose if len(line) > 120 and not line.startswith(("|", "    "))]
     assert not long, long

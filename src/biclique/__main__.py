@@ -1,4 +1,4 @@
-"""``python -m biclique``: the command line, where the command itself is not on the path."""
+"""``python -m biclique``: the command line, also if the command itself is not on the path."""
 
 import sys
 

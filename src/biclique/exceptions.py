@@ -59,7 +59,7 @@ class BicliqueError(Exception):
     """
 
     def in_words(self, options: Mapping[str, str]) -> str:
-        """The message, with these words in place of Python's."""
+        """The message, with these words instead of Python's."""
         return "".join(options.get(part, part) if isinstance(part, Argument) else str(part) for part in self.args)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""Text of others in messages; here alone, since the command line needs it before anything large is imported."""
+"""Names from data in messages. The command line needs this file before anything large is imported."""
 
 from __future__ import annotations
 

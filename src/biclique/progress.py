@@ -15,7 +15,7 @@ BARS = (20, 10, 0)
 USUAL_COLUMNS = 80
 """Of a terminal that does not say how wide it is."""
 PLAIN_SECONDS = 10
-"""``verbose`` of the command line: between two lines where standard error is no terminal."""
+"""``verbose`` of the command line: seconds between two lines if standard error is not a terminal."""
 
 
 def format_seconds(seconds: float) -> str:
@@ -91,7 +91,7 @@ class Progress:
             self._plain(text)
 
     def note(self, text: str) -> None:
-        """One line that stays, whatever came before."""
+        """One line that stays."""
         if self.enabled:
             self._wipe()
             clock.last = -math.inf

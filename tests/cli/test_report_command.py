@@ -1,3 +1,6 @@
+import json
+import re
+
 import numpy as np
 import pytest
 from sklearn.pipeline import make_pipeline
@@ -29,6 +32,7 @@ def test_cluster_writes_a_report(table, tmp_path, capsys):
     assert "biclique cluster" in text
     assert "\\u003cb\\u003e0\\u003c/b\\u003e" in text  # the id of a row
     assert ">kind<" in text  # the known classes are a column
+    assert "made from 3 of these 4 columns" in text
     assert ">x<" in text
 
 
@@ -40,6 +44,27 @@ def test_rows_in_chunks_have_a_report(tmp_path):
     text = page.read_text(encoding="utf-8")
     assert "(rest " in text
     assert any(f"{value:,.0f}" in text for value in (6000, *range(5500, 6500)))  # means before the scaling
+    assert "The clusters were made from these columns" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        (["--id", "name", "--drop", "kind"], [f"<b>{row}</b>" for row in range(120)]),
+        (["--id", "name,kind", "--categorical", "kind"], [f"<b>{row}</b>" for row in range(120)]),
+        (["--id", "name", "--drop", "kind", "--missing", "drop"], [f"<b>{row}</b>" for row in range(120) if row != 7]),
+        (["--drop", "name", "--drop", "kind", "--missing", "drop"], [f"row {row}" for row in range(120) if row != 7]),
+    ],
+)
+def test_rows_in_chunks_have_their_ids(table, tmp_path, options, names):
+    """Also in a table of numbers and texts, and if rows are left out."""
+    if "drop" in options:
+        table.write_text(re.sub("(?m)^(<b>7</b>),[^,]*", r"\1,", table.read_text()))
+    page = tmp_path / "out.html"
+    command = ["cluster", str(table), "-k", "3", "--stream", "--rank", "40", "--order", "2", "--report", str(page)]
+    assert main([*command, "-q", *options]) == 0
+    data = re.search('(?s)id="data">(.*?)</script>', page.read_text(encoding="utf-8"))[1]
+    assert json.loads(data)["ids"] == names
 
 
 def test_a_saved_model_and_a_table_give_a_report(table, tmp_path, capsys):
@@ -49,7 +74,9 @@ def test_a_saved_model_and_a_table_give_a_report(table, tmp_path, capsys):
     command = ["report", str(tmp_path / "model.biclique"), str(table), "--id", "name"]
     assert main(command) == 0
     assert f"report written to {tmp_path / 'data.html'}" in capsys.readouterr().out
-    assert "3 clusters" in (tmp_path / "data.html").read_text(encoding="utf-8")
+    text = (tmp_path / "data.html").read_text(encoding="utf-8")
+    assert "3 clusters" in text
+    assert "made from 3 of these 4 columns" in text
 
 
 def test_a_model_of_the_command_line_knows_its_scale_and_its_ids(table, tmp_path):
@@ -61,6 +88,7 @@ def test_a_model_of_the_command_line_knows_its_scale_and_its_ids(table, tmp_path
     labels = [text.split('"labels":"')[1].split('"')[0] for text in texts]
     assert labels[0] == labels[1]
     assert all("\\u003cb\\u003e0\\u003c/b\\u003e" in text for text in texts)  # ids
+    assert all("made from 3 of these 4 columns" in text for text in texts)
 
 
 def test_rows_with_gaps_are_named(table, tmp_path, capsys):

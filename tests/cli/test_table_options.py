@@ -109,7 +109,7 @@ def test_ids_labels_and_weights(capsys, people):
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
-        (["--columns", "age,zz"], 3, "--columns names column 'zz', which is not there; columns: 'key', 'age'"),
+        (["--columns", "age,zz"], 3, "--columns names column 'zz', which does not exist; columns: 'key', 'age'"),
         (["--id", "zz"], 3, "--id names column 'zz'"),
         (["--weight", "zz"], 3, "--weight names column 'zz'"),
         (["--label", "zz"], 3, "--label-column names column 'zz'"),

@@ -78,3 +78,13 @@ def test_tables_that_do_not_fit(ending, capsys, tmp_path):
     if ending == "csv":
         assert main(["cluster", str(path), "-k", "2", "--memory-limit", "10K"]) == 4
         assert "raise --memory-limit, or take fewer rows." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [("1,2\n", "t.csv: only one row; a table needs"), ("1,\n,2\n3,4\n", "t.csv: only one row without missing values;")],
+)
+def test_a_table_of_one_row_is_refused_in_our_words(rows, said, capsys, tmp_path):
+    (tmp_path / "t.csv").write_text("x,y\n" + rows)
+    assert main(["cluster", str(tmp_path / "t.csv"), "-k", "2", "--missing", "drop"]) == 3
+    assert said in capsys.readouterr().err

@@ -122,7 +122,11 @@ def test_the_estimator_and_its_predict():
 
 @pytest.mark.parametrize(
     ("estimators", "said"),
-    [([], "at least one pair"), ([("a", KMeans(2)), ("a", KMeans(3))], "distinct names"), ([("a", 3)], "no clusterer")],
+    [
+        ([], "at least one pair"),
+        ([("a", KMeans(2)), ("a", KMeans(3))], "distinct names"),
+        ([("a", 3)], "not a clusterer"),
+    ],
 )
 def test_bad_estimators_are_refused(estimators, said):
     with pytest.raises(ParameterError, match=said):

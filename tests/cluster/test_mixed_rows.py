@@ -214,7 +214,7 @@ def test_columns_without_a_value_are_told_and_rows_without_one_refused():
     rest = model(categorical_features=[1, 2, 3]).fit(np.delete(X, 1, axis=1))
     np.testing.assert_array_equal(fitted.labels_, rest.labels_)
     alone = np.array([[np.nan, 4.0, np.nan, np.nan, np.nan]])
-    with pytest.raises(DataError, match=r"1 of 1 rows have no value in any column of the fit .*\(rows 0\)"):
+    with pytest.raises(DataError, match=r"1 of 1 rows have no value in any column that the fit can use \(rows 0\)"):
         fitted.predict(alone)
     X[7] = np.nan
     with pytest.raises(DataError, match=r"1 of 40 rows have no value.*\(rows 7\).*leave those rows out"):
@@ -287,7 +287,7 @@ def test_parameters_that_do_not_go_together(parameters, words):
 
 
 def test_a_name_that_is_no_column_is_refused():
-    with pytest.raises(ParameterError, match="has 'z', which is no column of X: the columns are 'a', 'b'"):
+    with pytest.raises(ParameterError, match="has 'z', which is not a column of X: the columns are 'a', 'b'"):
         model(categorical_features=["z"]).fit(pd.DataFrame(mixed(40)[0], columns=list("abcde")))
 
 

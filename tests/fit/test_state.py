@@ -153,7 +153,7 @@ def test_a_kernel_in_the_table_is_stored_while_it_is_there(groups, monkeypatch):
     check(model, *groups)
     state = state_of(model._fitted)
     monkeypatch.delitem(KERNELS, "own")
-    with pytest.raises(DataError, match=r"names the class 'Own', which is none of biclique's.*KERNELS"):
+    with pytest.raises(DataError, match=r"names the class 'Own', which is not one of biclique's.*KERNELS"):
         fitted_from(state)
 
 
@@ -170,7 +170,7 @@ def test_a_rule_of_a_user_is_refused(groups):
 def test_a_state_makes_known_classes_alone(groups):
     state = state_of(fit(groups[0])._fitted)
     for name in ("Popen", "os.system", "object", None, 3, ["Plan"]):
-        with pytest.raises(DataError, match=r"names the class .* none of biclique's"):
+        with pytest.raises(DataError, match=r"names the class .* not one of biclique's"):
             fitted_from({**state, "rule": {"class": name, "centres": np.ones((3, 3))}})
     for wrong in ({"class": "Plan"}, {"class": "tuple", "items": []}, {"class": "dtype", "name": "f8"}):
         with pytest.raises(DataError, match="has one of these classes: ExactFitted, FactoredFitted"):

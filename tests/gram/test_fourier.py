@@ -244,7 +244,7 @@ def test_auto_goes_another_way_where_no_grid_holds_all_rows(monkeypatch):
     monkeypatch.setattr("biclique.fit.plan.can_help", lambda kernel, X, n: True)
     model = BicliqueSpectralClustering(3, random_state=0).fit(X)
     assert model.gram_ == "tiled"
-    assert "in place of 'fourier'" in str(model.plan_)
+    assert "instead of 'fourier'" in str(model.plan_)
 
 
 def test_without_finufft_the_extra_is_named(monkeypatch):

@@ -275,7 +275,7 @@ def test_refused_with_a_reason():
         laplacian(hypergraph, kind="other")
     with pytest.raises(DataError, match="two parts"):
         normalized_cut(hypergraph, np.arange(9) % 3)
-    with pytest.raises(DataError, match="one entry a vertex"):
+    with pytest.raises(DataError, match="one entry for each vertex"):
         cut(hypergraph, [0, 1])
     with pytest.raises(DegreeError, match="no positive volume"):
         k_way_normalized_cut(Hypergraph.from_edges([[0, 1]], vertices=3), [0, 0, 1])

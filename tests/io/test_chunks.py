@@ -410,7 +410,7 @@ def test_parquet_columns_of_every_kind(tmp_path):
     assert whole(source)[:, 3].tolist() == [1.5, 2.25, 3]
     assert whole(source)[:, 4].tolist() == [2.0**53, -(2.0**60), 0]
     refused("column 'name' holds string, not numbers. If it holds classes or names, say so with", path)
-    refused(r"Roles\(id=…\) names column 'nme', which is not there", path, roles=Roles(id="nme"))
+    refused(r"Roles\(id=…\) names column 'nme', which does not exist", path, roles=Roles(id="nme"))
     refused("no feature columns are left", path, roles=Roles(drop=table.column_names))
 
 
@@ -681,7 +681,7 @@ def test_columns_with_a_role_are_left_out(hold, tmp_path):
 
 def test_roles_name_columns_that_are_there():
     X = rows(100, 4)
-    refused(r"Roles\(drop=…\) names column '7', which is not there", X, roles=Roles(drop=["7"]))
+    refused(r"Roles\(drop=…\) names column '7', which does not exist", X, roles=Roles(drop=["7"]))
     refused("no feature columns are left", X[:, :1], DataError, roles=Roles(label="0"))
     frame = pd.DataFrame(X, columns=list("abcd"))
     assert open_chunks(frame, roles=Roles(label="b")).columns == ["a", "c", "d"]
@@ -706,7 +706,7 @@ def test_scaled_rows(hold, tmp_path):
 def test_scaled_rows_are_checked():
     X = np.ones((5, 2), dtype=np.float32)
     with pytest.raises(
-        ParameterError, match=r"offset must hold 2 finite numbers of float32, one a column; got shape \(3,"
+        ParameterError, match=r"offset must hold 2 finite numbers of float32, one for each column; got shape \(3,"
     ):
         ScaledChunks(open_chunks(X), [1, 2, 3], [1, 1])
     with pytest.raises(ParameterError, match=r"factor must hold 2 finite numbers of float32.* with NaN or infinity"):

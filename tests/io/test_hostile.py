@@ -78,7 +78,7 @@ def test_codecs_that_are_not_known_are_refused_before_they_run(codec, tmp_path):
         for chunk in path.rglob("*0"):
             if chunk.is_file():
                 chunk.write_bytes(pickle.dumps(Trap()))
-        refused("its codec .* is not read, for codecs can run code", use_up, path)
+        refused("its codec .* is not read, because codecs can run code", use_up, path)
 
 
 @needs("zarr")

@@ -244,7 +244,7 @@ def test_a_disk_that_is_full_at_the_end_leaves_nothing(suffix, tmp_path, monkeyp
 @pytest.mark.parametrize(
     ("labels", "ids", "message"),
     [
-        ([0.5, 1.0], None, r"labels must be one whole number a row, got float64 of shape \(2,\)"),
+        ([0.5, 1.0], None, r"labels must be one whole number for each row, got float64 of shape \(2,\)"),
         ([[1, 2]], None, r"got int64 of shape \(1, 2\)"),
         ([1, 2], ["a"], "1 ids came with 2 labels"),
         ([1], ["a"], "ids must be texts in every chunk, or numbers in every chunk"),

@@ -198,7 +198,7 @@ def test_new_tables_may_have_more_columns_and_another_order():
         ({"dates": "year"}, ParameterError, "dates must be one of"),
         ({"scale": None}, ParameterError, "scale must be one of standard, robust, none, got None"),
         ({"drop": "a"}, ParameterError, r"drop must be a list of names of columns, got 'a': write \['a'\]"),
-        ({"drop": ["zz"]}, TableError, "drop names column 'zz', which is not there; columns: 'a', 'b'"),
+        ({"drop": ["zz"]}, TableError, "drop names column 'zz', which does not exist; columns: 'a', 'b'"),
         ({"columns": ["zz"]}, TableError, "columns names column 'zz'"),
         ({"categorical": ["zz"]}, TableError, "categorical names column 'zz'"),
         ({"columns": []}, TableError, "no feature columns are left"),

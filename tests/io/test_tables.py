@@ -172,7 +172,7 @@ def test_folders_are_no_tables(tmp_path):
 def test_columns_with_a_role_must_exist(write):
     path = write("t.csv", "a,b\n1,2\n")
     for roles, role in ((Roles(label="z"), "label"), (Roles(id="z"), "id"), (Roles(drop=["z"]), "drop")):
-        message = rf"Roles\({role}=…\) names column 'z', which is not there; columns: 'a', 'b'"
+        message = rf"Roles\({role}=…\) names column 'z', which does not exist; columns: 'a', 'b'"
         with pytest.raises(TableError, match=message):
             read_table(path, roles)
     with pytest.raises(TableError, match="no feature columns are left"):

@@ -226,5 +226,5 @@ class TestOwnOperator(GramContract):
 
 def test_an_operator_that_nobody_knows():
     assert list(GRAM_NAMES) == ["auto", "dense", "tiled", "fourier", "nystroem", "features"]
-    with pytest.raises(ParameterError, match="held as one of 'dense', 'tiled', 'fourier', got 'doubled'"):
+    with pytest.raises(ParameterError, match="stored as one of 'dense', 'tiled', 'fourier', got 'doubled'"):
         make_gram("doubled", RBF(1.0), X, memory_limit=2**30)

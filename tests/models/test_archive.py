@@ -173,7 +173,7 @@ def place(text, *names):
         (lambda t: t["state"]["model"].update({"class": "Popen"}), "a model is one of .*, got 'Popen'"),
         (lambda t: t["state"]["model"].update({"class": "Plan"}), "a model is one of .*, got 'Plan'"),
         (lambda t: t["state"]["model"].pop("steps"), "do not make a model"),
-        (lambda t: t["state"]["model"].update(steps={"array": 10**6}), "names array 1000000, which is not there"),
+        (lambda t: t["state"]["model"].update(steps={"array": 10**6}), "names array 1000000, which does not exist"),
         (lambda t: t["state"]["model"].update(memory="/tmp/x"), "do not make a model|has no 'memory'"),
     ],
 )
@@ -192,7 +192,7 @@ def test_a_forged_estimator_hides_no_method_and_has_all_its_parts(path):
         "has no 'new_setting'": lambda one: one.update(new_setting=1),
         "what a BicliqueSpectralClustering has found is missing": lambda one: one.update(_fitted=3),
         "a FactoredFitted without 'spectrum'": lambda one: one["_fitted"].pop("spectrum"),
-        "names the class 'system', which is none of biclique's": lambda one: one["_fitted"]["rule"].update(
+        "names the class 'system', which is not one of biclique's": lambda one: one["_fitted"]["rule"].update(
             {"class": "system"}
         ),
     }

@@ -251,7 +251,7 @@ def test_save_says_how_large_and_why(groups, tmp_path):
     assert f"{tmp_path / 'a'}: " in str(exact)
     assert "all 90 distinct training rows, which exact predictions need" in str(exact)
     few = biclique.save(fit(groups[0], gram="nystroem", rank=20), tmp_path / "b")
-    assert "20 landmarks in place of the rows" in str(few)
+    assert "20 landmarks instead of the rows" in str(few)
     assert list(exact.parts.values()) == sorted(exact.parts.values(), reverse=True)
     assert sum(exact.parts.values()) < exact.bytes
 

@@ -205,7 +205,7 @@ def test_bad_arguments():
         with pytest.raises(ParameterError, match=message):
             HeatLaplacian(*arguments)
     laplacian = HeatLaplacian(X, 0.1, 4, 1)
-    with pytest.raises(DataError, match="one value a point"):
+    with pytest.raises(DataError, match="one value for each point"):
         laplacian.apply(np.ones(3), np.zeros((1, 2), int))
     with pytest.raises(DataError, match=r"shape \(p, 2\)"):
         laplacian.apply(np.ones(10), np.zeros((1, 3), int))

@@ -182,7 +182,7 @@ def test_multiplicities_are_repeated_rows():
 
 
 def test_labels_of_another_length():
-    with pytest.raises(DataError, match="one entry a row, 12"):
+    with pytest.raises(DataError, match="one entry for each row, 12"):
         k_way_normalized_cut(K, LABELS[:5])
 
 

@@ -153,6 +153,68 @@ def test_a_lasso_selects_what_is_inside(made, browser):
     assert quiet(browser)
 
 
+def touch(browser, kind, *places):
+    """Fingers on the map, as the browser has them from a touch screen."""
+    box = run(browser, "const box = document.getElementById('map').getBoundingClientRect(); return [box.left, box.top]")
+    points = [{"x": box[0] + x, "y": box[1] + y, "id": number} for number, (x, y) in enumerate(places)]
+    browser.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+
+@pytest.fixture
+def phone(made, browser):
+    """The page on a touch screen, with the map in sight."""
+    opened(browser, made[2], width=360, height=740, mobile=True)
+    browser.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True, "maxTouchPoints": 2})
+    run(browser, "document.getElementById('map').scrollIntoView({block: 'center'})")
+    yield browser
+    browser.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": False})
+
+
+def test_two_fingers_zoom_the_map(phone):
+    """From 100 to 200 pixels apart, and 20 pixels to the right."""
+    before, scrolled = np.array([where(phone, row) for row in range(4)]), run(phone, "return window.scrollY")
+    touch(phone, "touchStart", (100, 150), (200, 150))
+    for share in (0.2, 0.4, 0.6, 0.8, 1):
+        touch(phone, "touchMove", (100 - 30 * share, 150), (200 + 70 * share, 150))
+    found = np.array([where(phone, row) for row in range(4)])
+    np.testing.assert_allclose(found, 2 * (before - [150, 150]) + [170, 150], atol=0.5)
+    touch(phone, "touchEnd")
+    assert run(phone, "return window.scrollY") == scrolled
+    assert run(phone, "return window.visualViewport.scale") == pytest.approx(1)
+    assert quiet(phone)
+
+
+def test_a_finger_that_stays_after_a_pinch_moves_the_map(phone):
+    x, y = where(phone, 150)
+    first, second = ({"pointerId": number, "pointerType": "touch", "button": 0} for number in (7, 8))
+    pointer(phone, "pointerdown", x, y, **first)
+    pointer(phone, "pointerdown", x + 100, y, **second)
+    pointer(phone, "pointerup", x + 100, y, **second)
+    pointer(phone, "pointermove", x + 5, y + 3, **first)
+    assert where(phone, 150) == pytest.approx([x + 5, y + 3])
+    pointer(phone, "pointerup", x + 5, y + 3, **first)
+    assert not phone.find_element("id", "tip").is_displayed()  # the mark below it was not tapped
+    pointer(phone, "pointermove", x + 50, y, **first)
+    assert where(phone, 150) == pytest.approx([x + 5, y + 3])
+
+
+def test_two_fingers_end_a_lasso(phone):
+    run(phone, "document.getElementById('lasso').click()")
+    touch(phone, "touchStart", (20, 20))
+    touch(phone, "touchMove", (340, 20))
+    touch(phone, "touchMove", (340, 300))
+    touch(phone, "touchStart", (340, 300), (20, 300))
+    touch(phone, "touchEnd")
+    assert run(phone, "return bicliqueMap.selected()") == 0
+
+
+def test_a_tap_reads_a_mark(phone):
+    touch(phone, "touchStart", where(phone, 150))
+    touch(phone, "touchEnd")
+    assert "row 150" in phone.find_element("id", "tip").text
+    assert quiet(phone)
+
+
 def test_the_slider_recolours(made, browser):
     _, X, path = made
     opened(browser, path)

@@ -2,6 +2,7 @@ import base64
 import hashlib
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -10,11 +11,13 @@ from scipy import sparse
 
 from biclique import BicliqueSpectralClustering
 from biclique.exceptions import DataError, FewerClustersWarning, ParameterError
-from biclique.report.gather import gather, principal
+from biclique.report.gather import DIFFERENCES, TYPICAL, Cluster, Difference, Shown, View, gather, principal
 from biclique.report.markup import element, escaped, fill, json_text, shown
 from biclique.report.page import make_page, month_text, number_text, stability_text
-from biclique.report.rows import Facts, Told
+from biclique.report.rows import LEAST_POINTS, MOST_POINTS, Facts, Told, thinned
+from biclique.report.sample import CELLS, SAMPLE_LEAST, SAMPLE_ROWS, Sampled, Similarities, groups_of
 from biclique.report.sentence import first_sentence, percent
+from biclique.report.shown_columns import Coded
 from tests.optional import Optional
 from tests.report.made import HOSTILE, SURROGATE, fitted, groups
 
@@ -130,7 +133,7 @@ def test_hostile_names_stay_text(tmp_path):
 
 @pytest.mark.parametrize(("n", "d"), [(21_000, 50), (300, 1_000)])
 def test_many_rows_and_columns_stay_below_three_megabytes(tmp_path, n, d):
-    """Many rows with long ids, or many columns: of both together no more is drawn. The model is small."""
+    """Many rows with long ids, or many columns; the test below has both. The model is small."""
     random = np.random.default_rng(0)
     few = random.normal(size=(60, d)).astype(np.float32)
     few[30:, :40] += 4
@@ -146,6 +149,64 @@ def test_many_rows_and_columns_stay_below_three_megabytes(tmp_path, n, d):
     assert data["all"] == n
     assert len(data["columns"]) == 30
     assert all(int(column["name"][1:]) < 40 for column in data["columns"])  # those that separate
+
+
+def largest_page(n, n_columns, k, name, end_of_id):
+    """The data of the largest page: as much of everything as ``gather`` gives for such a table, all names long."""
+    random = np.random.default_rng(0)
+    small = gather(fitted()._told(), groups(), n_splits=0)
+    labels, best = np.arange(n) % k, random.random(n).astype(np.float32)
+    drawn = thinned(labels, k, MOST_POINTS, LEAST_POINTS, np.random.RandomState(0))
+    places = thinned(labels[drawn], k, SAMPLE_ROWS, SAMPLE_LEAST, np.random.RandomState(0))
+    cells, clusters = groups_of(labels[drawn][places], k, CELLS)
+    codes = random.integers(0, 255, (30, len(drawn)), dtype=np.uint8)
+    levels = [f"{j} {name}" for j in range(255)]
+    difference = Difference(name, name, 1.0, 0.5, 0.25)
+    path = small.sampled.path
+    return replace(
+        small,
+        title=name,
+        told=replace(small.told, n_clusters=k),
+        n_rows=n,
+        n_columns=n_columns,
+        facts=Facts(labels, best, np.ones(n, np.float32), random.random((k, k)) * n / k**2),
+        clusters=[Cluster(j, n // k, 0.5, 1, 0.5, [difference] * DIFFERENCES, [name] * TYPICAL) for j in range(k)],
+        drawn=drawn,
+        ids=[f"{row} {end_of_id}" for row in drawn],
+        views=[View(name, (name, name), random.normal(size=(len(drawn), 2))) for _ in range(2)],
+        columns=[Shown(name, 0.5, Coded(column, levels, True), True) for column in codes],
+        places=places,
+        sampled=Sampled(
+            Similarities(random.random((len(cells), len(cells))), clusters),
+            replace(
+                path, labels=np.tile(labels[drawn][places], (len(path.orders), 1)), sizes=[[1] * k] * len(path.orders)
+            ),
+        ),
+        notes=[name] * 20,
+        command=name * 20,
+    )
+
+
+@pytest.mark.parametrize(
+    ("k", "name", "end_of_id"),
+    [
+        (3, "x", ""),
+        (100, "😀" * 300, "é" * 7),  # four bytes each; ids just short enough to be kept whole
+        (1_500, '<"&>' * 80, "<>"),  # escaped, each takes up to six bytes
+    ],
+)
+def test_the_largest_page_of_a_million_rows_and_a_thousand_columns_stays_below_three_megabytes(k, name, end_of_id):
+    data = largest_page(1_000_000, 1_000, k, name, end_of_id)
+    assert len(data.drawn) == MOST_POINTS
+    assert len(data.places) == SAMPLE_ROWS
+    text = make_page(data)
+    assert len(text.encode()) < 3_000_000
+    found = Page(text).data
+    assert found["exactIds"]
+    assert len(found["columns"][0]["values"]) == 255
+    if k > CELLS:
+        assert found["matrix"]["size"] == CELLS
+        assert "of the 160 largest clusters" in text
 
 
 def test_thinning_is_said(tmp_path, monkeypatch):
@@ -171,6 +232,17 @@ def test_columns_that_are_shown_may_be_others_than_those_of_the_fit(tmp_path):
         write(tmp_path, model, X, table=frame[:3])
     with pytest.raises(DataError, match="ids has 2 entries, X has 120"):
         write(tmp_path, model, X, ids=["a", "b"])
+
+
+def test_a_function_gives_the_ids_of_the_drawn_rows_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr("biclique.report.gather.MOST_POINTS", 60)
+    asked = []
+    data = Page(write(tmp_path, fitted(), groups(), ids=lambda rows: [asked.append(row) or f"r{row}" for row in rows]))
+    drawn = unpacked(data.data["rows"], "<u4").tolist()
+    assert asked == drawn
+    assert data.data["ids"] == [f"r{row}" for row in drawn]
+    with pytest.raises(DataError, match="ids returned 1 names for 60 rows"):
+        write(tmp_path, fitted(), groups(), ids=lambda _: ["one"])
 
 
 def test_wrong_arguments(tmp_path):
@@ -219,6 +291,32 @@ def test_fewer_clusters_than_asked_for_are_said(tmp_path):
     assert "4 clusters were found, 6 asked for." in write(tmp_path, model, X)
     told = "4 clusters returned, 6 asked for: X has only 4 distinct rows"
     assert "4 clusters were found" not in write(tmp_path, model, X, notes=[told])
+
+
+def test_the_page_says_what_the_clusters_were_made_from(tmp_path):
+    X, circular = groups(), "differences are no proof that groups exist"
+    assert f"The clusters were made from these columns, so {circular}." in write(tmp_path, fitted(), X)
+    frame = pd.DataFrame({"x": X[:, 0], "y": X[:, 1], "z": X[:, 2], "day": pd.Timestamp("2024-01-01")})
+    text = write(tmp_path, fitted(), X, table=frame)  # an array was fitted: nobody knows
+    assert f"If the clusters were made from them, {circular}" in text
+    assert "not used" not in text
+    text = write(tmp_path, fitted(), X, table=frame, used=["x", "day"])
+    assert f"made from 2 of these 4 columns, so {circular}" in text.replace("differences in them", "differences")
+    assert re.search("<bdi>y</bdi>[^/]*not used", text)
+    assert not re.search("<bdi>(x|day)[^/]*</bdi>[^/]*not used", text)
+    text = write(tmp_path, fitted(), X, table=frame, used=[])
+    assert "The clusters were made from other columns than these." in text
+    named = BicliqueSpectralClustering(3, random_state=0).fit(frame[["x", "y"]])
+    assert "made from 2 of these 4 columns" in write(tmp_path, named, frame[["x", "y"]], table=frame)
+
+
+def test_a_page_of_a_given_matrix_says_so(tmp_path):
+    K = np.exp(-((groups()[:, None] - groups()) ** 2).sum(axis=2))
+    model = BicliqueSpectralClustering(3, affinity="precomputed", random_state=0).fit(K)
+    assert "The clusters were made from a matrix that was given.<" in write(tmp_path, model, K)
+    text = write(tmp_path, model, K, table=groups())
+    assert "was given. If that was computed from these columns, differences are no proof that groups exist." in text
+    assert "made from these columns, so" not in text
 
 
 def test_a_given_matrix_has_no_columns_to_compare(tmp_path):

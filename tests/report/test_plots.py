@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from biclique import BicliqueKernelKMeans, BicliqueSpectralClustering
-from biclique.exceptions import ParameterError
+from biclique.exceptions import DataError, ParameterError
 from biclique.report import (
     plot_affinity,
     plot_clusters,
@@ -92,6 +92,28 @@ def test_profile(axes):
     assert [tick.get_text() for tick in axes.get_yticklabels()] in (["x0", "x1"], ["x1", "x0"])
     with pytest.raises(ParameterError, match="most must be a whole number from 1, got 0"):
         plot_profile(model, X, most=0)
+
+
+def test_a_model_of_a_given_matrix_has_no_columns_of_its_own(axes):
+    X = groups()
+    K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2))
+    model = BicliqueSpectralClustering(3, affinity="precomputed", random_state=0).fit(K)
+    missing = "no columns to plot: with affinity='precomputed' X holds similarities or distances of rows: "
+    with pytest.raises(DataError, match=missing + "pass columns of the same rows as table="):
+        plot_profile(model, K)
+    with pytest.raises(DataError, match=missing + "use view='embedding'"):
+        plot_clusters(model, K, view="columns")
+    with pytest.raises(DataError, match="table has 5 rows, X has 120"):
+        plot_profile(model, K, table=X[:5])
+    assert rendered(plot_profile(model, K, table=X, ax=axes)) is axes
+    expected = plot_profile(BicliqueSpectralClustering(3, random_state=0).fit(X), X, table=X)
+    assert axes.images[0].get_array().shape == expected.images[0].get_array().shape == (3, 3)
+
+
+def test_a_table_without_numbers_has_no_profile():
+    texts = np.array([["a"], ["b"]] * 60, dtype=object)
+    with pytest.raises(DataError, match="no column of numbers to plot"):
+        plot_profile(fitted(), groups(), table=texts)
 
 
 def test_other_models_are_refused_in_words():

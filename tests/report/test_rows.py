@@ -24,6 +24,12 @@ def test_more_clusters_than_room_share_it():
     assert np.bincount(labels[chosen], minlength=300).min() >= 20_000 // 300
 
 
+def test_more_clusters_than_rows_to_draw():
+    labels = np.arange(3_000) % 1_500
+    chosen = thinned(labels, 1_500, 1_000, 20, np.random.RandomState(0))
+    assert len(chosen) == len(set(labels[chosen])) == 1_000
+
+
 def test_few_rows_are_all_kept():
     assert thinned(np.array([1, 0, 1]), 2, 20, 2, np.random.RandomState(0)).tolist() == [0, 1, 2]
 
@@ -78,6 +84,8 @@ def test_groups_stay_inside_clusters():
     for members, cluster in zip(cells, clusters, strict=True):
         assert set(labels[members]) == {cluster}
     assert 18 <= len(cells) <= 22
+    cells, clusters = groups_of(np.repeat([0, 1, 2], [3, 1, 2]), 3, 2)
+    assert clusters.tolist() == [0, 2]  # the largest
     assert (np.diff(clusters) >= 0).all()
 
 

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from biclique import BicliqueSpectralClustering
-from biclique.cluster import estimator
 from biclique.exceptions import FewerClustersWarning
 from tests.report.made import fitted, groups
 
@@ -41,13 +40,3 @@ def test_a_summary_counts_all_rows_and_the_clusters_that_were_found():
 def test_a_summary_needs_a_fit():
     with pytest.raises(ValueError, match="not fitted"):
         BicliqueSpectralClustering(2).summary()
-
-
-def test_diagrams_link_to_the_site_that_the_package_names(monkeypatch):
-    model = BicliqueSpectralClustering(2)
-    monkeypatch.setattr(estimator, "documentation_site", lambda: "https://docs.example/biclique")
-    link = "https://docs.example/biclique/api/biclique.BicliqueSpectralClustering.html"
-    assert model._get_doc_link() == link
-    assert link in model._repr_html_()
-    monkeypatch.setattr(estimator, "documentation_site", lambda: "")
-    assert model._get_doc_link() == ""

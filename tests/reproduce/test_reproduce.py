@@ -26,6 +26,7 @@ from biclique.multiway import biclique_gram
 from biclique.reproduce import FULL, METHODS, QUICK, Cell, Records, Settings, plan, reproduce
 from biclique.reproduce.cells import PREPARATIONS, current_commit, load_problem, plan_preparations, run_cell
 from biclique.reproduce.cells import _finished as finished
+from biclique.reproduce.everything import wrapped
 from biclique.reproduce.methods import (
     Problem,
     ascending_embedding,
@@ -234,6 +235,8 @@ def test_a_run_writes_tables_pages_and_figures(tmp_path, home, finished_runs, mo
     assert "first observation" in page
     assert "second observation" in page
     assert "(images/reproduction/figure1.png)" in (tmp_path / "docs" / "page.md").read_text()
+    assert all(len(line) <= 100 for line in page.splitlines() if not line.startswith(("|", "#", "!")))
+    assert wrapped(page).rstrip() + "\n" == page
     assert read(out / "datasets.csv")[1]["data"] == "hopkins155"
     for name, table in tables.items():
         assert len(set(table.header)) == len(table.header), name

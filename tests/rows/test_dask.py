@@ -185,7 +185,7 @@ def test_frames(blobs):
     with pytest.raises(DataError, match=r"rows and columns, and is a Series of one: pass X\.to_frame\(\)"):
         model().fit(dd.from_pandas(frame["b"], npartitions=2))
     frame["e"] = "text"
-    with pytest.raises(DataError, match="X holds columns that are no numbers: 'e'"):
+    with pytest.raises(DataError, match="X has columns that are not numbers: 'e'"):
         model().fit(dd.from_pandas(frame, npartitions=2))
     frame["e"] = pd.Timestamp("2020-01-01")
     with pytest.raises(DataError, match=r"X holds dates or times in column 4 \('e'\)"):
@@ -424,13 +424,13 @@ def test_what_is_refused(blobs):
     ):
         model().fit(lazy, sample_weight=delayed(np.where(np.arange(300) == 140, -1.0, 1.0)))
     for wrong in (np.full(300, "2020-01-01", dtype="M8[s]"), np.full(300, 1j), np.full(300, "1")):
-        with pytest.raises(DataError, match="sample_weight must be numbers, one a row, got"):
+        with pytest.raises(DataError, match="sample_weight must be numbers, one for each row, got"):
             model().fit(lazy, sample_weight=delayed(wrong))
     with pytest.raises(DataError, match="sample_weight is zero in every row"):
         model().fit(lazy, sample_weight=delayed(np.zeros(300)))
     with pytest.raises(DataError, match="X has 300 rows, fewer than n_clusters=301"):
         model(n_clusters=301, rank=20).fit(lazy)
-    with pytest.raises(DataError, match="X holds <U3, no numbers"):
+    with pytest.raises(DataError, match="X holds <U3, not numbers"):
         model().fit(da.from_array(np.full((9, 2), "abc"), chunks=3))
     with pytest.raises(DataError, match="X has no rows"):
         model(rank="auto").fit(da.zeros((0, 2)))

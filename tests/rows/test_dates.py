@@ -98,5 +98,5 @@ def test_incidences_and_points_of_modellings_are_no_dates_either():
 
 @pytest.mark.parametrize("weight", [np.datetime64("2020-01-01", "s"), np.timedelta64(3, "s"), 1 + 2j])
 def test_weights_are_no_dates_and_not_complex(weight):
-    with pytest.raises(DataError, match="sample_weight must be numbers, one a row, got"):
+    with pytest.raises(DataError, match="sample_weight must be numbers, one for each row, got"):
         check_weights(np.full(3, weight), 3)

@@ -41,6 +41,7 @@ from biclique.cli.table_rows import (
 from biclique.cli.text import EXIT_CODES, EXIT_OK, block, line
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.datasets import SHIPPED
+from biclique.exceptions import DataError
 from biclique.features.maps import LANDMARKS
 from biclique.fit.settings import GRAM_NAMES, MODELLINGS, PRECISIONS, SELECT
 from biclique.gram import NEIGHBOR_WEIGHTS
@@ -116,8 +117,8 @@ def add_command(commands: Any) -> None:
     table.add_argument(
         "--stream",
         action="store_true",
-        help=f"read a {listed([kind.endings[0] for kind in formats(in_chunks=True)], 'or')} table in chunks and never "
-        "hold it (by itself where it is large)",
+        help=f"read a {listed([kind.endings[0] for kind in formats(in_chunks=True)], 'or')} table in chunks, not "
+        "whole (large tables are read so by themselves)",
     )
     model = parser.add_argument_group("the model")
     model.add_argument(
@@ -153,7 +154,7 @@ def add_command(commands: Any) -> None:
     add_assignment_options(model)
     work = parser.add_argument_group("the work")
     work.add_argument(
-        "--gram", choices=GRAM_NAMES, default="auto", help="how the kernel matrix is held (default: auto)"
+        "--gram", choices=GRAM_NAMES, default="auto", help="how the kernel matrix is stored (default: auto)"
     )
     work.add_argument(
         "--rank",
@@ -227,6 +228,10 @@ def _cluster_held(model: BicliqueSpectralClustering, options: argparse.Namespace
         check_ids(options.output)
     if takes_codes(options.affinity):
         model.set_params(categorical_features=prepared.preparer.categorical_places_ or None)
+    if len(prepared.X) < 2:
+        why = " without missing values" if len(prepared.X) < len(prepared.kept) else ""
+        rows = ("no row", "only one row")[len(prepared.X)]
+        raise DataError(f"{prepared.table.name}: {rows}{why}; a table needs at least 2 rows to be clustered.")
     if options.dry_run:
         return _print_estimate(model, prepared, options, reading)
     start = time.perf_counter()
@@ -241,7 +246,8 @@ def _cluster_held(model: BicliqueSpectralClustering, options: argparse.Namespace
     saved = None if options.save is None else save_run(model, prepared.preparer, options, [*prepared.ids])
     if options.report:
         shown = shown_columns(prepared.table, prepared.kept, [*prepared.ids])
-        write_report(model, prepared.X, options, messages, shown, row_names(prepared.kept, prepared.ids))
+        used = [*prepared.preparer.number_columns_, *prepared.preparer.category_columns_]
+        write_report(model, prepared.X, options, messages, shown, used, row_names(prepared.kept, prepared.ids))
     report(model, prepared.facts, options, seconds, messages, saved)
     return EXIT_OK
 

@@ -267,14 +267,14 @@ def _convert(options: argparse.Namespace) -> int:
     lost = "attributes and vertex weights of the source"
     if ".hgr" in Path(options.target).suffixes:
         lost = f"names, {lost}"
-    line(f"not kept, where there were any: {lost}")
+    line(f"not kept, if there were any: {lost}")
     return EXIT_OK
 
 
 def _info(options: argparse.Namespace) -> int:
     hypergraph = _read(options)
     if hypergraph.n_vertices == 0:
-        raise DataError(f"{options.file}: there is no vertex in it.")
+        raise DataError(f"{options.file}: it has no vertices.")
     parts = np.bincount(hypergraph.components())
     degrees = hypergraph.degrees
     if not np.isfinite(degrees).all():

@@ -122,7 +122,7 @@ def _run(options: argparse.Namespace) -> int:
     start = time.perf_counter()
     model, notes = load_with_notes(options.model, memory_limit=options.memory_limit)
     if not hasattr(model, "predict"):
-        raise ParameterError(f"{options.model}: a {type(model).__name__} gives no labels, so there is no predict.")
+        raise ParameterError(f"{options.model}: a {type(model).__name__} gives no labels, so it cannot predict.")
     table = open_columns(options.table, form_of(options), memory_limit=options.memory_limit)
     ids = id_names(options, notes, table.name, list(table.kinds))
     if options.output and not options.append and len(ids) > 1:

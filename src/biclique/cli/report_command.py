@@ -23,6 +23,7 @@ from biclique.io.atomic_files import check_target
 from biclique.io.tables import read_columns
 from biclique.io.typed_columns import Column, TypedTable
 from biclique.models import load_with_notes
+from biclique.report.gather import Ids
 
 EXAMPLES = """\
 examples:
@@ -78,7 +79,14 @@ def _report(options: argparse.Namespace) -> int:
             left = int((~kept).sum())
             messages.append(f"{left} {'row' if left == 1 else 'rows'} with missing values left out.")
         last.report(
-            X, target, table=shown, ids=names, title=Path(options.table).name, command=options.command, notes=messages
+            X,
+            target,
+            table=shown,
+            used=_used(model, shown),
+            ids=names,
+            title=Path(options.table).name,
+            command=options.command,
+            notes=messages,
         )
     if not options.quiet:
         print_warnings(messages)
@@ -105,6 +113,15 @@ def shown_columns(table: TypedTable, kept: NDArray[np.bool_], leave_out: Collect
     return replace(table, columns=columns, n_rows=int(kept.sum()), lines=())
 
 
+def _used(model: Any, shown: TypedTable) -> list[str]:
+    """The columns of a table that a model, or the pipeline that ends in it, clusters."""
+    first = model[0] if hasattr(model, "steps") else model
+    if hasattr(first, "number_columns_"):  # a TablePreparer
+        return [*first.number_columns_, *first.category_columns_]
+    known = getattr(first, "feature_names_in_", None)
+    return [c.name for c in shown.columns if c.numbers is not None] if known is None else list(map(str, known))
+
+
 def row_names(kept: NDArray[np.bool_], ids: Mapping[str, Sequence[str]]) -> list[str] | None:
     """The ids of the rows that are kept; their numbers in the file if some are not."""
     for texts in ids.values():
@@ -118,13 +135,15 @@ def write_report(
     options: argparse.Namespace,
     notes: Sequence[str],
     table: Any,
-    ids: Sequence[str] | None = None,
+    used: Collection[str],
+    ids: Ids | None = None,
 ) -> None:
-    """The page of a run of ``biclique cluster``."""
+    """The page of a run of ``biclique cluster``; ``used`` names the columns of the table that were clustered."""
     model.report(
         X,
         options.report,
         table=table,
+        used=used,
         ids=ids,
         title=Path(options.table).name,
         command=options.command,

@@ -1,4 +1,4 @@
-"""One run of the command line: from its arguments to its exit code, whatever happens."""
+"""One run of the command line, from its arguments to its exit code; every error becomes one."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def _explain(error: BaseException) -> int:
 
 
 def _written() -> str:
-    """What became of the output; nothing where there is none."""
+    """What became of the output; empty if there is none."""
     files = getattr(sys.modules.get("biclique.io.atomic_files"), "files", None)
     if files is None:
         return ""

@@ -66,7 +66,7 @@ def _repeat(unraisable: Any) -> None:
 
 
 def _tell_main_thread(number: int) -> None:
-    """Send ourselves a signal. To the main thread where that is possible: it may be waiting, and is woken then."""
+    """Send ourselves a signal. To the main thread if that is possible: it may be waiting, and is woken then."""
     if hasattr(signal, "pthread_kill"):
         signal.pthread_kill(threading.main_thread().ident or 0, number)
     else:

@@ -17,7 +17,7 @@ from biclique.io.atomic_files import files, uninterrupted
 INPUT = "standard input"
 OUTPUT = "/dev/stdout"
 BEGINNINGS = {b"PAR1": ".parquet", b"\x93NUM": ".npy", b"PK\x03\x04": ".npz"}
-"""The first bytes of tables that are no text, with the endings of their names."""
+"""The first bytes of tables that are not text, with the endings of their names."""
 
 
 def shown_output(path: str) -> str:

@@ -1,4 +1,4 @@
-"""``biclique cluster`` for tables that are read in chunks and never held."""
+"""``biclique cluster`` for tables that are read in chunks and are never all in memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import logging
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -64,14 +64,14 @@ ESTIMATE_CHUNKS = 3
 
 
 def open_streamed(model: BicliqueSpectralClustering, options: argparse.Namespace) -> ChunkSource | None:
-    """The table, where it is to be read in chunks; None where it is to be held."""
+    """The table if it is to be read in chunks; None if it is to be read whole."""
     path = Path(options.table)
     kind = find_format(path)
     if kind is None or kind.chunks is None:
         if options.stream:
             raise TableError(
                 f"{options.shown_table}: --stream reads {_chunk_files()}; convert the table to one of these, or leave "
-                "out --stream to hold it in memory."
+                "out --stream to read it whole."
             )
         return None
     barrier = _needs_memory(model)
@@ -241,7 +241,10 @@ def cluster(model: BicliqueSpectralClustering, table: ChunkSource, options: argp
         elif options.output:
             _write(options, model.labels_, table, kept, progress)
     if options.report:
-        write_report(model, scaled, options, [*messages, *notes], source)
+        with Progress.of(model.verbose) as progress:
+            ids = _row_names(table, _id_column(table, options), kept, progress)
+            used = source.columns or [f"x{j}" for j in range(source.n_columns)]  # all that the source gives
+            write_report(model, scaled, options, [*messages, *notes], source, used, ids)
     left_out = _all_rows(table) - len(model.labels_)
     n_columns = table.n_columns if mixed is None else mixed.preparer.n_used
     seen, numbers = source.draw(min(TELLING_ROWS, len(model.labels_)), np.random.RandomState(options.seed))
@@ -384,6 +387,39 @@ def _ids(source: ChunkSource, name: str | None, progress: Progress) -> Iterator[
     n = _all_rows(source)
     for start in range(0, n, CHUNK_ROWS):
         yield slice(start, min(start + CHUNK_ROWS, n)), None
+
+
+def _id_column(table: ChunkSource, options: argparse.Namespace) -> str | None:
+    """The first column that --id names: the rows of a report have one name each."""
+    if not options.id:
+        return None
+    if not isinstance(table, PreparedChunks):
+        return str(options.id[0])
+    return names_of(table.name, "--id", options.id, list(table.table.kinds))[0]
+
+
+def _row_names(
+    source: ChunkSource, name: str | None, kept: NDArray[np.bool_] | None, progress: Progress
+) -> Callable[[IntArray], list[str]] | None:
+    """What gives the names of some rows, ascending, in one pass: their ids, or their numbers in the file.
+
+    None if numbers in the file are those of the rows that were fitted.
+    """
+    if name is None and (kept is None or kept.all()):
+        return None
+    places = None if kept is None else np.flatnonzero(kept)
+
+    def names(numbers: IntArray) -> list[str]:
+        wanted = numbers if places is None else places[numbers]
+        if name is None:
+            return [f"row {row}" for row in wanted]
+        found: list[str] = []
+        for rows, texts in _texts(source, name, "ids", progress):
+            first, last = np.searchsorted(wanted, (rows.start, rows.stop))
+            found += [texts[row - rows.start] for row in wanted[first:last]]
+        return found
+
+    return names
 
 
 # The estimate

@@ -115,7 +115,7 @@ def names_of(table: str, option: str, values: Sequence[str], columns: Sequence[s
         absent = next((part for part in parts if part not in columns), None)
         if absent is not None:
             shown = ", ".join(map(repr, columns[:20])) + (", …" if len(columns) > 20 else "")
-            raise TableError(f"{table}: {option} names column {absent!r}, which is not there; columns: {shown}.")
+            raise TableError(f"{table}: {option} names column {absent!r}, which does not exist; columns: {shown}.")
         names += parts
     return list(dict.fromkeys(names))
 

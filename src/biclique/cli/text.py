@@ -53,7 +53,7 @@ def _lost(error: OSError | ValueError) -> OSError:
 
 
 def print_warnings(messages: list[str]) -> None:
-    """Warnings, one a line, on standard error."""
+    """Warnings, one on each line, on standard error."""
     for message in messages:
         line(f"biclique: warning: {message}", sys.stderr)
 

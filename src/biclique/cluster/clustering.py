@@ -44,23 +44,27 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
         rows find again (``docs/selection.md``). Other parameters that are "select" are then selected for it.
     order : "auto", "select" or float from 2 to infinity, default="auto"
         Order m of the hypergraph; any real number. Order 2 is the ordinary normalised cut, ``numpy.inf`` spectral
-        modularity. "auto" is the least of 2, 2.05, 2.1, 2.25, 2.5, 3 and 4 (with very many rows
-        also of smaller steps above 2) that leaves no cluster of dust: every
-        cluster holds at least √(n/k) rows (``docs/order.md``). For neighbour graphs it is 2.1, or 2 if 2.1 gives an
-        eigenvalue above 1. "select" searches (``docs/selection.md``).
+        modularity. "auto" is the least of 2, 2.05, 2.1, 2.25, 2.5, 3 and 4 that leaves no cluster of dust: each cluster
+        has at least √(n/k) rows (``docs/order.md``). With very many rows smaller steps above 2 are tried too. For
+        neighbour graphs "auto" is 2.1, or 2 if 2.1 gives an eigenvalue above 1. "select" searches
+        (``docs/selection.md``).
     modelling : {"biclique", "symmetric"}, default="biclique"
-        How m points make an edge: two halves, all pairs across; or all pairs, for whole orders, odd ones too. The
-        symmetric contraction can be indefinite: the algebraically largest eigenvalues are taken, with a warning
-        where any of them is negative.
+        How m points make an edge. "biclique": all pairs across two halves. "symmetric": all pairs; for whole orders,
+        odd ones too. The symmetric contraction can be indefinite: the algebraically largest eigenvalues are taken, with
+        a warning if any of them is negative.
     affinity : str, callable or Kernel, default="rbf"
-        Base kernel: "rbf", "laplacian", "polynomial" ("poly"), "linear", "cosine", "sigmoid", "chi2",
-        "additive_chi2", "gower" (tables of numbers and categories, NaN for gaps; ``docs/mixed-tables.md``),
-        "precomputed" (a symmetric similarity matrix, dense or sparse), "nearest_neighbors" (a
-        neighbour graph, for curved shapes and many columns), "precomputed_nearest_neighbors" (a sparse graph of
-        distances, as ``sklearn.neighbors.KNeighborsTransformer`` gives it), a function of two rows, or a
-        ``biclique.kernels.Kernel`` (the fast way to bring one's own). "select" chooses between rbf and neighbour
-        graphs by a search on at most 1,000 rows; ``n_neighbors``, ``neighbor_weights`` and ``row_normalize`` are chosen
-        with it while they have their defaults (``docs/selection.md``).
+        What makes rows similar:
+
+        - a kernel: "rbf", "laplacian", "polynomial" ("poly"), "linear", "cosine", "sigmoid", "chi2" or "additive_chi2",
+        - "gower": a kernel for tables of numbers and categories, NaN for gaps (``docs/mixed-tables.md``),
+        - "nearest_neighbors": a neighbour graph, for curved shapes and many columns,
+        - "precomputed": X is a symmetric similarity matrix, dense or sparse,
+        - "precomputed_nearest_neighbors": X is a sparse graph of distances, as
+          ``sklearn.neighbors.KNeighborsTransformer`` gives it,
+        - a function of two rows, or, which is faster, a ``biclique.kernels.Kernel`` of your own,
+        - "select": rbf or a neighbour graph, by a search on at most 1,000 rows (``docs/selection.md``).
+          ``n_neighbors``, ``neighbor_weights`` and ``row_normalize`` are selected too if they have their defaults.
+
     gamma : float, "auto", "select", "median" or "scale", default="auto"
         Bandwidth of rbf, laplacian, chi2 and gower, and factor of polynomial and sigmoid. "auto" is 0.2 divided by the
         median squared distance to the 7th neighbour within at most 1,000 distinct rows (gower: the Gower distance).
@@ -90,50 +94,64 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
         Keyword arguments of a callable affinity.
     categorical_features : array of bool, int or str, "from_dtype" or None
         Columns of categories for ``affinity="gower"``: a mask, numbers, names of columns of a frame, or "from_dtype"
-        for those of pandas' or polars' type of categories. Values are codes: whole numbers from 0, NaN where one is
-        missing. None: all columns are numbers.
+        for those of pandas' or polars' type of categories. Values are codes: whole numbers from 0, NaN for a missing
+        value. None: all columns are numbers.
     n_neighbors : int, default=10
         Neighbours of a row in a neighbour graph, the row itself counted.
     neighbor_weights : {"auto", "connectivity", "rbf", "self_tuning"}, default="auto"
-        Weights of a neighbour graph: 1; exp(−γ|x − y|²), which is "auto", with γ = 0.2 / median squared distance to the
-        last neighbour unless ``gamma`` is a number; exp(−|x − y|²/(σ_x σ_y)), σ the distance to the 7th neighbour.
+        Weights of a neighbour graph:
+
+        - "connectivity": 1,
+        - "rbf", which is "auto": exp(−γ|x − y|²), with γ = 0.2 / median squared distance to the last neighbour unless
+          ``gamma`` is a number,
+        - "self_tuning": exp(−|x − y|²/(σ_x σ_y)), σ the distance to the 7th neighbour.
+
     gram : {"auto", "dense", "tiled", "fourier", "nystroem", "features"}, default="auto"
-        How K is held: stored, or recomputed tile by tile in every pass, both exact; as K ≈ ΦΦᵀ through landmark rows
-        ("nystroem", every kernel) or features ("features": random ones for rbf and laplacian; the columns themselves
-        for linear and cosine, monomials for polynomial, both exact, a sketch of them where they are too many). "auto"
-        stores up to 4,096 distinct rows, or more where a kernel value is dear and the matrix fits the memory limit;
-        takes exact features where they are few; and landmarks, with a warning, where exact tiles would take more than
-        about 12 s on two cores (some 110,000 rows in 16 columns). A neighbour graph is always held sparse. "fourier" is
-        for rbf on one to three columns (``pip install 'biclique[fourier]'``): products through FFTs, with an error
-        below 1e-5 of each row's degree, which is measured; "auto" takes it from 10,000 rows on (``docs/fourier.md``).
+        How K is stored or computed:
+
+        - "dense": stored, exact,
+        - "tiled": computed again in every pass, tile by tile, exact,
+        - "fourier": by FFTs, for rbf on one to three columns (``pip install 'biclique[fourier]'``). The error is
+          measured, and is below 1e-5 of each row's degree (``docs/fourier.md``).
+        - "nystroem": approximately, as K ≈ ΦΦᵀ by landmark rows, for every kernel,
+        - "features": as K ≈ ΦΦᵀ by features. For linear, cosine and polynomial kernels these are exact: the columns
+          themselves, or monomials; a sketch of them if they are too many. For rbf and laplacian they are random.
+        - "auto": stored up to 4,096 distinct rows, or more if the kernel is slow to compute and the matrix fits the
+          memory limit; "fourier" from 10,000 rows on; features if they are exact and few; "nystroem", with a warning,
+          if exact tiles would take more than about 12 s on two cores (some 110,000 rows in 16 columns); else "tiled".
+
+        A neighbour graph is always a sparse matrix.
     rank : int or "auto", default="auto"
         Landmarks or random features. "auto" doubles from 128 to 2,048 until the eigenvalues of a sample of 2,000 rows
         are within 0.01 of the exact ones, relative to the largest.
     landmarks : {"uniform", "kmeans++", "leverage"}, default="uniform"
-        How landmarks are drawn: evenly; far from each other; or by ridge leverage scores, rows that others do not stand
-        for more often.
+        How landmarks are drawn. "uniform": every row alike. "kmeans++": far from each other. "leverage": by ridge
+        leverage scores, which prefer rows that are unlike the others.
     row_normalize : bool or "auto", default="auto"
-        Scale rows of the embedding to length 1 before labels are assigned. "auto" is True, but for "cluster_qr", whose
-        pivots are the longest rows. The paper's numbers need False. ``embedding_`` is not scaled.
+        Scale rows of the embedding to length 1 before labels are assigned. "auto" is True, except for "cluster_qr",
+        whose pivots are the longest rows. The paper's numbers need False. ``embedding_`` is not scaled.
     precision : {"auto", "float32", "float64", "fast"}, default="auto"
         Of tiles: "auto" is float32 unless its rounding would show. A stored K is always float64. "fast" is for a GPU:
         kernel values in half precision. "float64" takes the slower tiles of PyTorch there.
     memory_limit : "auto", int or str, default="auto"
         Bytes, or text like "4GB"; "auto" is half of what is free. Larger requests are refused before they start.
     device : str or torch.device, optional
-        Where K is computed and the cut is solved: None is the host, "cuda" a GPU (``pip install 'biclique[gpu]'``),
-        "cpu", "mps" and "xpu" others that PyTorch has, with a number where there are several. Exact unless ``gram`` is
-        "nystroem" or "features", with dense rows and a kernel by name: rbf, laplacian, polynomial, linear, cosine;
-        landmarks there are for those of an inner product (rbf, polynomial, linear, cosine). A tensor as X asks for its
-        device and stays there: what comes to the host are samples of at most 20,000 rows, to choose gamma and
-        landmarks from (four rows a landmark, where ``rank`` is above 5,000).
+        Where K is computed and the cut is solved. None is the host, "cuda" a GPU (``pip install 'biclique[gpu]'``).
+        PyTorch has others: "cpu", "mps", "xpu". A number chooses among several, as in "cuda:1".
+
+        - Rows must be dense, and the kernel one of rbf, laplacian, polynomial, linear and cosine. Landmarks do not work
+          with laplacian.
+        - Results are exact unless ``gram`` is "nystroem" or "features".
+        - A tensor as X stays on its device, and asks for it. Only samples come to the host, to choose gamma and
+          landmarks: at most 20,000 rows, or four for each landmark if ``rank`` is above 5,000.
+
     max_hours : float, default=24
         An exact fit on a Dask cluster (``gram="tiled"``) that would take longer is refused (``docs/cluster.md``).
     n_jobs : int, optional
         Threads; None and -1 mean every core. Results do not depend on it.
     verbose : int, default=0
-        1 shows a bar with passes, residual and time left, and an estimate before work of over 10 s. Where standard
-        error is no terminal, 1 is a line a pass, and a larger number is a line in so many seconds.
+        1 shows a bar with passes, residual and time left, and an estimate before work of over 10 s. If standard error
+        is not a terminal, 1 prints one line for each pass, and a larger number one line in so many seconds.
     k_max : int, default=20
         The largest number of clusters that ``n_clusters="select"`` tries.
 
@@ -149,8 +167,8 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
     structure_reason_ : str
         Why.
     embedding_ : ndarray of shape (n_samples, n_components)
-        √S normalised, then the leading eigenvectors of B. Not there after a fit on a chunk source: ``transform``
-        gives it.
+        √S normalised, then the leading eigenvectors of B. After a fit on a chunk source it does not exist:
+        ``transform`` gives it.
     eigenvalues_, residuals_ : ndarray of shape (n_components - 1,)
         Of B = S^(−1/2) (K − δδᵀ/ρ) S^(−1/2), descending, and |B v − λ v|. If K falls into parts: 1 for every part
         beyond the first, dust that has no column of its own included, then those of the parts' own B. At order 2 these
@@ -160,7 +178,7 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
     plan_ : Plan
         Every decision of the fit with its reason; printed, it explains the fit. ``plan(X)`` makes one without a fit.
     gamma_, order_, gram_, gram_reason_, precision_, rank_ :
-        What was chosen, and why K is held so; ``rank_`` is None where K is not factored.
+        What was chosen, and why K is stored so; ``rank_`` is None if K is not factored.
     order_reason_ : str
         The sizes of clusters that ruled lower orders out, or "as asked for".
     approximation_ : ApproximationError or None
@@ -255,12 +273,12 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
         X : array, tensor, data frame, CSR matrix, Dask collection or chunk source of shape (n_samples, n_features)
             With ``affinity="precomputed"``: similarities of shape (n_samples, n_samples). Rows of a Dask array or data
             frame stay where they are; ``labels_`` and ``embedding_`` are lazy then (``docs/cluster.md``). A path of a
-            .npy, Parquet or Zarr file, or ``biclique.io.open_chunks`` of whatever gives rows in pieces, is read in
-            chunks, three times, and never held.
+            .npy, Parquet or Zarr file, or ``biclique.io.open_chunks`` of anything that gives rows in pieces, is
+            read in chunks, three times; the rows are never all in memory.
         y : ignored
         sample_weight : array of shape (n_samples,), optional
-            How often each row counts. Integer weights give what repeated rows would; a row of weight 0 has no say, but
-            gets a label. Checked on the host, wherever they lie.
+            How often each row counts. Integer weights give what repeated rows would; a row of weight 0 does not
+            count, but gets a label. Weights on a device are checked on the host.
         """
         result = self._fit(X, sample_weight)
         if result.labels is not None:

@@ -17,6 +17,7 @@ from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, FewerClustersWarning, ParameterError, warn_user
 from biclique.hypergraph import ExpansionGram, Hypergraph
 from biclique.runtime.arguments import check_count, check_random
+from biclique.runtime.page_links import PageLink
 from biclique.runtime.threads import Pulse, panel_product, run_groups, single_threaded_blas
 from biclique.spectral import NormalizedCut
 from biclique.spectral.assign import assign_in_place
@@ -45,7 +46,7 @@ def consensus_labels(
     Parameters
     ----------
     L : array of whole numbers, shape (n_rows, n_partitions)
-        The labels of each partition in its column; −1 where a partition has none for a row.
+        The labels of each partition in its column; −1 if a partition has none for a row.
     n_clusters : int
     random_state : int, RandomState or None, default 0
         Of k-means in the embedding.
@@ -90,8 +91,8 @@ def _checked(L: ArrayLike) -> IntArray:
     table = np.asarray(L)
     if table.ndim != 2 or not table.size:
         raise DataError(
-            f"L must be a table of rows by partitions, got an array of shape {table.shape}: for lists of labels, one a "
-            "partition, pass numpy.column_stack(lists)."
+            f"L must be a table of rows by partitions, got an array of shape {table.shape}: for lists of labels, one "
+            "for each partition, pass numpy.column_stack(lists)."
         )
     if table.dtype.kind not in "iu" or table.min() < MISSING:
         what = f"dtype {table.dtype}" if table.dtype.kind not in "iu" else f"the label {table.min()}"
@@ -100,7 +101,7 @@ def _checked(L: ArrayLike) -> IntArray:
 
 
 def equal_rows(table: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
-    """The distinct rows, which of them every row is, and how often each occurs."""
+    """The distinct rows, the number of the distinct row that every row equals, and how often each occurs."""
     # A row is compared whole, as bytes: codes are as short as the clusters allow.
     codes = [_codes(column) for column in table.T]
     short = np.column_stack(codes).astype(np.min_scalar_type(max(int(c.max()) for c in codes)))
@@ -119,7 +120,7 @@ def _codes(labels: IntArray) -> IntArray:
 
 
 def memberships(patterns: IntArray) -> sparse.csr_array:
-    """H, (rows, clusters of all partitions): 1 where a row is in a cluster."""
+    """H, (rows, clusters of all partitions): 1 if a row is in a cluster."""
     here = patterns != MISSING
     edges = np.empty(patterns.shape, dtype=np.int32)
     first = 0
@@ -206,7 +207,7 @@ def _by_first_row(found: IntArray, index: IntArray, places: IntArray) -> IntArra
     return np.argsort(np.argsort(earliest, kind="stable"), kind="stable")[found]
 
 
-class ConsensusClustering(ClusterMixin, BaseEstimator):
+class ConsensusClustering(ClusterMixin, PageLink, BaseEstimator):
     """Cluster by the consensus of several clusterers.
 
     Every estimator is fitted on the same rows. The clusters of their partitions are hyperedges of a hypergraph, whose
@@ -290,7 +291,7 @@ class ConsensusClustering(ClusterMixin, BaseEstimator):
             raise ParameterError(f"estimators must have distinct names, got {names}.")
         for name, model in given:
             if not hasattr(model, "fit_predict"):
-                raise ParameterError(f"estimators has {name!r}, a {type(model).__name__}, which is no clusterer.")
+                raise ParameterError(f"estimators has {name!r}, a {type(model).__name__}, which is not a clusterer.")
         return given
 
     def predict(self, X: Any) -> IntArray:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
-from importlib.metadata import PackageNotFoundError, metadata
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 import numpy as np
@@ -43,12 +41,13 @@ from biclique.rows.checks import (
 )
 from biclique.runtime import check_random, single_threaded_blas
 from biclique.runtime.namespace import as_dtype, float64, namespace, on_host, to_host
+from biclique.runtime.page_links import PageLink
 
 LONG_SECONDS = 10.0
 """From here on ``verbose`` says what a fit will take."""
 
 
-class Estimator(BaseEstimator):
+class Estimator(PageLink, BaseEstimator):
     """Parameters, checked; X, read; and a fit that fails leaves the model as it was."""
 
     _constraints: ClassVar[Mapping[str, Check]] = CONSTRAINTS
@@ -58,7 +57,7 @@ class Estimator(BaseEstimator):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> NoReturn:
-            """Say why an attribute is not there, if a file left it out."""
+            """Say why an attribute does not exist, if a file left it out."""
             if name in vars(self).get("_left_out", ()):
                 raise AttributeError(
                     f"{name} was left out when this {type(self).__name__} was saved: save it with include=[{name!r}], "
@@ -69,17 +68,6 @@ class Estimator(BaseEstimator):
     def _check_parameters(self) -> None:
         check_parameters(self.get_params(deep=False), self._constraints)
 
-    _doc_link_module = "biclique"
-
-    @property
-    def _doc_link_template(self) -> str:
-        """Where scikit-learn's diagrams link to: our page of the estimator; nowhere if the package names no site."""
-        site = documentation_site()
-        return site and f"{site}/api/{{estimator_module}}.{{estimator_name}}.html"
-
-    def _doc_link_url_param_generator(self) -> dict[str, str]:
-        return {"estimator_module": "biclique", "estimator_name": type(self).__name__}
-
     def __getstate__(self) -> dict[str, Any]:
         """A pickled model drops what is lazy: the rows stay where they are."""
         return {name: value for name, value in super().__getstate__().items() if not is_dask(value)}
@@ -89,7 +77,7 @@ class Estimator(BaseEstimator):
 
     @contextmanager
     def _fitting(self) -> Iterator[Progress]:
-        """One BLAS thread, progress where it is wanted, and a model that a failed fit leaves as it was."""
+        """One BLAS thread, progress if it is wanted, and a model that stays as it was if the fit fails."""
         before = dict(self.__dict__)
         try:
             for name in [name for name in vars(self) if name.endswith("_") or name in self._fitted_names]:
@@ -137,7 +125,7 @@ class KernelEstimator(Estimator):
     # From X to rows
 
     def _read(self, settings: Settings, X: Any, *, reset: bool, keep: bool = False) -> Rows:
-        """X as a float array or CSR matrix, checked; with ``keep`` a tensor stays one, where it lies."""
+        """X as a float array or CSR matrix, checked; with ``keep`` a tensor stays a tensor on its device."""
         if opener_of(X) is not None or callable(X) or isinstance(X, Iterator):
             raise DataError(
                 f"X is a {type(X).__name__}, and rows in memory are needed here: load them (numpy.load), or fit "
@@ -204,7 +192,7 @@ class KernelEstimator(Estimator):
         return None
 
     def _opened(self, settings: Settings, opener: Opener, X: Any, sample_weight: Any) -> RowSource:  # noqa: ARG002
-        """Rows that are read piece by piece, where an estimator takes them."""
+        """Rows that are read piece by piece, if the estimator takes such rows."""
         self._read(settings, X, reset=True)
         raise TypeError("rows in memory are needed")
 
@@ -243,15 +231,15 @@ class KernelEstimator(Estimator):
         Returns
         -------
         Cost
-            With ``seconds``, ``bytes``, ``gram`` and ``rows``, and where a device is asked for ``device`` and
-            ``device_bytes``; printed, a sentence.
+            With ``seconds``, ``bytes``, ``gram`` and ``rows``, and, if a device is asked for, ``device`` and
+            ``device_bytes``; printed, it is a sentence.
         """
         return self.plan(X, sample_weight).cost
 
     def _planned(
         self, settings: Settings, source: RowSource, random: np.random.RandomState, progress: Progress
     ) -> Planned:
-        """The plan of a fit, which says what it will take where that is long."""
+        """The plan of a fit; if the fit will take long, the estimate is shown."""
         planned = make_plan(settings, source, random)
         if source.spread is not None:
             plan = check_hours(with_seconds(planned, source), source)
@@ -264,7 +252,7 @@ class KernelEstimator(Estimator):
         return planned
 
     def _store_plan(self, plan: Plan) -> None:
-        """What was chosen, and a warning where that is an approximation that nobody asked for."""
+        """What was chosen, with a warning if it is an approximation that nobody asked for."""
         self.plan_ = plan
         self.gamma_, self.order_, self.order_reason_ = plan.gamma, plan.order or 2.0, plan.order_reason
         self.gram_, self.gram_reason_, self.precision_ = plan.gram, plan.gram_reason, plan.precision
@@ -491,17 +479,6 @@ def run(planned: Planned, source: RowSource, random: np.random.RandomState, prog
     return result
 
 
-@cache
-def documentation_site() -> str:
-    """The address of our pages, as the installed package names it; nothing if it names none."""
-    try:
-        links = metadata("biclique").get_all("Project-URL") or []
-    except PackageNotFoundError:
-        links = []
-    found: dict[str, str] = dict(link.split(", ", 1) for link in links)
-    return found.get("Documentation", "").rstrip("/")
-
-
 def read_array(
     model: BaseEstimator,
     X: Any,
@@ -537,12 +514,12 @@ def read_array(
 
 
 def _as_float(tensor: Array) -> Array:
-    """A tensor as float32 or float64: itself, or the smaller of the two that holds it exactly."""
+    """A tensor as float32 or float64: itself, or the smaller one that has all of its values exactly."""
     if tensor.itemsize <= 2:
         return as_dtype(tensor, np.float32)
     return tensor if namespace(tensor).is_floating_point(tensor) else float64(tensor)
 
 
 def opener_of(X: Any) -> Opener | None:
-    """What opens X if its rows are read piece by piece; None for rows in memory, of which an array is one sort."""
+    """What opens X if its rows are read piece by piece; None for rows in memory, such as an array."""
     return None if isinstance(X, np.ndarray) else find_opener(X)

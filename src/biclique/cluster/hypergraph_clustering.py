@@ -218,7 +218,9 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
         """
         check_is_fitted(self)
         if isinstance(X, Hypergraph):
-            raise DataError("predict takes rows of the incidence matrix, one a new vertex: pass hypergraph.incidence.")
+            raise DataError(
+                "predict takes rows of the incidence matrix, one for each new vertex: pass hypergraph.incidence."
+            )
         X = self._validated(X, reset=False)
         with single_threaded_blas():
             return self._fitted.labels(X, self.n_jobs)
@@ -294,7 +296,7 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
 
 
 def _check_degrees(gram: ExpansionGram, names: np.ndarray) -> None:
-    """Refuse degrees that rounding beside the largest would swallow."""
+    """Refuse degrees so small that they would be lost in the rounding of the largest."""
     degrees = gram.degrees()
     faint = np.flatnonzero(degrees <= FAINT * degrees.max())
     if len(faint):

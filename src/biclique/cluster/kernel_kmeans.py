@@ -39,7 +39,7 @@ class BicliqueKernelKMeans(ClustererBase):
     With weights S = (2/m) δ + (1 − 2/m) δ̄ and the kernel S⁻¹ (K − δδᵀ/ρ) S⁻¹, the objective J of weighted kernel
     k-means and the cut are one thing: kNCut_m = k − 1 − (2/m)² (trace − J). Lloyd steps never raise it when K is
     semi-definite; for other K the diagonal is shifted, which moves J by a constant. A step costs one pass over K, which
-    is never stored where ``gram`` is "tiled".
+    is never stored if ``gram`` is "tiled".
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class BicliqueKernelKMeans(ClustererBase):
         weight 0 has no say.
     init : {"spectral", "random", "k-means++"}, default="spectral"
         Where to start: the spectral solution (unit rows), a random partition, or rows drawn by distance in feature
-        space (one pass a centre).
+        space (one pass for each centre).
     n_init : int, default=1
         Random starts of which the best counts; for "spectral", the starts of its k-means.
     max_iter : int, default=100
@@ -208,7 +208,7 @@ memory_limit, n_jobs, random_state, verbose :
         return [plus_plus_start(problem, k, prepared.random) for _ in range(self.n_init)]
 
     def _vertex_weights(self, fit: ExactFit, multiplicities: FloatArray | None) -> FloatArray | None:
-        """The weights v of plain weighted kernel k-means, one a vertex; None for the cut."""
+        """The weights v of plain weighted kernel k-means, one for each vertex; None for the cut."""
         if isinstance(self.weights, str):
             return None if self.weights == "cut" else 1.0 / fit.solved.cut.shrunken
         prepared = fit.prepared

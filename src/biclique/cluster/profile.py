@@ -34,7 +34,7 @@ def profile_of(X: Any, labels: IntArray, n_clusters: int, categories: Sequence[s
 
 
 def standardised_difference(values: FloatArray, labels: IntArray, n_clusters: int) -> FloatArray:
-    """(mean − mean of the rest)/s, s² the pooled variance of both; missing values are left out; 0 where s = 0."""
+    """(mean − mean of the rest)/s, s² the pooled variance of both; missing values are left out; 0 if s = 0."""
 
     def of_groups(own: FloatArray, rest: FloatArray) -> float:
         free = len(own) + len(rest) - 2
@@ -52,7 +52,7 @@ def standardised_differences(X: FloatArray, labels: IntArray, n_clusters: int) -
     """``standardised_difference`` of all columns at once, (n_clusters, n_columns); rows without a label are left out,
     and in each column its gaps (NaN).
 
-    Sums over clusters give both sides of each comparison, so that every value is read twice, whatever the clusters.
+    Sums over clusters give both sides of each comparison, so every value is read only twice.
     """
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # a column that overflows has no number
         return _differences(X[labels >= 0], labels[labels >= 0], n_clusters)
@@ -85,7 +85,7 @@ def share_difference(holds: np.ndarray, labels: IntArray, n_clusters: int) -> Fl
 def _of_clusters(
     values: FloatArray, labels: IntArray, n_clusters: int, compare: Callable[[FloatArray, FloatArray], float]
 ) -> FloatArray:
-    """A comparison of every cluster with the rest; not a number where one of them has no rows."""
+    """A comparison of every cluster with the rest; not a number if one of them has no rows."""
     out = np.full(n_clusters, np.nan)
     for cluster in range(n_clusters):
         own = labels == cluster
@@ -121,6 +121,6 @@ def _chosen(columns: Mapping[Hashable, np.ndarray], categories: Sequence[str | i
         if isinstance(given, (int, np.integer)) and given not in columns and 0 <= given < len(names):
             name = names[int(given)]
         if name not in columns:
-            raise ParameterError(f"categories has {given!r}, which is no column: the columns are {names[:10]}.")
+            raise ParameterError(f"categories has {given!r}, which is not a column: the columns are {names[:10]}.")
         chosen.append(name)
     return chosen

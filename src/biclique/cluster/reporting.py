@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from inspect import signature
 from typing import Any
 
@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from biclique.cluster.trust import HowSure
 from biclique.exceptions import ParameterError
 from biclique.io.atomic_files import check_target, write_text
-from biclique.report.gather import gather
+from biclique.report.gather import Ids, gather
 from biclique.report.page import make_page
 from biclique.report.rows import Told
 from biclique.report.summary import Summary, summary_of
@@ -33,7 +33,8 @@ class Reporting(HowSure):
         path: str | os.PathLike[str],
         *,
         table: Any = None,
-        ids: Sequence[str | int] | None = None,
+        used: Collection[str] | None = None,
+        ids: Ids | None = None,
         title: str | None = None,
         command: str | None = None,
         notes: Sequence[str] = (),
@@ -52,10 +53,15 @@ class Reporting(HowSure):
         path : str or path
             The file to write, such as "report.html".
         table : frame or array, optional
-            Columns to show in place of those of X: the same rows before they were scaled or encoded. Columns of
+            Columns to show instead of those of X: the same rows before they were scaled or encoded. Columns of
             text are shown too.
-        ids : sequence, optional
-            The names of the rows. Without it rows are called by their numbers, counted from 0.
+        used : list of names, optional
+            The columns of ``table`` from which the clusters were made; the page marks the others. By default the
+            names of the columns of ``fit``, if it had names.
+        ids : sequence or function, optional
+            The names of the rows. If they are not in memory: a function that takes row numbers (at most 20,000,
+            ascending) and returns the names of these rows. By default rows are called by their numbers, counted
+            from 0.
         title : str, optional
         command : str, optional
             How to repeat this; by default a line of Python.
@@ -73,6 +79,7 @@ class Reporting(HowSure):
                 self._told(),
                 X,
                 table=table,
+                used=used,
                 ids=ids,
                 title=title,
                 command=command,

@@ -66,14 +66,14 @@ class HowSure(ClustererBase):
         Along the way from one cluster to another, the embedding of the training rows is stretched until one step of
         the kernel's random walk has the same length everywhere. There two normal distributions of one variance are
         fitted. Clusters that are many steps long, such as moons, get a boundary that is one step wide instead.
-        Where this would prefer another cluster than ``predict``, the two probabilities are equal, up to 1e-9.
+        If this would prefer another cluster than ``predict``, the two probabilities are equal, up to 1e-9.
         ``docs/trust.md`` says how well this works, and when it does not.
 
         Parameters
         ----------
         X : as in ``predict``, but not sparse
-            ``membership`` takes sparse rows too. scikit-learn's checks take whatever has ``predict_proba`` of sparse
-            rows to be a classifier.
+            ``membership`` takes sparse rows too. scikit-learn's checks think that a model with ``predict_proba`` of
+            sparse rows is a classifier.
 
         Returns
         -------
@@ -112,7 +112,7 @@ class HowSure(ClustererBase):
         Returns
         -------
         ndarray of shape (number of clusters found,)
-            Not a number for a cluster that none of these rows is in.
+            Not a number for a cluster without any of these rows.
         """
         check_is_fitted(self)
         seen = self._fitted.seen
@@ -154,8 +154,8 @@ class HowSure(ClustererBase):
 
         For every split, half of the rows are clustered anew with the same parameters. A cluster, on these rows, is
         compared with each of the new clusters: |A ∩ B| / |A ∪ B|, and the best is taken. Halves are asked for as many
-        clusters as the fit found, also where it chose their number. Above 0.85 a cluster is
-        usually called stable, below 0.6 dissolved. This takes ``n_splits`` fits.
+        clusters as the fit found, also if it chose their number. Above 0.85 a cluster is usually called stable, below
+        0.6 dissolved. This takes ``n_splits`` fits.
 
         Parameters
         ----------
@@ -166,7 +166,7 @@ class HowSure(ClustererBase):
         Returns
         -------
         ndarray of shape (number of clusters found,)
-            Not a number for a cluster of which no half had a row.
+            Not a number for a cluster that no half had a row of.
         """
         check_count("n_splits", n_splits)
         return self._stability(*self._labelled(X, "cluster_stability"), n_splits)
@@ -245,7 +245,8 @@ class HowSure(ClustererBase):
             of the fit by name. With an array as wide as that of ``fit``, labels are those of ``predict``; if it has as
             many rows as ``fit`` but other columns, labels are ``labels_``.
         categories : list of column names or numbers, optional
-            Columns of codes that are no quantities. Columns of text and of pandas' category dtype always count as such.
+            Columns of codes that are not quantities. Columns of text and of pandas' category dtype always count as
+            such.
 
         Returns
         -------

@@ -120,7 +120,7 @@ class _ToHttpsAlone(urllib.request.HTTPRedirectHandler):
 
 @contextmanager
 def fetched(name: str, home: Path, files: dict[str, str], instructions: str, *, verbose: bool = True) -> Iterator[None]:
-    """Download the files that are missing, or say exactly what to put where.
+    """Download the files that are missing, or say exactly which files to put into which folder.
 
     What was downloaded stays only if the block, which reads and checks it, ends well.
     """
@@ -172,7 +172,7 @@ def damage(source: object, said: str) -> Iterator[None]:
 def check_size(size: float, source: object, most: int) -> None:
     """Refuse what is larger than any of the published data."""
     if size > most:
-        raise DataError(f"{printable(source)}: {size:.0f} bytes is none of the published data: remove it.")
+        raise DataError(f"{printable(source)}: {size:.0f} bytes are more than the published data have: remove it.")
 
 
 def read_file(path: Path, most: int) -> bytes:
@@ -198,7 +198,7 @@ def read_npy(content: bytes, source: object) -> np.ndarray[Any, Any]:
     stream = io.BytesIO(content)
     version = np.lib.format.read_magic(stream)
     if version not in ((1, 0), (2, 0)):
-        raise DataError(f"{printable(source)}: version {version} of .npy files is none of the published data's.")
+        raise DataError(f"{printable(source)}: version {version} of .npy files is not used by the published data.")
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, columns_first, dtype = read(stream)
     if dtype.kind not in "biuf" or dtype.itemsize > 8:

@@ -52,7 +52,7 @@ SHIPPED: dict[str, Callable[[], Any]] = {
 
 
 def load_shipped(name: str) -> Any:
-    """A scikit-learn Bunch; ``target_names`` is None where the target is not a class."""
+    """A scikit-learn Bunch; ``target_names`` is None if the target is not a class."""
     bunch = SHIPPED[name]()
     if name in ("diabetes", "linnerud"):
         bunch.target_names = None
@@ -217,8 +217,8 @@ class Hopkins155:
             X, y = _arrays(self.path, (f"{name}/X", f"{name}/y"))
             if X.ndim != 2 or y.shape != X.shape[:1] or y.dtype.kind == "f":
                 raise DataError(
-                    f"{printable(source)}: X must have shape (points, 2 frames) and y one whole number a point, got "
-                    f"{X.shape} and {y.shape} {y.dtype}."
+                    f"{printable(source)}: X must have shape (points, 2 frames) and y one whole number for each point, "
+                    f"got {X.shape} and {y.shape} {y.dtype}."
                 )
             return X.astype(float), y.astype(int)
         with damage(source, "cannot be read"):
@@ -296,7 +296,7 @@ def _arrays(path: Path, names: tuple[str, ...]) -> list[Any]:
 
 
 def _hopkins_members(path: Path) -> dict[str, str]:
-    """The file of every sequence; names that are no plain <name>/<name>_truth.mat are left aside."""
+    """The file of every sequence; names that are not a plain <name>/<name>_truth.mat are ignored."""
     with damage(path, "not a complete archive"):
         if path.is_dir():
             sizes = {str(file.relative_to(path)): file.stat().st_size for file in path.rglob("*_truth.mat")}
@@ -320,7 +320,7 @@ def _tracks(content: bytes, source: str) -> tuple[FloatArray, IntArray]:
         x, s = x.astype(float), s.ravel().astype(int)
     if x.ndim != 3 or x.shape[0] < 2 or x.shape[1] != len(s):
         raise DataError(
-            f"{printable(source)}: x must have shape (3, points, frames) and s one entry a point, got {x.shape} and "
-            f"{s.shape}."
+            f"{printable(source)}: x must have shape (3, points, frames) and s one entry for each point, got "
+            f"{x.shape} and {s.shape}."
         )
     return x[:2].transpose(1, 2, 0).reshape(len(s), -1), s

@@ -1,7 +1,7 @@
 """K V of rbf on a Hopper GPU, each tile of K used for both halves of the symmetric product.
 
 Written in Gluon, Triton's lower level: it says itself where a tile lies and when a tensor-core product is waited for.
-Imported only where Triton is there and asked for; what is computed is described in ``BothHalvesTiles``.
+Imported only if Triton is installed and asked for. ``BothHalvesTiles`` describes what is computed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ except (ImportError, AttributeError):  # no Triton, or one without Gluon, or wit
 
 
 def gluon_jit(function: Any) -> Any:
-    """A kernel or a part of one, where Gluon is there; whole numbers that change from launch to launch stay numbers."""
+    """A kernel or a part of one, if Gluon is there; whole numbers that change from launch to launch stay numbers."""
     if not HAS_GLUON:
         return function
     varying = [name for name in ("first", "last", "per_split") if name in function.__code__.co_varnames]
@@ -310,7 +310,7 @@ class BothHalvesTiles:
         self._runs = False
 
     def product(self, left: Any, right: Any, V: Any, *, split_p: bool, tick: Tick | None = None) -> Any:
-        """K @ V, float64 on the device, for V of at most 16 columns; None where the units were too coarse for it."""
+        """K @ V, float64 on the device, for V of at most 16 columns; None if the units were too coarse for it."""
         torch = self.torch
         n, d, b, width = left.padded, left.hi.shape[1], VECTORS, V.shape[1]
         terms = 3 if left.lo is not left.hi else 1

@@ -49,7 +49,7 @@ def load_torch() -> Any:
 
 
 def check_device_kernel(kernel: Kernel) -> None:
-    """Refuse a kernel of which there are no tiles on a device."""
+    """Refuse a kernel that has no tiles on a device."""
     if not kernel.on_device:
         known = ", ".join(name for name, other in KERNELS.items() if other.on_device and other.name == name)
         raise ParameterError(
@@ -64,7 +64,7 @@ def check_device_precision(precision: str, device: Any) -> None:
 
 
 def place_rows(X: Any, device: Any) -> Any:
-    """A dense array as a tensor on a device, in its own precision; itself where it is one that lies there."""
+    """A dense array as a tensor on a device, in its own precision; itself if it is one there already."""
     torch = load_torch()
     opened = open_device(torch, device)
     with room_for("the rows", X.shape[0], torch, opened):
@@ -106,7 +106,7 @@ def open_device(torch: Any, device: Any) -> Any:
 
 
 def choose_engine(requested: str, kernel: Kernel, device: Any, n_columns: int, wide: bool) -> str:
-    """``"triton"`` where the fused kernel runs and holds the kernel, ``"torch"`` elsewhere."""
+    """``"triton"`` if the fused kernel runs here and knows the kernel, else ``"torch"``."""
     if requested == "torch" or (requested == "auto" and (device.type != "cuda" or wide)):
         return "torch"
     if find_spec("triton") is None:

@@ -1,6 +1,6 @@
 """K V in one Triton kernel: inner products, the kernel function and the product with V, no tile in device memory.
 
-Imported only where Triton is there and asked for; what is written here is described in ``FusedTiles``.
+Imported only if Triton is installed and asked for. ``FusedTiles`` describes what is computed.
 """
 
 from __future__ import annotations
@@ -151,7 +151,8 @@ class Tile:
     warps: int = 4
     stages: int = 3
     split_p: bool = True
-    """κ as two halves in the product with V: its rounding, 1e-4 a value, then never shows, whatever V's signs."""
+    """κ as two halves in the product with V: its rounding, 1e-4 for each value, then never shows, for any signs of V.
+    """
     split_v: bool = True
     fold: bool = True
 
@@ -353,7 +354,7 @@ class FusedTiles:
         )
 
     def _both_halves(self, left: Side, right: Side, V: Any, out: Any, clamp: bool, tick: Tick | None) -> bool:
-        """K V from half of the tiles; False where the sides, V, the memory, Triton or the GPU are not for it."""
+        """K V from half of the tiles; False if the sides, V, the memory, Triton or the GPU do not allow it."""
         if V.shape[1] > hopper_tiles.VECTORS or clamp or not self._uses_both_halves(left, right):
             return False
         try:

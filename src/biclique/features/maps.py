@@ -37,7 +37,7 @@ class FeatureMap(ABC):
     by_name: bool = True
     """Whether ``gram`` asks for it by its name in ``FEATURE_MAPS``; else ``gram="features"`` chooses it."""
     has_landmarks: bool = False
-    """Whether its columns are similarities to rows: there are no more of them than distinct rows."""
+    """Whether its columns are similarities to rows: then there cannot be more columns than distinct rows."""
     takes_tensors: bool = False
     """Whether rows on a device give columns there."""
 
@@ -464,14 +464,14 @@ def block_starts(feature_map: FeatureMap, X: Rows) -> range:
 
 
 def _placed(values: FloatArray, feature_map: FeatureMap, X: Rows) -> FloatArray:
-    """Values in the map's precision, where the rows lie."""
+    """Values in the map's precision, on the device of the rows."""
     if on_host(X):
         return np.ascontiguousarray(values, dtype=feature_map.dtype)
     return as_dtype(moved(values, X), feature_map.dtype)
 
 
 def _jobs(X: Rows, n_jobs: int | None) -> int | None:
-    """Threads of a pass: one where a device does the work."""
+    """Threads of a pass: one if a device does the work."""
     return n_jobs if on_host(X) else 1
 
 
@@ -544,7 +544,7 @@ def map_rows(
     n_jobs: int | None = None,
     sizes: FloatArray | None = None,
 ) -> list[Result]:
-    """``finish(c(X) Q)`` of every block of rows, in order and where they lie; products in float64.
+    """``finish(c(X) Q)`` of every block of rows, in order and on their device; products in float64.
 
     With ``sizes`` (p,) it is ``finish(c(X) Q, |c(X)| sizes)``: what the terms of a sum add up to if none cancels.
     """

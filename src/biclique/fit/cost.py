@@ -44,7 +44,7 @@ STORED_PRODUCTS_PER_SECOND = 1e9
 FUSED_PICOSECONDS = {"float32": (0.27, 0.0115, 0.008), "fast": (0.25, 0.0042, 0.006)}
 """Of one value of K in the fused kernel: for itself, for a column of X, and for a vector beyond the first 16."""
 MANHATTAN_PICOSECONDS = 0.2
-"""Of a column of X where the kernel is laplacian, which has no tensor cores."""
+"""Of a column of X if the kernel is laplacian, which cannot use tensor cores."""
 FEW_VECTORS = 16
 FUSED_BYTES = 32
 """Of a row and a vector, those filled up to 16, 32 or 64, in a product of the fused kernel: V's halves, and sums."""

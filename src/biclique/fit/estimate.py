@@ -38,7 +38,7 @@ SAMPLE = 2_048
 """Rows of the sample that says how many passes are needed, at most a quarter of all."""
 
 STARTED_SHARE = 0.75
-"""Of these passes, where the solver starts from the eigenvectors of a few rows."""
+"""The share of the passes that is left if the solver starts from the eigenvectors of a few rows."""
 
 LLOYD_STEPS = 12
 """Of one start of k-means, besides the drawing of centres, which tries 2 + ln k rows for each of them."""
@@ -71,7 +71,7 @@ def with_seconds(planned: Planned, source: RowSource) -> Plan:
 
 
 def check_hours(plan: Plan, source: RowSource) -> Plan:
-    """The plan with the time of all workers, where these run it; refuse what would take more than ``max_hours``."""
+    """The plan with the time of all workers if they run it; refuse what would take more than ``max_hours``."""
     if source.spread is None or plan.seconds is None:
         return plan
     threads = source.spread.n_threads
@@ -109,7 +109,7 @@ def _exact(plan: Plan, some: Vertices) -> float:
 
 
 def _effort(plan: Plan, some: Vertices, rule: OrderRule) -> Effort:
-    """What the rows ask for, seen on a sample where that is possible."""
+    """What the rows need, measured on a sample if that is possible."""
     usual = Effort(STARTED_PASSES if plan.start_rows else TYPICAL_PASSES, int(len(rule.orders) > 1))
     size = min(SAMPLE, plan.rows // 4)
     few = plan.kernel is None or plan.rank is not None or not plan.iterates

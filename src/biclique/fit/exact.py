@@ -185,7 +185,7 @@ class Prepared:
     error: MeasuredError | None = None
     """Of an approximate K."""
     nearness: Callable[[], Nearness] | None = None
-    """How near parts are to each other, where neither rows nor similarities tell."""
+    """How near parts are to each other, if neither rows nor similarities can tell."""
     kernel: Kernel | None = None
 
     def cut(self, order: float) -> NormalizedCut:
@@ -236,7 +236,7 @@ def hold_or_change(
         choice = choose_gram("auto", plan.kernel, vertices.n, vertices.data, plan.memory_limit, grids=False)
         rank = plan.settings.holding.rank if choice.name in FACTORED else None
         plan = replace(plan, gram=choice.name, gram_reason=choice.reason, rank=rank)
-        plan = plan.changed(f"gram={choice.name!r} in place of 'fourier': {error}")
+        plan = plan.changed(f"gram={choice.name!r} instead of 'fourier': {error}")
         return plan, hold(plan, vertices, random, progress)
 
 
@@ -336,7 +336,7 @@ class Solved:
     eigenvalues: FloatArray  # (n_columns − 1,)
     residuals: FloatArray
     parts: Parts | None = None
-    """What no cluster may span, where K falls into parts."""
+    """The parts of K, if it has any: no cluster may span two of them."""
     joined: Joined | None = None
     tested: Assignment | None = None
     """The clusters by which the order was tested."""
@@ -421,7 +421,7 @@ def solve_exact(planned: Planned, source: RowSource, random: np.random.RandomSta
         decided["precision"] = plan.precision if plan.precision == "fast" else str(base.dtype)
     final = replace(plan, **decided)
     if settings.cut.auto and found.order != plan.orders[0]:
-        final = final.changed(f"order {found.order:g} in place of {plan.orders[0]:g}: {reason}")
+        final = final.changed(f"order {found.order:g} instead of {plan.orders[0]:g}: {reason}")
     if found.note:
         final = final.changed(found.note.removesuffix("; "))
     return ExactFit(final, search.prepared, found.result, search.dust)
@@ -521,9 +521,9 @@ class ExactSearch:
         return Attempt(order, 0.0, self._solve(self._cut(order, last, columns), order, self.options))
 
     def attempt(self, order: float, last: Attempt[Solved] | None) -> Attempt[Solved]:
-        """A fit at an order, left early where its clusters are dust: most orders that are tried are left again.
+        """A fit at one order. It stops early if its clusters are dust, as for most orders that are tried.
 
-        At order 2 dust may also be left out.
+        At order 2, a few rows of dust may also be left out.
         """
         return self._sifted(*self._try(order, last))
 
@@ -559,7 +559,7 @@ class ExactSearch:
         return np.column_stack([known, others])
 
     def _try(self, order: float, last: Attempt[Solved] | None) -> tuple[Attempt[Solved], IntArray]:
-        """A fit at an order, left early if that is seen not to do, and the rows of dust by which it was seen."""
+        """A fit at one order, stopped early if its clusters are dust, and the rows of that dust."""
         cut = self._cut(order, last)
         watch = _Watch(self, cut, whole=on_host(cut.like))
         solved = self._solve(cut, order, replace(self.options, give_up=watch))
@@ -639,7 +639,7 @@ class ExactSearch:
 
     @property
     def dust(self) -> float:
-        """The share of the weight in parts that are too small for a cluster, where parts were searched for."""
+        """The share of the weight in parts that are too small for a cluster, if parts were searched for."""
         if self._found is None or self._found.max() == 0:
             return 0.0
         weights = self.prepared.vertices.weights
@@ -684,7 +684,7 @@ class ExactSearch:
 
 
 class _Watch:
-    """Looks at eigenvectors while they are being found, and ends that where they are of dust."""
+    """Looks at eigenvectors while they are being found, and stops the search if they live on dust."""
 
     def __init__(self, search: ExactSearch, cut: NormalizedCut, *, whole: bool = True) -> None:
         self.search, self.whole = search, whole
@@ -783,7 +783,7 @@ class ExactFitted:
         return X.toarray() if sparse.issparse(X) else sparse.csr_array(X)
 
     def find(self, X: Rows) -> IntArray:
-        """Which vertex every row is, −1 where none; of a given matrix, by its similarities to all rows."""
+        """Which vertex every row is, −1 for none; in a given matrix, by its similarities to all rows."""
         found = find_rows(self.digests, X)
         return found if self.places is None else np.where(found < 0, -1, self.places[found])
 
@@ -906,7 +906,7 @@ def assign_exact(fit: ExactFit, n_clusters: int) -> Assignment:
 
 
 def finish_exact(fit: ExactFit, X: Rows) -> Result:
-    """The labels of the vertices, where they are asked for, and what all rows X get."""
+    """The labels of the vertices, if they are asked for, and what all rows X get."""
     settings, vertices, solved = fit.plan.settings, fit.prepared.vertices, fit.solved
     n_clusters, n = settings.assigning.n_clusters, fit.plan.rows
     assignment = None if n_clusters is None else assign_exact(fit, n_clusters)

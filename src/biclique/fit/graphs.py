@@ -105,7 +105,7 @@ class GraphFitted:
         return turn
 
     def _in_order(self, solved: list[SolvedPart], of_parts: list[FloatArray], of_a_part: float) -> FloatArray:
-        """Numbers of the eigenpairs that are used, by descending eigenvalue, zero where there are no more.
+        """Numbers of the eigenpairs that are used, by descending eigenvalue; zero if there are no more.
 
         Every part beyond the first has an eigenvalue of 1, and ``of_a_part`` as its number.
         """
@@ -147,7 +147,7 @@ class GraphFitted:
         return found
 
     def _parts(self, solved: list[SolvedPart], n_clusters: int) -> Parts | None:
-        """Parts that no cluster spans, where there are columns enough to tell their clusters apart."""
+        """Parts that no cluster spans, if there are enough columns to tell their clusters apart."""
         if len(solved) < 2 or self.n_columns < n_clusters:
             return None
         return Parts(self.part_of, tuple(_shares(solved, n_clusters)), np.arange(len(self.rows)))
@@ -158,7 +158,7 @@ class GraphFitted:
     # New rows
 
     def find(self, X: Rows) -> IntArray:
-        """Which vertex every row is, −1 where none; rows of a given graph are never known."""
+        """Which vertex every row is, −1 for none; rows of a given graph are never known."""
         return find_rows(self.digests, X)
 
     def for_rows(self) -> GraphFitted:
@@ -203,8 +203,8 @@ class GraphFitted:
     def _similarities(self, X: Rows) -> Any:
         """κ(y, x) of new rows, a sparse (n_new, n) matrix.
 
-        A row with hardly any similarity is tied to its nearest, as such training rows are, and brought to a usual
-        degree, which at order 2 changes nothing, and at higher orders keeps it from drifting to the trivial axis.
+        A row with hardly any similarity is tied to its nearest row, as such training rows are, and gets a usual degree.
+        At order 2 that changes nothing. At higher orders it keeps the row from drifting to the trivial axis.
         """
         index = self.gram.index
         if index is not None and sparse.issparse(X) != sparse.issparse(index.rows):
@@ -272,8 +272,9 @@ class GraphSearch:
     def run(self) -> tuple[list[SolvedPart], Plan]:
         """The parts at the order asked for, or at that of the rule, and the final plan.
 
-        ``order="auto"`` is 2.1, and 2 where order 2.1 lifts an eigenvalue above 1. No cut has one (at order 2 none is):
-        the shrunken degrees then set apart dense from sparse regions, by more than the eigengap of the clusters.
+        ``order="auto"`` is 2.1, or 2 if order 2.1 gives an eigenvalue above 1. A cut has no such eigenvalue (order 2
+        never gives one): the shrunken degrees then set apart dense from sparse regions, by more than the eigengap of
+        the clusters.
         """
         plan, auto = self.plan, self.plan.settings.cut.auto
         order, reason = plan.orders[0], "the rule for neighbour graphs" if auto else "as asked for"

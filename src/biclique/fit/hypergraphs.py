@@ -89,7 +89,7 @@ def seconds_of_hypergraph(plan: Plan, gram: ExpansionGram) -> float:
 
 
 class HypergraphSearch(ExactSearch):
-    """Passes, or multigrid where these do not end and the matrix fits memory.
+    """By passes, or by multigrid if these do not end and the matrix fits memory.
 
     Long, thin hypergraphs need thousands of passes, and their expansion has few entries.
     """
@@ -109,7 +109,7 @@ class HypergraphSearch(ExactSearch):
         return solve_cut(cut, k, options, random, self.progress, basis_blocks=blocks)
 
     def _graph(self, cut: NormalizedCut, pairs: EigenResult, most: int) -> SparseGram | None:
-        """The expansion as a matrix, where it fits."""
+        """The expansion as a matrix, if it fits memory."""
         try:
             return SparseGram(cut.gram.stored(self.settings.holding.memory_limit), n_jobs=self.settings.n_jobs)
         except MemoryLimitError as error:

@@ -100,7 +100,7 @@ def categorical_mask(
         unknown = [name for name in wanted.tolist() if name not in list(names)]
         if unknown:
             raise ParameterError(
-                f"categorical_features has {unknown[0]!r}, which is no column of X: the columns are "
+                f"categorical_features has {unknown[0]!r}, which is not a column of X: the columns are "
                 f"{', '.join(map(repr, list(names)[:MOST_NAMED]))}{' …' if len(names) > MOST_NAMED else ''}."
             )
         wanted = np.array([list(names).index(name) for name in wanted.tolist()], dtype=np.intp)
@@ -144,7 +144,7 @@ def _warn_about_gaps(columns: Columns, source: RowSource) -> None:
 def rows_apart(there: np.ndarray) -> tuple[int, tuple[int, int], bool]:
     """How many pairs of rows have no column in common, two such rows, and whether all pairs were compared.
 
-    ``there`` is True where a row has a value, (n, d). Rows with gaps in the same columns are compared once.
+    ``there`` is True for every value that is not missing, (n, d). Rows with gaps in the same columns are compared once.
     """
     _, first, counts = np.unique(np.packbits(there, axis=1), axis=0, return_index=True, return_counts=True)
     sets: np.ndarray = there[first]

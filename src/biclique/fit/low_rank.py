@@ -126,7 +126,7 @@ class FactoredSpectrum:
 
 @dataclass
 class RowSums:
-    """What the first pass gives, whatever the order: c(X)ᵀw, Σw and the number of rows."""
+    """What the first pass gives, the same for every order: c(X)ᵀw, Σw and the number of rows."""
 
     sums: FloatArray  # (p,)
     weight: float
@@ -212,7 +212,7 @@ def factored_spectrum(
 ) -> FactoredSpectrum:
     """The k leading eigenpairs of B for K = ΦΦᵀ, in two passes; the embedding is a third, which is the caller's.
 
-    ``length`` is a typical |φ(x)|, the scale of rounding. ``first`` is what the first pass gave, where it was made for
+    ``length`` is a typical |φ(x)|, the scale of rounding. ``first`` is what the first pass gave, if it was made for
     another order already. ``parts`` of landmarks are known eigenvectors at order 2, and not asked for at others.
     """
     order = check_order(order)
@@ -445,7 +445,7 @@ RANK_TOLERANCE = 0.01
 
 @dataclass(frozen=True)
 class ChosenMap:
-    """A feature map, and how far its inner products are from the kernel: None where they are the kernel."""
+    """A feature map, and how far its inner products are from the kernel: None if they are the kernel itself."""
 
     map: FeatureMap
     error: ApproximationError | None
@@ -502,7 +502,7 @@ def choose_map(plan: Plan, pool: Pool, random: np.random.RandomState) -> ChosenM
 
 
 def kind_of_map(holding: HoldingSettings, gram: str, kernel: Kernel, n_columns: int) -> str:
-    """Which feature map holds K. ``gram="auto"`` takes features only because they are exact, whatever the rank."""
+    """Which feature map holds K. ``gram="auto"`` takes features only if they are exact, so the rank does not matter."""
     return map_kind(gram, kernel, n_columns, "auto" if holding.gram == "auto" else holding.rank)
 
 

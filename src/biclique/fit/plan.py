@@ -49,7 +49,7 @@ LOOKED_AT = 65_536
 """Rows that a plan without a fit looks at."""
 
 CHOICE_ROWS = 4_096
-"""Rows from which the bandwidth is chosen on a device, where looking for equal rows would take as long as the fit."""
+"""Rows from which the bandwidth is chosen on a device: there a search for equal rows would take as long as the fit."""
 
 BLOCK_ROWS = 4_096
 USUAL_NEIGHBORS = 10
@@ -84,7 +84,7 @@ FOURIER_FROM = 10_000
 """Rows from which FFTs overtake tiles in three columns; in two they do at some 3,000 (``benchmarks/fourier.py``)."""
 
 EXACT_WORK = 6e11
-"""Up to this much work K is held exactly: some 12 s on two cores, 110,000 rows in 16 dimensions."""
+"""Up to this much work K is exact: some 12 s on two cores, 110,000 rows in 16 dimensions."""
 
 WORK_PER_SECOND = 5e10
 
@@ -102,7 +102,7 @@ class Plan:
     settings: Settings
     way: str
     rows: int
-    """Rows that are fitted: the distinct ones, where equal rows are made one."""
+    """Rows that are fitted: the distinct ones, if equal rows are made one."""
     gram: str
     gram_reason: str
     memory_limit: int
@@ -135,7 +135,7 @@ class Plan:
     changes: tuple[str, ...] = ()
     """What was decided anew after a look at the data, and why."""
     selected: str = ""
-    """What a search chose, and why, where one was asked for."""
+    """What a search chose, and why, if one was asked for."""
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -200,7 +200,7 @@ class Planned:
 
     plan: Plan
     vertices: Vertices | None = None
-    """All of them, where K is of distinct rows."""
+    """All of them, if K is of distinct rows."""
     pool: Pool | None = None
     """Some of them."""
 
@@ -210,7 +210,7 @@ def make_plan(
 ) -> Planned:
     """Take every decision that settings, sizes and a look at the rows allow; refuse what cannot be done.
 
-    A fit looks at all rows where equal ones are made one. ``looked_at`` is a number of rows that is enough for a plan
+    A fit looks at all rows if equal ones are made one. ``looked_at`` is a number of rows that is enough for a plan
     without a fit: no full pass, no device.
     """
     way, choice = choose_way(settings, source)
@@ -240,7 +240,7 @@ def make_plan(
 
 
 def choose_way(settings: Settings, source: RowSource) -> tuple[str, Choice]:
-    """How K is held as far as settings and sizes decide it; what cannot be done is refused here."""
+    """How K is stored, as far as settings and sizes decide it; what cannot be done is refused here."""
     kernel, gram = settings.kernel, settings.holding.gram
     asked = Choice(gram, "as asked for")
     if source.device is not None:
@@ -263,7 +263,7 @@ def choose_way(settings: Settings, source: RowSource) -> tuple[str, Choice]:
 
 
 def _kernel_to_choose_by(settings: Settings, source: RowSource) -> Kernel:
-    """The kernel; with a bandwidth, from a few rows, where that decides how K is held."""
+    """The kernel; with a bandwidth from a few rows, if that decides how K is stored."""
     kernel = settings.kernel.kernel()
     rows = source.held
     if settings.holding.gram != "auto" or rows.shape[0] < FOURIER_FROM or kernel.spectrum(rows.shape[1]) is None:
@@ -286,7 +286,7 @@ def barrier_to_chunks(settings: Settings) -> tuple[str, str] | None:
 
 
 def _choose_for_chunks(settings: Settings, n_columns: int) -> Choice:
-    """How K is held for rows that are read in chunks."""
+    """How K is stored for rows that are read in chunks."""
     barrier = barrier_to_chunks(settings)
     if barrier is not None:
         name, other = barrier
@@ -339,18 +339,18 @@ def _check_device(settings: Settings, X: Rows, device: Device) -> None:
 
 @dataclass(frozen=True)
 class Choice:
-    """How K will be held, and why."""
+    """How K will be stored, and why."""
 
     name: str
     reason: str
 
 
 def choose_gram(requested: str, kernel: Kernel, n: int, X: Rows, memory_limit: int, *, grids: bool = True) -> Choice:
-    """How K of n rows is held, X being some of them: a fixed rule of n, d, the kernel and the memory limit.
+    """How K of n rows is stored; X are some of these rows. A fixed rule of n, d, the kernel and the memory limit.
 
-    ``"auto"`` stores K where that is small, or where a kernel value is dear (not one matrix product) and
-    the matrix fits the memory limit, and computes tiles otherwise; both are exact. Where the kernel is an inner product
-    of few columns, K = ΦΦᵀ is as exact, and cheaper. Many rows of at most three columns go through FFTs. Beyond
+    ``"auto"`` stores K if that is small, or if the kernel is slow to compute (not one matrix product) and the matrix
+    fits the memory limit. Otherwise it computes tiles. Both are exact. If the kernel is an inner product of few
+    columns, K = ΦΦᵀ is as exact, and cheaper. Many rows of at most three columns go through FFTs. Beyond
     ``EXACT_WORK``, K is approximated by landmarks.
     """
     d = X.shape[1]
@@ -375,7 +375,7 @@ def choose_gram(requested: str, kernel: Kernel, n: int, X: Rows, memory_limit: i
 
 
 def exact_features(kernel: Kernel, n_columns: int, most: int = FEW_EXACT_COLUMNS) -> Choice | None:
-    """``"features"``, where they are the kernel itself and few."""
+    """``"features"``, if they are the kernel itself and few."""
     columns = kernel.exact_columns(n_columns)
     if columns is None or columns > min(FEW_EXACT_COLUMNS, most):
         return None
@@ -404,7 +404,7 @@ def choose_precision(requested: str, kernel: Kernel, X: Rows) -> np.dtype[Any]:
 
 
 def factored_precision(requested: str, gram: str, kernel: Kernel, X: Rows) -> np.dtype[Any]:
-    """The dtype of a factored K: as for tiles, but float64 for landmarks and a kernel that is no function of x − y.
+    """The dtype of a factored K: as for tiles, but float64 for landmarks of a kernel that is not a function of x − y.
 
     Its values are dominated by what all rows share, and W^(−1/2) magnifies the rounding of that over what tells rows
     apart.
@@ -425,9 +425,9 @@ def make_gram(
     memory_limit: int,
     tick: Tick | None = None,
 ) -> GramOperator:
-    """K of a kernel over rows, held as ``name`` says, a key of ``GRAMS``; ``dtype`` is the precision of tiles."""
+    """K of a kernel over rows, stored as ``name`` says, a key of ``GRAMS``; ``dtype`` is the precision of tiles."""
     if name not in GRAMS:
-        raise ParameterError(f"an exact K is held as one of {', '.join(map(repr, GRAMS))}, got {name!r}.")
+        raise ParameterError(f"an exact K is stored as one of {', '.join(map(repr, GRAMS))}, got {name!r}.")
     return GRAMS[name].from_kernel(kernel, X, dtype=dtype, n_jobs=n_jobs, memory_limit=memory_limit, tick=tick)
 
 
@@ -441,8 +441,8 @@ def find_vertices(settings: Settings, X: Rows, weights: FloatArray) -> Vertices:
     if settings.kernel.neighbors:
         if (weights == 0).any():
             raise DataError(
-                "affinity='precomputed_nearest_neighbors' takes no sample_weight of 0, since rows without a say are "
-                "in the others' lists: leave those rows and columns out of the graph."
+                "affinity='precomputed_nearest_neighbors' takes no sample_weight of 0, because rows of weight 0 "
+                "are in the lists of others: leave those rows and columns out of the graph."
             )
         return Vertices.as_they_are(X, weights, given=True)  # distances need not be symmetric
     return distinct_given(X, weights, parse_memory_limit(settings.holding.memory_limit))
@@ -494,7 +494,7 @@ def _check_own_kernel(kernel: Kernel, vertices: Vertices) -> None:
 
 
 def plan_exact(settings: Settings, some: Vertices, n: int, kernel: Kernel | None, gamma: float | None) -> Plan:
-    """How K of n distinct rows is held and solved, seen on some of them; refuse what does not fit at all."""
+    """How K of n distinct rows is stored and solved, decided from some of them; refuse what does not fit at all."""
     limit = parse_memory_limit(settings.holding.memory_limit)
     k = min(settings.n_columns - 1, n - 1)
     iterates = _iterates(settings, n, k)
@@ -546,7 +546,7 @@ def _iterates(settings: Settings, n: int, k: int) -> bool:
 
 
 def plan_basis(settings: Settings, n: int, k: int, limit: int, size: int, what: str, way_out: str) -> Basis:
-    """How long a basis of k eigenvectors fits beside ``size`` bytes; refuse where none does."""
+    """How long a basis of k eigenvectors fits beside ``size`` bytes; refuse if none does."""
     iterates, blocks = _iterates(settings, n, k), blocks_within(n, k, limit - size)
     needed = 0
     if k > 0:
@@ -558,7 +558,7 @@ def plan_basis(settings: Settings, n: int, k: int, limit: int, size: int, what: 
 def _hold_exactly(
     settings: Settings, some: Vertices, n: int, kernel: Kernel | None, limit: int, basis: int, columns: int
 ) -> tuple[Choice, int, np.dtype[Any]]:
-    """How K is held by an operator, its bytes, and its precision; a basis of so many bytes must fit beside it."""
+    """How an operator stores K, its bytes, and its precision; a basis of so many bytes must fit beside it."""
     holding, share = settings.holding, n / max(some.n, 1)
     dtype: np.dtype[Any] = np.dtype(np.float64)
     if kernel is None:
@@ -740,7 +740,7 @@ def graph_bytes(settings: Settings, X: Rows, n: int) -> int:
 
 
 def check_fast(precision: str, device: Device | None) -> None:
-    """Half precision is a device's: the one asked for, or the one where X lies."""
+    """Half precision needs a device: the one asked for, or the one on which X is."""
     if precision == "fast" and device is None:
         raise ParameterError("precision='fast' is for device='cuda': use precision='auto' or 'float32' on the host.")
 
@@ -749,18 +749,18 @@ def check_fast(precision: str, device: Device | None) -> None:
 
 
 class Fitted(Protocol):
-    """A fitted embedding and, where labels were asked for, the rule behind them.
+    """A fitted embedding, and the rule for labels if labels were asked for.
 
     Its state is arrays and plain values (``biclique.fit.state``).
     """
 
     plan: Plan
     seen: Seen | None
-    """Training rows for probabilities, where labels were asked for."""
+    """Training rows for probabilities, if labels were asked for."""
 
     @property
     def eigenvalues(self) -> FloatArray:
-        """Of B, descending, as many as columns but one; zero where there are no more."""
+        """Of B, descending, one fewer than columns; zero if there are no more."""
 
     @property
     def residuals(self) -> FloatArray:
@@ -776,7 +776,7 @@ class Fitted(Protocol):
 
     @property
     def keeps_tensors(self) -> bool:
-        """Whether new rows that are a tensor are embedded where it lies."""
+        """Whether new rows that are a tensor are embedded on their device."""
 
     def for_rows(self) -> Fitted:
         """The same, as small as can be, to embed and label rows elsewhere."""
@@ -810,7 +810,7 @@ class Result:
     fitted: Fitted
     n_vertices: int
     embedding: FloatArray | None
-    """None where rows were read in chunks; a lazy collection if the source is lazy, and so are labels."""
+    """None if rows were read in chunks. If the source is lazy, this and the labels are lazy collections."""
     labels: IntArray | None
     cut_history: FloatArray | None = None
     clusters: Clusters | None = None

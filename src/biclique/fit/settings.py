@@ -107,7 +107,7 @@ class KernelSettings:
 
     @property
     def _kind(self) -> type[Kernel] | Kernel:
-        """The class of a kernel with a name, or a kernel: what it is for is known without its γ."""
+        """The class of a kernel with a name, or the kernel itself: its properties are known without γ."""
         return KERNELS[self.affinity] if isinstance(self.affinity, str) else self.kernel()
 
 
@@ -138,7 +138,7 @@ class CutSettings:
 
 @dataclass(frozen=True)
 class HoldingSettings:
-    """How K is held, and where."""
+    """How K is stored, and where."""
 
     gram: str = "auto"
     rank: int | str = "auto"
@@ -182,7 +182,7 @@ class SolvingSettings:
 
 @dataclass(frozen=True)
 class AssigningSettings:
-    """How labels come from the embedding; no number of clusters where only an embedding is wanted."""
+    """How labels come from the embedding; without a number of clusters if only an embedding is wanted."""
 
     n_clusters: int | None = None
     assign_labels: str = "kmeans"
@@ -227,7 +227,7 @@ class Settings:
 
     @classmethod
     def of(cls, parameters: Mapping[str, object], *, n_columns: int) -> Settings:
-        """From parameters that passed ``check_parameters``; what an estimator has not takes its default."""
+        """From parameters that passed ``check_parameters``; what an estimator does not have takes its default."""
 
         def given(group: type) -> dict[str, Any]:
             return {name: parameters[name] for name in parameters.keys() & {part.name for part in fields(group)}}
@@ -262,7 +262,7 @@ class Settings:
 
     @property
     def unselected(self) -> Settings:
-        """The same with the defaults in place of what is to be chosen."""
+        """The same with the defaults instead of what is to be chosen."""
         asked, kernel, order = self.selecting, self.kernel, self.cut.order
         affinity = "rbf" if "affinity" in asked else kernel.affinity
         kernel = replace(kernel, affinity=affinity, gamma="auto" if "gamma" in asked else kernel.gamma)

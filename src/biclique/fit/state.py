@@ -76,7 +76,7 @@ class Held(Protocol):
 
 @dataclass(frozen=True)
 class Plain:
-    """How a value that is no instance of ours is taken apart into fields, and made of them again."""
+    """How a value of a class that is not ours is taken apart into fields, and made from them again."""
 
     kind: type
     fields: Callable[..., Mapping[str, Held]]
@@ -181,8 +181,8 @@ def made(value: Value, more: More) -> Any:
         return (more if kind in more else PLAIN)[kind].make(**fields)
     if not isinstance(kind, str) or kind not in known:
         raise DataError(
-            f"a state names the class {kind!r}, which is none of biclique's: it is no state of a model, or one of "
-            "another version, or its kernel is not in biclique.kernels.KERNELS now."
+            f"a state names the class {kind!r}, which is not one of biclique's: it is not the state of a model, or it "
+            "is of another version, or its kernel is not in biclique.kernels.KERNELS now."
         )
     expected = [field.name for field in fields_of(known[kind])] if is_dataclass(known[kind]) else []
     missing = sorted(set(expected) - set(fields))

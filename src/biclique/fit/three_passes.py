@@ -1,4 +1,4 @@
-"""The factored way: three passes over the rows, held in memory or read in chunks, on the host or on a device."""
+"""The factored way: three passes over the rows, in memory or read in chunks, on the host or on a device."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ class Finished:
     sizes: FloatArray
     """Weights of the clusters by which the order is tested."""
     counted: FloatArray | None = None
-    """Where labels are lazy: rows of every cluster, and their weights, (2, k)."""
+    """If labels are lazy: rows of every cluster, and their weights, (2, k)."""
 
 
 @dataclass
 class FactoredTrial:
-    """A fit at one order; the third pass is made only where it may be the last."""
+    """A fit at one order; the third pass is made only if this may be the last order."""
 
     fitted: FactoredFitted
     tested: Assignment | None
@@ -89,7 +89,7 @@ class FactoredFitted:
 
     @property
     def eigenvalues(self) -> FloatArray:
-        """Of B, descending; zero where K has no more."""
+        """Of B, descending; zero if K has no more."""
         return padded(self.spectrum.values, self.plan.settings.n_columns - 1)
 
     @property
@@ -124,7 +124,7 @@ class FactoredFitted:
     def labels_by(
         self, X: Rows, rules: list[Labelling], n_jobs: int | None, *, keep: bool = False
     ) -> tuple[list[IntArray], FloatArray | None]:
-        """The labels of any rows by each of some rules; and their embedding, where it is to be kept whole.
+        """The labels of any rows by each of some rules; and their embedding, if it is to be kept whole.
 
         A row that no landmark sees takes the label of its nearest landmark.
         """
@@ -212,7 +212,7 @@ class FactoredSearch:
         order = tried.fitted.spectrum.order
         final = replace(self.plan, order=order, order_reason=reason)
         if auto and order != self.rule.orders[0]:
-            final = final.changed(f"order {order:g} in place of {self.rule.orders[0]:g}: {reason}")
+            final = final.changed(f"order {order:g} instead of {self.rule.orders[0]:g}: {reason}")
         tried.fitted.plan = final
         self._warn(tried.fitted.spectrum)
         return tried
@@ -302,7 +302,7 @@ class FactoredSearch:
         )
 
     def _counted(self, fitted: FactoredFitted, rules: list[Labelling], tested: bool) -> Finished:
-        """The third pass where labels are computed later: rows and weights of every cluster."""
+        """The third pass if labels are computed later: rows and weights of every cluster."""
         k, n_jobs = max(self.rule.n_clusters, self.assigning.n_clusters or 0), self.n_jobs
 
         def of_block(block: Block) -> FloatArray:
@@ -319,7 +319,7 @@ class FactoredSearch:
         if spectrum.unseen:
             warn_user(
                 f"{spectrum.unseen} of {spectrum.n_rows} rows are like no landmark or feature (degree zero at order "
-                f"{spectrum.order:g}), so nothing says where they belong: use a higher order or rank, or lower gamma.",
+                f"{spectrum.order:g}), so their cluster is not known: use a higher order or rank, or lower gamma.",
                 ApproximationWarning,
             )
         if self.kernel.takes_gaps:

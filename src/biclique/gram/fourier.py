@@ -35,7 +35,7 @@ from biclique.runtime.namespace import on_host
 
 MOST_COLUMNS = 3
 TARGET = 1e-5
-"""The error of a product that is allowed, relative to each row's own degree, on rows where it is measured."""
+"""The largest error of a product that is allowed, relative to each row's own degree, on the measured rows."""
 
 PRECISIONS = ((np.float32, 1e-6), (np.float64, 1e-9), (np.float64, 1e-12))
 """Precisions and tolerances in the order in which they are tried."""
@@ -85,7 +85,7 @@ def load_finufft() -> Any:
 
 
 def spectrum_of(kernel: Kernel, n_columns: int) -> Spectrum:
-    """The spectral density of a kernel, or why there is none that would do."""
+    """The spectral density of a kernel, or why none can be used."""
     if n_columns > MOST_COLUMNS:
         raise ParameterError(
             f"gram='fourier' is for at most {MOST_COLUMNS} columns, X has {n_columns}: use gram='tiled' (exact) or "
@@ -331,12 +331,12 @@ def far_apart(rows: FloatArray, reach: float) -> list[IntArray]:
 
 @dataclass(frozen=True)
 class ProductError:
-    """How far products of an operator are from exact ones, on the rows where that matters most."""
+    """How far products of an operator are from exact ones, on the rows that matter most."""
 
     product: float
     """The largest error of a product with ones and with random signs, relative to the row's own degree."""
     n_rows: int
-    """Rows where it was measured: half of them those of the lowest degree."""
+    """Rows on which it was measured: half of them are those of the lowest degree."""
     counts_as_exact: bool = True
 
     def __str__(self) -> str:
@@ -357,7 +357,7 @@ class FourierRows:
         return self.held.hold(Y)
 
     def cross(self, Y: Rows, n_jobs: int | None = None) -> CrossGram:
-        """New rows against these: one by one where they are few, else through grids."""
+        """New rows against these: one by one if they are few, else through grids."""
         if float(Y.shape[0]) * self.rows.shape[0] <= DIRECT_PAIRS:
             return KernelCross(self.held, Y, n_jobs=n_jobs)
         return FourierCross(self, Y, n_jobs)

@@ -23,7 +23,7 @@ CHECKED_AT_ONCE = 32
 class GramOperator(ABC):
     """A symmetric n × n Gram matrix K that can be multiplied; how it is stored is its own affair.
 
-    Immutable: every method gives the same bits for the same argument, whatever the number of threads. Callers ask the
+    Immutable: every method gives the same bits for the same argument, for any number of threads. Callers ask the
     operator and never look at its class: what differs between operators is an attribute or a method here, with a
     default. ``tests/gram/contract.py`` holds the contract.
     """
@@ -58,16 +58,16 @@ class GramOperator(ABC):
     """What computes products."""
 
     starts_from_few: bool = True
-    """Whether, where passes are dear, a start from the eigenvectors of a few rows saves some of them."""
+    """Whether a start from the eigenvectors of a few rows saves passes, if passes are slow."""
 
     cross_rows: int = CHUNK_ROWS
-    """New rows that meet the training rows together where there are many."""
+    """How many new rows are compared with the training rows together, if there are many."""
 
     error: MeasuredError | None = None
     """How far products are from exact ones, if that was measured."""
 
     like: Array = np.empty(0)
-    """An empty array that lies where the operator takes and returns arrays: on the host, or on a device."""
+    """An empty array on the host or on the device, wherever the operator takes and returns arrays."""
 
     # Of operators that are made of a kernel and rows: what a plan asks before one is made
 
@@ -94,7 +94,7 @@ class GramOperator(ABC):
 
     @classmethod  # noqa: B027
     def check_memory(cls, n: int, memory_limit: int) -> None:
-        """Refuse K of n rows where it does not fit by itself."""
+        """Refuse K of n rows if it does not fit by itself."""
 
     @classmethod  # noqa: B027
     def check_rows(cls, kernel: Kernel, X: Rows) -> None:
@@ -102,7 +102,7 @@ class GramOperator(ABC):
 
     @classmethod
     def pass_seconds(cls, n: int, n_columns: int, vectors: int, threads: int) -> float | None:  # noqa: ARG003
-        """Time of a pass where it is known; None to measure tiles."""
+        """Time of a pass if it is known; None to measure tiles."""
         return None
 
     @property
@@ -120,14 +120,14 @@ class GramOperator(ABC):
 
     @abstractmethod
     def diagonal(self) -> FloatArray:
-        """κ(x_i, x_i), shape (n,), where ``like`` lies."""
+        """κ(x_i, x_i), shape (n,), on the device of ``like``."""
 
     @abstractmethod
     def cross(self, Y: Rows) -> CrossGram:
         """New rows against the training rows."""
 
     def stored(self, memory_limit: int | str = "auto") -> Any:  # noqa: ARG002
-        """K itself, an array or a sparse matrix in rows, where it fits a limit; a TypeError if it is never stored."""
+        """K itself, an array or a sparse matrix in rows, if it fits a limit; a TypeError if it is never stored."""
         raise TypeError(f"{type(self).__name__} never stores K: use matmat, which multiplies it.")
 
     def weigh(self, weights: FloatArray) -> None:  # noqa: B027
@@ -152,7 +152,7 @@ class GramOperator(ABC):
         return np.zeros(self.n, dtype=np.intp)
 
     def normal(self, shape: tuple[int, ...], seed: int) -> Any:
-        """Standard normal numbers, drawn where ``like`` lies."""
+        """Standard normal numbers, drawn on the device of ``like``."""
         return np.random.RandomState(seed).standard_normal(shape)
 
     @property

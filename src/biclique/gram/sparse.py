@@ -98,7 +98,7 @@ GAMMA_FACTOR = 0.2
 """γ is this over the median squared distance to the k-th neighbour, unless given; as in the rule for full kernels."""
 
 FAINTEST = 1e-300
-"""The least weight of an edge: where rows are neighbours is never lost."""
+"""The least weight of an edge: neighbours are never lost."""
 
 PANEL = 16_384
 """Rows of one piece of a product: a row has few entries."""
@@ -112,7 +112,7 @@ class NeighborGram(SparseGram):
     - ``"rbf"``: w = exp(−γ|x_i − x_j|²), γ = 0.2 / median r² unless given, over the rows that lists of neighbours
       connect (parts of another density have a γ of their own; ``gamma`` is that of the largest),
     - ``"self_tuning"``: w = exp(−|x_i − x_j|²/(σ_i σ_j)), σ_i the distance from x_i to its 7th neighbour, itself not
-      counted, or to its last; the median of the positive σ where it is 0, as among many copies.
+      counted, or to its last; the median of the positive σ if it is 0, as among many copies.
 
     Equally near rows are taken in the order of their numbers, the row itself first. Make one by ``from_rows`` or
     ``from_graph``. What new rows need stays: the index, r_i = the distance to the k-th neighbour, σ and γ.
@@ -148,7 +148,7 @@ class NeighborGram(SparseGram):
         tick: Tick | None = None,
         random_state: int | np.random.RandomState | None = 0,
     ) -> NeighborGram:
-        """K of the rows of X; all rows are neighbours where there are no more than ``n_neighbors``."""
+        """K of the rows of X; all rows are neighbours if there are no more than ``n_neighbors``."""
         n_neighbors = _check(n_neighbors, weights, gamma)
         index = NeighborIndex(X, search=search, n_jobs=n_jobs, tick=tick, random_state=random_state)
         k = min(n_neighbors, index.n)
@@ -169,7 +169,7 @@ class NeighborGram(SparseGram):
         """K of a sparse (n, n) graph of distances, such as ``kneighbors_graph(mode="distance")`` gives.
 
         A row's neighbours are the ``n_neighbors`` smallest of its stored entries, as in scikit-learn: a stored zero
-        is a distance of 0, and the row itself is counted only where its own entry is stored.
+        is a distance of 0, and the row itself is counted only if its own entry is stored.
         """
         n_neighbors = _check(n_neighbors, weights, gamma)
         if not sparse.issparse(G) or G.shape[0] != G.shape[1]:
@@ -226,7 +226,7 @@ class NeighborGram(SparseGram):
         """κ(y, x_j) = w (a_j + b_j)/2: a_j = 1 for the k nearest rows of y, b_j = 1 if |y − x_j| ≤ r_j up to rounding.
 
         σ of y is where a training row has it in its list of k, so that κ(y, ·) tends to κ(x_i, ·) as y tends to
-        x_i. Where y equals a training row, its row of K is given, links included; the first of several equal rows.
+        x_i. If y equals a training row, its row of K is given, links included; the first of several equal rows.
         Exact with an exact index; see ``NeighborIndex.within`` for what an approximate one leaves out. For a
         given graph, Y is the (n_new, n) graph of distances to the training rows, and b is looked for in its entries;
         y then equals a training row if their distance is no more than rounding can leave of 0.
@@ -262,7 +262,7 @@ class NeighborGram(SparseGram):
         return sparse.coo_array((half, (first, second)), shape=(n_new, self.n)).tocsr()
 
     def _equal_rows(self, near: Pairs, K: sparse.csr_array, rounding: float) -> Any:
-        """K(Y, X) with the rows of training rows where y equals one: |y − x_j|² ≤ ``rounding`` r_j²."""
+        """K(Y, X); if y equals a training row, the row of K of that one: |y − x_j|² ≤ ``rounding`` r_j²."""
         n_new = K.shape[0]
         gap, columns = near[2].reshape(n_new, -1)[:, 0], near[1].reshape(n_new, -1)[:, 0]
         equal = gap <= np.sqrt(rounding) * self.radii[columns]
@@ -314,7 +314,7 @@ def _weigh(
 
 
 def _scale(gap: FloatArray, own: NDArray[np.bool_]) -> FloatArray:
-    """σ from sorted lists of distances: the 7th, not counting the first where it is the row's ``own``."""
+    """σ from sorted lists of distances: the 7th, not counting the first if it is the row's ``own``."""
     place = np.minimum(SCALE_NEIGHBOR - 1 + own, gap.shape[1] - 1)
     return np.asarray(np.take_along_axis(gap, place[:, None], axis=1)[:, 0])
 
@@ -330,7 +330,7 @@ def _scale_of_parts(near: IntArray, start: NDArray[Any], radii: FloatArray) -> t
 
 
 def _positive(sigma: FloatArray) -> FloatArray:
-    """σ with the median of the positive ones where it is 0 (1 where all are)."""
+    """σ, with the median of the positive ones if it is 0 (1 if all are 0)."""
     positive = sigma[sigma > 0]
     return np.where(sigma > 0, sigma, np.median(positive) if len(positive) else 1.0)
 
@@ -354,7 +354,7 @@ def _smallest(G: Rows, k: int, *, exactly: bool) -> Pairs:
         row = int((counts < k).argmax())
         raise DataError(
             f"n_neighbors={k}, but row {row} of the graph has only {counts[row]} stored entries (the row itself counts "
-            "where it is stored): give a graph with more neighbours, or a smaller n_neighbors."
+            "if it is stored): give a graph with more neighbours, or a smaller n_neighbors."
         )
     first = np.repeat(np.arange(graph.shape[0]), counts)
     order = np.lexsort((values, first))

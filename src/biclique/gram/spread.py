@@ -33,7 +33,7 @@ class Spread(Protocol):
 
 
 def count_blocks(n: int) -> int:
-    """Blocks of rows: by their number alone, so that sums have the same bits whatever the workers."""
+    """Blocks of rows: by their number alone, so that sums have the same bits for any workers."""
     return int(np.clip(n // BLOCK_ROWS, 1, MOST_BLOCKS))
 
 

@@ -95,8 +95,8 @@ def tile_parts(
     """The part of every row: 0, 1, …; all 0 when the kernel is connected.
 
     Rows are sampled, and what the sample and the rows it does not see call parts is then checked exactly, by products
-    with at most ``columns`` vectors: parts reported are real. Beyond ``MOST_PARTS`` of them, or where small ones have
-    more than an eighth of the rows, isolated rows not counted, the smallest are not told from the largest.
+    with at most ``columns`` vectors: parts reported are real. If there are more than ``MOST_PARTS``, or if small ones
+    have more than an eighth of the rows (isolated rows not counted), the smallest are counted to the largest.
     """
     own = weights * gram.diagonal()
     isolated = np.abs(degrees - own) <= _least_mass(gram) * np.abs(own)
@@ -151,7 +151,7 @@ def _most_similar(gram: ComputedGram, rest: IntArray, sample: IntArray) -> tuple
 
 
 def _tree_spectrum(gram: ComputedGram) -> Spectrum | None:
-    """How the kernel falls with the distance, where a tree of the rows can make use of it."""
+    """How the kernel falls with the distance, if a tree of the rows can use that."""
     rows = gram.held.rows
     return None if sparse.issparse(rows) or rows.shape[1] > TREE_COLUMNS else gram.kernel.spectrum(rows.shape[1])
 
@@ -166,7 +166,7 @@ def _check_mass(
 ) -> IntArray:
     """Merge parts between which there is similarity after all: exact.
 
-    Parts of few rows are multiplied by these alone, others by a pass for so many of them. The largest has what is left
+    Parts of few rows are multiplied alone; of the others, so many share a pass. The largest has what is left
     of its degrees.
     """
     if parts.max() == 0:
@@ -192,8 +192,9 @@ def _check_mass(
 
 
 def _at_most(parts: IntArray, rows: float) -> IntArray:
-    """Parts numbered by size, largest first. Where small ones have too many rows or are too many, the rarest are
-    counted to the largest, which can only hide a gap, never invent one."""
+    """Parts numbered by size, largest first. If small ones have too many rows or are too many, the rarest are counted
+    to the largest. That can only hide a gap, never invent one.
+    """
     sizes = np.bincount(parts)
     ranked = np.argsort(-sizes, kind="stable")
     small = sizes[ranked] <= SMALL_PART * len(parts)
@@ -245,7 +246,7 @@ def _reach_of_mass(gram: ComputedGram, weights: FloatArray) -> float | None:
     """The distance from which on all rows together have less than a hundredth of the mass that makes a link.
 
     A part P has a volume of at least w(P) κ(0) times the least weight; rows beyond r add at most w(P) W κ(r) to its
-    mass. None where no tree can make use of it.
+    mass. None if no tree can use it.
     """
     spectrum = _tree_spectrum(gram)
     if spectrum is None:

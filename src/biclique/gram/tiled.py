@@ -31,7 +31,7 @@ def count_groups(n: int, b: int) -> int:
 
 
 def tiled_bytes(n: int, d: int, b: int, dtype: DTypeLike) -> int:
-    """Memory that a product with b columns takes, the held rows included."""
+    """Memory that a product with b columns takes, the stored rows included."""
     item = np.dtype(dtype).itemsize
     groups = count_groups(n, b)
     return int(n * (4 * d + 6 + b) * item + 8 * n * b * (groups + 1) + groups * TILE_ROWS * TILE_COLUMNS * item)

@@ -44,9 +44,9 @@ class TorchGram(GramOperator):
 
     With Triton and a CUDA device a product is one fused kernel (``triton_tiles.FusedTiles``). Elsewhere it is torch's
     own operations on tiles in float32: rows I times columns J, the sum over J in float64, tiles cut to the free memory.
-    Rows are centred in float64 for kernels that do not see a translation. Where float32 cannot hold the kernel
+    Rows are centred in float64 for kernels that do not see a translation. If float32 is too coarse for the kernel
     (``Kernel.float32_error``), ``engine="auto"`` computes tiles in float64 with torch; ``precision="float64"`` asks for
-    them. Rows that are a tensor are held on the device, others on the host as well; a tensor is copied unless it is
+    them. Rows that are a tensor are stored on the device, others on the host as well; a tensor is copied unless it is
     ``owned``.
 
     ``matmat`` takes a tensor on the device and returns one, or a NumPy array and returns one, float64 in both cases.

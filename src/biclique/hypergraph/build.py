@@ -33,7 +33,7 @@ def frozen(matrix: Any) -> Any:
 
 
 def view(matrix: Any) -> Any:
-    """Another matrix on the same frozen arrays: whatever is done to it, the original stays."""
+    """Another matrix on the same read-only arrays: changes of it do not reach the original."""
     return sparse.csr_array((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape, copy=False)
 
 
@@ -87,7 +87,7 @@ def checked_weights(weights: Any, n_edges: int) -> FloatArray:
     """Edge weights: finite numbers, one an edge."""
     found = np.ones(n_edges) if weights is None else number_array(weights, "weights", 1)
     if found.shape != (n_edges,):
-        raise DataError(f"weights must have one entry an edge, {n_edges}, got shape {found.shape}.")
+        raise DataError(f"weights must have one entry for each edge, {n_edges}, got shape {found.shape}.")
     bad = np.flatnonzero(~np.isfinite(found))
     if len(bad):
         raise DataError(f"weights must be finite: edge {bad[0]} has {found[bad[0]]}.")
@@ -178,7 +178,7 @@ def flatten(edges: Any) -> tuple[IntArray, Any]:
 
 
 def _each(edges: Any) -> Iterator[Any]:
-    """The edges, with an error that says which one is no collection."""
+    """The edges, with an error that says which one is not a collection."""
     try:
         iterator = iter(edges)
     except TypeError as error:
@@ -248,7 +248,7 @@ def _known(vertices: Any) -> Any:
 
 
 def _encode_integers(flat: IntArray) -> tuple[IntArray, IntArray]:
-    """Whole numbers in their sorted order; without a sort where they are dense."""
+    """Whole numbers in their sorted order; without a sort if they are dense."""
     if not len(flat):
         return flat, np.empty(0, dtype=np.int64)
     low, high = int(flat.min()), int(flat.max())
@@ -286,4 +286,4 @@ def _encode_known(flat: IntArray, known: IntArray, sizes: IntArray) -> tuple[Int
 
 def _unknown_vertex(name: Hashable, place: int, sizes: IntArray, n_vertices: int) -> None:
     edge = int(np.searchsorted(np.cumsum(sizes), place, side="right"))
-    raise DataError(f"edge {edge} holds {name!r}, which is none of the {n_vertices} vertices given.")
+    raise DataError(f"edge {edge} holds {name!r}, which is not among the {n_vertices} vertices given.")

@@ -126,7 +126,7 @@ def pair_weight(splitting: str | SplittingFunction, size: int) -> float:
 
 
 def distortion(splitting: str | SplittingFunction, size: int) -> float:
-    """max_j p · j(s − j)/w(j, s): the most by which the pairs charge too much; infinite where w is 0 and p is not."""
+    """max_j p · j(s − j)/w(j, s): the most by which the pairs charge too much; infinite if w is 0 and p is not."""
     if size < 2:
         return 1.0
     costs, pairs = splitting_costs(splitting, size), _pairs(size)
@@ -223,7 +223,7 @@ def _split_expansion(splitting: SplittingFunction) -> Expansion:
 
 
 class ExpansionGram(GramOperator):
-    """A of an expansion, held as H and c: a product costs two passes over the incidences."""
+    """A of an expansion, stored as H and c: a product costs two passes over the incidences."""
 
     dtype = np.dtype(np.float64)
     nonnegative = False  # nothing is known of the signs of edge weights
@@ -303,7 +303,7 @@ class ExpansionGram(GramOperator):
         return self.matrix(memory_limit)
 
     def matrix(self, memory_limit: int | str = "auto") -> Any:
-        """A as a sparse matrix, for edges that are small; refused where it would not fit the memory limit."""
+        """A as a sparse matrix, for edges that are small; refused if it would not fit the memory limit."""
         sizes = np.diff(self._members.indptr).astype(float)
         require(
             2 * 16 * min(float(sizes @ sizes), float(self.n) ** 2),
@@ -403,7 +403,9 @@ def part_codes(hypergraph: Hypergraph, labels: Any) -> tuple[IntArray, int]:
     except TypeError as error:
         raise DataError(f"labels must be of one kind, numbers or text: {error}.") from error
     if codes.shape != (hypergraph.n_vertices,):
-        raise DataError(f"labels must have one entry a vertex, {hypergraph.n_vertices}, got shape {codes.shape}.")
+        raise DataError(
+            f"labels must have one entry for each vertex, {hypergraph.n_vertices}, got shape {codes.shape}."
+        )
     return codes, len(names)
 
 

@@ -30,7 +30,7 @@ from biclique.multiway import is_symmetric
 class Hypergraph:
     """Vertices, hyperedges with weights, and how often each vertex is in each edge; immutable.
 
-    Held as one sparse matrix of multiplicities, edges by vertices, so memory is proportional to the incidences.
+    Stored as one sparse matrix of multiplicities, edges by vertices, so memory is proportional to the incidences.
     Edges may have any size, vertices may repeat inside an edge, edges may repeat. The usual ways in are
     ``from_edges``, ``from_dict``, ``from_incidence`` and ``from_tensor``.
 
@@ -116,7 +116,7 @@ class Hypergraph:
         *,
         vertices: Iterable[Hashable] | int | None = None,
     ) -> Hypergraph:
-        """From edge names and their vertices; weights by name (1 where absent) or in order."""
+        """From edge names and their vertices; weights by name (1 if absent) or in order."""
         if not isinstance(edges, Mapping):
             raise DataError(f"edges must be a mapping of names to vertices, got a {type(edges).__name__}.")
         names = list(edges)
@@ -126,7 +126,7 @@ class Hypergraph:
         if isinstance(weights, Mapping):
             unknown = [name for name in weights if name not in edges]
             if unknown:
-                raise DataError(f"weights has {unknown[0]!r}, which is no edge.")
+                raise DataError(f"weights has {unknown[0]!r}, which is not an edge.")
             weights = [weights.get(name, 1.0) for name in names]
         return cls.from_edges(list(edges.values()), weights, vertices=vertices, edge_names=names)
 
@@ -229,7 +229,7 @@ class Hypergraph:
 
     @property
     def uniform_order(self) -> int | None:
-        """m where every edge has m vertices, else None."""
+        """m if every edge has m vertices, else None."""
         sizes = self.edge_sizes
         same = len(sizes) > 0 and bool((sizes == sizes[0]).all()) and float(sizes[0]).is_integer()
         return int(sizes[0]) if same else None

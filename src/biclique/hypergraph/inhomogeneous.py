@@ -161,7 +161,7 @@ AnySplitting = str | SplittingFunction | SubsetSplitting
 
 
 def inhomogeneous_kernel(hypergraph: Hypergraph, part: Any, splitting: AnySplitting) -> FloatArray:
-    """κ_inh(e; V) = w_e(e ∩ V) of every edge, times its weight, shape (n_edges,); zero where V does not split e."""
+    """κ_inh(e; V) = w_e(e ∩ V) of every edge, times its weight, shape (n_edges,); zero if V does not split e."""
     inside = _mask(hypergraph, part)
     if not hypergraph.has_whole_counts:
         raise DataError("a splitting function counts vertices: multiplicities must be whole numbers.")
@@ -289,7 +289,7 @@ def inhomogeneous_kmeans_objective(
 
 
 RANK = 1e-10
-"""Directions below this share of the largest are none."""
+"""Directions below this share of the largest do not count."""
 
 
 def draw_together(labels: IntArray, size: int, n_draws: int, random: np.random.RandomState) -> IntArray:
@@ -315,7 +315,7 @@ def edge_distances(X: FloatArray, draws: IntArray) -> FloatArray:
 
         dist²(x_j) = |b|² − ⟨b, y'⟩²/|y'|²,   dist²(y) = |y'|² − ⟨b, y'⟩²/|b|²,
 
-    so that all of them come from one matrix product. Where y is drawn itself, the entries mean nothing.
+    so that all of them come from one matrix product. If y is a drawn point itself, the entries mean nothing.
     """
     n, d = X.shape
     n_draws, p = draws.shape
@@ -343,7 +343,7 @@ def edge_distances(X: FloatArray, draws: IntArray) -> FloatArray:
 
 
 def _directions(vectors: FloatArray) -> FloatArray:
-    """An orthonormal basis of the rows of every matrix of a stack, zero rows where they are dependent."""
+    """An orthonormal basis of the rows of every matrix of a stack, zero rows if they are dependent."""
     if vectors.shape[1] == 0:
         return vectors
     _, singular, right = np.linalg.svd(vectors, full_matrices=False)

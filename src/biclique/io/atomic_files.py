@@ -176,7 +176,7 @@ def _descriptor(path: str | os.PathLike[str]) -> int | None:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """The file's bytes into a pipe or a device; into a descriptor where it stands, so that nothing is overwritten."""
+    """The file's bytes into a pipe or a device; into a descriptor at its current place: nothing is overwritten."""
     number = _descriptor(target)
     handle = os.open(target, os.O_WRONLY) if number is None else os.dup(number)
     with open(handle, "wb") as out, source.open("rb") as file:

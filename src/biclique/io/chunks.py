@@ -1,4 +1,4 @@
-"""Rows that are read again and again in pieces and never held whole: chunk sources."""
+"""Chunk sources: rows that are read in pieces, several times, and are never all in memory."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class ChunkSource(ABC):
     """A table of finite numbers that is passed over in chunks of rows.
 
     Every chunk of a pass has exactly as many rows as asked for, except the last: the same table is cut in the same
-    places whatever holds it. An array that a pass yields may be read-only, and **is only valid until the next one**,
+    places in every format. An array that a pass yields may be read-only, and **is only valid until the next one**,
     since its memory may be used again.
 
-    A subclass gives ``_pieces``, and ``_take`` where it can reach single rows cheaply.
+    A subclass gives ``_pieces``, and ``_take`` if it can reach single rows cheaply.
     """
 
     name: str
@@ -52,7 +52,7 @@ class ChunkSource(ABC):
 
     @property
     def n_rows(self) -> int | None:
-        """The number of rows; None where only a whole pass can tell and none has been made."""
+        """The number of rows; None if only a whole pass can tell and none has been made."""
         return self._n_rows
 
     @property
@@ -137,7 +137,7 @@ class ChunkSource(ABC):
         return self._take(rows), rows
 
     def _take(self, rows: IntArray) -> FloatArray:
-        """The rows with these sorted numbers: by one pass, where a source does not know better."""
+        """The rows with these sorted numbers: by one pass, unless a source has a faster way."""
         X = np.empty((len(rows), self.n_columns), dtype=self.dtype)
         start = done = 0
         for chunk in self._pass(CHUNK_ROWS, False):
@@ -181,7 +181,7 @@ class ChunkSource(ABC):
 
 
 def _recut(pieces: Iterable[Raw], rows: int, width: int, dtype: DType) -> Iterator[FloatArray]:
-    """The same rows, ``rows`` at a time; copied only where a chunk does not lie within one piece."""
+    """The same rows, ``rows`` at a time; copied only if a chunk does not lie within one piece."""
     buffer = np.empty((0, width), dtype=dtype)
     filled = 0
     for piece in pieces:
@@ -207,7 +207,7 @@ def _recut(pieces: Iterable[Raw], rows: int, width: int, dtype: DType) -> Iterat
 
 
 def working_dtype(dtype: DType) -> DType | None:
-    """float32 for what it holds exactly, float64 for other real numbers, None for what is no real number."""
+    """float32 if it has all values exactly, float64 for other real numbers, None for what is not a real number."""
     if dtype.kind not in "fiub":
         return None
     exact = dtype.itemsize <= 4 if dtype.kind == "f" else dtype.itemsize <= 2
@@ -472,8 +472,8 @@ class ScaledChunks(_MappedChunks):
             row = np.array(values, dtype=self.dtype)
         if row.shape != (self.n_columns,) or not np.isfinite(row).all():
             raise ParameterError(
-                f"{name} must hold {self.n_columns} finite numbers of {self.dtype}, one a column; got shape {row.shape}"
-                f"{'' if np.isfinite(row).all() else ' with NaN or infinity'}."
+                f"{name} must hold {self.n_columns} finite numbers of {self.dtype}, one for each column; got shape "
+                f"{row.shape}{'' if np.isfinite(row).all() else ' with NaN or infinity'}."
             )
         return row
 
@@ -570,7 +570,7 @@ def column_moments(
 
 
 def as_rows(name: str, rows: Any) -> Raw:
-    """An array, a frame, a nested list: as a read-only array of whatever it holds."""
+    """An array, a frame or a nested list as a read-only array of the same values."""
     if hasattr(rows, "tocsr"):
         raise DataError(f"{name}: is a sparse matrix; pass dense rows, such as its .toarray().")
     if isinstance(rows, np.ma.MaskedArray) and np.ma.is_masked(rows):
@@ -600,7 +600,7 @@ def _is_empty(rows: Any) -> bool:
 
 
 class ArrayChunks(ChunkSource):
-    """Rows of an array in memory, a mapped file (np.memmap) or a data frame; chunks are views where they can be."""
+    """Rows of an array in memory, a mapped file (np.memmap) or a data frame; chunks are views if possible."""
 
     def __init__(self, X: Any, name: str = "array") -> None:
         self.name = name

@@ -19,7 +19,7 @@ from biclique.printable import printable
 Look: TypeAlias = Literal["number", "boolean", "date", "category", "id", "text", "mostly missing"]
 
 MOST_LEVELS = 100
-"""A text with more levels is no category by itself: each level is a column of the prepared table."""
+"""A text with more levels is not taken as a category by itself: each level is a column of the prepared table."""
 DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+")
 SIGNS = set("%$€£¥")
 SIGNED = re.compile(r"[+-]?[$€£¥]? ?[+-]?[0-9][0-9.,]* ?[%$€£¥]?")
@@ -46,7 +46,7 @@ def settled(column: Column) -> Column:
 
 
 def levels_of(column: Column) -> NDArray[Any]:
-    """The values as texts, None where missing: 1.0 is "1", a date is "2024-12-31", a boolean "true" or "false"."""
+    """The values as texts, None if missing: 1.0 is "1", a date is "2024-12-31", a boolean "true" or "false"."""
     gaps = column.missing
     texts = np.empty(len(gaps), dtype=object)
     present = np.flatnonzero(~gaps)

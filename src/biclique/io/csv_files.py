@@ -101,7 +101,7 @@ def _put_features(
 
 
 def _not_a_number(text: TextFile, block: Block, place: int, kind: Kind | None) -> TableError:
-    """The first field that is no number; in a column of booleans, the first that is no boolean."""
+    """The first field that is not a number; in a column of booleans, the first that is not a boolean."""
     fields, decimal = block.fields(place), text.form.decimal
     read = as_boolean if kind == "boolean" else lambda field: as_number(field, decimal)
     at = next(i for i, field in enumerate(fields) if read(field) is None)
@@ -246,7 +246,7 @@ def _number_lines(
 
 
 def _digits(values: NDArray[Any]) -> NDArray[np.uint8]:
-    """Whole numbers in ASCII, one a row, the last digits below each other; 0 stands for nothing.
+    """Whole numbers in ASCII, one for each row, the last digits below each other; 0 stands for nothing.
 
     A minus sign stands in a column of its own in front.
     """

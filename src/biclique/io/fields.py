@@ -43,7 +43,7 @@ def is_missing(cell: str) -> bool:
 def as_number(cell: str, decimal: str = ".") -> float | None:
     """A field as a number (NaN if missing), or None for other text.
 
-    With a decimal comma a point is no part of a number: 1.500 may mean 1500.
+    With a decimal comma a point is not a part of a number: 1.500 may mean 1500.
     """
     text = cell
     if decimal != ".":
@@ -102,7 +102,7 @@ def kind_of(cells: Iterable[str], signs: Signs = PLAIN) -> Kind | None:
 
 
 def joined(one: Kind | None, other: Kind | None) -> Kind | None:
-    """The kind of a column whose parts have these kinds: text if they differ; None is no value at all."""
+    """The kind of a column whose parts have these kinds: text if they differ; None is a missing value."""
     if one is None or other is None:
         return one or other
     return one if one == other else "text"
@@ -121,7 +121,7 @@ def values_of(cells: Sequence[str], kind: Kind, signs: Signs = PLAIN) -> NDArray
 
 
 def numbers_of(cells: Sequence[str], decimal: str = ".") -> FloatArray | int:
-    """Fields as numbers, NaN if missing; if one is no number, its place instead."""
+    """Fields as numbers, NaN if missing; if one is not a number, its place instead."""
     try:
         if decimal == "." and not ODD.search("".join(cells)):
             return np.array([float(cell) for cell in cells], dtype=float)

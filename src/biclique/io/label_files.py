@@ -1,4 +1,4 @@
-"""Labels out: one a row, in the format that the name of the file says."""
+"""Labels out: one for each row, in the format that the name of the file says."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class LabelWriter:
 
     ``with LabelWriter(path) as writer: writer.write(labels)``. The file is the one that ``write_labels`` writes for the
     same labels: CSV, TSV and Parquet hold the id of every row, by default its number from 0, and .npy holds the labels
-    alone, as int64. Whatever goes wrong inside the block leaves the old file, if any, and no other.
+    alone, as int64. If anything goes wrong inside the block, the old file stays, and no other is left.
     """
 
     def __init__(self, path: str | os.PathLike[str], id_name: str = "row") -> None:
@@ -97,7 +97,7 @@ class LabelWriter:
         ids: Sequence[str] | NDArray[Any] | None = None,
         kept: NDArray[np.bool_] | None = None,
     ) -> None:
-        """Append a label a row; ``ids`` are texts or whole numbers, and go on counting where there are none.
+        """Append a label for each row; ``ids`` are texts or whole numbers; without ids rows are counted on.
 
         A row that is not ``kept`` has an empty label, and −1 in .npy.
         """
@@ -106,7 +106,8 @@ class LabelWriter:
         values = np.asarray(labels)
         if values.ndim != 1 or values.dtype.kind not in "iu":
             raise DataError(
-                f"{self.path}: labels must be one whole number a row, got {values.dtype} of shape {values.shape}."
+                f"{self.path}: labels must be one whole number for each row, got {values.dtype} of shape "
+                f"{values.shape}."
             )
         if ids is not None and len(ids) != len(values):
             raise DataError(f"{self.path}: {len(ids)} ids came with {len(values)} labels; every row needs one of each.")

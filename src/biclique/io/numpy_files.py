@@ -179,7 +179,7 @@ class NpyChunks(FileChunks):
 
 
 def _needs_numbers(name: str, header: Header) -> None:
-    """Refuse an array that is no table."""
+    """Refuse an array that is not a table."""
     if len(header.shape) != 2 or header.dtype.kind not in "fiub":
         raise TableError(
             f"{name}: needs a two-dimensional array of numbers, got {len(header.shape)} dimensions of "

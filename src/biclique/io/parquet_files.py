@@ -52,7 +52,7 @@ class ParquetChunks(FileChunks):
         self._check_rows()
 
     def _features(self, schema: Any, roles: Roles) -> tuple[list[str], DType]:
-        """The names of the feature columns, and a type that holds all of them."""
+        """The names of the feature columns, and a type that fits all of them."""
         names = list(schema.names)
         columns = [names[j] for j in feature_columns(self.name, names, roles)]
         kinds = {name: schema.field(j).type for j, name in enumerate(names)}
@@ -152,7 +152,7 @@ def open_whole(path: Path, roles: Roles, limit: int) -> ParquetChunks:
 
 
 class ParquetColumns(ParquetChunks):
-    """Every column of a file, whatever it holds, with its kind."""
+    """Every column of a file, of any type, with its kind."""
 
     def __init__(self, path: Path, form: TextForm, memory_limit: int, tick: Tick | None = None) -> None:  # noqa: ARG002
         super().__init__(path, Roles(), memory_limit)

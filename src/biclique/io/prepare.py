@@ -36,6 +36,7 @@ from biclique.io.prepare_columns import (
 from biclique.io.prepare_state import SCALERS, one_hot, restored, state_of, state_of_scale
 from biclique.io.typed_columns import Column, TypedTable, as_columns
 from biclique.runtime import parse_memory_limit, require
+from biclique.runtime.page_links import PageLink
 
 ONE_HOT = np.sqrt(0.5)
 """Two different levels are 1 apart: (1/√2)² + (1/√2)² = 1."""
@@ -48,7 +49,7 @@ CHOICES = {
 FILLED = ("mean", "median", "indicator")
 
 
-class TablePreparer(TransformerMixin, BaseEstimator):
+class TablePreparer(TransformerMixin, PageLink, BaseEstimator):
     """Turns a table with text, categories, dates, booleans and gaps into numbers.
 
     Takes pandas, polars and Arrow frames, ``TypedTable`` (``read_columns``) and arrays; gives float64. If a column can
@@ -62,7 +63,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         Columns to leave out.
     categorical : list of names or "auto", default=()
         Columns whose values are levels. Each level is a column of 0 and 1/√2: two rows with different levels are 1
-        apart in squared distance, whatever the levels. "auto" takes texts of at most 100 levels that come twice each
+        apart in squared distance, for all levels alike. "auto" takes texts of at most 100 levels that come twice each
         on average. A level that was not seen in ``fit`` is 0 in all of these columns, with a warning.
     missing : {"refuse", "drop", "mean", "median", "indicator", "keep"}, default="refuse"
         What becomes of missing values.
@@ -71,7 +72,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         - "drop": such rows are left out. ``kept_`` and ``kept(X)`` say which rows stay, and ``in_place`` puts labels
           back where they belong.
         - "mean", "median": filled in with that of the column. Categories get their most frequent level.
-        - "indicator": filled in with the mean, and a column more that is 1 where a value was missing. For categories
+        - "indicator": filled in with the mean, and one more column is 1 if a value was missing. For categories
           "missing" is a level.
         - "keep": stays missing (NaN), for ``affinity="gower"``.
     dates : {"refuse", "ordinal", "drop"}, default="refuse"
@@ -109,6 +110,8 @@ class TablePreparer(TransformerMixin, BaseEstimator):
     [[-1.0, 0.0, 0.707], [1.0, 0.707, 0.0]]
     """
 
+    _page_module = "biclique.io"
+
     def __init__(
         self,
         *,
@@ -142,7 +145,9 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         return self._packed(X, made, kept)
 
     def transform_rows(self, X: Any) -> tuple[FloatArray, NDArray[np.bool_]]:
-        """What ``transform`` gives as an array, and which rows of X these are; rows left out are no warning here."""
+        """What ``transform`` gives as an array, and which rows of X these are; rows that are left out give no warning
+        here.
+        """
         check_is_fitted(self)
         return self._transform(self._read(X, reset=False))
 
@@ -214,7 +219,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
     # The work
 
     def _read(self, X: Any, reset: bool) -> TypedTable:
-        """The typed columns of whatever came; names and their number as scikit-learn checks them."""
+        """The typed columns of any table; names and their number are checked as in scikit-learn."""
         if isinstance(X, TypedTable) or (hasattr(X, "column_names") and hasattr(X, "schema")):
             table = X if isinstance(X, TypedTable) else as_columns(X)
             if reset:
@@ -391,7 +396,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         return np.hstack(parts) if len(kept) and kept.any() else np.empty((0, n_out)), kept
 
     def _codes(self, L: NDArray[Any]) -> FloatArray:
-        """Levels by their number; unseen ones after the last, and NaN where a gap is no level."""
+        """Levels by their number; unseen ones after the last; a gap is NaN if it is not a level."""
         made = np.empty(L.shape)
         for j, name in enumerate(self.category_columns_):
             number = {None: np.nan, **{level: float(i) for i, level in enumerate(self.levels_[name])}}
@@ -425,7 +430,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """A fitted TablePreparer of a state; ``kept_``, about the rows of ``fit``, is no part of it."""
+        """A fitted TablePreparer of a state; ``kept_``, about the rows of ``fit``, is not a part of it."""
         return restored(cls(), state)
 
     @classmethod

@@ -58,9 +58,9 @@ def selected(name: str, names: Sequence[str], columns: Sequence[str] | None, dro
 
 
 def absent_column(name: str, argument: str, absent: str, names: Sequence[str]) -> TableError:
-    """The error about a column that was named and is not there."""
+    """The error about a column that was named and does not exist."""
     shown = ", ".join(map(repr, names[:MOST_NAMED])) + (", …" if len(names) > MOST_NAMED else "")
-    return TableError(f"{name}: {argument} names column {absent!r}, which is not there; columns: {shown}.")
+    return TableError(f"{name}: {argument} names column {absent!r}, which does not exist; columns: {shown}.")
 
 
 def sorted_columns(

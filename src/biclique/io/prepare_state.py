@@ -1,4 +1,4 @@
-"""The state of a TablePreparer: named arrays and plain values, and the preparer that is made of them again.
+"""The state of a TablePreparer: named arrays and plain values, and a preparer made from them again.
 
 A state is a dictionary of texts, numbers, lists of these and arrays, with its ``"class"``, as states of models are. The
 parts of scikit-learn are fitted anew, to one row that holds what they had learned: no private attribute is stored.
@@ -129,7 +129,7 @@ def _scaler(name: str, offset: FloatArray, divisor: FloatArray) -> Any:
 def _check(state: dict[str, Any]) -> None:
     """Refuse what ``state_of`` cannot have made."""
     if not isinstance(state, dict) or state.get("class") != CLASS:
-        raise DataError("this is no state of a TablePreparer: its class is another.")
+        raise DataError("this is not the state of a TablePreparer: it names another class.")
     arrays = ("fill", "offset", "divisor")
     absent = {*PARAMETERS, *LISTS, *arrays, "has_names", "most_frequent"} - state.keys()
     if absent:

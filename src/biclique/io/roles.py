@@ -29,7 +29,7 @@ class Roles:
 
 @dataclass(frozen=True)
 class Table:
-    """Features, and the label and id of every row where there are such columns."""
+    """Features, and the label and id of every row if there are such columns."""
 
     name: str
     X: FloatArray  # (n, d)
@@ -62,7 +62,7 @@ def feature_columns(name: str, columns: Sequence[str], roles: Roles) -> list[int
     for role, wanted in [(LABEL, roles.label), (ID, roles.id), *((DROP, c) for c in roles.drop)]:
         if wanted is not None and wanted not in counts:
             shown = ", ".join(map(repr, columns[:20])) + (", …" if len(columns) > 20 else "")
-            raise TableError(f"{name}: ", role, f" names column {wanted!r}, which is not there; columns: {shown}.")
+            raise TableError(f"{name}: ", role, f" names column {wanted!r}, which does not exist; columns: {shown}.")
     taken = {roles.label, roles.id, *roles.drop}
     if "" in counts and "" not in taken:
         raise TableError(
@@ -76,7 +76,7 @@ def feature_columns(name: str, columns: Sequence[str], roles: Roles) -> list[int
 
 
 def checked(table: Table, drop_missing: bool | None) -> Table:
-    """Values that are not numbers are named, or their rows left out; a missing label or id is none of them.
+    """Values that are not numbers are named, or their rows left out. A missing label or id is not such a value.
 
     ``drop_missing=None`` keeps them.
     """

@@ -199,8 +199,8 @@ def open_chunks(
     """Rows to pass over: a path (.csv, .csv.gz, .npy, .parquet, .zarr), an array, a Zarr array, or chunks.
 
     Chunks are a list of two-dimensional arrays or frames, an object that gives a fresh iterator of them each time, or
-    a function without arguments that returns one. ``roles`` names columns that are no features, by name, or where
-    there are no names by their number as text ("0", "1", …).
+    a function without arguments that returns one. ``roles`` names columns that are not features: by name, or without
+    names by their number as text ("0", "1", …).
 
     ``memory_limit`` ("auto": half of what is free, a number of bytes, or text like "4GB") is for what is read of a
     file at once: more is a MemoryLimitError, before it is allocated. ``form`` says how a text file is written, and
@@ -222,7 +222,7 @@ def read_columns(
 ) -> TypedTable:
     """Read every column of a table with its kind: numbers, booleans, dates or texts.
 
-    Nothing is refused because it is no number, and missing values stay. ``form`` says how a text file is written.
+    Columns that are not numbers are not refused, and missing values stay. ``form`` says how a text file is written.
     """
     limit, kind, form = parse_memory_limit(memory_limit), _known_format(path), form or TextForm()
     with guard(printable(path)):
@@ -288,8 +288,8 @@ def _open_path(path: Path, roles: Roles, limit: int, form: TextForm | None, tick
 def _open_object(source: Any, limit: int) -> ChunkSource:
     if is_dask(source):
         raise DataError(
-            f"open_chunks does not read a {type(source).__name__} of Dask: pass it to fit or predict as it is, and its "
-            "chunks are used where they lie."
+            f"open_chunks does not read a {type(source).__name__} of Dask: pass it to fit or predict as it is; its "
+            "chunks stay on the workers."
         )
     if isinstance(source, np.ndarray) or hasattr(source, "tocsr"):
         return ArrayChunks(source)

@@ -93,7 +93,7 @@ class TextFile:
             self._blank_is_row = len(head[-1][1]) == 1
 
     def _head(self, lines: Lines, block: bytes) -> list[Row]:
-        """The rows up to the first one that has a value; blank lines are none."""
+        """The rows up to the first one that has a value; blank lines are not rows."""
         head: list[Row] = []
         while block:
             for number, row in list(lines.rows(block, self.delimiter, most=1)):

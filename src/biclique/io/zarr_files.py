@@ -218,8 +218,8 @@ def _check_codecs(name: str, codecs: object, chunks: tuple[int, ...], sharded: b
 def _check_codec(name: str, which: object, options: dict[str, Any], known: set[str]) -> None:
     if not isinstance(which, str) or which not in known:
         raise TableError(
-            f"{name}: its codec {line(repr(which))} is not read, for codecs can run code; write the array again with "
-            "zstd, gzip, blosc or without compression."
+            f"{name}: its codec {line(repr(which))} is not read, because codecs can run code; write the array again "
+            "with zstd, gzip, blosc or without compression."
         )
     for key in ("dtype", "astype", "encode_dtype", "decode_dtype"):
         kind = options.get(key, "<f8")

@@ -62,7 +62,7 @@ class Columns:
         return np.isnan(self.low)
 
     def check_rows(self, X: FloatArray, numbers: Sequence[int] | np.ndarray, names: Sequence[str] | None) -> None:
-        """Refuse codes that are no codes, and rows that have no value in a column that has any."""
+        """Refuse category codes that are not valid, and rows without a value in all columns that have values."""
         codes = X[:, self.categorical]
         with np.errstate(invalid="ignore"):
             bad = np.argwhere((codes < 0) | (codes >= MOST_CODES) | (codes != np.floor(codes)) & ~np.isnan(codes))
@@ -71,17 +71,17 @@ class Columns:
             column = int(np.flatnonzero(self.categorical)[place])
             named = f"column {column}" if names is None else f"column {column} ({names[column]!r})"
             raise DataError(
-                f"categorical_features: {named} has {codes[row, place]:.10g} in row {numbers[row]}, and codes of "
-                f"categories are whole numbers from 0 to {MOST_CODES - 1}, or NaN where one is missing (pandas writes "
-                "-1 there): encode the column with sklearn.preprocessing.OrdinalEncoder, or leave it numeric."
+                f"categorical_features: {named} has {codes[row, place]:.10g} in row {numbers[row]}. Codes of "
+                f"categories must be whole numbers from 0 to {MOST_CODES - 1}, or NaN for a missing value (pandas "
+                "writes -1): encode the column with sklearn.preprocessing.OrdinalEncoder, or leave it numeric."
             )
         known = ~np.isnan(X[:, ~self.empty]).all(axis=1)
         if not known.all():
             bare = np.flatnonzero(~known)
             shown = ", ".join(str(numbers[i]) for i in bare[:10]) + (" …" if len(bare) > 10 else "")
             raise DataError(
-                f"{len(bare)} of {len(X)} rows have no value in any column of the fit that has values (rows {shown}): "
-                "nothing tells how far they are from others; leave those rows out."
+                f"{len(bare)} of {len(X)} rows have no value in any column that the fit can use (rows {shown}), so "
+                "their distances to other rows are not known: leave those rows out."
             )
 
 

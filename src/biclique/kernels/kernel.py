@@ -23,11 +23,11 @@ EXPONENTIAL = 32
 """What an exponential and the product with a block of vectors cost, in columns of X."""
 
 DEAR_FACTOR = 8
-"""What a column of X costs where a kernel is no matrix product."""
+"""What a column of X costs if a kernel is not a matrix product."""
 
 
 class Form(NamedTuple):
-    """κ as one of four functions. Code that has its own way with such a function reads this, not the class.
+    """κ as one of four functions. Code that computes such a function in its own way reads this, not the class.
 
     - ``"gauss"``: exp(−γ |x − y|²),
     - ``"manhattan"``: exp(−γ |x − y|₁),
@@ -157,15 +157,15 @@ class Kernel(ABC):
     # Feature maps
 
     def exact_columns(self, n_columns: int) -> int | None:  # noqa: ARG002
-        """Columns of ``exact_features``; None if κ is no inner product of finitely many."""
+        """Columns of ``exact_features``; None if κ is not an inner product of finitely many features."""
         return None
 
     def exact_features(self, X: Rows) -> FloatArray:  # noqa: ARG002
-        """φ(x) with ⟨φ(x), φ(y)⟩ = κ(x, y), in the precision of X and where it lies; a fresh, dense array."""
+        """φ(x) with ⟨φ(x), φ(y)⟩ = κ(x, y), in the precision of X and on its device; a fresh, dense array."""
         raise TypeError(f"the {self.name} kernel has no exact feature map.")
 
     def frequencies(self, normal: FloatArray) -> FloatArray | None:  # noqa: ARG002
-        """ω with E cos⟨ω, x − y⟩ = κ(x, y) from standard normal rows; None if κ is no such function of x − y."""
+        """ω with E cos⟨ω, x − y⟩ = κ(x, y) from standard normal rows; None if κ is not such a function of x − y."""
         return None
 
     # Other ways to compute it
@@ -177,11 +177,11 @@ class Kernel(ABC):
 
     def left(self, X: Rows) -> Rows:  # noqa: ARG002
         """l(x) for every row, shape (n, p)."""
-        raise TypeError(f"the {self.name} kernel is no function of an inner product: use block.")
+        raise TypeError(f"the {self.name} kernel is not a function of an inner product: use block.")
 
     def right(self, X: Rows) -> Rows:  # noqa: ARG002
         """r(x) for every row, shape (n, p)."""
-        raise TypeError(f"the {self.name} kernel is no function of an inner product: use block.")
+        raise TypeError(f"the {self.name} kernel is not a function of an inner product: use block.")
 
     def finish(self, inner: FloatArray) -> FloatArray:
         """f applied to inner products, in place."""
@@ -263,23 +263,23 @@ def row_products(X: Rows, Y: Rows) -> FloatArray:
 
 
 def dense_copy(X: Rows) -> FloatArray:
-    """X as a fresh dense array, where it lies."""
+    """X as a fresh dense array, on its device."""
     return np.array(X.toarray() if sparse.issparse(X) else X) if on_host(X) else namespace(X).clone(X)
 
 
 def dense_product(left: Rows, right: Rows) -> FloatArray:
-    """left @ right as a dense array, whatever the two are held as."""
+    """left @ right as a dense array, for dense and sparse ones."""
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is an error of the caller's, with a cure
         product = left @ right
     return product.toarray() if sparse.issparse(product) else np.asarray(product)
 
 
 DEVICE_ENTRIES = 2**26
-"""Numbers that are in float64 at a time where rows are centred on a device."""
+"""How many numbers are converted to float64 at once when rows are centred on a device."""
 
 
 class HeldRows:
-    """A kernel and its training rows as they are held: in one precision, centred where the kernel allows it.
+    """A kernel and its training rows as they are stored: in one precision, centred if the kernel allows it.
 
     The expanded square |x|² − 2⟨x, y⟩ + |y|² loses digits far from the origin, so the middle of the rows is taken off
     first, in float64, for every kernel that does not see a translation. Rows on a device are held there; pickled ones
@@ -335,7 +335,7 @@ class HeldRows:
             self.offset = self.offset + other.offset
 
     def stacked(self, Y: Rows) -> Rows:
-        """These rows, as they came up to the rounding they are held with, and others below them."""
+        """These rows, equal to the given ones up to rounding, and others below them."""
         if sparse.issparse(Y):
             return sparse.vstack([self.rows, Y], format="csr")
         rows = self.rows if self.offset is None else float64(self.rows) + moved(self.offset, self.rows)
@@ -411,10 +411,10 @@ def bandwidth(
     - ``"scale"``: γ = 1 / (d · var X), as scikit-learn's support vector machines have it,
 
     the first two within a sample of at most 1,000 distinct rows, so that γ does not grow with n, medians
-    weighted by multiplicity. The 7th neighbour is the last one where there are fewer. Distances of zero do not count
-    (distinct rows may be too close for float64, or alike to q); if no 7th neighbour is at a positive distance, the
-    median is over pairs. γ = 1 if no distance is positive. The polynomial and sigmoid kernels have no distance: their
-    ``"auto"`` and ``"median"`` are 1/d, scikit-learn's own default.
+    weighted by multiplicity. If a row has fewer neighbours, the last one counts as its 7th. Distances of zero do not
+    count (distinct rows may be too close for float64, or equal for q); if no 7th neighbour is at a positive distance,
+    the median is over pairs. γ = 1 if no distance is positive. The polynomial and sigmoid kernels have no distance:
+    their ``"auto"`` and ``"median"`` are 1/d, scikit-learn's own default.
     """
     if rule == "scale" and not kernel.euclidean:
         raise ParameterError(

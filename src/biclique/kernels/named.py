@@ -49,7 +49,7 @@ def squared_norms(X: Rows) -> FloatArray:
 
 
 def _scaled_with(X: Rows, scale: float, extra: int) -> Rows:
-    """scale · X with room for more columns on its right, where X is dense."""
+    """scale · X; a dense X gets room for more columns on its right."""
     if sparse.issparse(X):
         return X * X.dtype.type(scale)
     if not on_host(X):
@@ -61,7 +61,7 @@ def _scaled_with(X: Rows, scale: float, extra: int) -> Rows:
 
 
 def _fill(X: Rows, columns: list[FloatArray | float]) -> Rows:
-    """X with its last columns filled, or, where X is sparse, added."""
+    """X with its last columns filled; a sparse X gets these columns added."""
     if sparse.issparse(X):
         full = (np.broadcast_to(np.asarray(c, dtype=X.dtype), X.shape[0]) for c in columns)
         return sparse.hstack([X, *(sparse.csr_array(c[:, None]) for c in full)], format="csr", dtype=X.dtype)
@@ -205,7 +205,7 @@ class RBF(_Gauss, InnerProductKernel):
 
 
 class DirectRBF(_Gauss):
-    """κ(x, y) = exp(−γ |x − y|²) from differences, where the expanded square would lose its digits: slower, exact."""
+    """κ(x, y) = exp(−γ |x − y|²) from differences: slower, but exact if the expanded square would lose digits."""
 
     @property
     def label(self) -> str:
@@ -371,7 +371,7 @@ def _monomials(d: int, degree: int) -> tuple[IntArray, FloatArray]:
 
 
 def _as_rows(values: FloatArray, X: Rows) -> Any:
-    """Values in the precision of rows, where these lie."""
+    """Values in the precision of the rows, on their device."""
     return namespace(X).asarray(moved(values, X), dtype=X.dtype)
 
 
@@ -538,7 +538,7 @@ def make_kernel(
 
 
 def check_rows_for_kernel(affinity: object, X: Rows, numbers: Sequence[int] | np.ndarray | None = None) -> None:
-    """Refuse rows that a named kernel is not defined on; ``numbers`` are theirs, where they are part of more."""
+    """Refuse rows that a named kernel is not defined on; ``numbers`` are their row numbers if X is a part."""
     kernel = KERNELS.get(affinity) if isinstance(affinity, str) else None
     if kernel is not None and kernel.needs_nonnegative and X.size and X.min() < 0:
         row, column = np.argwhere(X < 0)[0]

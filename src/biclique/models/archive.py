@@ -151,7 +151,7 @@ def read_archive(path: str | os.PathLike[str], memory_limit: object = "auto") ->
 
 @contextmanager
 def _in_one_sentence(name: str) -> Iterator[None]:
-    """Whatever a damaged file makes zipfile, json and NumPy raise, in our words."""
+    """All errors of zipfile, json and NumPy about a damaged file, in our words."""
     try:
         yield
     except BicliqueError:
@@ -219,7 +219,7 @@ def _of_kind(name: str, whole: Mapping[str, Any], key: str, kind: type) -> Any:
 
 
 def _declaration(name: str, said: object) -> _Declared:
-    """Dtype, shape and checksum, of which none is huge or odd."""
+    """Dtype, shape and checksum, checked: none is huge or unusual."""
     wrong = DataError(f"{name}: {TEXT} declares an array {printable(said)[:80]}: {DAMAGED}.")
     if not isinstance(said, dict):
         raise wrong
@@ -264,7 +264,7 @@ def _restored(name: str, said: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
     if set(said) == {"array"}:
         number = said["array"]
         if type(number) is not int or not 0 <= number < len(arrays):
-            raise DataError(f"{name}: {TEXT} names array {printable(number)}, which is not there: {DAMAGED}.")
+            raise DataError(f"{name}: {TEXT} names array {printable(number)}, which does not exist: {DAMAGED}.")
         return arrays[number]
     if set(said) == {"float"} and said["float"] in ("inf", "-inf", "nan"):
         return float(said["float"])

@@ -204,7 +204,7 @@ def _pipeline(steps: list[tuple[str, Any]], verbose: bool) -> Pipeline:
     """Of models alone, and never with ``memory``: what is cached there is unpickled."""
     for name, step in steps:
         if type(step) not in _savable() and step not in (None, "passthrough"):
-            raise DataError(f"step {name!r} of a Pipeline is a {type(step).__name__}, which is no model.")
+            raise DataError(f"step {name!r} of a Pipeline is a {type(step).__name__}, which is not a model.")
     return Pipeline(steps, verbose=bool(verbose))
 
 

@@ -34,7 +34,8 @@ class Saved:
     bytes: int
     """Of the file."""
     parts: Mapping[str, int]
-    """Bytes of every array by its place in the model, the largest first; ``"text"`` is all that is no array."""
+    """Bytes of every array by its place in the model, the largest first; ``"text"`` is everything that is not an array.
+    """
     needs: str = ""
     """What of the training rows ``predict`` needs."""
 
@@ -142,7 +143,7 @@ def _needs(model: BaseEstimator) -> str:
     for plan in what_predict_needs(model).values():
         if plan.way == FACTORED_WAY:
             said.append(
-                f"with {plan.rank} {'landmarks' if plan.gram == 'nystroem' else 'features'} in place of the rows"
+                f"with {plan.rank} {'landmarks' if plan.gram == 'nystroem' else 'features'} instead of the rows"
             )
         else:
             said.append(f"with all {plan.rows} distinct training rows, which exact predictions need")

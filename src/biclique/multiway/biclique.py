@@ -18,7 +18,8 @@ def power_of_count(n: int, order: float) -> float:
         return float(float(n) ** (order - 2))
     except OverflowError as error:
         raise ParameterError(
-            f"order={order:g} with scaled=True multiplies by {n}^{order - 2:g}, beyond all numbers: leave scaled out."
+            f"order={order:g} with scaled=True multiplies by {n}^{order - 2:g}, which is too large for a float: "
+            "leave scaled out."
         ) from error
 
 

@@ -115,7 +115,7 @@ def heat_flow(X: Rows, f: FloatArray, t: float, order: int, dimension: int, volu
 class HeatLaplacian:
     """The discrete Laplacian L^(m)_{t,n} of n points, applied to decomposable functions.
 
-    One pass over G gives g = G1 and G f'; after that a tuple costs O(m), where the definition costs n^(m/2).
+    One pass over G gives g = G1 and G f'; after that a tuple costs O(m); the definition costs n^(m/2).
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ class HeatLaplacian:
         """f', G f' and F = Σ f'."""
         f = np.asarray(f, dtype=float)
         if f.shape != (self.n,):
-            raise DataError(f"f must have one value a point, shape ({self.n},), got {f.shape}.")
+            raise DataError(f"f must have one value for each point, shape ({self.n},), got {f.shape}.")
         return f, self._cross.matmat(f[:, None])[:, 0], float(f.sum())
 
     def _tuples(self, tuples: IntArray) -> IntArray:

@@ -27,7 +27,7 @@ def indicators(labels: Any, n: int) -> FloatArray:
     """The 0/1 matrix of clusters, (n, k), in the order of their names."""
     names, codes = np.unique(np.asarray(labels), return_inverse=True)
     if codes.shape != (n,):
-        raise DataError(f"labels must have one entry a row, {n}, got shape {np.asarray(labels).shape}.")
+        raise DataError(f"labels must have one entry for each row, {n}, got shape {np.asarray(labels).shape}.")
     return np.eye(len(names))[codes]
 
 

@@ -38,9 +38,9 @@ def symmetric_kernel(kernel: Kernel | Callable[..., float], points: Rows) -> flo
 def symmetric_gram(K: FloatArray, order: int, *, scaled: bool = False) -> FloatArray:
     """K_s/n^(m−2) = ¼ [2K + k1ᵀ + 1kᵀ + (2(m−2)/n)(δ1ᵀ + 1δᵀ) + ((m−2)/n) tr K + ((m−2)(m−3)/n²) ρ], k = diag K.
 
-    The contraction of the symmetric tensor over m − 2 modes, for any whole m ≥ 2, odd ones too: O(n²) where the paper
-    expects O(n^m). The paper's closed form, (n^(m−2)/4) ⟨ψ_i + (m−1)Ψ, ψ_j + (m−1)Ψ⟩, is another matrix, and the
-    true one can be indefinite. ``scaled`` multiplies by n^(m−2).
+    The contraction of the symmetric tensor over m − 2 modes, for any whole m ≥ 2, odd ones too: O(n²); the paper
+    expects O(n^m). The paper's closed form, (n^(m−2)/4) ⟨ψ_i + (m−1)Ψ, ψ_j + (m−1)Ψ⟩, is another matrix, and the true
+    one can be indefinite. ``scaled`` multiplies by n^(m−2).
     """
     K, m = square(K), check_whole_order(order)
     n = len(K)

@@ -110,7 +110,7 @@ def is_symmetric(tensor: FloatArray) -> bool:
 class Definiteness:
     """What is known about 𝒜 v^m ≥ 0 for all v.
 
-    ``verdict`` is True only with an exact certificate, False with a ``witness`` v, None where sampling found nothing
+    ``verdict`` is True only with an exact certificate, False with a ``witness`` v, None if sampling found nothing
     against it, which proves nothing.
     """
 
@@ -154,7 +154,7 @@ def semidefiniteness(
 
 
 def _biclique_base(tensor: FloatArray) -> FloatArray | None:
-    """K where the tensor is that of a biclique kernel, None where it is not."""
+    """K if the tensor is that of a biclique kernel, else None."""
     m = tensor.ndim
     K = base_gram(contract(tensor, (0, m // 2)), m, scaled=True)
     difference = np.abs(gram_tensor(K, m, max_bytes=tensor.nbytes) - tensor).max(initial=0.0)

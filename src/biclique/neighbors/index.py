@@ -37,7 +37,7 @@ ENERGY = 0.94
 """Share of the variance that the leading directions of a first look hold."""
 
 SHORT = 3
-"""Leading directions are used where they are at most one in this many."""
+"""Leading directions are used if they are at most one in this many."""
 
 WIDEST = 2048
 """Columns up to which the leading directions are looked for."""
@@ -46,13 +46,13 @@ FOLD = 8
 """A bound on the k-th smallest value looks at no fewer than this many times k minima."""
 
 VALUES = 2**24
-"""Bounds of one panel: 64 MiB in float32 a worker, whatever the number of rows (128 MiB at a million)."""
+"""Bounds of one panel: 64 MiB in float32 for each worker (128 MiB at a million rows)."""
 
 BYTES_PER_BOUND = 12
 """Of a panel: the bound itself, whether it is small enough, and what a bound on the k-th takes."""
 
 PAIRS = 2**18
-"""Float64 values of differences held at a time."""
+"""Float64 values of differences in memory at a time."""
 
 TIED = 1e-10
 """Relative rounding of squared distances below which many rows may be called equally near."""
@@ -76,7 +76,8 @@ def within_radius(gap: Any, radii: Any, rounding: float = CLOSE) -> Any:
 def distances(X: Rows, Y: Rows, first: IntArray, second: IntArray) -> FloatArray:
     """|y_i − x_j| for pairs (i, j) of ``first`` and ``second``, from differences in float64.
 
-    The same bits for (x, y) as for (y, x) and in whatever company: ties stay ties, and equal rows are at zero.
+    The same bits for (x, y) as for (y, x), whichever rows are measured with them: ties stay ties, and equal rows are at
+    zero.
     """
     out = np.empty(len(first))
     step = max(PAIRS // max(int(X.shape[1]), 1), 1)
@@ -145,7 +146,7 @@ class Level:
         return np.asarray(2 * self.slack * (self._held(Y)[1] + self.largest))[:, None]
 
     def bounds(self, Y: Rows, held: threading.local) -> FloatArray | None:
-        """The lower bounds of rows Y against every row of X; None where Y is too far out for the precision."""
+        """The lower bounds of rows Y against every row of X; None if Y is too far out for the precision."""
         rows, squares = self._held(Y)
         if not np.isfinite(squares).all():
             return None
@@ -255,7 +256,7 @@ class BruteForce:
     ) -> Pairs:
         """Pairs by rows of Y, among them the k nearest with all ties, or all with |y − x_j| ≤ r_j.
 
-        ``own`` are the numbers in X of the rows of Y, where these are rows of X.
+        ``own`` are the numbers in X of the rows of Y, if these are rows of X.
         """
         most = Y.shape[0] * max(8 * k, 64, self.X.shape[0] // 128)
         for number in range(len(self.settings)):
@@ -279,7 +280,7 @@ class BruteForce:
     def _nearest_with_ties(
         self, Y: Rows, bounds: FloatArray, k: int, level: Level, own: IntArray | None
     ) -> Pairs | None:
-        """The same, where measuring all that may be as near as the k-th can take as long as n³.
+        """The same, for data on which measuring all rows that may be as near as the k-th could take as long as n³.
 
         Rows of Y with more of those than 8k + 64, all within rounding, get the k nearest alone: those that are nearer
         for sure, and of the others the first by number.
@@ -323,7 +324,7 @@ class BruteForce:
     def _below(
         self, Y: Rows, bounds: FloatArray, limit: FloatArray, most: int, last: Level | None = None
     ) -> Pairs | None:
-        """The pairs whose bound is not above a limit, measured; None where they are too many.
+        """The pairs whose bound is not above a limit, measured; None if they are too many.
 
         With the ``last`` level, distances of many pairs are taken from bounds that are right to ten digits.
         """
@@ -393,7 +394,7 @@ def import_faiss() -> Any:
 def exact_seconds(n: int, d: int) -> float:
     """Seconds for all n rows, exactly, on two cores: a row takes 1.5·1.4^d (n/50000)^0.3 µs or n(1 + d/80) ns.
 
-    Brute force is counted with 200 columns at most: where there are more, a fraction of the directions mostly does.
+    Brute force is counted with 200 columns at most: with more, a fraction of the directions is usually enough.
     """
     if uses_tree(n, d):
         return float(1.5e-6 * n * 1.4**d * (n / 50_000) ** 0.3)
@@ -410,9 +411,9 @@ class NeighborIndex:
 
     ``search_`` says how: ``"tree"`` and ``"brute"`` are exact, ties included; ``"approximate"`` (faiss, the extra
     ``[neighbors]``) may miss some rows, but the distances it gives are exact. ``"auto"`` is exact while the
-    estimate for all n rows is below half a minute on two cores, or where the extra is missing. The bits do not
-    depend on ``n_jobs``. Ties are followed to their end, so merge rows that come many times; where brute force meets
-    more than 8k + 64 rows that are as near as the k-th to ten digits, these count as equally near.
+    estimate for all n rows is below half a minute on two cores, or if the extra is missing. The bits do not
+    depend on ``n_jobs``. All ties are looked at, so merge rows that come many times. If brute force meets more than 8k
+    + 64 rows that are as near as the k-th to ten digits, these count as equally near.
     """
 
     def __init__(
@@ -456,10 +457,10 @@ class NeighborIndex:
         self._tick = None
 
     def query(self, Y: Rows | None, k: int) -> tuple[FloatArray, IntArray]:
-        """Distances, ascending, and numbers of the k nearest rows (all where there are fewer), shape (n_new, k).
+        """Distances, ascending, and numbers of the k nearest rows (all if there are fewer), shape (n_new, k).
 
-        ``Y=None`` asks for the rows themselves: each then comes first in its own list, at distance 0, whatever
-        copies it has.
+        ``Y=None`` asks for the rows themselves: each then comes first in its own list, at distance 0, even if it has
+        copies.
         """
         k = min(check_count("k", k), self.n)
         own = Y is None
@@ -599,7 +600,7 @@ class NeighborIndex:
         return np.ascontiguousarray((Y - self._offset) * self._unit, dtype=np.float32)
 
     def _approximate_block(self, Y: FloatArray, rows: IntArray, k: int, own: bool) -> tuple[FloatArray, IntArray]:
-        """A block of rows by the graph; where it leads to fewer than k rows, by brute force."""
+        """A block of rows by the graph; if it leads to fewer than k rows, by brute force."""
         index = self._index()
         index.hnsw.efSearch = max(EFFORT, 2 * k)
         with _faiss_threads(import_faiss(), self.n_jobs):
@@ -625,7 +626,7 @@ def _faiss_threads(faiss: Any, n_jobs: int | None) -> Iterator[None]:
 
 
 def _checked(name: str, X: Rows) -> Rows:
-    """Rows as they are held: contiguous float32 or float64, not copied where they are so already."""
+    """Rows as they are stored: contiguous float32 or float64, not copied if they are so already."""
     if sparse.issparse(X):
         return sparse.csr_array(X)
     X = np.asarray(X)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.metadata import version
 from typing import Any
@@ -19,7 +19,7 @@ from biclique.io.tables import is_chunked, open_chunks
 from biclique.report.rows import LEAST_POINTS, MOST_POINTS, Facts, Told, look, picked, thinned, typical_rows
 from biclique.report.sample import SAMPLE_LEAST, SAMPLE_ROWS, Sampled, sample_again
 from biclique.report.sentence import first_sentence
-from biclique.report.shown_columns import Category, Coded, Columns, Sums
+from biclique.report.shown_columns import YEAR, Category, Coded, Columns, Sums
 from biclique.runtime.namespace import on_host, to_host, unit_rows
 
 COLOURED = 30
@@ -35,6 +35,9 @@ AXIS_ROWS = 2_000
 """Rows from which the principal axes are found."""
 
 VERSIONS = ("numpy", "scipy", "scikit-learn")
+
+Ids = Sequence[str | int] | Callable[[IntArray], Sequence[str | int]]
+"""The id of every row, or a function of row numbers, ascending, that gives theirs."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,8 @@ class Difference:
     """(mean − mean of the rest)/standard deviation within both."""
     own: float
     rest: float
+    used: bool = True
+    """Whether the clusters were made from this column too, as far as is known."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +109,8 @@ class ReportData:
     """Of the drawn rows; None: their numbers."""
     views: list[View]
     columns: list[Shown]
+    origin: str
+    """What the clusters were made from, in words."""
     places: IntArray
     """Of the rows that were clustered anew, among those drawn."""
     sampled: Sampled
@@ -118,39 +125,45 @@ def gather(
     X: Any,
     *,
     table: Any = None,
-    ids: Sequence[object] | None = None,
+    used: Collection[str] | None = None,
+    ids: Ids | None = None,
     title: str | None = None,
     command: str | None = None,
     n_splits: int = 10,
     notes: Sequence[str] = (),
     random_state: int = 0,
 ) -> ReportData:
-    """Look at the rows of X, draw some, and compute what the page shows."""
+    """Look at the rows of X, draw some, and compute what the page shows.
+
+    ``used`` names the columns of the table from which the clusters were made; None if that is not known.
+    """
     random = np.random.RandomState(random_state)
     given = told.fitted.plan.settings.kernel.given
     own = Sums(told.n_clusters) if table is None and not given else None
     facts = look(told, X, own)
     n = len(facts.labels)
     drawn = thinned(facts.labels, told.n_clusters, MOST_POINTS, LEAST_POINTS, random)
-    if ids is not None and len(ids) != n:
-        raise DataError(f"ids has {len(ids)} entries, X has {n} rows: pass one for each row.")
+    named = None if ids is None else _named(ids, drawn, n)
     rows = picked(told, X, drawn)
     host = rows if on_host(rows) else to_host(rows)
     labels = facts.labels[drawn]
     if table is not None:
         own, drawn_columns, categories = _of_table(table, facts.labels, told.n_clusters, drawn)
     else:
-        names = _names(told, 0 if given else host.shape[1])
-        drawn_columns, categories = Columns(names, host[:, : len(names)], []), []
+        own_names = _names(told, 0 if given else host.shape[1])
+        drawn_columns, categories = Columns(own_names, host[:, : len(own_names)], []), []
     embedded = told.fitted.embed(rows, told.n_jobs)
-    named = None if ids is None else [str(ids[row]) for row in drawn]
     places = thinned(labels, told.n_clusters, SAMPLE_ROWS, SAMPLE_LEAST, random)
     again = _square(host[places], drawn[places], n) if given else host[places]
     sampled = Sampled(None, None, "X is not the matrix of the fit")
     if again is not None:
         sampled = sample_again(told, again, labels[places], whole=len(places) == n)
     stability, why = _stability(told, host[places], labels[places], n_splits)
+    names = [*drawn_columns.names, *(one.name for one in categories)]
+    made_from = None if given else _used(told, names, used, raw=table is None)
     differences = _differences(own, drawn_columns.names, categories, facts, told.n_clusters)
+    if made_from is not None:
+        differences = [[replace(one, used=one.column in made_from) for one in found] for found in differences]
     typical = _typical(embedded, labels, told.n_clusters, named, drawn)
     sure = np.bincount(facts.labels, facts.best, minlength=told.n_clusters)
     nowhere = np.bincount(facts.labels, facts.nowhere, minlength=told.n_clusters)
@@ -172,13 +185,14 @@ def gather(
         first_sentence(told, facts),
         told,
         n,
-        len(drawn_columns.names) + len(categories),
+        len(names),
         facts,
         clusters,
         drawn,
         named,
         _views(host, embedded, drawn_columns, given=given, raw=table is None),
         _columns(own, drawn_columns, categories, facts, told.n_clusters),
+        _origin(names, made_from, given=given),
         places,
         sampled,
         0 if stability is None else n_splits,
@@ -198,25 +212,37 @@ def _of_table(table: Any, labels: IntArray, k: int, drawn: IntArray) -> tuple[Su
     sums = Sums(k)
     if not is_chunked(table):
         shown = Columns.of(table)
-        _check_length(shown.numbers.shape[0], len(labels))
+        check_length(shown.numbers.shape[0], len(labels))
         sums.add(shown.numbers, labels)
         return sums, shown.some(drawn), shown.categories
     source, start, found = open_chunks(table), 0, []
     for chunk in source.chunks():
         if start + len(chunk) > len(labels):
-            _check_length(start + len(chunk), len(labels))
+            check_length(start + len(chunk), len(labels))
         sums.add(chunk, labels[start : start + len(chunk)])
         own = drawn[np.searchsorted(drawn, start) : np.searchsorted(drawn, start + len(chunk))] - start
         found.append(chunk[own])
         start += len(chunk)
-    _check_length(start, len(labels))
+    check_length(start, len(labels))
     names = source.columns or [f"x{j}" for j in range(source.n_columns)]
     return sums, Columns(list(names), np.concatenate(found), []), []
 
 
-def _check_length(length: int, n: int) -> None:
+def check_length(length: int, n: int) -> None:
     if length != n:
         raise DataError(f"table has {length} rows, X has {n}: pass the same rows in the same order.")
+
+
+def _named(ids: Ids, drawn: IntArray, n: int) -> list[str]:
+    """The ids of the drawn rows."""
+    if callable(ids):
+        found = [str(name) for name in ids(drawn)]
+        if len(found) != len(drawn):
+            raise DataError(f"ids returned {len(found)} names for {len(drawn)} rows: return one for each row.")
+        return found
+    if len(ids) != n:
+        raise DataError(f"ids has {len(ids)} entries, X has {n} rows: pass one for each row.")
+    return [str(ids[row]) for row in drawn]
 
 
 def _names(told: Told, n_columns: int) -> list[str]:
@@ -266,6 +292,37 @@ def _python(told: Told) -> str:
 # Columns
 
 
+def _used(told: Told, names: list[str], used: Collection[str] | None, *, raw: bool) -> set[str] | None:
+    """The columns, among those that are shown, from which the clusters were made; None if that is not known."""
+    if raw:
+        return set(names)
+    known = told.names if used is None else used
+    if known is None:
+        return None
+    fitted = {str(name) for name in known}
+    return {name for name in names if name in fitted or name.removesuffix(YEAR) in fitted}
+
+
+def _origin(names: list[str], used: set[str] | None, *, given: bool) -> str:
+    """What the clusters were made from, and what differences in the columns therefore say."""
+    if given:
+        after = " If that was computed from these columns, differences are no proof that groups exist." if names else ""
+        return f"The clusters were made from a matrix that was given.{after}"
+    if used is None:
+        return (
+            "These columns were given to be shown. If the clusters were made from them, differences are no proof that "
+            "groups exist."
+        )
+    if len(used) == len(names):
+        return "The clusters were made from these columns, so differences are no proof that groups exist."
+    if not used:
+        return "The clusters were made from other columns than these."
+    return (
+        f"The clusters were made from {len(used):,} of these {len(names):,} columns, so differences in them are no "
+        "proof that groups exist. The others are marked “not used”."
+    )
+
+
 def _differences(
     sums: Sums | None, names: list[str], categories: list[Category], facts: Facts, k: int
 ) -> list[list[Difference]]:
@@ -285,8 +342,8 @@ def _differences(
             for place in np.argsort(-size, kind="stable")[:DIFFERENCES]:
                 if size[place] > 0:
                     column, level = columns[place]
-                    numbers = (float(x[cluster, place]) for x in (effects, means, others))
-                    out[cluster].append(Difference(column, level, *numbers))
+                    effect, mean, other = (float(x[cluster, place]) for x in (effects, means, others))
+                    out[cluster].append(Difference(column, level, effect, mean, other))
     return [sorted(found, key=lambda one: -abs(one.effect))[:DIFFERENCES] for found in out]
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from biclique.report.charts import COLOURS, SHAPES
 from biclique.report.gather import ReportData, View
-from biclique.report.markup import shown
+from biclique.report.markup import json_text, shown
 from biclique.report.shown_columns import as_base64
 
 NAMED, LEVEL = 40, 24
@@ -18,13 +20,14 @@ NAMED, LEVEL = 40, 24
 LEVELS_TEXT = 60
 """Characters of a column's name."""
 
-ID_BYTES, LONGEST_ID = 700_000, 200
-"""Bytes that all ids may take, and characters of one that is kept whole."""
+ID_BYTES, LEVEL_BYTES, LONGEST_ID = 500_000, 300_000, 200
+"""Bytes that all ids and all levels may take in the page, and characters of an id that is kept whole."""
 
 
 def map_data(data: ReportData) -> dict[str, Any]:
     """What the script draws: bytes as base64, and short texts."""
     path = data.sampled.path
+    levels = iter(_levels([one.coded.values for one in data.columns if one.is_category]))
     found: dict[str, Any] = {
         "n": len(data.drawn),
         "clusters": data.told.n_clusters,
@@ -44,7 +47,7 @@ def map_data(data: ReportData) -> dict[str, Any]:
             {
                 "name": shown(one.name, LEVELS_TEXT),
                 "codes": as_base64(one.coded.codes),
-                "values": [shown(v, LEVEL) for v in one.coded.values] if one.is_category else one.coded.values,
+                "values": next(levels) if one.is_category else one.coded.values,
                 "exact": one.coded.exact,
                 "category": one.is_category,
             }
@@ -74,19 +77,29 @@ def _ids(ids: list[str] | None) -> dict[str, Any]:
     """Ids as they are if that is short and safe to show; else cut, and row numbers are copied in their place."""
     if ids is None:
         return {"ids": None, "exactIds": False}
-    exact = _bytes_of(ids) <= ID_BYTES and all(shown(name, LONGEST_ID) == name for name in ids)
-    if exact:
+    if _bytes_of(ids) <= ID_BYTES and all(shown(name, LONGEST_ID) == name for name in ids):
         return {"ids": ids, "exactIds": True}
-    for most in (NAMED, NAMED // 2, NAMED // 4):
-        cut = [shown(name, most) for name in ids]
-        if _bytes_of(cut) <= ID_BYTES:
-            return {"ids": cut, "exactIds": False}
-    return {"ids": None, "exactIds": False}
+    return {"ids": _within(ids, NAMED, ID_BYTES), "exactIds": False}
+
+
+def _levels(columns: Sequence[Sequence[object]]) -> list[list[str]]:
+    """The levels of all categories, cut alike."""
+    texts = iter(_within([str(level) for column in columns for level in column], LEVEL, LEVEL_BYTES) or [])
+    return [list(islice(texts, len(column))) for column in columns]
+
+
+def _within(texts: list[str], most: int, room: int) -> list[str] | None:
+    """Texts cut to ``most`` characters, or to a half or a quarter of that if they take more than ``room`` bytes."""
+    for length in (most, most // 2, most // 4):
+        cut = [shown(text, length) for text in texts]
+        if _bytes_of(cut) <= room:
+            return cut
+    return None
 
 
 def _bytes_of(texts: list[str]) -> int:
-    """In the page, with marks around them."""
-    return sum(len(text.encode("utf-8", "replace")) + 3 for text in texts)
+    """In the page, where some characters take six bytes."""
+    return len(json_text({"": texts}).encode("utf-8", "replace"))
 
 
 def _places(view: View) -> dict[str, str | float | bool]:

@@ -1,4 +1,4 @@
-"""HTML and SVG out of plain text: whatever is not ``Markup`` is escaped, so text of others stays text."""
+"""HTML and SVG out of plain text. All that is not ``Markup`` is escaped, so names from data stay text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Markup(str):
 
 
 def shown(text: object, most: int = LONGEST) -> str:
-    """A name of others, short, on one line, without control characters or marks that turn its direction."""
+    """A name from data: short, on one line, without control characters or marks that turn its direction."""
     whole = str(text)
     cut = printable(whole[: most + 1])
     return cut if len(cut) <= most and len(whole) <= most else cut[: most - 1] + "…"
@@ -60,7 +60,7 @@ def _number(value: str | float) -> str:
 
 
 def name_of(text: object, most: int = LONGEST) -> Markup:
-    """A name of others whose direction of writing does not reach what stands beside it."""
+    """A name from data, in an element that keeps its direction of writing inside."""
     return element("bdi", shown(text, most))
 
 

@@ -1,4 +1,4 @@
-"""One self-contained page: no network, no code but its own, and all text of others escaped."""
+"""One self-contained page: no network, no code but its own, and all names from data escaped."""
 
 from __future__ import annotations
 
@@ -51,6 +51,7 @@ def make_page(data: ReportData) -> str:
         "controls": _controls(data),
         "legend": _legend(data),
         "clusters": _cluster_table(data),
+        "origin": Markup(escaped(_origin(data))),
         "apart": joined(_card(one, data.n_rows, data.n_columns) for one in largest(data)),
         "sure": _sure(data),
         "selection": _selection(data),
@@ -187,6 +188,10 @@ def stability_text(stability: float | None) -> str:
     return f"{stability:.2f}, {word}"
 
 
+def _origin(data: ReportData) -> str:
+    return f"Means of the cluster, means of the rest in brackets. {data.origin}" if data.n_columns else data.origin
+
+
 def _card(one: Cluster, n_rows: int, n_columns: int) -> Markup:
     nothing = "No column differs." if n_columns else "There are no columns to compare: give some as table."
     lines = [_difference(difference) for difference in one.differences]
@@ -208,6 +213,8 @@ def _difference(one: Difference) -> Markup:
     else:
         what = joined([name_of(one.column, NAMED), " = ", name_of(one.level, NAMED)])
         numbers = f"{percent(one.own)} (rest {percent(one.rest)})"
+    if not one.used:
+        what = joined([what, " ", element("span", "(not used)", class_="faded")])
     size = f"{one.effect:+.1f} SD" if np.isfinite(one.effect) else "every row"
     return element(
         "tr",
@@ -340,6 +347,9 @@ def _similarities(data: ReportData) -> Markup:
     if data.sampled.similarities is None:
         return element("p", shown(f"No picture of similarities: {data.sampled.reason}.", 600))
     which = f"{len(data.places):,} drawn rows" if len(data.places) < data.n_rows else "all rows"
+    shown_clusters = len(np.unique(data.sampled.similarities.clusters))
+    if shown_clusters < len(data.clusters):
+        which += f", of the {shown_clusters} largest clusters among them"
     words = element(
         "p",
         f"Similarities of {which}, ordered by cluster. Filled squares along the diagonal are clusters; filled patches "

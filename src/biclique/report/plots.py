@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from biclique._typing import FloatArray
 from biclique.exceptions import DataError, ParameterError
-from biclique.report.gather import principal
+from biclique.report.gather import check_length, principal
 from biclique.report.rows import Told, thinned
 from biclique.report.sample import SAMPLE_LEAST, SAMPLE_ROWS, sample_again
 from biclique.report.shown_columns import Columns, Sums
@@ -28,6 +28,16 @@ def _checked(model: Model) -> Model:
         raise ParameterError(f"a fitted BicliqueSpectralClustering is needed, got a {type(model).__name__}.")
     check_is_fitted(model)
     return model
+
+
+def _check_columns(told: Told, way_out: str) -> None:
+    """Refuse a model of a given matrix, whose X has one column for every training row."""
+    kernel = told.fitted.plan.settings.kernel
+    if kernel.given:
+        raise DataError(
+            f"there are no columns to plot: with affinity={kernel.affinity!r} X holds similarities or distances of "
+            f"rows: {way_out}."
+        )
 
 
 class Model(Protocol):
@@ -68,6 +78,7 @@ def plot_clusters(model: Model, X: Any, *, view: str = "embedding", ax: Any = No
     if view == "embedding":
         places = principal(unit_rows(np.asarray(model.transform(X))))
     else:
+        _check_columns(model._told(), "use view='embedding'")
         columns = Columns.of(X)
         two = len(columns.names) == 2 and not columns.categories
         places = np.asarray(columns.numbers) if two else principal(columns.numbers)
@@ -192,13 +203,18 @@ def plot_affinity(model: Model, X: Any, *, ax: Any = None) -> Any:
     return ax
 
 
-def plot_profile(model: Model, X: Any, *, most: int = 15, ax: Any = None) -> Any:
+def plot_profile(model: Model, X: Any, *, table: Any = None, most: int = 15, ax: Any = None) -> Any:
     """Draw what sets clusters apart: (mean − mean of the rest)/standard deviation, clusters by columns.
+
+    Only columns of numbers are drawn; ``model.profile`` has categories too.
 
     Parameters
     ----------
     model : fitted BicliqueSpectralClustering
     X : as in ``predict``
+    table : frame or array, optional
+        Columns to draw instead of those of X: the same rows in the same order. A model of a given matrix
+        (``affinity="precomputed"``) has no columns of its own, so it needs them.
     most : int, default 15
         Columns that are drawn, those that separate the clusters most.
     ax : matplotlib axes, optional
@@ -210,9 +226,14 @@ def plot_profile(model: Model, X: Any, *, most: int = 15, ax: Any = None) -> Any
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
         raise ParameterError(f"most must be a whole number from 1, got {most!r}.")
     told = _checked(model)._told()
-    columns = Columns.of(X)
+    if table is None:
+        _check_columns(told, "pass columns of the same rows as table=")
+    columns, labels = Columns.of(X if table is None else table), np.asarray(model.predict(X))
+    check_length(columns.numbers.shape[0], len(labels))
+    if not columns.names:
+        raise DataError("there is no column of numbers to plot: model.profile(X) compares categories.")
     sums = Sums(told.n_clusters)
-    sums.add(columns.numbers, np.asarray(model.predict(X)))
+    sums.add(columns.numbers, labels)
     best = np.argsort(-sums.separation, kind="stable")[:most]
     effects = sums.effects[:, best].T
     ax = new_axes() if ax is None else ax

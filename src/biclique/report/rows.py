@@ -93,7 +93,7 @@ class Facts:
 
 
 def look(told: Told, X: Any, sums: Sums | None) -> Facts:
-    """One pass over the rows; ``sums`` takes in the columns of X where those are to be shown."""
+    """One pass over the rows; ``sums`` adds up the columns of X, if those are to be shown."""
 
     def of_rows(rows: Rows) -> Facts:
         found = [_look(told, rows[top : top + PIECE], sums) for top in range(0, rows.shape[0], PIECE)]
@@ -131,7 +131,8 @@ def _together(found: list[Facts]) -> Facts:
 def thinned(labels: IntArray, n_clusters: int, most: int, least: int, random: np.random.RandomState) -> IntArray:
     """Numbers of at most ``most`` rows, ascending: of every cluster min(size, least), the others evenly.
 
-    If there are more clusters than most/least, of every cluster most/n_clusters rows.
+    If there are more clusters than most/least, of every cluster most/n_clusters rows. If there are more clusters than
+    ``most``, one row of the largest ones.
     """
     sizes = np.bincount(labels, minlength=n_clusters)
     if len(labels) <= most:
@@ -139,6 +140,8 @@ def thinned(labels: IntArray, n_clusters: int, most: int, least: int, random: np
     base = np.minimum(sizes, min(least, most // n_clusters))
     over = sizes - base
     quota = base + (most - base.sum()) * over // max(over.sum(), 1)
+    fullest = np.argsort(quota - sizes, kind="stable")[: most - quota.sum()]  # what rounding left goes to these
+    quota[fullest] += quota[fullest] < sizes[fullest]
     order = np.argsort(labels, kind="stable")
     ends = np.cumsum(sizes)
     chosen = [

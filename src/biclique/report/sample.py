@@ -22,7 +22,7 @@ SAMPLE_ROWS, SAMPLE_LEAST = 1_000, 20
 """Rows that are clustered anew, and how many of every cluster at least."""
 
 ORDERS = (2.0, 2.1, 2.5, 3.0, 4.0, 8.0, 32.0, np.inf)
-"""That the slider shows, beside the model's own."""
+"""Orders that the slider shows, besides the model's own."""
 
 CELLS = 160
 """Rows and columns of the picture of similarities."""
@@ -134,9 +134,13 @@ def _similarities(cuts: Cuts, index: IntArray, labels: IntArray, n_clusters: int
 
 
 def groups_of(labels: IntArray, n_clusters: int, most: int) -> tuple[list[IntArray], IntArray]:
-    """Row numbers in at most about ``most`` groups, by cluster, none of two clusters; and their clusters."""
+    """Row numbers in at most about ``most`` groups, by cluster, none of two clusters; and their clusters.
+
+    If there are more than ``most`` clusters, these are the largest ones.
+    """
     cells, clusters = [], []
-    for cluster in range(n_clusters):
+    largest = np.argsort(-np.bincount(labels, minlength=n_clusters), kind="stable")[:most]
+    for cluster in sorted(largest.tolist()):
         own = np.flatnonzero(labels == cluster)
         if len(own):
             count = min(len(own), max(1, round(most * len(own) / len(labels))))

@@ -72,7 +72,7 @@ class Sums:
 
     @property
     def means(self) -> FloatArray:
-        """(k, p); not a number where a cluster has no value."""
+        """(k, p); not a number if a cluster has no value."""
         return _ratio(self.sums, self.counts) + self._start
 
     @property
@@ -111,14 +111,14 @@ def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
 
 
 def _spread(n: FloatArray, sums: FloatArray, squares: FloatArray) -> FloatArray:
-    """Σ (x − mean)², zero where it is rounding."""
+    """Σ (x − mean)²; zero if it is only rounding."""
     found = squares - np.divide(sums**2, n, out=np.zeros(np.shape(sums)), where=n > 0)
     return np.where(found > 1e-12 * squares, found, 0.0)
 
 
 @dataclass(frozen=True)
 class Category:
-    """A column of text: a level for every row, −1 where it is missing."""
+    """A column of text: a level for every row, −1 for a missing one."""
 
     name: str
     codes: IntArray  # (n,)
@@ -201,7 +201,7 @@ class Coded:
     codes: NDArray[np.uint8]
     values: list[float] | list[str]
     exact: bool
-    """Whether every value is itself, and not the middle of its like."""
+    """Whether every value is exact, and not the median of its group."""
 
     @classmethod
     def of_numbers(cls, column: FloatArray) -> Coded:

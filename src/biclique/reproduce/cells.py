@@ -126,7 +126,7 @@ def plan(data: Iterable[str], methods: Iterable[str], home: str | None, *, quick
 
 
 def plan_preparations(home: str | None) -> list[Cell]:
-    """Every preparation of the ovarian data with each way of taking eigenvectors; 4000 features where they are."""
+    """Every preparation of the ovarian data with each way of taking eigenvectors; 4000 features if they are there."""
     features = ["100"]
     if (data_home(home) / "ovarian4000.npz").exists():
         load_ovarian(home, features=4000)
@@ -251,8 +251,8 @@ def _computed(
                 yield from _finished(pending)
         except BrokenProcessPool as error:
             raise BicliqueError(
-                "a worker process died, perhaps for want of memory: finished cells are kept, go on with --resume and "
-                "fewer --jobs."
+                "a worker process died, perhaps because memory ran out: finished cells are kept, go on with --resume "
+                "and fewer --jobs."
             ) from error
         except BaseException:
             for future in pending:
@@ -287,7 +287,7 @@ def _finished(pending: dict[Future[Any], Cell]) -> Iterator[tuple[Cell, Any]]:
 
 
 def current_commit(run: Callable[..., Any] = subprocess.run) -> str:
-    """The commit of the code, where this very file is in a checkout, and whether it was changed; else its version."""
+    """The commit of the code if this file is in a checkout, and whether it was changed; else its version."""
     here = Path(__file__)
 
     def git(*arguments: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import fill
 
 import numpy as np
 
@@ -103,6 +104,9 @@ def draw(results: Results, folder: Path, target: str) -> dict[str, str]:
 # Tables and figures as files, and the one page that holds them all
 
 
+LINE = 100
+"""Characters in a line of prose."""
+
 TARGETS: dict[str, tuple[str, ...]] = {
     "table1": ("table1", "hopkins155", "figures"),
     "runtime": ("runtime",),
@@ -113,7 +117,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "figure2": ("figures",),
     "all": ("table1", "ovarian", "hopkins155", "inhomogeneous", "runtime", "datasets", "figures"),
 }
-"""What can be asked for, and the tables that it writes; figures come with whatever has the orders."""
+"""What can be asked for, and the tables that it writes; figures come with every target that has the orders."""
 
 
 def write(
@@ -146,7 +150,22 @@ def page(results: Results, tables: dict[str, Table], captions: dict[str, str], p
     parts += [tables[name].markdown() for name in TARGETS["all"] if name in tables and name != "figures"]
     for name, caption in captions.items():
         parts += [f"![{name}]({images}/{name}.png)", "", caption, ""]
-    return "\n".join(parts).rstrip() + "\n"
+    return wrapped("\n".join(parts)).rstrip() + "\n"
+
+
+def wrapped(text: str) -> str:
+    """Markdown with lines of prose and lists of at most 100 characters; tables, titles and pictures stay.
+
+    Words are never cut, not even at hyphens.
+    """
+
+    def of_line(line: str) -> str:
+        if line.startswith(("|", "#", "!")):
+            return line
+        indent = "  " if line.startswith("- ") else ""
+        return fill(line, LINE, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+    return "\n".join(map(of_line, text.split("\n")))
 
 
 # One call

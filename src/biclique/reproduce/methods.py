@@ -192,8 +192,8 @@ def ascending_embedding(K: FloatArray, order: float, k: int) -> FloatArray:
 def leading_vectors(B: FloatArray, count: int) -> FloatArray:
     """Eigenvectors of the largest eigenvalues, descending.
 
-    LAPACK's solver for a few of them has been seen to return none, without a word, where eigenvalues crowd; all of them
-    are computed then.
+    If eigenvalues crowd, LAPACK's solver for a few of them sometimes returns none, without an error. Then all of them
+    are computed.
     """
     n = len(B)
     _, vectors = eigh(B, subset_by_index=(n - count, n - 1), check_finite=False)

@@ -36,7 +36,7 @@ class Row:
     paper: str | None = None
     """The row of the paper it is compared with; its own name by default."""
     keep_sequences: Callable[[Result], bool] | None = None
-    """What counts on Hopkins155, where that differs."""
+    """What counts on Hopkins155, if that differs."""
     labels: bool = True
     """Whether parameters are chosen with labels."""
 

@@ -38,7 +38,7 @@ Sum = TypeVar("Sum", bound=Addable)
 
 @dataclass(frozen=True)
 class Block:
-    """Consecutive rows with their multiplicities, where they lie."""
+    """Consecutive rows with their multiplicities, on the host or on their device."""
 
     rows: Rows
     weights: FloatArray
@@ -71,7 +71,7 @@ class RowSource(ABC):
     spread: Spread | None = None
     """Who runs the passes of an exact K, if not this process."""
     device: Device | None = None
-    """Where blocks are tensors, and passes look at them."""
+    """The device on which blocks are tensors; passes run there."""
     name: str = "X"
     """In messages."""
     n_columns: int
@@ -82,15 +82,15 @@ class RowSource(ABC):
     @property
     @abstractmethod
     def n_rows(self) -> int | None:
-        """None where only a pass can tell."""
+        """None if only a pass can tell."""
 
     @property
     def held(self) -> Rows:
-        """The rows themselves, where they are in memory."""
+        """The rows themselves, if they are in memory."""
         raise TypeError("these rows are read in chunks, and rows in memory are needed")
 
     def placed(self) -> tuple[Rows, bool]:
-        """The rows where they are computed with, and whether they were copied for that."""
+        """The rows on the device that computes, and whether they were copied for that."""
         return self.held, False
 
     def for_gram(self, gram: str, memory_limit: int | str) -> RowSource:  # noqa: ARG002
@@ -164,7 +164,7 @@ def drawn(weights: FloatArray, size: int, random: np.random.RandomState) -> IntA
 
 
 class ArrayRows(RowSource):
-    """Rows that are held in memory."""
+    """Rows in memory."""
 
     in_memory = True
 
@@ -251,7 +251,7 @@ class Vertices:
 
 
 def digests(X: Rows, short: bool = False) -> np.ndarray:
-    """Some 16 bytes for every row, equal just where rows are equal, shape (n,).
+    """16 bytes for every row; they are equal only if rows are equal. Shape (n,).
 
     Short rows can be their own digests, with a byte more, by which these are told from others.
     """
@@ -344,7 +344,7 @@ def many_repeats(X: Rows) -> bool:
 
 
 def find_rows(known: np.ndarray, X: Rows) -> IntArray:
-    """Which known digest every row has, −1 where none."""
+    """Which known digest every row has, −1 for none."""
     if len(known) == 0 or X.shape[0] == 0:
         return np.full(X.shape[0], -1)
     keys = digests(X, short=known.dtype.itemsize != DIGEST_BYTES)
@@ -352,7 +352,7 @@ def find_rows(known: np.ndarray, X: Rows) -> IntArray:
 
 
 def _places(known: np.ndarray, keys: np.ndarray) -> IntArray:
-    """Where every key stands in an ascending array, −1 where it does not."""
+    """The place of every key in an ascending array, −1 if it is not in it."""
     place = np.minimum(np.searchsorted(known, keys), len(known) - 1)
     return np.where(known[place] == keys, place, -1)
 
@@ -384,7 +384,7 @@ class ChunkRows(RowSource):
             rows = self.source.take(numbers)
             if self.n_rows is not None and len(self.weights) != self.n_rows:
                 raise DataError(
-                    f"sample_weight has {len(self.weights)} numbers for {self.n_rows} rows: give one a row."
+                    f"sample_weight has {len(self.weights)} numbers for {self.n_rows} rows: give one for each row."
                 )
         self.check(rows, numbers)
         return rows, np.ones(len(rows)) if self.weights is None else self.weights[numbers]
@@ -403,7 +403,7 @@ class ChunkRows(RowSource):
 
 @dataclass(frozen=True)
 class Opener:
-    """A kind of rows that are never held whole."""
+    """A kind of rows that are never all in memory."""
 
     recognises: Callable[[Any], bool]
     """Whether X is of this kind."""
@@ -413,7 +413,7 @@ class Opener:
 
 
 def open_chunk_rows(X: Any, sample_weight: Any, memory_limit: int | str, check: Check) -> ChunkRows:
-    """Rows of a chunk source, or of whatever ``open_chunks`` makes one of."""
+    """Rows of a chunk source, or of anything that ``open_chunks`` takes."""
     source = open_chunks(X, memory_limit=memory_limit)
     source.require_labels(memory_limit)
     weights = None
@@ -438,7 +438,7 @@ OPENERS: dict[str, Opener] = {
 
 
 def find_opener(X: Any) -> Opener | None:
-    """The first kind that X is of; None where its rows are in memory."""
+    """The first kind that X is of; None if its rows are in memory."""
     return next((opener for opener in OPENERS.values() if opener.recognises(X)), None)
 
 

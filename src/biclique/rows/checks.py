@@ -77,7 +77,7 @@ def _has_date(cells: Any) -> bool:
 
 
 def category_columns(X: Any) -> np.ndarray | None:
-    """Which columns of a frame of pandas or polars have the type of categories, (d,); None if X is no frame."""
+    """Which columns of a frame of pandas or polars have the type of categories, (d,); None if X is not a frame."""
     if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
         return None
     return np.array([str(kind).lower().startswith(CATEGORY_TYPES) for kind in X.dtypes], dtype=bool)
@@ -90,7 +90,7 @@ def one_gap(X: FloatArray) -> FloatArray:
 
 
 def check_no_mask(values: Any, name: str, first_row: int = 0) -> None:
-    """Refuse masked values: as an array they would be whatever lies under the mask."""
+    """Refuse masked values: as an array they would be the numbers under the mask."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         row = first_row + int(np.argwhere(np.ma.getmaskarray(values))[0][0])
         raise DataError(
@@ -100,7 +100,7 @@ def check_no_mask(values: Any, name: str, first_row: int = 0) -> None:
 
 
 def stand_in(X: Any) -> Any:
-    """An array with the shape of a tensor, for checks of the shape: it takes no memory, but where these must fail."""
+    """An array with the shape of a tensor, for checks of the shape: it takes no memory, unless a check must fail."""
     if X.layout != namespace(X).strided:
         raise DataError(
             f"X is a tensor of layout {X.layout}, and dense rows are needed on a device: pass X.to_dense()."
@@ -124,10 +124,10 @@ def check_values(
     first_row: int | None = None,
     gaps: bool = False,
 ) -> None:
-    """No NaN, no infinity, and, where values are squared, none whose square overflows or vanishes.
+    """No NaN and no infinity; if values are squared, none whose square overflows or vanishes.
 
     With ``gaps`` NaN is allowed. The message names the first such place. ``first_row`` is the number of the first row
-    where X is part of more: that all its values are tiny then says nothing.
+    if X is a part of the rows. Then it does not matter if all its values are tiny.
     """
     if gaps and isinstance(X, np.ndarray):
         X = np.where(np.isnan(X), X.dtype.type(0), X)
@@ -195,9 +195,11 @@ def check_weights(sample_weight: Any, n: int, name: str = "sample_weight") -> Fl
         given = np.asarray(sample_weight if on_host(sample_weight) else to_host(sample_weight))
         weights = np.asarray(given, dtype=float if given.dtype.kind not in "mMc" else None)
     except (TypeError, ValueError) as error:
-        raise DataError(f"{name} must be numbers, one a row, got {type(sample_weight).__name__} ({error}).") from error
+        raise DataError(
+            f"{name} must be numbers, one for each row, got {type(sample_weight).__name__} ({error})."
+        ) from error
     if weights.dtype.kind in "mMc":  # NumPy would make numbers of dates
-        raise DataError(f"{name} must be numbers, one a row, got {weights.dtype}.")
+        raise DataError(f"{name} must be numbers, one for each row, got {weights.dtype}.")
     if weights.ndim == 0:
         weights = np.full(n, float(weights))
     if weights.shape != (n,):

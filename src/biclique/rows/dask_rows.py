@@ -192,7 +192,7 @@ class DaskRows(RowSource):
         return sample.joined()
 
     def _blocks(self) -> Iterator[Block]:
-        raise TypeError("chunks of Dask are looked at where they lie")
+        raise TypeError("chunks of Dask are looked at on the workers")
 
     def sum(self, function: Callable[[Block], Sum], what: str, progress: Progress, rank: int = 1) -> Sum:
         found: Sum | None = self._sum(function, what, progress, ROWS_PER_RANK * rank)
@@ -459,7 +459,7 @@ class _Pass:
             future.release()
 
     def _finished(self, distributed: Any, future: Any) -> bool:
-        """Wait until a future is done; where a bar is shown, for a moment at a time."""
+        """Wait until a future is done; if a bar is shown, for a moment at a time."""
         try:
             distributed.wait(future, timeout=POLL_SECONDS if self.progress.enabled else None)
         except TimeoutError:
@@ -579,7 +579,7 @@ def as_array(X: Any) -> tuple[Any, list[str] | None]:
         text = [name for name, kind in zip(names, X.dtypes, strict=True) if getattr(kind, "kind", "O") not in "buif"]
         if text:
             raise DataError(
-                f"X holds columns that are no numbers: {', '.join(map(repr, text[:10]))}. Drop them, or turn them into "
+                f"X has columns that are not numbers: {', '.join(map(repr, text[:10]))}. Drop them, or turn them into "
                 "numbers first."
             )
         if not all(isinstance(kind, np.dtype) for kind in X.dtypes):
@@ -601,7 +601,7 @@ def as_array(X: Any) -> tuple[Any, list[str] | None]:
     if X.shape[1] == 0:
         raise DataError("X has no columns: at least 1 is needed.")
     if X.dtype is not None and X.dtype.kind not in "buif":
-        raise DataError(f"X holds {X.dtype}, no numbers: drop such columns or turn them into numbers.")
+        raise DataError(f"X holds {X.dtype}, not numbers: drop such columns or turn them into numbers.")
     if np.isnan(X.shape[1]):
         raise DataError("the number of columns of X is not known to Dask: call X.compute_chunk_sizes() first.")
     return X, names
@@ -618,8 +618,8 @@ def _weights(dask: Any, sample_weight: Any, lengths: tuple[int, ...]) -> Any:
     chunks = sample_weight.chunks
     if len(chunks) != 1 or len(chunks[0]) != len(lengths):
         raise DataError(
-            f"sample_weight has the chunks {chunks}, X has {len(lengths)} chunks of rows: give one number a row in the "
-            "same chunks (sample_weight.rechunk((X.chunks[0],)))."
+            f"sample_weight has the chunks {chunks}, X has {len(lengths)} chunks of rows: give one number for each row "
+            "in the same chunks (sample_weight.rechunk((X.chunks[0],)))."
         )
     if not np.isnan(chunks[0]).any() and tuple(chunks[0]) != lengths:
         raise DataError("sample_weight has chunks of other lengths than X: use sample_weight.rechunk((X.chunks[0],)).")

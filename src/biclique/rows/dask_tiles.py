@@ -74,6 +74,6 @@ class DaskSpread:
         return [np.asarray(one) for one in found]
 
     def _put(self, value: Any) -> Any:
-        """A value as one key, whatever its size."""
+        """A value of any size as one key."""
         with import_dask().config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
             return self.client.submit(given, value, pure=False)

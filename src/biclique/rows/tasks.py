@@ -134,7 +134,7 @@ def as_rows(pieces: Sequence[Any], n_columns: int, first_row: int = 0) -> Rows:
         arrays = [np.asarray(piece) for piece in pieces]
         if any(array.dtype.kind not in "buif" for array in arrays):
             kinds = ", ".join(sorted({str(array.dtype) for array in arrays}))
-            raise DataError(f"it holds no numbers, but {kinds}: drop such columns or turn them into numbers.")
+            raise DataError(f"it holds {kinds}, not numbers: drop such columns or turn them into numbers.")
         rows = arrays[0] if len(arrays) == 1 else np.concatenate(arrays, axis=1)
     if rows.ndim != 2 or rows.shape[1] != n_columns:
         raise DataError(f"it has shape {rows.shape}, and {n_columns} columns were expected.")
@@ -149,13 +149,13 @@ def as_weights(weights: Any, n: int, start: int) -> FloatArray:
     check_no_mask(weights, "sample_weight", start)
     given = np.asarray(weights)
     if given.dtype.kind not in "buifO":  # of dates NumPy would make numbers
-        raise DataError(f"sample_weight must be numbers, one a row, got {given.dtype}.")
+        raise DataError(f"sample_weight must be numbers, one for each row, got {given.dtype}.")
     try:
         found: FloatArray = given.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise DataError(f"sample_weight must be numbers, one a row ({error}).") from error
+        raise DataError(f"sample_weight must be numbers, one for each row ({error}).") from error
     if found.shape != (n,):
-        raise DataError(f"sample_weight has shape {found.shape} for its {n} rows: give one number a row.")
+        raise DataError(f"sample_weight has shape {found.shape} for its {n} rows: give one number for each row.")
     check_weight_values(found, "sample_weight", start)
     return found
 

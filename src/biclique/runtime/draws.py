@@ -20,7 +20,7 @@ def draw_by_permutation(n: int, size: int, random_state: int | np.random.RandomS
 
 
 def draw_numbers(n: int, size: int, random: np.random.RandomState) -> IntArray:
-    """At most ``size`` of n row numbers, in memory of the size drawn, whatever n is."""
+    """At most ``size`` of n row numbers; memory grows with ``size``, not with n."""
     if size >= n:
         return np.arange(n)
     if 2 * size > n:

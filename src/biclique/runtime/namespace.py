@@ -19,7 +19,7 @@ from scipy.linalg import qr
 from biclique._typing import Array, FloatArray, IntArray, Rows
 
 PIECE_ROWS = 65_536
-"""Rows that are worked on at a time where arrays are very long."""
+"""Rows that are worked on at a time if arrays are very long."""
 
 
 def namespace(x: Any) -> Any:
@@ -29,7 +29,7 @@ def namespace(x: Any) -> Any:
 
 
 def on_host(x: Any) -> bool:
-    """Whether this is no device's array (a tensor counts as one even on the CPU)."""
+    """True for NumPy arrays, False for tensors, even on the CPU."""
     return namespace(x) is np
 
 
@@ -45,7 +45,7 @@ def to_host(x: Any) -> NDArray[Any]:
 
 
 def moved(x: Any, like: Any) -> Array:
-    """An array where another one lies, in its own precision; itself where it lies there already."""
+    """An array on the device of another one, in its own precision; itself if it is there already."""
     xp = namespace(like)
     if xp is np:
         return to_host(x)
@@ -55,13 +55,13 @@ def moved(x: Any, like: Any) -> Array:
 
 
 def float64(x: Any) -> Array:
-    """The array in double precision; itself where it is."""
+    """The array in double precision; itself if it is so already."""
     xp = namespace(x)
     return np.asarray(x, dtype=np.float64) if xp is np else x.to(xp.float64)
 
 
 def as_dtype(x: Any, dtype: DTypeLike) -> Array:
-    """The array in a precision that NumPy has named; itself where it is."""
+    """The array in a precision by NumPy's name; itself if it has it already."""
     xp = namespace(x)
     return np.asarray(x, dtype=dtype) if xp is np else x.to(getattr(xp, np.dtype(dtype).name))
 
@@ -73,7 +73,7 @@ def scalars(*values: Any) -> list[float]:
 
 
 def largest_size(x: Any) -> float:
-    """max |x|, 0 where there is nothing, NaN where one is."""
+    """max |x|; 0 if x is empty, NaN if x has one."""
     if on_host(x):
         with np.errstate(over="ignore", invalid="ignore"):
             ends = float(np.max(x, initial=0.0)), float(np.min(x, initial=0.0))  # |x| would be a copy of x
@@ -87,13 +87,13 @@ def rows_on_host(x: Rows, numbers: IntArray) -> Rows:
 
 
 def full(shape: tuple[int, ...], value: float, like: Any) -> Array:
-    """An array of one number in double precision, where another array lies."""
+    """An array filled with one number in double precision, on the device of another array."""
     xp = namespace(like)
     return np.full(shape, value) if xp is np else xp.full(shape, value, dtype=xp.float64, device=like.device)
 
 
 def identity(n: int, like: Any) -> Array:
-    """The n × n identity in double precision, where another array lies."""
+    """The n × n identity in double precision, on the device of another array."""
     xp = namespace(like)
     return np.eye(n) if xp is np else xp.eye(n, dtype=xp.float64, device=like.device)
 

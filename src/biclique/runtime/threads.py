@@ -1,4 +1,4 @@
-"""Threads over independent pieces of work, with BLAS held to one thread."""
+"""Threads over independent pieces of work, while BLAS runs with one thread."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _alone = threading.local()
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Work that this thread starts runs in this thread alone, whatever ``n_jobs`` says: others run beside it."""
+    """Work that this thread starts runs in this thread alone and ignores ``n_jobs``, because other threads are busy."""
     before = getattr(_alone, "here", False)
     _alone.here = True
     try:
@@ -66,8 +66,8 @@ _hold = _BlasHold()
 def single_threaded_blas() -> Iterator[None]:
     """Hold every BLAS and OpenMP pool of the process to one thread.
 
-    Our own threads run over tiles instead: faster for small products, and the same sums in the same
-    order whatever the number of threads. Nests, and may be entered from several threads.
+    Our own threads run over tiles instead: faster for small products, and the same sums in the same order for any
+    number of threads. Nests, and may be entered from several threads.
     """
     with _hold.lock:
         if _hold.holders == 0:

@@ -64,7 +64,7 @@ class Candidate:
         return f"{self.family}, order {order}{rows}"
 
     def applied(self, settings: Settings) -> Settings:
-        """Settings with these in place of what was to be selected."""
+        """Settings with these instead of what was to be selected."""
         kernel = replace(settings.kernel, affinity=self.affinity, gamma=self.gamma)
         holding = replace(settings.holding, n_neighbors=self.n_neighbors, neighbor_weights=self.neighbor_weights)
         return replace(

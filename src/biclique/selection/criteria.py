@@ -49,8 +49,7 @@ def agreement(first: IntArray, second: IntArray, weights: FloatArray) -> float:
 
 
 def best_jaccard(first: IntArray, second: IntArray, weights: FloatArray, k: int) -> FloatArray:
-    """For each of the k clusters of the first partition: |A ∩ B| / |A ∪ B| with the most similar cluster of the second.
-
+    """For each of the k clusters of the first partition: |A ∩ B| / |A ∪ B| with the most similar cluster of the second;
     0 for a cluster without rows.
     """
     both = crossed(first, second, weights, k)
@@ -68,7 +67,7 @@ def agreements(labels: Sequence[IntArray], weights: FloatArray) -> FloatArray:
 
 
 def neutral_graph(vertices: Vertices) -> sparse.csr_array:
-    """A_ij = 1 where each of rows i ≠ j is among the 10 nearest of the other: no candidate's own similarity.
+    """A_ij = 1 if each of rows i ≠ j is among the 10 nearest of the other. No candidate uses this similarity itself.
 
     For a given matrix the nearest rows are the most similar ones. At a tie the row of the lower number is nearer.
     """

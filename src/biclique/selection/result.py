@@ -22,7 +22,7 @@ Value = float | int | str | bool | None
 
 @dataclass(frozen=True)
 class Judged:
-    """A candidate with its criteria; None where a criterion was not computed."""
+    """A candidate with its criteria; None if a criterion was not computed."""
 
     candidate: Candidate | None
     """None for k-means on the rows, which is there to be compared with."""
@@ -35,7 +35,7 @@ class Judged:
     consensus: float | None = None
     mean_rank: float | None = None
     same_as: str = ""
-    """The candidate that stands for it, where both give the same clusters."""
+    """The candidate that stands for it, if both give the same clusters."""
     dropped: str = ""
     """Why it cannot be chosen."""
 

@@ -205,7 +205,7 @@ def draw_vertices(settings: Settings, source: RowSource, n_rows: int, random: np
 
 
 def split_halves(n: int, n_halves: int, n_clusters: int, random: np.random.RandomState) -> tuple[IntArray, ...]:
-    """Numbers of the rows of random halves, both sides of one split after the other; none where rows are too few."""
+    """Numbers of the rows of random halves, both sides of one split after the other; none if there are too few rows."""
     return random_halves(n, n_halves, random) if n // 2 >= max(LEAST_HALF, 2 * n_clusters) else ()
 
 
@@ -422,7 +422,7 @@ def _reason(
 
 
 def _gamma(search: Search, candidate: Candidate) -> float | None:
-    """γ of a candidate on the rows that were looked at; None where it has none of its own."""
+    """γ of a candidate on the rows that were looked at; None if it has none of its own."""
     settings = candidate.applied(search.settings)
     if settings.kernel.neighbors or settings.kernel.given:
         return None
@@ -464,7 +464,7 @@ def fit_without_dust(
 
 
 def _smallest_share(result: Result, weights: FloatArray | None, n_clusters: int) -> tuple[float, float]:
-    """The share of the smallest cluster of all rows, and the least that is no dust."""
+    """The share of the smallest cluster of all rows, and the least share that is not dust."""
     labels = result.labels
     if labels is None or n_clusters < 2 or result.n_vertices <= n_clusters:
         return 1.0, 0.0

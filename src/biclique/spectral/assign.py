@@ -30,15 +30,15 @@ TIE = 1e-6
 """Another k-means start wins only by this relative margin; otherwise the deterministic one stays."""
 
 SAMPLE_ROWS = 20_000
-"""Beyond so many rows centres come from a sample: they are then known to a hundredth of a cluster's width."""
+"""With more rows centres come from a sample: they are then known to a hundredth of a cluster's width."""
 
 BLOCK_ENTRIES = 2**26
-"""Entries of the table rows × clusters that are held at once on a device."""
+"""Entries of the table rows × clusters that are in memory at once on a device."""
 
 DISCRETIZE_STEPS = 100
 
 MANY_ROWS = 200_000
-"""Beyond so many rows, where every step of k-means takes a while, an assigner is fitted on a sample of them."""
+"""With more rows an assigner is fitted on a sample of them, because every step of k-means takes long."""
 
 
 SEEN_ROWS = 20_000
@@ -56,7 +56,7 @@ class Rule(Protocol):
 
 
 class EmbeddingRule(ABC):
-    """A fitted pointwise rule on the embedding. The rule is held on the host; labels lie where the rows do."""
+    """A fitted pointwise rule on the embedding. The rule is on the host; labels are on the device of the rows."""
 
     @abstractmethod
     def labels(self, embedding: FloatArray) -> IntArray:
@@ -74,7 +74,7 @@ class EmbeddingRule(ABC):
 
 @dataclass(frozen=True)
 class Assignment:
-    """Labels of the rows, the rule for new ones, and, where the cut was lowered, its course."""
+    """Labels of the rows, the rule for new rows, and the cut after every step if steps lowered it."""
 
     labels: IntArray
     rule: Rule
@@ -82,7 +82,7 @@ class Assignment:
 
     @property
     def pointwise(self) -> EmbeddingRule:
-        """The rule, where it is one of rows of the embedding."""
+        """The rule, if it needs only rows of the embedding."""
         if not isinstance(self.rule, EmbeddingRule):
             raise TypeError("this rule needs similarities of new rows, not only their embedding")
         return self.rule
@@ -182,7 +182,7 @@ class LargestCoordinate(EmbeddingRule):
 
 
 def in_blocks(label: Callable[[FloatArray], IntArray], rows: FloatArray, width: int) -> IntArray:
-    """``label`` of rows; on a device a block at a time, where a table of ``width`` columns may not fit."""
+    """``label`` of rows; on a device block by block, because a table of ``width`` columns may not fit."""
     if on_host(rows):
         return np.asarray(label(rows))
     step = max(BLOCK_ENTRIES // max(width, 1), 1)
@@ -234,7 +234,7 @@ def _centres(
 def _kmeans_in_parts(
     embedding: FloatArray, weights: FloatArray, parts: Parts, n_init: int, random: np.random.RandomState
 ) -> Assignment:
-    """k-means of every part's own rows, of at most ``SAMPLE_ROWS`` of them; dust takes the label of its like."""
+    """k-means inside every part, of at most ``SAMPLE_ROWS`` rows; dust gets the label of the row that stands for it."""
     centres: list[FloatArray] = []
     labels = np.zeros(len(embedding), dtype=np.intp)
     found = 0
@@ -340,7 +340,9 @@ def lowered_cut(
     if cut is None:
         raise ParameterError("assign_labels='kernel_kmeans' needs the cut, not only the embedding.")
     if not on_host(cut.like):
-        raise ParameterError("assign_labels='kernel_kmeans' runs on the host alone: hold K there, or use 'kmeans'.")
+        raise ParameterError(
+            "assign_labels='kernel_kmeans' runs on the host alone: leave device at None, or use 'kmeans'."
+        )
     random = check_random_state(random_state)
     start = kmeans(embedding, weights, n_clusters, n_init=n_init, random_state=random, parts=parts)
     # Where k-means finds fewer groups, so does this: splitting one could only raise the cut.
@@ -400,7 +402,7 @@ def assign_sampled(
     parts: Parts | None = None,
     sample_rows: int = SAMPLE_ROWS,
 ) -> Assignment:
-    """An assigner that holds at many rows: fitted on a sample of them, with one full assignment by its rule.
+    """An assigner for many rows: it is fitted on a sample, then its rule labels every row once.
 
     Of rows on a device only the sample travels; their labels stay there.
     """
@@ -431,7 +433,7 @@ def _taken(values: FloatArray, places: IntArray) -> FloatArray:
 def weighted_means(
     embedding: FloatArray, weights: FloatArray, labels: IntArray, n_clusters: int
 ) -> tuple[FloatArray, np.ndarray]:
-    """The weighted mean of every cluster (zero where empty), and which clusters have rows."""
+    """The weighted mean of every cluster (zero if it is empty), and which clusters have rows."""
     totals = np.bincount(labels, weights, minlength=n_clusters)
     sums = np.zeros((n_clusters, embedding.shape[1]))
     np.add.at(sums, labels, weights[:, None] * embedding)

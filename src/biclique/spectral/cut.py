@@ -11,9 +11,9 @@ The eigenpairs of D_m^(−1/2) K^(m) D_m^(−1/2), the matrix of the paper's Alg
 S alone: it shrinks the degrees toward their mean. Order 2 is the normalised cut, order ∞ spectral
 modularity.
 
-The order keeps isolated rows from owning an eigenvector, and its price is that dense clusters are split. So it is
-turned only as far as the data ask: orders are tried in turn, and the first is taken whose k clusters (k-means with ten
-starts on unit rows of the embedding) all hold at least 1/√(n_e k) of the weight.
+A higher order keeps isolated rows from owning an eigenvector. Its price is that dense clusters are split. So orders are
+tried from 2 upward, and the first good one is taken: each of its k clusters (k-means with ten starts on unit rows of
+the embedding) has at least 1/√(n_e k) of the weight.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class NormalizedCut:
     solver whose image under B comes for free (``start`` and ``start_image``). ``row_numbers`` are the names of rows
     in error messages.
 
-    All arrays lie where the operator's ``diagonal`` does, on the host or on a device; weights and probe are moved.
+    All arrays are on the device of the operator's ``diagonal``, or on the host; weights and probe are moved there.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class NormalizedCut:
         return other
 
     def take_start(self) -> tuple[FloatArray | None, FloatArray | None]:
-        """The start and its image, which are the caller's from then on and no longer held; None if there is none."""
+        """The start and its image, which now belong to the caller and are not kept here; None if there is none."""
         start, image = self.start, self.start_image
         self.start = self.start_image = full((self.shape[0], 0), 0.0, self.like)
         return (start, image) if start.shape[1] else (None, None)
@@ -115,7 +115,7 @@ class NormalizedCut:
     def restricted(self, gram: GramOperator, members: IntArray) -> NormalizedCut:
         """The cut of rows that are linked to no others, at order 2: no pass over their K, which is ``gram``.
 
-        Their degrees are what they are among all rows. So are the products with the start, but for a multiple of √(wS).
+        Their degrees are what they are among all rows. So are the products with the start, up to a multiple of √(wS).
         """
         if self.order != 2:
             raise ValueError("degrees of higher orders are not those of a part")
@@ -147,7 +147,7 @@ class NormalizedCut:
 
     @property
     def like(self) -> FloatArray:
-        """An array that lies where this operator takes and returns them."""
+        """An array on the device on which this operator takes and returns arrays."""
         return self.trivial
 
     def matmat(self, V: FloatArray) -> FloatArray:
@@ -256,7 +256,7 @@ class Extension:
         return replace(self, coefficients=to_host(self.coefficients))
 
     def degrees(self, trivial: FloatArray) -> FloatArray:
-        """δ of rows, from their trivial column √(S/Σ w S); not a number at order infinity, where S is δ̄ for all."""
+        """δ of rows, from their trivial column √(S/Σ w S); not a number at order infinity."""
         return unshrunken_degrees(trivial**2 * self.volume, self.mean_degree, self.order)
 
     def embed(self, cross: CrossGram) -> FloatArray:
@@ -292,7 +292,7 @@ class Extension:
 
 
 def column_signs(rows: FloatArray, weights: FloatArray) -> FloatArray:
-    """±1 for every column so that Σ w v³ > 0; by its largest entry where that sum vanishes. On the host."""
+    """±1 for every column so that Σ w v³ > 0; by its largest entry if that sum is 0. On the host."""
     xp = namespace(rows)
     skew = weights @ rows**3
     size = weights @ xp.abs(rows) ** 3
@@ -341,7 +341,7 @@ NEIGHBOR_ORDER = 2.1
 """For neighbour graphs: hardly more than the ordinary cut, which follows curved shapes."""
 
 TEST_STARTS = 10
-"""Starts of the k-means by which an order is tested, whatever ``n_init`` is."""
+"""Starts of the k-means by which an order is tested; ``n_init`` does not change it."""
 
 TRY_ALL = 30_000
 """Up to so many distinct rows order 2 is tried on all of them; with more, a sample proposes an order."""
@@ -350,7 +350,7 @@ SCALED_FROM = 30_000
 """With more rows the order that a sample proposes is scaled to all of them; see ``OrderRule.scaled``."""
 
 PROPOSAL_ROWS, DEAR_PROPOSAL_ROWS = 4_096, 2_048
-"""Rows of that sample; the second where a kernel value is dear."""
+"""Rows of that sample; the second number is for kernels that are slow to compute."""
 
 PATIENCE = 5
 """Passes before eigenvectors are looked at, whether they live on dust."""
@@ -373,12 +373,12 @@ class Attempt(Generic[Result]):
 
     order: float
     smallest: float
-    """The share of the weight of its smallest cluster: 0 where one is empty."""
+    """The share of the weight of its smallest cluster: 0 if one is empty."""
     result: Result
     refused: str = ""
-    """Why it does not do, whatever its clusters are."""
+    """Why this order cannot be taken even if its clusters are large enough; empty if it can."""
     note: str = ""
-    """What was done to the rows."""
+    """What was done to the rows; empty if nothing was."""
 
 
 @dataclass(frozen=True)
@@ -389,13 +389,13 @@ class OrderRule:
     n_clusters: int
     least: float
     total: float
-    """The weight of all rows: their number, where weights are 1."""
+    """The weight of all rows: their number if all weights are 1."""
     told: tuple[str, ...] = ()
     """What ruled lower orders out already."""
 
     @classmethod
     def of(cls, weights: FloatArray, n_clusters: int, orders: Sequence[float]) -> OrderRule:
-        """The rule for distinct rows with these weights; order 2 alone where there is nothing to tell apart."""
+        """The rule for distinct rows with these weights; order 2 alone if there is nothing to tell apart."""
         return cls.of_sums(len(weights), float(weights.sum()), effective_rows(weights), n_clusters, orders)
 
     @classmethod
@@ -417,15 +417,15 @@ class OrderRule:
         return np.flatnonzero(shares[labels] < self.least)
 
     def passes(self, attempt: Attempt[Result]) -> bool:
-        """Whether an attempt does."""
+        """Whether an attempt can be taken."""
         return not attempt.refused and attempt.smallest >= self.least
 
     def live_on_dust(self, vectors: FloatArray, weights: FloatArray, total: float) -> IntArray:
         """The rows of vectors that have their weight on far fewer rows than a cluster needs: 1/Σ v⁴ rows of n.
 
-        Where eigenvalues crowd because of isolated rows, passes without end would go into telling these apart. The
-        vector of a cluster has most of its weight in the cluster's middle, so that this number is below its size. The
-        rows are those that have more of such a vector than if it were spread evenly over so few.
+        If isolated rows crowd the eigenvalues, telling these apart could take passes without end. The vector of a
+        cluster has most of its weight in the cluster's middle, so this number is below the cluster's size. The rows
+        returned have more of such a vector than if it were spread evenly over so few rows.
         """
         density = vectors**2 / moved(weights, vectors)[:, None]
         least = 1 / (FEW_ROWS * self.least * total)
@@ -433,7 +433,7 @@ class OrderRule:
         return np.flatnonzero(to_host(dust.any(1)))
 
     def scaled(self, order: float, share: float) -> tuple[float, ...]:
-        """The orders to try where a ``share`` of the rows ends at an order.
+        """The orders to try if a sample, a ``share`` of the rows, ends at an order.
 
         Order m adds (1 − 2/m) δ̄ to the degrees, and δ̄ grows with the rows: what keeps a lone row among 4,000 from
         owning an eigenvector is hundreds of times more than is needed among a million, and splits dense clusters. So
@@ -528,7 +528,7 @@ EDGE = 1e-3
 
 
 def effective_rows(weights: FloatArray) -> float:
-    """n_e = (Σw)² / Σw²: the number of rows, where all weights are equal."""
+    """n_e = (Σw)² / Σw²: the number of rows if all weights are equal."""
     return float(weights.sum()) ** 2 / float(weights @ weights)
 
 

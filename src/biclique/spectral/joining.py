@@ -1,6 +1,6 @@
 """Parts between which there is no similarity: which of them are clusters, and what becomes of the others.
 
-One convention for kernels, given matrices, neighbour graphs and hypergraphs, where k clusters are asked for:
+One convention for kernels, given matrices, neighbour graphs and hypergraphs. k clusters are asked for.
 
 1. A part whose share of the weight is below ``least_share`` is dust. It joins its nearest part, smallest first, until
    none is dust. Dust that has joined dust stays dust, however much it is, unless one connected piece makes up half of
@@ -9,7 +9,8 @@ One convention for kernels, given matrices, neighbour graphs and hypergraphs, wh
 3. If q < k parts are left, no cluster spans two of them, and k − q further cuts go where the parts' own
    eigenvalues are largest.
 
-Nearest is least distance; for a given matrix, the most similarity, and least volume where there is none at all.
+The nearest part is the one at the least distance. For a given matrix it is the one with the most similarity, or the
+least volume if there is no similarity at all.
 
 Eigenpairs of the order-2 cut of such a K are known for the parts, and solved inside each of them: B is block diagonal
 but for the rank-one term. √(wS) on any union of parts is an eigenvector of K's normalisation with eigenvalue 1, and
@@ -43,7 +44,7 @@ LOOSE = 0.25
 
 
 WEAK = 5e-4
-"""Edges of less are no links between parts: with the default γ, rows six times as far apart as is usual."""
+"""Weaker edges do not link parts: with the default γ, rows that are six times as far apart as usual."""
 
 
 ASKED = 1000
@@ -95,7 +96,7 @@ class NearRows:
 
 
 class NearByKernel:
-    """By the distance that a kernel is made of, for rows that are no points of Euclidean space."""
+    """By the distance that a kernel is made of, for rows that are not points of Euclidean space."""
 
     def __init__(self, kernel: Kernel, rows: Rows) -> None:
         self.kernel, self.rows = kernel, rows
@@ -120,7 +121,7 @@ def near_rows(rows: Rows, kernel: Kernel | None = None, n_jobs: int | None = Non
 
 
 class LeastVolume:
-    """Where parts have no similarity at all: those of least volume are nearest, so that sizes become even."""
+    """If parts have no similarity at all: those of least volume are nearest, so that sizes become even."""
 
     def __init__(self, degrees: FloatArray, weights: FloatArray | None = None) -> None:
         self.degrees = degrees
@@ -162,7 +163,7 @@ class MostSimilar(LeastVolume):
 
 @dataclass(frozen=True)
 class Joined:
-    """Parts after dust has joined others, and after the smallest have, where there were too many."""
+    """Parts after dust has joined others, and after the smallest have joined others if there were too many."""
 
     part_of: IntArray  # (n,)
     whole: np.ndarray  # by part: whether it may be cut further, being one solid part with or without dust
@@ -203,7 +204,7 @@ def join_parts(
 ) -> Joined:
     """At most ``most`` parts of what was found, by the convention of this module.
 
-    ``share`` is the least share where the rows stand for more than themselves.
+    ``share`` is the least share if the rows stand for more rows than themselves.
     """
     least = (least_share(weights, n_clusters) if share is None else share) * float(weights.sum())
     found_sizes: FloatArray = np.bincount(found, weights).astype(float)
@@ -258,7 +259,7 @@ def parts_cure(gamma: float | None) -> str:
 
 
 def shares_of_parts(values: list[FloatArray], total: int) -> list[int]:
-    """How many of ``total`` each part gets: one, and more where its eigenvalues are largest."""
+    """How many of ``total`` each part gets: one, and more if its eigenvalues are among the largest."""
     shares = [1] * len(values)
     pairs = [(-float(value), number) for number, own in enumerate(values) for value in own]
     for _, number in sorted(pairs)[: max(total - len(values), 0)]:
@@ -376,7 +377,7 @@ def parted_eigenpairs(
     """The k leading eigenpairs of B at order 2: q − 1 of the parts, and the largest of the parts' own.
 
     ``cores`` are the rows of each part whose own cut is solved; none for a part that is not to be cut. The product with
-    all vectors, one pass, gives true residuals; none is spent on a search that was given up.
+    all vectors, one pass, gives true residuals; a search that was given up gets no such pass.
     """
     n, q = len(part_of), len(cores)
     known = part_vectors(cut, part_of)[:, 1 : k + 1]

@@ -19,7 +19,7 @@ from biclique.spectral.cut import NormalizedCut, shrunken_degrees
 from biclique.spectral.solver import top_eigenpairs
 
 ROUNDING = 10
-"""A rise of the objective below this many units of rounding is no sign of an indefinite K, and ends the search."""
+"""A rise of the objective below this many units of rounding ends the search. It does not mean that K is indefinite."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class _State:
 class KernelKMeansProblem:
     """Weighted kernel k-means with κ'_il = (K_il − c δ_i δ_l/ρ)/(t_i t_l) and weights ω.
 
-    ``weights=None`` is the cut: t = S, ω = wS, c = 1. Given weights v (one a vertex) are those of plain weighted kernel
-    k-means on K: t = 1, ω = wv, c = 0. (With K^(m) in the place of K, J would only be multiplied by n^(m−2).)
+    ``weights=None`` is the cut: t = S, ω = wS, c = 1. Given weights v (one for each vertex) are those of plain weighted
+    kernel k-means on K: t = 1, ω = wv, c = 0. (With K^(m) in the place of K, J would only be multiplied by n^(m−2).)
 
     ``factor`` multiplies the J that is reported for given weights. The paper's J' has K^(m) and the weights D_v⁻¹,
     with D_v = n^(m−2) (m/2)² S: it is (2/m)² times J with K and 1/S.
@@ -97,7 +97,7 @@ class KernelKMeansProblem:
 
 @dataclass(frozen=True)
 class NewRows:
-    """Rows that are no training rows, as rules for labels see them."""
+    """Rows that are not training rows, as rules for labels see them."""
 
     cross: Callable[[], CrossGram]
     """Their similarities to the training rows."""

@@ -38,7 +38,7 @@ COARSEST = 400
 """Vertices of a graph that is coarsened no further."""
 
 DECOMPOSED = 2000
-"""Vertices of the largest graph that is decomposed where coarsening got stuck above ``COARSEST``."""
+"""Vertices of the largest graph that is decomposed if coarsening got stuck above ``COARSEST``."""
 
 STRONG = 0.1
 """Vertices are put together along edges of at least this share of the heaviest edge of either end."""
@@ -80,8 +80,8 @@ def graph_eigenpairs(
 
     Pairs count as converged when every residual |B v − λ v| is at most ``tol`` × (λ_k − λ_(k+1) − r_(k+1)), where
     r_(k+1) is the residual of the first pair not wanted: the eigengap, less what is not known of it. The gap has
-    no floor but rounding: residuals of ``NOISE`` × λ_1 always do. Where λ_k = λ_(k+1) the pairs are then
-    accurate, and count as converged, though which k vectors of the larger eigenspace they are is arbitrary.
+    no floor but rounding: residuals of ``NOISE`` × λ_1 always do. If λ_k = λ_(k+1), the pairs are then accurate and
+    count as converged. Which k vectors of the larger eigenspace they are is arbitrary.
 
     ``max_iter`` bounds the iterations on B, each one product with k + 3 columns; ``n_passes`` counts these, the
     start and a last product, which gives ``images`` and true residuals. Graphs that do not coarsen (nearly all

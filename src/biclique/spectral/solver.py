@@ -58,7 +58,7 @@ FEWEST_BLOCKS = 5
 
 
 class Operator(Protocol):
-    """What the solver needs of a symmetric operator; ``like`` is an array where it takes and returns arrays."""
+    """What the solver needs of a symmetric operator; ``like`` is an array on its device."""
 
     @property
     def shape(self) -> tuple[int, int]: ...
@@ -73,7 +73,7 @@ class Operator(Protocol):
 class EigenResult:
     """The k algebraically largest eigenpairs, descending; always k of them.
 
-    ``vectors`` and ``images`` lie where the operator's arrays do, all else on the host.
+    ``vectors`` and ``images`` are on the operator's device, all else on the host.
     """
 
     values: FloatArray  # (k,)
@@ -85,11 +85,11 @@ class EigenResult:
     target: float
     """The residual that was asked for: the tolerance times the eigengap."""
     space: Space | None = None
-    """Where the pairs were found, kept on request: another order starts from there."""
+    """The space in which the pairs were found, kept on request: another order starts from it."""
 
     @classmethod
     def none(cls, like: FloatArray) -> EigenResult:
-        """No pairs at all, of vectors that lie where ``like`` (n,) does."""
+        """No pairs at all, of vectors on the device of ``like`` (n,)."""
         empty = like[:, None][:, :0]
         return cls(np.empty(0), empty, empty, np.empty(0), 0, True, 0.0)
 
@@ -215,17 +215,17 @@ def top_eigenpairs(
     ``basis_blocks`` blocks of k + 4 columns.
 
     Residuals say that pairs are eigenpairs, not that they are the largest. If they are small within three passes, one
-    pass more is spent where a further Ritz value θ with residual r has θ + r ≥ λ_k: it could still be among the k.
+    more pass is made if a further Ritz value θ with residual r has θ + r ≥ λ_k: it could still be among the k.
 
-    ``start`` (n, b) is the first block, ``start_image`` the operator times it where that is known already
-    (no pass is spent on it then). ``take_start`` gives both, to be overwritten and let go where memory is short. If the
-    start is wider than k + 4 columns, so are the other blocks. ``deflate`` (n,) is a unit eigenvector with eigenvalue
-    zero that is not wanted: without it, it would stand before negative eigenvalues. With ``keep_space`` the result
-    holds the space it was found in. ``give_up`` may end it early. Eigenvalues below ``floor`` need not be found: after
-    the first passes, k Ritz values that are below it by ten residuals each count as converged. ``n_jobs`` threads share
-    the work on long blocks; results do not depend on it.
+    ``start`` (n, b) is the first block, ``start_image`` the operator times it if that is known already (this saves a
+    pass). ``take_start`` gives both; they may be overwritten and freed, which saves memory. If the start is wider than
+    k + 4 columns, so are the other blocks. ``deflate`` (n,) is a unit eigenvector with eigenvalue zero that is not
+    wanted: without it, it would stand before negative eigenvalues. With ``keep_space`` the result holds the space it
+    was found in. ``give_up`` may end it early. Eigenvalues below ``floor`` need not be found: after the first passes, k
+    Ritz values that are below it by ten residuals each count as converged. ``n_jobs`` threads share the work on long
+    blocks; results do not depend on it.
 
-    The basis lies where the operator's arrays do, as ``operator.like`` says. Small matrices are decomposed on the host;
+    The basis is on the operator's device, as ``operator.like`` says. Small matrices are decomposed on the host;
     on a device a pass waits for it twice.
     """
     n = operator.shape[0]
@@ -296,7 +296,7 @@ class BlockKrylov:
 
     Q (n, q) is an orthonormal basis whose last block has not been multiplied yet; H = QᵀBQ over the part
     that has. The recurrence B Q = Q H + (next block) C holds to rounding, so residuals cost no pass. Q and the next
-    block lie where ``like`` does, H and C on the host.
+    block are on the device of ``like``, H and C on the host.
     """
 
     def __init__(
@@ -417,7 +417,7 @@ class BlockKrylov:
         return Q, R
 
     def _random(self, columns: int) -> FloatArray:
-        """Standard normal columns, drawn on the host: the same whatever the device."""
+        """Standard normal columns, drawn on the host: the same for every device."""
         return moved(self.random.standard_normal((self.n, columns)), self.like)
 
     def _lost(self, R: FloatArray) -> np.ndarray:
@@ -468,7 +468,7 @@ class BlockKrylov:
 
 
 class TallKrylov(BlockKrylov):
-    """The same for very many rows: panel by panel in threads, in place, and by Cholesky factors in place of QR.
+    """The same for very many rows: panel by panel in threads, in place, and by Cholesky factors instead of QR.
 
     A Cholesky factor of XᵀX leaves X R⁻¹ orthonormal to the rounding times the condition of XᵀX; a second one removes
     that. Blocks whose columns are too much alike for that go the other way.

@@ -181,15 +181,15 @@ def test_a_separator_between_the_vertices_of_a_line(write):
     [
         (
             {"edge_column": "papr", "vertex_column": "author"},
-            r"edge_column \(--edge-column\) names column 'papr', which is not there; columns: 'paper', 'author', "
+            r"edge_column \(--edge-column\) names column 'papr', which does not exist; columns: 'paper', 'author', "
             r"'year'\. Without a header, say --no-header",
         ),
-        ({"edge_column": "paper", "vertex_column": 3}, r"names column 3, which is not there; columns: 'paper'"),
+        ({"edge_column": "paper", "vertex_column": 3}, r"names column 3, which does not exist; columns: 'paper'"),
         (
             {"edge_column": "paper", "vertex_column": "author", "header": False},
-            "'paper', which is not there; columns: '0', '1'",
+            "'paper', which does not exist; columns: '0', '1'",
         ),
-        ({**NAMED, "weight_column": "w"}, r"weight_column \(--weight-column\) names column 'w', which is not there"),
+        ({**NAMED, "weight_column": "w"}, r"weight_column \(--weight-column\) names column 'w', which does not exist"),
         ({"edge_column": "paper"}, "which column holds the vertices.*--vertex-column.*columns: 'paper', 'author'"),
         ({"weight_column": "year"}, "which column holds the vertices"),
         ({"vertex_column": "author"}, "needs the edges' column, --edge-column .*such as --separator ';'"),

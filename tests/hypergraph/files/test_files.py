@@ -287,8 +287,8 @@ def test_hif_files_in_circulation_are_read(document):
         (hif(edges=[{"edge": 1}, {"edge": 1, "weight": 2}]), r"edges\[0\] comes again with another weight"),
         ('{"incidences": [],\n "x": }', "not JSON: Expecting value in line 2, column 7"),
         ('{"incidences": []', "not JSON: .* in line 1, column 18"),
-        ('{"incidences": [], "metadata":\n {"NaN": "NaN", "a": NaN}}', "NaN in line 2 is no JSON number"),
-        ('{"incidences": [{"edge": 1, "node": 2, "weight": -Infinity}]}', "-Infinity in line 1 is no JSON number"),
+        ('{"incidences": [], "metadata":\n {"NaN": "NaN", "a": NaN}}', "NaN in line 2 is not a JSON number"),
+        ('{"incidences": [{"edge": 1, "node": 2, "weight": -Infinity}]}', "-Infinity in line 1 is not a JSON number"),
         ("[" * 100_000, "nested too deeply"),
         ('{"incidences": [], "metadata": {"a": ' + "[" * 50_000 + "]" * 50_000 + "}}", "nested too deeply"),
         ('{"incidences": [{"edge": ' + "9" * 5000 + ', "node": 1}]}', "a number cannot be read"),
@@ -306,7 +306,7 @@ def test_hif_files_in_circulation_are_read(document):
             r"line 1: edges\[0\]\.attrs has the key 'weight' twice",
         ),
         ('{"incidences": [],\r "x": }', "not JSON: Expecting value in line 2, column 7"),
-        ('{"incidences": [],\r\n\r"metadata": {"a": NaN}}', "NaN in line 3 is no JSON number"),
+        ('{"incidences": [],\r\n\r"metadata": {"a": NaN}}', "NaN in line 3 is not a JSON number"),
     ],
 )
 def test_bad_hif(text, message, write):
@@ -433,7 +433,7 @@ def test_hgr_refuses_what_it_cannot_hold():
         ("1 2\n1 3\n", "got '3'"),
         ("1 2\n1 1.0\n", r"got '1\.0'"),
         ("1 99999999999\n1 2\n", "line 1 announces 99999999999 vertices, far more than the edges hold"),
-        ("99999999999999999999999 1\n1 2\n", "line 1 announces more edges or vertices than can be held"),
+        ("99999999999999999999999 1\n1 2\n", "line 1 announces more edges or vertices than fit into memory"),
     ],
 )
 def test_bad_hgr(text, message, write):

@@ -114,7 +114,7 @@ def read_hypergraph(
     suffix = _suffix(path, TableError)
     given = columns.given()
     if given and suffix not in TABLES:
-        raise ParameterError(f"{', '.join(given)}: for edge lists ({', '.join(TABLES)}) only, and {path} is none.")
+        raise ParameterError(f"{', '.join(given)}: for edge lists ({', '.join(TABLES)}) only, and {path} is not one.")
     limit, name = parse_memory_limit(memory_limit), printable(path)
     needs = replace(NEEDS[suffix], marks=NEEDS[suffix].marks + (separator or "").encode("utf-8", "ignore"))
     try:
@@ -148,8 +148,8 @@ def write_hypergraph(hypergraph: Hypergraph, path: str | os.PathLike[str]) -> No
 
     Through a symbolic link the file that it points to is written.
 
-    HIF keeps everything where names are text or integers. Edge lists keep everything where names are all integers or
-    all text. hMetis files keep no names. What a format cannot hold is a DataError, before a file is made.
+    HIF keeps everything if names are text or integers. Edge lists keep everything if names are all integers or all
+    text. hMetis files keep no names. What a format cannot hold is a DataError, before a file is made.
     """
     if isinstance(path, Hypergraph):
         raise ParameterError("the hypergraph comes first, as in XGI: write_hypergraph(hypergraph, path).")

@@ -51,7 +51,7 @@ def from_xgi(network: Any) -> Hypergraph:
     """From an XGI Hypergraph or SimplicialComplex, all of whose faces are edges.
 
     Kept: nodes and edges with their ids and order, isolated nodes, empty edges, repeated edges, and the edge attribute
-    ``weight`` (1 where absent). Other attributes are not. A DiHypergraph is refused.
+    ``weight`` (1 if absent). Other attributes are not. A DiHypergraph is refused.
     """
     if "xgi" not in _packages(network) or not _class_names(network) & {"Hypergraph", "SimplicialComplex"}:
         raise DataError(
@@ -66,7 +66,7 @@ def from_xgi(network: Any) -> Hypergraph:
 def to_xgi(hypergraph: Hypergraph) -> Any:
     """An XGI Hypergraph: ids, order, isolated vertices, empty edges and repeated edges stay.
 
-    Weights become the edge attribute ``weight`` where one differs from 1. XGI's edges are sets, so vertices that repeat
+    Weights become the edge attribute ``weight`` if one differs from 1. XGI's edges are sets, so vertices that repeat
     inside an edge are refused.
     """
     xgi = _package("xgi")
@@ -148,7 +148,7 @@ def to_hypernetx(hypergraph: Hypergraph) -> Any:
         raise DataError(f"HyperNetX cannot hold these names ({error}): give others with hypergraph.renamed.") from error
     if _contents(held) != _contents(hypergraph):
         raise DataError(
-            "HyperNetX cannot hold these names (weights or vertices get lost, as they do where an edge is called by a "
+            "HyperNetX cannot hold these names (weights or vertices get lost, as they do if an edge is named by a "
             "tuple or a set): give others with hypergraph.renamed."
         )
     return network
@@ -175,9 +175,9 @@ def from_hypergraphx(network: Any) -> Hypergraph:
 def to_hypergraphx(hypergraph: Hypergraph, *, merge_equal_edges: bool = False) -> Any:
     """A hypergraphx Hypergraph: vertices with names and order, isolated ones too, edges in order, weights.
 
-    Edges have no names there: the i-th of ``get_edges()`` is the i-th here. It is weighted where a weight differs from
-    1. Every set of vertices is held once: equal edges are refused, or become one with the sum of their weights where
-    ``merge_equal_edges`` says so. Vertices that repeat inside an edge are refused.
+    Edges have no names there: the i-th of ``get_edges()`` is the i-th here. It is weighted if a weight differs from 1.
+    Every set of vertices is stored once: equal edges are refused, or become one with the sum of their weights if
+    ``merge_equal_edges``. Vertices that repeat inside an edge are refused.
 
     Parameters
     ----------
@@ -239,7 +239,7 @@ def _edges(hypergraph: Hypergraph) -> Any:
 
 
 def _contents(hypergraph: Hypergraph) -> tuple[dict[Any, float], dict[tuple[Any, Any], float]]:
-    """Weights by edge, and multiplicities by edge and vertex, whatever the order."""
+    """Weights by edge, and multiplicities by edge and vertex, in any order."""
     edges, vertices, members = hypergraph.edge_names.tolist(), hypergraph.vertex_names.tolist(), hypergraph.members
     rows = np.repeat(np.arange(len(edges)), np.diff(members.indptr)).tolist()
     places = zip(rows, members.indices.tolist(), members.data.tolist(), strict=True)
@@ -248,7 +248,7 @@ def _contents(hypergraph: Hypergraph) -> tuple[dict[Any, float], dict[tuple[Any,
 
 
 def _refuse_counts(hypergraph: Hypergraph, reason: str) -> None:
-    """An error where a vertex is in an edge other than once."""
+    """An error if a vertex is in an edge other than once."""
     members = hypergraph.members
     wrong = np.flatnonzero(members.data != 1)
     if len(wrong):

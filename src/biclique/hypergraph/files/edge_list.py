@@ -85,7 +85,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class Places:
-    """The place of each column in a line; None for one that is not there."""
+    """The place of each column in a line; None for one that does not exist."""
 
     edge: int | None
     vertex: int
@@ -110,7 +110,7 @@ def find_places(first: Row, columns: Columns, name: str) -> Places:
     def place(option: str, column: str | int) -> int:
         found = [j for j, cell in enumerate(names) if column in (j, cell)]
         if len(found) != 1:
-            problem = f"appears {len(found)} times" if found else "is not there"
+            problem = f"appears {len(found)} times" if found else "does not exist"
             way = ": rename it" if found else ""
             number = (
                 "" if columns.header is False else " Without a header, say --no-header: columns are numbers from 0."
@@ -145,7 +145,7 @@ def find_places(first: Row, columns: Columns, name: str) -> Places:
         )
     if edge is None and columns.separator is None:
         raise TableError(
-            f"{name}: one vertex a line needs the edges' column, --edge-column (edge_column=); columns: "
+            f"{name}: one vertex on each line needs the edges' column, --edge-column (edge_column=); columns: "
             f"{_shown(names)}. If a line is an edge and {names[vertex]!r} a list, say what stands between its names, "
             "such as --separator ';' (separator=)."
         )
@@ -270,13 +270,13 @@ def parse_edge_list(text: str, name: str, delimiter: str | None = None, columns:
 
     Otherwise: one edge a line, its vertices separated by the delimiter, or by the separator. A vertex named twice
     counts twice. A first line that looks like a header (``columns.suspect_header``) is an error, unless
-    ``columns.header`` says that it is one, and is left out, or that it is none.
+    ``columns.header`` says that it is one (then it is left out) or that it is not.
 
     The delimiter of a ``.csv`` file is the most frequent of comma, semicolon and tab in the first line that is not
     blank; for named columns it may be a bar. Lines that are one field each with another delimiter inside are an error.
 
     Names that are all whole numbers become integers; one that is not (007 is not) makes all of them text. Integer
-    vertices are sorted, others come in the order in which they are first seen; where rows without an edge name every
+    vertices are sorted, others come in the order in which they are first seen; if rows without an edge name every
     vertex, their order counts. White space around a field is dropped.
     """
     found = NOT_BLANK.search(text)
@@ -339,7 +339,7 @@ def _rows(text: str, name: str, delimiter: str) -> tuple[list[Row], list[int]]:
 
 
 def _refuse_other_delimiters(rows: list[Row], lines: list[int], delimiter: str, name: str) -> None:
-    """An error where every line is one field and another delimiter is inside.
+    """An error if every line is one field with another delimiter inside.
 
     Spaces and commas may be parts of names: they must be in every line, or between whole numbers.
     """
@@ -363,7 +363,7 @@ def _refuse_other_delimiters(rows: list[Row], lines: list[int], delimiter: str, 
 
 
 def _refuse_header(rows: list[Row], lines: list[int], name: str) -> None:
-    """An error where the first line looks like a header: it would be read as an edge."""
+    """An error if the first line looks like a header: it would be read as an edge."""
     suspicion = suspect_header(rows)
     if suspicion is not None:
         raise TableError(
@@ -487,12 +487,12 @@ def _numbers(cells: list[str], column: str, bad: Any) -> FloatArray:
 
 
 def _typed(texts: list[str]) -> list[Any]:
-    """Integers where all are whole numbers in their usual spelling, else the texts."""
+    """Integers if all are whole numbers in their usual spelling, else the texts."""
     return list(map(int, texts)) if all(map(WHOLE.fullmatch, texts)) else texts
 
 
 def _vertex_order(codes: IntArray, names: list[Any], listed: IntArray) -> tuple[IntArray, list[Any]]:
-    """Vertices in the order of their own rows where these name all of them, else in the usual order."""
+    """Vertices in the order of their own rows if these name all of them, else in the usual order."""
     order = list(dict.fromkeys(listed.tolist()))
     if len(order) == len(names):
         return _reordered(codes, names, order)
@@ -512,7 +512,7 @@ def _reordered(codes: IntArray, names: list[Any], order: list[int]) -> tuple[Int
 
 
 def format_edge_list(hypergraph: Hypergraph, delimiter: str = ",") -> str:
-    """The long layout, with ``weight`` and ``count`` where one of them differs from 1.
+    """The long layout, with ``weight`` and ``count`` if one of them differs from 1.
 
     Names must be all integers or all text, for vertices and for edges. Text that would come back as something else is
     refused: names that all look like whole numbers, an empty one, one with white space around it.

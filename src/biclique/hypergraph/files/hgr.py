@@ -25,7 +25,7 @@ LARGEST_TOTAL = 10**8  # vertices that a file may name, repeated ones each time
 
 
 def parse_hgr(text: str, name: str, *, memory_limit: int | str = "auto") -> Hypergraph:
-    """``n_edges n_vertices [fmt]``, then one edge a line, its vertices counted from 1; % starts a comment line.
+    """``n_edges n_vertices [fmt]``, then one edge on each line, its vertices counted from 1; % starts a comment line.
 
     fmt 1: the weight of the edge comes first on its line; 10: ``n_vertices`` lines with vertex weights follow; 11 is
     both. Vertices are named 1, …, n_vertices. A vertex twice on a line counts twice. Vertex weights are checked and
@@ -90,7 +90,7 @@ def _hgr_header(number: int, fields: tuple[str, ...], name: str) -> tuple[int, i
     if len(fields) not in (2, 3) or not all(field.isascii() and field.isdigit() for field in fields):
         raise TableError(f"{name}: line {number} must be 'n_edges n_vertices [fmt]', got {' '.join(fields)[:80]!r}.")
     if max(map(len, fields)) > 18:
-        raise TableError(f"{name}: line {number} announces more edges or vertices than can be held.")
+        raise TableError(f"{name}: line {number} announces more edges or vertices than fit into memory.")
     kind = int(fields[2]) if len(fields) == 3 else 0
     if kind not in (0, 1, 10, 11):
         raise TableError(f"{name}: line {number}: the format code must be 1, 10 or 11, got {fields[2]!r}.")
@@ -98,7 +98,7 @@ def _hgr_header(number: int, fields: tuple[str, ...], name: str) -> tuple[int, i
 
 
 def _hgr_vertex(text: str, n_vertices: int) -> int | None:
-    """The place of a vertex from 0, or None for what is no vertex."""
+    """The place of a vertex from 0, or None if it is not a vertex."""
     number = int(text) if WHOLE.fullmatch(text) else 0
     return number - 1 if 1 <= number <= n_vertices else None
 
@@ -113,7 +113,7 @@ def _hgr_weight(field: str, number: int, name: str) -> float:
 def format_hgr(hypergraph: Hypergraph) -> str:
     """The text that ``parse_hgr`` reads; vertices by their position from 1, so names are lost.
 
-    Edge weights are written where one differs from 1, and vertices that repeat are repeated, up to 10⁸ in all.
+    Edge weights are written if one differs from 1, and vertices that repeat are repeated, up to 10⁸ in all.
     """
     members, weights = hypergraph.members, hypergraph.weights
     if not hypergraph.has_whole_counts:

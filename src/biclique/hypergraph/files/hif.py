@@ -140,7 +140,9 @@ def _load(text: str, name: str) -> Any:
     except _NotANumber as error:
         found = next((match for match in NOT_JSON.finditer(text) if match[1]), None)
         where = "" if found is None else f" in line {line_number(text, found.start())}"
-        raise TableError(f"{name}: not JSON: {error}{where} is no JSON number; leave it out or write null.") from error
+        raise TableError(
+            f"{name}: not JSON: {error}{where} is not a JSON number; leave it out or write null."
+        ) from error
     except RecursionError as error:
         raise TableError(f"{name}: objects or arrays are nested too deeply to be read.") from error
     except ValueError as error:  # a whole number of thousands of digits
@@ -232,8 +234,8 @@ def _edge_weights(edges: list[dict[str, Any]], rows: Any, n_edges: int, source: 
 def format_hif(hypergraph: Hypergraph) -> str:
     """The text that ``parse_hif`` reads, one item a line; names must be text or integers.
 
-    Weights are written for all edges, or all incidences, where one of them differs from 1; those of edges as
-    ``attrs.weight`` besides, where XGI reads them.
+    Weights are written for all edges, or all incidences, if one of them differs from 1; those of edges also as
+    ``attrs.weight``, which XGI reads.
     """
     members = hypergraph.members
     vertices = _quoted(hypergraph.vertex_names, "vertex")

@@ -162,7 +162,7 @@ def _four_areas(x: FloatArray, y: FloatArray, z: FloatArray, base: Any) -> Float
 
 
 def _vertex_triples(model: VertexDistance, X: FloatArray, n_jobs: int | None) -> Weigh:  # noqa: ARG001
-    """Heights 2A/side; where a side has no length, the span of its ends is a point, and the sum is the longest side."""
+    """Heights 2A/side; if a side has no length, the span of its ends is a point, and the sum is the longest side."""
     triangles = _Triangles(X)
     D = triangles.sides
     inverse = np.divide(1.0, D, out=np.zeros_like(D), where=D > 0)

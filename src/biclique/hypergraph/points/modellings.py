@@ -30,7 +30,7 @@ from biclique.runtime import Pulse, check_count, check_flag, check_jobs, check_r
 
 
 CHUNK_NUMBERS = 2**18
-"""Coordinates held at once while weights are computed."""
+"""Coordinates in memory at once while weights are computed."""
 
 LARGEST = 1e120
 """Magnitudes of X up to here, and from its inverse, can be squared and divided by."""
@@ -387,8 +387,8 @@ class AffineEigenvalue(_OfDistance):
 class AffineDistance(_OfDistance):
     """w = exp(−γ mean_i dist(x_i, F)), F the affine subspace that fits the tuple best (the paper's main text).
 
-    Best by least squares of the distances themselves; ``dimension`` is m − 2 by default, 0 is the mean point. Where
-    the tuple is as wide in two directions (an equilateral triangle), every best subspace is as good, and one is taken.
+    Best by least squares of the distances themselves; ``dimension`` is m − 2 by default, 0 is the mean point. If the
+    tuple is as wide in two directions (an equilateral triangle), every best subspace is as good, and one is taken.
     """
 
     name = "affine_distance"

@@ -41,7 +41,7 @@ METHODS = ("uniform", "iterative")
 KMEANS_STARTS = 10
 
 EDGE_COPIES, ROUND_COPIES = 6, 10
-"""Numbers held at once for every point of every edge, while a sample is drawn and while a round is cut."""
+"""Numbers in memory at once for every point of every edge, while a sample is drawn and while a round is cut."""
 
 
 @dataclass(frozen=True)

@@ -187,6 +187,7 @@
       const [xs, ys] = groups.get(label);
       const x = t.bx + t.ax * half(xs);
       let y = t.by + t.ay * half(ys);
+      if (xs.length < 4) y += y < 2 * gap ? gap : -gap;  // beside a few marks, not on them
       for (let tries = 0; tries < 20; tries++) {
         if (!taken.some(([a, b]) => Math.abs(a - x) < gap && Math.abs(b - y) < gap)) break;
         y += gap;
@@ -387,23 +388,42 @@
     const box = canvas.getBoundingClientRect();
     return [(event.clientX - box.left) * ratio(), (event.clientY - box.top) * ratio()];
   };
-  let held = null;
+  let held = null, pinch = null, pinched = false;
+  const fingers = new Map();
+
+  // Of two fingers: how far apart, and the place between them
+  function spread() {
+    const [[ax, ay], [bx, by]] = [...fingers.values()];
+    return { gap: Math.max(Math.hypot(ax - bx, ay - by), 1), at: [(ax + bx) / 2, (ay + by) / 2] };
+  }
+
   canvas.addEventListener("pointerdown", (event) => {
     if (event.button) return;
-    held = spot(event);
-    if (lassoing || event.shiftKey) loop = [held];
+    const at = spot(event);
+    fingers.set(event.pointerId, at);
     canvas.setPointerCapture(event.pointerId);
+    pinched = fingers.size > 1;
+    pinch = fingers.size === 2 ? spread() : null;
+    held = pinched ? null : at;
+    loop = !pinched && (lassoing || event.shiftKey) ? [at] : null;
+    if (pinched) { tell(-1); redraw(); }
   });
   canvas.addEventListener("pointermove", (event) => {
     const at = spot(event);
-    if (loop) {
+    if (fingers.has(event.pointerId)) fingers.set(event.pointerId, at);
+    if (pinch) {
+      const now = spread();
+      move(now.at[0] - pinch.at[0], now.at[1] - pinch.at[1]);
+      zoomAt(now.gap / pinch.gap, ...now.at);
+      pinch = now;
+    } else if (loop) {
       loop.push(at);
       redraw();
     } else if (held) {
       move(at[0] - held[0], at[1] - held[1]);
       held = at;
       tell(-1);
-    } else {
+    } else if (!fingers.size) {
       const i = nearest(at[0], at[1], 12 * ratio());
       if (i !== focus) {
         tell(i);
@@ -411,15 +431,27 @@
       }
     }
   });
-  const release = (event) => {
+  // A finger that stays after a pinch goes on moving the map, and reads no mark when it is lifted.
+  function lift(event) {
+    fingers.delete(event.pointerId);
+    pinch = fingers.size === 2 ? spread() : null;
+    held = fingers.size === 1 ? [...fingers.values()][0] : null;
+  }
+  canvas.addEventListener("pointerup", (event) => {
     const at = spot(event);
     if (loop) endLoop();
-    else if (held && event.pointerType === "touch") { tell(nearest(at[0], at[1], 24 * ratio())); redraw(); }
-    held = null;
-  };
-  canvas.addEventListener("pointerup", release);
-  canvas.addEventListener("pointercancel", () => { held = loop = null; redraw(); });
-  canvas.addEventListener("pointerleave", () => { if (!held) { tell(-1); redraw(); } });
+    else if (held && !pinched && event.pointerType === "touch") { tell(nearest(at[0], at[1], 24 * ratio())); redraw(); }
+    lift(event);
+  });
+  canvas.addEventListener("pointercancel", (event) => { loop = null; lift(event); redraw(); });
+  // One finger may scroll the page, two are for the map.
+  canvas.addEventListener("touchmove", (event) => {
+    if (event.touches.length > 1 && event.cancelable) event.preventDefault();
+  }, { passive: false });
+  // A finger leaves the map whenever it is lifted: what it has read stays.
+  canvas.addEventListener("pointerleave", (event) => {
+    if (!held && event.pointerType !== "touch") { tell(-1); redraw(); }
+  });
   canvas.addEventListener("wheel", (event) => {
     event.preventDefault();
     zoomAt(Math.exp(-event.deltaY / 400), ...spot(event));

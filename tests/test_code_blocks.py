@@ -1,0 +1,100 @@
+"""Code in the pages works: Python that is no doctest (``make check`` runs those) and every command line."""
+
+import contextlib
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from biclique import BicliqueSpectralClustering
+from biclique.cli import (
+    cluster_command,
+    hypergraph_command,
+    info_command,
+    predict_command,
+    report_command,
+    reproduce_command,
+    run,
+)
+from tests.optional import Optional
+
+ROOT = Path(__file__).parent.parent
+PAGES = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")))}
+BLOCKS = [
+    (page, code)
+    for page, text in PAGES.items()
+    for code in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    if ">>>" not in code
+]
+ELSEWHERE = {"cluster.md": "a Dask cluster", "gpu.md": "a GPU", "text.md": "BERTopic"}
+"""Pages whose code needs what is not here: it is only compiled."""
+
+pd = Optional("pandas")
+
+
+def given():
+    """What a reader has: rows, new rows, a frame with texts, dates and gaps, an image."""
+    random = np.random.default_rng(0)
+    X = np.concatenate([random.normal(size=(20, 4)) + 8 * np.eye(5)[group, :4] for group in range(5)])
+    frame = pd.DataFrame(
+        {
+            "customer": [f"c{row}" for row in range(60)],
+            "city": np.repeat(["Oslo", "Rome", "Bern"], 20),
+            "joined": pd.date_range("2024-01-01", periods=60),
+            "age": [np.nan, *np.repeat([20.0, 40.0, 60.0], 20)[1:]],
+        }
+    )
+    image = (
+        np.kron(np.array([[0.0, 0.3], [0.6, 0.9]]), np.ones((7, 8)))[..., None] + random.normal(size=(14, 16, 3)) / 50
+    )
+    model = {"BicliqueSpectralClustering": BicliqueSpectralClustering}
+    return {"X": X, "X_new": X[:3] + 0.1, "frame": frame, "image": image, **model}
+
+
+@pytest.mark.parametrize(("page", "code"), BLOCKS, ids=[page for page, _ in BLOCKS])
+def test_python_of_the_pages_runs(page, code, tmp_path, monkeypatch):
+    compiled = compile(code, page, "exec")
+    if page in ELSEWHERE:
+        return
+    monkeypatch.chdir(tmp_path)  # some write files
+    exec(compiled, given())
+
+
+def test_what_is_only_compiled_is_still_there():
+    assert set(ELSEWHERE) < {page for page, _ in BLOCKS}
+
+
+def command_lines():
+    """Lines of the pages that begin with biclique, or with a dollar before it."""
+    lines = [(page, line) for page, text in PAGES.items() for line in text.splitlines()]
+    found = [
+        (page, re.fullmatch(r"(?:\$ |    )?biclique ((?:cluster|predict|report|hypergraph) .*)", line))
+        for page, line in lines
+    ]
+    return [(page, match[1]) for page, match in found if match and "…" not in match[1]]
+
+
+@pytest.mark.parametrize(("page", "line"), command_lines())
+def test_command_lines_of_the_pages_are_understood(page, line):
+    modules = [cluster_command, predict_command, report_command, hypergraph_command, reproduce_command, info_command]
+    parser = run._parser(modules)
+    shown = contextlib.suppress(SystemExit) if line.endswith("--help") else contextlib.nullcontext()
+    with shown:
+        assert callable(parser.parse_args(shlex.split(line, comments=True)).run)
+
+
+def test_there_are_command_lines():
+    assert {page for page, _ in command_lines()} >= {"README.md", "tutorial.md", "scale.md", "hypergraphs.md"}
+
+
+SCRIPT = re.compile(r"python ((?:benchmarks|examples)/\w+\.py)((?: (?:--)?[\w.=-]+)*)")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_options_of_scripts_that_pages_name_exist(page):
+    for script, rest in SCRIPT.findall(PAGES[page]):
+        text = (ROOT / script).read_text(encoding="utf-8")
+        for name in re.findall(r"--[\w-]+", rest):
+            assert f'"{name}"' in text, (script, name)
