@@ -611,3 +611,9 @@ def gower_kernel(X, Y, gamma, categorical):
     """exp(−γ q) for every pair; ranges are those of Y, the training rows."""
     ranges = gower_ranges(Y)
     return np.array([[np.exp(-gamma * gower_distance(x, y, ranges, categorical)) for y in Y] for x in X])
+
+
+def leading_pairs(B, trivial, k):
+    """The k algebraically largest eigenpairs of B among vectors orthogonal to ``trivial``, by full decomposition."""
+    values, vectors = np.linalg.eigh(B - 10 * np.linalg.norm(B) * np.outer(trivial, trivial))
+    return values[::-1][:k], vectors[:, ::-1][:, :k]
