@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from biclique import BicliqueSpectralClustering
 from biclique.gram import DenseGram
 from biclique.selection import order_path
 from biclique.spectral import NormalizedCut, top_eigenpairs
@@ -100,3 +101,13 @@ def test_a_path_without_memory_for_a_common_space_is_the_same():
         short = order_path(X, [2.5, 2.1, 4], **options)
     np.testing.assert_allclose(usual.eigenvalues, short.eigenvalues, atol=1e-9)
     np.testing.assert_array_equal(usual.labels, short.labels)
+
+
+@pytest.mark.parametrize("orders", [[2, 2.5, np.inf], [2.5, 2, np.inf]])
+def test_a_path_of_rows_that_fall_into_parts(orders):
+    X = np.random.RandomState(0).standard_normal((300, 2))
+    far = np.concatenate([X, X[:, ::-1] * 1.1 + 1000])
+    path = order_path(far, orders, n_clusters=3, random_state=0, eigen_tol=1e-6)
+    for order, values in zip(orders, path.eigenvalues, strict=True):
+        model = BicliqueSpectralClustering(3, order=order, random_state=0, eigen_tol=1e-6).fit(far)
+        np.testing.assert_allclose(values, model.eigenvalues_, atol=1e-9)

@@ -554,17 +554,18 @@ class ExactSearch:
         last = self.at(ahead[0], None)
         found = {ahead[0]: last.result}
         space, columns = last.result.pairs.space, columns_within(self.n, self.n_vectors, budget)
-        if space is None or not columns or self.prepared.symmetric:
-            for order in ahead[1:]:
-                last = self.at(order, last, block_width(self.n_vectors))
-                found[order] = last.result
-            return found
-        first, options = last.result.cut, self.options
-        cuts = [first.at_order(order) for order in ahead[1:]]
-        solver = ManyOrders(first, space, cuts, self.n_vectors, columns)
-        object.__setattr__(last.result.pairs, "space", None)
-        pairs = solver.solve(options.tol, first.gram.noise, options.max_passes, self.progress.passed)
-        return found | {cut.order: self._embedded(cut, own) for cut, own in zip(cuts, pairs, strict=True)}
+        if space is not None and columns and not self.prepared.symmetric:
+            first, options = last.result.cut, self.options
+            cuts = [first.at_order(order) for order in ahead[1:]]
+            solver = ManyOrders(first, space, cuts, self.n_vectors, columns)
+            if solver.knows_enough:
+                object.__setattr__(last.result.pairs, "space", None)  # large, and has done its work
+                pairs = solver.solve(options.tol, first.gram.noise, options.max_passes, self.progress.passed)
+                return found | {cut.order: self._embedded(cut, own) for cut, own in zip(cuts, pairs, strict=True)}
+        for order in ahead[1:]:
+            last = self.at(order, last, block_width(self.n_vectors))
+            found[order] = last.result
+        return found
 
     def _solve(self, cut: NormalizedCut, order: float, options: SolverOptions) -> Solved:
         if order == 2 and self.n_vectors > 0 and not self.prepared.symmetric and self._parts(cut).max() > 0:

@@ -98,6 +98,11 @@ class ManyOrders:
             weighted = ratio[:, None] * Q
             self.orders.append(_Order(cut, ratio, Q.T @ weighted, trivial @ weighted, float(ratio @ trivial**2)))
 
+    @property
+    def knows_enough(self) -> bool:
+        """Whether there are more vectors to begin with than pairs wanted."""
+        return bool(self.basis.shape[1] > self.k)
+
     def solve(self, tol: float, noise: float, max_passes: int, report: Report | None = None) -> list[EigenResult]:
         """The pairs of every order: residuals at most ``tol`` × the eigengap, or 10 × ``noise`` if that is more.
 
@@ -132,7 +137,7 @@ class ManyOrders:
             left = pairs.left / (np.sqrt(one.ratio)[:, None] * pairs.target)
             if not one.done:
                 wanted.append(left[:, :k][:, pairs.residuals[:k] > MATTERS * pairs.target])
-            if not (one.done and one.settled):
+            if not (one.done and one.settled) and left.shape[1] > k:
                 others.append(left[:, k:])
             wanted, others = _narrowed(wanted, 2 * self.width), _narrowed(others, 2 * self.width)
         return wanted, others, worst, target
@@ -161,7 +166,8 @@ class ManyOrders:
         """Take a block into the space: one pass over K."""
         if self.basis.shape[1] + block.shape[1] > self.columns:
             self._shrink()
-        block = np.linalg.qr(self._outside(block))[0]
+        for _ in range(2):  # rounding left by the first is removed by the second
+            block = np.linalg.qr(self._outside(block))[0]
         image = self.first.matmat(block)
         self.n_passes += 1
         Q, trivial = self.basis, self.first.trivial
