@@ -394,16 +394,15 @@ def family_consensus(partitions, families, size=5):
     return found
 
 
-def average_ranks(criteria, shares):
-    """The weighted mean of ranks: 1 + how many are better + half of how many others are equal."""
-    n = len(criteria[0])
-    total = np.zeros(n)
-    for values, share in zip(criteria, shares, strict=True):
-        for i in range(n):
-            better = sum(values[j] > values[i] for j in range(n))
-            equal = sum(values[j] == values[i] for j in range(n)) - 1
-            total[i] += share * (1 + better + equal / 2)
-    return total / sum(shares)
+def open_doubt(criteria, shares, least):
+    """Per candidate: the product of what each criterion misses of 1, at least ``least``, with shares as powers."""
+    found = []
+    for candidate in zip(*criteria, strict=True):
+        product = 1.0
+        for value, share, epsilon in zip(candidate, shares, least, strict=True):
+            product *= max(1 - value, epsilon) ** (share / sum(shares))
+        found.append(product)
+    return found
 
 
 def jaccard_stability(labels, halves):
