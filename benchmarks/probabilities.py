@@ -7,7 +7,9 @@ For each set: mean |p − posterior| and the expected calibration error (ten bin
 
 - labels: 1 for the label of ``predict``;
 - plain: two normal distributions of one variance in v/√S, without the change of coordinate, by EM from the labels;
-- least: the least that any probability can have whose largest is that of ``predict``.
+- least: the least that any probability can have whose largest is that of ``predict``;
+- of t: the same, if it also is an increasing function of v/√S, fitted to the posterior of the fresh rows;
+- known: the two normal distributions along the first column of X, as if the direction were known (Gaussians alone).
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from collections.abc import Iterator
 
 import numpy as np
 from scipy.special import logsumexp
+from sklearn.isotonic import IsotonicRegression
 from sklearn.mixture import GaussianMixture
 
 from biclique import BicliqueSpectralClustering
@@ -67,19 +70,33 @@ def plain(model: BicliqueSpectralClustering, embedded: np.ndarray) -> np.ndarray
     return mixture.predict_proba(new)[:, 1]
 
 
-def measured(train: np.ndarray, new: np.ndarray, posterior: np.ndarray, truth: np.ndarray) -> list[float]:
+def known(train: np.ndarray, new: np.ndarray) -> np.ndarray:
+    x, start = train[:, :1], np.quantile(train[:, 0], [0.2, 0.8])[:, None]
+    mixture = GaussianMixture(2, covariance_type="tied", means_init=start, max_iter=2000, tol=1e-7).fit(x)
+    return mixture.predict_proba(new[:, :1])[:, mixture.means_[:, 0].argmax()]
+
+
+def measured(
+    train: np.ndarray, new: np.ndarray, posterior: np.ndarray, truth: np.ndarray, *, gaussian: bool
+) -> list[float]:
     model = BicliqueSpectralClustering(2, random_state=0).fit(train)
     labels = model.predict(new)
     p, other = model.predict_proba(new)[:, 1], plain(model, model.transform(new))
     if np.mean((labels == 1) == (posterior > 0.5)) < 0.5:
         labels, p, other = 1 - labels, 1 - p, 1 - other
     wrong = (labels == 1) != (posterior > 0.5)
+    embedded = model.transform(new)
+    t = embedded[:, 1] / embedded[:, 0]
+    of_t = IsotonicRegression(increasing="auto").fit(t, posterior).predict(t)
+    of_t = np.where(labels == 1, np.maximum(of_t, 0.5), np.minimum(of_t, 0.5))
     return [
         np.abs(p - posterior).mean(),
         calibration_error(p, truth),
         np.abs(labels - posterior).mean(),
         np.abs(other - posterior).mean(),
         (wrong * np.abs(posterior - 0.5)).mean(),
+        np.abs(of_t - posterior).mean(),
+        np.abs(known(train, new) - posterior).mean() if gaussian else np.nan,
     ]
 
 
@@ -94,8 +111,8 @@ if __name__ == "__main__":
     for seed in range(options.seeds):
         fresh = sets(options.new, 1000 + seed)
         for (name, (train, _, _)), (_, new) in zip(sets(options.rows, seed), fresh, strict=True):
-            found.setdefault(name, []).append(measured(train, *new))
-    print("| set | mean \\|p − posterior\\| | calibration error | labels | plain | least |")
-    print("| --- | --- | --- | --- | --- | --- |")
+            found.setdefault(name, []).append(measured(train, *new, gaussian="moons" not in name))
+    print("| set | mean \\|p − posterior\\| | calibration error | labels | plain | least | of t | known |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for name, rows in found.items():
-        print(f"| {name} | " + " | ".join(f"{value:.3f}" for value in np.mean(rows, axis=0)) + " |")
+        print(f"| {name} | " + " | ".join("" if np.isnan(x) else f"{x:.3f}" for x in np.mean(rows, axis=0)) + " |")

@@ -2,6 +2,7 @@
 
     python benchmarks/selection.py --data FOLDER            # 46 public sets, 21 comparison shapes, 7 tables
     python benchmarks/selection.py --data FOLDER --quick    # every fifth of them
+    python benchmarks/selection.py --data FOLDER --sensitivity    # also with other constants
     python benchmarks/selection.py --count --data FOLDER    # the number of clusters and structure: select_count.py
     python benchmarks/selection.py --time                   # seconds of a selection and of an order path alone
 
@@ -23,7 +24,9 @@ import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import select_count
@@ -38,13 +41,16 @@ from biclique.fit.settings import Settings
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows
 from biclique.runtime.threads import single_threaded_blas
-from biclique.selection import order_path
+from biclique.selection import criteria, order_path, settings_search
 from biclique.selection.candidates import make_candidates
+from biclique.selection.result import SelectionResult
 from biclique.selection.settings_search import HALVES, KMEANS, Fits, Search, draw_vertices, judge, split_halves
+from biclique.spectral.cut import least_share
 
 PUBLIC, SHAPES, TABLES = "46 public sets", "comparison shapes", "7 tables"
 PEER = "SpectralClustering"
 LOST = 0.02
+TEN_ORDERS = (2.1, 2.25, 2.5, 3, 4, 5, 6, 8, 16, np.inf)
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,8 @@ class Scored:
     """Every candidate by its name, k-means and scikit-learn's default among them."""
     without: dict[str, float]
     """The selection without one family."""
+    others: dict[str, float]
+    """The selection with another constant."""
     chosen: str
     seconds: float
 
@@ -113,9 +121,9 @@ def among(search: Search, fits: Fits, kept: Callable[[str], bool]) -> tuple[Sear
     return fewer, found
 
 
-def score(case: Case) -> Scored:
+def score(case: Case, *, others: bool = False) -> Scored:
     """All of one set."""
-    best: dict[str, dict[str, float]] = {"selected": {}, "candidates": {}, "without": {}}
+    best: dict[str, dict[str, float]] = {"selected": {}, "candidates": {}, "without": {}, "others": {}}
     chosen, seconds = [], 0.0
     for k in sorted({len(np.unique(labels[labels > 0])) for labels in case.labellings}):
         truths = [labels for labels in case.labellings if len(np.unique(labels[labels > 0])) == k]
@@ -139,6 +147,9 @@ def score(case: Case) -> Scored:
             for family in dict.fromkeys(one.family for one in search.candidates):
                 part = among(search, fits, lambda other, family=family: other != family)
                 keep("without", family, judge(*part).labels[index])
+            if others:
+                for name, other in with_other_constants(search, fits):
+                    keep("others", name, other.labels[index])
             # Its gamma of 1 leaves no two rows of large units similar, and its solver then takes minutes.
             if case.group != PUBLIC:
                 keep("candidates", PEER, SpectralClustering(k, random_state=0).fit_predict(case.X))
@@ -148,9 +159,43 @@ def score(case: Case) -> Scored:
         best["selected"][""],
         best["candidates"],
         best["without"],
+        best["others"],
         "; ".join(chosen),
         seconds,
     )
+
+
+def with_other_constants(search: Search, fits: Fits) -> Iterator[tuple[str, SelectionResult]]:
+    """The choice with one constant changed, from the same fits."""
+    for count in (1, 2):
+        fewer = replace(search, halves=search.halves[:count])
+        some = Fits(fewer)
+        some.full, some.halves = fits.full, fits.halves[:count]
+        yield f"halves: {count} (4)", judge(fewer, some)
+    for name, place, constant, value in (
+        ("what the cut counts: 1 (2)", settings_search, "SHARES", (1.0, 1.0, 1.0)),
+        ("what the cut counts: 3 (2)", settings_search, "SHARES", (3.0, 1.0, 1.0)),
+        ("agreement of equal partitions: 0.98 (0.99)", settings_search, "SAME", 0.98),
+        ("agreement of equal partitions: 0.995 (0.99)", settings_search, "SAME", 0.995),
+        ("families of the consensus: 3 (5)", criteria, "SIMILAR", 3),
+        ("families of the consensus: 8 (5)", criteria, "SIMILAR", 8),
+        ("neighbours of the neutral graph: 7 (10)", criteria, "NEUTRAL_NEIGHBORS", 7),
+        ("neighbours of the neutral graph: 15 (10)", criteria, "NEUTRAL_NEIGHBORS", 15),
+        ("least cluster: half of √(n/k)", settings_search, "least_share", lambda w, k: least_share(w, k) / 2),
+        ("least cluster: twice √(n/k)", settings_search, "least_share", lambda w, k: least_share(w, k) * 2),
+    ):
+        with patch.object(place, constant, value):
+            yield name, judge(search, fits)
+
+
+def print_sensitivity(found: list[Scored]) -> None:
+    groups = {group: [s for s in found if s.group == group] for group in dict.fromkeys(s.group for s in found)}
+    print("\n| constant (default) | " + " | ".join(groups) + " |")
+    print("| --- |" + " ---: |" * len(groups))
+    print("| as it is | " + " | ".join(f"{np.mean([s.selected for s in own]):.3f}" for own in groups.values()) + " |")
+    for name in found[0].others:
+        means = [np.mean([s.others[name] for s in own]) for own in groups.values()]
+        print(f"| {name} | " + " | ".join(f"{x:.3f}" for x in means) + " |")
 
 
 def interval(gains: np.ndarray) -> tuple[float, float]:
@@ -204,19 +249,26 @@ def print_times() -> None:
             f"{name}, {len(X)} rows: selection and fit {time.perf_counter() - start:.1f} s ({model.selection_.reason})"
         )
         for n in (4_000, 10_000):
-            start = time.perf_counter()
-            BicliqueSpectralClustering(k, order=2.1, random_state=0).fit(X[:n])
-            one = time.perf_counter() - start
-            start = time.perf_counter()
-            order_path(X[:n], [2.1, 2.25, 2.5, 3, 4, 5, 6, 8, 16, np.inf], n_clusters=k, random_state=0)
-            ten = time.perf_counter() - start
-            print(f"{name}, {n} rows: one order {one:.2f} s, ten orders {ten:.2f} s, {ten / one:.2f} times", flush=True)
+            for gram in ("auto", "tiled"):
+                # Processor time, all threads together: other work may share the machine.
+                start = time.process_time()
+                model = BicliqueSpectralClustering(k, order=2.1, gram=gram, random_state=0).fit(X[:n])
+                one = time.process_time() - start
+                start = time.process_time()
+                order_path(X[:n], TEN_ORDERS, n_clusters=k, gram=gram, random_state=0)
+                ten = time.process_time() - start
+                print(
+                    f"{name}, {n} rows, {model.gram_}: one order {one:.2f} s, ten orders {ten:.2f} s of the processor, "
+                    f"{ten / one:.2f} times",
+                    flush=True,
+                )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, help="folder with shapes/ and the tables")
     parser.add_argument("--quick", action="store_true", help="every fifth set")
+    parser.add_argument("--sensitivity", action="store_true", help="also with other constants")
     parser.add_argument("--time", action="store_true", help="seconds alone")
     parser.add_argument("--count", action="store_true", help="the number of clusters instead: see select_count.py")
     parser.add_argument("--only", nargs="+", choices=select_count.PARTS, help="with --count: some parts")
@@ -233,7 +285,7 @@ def main() -> None:
     chosen = cases(options.data)[:: 5 if options.quick else 1]
     found = []
     with ProcessPoolExecutor(options.processes) as pool:
-        for scored in pool.map(score, chosen):
+        for scored in pool.map(partial(score, others=options.sensitivity), chosen):
             found.append(scored)
             kmeans = scored.candidates[KMEANS]
             print(
@@ -242,6 +294,8 @@ def main() -> None:
                 flush=True,
             )
     print_tables(found)
+    if options.sensitivity:
+        print_sensitivity(found)
 
 
 if __name__ == "__main__":

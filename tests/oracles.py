@@ -415,16 +415,15 @@ def family_consensus(partitions, families, size=5):
     return found
 
 
-def average_ranks(criteria, shares):
-    """The weighted mean of ranks: 1 + how many are better + half of how many others are equal."""
-    n = len(criteria[0])
-    total = np.zeros(n)
-    for values, share in zip(criteria, shares, strict=True):
-        for i in range(n):
-            better = sum(values[j] > values[i] for j in range(n))
-            equal = sum(values[j] == values[i] for j in range(n)) - 1
-            total[i] += share * (1 + better + equal / 2)
-    return total / sum(shares)
+def open_doubt(criteria, shares, least):
+    """Per candidate: the product of what each criterion misses of 1, at least ``least``, with shares as powers."""
+    found = []
+    for candidate in zip(*criteria, strict=True):
+        product = 1.0
+        for value, share, epsilon in zip(candidate, shares, least, strict=True):
+            product *= max(1 - value, epsilon) ** (share / sum(shares))
+        found.append(product)
+    return found
 
 
 def jaccard_stability(labels, halves):
@@ -640,3 +639,9 @@ def gower_kernel(X, Y, gamma, categorical):
     """exp(−γ q) for every pair; ranges are those of Y, the training rows."""
     ranges = gower_ranges(Y)
     return np.array([[np.exp(-gamma * gower_distance(x, y, ranges, categorical)) for y in Y] for x in X])
+
+
+def leading_pairs(B, trivial, k):
+    """The k algebraically largest eigenpairs of B among vectors orthogonal to ``trivial``, by full decomposition."""
+    values, vectors = np.linalg.eigh(B - 10 * np.linalg.norm(B) * np.outer(trivial, trivial))
+    return values[::-1][:k], vectors[:, ::-1][:, :k]

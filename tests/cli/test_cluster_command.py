@@ -232,7 +232,7 @@ def test_settings_are_selected_and_the_reason_is_printed(capsys):
     code, out, err = run(capsys, "cluster", "iris", "-k", 3, "--order", "select", "--seed", 1)
     assert code == 0
     (told,) = [line for line in out.splitlines() if line.startswith("selected: ")]
-    assert "best mean rank" in told
+    assert "least doubt" in told
     assert err == ""
     code, out, _ = run(capsys, "cluster", "iris", "-k", 3, "--affinity", "select", "--gamma", "select", "--json")
     result = json.loads(out)

@@ -85,7 +85,7 @@ def test_a_choice_that_leaves_dust_in_all_rows_is_replaced(monkeypatch):
     def first_wrong(settings, source, progress):
         found = search(settings, source, progress, [low, high])
         by_name = {one.candidate: one for one in found.judged if one.candidate is not None}
-        wrong = [settings_search.replace(by_name[one], mean_rank=1.0, dropped="") for one in (low, high)]
+        wrong = [settings_search.replace(by_name[one], doubt=1.0, dropped="") for one in (low, high)]
         return settings_search.replace(found, judged=tuple(wrong), chosen=low)
 
     monkeypatch.setattr("biclique.cluster.clustering.search_settings", first_wrong)

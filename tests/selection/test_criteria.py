@@ -9,7 +9,7 @@ from biclique.selection.criteria import (
     agreement,
     agreements,
     consensus,
-    mean_ranks,
+    doubts,
     merge,
     neutral_cut,
     neutral_graph,
@@ -81,8 +81,12 @@ def test_candidates_that_agree_are_merged_with_the_first():
     assert merge(pairs, 0.9999).tolist() == [0, 1, 2, 3]
 
 
-def test_ranks_are_averaged_with_shares(random):
-    criteria = [random.integers(0, 5, 8).astype(float) for _ in range(3)]
-    np.testing.assert_allclose(mean_ranks(criteria, (2, 1, 1)), oracles.average_ranks(criteria, (2, 1, 1)))
+def test_doubt_is_the_geometric_mean_of_what_is_missing(random):
+    criteria = [random.uniform(-0.2, 1, 8) for _ in range(3)]
+    criteria[0][:3] = 1.0, 0.999, 0.0
+    shares, least = (2, 1, 1), (0.01, 0.02, 0.02)
+    np.testing.assert_allclose(doubts(criteria, shares, least), oracles.open_doubt(criteria, shares, least), rtol=1e-7)
     # Rounding decides nothing.
-    assert len(set(mean_ranks([np.array([0.3, 0.1 + 0.2])], (1,)).tolist())) == 1
+    assert len(set(doubts([np.array([0.3, 0.1 + 0.2])], (1,), (0.01,)).tolist())) == 1
+    # Nor do candidates that were not chosen.
+    np.testing.assert_array_equal(doubts([c[:4] for c in criteria], shares, least), doubts(criteria, shares, least)[:4])

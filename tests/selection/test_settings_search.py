@@ -12,7 +12,7 @@ import biclique.selection.settings_search as module
 from biclique import BicliqueSpectralClustering
 from biclique.exceptions import DataError, ParameterError, SelectionWarning
 from biclique.selection import Candidate, SelectionResult, select_settings
-from biclique.selection.result import Records
+from biclique.selection.result import SMALL_MARGIN, Records
 from tests import oracles
 
 FEW = (
@@ -87,11 +87,12 @@ def test_criteria_are_those_of_the_definitions(moons):
         assert bool(own.dropped) == (i not in able)
         if i in able:
             assert own.consensus == pytest.approx(shared[i])
-    ranked = [one for one in result.judged if one.mean_rank is not None]
+    ranked = [one for one in result.judged if one.doubt is not None]
     criteria = [[round(getattr(one, name), 9) for one in ranked] for name in ("cut", "stability", "consensus")]
-    np.testing.assert_allclose([one.mean_rank for one in ranked], oracles.average_ranks(criteria, (2, 1, 1)))
+    least = (2 / A.sum(), 1 / vertices.n, 1 / vertices.n)
+    np.testing.assert_allclose([one.doubt for one in ranked], oracles.open_doubt(criteria, (2, 1, 1), least))
     assert ranked[0].candidate == result.chosen
-    assert [one.mean_rank for one in ranked] == sorted(one.mean_rank for one in ranked)
+    assert [one.doubt for one in ranked] == sorted(one.doubt for one in ranked)
 
 
 def test_the_result_speaks(found):
@@ -104,7 +105,7 @@ def test_the_result_speaks(found):
     assert found.chosen.name in found.summary()
     assert module.KMEANS in found.summary()
     assert str(found) == found.summary()
-    assert found.margin == pytest.approx(found.judged[1].mean_rank - found.judged[0].mean_rank)
+    assert found.margin == pytest.approx(found.judged[1].doubt / found.judged[0].doubt)
     assert found.ranked[0] == found.chosen
 
 
@@ -128,7 +129,7 @@ def test_plot_takes_and_returns_axes(found):
 def test_a_small_margin_is_said():
     X = np.random.RandomState(0).uniform(size=(150, 2))
     result = select_settings(X, 3, gamma="auto", order="auto", n_halves=2, random_state=0)
-    assert (result.margin <= 1) == ("a small margin" in result.reason)
+    assert (result.margin <= SMALL_MARGIN) == ("a small margin" in result.reason)
 
 
 def test_same_bits_for_any_number_of_threads(moons, found):

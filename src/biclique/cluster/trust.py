@@ -91,12 +91,12 @@ class HowSure(ClustererBase):
     def _probabilities(self, X: Any) -> FloatArray:
         """The probability of every cluster for rows, dense or sparse."""
         check_is_fitted(self)
-        seen, n_jobs = self._fitted.seen, self.n_jobs
+        seen, n_jobs, order = self._fitted.seen, self.n_jobs, self.order_
         if seen is None:
             raise DataError("this model was fitted before it kept rows for probabilities: fit it again.")
 
         def of_rows(fitted: Fitted, rows: Rows) -> FloatArray:
-            return seen.probabilities(fitted.embed(rows, n_jobs), fitted.labels(rows, n_jobs))
+            return seen.probabilities(fitted.embed(rows, n_jobs), fitted.labels(rows, n_jobs), order)
 
         lazy = self._later(X, of_rows, self._n_found(), np.float64)
         if lazy is not None:
@@ -120,7 +120,7 @@ class HowSure(ClustererBase):
             raise DataError("this model was fitted before it kept rows for probabilities: fit it again.")
         n_found = self._n_found()
         with single_threaded_blas():
-            own = seen.probabilities(seen.rows, seen.labels)[np.arange(len(seen.labels)), seen.labels]
+            own = seen.probabilities(seen.rows, seen.labels, self.order_)[np.arange(len(seen.labels)), seen.labels]
         weights = np.bincount(seen.labels, seen.weights, minlength=n_found)
         sums = np.bincount(seen.labels, seen.weights * own, minlength=n_found)
         return np.where(weights > 0, sums / np.maximum(weights, np.finfo(float).tiny), np.nan)

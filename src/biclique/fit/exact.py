@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -52,6 +52,7 @@ from biclique.spectral import (
     Extension,
     GiveUp,
     Joined,
+    ManyOrders,
     MostSimilar,
     Nearness,
     NewRows,
@@ -63,6 +64,8 @@ from biclique.spectral import (
     Seen,
     assign_in_place,
     block_columns,
+    block_width,
+    columns_within,
     graph_eigenpairs,
     join_parts,
     least_order,
@@ -608,12 +611,37 @@ class ExactSearch:
         object.__setattr__(before.pairs, "space", None)
         return cut
 
+    def together(self, orders: Sequence[float], budget: int) -> dict[float, Solved]:
+        """Fits at several orders, in full and in one space of vectors that takes at most so many bytes.
+
+        Where there is no such space, every order starts from the one before.
+        """
+        ahead = sorted(dict.fromkeys(orders), key=lambda order: order != 2)  # which may fall into parts
+        last = self.at(ahead[0], None)
+        found = {ahead[0]: last.result}
+        space, columns = last.result.pairs.space, columns_within(self.n, self.n_vectors, budget)
+        if space is not None and columns and not self.prepared.symmetric:
+            first, options = last.result.cut, self.options
+            cuts = [first.at_order(order) for order in ahead[1:]]
+            solver = ManyOrders(first, space, cuts, self.n_vectors, columns)
+            if solver.knows_enough:
+                object.__setattr__(last.result.pairs, "space", None)  # large, and has done its work
+                pairs = solver.solve(options.tol, first.gram.noise, options.max_passes, self.progress.passed)
+                return found | {cut.order: self._embedded(cut, own) for cut, own in zip(cuts, pairs, strict=True)}
+        for order in ahead[1:]:
+            last = self.at(order, last, block_width(self.n_vectors))
+            found[order] = last.result
+        return found
+
     def _solve(self, cut: NormalizedCut, order: float, options: SolverOptions) -> Solved:
-        parts, joined = None, None
         if order == 2 and self.n_vectors > 0 and not self.prepared.symmetric and self._parts(cut).max() > 0:
-            pairs, parts, joined = self._solve_parts(cut, options)
-        else:
-            pairs = self._solve_connected(cut, self.n_vectors, options, self.prepared.random)
+            return self._embedded(cut, *self._solve_parts(cut, options))
+        return self._embedded(cut, self._solve_connected(cut, self.n_vectors, options, self.prepared.random))
+
+    def _embedded(
+        self, cut: NormalizedCut, pairs: EigenResult, parts: Parts | None = None, joined: Joined | None = None
+    ) -> Solved:
+        """The embedding that eigenpairs give."""
         clipped, lowest = 0, 0.0
         if self.settings.kernel.takes_gaps and not self.prepared.symmetric:  # gaps can make K indefinite
             clipped = int((pairs.values < -NULL_EIGENVALUE * cut.gram.noise).sum())

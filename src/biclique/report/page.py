@@ -299,15 +299,15 @@ def _selection(data: ReportData) -> Markup:
 
 
 def _candidates(found: SelectionResult) -> Markup:
-    head = ("Candidate", "Edges kept", "Stability", "Consensus", "Mean rank")
-    rows = [one for one in found.judged if one.mean_rank is not None][:CANDIDATES]
+    head = ("Candidate", "Edges kept", "Stability", "Consensus", "Doubt")
+    rows = [one for one in found.judged if one.doubt is not None][:CANDIDATES]
     lines = [
         element(
             "tr",
             element("th", name_of(one.name), scope="row"),
             *(
                 element("td", "" if x is None else f"{x:.3f}", class_="number")
-                for x in (one.cut, one.stability, one.consensus, one.mean_rank)
+                for x in (one.cut, one.stability, one.consensus, one.doubt)
             ),
         )
         for one in rows

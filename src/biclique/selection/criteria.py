@@ -1,4 +1,4 @@
-"""How partitions are judged without labels: the neutral cut, stability, consensus, and their ranks."""
+"""How partitions are judged without labels: the neutral cut, stability, consensus, and the doubt that they leave."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from scipy import sparse
-from scipy.stats import rankdata
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.neighbors.index import NeighborIndex
@@ -143,7 +142,11 @@ def merge(pairs: FloatArray, above: float) -> IntArray:
     return found
 
 
-def mean_ranks(criteria: Sequence[FloatArray], shares: Sequence[float]) -> FloatArray:
-    """The weighted mean of a candidate's ranks, 1 for the largest value of a criterion; ties share their mean rank."""
-    ranks = [rankdata(-np.round(values, DIGITS)) for values in criteria]
-    return np.asarray(np.average(ranks, axis=0, weights=shares))
+def doubts(criteria: Sequence[FloatArray], shares: Sequence[float], least: Sequence[float]) -> FloatArray:
+    """How far a candidate is from 1 in its criteria c: the weighted geometric mean of max(1 − c, ε).
+
+    ε (``least``) is what a single edge or row would change. Half as many edges between clusters count as much as half
+    as many rows that change sides. Unlike a rank, the doubt does not depend on how many others are better.
+    """
+    logs = [np.log(np.maximum(1 - np.round(c, DIGITS), e)) for c, e in zip(criteria, least, strict=True)]
+    return np.asarray(np.exp(np.average(logs, axis=0, weights=shares)))

@@ -1,4 +1,4 @@
-"""One similarity at several orders: K is made once, and every order starts from what the one before found."""
+"""One similarity at several orders: K is made once, and what one order finds serves the others."""
 
 from __future__ import annotations
 
@@ -24,10 +24,8 @@ from biclique.runtime.threads import single_threaded_blas
 from biclique.selection.criteria import agreement
 from biclique.selection.halves import fixed_seed
 from biclique.selection.reading import read_rows
+from biclique.spectral import warn_unless_converged
 from biclique.spectral.cut import Attempt, OrderRule, check_order
-
-CARRIED = 24
-"""Vectors that one order hands to the next where a pass computes K anew: wider blocks are cheap, passes are not."""
 
 
 @dataclass(frozen=True)
@@ -49,17 +47,24 @@ class Cuts(Protocol):
         """The fit at an order, with labels for each value of ``row_normalize``."""
 
 
-def make_cuts(settings: Settings, vertices: Vertices, orders: Sequence[Auto], progress: Progress) -> Cuts:
-    """K of the vertices, by the way that the settings ask for."""
+def make_cuts(
+    settings: Settings, vertices: Vertices, orders: Sequence[Auto], progress: Progress, *, together: bool = False
+) -> Cuts:
+    """K of the vertices, by the way that the settings ask for.
+
+    ``together``: orders are solved in one space of vectors. One that cannot be solved then fails all of them.
+    """
     if settings.kernel.neighbors:
         return GraphCuts(settings, vertices, progress)
-    return KernelCuts(settings, vertices, orders, progress)
+    return KernelCuts(settings, vertices, orders, progress, together=together)
 
 
 class KernelCuts:
     """K of a kernel or a given matrix."""
 
-    def __init__(self, settings: Settings, vertices: Vertices, orders: Sequence[Auto], progress: Progress) -> None:
+    def __init__(
+        self, settings: Settings, vertices: Vertices, orders: Sequence[Auto], progress: Progress, *, together: bool
+    ) -> None:
         self.vertices, self.progress = vertices, progress
         numbers = tuple(order for order in orders if not isinstance(order, str))
         self.plan = self._planned(settings, numbers[0] if numbers else "auto")
@@ -70,6 +75,8 @@ class KernelCuts:
         rule = replace(rule, orders=numbers or self.plan.orders)
         self._search = ExactSearch(self.plan.settings, prepared, rule, SolverOptions.of(self.plan), progress)
         self._last: Attempt[Solved] | None = None
+        self._together = numbers if together else ()
+        self._found: dict[float, Solved] = {}
 
     def _planned(self, settings: Settings, order: Auto) -> Plan:
         settings = replace(settings, cut=replace(settings.cut, order=order))
@@ -82,13 +89,22 @@ class KernelCuts:
             source = ArrayRows(self.vertices.data, self.vertices.weights)
             fit = solve_exact(planned, source, check_random(self.plan.settings.random_state), self.progress)
         else:
-            self._last = self._search.at(order, self._last, 0 if self.gram.passes_are_cheap else CARRIED)
-            fit = ExactFit(self.plan, self._search.prepared, self._last.result)
+            fit = ExactFit(self.plan, self._search.prepared, self._solved(order))
         k = self.plan.settings.n_groups
         return [
             Found(fit.solved.eigenvalues, assign_exact(replace(fit, plan=_scaling(fit.plan, scaled)), k).labels)
             for scaled in scalings
         ]
+
+    def _solved(self, order: float) -> Solved:
+        if self._together and not self._found:
+            self._found = self._search.together(self._together, self.plan.memory_limit - self.plan.bytes)
+            for solved in self._found.values():
+                warn_unless_converged(solved.pairs)
+        if order in self._found:
+            return self._found[order]
+        self._last = self._search.at(order, self._last)
+        return self._last.result
 
 
 class GraphCuts:
@@ -168,14 +184,15 @@ def order_path(
 ) -> OrderPath:
     """Cluster rows at several orders for little more than the price of one.
 
-    K is made once. The order enters through the shrunken degrees alone, so eigenvectors of one order start the next.
+    K is made once. The order enters through the shrunken degrees alone, so one space of vectors, with its product by
+    K, serves all orders (``spectral/many_orders.py``).
 
     Parameters
     ----------
     X : array, data frame or CSR matrix of shape (n_samples, n_features)
         With ``affinity="precomputed"``: similarities of shape (n_samples, n_samples).
     orders : sequence of numbers from 2 to infinity
-        Neighbouring ones should be close: that is the order in which they are solved.
+        They are solved together, from the first one on.
     eigen_tol : float or "auto", default="auto"
         As in ``BicliqueSpectralClustering``, but "auto" is 1e-3 for a stored K too: plenty for labels.
     n_init : int, default=2
@@ -208,7 +225,7 @@ def order_path(
         settings = replace(settings, solving=replace(settings.solving, eigen_tol=QUICK_TOLERANCE))
     with single_threaded_blas(), Progress(bool(verbose)) as progress:
         vertices = find_vertices(settings, rows, weights)
-        cuts = make_cuts(settings, vertices, wanted, progress)
+        cuts = make_cuts(settings, vertices, wanted, progress, together=True)
         scaled = [settings.assigning.row_normalize]
         found = []
         for number, order in enumerate(wanted):

@@ -14,8 +14,8 @@ from biclique.exceptions import ParameterError
 from biclique.runtime.axes import new_axes
 from biclique.selection.candidates import Candidate
 
-SMALL_MARGIN = 1.0
-"""Of mean ranks: the second best is behind by no more than one rank on average."""
+SMALL_MARGIN = 1.25
+"""Of doubts: that of the second best is larger by no more than a quarter."""
 
 Value = float | int | str | bool | None
 
@@ -33,7 +33,8 @@ class Judged:
     cut: float | None = None
     stability: float | None = None
     consensus: float | None = None
-    mean_rank: float | None = None
+    doubt: float | None = None
+    """What the criteria leave open; only for candidates that can be chosen."""
     same_as: str = ""
     """The candidate that stands for it, if both give the same clusters."""
     dropped: str = ""
@@ -49,7 +50,7 @@ class Judged:
             "cut": self.cut,
             "stability": self.stability,
             "consensus": self.consensus,
-            "mean_rank": self.mean_rank,
+            "doubt": self.doubt,
             "smallest": self.smallest,
             "same_as": self.same_as,
             "dropped": self.dropped,
@@ -98,7 +99,7 @@ def as_frame(records: Sequence[Mapping[str, Value]]) -> Any:
 class SelectionResult:
     """The settings that a search chose, why, and what else was tried.
 
-    ``chosen`` and ``runner_up`` are candidates; ``margin`` is by how much the mean rank of the second is worse (None
+    ``chosen`` and ``runner_up`` are candidates; ``margin`` is the doubt of the second over that of the choice (None
     without a second); ``reason`` is a sentence; ``labels`` are those of the choice on the ``rows`` distinct rows that
     were looked at. ``interrupted`` says that the search was ended by hand.
     """
@@ -124,7 +125,7 @@ class SelectionResult:
     @property
     def ranked(self) -> list[Candidate]:
         """The candidates that can be chosen, the best first."""
-        return [one.candidate for one in self.judged if one.candidate is not None and one.mean_rank is not None]
+        return [one.candidate for one in self.judged if one.candidate is not None and one.doubt is not None]
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -143,12 +144,12 @@ class SelectionResult:
     def summary(self) -> str:
         """The choice, the second, and the ten best candidates as text."""
         lines = [self.reason, ""]
-        shown = [one for one in self.judged if one.mean_rank is not None][:10]
+        shown = [one for one in self.judged if one.doubt is not None][:10]
         shown += [one for one in self.judged if one.candidate is None]
         width = max((len(one.name) for one in shown), default=9)
-        lines.append(f"{'candidate':{width}s}    cut  stability  consensus  mean rank")
+        lines.append(f"{'candidate':{width}s}    cut  stability  consensus      doubt")
         for one in shown:
-            numbers = (one.cut, one.stability, one.consensus, one.mean_rank)
+            numbers = (one.cut, one.stability, one.consensus, one.doubt)
             cells = [
                 f"{'' if x is None else format(x, '.3f'):>{w}s}" for x, w in zip(numbers, (5, 9, 9, 9), strict=True)
             ]

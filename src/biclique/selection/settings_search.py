@@ -1,7 +1,7 @@
 """The search for settings at a known number of clusters.
 
 Candidates are fitted on at most 1,000 drawn rows and on random halves of them. Those with a cluster of dust are
-dropped. The others are ranked by three criteria (``criteria.py``), the cut counted twice; the best mean rank wins.
+dropped. The others are judged by three criteria (``criteria.py``), the cut counted twice; the least doubt wins.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from biclique.runtime.arguments import check_count, check_random
 from biclique.runtime.memory import parse_memory_limit
 from biclique.runtime.threads import Pulse, single_threaded_blas
 from biclique.selection.candidates import Candidate, make_candidates
-from biclique.selection.criteria import agreement, agreements, consensus, mean_ranks, merge, neutral_cut, neutral_graph
+from biclique.selection.criteria import agreement, agreements, consensus, doubts, merge, neutral_cut, neutral_graph
 from biclique.selection.halves import fixed_seed, random_halves, run_silently
 from biclique.selection.order_path import make_cuts
 from biclique.selection.reading import read_rows
@@ -47,7 +47,7 @@ SAME = 0.99
 """Candidates whose labels agree by more are one."""
 
 SHARES = (2.0, 1.0, 1.0)
-"""What the ranks of the cut, the stability and the consensus count."""
+"""What the cut, the stability and the consensus count."""
 
 MOST_FITS = 3
 """Fits of all rows: each takes its time."""
@@ -287,7 +287,7 @@ def run_search(search: Search, n_jobs: int | None) -> SelectionResult:
     if k < 2 or vertices.n <= k:
         what = "one cluster is asked for" if k < 2 else f"there are only {vertices.n} distinct rows"
         judged = tuple(
-            Judged(one, one.name, one.family, mean_rank=1.0 if i == 0 else None, dropped="" if i == 0 else "not tried")
+            Judged(one, one.name, one.family, doubt=0.0 if i == 0 else None, dropped="" if i == 0 else "not tried")
             for i, one in enumerate(search.candidates)
         )
         reason = f"{search.candidates[0].name}: {what}, so there is nothing to compare."
@@ -341,13 +341,17 @@ def judge(search: Search, fits: Fits) -> SelectionResult:
     best = {max(group, key=lambda j: (round(stability[j] or 0.0, 9), -j)): group for group in groups.values()}
     stands_for = {j: i for i, group in best.items() for j in group}
     leaders = sorted(best)
-    ranks = mean_ranks([np.array([values[i] or 0.0 for i in leaders]) for values in (cut, stability, shared)], SHARES)
+    one_edge, one_row = 2 / max(graph.nnz, 2), 1 / vertices.n
+    used = [0, 1, 2] if search.halves else [0, 2]  # without halves nothing is known about the stability
+    criteria = [np.array([values.get(i) or 0.0 for i in leaders]) for values in (cut, stability, shared)]
+    least = (one_edge, one_row, one_row)
+    found = doubts([criteria[j] for j in used], [SHARES[j] for j in used], [least[j] for j in used]).tolist()
     # At a tie the better cut, then the first.
-    order = sorted(range(len(leaders)), key=lambda j: (ranks[j], -round(cut[leaders[j]], 9), leaders[j]))
-    rank_of = {leaders[j]: float(ranks[j]) for j in range(len(leaders))}
+    order = sorted(range(len(leaders)), key=lambda j: (round(found[j], 12), -round(cut[leaders[j]], 9), leaders[j]))
+    doubt_of = {leaders[j]: float(found[j]) for j in range(len(leaders))}
     chosen = leaders[order[0]]
     second = leaders[order[1]] if len(order) > 1 else None
-    margin = None if second is None else rank_of[second] - rank_of[chosen]
+    margin = None if second is None else doubt_of[second] / doubt_of[chosen]
 
     def judged(i: int) -> Judged:
         kmeans = i == len(search.candidates)
@@ -365,20 +369,20 @@ def judge(search: Search, fits: Fits) -> SelectionResult:
             cut.get(i),
             stability.get(i),
             shared.get(i),
-            rank_of.get(i),
+            doubt_of.get(i),
             "" if leader == i else names[leader],
             dropped,
         )
 
     ranked = [leaders[j] for j in order]
-    others = [i for i in range(len(names)) if i not in rank_of] + [i for i in everyone if i >= len(names)]
+    others = [i for i in range(len(names)) if i not in doubt_of] + [i for i in everyone if i >= len(names)]
     others.sort(key=lambda i: i not in stands_for)
     return SelectionResult(
         tuple(judged(i) for i in [*ranked, *others]),
         search.candidates[chosen],
         None if second is None else search.candidates[second],
         margin,
-        _reason(names, chosen, second, margin, len(names), len(leaders), cut, stability, shared) + told,
+        _reason(names, chosen, second, margin, len(names), len(leaders), cut, stability, shared, doubt_of) + told,
         vertices.n,
         k,
         _gamma(search, search.candidates[chosen]),
@@ -407,18 +411,19 @@ def _reason(
     cut: dict[int, float],
     stability: dict[int, float | None],
     shared: dict[int, float],
+    doubt: dict[int, float],
 ) -> str:
     """The choice in a sentence or two."""
     kept = stability[chosen]
     known = "" if kept is None else f", stability {kept:.2f}"
     told = (
-        f"{names[chosen]}: best mean rank of {n_partitions} different partitions by {n_candidates} candidates (cut "
+        f"{names[chosen]}: least doubt of {n_partitions} different partitions by {n_candidates} candidates (cut "
         f"{cut[chosen]:.3f}{known}, consensus {shared[chosen]:.2f})"
     )
     if second is None or margin is None:
         return f"{told}; all candidates agree." if n_partitions == 1 else f"{told}."
     narrow = "; a small margin, so look at both" if margin <= SMALL_MARGIN else ""
-    return f"{told}, {margin:.2f} ranks ahead of {names[second]}{narrow}."
+    return f"{told}, {doubt[chosen]:.3g} against {doubt[second]:.3g} of {names[second]}{narrow}."
 
 
 def _gamma(search: Search, candidate: Candidate) -> float | None:

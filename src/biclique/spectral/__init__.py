@@ -61,6 +61,7 @@ from biclique.spectral.lloyd import (
     plus_plus_start,
     random_start,
 )
+from biclique.spectral.many_orders import ManyOrders, block_width, columns_within
 from biclique.spectral.multigrid import graph_eigenpairs
 from biclique.spectral.solver import (
     BASIS_BLOCKS,
@@ -109,6 +110,7 @@ __all__ = [
     "KernelRule",
     "LargestCoordinate",
     "LeastVolume",
+    "ManyOrders",
     "MostSimilar",
     "NearRows",
     "NearestCentre",
@@ -125,9 +127,11 @@ __all__ = [
     "assign_sampled",
     "basis_bytes",
     "block_columns",
+    "block_width",
     "blocks_within",
     "check_order",
     "column_signs",
+    "columns_within",
     "connect",
     "device_kmeans",
     "direct_bytes",

@@ -131,13 +131,18 @@ class Seen:
         return {"rows": self.rows, "labels": self.labels, "weights": self.weights, "values": self.values}
 
     @cached_property
-    def odds(self) -> Odds:
-        """Of every pair of clusters."""
-        return fit_odds(self.rows, self.labels, self.weights, self.values)
+    def _found(self) -> dict[float, Odds]:
+        return {}
 
-    def probabilities(self, rows: FloatArray, labels: IntArray) -> FloatArray:
+    def odds(self, order: float) -> Odds:
+        """Of every pair of clusters of a cut of this order."""
+        if order not in self._found:
+            self._found[order] = fit_odds(self.rows, self.labels, self.weights, self.values, order)
+        return self._found[order]
+
+    def probabilities(self, rows: FloatArray, labels: IntArray, order: float) -> FloatArray:
         """Probabilities of clusters, (n, k), of embedded rows with known labels: the largest is the label's."""
-        return self.odds.probabilities(rows, labels)
+        return self.odds(order).probabilities(rows, labels)
 
 
 @dataclass(frozen=True)

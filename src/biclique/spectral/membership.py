@@ -13,8 +13,9 @@ A cluster may be drawn out along u: a curved one, whose far end is many steps aw
 says nothing about the overlap at the boundary. Then p_b is that of a boundary known up to one step, the least that the
 kernel can see: the normal distribution function of the steps from the labels' boundary.
 
-Rows farther out than most of their cluster are counted, but not placed: eigenvectors saturate there, and orders above 2
-fold them back.
+Rows far out are counted, but not placed. At order 2 these are √n rows of a cluster of n: ρ and M are averaged over as
+many, so u is not known there. Orders above 2 send rows of low degree anywhere. That folds the outer part of a cluster
+back toward its middle, and a quarter of the rows are not placed.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from scipy.special import log_ndtr
 from biclique._typing import FloatArray, IntArray
 
 OUTER = 0.25
-"""Share of each cluster, on the side away from the other one, that is counted but not placed."""
+"""Largest share of each cluster, on the side away from the other one, that is counted but not placed."""
 
 CELLS = 200
 """Cells between the two cuts in which EM counts rows."""
@@ -87,8 +88,8 @@ def walk_coordinates(rows: FloatArray) -> tuple[FloatArray, np.ndarray]:
     return np.divide(rows[:, 1:], first, out=np.zeros_like(rows[:, 1:]), where=first > 0), here
 
 
-def fit_odds(rows: FloatArray, labels: IntArray, weights: FloatArray, values: FloatArray) -> Odds:
-    """The log-odds of every pair of clusters, from training rows and eigenvalues."""
+def fit_odds(rows: FloatArray, labels: IntArray, weights: FloatArray, values: FloatArray, order: float) -> Odds:
+    """The log-odds of every pair of clusters, from training rows, eigenvalues and the order of the cut."""
     k = int(labels.max()) + 1
     coordinates, here = walk_coordinates(rows)
     members = [np.flatnonzero((labels == j) & here) for j in range(k)]
@@ -99,10 +100,10 @@ def fit_odds(rows: FloatArray, labels: IntArray, weights: FloatArray, values: Fl
     for (a, b), direction in zip(pairs, directions, strict=True):
         both = np.concatenate([members[a], members[b]])
         t, w = coordinates[both] @ direction, weights[both]
-        order = np.argsort(t, kind="stable")
-        side = np.repeat([False, True], [len(members[a]), len(members[b])])[order]
+        place = np.argsort(t, kind="stable")
+        side = np.repeat([False, True], [len(members[a]), len(members[b])])[place]
         rate = float(direction**2 @ (1 - values) / max(direction @ direction, np.finfo(float).tiny))
-        lines.append(_Line.of(t[order], w[order], (w * rows[both, 0] ** 2)[order], side, rate))
+        lines.append(_Line.of(t[place], w[place], (w * rows[both, 0] ** 2)[place], side, rate, folded=order > 2))
     _settle(lines)
     return Odds(k, directions, [line.knots for line in lines], [line.log_odds() for line in lines])
 
@@ -132,7 +133,9 @@ class _Line:
     """u of the boundary of the labels."""
 
     @classmethod
-    def of(cls, t: FloatArray, w: FloatArray, volume: FloatArray, side: np.ndarray, rate: float) -> _Line:
+    def of(
+        cls, t: FloatArray, w: FloatArray, volume: FloatArray, side: np.ndarray, rate: float, *, folded: bool
+    ) -> _Line:
         """From ascending t, with multiplicities, wS, which rows are of the second cluster, and 1 − λ."""
         total = float(w.sum())
         shares = np.array([w[~side].sum(), w[side].sum()])
@@ -141,7 +144,9 @@ class _Line:
         knots, places = even_steps(t, volume, rate)
         u = np.interp(t, knots, places)
         low, high = u[~side], u[side]
-        cuts = np.array([np.quantile(low, OUTER), np.quantile(high, 1 - OUTER)])
+        cuts = np.array(
+            [np.quantile(low, outer_share(len(low), folded)), np.quantile(high, 1 - outer_share(len(high), folded))]
+        )
         means = np.array([np.average(low, weights=w[~side]), np.average(high, weights=w[side])])
         deviation = float(np.sqrt(np.average((u - means[side.astype(int)]) ** 2, weights=w)))
         if not (cuts[0] < cuts[1] and means[0] < means[1] and deviation > 1e-9 * (means[1] - means[0])):
@@ -180,6 +185,11 @@ class _Line:
             return np.asarray(np.clip(log_ndtr(steps) - log_ndtr(-steps), -self.most, self.most))
         values = gap / self.deviation**2 * (self.places - self.means.mean()) + np.log(self.shares[1] / self.shares[0])
         return np.asarray(np.clip(values, -self.most, self.most))
+
+
+def outer_share(n: int, folded: bool) -> float:
+    """Share of a cluster of n rows that is counted, but not placed."""
+    return OUTER if folded else min(OUTER, 1 / np.sqrt(n))
 
 
 def even_steps(t: FloatArray, volume: FloatArray, rate: float) -> tuple[FloatArray, FloatArray]:
