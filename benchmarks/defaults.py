@@ -62,6 +62,26 @@ def outliers(seed: int) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([X, noise]), np.concatenate([y + 1, np.zeros(50, dtype=int)])
 
 
+MIXES = ((950, 50), (800, 150, 50), (850, 100, 50), (700, 200, 70, 30), (500, 200, 150, 100, 50))
+"""Sizes of clusters that differ much."""
+
+
+def mixed(sizes: tuple[int, ...], seed: int, *, tails: float | None) -> tuple[np.ndarray, np.ndarray]:
+    """Round clusters of these sizes, deviations 0.7 to 1.3, centres at least 6 apart; with tails, those of t."""
+    random = np.random.default_rng(seed)
+    while True:
+        centres = random.uniform(-4, 4, (len(sizes), 2)) * np.sqrt(len(sizes))
+        gaps = np.linalg.norm(centres[:, None] - centres, axis=2) + 1e9 * np.eye(len(sizes))
+        if gaps.min() > 6:
+            break
+    made = [
+        (random.normal(size=(n, 2)) if tails is None else random.standard_t(tails, (n, 2))) * random.uniform(0.7, 1.3)
+        for n in sizes
+    ]
+    X = np.concatenate([rows + centre for rows, centre in zip(made, centres, strict=True)])
+    return X, np.repeat(range(1, len(sizes) + 1), sizes)
+
+
 def aniso(seed: int) -> tuple[np.ndarray, np.ndarray]:
     X, y = make_blobs(1000, random_state=170 + seed)
     return X @ np.array([[0.6, -0.6], [-0.4, 0.8]]), y + 1
@@ -96,6 +116,11 @@ def generated() -> Iterator[Case]:
     for seed in range(10):
         yield Case("900/80/20", f"900/80/20 as it is {seed}", *_labelled(unequal(seed)))
         yield Case("5 % outliers", f"5 % outliers as they are {seed}", *_labelled(outliers(seed)))
+    for sizes in MIXES:
+        for seed in range(5):
+            name = f"{'/'.join(map(str, sizes))} {seed}"
+            yield Case("unequal sizes", name, *_labelled(mixed(sizes, seed, tails=None)))
+            yield Case("unequal sizes, heavy tails", f"{name}, t of 3", *_labelled(mixed(sizes, seed, tails=3)))
     for name, load, scaled in (
         ("iris", load_iris, False),
         ("digits", load_digits, False),

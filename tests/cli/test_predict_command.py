@@ -291,7 +291,7 @@ def test_several_ids_are_remembered_and_written(capsys, tmp_path, rows, way):
     assert "several columns of ids are written as .csv or .tsv" in err
     code, _, err = run(capsys, "predict", model, table, "--id", "shops")
     assert code == 3
-    assert "--id names column 'shops', which is not there" in err
+    assert "--id names column 'shops', which does not exist" in err
 
 
 def test_a_table_is_written_back_with_predicted_labels(capsys, tmp_path, saved):

@@ -275,7 +275,7 @@ def test_the_profile_needs_no_pandas(blobs, monkeypatch):
     found = model.profile(X)
     assert list(found) == ["x0", "x1"]
     assert found["x0"][2] == pytest.approx(cluster_profile(X[:, 0], model.labels_, 2))
-    with pytest.raises(ParameterError, match="no column"):
+    with pytest.raises(ParameterError, match="which is not a column"):
         model.profile(X, categories=["colour"])
     with pytest.raises(DataError, match="columns of fit"):
         model.profile(X[:5, :1])

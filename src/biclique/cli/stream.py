@@ -264,8 +264,8 @@ def cluster(model: BicliqueSpectralClustering, table: ChunkSource, options: argp
     )
     saved = None
     if options.save is not None:
-        ids = options.id if mixed is None else names_of(mixed.name, "--id", options.id, list(mixed.table.kinds))
-        saved = save_run(model, _preparer(scaled, names, mixed, options), options, ids)
+        named = options.id if mixed is None else names_of(mixed.name, "--id", options.id, list(mixed.table.kinds))
+        saved = save_run(model, _preparer(scaled, names, mixed, options), options, named)
     report(model, facts, options, seconds, [*messages, *notes, *table.notes], saved)
     return EXIT_OK
 

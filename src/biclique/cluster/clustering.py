@@ -45,7 +45,8 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
     order : "auto", "select" or float from 2 to infinity, default="auto"
         Order m of the hypergraph; any real number. Order 2 is the ordinary normalised cut, ``numpy.inf`` spectral
         modularity. "auto" is the least of 2, 2.05, 2.1, 2.25, 2.5, 3 and 4 that leaves no cluster of dust: each cluster
-        has at least √(n/k) rows (``docs/order.md``). With very many rows smaller steps above 2 are tried too. For
+        has at least √(n/k) rows (``docs/order.md``). A few rows that are like hardly any other may be left out for
+        that, and are then labelled as new rows are. With very many rows smaller steps above 2 are tried too. For
         neighbour graphs "auto" is 2.1, or 2 if 2.1 gives an eigenvalue above 1. "select" searches
         (``docs/selection.md``).
     modelling : {"biclique", "symmetric"}, default="biclique"

@@ -154,7 +154,7 @@ memory_limit, n_jobs, random_state, verbose :
             if settings.kernel.of_rows and settings.kernel.euclidean:
                 warn_about_spread(source.held, source.names)
             fit = solve_exact(planned, source, random, progress)
-            cut, n, index = fit.solved.cut, fit.plan.rows, fit.prepared.vertices.index
+            cut, n, index = fit.solved.cut, fit.prepared.vertices.n, fit.prepared.vertices.index
             order, k = cut.order if fit.plan.order is None else fit.plan.order, min(self.n_clusters, n)
             factor = 1.0
             if isinstance(self.weights, str) and self.weights == "paper" and np.isfinite(order):
@@ -190,7 +190,7 @@ memory_limit, n_jobs, random_state, verbose :
         return self
 
     def _starts(self, fit: ExactFit, problem: KernelKMeansProblem, k: int) -> list[IntArray]:
-        prepared, n = fit.prepared, fit.plan.rows
+        prepared, n = fit.prepared, fit.prepared.vertices.n
         if n <= k:
             return [np.arange(n)]
         if self.init == "spectral":

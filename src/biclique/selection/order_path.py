@@ -11,7 +11,16 @@ import numpy as np
 
 from biclique._typing import FloatArray, IntArray, RandomState
 from biclique.exceptions import ParameterError
-from biclique.fit.exact import ExactFit, ExactSearch, Solved, SolverOptions, assign_exact, hold_or_change, solve_exact
+from biclique.fit.exact import (
+    ExactFit,
+    ExactFitted,
+    ExactSearch,
+    Solved,
+    SolverOptions,
+    assign_exact,
+    hold_or_change,
+    solve_exact,
+)
 from biclique.fit.graphs import GraphFitted, GraphSearch
 from biclique.fit.plan import QUICK_TOLERANCE, Plan, Planned, choose_kernel, find_vertices, plan_exact, plan_graph
 from biclique.fit.settings import CONSTRAINTS, Affinity, Auto, Settings, check_parameters
@@ -84,17 +93,23 @@ class KernelCuts:
         return plan_exact(settings, self.vertices, self.vertices.n, kernel, gamma)
 
     def at(self, order: Auto, scalings: Sequence[bool | str]) -> list[Found]:
+        vertices = Vertices.as_they_are(self.vertices.data, self.vertices.weights, given=self.vertices.given)
         if isinstance(order, str):  # the order that the data ask for: a fit of its own
-            planned = Planned(self._planned(self.plan.settings, order), self.vertices)
-            source = ArrayRows(self.vertices.data, self.vertices.weights)
+            planned = Planned(self._planned(self.plan.settings, order), vertices)
+            source = ArrayRows(vertices.data, vertices.weights)
             fit = solve_exact(planned, source, check_random(self.plan.settings.random_state), self.progress)
         else:
             fit = ExactFit(self.plan, self._search.prepared, self._solved(order))
-        k = self.plan.settings.n_groups
-        return [
-            Found(fit.solved.eigenvalues, assign_exact(replace(fit, plan=_scaling(fit.plan, scaled)), k).labels)
-            for scaled in scalings
-        ]
+        found = []
+        for scaled in scalings:
+            own = replace(fit, plan=_scaling(fit.plan, scaled))
+            assignment = assign_exact(own, self.plan.settings.n_groups)
+            labels = assignment.labels
+            if len(labels) < vertices.n:  # rows that were left out are as new ones
+                fitted = ExactFitted.of(own, assignment)
+                labels = fitted.labels_of_vertices(vertices.data, fit.prepared.vertices.index, fit.plan.settings.n_jobs)
+            found.append(Found(fit.solved.eigenvalues, labels))
+        return found
 
     def _solved(self, order: float) -> Solved:
         if self._together and not self._found:
