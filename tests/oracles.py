@@ -321,20 +321,23 @@ def least_order_without_dust(K, k, orders=(2, 2.05, 2.1, 2.25, 2.5, 3, 4)):
     return orders[int(np.argmax(smallest))]
 
 
-def rows_left_out(K, k, most_times=5):
+def rows_left_out(K, k, most_times=10):
     """The rows without which all k clusters of order 2 are no dust, found by leaving out clusters of dust in turn.
 
-    None if they are more than a cluster needs, or if there is dust after five times.
+    None if they are more than a cluster needs, or if there is dust after ten times.
     """
     rows, least = np.arange(len(K)), 0.999 * np.sqrt(len(K) / k)
     for _ in range(most_times + 1):
         embedded = unit_embedding(K[np.ix_(rows, rows)], 2, k)
         labels = KMeans(k, n_init=10, random_state=0).fit_predict(embedded)
-        counts = np.bincount(labels, minlength=k) * len(K) / len(rows)
+        counts = np.bincount(labels, minlength=k)
         if counts.min() >= least:
             return np.setdiff1d(np.arange(len(K)), rows)
-        rows = rows[counts[labels] >= least]
-        if len(K) - len(rows) > least:
+        stays = counts[labels] >= least / 2 * len(rows) / len(
+            K
+        )  # a cluster that nearly has what it needs may be a true one
+        rows = rows[stays]
+        if stays.all() or len(K) - len(rows) > least:
             return None
     return None
 

@@ -18,6 +18,9 @@ from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
 from biclique.exceptions import BicliqueWarning, DisconnectedWarning, FewerClustersWarning
 from biclique.fit import exact as _spectrum
 from biclique.fit import three_passes as _factored
+from biclique.gram import DenseGram
+from biclique.kernels import RBF
+from biclique.rows.array import Vertices
 from biclique.spectral import cut as _order
 from biclique.spectral.cut import ORDERS, SYMMETRIC_ORDERS, OrderRule
 from tests.oracles import joined_parts, least_order_without_dust, rows_left_out
@@ -124,34 +127,86 @@ def test_rows_nearly_apart_own_no_cluster_and_raise_no_order(seed):
     assert np.array_equal(model.predict(X), model.labels_)
 
 
+@pytest.fixture
+def two_are_dust(monkeypatch):
+    """Order 2 of all rows is said to fail because of two of them, whatever the rounding of this machine."""
+    run = _spectrum.ExactSearch._try
+
+    def told(self, order, last, most=None):
+        found, dust = run(self, order, last, most)
+        if order == 2 and self.prepared.vertices.n >= 1200:
+            return _order.Attempt(order, 0.0, found.result), np.array([3, 700])
+        return found, dust
+
+    monkeypatch.setattr(_spectrum.ExactSearch, "_try", told)
+
+
 @pytest.mark.parametrize("gram", ["dense", "tiled", "fourier"])
-def test_what_is_left_out_is_as_new_rows_are(gram):
+def test_what_is_left_out_is_as_new_rows_are(gram, two_are_dust):
     pytest.importorskip("finufft" if gram == "fourier" else "numpy")
     X, y = nearly_apart(1)
-    X = np.concatenate([X, [[3.0, 5.5], [-4.0, 4.0]]]) + [1000, -500]  # far from the origin: rows are stored centred
+    X += [1000, -500]  # far from the origin: rows are stored centred
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = fitted(X, 2, gamma=6.0, gram=gram)
-        assert "left out" in model.order_reason_
+        model = fitted(X, 2, gamma=1.0, gram=gram)
+        assert "order 2: 2 of 1200 rows, like hardly any other, left out; smallest" in model.order_reason_
+        assert len(model._fitted.rows) == 1198
         assert agreement(y, model) > 0.95
         assert np.array_equal(model.predict(X), model.labels_)
-        assert np.isfinite(model.embedding_).all()
-        plain = fitted(X, 2, gamma=6.0, gram="dense")
-        assert np.mean(model.predict(X + 1e-7) == plain.labels_) > 0.995
+        assert np.array_equal(model.predict(X + 1e-9), model.labels_)
+        weights = np.ones(len(X))
+        weights[model._fitted.find(X) < 0] = 0
+        assert weights.sum() == 1198
+        again = BicliqueSpectralClustering(2, gamma=1.0, gram=gram, order=2, random_state=0).fit(
+            X, sample_weight=weights
+        )
+        assert adjusted_rand_score(again.labels_, model.labels_) == 1
 
 
-def test_given_matrices_leave_rows_out_too():
-    X, _ = nearly_apart(1)
+def test_given_matrices_leave_rows_out_too(two_are_dust):
+    X, y = nearly_apart(1)
     X = np.concatenate([X, X[:40]])  # equal rows are one vertex
-    K = rbf_kernel(X, gamma=6.0)
-    expected = fitted(X, 2, gamma=6.0)
-    assert "left out" in expected.order_reason_
+    K = rbf_kernel(X, gamma=1.0)
     for given in (K, sparse.csr_array(np.where(K > 1e-12, K, 0))):
         model = fitted(given, 2, affinity="precomputed")
-        assert model.order_ == 2
-        assert ("left out" in model.order_reason_) == (given is K)  # multigrid needs none to be
-        assert adjusted_rand_score(model.labels_, expected.labels_) > 0.98
+        assert "left out" in model.order_reason_
+        assert agreement(y, model) > 0.95
         assert np.array_equal(model.predict(given), model.labels_)
+
+
+@pytest.mark.parametrize("seed", [0, 6])
+def test_outliers_with_faint_links_are_no_part_of_a_grid(seed):
+    """Links of 1e-7 connect outliers to the rest; products that are right to 1e-6 do not see them."""
+    pytest.importorskip("finufft")
+    random = np.random.default_rng(seed)
+    y = random.integers(0, 3, 6000)
+    X = random.normal(size=(6000, 2)) + np.array([[0, 0], [8, 0], [4, 7]])[y]
+    X[:300] = random.uniform(-20, 28, (300, 2))
+    model = fitted(X, 3, gram="fourier", gamma=2.3)
+    assert adjusted_rand_score(y[300:], model.labels_[300:]) > 0.99
+
+
+def test_a_small_cluster_is_no_dust_and_all_rows_are_back():
+    random = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], [80, 15, 5])
+    X = random.normal(size=(100, 10))
+    X[:, 0] += 8 * y
+    X[:, 1] += 6.4 * (y % 2)
+    model = fitted(X, 3)  # 5 rows are nearly the 5.8 that a cluster needs
+    assert agreement(y, model) == 1
+    random = np.random.default_rng(1)
+    X = np.concatenate([random.normal(size=(95, 1)), random.normal(size=(5, 1)) + 7])
+    model = fitted(X, 2)
+    assert model.order_ == 2 or len(model._fitted.rows) == 100  # at higher orders nothing is left out
+
+
+def test_a_stored_matrix_leaves_rows_out_if_two_fit_the_memory():
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    gram = DenseGram.from_kernel(RBF(1.0), X, memory_limit=10**9)
+    vertices = Vertices.as_they_are(X, np.ones(50))
+    for spare, possible in ((np.inf, True), (gram.bytes_for(50, 2, 0, float) - 1, False)):
+        prepared = _spectrum.Prepared(vertices, gram, np.random.RandomState(0), kernel=RBF(1.0), spare=spare)
+        assert prepared.may_leave_out == possible
 
 
 def test_where_no_order_does_the_largest_smallest_cluster_is_taken():

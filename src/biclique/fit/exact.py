@@ -16,6 +16,7 @@ from biclique.fit.low_rank import check_rank, choose_map, pool_size
 from biclique.fit.plan import FINE_TOLERANCE, QUICK_TOLERANCE, Plan, Planned, Result, choose_gram, make_gram
 from biclique.fit.settings import FACTORED, Settings
 from biclique.gram import (
+    LINK,
     CrossGram,
     DenseGram,
     FactoredGram,
@@ -38,6 +39,7 @@ from biclique.rows.array import Pool, RowSource, Vertices, find_rows
 from biclique.runtime import check_random, draw_by_permutation, draw_numbers
 from biclique.runtime.namespace import moved, on_host, padded, to_host, unit_rows
 from biclique.spectral import (
+    ASKED,
     BASIS_BLOCKS,
     DEAR_PROPOSAL_ROWS,
     NULL_EIGENVALUE,
@@ -86,8 +88,12 @@ MUCH_DUST = 0.1
 """From this share of the weight on, rows that are like hardly any other are hardly all outliers: a warning."""
 
 
-MOST_SIFTINGS = 5
-"""How often rows may be left out at order 2; each time is a search for eigenvectors."""
+MOST_SIFTINGS, SIFTING_PASSES = 10, 20
+"""How often rows may be left out at order 2, and, of many rows, the passes for all that."""
+
+
+LONE = 0.9
+"""A row with more than this share of its degree from itself is like hardly any other."""
 
 
 PROPOSAL_TOLERANCE = 0.05
@@ -190,6 +196,8 @@ class Prepared:
     nearness: Callable[[], Nearness] | None = None
     """How near parts are to each other, if neither rows nor similarities can tell."""
     kernel: Kernel | None = None
+    spare: float = np.inf
+    """Bytes of the memory limit that the plan does not need."""
 
     def cut(self, order: float) -> NormalizedCut:
         """The normalised cut: one pass over K, which multiplies the probe too."""
@@ -208,15 +216,20 @@ class Prepared:
     def may_leave_out(self) -> bool:
         """Whether a few rows can be left out: they are met again as new rows are."""
         known = self.kernel is not None or self.vertices.given
-        possible = self.base.chooses_rows and on_host(self.base.like)
-        return known and possible and not self.symmetric and self.nearness is None
+        possible = self.base.chooses_rows and on_host(self.base.like) and not self.symmetric and self.nearness is None
+        needed = self.base.bytes_for(self.vertices.n, self.vertices.data.shape[1], 0, self.base.dtype)
+        return known and possible and needed <= self.spare
 
     def without(self, dust: IntArray, start: FloatArray | None) -> Prepared:
         """The same for all rows but a few; ``start`` (n, b) is what the solver is given to start from."""
         vertices = self.vertices.without(dust)
         members = np.delete(np.arange(self.vertices.n), dust)
-        probe = None if start is None else start[members]
-        return replace(self, vertices=vertices, base=self.base.restricted(members), probe=probe)
+        if vertices.given:
+            n_jobs, K = self.base.n_jobs, vertices.data
+            base: GramOperator = SparseGram(K, n_jobs=n_jobs) if sparse.issparse(K) else DenseGram(K, n_jobs=n_jobs)
+        else:
+            base = self.base.restricted(members)
+        return replace(self, vertices=vertices, base=base, probe=None if start is None else start[members])
 
     @property
     def near(self) -> Nearness:
@@ -268,7 +281,8 @@ def hold(plan: Plan, vertices: Vertices, random: np.random.RandomState, progress
             )
             weights = vertices.weights
             probe = start_from_few(probe, few, vertices.data, plan.orders[0], weights[some], seed, weights)
-    return Prepared(vertices, base, random, symmetric, probe, plan.basis_blocks, error, kernel=plan.kernel)
+    spare = plan.memory_limit - plan.bytes
+    return Prepared(vertices, base, random, symmetric, probe, plan.basis_blocks, error, kernel=plan.kernel, spare=spare)
 
 
 def _hold(
@@ -535,20 +549,38 @@ class ExactSearch:
 
         That is done a few times, while all the dust is less than a cluster. If there is dust still, all rows are back.
         """
-        found, prepared, left_out = first, self.prepared, 0.0
+        many = self.n > PROPOSAL_ROWS  # whose passes are dear: no more is begun than can succeed
+        if first.order != 2 or not self.prepared.may_leave_out or (many and self._lone(first) > 2 * self.rule.least):
+            return first
+        found, prepared = first, self.prepared
+        passes = SIFTING_PASSES if many else MOST_SIFTINGS * self.options.max_passes
+        left_out: IntArray = np.empty(0, dtype=np.intp)
+        stays: IntArray = np.arange(self.n)
         for _ in range(MOST_SIFTINGS):
-            left_out += float(self.prepared.vertices.weights[dust].sum())
-            much = left_out > self.rule.rows(self.rule.least)
-            if first.order != 2 or not len(dust) or much or not prepared.may_leave_out:
+            left_out = np.append(left_out, stays[dust])
+            share = float(prepared.vertices.weights[left_out].sum()) / self.rule.total
+            if not len(dust) or share > self.rule.least or passes <= 0:
                 break
-            self._hold(self.prepared.without(dust, self._start(found.result)))
-            found, dust = self._try(first.order, None)
-            if self.rule.passes(found):
-                few = f"{left_out:.4g} of {self.rule.total:.6g} rows, like hardly any other, left out; "
-                return replace(found, note=few, smallest=found.smallest * (1 - left_out / self.rule.total))
+            start = self._start(found.result)
+            if start is not None:  # one row for every row there is
+                start = padded_rows(start, stays, prepared.vertices.n)
+            stays = np.delete(np.arange(prepared.vertices.n), left_out)
+            self._hold(prepared)  # what was left of it is let go before less is made
+            self._hold(prepared.without(left_out, start))
+            found, dust = self._try(first.order, None, passes)
+            passes -= found.result.cut.n_passes
+            few = f"{share * self.rule.total:.4g} of {self.rule.total:.6g} rows, like hardly any other, left out; "
+            sifted = replace(found, note=few, smallest=found.smallest * (1 - share))
+            if self.rule.passes(sifted) and (found.result.pairs.converged or not many):
+                return sifted
         if self.prepared is not prepared:
             self._hold(prepared)
         return first
+
+    def _lone(self, attempt: Attempt[Solved]) -> float:
+        """The share of the weight of rows whose degree is nearly all their own."""
+        cut = attempt.result.cut
+        return float(cut.weights[cut.own_values > LONE].sum() / cut.weights.sum())
 
     def _start(self, solved: Solved) -> FloatArray | None:
         """What the next search starts from: the vectors that were found, and some at random."""
@@ -561,11 +593,14 @@ class ExactSearch:
         others = np.random.RandomState(self.seed).standard_normal((self.n, more)) * scale
         return np.column_stack([known, others])
 
-    def _try(self, order: float, last: Attempt[Solved] | None) -> tuple[Attempt[Solved], IntArray]:
+    def _try(
+        self, order: float, last: Attempt[Solved] | None, most: int | None = None
+    ) -> tuple[Attempt[Solved], IntArray]:
         """A fit at one order, stopped early if its clusters are dust, and the rows of that dust."""
         cut = self._cut(order, last)
         watch = _Watch(self, cut, whole=on_host(cut.like))
-        solved = self._solve(cut, order, replace(self.options, give_up=watch))
+        most = self.options.max_passes if most is None else min(most, self.options.max_passes)
+        solved = self._solve(cut, order, replace(self.options, give_up=watch, max_passes=most))
         if watch.refused or watch.smallest < self.rule.least:
             left = replace(solved, left_early=True)
             return Attempt(order, watch.smallest, left, watch.refused), watch.dust
@@ -663,7 +698,29 @@ class ExactSearch:
         if self._found is None:
             random = np.random.RandomState(self.seed)
             self._found = self.prepared.base.parts(cut.degrees, cut.weights, random, columns=self._block)
+            if self.prepared.base.error is not None:  # products that are not exact miss faint links
+                self._found = self._linked(self._found)
         return self._found
+
+    def _linked(self, parts: IntArray) -> IntArray:
+        """Small parts that are linked to another become one with it, as where K is stored."""
+        kernel, n_columns = self.prepared.kernel, self.prepared.vertices.data.shape[1]
+        if kernel is None or not kernel.euclidean or parts.max() == 0:
+            return parts
+        near = self.prepared.near
+        while True:
+            sizes = np.bincount(parts)
+            asked = np.flatnonzero((sizes <= ASKED) & (np.arange(len(sizes)) != sizes.argmax()))
+            if not len(asked):
+                return parts
+            gaps, targets = near.nearest_parts(parts, asked)
+            apart = np.zeros((len(gaps), n_columns))
+            apart[:, 0] = gaps
+            close = kernel.block(apart, np.zeros((1, n_columns)))[:, 0] > LINK * kernel.diagonal(apart)
+            if not close.any():
+                return parts
+            links = sparse.coo_array((np.ones(int(close.sum())), (asked[close], targets[close])), (len(sizes),) * 2)
+            parts = np.asarray(sparse.csgraph.connected_components(links, directed=False)[1], dtype=np.intp)[parts]
 
     @property
     def dust(self) -> float:
@@ -709,6 +766,13 @@ class ExactSearch:
             return found.pairs, None, joined  # too few columns to tell what each part's clusters are
         shares = shares_of_parts(found.values_of_parts, k)
         return found.pairs, Parts(joined.part_of, tuple(shares), joined.like(near)), joined
+
+
+def padded_rows(rows: FloatArray, places: IntArray, n: int) -> FloatArray:
+    """Rows at their places among n, the others zero."""
+    out = np.zeros((n, rows.shape[1]))
+    out[places] = rows
+    return out
 
 
 class _Watch:

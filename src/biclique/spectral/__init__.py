@@ -36,6 +36,7 @@ from biclique.spectral.cut import (
     shrunken_degrees,
 )
 from biclique.spectral.joining import (
+    ASKED,
     LOOSE,
     Connected,
     Joined,
@@ -83,6 +84,7 @@ from biclique.spectral.solver import (
 from biclique.spectral.start import start_from_few
 
 __all__ = [
+    "ASKED",
     "ASSIGNERS",
     "BASIS_BLOCKS",
     "DEAR_PROPOSAL_ROWS",

@@ -412,9 +412,9 @@ class OrderRule:
         return float(np.bincount(labels, weights, self.n_clusters).min() / weights.sum())
 
     def in_dust(self, labels: IntArray, weights: FloatArray) -> IntArray:
-        """The rows of clusters that are too small."""
+        """The rows of clusters that are far too small: one that nearly has what it needs may be a true one."""
         shares = np.bincount(labels, weights, self.n_clusters) / weights.sum()
-        return np.flatnonzero(shares[labels] < self.least)
+        return np.flatnonzero(shares[labels] < self.least / 2)
 
     def passes(self, attempt: Attempt[Result]) -> bool:
         """Whether an attempt can be taken."""
