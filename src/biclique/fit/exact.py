@@ -220,16 +220,14 @@ class Prepared:
         needed = self.base.bytes_for(self.vertices.n, self.vertices.data.shape[1], 0, self.base.dtype)
         return known and possible and needed <= self.spare
 
-    def without(self, dust: IntArray, start: FloatArray | None) -> Prepared:
-        """The same for all rows but a few; ``start`` (n, b) is what the solver is given to start from."""
-        vertices = self.vertices.without(dust)
-        members = np.delete(np.arange(self.vertices.n), dust)
+    def without(self, left_out: IntArray, probe: FloatArray | None) -> Prepared:
+        """The same for all rows but a few; ``probe`` is a start for the others."""
+        vertices = self.vertices.without(left_out)
         if vertices.given:
-            n_jobs, K = self.base.n_jobs, vertices.data
-            base: GramOperator = SparseGram(K, n_jobs=n_jobs) if sparse.issparse(K) else DenseGram(K, n_jobs=n_jobs)
+            base = given_gram(vertices.data, self.base.n_jobs)
         else:
-            base = self.base.restricted(members)
-        return replace(self, vertices=vertices, base=base, probe=None if start is None else start[members])
+            base = self.base.restricted(np.delete(np.arange(self.vertices.n), left_out))
+        return replace(self, vertices=vertices, base=base, probe=probe)
 
     @property
     def near(self) -> Nearness:
@@ -285,14 +283,18 @@ def hold(plan: Plan, vertices: Vertices, random: np.random.RandomState, progress
     return Prepared(vertices, base, random, symmetric, probe, plan.basis_blocks, error, kernel=plan.kernel, spare=spare)
 
 
+def given_gram(K: Rows, n_jobs: int | None) -> GramOperator:
+    """K that was given, dense or sparse."""
+    return SparseGram(K, n_jobs=n_jobs) if sparse.issparse(K) else DenseGram(K, n_jobs=n_jobs)
+
+
 def _hold(
     plan: Plan, vertices: Vertices, random: np.random.RandomState, progress: Progress
 ) -> tuple[GramOperator, MeasuredError | None]:
     tick = progress.tick if progress.enabled else None
     n_jobs = plan.settings.n_jobs
     if plan.kernel is None:
-        K = vertices.data
-        return SparseGram(K, n_jobs=n_jobs) if sparse.issparse(K) else DenseGram(K, n_jobs=n_jobs), None
+        return given_gram(vertices.data, n_jobs), None
     if plan.rank is not None:
         check_rank(plan.settings.holding.rank, vertices.n, what="distinct rows")
         found = choose_map(plan, _pool(plan, vertices, random), random)
@@ -440,7 +442,7 @@ def solve_exact(planned: Planned, source: RowSource, random: np.random.RandomSta
     if settings.cut.auto and found.order != plan.orders[0]:
         final = final.changed(f"order {found.order:g} instead of {plan.orders[0]:g}: {reason}")
     if found.note:
-        final = final.changed(found.note.removesuffix("; "))
+        final = final.changed(found.note)
     return ExactFit(final, search.prepared, found.result, search.dust)
 
 
@@ -561,15 +563,12 @@ class ExactSearch:
             share = float(prepared.vertices.weights[left_out].sum()) / self.rule.total
             if not len(dust) or share > self.rule.least or passes <= 0:
                 break
-            start = self._start(found.result)
-            if start is not None:  # one row for every row there is
-                start = padded_rows(start, stays, prepared.vertices.n)
-            stays = np.delete(np.arange(prepared.vertices.n), left_out)
+            probe, stays = self._start(found.result, dust), np.delete(stays, dust)
             self._hold(prepared)  # what was left of it is let go before less is made
-            self._hold(prepared.without(left_out, start))
+            self._hold(prepared.without(left_out, probe))
             found, dust = self._try(first.order, None, passes)
             passes -= found.result.cut.n_passes
-            few = f"{share * self.rule.total:.4g} of {self.rule.total:.6g} rows, like hardly any other, left out; "
+            few = f"{share * self.rule.total:.4g} of {self.rule.total:.6g} rows, like hardly any other, left out"
             sifted = replace(found, note=few, smallest=found.smallest * (1 - share))
             if self.rule.passes(sifted) and (found.result.pairs.converged or not many):
                 return sifted
@@ -582,8 +581,8 @@ class ExactSearch:
         cut = attempt.result.cut
         return float(cut.weights[cut.own_values > LONE].sum() / cut.weights.sum())
 
-    def _start(self, solved: Solved) -> FloatArray | None:
-        """What the next search starts from: the vectors that were found, and some at random."""
+    def _start(self, solved: Solved, left_out: IntArray) -> FloatArray | None:
+        """What the search without some rows starts from: the vectors that were found, and some at random."""
         if not self._iterates:
             return None
         vectors, cut = solved.pairs.vectors, solved.cut
@@ -591,7 +590,7 @@ class ExactSearch:
         more = max(self._block - vectors.shape[1], 0)
         scale = float(np.abs(known).mean()) if known.size else 1.0
         others = np.random.RandomState(self.seed).standard_normal((self.n, more)) * scale
-        return np.column_stack([known, others])
+        return np.delete(np.column_stack([known, others]), left_out, axis=0)
 
     def _try(
         self, order: float, last: Attempt[Solved] | None, most: int | None = None
@@ -766,13 +765,6 @@ class ExactSearch:
             return found.pairs, None, joined  # too few columns to tell what each part's clusters are
         shares = shares_of_parts(found.values_of_parts, k)
         return found.pairs, Parts(joined.part_of, tuple(shares), joined.like(near)), joined
-
-
-def padded_rows(rows: FloatArray, places: IntArray, n: int) -> FloatArray:
-    """Rows at their places among n, the others zero."""
-    out = np.zeros((n, rows.shape[1]))
-    out[places] = rows
-    return out
 
 
 class _Watch:

@@ -510,7 +510,8 @@ def least_order(
             error = found
             told.append(f"order {order:g}: degrees that are not positive")
             continue
-        size = f"{last.note}smallest cluster {rule.rows(last.smallest):.4g} of {rule.total:.6g} rows"
+        note = f"{last.note}; " if last.note else ""
+        size = f"{note}smallest cluster {rule.rows(last.smallest):.4g} of {rule.total:.6g} rows"
         if len(rule.orders) == 1:
             return last, "; ".join([*told, f"order {order:g}: {size}"])
         if rule.passes(last):
