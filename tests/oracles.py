@@ -342,6 +342,25 @@ def rows_left_out(K, k, most_times=10):
     return None
 
 
+def neighbor_parts(q, size=7):
+    """The connected parts if each row is linked to the ``size`` nearest by q, as sets of rows."""
+    parts = [{i} for i in range(len(q))]
+    for i in range(len(q)):
+        others = sorted((j for j in range(len(q)) if j != i), key=lambda j: q[i, j])
+        for j in others[:size]:
+            a, b = (next(part for part in parts if x in part) for x in (i, j))
+            if a is not b:
+                parts.remove(b)
+                a |= b
+    return parts
+
+
+def splits_a_part(labels, parts, k):
+    """Whether two clusters have √(n/k) rows of one part each."""
+    least = 0.999 * np.sqrt(len(labels) / k)
+    return any(sum(sum(labels[i] == c for i in part) >= least for c in range(k)) > 1 for part in parts)
+
+
 def joined_parts(X, found, k):
     """Parts of fewer than √(n/k) rows join their nearest, smallest first; then the smallest joins until k are left."""
     part_of = np.array(found)

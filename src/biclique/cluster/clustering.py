@@ -182,6 +182,9 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
         What was chosen, and why K is stored so; ``rank_`` is None if K is not factored.
     order_reason_ : str
         The sizes of clusters that ruled lower orders out, or "as asked for".
+    rows_left_out_ : ndarray
+        Numbers of the rows that order "auto" left out at order 2. A fit at order 2, with ``gamma_`` and a
+        ``sample_weight`` of 0 for these rows, gives the same labels.
     approximation_ : ApproximationError or None
         How far an approximate K is from the exact one on a sample of rows: ``eigenvalues``, ``kernel``, ``n_rows``.
     cut_history_ : ndarray

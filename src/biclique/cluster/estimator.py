@@ -18,6 +18,7 @@ from biclique.exceptions import ApproximationWarning, DataError, FewerClustersWa
 from biclique.fit.cost import Cost
 from biclique.fit.estimate import check_hours, with_seconds
 from biclique.fit.exact import finish_exact, solve_exact
+from biclique.fit.fine_gamma import finer_gamma
 from biclique.fit.graphs import fit_graph
 from biclique.fit.kernel_columns import with_columns
 from biclique.fit.plan import FACTORED_WAY, GRAPH, LOOKED_AT, Fitted, Plan, Planned, Result, check_fast, make_plan
@@ -218,7 +219,7 @@ class KernelEstimator(Estimator):
         settings = model._settings()
         settings, source = model._source(settings, X, sample_weight, Progress(False), LOOKED_AT)
         settings, reason = model._selected(settings, source)
-        planned = make_plan(settings, source, check_random(0), LOOKED_AT)
+        planned = make_plan(settings, source, check_random(0), finer_gamma, LOOKED_AT)
         return replace(check_hours(with_seconds(planned, source), source), selected=reason)
 
     def _selected(self, settings: Settings, source: RowSource) -> tuple[Settings, str]:  # noqa: ARG002
@@ -240,7 +241,7 @@ class KernelEstimator(Estimator):
         self, settings: Settings, source: RowSource, random: np.random.RandomState, progress: Progress
     ) -> Planned:
         """The plan of a fit; if the fit will take long, the estimate is shown."""
-        planned = make_plan(settings, source, random)
+        planned = make_plan(settings, source, random, finer_gamma)
         if source.spread is not None:
             plan = check_hours(with_seconds(planned, source), source)
             progress.say(str(plan.cost))
@@ -298,6 +299,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
                 self.embedding_ = self._output(result.embedding)
             self.eigenvalues_, self.residuals_ = fitted.eigenvalues, fitted.residuals
             self.n_passes_ = self.n_iter_ = fitted.n_passes
+            self.rows_left_out_ = np.empty(0, dtype=np.intp) if result.left_out is None else result.left_out
             self._n_features_out = self._output(np.empty((0, fitted.plan.settings.n_columns))).shape[1]
             self._store_plan(fitted.plan)
         return result

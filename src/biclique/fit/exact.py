@@ -96,6 +96,10 @@ LONE = 0.9
 """A row with more than this share of its degree from itself is like hardly any other."""
 
 
+STORED_SAMPLE = 1_000
+"""Up to so many rows of a sample, K is stored."""
+
+
 PROPOSAL_TOLERANCE = 0.05
 """Of eigenpairs of the sample that proposes an order, as a share of the eigengap."""
 
@@ -376,6 +380,8 @@ class ExactFit:
     solved: Solved
     dust: float = 0.0
     """The share of the weight in parts of K that are too small for a cluster."""
+    left_out: IntArray | None = None
+    """Rows that count and were left out, if any were."""
 
     def warn(self, n_clusters: int) -> None:
         """Say what is wrong with the parts and the eigenpairs."""
@@ -443,7 +449,10 @@ def solve_exact(planned: Planned, source: RowSource, random: np.random.RandomSta
         final = final.changed(f"order {found.order:g} instead of {plan.orders[0]:g}: {reason}")
     if found.note:
         final = final.changed(found.note)
-    return ExactFit(final, search.prepared, found.result, search.dust)
+    left_out: IntArray | None = None
+    if found.note and planned.vertices is not None:
+        left_out = np.flatnonzero((planned.vertices.index >= 0) & (search.prepared.vertices.index < 0))
+    return ExactFit(final, search.prepared, found.result, search.dust, left_out)
 
 
 def proposed(
@@ -476,7 +485,7 @@ def search_some(
 ) -> ExactSearch:
     """The search among ``size`` of the distinct rows; without a tolerance, that of a fit."""
     few = vertices.some(draw_numbers(vertices.n, size, np.random.RandomState(seed)))
-    held = "tiled" if kernel.cheap else "dense"
+    held = "tiled" if kernel.cheap and few.n > STORED_SAMPLE else "dense"
     # Small enough to be made whatever the memory limit: all rows were allowed.
     limit = 2 * dense_bytes(size) + tiled_bytes(size, few.data.shape[1], size, np.float64)
     gram = make_gram(held, kernel, few.data, dtype=dtype, n_jobs=settings.n_jobs, memory_limit=limit)
@@ -1000,4 +1009,5 @@ def finish_exact(fit: ExactFit, X: Rows) -> Result:
     labels = None
     if assignment is not None:
         labels = assignment.labels if everywhere else fitted.labels_of_vertices(X, vertices.index, settings.n_jobs)
-    return Result(fitted, n, embedding, labels, None if assignment is None else assignment.cut_history)
+    history = None if assignment is None else assignment.cut_history
+    return Result(fitted, n, embedding, labels, history, left_out=fit.left_out)

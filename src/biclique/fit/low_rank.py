@@ -68,6 +68,7 @@ class FactoredSpectrum:
     n_rows: int
     unseen: int
     """Training rows whose degree S is zero, up to rounding: no feature tells anything of them."""
+    unseen_weight: float = 0.0
 
     def embed(self, X: Rows, n_jobs: int | None = None) -> FloatArray:
         """The embedding of rows, shape (n, 1 + k)."""
@@ -269,6 +270,7 @@ def factored_spectrum(
         noise=noise,
         n_rows=n_rows,
         unseen=products.unseen,
+        unseen_weight=products.unseen_weight,
     )
 
 
@@ -278,6 +280,7 @@ class _Products:
 
     gram: FloatArray  # (p, p)
     unseen: int = 0
+    unseen_weight: float = 0.0
     negative: int = 0
     first: int = 0
     """The first row with a negative degree."""
@@ -286,6 +289,7 @@ class _Products:
     def __iadd__(self, other: _Products) -> _Products:
         self.gram += other.gram
         self.unseen += other.unseen
+        self.unseen_weight += other.unseen_weight
         if other.negative:
             self.first = min(self.first, other.first) if self.negative else other.first
             self.negative += other.negative
@@ -304,6 +308,10 @@ class _Products:
             )
 
 
+_Counts = tuple[int, float, int, int, float]
+"""Rows of a block without a degree: unseen ones, their weight, negative ones, the first of these, the lowest S."""
+
+
 @dataclass(frozen=True)
 class _Weigher:
     """√(w/S) of rows, from their columns."""
@@ -320,11 +328,11 @@ class _Weigher:
 
         def of_block(block: Block) -> _Products:
             counted = _Products(np.empty((0, 0)))
-            counts: list[tuple[int, int, int, float]] = []  # threads add to it
+            counts: list[_Counts] = []  # threads add to it
             weigh = partial(self._weigh, block.weights, block.start, counts)
             counted.gram = weighted_gram(feature_map, block.rows, weigh, centre=mean, n_jobs=n_jobs)
-            for unseen, negative, first, lowest in sorted(counts):
-                counted += _Products(np.zeros(()), unseen, negative, first, lowest)
+            for counts_of_block in sorted(counts):
+                counted += _Products(np.zeros(()), *counts_of_block)
             return counted
 
         return of_block
@@ -333,7 +341,7 @@ class _Weigher:
         self,
         chunk_weights: FloatArray,
         before: int,
-        counts: list[tuple[int, int, int, float]],
+        counts: list[_Counts],
         columns: FloatArray,
         place: slice,
     ) -> FloatArray:
@@ -347,14 +355,13 @@ class _Weigher:
             counts.append(self._count(to_host(w), to_host(shrunken), to_host(seen), before + int(place.start)))
         return xp.sqrt(xp.where(seen, w / xp.where(seen, shrunken, 1.0), 0.0))  # type: ignore[no-any-return]
 
-    def _count(self, w: FloatArray, shrunken: FloatArray, seen: np.ndarray, start: int) -> tuple[int, int, int, float]:
-        """What a block has of rows without a degree: unseen ones, negative ones, the first of these, the lowest S."""
+    def _count(self, w: FloatArray, shrunken: FloatArray, seen: np.ndarray, start: int) -> _Counts:
         counted = w > 0
         bad = np.flatnonzero(counted & (shrunken < self.negative))
-        unseen = int((counted & ~seen).sum())
+        unseen, weight = int((counted & ~seen).sum()), float(w[~seen].sum())
         if not len(bad):
-            return unseen, 0, 0, np.inf
-        return unseen, len(bad), start + int(bad[0]), float(shrunken[bad].min())
+            return unseen, weight, 0, 0, np.inf
+        return unseen, weight, len(bad), start + int(bad[0]), float(shrunken[bad].min())
 
 
 # How far an approximate K is from the exact one, seen on a sample of rows
@@ -373,6 +380,8 @@ class ApproximationError:
     """|K̂ − K| / |K|, Frobenius norms."""
     n_rows: int
     """Rows of the sample."""
+    unseen: int = 0
+    """Those of which no feature tells anything at the order of the fit."""
     counts_as_exact: bool = False
 
     def __str__(self) -> str:
@@ -399,7 +408,7 @@ class ExactSample:
         """The errors of ΦΦᵀ."""
         features = feature_map.features(self.rows)
         approximate = features @ features.T
-        found = self._factored_eigenvalues(feature_map)
+        found, unseen = self._factored_eigenvalues(feature_map)
         gap = float("nan")
         if self.eigenvalues is not None:
             largest = float(self.eigenvalues.max(initial=0.0))
@@ -407,17 +416,21 @@ class ExactSample:
         unit = float(np.abs(self.K).max(initial=0.0)) or 1.0  # squares of tiny values would vanish
         size = float(np.linalg.norm(self.K / unit)) or 1.0  # of a kernel that vanishes, the error itself
         relative = float(np.linalg.norm((approximate - self.K) / unit)) / size
-        return ApproximationError(gap, relative, len(self.K))
+        return ApproximationError(gap, relative, len(self.K), unseen)
 
-    def _factored_eigenvalues(self, feature_map: FeatureMap) -> FloatArray:
-        """Those of a fit of the sample: the same sums in the same precision, so that their rounding counts too."""
+    def _factored_eigenvalues(self, feature_map: FeatureMap) -> tuple[FloatArray, int]:
+        """Those of a fit of the sample: the same sums in the same precision, so that their rounding counts too.
+
+        And how many rows are not seen.
+        """
         length = float(np.sqrt(np.abs(np.diagonal(self.K)).mean()))
         try:
-            source = ArrayRows(self.rows, self.weights)
-            found = factored_spectrum(feature_map, source, self.order, self.k, length=length).values
+            spectrum = factored_spectrum(
+                feature_map, ArrayRows(self.rows, self.weights), self.order, self.k, length=length
+            )
         except DegreeError:
-            found = np.empty(0)
-        return np.pad(found, (0, self.k - len(found)))
+            return np.zeros(self.k), 0
+        return np.pad(spectrum.values, (0, self.k - len(spectrum.values))), spectrum.unseen
 
     def _eigenvalues(self, K: FloatArray) -> FloatArray | None:
         if self.k < 1:
@@ -440,7 +453,9 @@ CHECK_ROWS = 2_000
 
 RANKS = (128, 256, 512, 1024, 2048)
 RANK_TOLERANCE = 0.01
-"""``rank="auto"`` is the first of these ranks whose eigenvalues are this close to the exact ones on a sample."""
+"""``rank="auto"`` is the first of these ranks whose eigenvalues are this close to the exact ones on a sample.
+
+Also, hardly a row of the sample may be like no landmark."""
 
 
 @dataclass(frozen=True)
@@ -486,11 +501,13 @@ def choose_map(plan: Plan, pool: Pool, random: np.random.RandomState) -> ChosenM
         sizes = [r for r in RANKS if r <= min(most, largest)]
         if landmarks and available <= most:
             sizes.append(available)  # all of them: exact
+    # So few rows that no landmark sees can be left out (three_passes.py): of the sample, the same share.
+    most_unseen = len(compared) / np.sqrt(plan.rows * plan.settings.n_groups)
     for size in sizes:
         rows = pool.rows[others if size <= len(others) else pool.distinct]
         chosen = make_map(kind, kernel, rows, size, landmarks=holding.landmarks, random=random, dtype=dtype)
         error = sample.error(chosen)
-        if error.eigenvalues <= RANK_TOLERANCE:
+        if error.eigenvalues <= RANK_TOLERANCE and error.unseen <= most_unseen:
             break
     if auto and not error.eigenvalues <= RANK_TOLERANCE:
         warn_user(

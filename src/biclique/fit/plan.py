@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -19,12 +21,20 @@ from biclique.fit.settings import FACTORED, Settings
 from biclique.gram import GRAMS, GramOperator, MeasuredError, dense_bytes, given_bytes
 from biclique.gram.fourier import TARGET, can_help, is_installed
 from biclique.io import CHUNK_ROWS, listed
-from biclique.kernels import GAMMA_KERNELS, HeldRows, Kernel, bandwidth, check_rows_for_kernel
+from biclique.kernels import (
+    GAMMA_KERNELS,
+    SAMPLE,
+    HeldRows,
+    Kernel,
+    bandwidth,
+    check_rows_for_kernel,
+    neighbor_parts,
+)
 from biclique.neighbors.index import search_bytes, uses_tree
 from biclique.progress import format_seconds
 from biclique.rows.array import Pool, RowSource, Vertices, distinct_given, distinct_rows, many_repeats
 from biclique.rows.checks import check_clusters_fit
-from biclique.runtime import Tick, data_bytes, format_bytes, parse_memory_limit, require
+from biclique.runtime import Tick, data_bytes, draw_by_permutation, format_bytes, parse_memory_limit, require
 from biclique.runtime.namespace import on_host
 from biclique.spectral import (
     ASSIGNERS,
@@ -108,6 +118,8 @@ class Plan:
     memory_limit: int
     kernel: Kernel | None = None
     gamma: float | None = None
+    gamma_reason: str = ""
+    """Why γ is not that of its rule."""
     orders: tuple[float, ...] = ()
     """To try, from the first on."""
     order: float | None = None
@@ -170,6 +182,7 @@ class Plan:
         settings = self.settings
         similarity = settings.kernel.affinity if isinstance(settings.kernel.affinity, str) else "a kernel of your own"
         gamma = "" if self.gamma is None else f", gamma={self.gamma:.4g}"
+        gamma += f" ({self.gamma_reason})" if self.gamma_reason else ""
         order = f"{self.order:g} ({self.order_reason})" if self.order is not None else self.rule
         lines = [
             f"{self.rows} rows, {settings.n_columns} columns of the embedding",
@@ -205,8 +218,26 @@ class Planned:
     """Some of them."""
 
 
+@dataclass(frozen=True)
+class ChosenKernel:
+    """The kernel with its γ; neither for a given matrix."""
+
+    kernel: Kernel | None = None
+    gamma: float | None = None
+    reason: str = ""
+    """Why γ is not that of its rule."""
+
+
+Finer = Callable[[Settings, ChosenKernel, Vertices, IntArray, int], ChosenKernel]
+"""A higher γ, if clusters of some rows, whose neighbours form these parts, would cut across them; and a seed."""
+
+
 def make_plan(
-    settings: Settings, source: RowSource, random: np.random.RandomState, looked_at: int | None = None
+    settings: Settings,
+    source: RowSource,
+    random: np.random.RandomState,
+    finer: Finer,
+    looked_at: int | None = None,
 ) -> Planned:
     """Take every decision that settings, sizes and a look at the rows allow; refuse what cannot be done.
 
@@ -217,12 +248,12 @@ def make_plan(
     if source.in_memory and source.device is None and settings.kernel.of_rows:
         check_rows_for_kernel(settings.kernel.affinity, source.held)
     if way == FACTORED_WAY:
-        return _plan_factored(settings, source, choice, random)
+        return _plan_factored(settings, source, choice, random, finer)
     X, weights = source.held, source.weights
     if weights is None:
         weights = np.ones(X.shape[0])
     if source.device is not None:
-        return _plan_device(settings, source, X, weights, source.device, random)
+        return _plan_device(settings, source, X, weights, source.device, random, finer)
     whole = X.shape[0]
     if looked_at is not None and whole > looked_at and settings.kernel.of_rows:
         X, weights = source.draw(looked_at, np.random.RandomState(0))
@@ -232,8 +263,7 @@ def make_plan(
         n = n if n < 0.5 * X.shape[0] else round(n / X.shape[0] * whole)
     if way == GRAPH:
         return Planned(plan_graph(settings, vertices, n), vertices)
-    kernel, gamma = choose_kernel(settings, vertices, random)
-    return Planned(plan_exact(settings, vertices, n, kernel, gamma), vertices)
+    return Planned(plan_exact(settings, vertices, n, choose_kernel(settings, vertices, random, finer)), vertices)
 
 
 # Which way
@@ -269,7 +299,7 @@ def _kernel_to_choose_by(settings: Settings, source: RowSource) -> Kernel:
     if settings.holding.gram != "auto" or rows.shape[0] < FOURIER_FROM or kernel.spectrum(rows.shape[1]) is None:
         return kernel
     pool = Pool.of(*source.draw(CHOICE_ROWS, np.random.RandomState(0)))
-    return choose_kernel(settings, pool.vertices, np.random.RandomState(0))[0] or kernel
+    return choose_kernel(settings, pool.vertices, np.random.RandomState(0)).kernel or kernel
 
 
 def barrier_to_chunks(settings: Settings) -> tuple[str, str] | None:
@@ -449,17 +479,22 @@ def find_vertices(settings: Settings, X: Rows, weights: FloatArray) -> Vertices:
 
 
 def choose_kernel(
-    asked: Settings, vertices: Vertices, random: np.random.RandomState
-) -> tuple[Kernel | None, float | None]:
-    """The kernel with its γ chosen, and that γ; neither for a given matrix."""
+    asked: Settings, vertices: Vertices, random: np.random.RandomState, finer: Finer | None = None
+) -> ChosenKernel:
+    """The kernel with the γ that is asked for, a number or a rule.
+
+    γ="auto" may be raised by ``finer``. That is asked only if neighbours hold exactly as many parts together, each
+    large enough for a cluster, as there are clusters.
+    """
     if vertices.given:
-        return None, None
+        return ChosenKernel()
+    before = deepcopy(random)
     settings = asked.kernel
     affinity, rule = settings.affinity, settings.gamma
     gamma: float | None = None
     if isinstance(affinity, str) and affinity in GAMMA_KERNELS:
         gamma = (
-            asked.gamma_factor * bandwidth(rule, settings.kernel(), vertices.data, vertices.weights, random)
+            (asked.gamma_factor or 1.0) * bandwidth(rule, settings.kernel(), vertices.data, vertices.weights, random)
             if isinstance(rule, str)
             else float(rule)
         )
@@ -468,7 +503,14 @@ def choose_kernel(
         _check_own_kernel(kernel, vertices)
     else:
         kernel = kernel.precise(vertices.data)
-    return kernel, gamma
+    chosen, k = ChosenKernel(kernel, gamma), asked.n_groups
+    if finer is None or rule != "auto" or gamma is None or asked.gamma_factor is not None or not 1 < k < vertices.n:
+        return chosen
+    some = vertices.some(draw_by_permutation(vertices.n, SAMPLE, before))  # the rows that γ is from
+    parts = neighbor_parts(kernel, some.data)
+    if OrderRule.of(some.weights, k, (2.0,)).n_solid(parts, some.weights) != k:
+        return chosen
+    return finer(asked, chosen, some, parts, int(before.randint(2**31)))
 
 
 def _check_own_kernel(kernel: Kernel, vertices: Vertices) -> None:
@@ -493,8 +535,9 @@ def _check_own_kernel(kernel: Kernel, vertices: Vertices) -> None:
 # An exact K, by passes
 
 
-def plan_exact(settings: Settings, some: Vertices, n: int, kernel: Kernel | None, gamma: float | None) -> Plan:
+def plan_exact(settings: Settings, some: Vertices, n: int, chosen: ChosenKernel) -> Plan:
     """How K of n distinct rows is stored and solved, decided from some of them; refuse what does not fit at all."""
+    kernel = chosen.kernel
     limit = parse_memory_limit(settings.holding.memory_limit)
     k = min(settings.n_columns - 1, n - 1)
     iterates = _iterates(settings, n, k)
@@ -519,7 +562,8 @@ def plan_exact(settings: Settings, some: Vertices, n: int, kernel: Kernel | None
         gram_reason=choice.reason,
         memory_limit=limit,
         kernel=kernel,
-        gamma=gamma,
+        gamma=chosen.gamma,
+        gamma_reason=chosen.reason,
         orders=orders_to_try(settings, some.weights, n, iterates),
         rank=settings.holding.rank if choice.name in FACTORED else None,
         precision=str(dtype),
@@ -597,13 +641,14 @@ def _plan_device(
     weights: FloatArray,
     device: Device,
     random: np.random.RandomState,
+    finer: Finer,
 ) -> Planned:
     """Solve the cut of all rows on a device; a few thousand come to the host, from which the bandwidth is chosen."""
     n, d = X.shape
     if source.n_counted != n:
         raise ParameterError("sample_weight of 0 works without device=: leave those rows out, and predict them.")
     pool = Pool.of(*source.draw(CHOICE_ROWS, np.random.RandomState(random.randint(2**31))))
-    kernel, gamma = choose_kernel(settings, pool.vertices, random)
+    chosen = choose_kernel(settings, pool.vertices, random, finer)
     k = min(settings.n_columns - 1, n - 1)
     iterates = k > 0 and not solves_directly(n, k)
     orders = OrderRule.of(weights, settings.n_groups, settings.cut.orders).orders
@@ -616,8 +661,9 @@ def _plan_device(
         gram="cuda" if device_type(device) == "cuda" else "torch",
         gram_reason=f"exact: tiles on {device}",
         memory_limit=parse_memory_limit(settings.holding.memory_limit),
-        kernel=kernel,
-        gamma=gamma,
+        kernel=chosen.kernel,
+        gamma=chosen.gamma,
+        gamma_reason=chosen.reason,
         orders=orders[:1] if pool.n_distinct <= settings.n_groups else orders,
         precision=precision,
         n_vectors=k,
@@ -636,7 +682,9 @@ def _plan_device(
 # A factored K
 
 
-def _plan_factored(settings: Settings, source: RowSource, choice: Choice, random: np.random.RandomState) -> Planned:
+def _plan_factored(
+    settings: Settings, source: RowSource, choice: Choice, random: np.random.RandomState, finer: Finer
+) -> Planned:
     """Kernel, precision and the largest rank that fits, from a pool of rows."""
     holding = settings.holding
     check_rank(holding.rank, source.n_rows, held=source.in_memory)
@@ -647,7 +695,8 @@ def _plan_factored(settings: Settings, source: RowSource, choice: Choice, random
         check_clusters_fit(settings.assigning.n_clusters, source.n_rows, source.n_counted or 0)
     if pool.rows.shape[0] < 2:
         raise DataError(f"X has {pool.rows.shape[0]} rows that count: at least 2 are needed.")
-    kernel, gamma = choose_kernel(settings, pool.vertices, random)
+    chosen = choose_kernel(settings, pool.vertices, random, finer)
+    kernel = chosen.kernel
     if kernel is None:
         raise ParameterError(f"rows and a kernel are needed here, not affinity={settings.kernel.affinity!r}.")
     if source.device is not None:
@@ -665,7 +714,8 @@ def _plan_factored(settings: Settings, source: RowSource, choice: Choice, random
         gram_reason=choice.reason,
         memory_limit=limit,
         kernel=kernel,
-        gamma=gamma,
+        gamma=chosen.gamma,
+        gamma_reason=chosen.reason,
         orders=orders[:1] if pool.n_distinct <= settings.n_groups else orders,
         rank=holding.rank,
         most_rank=most,
@@ -815,3 +865,5 @@ class Result:
     cut_history: FloatArray | None = None
     clusters: Clusters | None = None
     """Of a lazy source: what is known of the labels."""
+    left_out: IntArray | None = None
+    """Rows that count and were left out, if any were."""

@@ -222,8 +222,8 @@ class Settings:
     random_state: RandomState = None
     n_jobs: int | None = None
     verbose: bool = False
-    gamma_factor: float = 1.0
-    """What the γ of a rule is multiplied by; a search for settings chooses it."""
+    gamma_factor: float | None = None
+    """What the γ of a rule is multiplied by, if a search for settings chose it."""
 
     @classmethod
     def of(cls, parameters: Mapping[str, object], *, n_columns: int) -> Settings:

@@ -204,17 +204,17 @@ class FactoredSearch:
         auto = self.plan.settings.cut.auto
         if auto:
             found, reason = least_order(self.rule, self._attempt)
-            tried = found.result
+            tried, note = found.result, found.note
         else:
-            tried, reason = self._tried(self.rule.orders[0], tested=False), "as asked for"
+            tried, reason, note = self._tried(self.rule.orders[0], tested=False), "as asked for", ""
         if tried.finished is None:
             tried.finished = self._third_pass(tried)
         order = tried.fitted.spectrum.order
         final = replace(self.plan, order=order, order_reason=reason)
         if auto and order != self.rule.orders[0]:
             final = final.changed(f"order {order:g} instead of {self.rule.orders[0]:g}: {reason}")
-        tried.fitted.plan = final
-        self._warn(tried.fitted.spectrum)
+        tried.fitted.plan = final.changed(note) if note else final
+        self._warn(tried.fitted.spectrum, unseen=not note)
         return tried
 
     def _tried(self, order: float, *, tested: bool) -> FactoredTrial:
@@ -248,13 +248,15 @@ class FactoredSearch:
 
     def _attempt(self, order: float, last: Attempt[FactoredTrial] | None) -> Attempt[FactoredTrial]:  # noqa: ARG002
         tried = self._tried(order, tested=True)
-        unseen = tried.fitted.spectrum.unseen
-        refused = f"{unseen} rows are like no landmark or feature" if unseen else ""
+        spectrum = tried.fitted.spectrum
+        few = order == 2 and spectrum.unseen_weight < self.rule.least * self.rule.total
+        told = f"{spectrum.unseen} rows are like no landmark or feature" if spectrum.unseen else ""
+        refused, note = ("", f"{told}: left out" if told else "") if few else (told, "")
         smallest = 0.0 if tried.tested is None else self.rule.smallest(tried.tested.labels, self.pool.weights)
         if not refused and smallest >= POOL_MARGIN * self.rule.least:
             tried.finished = self._third_pass(tried)
             smallest = float(tried.finished.sizes.min() / tried.finished.sizes.sum())
-        return Attempt(order, smallest, tried, refused)
+        return Attempt(order, smallest, tried, refused, note)
 
     def _assigned(self, fitted: FactoredFitted, n_clusters: int) -> Assignment:
         """An assignment of the pool."""
@@ -315,8 +317,8 @@ class FactoredSearch:
         sums = self.source.sum(of_block, "labels", self.progress)
         return Finished(None, None, sums[0, : self.rule.n_clusters] if tested else np.empty(0), sums[1:])
 
-    def _warn(self, spectrum: FactoredSpectrum) -> None:
-        if spectrum.unseen:
+    def _warn(self, spectrum: FactoredSpectrum, *, unseen: bool) -> None:
+        if spectrum.unseen and unseen:
             warn_user(
                 f"{spectrum.unseen} of {spectrum.n_rows} rows are like no landmark or feature (degree zero at order "
                 f"{spectrum.order:g}), so their cluster is not known: use a higher order or rank, or lower gamma.",

@@ -3,6 +3,8 @@
 from biclique.kernels.gower import Columns, Gower
 from biclique.kernels.kernel import (
     GAMMA_RULES,
+    NEIGHBOR,
+    SAMPLE,
     Form,
     HeldRows,
     InnerProductKernel,
@@ -12,6 +14,7 @@ from biclique.kernels.kernel import (
     bandwidth,
     dense_product,
     middle,
+    neighbor_parts,
 )
 from biclique.kernels.named import (
     GAMMA_KERNELS,
@@ -37,7 +40,9 @@ __all__ = [
     "GAMMA_RULES",
     "KERNELS",
     "KERNEL_NAMES",
+    "NEIGHBOR",
     "RBF",
+    "SAMPLE",
     "AdditiveChi2",
     "Chi2",
     "Columns",
@@ -60,5 +65,6 @@ __all__ = [
     "dense_product",
     "make_kernel",
     "middle",
+    "neighbor_parts",
     "squared_norms",
 ]

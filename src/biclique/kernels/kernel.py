@@ -444,6 +444,19 @@ def bandwidth(
     return factor / weighted_median(distances[positive], weights[positive]) if positive.any() else 1.0
 
 
+def neighbor_parts(kernel: Kernel, rows: Rows) -> IntArray:
+    """The parts of the graph in which each row is linked to its 7 nearest neighbours; one part without a distance."""
+    n, q = rows.shape[0], kernel.dissimilarity(_precise(rows))
+    if q is None or n < 2:
+        return np.zeros(n, dtype=np.intp)
+    q = np.asarray(q)
+    np.fill_diagonal(q, np.inf)
+    size = min(NEIGHBOR, n - 1)
+    near = np.argpartition(q, size - 1, axis=1)[:, :size]
+    links = sparse.csr_array((np.ones(near.size), near.ravel(), np.arange(n + 1) * size), (n, n))
+    return np.asarray(sparse.csgraph.connected_components(links, directed=False)[1], dtype=np.intp)
+
+
 def _precise(rows: Rows) -> Rows:
     return rows if sparse.issparse(rows) else np.array(rows, dtype=float)
 

@@ -21,6 +21,7 @@ from biclique.fit.exact import (
     hold_or_change,
     solve_exact,
 )
+from biclique.fit.fine_gamma import finer_gamma
 from biclique.fit.graphs import GraphFitted, GraphSearch
 from biclique.fit.plan import QUICK_TOLERANCE, Plan, Planned, choose_kernel, find_vertices, plan_exact, plan_graph
 from biclique.fit.settings import CONSTRAINTS, Affinity, Auto, Settings, check_parameters
@@ -89,8 +90,8 @@ class KernelCuts:
 
     def _planned(self, settings: Settings, order: Auto) -> Plan:
         settings = replace(settings, cut=replace(settings.cut, order=order))
-        kernel, gamma = choose_kernel(settings, self.vertices, check_random(settings.random_state))
-        return plan_exact(settings, self.vertices, self.vertices.n, kernel, gamma)
+        chosen = choose_kernel(settings, self.vertices, check_random(settings.random_state), finer_gamma)
+        return plan_exact(settings, self.vertices, self.vertices.n, chosen)
 
     def at(self, order: Auto, scalings: Sequence[bool | str]) -> list[Found]:
         vertices = Vertices.as_they_are(self.vertices.data, self.vertices.weights, given=self.vertices.given)

@@ -431,7 +431,7 @@ def _gamma(search: Search, candidate: Candidate) -> float | None:
     settings = candidate.applied(search.settings)
     if settings.kernel.neighbors or settings.kernel.given:
         return None
-    return choose_kernel(settings, search.vertices, check_random(settings.random_state))[1]
+    return choose_kernel(settings, search.vertices, check_random(settings.random_state)).gamma
 
 
 # All rows

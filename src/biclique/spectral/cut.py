@@ -87,7 +87,7 @@ class NormalizedCut:
         self.volume, any_bad = scalars(self.weights @ self.shrunken, bad.any())
         if any_bad:
             self._refuse(to_host(bad))
-        self._scale = xp.sqrt(self.weights / self.shrunken)
+        self._scale = xp.sqrt(self.weights) / xp.sqrt(self.shrunken)  # w/S may be too large for a float
         self.trivial: FloatArray = xp.sqrt(self.weights * self.shrunken / self.volume)
 
     def at_order(self, order: float, space: Space | None = None, columns: int = 0) -> NormalizedCut:
@@ -410,6 +410,10 @@ class OrderRule:
     def smallest(self, labels: IntArray, weights: FloatArray) -> float:
         """The share of the smallest of the k clusters."""
         return float(np.bincount(labels, weights, self.n_clusters).min() / weights.sum())
+
+    def n_solid(self, parts: IntArray, weights: FloatArray) -> int:
+        """How many parts are large enough for a cluster."""
+        return int((np.bincount(parts, weights) >= self.least * weights.sum()).sum())
 
     def in_dust(self, labels: IntArray, weights: FloatArray) -> IntArray:
         """The rows of clusters that are far too small: one that nearly has what it needs may be a true one."""
