@@ -5,7 +5,7 @@ import pytest
 
 from biclique.runtime import single_threaded_blas
 from biclique.spectral import scipy_eigenpairs, solver, top_eigenpairs
-from biclique.spectral.solver import DIRECT_BELOW, BlockKrylov, TallKrylov
+from biclique.spectral.solver import DIRECT_BELOW, BlockKrylov, TallKrylov, largest_pairs
 
 
 class Known:
@@ -307,3 +307,44 @@ def test_a_start_wider_than_a_block():
         )
         assert result.converged
         np.testing.assert_allclose(result.values, SPECTRA["no gap"][:4], atol=1e-8)
+
+
+# A stored matrix
+
+
+def spoil(values, vectors):
+    """What LAPACK's solver for a few eigenpairs must not be believed: too few, skew, or no eigenvectors."""
+    turned = np.roll(vectors, 1, axis=0)
+    return {
+        "none": (values[:0], vectors[:, :0]),
+        "skew": (values, vectors[:, [0] * len(values)]),
+        "no": (values, turned),
+    }
+
+
+@pytest.mark.parametrize("name", SPECTRA)
+@pytest.mark.parametrize("k", [0, 1, 3, 50])
+def test_the_largest_pairs_of_a_stored_matrix(name, k):
+    operator = Known(SPECTRA[name][:: N // 50])
+    matrix = operator.matmat(np.eye(50))
+    values, vectors = largest_pairs(matrix, k)
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(matrix)[::-1][:k], atol=1e-13)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(k), atol=1e-12)
+    np.testing.assert_allclose(matrix @ vectors, vectors * values, atol=1e-13)
+
+
+@pytest.mark.parametrize("how", ["none", "skew", "no", "error"])
+def test_a_few_pairs_that_are_wrong_are_not_taken(how, monkeypatch):
+    matrix = Known(np.linspace(1, 0, 40)).matmat(np.eye(40))
+    all_values, all_vectors = np.linalg.eigh(matrix)
+
+    def broken(*_, subset_by_index, **__):
+        if how == "error":
+            raise np.linalg.LinAlgError("no convergence")
+        first, last = subset_by_index
+        return spoil(all_values[first : last + 1], all_vectors[:, first : last + 1])[how]
+
+    monkeypatch.setattr(solver, "eigh", broken)
+    values, vectors = largest_pairs(matrix, 3)
+    np.testing.assert_allclose(values, all_values[::-1][:3])
+    np.testing.assert_allclose(vectors, all_vectors[:, ::-1][:, :3])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -27,7 +28,10 @@ from biclique.runtime.namespace import (
 from biclique.runtime.threads import Pulse, run_groups
 
 DIRECT_BELOW = 512
-"""Up to here the whole matrix is decomposed: quicker than iterating, and exact."""
+"""Up to here the whole matrix is made and decomposed: quicker than iterating, and exact."""
+
+FEW_PAIRS = 0.1
+"""Up to this share of all eigenpairs LAPACK's solver for a few of them is quicker than a full decomposition."""
 
 SPARE_COLUMNS = 4
 """A block has this many columns more than pairs wanted: they show the eigengap, and speed convergence."""
@@ -270,12 +274,36 @@ def _direct(operator: Operator, k: int, deflate: FloatArray | None, like: FloatA
         deflate = to_host(deflate)
         bound = float(np.linalg.norm(matrix))
         lowered = matrix - 2 * (bound + np.finfo(float).tiny) * np.outer(deflate, deflate)
-    # Only ever the full decomposition: LAPACK's subset drivers have returned fewer pairs than asked for.
-    values, vectors = np.linalg.eigh(lowered)
-    values, vectors = values[::-1][:k], vectors[:, ::-1][:, :k]
+    values, vectors = largest_pairs(lowered, k)
     images = matrix @ vectors
     residuals = np.linalg.norm(images - vectors * values, axis=0)
     return EigenResult(values, moved(vectors, like), moved(images, like), residuals, 1, True, float("nan"))
+
+
+def largest_pairs(matrix: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
+    """The k algebraically largest eigenpairs of a stored symmetric matrix, descending: values (k,), vectors (n, k).
+
+    If eigenvalues crowd, LAPACK's solver for a few of them has returned fewer than asked for, without an error. So
+    what it returns is checked. If it is not k eigenpairs, the whole matrix is decomposed.
+    """
+    n = len(matrix)
+    if 0 < k <= FEW_PAIRS * n:
+        with suppress(np.linalg.LinAlgError):
+            values, vectors = eigh(matrix, subset_by_index=(n - k, n - 1), check_finite=False)
+            if _are_pairs(matrix, k, values, vectors):
+                return values[::-1], vectors[:, ::-1]
+    values, vectors = np.linalg.eigh(matrix)
+    return values[::-1][:k], vectors[:, ::-1][:, :k]
+
+
+def _are_pairs(matrix: FloatArray, k: int, values: FloatArray, vectors: FloatArray) -> bool:
+    """Whether these are k eigenpairs with orthonormal vectors, up to rounding."""
+    if vectors.shape != (len(matrix), k):
+        return False
+    rounding = 100 * len(matrix) * float(np.finfo(float).eps)
+    skew = np.abs(vectors.T @ vectors - np.eye(k)).max()
+    residual = np.linalg.norm(matrix @ vectors - vectors * values, axis=0).max()
+    return bool(skew <= rounding and residual <= rounding * np.linalg.norm(matrix))
 
 
 @dataclass
