@@ -199,7 +199,10 @@ def _is_check(parameters: list[ast.arg]) -> bool:
 def _is_loose(kind: ast.AST | None) -> bool:
     """Whether ``Any`` or ``object`` is a part of a type."""
     if isinstance(kind, ast.Constant) and isinstance(kind.value, str):
-        kind = ast.parse(kind.value, mode="eval")
+        try:
+            kind = ast.parse(kind.value, mode="eval")
+        except SyntaxError:  # a text that is no type
+            return False
     if kind is None or (isinstance(kind, ast.Subscript) and _last_name(kind.value) in NUMPY):
         return False
     return _last_name(kind) in ("Any", "object") or any(map(_is_loose, ast.iter_child_nodes(kind)))

@@ -128,6 +128,7 @@ def test_a_probe_for_a_class_is_found(source, said):
         ("getattr(self, 'labels_', None) or self.name == 'amg' or f'{gram.name}'", "fit/plan.py"),
         ("choice.name == 'dense' or GRAMS[choice.name]", "fit/plan.py"),
         ("from typing import Any\nTABLE.get(name) or TABLE[name] or name.startswith('d')", "fit/plan.py"),
+        ("x = ('no row', 'one row')[n]", "fit/plan.py"),
         ("try:\n    x()\nexcept ValueError:\n    vars(self)", "fit/plan.py"),
         ("f()  # type: ignore[override]\nf()  # type: ignore[override]", "gram/spread.py"),
     ],
