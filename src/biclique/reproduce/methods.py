@@ -25,7 +25,7 @@ from biclique.kernels import RBF, Polynomial
 from biclique.multiway import biclique_gram
 from biclique.reproduce.printed import DEGREES, GAMMAS, OFFSETS
 from biclique.scores import clustering_error
-from biclique.spectral import NormalizedCut, top_eigenpairs
+from biclique.spectral import NormalizedCut, dense_eigenpairs
 
 # Many runs of plain k-means at once, as the paper's repeats need: one k-means++ start each
 
@@ -159,7 +159,7 @@ def embedding(K: FloatArray, order: float, k: int) -> FloatArray:
             cut = NormalizedCut(DenseGram(K, n_jobs=1), order)
     except FloatingPointError as error:
         raise DegreeError("a degree is so small that nothing can be divided by it.") from error
-    return np.column_stack([cut.trivial, top_eigenpairs(cut, k - 1, deflate=cut.trivial, random_state=0).vectors])
+    return np.column_stack([cut.trivial, dense_eigenpairs(cut, k - 1, cut.trivial, few=True).vectors])
 
 
 def _normalized_contraction(K: FloatArray, order: float) -> FloatArray:
