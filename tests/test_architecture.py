@@ -16,8 +16,10 @@ ROOT = Path(__file__).parent.parent
 SOURCE = Path(biclique.__file__).parent
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-EVERYWHERE = ("exceptions.py", "printable.py", "progress.py", "rows/checks.py", "runtime/")
+EVERYWHERE = ("exceptions.py", "progress.py", "rows/checks.py", "runtime/")
 """What every fit uses, and no list names."""
+MOST = {"dense": 13, "landmark": 14, "chunked": 18, "graph": 14, "hypergraph": 14}
+"""Files that a fit may enter. The target is 14; a chunked fit is a landmark fit that reads a file besides."""
 
 
 def section(text, title):
@@ -66,16 +68,16 @@ def fit_of(kind, folder):
     return lambda: HypergraphSpectralClustering(2, **options).fit(given)
 
 
-@pytest.mark.parametrize("kind", ["dense", "landmark", "chunked", "graph", "hypergraph"])
+@pytest.mark.parametrize("kind", MOST)
 def test_a_fit_enters_the_files_of_the_page_in_its_order(kind, tmp_path):
-    (most,) = re.findall(rf"^### A {kind} fit: (\d+) files$", PAGE, flags=re.MULTILINE)
-    lines = section(PAGE, f"### A {kind} fit: {most} files")
+    (said,) = re.findall(rf"^### A {kind} fit: (\d+) files$", PAGE, flags=re.MULTILINE)
+    lines = section(PAGE, f"### A {kind} fit: {said} files")
     listed = re.findall(r"^\d+\. `([\w/]+\.py)`: ", lines, flags=re.MULTILINE)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = entered(fit_of(kind, tmp_path))
     assert found == listed
-    assert len(found) <= int(most)
+    assert len(found) == int(said) <= MOST[kind]
 
 
 def test_every_folder_has_a_noun():

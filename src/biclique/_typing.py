@@ -14,8 +14,6 @@ FloatArray: TypeAlias = NDArray[np.floating[Any]]
 IntArray: TypeAlias = NDArray[np.intp]
 Array: TypeAlias = NDArray[Any]
 """A NumPy array, or a tensor: only what both have may be asked of it (``runtime.namespace`` has the rest)."""
-Sparse: TypeAlias = "csr_matrix"
-"""A CSR matrix."""
 Rows: TypeAlias = "Array | csr_matrix"
 """Rows of points, (n, d): a float array, a tensor or a CSR matrix. ``sparse.issparse`` tells mypy which."""
 

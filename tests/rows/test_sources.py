@@ -7,6 +7,7 @@ from scipy import sparse
 from biclique.io import CHUNK_ROWS
 from biclique.rows import array
 from biclique.rows.array import ArrayRows, DeviceRows, find_opener, open_chunk_rows
+from tests import oracles
 from tests.optional import Optional, needs
 from tests.rows.contract import RowContract
 from tests.rows.pieces import PieceRows
@@ -116,3 +117,11 @@ def test_many_short_rows_are_their_own_digests(monkeypatch, dtype, d):
     other = np.float64 if dtype == np.float32 else np.float32
     assert (array.find_rows(short.digests, X.astype(other)) == -1).all()
     assert (array.find_rows(short.digests, X + dtype(0.05)) == -1).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_digests_are_those_of_single_rows(monkeypatch, dtype):
+    monkeypatch.setattr(array, "ROWS_AT_ONCE", 4)
+    X = np.random.default_rng(0).integers(-1, 2, size=(20, 6)).astype(dtype) * dtype(-0.1)  # with −0.0
+    for rows in (X[:9], X[:8], X[:1], X[:0], np.asfortranarray(X), X[::2, 1:3]):
+        assert [one.tobytes() for one in array.digests(rows)] == oracles.row_digests(rows)

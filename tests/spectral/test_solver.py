@@ -5,7 +5,7 @@ import pytest
 
 from biclique.runtime import single_threaded_blas
 from biclique.spectral import scipy_eigenpairs, solver, top_eigenpairs
-from biclique.spectral.solver import DIRECT_BELOW, BlockKrylov, TallKrylov
+from biclique.spectral.solver import DIRECT_BELOW, BlockKrylov, TallKrylov, dense_eigenpairs
 
 
 class Known:
@@ -307,3 +307,52 @@ def test_a_start_wider_than_a_block():
         )
         assert result.converged
         np.testing.assert_allclose(result.values, SPECTRA["no gap"][:4], atol=1e-8)
+
+
+# Small problems, decomposed whole or for a few pairs
+
+
+def spoil(values, vectors):
+    """What LAPACK's solver for a few eigenpairs must not be believed: too few, skew, or no eigenvectors."""
+    turned = np.roll(vectors, 1, axis=0)
+    return {
+        "none": (values[:0], vectors[:, :0]),
+        "skew": (values, vectors[:, [0] * len(values)]),
+        "no": (values, turned),
+    }
+
+
+@pytest.mark.parametrize("few", [False, True])
+@pytest.mark.parametrize("name", SPECTRA)
+@pytest.mark.parametrize("k", [0, 1, 3, 50])
+def test_small_problems_are_solved_exactly(name, k, few):
+    operator = Known(SPECTRA[name][:: N // 50])
+    found = dense_eigenpairs(operator, k, few=few)
+    np.testing.assert_allclose(found.values, np.sort(operator.values)[::-1][:k], atol=1e-13)
+    np.testing.assert_allclose(found.vectors.T @ found.vectors, np.eye(k), atol=1e-12)
+    np.testing.assert_allclose(found.images, operator.matmat(found.vectors), atol=1e-13)
+    np.testing.assert_allclose(found.images, found.vectors * found.values, atol=1e-13)
+
+
+@pytest.mark.parametrize("few", [False, True])
+def test_a_vector_that_is_not_wanted_does_not_stand_before_negative_eigenvalues(few):
+    operator = Known([0.5, 0.0, *np.linspace(-0.1, -1, 38)])
+    found = dense_eigenpairs(operator, 3, operator.vector(1), few=few)
+    np.testing.assert_allclose(found.values, np.delete(operator.values, 1)[:3], atol=1e-13)
+
+
+@pytest.mark.parametrize("how", ["none", "skew", "no", "error"])
+def test_a_few_pairs_that_are_wrong_are_not_taken(how, monkeypatch):
+    operator = Known(np.linspace(1, 0, 40))
+    expected = dense_eigenpairs(operator, 3)
+
+    def broken(matrix, **_):
+        if how == "error":
+            raise np.linalg.LinAlgError("no convergence")
+        values, vectors = np.linalg.eigh(matrix)
+        return spoil(values[-3:], vectors[:, -3:])[how]
+
+    monkeypatch.setattr(solver, "eigh", broken)
+    found = dense_eigenpairs(operator, 3, few=True)
+    np.testing.assert_array_equal(found.values, expected.values)
+    np.testing.assert_array_equal(found.vectors, expected.vectors)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -20,12 +19,12 @@ from biclique.cli.common import (
     count_or_select,
     number_or_word,
     order,
-    plan_facts,
-    print_plan,
+    print_estimate,
     report,
 )
 from biclique.cli.predict_command import save_run
 from biclique.cli.report_command import check_report, row_names, shown_columns, write_report
+from biclique.cli.scales import constant_note
 from biclique.cli.standard_streams import standard_streams
 from biclique.cli.table_options import add_table_options, add_text_options, find_table
 from biclique.cli.table_rows import (
@@ -38,7 +37,7 @@ from biclique.cli.table_rows import (
     probabilities_of,
     takes_codes,
 )
-from biclique.cli.text import EXIT_CODES, EXIT_OK, block, line
+from biclique.cli.text import EXIT_CODES, EXIT_OK
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.datasets import SHIPPED
 from biclique.exceptions import DataError
@@ -239,8 +238,7 @@ def _cluster_held(model: BicliqueSpectralClustering, options: argparse.Namespace
         model.fit(prepared.X) if prepared.weights is None else model.fit(prepared.X, sample_weight=prepared.weights)
     seconds = time.perf_counter() - start
     messages += [*notes, *notes_of(options)]
-    if prepared.constant:
-        messages.append(f"constant columns tell nothing apart: {', '.join(prepared.constant)}.")
+    messages += constant_note(prepared.constant)
     if options.output:
         messages += _write(model, prepared, options)
     saved = None if options.save is None else save_run(model, prepared.preparer, options, [*prepared.ids])
@@ -312,16 +310,11 @@ def _write(model: BicliqueSpectralClustering, prepared: Prepared, options: argpa
 def _print_estimate(
     model: BicliqueSpectralClustering, prepared: Prepared, options: argparse.Namespace, reading: float
 ) -> int:
-    name, X = prepared.table.name, prepared.X
+    X = prepared.X
     with caught_messages():
         plan = model.plan(X, sample_weight=prepared.weights)
     plan = replace(plan, seconds=plan.cost.seconds + reading)
-    if options.json:
-        facts: dict[str, Any] = {"table": name, "rows": len(X), "columns": X.shape[1]}
-        if plan.device is None:
-            facts["distinct_rows"] = plan.rows
-        block(json.dumps({**facts, **plan_facts(plan)}, indent=2))
-    else:
-        line(f"{name}: {len(X)} rows, {X.shape[1]} columns")
-        print_plan(plan)
-    return EXIT_OK
+    facts: dict[str, Any] = {"table": prepared.table.name, "rows": len(X), "columns": X.shape[1]}
+    if plan.device is None:
+        facts["distinct_rows"] = plan.rows
+    return print_estimate(plan, facts, "", options)

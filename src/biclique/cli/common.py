@@ -17,11 +17,11 @@ from sklearn.metrics import adjusted_rand_score
 
 from biclique._typing import FloatArray, IntArray
 from biclique.cli.standard_streams import shown_output
-from biclique.cli.text import block, line, print_warnings
+from biclique.cli.text import EXIT_OK, block, line, print_warnings
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.cluster.profile import standardised_differences
 from biclique.exceptions import BicliqueWarning, DataError, ParameterError
-from biclique.fit.plan import Plan
+from biclique.fit.plan import Plan, barrier_to_chunks
 from biclique.io.atomic_files import is_stream
 from biclique.models import Saved
 from biclique.printable import printable
@@ -332,15 +332,33 @@ def _telling(one: dict[str, Any]) -> str:
     return f"{name} {one['difference']:+.1f}"
 
 
-def print_plan(plan: Plan) -> None:
-    """What a fit would do, in words."""
+# Before a fit: whether it can do without the rows in memory, and what it would take
+
+
+def needs_memory(model: BicliqueSpectralClustering) -> tuple[str, str] | None:
+    """The option that cannot do with rows in chunks, and what can."""
+    barrier = barrier_to_chunks(model._settings())
+    if barrier is None:
+        return None
+    name, other = barrier
+    option = f"--{name.replace('_', '-')}"
+    such = "a kernel, such as " if name == "affinity" else ""
+    return f"{option} {getattr(model, name)}", "leave it out" if other == "None" else f"use {such}{option} {other}"
+
+
+def print_estimate(plan: Plan, facts: dict[str, Any], how: str, options: argparse.Namespace) -> int:
+    """What a fit would do, in words or as values; ``how`` the rows are read, if not at once."""
+    if options.json:
+        block(json.dumps({**facts, **_plan_facts(plan)}, indent=2))
+        return EXIT_OK
+    line(f"{facts['table']}: {facts['rows']} rows, {facts['columns']} columns{', ' if how else ''}{how}")
     for told in str(plan).splitlines():
         line(told)
     line(f"{plan.cost} (estimate; nothing was computed)")
+    return EXIT_OK
 
 
-def plan_facts(plan: Plan) -> dict[str, Any]:
-    """The same as values."""
+def _plan_facts(plan: Plan) -> dict[str, Any]:
     facts: dict[str, Any] = {"gram": plan.gram, "gram_reason": plan.gram_reason, "order": plan.rule}
     facts |= {"gamma": plan.gamma, "precision": plan.precision, "seconds": plan.cost.seconds, "bytes": plan.bytes}
     if plan.selected:

@@ -14,15 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.preprocessing import RobustScaler
 
 from biclique import __version__
 from biclique._typing import Array, FloatArray, IntArray
-from biclique.cli.common import Facts, caught_messages, plan_facts, print_plan, report
-from biclique.cli.text import EXIT_OK, block, line
+from biclique.cli.common import Facts, caught_messages, needs_memory, print_estimate, report
+from biclique.cli.scales import column_scale, constant_note
+from biclique.cli.text import EXIT_OK, line
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.exceptions import DataError, ParameterError, TableError
-from biclique.fit.plan import barrier_to_chunks
 from biclique.io import LabelWriter, Roles, find_format, open_chunks, write_text
 from biclique.printable import printable
 from biclique.progress import Progress
@@ -81,12 +80,9 @@ def _check(model: BicliqueSpectralClustering, options: argparse.Namespace) -> No
     given = [f"--{name}" for name in others if getattr(options, name)] + ["--id"] * (len(options.id) > 1)
     if given:
         raise ParameterError(f"{', '.join(given)} cannot be used with --dask yet: prepare the files first.")
-    barrier = barrier_to_chunks(model._settings())
+    barrier = needs_memory(model)
     if barrier is not None:
-        name, other = barrier
-        option = f"--{name.replace('_', '-')}"
-        way_out = "leave it out" if other == "None" else f"use {option} {other}"
-        raise ParameterError(f"--dask does not work with {option} {getattr(model, name)}: {way_out}.")
+        raise ParameterError(f"--dask does not work with {barrier[0]}: {barrier[1]}.")
 
 
 @contextmanager
@@ -208,23 +204,15 @@ def _scaled(files: Files, options: argparse.Namespace, progress: Progress) -> tu
     found = plain.sum(Moments.of, "scale", progress)
     deviation = np.sqrt(found.squares / found.n)
     names = files.columns or [str(j) for j in range(files.n_columns)]
-    constant = [repr(names[j]) for j in np.flatnonzero(deviation == 0)]
-    notes = [f"constant columns tell nothing apart: {', '.join(constant)}."] if constant else []
+    notes = constant_note([names[j] for j in np.flatnonzero(deviation == 0)])
     if options.scale == "none":
         return plain, notes
-    if options.scale == "robust":
-        sample, _ = plain.draw(QUARTILE_ROWS, np.random.RandomState(options.seed))
-        scaler = RobustScaler().fit(np.asarray(sample, dtype=np.float64))
-        offset, scale = scaler.center_, scaler.scale_
-        if found.n > QUARTILE_ROWS:
-            notes.append(
-                f"--scale robust took medians and quartiles from a sample of {QUARTILE_ROWS} of {found.n} rows."
-            )
-    else:
-        rounding = 10 * np.finfo(np.float64).eps * np.abs(found.mean)
-        offset, scale = found.mean, np.where(deviation <= rounding, 1.0, deviation)
+    random = np.random.RandomState(options.seed)
+    offset, scale, told = column_scale(
+        options.scale, found.mean, deviation, found.n, QUARTILE_ROWS, lambda rows: plain.draw(rows, random)[0]
+    )
     scaled = array.map_blocks(scale_rows, offset, 1 / scale, dtype=array.dtype, meta=np.empty((0, 0), array.dtype))
-    return open_dask_rows(scaled, None, options.memory_limit, no_check), notes
+    return open_dask_rows(scaled, None, options.memory_limit, no_check), notes + told
 
 
 # Labels
@@ -310,10 +298,5 @@ def _print_estimate(
 ) -> int:
     with caught_messages():
         plan = model.plan(source.array)
-    if options.json:
-        facts = {"table": files.name, "rows": source.n_rows, "columns": source.n_columns, "chunks": len(files.paths)}
-        block(json.dumps({**facts, **plan_facts(plan)}, indent=2))
-    else:
-        line(f"{files.name}: {source.n_rows} rows, {source.n_columns} columns, {len(files.paths)} chunks")
-        print_plan(plan)
-    return EXIT_OK
+    facts = {"table": files.name, "rows": source.n_rows, "columns": source.n_columns, "chunks": len(files.paths)}
+    return print_estimate(plan, facts, f"{len(files.paths)} chunks", options)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import sys
 import time
@@ -16,18 +15,17 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.preprocessing import RobustScaler
 
-from biclique._typing import FloatArray, IntArray
-from biclique.cli.common import Classes, Facts, caught_messages, plan_facts, print_plan, report
+from biclique._typing import IntArray
+from biclique.cli.common import Classes, Facts, caught_messages, needs_memory, print_estimate, report
 from biclique.cli.predict_command import save_run
 from biclique.cli.report_command import write_report
+from biclique.cli.scales import column_scale, constant_note
 from biclique.cli.table_options import names_of
 from biclique.cli.table_rows import form_of, notes_of, preparer_of, probabilities_of
-from biclique.cli.text import EXIT_OK, block, line
+from biclique.cli.text import EXIT_OK, line
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.exceptions import DataError, MemoryLimitError, ParameterError, TableError
-from biclique.fit.plan import barrier_to_chunks
 from biclique.io import (
     CHUNK_ROWS,
     ArrayChunks,
@@ -74,7 +72,7 @@ def open_streamed(model: BicliqueSpectralClustering, options: argparse.Namespace
                 "out --stream to read it whole."
             )
         return None
-    barrier = _needs_memory(model)
+    barrier = needs_memory(model)
     if options.stream and barrier is not None:
         raise ParameterError(f"--stream does not work with {barrier[0]}, which needs the rows in memory: {barrier[1]}.")
     if path.is_dir() and kind.place == "both" and not options.stream:
@@ -195,17 +193,6 @@ def _chunk_files() -> str:
     return f"{files} files and {folders} folders"
 
 
-def _needs_memory(model: BicliqueSpectralClustering) -> tuple[str, str] | None:
-    """The option that cannot do with chunks, and what can."""
-    barrier = barrier_to_chunks(model._settings())
-    if barrier is None:
-        return None
-    name, other = barrier
-    option = f"--{name.replace('_', '-')}"
-    such = "a kernel, such as " if name == "affinity" else ""
-    return f"{option} {getattr(model, name)}", "leave it out" if other == "None" else f"use {such}{option} {other}"
-
-
 # The work
 
 
@@ -297,23 +284,17 @@ def _scaled(source: ChunkSource, options: argparse.Namespace, progress: Progress
     """The rows, scaled as those in memory are, and what there is to say about the columns: one pass."""
     mean, deviation, n = column_moments(source, lambda share: progress.share("pass over the rows for the scale", share))
     names = source.columns or [str(j) for j in range(source.n_columns)]
-    notes = []
-    constant = [repr(names[j]) for j in np.flatnonzero(deviation == 0)]
-    if constant:
-        notes.append(f"constant columns tell nothing apart: {', '.join(constant)}.")
+    notes = constant_note([names[j] for j in np.flatnonzero(deviation == 0)])
     if options.scale == "none" or isinstance(source, PreparedChunks):
         return source, notes
-    if options.scale == "robust":
-        size = min(max(QUARTILE_VALUES // source.n_columns, 10_000), n)
-        scaler = RobustScaler().fit(source.sample(size, np.random.RandomState(options.seed)).astype(np.float64))
-        offset, scale = scaler.center_, scaler.scale_
-        if size < n:
-            notes.append(f"--scale robust took medians and quartiles from a sample of {size} of {n} rows.")
-    else:
-        offset, scale = mean, np.where(_constant(mean, deviation, n), 1.0, deviation)
+    size = max(QUARTILE_VALUES // source.n_columns, 10_000)
+    random = np.random.RandomState(options.seed)
+    offset, scale, told = column_scale(
+        options.scale, mean, deviation, n, size, lambda rows: source.sample(rows, random)
+    )
     try:
         with np.errstate(divide="ignore", over="ignore"):
-            return ScaledChunks(source, offset, 1 / scale), notes
+            return ScaledChunks(source, offset, 1 / scale), notes + told
     except ParameterError as error:
         raise DataError(
             f"{source.name}: values too large or too small to scale; rescale the columns first, or use --scale none."
@@ -325,13 +306,6 @@ def _about_ids(source: ChunkSource) -> list[str]:
     first, names = np.array(next(iter(source.chunks()))), source.columns or [str(j) for j in range(source.n_columns)]
     columns = [Column(name, "number", values) for name, values in zip(names, first.T, strict=True)]
     return about_ids(columns, whole=len(first) == source.n_rows)
-
-
-def _constant(mean: FloatArray, deviation: FloatArray, n: int) -> NDArray[np.bool_]:
-    """Columns whose variance is rounding, by scikit-learn's StandardScaler: they are not divided by it."""
-    unit = np.finfo(np.float64).eps
-    variance = deviation**2
-    return np.asarray(variance <= n * unit * variance + (n * mean * unit) ** 2)
 
 
 def _texts(source: ChunkSource, name: str, what: str, progress: Progress) -> Iterator[tuple[slice, list[str]]]:
@@ -449,10 +423,5 @@ def _print_estimate(
     with caught_messages():
         plan = model.plan(source)
     plan = replace(plan, seconds=plan.cost.seconds + PASSES * reading)
-    if options.json:
-        facts = {"table": table.name, "rows": table.n_rows, "columns": table.n_columns, "streamed": True}
-        block(json.dumps({**facts, **plan_facts(plan)}, indent=2))
-    else:
-        line(f"{table.name}: {table.n_rows} rows, {table.n_columns} columns, read in chunks")
-        print_plan(plan)
-    return EXIT_OK
+    facts = {"table": table.name, "rows": table.n_rows, "columns": table.n_columns, "streamed": True}
+    return print_estimate(plan, facts, "read in chunks", options)

@@ -54,7 +54,7 @@ class Prepared:
     def constant(self) -> list[str]:
         """The names of columns that tell nothing apart."""
         names = self.preparer.get_feature_names_out()
-        return [repr(name) for name, spread in zip(names, np.ptp(self.X, axis=0), strict=True) if spread == 0]
+        return [str(name) for name, spread in zip(names, np.ptp(self.X, axis=0), strict=True) if spread == 0]
 
     @property
     def facts(self) -> Facts:

@@ -21,6 +21,7 @@ from biclique.io import is_dask
 from biclique.report.rows import typical_rows
 from biclique.runtime.arguments import check_count, check_number, check_random
 from biclique.runtime.threads import single_threaded_blas
+from biclique.spectral import Seen
 
 REJECTED = -1
 """The label of a row whose cluster is not sure enough."""
@@ -88,12 +89,17 @@ class HowSure(ClustererBase):
             )
         return self._probabilities(X)
 
+    @property
+    def _seen(self) -> Seen:
+        """The rows that probabilities are judged by."""
+        check_is_fitted(self)
+        if self._fitted.seen is None:
+            raise DataError("this model was fitted before it kept rows for probabilities: fit it again.")
+        return self._fitted.seen
+
     def _probabilities(self, X: Any) -> FloatArray:
         """The probability of every cluster for rows, dense or sparse."""
-        check_is_fitted(self)
-        seen, n_jobs, order = self._fitted.seen, self.n_jobs, self.order_
-        if seen is None:
-            raise DataError("this model was fitted before it kept rows for probabilities: fit it again.")
+        seen, n_jobs, order = self._seen, self.n_jobs, self.order_
 
         def of_rows(fitted: Fitted, rows: Rows) -> FloatArray:
             return seen.probabilities(fitted.embed(rows, n_jobs), fitted.labels(rows, n_jobs), order)
@@ -114,10 +120,7 @@ class HowSure(ClustererBase):
         ndarray of shape (number of clusters found,)
             Not a number for a cluster without any of these rows.
         """
-        check_is_fitted(self)
-        seen = self._fitted.seen
-        if seen is None:
-            raise DataError("this model was fitted before it kept rows for probabilities: fit it again.")
+        seen = self._seen
         n_found = self._n_found()
         with single_threaded_blas():
             own = seen.probabilities(seen.rows, seen.labels, self.order_)[np.arange(len(seen.labels)), seen.labels]

@@ -255,7 +255,7 @@ def make_plan(
     if source.device is not None:
         return _plan_device(settings, source, X, weights, source.device, random, finer)
     whole = X.shape[0]
-    if looked_at is not None and whole > looked_at and settings.kernel.of_rows:
+    if looked_at is not None and whole > looked_at and not settings.kernel.given:
         X, weights = source.draw(looked_at, np.random.RandomState(0))
     vertices = find_vertices(settings, X, weights)
     n = vertices.n

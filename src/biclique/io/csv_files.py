@@ -36,7 +36,7 @@ class TextChunks(FileChunks):
         self, path: Path, roles: Roles, memory_limit: object, form: TextForm | None = None, tick: Tick | None = None
     ) -> None:
         super().__init__(path, memory_limit)
-        self._roles, self._tick = roles, tick
+        self._tick = tick
         with guard(self.name):
             self._text = TextFile(path, form or TextForm(), self.memory_limit)
         self.notes = self._text.notes

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from biclique._typing import FloatArray
-from biclique.report.markup import Markup, element, shown
+from biclique.report.markup import Markup, element
 from biclique.selection import CountResult
 
 COLOURS, SHAPES = 7, 5
@@ -189,8 +189,3 @@ def count_chart(found: CountResult) -> Markup:
     step = max(1, len(k) // 10)
     words = f"Stability of {min(k)} to {max(k)} clusters. Chosen: {found.n_clusters}."
     return frame.drawn(parts, words, ("number of clusters", "stability"), k[::step], (0.0, 0.5, 1.0))
-
-
-def legend_name(cluster: int) -> str:
-    """``cluster 3``."""
-    return shown(f"cluster {cluster}")

@@ -35,6 +35,7 @@ from biclique.progress import Progress
 from biclique.reproduce.methods import METHODS, Problem, Settings
 from biclique.reproduce.printed import ORDERS, REPEATS
 from biclique.runtime import single_threaded_blas
+from biclique.runtime.namespace import unit_rows
 
 QUICK_SEQUENCES = 10
 FULL = Settings(REPEATS, ORDERS)
@@ -57,10 +58,6 @@ def _z_scored(X: FloatArray) -> FloatArray:
     return np.asarray((X - X.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0))
 
 
-def _unit_rows(X: FloatArray) -> FloatArray:
-    return np.asarray(X / np.linalg.norm(X, axis=1, keepdims=True))
-
-
 def _min_max(X: FloatArray) -> FloatArray:
     spread = np.ptp(X, axis=0)
     return np.asarray((X - X.min(axis=0)) / np.where(spread > 0, spread, 1.0))
@@ -70,8 +67,8 @@ PREPARATIONS: dict[str, Callable[[FloatArray], FloatArray]] = {
     "raw (the demo's translation changes no distance)": lambda X: X,
     "z-scored": _z_scored,
     "min-max": _min_max,
-    "unit rows": _unit_rows,
-    "z-scored, unit rows": lambda X: _unit_rows(_z_scored(X)),
+    "unit rows": unit_rows,
+    "z-scored, unit rows": lambda X: unit_rows(_z_scored(X)),
 }
 """Scalings of the ovarian data that might be meant."""
 

@@ -14,18 +14,18 @@ from itertools import permutations
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
 
 from biclique._typing import FloatArray, IntArray
 from biclique.cluster import BicliqueSpectralClustering, InhomogeneousSubspaceClustering
 from biclique.exceptions import DataError, DegreeError
+from biclique.gram import DenseGram
 from biclique.hypergraph import Hypergraph, cost_graph, draw_together, kernel_costs, modelling_gram
 from biclique.hypergraph.points.modellings import joined_tuples, span_distances
 from biclique.kernels import RBF, Polynomial
 from biclique.multiway import biclique_gram
 from biclique.reproduce.printed import DEGREES, GAMMAS, OFFSETS
 from biclique.scores import clustering_error
-from biclique.spectral import shrunken_degrees
+from biclique.spectral import NormalizedCut, dense_eigenpairs
 
 # Many runs of plain k-means at once, as the paper's repeats need: one k-means++ start each
 
@@ -153,17 +153,13 @@ Method = Callable[[Problem, Settings, np.random.RandomState], list[Result]]
 
 
 def embedding(K: FloatArray, order: float, k: int) -> FloatArray:
-    """[√S normalised, leading k − 1 eigenvectors of B], shape (n, k); from a stored K, by LAPACK."""
-    degrees = K.sum(axis=1)
-    total = float(degrees.sum())
-    shrunken = shrunken_degrees(degrees, total / len(K), order)
-    if not np.isfinite(total) or total <= 0 or (shrunken <= 0).any():
-        raise DegreeError("a degree is not positive or not finite.")
-    root = np.sqrt(shrunken)
-    B = (K - np.outer(degrees, degrees / total)) / root / root[:, None]
-    trivial = root / np.linalg.norm(root)
-    # Its eigenvalue in B is zero, which would stand before negative ones; those of B are above −1 and below 1.
-    return np.column_stack([trivial, leading_vectors(B - 4 * np.outer(trivial, trivial), k - 1)])
+    """[√S normalised, leading k − 1 eigenvectors of B], shape (n, k), of a stored K."""
+    try:
+        with np.errstate(over="raise"):
+            cut = NormalizedCut(DenseGram(K, n_jobs=1), order)
+    except FloatingPointError as error:
+        raise DegreeError("a degree is so small that nothing can be divided by it.") from error
+    return np.column_stack([cut.trivial, dense_eigenpairs(cut, k - 1, cut.trivial, few=True).vectors])
 
 
 def _normalized_contraction(K: FloatArray, order: float) -> FloatArray:
@@ -187,20 +183,6 @@ def demo_embedding(K: FloatArray, order: float, k: int) -> FloatArray:
 def ascending_embedding(K: FloatArray, order: float, k: int) -> FloatArray:
     """What the demo would take if its matrix came out exactly symmetric: the first k of ascending eigenvalues."""
     return np.asarray(np.linalg.eigh(_normalized_contraction(K, order))[1][:, :k])
-
-
-def leading_vectors(B: FloatArray, count: int) -> FloatArray:
-    """Eigenvectors of the largest eigenvalues, descending.
-
-    If eigenvalues crowd, LAPACK's solver for a few of them sometimes returns none, without an error. Then all of them
-    are computed.
-    """
-    n = len(B)
-    _, vectors = eigh(B, subset_by_index=(n - count, n - 1), check_finite=False)
-    healthy = vectors.shape == (n, count) and np.allclose(np.linalg.norm(vectors, axis=0), 1, atol=1e-6)
-    if not healthy:
-        vectors = eigh(B, check_finite=False)[1][:, n - count :]
-    return np.asarray(vectors[:, ::-1])
 
 
 Embed = Callable[[FloatArray, float, int], FloatArray]

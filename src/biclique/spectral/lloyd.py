@@ -123,12 +123,8 @@ class KernelRule:
         """The cluster of new rows, and which of them are like any training row."""
         return self.labels_seen(new.cross())
 
-    def labels_of(self, cross: CrossGram) -> IntArray:
-        """The cluster of new rows, from κ(x, x_j)."""
-        return self.labels_seen(cross)[0]
-
     def labels_seen(self, cross: CrossGram) -> tuple[IntArray, np.ndarray]:
-        """The cluster of new rows, and which of them are like any training row."""
+        """The same from κ(x, x_j)."""
         product = cross.matmat(self.coefficients)
         degrees, sums = product[:, 0], product[:, 1:]
         scale: FloatArray = np.ones(len(degrees))
