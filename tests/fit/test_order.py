@@ -17,6 +17,7 @@ from biclique.cluster.embedding import BicliqueSpectralEmbedding
 from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
 from biclique.exceptions import BicliqueWarning, DisconnectedWarning, FewerClustersWarning
 from biclique.fit import exact as _spectrum
+from biclique.fit import low_rank as _low_rank
 from biclique.fit import three_passes as _factored
 from biclique.gram import DenseGram
 from biclique.kernels import RBF
@@ -94,6 +95,7 @@ def test_the_order_is_the_least_without_dust(name, gram):
     left_out = rows_left_out(K, k) if model.order_ == 2 else []
     weights = np.ones(len(X))
     weights[left_out] = 0  # which is what leaving out means
+    assert sorted(model.rows_left_out_) == sorted(left_out)
     again = BicliqueSpectralClustering(k, gamma=gamma, gram=gram, order=model.order_, random_state=0)
     again.fit(X, sample_weight=weights)
     assert np.array_equal(again.labels_, model.labels_)
@@ -154,8 +156,9 @@ def test_what_is_left_out_is_as_new_rows_are(gram, two_are_dust):
         assert agreement(y, model) > 0.95
         assert np.array_equal(model.predict(X), model.labels_)
         assert np.array_equal(model.predict(X + 1e-9), model.labels_)
+        assert np.array_equal(model.rows_left_out_, np.flatnonzero(model._fitted.find(X) < 0))
         weights = np.ones(len(X))
-        weights[model._fitted.find(X) < 0] = 0
+        weights[model.rows_left_out_] = 0
         assert weights.sum() == 1198
         again = BicliqueSpectralClustering(2, gamma=1.0, gram=gram, order=2, random_state=0).fit(
             X, sample_weight=weights
@@ -170,6 +173,7 @@ def test_given_matrices_leave_rows_out_too(two_are_dust):
     for given in (K, sparse.csr_array(np.where(K > 1e-12, K, 0))):
         model = fitted(given, 2, affinity="precomputed")
         assert "left out" in model.order_reason_
+        assert f"{len(model.rows_left_out_)} of {len(X)} rows" in model.order_reason_  # equal rows together
         assert agreement(y, model) > 0.95
         assert np.array_equal(model.predict(given), model.labels_)
 
@@ -350,14 +354,23 @@ def test_orders_of_very_many_rows():
     assert whole.scaled(2, 4e-3) == SYMMETRIC_ORDERS
 
 
-def test_rows_that_no_landmark_sees_raise_the_order(monkeypatch):
-    monkeypatch.setattr(_spectrum, "PROPOSAL_ROWS", 200)  # without the row that lies apart
+@pytest.mark.parametrize(("apart", "raised"), [(1, False), (12, False), (33, True)])  # √(n/k) is 31.8
+def test_rows_that_no_landmark_sees_raise_the_order_if_they_are_many(monkeypatch, apart, raised):
+    monkeypatch.setattr(_spectrum, "PROPOSAL_ROWS", 200)  # hardly with the rows that lie apart
     X, y = make_blobs(3000, centers=[[0, 0], [8, 0], [0, 8]], random_state=2)
-    X = np.concatenate([X, [[500.0, 500.0]]])
+    places = 500.0 + 40 * np.column_stack([np.arange(apart), np.arange(apart) ** 2])
+    X = np.concatenate([X, places])
+    landmarks = _low_rank.make_map
+
+    def without_those_apart(kind, kernel, rows, size, **others):
+        return landmarks(kind, kernel, rows[np.abs(rows).max(axis=1) < 100], size, **others)
+
+    monkeypatch.setattr(_low_rank, "make_map", without_those_apart)
     model = fitted(X, 3, gram="nystroem", rank=60, random_state=1)
-    assert model.order_ > 2
-    assert "1 rows are like no landmark" in model.order_reason_
-    assert agreement(y, model) > 0.95
+    assert (model.order_ > 2) == raised
+    assert f"{apart} rows are like no landmark or feature" in model.order_reason_
+    assert ("left out" in model.order_reason_) != raised
+    assert agreement(y, model) > (0.9 if raised else 0.95)
     assert isinstance(model._fitted, _factored.FactoredFitted)
 
 

@@ -463,6 +463,42 @@ def test_unseen_rows_are_said(blobs):
         fitted(X, order=2, rank=100, random_state=1)
 
 
+@pytest.mark.parametrize("held", ["memory", "chunks"])
+def test_few_unseen_rows_are_left_out(blobs, held, tmp_path):
+    X = np.concatenate([blobs[0], np.full((2, 6), 500.0)])
+    source = X
+    if held == "chunks":
+        np.save(tmp_path / "rows.npy", X)
+        source = tmp_path / "rows.npy"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = fitted(source, rank=100, random_state=1)
+    assert model.order_ == 2
+    assert "order 2: 2 rows are like no landmark or feature: left out; smallest cluster" in model.order_reason_
+    assert "2 rows are like no landmark or feature: left out" in model.plan_.changes
+    with pytest.warns(ApproximationWarning, match="2 of 6002 rows are like no landmark"):
+        again = fitted(source, rank=100, random_state=1, order=2)
+    assert np.array_equal(again.labels_, model.labels_)
+
+
+def test_many_unseen_rows_raise_the_order(blobs):
+    random = np.random.RandomState(0)
+    X = np.concatenate([blobs[0], 500 + 100 * random.standard_normal((60, 6))])
+    model = fitted(X, rank=100, random_state=1)
+    assert model.order_ > 2
+    assert re.search(r"order 2: \d\d rows are like no landmark or feature;", model.order_reason_)
+
+
+def test_a_rank_is_raised_until_hardly_a_row_is_unseen():
+    random = np.random.RandomState(0)
+    sizes, centres = (3600, 320, 80), ((0, 0), (6, 6), (6, -6))
+    X = np.concatenate([random.standard_normal((n, 2)) + c for n, c in zip(sizes, centres, strict=True)])
+    y = np.repeat([0, 1, 2], sizes)
+    model = fitted(X, 3)
+    assert model.approximation_.unseen <= model.approximation_.n_rows / np.sqrt(len(X) * 3)
+    assert adjusted_rand_score(y, model.labels_) > 0.98
+
+
 def test_costs_are_estimated(blobs, tmp_path):
     X, _ = blobs
     model = BicliqueSpectralClustering(5, gram="nystroem", rank=200)

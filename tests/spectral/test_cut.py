@@ -156,3 +156,13 @@ def test_a_total_that_is_not_positive_is_refused():
 def test_orders_that_are_none(order, message):
     with pytest.raises(ParameterError, match=message):
         check_order(order)
+
+
+def test_a_degree_near_the_smallest_number():
+    K = np.abs(symmetric_matrix(8))
+    K[0], K[:, 0] = 0, 0
+    K[0, 0] = 1e-310  # its reciprocal is no float64
+    cut = cut_of(K, 2)
+    assert np.isfinite(matrix_of(cut)).all()
+    # Row 0 is a part of its own, with eigenvalue 1 beside the trivial vector of the whole.
+    np.testing.assert_allclose(np.linalg.eigvalsh(matrix_of(cut)).max(), 1, atol=1e-9)
