@@ -69,7 +69,7 @@ STORED = (
 EMBEDDINGS = ("embedding_", "transform(training)", "transform(new)", "transform(far)")
 LEFT_OUT = (
     *("residuals_", "n_passes_", "n_iter_", "cut_history_", "approximation_", "subspaces_"),
-    *("k_selection_.counted", "selection_.judged"),
+    *("k_selection_.counted", "selection_.judged", "rows_left_out_"),
 )
 """Rounding, what depends on it, bases, whose signs are not determined, and candidates that were not chosen."""
 ROWS = 8  # of an embedding, at even steps
