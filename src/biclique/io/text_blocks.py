@@ -27,7 +27,7 @@ from biclique.io.arrow import find_pyarrow, parse_block
 from biclique.io.chunks import line
 from biclique.io.fields import Kind, Signs, as_number, kind_of, values_of
 from biclique.io.roles import numbered
-from biclique.io.text_lines import Lines, Row, count_plain
+from biclique.io.text_lines import HEAD, Lines, Row, count_plain
 from biclique.io.typed_columns import TextForm
 from biclique.printable import printable
 from biclique.runtime import Tick, count_threads
@@ -74,7 +74,7 @@ class TextFile:
         self.path, self.form, self.limit = path, form, limit
         self.name = printable(path)
         with self._opened() as lines:
-            block = lines.take()
+            block = lines.take(HEAD)
             first = next((one for one in block[: 2**16].splitlines() if one.strip()), b"")
             signs = ",;\t|" if form.decimal == "." else ";\t|"
             best = max(signs, key=first.decode(errors="replace").count)
@@ -101,7 +101,7 @@ class TextFile:
                     head.append((number, row))
                     if any(cell.strip() for cell in row):
                         return head
-            block = lines.take()
+            block = lines.take(HEAD)
         return []
 
     @contextmanager
@@ -179,7 +179,7 @@ class TextFile:
         """The rows after the names: a plain block with the number of its first line, or rows that Python has read."""
         held: list[Row] = []  # rows without a value: left out if none follows
         skip = self.has_names
-        rows: list[Row] = self._head(lines, lines.take())[skip:]
+        rows: list[Row] = self._head(lines, lines.take(HEAD))[skip:]
         while True:
             block = b""
             if not rows:
