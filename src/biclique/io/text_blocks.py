@@ -125,11 +125,14 @@ class TextFile:
         return rows
 
     def estimate_rows(self) -> int:
-        """About how many rows there are, from the first block."""
+        """About how many rows there are, from the first block: a row that is read with the names is none."""
+        rows = 0
         with self._opened() as lines:
             for job in self._jobs(lines):
-                return max(len(job), round(len(job) / max(lines.share, 1e-9)))
-        return 0
+                rows += len(job)
+                if rows > FEW_LINES:
+                    return max(rows, round(rows / max(lines.share, 1e-9)))
+        return rows
 
     def blocks(self, kinds: Mapping[int, Kind | None]) -> Iterator[Block]:
         """One pass over some columns. A block is read as these kinds say if it can be, or as what it holds.
