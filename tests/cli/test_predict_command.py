@@ -239,6 +239,48 @@ def test_a_text_with_decimal_commas_that_is_not_utf_8(tmp_path, rows, command):
         assert again.read_text() == first.read_text()
 
 
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("command", ["predict", "report"])
+def test_a_model_remembers_how_its_table_was_written(capsys, tmp_path, monkeypatch, rows, command, streamed):
+    monkeypatch.chdir(tmp_path)
+    days = [f"{1 + i % 28}/{1 + i // 28}/2024" for i in range(60)]
+    lines = [f"{a:.3f};{b:.3f};{day}\n".replace(".", ",") for (a, b), day in zip(rows, days, strict=True)]
+    (tmp_path / "t.csv").write_bytes(("größe;gewicht;tag\n" + "".join(lines)).encode("latin-1"))
+    given = ["--decimal", ",", "--encoding", "latin-1", "--date-order", "day", "--dates", "ordinal"]
+    way = ["--stream", "--gram", "nystroem", "--rank", 20] if streamed else []
+    fit = ["cluster", "t.csv", "-k", 3, "-o", "first.csv", "--save", "m.biclique", "-q", *given, *way]
+    assert run(capsys, *fit)[0] == 0
+    target = "again.csv" if command == "predict" else "page.html"
+    assert run(capsys, command, "m.biclique", "t.csv", "-o", target, "-q") == (0, "", "")
+    if command == "predict":
+        assert (tmp_path / "again.csv").read_text() == (tmp_path / "first.csv").read_text()
+    with_points = "größe;gewicht;tag\n" + "".join(lines).replace(",", ".")
+    (tmp_path / "new.csv").write_text(with_points)
+    code, _, err = run(capsys, command, "m.biclique", "new.csv", "-o", target, "--encoding", "utf-8")
+    assert code == 3
+    assert "holds texts now" in err
+    assert "read with --decimal , --date-order day, as the table of the fit: give the option with another" in err
+    other = ["--encoding", "utf-8", "--decimal", "."]
+    assert run(capsys, command, "m.biclique", "new.csv", "-o", target, "-q", *other) == (0, "", "")
+    if command == "predict":
+        assert (tmp_path / "again.csv").read_text() == (tmp_path / "first.csv").read_text()
+
+
+def test_names_that_are_numbers_are_remembered(capsys, tmp_path, rows):
+    table, model = write(tmp_path / "t.csv", rows, ("2020", "2021")), tmp_path / "m.biclique"
+    assert main(["cluster", str(table), "-k", "3", "--header", "yes", "--save", str(model), "-q"]) == 0
+    code, out, _ = run(capsys, "predict", model, table)
+    assert (code, "60 rows labelled by" in out) == (0, True)
+
+
+@pytest.mark.parametrize("noted", [{"decimal": "x", "header": 3, "jobs": "2"}, ["decimal"], "decimal", 1.5])
+def test_notes_that_are_no_options_are_left_alone(capsys, tmp_path, rows, noted):
+    model = tmp_path / "m.biclique"
+    biclique.save(BicliqueSpectralClustering(3, random_state=0).fit(rows * [0.01, 1]), model, notes={"text": noted})
+    code, out, _ = run(capsys, "predict", model, write(tmp_path / "t.csv", rows * [0.01, 1]))
+    assert (code, "60 rows labelled by" in out) == (0, True)
+
+
 def test_a_decimal_comma_in_new_rows_is_named(capsys, tmp_path, saved):
     model, _ = saved
     other = tmp_path / "other.csv"

@@ -196,6 +196,18 @@ def test_dates_with_the_year_last(capsys, tmp_path, monkeypatch, more):
     paste = shlex.split(err.splitlines()[-1])
     assert paste[-4:] == ["--date-order", "day", "--dates", "ordinal"]
     assert run(capsys, *paste[1:], "-q") == (0, "", "")
+    assert run(capsys, "predict", "m.biclique", "t.csv", "-o", "b.csv", "-q") == (0, "", "")  # it remembers the order
+    assert Path("a.csv").read_text() == Path("b.csv").read_text()
+
+
+def test_dates_with_the_year_last_for_a_model_of_other_dates(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    dates = [(2000 + i % 2 * 20, 1 + i % 12, 1 + i % 28) for i in range(60)]
+    for name, form in (("iso.csv", "{0}-{1:02}-{2:02}"), ("t.csv", "{2:02}/{1:02}/{0}")):
+        days = [form.format(*date) for date in dates]
+        Path(name).write_text("x,day\n" + "".join(f"{i % 2 * 9 + i % 7 / 9},{day}\n" for i, day in enumerate(days)))
+    fit = ["cluster", "iso.csv", "-k", 2, "--dates", "ordinal", "--save", "m.biclique", "-o", "a.csv", "-q"]
+    assert run(capsys, *fit) == (0, "", "")
     code, _, err = run(capsys, "predict", "m.biclique", "t.csv")
     assert code == 3
     assert "held dates in fit and holds texts now, such as '01/01/2000' in row 1 (line 2): say whether" in err

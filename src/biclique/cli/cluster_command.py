@@ -27,11 +27,10 @@ from biclique.cli.common import (
 from biclique.cli.predict_command import save_run
 from biclique.cli.report_command import check_report, row_names, shown_columns, write_report
 from biclique.cli.standard_streams import standard_streams
-from biclique.cli.table_options import add_table_options, add_text_options, find_table
+from biclique.cli.table_options import add_table_options, add_text_options, find_table, form_of
 from biclique.cli.table_rows import (
     Prepared,
     explain,
-    form_of,
     is_shipped,
     notes_of,
     prepare,

@@ -22,8 +22,8 @@ from biclique._typing import FloatArray, IntArray
 from biclique.cli.common import Classes, Facts, caught_messages, plan_facts, print_plan, report
 from biclique.cli.predict_command import save_run
 from biclique.cli.report_command import write_report
-from biclique.cli.table_options import names_of
-from biclique.cli.table_rows import form_of, notes_of, preparer_of, probabilities_of
+from biclique.cli.table_options import form_of, names_of
+from biclique.cli.table_rows import notes_of, preparer_of, probabilities_of
 from biclique.cli.text import EXIT_OK, block, line
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.exceptions import DataError, MemoryLimitError, ParameterError, TableError

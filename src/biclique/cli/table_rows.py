@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from biclique._typing import FloatArray, IntArray
 from biclique.cli.common import Classes, Facts
-from biclique.cli.table_options import command, names_of
+from biclique.cli.table_options import command, form_of, names_of
 from biclique.cli.text import EXIT_DATA, fail, line
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.datasets import SHIPPED, load_shipped
 from biclique.exceptions import BicliqueError, TableError
-from biclique.io import ChunkSource, Roles, TablePreparer, TextForm, find_format, read_columns, read_table
+from biclique.io import ChunkSource, Roles, TablePreparer, find_format, read_columns, read_table
 from biclique.io.append import open_text, text_fields
 from biclique.io.columns import ColumnsError, texts_of
 from biclique.io.fields import text_array
@@ -28,7 +28,6 @@ from biclique.kernels import KERNELS
 from biclique.printable import printable
 from biclique.runtime import Tick
 
-HEADER = {"auto": None, "yes": True, "no": False}
 WORDS = {"decimal=','": "--decimal ,", "date_order=": "--date-order "}
 """What the list of columns calls by Python's name, in the words of the command line."""
 
@@ -121,11 +120,6 @@ def load(options: argparse.Namespace, tick: Tick | None = None) -> TypedTable:
     if kind is None or kind.read_columns is not None:
         return read_columns(path, form_of(options), memory_limit=options.memory_limit, tick=tick)
     return _load_numbers(options, tick)
-
-
-def form_of(options: argparse.Namespace) -> TextForm:
-    """How a text file is written, by the options."""
-    return TextForm(HEADER[options.header], options.decimal, options.encoding, date_order=options.date_order)
 
 
 def notes_of(options: argparse.Namespace) -> tuple[str, ...]:
