@@ -215,6 +215,28 @@ def test_dates_with_the_year_last_for_a_model_of_other_dates(capsys, tmp_path, m
     assert Path("a.csv").read_text() == Path("b.csv").read_text()
 
 
+@pytest.mark.parametrize("more", [[], ["--stream", "--gram", "nystroem", "--rank", "20"]])
+@pytest.mark.parametrize(
+    ("names", "fields", "advice"),
+    [
+        ("a;b;c", "{0},{1};{2}.{1};{2}", "--drop b --decimal ,"),
+        ("a;b;c", "{0},{1};{2}.0;{2}", "--drop b --decimal ,"),  # whole numbers, with a point in the text
+        ("a;b;c;d", "{0},{1};{2}.{1};{2}.5;{1}", "--drop a"),  # fewer columns have a comma
+        ("a,b,c,name", '"{0},{1}",{2}.{1},{2},n{3}', "--id name --drop b --decimal ,"),
+        ("a;b;c", "{0},{1};{2},{1};{4}", "--decimal , --missing mean"),  # a gap
+    ],
+)
+def test_decimal_commas_and_points_take_one_more_run(capsys, tmp_path, monkeypatch, more, names, fields, advice):
+    monkeypatch.chdir(tmp_path)
+    cells = [(i % 2 * 9, i % 5, i * 7 % 40, i, "" if i == 5 else f"{i % 6},5") for i in range(40)]
+    Path("t.csv").write_text(f"{names}\n" + "".join(fields.format(*row) + "\n" for row in cells))
+    code, _, err = run(capsys, "cluster", "t.csv", "-k", 2, *more)
+    assert code == 3
+    assert err.splitlines()[-1].endswith(advice)
+    assert ("numbers with a decimal point: a file is read with one decimal sign" in err) == ("drop" in advice)
+    assert run(capsys, *shlex.split(err.splitlines()[-1])[1:], "-q") == (0, "", "")
+
+
 def test_a_decimal_comma_is_not_advised_twice(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("t.csv").write_text("a;b\n" + "".join(f"{i % 2 * 9},5;{i * 7 % 40},25\n" for i in range(40)) + "1.500;1\n")

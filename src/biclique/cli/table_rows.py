@@ -18,9 +18,9 @@ from biclique.cli.text import EXIT_DATA, fail, line
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.datasets import SHIPPED, load_shipped
 from biclique.exceptions import BicliqueError, TableError
-from biclique.io import ChunkSource, Roles, TablePreparer, find_format, read_columns, read_table
+from biclique.io import ChunkSource, Roles, TablePreparer, find_format, open_columns, read_columns, read_table
 from biclique.io.append import open_text, text_fields
-from biclique.io.columns import ColumnsError, texts_of
+from biclique.io.columns import Advice, ColumnsError, texts_of
 from biclique.io.fields import text_array
 from biclique.io.prepare_columns import weights_of
 from biclique.io.typed_columns import Column, TypedTable
@@ -90,13 +90,38 @@ def prepare(options: argparse.Namespace, tick: Tick | None = None) -> Prepared:
 def explain(error: ColumnsError, options: argparse.Namespace) -> int:
     """Print what each column looks like, and the command that deals with all of them."""
     told = error.told.replace(printable(options.table), printable(options.shown_table))
+    advice, more = _with_one_decimal(error.advice, options)
     for name, option in WORDS.items():
         told = told.replace(name, option)
     first, *others = told.splitlines()
     code = fail(first, EXIT_DATA)
-    for told in (*others, "This deals with all of them:", f"  {command(options.arguments, error.advice)}"):
+    for told in (*others, *more, "This deals with all of them:", f"  {command(options.arguments, advice)}"):
         line(told, sys.stderr)
     return code
+
+
+def _with_one_decimal(advice: Advice, options: argparse.Namespace) -> tuple[Advice, list[str]]:
+    """The advice if some columns have decimal commas and others points; and lines about the latter.
+
+    A file is read with one sign: that of more columns, and the others are left out.
+    """
+    if not advice.decimal:
+        return advice, []
+    form = replace(form_of(options), decimal=",")
+    kinds = open_columns(options.table, form, memory_limit=options.memory_limit).kinds
+    try:
+        preparer = preparer_of(options.table, list(kinds), options)
+    except TableError:  # without commas between fields the names are others
+        return advice, []
+    told_of = {*advice.id, *advice.drop, *advice.categorical, *advice.year_last, *map(str, preparer.drop)}
+    used = [str(name) for name in preparer.columns or kinds]
+    points = [name for name in used if kinds[name] == "text" and name not in told_of]
+    more = [
+        f"  {printable(name)}  numbers with a decimal point: a file is read with one decimal sign" for name in points
+    ]
+    if len(points) > len(advice.decimal):
+        return replace(advice, drop=[*advice.drop, *advice.decimal], decimal=[]), more
+    return replace(advice, drop=[*advice.drop, *points]), more
 
 
 # Reading

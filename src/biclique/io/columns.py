@@ -295,6 +295,7 @@ def advise(problems: Sequence[Looks], handled: Collection[str] = (), fill: bool 
             advice.drop.append(found.name)
         elif found.words.startswith(COMMAS):
             advice.decimal.append(found.name)
+            advice.missing = "mean" if found.n_missing else advice.missing
         elif found.look == "id":
             advice.id.append(found.name)
         elif found.look in ("text", "mostly missing") or (found.look == "category" and found.n_levels < 2):
