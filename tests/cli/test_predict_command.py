@@ -1,5 +1,6 @@
 """``biclique cluster --save`` and ``biclique predict``: the labels of a fit, from a file; and ``biclique info``."""
 
+import gzip
 import io
 import json
 import subprocess
@@ -371,3 +372,48 @@ def test_predict_and_report_say_the_same_of_a_table(capsys, tmp_path, rows, comm
     code, _, err = run(capsys, command, model, write(tmp_path / "g.csv", X), *target)
     assert code == 3
     assert "missing or infinite value in row 8 (line 9), 1 of 60 rows have one: leave them out with --drop-" in err
+
+
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".tsv", ".npy", ".npz", ".parquet", ".zarr"])
+def test_one_row_is_predicted_and_not_clustered(capsys, tmp_path, rows, ending):
+    model, table = tmp_path / "m.biclique", tmp_path / f"one{ending}"
+    biclique.save(BicliqueSpectralClustering(3, random_state=0).fit(rows * [0.01, 1]), model)
+    one = (rows * [0.01, 1])[30:31]
+    text = "\t".join(map(repr, map(float, one[0])))
+    match ending:
+        case ".npy":
+            np.save(table, one)
+        case ".npz":
+            np.savez(table, X=one)
+        case ".parquet":
+            pa = pytest.importorskip("pyarrow")
+            pytest.importorskip("pyarrow.parquet").write_table(pa.table({"a": one[:, 0], "b": one[:, 1]}), table)
+        case ".zarr":
+            pytest.importorskip("zarr").save_array(str(table), one)
+        case ".csv.gz":
+            table.write_bytes(gzip.compress(text.replace("\t", ",").encode()))  # no line end, no names
+        case _:
+            table.write_text("a\tb\n".replace("\t", "," if ending == ".csv" else "\t"))
+            table.write_text(table.read_text() + text.replace("\t", "," if ending == ".csv" else "\t"))
+    label = biclique.load(model).predict(one)[0]
+    assert run(capsys, "predict", model, table, "-o", tmp_path / "l.csv", "-q") == (0, "", "")
+    assert (tmp_path / "l.csv").read_text() == f"row,label\n0,{label}\n"
+    for way in [[], ["--dry-run"], *([["--stream", "--gram", "nystroem"]] if ending != ".npz" else [])]:
+        code, _, err = run(capsys, "cluster", table, "-k", 2, *way)
+        assert code == 3
+        assert "only one row; a clustering needs at least 2: add rows, or label it by a saved model" in err
+
+
+@pytest.mark.parametrize("way", [[], ["--stream", "--gram", "nystroem"]])
+def test_too_few_rows_say_what_to_do(capsys, tmp_path, way):
+    table = tmp_path / "t.csv"
+    table.write_text("a,b\n1,\n,2\n3,4\n")
+    code, _, err = run(capsys, "cluster", table, "-k", 2, "--missing", "drop", *way)
+    assert code == 3
+    assert (
+        "only one row of 3 without missing values; a clustering needs at least 2: fill the gaps in with --miss" in err
+    )
+    table.write_text("red,2.5\n")
+    code, _, err = run(capsys, "cluster", table, "-k", 2, *way)
+    assert code == 3
+    assert "its only line was read as names of columns. If it is a row, say so with --header no." in err

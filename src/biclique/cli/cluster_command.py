@@ -15,6 +15,7 @@ from biclique.cli.common import (
     add_work_options,
     caught_messages,
     check_apart,
+    check_rows,
     checked_option,
     count_or_auto,
     count_or_select,
@@ -40,7 +41,6 @@ from biclique.cli.table_rows import (
 from biclique.cli.text import EXIT_CODES, EXIT_OK, block, line
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.datasets import SHIPPED
-from biclique.exceptions import DataError
 from biclique.features.maps import LANDMARKS
 from biclique.fit.settings import GRAM_NAMES, MODELLINGS, PRECISIONS, SELECT
 from biclique.gram import NEIGHBOR_WEIGHTS
@@ -227,10 +227,7 @@ def _cluster_held(model: BicliqueSpectralClustering, options: argparse.Namespace
         check_ids(options.output)
     if takes_codes(options.affinity):
         model.set_params(categorical_features=prepared.preparer.categorical_places_ or None)
-    if len(prepared.X) < 2:
-        why = " without missing values" if len(prepared.X) < len(prepared.kept) else ""
-        rows = ("no row", "only one row")[len(prepared.X)]
-        raise DataError(f"{prepared.table.name}: {rows}{why}; a table needs at least 2 rows to be clustered.")
+    check_rows(prepared.table.name, len(prepared.X), len(prepared.kept))
     if options.dry_run:
         return _print_estimate(model, prepared, options, reading)
     start = time.perf_counter()

@@ -108,6 +108,21 @@ def check_apart(what: str, path: str | None, *others: str | None) -> None:
 # Warnings
 
 
+def check_rows(name: str, kept: int, rows: int) -> None:
+    """Refuse a table of which less than two rows are left."""
+    if kept >= 2:
+        return
+    what = f"{name}: {('no row', 'only one row')[kept]}"
+    if kept < rows:
+        raise DataError(
+            f"{what} of {rows} without missing values; a clustering needs at least 2: fill the gaps in with --missing "
+            "mean, or leave out the columns that have them with --drop."
+        )
+    raise DataError(
+        f"{what}; a clustering needs at least 2: add rows, or label it by a saved model (biclique predict)."
+    )
+
+
 @contextmanager
 def caught_messages() -> Iterator[list[str]]:
     """Our warnings as a list of texts, which is filled when the block ends."""

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sklearn.preprocessing import RobustScaler
 
 from biclique._typing import FloatArray, IntArray
-from biclique.cli.common import Classes, Facts, caught_messages, plan_facts, print_plan, report
+from biclique.cli.common import Classes, Facts, caught_messages, check_rows, plan_facts, print_plan, report
 from biclique.cli.predict_command import save_run
 from biclique.cli.report_command import write_report
 from biclique.cli.table_options import form_of, names_of
@@ -217,13 +217,13 @@ def cluster(model: BicliqueSpectralClustering, table: ChunkSource, options: argp
     if options.dry_run:
         return _print_estimate(model, table, source, options)
     start = time.perf_counter()
-    _check_clusters(options.clusters, table.n_rows)
+    _check_rows(table, table.n_rows, options)
     if mixed is not None and mixed.preparer.categorical_places_:
         model.set_params(categorical_features=mixed.preparer.categorical_places_)
     with Progress.of(model.verbose) as progress:
         scaled, notes = _scaled(source, options, progress)
     notes += [] if mixed is not None else _about_ids(source)  # the fit of its preparer has told that
-    _check_clusters(options.clusters, source.n_rows)
+    _check_rows(table, source.n_rows, options)
     weights = None if options.weight is None or mixed is None else mixed.weights(options.weight)
     with caught_messages() as messages:
         model.fit(scaled) if weights is None else model.fit(scaled, sample_weight=weights)
@@ -288,8 +288,13 @@ def _append(model: BicliqueSpectralClustering, mixed: PreparedChunks, options: a
     return []
 
 
-def _check_clusters(clusters: int | str, n_rows: int | None) -> None:
-    if n_rows is not None and not isinstance(clusters, str) and n_rows < clusters:
+def _check_rows(table: ChunkSource, n_rows: int | None, options: argparse.Namespace) -> None:
+    """Refuse fewer rows than can be clustered; ``n_rows`` are those that are not left out."""
+    if n_rows is None:
+        return
+    check_rows(table.name, n_rows, table.n_rows or n_rows)
+    clusters = options.clusters
+    if not isinstance(clusters, str) and n_rows < clusters:
         raise DataError(f"X has {n_rows} rows, fewer than n_clusters={clusters}: ask for at most {n_rows} clusters.")
 
 
@@ -438,7 +443,7 @@ def _print_estimate(
     model: BicliqueSpectralClustering, table: ChunkSource, source: ChunkSource, options: argparse.Namespace
 ) -> int:
     """From the speed of some rows, scaled by what is known of these, and the time it takes to read a chunk."""
-    _check_clusters(options.clusters, table.n_rows)
+    _check_rows(table, table.n_rows, options)
     reading = _seconds_to_read_a_row(table) * _all_rows(table)
     sample = source.sample(ESTIMATE_ROWS, np.random.RandomState(options.seed))
     scaled: ChunkSource = source

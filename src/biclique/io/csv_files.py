@@ -82,7 +82,7 @@ class TextChunks(FileChunks):
     def _sample(self, size: int, random: np.random.RandomState) -> tuple[FloatArray, IntArray]:
         """By the number of rows: the same draw as from the same rows in another kind of file."""
         if self.n_rows is None:
-            raise TableError(f"{self.name}: the table has no rows.")
+            raise self._text.no_rows()
         return super()._sample(size, random)
 
 

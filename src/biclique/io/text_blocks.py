@@ -28,7 +28,7 @@ from biclique.io.chunks import line
 from biclique.io.fields import Kind, Signs, as_number, kind_of, values_of
 from biclique.io.roles import numbered
 from biclique.io.text_lines import HEAD, Lines, Row, count_plain
-from biclique.io.typed_columns import TextForm
+from biclique.io.typed_columns import NO_HEADER, TextForm
 from biclique.printable import printable
 from biclique.runtime import Tick, count_threads
 
@@ -113,6 +113,17 @@ class TextFile:
             raise TableError(f"{self.name}: not a table ({line(error)}).") from error
         except (gzip.BadGzipFile, zlib.error, EOFError) as error:
             raise TableError(f"{self.name}: not a readable gzip file ({line(error)}).") from error
+
+    def no_rows(self) -> TableError:
+        """The error about a file of names alone."""
+        if not self.has_names or self.form.header is not None:
+            return TableError(f"{self.name}: the table has no rows.")
+        return TableError(
+            f"{self.name}: the table has no rows: its only line was read as names of columns. If it is a row, say so "
+            "with ",
+            NO_HEADER,
+            ".",
+        )
 
     def count_rows(self, tick: Tick | None = None) -> int:
         """The number of rows, in one pass that looks at line ends."""
