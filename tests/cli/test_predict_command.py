@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 import biclique
 from biclique import BicliqueSpectralClustering, BicliqueSpectralEmbedding
 from biclique.cli import main
+from biclique.progress import Progress
 
 
 def run(capsys, *arguments):
@@ -401,7 +402,7 @@ def test_one_row_is_predicted_and_not_clustered(capsys, tmp_path, rows, ending):
     for way in [[], ["--dry-run"], *([["--stream", "--gram", "nystroem"]] if ending != ".npz" else [])]:
         code, _, err = run(capsys, "cluster", table, "-k", 2, *way)
         assert code == 3
-        assert "only one row; a clustering needs at least 2: add rows, or label it by a saved model" in err
+        assert "only one row; a table needs at least 2 rows to be clustered: add rows, or label it by a saved" in err
 
 
 @pytest.mark.parametrize("way", [[], ["--stream", "--gram", "nystroem"]])
@@ -410,10 +411,28 @@ def test_too_few_rows_say_what_to_do(capsys, tmp_path, way):
     table.write_text("a,b\n1,\n,2\n3,4\n")
     code, _, err = run(capsys, "cluster", table, "-k", 2, "--missing", "drop", *way)
     assert code == 3
-    assert (
-        "only one row of 3 without missing values; a clustering needs at least 2: fill the gaps in with --miss" in err
-    )
+    assert "only one row without missing values; a table needs at least 2 rows to be clustered: fill the gaps" in err
     table.write_text("red,2.5\n")
     code, _, err = run(capsys, "cluster", table, "-k", 2, *way)
     assert code == 3
     assert "its only line was read as names of columns. If it is a row, say so with --header no." in err
+
+
+@pytest.mark.parametrize("quiet", [[], ["-q"]])
+def test_labelling_shows_progress(capsys, tmp_path, monkeypatch, rows, quiet):
+    model = tmp_path / "m.biclique"
+    biclique.save(BicliqueSpectralClustering(3, random_state=0).fit(rows * [0.01, 1]), model)
+    table = write(tmp_path / "t.csv", rows * [0.01, 1])
+    seen = []
+    monkeypatch.setattr(Progress, "share", lambda self, what, share: seen.append((self.enabled, what, share)))
+    assert run(capsys, "predict", model, table, *quiet)[0] == 0
+    shown = quiet == []
+    assert seen == [(shown, "reading the table", 1.0), (shown, "labelling the rows", 1.0)]
+
+
+@pytest.mark.parametrize("way", [[], ["--stream", "--gram", "nystroem", "--rank", 20]])
+def test_a_run_and_its_estimate_count_the_same_columns(capsys, tmp_path, rows, way):
+    table = write(tmp_path / "t.csv", rows, extra=[("city", ["Rome", "Oslo", "Lima"] * 20)])
+    for more in [], ["--dry-run"]:
+        code, out, _ = run(capsys, "cluster", table, "-k", 3, "--categorical", "city", "--json", *way, *more)
+        assert (code, json.loads(out)["columns"]) == (0, 3)

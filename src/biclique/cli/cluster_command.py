@@ -313,11 +313,11 @@ def _print_estimate(
         plan = model.plan(X, sample_weight=prepared.weights)
     plan = replace(plan, seconds=plan.cost.seconds + reading)
     if options.json:
-        facts: dict[str, Any] = {"table": name, "rows": len(X), "columns": X.shape[1]}
+        facts: dict[str, Any] = {"table": name, "rows": len(X), "columns": prepared.preparer.n_used}
         if plan.device is None:
             facts["distinct_rows"] = plan.rows
         block(json.dumps({**facts, **plan_facts(plan)}, indent=2))
     else:
-        line(f"{name}: {len(X)} rows, {X.shape[1]} columns")
+        line(f"{name}: {len(X)} rows, {prepared.preparer.n_used} columns")
         print_plan(plan)
     return EXIT_OK

@@ -7,6 +7,7 @@ import copy
 import json
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from biclique._typing import IntArray
-from biclique.cli.common import caught_messages, check_apart, checked_option
+from biclique.cli.common import caught_messages, check_apart, checked_option, progress_of
 from biclique.cli.model_rows import id_names, rows_of, written_as_fitted
 from biclique.cli.standard_streams import shown_output, standard_streams
 from biclique.cli.table_options import add_new_row_options, form_of, given_form
@@ -113,8 +114,9 @@ def _run(options: argparse.Namespace) -> int:
     model, notes = load_with_notes(options.model, memory_limit=options.memory_limit)
     if not hasattr(model, "predict"):
         raise ParameterError(f"{options.model}: a {type(model).__name__} gives no labels, so it cannot predict.")
-    with written_as_fitted(options, notes):
-        table = open_columns(options.table, form_of(options), memory_limit=options.memory_limit)
+    with written_as_fitted(options, notes), progress_of(options) as progress:
+        tick = partial(progress.share, "reading the table")
+        table = open_columns(options.table, form_of(options), memory_limit=options.memory_limit, tick=tick)
         ids = id_names(options, notes, table.name, list(table.kinds))
         if options.output and not options.append and len(ids) > 1:
             check_ids(options.output)
@@ -123,6 +125,7 @@ def _run(options: argparse.Namespace) -> int:
             for chunk in table.column_chunks(CHUNK_ROWS):
                 new, told = _new_columns(model, chunk, ids, options)
                 found.append(new)
+                progress.share("labelling the rows", (chunk.first_row + chunk.n_rows) / (table.n_rows or 1))
                 messages += [text for text in told if text not in messages]
         whole = NewColumns.joined(found)
         if not len(whole.kept):

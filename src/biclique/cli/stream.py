@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sklearn.preprocessing import RobustScaler
 
 from biclique._typing import FloatArray, IntArray
-from biclique.cli.common import Classes, Facts, caught_messages, check_rows, plan_facts, print_plan, report
+from biclique.cli.common import Classes, Facts, caught_messages, check_rows, plan_facts, print_plan, progress_of, report
 from biclique.cli.predict_command import save_run
 from biclique.cli.report_command import write_report
 from biclique.cli.table_options import form_of, names_of
@@ -132,6 +132,11 @@ def open_streamed(model: BicliqueSpectralClustering, options: argparse.Namespace
     return None
 
 
+def _n_columns(table: ChunkSource) -> int:
+    """Columns of the table that are used: a category is one."""
+    return table.preparer.n_used if isinstance(table, PreparedChunks) else table.n_columns
+
+
 def _names(table: ChunkSource, mixed: PreparedChunks | None) -> list[str]:
     """The columns of the rows that are fitted."""
     return (table if mixed is None else mixed).columns or [str(j) for j in range(table.n_columns)]
@@ -173,13 +178,15 @@ def _open_mixed(path: Path, kind: TableFormat, options: argparse.Namespace) -> P
                 "alone: leave one of them out, or convert the table to Parquet or CSV."
             )
         return None
-    columns = open_columns(path, form_of(options), memory_limit=options.memory_limit)
+    with progress_of(options) as progress:
+        tick = partial(progress.share, "reading the table")
+        columns = open_columns(path, form_of(options), memory_limit=options.memory_limit, tick=tick)
     preparer = preparer_of(columns.name, list(columns.kinds), options)
     used = {str(name) for name in preparer.columns or columns.kinds} - {str(name) for name in preparer.drop}
     if not asked and all(columns.kinds[name] == "number" for name in used):
         return None
-    with caught_messages() as messages:
-        fit_chunks(preparer, columns)
+    with caught_messages() as messages, progress_of(options) as progress:
+        fit_chunks(preparer, columns, partial(progress.share, "pass over the columns"))
     fields = partial(text_fields, path, form_of(options)) if kind.is_text else None
     mixed = PreparedChunks(columns, preparer, fields)
     mixed.notes = (*notes_of(options), *messages)
@@ -246,7 +253,7 @@ def cluster(model: BicliqueSpectralClustering, table: ChunkSource, options: argp
             used = source.columns or [f"x{j}" for j in range(source.n_columns)]  # all that the source gives
             write_report(model, scaled, options, [*messages, *notes], source, used, ids)
     left_out = _all_rows(table) - len(model.labels_)
-    n_columns = table.n_columns if mixed is None else mixed.preparer.n_used
+    n_columns = _n_columns(table)
     seen, numbers = source.draw(min(TELLING_ROWS, len(model.labels_)), np.random.RandomState(options.seed))
     names = _names(table, mixed)
     codes = [] if mixed is None else mixed.preparer.categorical_places_  # codes are no quantities
@@ -455,9 +462,9 @@ def _print_estimate(
         plan = model.plan(source)
     plan = replace(plan, seconds=plan.cost.seconds + PASSES * reading)
     if options.json:
-        facts = {"table": table.name, "rows": table.n_rows, "columns": table.n_columns, "streamed": True}
+        facts = {"table": table.name, "rows": table.n_rows, "columns": _n_columns(table), "streamed": True}
         block(json.dumps({**facts, **plan_facts(plan)}, indent=2))
     else:
-        line(f"{table.name}: {table.n_rows} rows, {table.n_columns} columns, read in chunks")
+        line(f"{table.name}: {table.n_rows} rows, {_n_columns(table)} columns, read in chunks")
         print_plan(plan)
     return EXIT_OK
