@@ -9,6 +9,7 @@ import pytest
 from biclique.cli import main
 from biclique.cli.table_options import command, names_of
 from biclique.exceptions import TableError
+from biclique.io import TablePreparer, read_columns
 from biclique.io.columns import Advice
 
 N = 30
@@ -235,6 +236,20 @@ def test_decimal_commas_and_points_take_one_more_run(capsys, tmp_path, monkeypat
     assert err.splitlines()[-1].endswith(advice)
     assert ("numbers with a decimal point: a file is read with one decimal sign" in err) == ("drop" in advice)
     assert run(capsys, *shlex.split(err.splitlines()[-1])[1:], "-q") == (0, "", "")
+
+
+@pytest.mark.parametrize("way", [[], ["--stream", "--gram", "nystroem"]])
+@pytest.mark.parametrize("text", ["a b\n1 2\n3 4\n5 9\n", "id,note\nx1,so it is\nx2,as it was\nx3,in the end\n"])
+def test_a_table_without_any_column_of_use_gets_no_command(capsys, tmp_path, monkeypatch, way, text):
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text(text)
+    code, _, err = run(capsys, "cluster", "t.csv", "-k", 2, *way)
+    assert code == 3
+    assert "No column would be left: write the values as numbers" in err.splitlines()[-1]
+    assert "This deals with" not in err
+    with pytest.raises(TableError, match="No column would be left") as caught:
+        TablePreparer().fit(read_columns("t.csv"))
+    assert "TablePreparer(" not in str(caught.value)
 
 
 def test_a_decimal_comma_is_not_advised_twice(capsys, tmp_path, monkeypatch):

@@ -20,7 +20,7 @@ from biclique.datasets import SHIPPED, load_shipped
 from biclique.exceptions import BicliqueError, TableError
 from biclique.io import ChunkSource, Roles, TablePreparer, find_format, open_columns, read_columns, read_table
 from biclique.io.append import open_text, text_fields
-from biclique.io.columns import Advice, ColumnsError, texts_of
+from biclique.io.columns import NOTHING_LEFT, Advice, ColumnsError, texts_of
 from biclique.io.fields import text_array
 from biclique.io.prepare_columns import weights_of
 from biclique.io.typed_columns import Column, TypedTable
@@ -95,7 +95,8 @@ def explain(error: ColumnsError, options: argparse.Namespace) -> int:
         told = told.replace(name, option)
     first, *others = told.splitlines()
     code = fail(first, EXIT_DATA)
-    for told in (*others, *more, "This deals with all of them:", f"  {command(options.arguments, advice)}"):
+    way = ["This deals with all of them:", f"  {command(options.arguments, advice)}"]
+    for told in (*others, *more, *([NOTHING_LEFT] if error.hopeless else way)):
         line(told, sys.stderr)
     return code
 
