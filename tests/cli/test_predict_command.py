@@ -1,5 +1,6 @@
 """``biclique cluster --save`` and ``biclique predict``: the labels of a fit, from a file; and ``biclique info``."""
 
+import gzip
 import io
 import json
 import subprocess
@@ -12,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 import biclique
 from biclique import BicliqueSpectralClustering, BicliqueSpectralEmbedding
 from biclique.cli import main
+from biclique.progress import Progress
 
 
 def run(capsys, *arguments):
@@ -239,6 +241,48 @@ def test_a_text_with_decimal_commas_that_is_not_utf_8(tmp_path, rows, command):
         assert again.read_text() == first.read_text()
 
 
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("command", ["predict", "report"])
+def test_a_model_remembers_how_its_table_was_written(capsys, tmp_path, monkeypatch, rows, command, streamed):
+    monkeypatch.chdir(tmp_path)
+    days = [f"{1 + i % 28}/{1 + i // 28}/2024" for i in range(60)]
+    lines = [f"{a:.3f};{b:.3f};{day}\n".replace(".", ",") for (a, b), day in zip(rows, days, strict=True)]
+    (tmp_path / "t.csv").write_bytes(("größe;gewicht;tag\n" + "".join(lines)).encode("latin-1"))
+    given = ["--decimal", ",", "--encoding", "latin-1", "--date-order", "day", "--dates", "ordinal"]
+    way = ["--stream", "--gram", "nystroem", "--rank", 20] if streamed else []
+    fit = ["cluster", "t.csv", "-k", 3, "-o", "first.csv", "--save", "m.biclique", "-q", *given, *way]
+    assert run(capsys, *fit)[0] == 0
+    target = "again.csv" if command == "predict" else "page.html"
+    assert run(capsys, command, "m.biclique", "t.csv", "-o", target, "-q") == (0, "", "")
+    if command == "predict":
+        assert (tmp_path / "again.csv").read_text() == (tmp_path / "first.csv").read_text()
+    with_points = "größe;gewicht;tag\n" + "".join(lines).replace(",", ".")
+    (tmp_path / "new.csv").write_text(with_points)
+    code, _, err = run(capsys, command, "m.biclique", "new.csv", "-o", target, "--encoding", "utf-8")
+    assert code == 3
+    assert "holds texts now" in err
+    assert "read with --decimal , --date-order day, as the table of the fit: give the option with another" in err
+    other = ["--encoding", "utf-8", "--decimal", "."]
+    assert run(capsys, command, "m.biclique", "new.csv", "-o", target, "-q", *other) == (0, "", "")
+    if command == "predict":
+        assert (tmp_path / "again.csv").read_text() == (tmp_path / "first.csv").read_text()
+
+
+def test_names_that_are_numbers_are_remembered(capsys, tmp_path, rows):
+    table, model = write(tmp_path / "t.csv", rows, ("2020", "2021")), tmp_path / "m.biclique"
+    assert main(["cluster", str(table), "-k", "3", "--header", "yes", "--save", str(model), "-q"]) == 0
+    code, out, _ = run(capsys, "predict", model, table)
+    assert (code, "60 rows labelled by" in out) == (0, True)
+
+
+@pytest.mark.parametrize("noted", [{"decimal": "x", "header": 3, "jobs": "2"}, ["decimal"], "decimal", 1.5])
+def test_notes_that_are_no_options_are_left_alone(capsys, tmp_path, rows, noted):
+    model = tmp_path / "m.biclique"
+    biclique.save(BicliqueSpectralClustering(3, random_state=0).fit(rows * [0.01, 1]), model, notes={"text": noted})
+    code, out, _ = run(capsys, "predict", model, write(tmp_path / "t.csv", rows * [0.01, 1]))
+    assert (code, "60 rows labelled by" in out) == (0, True)
+
+
 def test_a_decimal_comma_in_new_rows_is_named(capsys, tmp_path, saved):
     model, _ = saved
     other = tmp_path / "other.csv"
@@ -329,3 +373,66 @@ def test_predict_and_report_say_the_same_of_a_table(capsys, tmp_path, rows, comm
     code, _, err = run(capsys, command, model, write(tmp_path / "g.csv", X), *target)
     assert code == 3
     assert "missing or infinite value in row 8 (line 9), 1 of 60 rows have one: leave them out with --drop-" in err
+
+
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".tsv", ".npy", ".npz", ".parquet", ".zarr"])
+def test_one_row_is_predicted_and_not_clustered(capsys, tmp_path, rows, ending):
+    model, table = tmp_path / "m.biclique", tmp_path / f"one{ending}"
+    biclique.save(BicliqueSpectralClustering(3, random_state=0).fit(rows * [0.01, 1]), model)
+    one = (rows * [0.01, 1])[30:31]
+    text = "\t".join(map(repr, map(float, one[0])))
+    match ending:
+        case ".npy":
+            np.save(table, one)
+        case ".npz":
+            np.savez(table, X=one)
+        case ".parquet":
+            pa = pytest.importorskip("pyarrow")
+            pytest.importorskip("pyarrow.parquet").write_table(pa.table({"a": one[:, 0], "b": one[:, 1]}), table)
+        case ".zarr":
+            pytest.importorskip("zarr").save_array(str(table), one)
+        case ".csv.gz":
+            table.write_bytes(gzip.compress(text.replace("\t", ",").encode()))  # no line end, no names
+        case _:
+            table.write_text("a\tb\n".replace("\t", "," if ending == ".csv" else "\t"))
+            table.write_text(table.read_text() + text.replace("\t", "," if ending == ".csv" else "\t"))
+    label = biclique.load(model).predict(one)[0]
+    assert run(capsys, "predict", model, table, "-o", tmp_path / "l.csv", "-q") == (0, "", "")
+    assert (tmp_path / "l.csv").read_text() == f"row,label\n0,{label}\n"
+    for way in [[], ["--dry-run"], *([["--stream", "--gram", "nystroem"]] if ending != ".npz" else [])]:
+        code, _, err = run(capsys, "cluster", table, "-k", 2, *way)
+        assert code == 3
+        assert "only one row; a table needs at least 2 rows to be clustered: add rows, or label it by a saved" in err
+
+
+@pytest.mark.parametrize("way", [[], ["--stream", "--gram", "nystroem"]])
+def test_too_few_rows_say_what_to_do(capsys, tmp_path, way):
+    table = tmp_path / "t.csv"
+    table.write_text("a,b\n1,\n,2\n3,4\n")
+    code, _, err = run(capsys, "cluster", table, "-k", 2, "--missing", "drop", *way)
+    assert code == 3
+    assert "only one row without missing values; a table needs at least 2 rows to be clustered: fill the gaps" in err
+    table.write_text("red,2.5\n")
+    code, _, err = run(capsys, "cluster", table, "-k", 2, *way)
+    assert code == 3
+    assert "its only line was read as names of columns. If it is a row, say so with --header no." in err
+
+
+@pytest.mark.parametrize("quiet", [[], ["-q"]])
+def test_labelling_shows_progress(capsys, tmp_path, monkeypatch, rows, quiet):
+    model = tmp_path / "m.biclique"
+    biclique.save(BicliqueSpectralClustering(3, random_state=0).fit(rows * [0.01, 1]), model)
+    table = write(tmp_path / "t.csv", rows * [0.01, 1])
+    seen = []
+    monkeypatch.setattr(Progress, "share", lambda self, what, share: seen.append((self.enabled, what, share)))
+    assert run(capsys, "predict", model, table, *quiet)[0] == 0
+    shown = quiet == []
+    assert seen == [(shown, "reading the table", 1.0), (shown, "labelling the rows", 1.0)]
+
+
+@pytest.mark.parametrize("way", [[], ["--stream", "--gram", "nystroem", "--rank", 20]])
+def test_a_run_and_its_estimate_count_the_same_columns(capsys, tmp_path, rows, way):
+    table = write(tmp_path / "t.csv", rows, extra=[("city", ["Rome", "Oslo", "Lima"] * 20)])
+    for more in [], ["--dry-run"]:
+        code, out, _ = run(capsys, "cluster", table, "-k", 3, "--categorical", "city", "--json", *way, *more)
+        assert (code, json.loads(out)["columns"]) == (0, 3)

@@ -9,6 +9,7 @@ import pytest
 from biclique.cli import main
 from biclique.cli.table_options import command, names_of
 from biclique.exceptions import TableError
+from biclique.io import TablePreparer, read_columns
 from biclique.io.columns import Advice
 
 N = 30
@@ -196,11 +197,59 @@ def test_dates_with_the_year_last(capsys, tmp_path, monkeypatch, more):
     paste = shlex.split(err.splitlines()[-1])
     assert paste[-4:] == ["--date-order", "day", "--dates", "ordinal"]
     assert run(capsys, *paste[1:], "-q") == (0, "", "")
+    assert run(capsys, "predict", "m.biclique", "t.csv", "-o", "b.csv", "-q") == (0, "", "")  # it remembers the order
+    assert Path("a.csv").read_text() == Path("b.csv").read_text()
+
+
+def test_dates_with_the_year_last_for_a_model_of_other_dates(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    dates = [(2000 + i % 2 * 20, 1 + i % 12, 1 + i % 28) for i in range(60)]
+    for name, form in (("iso.csv", "{0}-{1:02}-{2:02}"), ("t.csv", "{2:02}/{1:02}/{0}")):
+        days = [form.format(*date) for date in dates]
+        Path(name).write_text("x,day\n" + "".join(f"{i % 2 * 9 + i % 7 / 9},{day}\n" for i, day in enumerate(days)))
+    fit = ["cluster", "iso.csv", "-k", 2, "--dates", "ordinal", "--save", "m.biclique", "-o", "a.csv", "-q"]
+    assert run(capsys, *fit) == (0, "", "")
     code, _, err = run(capsys, "predict", "m.biclique", "t.csv")
     assert code == 3
     assert "held dates in fit and holds texts now, such as '01/01/2000' in row 1 (line 2): say whether" in err
     assert run(capsys, "predict", "m.biclique", "t.csv", "--date-order", "day", "-o", "b.csv", "-q") == (0, "", "")
     assert Path("a.csv").read_text() == Path("b.csv").read_text()
+
+
+@pytest.mark.parametrize("more", [[], ["--stream", "--gram", "nystroem", "--rank", "20"]])
+@pytest.mark.parametrize(
+    ("names", "fields", "advice"),
+    [
+        ("a;b;c", "{0},{1};{2}.{1};{2}", "--drop b --decimal ,"),
+        ("a;b;c", "{0},{1};{2}.0;{2}", "--drop b --decimal ,"),  # whole numbers, with a point in the text
+        ("a;b;c;d", "{0},{1};{2}.{1};{2}.5;{1}", "--drop a"),  # fewer columns have a comma
+        ("a,b,c,name", '"{0},{1}",{2}.{1},{2},n{3}', "--id name --drop b --decimal ,"),
+        ("a;b;c", "{0},{1};{2},{1};{4}", "--decimal , --missing mean"),  # a gap
+    ],
+)
+def test_decimal_commas_and_points_take_one_more_run(capsys, tmp_path, monkeypatch, more, names, fields, advice):
+    monkeypatch.chdir(tmp_path)
+    cells = [(i % 2 * 9, i % 5, i * 7 % 40, i, "" if i == 5 else f"{i % 6},5") for i in range(40)]
+    Path("t.csv").write_text(f"{names}\n" + "".join(fields.format(*row) + "\n" for row in cells))
+    code, _, err = run(capsys, "cluster", "t.csv", "-k", 2, *more)
+    assert code == 3
+    assert err.splitlines()[-1].endswith(advice)
+    assert ("numbers with a decimal point: a file is read with one decimal sign" in err) == ("drop" in advice)
+    assert run(capsys, *shlex.split(err.splitlines()[-1])[1:], "-q") == (0, "", "")
+
+
+@pytest.mark.parametrize("way", [[], ["--stream", "--gram", "nystroem"]])
+@pytest.mark.parametrize("text", ["a b\n1 2\n3 4\n5 9\n", "id,note\nx1,so it is\nx2,as it was\nx3,in the end\n"])
+def test_a_table_without_any_column_of_use_gets_no_command(capsys, tmp_path, monkeypatch, way, text):
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text(text)
+    code, _, err = run(capsys, "cluster", "t.csv", "-k", 2, *way)
+    assert code == 3
+    assert "No column would be left: write the values as numbers" in err.splitlines()[-1]
+    assert "This deals with" not in err
+    with pytest.raises(TableError, match="No column would be left") as caught:
+        TablePreparer().fit(read_columns("t.csv"))
+    assert "TablePreparer(" not in str(caught.value)
 
 
 def test_a_decimal_comma_is_not_advised_twice(capsys, tmp_path, monkeypatch):

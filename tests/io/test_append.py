@@ -6,6 +6,7 @@ import pytest
 from biclique.exceptions import DataError, TableError
 from biclique.io.append import NewColumns, append_labels, check_append, check_ids, free_name
 from biclique.io.tables import read_columns
+from biclique.io.typed_columns import TextForm
 from tests.io.test_prepare import table
 from tests.optional import Optional
 
@@ -27,6 +28,18 @@ def test_fields_of_a_text_file_stay_as_they_are(tmp_path):
     assert (tmp_path / "l.tsv").read_text().splitlines()[:2] == ["id\ta;b\twhen\tlabel", "007\t1.50\t2024-01-01\t4"]
 
 
+@pytest.mark.parametrize("ending", [".csv", ".tsv"])
+def test_probabilities_have_the_decimal_sign_of_the_text(tmp_path, ending):
+    file, form, target = tmp_path / "t.csv", TextForm(decimal=","), tmp_path / f"l{ending}"
+    file.write_text("a;b\n1,5;x\n2,5;y\n3;z\n")
+    append_labels(target, read_columns(file, form), NEW, file, form)
+    lines = {".csv": '"1,5",x,4,"0,75"', ".tsv": "1,5\tx\t4\t0,75"}
+    assert target.read_text().splitlines()[1] == lines[ending]
+    again = read_columns(target, form)
+    np.testing.assert_array_equal(again.column("a").values, [1.5, 2.5, 3])
+    np.testing.assert_array_equal(again.column("probability").values, [0.75, np.nan, 1])
+
+
 def test_columns_in_memory(tmp_path):
     some = table(x=[1.0, None, 2.5], label=["a", "b", "c"], flag=[True, False, None])
     append_labels(tmp_path / "l.csv", some, NEW)
@@ -45,8 +58,9 @@ def test_parquet_keeps_its_types(tmp_path):
     assert after.select(["big", "t"]).equals(before)
     assert after["label"].to_pylist() == [4, None, 0]
     assert after["probability"].to_pylist() == [0.75, None, 1.0]
-    append_labels(tmp_path / "l.csv", read_columns(file), NEW, file)
-    assert (tmp_path / "l.csv").read_text().splitlines()[1] == f"{2**60 + 1},a,4,0.75"
+    for form in None, TextForm(decimal=","):  # which is for text files
+        append_labels(tmp_path / "l.csv", read_columns(file), NEW, file, form)
+        assert (tmp_path / "l.csv").read_text().splitlines()[1] == f"{2**60 + 1},a,4,0.75"
 
 
 def test_what_cannot_be_written_is_refused(tmp_path):

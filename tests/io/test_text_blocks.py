@@ -275,3 +275,10 @@ def test_a_line_with_other_fields_is_named(tmp_path):
         TableError, match=r"row 2 \(line 3\) has 3 fields, the first has 2: mend the line; .* a bar in it"
     ):
         read_table(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize("names", ["a,b\n", ""])
+def test_memory_is_estimated_from_the_first_lines(tmp_path, monkeypatch, names):
+    monkeypatch.setattr(text_lines, "BLOCK", 2_000)
+    (tmp_path / "t.csv").write_text(names + "1.5,2.5\n" * 5_000)
+    assert open_chunks(tmp_path / "t.csv").held_bytes == pytest.approx(5_000 * 2 * 8, rel=0.1)

@@ -69,6 +69,7 @@ def test_a_newer_file_is_refused_with_the_way_out(path):
 def test_what_is_no_model(path, tmp_path):
     for content in (b"", b"id,x\n1,2\n", b"PK\x03\x04", zipped([])):
         refused(path, content, "no model of biclique|has no member 'model.json'")
+    refused(path, saved()[0][100:], "it was damaged")  # the end alone
     with pytest.raises(DataError, match="no such file"):
         biclique.load(tmp_path / "nothing")
     with pytest.raises(DataError, match="is a folder"):

@@ -86,7 +86,9 @@ def test_many_rows_that_are_like_no_other_are_said():
     X = np.concatenate([*dense, *sparser])
     with (
         pytest.warns(DisconnectedWarning, match="clusters cut across the parts that .* neighbours form, at gamma="),
-        pytest.warns(DisconnectedWarning, match=r"1[0-9]% of the rows are like hardly any other row at gamma=.*nearest"),
+        pytest.warns(
+            DisconnectedWarning, match=r"1[0-9]% of the rows are like hardly any other row at gamma=.*nearest"
+        ),
     ):
         BicliqueSpectralClustering(8, random_state=0).fit(X)
     with warnings.catch_warnings():

@@ -14,6 +14,7 @@ from biclique.cli.common import (
     add_work_options,
     caught_messages,
     check_apart,
+    check_rows,
     checked_option,
     count_or_auto,
     count_or_select,
@@ -26,11 +27,10 @@ from biclique.cli.predict_command import save_run
 from biclique.cli.report_command import check_report, row_names, shown_columns, write_report
 from biclique.cli.scales import constant_note
 from biclique.cli.standard_streams import standard_streams
-from biclique.cli.table_options import add_table_options, add_text_options, find_table
+from biclique.cli.table_options import add_table_options, add_text_options, find_table, form_of
 from biclique.cli.table_rows import (
     Prepared,
     explain,
-    form_of,
     is_shipped,
     notes_of,
     prepare,
@@ -40,7 +40,6 @@ from biclique.cli.table_rows import (
 from biclique.cli.text import EXIT_CODES, EXIT_OK
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.datasets import SHIPPED
-from biclique.exceptions import DataError
 from biclique.features.maps import LANDMARKS
 from biclique.fit.settings import GRAM_NAMES, MODELLINGS, PRECISIONS, SELECT
 from biclique.gram import NEIGHBOR_WEIGHTS
@@ -227,10 +226,7 @@ def _cluster_held(model: BicliqueSpectralClustering, options: argparse.Namespace
         check_ids(options.output)
     if takes_codes(options.affinity):
         model.set_params(categorical_features=prepared.preparer.categorical_places_ or None)
-    if len(prepared.X) < 2:
-        why = " without missing values" if len(prepared.X) < len(prepared.kept) else ""
-        rows = ("no row", "only one row")[len(prepared.X)]
-        raise DataError(f"{prepared.table.name}: {rows}{why}; a table needs at least 2 rows to be clustered.")
+    check_rows(prepared.table.name, len(prepared.X), len(prepared.kept))
     if options.dry_run:
         return _print_estimate(model, prepared, options, reading)
     start = time.perf_counter()
@@ -314,7 +310,7 @@ def _print_estimate(
     with caught_messages():
         plan = model.plan(X, sample_weight=prepared.weights)
     plan = replace(plan, seconds=plan.cost.seconds + reading)
-    facts: dict[str, Any] = {"table": prepared.table.name, "rows": len(X), "columns": X.shape[1]}
+    facts: dict[str, Any] = {"table": prepared.table.name, "rows": len(X), "columns": prepared.preparer.n_used}
     if plan.device is None:
         facts["distinct_rows"] = plan.rows
     return print_estimate(plan, facts, "", options)

@@ -25,7 +25,7 @@ from biclique.fit.plan import Plan, barrier_to_chunks
 from biclique.io.atomic_files import is_stream
 from biclique.models import Saved
 from biclique.printable import printable
-from biclique.progress import format_seconds
+from biclique.progress import PLAIN_SECONDS, Progress, format_seconds
 from biclique.scores import clustering_error
 from biclique.spectral import ASSIGNERS
 
@@ -106,6 +106,26 @@ def check_apart(what: str, path: str | None, *others: str | None) -> None:
 
 
 # Warnings
+
+
+def check_rows(name: str, kept: int, rows: int) -> None:
+    """Refuse a table of which less than two rows are left."""
+    if kept >= 2:
+        return
+    gaps = kept < rows
+    why = " without missing values" if gaps else ""
+    way = (
+        "fill the gaps in with --missing mean, or leave out the columns that have them with --drop"
+        if gaps
+        else "add rows, or label it by a saved model (biclique predict)"
+    )
+    few = ("no row", "only one row")[kept]
+    raise DataError(f"{name}: {few}{why}; a table needs at least 2 rows to be clustered: {way}.")
+
+
+def progress_of(options: argparse.Namespace) -> Progress:
+    """Progress of work that no model does."""
+    return Progress.of(0 if options.quiet else PLAIN_SECONDS)
 
 
 @contextmanager

@@ -1,9 +1,10 @@
-"""The rows of a table as a saved model takes them, and the columns that name them."""
+"""The rows of a table as a saved model takes them, how the table is written, and the columns that name the rows."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,27 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from biclique._typing import FloatArray
-from biclique.cli.table_options import names_of
-from biclique.exceptions import TableError
+from biclique.cli.table_options import names_of, take_form
+from biclique.exceptions import DataError, TableError
 from biclique.io.prepare import TablePreparer
 from biclique.io.prepare_columns import row_in_words
 from biclique.io.typed_columns import Column, TypedTable
+
+
+@contextmanager
+def written_as_fitted(options: argparse.Namespace, notes: Mapping[str, Any]) -> Iterator[None]:
+    """A text file is read as that of the fit, unless an option says otherwise; an error names what was taken."""
+    taken = take_form(options, notes.get("text"))
+    try:
+        yield
+    except DataError as error:
+        if not taken:
+            raise
+        raise DataError(
+            *error.args,
+            f" The file was read with {' '.join(taken)}, as the table of the fit: give the option with another value "
+            "if this one is written otherwise.",
+        ) from error
 
 
 def id_names(options: argparse.Namespace, notes: Mapping[str, Any], table: str, columns: Sequence[str]) -> list[str]:

@@ -7,6 +7,7 @@ import copy
 import json
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,11 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from biclique._typing import IntArray
-from biclique.cli.common import caught_messages, check_apart, checked_option
-from biclique.cli.model_rows import id_names, rows_of
+from biclique.cli.common import caught_messages, check_apart, checked_option, progress_of
+from biclique.cli.model_rows import id_names, rows_of, written_as_fitted
 from biclique.cli.standard_streams import shown_output, standard_streams
-from biclique.cli.table_options import SEVERAL, add_text_options
-from biclique.cli.table_rows import form_of, probabilities_of
+from biclique.cli.table_options import add_new_row_options, form_of, given_form
+from biclique.cli.table_rows import probabilities_of
 from biclique.cli.text import EXIT_CODES, EXIT_OK, block, line, print_warnings
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.exceptions import BicliqueError, DataError, ParameterError
@@ -74,18 +75,7 @@ def add_command(commands: Any) -> None:
         action="store_true",
         help="write the whole table to FILE, with columns for the label of each row and its probability",
     )
-    parser.add_argument(
-        "--id",
-        metavar="NAME",
-        action="append",
-        default=[],
-        help=f"column that names the rows: written beside the labels (default: as in the fit; {SEVERAL})",
-    )
-    parser.add_argument("--drop-missing", action="store_true", help="rows with missing values get no label")
-    add_text_options(parser)
-    parser.add_argument(
-        "--memory-limit", default="auto", metavar="SIZE", help="such as 4GB (default: half of what is free)"
-    )
+    add_new_row_options(parser, "rows with missing values get no label")
     parser.add_argument("--jobs", type=int, default=None, metavar="N", help="threads (default: every core)")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.add_argument("-q", "--quiet", action="store_true", help="print errors only")
@@ -94,12 +84,13 @@ def add_command(commands: Any) -> None:
 def save_run(
     model: BicliqueSpectralClustering, preparer: TablePreparer, options: argparse.Namespace, ids: Sequence[str]
 ) -> Saved:
-    """What ``biclique cluster --save`` writes: the columns with their scale, the model, and which columns are ids."""
+    """What ``biclique cluster --save`` writes: columns, model, which columns are ids, how the text is written."""
     model = copy.copy(model)
     if hasattr(model, "feature_names_in_"):  # of rows in chunks; the preparer gives rows without names
         del model.feature_names_in_
     pipeline = Pipeline([("prepare", preparer), ("cluster", model)])
-    return save(pipeline, options.save, notes={"table": options.table, "id": list(ids)})
+    notes = {"table": options.table, "id": list(ids), "text": given_form(options)}
+    return save(pipeline, options.save, notes=notes)
 
 
 # The command
@@ -123,21 +114,24 @@ def _run(options: argparse.Namespace) -> int:
     model, notes = load_with_notes(options.model, memory_limit=options.memory_limit)
     if not hasattr(model, "predict"):
         raise ParameterError(f"{options.model}: a {type(model).__name__} gives no labels, so it cannot predict.")
-    table = open_columns(options.table, form_of(options), memory_limit=options.memory_limit)
-    ids = id_names(options, notes, table.name, list(table.kinds))
-    if options.output and not options.append and len(ids) > 1:
-        check_ids(options.output)
-    found: list[NewColumns] = []
-    with caught_messages() as messages:
-        for chunk in table.column_chunks(CHUNK_ROWS):
-            new, told = _new_columns(model, chunk, ids, options)
-            found.append(new)
-            messages += [text for text in told if text not in messages]
-    whole = NewColumns.joined(found)
-    if not len(whole.kept):
-        raise DataError(f"{table.name}: the table has no rows.")
-    if options.output:
-        _write(whole, table, ids, options)
+    with written_as_fitted(options, notes), progress_of(options) as progress:
+        tick = partial(progress.share, "reading the table")
+        table = open_columns(options.table, form_of(options), memory_limit=options.memory_limit, tick=tick)
+        ids = id_names(options, notes, table.name, list(table.kinds))
+        if options.output and not options.append and len(ids) > 1:
+            check_ids(options.output)
+        found: list[NewColumns] = []
+        with caught_messages() as messages:
+            for chunk in table.column_chunks(CHUNK_ROWS):
+                new, told = _new_columns(model, chunk, ids, options)
+                found.append(new)
+                progress.share("labelling the rows", (chunk.first_row + chunk.n_rows) / (table.n_rows or 1))
+                messages += [text for text in told if text not in messages]
+        whole = NewColumns.joined(found)
+        if not len(whole.kept):
+            raise DataError(f"{table.name}: the table has no rows.")
+        if options.output:
+            _write(whole, table, ids, options)
     labels = np.full(len(whole.kept), -1, dtype=np.int64)
     labels[whole.kept] = whole.labels
     name = printable(options.shown_table)

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from biclique.cli.common import caught_messages, check_apart, checked_option
-from biclique.cli.model_rows import id_names, rows_of
-from biclique.cli.table_options import add_text_options
-from biclique.cli.table_rows import form_of, ids_of
+from biclique.cli.model_rows import id_names, rows_of, written_as_fitted
+from biclique.cli.table_options import add_new_row_options, form_of
+from biclique.cli.table_rows import ids_of
 from biclique.cli.text import EXIT_CODES, EXIT_OK, line, print_warnings
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.exceptions import DataError
@@ -45,14 +45,7 @@ def add_command(commands: Any) -> None:
     parser.add_argument("model", metavar="MODEL", help="file of biclique.save, such as model.biclique")
     parser.add_argument("table", metavar="TABLE", help="the rows: of the fit, or others with the same columns")
     parser.add_argument("-o", "--output", metavar="FILE", help="page to write (default: TABLE with the ending .html)")
-    parser.add_argument(
-        "--id", metavar="NAME", action="append", default=[], help="column that names the rows (default: as in the fit)"
-    )
-    parser.add_argument("--drop-missing", action="store_true", help="leave out rows with missing values")
-    add_text_options(parser)
-    parser.add_argument(
-        "--memory-limit", default="auto", metavar="SIZE", help="such as 4GB (default: half of what is free)"
-    )
+    add_new_row_options(parser, "leave out rows with missing values")
     parser.add_argument("-q", "--quiet", action="store_true", help="print errors only")
 
 
@@ -67,9 +60,9 @@ def _report(options: argparse.Namespace) -> int:
             f"{options.model} holds a {type(last).__name__}: reports are for BicliqueSpectralClustering, alone or at "
             "the end of a pipeline."
         )
-    table = read_columns(options.table, form_of(options), memory_limit=options.memory_limit)
-    ids = id_names(options, notes, table.name, table.names)
-    with caught_messages() as messages:
+    with written_as_fitted(options, notes), caught_messages() as messages:
+        table = read_columns(options.table, form_of(options), memory_limit=options.memory_limit)
+        ids = id_names(options, notes, table.name, table.names)
         X, kept, rest = rows_of(model, table, ids, options.drop_missing)
         if isinstance(rest, Pipeline) and len(rest) > 1:
             X = np.asarray(rest[:-1].transform(X))

@@ -50,6 +50,7 @@ OPTIONS = {
     "memory_limit": "--memory-limit",
     "decimal=','": "--decimal ,",
     "encoding=…": "--encoding",
+    "header=False": "--header no",
     "date_order=…": "--date-order",
     "open_chunks": "--stream",
     "a file, such as labels.csv": "a file, such as labels.csv, or leave -o out",

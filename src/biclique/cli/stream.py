@@ -17,12 +17,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from biclique._typing import IntArray
-from biclique.cli.common import Classes, Facts, caught_messages, needs_memory, print_estimate, report
+from biclique.cli.common import (
+    Classes,
+    Facts,
+    caught_messages,
+    check_rows,
+    needs_memory,
+    print_estimate,
+    progress_of,
+    report,
+)
 from biclique.cli.predict_command import save_run
 from biclique.cli.report_command import write_report
 from biclique.cli.scales import column_scale, constant_note
-from biclique.cli.table_options import names_of
-from biclique.cli.table_rows import form_of, notes_of, preparer_of, probabilities_of
+from biclique.cli.table_options import form_of, names_of
+from biclique.cli.table_rows import notes_of, preparer_of, probabilities_of
 from biclique.cli.text import EXIT_OK, line
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.exceptions import DataError, MemoryLimitError, ParameterError, TableError
@@ -130,6 +139,11 @@ def open_streamed(model: BicliqueSpectralClustering, options: argparse.Namespace
     return None
 
 
+def _n_columns(table: ChunkSource) -> int:
+    """Columns of the table that are used: a category is one."""
+    return table.preparer.n_used if isinstance(table, PreparedChunks) else table.n_columns
+
+
 def _names(table: ChunkSource, mixed: PreparedChunks | None) -> list[str]:
     """The columns of the rows that are fitted."""
     return (table if mixed is None else mixed).columns or [str(j) for j in range(table.n_columns)]
@@ -171,13 +185,15 @@ def _open_mixed(path: Path, kind: TableFormat, options: argparse.Namespace) -> P
                 "alone: leave one of them out, or convert the table to Parquet or CSV."
             )
         return None
-    columns = open_columns(path, form_of(options), memory_limit=options.memory_limit)
+    with progress_of(options) as progress:
+        tick = partial(progress.share, "reading the table")
+        columns = open_columns(path, form_of(options), memory_limit=options.memory_limit, tick=tick)
     preparer = preparer_of(columns.name, list(columns.kinds), options)
     used = {str(name) for name in preparer.columns or columns.kinds} - {str(name) for name in preparer.drop}
     if not asked and all(columns.kinds[name] == "number" for name in used):
         return None
-    with caught_messages() as messages:
-        fit_chunks(preparer, columns)
+    with caught_messages() as messages, progress_of(options) as progress:
+        fit_chunks(preparer, columns, partial(progress.share, "pass over the columns"))
     fields = partial(text_fields, path, form_of(options)) if kind.is_text else None
     mixed = PreparedChunks(columns, preparer, fields)
     mixed.notes = (*notes_of(options), *messages)
@@ -204,13 +220,13 @@ def cluster(model: BicliqueSpectralClustering, table: ChunkSource, options: argp
     if options.dry_run:
         return _print_estimate(model, table, source, options)
     start = time.perf_counter()
-    _check_clusters(options.clusters, table.n_rows)
+    _check_rows(table, table.n_rows, options)
     if mixed is not None and mixed.preparer.categorical_places_:
         model.set_params(categorical_features=mixed.preparer.categorical_places_)
     with Progress.of(model.verbose) as progress:
         scaled, notes = _scaled(source, options, progress)
     notes += [] if mixed is not None else _about_ids(source)  # the fit of its preparer has told that
-    _check_clusters(options.clusters, source.n_rows)
+    _check_rows(table, source.n_rows, options)
     weights = None if options.weight is None or mixed is None else mixed.weights(options.weight)
     with caught_messages() as messages:
         model.fit(scaled) if weights is None else model.fit(scaled, sample_weight=weights)
@@ -233,7 +249,7 @@ def cluster(model: BicliqueSpectralClustering, table: ChunkSource, options: argp
             used = source.columns or [f"x{j}" for j in range(source.n_columns)]  # all that the source gives
             write_report(model, scaled, options, [*messages, *notes], source, used, ids)
     left_out = _all_rows(table) - len(model.labels_)
-    n_columns = table.n_columns if mixed is None else mixed.preparer.n_used
+    n_columns = _n_columns(table)
     seen, numbers = source.draw(min(TELLING_ROWS, len(model.labels_)), np.random.RandomState(options.seed))
     names = _names(table, mixed)
     codes = [] if mixed is None else mixed.preparer.categorical_places_  # codes are no quantities
@@ -275,8 +291,13 @@ def _append(model: BicliqueSpectralClustering, mixed: PreparedChunks, options: a
     return []
 
 
-def _check_clusters(clusters: int | str, n_rows: int | None) -> None:
-    if n_rows is not None and not isinstance(clusters, str) and n_rows < clusters:
+def _check_rows(table: ChunkSource, n_rows: int | None, options: argparse.Namespace) -> None:
+    """Refuse fewer rows than can be clustered; ``n_rows`` are those that are not left out."""
+    if n_rows is None:
+        return
+    check_rows(table.name, n_rows, table.n_rows or n_rows)
+    clusters = options.clusters
+    if not isinstance(clusters, str) and n_rows < clusters:
         raise DataError(f"X has {n_rows} rows, fewer than n_clusters={clusters}: ask for at most {n_rows} clusters.")
 
 
@@ -412,7 +433,7 @@ def _print_estimate(
     model: BicliqueSpectralClustering, table: ChunkSource, source: ChunkSource, options: argparse.Namespace
 ) -> int:
     """From the speed of some rows, scaled by what is known of these, and the time it takes to read a chunk."""
-    _check_clusters(options.clusters, table.n_rows)
+    _check_rows(table, table.n_rows, options)
     reading = _seconds_to_read_a_row(table) * _all_rows(table)
     sample = source.sample(ESTIMATE_ROWS, np.random.RandomState(options.seed))
     scaled: ChunkSource = source
@@ -423,5 +444,5 @@ def _print_estimate(
     with caught_messages():
         plan = model.plan(source)
     plan = replace(plan, seconds=plan.cost.seconds + PASSES * reading)
-    facts = {"table": table.name, "rows": table.n_rows, "columns": table.n_columns, "streamed": True}
+    facts = {"table": table.name, "rows": table.n_rows, "columns": _n_columns(table), "streamed": True}
     return print_estimate(plan, facts, "read in chunks", options)

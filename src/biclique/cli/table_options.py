@@ -7,7 +7,7 @@ import csv
 import os
 import shlex
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,17 @@ from biclique.io import find_format
 from biclique.io.columns import Advice
 from biclique.io.fields import DATE_ORDERS
 from biclique.io.prepare import CHOICES
+from biclique.io.typed_columns import TextForm
 
 SEVERAL = "several: NAME,NAME or the option again"
+HEADER = {"auto": None, "yes": True, "no": False}
+FORM: dict[str, Collection[str]] = {
+    "header": HEADER,
+    "decimal": (".", ","),
+    "date_order": DATE_ORDERS,
+    "encoding": (),
+}
+"""How a text file is written: the option, and its values; encodings have names by the hundred."""
 
 
 def add_table_options(table: Any) -> None:
@@ -29,13 +38,7 @@ def add_table_options(table: Any) -> None:
     table.add_argument(
         "--drop", metavar="NAME", nargs="+", action="append", default=[], help=f"columns to leave out ({SEVERAL})"
     )
-    table.add_argument(
-        "--id",
-        metavar="NAME",
-        action="append",
-        default=[],
-        help=f"column that names the rows: left out, written beside the labels ({SEVERAL})",
-    )
+    _add_id(table, f": left out, written beside the labels ({SEVERAL})")
     table.add_argument("--weight", metavar="NAME", help="column that says how often a row counts: left out")
     table.add_argument(
         "--label",
@@ -70,24 +73,67 @@ def add_table_options(table: Any) -> None:
     )
 
 
-def add_text_options(table: Any) -> None:
-    """How a text file is written."""
+def _add_id(table: Any, more: str) -> None:
+    table.add_argument("--id", metavar="NAME", action="append", default=[], help=f"column that names the rows{more}")
+
+
+def add_text_options(table: Any, *, of_new_rows: bool = False) -> None:
+    """How a text file is written. An option that is not given is None: ``form_of`` has the defaults."""
+    as_fitted = "as the table of the fit" if of_new_rows else ""
     table.add_argument(
         "--header",
-        choices=["auto", "yes", "no"],
-        default="auto",
-        help="whether a text file's first line holds names (default: auto: unless all of them are numbers)",
+        choices=FORM["header"],
+        help="whether a text file's first line holds names "
+        f"(default: {as_fitted or 'auto: unless all of them are numbers'})",
     )
-    table.add_argument("--decimal", choices=[".", ","], default=".", help="decimal sign of a text file (default: .)")
+    table.add_argument(
+        "--decimal", choices=[".", ","], help=f"decimal sign of a text file (default: {as_fitted or '.'})"
+    )
     table.add_argument(
         "--date-order",
-        choices=DATE_ORDERS,
-        default="",
-        help="what comes first in dates of a text file such as 01/02/2020 (2020-02-01 needs no order)",
+        choices=FORM["date_order"],
+        help="what comes first in dates of a text file such as 01/02/2020 (2020-02-01 needs no order"
+        f"{'; default: ' * of_new_rows}{as_fitted})",
     )
     table.add_argument(
-        "--encoding", default="utf-8", metavar="NAME", help="of a text file, such as latin-1 (default: utf-8)"
+        "--encoding", metavar="NAME", help=f"of a text file, such as latin-1 (default: {as_fitted or 'utf-8'})"
     )
+
+
+def add_new_row_options(parser: Any, dropped: str) -> None:
+    """A table for a saved model: which rows get a name, which are left out, and how it is written."""
+    _add_id(parser, f" (default: as in the fit; {SEVERAL})")
+    parser.add_argument("--drop-missing", action="store_true", help=dropped)
+    add_text_options(parser, of_new_rows=True)
+    parser.add_argument(
+        "--memory-limit", default="auto", metavar="SIZE", help="such as 4GB (default: half of what is free)"
+    )
+
+
+def form_of(options: argparse.Namespace) -> TextForm:
+    """How a text file is written, by the options."""
+    given = {name: value for name, value in given_form(options).items() if name != "header"}
+    return TextForm(header=HEADER[options.header or "auto"], **given)
+
+
+def given_form(options: argparse.Namespace) -> dict[str, str]:
+    """Those options that were given; a model is saved with them."""
+    return {name: value for name in FORM if (value := getattr(options, name)) is not None}
+
+
+def take_form(options: argparse.Namespace, noted: object) -> list[str]:
+    """Options that were not given, from those of the fit; what was taken, as words of a command.
+
+    What is no value of such an option is left alone: the file of a model may come from anybody.
+    """
+    taken = []
+    for name, value in noted.items() if isinstance(noted, Mapping) else ():
+        if name in FORM and isinstance(value, str) and getattr(options, name) is None:
+            if value not in FORM[name] and name != "encoding":
+                continue
+            setattr(options, name, value)
+            taken.append(f"--{name.replace('_', '-')} {shlex.quote(value)}")
+    return taken
 
 
 def find_table(options: argparse.Namespace) -> None:

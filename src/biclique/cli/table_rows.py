@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from biclique._typing import FloatArray, IntArray
 from biclique.cli.common import Classes, Facts
-from biclique.cli.table_options import command, names_of
+from biclique.cli.table_options import command, form_of, names_of
 from biclique.cli.text import EXIT_DATA, fail, line
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.datasets import SHIPPED, load_shipped
 from biclique.exceptions import BicliqueError, TableError
-from biclique.io import ChunkSource, Roles, TablePreparer, TextForm, find_format, read_columns, read_table
+from biclique.io import ChunkSource, Roles, TablePreparer, find_format, open_columns, read_columns, read_table
 from biclique.io.append import open_text, text_fields
-from biclique.io.columns import ColumnsError, texts_of
+from biclique.io.columns import NOTHING_LEFT, Advice, ColumnsError, texts_of
 from biclique.io.fields import text_array
 from biclique.io.prepare_columns import weights_of
 from biclique.io.typed_columns import Column, TypedTable
@@ -28,7 +28,6 @@ from biclique.kernels import KERNELS
 from biclique.printable import printable
 from biclique.runtime import Tick
 
-HEADER = {"auto": None, "yes": True, "no": False}
 WORDS = {"decimal=','": "--decimal ,", "date_order=": "--date-order "}
 """What the list of columns calls by Python's name, in the words of the command line."""
 
@@ -91,13 +90,39 @@ def prepare(options: argparse.Namespace, tick: Tick | None = None) -> Prepared:
 def explain(error: ColumnsError, options: argparse.Namespace) -> int:
     """Print what each column looks like, and the command that deals with all of them."""
     told = error.told.replace(printable(options.table), printable(options.shown_table))
+    advice, more = _with_one_decimal(error.advice, options)
     for name, option in WORDS.items():
         told = told.replace(name, option)
     first, *others = told.splitlines()
     code = fail(first, EXIT_DATA)
-    for told in (*others, "This deals with all of them:", f"  {command(options.arguments, error.advice)}"):
+    way = ["This deals with all of them:", f"  {command(options.arguments, advice)}"]
+    for told in (*others, *more, *([NOTHING_LEFT] if error.hopeless else way)):
         line(told, sys.stderr)
     return code
+
+
+def _with_one_decimal(advice: Advice, options: argparse.Namespace) -> tuple[Advice, list[str]]:
+    """The advice if some columns have decimal commas and others points; and lines about the latter.
+
+    A file is read with one sign: that of more columns, and the others are left out.
+    """
+    if not advice.decimal:
+        return advice, []
+    form = replace(form_of(options), decimal=",")
+    kinds = open_columns(options.table, form, memory_limit=options.memory_limit).kinds
+    try:
+        preparer = preparer_of(options.table, list(kinds), options)
+    except TableError:  # without commas between fields the names are others
+        return advice, []
+    told_of = {*advice.id, *advice.drop, *advice.categorical, *advice.year_last, *map(str, preparer.drop)}
+    used = [str(name) for name in preparer.columns or kinds]
+    points = [name for name in used if kinds[name] == "text" and name not in told_of]
+    more = [
+        f"  {printable(name)}  numbers with a decimal point: a file is read with one decimal sign" for name in points
+    ]
+    if len(points) > len(advice.decimal):
+        return replace(advice, drop=[*advice.drop, *advice.decimal], decimal=[]), more
+    return replace(advice, drop=[*advice.drop, *points]), more
 
 
 # Reading
@@ -121,11 +146,6 @@ def load(options: argparse.Namespace, tick: Tick | None = None) -> TypedTable:
     if kind is None or kind.read_columns is not None:
         return read_columns(path, form_of(options), memory_limit=options.memory_limit, tick=tick)
     return _load_numbers(options, tick)
-
-
-def form_of(options: argparse.Namespace) -> TextForm:
-    """How a text file is written, by the options."""
-    return TextForm(HEADER[options.header], options.decimal, options.encoding, date_order=options.date_order)
 
 
 def notes_of(options: argparse.Namespace) -> tuple[str, ...]:

@@ -96,7 +96,8 @@ def append_labels(
     """Write every row of a table with new columns; those of rows that were left out are empty.
 
     ``file`` is where the table was read from. The fields of a text file, which ``form`` describes, and the values of a
-    Parquet file are written as they are; without a file, the rows of ``source`` are.
+    Parquet file are written as they are; without a file, the rows of ``source`` are. Probabilities beside
+    the fields of a text have its decimal sign.
     """
     target, names = Path(path), list(source.kinds)
     with atomic_path(target) as temporary:
@@ -104,7 +105,9 @@ def append_labels(
             n = _write_parquet(temporary, file, new, names)
         else:
             blocks = column_texts(source) if file is None else file_texts(file, form, source)
-            n = _write_text(temporary, blocks, new, names, DELIMITERS.get(target.suffix.lower(), ","))
+            kind = None if file is None else find_format(file)
+            decimal = form.decimal if form is not None and kind is not None and kind.is_text else "."
+            n = _write_text(temporary, blocks, new, names, DELIMITERS.get(target.suffix.lower(), ","), decimal)
         if n != len(new.kept):
             raise TableError(
                 f"{source.name}: {n} rows came in this pass, {len(new.kept)} before; leave it as it is until the work "
@@ -113,7 +116,7 @@ def append_labels(
 
 
 def _write_text(
-    path: Path, blocks: Iterator[list[list[str]]], new: NewColumns, names: Sequence[str], delimiter: str
+    path: Path, blocks: Iterator[list[list[str]]], new: NewColumns, names: Sequence[str], delimiter: str, decimal: str
 ) -> int:
     n = 0
     with path.open("w", encoding="utf-8", newline="") as file:
@@ -123,15 +126,15 @@ def _write_text(
             start, n = n, n + len(columns[0])
             if n > len(new.kept):
                 break
-            more = [[_shown(x) for x in column] for column in new.values(start, n)]
+            more = [[_shown(x, decimal) for x in column] for column in new.values(start, n)]
             lines.writerows(zip(*columns, *more, strict=True))
     return n
 
 
-def _shown(value: float | int | None) -> str:
+def _shown(value: float | int | None, decimal: str) -> str:
     if value is None:
         return ""
-    return str(value) if isinstance(value, int) else f"{value:.6g}"
+    return str(value) if isinstance(value, int) else f"{value:.6g}".replace(".", decimal)
 
 
 def _write_parquet(path: Path, file: Path, new: NewColumns, names: Sequence[str]) -> int:

@@ -78,7 +78,7 @@ def parse_block(
 def _values(pyarrow: Any, column: Any, kind: Kind | None, signs: Signs) -> NDArray[Any] | None:
     if kind in ("text", "date"):
         return _texts(column, kind, signs)
-    values = np.asarray(column.cast(pyarrow.float64()).to_numpy())
+    values = np.asarray((column.cast(pyarrow.float64()) if kind == "boolean" else column).to_numpy())
     # A field such as nan(1) is NaN without being missing: pyarrow takes it for a number, and Python does not.
     return None if np.count_nonzero(values != values) != column.null_count else values
 

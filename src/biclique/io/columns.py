@@ -30,6 +30,7 @@ ORDER_WORDS = {
     ("month",): "date written month/day/year",
     ("day", "month"): "date with the day or the month first",
 }
+NOTHING_LEFT = "No column would be left: write the values as numbers, or save the table in another way."
 SHOWN_LEVELS = 4
 SHOWN_LETTERS = 30
 
@@ -237,6 +238,10 @@ class Advice:
     dates: str | None = None
     missing: str | None = None
 
+    def leaves_nothing(self, names: Collection[str]) -> bool:
+        """Whether no column of these is left."""
+        return {*names} <= {*self.id, *self.drop}
+
     def python(self, given: dict[str, Any]) -> str:
         """A call to paste; ``given`` are the parameters that were set before."""
         call = dict(given)
@@ -251,11 +256,14 @@ class Advice:
 
 
 class ColumnsError(TableError):
-    """Columns that cannot be used as they are: which, what they look like, and what deals with all of them."""
+    """Columns that cannot be used as they are: which, what they look like, and what deals with all of them.
+
+    Without a call, nothing but another table does.
+    """
 
     def __init__(self, told: str, call: str, advice: Advice) -> None:
-        super().__init__(told, f"\nThis deals with all of them:\n  {call}")
-        self.told, self.advice = told, advice
+        super().__init__(told, f"\nThis deals with all of them:\n  {call}" if call else f"\n{NOTHING_LEFT}")
+        self.told, self.advice, self.hopeless = told, advice, not call
         self._made_of = told, call, advice
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -295,6 +303,7 @@ def advise(problems: Sequence[Looks], handled: Collection[str] = (), fill: bool 
             advice.drop.append(found.name)
         elif found.words.startswith(COMMAS):
             advice.decimal.append(found.name)
+            advice.missing = "mean" if found.n_missing else advice.missing
         elif found.look == "id":
             advice.id.append(found.name)
         elif found.look in ("text", "mostly missing") or (found.look == "category" and found.n_levels < 2):

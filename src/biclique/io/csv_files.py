@@ -77,27 +77,26 @@ class TextChunks(FileChunks):
         self._check_memory(min(rows, self._n_rows or rows), 8 * self.n_columns)
         kinds: dict[int, Kind | None] = dict.fromkeys(self._places)
         for block in self._blocks(kinds):
-            X = np.empty((len(block), self.n_columns))
-            _put_features(X, self._text, block, self._places, kinds)
-            yield X
+            yield _features(self._text, block, self._places, kinds)
 
     def _sample(self, size: int, random: np.random.RandomState) -> tuple[FloatArray, IntArray]:
         """By the number of rows: the same draw as from the same rows in another kind of file."""
         if self.n_rows is None:
-            raise TableError(f"{self.name}: the table has no rows.")
+            raise self._text.no_rows()
         return super()._sample(size, random)
 
 
-def _put_features(
-    X: FloatArray, text: TextFile, block: Block, places: Sequence[int], kinds: dict[int, Kind | None]
-) -> None:
-    """These columns into the rows of X; ``kinds`` gets what they hold. A field that is no number is refused."""
-    for i, j in enumerate(places):
+def _features(text: TextFile, block: Block, places: Sequence[int], kinds: dict[int, Kind | None]) -> FloatArray:
+    """The rows of these columns; ``kinds`` gets what they hold. A field that is no number is refused.
+
+    They lie in memory column by column, for one copy into rows: it is faster than a copy of each column.
+    """
+    for j in places:
         kind = joined(kinds[j], block.kinds[j])
         if kind not in (None, "number", "boolean"):
             raise _not_a_number(text, block, j, kinds[j])
         kinds[j] = kind
-        X[:, i] = block.values[j]
+    return np.array([block.values[j] for j in places], dtype=float).reshape(len(places), len(block)).T
 
 
 def _not_a_number(text: TextFile, block: Block, place: int, kind: Kind | None) -> TableError:
@@ -144,7 +143,7 @@ def read_text(file: Path, roles: Roles, limit: int, form: TextForm, tick: Tick |
         check_table_size(text.name, rows, len(places), 1 + len(with_role), limit)
         if n > len(X):
             X = _with_room(X, start, rows + rows // 16)
-        _put_features(X[start:n], text, block, places, kinds)
+        X[start:n] = _features(text, block, places, kinds)
         lines.append(block.lines)
         for j, found in texts.items():
             found += block.values[j].tolist()

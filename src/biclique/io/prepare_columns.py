@@ -97,7 +97,8 @@ def sorted_columns(
         advice = advise(looks, [c.name for c in categories], fill=missing == "refuse")
         name = table.name if whole else f"{table.name} (its first {table.n_rows} rows)"
         told = describe(name, looks, len(chosen), first_gap(problems, table))
-        raise ColumnsError(told, advice.python(dict(parameters)), advice)
+        nothing = advice.leaves_nothing([column.name for column in chosen])
+        raise ColumnsError(told, "" if nothing else advice.python(dict(parameters)), advice)
     if not numbers and not categories:
         raise TableError(f"{table.name}: no feature columns are left; drop fewer columns, or use dates='ordinal'.")
     for told in about_ids(numbers, whole) if with_names else ():

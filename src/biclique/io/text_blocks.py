@@ -27,8 +27,8 @@ from biclique.io.arrow import find_pyarrow, parse_block
 from biclique.io.chunks import line
 from biclique.io.fields import Kind, Signs, as_number, kind_of, values_of
 from biclique.io.roles import numbered
-from biclique.io.text_lines import Lines, Row, count_plain
-from biclique.io.typed_columns import TextForm
+from biclique.io.text_lines import HEAD, Lines, Row, count_plain
+from biclique.io.typed_columns import NO_HEADER, TextForm
 from biclique.printable import printable
 from biclique.runtime import Tick, count_threads
 
@@ -74,7 +74,7 @@ class TextFile:
         self.path, self.form, self.limit = path, form, limit
         self.name = printable(path)
         with self._opened() as lines:
-            block = lines.take()
+            block = lines.take(HEAD)
             first = next((one for one in block[: 2**16].splitlines() if one.strip()), b"")
             signs = ",;\t|" if form.decimal == "." else ";\t|"
             best = max(signs, key=first.decode(errors="replace").count)
@@ -101,7 +101,7 @@ class TextFile:
                     head.append((number, row))
                     if any(cell.strip() for cell in row):
                         return head
-            block = lines.take()
+            block = lines.take(HEAD)
         return []
 
     @contextmanager
@@ -114,6 +114,17 @@ class TextFile:
         except (gzip.BadGzipFile, zlib.error, EOFError) as error:
             raise TableError(f"{self.name}: not a readable gzip file ({line(error)}).") from error
 
+    def no_rows(self) -> TableError:
+        """The error about a file of names alone."""
+        if not self.has_names or self.form.header is not None:
+            return TableError(f"{self.name}: the table has no rows.")
+        return TableError(
+            f"{self.name}: the table has no rows: its only line was read as names of columns. If it is a row, say so "
+            "with ",
+            NO_HEADER,
+            ".",
+        )
+
     def count_rows(self, tick: Tick | None = None) -> int:
         """The number of rows, in one pass that looks at line ends."""
         rows = 0
@@ -125,11 +136,14 @@ class TextFile:
         return rows
 
     def estimate_rows(self) -> int:
-        """About how many rows there are, from the first block."""
+        """About how many rows there are, from the first block: a row that is read with the names is none."""
+        rows = 0
         with self._opened() as lines:
             for job in self._jobs(lines):
-                return max(len(job), round(len(job) / max(lines.share, 1e-9)))
-        return 0
+                rows += len(job)
+                if rows > FEW_LINES:
+                    return max(rows, round(rows / max(lines.share, 1e-9)))
+        return rows
 
     def blocks(self, kinds: Mapping[int, Kind | None]) -> Iterator[Block]:
         """One pass over some columns. A block is read as these kinds say if it can be, or as what it holds.
@@ -179,7 +193,7 @@ class TextFile:
         """The rows after the names: a plain block with the number of its first line, or rows that Python has read."""
         held: list[Row] = []  # rows without a value: left out if none follows
         skip = self.has_names
-        rows: list[Row] = self._head(lines, lines.take())[skip:]
+        rows: list[Row] = self._head(lines, lines.take(HEAD))[skip:]
         while True:
             block = b""
             if not rows:

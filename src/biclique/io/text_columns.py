@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from biclique.exceptions import TableError
 from biclique.io.chunks import Stamp, check_table_size, stamp, written_again
 from biclique.io.csv_files import joined_lines
 from biclique.io.fields import Kind, joined
@@ -45,7 +44,7 @@ def read_text_columns(file: Path, form: TextForm, limit: int, tick: Tick | None 
         for j, name in enumerate(text.names)
     ]
     if not n:
-        raise TableError(f"{text.name}: the table has no rows.")
+        raise text.no_rows()
     return TypedTable(text.name, tuple(columns), n, lines=joined_lines([block.lines for block in blocks]))
 
 
@@ -76,7 +75,7 @@ class TextColumns:
             if tick is not None:
                 tick(block.share)
         if not self.n_rows:
-            raise TableError(f"{self.name}: the table has no rows.")
+            raise self._text.no_rows()
         self._settled: dict[int, Kind] = {j: kind or "number" for j, kind in kinds.items()}
 
     @property

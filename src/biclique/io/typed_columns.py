@@ -124,6 +124,7 @@ class ColumnSource(Protocol):
 
 
 DECIMAL, ENCODING, DATE_ORDER = Argument("decimal=','"), Argument("encoding=…"), Argument("date_order=…")
+NO_HEADER = Argument("header=False")
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ is read. Nothing is unpickled.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import math
@@ -163,7 +164,8 @@ def _in_one_sentence(name: str) -> Iterator[None]:
     except MemoryError:
         raise
     except OSError as error:
-        raise DataError(f"{name}: cannot be read ({printable(error.strerror or error)}).") from error
+        damaged = f": {DAMAGED}" if error.errno == errno.EINVAL else ""  # a place before the start of the file
+        raise DataError(f"{name}: cannot be read ({printable(error.strerror or error)}){damaged}.") from error
     except Exception as error:  # BadZipFile, EOFError, NotImplementedError, RecursionError, ValueError and their like
         raise DataError(f"{name}: cannot be read ({printable(error)}): {DAMAGED}.") from error
 
