@@ -7,7 +7,8 @@ Where the walk moves in small steps, the spread Γ(t) of a step and the stationa
 
 because t is an eigenfunction (the Dirichlet form of φ and of the indicator of t_i > t). Hence u(t) = ∫ √(ρ/M) dt is the
 coordinate in which steps have one length: distance across the boundary as the kernel measures it. In u two normal
-distributions of one variance are fitted by EM, from the labels. What is fitted is log p_b/p_a, a line in u.
+distributions of one variance are fitted by EM, with the shares of the labels unless the rows speak against them. What
+is fitted is log p_b/p_a, a line in u.
 
 A cluster may be drawn out along u: a curved one, whose far end is many steps away from its near end. Its spread then
 says nothing about the overlap at the boundary. Then p_b is that of a boundary known up to one step, the least that the
