@@ -1,9 +1,34 @@
 """Pieces of how sure a label is."""
 
 import numpy as np
+import pytest
 from scipy.special import erfcx, log_ndtr
+from scipy.stats import norm
 
-from biclique.spectral.membership import FAR, OUTER, _hazard, outer_share
+from biclique.spectral.membership import FAR, OUTER, _hazard, _Line, _settle, outer_share
+
+
+def line(shares: list[float], gap: float, boundary: float, n: int = 1000) -> _Line:
+    """Cells of exactly normal rows, 0 and ``gap`` their means, with labels that change at a boundary."""
+    edges = np.linspace(-2.0, gap + 2.0, 201)
+
+    def below(x: np.ndarray) -> np.ndarray:
+        return n * (shares[0] * norm.cdf(x) + shares[1] * norm.cdf(x - gap))
+
+    counts, centres = np.diff(below(edges)), (edges[1:] + edges[:-1]) / 2
+    beyond = np.array([below(edges[0]), n - below(edges[-1])])
+    labelled = np.array([below(np.array(boundary)), n - below(np.array(boundary))]) / n
+    cuts, start = edges[[0, -1]], np.array([boundary - 1.0, boundary + 1.0])
+    return _Line(edges, edges, centres, counts, cuts, beyond, start, 1.0, labelled, np.log1p(n), boundary=boundary)
+
+
+def likelihood(one: _Line) -> float:
+    """The definition: rows in cells have a density, rows beyond the cuts a probability."""
+    total = 0.0
+    for count, x in zip(one.counts, one.centres, strict=True):
+        total += count * np.log(sum(one.shares * norm.pdf(x, one.means, one.deviation)))
+    total += one.beyond[0] * np.log(sum(one.shares * norm.cdf(one.cuts[0], one.means, one.deviation)))
+    return total + one.beyond[1] * np.log(sum(one.shares * norm.sf(one.cuts[1], one.means, one.deviation)))
 
 
 def test_the_hazard_of_a_normal_distribution_near_and_far():
@@ -16,3 +41,34 @@ def test_a_quarter_is_not_placed_above_order_two_and_at_order_two_as_many_rows_a
     assert outer_share(900, folded=True) == OUTER
     assert 900 * outer_share(900, folded=False) == np.sqrt(900)
     assert outer_share(4, folded=False) == OUTER
+
+
+def test_the_shares_of_the_labels_are_kept_while_the_rows_do_not_speak_against_them():
+    kept = line([0.5, 0.5], 2.0, 1.1)
+    labelled = kept.shares
+    _settle([kept])
+    assert labelled[0] == pytest.approx(0.52, abs=0.01)
+    assert np.array_equal(kept.shares, labelled)
+    assert kept.means == pytest.approx([0.0, 2.0], abs=0.1)
+    assert kept.deviation == pytest.approx(1.0, abs=0.05)
+
+
+def test_shares_are_those_of_the_rows_if_twice_the_log_likelihood_rises_by_more_than_log_n():
+    free, all_kept = line([0.2, 0.8], 3.0, 2.0), line([0.2, 0.8], 3.0, 2.0)
+    _settle([free])
+    assert free.shares == pytest.approx([0.2, 0.8], abs=0.01)
+    assert free.means == pytest.approx([0.0, 3.0], abs=0.05)
+    best = likelihood(free)
+    kept = max(_with_shares_of_labels(all_kept))
+    assert 2 * (best - kept) > np.log(1000)
+
+
+def _with_shares_of_labels(one: _Line) -> list[float]:
+    """Likelihoods on a grid of means and deviations around the truth."""
+    found = []
+    for low in np.linspace(-0.5, 1.5, 11):
+        for high in np.linspace(2.5, 3.5, 6):
+            for deviation in np.linspace(0.8, 1.3, 6):
+                one.means, one.deviation = np.array([low, high]), deviation
+                found.append(likelihood(one))
+    return found

@@ -267,12 +267,14 @@ def _path(orders: list[float], found: list[Found], cuts: Cuts, vertices: Vertice
 
 
 def kept_shares(gram: GramOperator, partitions: Sequence[IntArray], weights: FloatArray) -> FloatArray:
-    """For every partition the mean over clusters of wᵀKw within / wᵀKw in all: one pass over K for all of them."""
-    indicators = [weights[:, None] * (labels[:, None] == np.arange(labels.max(initial=0) + 1)) for labels in partitions]
-    product = gram.matmat(np.column_stack([weights, *indicators]))
-    degrees, start, found = product[:, 0], 1, []
-    for indicator in indicators:
-        own = product[:, start : start + indicator.shape[1]]
-        start += indicator.shape[1]
-        found.append(float(((indicator * own).sum(axis=0) / (indicator.T @ degrees)).mean()))
-    return np.array(found)
+    """For every partition the mean over clusters of wᵀKw within / wᵀKw in all: one pass over K for all of them.
+
+    Clusters of several partitions are multiplied once: orders often agree.
+    """
+    clusters = [[labels == j for j in range(labels.max(initial=0) + 1)] for labels in partitions]
+    places = {one.tobytes(): one for of_one in clusters for one in of_one}
+    indicators = weights[:, None] * np.column_stack(list(places.values()))
+    product = gram.matmat(np.column_stack([weights, indicators]))
+    kept = (indicators * product[:, 1:]).sum(axis=0) / (indicators.T @ product[:, 0])
+    share = dict(zip(places, kept.tolist(), strict=True))
+    return np.array([np.mean([share[one.tobytes()] for one in of_one]) for of_one in clusters])

@@ -60,6 +60,8 @@ class _Order:
     trivial: float  # t₀ᵀDt₀
     done: bool = False
     settled: bool = False
+    found: EigenResult | None = None
+    """The pairs when they were last looked at."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,7 @@ class ManyOrders:
             if report is not None:
                 report(self.n_passes, worst, target)
             if (not wanted and not doubt) or self.n_passes >= max_passes:
-                return [self._result(one, self._pairs(one, tol, noise)) for one in self.orders]
+                return [one.found for one in self.orders if one.found is not None]
             self._extend(self._block(wanted, others))
 
     def _left_over(self, tol: float, noise: float) -> tuple[list[FloatArray], list[FloatArray], float, float]:
@@ -129,7 +131,8 @@ class ManyOrders:
             if one.done and one.settled:
                 continue
             pairs, k = self._pairs(one, tol, noise), self.k
-            one.done, one.settled = bool((pairs.residuals[:k] <= pairs.target).all()), pairs.settled
+            one.found = self._result(one, pairs)
+            one.done, one.settled = one.found.converged, pairs.settled
             largest = float(pairs.residuals[:k].max())
             if largest / pairs.target > worst / target:
                 worst, target = largest, pairs.target

@@ -7,7 +7,8 @@ Where the walk moves in small steps, the spread Γ(t) of a step and the stationa
 
 because t is an eigenfunction (the Dirichlet form of φ and of the indicator of t_i > t). Hence u(t) = ∫ √(ρ/M) dt is the
 coordinate in which steps have one length: distance across the boundary as the kernel measures it. In u two normal
-distributions of one variance are fitted by EM, from the labels. What is fitted is log p_b/p_a, a line in u.
+distributions of one variance are fitted by EM, with the shares of the labels unless the rows speak against them. What
+is fitted is log p_b/p_a, a line in u.
 
 A cluster may be drawn out along u: a curved one, whose far end is many steps away from its near end. Its spread then
 says nothing about the overlap at the boundary. Then p_b is that of a boundary known up to one step, the least that the
@@ -217,8 +218,22 @@ def even_steps(t: FloatArray, volume: FloatArray, rate: float) -> tuple[FloatArr
     return t[ends], np.concatenate([[0.0], np.cumsum(grown)])
 
 
+@dataclass
+class _Mixtures:
+    """Two normal distributions of one variance for every pair of clusters: (pairs, 1, 2) or (pairs, 1, 1)."""
+
+    means: FloatArray
+    deviation: FloatArray
+    shares: FloatArray
+    likelihood: FloatArray  # (pairs,), of the logarithm
+
+
 def _settle(lines: list[_Line]) -> None:
-    """EM of all lines at once: two normal distributions of one variance, with rows beyond the cuts only counted."""
+    """EM of all lines at once: two normal distributions of one variance, with rows beyond the cuts only counted.
+
+    First the shares are those of the labels. Clusters that overlap much fit nearly as well with any other shares, so
+    free shares are taken only if they raise twice the log-likelihood of n rows by more than log n (Schwarz 1978).
+    """
     open_lines = [line for line in lines if len(line.means)]
     if not open_lines:
         return
@@ -226,9 +241,27 @@ def _settle(lines: list[_Line]) -> None:
     counts = np.array([line.counts for line in open_lines])[:, :, None]
     cuts = np.array([line.cuts for line in open_lines])[:, :, None]  # (pairs, 2 sides, 1)
     beyond = np.array([line.beyond for line in open_lines])[:, :, None]
-    means = np.array([line.means for line in open_lines])[:, None, :]  # (pairs, 1, 2 clusters)
-    deviation = np.array([line.deviation for line in open_lines])[:, None, None]
-    shares = np.array([line.shares for line in open_lines])[:, None, :]
+    start = _Mixtures(
+        np.array([line.means for line in open_lines])[:, None, :],
+        np.array([line.deviation for line in open_lines])[:, None, None],
+        np.array([line.shares for line in open_lines])[:, None, :],
+        np.full(len(open_lines), -np.inf),
+    )
+    labelled = _climb(x, counts, cuts, beyond, start, free=False)
+    free = _climb(x, counts, cuts, beyond, labelled, free=True)
+    total = counts.sum(axis=(1, 2)) + beyond.sum(axis=(1, 2))
+    against = 2 * (free.likelihood - labelled.likelihood) > np.log(total)
+    for place, line in enumerate(open_lines):
+        found = free if against[place] else labelled
+        line.means, line.shares = found.means[place, 0], found.shares[place, 0]
+        line.deviation = float(found.deviation[place, 0, 0])
+
+
+def _climb(
+    x: FloatArray, counts: FloatArray, cuts: FloatArray, beyond: FloatArray, start: _Mixtures, *, free: bool
+) -> _Mixtures:
+    """EM from a start, with free shares or those of the start."""
+    means, deviation, shares = start.means, start.deviation, start.shares
     total = counts.sum(axis=1, keepdims=True) + beyond.sum(axis=1, keepdims=True)
     outward = np.array([-1.0, 1.0])[None, :, None]
     least = 1e-6 * deviation
@@ -239,6 +272,11 @@ def _settle(lines: list[_Line]) -> None:
         tail = log_ndtr(-from_cut)
         own, likelihood = _responsible(inside, counts)
         own_tail, of_tails = _responsible(np.log(shares) + tail, beyond)
+        found = _Mixtures(means, deviation, shares, likelihood + of_tails)
+        now = found.likelihood / total[:, 0, 0]
+        if np.max(np.abs(now - before)) < SETTLED:
+            break
+        before = now
         hazard = _hazard(from_cut, tail)
         mean_tail = means + outward * deviation * hazard
         square_tail = means**2 + 2 * means * outward * deviation * hazard + deviation**2 * (1 + from_cut * hazard)
@@ -247,13 +285,9 @@ def _settle(lines: list[_Line]) -> None:
         square = ((own * x**2).sum(axis=1) + (own_tail * square_tail).sum(axis=1))[:, None, :]
         variance = (square - each * means**2).sum(axis=2, keepdims=True) / total
         deviation = np.maximum(np.sqrt(np.maximum(variance, 0.0)), least)
-        shares = np.maximum(each / total, np.finfo(float).tiny)
-        now = (likelihood + of_tails) / total[:, 0, 0]
-        if np.max(np.abs(now - before)) < SETTLED:
-            break
-        before = now
-    for place, line in enumerate(open_lines):
-        line.means, line.deviation, line.shares = means[place, 0], float(deviation[place, 0, 0]), shares[place, 0]
+        if free:
+            shares = np.maximum(each / total, np.finfo(float).tiny)
+    return found
 
 
 def _hazard(z: FloatArray, tail: FloatArray) -> FloatArray:
