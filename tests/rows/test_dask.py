@@ -99,7 +99,7 @@ def test_a_fit_is_the_one_in_memory(blobs, parameters, known):
     held, found = model(**parameters).fit(X), model(**parameters).fit(delayed(X, known=known))
     assert found.labels_.chunks == (CHUNKS,)
     assert found.embedding_.chunks == (CHUNKS, (4,))
-    assert (found.labels_.dtype, found.embedding_.dtype) == (np.int32, np.float64)
+    assert (found.labels_.dtype, found.embedding_.dtype) == (np.intp, np.float64)
     assert found.labels_._meta.shape == (0,)
     labels = found.labels_.compute()
     assert adjusted_rand_score(labels, held.labels_) == 1
@@ -154,6 +154,20 @@ def test_weights(blobs):
         np.testing.assert_array_equal(one.embedding_.compute(), found[0].embedding_.compute())
         np.testing.assert_allclose(one.embedding_.compute(), held.embedding_, atol=1e-5)
         assert adjusted_rand_score(one.labels_.compute(), held.labels_) == 1
+
+
+def test_weighted_sums_of_few_columns():
+    """Eigenvalues of 0.01 that are 0.001 apart: sums in float32 would differ by 5e-5 of the embedding."""
+    random = np.random.RandomState(0)
+    X = random.normal(size=(2500, 5)) + 3 * random.randint(4, size=(2500, 1))
+    weights = random.uniform(0.1, 3.0, size=2500)
+    linear = {"affinity": "linear", "gram": "features", "rank": "auto"}
+    held = model(**linear).fit(X, sample_weight=weights)
+    cut = [da.from_array(given, chunks=333) for given in (X, weights)]
+    found = model(**linear).fit(cut[0], sample_weight=cut[1])
+    np.testing.assert_allclose(found.embedding_.compute(), held.embedding_, atol=1e-5 * np.abs(held.embedding_).max())
+    np.testing.assert_array_equal(found.labels_.compute(), held.labels_)
+    assert found.labels_.dtype == found.predict(cut[0]).dtype == held.labels_.dtype == held.predict(X).dtype
 
 
 def test_sparse_blocks(blobs):
