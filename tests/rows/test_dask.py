@@ -309,6 +309,30 @@ def test_a_second_implementation_of_arrays():
     assert other == here["found"]
 
 
+@needs("pandas")
+def test_frames_need_the_first_implementation_of_arrays():
+    """Dask cannot make an array of a frame there: its array has no chunks, and from_delayed is not implemented."""
+    if importlib.metadata.version("dask") < "2025.9":
+        pytest.skip("Dask's second implementation of arrays was a sketch")
+    code = """
+import dask
+dask.config.set({"array.query-planning": True})
+import dask.dataframe as dd, pandas as pd
+from biclique import BicliqueSpectralClustering
+from biclique.exceptions import DataError
+frame = dd.from_pandas(pd.DataFrame({"a": range(50), "b": range(50)}), npartitions=3)
+for X in (frame, frame.values):
+    try:
+        BicliqueSpectralClustering(2, gram="nystroem", rank=30).fit(X)
+    except DataError as error:
+        print(error)
+"""
+    lines = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.splitlines()
+    assert lines[0].startswith("X is a DataFrame, and this version of Dask cannot turn one into an array")
+    assert lines[1].startswith("X is an array without chunks: Dask made it of a data frame")
+    assert all("leave it off (DASK_ARRAY__QUERY_PLANNING=False" in line for line in lines)
+
+
 # Small graphs
 
 

@@ -566,6 +566,20 @@ def _dashboard(client: Any) -> str:
         return "none"
 
 
+FIRST_ARRAYS = "leave it off (DASK_ARRAY__QUERY_PLANNING=False when Python starts)"
+
+
+def frame_values(frame: Any, name: str) -> Any:
+    """The array of a data frame or series; Dask's second implementation of arrays has none of them."""
+    try:
+        return frame.to_dask_array()
+    except (AttributeError, NotImplementedError) as error:
+        raise DataError(
+            f"{name} is a {type(frame).__name__}, and this version of Dask cannot turn one into an array while its "
+            f"setting array.query-planning is on ({error}): {FIRST_ARRAYS}."
+        ) from error
+
+
 def as_array(X: Any) -> tuple[Any, list[str] | None]:
     """A Dask array of two axes, and the names of a frame's columns."""
     names = None
@@ -584,13 +598,12 @@ def as_array(X: Any) -> tuple[Any, list[str] | None]:
             )
         if not all(isinstance(kind, np.dtype) for kind in X.dtypes):
             X = X.astype(np.float64)  # pandas' own kinds, whose missing values are no NaN
-        try:
-            X = X.to_dask_array()
-        except (AttributeError, NotImplementedError) as error:
-            raise DataError(
-                "this version of Dask cannot turn a data frame into an array while its setting array.query-planning is "
-                f"on ({error}): leave it off, or pass an array."
-            ) from error
+        X = frame_values(X, "X")
+    if getattr(X, "chunks", None) is None and hasattr(X, "map_blocks"):
+        raise DataError(
+            "X is an array without chunks: Dask made it of a data frame while its setting array.query-planning was on: "
+            f"{FIRST_ARRAYS}."
+        )
     if not isinstance(getattr(X, "chunks", None), tuple) or hasattr(X, "coords"):
         raise DataError(
             f"X is a {type(X).__name__} of Dask, and an array or a data frame is needed: pass one, such as .data of an "
@@ -610,7 +623,7 @@ def as_array(X: Any) -> tuple[Any, list[str] | None]:
 def _weights(dask: Any, sample_weight: Any, lengths: tuple[int, ...]) -> Any:
     """Multiplicities as a Dask array in the chunks of the rows."""
     if hasattr(sample_weight, "to_dask_array"):
-        sample_weight = sample_weight.to_dask_array()
+        sample_weight = frame_values(sample_weight, "sample_weight")
     if not hasattr(sample_weight, "__dask_graph__"):
         from biclique.rows.checks import check_weights
 
