@@ -3,9 +3,11 @@
     python benchmarks/dask_scale.py --rows 2000000
     python benchmarks/dask_scale.py --rows 20000000 --small 1000000
     python benchmarks/dask_scale.py --exact 20000
+    python benchmarks/dask_scale.py --paper 1000000000
 
 Rows are ten normal groups in 16 columns, float32, in files of --chunk rows. Both sides use as many cores: one process
 with threads, and as many worker processes of one thread with --memory each. Times include reading and writing.
+Beside what was measured stands what formulas say (``on_paper``); --paper evaluates them alone.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import sys
 import tempfile
 import time
 import warnings
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
@@ -23,12 +26,14 @@ import dask
 import dask.array as da
 import distributed
 import numpy as np
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 from sklearn.metrics import adjusted_rand_score
 
 from biclique import BicliqueSpectralClustering
 from biclique.cli.on_dask import Files, Parts
+from biclique.fit.low_rank import pool_size
 from biclique.gram.spread import SpreadTiles
 from biclique.gram.tiled import TiledGram
 from biclique.io import LabelWriter
@@ -57,7 +62,7 @@ def write_files(folder: Path, n: int, chunk: int) -> np.ndarray:
     for number, top in enumerate(range(0, n, chunk)):
         X, truth = rows_of(number, min(chunk, n - top))
         table = pa.table({f"x{j:02d}": X[:, j] for j in range(COLUMNS)})
-        pq.write_table(table, folder / f"rows-{number:05d}.parquet")
+        pq.write_table(table, folder / f"rows-{number:05d}.parquet", use_dictionary=False)  # no number comes twice
         truths.append(truth)
     return np.concatenate(truths)
 
@@ -81,7 +86,7 @@ def options(folder: Path, output: Path) -> argparse.Namespace:
 
 
 def moved(client: distributed.Client) -> int:
-    """Bytes that workers gave to each other so far."""
+    """Bytes that workers gave to each other and to the client so far."""
     return sum(client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total).values())
 
 
@@ -91,24 +96,122 @@ def spilled(client: distributed.Client) -> int:
     )
 
 
+@dataclass
+class Pass:
+    """What a pass over the rows takes: measured, or on paper."""
+
+    name: str
+    tasks: int
+    read: float
+    """Bytes read by all workers."""
+    moved: float
+    """Bytes from workers to workers and to the client; on paper at most."""
+    entries: float = 0.0
+    """Values of κ: 2 (d + 1) operations and an exponential each."""
+    products: float = 0.0
+    """Multiplications and additions besides."""
+    seconds: float = 0.0
+
+    @property
+    def operations(self) -> float:
+        return 2 * (COLUMNS + 1) * self.entries + self.products
+
+
+@dataclass
+class Speed:
+    """Seconds of one core for an entry, its share of reading included, and for an operation of the matrix."""
+
+    entry: float
+    product: float
+
+    @classmethod
+    def of(cls, passes: list[Pass], paper: list[Pass], cores: int) -> Speed:
+        """From two of the passes: that for the sums has entries alone, that for the matrix products too."""
+        measured = {one.name: cores * one.seconds for one in passes}
+        said = {one.name: one for one in paper}
+        entry = measured["sums"] / said["sums"].entries
+        return cls(entry, (measured["matrix"] - measured["sums"]) / said["matrix"].products)
+
+    def __str__(self) -> str:
+        return f"{1e9 * self.entry:.2f} ns an entry, {1e-9 / self.product:.1f}e9 operations a second for the matrix"
+
+    def seconds(self, one: Pass) -> float:
+        return self.entry * one.entries + self.product * one.products
+
+
+def on_paper(n: int, rank: int, chunk: int) -> list[Pass]:
+    """The passes of a fit of n rows with p = rank landmarks, by formulas alone.
+
+    Tasks: one that holds the function, L = n / chunk for the chunks, and T of a tree that adds eight at a time. Read:
+    4 n d bytes. Moved: each result at most once, 8 (L + T) bytes for each of its numbers; rows that were drawn at most
+    once for each level of the tree, and to the client. Entries: n p. Products: n p² for the matrix, 2 n p k for labels.
+    """
+    chunks, d = -(-n // chunk), COLUMNS
+    tree, levels, left = 0, 0, chunks
+    while left > 1 or levels == 0:
+        left = -(-left // dask_rows.FAN_IN)
+        tree, levels = tree + left, levels + 1
+    hops, drawn = chunks + tree, min(pool_size(rank), n)
+    passes = {  # bytes that move, entries of a row, other operations of a row
+        "draw": ((levels + 1) * drawn * (4 * d + 8), 0, 0),
+        "sums": (8 * rank * hops, rank, 0),
+        "matrix": (8 * rank**2 * hops, rank, rank**2),
+        "labels": (8 * 3 * GROUPS * hops, rank, 2 * rank * GROUPS),
+        "label files": (8 * hops, rank, 2 * rank * GROUPS),
+    }
+    return [
+        Pass(name, 1 + chunks + tree, 4.0 * n * d, float(moved), float(n * entries), float(n * products))
+        for name, (moved, entries, products) in passes.items()
+    ]
+
+
+def show_passes(passes: list[Pass], paper: list[Pass], speed: Speed, cores: int) -> None:
+    """A table of passes, measured beside on paper."""
+    print("  | pass | tasks | on paper | read, MB | on paper | moved, MB | on paper, at most | s | on paper |")
+    print("  | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    for one, said in zip(passes, paper, strict=True):
+        print(
+            f"  | {one.name} | {one.tasks} | {said.tasks} | {one.read / 1e6:.1f} | {said.read / 1e6:.1f} | "
+            f"{one.moved / 1e6:.3f} | {said.moved / 1e6:.3f} | {one.seconds:.1f} | {speed.seconds(said) / cores:.1f} |"
+        )
+
+
+def show_paper(n: int, rank: int, chunk: int, speed: Speed) -> None:
+    """A table of passes on paper alone."""
+    print(f"{n} rows x {COLUMNS}, rank {rank}, {-(-n // chunk)} chunks; {speed}")
+    print("| pass | tasks | read, GB | moved, GB, at most | operations | s of one core |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    paper = on_paper(n, rank, chunk)
+    sums = [sum(getattr(one, what) for one in paper) for what in ("tasks", "read", "moved", "entries", "products")]
+    for one in [*paper, Pass("all", *sums)]:
+        print(
+            f"| {one.name} | {one.tasks} | {one.read / 1e9:.1f} | {one.moved / 1e9:.3f} | {one.operations:.3g} | "
+            f"{speed.seconds(one):.0f} |"
+        )
+
+
+def bytes_read(client: distributed.Client) -> int:
+    """Bytes that workers read from files so far, whether from a disk or from memory that holds them."""
+    return sum(client.run(lambda: psutil.Process().io_counters().read_chars).values())
+
+
 class Watched:
     """Tasks, bytes and seconds of every pass."""
 
     def __init__(self, client: distributed.Client) -> None:
-        self.client, self.lines, self._run = client, [], dask_rows._Pass.run
+        self.client, self.passes, self._run = client, list[Pass](), dask_rows._Pass.run
 
     def __enter__(self) -> Watched:
         watched = self
 
         def run(one, add):
-            before, start = moved(watched.client), time.perf_counter()
+            before, read, start = moved(watched.client), bytes_read(watched.client), time.perf_counter()
             try:
                 return watched._run(one, add)
             finally:
-                seconds, more, tasks = time.perf_counter() - start, moved(watched.client) - before, len(one.tasks)
-                watched.lines.append(
-                    f"  {one.told:<40} {tasks:>5} tasks  {more / 1e6:>8.2f} MB moved  {seconds:6.1f} s"
-                )
+                seconds, name = time.perf_counter() - start, one.told.removeprefix("pass over the rows for the ")
+                read, more = bytes_read(watched.client) - read, moved(watched.client) - before
+                watched.passes.append(Pass(name, len(one.tasks), read, more, seconds=seconds))
 
         dask_rows._Pass.run = run
         return self
@@ -215,8 +318,21 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--memory", default="1GB", help="of a worker")
     parser.add_argument("--exact", type=int, default=0, help="rows of a run with exact tiles, instead of the others")
+    parser.add_argument("--alone", action=argparse.BooleanOptionalAction, default=True, help="one process beside it")
+    parser.add_argument("--paper", type=int, default=0, help="rows of a fit that is not run: formulas alone")
+    parser.add_argument(
+        "--speed",
+        type=float,
+        nargs=2,
+        default=(2.0, 60.0),
+        help="for --paper, of one core: ns of an entry, and 1e9 operations of the matrix in a second",
+    )
     parser.add_argument("--repeats", type=int, default=3, help="of a run with exact tiles")
     chosen = parser.parse_args()
+    if chosen.paper:
+        entry, products = chosen.speed
+        show_paper(chosen.paper, chosen.rank, chosen.chunk, Speed(1e-9 * entry, 1e-9 / products))
+        return 0
     warnings.simplefilter("ignore")
     work = Path(tempfile.mkdtemp(prefix="dask-scale-"))
     try:
@@ -235,7 +351,7 @@ def main() -> int:
             if chosen.exact:
                 exact(chosen.exact, chosen.workers, client, chosen.repeats)
                 return 0
-            per_row = []
+            per_row, speed = list[float](), None
             for n in filter(None, (chosen.small, chosen.rows)):
                 folder = work / f"rows-{n}"
                 truth = write_files(folder, n, chosen.chunk)
@@ -243,10 +359,16 @@ def main() -> int:
                     seconds = on_cluster(folder, work / f"labels-{n}", chosen.rank)
                 per_row.append(seconds / n)
                 told = f"{n} rows x {COLUMNS}, rank {chosen.rank}"
-                print(f"{told}: cluster {seconds:.1f} s, {seconds / n * 1e6:.2f} us a row")
-                print("\n".join(watched.lines))
+                print(f"{told}: cluster {seconds:.1f} s, {seconds / n * 1e6:.2f} us a row", flush=True)
+                paper, cores = on_paper(n, chosen.rank, chosen.chunk), min(chosen.workers, -(-n // chosen.chunk))
+                speed = speed or Speed.of(watched.passes, paper, cores)
+                show_passes(watched.passes, paper, speed, cores)
+                print(f"  seconds on paper with {speed}, from the sums and the matrix of the first run")
                 found = error_of(work / f"labels-{n}", truth)
-                print(f"  spilled {spilled(client)} bytes, adjusted Rand index {found:.4f}")
+                print(f"  spilled {spilled(client)} bytes, adjusted Rand index {found:.4f}", flush=True)
+                if not chosen.alone:
+                    shutil.rmtree(folder)
+                    continue
                 with dask.config.set(scheduler="threads"):
                     alone = in_one_process(folder, work / f"one-{n}.parquet", chosen.workers, chosen.rank)
                 same = error_of(work / f"one-{n}.parquet", truth)

@@ -28,7 +28,8 @@ from biclique.io import open_chunks
 from biclique.kernels import make_kernel
 from biclique.models import load, save
 from biclique.progress import Progress
-from biclique.rows.tasks import kept_warnings
+from biclique.rows.dask_rows import _Sample
+from biclique.rows.tasks import Outcome, kept_warnings
 from biclique.runtime.threads import count_threads, one_thread
 from tests.optional import Optional, needs
 from tests.rows.contract import RowContract
@@ -509,6 +510,15 @@ def test_warnings_of_other_threads_stay_theirs():
         warnings.warn("outside", UserWarning, stacklevel=1)
     assert kept == [("inside", UserWarning)]
     assert [str(one.message) for one in shown] == ["outside"]
+
+
+def test_dask_knows_the_size_of_what_tasks_return():
+    from dask.sizeof import sizeof
+
+    rows = np.zeros((100, 5))
+    assert 4000 <= sizeof(Outcome(rows)) < 4500
+    assert 8800 <= sizeof(Outcome(_Sample([(rows, np.ones(100)), (sparse.csr_array(rows + 1), np.ones(0))]))) < 12000
+    assert sizeof(Outcome(3)) < 500
 
 
 def test_a_task_runs_in_one_thread():
