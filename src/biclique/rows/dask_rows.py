@@ -150,8 +150,9 @@ class DaskRows(RowSource):
         if self._found is None:
             dask = import_dask()
             found = dask.optimize(self.array) if self._weights is None else dask.optimize(self.array, self._weights)
-            rows = [list(keys) for keys in found[0].__dask_keys__()]
-            weights = None if self._weights is None else list(found[1].__dask_keys__())
+            held = {**_persisted(self.array, found[0]), **_persisted(self._weights, found[-1])}
+            rows = [[held.get(key, key) for key in keys] for keys in found[0].__dask_keys__()]
+            weights = None if self._weights is None else [held.get(key, key) for key in found[1].__dask_keys__()]
             self._inner = _used_nowhere_else(dask, found[0].__dask_graph__(), [key for keys in rows for key in keys])
             self._found = list(found), rows, weights
         return self._found
@@ -280,6 +281,20 @@ def no_check(rows: Rows, numbers: Sequence[int] | np.ndarray) -> None:
 
 def _name(what: str) -> str:
     return f"biclique-{what.replace(' ', '-')}-{uuid4().hex[:8]}"
+
+
+def _persisted(collection: Any, optimised: Any) -> dict[Any, Any]:
+    """Chunks that are on the workers already, by key: what the optimised graph lost, a future stands for."""
+    if collection is None:
+        return {}
+    left = dict(optimised.__dask_graph__())
+    return {
+        key: node for key, node in dict(collection.__dask_graph__()).items() if key not in left and _is_future(node)
+    }
+
+
+def _is_future(node: Any) -> bool:
+    return hasattr(node, "key") and hasattr(node, "release")
 
 
 def _used_nowhere_else(dask: Any, graph: Any, keys: Sequence[Any]) -> dict[Any, Any]:
