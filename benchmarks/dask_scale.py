@@ -4,6 +4,7 @@
     python benchmarks/dask_scale.py --rows 20000000 --small 1000000
     python benchmarks/dask_scale.py --exact 20000
     python benchmarks/dask_scale.py --paper 1000000000
+    python benchmarks/dask_scale.py --peers 20000 --only KMeans     (pip install dask-ml==2025.1.0)
 
 Rows are ten normal groups in 16 columns, float32, in files of --chunk rows. Both sides use as many cores: one process
 with threads, and as many worker processes of one thread with --memory each. Times include reading and writing.
@@ -20,6 +21,7 @@ import time
 import warnings
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 
 import dask
@@ -309,6 +311,28 @@ class Passes:
             kind.matmat = matmat
 
 
+def peers(n: int, only: str) -> None:
+    """dask-ml's clusterings of rows that are on the workers, beside ours; labels are fetched."""
+    from dask_ml.cluster import KMeans, SpectralClustering
+
+    X, truth = rows_of(0, n)
+    rows = da.from_array(X, chunks=(-(-n // 8), COLUMNS)).persist()
+    distributed.wait(rows)
+    print(f"dask-ml {version('dask-ml')}, scikit-learn {version('scikit-learn')}, {n} rows x {COLUMNS}", flush=True)
+    contenders = {
+        "biclique": BicliqueSpectralClustering(GROUPS, gram="nystroem", rank=128, order=4, gamma=0.02, random_state=0),
+        "dask-ml KMeans": KMeans(GROUPS, random_state=0),
+        "dask-ml SpectralClustering": SpectralClustering(GROUPS, n_components=128, gamma=0.02, random_state=0),
+    }
+    for name, clusterer in contenders.items():
+        if only in name:
+            start = time.perf_counter()
+            fitted = clusterer.fit(rows)
+            found = np.asarray(fitted.labels_ if hasattr(fitted, "labels_") else fitted.assign_labels_.labels_)
+            seconds = time.perf_counter() - start
+            print(f"  {name}: {seconds:.1f} s, adjusted Rand index {adjusted_rand_score(truth, found):.4f}", flush=True)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=2_000_000)
@@ -319,6 +343,8 @@ def main() -> int:
     parser.add_argument("--memory", default="1GB", help="of a worker")
     parser.add_argument("--exact", type=int, default=0, help="rows of a run with exact tiles, instead of the others")
     parser.add_argument("--alone", action=argparse.BooleanOptionalAction, default=True, help="one process beside it")
+    parser.add_argument("--peers", type=int, default=0, help="rows of a run of dask-ml beside ours")
+    parser.add_argument("--only", default="", help="a part of the name of what --peers runs")
     parser.add_argument("--paper", type=int, default=0, help="rows of a fit that is not run: formulas alone")
     parser.add_argument(
         "--speed",
@@ -350,6 +376,9 @@ def main() -> int:
         ):
             if chosen.exact:
                 exact(chosen.exact, chosen.workers, client, chosen.repeats)
+                return 0
+            if chosen.peers:
+                peers(chosen.peers, chosen.only)
                 return 0
             per_row, speed = list[float](), None
             for n in filter(None, (chosen.small, chosen.rows)):
