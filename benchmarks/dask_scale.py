@@ -3,9 +3,12 @@
     python benchmarks/dask_scale.py --rows 2000000
     python benchmarks/dask_scale.py --rows 20000000 --small 1000000
     python benchmarks/dask_scale.py --exact 20000
+    python benchmarks/dask_scale.py --paper 1000000000
+    python benchmarks/dask_scale.py --peers 20000 --only KMeans     (pip install dask-ml==2025.1.0)
 
 Rows are ten normal groups in 16 columns, float32, in files of --chunk rows. Both sides use as many cores: one process
 with threads, and as many worker processes of one thread with --memory each. Times include reading and writing.
+Beside what was measured stands what formulas say (``on_paper``); --paper evaluates them alone.
 """
 
 from __future__ import annotations
@@ -16,24 +19,34 @@ import sys
 import tempfile
 import time
 import warnings
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 
 import dask
 import dask.array as da
 import distributed
 import numpy as np
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 from sklearn.metrics import adjusted_rand_score
 
 from biclique import BicliqueSpectralClustering
 from biclique.cli.on_dask import Files, Parts
+from biclique.fit.low_rank import pool_size
+from biclique.gram.spread import SpreadTiles
+from biclique.gram.tiled import TiledGram
 from biclique.io import LabelWriter
 from biclique.io.chunks import IterableChunks
 from biclique.progress import Progress
 from biclique.rows import dask_rows
 
 COLUMNS, GROUPS = 16, 10
+
+SAMPLED = 10_000
+"""Products with the K of so many rows or fewer are those of samples."""
 
 
 def rows_of(number: int, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -51,7 +64,7 @@ def write_files(folder: Path, n: int, chunk: int) -> np.ndarray:
     for number, top in enumerate(range(0, n, chunk)):
         X, truth = rows_of(number, min(chunk, n - top))
         table = pa.table({f"x{j:02d}": X[:, j] for j in range(COLUMNS)})
-        pq.write_table(table, folder / f"rows-{number:05d}.parquet")
+        pq.write_table(table, folder / f"rows-{number:05d}.parquet", use_dictionary=False)  # no number comes twice
         truths.append(truth)
     return np.concatenate(truths)
 
@@ -75,7 +88,7 @@ def options(folder: Path, output: Path) -> argparse.Namespace:
 
 
 def moved(client: distributed.Client) -> int:
-    """Bytes that workers gave to each other so far."""
+    """Bytes that workers gave to each other and to the client so far."""
     return sum(client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total).values())
 
 
@@ -85,24 +98,122 @@ def spilled(client: distributed.Client) -> int:
     )
 
 
+@dataclass
+class Pass:
+    """What a pass over the rows takes: measured, or on paper."""
+
+    name: str
+    tasks: int
+    read: float
+    """Bytes read by all workers."""
+    moved: float
+    """Bytes from workers to workers and to the client; on paper at most."""
+    entries: float = 0.0
+    """Values of κ: 2 (d + 1) operations and an exponential each."""
+    products: float = 0.0
+    """Multiplications and additions besides."""
+    seconds: float = 0.0
+
+    @property
+    def operations(self) -> float:
+        return 2 * (COLUMNS + 1) * self.entries + self.products
+
+
+@dataclass
+class Speed:
+    """Seconds of one core for an entry, its share of reading included, and for an operation of the matrix."""
+
+    entry: float
+    product: float
+
+    @classmethod
+    def of(cls, passes: list[Pass], paper: list[Pass], cores: int) -> Speed:
+        """From two of the passes: that for the sums has entries alone, that for the matrix products too."""
+        measured = {one.name: cores * one.seconds for one in passes}
+        said = {one.name: one for one in paper}
+        entry = measured["sums"] / said["sums"].entries
+        return cls(entry, (measured["matrix"] - measured["sums"]) / said["matrix"].products)
+
+    def __str__(self) -> str:
+        return f"{1e9 * self.entry:.2f} ns an entry, {1e-9 / self.product:.1f}e9 operations a second for the matrix"
+
+    def seconds(self, one: Pass) -> float:
+        return self.entry * one.entries + self.product * one.products
+
+
+def on_paper(n: int, rank: int, chunk: int) -> list[Pass]:
+    """The passes of a fit of n rows with p = rank landmarks, by formulas alone.
+
+    Tasks: one that holds the function, L = n / chunk for the chunks, and T of a tree that adds eight at a time. Read:
+    4 n d bytes. Moved: each result at most once, 8 (L + T) bytes for each of its numbers; rows that were drawn at most
+    once for each level of the tree, and to the client. Entries: n p. Products: n p² for the matrix, 2 n p k for labels.
+    """
+    chunks, d = -(-n // chunk), COLUMNS
+    tree, levels, left = 0, 0, chunks
+    while left > 1 or levels == 0:
+        left = -(-left // dask_rows.FAN_IN)
+        tree, levels = tree + left, levels + 1
+    hops, drawn = chunks + tree, min(pool_size(rank), n)
+    passes = {  # bytes that move, entries of a row, other operations of a row
+        "draw": ((levels + 1) * drawn * (4 * d + 8), 0, 0),
+        "sums": (8 * rank * hops, rank, 0),
+        "matrix": (8 * rank**2 * hops, rank, rank**2),
+        "labels": (8 * 3 * GROUPS * hops, rank, 2 * rank * GROUPS),
+        "label files": (8 * hops, rank, 2 * rank * GROUPS),
+    }
+    return [
+        Pass(name, 1 + chunks + tree, 4.0 * n * d, float(moved), float(n * entries), float(n * products))
+        for name, (moved, entries, products) in passes.items()
+    ]
+
+
+def show_passes(passes: list[Pass], paper: list[Pass], speed: Speed, cores: int) -> None:
+    """A table of passes, measured beside on paper."""
+    print("  | pass | tasks | on paper | read, MB | on paper | moved, MB | on paper, at most | s | on paper |")
+    print("  | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    for one, said in zip(passes, paper, strict=True):
+        print(
+            f"  | {one.name} | {one.tasks} | {said.tasks} | {one.read / 1e6:.1f} | {said.read / 1e6:.1f} | "
+            f"{one.moved / 1e6:.3f} | {said.moved / 1e6:.3f} | {one.seconds:.1f} | {speed.seconds(said) / cores:.1f} |"
+        )
+
+
+def show_paper(n: int, rank: int, chunk: int, speed: Speed) -> None:
+    """A table of passes on paper alone."""
+    print(f"{n} rows x {COLUMNS}, rank {rank}, {-(-n // chunk)} chunks; {speed}")
+    print("| pass | tasks | read, GB | moved, GB, at most | operations | s of one core |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    paper = on_paper(n, rank, chunk)
+    sums = [sum(getattr(one, what) for one in paper) for what in ("tasks", "read", "moved", "entries", "products")]
+    for one in [*paper, Pass("all", *sums)]:
+        print(
+            f"| {one.name} | {one.tasks} | {one.read / 1e9:.1f} | {one.moved / 1e9:.3f} | {one.operations:.3g} | "
+            f"{speed.seconds(one):.0f} |"
+        )
+
+
+def bytes_read(client: distributed.Client) -> int:
+    """Bytes that workers read from files so far, whether from a disk or from memory that holds them."""
+    return sum(client.run(lambda: psutil.Process().io_counters().read_chars).values())
+
+
 class Watched:
     """Tasks, bytes and seconds of every pass."""
 
     def __init__(self, client: distributed.Client) -> None:
-        self.client, self.lines, self._run = client, [], dask_rows._Pass.run
+        self.client, self.passes, self._run = client, list[Pass](), dask_rows._Pass.run
 
     def __enter__(self) -> Watched:
         watched = self
 
         def run(one, add):
-            before, start = moved(watched.client), time.perf_counter()
+            before, read, start = moved(watched.client), bytes_read(watched.client), time.perf_counter()
             try:
                 return watched._run(one, add)
             finally:
-                seconds, more, tasks = time.perf_counter() - start, moved(watched.client) - before, len(one.tasks)
-                watched.lines.append(
-                    f"  {one.told:<40} {tasks:>5} tasks  {more / 1e6:>8.2f} MB moved  {seconds:6.1f} s"
-                )
+                seconds, name = time.perf_counter() - start, one.told.removeprefix("pass over the rows for the ")
+                read, more = bytes_read(watched.client) - read, moved(watched.client) - before
+                watched.passes.append(Pass(name, len(one.tasks), read, more, seconds=seconds))
 
         dask_rows._Pass.run = run
         return self
@@ -139,22 +250,94 @@ def error_of(labels: Path, truth: np.ndarray) -> float:
     return adjusted_rand_score(truth, np.concatenate([pq.read_table(path)["label"].to_numpy() for path in paths]))
 
 
-def exact(n: int, threads: int) -> None:
-    """Exact tiles: the workers against the threads of this process."""
-    X = np.concatenate([rows_of(0, n)[0]])
+def cpu_seconds() -> float:
+    return time.process_time()
+
+
+def exact(n: int, threads: int, client: distributed.Client, repeats: int) -> None:
+    """Exact tiles: the workers against the threads of this process, in turn; the best time of each counts.
+
+    Other work on the same cores makes seconds longer, hardly those of the CPU: both are printed. Workers import
+    biclique before, as they do once in their life.
+    """
+    X = rows_of(0, n)[0]
+    rows = da.from_array(X, chunks=(-(-n // 8), COLUMNS))
     parameters = {"gram": "tiled", "order": 4, "random_state": 0, "gamma": 0.02, "memory_limit": "4GB"}
-    start = time.perf_counter()
-    here = BicliqueSpectralClustering(GROUPS, n_jobs=threads, **parameters).fit(X)
-    alone, start = time.perf_counter() - start, time.perf_counter()
-    there = BicliqueSpectralClustering(GROUPS, n_jobs=threads, **parameters).fit(
-        da.from_array(X, chunks=(n // 8, COLUMNS))
-    )
-    together = time.perf_counter() - start
+    client.run(import_module, "biclique.gram.spread")
+    print(f"exact tiles, {n} rows", flush=True)
+    found, best, least = {}, {}, {}
+    for _ in range(repeats):
+        for name, given in ((f"{threads} threads", X), (f"{threads} worker processes", rows)):
+            start, cpu = time.perf_counter(), cpu_seconds() + sum(client.run(cpu_seconds).values())
+            with Passes() as passes:
+                found[name] = BicliqueSpectralClustering(GROUPS, n_jobs=threads, **parameters).fit(given)
+            seconds = time.perf_counter() - start
+            cpu = cpu_seconds() + sum(client.run(cpu_seconds).values()) - cpu
+            best[name], least[name] = min(seconds, best.get(name, seconds)), min(cpu, least.get(name, cpu))
+            told = ", ".join(f"{one:.1f}" for one in passes.seconds)
+            print(f"  {name}: {seconds:.1f} s, {cpu:.1f} s of CPU; passes over K: {told} s", flush=True)
+    (here, there), ((alone, together), (own, shared)) = found.values(), (best.values(), least.values())
     same = adjusted_rand_score(here.labels_, there.labels_)
     print(
-        f"exact tiles, {n} rows: {threads} threads {alone:.1f} s, {threads} worker processes {together:.1f} s "
-        f"({together / alone:.2f} x), adjusted Rand index between them {same:.4f}"
+        f"  worker processes / threads, best of {repeats}: {together / alone:.2f} x the seconds, {shared / own:.2f} x "
+        f"those of the CPU, adjusted Rand index between them {same:.4f}"
     )
+
+
+class Passes:
+    """Seconds of every product with the K of all rows, here or on workers."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+
+    def __enter__(self) -> Passes:
+        self._kept = {kind: kind.matmat for kind in (TiledGram, SpreadTiles)}
+        for kind, matmat in self._kept.items():
+            kind.matmat = self._timed(matmat)
+        return self
+
+    def _timed(self, matmat):
+        def timed(gram, V):
+            start = time.perf_counter()
+            found = matmat(gram, V)
+            if gram.n > SAMPLED:
+                self.seconds.append(time.perf_counter() - start)
+            return found
+
+        return timed
+
+    def __exit__(self, *_: object) -> None:
+        for kind, matmat in self._kept.items():
+            kind.matmat = matmat
+
+
+def peers(n: int, only: str) -> None:
+    """dask-ml's clusterings of rows that are on the workers, beside ours; labels are fetched."""
+    from dask_ml.cluster import KMeans, SpectralClustering
+
+    X, truth = rows_of(0, n)
+    rows = da.from_array(X, chunks=(-(-n // 8), COLUMNS)).persist()
+    distributed.wait(rows)
+    print(f"dask-ml {version('dask-ml')}, scikit-learn {version('scikit-learn')}, {n} rows x {COLUMNS}", flush=True)
+    contenders = {
+        "biclique": BicliqueSpectralClustering(GROUPS, gram="nystroem", rank=128, order=4, gamma=0.02, random_state=0),
+        "dask-ml KMeans": KMeans(GROUPS, random_state=0),
+        "dask-ml SpectralClustering": SpectralClustering(GROUPS, n_components=128, gamma=0.02, random_state=0),
+        "dask-ml SpectralClustering, scikit-learn's k-means": SpectralClustering(
+            GROUPS, n_components=128, gamma=0.02, random_state=0, assign_labels="sklearn-kmeans"
+        ),
+    }
+    for name, clusterer in contenders.items():
+        if only in name:
+            start = time.perf_counter()
+            try:
+                fitted = clusterer.fit(rows)
+            except Exception as error:
+                print(f"  {name}: {type(error).__name__}: {error}", flush=True)
+                continue
+            found = np.asarray(fitted.labels_ if hasattr(fitted, "labels_") else fitted.assign_labels_.labels_)
+            seconds = time.perf_counter() - start
+            print(f"  {name}: {seconds:.1f} s, adjusted Rand index {adjusted_rand_score(truth, found):.4f}", flush=True)
 
 
 def main() -> int:
@@ -166,7 +349,23 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--memory", default="1GB", help="of a worker")
     parser.add_argument("--exact", type=int, default=0, help="rows of a run with exact tiles, instead of the others")
+    parser.add_argument("--alone", action=argparse.BooleanOptionalAction, default=True, help="one process beside it")
+    parser.add_argument("--peers", type=int, default=0, help="rows of a run of dask-ml beside ours")
+    parser.add_argument("--only", default="", help="a part of the name of what --peers runs")
+    parser.add_argument("--paper", type=int, default=0, help="rows of a fit that is not run: formulas alone")
+    parser.add_argument(
+        "--speed",
+        type=float,
+        nargs=2,
+        default=(2.0, 60.0),
+        help="for --paper, of one core: ns of an entry, and 1e9 operations of the matrix in a second",
+    )
+    parser.add_argument("--repeats", type=int, default=3, help="of a run with exact tiles")
     chosen = parser.parse_args()
+    if chosen.paper:
+        entry, products = chosen.speed
+        show_paper(chosen.paper, chosen.rank, chosen.chunk, Speed(1e-9 * entry, 1e-9 / products))
+        return 0
     warnings.simplefilter("ignore")
     work = Path(tempfile.mkdtemp(prefix="dask-scale-"))
     try:
@@ -183,9 +382,12 @@ def main() -> int:
             distributed.Client(cluster) as client,
         ):
             if chosen.exact:
-                exact(chosen.exact, chosen.workers)
+                exact(chosen.exact, chosen.workers, client, chosen.repeats)
                 return 0
-            per_row = []
+            if chosen.peers:
+                peers(chosen.peers, chosen.only)
+                return 0
+            per_row, speed = list[float](), None
             for n in filter(None, (chosen.small, chosen.rows)):
                 folder = work / f"rows-{n}"
                 truth = write_files(folder, n, chosen.chunk)
@@ -193,10 +395,16 @@ def main() -> int:
                     seconds = on_cluster(folder, work / f"labels-{n}", chosen.rank)
                 per_row.append(seconds / n)
                 told = f"{n} rows x {COLUMNS}, rank {chosen.rank}"
-                print(f"{told}: cluster {seconds:.1f} s, {seconds / n * 1e6:.2f} us a row")
-                print("\n".join(watched.lines))
+                print(f"{told}: cluster {seconds:.1f} s, {seconds / n * 1e6:.2f} us a row", flush=True)
+                paper, cores = on_paper(n, chosen.rank, chosen.chunk), min(chosen.workers, -(-n // chosen.chunk))
+                speed = speed or Speed.of(watched.passes, paper, cores)
+                show_passes(watched.passes, paper, speed, cores)
+                print(f"  seconds on paper with {speed}, from the sums and the matrix of the first run")
                 found = error_of(work / f"labels-{n}", truth)
-                print(f"  spilled {spilled(client)} bytes, adjusted Rand index {found:.4f}")
+                print(f"  spilled {spilled(client)} bytes, adjusted Rand index {found:.4f}", flush=True)
+                if not chosen.alone:
+                    shutil.rmtree(folder)
+                    continue
                 with dask.config.set(scheduler="threads"):
                     alone = in_one_process(folder, work / f"one-{n}.parquet", chosen.workers, chosen.rank)
                 same = error_of(work / f"one-{n}.parquet", truth)

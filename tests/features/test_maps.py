@@ -9,6 +9,7 @@ from scipy import sparse
 from biclique.exceptions import ParameterError
 from biclique.features.maps import (
     LANDMARKS,
+    PRECISE_SIZE,
     SUMS_ERROR,
     ExactMap,
     FourierMap,
@@ -103,7 +104,8 @@ def test_sums_around_a_centre(feature_map):
 
 
 @pytest.mark.parametrize("kernel", [RBF(1e-4), Laplacian(1e-4)])
-def test_a_centre_saves_the_digits_that_columns_have_in_common(kernel):
+def test_a_centre_saves_the_digits_that_columns_have_in_common(kernel, monkeypatch):
+    monkeypatch.setattr("biclique.features.maps.PRECISE_SIZE", 0)  # sums in float32, as of many columns
     X = rows(3000)
     feature_map = NystroemMap(kernel, X[:40], np.float32)
     C = feature_map.columns(X).astype(float)
@@ -316,3 +318,20 @@ def test_parts_of_landmarks():
         kernel, landmarks = RBF(gamma), NystroemMap(RBF(gamma), X).held.rows.astype(float)
         found = search_parts(kernel.block(landmarks, landmarks), np.ones(50))
         assert np.bincount(found).tolist() == sizes
+
+
+@pytest.mark.parametrize("size", [5, PRECISE_SIZE])
+def test_sums_of_few_columns_do_not_depend_on_the_blocks(size):
+    """Rows cut elsewhere, as in a table read in chunks, move float32 sums in their last digits, these not."""
+    X = np.random.RandomState(0).normal(size=(3000, 5)).astype(np.float32) + 3
+    feature_map = NystroemMap(RBF(0.1), X[:size])
+
+    def ones(columns, place):
+        return np.ones(len(columns))
+
+    pieces = [X[top : top + 7] for top in range(0, len(X), 7)]
+    whole = weighted_gram(feature_map, X, ones)
+    np.testing.assert_allclose(sum(weighted_gram(feature_map, piece, ones) for piece in pieces), whole, rtol=5e-8)
+    sums = column_sums(feature_map, X, np.ones((len(X), 1)))
+    cut = sum(column_sums(feature_map, piece, np.ones((len(piece), 1))) for piece in pieces)
+    np.testing.assert_allclose(cut, sums, rtol=5e-8)

@@ -28,7 +28,8 @@ from biclique.io import open_chunks
 from biclique.kernels import make_kernel
 from biclique.models import load, save
 from biclique.progress import Progress
-from biclique.rows.tasks import kept_warnings
+from biclique.rows.dask_rows import _Sample
+from biclique.rows.tasks import Outcome, kept_warnings
 from biclique.runtime.threads import count_threads, one_thread
 from tests.optional import Optional, needs
 from tests.rows.contract import RowContract
@@ -99,7 +100,7 @@ def test_a_fit_is_the_one_in_memory(blobs, parameters, known):
     held, found = model(**parameters).fit(X), model(**parameters).fit(delayed(X, known=known))
     assert found.labels_.chunks == (CHUNKS,)
     assert found.embedding_.chunks == (CHUNKS, (4,))
-    assert (found.labels_.dtype, found.embedding_.dtype) == (np.int32, np.float64)
+    assert (found.labels_.dtype, found.embedding_.dtype) == (np.intp, np.float64)
     assert found.labels_._meta.shape == (0,)
     labels = found.labels_.compute()
     assert adjusted_rand_score(labels, held.labels_) == 1
@@ -154,6 +155,20 @@ def test_weights(blobs):
         np.testing.assert_array_equal(one.embedding_.compute(), found[0].embedding_.compute())
         np.testing.assert_allclose(one.embedding_.compute(), held.embedding_, atol=1e-5)
         assert adjusted_rand_score(one.labels_.compute(), held.labels_) == 1
+
+
+def test_weighted_sums_of_few_columns():
+    """Eigenvalues of 0.01 that are 0.001 apart: sums in float32 would differ by 5e-5 of the embedding."""
+    random = np.random.RandomState(0)
+    X = random.normal(size=(2500, 5)) + 3 * random.randint(4, size=(2500, 1))
+    weights = random.uniform(0.1, 3.0, size=2500)
+    linear = {"affinity": "linear", "gram": "features", "rank": "auto"}
+    held = model(**linear).fit(X, sample_weight=weights)
+    cut = [da.from_array(given, chunks=333) for given in (X, weights)]
+    found = model(**linear).fit(cut[0], sample_weight=cut[1])
+    np.testing.assert_allclose(found.embedding_.compute(), held.embedding_, atol=1e-5 * np.abs(held.embedding_).max())
+    np.testing.assert_array_equal(found.labels_.compute(), held.labels_)
+    assert found.labels_.dtype == found.predict(cut[0]).dtype == held.labels_.dtype == held.predict(X).dtype
 
 
 def test_sparse_blocks(blobs):
@@ -293,6 +308,30 @@ def test_a_second_implementation_of_arrays():
     here = {}
     exec(SUMMED, here)
     assert other == here["found"]
+
+
+@needs("pandas")
+def test_frames_need_the_first_implementation_of_arrays():
+    """Dask cannot make an array of a frame there: its array has no chunks, and from_delayed is not implemented."""
+    if importlib.metadata.version("dask") < "2025.9":
+        pytest.skip("Dask's second implementation of arrays was a sketch")
+    code = """
+import dask
+dask.config.set({"array.query-planning": True})
+import dask.dataframe as dd, pandas as pd
+from biclique import BicliqueSpectralClustering
+from biclique.exceptions import DataError
+frame = dd.from_pandas(pd.DataFrame({"a": range(50), "b": range(50)}), npartitions=3)
+for X in (frame, frame.values):
+    try:
+        BicliqueSpectralClustering(2, gram="nystroem", rank=30).fit(X)
+    except DataError as error:
+        print(error)
+"""
+    lines = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.splitlines()
+    assert lines[0].startswith("X is a DataFrame, and this version of Dask cannot turn one into an array")
+    assert lines[1].startswith("X is an array without chunks: Dask made it of a data frame")
+    assert all("leave it off (DASK_ARRAY__QUERY_PLANNING=False" in line for line in lines)
 
 
 # Small graphs
@@ -471,6 +510,15 @@ def test_warnings_of_other_threads_stay_theirs():
         warnings.warn("outside", UserWarning, stacklevel=1)
     assert kept == [("inside", UserWarning)]
     assert [str(one.message) for one in shown] == ["outside"]
+
+
+def test_dask_knows_the_size_of_what_tasks_return():
+    from dask.sizeof import sizeof
+
+    rows = np.zeros((100, 5))
+    assert 4000 <= sizeof(Outcome(rows)) < 4500
+    assert 8800 <= sizeof(Outcome(_Sample([(rows, np.ones(100)), (sparse.csr_array(rows + 1), np.ones(0))]))) < 12000
+    assert sizeof(Outcome(3)) < 500
 
 
 def test_a_task_runs_in_one_thread():

@@ -94,6 +94,16 @@ def test_blas_has_one_thread_in_every_task(client, blobs):
     assert all(set(threads) <= {1} for threads in found)
 
 
+def test_rows_that_are_on_the_workers_already(client, blobs, expected):
+    """Dask's optimisation loses the futures of a persisted array: they are put back."""
+    X = delayed(blobs[0]).persist()
+    found = model().fit(X)
+    np.testing.assert_array_equal(found.embedding_.compute(), expected)
+    np.testing.assert_array_equal(found.predict(X).compute(), found.labels_.compute())
+    weights = da.from_array(np.ones(300), chunks=X.chunks[:1]).persist()
+    np.testing.assert_array_equal(model().fit(X, sample_weight=weights).embedding_.compute(), expected)
+
+
 def deadly(block, folder, block_info=None):
     """Chunk 3, which kills its worker once in every pass, or always if nobody says which pass it is."""
     if block_info is not None and block_info[0]["chunk-location"][0] == 3:

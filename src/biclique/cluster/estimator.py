@@ -441,7 +441,7 @@ class ClustererBase(ClusterMixin, KernelEstimator):
         """
         check_is_fitted(self)
         n_jobs = self.n_jobs
-        lazy = self._later(X, lambda fitted, rows: fitted.labels(rows, n_jobs), None, np.int32)
+        lazy = self._later(X, lambda fitted, rows: fitted.labels(rows, n_jobs), None, np.intp)
         if lazy is not None:
             return lazy
         with single_threaded_blas():

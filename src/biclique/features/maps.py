@@ -443,6 +443,11 @@ BLOCK_ENTRIES = 2**19
 DEVICE_ENTRIES = 2**23
 """The same on a device: enough to fill it, few enough rows for their sums in float32."""
 
+PRECISE_SIZE = 128
+"""Sums of at most so many columns are in float64 on the host, and take less time than the columns then. Sums of a block
+in float32 would depend on how rows are cut into blocks, and eigenvectors on that, the more the closer eigenvalues are.
+"""
+
 GROUPS = 8
 """Partial sums of a pass: fixed, so that sums never depend on the number of threads."""
 
@@ -470,6 +475,11 @@ def _placed(values: FloatArray, feature_map: FeatureMap, X: Rows) -> FloatArray:
     return as_dtype(moved(values, X), feature_map.dtype)
 
 
+def _summed(columns: FloatArray, X: Rows) -> FloatArray:
+    """Columns in the precision of their sums."""
+    return float64(columns) if on_host(X) and columns.shape[1] <= PRECISE_SIZE else columns
+
+
 def _jobs(X: Rows, n_jobs: int | None) -> int | None:
     """Threads of a pass: one if a device does the work."""
     return n_jobs if on_host(X) else 1
@@ -485,7 +495,7 @@ def column_sums(
 ) -> FloatArray:
     """c(X)ᵀ V, shape (p, b), in float64: products of a block in the map's precision, summed in a fixed order.
 
-    The sums are on the host, wherever the rows lie.
+    Products of few columns are in float64 too (``PRECISE_SIZE``). The sums are on the host, wherever the rows lie.
     """
     V = _placed(V, feature_map, X)
     starts = block_starts(feature_map, X)
@@ -493,7 +503,8 @@ def column_sums(
     def add(group: int, pulse: Pulse) -> FloatArray:
         total: FloatArray = full((feature_map.size, V.shape[1]), 0.0, V)
         for top in starts[group::GROUPS]:
-            total += feature_map.columns(X[top : top + starts.step]).T @ V[top : top + starts.step]
+            columns = _summed(feature_map.columns(X[top : top + starts.step]), X)
+            total += columns.T @ V[top : top + starts.step]
             pulse()
         return total
 
@@ -513,7 +524,7 @@ def weighted_gram(
 
     ``weigh`` gives √ω of a block from its columns and place. The products of a block are in the map's precision: their
     rounding is a share of |c − a|², so a centre near all columns saves the digits that the columns have in common.
-    The sums are on the host, wherever the rows lie.
+    Products of few columns are in float64 (``PRECISE_SIZE``). The sums are on the host, wherever the rows lie.
     """
     starts = block_starts(feature_map, X)
     middle = None if centre is None else _placed(centre, feature_map, X)
@@ -527,6 +538,7 @@ def weighted_gram(
             if middle is not None:
                 columns -= middle
             columns *= roots
+            columns = _summed(columns, X)
             total += columns.T @ columns  # one array with itself: half the work, by NumPy's own choice
             pulse()
         return total

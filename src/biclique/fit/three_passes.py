@@ -369,4 +369,4 @@ def _later(fitted: FactoredFitted, source: RowSource) -> tuple[FloatArray, IntAr
     )
     if fitted.rule is None:
         return embedding, None
-    return embedding, source.later(lambda rows: light.labels(rows, settings.n_jobs), None, np.int32, checked=True)
+    return embedding, source.later(lambda rows: light.labels(rows, settings.n_jobs), None, np.intp, checked=True)

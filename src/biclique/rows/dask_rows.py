@@ -150,8 +150,9 @@ class DaskRows(RowSource):
         if self._found is None:
             dask = import_dask()
             found = dask.optimize(self.array) if self._weights is None else dask.optimize(self.array, self._weights)
-            rows = [list(keys) for keys in found[0].__dask_keys__()]
-            weights = None if self._weights is None else list(found[1].__dask_keys__())
+            held = {**_persisted(self.array, found[0]), **_persisted(self._weights, found[-1])}
+            rows = [[held.get(key, key) for key in keys] for keys in found[0].__dask_keys__()]
+            weights = None if self._weights is None else [held.get(key, key) for key in found[1].__dask_keys__()]
             self._inner = _used_nowhere_else(dask, found[0].__dask_graph__(), [key for keys in rows for key in keys])
             self._found = list(found), rows, weights
         return self._found
@@ -280,6 +281,20 @@ def no_check(rows: Rows, numbers: Sequence[int] | np.ndarray) -> None:
 
 def _name(what: str) -> str:
     return f"biclique-{what.replace(' ', '-')}-{uuid4().hex[:8]}"
+
+
+def _persisted(collection: Any, optimised: Any) -> dict[Any, Any]:
+    """Chunks that are on the workers already, by key: what the optimised graph lost, a future stands for."""
+    if collection is None:
+        return {}
+    left = dict(optimised.__dask_graph__())
+    return {
+        key: node for key, node in dict(collection.__dask_graph__()).items() if key not in left and _is_future(node)
+    }
+
+
+def _is_future(node: Any) -> bool:
+    return hasattr(node, "key") and hasattr(node, "release")
 
 
 def _used_nowhere_else(dask: Any, graph: Any, keys: Sequence[Any]) -> dict[Any, Any]:
@@ -566,6 +581,20 @@ def _dashboard(client: Any) -> str:
         return "none"
 
 
+FIRST_ARRAYS = "leave it off (DASK_ARRAY__QUERY_PLANNING=False when Python starts)"
+
+
+def frame_values(frame: Any, name: str) -> Any:
+    """The array of a data frame or series; Dask's second implementation of arrays has none of them."""
+    try:
+        return frame.to_dask_array()
+    except (AttributeError, NotImplementedError) as error:
+        raise DataError(
+            f"{name} is a {type(frame).__name__}, and this version of Dask cannot turn one into an array while its "
+            f"setting array.query-planning is on ({error}): {FIRST_ARRAYS}."
+        ) from error
+
+
 def as_array(X: Any) -> tuple[Any, list[str] | None]:
     """A Dask array of two axes, and the names of a frame's columns."""
     names = None
@@ -584,13 +613,12 @@ def as_array(X: Any) -> tuple[Any, list[str] | None]:
             )
         if not all(isinstance(kind, np.dtype) for kind in X.dtypes):
             X = X.astype(np.float64)  # pandas' own kinds, whose missing values are no NaN
-        try:
-            X = X.to_dask_array()
-        except (AttributeError, NotImplementedError) as error:
-            raise DataError(
-                "this version of Dask cannot turn a data frame into an array while its setting array.query-planning is "
-                f"on ({error}): leave it off, or pass an array."
-            ) from error
+        X = frame_values(X, "X")
+    if getattr(X, "chunks", None) is None and hasattr(X, "map_blocks"):
+        raise DataError(
+            "X is an array without chunks: Dask made it of a data frame while its setting array.query-planning was on: "
+            f"{FIRST_ARRAYS}."
+        )
     if not isinstance(getattr(X, "chunks", None), tuple) or hasattr(X, "coords"):
         raise DataError(
             f"X is a {type(X).__name__} of Dask, and an array or a data frame is needed: pass one, such as .data of an "
@@ -610,7 +638,7 @@ def as_array(X: Any) -> tuple[Any, list[str] | None]:
 def _weights(dask: Any, sample_weight: Any, lengths: tuple[int, ...]) -> Any:
     """Multiplicities as a Dask array in the chunks of the rows."""
     if hasattr(sample_weight, "to_dask_array"):
-        sample_weight = sample_weight.to_dask_array()
+        sample_weight = frame_values(sample_weight, "sample_weight")
     if not hasattr(sample_weight, "__dask_graph__"):
         from biclique.rows.checks import check_weights
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 
@@ -48,19 +49,23 @@ class DaskSpread:
         self._held = self._put(gram)
 
     def add_pairs(self, product: PairProduct, V: Array, n_blocks: int) -> list[FloatArray]:
-        submit = self.client.submit
-        vectors = self._put(V)
-        parts: list[list[Any]] = [[] for _ in range(n_blocks)]
+        """One graph a pass: the scheduler takes it in one message, and hands pairs to workers as they come free."""
+        name = f"biclique-tiles-{uuid4().hex[:8]}"
+        tasks: dict[Any, Any] = {f"{name}-vectors": (given, V)}
+        halves: list[list[Any]] = [[] for _ in range(n_blocks)]
         for i in range(n_blocks):
             for j in range(i, n_blocks):
-                pair = submit(product, self._held, vectors, i, j, pure=False)
-                parts[i].append(submit(itemgetter(0), pair, pure=False))
-                if i != j:
-                    parts[j].append(submit(itemgetter(1), pair, pure=False))
-        sums = [submit(added, block, pure=False) for block in parts]
-        del parts, pair
+                # Pairs of a block with itself are half as long: they come last, and workers end together.
+                pair = (f"{name}-pair", int(i == j), i, j)
+                tasks[pair] = (product, self._held, f"{name}-vectors", i, j)
+                for half, block in enumerate((i,) if i == j else (i, j)):
+                    halves[block].append((f"{name}-half", half, i, j))
+                    tasks[halves[block][-1]] = (itemgetter(half), pair)
+        sums = [(f"{name}-sum", block) for block in range(n_blocks)]
+        tasks.update({key: (added, block) for key, block in zip(sums, halves, strict=True)})
         try:
-            found: list[FloatArray] = self.client.gather(sums)
+            with self._large_graphs():
+                found: list[FloatArray] = self.client.get(tasks, sums)
         except Exception as error:
             if type(error).__name__ != "KilledWorker":
                 raise
@@ -68,12 +73,14 @@ class DaskSpread:
                 f"a pass over K failed: every worker that took one of its tasks died ({error}). Every worker holds all "
                 "rows: give workers more memory, or use gram='nystroem'."
             ) from error
-        except BaseException:
-            self.client.cancel(sums)
-            raise
         return [np.asarray(one) for one in found]
 
     def _put(self, value: Any) -> Any:
         """A value of any size as one key."""
-        with import_dask().config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+        with self._large_graphs():
             return self.client.submit(given, value, pure=False)
+
+    @staticmethod
+    def _large_graphs() -> Any:
+        """Graphs hold the rows once, and the vectors once a pass: Dask would warn of them."""
+        return import_dask().config.set({"distributed.admin.large-graph-warning-threshold": "1TB"})

@@ -75,6 +75,18 @@ class Outcome:
         if self.failure is None and other.value is not None:
             self.value = other.value if self.value is None else self.value.__iadd__(other.value)
 
+    def __sizeof__(self) -> int:
+        """Bytes with those of the value: Dask asks Python, to decide where tasks run and what memory is in use."""
+        return object.__sizeof__(self) + array_bytes(self.value)
+
+
+def array_bytes(value: Any) -> int:
+    """Bytes of the arrays that a value holds: itself, in lists, or in its attributes."""
+    if isinstance(value, np.ndarray):
+        return int(value.nbytes)
+    held = value if isinstance(value, list | tuple) else getattr(value, "__dict__", {}).values()
+    return sum(map(array_bytes, held))
+
 
 @dataclass(frozen=True)
 class Work:
