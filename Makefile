@@ -33,7 +33,7 @@ SENSITIVE := -m "not once" tests/runtime tests/kernels tests/features tests/neig
 	tests/spectral tests/multiway tests/fit tests/cluster tests/golden --ignore=tests/cluster/test_bad_input.py \
 	--ignore=tests/fit/test_settings.py --ignore=tests/fit/test_plan.py --ignore=tests/fit/test_drills.py \
 	--ignore=tests/cluster/test_sklearn_checks.py --ignore=tests/cluster/test_selecting.py \
-	--ignore=tests/cluster/test_consensus.py
+	--ignore=tests/cluster/test_consensus.py --ignore=tests/cluster/test_selecting_count.py
 
 test-lower-cpu: $(VENV)/.test  ## the numerically sensitive tests as on a CPU one level below this one
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python .ci/lower_cpu.py -m pytest -n $(JOBS) --dist worksteal $(SENSITIVE)

@@ -109,6 +109,7 @@ def test_large_enough_to_iterate():
     assert (again.labels_ == model.labels_).all()
 
 
+@pytest.mark.once
 def test_every_input_gives_the_same():
     hypergraph, _ = planted()
     hypergraph = hypergraph.with_weights(np.ones(hypergraph.n_edges))

@@ -166,6 +166,7 @@ def test_what_is_left_out_is_as_new_rows_are(gram, two_are_dust):
         assert adjusted_rand_score(again.labels_, model.labels_) == 1
 
 
+@pytest.mark.once
 def test_given_matrices_leave_rows_out_too(two_are_dust):
     X, y = nearly_apart(1)
     X = np.concatenate([X, X[:40]])  # equal rows are one vertex
@@ -374,6 +375,7 @@ def test_rows_that_no_landmark_sees_raise_the_order_if_they_are_many(monkeypatch
     assert isinstance(model._fitted, _factored.FactoredFitted)
 
 
+@pytest.mark.once
 def test_chunks_choose_the_order_too(tmp_path):
     X, _ = with_outliers(2, 1500)
     np.save(tmp_path / "rows.npy", X)
@@ -483,6 +485,7 @@ def test_scikit_learns_segmentation_example():
         assert adjusted_rand_score(truth, model.labels_) > 0.9
 
 
+@pytest.mark.once
 def test_a_long_grid_ends():
     image = np.random.RandomState(0).rand(200, 40)
     graph = img_to_graph(image)

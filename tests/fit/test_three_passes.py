@@ -113,6 +113,7 @@ def test_new_rows(blobs):
     assert adjusted_rand_score(model.predict(X[5000:]), whole.labels_[5000:]) > 0.97
 
 
+@pytest.mark.once
 def test_reproducible(blobs):
     X, _ = blobs
     first, second = fitted(X, rank=100, n_jobs=1), fitted(X, rank=100, n_jobs=2)
@@ -281,6 +282,7 @@ def test_row_normalize(blobs, exactly):
         assert not np.array_equal(plain.labels_, unit.labels_)
 
 
+@pytest.mark.once
 def test_sparse_rows():
     X = np.random.default_rng(0).poisson(np.repeat([[3, 0.1, 0.1], [0.1, 3, 0.1], [0.1, 0.1, 3]], 400, axis=0) * 1.0)
     X = np.repeat(X, 4, axis=1) * (np.random.default_rng(1).random((1200, 12)) > 0.5)
@@ -356,6 +358,7 @@ def test_chunks_from_python(stored):
         clone(weighted).fit(open_chunks(pieces), sample_weight=np.ones(10))
 
 
+@pytest.mark.once
 def test_an_embedding_of_a_file(stored):
     X, path = stored
     read = BicliqueSpectralEmbedding(2, gram="nystroem", rank=100, random_state=0).fit(path)
@@ -364,6 +367,7 @@ def test_an_embedding_of_a_file(stored):
     assert np.array_equal(clone(read).fit_transform(path), read.transform(path))
 
 
+@pytest.mark.once
 def test_auto_on_a_file_is_said(stored):
     with pytest.warns(ApproximationWarning, match=r"\(approximate: the rows are read in chunks\)"):
         model = BicliqueSpectralClustering(5, random_state=0).fit(stored[1])
@@ -389,6 +393,7 @@ def test_what_needs_memory_says_so(stored):
         exact.predict(path)
 
 
+@pytest.mark.once
 def test_bad_files_and_chunks(stored, tmp_path):
     X, path = stored
     path.write_bytes(path.read_bytes()[:-1000])
@@ -463,6 +468,7 @@ def test_unseen_rows_are_said(blobs):
         fitted(X, order=2, rank=100, random_state=1)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("held", ["memory", "chunks"])
 def test_few_unseen_rows_are_left_out(blobs, held, tmp_path):
     X = np.concatenate([blobs[0], np.full((2, 6), 500.0)])
@@ -573,6 +579,7 @@ def test_fast_needs_a_device_for_files_too(blobs, tmp_path):
             getattr(BicliqueSpectralClustering(5, precision="fast"), ask)(tmp_path / "rows.npy")
 
 
+@pytest.mark.once
 def test_costs_on_a_device_are_those_of_the_measured_fits():
     table = (Path(__file__).parents[2] / "docs" / "performance.md").read_text()
     measured = re.findall(r"^\| (\d+) \| (?:host|GPU) \| (auto|fast) \| ([\d.]+) \|", table, re.MULTILINE)

@@ -53,6 +53,7 @@ def test_the_shares_of_the_labels_are_kept_while_the_rows_do_not_speak_against_t
     assert kept.deviation == pytest.approx(1.0, abs=0.05)
 
 
+@pytest.mark.once
 def test_shares_are_those_of_the_rows_if_twice_the_log_likelihood_rises_by_more_than_log_n():
     free, all_kept = line([0.2, 0.8], 3.0, 2.0), line([0.2, 0.8], 3.0, 2.0)
     _settle([free])
