@@ -349,7 +349,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--memory", default="1GB", help="of a worker")
     parser.add_argument("--exact", type=int, default=0, help="rows of a run with exact tiles, instead of the others")
-    parser.add_argument("--alone", action=argparse.BooleanOptionalAction, default=True, help="one process beside it")
+    parser.add_argument("--no-alone", dest="alone", action="store_false", help="without one process beside it")
     parser.add_argument("--peers", type=int, default=0, help="rows of a run of dask-ml beside ours")
     parser.add_argument("--only", default="", help="a part of the name of what --peers runs")
     parser.add_argument("--paper", type=int, default=0, help="rows of a fit that is not run: formulas alone")

@@ -113,8 +113,7 @@ def test_degrees_that_are_not_positive_are_refused():
         embedding(-np.ones((4, 4)), 2, 2)
     lonely = np.ones((4, 4))
     lonely[0] = lonely[:, 0] = 1e-310
-    with pytest.raises(DegreeError, match="so small"):
-        embedding(lonely, 2, 2)
+    assert np.isfinite(embedding(lonely, 2, 2)).all()
     with pytest.raises(DegreeError):
         demo_embedding(np.zeros((4, 4)), 2, 2)
 

@@ -154,11 +154,7 @@ Method = Callable[[Problem, Settings, np.random.RandomState], list[Result]]
 
 def embedding(K: FloatArray, order: float, k: int) -> FloatArray:
     """[√S normalised, leading k − 1 eigenvectors of B], shape (n, k), of a stored K."""
-    try:
-        with np.errstate(over="raise"):
-            cut = NormalizedCut(DenseGram(K, n_jobs=1), order)
-    except FloatingPointError as error:
-        raise DegreeError("a degree is so small that nothing can be divided by it.") from error
+    cut = NormalizedCut(DenseGram(K, n_jobs=1), order)
     return np.column_stack([cut.trivial, dense_eigenpairs(cut, k - 1, cut.trivial, few=True).vectors])
 
 
