@@ -99,3 +99,10 @@ def test_if_no_gamma_does_it_is_said(monkeypatch):
     assert not model.plan_.gamma_reason
     model = BicliqueSpectralClustering(2, affinity="nearest_neighbors", random_state=0).fit(X)
     assert adjusted_rand_score(y, model.labels_) == 1
+
+
+@pytest.mark.parametrize("asked", [{"order": 4}, {"order": np.inf}, {"modelling": "symmetric"}])
+def test_where_parts_of_k_are_not_told_apart_gamma_stays(asked):
+    X, _ = rings(200)
+    assert not BicliqueSpectralClustering(2, random_state=0, **asked).plan(X).gamma_reason
+    assert BicliqueSpectralClustering(2, random_state=0, order=2).plan(X).gamma_reason

@@ -504,7 +504,10 @@ def choose_kernel(
     else:
         kernel = kernel.precise(vertices.data)
     chosen, k = ChosenKernel(kernel, gamma), asked.n_groups
-    if finer is None or rule != "auto" or gamma is None or asked.gamma_factor is not None or not 1 < k < vertices.n:
+    parted = asked.cut.orders[0] == 2 and not asked.cut.symmetric  # else parts of K are not clusters of their own
+    if finer is None or rule != "auto" or gamma is None or asked.gamma_factor is not None:
+        return chosen
+    if not parted or not 1 < k < vertices.n:
         return chosen
     some = vertices.some(draw_by_permutation(vertices.n, SAMPLE, before))  # the rows that γ is from
     parts = neighbor_parts(kernel, some.data)
