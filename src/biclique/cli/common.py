@@ -105,9 +105,6 @@ def check_apart(what: str, path: str | None, *others: str | None) -> None:
             raise DataError(f"{what} {path} is another file of this command: choose another name.")
 
 
-# Warnings
-
-
 def check_rows(name: str, kept: int, rows: int) -> None:
     """Refuse a table of which less than two rows are left."""
     if kept >= 2:
@@ -121,6 +118,9 @@ def check_rows(name: str, kept: int, rows: int) -> None:
     )
     few = ("no row", "only one row")[kept]
     raise DataError(f"{name}: {few}{why}; a table needs at least 2 rows to be clustered: {way}.")
+
+
+# Warnings and progress
 
 
 def progress_of(options: argparse.Namespace) -> Progress:

@@ -513,7 +513,9 @@ def choose_kernel(
     parts = neighbor_parts(kernel, some.data)
     if OrderRule.of(some.weights, k, (2.0,)).n_solid(parts, some.weights) != k:
         return chosen
-    return finer(asked, chosen, some, parts, int(before.randint(2**31)))
+    raised = finer(asked, chosen, some, parts, int(before.randint(2**31)))
+    # How precise a kernel must be, all rows tell, not the sample.
+    return chosen if raised is chosen else replace(raised, kernel=settings.kernel(raised.gamma).precise(vertices.data))
 
 
 def _check_own_kernel(kernel: Kernel, vertices: Vertices) -> None:
