@@ -41,7 +41,7 @@ from biclique.spectral import (
     BASIS_BLOCKS,
     DIRECT_BELOW,
     FEWEST_BLOCKS,
-    NEIGHBOR_ORDER,
+    NEIGHBOR_ORDERS,
     OrderRule,
     Seen,
     basis_bytes,
@@ -165,8 +165,6 @@ class Plan:
         cut = self.settings.cut
         if not cut.auto:
             return "as asked for"
-        if self.way == GRAPH:
-            return f"{NEIGHBOR_ORDER:g}, or 2 if an eigenvalue is above 1"
         return f"the least of {', '.join(f'{order:g}' for order in self.orders)} that leaves no cluster of dust"
 
     @property
@@ -777,7 +775,7 @@ def plan_graph(settings: Settings, vertices: Vertices, n: int) -> Plan:
         gram_reason="the graph is given" if vertices.given else "a sparse matrix of nearest neighbours",
         memory_limit=limit,
         gamma=None if isinstance(settings.kernel.gamma, str) else float(settings.kernel.gamma),
-        orders=(NEIGHBOR_ORDER, 2.0) if isinstance(order, str) else (check_order(order),),
+        orders=NEIGHBOR_ORDERS if isinstance(order, str) else (check_order(order),),
         n_vectors=settings.n_columns - 1,
         iterates=True,
         tolerance=settings.solving.tolerance(GRAPH_TOLERANCE),

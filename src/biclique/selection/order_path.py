@@ -134,7 +134,7 @@ class GraphCuts:
 
     def at(self, order: Auto, scalings: Sequence[bool | str]) -> list[Found]:
         search = self._search
-        parts = search.run()[0] if isinstance(order, str) else search.at(order)
+        parts = search.run().parts if isinstance(order, str) else search.at(order)
         found = []
         for scaled in scalings:
             fitted = GraphFitted(_scaling(search.plan, scaled), search.connected, self.vertices, parts)

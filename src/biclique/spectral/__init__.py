@@ -17,7 +17,7 @@ from biclique.spectral.assign import (
 )
 from biclique.spectral.cut import (
     DEAR_PROPOSAL_ROWS,
-    NEIGHBOR_ORDER,
+    NEIGHBOR_ORDERS,
     NULL_EIGENVALUE,
     ORDERS,
     PROPOSAL_ROWS,
@@ -92,7 +92,7 @@ __all__ = [
     "DIRECT_BELOW",
     "FEWEST_BLOCKS",
     "LOOSE",
-    "NEIGHBOR_ORDER",
+    "NEIGHBOR_ORDERS",
     "NULL_EIGENVALUE",
     "ORDERS",
     "PROPOSAL_ROWS",
