@@ -524,7 +524,10 @@ def least_order(
         if best is None or (not last.refused, last.smallest) > (not best.refused, best.smallest * (1 + 1e-12)):
             best = last
     if best is None:
-        raise error or DegreeError("no order was tried")
+        tried = (
+            f"no order from {rule.orders[0]:g} to {rule.orders[-1]:g} can be taken: " if len(rule.orders) > 1 else ""
+        )
+        raise DegreeError(f"{tried}{error}") from error
     return best, "; ".join(told) + f" ({needed}): none does, and order {best.order:g} has the largest smallest cluster"
 
 
