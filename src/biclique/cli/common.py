@@ -20,11 +20,10 @@ from biclique.cli.standard_streams import shown_output
 from biclique.cli.text import EXIT_OK, block, line, print_warnings
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.cluster.profile import standardised_differences
-from biclique.exceptions import BicliqueWarning, DataError, ParameterError
+from biclique.exceptions import BicliqueWarning, DataError, ParameterError, printable
 from biclique.fit.plan import Plan, barrier_to_chunks
 from biclique.io.atomic_files import is_stream
 from biclique.models import Saved
-from biclique.printable import printable
 from biclique.progress import PLAIN_SECONDS, Progress, format_seconds
 from biclique.scores import clustering_error
 from biclique.spectral import ASSIGNERS

@@ -22,7 +22,7 @@ from biclique.cli.table_options import add_new_row_options, form_of, given_form
 from biclique.cli.table_rows import probabilities_of
 from biclique.cli.text import EXIT_CODES, EXIT_OK, block, line, print_warnings
 from biclique.cluster import BicliqueSpectralClustering
-from biclique.exceptions import BicliqueError, DataError, ParameterError
+from biclique.exceptions import BicliqueError, DataError, ParameterError, printable
 from biclique.io import (
     CHUNK_ROWS,
     TablePreparer,
@@ -38,7 +38,6 @@ from biclique.io.columns import texts_of
 from biclique.io.fields import text_array
 from biclique.io.typed_columns import Column, ColumnSource, TextForm, TypedTable
 from biclique.models import Saved, load_with_notes, save
-from biclique.printable import printable
 from biclique.progress import format_seconds
 
 EXAMPLES = """\

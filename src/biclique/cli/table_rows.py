@@ -17,7 +17,7 @@ from biclique.cli.table_options import command, form_of, names_of
 from biclique.cli.text import EXIT_DATA, fail, line
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.datasets import SHIPPED, load_shipped
-from biclique.exceptions import BicliqueError, TableError
+from biclique.exceptions import BicliqueError, TableError, printable
 from biclique.io import ChunkSource, Roles, TablePreparer, find_format, open_columns, read_columns, read_table
 from biclique.io.append import open_text, text_fields
 from biclique.io.columns import NOTHING_LEFT, Advice, ColumnsError, texts_of
@@ -25,7 +25,6 @@ from biclique.io.fields import text_array
 from biclique.io.prepare_columns import weights_of
 from biclique.io.typed_columns import Column, TypedTable
 from biclique.kernels import KERNELS
-from biclique.printable import printable
 from biclique.runtime import Tick
 
 WORDS = {"decimal=','": "--decimal ,", "date_order=": "--date-order "}

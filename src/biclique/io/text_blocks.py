@@ -22,14 +22,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from biclique.exceptions import TableError
+from biclique.exceptions import TableError, printable
 from biclique.io.arrow import find_pyarrow, parse_block
 from biclique.io.chunks import line
 from biclique.io.fields import Kind, Signs, as_number, kind_of, values_of
 from biclique.io.roles import numbered
 from biclique.io.text_lines import HEAD, Lines, Row, count_plain
 from biclique.io.typed_columns import NO_HEADER, TextForm
-from biclique.printable import printable
 from biclique.runtime import Tick, count_threads
 
 FEW_LINES = 64  # of a block, up to which Python is as fast
