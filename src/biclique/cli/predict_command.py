@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from biclique._typing import IntArray
@@ -170,14 +171,14 @@ def _id_texts(table: ColumnSource, ids: Sequence[str], file: Path, form: TextFor
     return texts
 
 
-def _n_clusters(model: Any, found: IntArray) -> int:
+def _n_clusters(model: BaseEstimator, found: IntArray) -> int:
     plan = getattr(model[-1] if isinstance(model, Pipeline) else model, "plan_", None)
     known = plan.settings.assigning.n_clusters if plan is not None else None
     return max(int(found.max(initial=-1)) + 1, known or 0)
 
 
 def _new_columns(
-    model: Any, table: TypedTable, ids: Sequence[str], options: argparse.Namespace
+    model: BaseEstimator, table: TypedTable, ids: Sequence[str], options: argparse.Namespace
 ) -> tuple[NewColumns, list[str]]:
     """Labels of a piece of the table, with probabilities for ``--append``; and what there is to say about these."""
     X, kept, rest = rows_of(model, table, ids, options.drop_missing)

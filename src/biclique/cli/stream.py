@@ -268,7 +268,8 @@ def cluster(model: BicliqueSpectralClustering, table: ChunkSource, options: argp
     if options.save is not None:
         named = options.id if mixed is None else names_of(mixed.name, "--id", options.id, list(mixed.table.kinds))
         saved = save_run(model, _preparer(scaled, names, mixed, options), options, named)
-    report(model, facts, options, seconds, [*messages, *notes, *table.notes], saved)
+    meant = notes_of(options) if mixed is None else mixed.notes
+    report(model, facts, options, seconds, [*messages, *notes, *meant], saved)
     return EXIT_OK
 
 
