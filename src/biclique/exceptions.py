@@ -1,4 +1,4 @@
-"""Every error and warning that biclique raises on purpose.
+"""Every error and warning that biclique raises on purpose, and names from data in their messages.
 
 ::
 
@@ -43,6 +43,14 @@ def warn_user(message: str, category: type[Warning]) -> None:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
+
+
+def printable(text: object) -> str:
+    r"""One line that a terminal shows as it is: ``\n`` for a line end, ``\x1b`` for what starts its commands.
+
+    Names of files, columns, classes and rows can hold anything.
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text))
 
 
 class Argument(str):

@@ -14,8 +14,8 @@ import pytest
 import biclique.cli
 from biclique.cli import cluster_command as table
 from biclique.cli import main, signals
+from biclique.exceptions import printable
 from biclique.io import atomic_files, label_files
-from biclique.printable import printable
 from tests.cli.full_disk import full_disk
 from tests.cli.test_hypergraph_command import run
 

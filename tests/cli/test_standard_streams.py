@@ -104,8 +104,9 @@ def test_decimal_commas_encodings_and_a_header_of_numbers(capsys, tmp_path):
         assert main([*good, *more]) == 0
         assert "40 rows, 2 columns" in capsys.readouterr().out
     path.write_text("2019,2020,2021\n" + "".join(f"{i % 2 * 9}.5,{i * 7 % 40},1{i}\n" for i in range(40)))
-    assert main(["cluster", str(path), "-k", "2"]) == 0
-    assert "say so: header=True, or --header yes" in capsys.readouterr().err
+    for more in ([], ["--stream"]):
+        assert main(["cluster", str(path), "-k", "2", *more]) == 0
+        assert "say so: --header yes." in capsys.readouterr().err
     assert main(["cluster", str(path), "-k", "2", "--header", "yes"]) == 0
     out, err = capsys.readouterr()
     assert ("40 rows" in out, err) == (True, "")

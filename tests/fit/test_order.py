@@ -19,6 +19,8 @@ from biclique.exceptions import BicliqueWarning, DisconnectedWarning, FewerClust
 from biclique.fit import exact as _spectrum
 from biclique.fit import low_rank as _low_rank
 from biclique.fit import three_passes as _factored
+from biclique.fit.holding import Prepared
+from biclique.fit.sifting import may_leave_out
 from biclique.gram import DenseGram
 from biclique.kernels import RBF
 from biclique.rows.array import Vertices
@@ -132,7 +134,7 @@ def test_rows_nearly_apart_own_no_cluster_and_raise_no_order(seed):
 @pytest.fixture
 def two_are_dust(monkeypatch):
     """Order 2 of all rows is said to fail because of two of them, whatever the rounding of this machine."""
-    run = _spectrum.ExactSearch._try
+    run = _spectrum.ExactSearch.tried
 
     def told(self, order, last, most=None):
         found, dust = run(self, order, last, most)
@@ -140,7 +142,7 @@ def two_are_dust(monkeypatch):
             return _order.Attempt(order, 0.0, found.result), np.array([3, 700])
         return found, dust
 
-    monkeypatch.setattr(_spectrum.ExactSearch, "_try", told)
+    monkeypatch.setattr(_spectrum.ExactSearch, "tried", told)
 
 
 @pytest.mark.parametrize("gram", ["dense", "tiled", "fourier"])
@@ -210,8 +212,8 @@ def test_a_stored_matrix_leaves_rows_out_if_two_fit_the_memory():
     gram = DenseGram.from_kernel(RBF(1.0), X, memory_limit=10**9)
     vertices = Vertices.as_they_are(X, np.ones(50))
     for spare, possible in ((np.inf, True), (gram.bytes_for(50, 2, 0, float) - 1, False)):
-        prepared = _spectrum.Prepared(vertices, gram, np.random.RandomState(0), kernel=RBF(1.0), spare=spare)
-        assert prepared.may_leave_out == possible
+        prepared = Prepared(vertices, gram, np.random.RandomState(0), kernel=RBF(1.0), spare=spare)
+        assert may_leave_out(prepared) == possible
 
 
 def test_where_no_order_does_the_largest_smallest_cluster_is_taken():

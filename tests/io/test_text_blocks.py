@@ -223,7 +223,9 @@ def test_plain_blocks(block, plain):
 
 def test_years_as_names_are_noted(tmp_path):
     (tmp_path / "t.csv").write_text("2019,2020,2021\n1.5,2,3\n")
-    assert "was read as a row" in read_table(tmp_path / "t.csv").notes[0]
+    (note,) = read_table(tmp_path / "t.csv").notes
+    assert "was read as a row" in note
+    assert note.endswith("say so: header=True.")
     assert read_table(tmp_path / "t.csv", header=True).notes == ()
     assert read_table(tmp_path / "t.csv", header=True).columns == ["2019", "2020", "2021"]
 

@@ -20,11 +20,10 @@ from biclique.cli.standard_streams import shown_output
 from biclique.cli.text import EXIT_OK, block, line, print_warnings
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.cluster.profile import standardised_differences
-from biclique.exceptions import BicliqueWarning, DataError, ParameterError
+from biclique.exceptions import BicliqueWarning, DataError, ParameterError, printable
 from biclique.fit.plan import Plan, barrier_to_chunks
 from biclique.io.atomic_files import is_stream
 from biclique.models import Saved
-from biclique.printable import printable
 from biclique.progress import PLAIN_SECONDS, Progress, format_seconds
 from biclique.scores import clustering_error
 from biclique.spectral import ASSIGNERS
@@ -67,23 +66,25 @@ def order(text: str) -> float | str:
     return value
 
 
-def add_assignment_options(model: Any) -> None:
+def add_assignment_options(group: argparse._ArgumentGroup) -> None:
     """From the embedding to labels: the same for tables and hypergraphs."""
-    model.add_argument("--assign-labels", choices=list(ASSIGNERS), default="kmeans", help="(default: kmeans)")
-    model.add_argument("--n-init", type=int, default=10, metavar="N", help="starts of k-means (default: 10)")
-    model.add_argument("--seed", type=seed, default=0, help="of everything random (default: 0)")
+    group.add_argument("--assign-labels", choices=list(ASSIGNERS), default="kmeans", help="(default: kmeans)")
+    group.add_argument("--n-init", type=int, default=10, metavar="N", help="starts of k-means (default: 10)")
+    group.add_argument("--seed", type=seed, default=0, help="of everything random (default: 0)")
 
 
-def add_work_options(work: Any, *, max_iter: int, passes_over: str) -> None:
+def add_work_options(group: argparse._ArgumentGroup, *, max_iter: int, passes_over: str) -> None:
     """Eigenpairs, memory, threads and output: the same for tables and hypergraphs."""
-    work.add_argument("--tol", type=number_or_word, default="auto", help="of eigenpairs, relative to the eigengap")
-    work.add_argument("--max-iter", type=int, default=max_iter, metavar="N", help=f"most passes over the {passes_over}")
-    work.add_argument(
+    group.add_argument("--tol", type=number_or_word, default="auto", help="of eigenpairs, relative to the eigengap")
+    group.add_argument(
+        "--max-iter", type=int, default=max_iter, metavar="N", help=f"most passes over the {passes_over}"
+    )
+    group.add_argument(
         "--memory-limit", default="auto", metavar="SIZE", help="such as 4GB (default: half of what is free)"
     )
-    work.add_argument("--jobs", type=int, default=None, metavar="N", help="threads (default: every core)")
-    work.add_argument("--json", action="store_true", help="print the result as JSON")
-    work.add_argument("-q", "--quiet", action="store_true", help="print errors only")
+    group.add_argument("--jobs", type=int, default=None, metavar="N", help="threads (default: every core)")
+    group.add_argument("--json", action="store_true", help="print the result as JSON")
+    group.add_argument("-q", "--quiet", action="store_true", help="print errors only")
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from biclique._typing import FloatArray
@@ -45,7 +46,7 @@ def id_names(options: argparse.Namespace, notes: Mapping[str, Any], table: str, 
 
 
 def rows_of(
-    model: Any, table: TypedTable, ids: Collection[str], drop_missing: bool
+    model: BaseEstimator, table: TypedTable, ids: Collection[str], drop_missing: bool
 ) -> tuple[FloatArray, NDArray[np.bool_], Any]:
     """Rows as numbers, which rows of the table these are, and what is left of the model: it takes these rows."""
     first = model[0] if isinstance(model, Pipeline) else model
@@ -64,7 +65,7 @@ def rows_of(
     return X[kept], kept, model
 
 
-def _numbers(model: Any, table: TypedTable, ids: Collection[str]) -> FloatArray:
+def _numbers(model: BaseEstimator, table: TypedTable, ids: Collection[str]) -> FloatArray:
     """The columns of the fit: by name if the model knows names, else all columns of numbers in their order."""
     known = getattr(model, "feature_names_in_", None)
     if known is not None:

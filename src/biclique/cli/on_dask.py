@@ -21,9 +21,8 @@ from biclique.cli.common import Facts, caught_messages, needs_memory, print_esti
 from biclique.cli.scales import column_scale, constant_note
 from biclique.cli.text import EXIT_OK, line
 from biclique.cluster import BicliqueSpectralClustering
-from biclique.exceptions import DataError, ParameterError, TableError
+from biclique.exceptions import DataError, ParameterError, TableError, printable
 from biclique.io import LabelWriter, Roles, find_format, open_chunks, write_text
-from biclique.printable import printable
 from biclique.progress import Progress
 from biclique.rows.array import Block
 from biclique.rows.dask_rows import DaskRows, array_of_pieces, import_distributed, no_check, open_dask_rows

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from biclique._typing import IntArray
@@ -22,7 +23,7 @@ from biclique.cli.table_options import add_new_row_options, form_of, given_form
 from biclique.cli.table_rows import probabilities_of
 from biclique.cli.text import EXIT_CODES, EXIT_OK, block, line, print_warnings
 from biclique.cluster import BicliqueSpectralClustering
-from biclique.exceptions import BicliqueError, DataError, ParameterError
+from biclique.exceptions import BicliqueError, DataError, ParameterError, printable
 from biclique.io import (
     CHUNK_ROWS,
     TablePreparer,
@@ -38,7 +39,6 @@ from biclique.io.columns import texts_of
 from biclique.io.fields import text_array
 from biclique.io.typed_columns import Column, ColumnSource, TextForm, TypedTable
 from biclique.models import Saved, load_with_notes, save
-from biclique.printable import printable
 from biclique.progress import format_seconds
 
 EXAMPLES = """\
@@ -171,14 +171,14 @@ def _id_texts(table: ColumnSource, ids: Sequence[str], file: Path, form: TextFor
     return texts
 
 
-def _n_clusters(model: Any, found: IntArray) -> int:
+def _n_clusters(model: BaseEstimator, found: IntArray) -> int:
     plan = getattr(model[-1] if isinstance(model, Pipeline) else model, "plan_", None)
     known = plan.settings.assigning.n_clusters if plan is not None else None
     return max(int(found.max(initial=-1)) + 1, known or 0)
 
 
 def _new_columns(
-    model: Any, table: TypedTable, ids: Sequence[str], options: argparse.Namespace
+    model: BaseEstimator, table: TypedTable, ids: Sequence[str], options: argparse.Namespace
 ) -> tuple[NewColumns, list[str]]:
     """Labels of a piece of the table, with probabilities for ``--append``; and what there is to say about these."""
     X, kept, rest = rows_of(model, table, ids, options.drop_missing)

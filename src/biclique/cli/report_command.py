@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from biclique.cli.common import caught_messages, check_apart, checked_option
@@ -106,7 +107,7 @@ def shown_columns(table: TypedTable, kept: NDArray[np.bool_], leave_out: Collect
     return replace(table, columns=columns, n_rows=int(kept.sum()), lines=())
 
 
-def _used(model: Any, shown: TypedTable) -> list[str]:
+def _used(model: BaseEstimator, shown: TypedTable) -> list[str]:
     """The columns of a table that a model, or the pipeline that ends in it, clusters."""
     first = model[0] if hasattr(model, "steps") else model
     if hasattr(first, "number_columns_"):  # a TablePreparer

@@ -26,8 +26,8 @@ from biclique.cli.text import (
     block,
     fail,
     flush,
+    printed,
 )
-from biclique.printable import printable
 
 TRACEBACK = "BICLIQUE_TRACEBACK"
 """The environment variable that shows where an error came from."""
@@ -148,7 +148,7 @@ class _Parser(argparse.ArgumentParser):
     """argparse repeats what it was given, prints all options before an error, and says nothing if it cannot print."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(EXIT_USAGE, f"{self.prog}: error: {printable(message)}; usage: {self.prog} --help\n")
+        self.exit(EXIT_USAGE, f"{self.prog}: error: {printed(message)}; usage: {self.prog} --help\n")
 
     def _print_message(self, message: str, file: Any = None) -> None:
         if message:

@@ -34,7 +34,7 @@ from biclique.cli.table_options import form_of, names_of
 from biclique.cli.table_rows import notes_of, preparer_of, probabilities_of
 from biclique.cli.text import EXIT_OK, line
 from biclique.cluster import BicliqueSpectralClustering
-from biclique.exceptions import DataError, MemoryLimitError, ParameterError, TableError
+from biclique.exceptions import DataError, MemoryLimitError, ParameterError, TableError, printable
 from biclique.io import (
     CHUNK_ROWS,
     ArrayChunks,
@@ -56,7 +56,6 @@ from biclique.io.append import NewColumns, append_labels, text_fields
 from biclique.io.prepare_chunks import PreparedChunks, fit_chunks
 from biclique.io.prepare_columns import about_ids
 from biclique.io.typed_columns import Column
-from biclique.printable import printable
 from biclique.progress import Progress
 from biclique.runtime import format_bytes, parse_memory_limit
 
@@ -269,7 +268,8 @@ def cluster(model: BicliqueSpectralClustering, table: ChunkSource, options: argp
     if options.save is not None:
         named = options.id if mixed is None else names_of(mixed.name, "--id", options.id, list(mixed.table.kinds))
         saved = save_run(model, _preparer(scaled, names, mixed, options), options, named)
-    report(model, facts, options, seconds, [*messages, *notes, *table.notes], saved)
+    meant = notes_of(options) if mixed is None else mixed.notes
+    report(model, facts, options, seconds, [*messages, *notes, *meant], saved)
     return EXIT_OK
 
 

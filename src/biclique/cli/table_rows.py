@@ -17,19 +17,18 @@ from biclique.cli.table_options import command, form_of, names_of
 from biclique.cli.text import EXIT_DATA, fail, line
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.datasets import SHIPPED, load_shipped
-from biclique.exceptions import BicliqueError, TableError
+from biclique.exceptions import BicliqueError, TableError, printable
 from biclique.io import ChunkSource, Roles, TablePreparer, find_format, open_columns, read_columns, read_table
 from biclique.io.append import open_text, text_fields
 from biclique.io.columns import NOTHING_LEFT, Advice, ColumnsError, texts_of
 from biclique.io.fields import text_array
 from biclique.io.prepare_columns import weights_of
-from biclique.io.typed_columns import Column, TypedTable
+from biclique.io.typed_columns import HEADER, Column, TypedTable
 from biclique.kernels import KERNELS
-from biclique.printable import printable
 from biclique.runtime import Tick
 
-WORDS = {"decimal=','": "--decimal ,", "date_order=": "--date-order "}
-"""What the list of columns calls by Python's name, in the words of the command line."""
+WORDS = {"decimal=','": "--decimal ,", "date_order=": "--date-order ", HEADER: "--header yes"}
+"""What the list of columns and notes call by Python's name, in the words of the command line."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +150,8 @@ def load(options: argparse.Namespace, tick: Tick | None = None) -> TypedTable:
 def notes_of(options: argparse.Namespace) -> tuple[str, ...]:
     """What may have been meant otherwise, such as a first line of numbers that could be names."""
     kind = None if is_shipped(options.table) else find_format(Path(options.table))
-    return open_text(Path(options.table), form_of(options)).notes if kind is not None and kind.is_text else ()
+    notes = open_text(Path(options.table), form_of(options)).notes if kind is not None and kind.is_text else ()
+    return tuple(note.replace(HEADER, WORDS[HEADER]) for note in notes)
 
 
 def _load_numbers(options: argparse.Namespace, tick: Tick | None) -> TypedTable:

@@ -7,8 +7,6 @@ import sys
 from contextlib import suppress
 from typing import TextIO
 
-from biclique.printable import printable
-
 EXIT_OK, EXIT_FAILURE, EXIT_USAGE, EXIT_DATA, EXIT_MEMORY = 0, 1, 2, 3, 4
 EXIT_SIGNAL = 128
 """With the number of the signal added: 130 is Ctrl-C."""
@@ -23,9 +21,18 @@ exit codes:
 """
 
 
+def printed(text: str) -> str:
+    """One line that a terminal shows as it is."""
+    if text.isprintable():  # as our own words: an interrupt is told before anything large is imported
+        return text
+    from biclique.exceptions import printable
+
+    return printable(text)
+
+
 def line(text: str = "", stream: TextIO | None = None) -> None:
     """One line on standard output, or elsewhere."""
-    block(printable(text), stream)
+    block(printed(text), stream)
 
 
 def block(text: str, stream: TextIO | None = None) -> None:
@@ -61,6 +68,6 @@ def print_warnings(messages: list[str]) -> None:
 def fail(message: str, code: int) -> int:
     """Say in one line what went wrong."""
     with suppress(OSError, ValueError):
-        sys.stderr.write(f"biclique: error: {printable(message)}\n")
+        sys.stderr.write(f"biclique: error: {printed(message)}\n")
         sys.stderr.flush()
     return code

@@ -17,7 +17,8 @@ from biclique._typing import Array, Device, FloatArray, IntArray, Rows
 from biclique.exceptions import ApproximationWarning, DataError, FewerClustersWarning, ParameterError, warn_user
 from biclique.fit.cost import Cost
 from biclique.fit.estimate import check_hours, with_seconds
-from biclique.fit.exact import finish_exact, solve_exact
+from biclique.fit.exact import solve_exact
+from biclique.fit.exact_fitted import finish_exact
 from biclique.fit.fine_gamma import finer_gamma
 from biclique.fit.graphs import fit_graph
 from biclique.fit.kernel_columns import with_columns

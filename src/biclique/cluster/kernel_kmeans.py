@@ -10,7 +10,8 @@ import numpy as np
 from biclique._typing import FloatArray, IntArray
 from biclique.cluster.estimator import ClustererBase
 from biclique.exceptions import ParameterError, SolverWarning, warn_user
-from biclique.fit.exact import ExactFit, ExactFitted, solve_exact
+from biclique.fit.exact import solve_exact
+from biclique.fit.exact_fitted import ExactFit, ExactFitted
 from biclique.fit.settings import CONSTRAINTS, Categorical, Settings, choice
 from biclique.kernels import Kernel
 from biclique.rows.checks import check_weights, warn_about_spread

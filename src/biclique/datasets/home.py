@@ -23,9 +23,8 @@ from typing import Any
 import numpy as np
 from scipy.io import loadmat, whosmat
 
-from biclique.exceptions import DataError
+from biclique.exceptions import DataError, printable
 from biclique.io import atomic_path
-from biclique.printable import printable
 from biclique.progress import Progress
 
 VARIABLE = "BICLIQUE_DATA"

@@ -35,8 +35,7 @@ from biclique.datasets.home import (
 )
 from biclique.datasets.home import data_home as _home
 from biclique.datasets.hopkins_digests import SEQUENCES
-from biclique.exceptions import DataError, ParameterError
-from biclique.printable import printable
+from biclique.exceptions import DataError, ParameterError, printable
 
 # Those that come with scikit-learn, by name
 

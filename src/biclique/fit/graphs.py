@@ -10,11 +10,11 @@ import numpy as np
 from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.fit.exact import SolverOptions, known_or_new, solve_cut, solve_graph
+from biclique.fit.exact import SolverOptions, solve_cut, solve_graph
 from biclique.fit.plan import Plan, Result
 from biclique.gram import NeighborGram, SparseGram, StoredCross
 from biclique.progress import Progress
-from biclique.rows.array import Vertices, find_rows
+from biclique.rows.array import Vertices, find_rows, known_or_new
 from biclique.runtime import check_random
 from biclique.runtime.namespace import padded, unit_rows
 from biclique.spectral import (

@@ -9,7 +9,8 @@ import numpy as np
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import MemoryLimitError, SolverWarning, warn_user
-from biclique.fit.exact import ExactSearch, Prepared, SolverOptions, solve_cut, solve_graph
+from biclique.fit.exact import ExactSearch, SolverOptions, solve_cut, solve_graph
+from biclique.fit.holding import Prepared
 from biclique.fit.plan import EXACT, FINE_TOLERANCE, Plan, Result, plan_basis
 from biclique.fit.settings import Settings
 from biclique.gram import SparseGram

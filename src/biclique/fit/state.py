@@ -19,7 +19,7 @@ from sklearn.kernel_approximation import PolynomialCountSketch
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, ParameterError
 from biclique.features.maps import FEATURE_MAPS
-from biclique.fit.exact import ExactFitted
+from biclique.fit.exact_fitted import ExactFitted
 from biclique.fit.graphs import GraphFitted, Part
 from biclique.fit.hypergraphs import HypergraphFitted
 from biclique.fit.low_rank import ApproximationError, FactoredSpectrum

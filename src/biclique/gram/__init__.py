@@ -5,6 +5,7 @@ from biclique.gram.factored import FactoredGram, FactoredRows
 from biclique.gram.fourier import FourierGram, FourierRows, GridError, ProductError
 from biclique.gram.operator import CHECKED_AT_ONCE, CrossGram, GramOperator, MeasuredError, TrainedRows
 from biclique.gram.sparse import NEIGHBOR_WEIGHTS, NeighborGram, SparseGram, checked_sparse, given_bytes
+from biclique.gram.tile_parts import link_small_parts
 from biclique.gram.tiled import TiledGram, tiled_bytes
 from biclique.gram.torch_gram import TorchGram
 
@@ -34,6 +35,7 @@ __all__ = [
     "checked_sparse",
     "dense_bytes",
     "given_bytes",
+    "link_small_parts",
     "search_parts",
     "tiled_bytes",
 ]

@@ -131,7 +131,7 @@ class GramOperator(ABC):
         raise TypeError(f"{type(self).__name__} never stores K: use matmat, which multiplies it.")
 
     def weigh(self, weights: FloatArray) -> None:  # noqa: B027
-        """Told the weights of the rows before the first pass."""
+        """Measure ``error`` anew, with the weights of the rows; before the first pass."""
 
     def training(self) -> TrainedRows | None:
         """What a model keeps to meet new rows once K is gone; None if it needs the operator itself, or its matrix."""

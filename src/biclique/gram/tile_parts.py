@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Self
 
 import numpy as np
@@ -265,3 +266,30 @@ def _near(rows: Rows, few: IntArray, every: IntArray, reach: float | None, worke
         return slice(None)
     distances, _ = KDTree(rows[few]).query(rows[every], distance_upper_bound=reach, workers=workers)
     return np.flatnonzero(np.isfinite(distances))
+
+
+def link_small_parts(
+    kernel: Kernel,
+    n_columns: int,
+    parts: IntArray,
+    nearest: Callable[[IntArray, IntArray], tuple[FloatArray, IntArray]],
+    most: int,
+) -> IntArray:
+    """Parts of at most so many rows that are linked to another become one with it, as if K were stored.
+
+    ``nearest`` tells, of all parts and some of them, how far each of these is from its nearest part, and which that is.
+    """
+    while kernel.euclidean:
+        sizes = np.bincount(parts)
+        asked = np.flatnonzero((sizes <= most) & (np.arange(len(sizes)) != sizes.argmax()))
+        if not len(asked):
+            break
+        gaps, targets = nearest(parts, asked)
+        apart = np.zeros((len(gaps), n_columns))
+        apart[:, 0] = gaps
+        close = kernel.block(apart, np.zeros((1, n_columns)))[:, 0] > LINK * kernel.diagonal(apart)
+        if not close.any():
+            break
+        links = sparse.coo_array((np.ones(int(close.sum())), (asked[close], targets[close])), (len(sizes),) * 2)
+        parts = np.asarray(connected_components(links, directed=False)[1], dtype=np.intp)[parts]
+    return parts

@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from biclique._typing import FloatArray, IntArray
-from biclique.exceptions import Argument, DataError, MemoryLimitError, ParameterError, TableError
+from biclique.exceptions import Argument, DataError, MemoryLimitError, ParameterError, TableError, printable
 from biclique.io.roles import DROP, Roles, Table, as_texts, checked, feature_columns, numbered
 from biclique.io.typed_columns import TextForm
-from biclique.printable import printable
 from biclique.runtime import Tick, all_finite, check_count, draw_numbers, parse_memory_limit, require
 
 CHUNK_ROWS = 65_536

@@ -11,10 +11,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from biclique.exceptions import TableError
+from biclique.exceptions import TableError, printable
 from biclique.io.fields import THOUSANDS, Kind, date_orders, kind_of, values_of
 from biclique.io.typed_columns import Column
-from biclique.printable import printable
 
 Look: TypeAlias = Literal["number", "boolean", "date", "category", "id", "text", "mostly missing"]
 

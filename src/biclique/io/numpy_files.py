@@ -18,7 +18,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from biclique._typing import FloatArray, IntArray
-from biclique.exceptions import BicliqueError, DataError, TableError
+from biclique.exceptions import BicliqueError, DataError, TableError, printable
 from biclique.io.chunks import (
     ChunkSource,
     DType,
@@ -34,7 +34,6 @@ from biclique.io.chunks import (
 )
 from biclique.io.roles import Roles, Table, as_texts, feature_columns, numbered
 from biclique.io.typed_columns import TextForm
-from biclique.printable import printable
 from biclique.runtime import Tick
 
 PAGE = 4096

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from biclique._typing import FloatArray
-from biclique.exceptions import Argument, DataError, ParameterError, TableError, TableWarning, warn_user
+from biclique.exceptions import Argument, DataError, ParameterError, TableError, TableWarning, printable, warn_user
 from biclique.io.columns import ColumnsError, advise, counted, counts_rows, describe, levels_of, look_at, texts_of
 from biclique.io.fields import Kind, as_boolean, as_number, date_orders, kind_of, text_array
 from biclique.io.typed_columns import DATE_ORDER, DECIMAL, Column, TypedTable
-from biclique.printable import printable
 
 SCALE_NONE, MISSING_DROP = Argument("scale='none'"), Argument("missing='drop'")
 DROP, MISSING = Argument("drop"), Argument("missing")

@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from biclique.exceptions import DataError, TableError
+from biclique.exceptions import DataError, TableError, printable
 from biclique.io.arrow import import_pyarrow
 from biclique.io.chunks import (
     ArrayChunks,
@@ -34,7 +34,6 @@ from biclique.io.roles import Roles, Table, checked
 from biclique.io.text_columns import TextColumns, read_text_columns
 from biclique.io.typed_columns import Column, ColumnSource, TextForm, TypedTable
 from biclique.io.zarr_files import ZarrChunks, import_zarr, is_stored, open_zarr
-from biclique.printable import printable
 from biclique.runtime import Tick, parse_memory_limit
 
 # The formats, in one dictionary: everything that depends on the kind of a file looks there

@@ -22,14 +22,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from biclique.exceptions import TableError
+from biclique.exceptions import TableError, printable
 from biclique.io.arrow import find_pyarrow, parse_block
 from biclique.io.chunks import line
 from biclique.io.fields import Kind, Signs, as_number, kind_of, values_of
 from biclique.io.roles import numbered
 from biclique.io.text_lines import HEAD, Lines, Row, count_plain
-from biclique.io.typed_columns import NO_HEADER, TextForm
-from biclique.printable import printable
+from biclique.io.typed_columns import HEADER, NO_HEADER, TextForm
 from biclique.runtime import Tick, count_threads
 
 FEW_LINES = 64  # of a block, up to which Python is as fast
@@ -284,7 +283,7 @@ def _may_be_names(fields: Sequence[str]) -> bool:
 def _header_note(name: str, fields: Sequence[str]) -> str:
     return (
         f"{name}: the first line ({fields[0].strip()}, {fields[1].strip()}, …) was read as a row of numbers; if it "
-        "holds the names of the columns, say so: header=True, or --header yes."
+        f"holds the names of the columns, say so: {HEADER}."
     )
 
 

@@ -124,7 +124,7 @@ class ColumnSource(Protocol):
 
 
 DECIMAL, ENCODING, DATE_ORDER = Argument("decimal=','"), Argument("encoding=…"), Argument("date_order=…")
-NO_HEADER = Argument("header=False")
+HEADER, NO_HEADER = "header=True", Argument("header=False")
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from biclique._typing import FloatArray, IntArray
-from biclique.exceptions import BicliqueError, DataError, MissingExtraError, TableError
+from biclique.exceptions import BicliqueError, DataError, MissingExtraError, TableError, printable
 from biclique.io.chunks import (
     ChunkSource,
     Raw,
@@ -35,7 +35,6 @@ from biclique.io.chunks import (
     written_again,
 )
 from biclique.io.roles import Roles
-from biclique.printable import printable
 from biclique.runtime import parse_memory_limit, require
 
 # What a folder says about itself, read as plain JSON before zarr decodes anything

@@ -26,11 +26,10 @@ from typing import Any
 
 import numpy as np
 
-from biclique.exceptions import BicliqueError, DataError
+from biclique.exceptions import BicliqueError, DataError, printable
 from biclique.fit.state import State, Value
 from biclique.io.atomic_files import atomic_path
 from biclique.io.numpy_files import HEADER_BYTES, read_header
-from biclique.printable import printable
 from biclique.runtime import parse_memory_limit, require
 
 FORMAT = 1

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from biclique.printable import printable
+from biclique.exceptions import printable
 
 LONGEST = 80
 """Characters of a name that are shown; the rest is cut off."""

@@ -363,6 +363,17 @@ def find_rows(known: np.ndarray, X: Rows) -> IntArray:
     return _places(known, keys) if keys.dtype == known.dtype else np.full(X.shape[0], -1)
 
 
+def known_or_new(table: np.ndarray, place: IntArray, X: Rows, of_new: Callable[[Rows], np.ndarray]) -> np.ndarray:
+    """What the table holds for vertices ``place``, and ``of_new`` of the rows of X where that is −1."""
+    new = np.flatnonzero(place < 0)
+    if len(new) == len(place):
+        return of_new(X)
+    out = table[place]
+    if len(new):
+        out[new] = of_new(X[new])
+    return out
+
+
 def _places(known: np.ndarray, keys: np.ndarray) -> IntArray:
     """The place of every key in an ascending array, −1 if it is not in it."""
     place = np.minimum(np.searchsorted(known, keys), len(known) - 1)

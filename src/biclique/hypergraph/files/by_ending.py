@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from biclique.exceptions import DataError, ParameterError, TableError
+from biclique.exceptions import DataError, ParameterError, TableError, printable
 from biclique.hypergraph.files.edge_list import Columns, format_edge_list, parse_edge_list
 from biclique.hypergraph.files.hgr import format_hgr, parse_hgr
 from biclique.hypergraph.files.hif import format_hif, parse_hif
@@ -18,7 +18,6 @@ from biclique.hypergraph.files.lines import line_number
 from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.io import atomic_path
 from biclique.io.atomic_files import FULL
-from biclique.printable import printable
 from biclique.runtime import format_bytes, parse_memory_limit, require
 
 READERS: dict[str, Callable[..., Hypergraph]] = {

@@ -17,10 +17,9 @@ import numpy as np
 from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray
-from biclique.exceptions import DataError, ParameterError, TableError
+from biclique.exceptions import DataError, ParameterError, TableError, printable
 from biclique.hypergraph.files.lines import NUMBER, decimal, line_around, numbered, parse_number
 from biclique.hypergraph.hypergraph import Hypergraph
-from biclique.printable import printable
 from biclique.runtime import check_flag
 
 # Which column is what, and when a first line looks like a header that nobody announced
