@@ -36,6 +36,7 @@ from biclique.spectral import (
     least_order,
     one_each,
     parted_rotation,
+    round_either_way,
     shares_of_parts,
     warn_unless_converged,
 )
@@ -145,22 +146,29 @@ class GraphFitted:
             cut = solved[0].cut
             if len(solved) > 1:
                 cut = NormalizedCut(self.gram, cut.order, vertices.weights, row_numbers=vertices.numbers)
-        rows = self._scaled(self.rows)
-        if vertices.n <= n_clusters and cut is None:
-            found = one_each(rows)
-        elif tested is not None and settings.assigning.as_tested:
-            found = tested.contiguous()
-        else:
-            found = assign_sampled(
-                settings.assigning.assign_labels,
+        assigning = settings.assigning
+
+        def assign(rows: FloatArray) -> Assignment:
+            return assign_sampled(
+                assigning.assign_labels,
                 rows,
                 vertices.weights,
                 n_clusters,
                 cut=cut,
-                n_init=settings.assigning.n_init,
-                random_state=check_random(settings.random_state),
+                n_init=assigning.n_init,
+                random_state=check_random(deepcopy(settings.random_state)),
                 parts=self._parts(solved, n_clusters),
-            ).contiguous()
+            )
+
+        tested = tested if assigning.as_tested else None
+        if vertices.n <= n_clusters and cut is None:
+            found = one_each(self._scaled(self.rows))
+        elif assigning.either_way:
+            found, reason = round_either_way(assign, self.rows, self.eigenvalues, vertices.weights, n_clusters, tested)
+            self.plan = self.plan.with_rows_as_they_are(reason) if reason else self.plan
+        else:
+            found = assign(self._scaled(self.rows)) if tested is None else tested
+        found = found.contiguous()
         self.table, self.rule = found.labels, found.rule
         self.seen = Seen.of(self.rows, found.labels, vertices.weights, self.eigenvalues)
         self.n_passes = max(part.cut.n_passes for part in solved)

@@ -176,6 +176,11 @@ class Plan:
         """A new plan, with the reason for it."""
         return replace(self, changes=(*self.changes, reason))
 
+    def with_rows_as_they_are(self, reason: str) -> Plan:
+        """A new plan in which rows of the embedding are not scaled before they are labelled."""
+        assigning = replace(self.settings.assigning, row_normalize=False)
+        return replace(self, settings=replace(self.settings, assigning=assigning)).changed(reason)
+
     def __str__(self) -> str:
         settings = self.settings
         similarity = settings.kernel.affinity if isinstance(settings.kernel.affinity, str) else "a kernel of your own"

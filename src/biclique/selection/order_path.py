@@ -104,7 +104,7 @@ class KernelCuts:
         found = []
         for scaled in scalings:
             own = replace(fit, plan=_scaling(fit.plan, scaled))
-            assignment = assign_exact(own, self.plan.settings.n_groups)
+            assignment, _ = assign_exact(own, self.plan.settings.n_groups)
             labels = assignment.labels
             if len(labels) < vertices.n:  # rows that were left out are as new ones
                 fitted = ExactFitted.of(own, assignment)

@@ -14,6 +14,7 @@ from biclique.spectral.assign import (
     assign_sampled,
     device_kmeans,
     one_each,
+    round_either_way,
 )
 from biclique.spectral.cut import (
     DEAR_PROPOSAL_ROWS,
@@ -151,6 +152,7 @@ __all__ = [
     "parts_cure",
     "plus_plus_start",
     "random_start",
+    "round_either_way",
     "scipy_eigenpairs",
     "shares_of_parts",
     "shrunken_degrees",
