@@ -519,3 +519,15 @@ def test_labels_are_contiguous():
             warnings.simplefilter("ignore", BicliqueWarning)
             labels = fitted(X, 6, n_components=2, gamma=1.0, assign_labels=assign).labels_
         assert np.array_equal(np.unique(labels), np.arange(labels.max() + 1))
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("seed", [0, 2])
+def test_clusters_that_stand_get_the_passes_they_need(seed):
+    random = np.random.default_rng(seed)
+    sizes = (4500, 400, 100)
+    centres = ((0, 0), (6, 0), (0, 6))
+    X = np.concatenate([random.normal(size=(n, 2)) + c for n, c in zip(sizes, centres, strict=True)])
+    model = BicliqueSpectralClustering(3, random_state=0).fit(X)  # tiles, and a few rows are left out
+    assert model.order_ == 2
+    assert adjusted_rand_score(np.repeat([0, 1, 2], sizes), model.labels_) > 0.97

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from biclique.fit.exact import ExactSearch
 
 MOST_SIFTINGS, SIFTING_PASSES = 10, 20
-"""How often rows may be left out, and, of many rows, the passes for all that."""
+"""How often rows may be left out, and, of many rows, the passes for all that while no clusters stand."""
 
 LONE = 0.9
 """A row with more than this share of its degree from itself is like hardly any other."""
@@ -46,6 +46,9 @@ def leave_out_dust(search: ExactSearch, first: Attempt[Solved], dust: IntArray) 
         search.hold(_without(prepared, left_out, probe))
         found, dust = search.tried(first.order, None, passes)
         passes -= found.result.cut.n_passes
+        if many and not (len(dust) or found.result.pairs.converged):  # clusters that stand are worth more passes
+            found, dust = search.tried(first.order, found)
+            passes = SIFTING_PASSES
         few = f"{share * rule.total:.4g} of {rule.total:.6g} rows, like hardly any other, left out"
         sifted = replace(found, note=few, smallest=found.smallest * (1 - share))
         if rule.passes(sifted) and (found.result.pairs.converged or not many):
