@@ -26,13 +26,14 @@ LONE = 0.9
 def leave_out_dust(search: ExactSearch, first: Attempt[Solved], dust: IntArray) -> Attempt[Solved]:
     """An attempt at order 2, or that of the rows that are left when its dust is left out.
 
-    That is done a few times, while all the dust is less than a cluster. If there is dust still, all rows are back.
+    That is done a few times, while all the dust is less than a cluster. If there are clusters of dust still, all rows
+    are back. Clusters may stand although an eigenvector lives on a few rows: then these are left out too.
     """
     rule, prepared, n = search.rule, search.prepared, search.n
     many = n > PROPOSAL_ROWS  # whose passes are dear: no more is begun than can succeed
     if not may_leave_out(prepared) or (many and _lone(first) > 2 * rule.least):
         return first
-    found = first
+    found, best, held = first, first, prepared
     passes = SIFTING_PASSES if many else MOST_SIFTINGS * search.options.max_passes
     left_out: IntArray = np.empty(0, dtype=np.intp)
     stays: IntArray = np.arange(n)
@@ -52,10 +53,11 @@ def leave_out_dust(search: ExactSearch, first: Attempt[Solved], dust: IntArray) 
         few = f"{share * rule.total:.4g} of {rule.total:.6g} rows, like hardly any other, left out"
         sifted = replace(found, note=few, smallest=found.smallest * (1 - share))
         if rule.passes(sifted) and (found.result.pairs.converged or not many):
-            return sifted
-    if search.prepared is not prepared:
-        search.hold(prepared)
-    return first
+            best, held = sifted, search.prepared
+            if not len(dust):
+                break
+    search.hold(held)
+    return best
 
 
 def may_leave_out(prepared: Prepared) -> bool:
