@@ -657,8 +657,8 @@ def _weights(dask: Any, sample_weight: Any, lengths: tuple[int, ...]) -> Any:
     chunks = sample_weight.chunks
     if len(chunks) != 1:
         raise DataError(
-            f"sample_weight must have one axis, and has shape {sample_weight.shape}: pass one number for each row, such as "
-            "one column."
+            f"sample_weight must have one axis, and has shape {sample_weight.shape}: pass one number for each row (one "
+            "column)."
         )
     known = not np.isnan(chunks[0]).any()
     if known and sum(chunks[0]) != sum(lengths):
