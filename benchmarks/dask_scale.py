@@ -10,7 +10,7 @@ Rows are ten normal groups in 16 columns, float32, in files of --chunk rows. Bot
 with threads, and as many worker processes of one thread with --memory each. Times include reading and writing.
 Beside what was measured stands what formulas say (``on_paper``); --paper evaluates them alone. Their seconds are of
 speeds that are measured in the same run (``Speed.measured``): by one process for --paper, else by all workers at the
-same time, before the fit and after it.
+same time.
 """
 
 from __future__ import annotations
@@ -461,13 +461,12 @@ def main() -> int:
             for n in filter(None, (chosen.small, chosen.rows)):
                 folder = work / f"rows-{n}"
                 truth = write_files(folder, n, chosen.chunk)
-                before = calibrated(client, work, chosen.rank, n)
+                speed = calibrated(client, work, chosen.rank, n)
                 with Watched(client) as watched:
                     seconds = on_cluster(folder, work / f"labels-{n}", chosen.rank)
                 per_row.append(seconds / n)
                 told = f"{n} rows x {COLUMNS}, rank {chosen.rank}"
                 print(f"{told}: cluster {seconds:.1f} s, {seconds / n * 1e6:.2f} us a row", flush=True)
-                speed = Speed.mean([before, calibrated(client, work, chosen.rank, n)])
                 show_passes(watched.passes, on_paper(n, chosen.rank, chosen.chunk), speed)
                 found = error_of(work / f"labels-{n}", truth)
                 print(f"  spilled {spilled(client)} bytes, adjusted Rand index {found:.4f}", flush=True)
