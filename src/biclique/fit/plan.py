@@ -695,7 +695,7 @@ def _plan_factored(
 ) -> Planned:
     """Kernel, precision and the largest rank that fits, from a pool of rows."""
     holding = settings.holding
-    check_rank(holding.rank, source.n_rows, held=source.in_memory)
+    check_rank(holding.rank, source.n_rows or None, held=source.in_memory)  # without rows, the draw says so
     # Sources draw in ways of their own: what they use up must not shift what is drawn after.
     pool = Pool.of(*source.draw(pool_size(holding.rank), np.random.RandomState(random.randint(2**31))))
     check_rank(holding.rank, source.n_rows, held=source.in_memory)  # known by now
