@@ -19,12 +19,12 @@ from biclique._typing import FloatArray, IntArray
 from biclique.cli.standard_streams import shown_output
 from biclique.cli.text import EXIT_OK, block, line, print_warnings
 from biclique.cluster import BicliqueSpectralClustering
-from biclique.cluster.profile import standardised_differences
 from biclique.exceptions import BicliqueWarning, DataError, ParameterError, printable
 from biclique.fit.plan import Plan, barrier_to_chunks
 from biclique.io.atomic_files import is_stream
 from biclique.models import Saved
 from biclique.progress import PLAIN_SECONDS, Progress, format_seconds
+from biclique.report.shown_columns import effects_of
 from biclique.scores import clustering_error
 from biclique.spectral import ASSIGNERS
 
@@ -269,9 +269,8 @@ def _set_apart(model: BicliqueSpectralClustering, facts: Facts) -> list[list[dic
     if facts.seen is None or not facts.names:
         return []
     labels = model.labels_ if facts.numbers is None else model.labels_[facts.numbers]
-    differences = standardised_differences(facts.seen, labels, model.plan_.settings.n_groups)
     out = []
-    for row in differences:
+    for row in effects_of(facts.seen, labels, model.plan_.settings.n_groups):
         order = np.argsort(-np.nan_to_num(np.abs(row), posinf=np.finfo(float).max), kind="stable")[:MOST_TELLING]
         told = [(facts.names[j], float(f"{row[j]:.6g}")) for j in order if np.abs(row[j]) > 0]
         # JSON has no infinity: a column that tells a cluster from the rest without any spread has no number.
