@@ -338,6 +338,9 @@ class ProductError:
     def __str__(self) -> str:
         return f"products within {self.product:.1e} of each row's degree, on {self.n_rows} rows"
 
+    def facts(self) -> dict[str, float]:
+        return {"product": self.product, "n_rows": self.n_rows}
+
 
 class FourierRows:
     """The training rows as a model keeps them, their weights, and the lowest degree: the error is known down to it."""
