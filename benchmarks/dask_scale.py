@@ -8,7 +8,9 @@
 
 Rows are ten normal groups in 16 columns, float32, in files of --chunk rows. Both sides use as many cores: one process
 with threads, and as many worker processes of one thread with --memory each. Times include reading and writing.
-Beside what was measured stands what formulas say (``on_paper``); --paper evaluates them alone.
+Beside what was measured stands what formulas say (``on_paper``); --paper evaluates them alone. Their seconds are of
+speeds that are measured in the same run (``Speed.measured``): by one process for --paper, else by all workers at the
+same time.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import warnings
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version
+from operator import attrgetter
 from pathlib import Path
 
 import dask
@@ -35,18 +38,34 @@ from sklearn.metrics import adjusted_rand_score
 
 from biclique import BicliqueSpectralClustering
 from biclique.cli.on_dask import Files, Parts
-from biclique.fit.low_rank import pool_size
+from biclique.features import maps
+from biclique.fit import low_rank
 from biclique.gram.spread import SpreadTiles
 from biclique.gram.tiled import TiledGram
-from biclique.io import LabelWriter
+from biclique.io import LabelWriter, open_chunks
 from biclique.io.chunks import IterableChunks
+from biclique.kernels import RBF
 from biclique.progress import Progress
 from biclique.rows import dask_rows
+from biclique.rows.array import ArrayRows
+from biclique.runtime.threads import single_threaded_blas
 
 COLUMNS, GROUPS = 16, 10
 
+CALIBRATION = 131_072
+"""Rows that speeds are measured with."""
+
 SAMPLED = 10_000
 """Products with the K of so many rows or fewer are those of samples."""
+
+
+def cpu_seconds() -> float:
+    return time.process_time()
+
+
+def cpu_of(client: distributed.Client) -> float:
+    """Seconds of the CPU that workers took so far."""
+    return sum(client.run(cpu_seconds).values())
 
 
 def rows_of(number: int, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -113,6 +132,8 @@ class Pass:
     products: float = 0.0
     """Multiplications and additions besides."""
     seconds: float = 0.0
+    cpu: float = 0.0
+    """Seconds of the CPU, of all workers."""
 
     @property
     def operations(self) -> float:
@@ -121,24 +142,64 @@ class Pass:
 
 @dataclass
 class Speed:
-    """Seconds of one core for an entry, its share of reading included, and for an operation of the matrix."""
+    """Seconds of the CPU: for a byte that is read, an entry, an operation of the matrix, and one of the labels."""
 
+    byte: float
     entry: float
-    product: float
+    matrix: float
+    label: float
 
     @classmethod
-    def of(cls, passes: list[Pass], paper: list[Pass], cores: int) -> Speed:
-        """From two of the passes: that for the sums has entries alone, that for the matrix products too."""
-        measured = {one.name: cores * one.seconds for one in passes}
-        said = {one.name: one for one in paper}
-        entry = measured["sums"] / said["sums"].entries
-        return cls(entry, (measured["matrix"] - measured["sums"]) / said["matrix"].products)
+    def measured(cls, path: str, rank: int, n: int) -> Speed:
+        """Here and now: a file is read, and its rows go through the three passes of a fit of n rows, in one thread."""
+        best = [min(seconds) for seconds in zip(*(cls._passes(path, rank, n) for _ in range(2)), strict=True)]
+        read, sums, matrix, labels = best
+        entries = CALIBRATION * rank
+        return cls(
+            read / (4 * CALIBRATION * COLUMNS),
+            sums / entries,
+            max(matrix - sums, 0.0) / (entries * rank),
+            max(labels - sums, 0.0) / (2 * entries * GROUPS),
+        )
+
+    @staticmethod
+    def _passes(path: str, rank: int, n: int) -> list[float]:
+        """Seconds of reading, and of the passes for the sums, the matrix and the labels."""
+        seconds = []
+
+        def timed(function, *arguments, **more):
+            start = cpu_seconds()
+            found = function(*arguments, **more)
+            seconds.append(cpu_seconds() - start)
+            return found
+
+        X = timed(lambda: np.concatenate(list(open_chunks(path).chunks())))
+        source, quiet = ArrayRows(X, np.ones(len(X))), Progress(False)
+        feature_map, Q = maps.NystroemMap(RBF(0.02), X[:rank], np.float32), np.ones((rank, GROUPS))
+        with single_threaded_blas():
+            first = timed(low_rank.RowSums.of, feature_map, source, 1, quiet)
+            mean, degree = first.sums / first.weight, float(first.sums.mean())
+            weigher = low_rank._Weigher(Q[:, 0], feature_map.dtype, degree, 4.0, 0.0, -degree)
+            timed(source.sum, weigher.products(feature_map, mean, n, 1), "matrix", quiet, rank)
+            timed(maps.map_rows, feature_map, X, Q, lambda rows, _: rows.argmin(axis=1), n_jobs=1, sizes=Q[:, 0])
+        return seconds
+
+    @classmethod
+    def mean(cls, speeds: list[Speed]) -> Speed:
+        """Of workers that measured at the same time."""
+        return cls(*(sum(map(attrgetter(name), speeds)) / len(speeds) for name in cls.__dataclass_fields__))
 
     def __str__(self) -> str:
-        return f"{1e9 * self.entry:.2f} ns an entry, {1e-9 / self.product:.1f}e9 operations a second for the matrix"
+        return (
+            f"{1e-6 / self.byte:.0f} MB read in a second, {1e9 * self.entry:.2f} ns an entry, "
+            f"{1e-9 / max(self.matrix, 1e-12):.1f}e9 operations a second for the matrix, "
+            f"{1e-9 / max(self.label, 1e-12):.1f}e9 for the labels"
+        )
 
     def seconds(self, one: Pass) -> float:
-        return self.entry * one.entries + self.product * one.products
+        """Of the CPU, all workers together."""
+        product = self.matrix if one.name == "matrix" else self.label
+        return self.byte * one.read + self.entry * one.entries + product * one.products
 
 
 def on_paper(n: int, rank: int, chunk: int) -> list[Pass]:
@@ -153,7 +214,7 @@ def on_paper(n: int, rank: int, chunk: int) -> list[Pass]:
     while left > 1 or levels == 0:
         left = -(-left // dask_rows.FAN_IN)
         tree, levels = tree + left, levels + 1
-    hops, drawn = chunks + tree, min(pool_size(rank), n)
+    hops, drawn = chunks + tree, min(low_rank.pool_size(rank), n)
     passes = {  # bytes that move, entries of a row, other operations of a row
         "draw": ((levels + 1) * drawn * (4 * d + 8), 0, 0),
         "sums": (8 * rank * hops, rank, 0),
@@ -167,29 +228,48 @@ def on_paper(n: int, rank: int, chunk: int) -> list[Pass]:
     ]
 
 
-def show_passes(passes: list[Pass], paper: list[Pass], speed: Speed, cores: int) -> None:
+def show_passes(passes: list[Pass], paper: list[Pass], speed: Speed) -> None:
     """A table of passes, measured beside on paper."""
-    print("  | pass | tasks | on paper | read, MB | on paper | moved, MB | on paper, at most | s | on paper |")
-    print("  | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    print("  | pass | tasks | on paper | read, MB | on paper | moved, MB | at most | s | s of CPU | on paper |")
+    print("  | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for one, said in zip(passes, paper, strict=True):
         print(
             f"  | {one.name} | {one.tasks} | {said.tasks} | {one.read / 1e6:.1f} | {said.read / 1e6:.1f} | "
-            f"{one.moved / 1e6:.3f} | {said.moved / 1e6:.3f} | {one.seconds:.1f} | {speed.seconds(said) / cores:.1f} |"
+            f"{one.moved / 1e6:.3f} | {said.moved / 1e6:.3f} | {one.seconds:.1f} | {one.cpu:.1f} | "
+            f"{speed.seconds(said):.1f} |"
         )
+    measured, said = sum(one.cpu for one in passes), sum(map(speed.seconds, paper))
+    print(f"  all passes: {measured:.1f} s of CPU, on paper {said:.1f}: {measured / said:.2f} x; one core: {speed}")
 
 
 def show_paper(n: int, rank: int, chunk: int, speed: Speed) -> None:
     """A table of passes on paper alone."""
-    print(f"{n} rows x {COLUMNS}, rank {rank}, {-(-n // chunk)} chunks; {speed}")
-    print("| pass | tasks | read, GB | moved, GB, at most | operations | s of one core |")
+    print(f"{n} rows x {COLUMNS}, rank {rank}, {-(-n // chunk)} chunks; one core, measured now: {speed}")
+    print("| pass | tasks | read, GB | moved, GB, at most | operations | s of CPU |")
     print("| --- | --- | --- | --- | --- | --- |")
     paper = on_paper(n, rank, chunk)
     sums = [sum(getattr(one, what) for one in paper) for what in ("tasks", "read", "moved", "entries", "products")]
     for one in [*paper, Pass("all", *sums)]:
+        seconds = sum(map(speed.seconds, paper)) if one.name == "all" else speed.seconds(one)
         print(
             f"| {one.name} | {one.tasks} | {one.read / 1e9:.1f} | {one.moved / 1e9:.3f} | {one.operations:.3g} | "
-            f"{speed.seconds(one):.0f} |"
+            f"{seconds:.0f} |"
         )
+
+
+def calibration_file(folder: Path) -> str:
+    """Rows to measure speeds with."""
+    if not (folder / "calibration").exists():
+        write_files(folder / "calibration", CALIBRATION, CALIBRATION)
+    return str(folder / "calibration" / "rows-00000.parquet")
+
+
+def calibrated(client: distributed.Client, folder: Path, rank: int, n: int) -> Speed:
+    """The speed of the workers, all at the same time."""
+    path, workers = calibration_file(folder), list(client.scheduler_info(n_workers=-1)["workers"])
+    return Speed.mean(
+        client.gather([client.submit(Speed.measured, path, rank, n, workers=[one], pure=False) for one in workers])
+    )
 
 
 def bytes_read(client: distributed.Client) -> int:
@@ -207,13 +287,15 @@ class Watched:
         watched = self
 
         def run(one, add):
-            before, read, start = moved(watched.client), bytes_read(watched.client), time.perf_counter()
+            before, read, cpu = moved(watched.client), bytes_read(watched.client), cpu_of(watched.client)
+            start = time.perf_counter()
             try:
                 return watched._run(one, add)
             finally:
                 seconds, name = time.perf_counter() - start, one.told.removeprefix("pass over the rows for the ")
                 read, more = bytes_read(watched.client) - read, moved(watched.client) - before
-                watched.passes.append(Pass(name, len(one.tasks), read, more, seconds=seconds))
+                cpu = cpu_of(watched.client) - cpu
+                watched.passes.append(Pass(name, len(one.tasks), read, more, seconds=seconds, cpu=cpu))
 
         dask_rows._Pass.run = run
         return self
@@ -234,8 +316,6 @@ def on_cluster(folder: Path, labels: Path, rank: int) -> float:
 
 
 def in_one_process(folder: Path, labels: Path, threads: int, rank: int) -> float:
-    from biclique.io import open_chunks
-
     start = time.perf_counter()
     paths = sorted(folder.glob("*.parquet"))
     source = IterableChunks(lambda: (chunk for path in paths for chunk in open_chunks(path).chunks()))
@@ -248,10 +328,6 @@ def in_one_process(folder: Path, labels: Path, threads: int, rank: int) -> float
 def error_of(labels: Path, truth: np.ndarray) -> float:
     paths = sorted(labels.glob("part-*.parquet")) if labels.is_dir() else [labels]
     return adjusted_rand_score(truth, np.concatenate([pq.read_table(path)["label"].to_numpy() for path in paths]))
-
-
-def cpu_seconds() -> float:
-    return time.process_time()
 
 
 def exact(n: int, threads: int, client: distributed.Client, repeats: int) -> None:
@@ -268,11 +344,11 @@ def exact(n: int, threads: int, client: distributed.Client, repeats: int) -> Non
     found, best, least = {}, {}, {}
     for _ in range(repeats):
         for name, given in ((f"{threads} threads", X), (f"{threads} worker processes", rows)):
-            start, cpu = time.perf_counter(), cpu_seconds() + sum(client.run(cpu_seconds).values())
+            start, cpu = time.perf_counter(), cpu_seconds() + cpu_of(client)
             with Passes() as passes:
                 found[name] = BicliqueSpectralClustering(GROUPS, n_jobs=threads, **parameters).fit(given)
             seconds = time.perf_counter() - start
-            cpu = cpu_seconds() + sum(client.run(cpu_seconds).values()) - cpu
+            cpu = cpu_seconds() + cpu_of(client) - cpu
             best[name], least[name] = min(seconds, best.get(name, seconds)), min(cpu, least.get(name, cpu))
             told = ", ".join(f"{one:.1f}" for one in passes.seconds)
             print(f"  {name}: {seconds:.1f} s, {cpu:.1f} s of CPU; passes over K: {told} s", flush=True)
@@ -353,18 +429,12 @@ def main() -> int:
     parser.add_argument("--peers", type=int, default=0, help="rows of a run of dask-ml beside ours")
     parser.add_argument("--only", default="", help="a part of the name of what --peers runs")
     parser.add_argument("--paper", type=int, default=0, help="rows of a fit that is not run: formulas alone")
-    parser.add_argument(
-        "--speed",
-        type=float,
-        nargs=2,
-        default=(2.0, 60.0),
-        help="for --paper, of one core: ns of an entry, and 1e9 operations of the matrix in a second",
-    )
     parser.add_argument("--repeats", type=int, default=3, help="of a run with exact tiles")
     chosen = parser.parse_args()
     if chosen.paper:
-        entry, products = chosen.speed
-        show_paper(chosen.paper, chosen.rank, chosen.chunk, Speed(1e-9 * entry, 1e-9 / products))
+        with tempfile.TemporaryDirectory(prefix="dask-scale-") as folder:
+            speed = Speed.measured(calibration_file(Path(folder)), chosen.rank, chosen.paper)
+        show_paper(chosen.paper, chosen.rank, chosen.chunk, speed)
         return 0
     warnings.simplefilter("ignore")
     work = Path(tempfile.mkdtemp(prefix="dask-scale-"))
@@ -387,19 +457,17 @@ def main() -> int:
             if chosen.peers:
                 peers(chosen.peers, chosen.only)
                 return 0
-            per_row, speed = list[float](), None
+            per_row = list[float]()
             for n in filter(None, (chosen.small, chosen.rows)):
                 folder = work / f"rows-{n}"
                 truth = write_files(folder, n, chosen.chunk)
+                speed = calibrated(client, work, chosen.rank, n)
                 with Watched(client) as watched:
                     seconds = on_cluster(folder, work / f"labels-{n}", chosen.rank)
                 per_row.append(seconds / n)
                 told = f"{n} rows x {COLUMNS}, rank {chosen.rank}"
                 print(f"{told}: cluster {seconds:.1f} s, {seconds / n * 1e6:.2f} us a row", flush=True)
-                paper, cores = on_paper(n, chosen.rank, chosen.chunk), min(chosen.workers, -(-n // chosen.chunk))
-                speed = speed or Speed.of(watched.passes, paper, cores)
-                show_passes(watched.passes, paper, speed, cores)
-                print(f"  seconds on paper with {speed}, from the sums and the matrix of the first run")
+                show_passes(watched.passes, on_paper(n, chosen.rank, chosen.chunk), speed)
                 found = error_of(work / f"labels-{n}", truth)
                 print(f"  spilled {spilled(client)} bytes, adjusted Rand index {found:.4f}", flush=True)
                 if not chosen.alone:

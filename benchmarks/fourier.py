@@ -5,8 +5,8 @@
 
 Moons, circles, blobs in two and three columns, and 900/80/20 groups. Fits are the best of ``--repeats``; a 4000³
 float32 product is timed beside them. The first lines are a pass of 14 vectors alone. Contenders that would take too
-long or too much memory are left out (—). Beside tiles stands how far eigenvalues and labels are from theirs. The last
-line is the most memory that the process ever had.
+long or too much memory are left out (—). Beside tiles stands how far eigenvalues and labels are from theirs. At the end
+stand all seconds in one table, with the adjusted Rand index in brackets, and the most memory that the process ever had.
 """
 
 from __future__ import annotations
@@ -90,6 +90,7 @@ def main() -> None:
     parser.add_argument("--memory", default="auto", help="memory_limit of our fits")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    rows = []
     for n in options.rows:
         unit = product_seconds()
         print(f"\n{n} rows; a 4000³ float32 product takes {unit:.2f} s")
@@ -103,10 +104,11 @@ def main() -> None:
             once = best(lambda gram=gram, V=V: gram.matmat(V), 3)[0]
             print(f"{name}: a pass of {VECTORS} vectors {once:.2f} s ({once / unit:.1f} products), {gram.error}")
             del gram, V
-            fast = None
+            fast, cells = None, []
             for contender, fit in contenders(n, k, gamma, options.memory).items():
                 if fit is None:
                     print(f"  {contender:28s}  —")
+                    cells.append("—")
                     continue
                 seconds, found = best(lambda fit=fit, X=X: fit(X), options.repeats)
                 score = adjusted_rand_score(y, labels_of(found))
@@ -114,6 +116,13 @@ def main() -> None:
                 line = f"  {contender:28s}{seconds:8.1f} s ({each})"
                 print(f"{line}, ARI {score:.4f}{beside(fast, found) if contender == 'tiled' else ''}", flush=True)
                 fast = found if contender == "fourier" else fast
+                cells.append(f"{seconds:.1f} ({score:.3f})")
+            rows.append([str(n), name, f"{once:.2f}", f"{unit:.2f}", *cells])
+    print("\nSeconds of whole fits with labels, and the adjusted Rand index")
+    heads = ["rows", "data", f"one pass of {VECTORS} vectors", "product", *contenders(1, 2, 1.0, "auto")]
+    print(f"| {' | '.join(heads)} |\n|{' --- |' * len(heads)}")
+    for row in rows:
+        print(f"| {' | '.join(row)} |")
     print(f"\nat most {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB")
 
 

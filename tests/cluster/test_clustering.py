@@ -383,3 +383,20 @@ def test_unfinished_eigenpairs_are_counted(many_blobs):
 def test_a_kernel_of_low_rank_is_said_to_be_so(blobs):
     with pytest.warns(RankWarning, match=r"gives [123] informative columns, 5 were asked for"):
         BicliqueSpectralClustering(5, affinity="linear", random_state=0).fit(blobs[0][:, :2])
+
+
+@pytest.mark.parametrize("options", [{}, {"gram": "tiled"}, {"gram": "nystroem"}, {"affinity": "nearest_neighbors"}])
+@pytest.mark.parametrize("sizes", [(950, 50), (700, 200, 70, 30)])
+def test_small_clusters_in_many_columns_are_found(sizes, options):
+    random = np.random.default_rng(0)
+    y = np.repeat(np.arange(len(sizes)), sizes)
+    X = random.normal(size=(len(y), 10)) + 4.5 * np.eye(10)[y]  # 6.4 deviations apart
+    model = BicliqueSpectralClustering(len(sizes), random_state=0, **options).fit(X)
+    assert adjusted_rand_score(y, model.labels_) > 0.95
+    assert np.array_equal(model.predict(X), model.labels_)
+    again = BicliqueSpectralClustering(len(sizes), random_state=0, order=model.order_, **options).fit(X)
+    assert np.array_equal(again.labels_, model.labels_)
+    if not options:
+        assert "rows of the embedding as they are" in str(model.plan_)
+        scaled = BicliqueSpectralClustering(len(sizes), random_state=0, row_normalize=True).fit(X)
+        assert adjusted_rand_score(y, scaled.labels_) < 0.8

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from biclique import BicliqueSpectralClustering
+from biclique.exceptions import DegreeError
 from biclique.kernels import RBF
 from biclique.spectral.cut import shrunken_degrees, unshrunken_degrees
 
@@ -52,3 +53,11 @@ def test_unshrunken_degrees_are_the_inverse():
     for order in (2, 3, 17.5):
         back = unshrunken_degrees(shrunken_degrees(degrees, 2.0, order), 2.0, order)
         np.testing.assert_allclose(back, degrees, rtol=1e-12)
+
+
+def test_no_order_has_positive_degrees(rows):
+    centred = rows - rows.mean(axis=0)
+    with pytest.raises(DegreeError, match=r"^no order from 2 to 4 can be taken: \d+ of 71 rows .* at order 4"):
+        fitted(centred, affinity="cosine")
+    with pytest.raises(DegreeError, match=r"^\d+ of 71 rows .* at order 3"):
+        fitted(centred, affinity="cosine", order=3)

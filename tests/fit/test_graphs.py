@@ -17,7 +17,7 @@ from biclique.cluster.embedding import BicliqueSpectralEmbedding
 from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
 from biclique.exceptions import DataError, DisconnectedWarning, FewerClustersWarning, MemoryLimitError, ParameterError
 from biclique.gram import NEIGHBOR_WEIGHTS, NeighborGram
-from biclique.spectral import ASSIGNERS
+from biclique.spectral import ASSIGNERS, OrderRule
 
 
 def fitted(X, n_clusters=2, **parameters):
@@ -328,3 +328,45 @@ def test_what_cannot_be():
         BicliqueKernelKMeans(2, affinity="nearest_neighbors").fit(X)
     with pytest.raises(MemoryLimitError, match="affinity='nearest_neighbors' for 2000 distinct rows and 10 neighbours"):
         fitted(X, memory_limit="1MB")
+
+
+def unequal_clusters(seed, sizes=(850, 100, 50)):
+    """Round clusters of these sizes, 6 to 8 deviations apart."""
+    random = np.random.default_rng(seed)
+    centres = [(0, 0), (7, 0), (0, 7), (7, 7)][: len(sizes)]
+    X = np.concatenate([random.normal(size=(n, 2)) + c for n, c in zip(sizes, centres, strict=True)])
+    return X, np.repeat(np.arange(len(sizes)), sizes)
+
+
+@pytest.mark.parametrize("sizes", [(850, 100, 50), (700, 200, 70, 30), (950, 50)])
+@pytest.mark.parametrize("seed", range(3))
+def test_small_clusters_beside_large_ones_are_found(sizes, seed):
+    X, y = unequal_clusters(seed, sizes)
+    model = fitted(X, len(sizes))
+    assert model.order_ == 2.0
+    assert adjusted_rand_score(y, model.labels_) > 0.98
+
+
+def test_the_order_is_raised_where_a_cluster_would_be_dust():
+    random = np.random.default_rng(0)
+    two = [random.normal(size=(200, 2)), random.normal(size=(200, 2)) + [3, 0]]
+    X = np.concatenate([*two, [1.5, 5] + 0.2 * random.normal(size=(10, 2))])  # √(410/2) = 14.3 rows are needed
+    model = fitted(X, 2, n_neighbors=15)
+    assert model.order_ == 2.1
+    assert model.order_reason_ == (
+        "order 2: smallest cluster 10 of 410 rows; order 2.1: smallest cluster 189 of 410 rows (14.3 rows needed)"
+    )
+    assert np.bincount(fitted(X, 2, n_neighbors=15, order=2).labels_).min() == 10
+    assert np.bincount(model.labels_).min() == 189
+    # The labels are those by which the order was tested, whoever asks for them.
+    assert np.array_equal(fitted(X, 2, n_neighbors=15, order=2.1).labels_, model.labels_)
+
+
+def test_an_order_that_lifts_an_eigenvalue_is_refused(monkeypatch):
+    X, _ = make_moons(20_000, noise=0.08, random_state=0)
+    # As if order 2 left an empty cluster, and 2.1 did not.
+    sizes = iter([0.0, 0.5])
+    monkeypatch.setattr(OrderRule, "smallest", lambda *_: next(sizes))
+    model = fitted(X)
+    assert "order 2.1: an eigenvalue above 1, which no cut has" in model.order_reason_
+    assert model.order_ == 2.0

@@ -519,3 +519,28 @@ def test_labels_are_contiguous():
             warnings.simplefilter("ignore", BicliqueWarning)
             labels = fitted(X, 6, n_components=2, gamma=1.0, assign_labels=assign).labels_
         assert np.array_equal(np.unique(labels), np.arange(labels.max() + 1))
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("seed", [0, 2])
+def test_clusters_that_stand_get_the_passes_they_need(seed):
+    random = np.random.default_rng(seed)
+    sizes = (4500, 400, 100)
+    centres = ((0, 0), (6, 0), (0, 6))
+    X = np.concatenate([random.normal(size=(n, 2)) + c for n, c in zip(sizes, centres, strict=True)])
+    model = BicliqueSpectralClustering(3, random_state=0).fit(X)  # tiles, and a few rows are left out
+    assert model.order_ == 2
+    assert adjusted_rand_score(np.repeat([0, 1, 2], sizes), model.labels_) > 0.97
+
+
+def test_no_eigenvector_is_wasted_on_a_far_row():
+    random = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2, 3], [700, 200, 70, 30])
+    X = random.normal(size=(len(y), 5)) + 6 * np.eye(5)[y]
+    gamma = 0.1
+    far = np.full((1, 5), 6.5)  # linked faintly: no part of its own
+    model = fitted(np.concatenate([X, far]), 4, gamma=gamma)
+    K = rbf_kernel(far, X, gamma=gamma)
+    assert K.max() > 1e-8
+    assert model.rows_left_out_.tolist() == [1000]
+    assert adjusted_rand_score(y, model.labels_[:-1]) > 0.98

@@ -277,5 +277,5 @@ def test_rules_of_the_order(blobs):
     X, _ = blobs
     assert model(order=8).plan(X).rule == "as asked for"
     assert model().plan(X).rule.startswith("the least of 2, ")
-    assert model(affinity="nearest_neighbors").plan(X).rule == "2.1, or 2 if an eigenvalue is above 1"
+    assert model(affinity="nearest_neighbors").plan(X).rule == "the least of 2, 2.1 that leaves no cluster of dust"
     assert "a kernel of your own" in str(model(affinity=RBF(0.2)).plan(X))

@@ -199,6 +199,12 @@ def test_frames(blobs):
         found.predict(dd.from_pandas(frame[list("bacde")], npartitions=2))
     with pytest.raises(DataError, match=r"rows and columns, and is a Series of one: pass X\.to_frame\(\)"):
         model().fit(dd.from_pandas(frame["b"], npartitions=2))
+    flags = frame.assign(e=frame["e"] > 0)  # booleans beside numbers
+    np.testing.assert_allclose(
+        model().fit(dd.from_pandas(flags, npartitions=3)).embedding_.compute(),
+        model().fit(flags.to_numpy(float)).embedding_,
+        atol=1e-5,
+    )
     frame["e"] = "text"
     with pytest.raises(DataError, match="X has columns that are not numbers: 'e'"):
         model().fit(dd.from_pandas(frame, npartitions=2))
@@ -471,8 +477,14 @@ def test_what_is_refused(blobs):
         model(n_clusters=301, rank=20).fit(lazy)
     with pytest.raises(DataError, match="X holds <U3, not numbers"):
         model().fit(da.from_array(np.full((9, 2), "abc"), chunks=3))
-    with pytest.raises(DataError, match="X has no rows"):
-        model(rank="auto").fit(da.zeros((0, 2)))
+    with pytest.raises(DataError, match="sample_weight has 299 numbers, X has 300 rows"):
+        model().fit(lazy, sample_weight=da.ones(299, chunks=100))
+    with pytest.raises(DataError, match=r"sample_weight must have one axis, and has shape \(300, 1\)"):
+        model().fit(lazy, sample_weight=da.ones((300, 1), chunks=100))
+    with pytest.raises(
+        DataError, match=r"X holds object, not numbers: .* \(X\.astype\(float\), if each of them is one\)"
+    ):
+        model().fit(da.from_array(X.astype(object), chunks=100))
     with pytest.raises(ParameterError, match="modelling='biclique'"):
         model(modelling="symmetric", order=3).fit(lazy)
     with pytest.raises(DataError, match="rows in memory are needed here"):
@@ -486,6 +498,22 @@ def test_what_is_refused(blobs):
         model().fit(wrong)
     with pytest.raises(DegreeError):
         model(affinity="linear", gram="features", rank="auto", order=2).fit(delayed(X - X.mean(axis=0)))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_no_rows(blobs, weighted):
+    X, given = blobs[0], {"sample_weight": da.zeros(0)} if weighted else {}
+    for parameters in ({"rank": 20}, {"rank": "auto", "order": "auto"}, {"gram": "tiled", "rank": "auto"}):
+        with pytest.raises(
+            DataError, match=r"X has no rows \(its only chunk is empty\): at least 2 are needed\. Look at"
+        ):
+            model(**parameters).fit(da.zeros((0, 2)), **given)
+    lazy = delayed(X)
+    none = lazy[lazy[:, 0] > 1e9]  # lengths that Dask does not know
+    given = {"sample_weight": lazy[:, 1][lazy[:, 0] > 1e9]} if weighted else {}
+    with pytest.raises(DataError, match=r"X has no rows \(all 5 chunks are empty\)"):
+        model(rank=20).fit(none, **given)
+    assert model().fit(X).predict(none).compute().shape == (0,)
 
 
 def test_warnings_of_tasks_are_raised_where_fit_was_called(blobs):

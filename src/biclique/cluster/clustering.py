@@ -47,7 +47,7 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
         modularity. "auto" is the least of 2, 2.05, 2.1, 2.25, 2.5, 3 and 4 that leaves no cluster of dust: each cluster
         has at least √(n/k) rows (``docs/order.md``). A few rows that are like hardly any other may be left out for
         that, and are then labelled as new rows are. With very many rows smaller steps above 2 are tried too. For
-        neighbour graphs "auto" is 2.1, or 2 if 2.1 gives an eigenvalue above 1. "select" searches
+        neighbour graphs "auto" is the first of 2 and 2.1 that does. "select" searches
         (``docs/selection.md``).
     modelling : {"biclique", "symmetric"}, default="biclique"
         How m points make an edge. "biclique": all pairs across two halves. "symmetric": all pairs; for whole orders,
@@ -130,7 +130,8 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
         leverage scores, which prefer rows that are unlike the others.
     row_normalize : bool or "auto", default="auto"
         Scale rows of the embedding to length 1 before labels are assigned. "auto" is True, except for "cluster_qr",
-        whose pivots are the longest rows. The paper's numbers need False. ``embedding_`` is not scaled.
+        whose pivots are the longest rows, and with "kmeans" where clusters of unscaled rows hold clearly more of the
+        eigenvectors (``docs/order.md``). The paper's numbers need False. ``embedding_`` is not scaled.
     precision : {"auto", "float32", "float64", "fast"}, default="auto"
         Of tiles: "auto" is float32 unless its rounding would show. A stored K is always float64. "fast" is for a GPU:
         kernel values in half precision. "float64" takes the slower tiles of PyTorch there.

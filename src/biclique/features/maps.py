@@ -443,10 +443,17 @@ BLOCK_ENTRIES = 2**19
 DEVICE_ENTRIES = 2**23
 """The same on a device: enough to fill it, few enough rows for their sums in float32."""
 
-PRECISE_SIZE = 128
-"""Sums of at most so many columns are in float64 on the host, and take less time than the columns then. Sums of a block
-in float32 would depend on how rows are cut into blocks, and eigenvectors on that, the more the closer eigenvalues are.
+LARGEST_SHARE = 1 / 512
+"""What a product in float32 may add up: this share of all rows. Its rounding is like eps times the square root of that
+share then, beside all sums: products of many rows would depend on how rows are cut into blocks, and eigenvectors on
+that, the more the closer eigenvalues are.
 """
+
+LEAST_PANEL = 256
+"""Shorter products are in float64: so many additions of p × p would take longer. These are sums over few rows."""
+
+PRECISE_SIZE = 128
+"""Products of at most so many columns are in float64 on the host, and take less time than the columns then."""
 
 GROUPS = 8
 """Partial sums of a pass: fixed, so that sums never depend on the number of threads."""
@@ -475,9 +482,22 @@ def _placed(values: FloatArray, feature_map: FeatureMap, X: Rows) -> FloatArray:
     return as_dtype(moved(values, X), feature_map.dtype)
 
 
-def _summed(columns: FloatArray, X: Rows) -> FloatArray:
-    """Columns in the precision of their sums."""
-    return float64(columns) if on_host(X) and columns.shape[1] <= PRECISE_SIZE else columns
+def _panel(columns: FloatArray, n_rows: int) -> int:
+    """Rows whose products may be added up in the precision of the columns; 0 if none, that is, in float64."""
+    if on_host(columns) and columns.shape[1] <= PRECISE_SIZE:
+        return 0
+    longest = int(n_rows * LARGEST_SHARE)
+    return longest if longest >= LEAST_PANEL else 0
+
+
+def _add_gram(total: FloatArray, columns: FloatArray, n_rows: int) -> None:
+    """Add CᵀC to a sum over ``n_rows`` rows in float64: in panels of rows, short enough for the digits of the sum."""
+    panel = _panel(columns, n_rows)
+    if panel == 0:
+        columns, panel = float64(columns), columns.shape[0]
+    for top in range(0, columns.shape[0], panel):
+        rows = columns[top : top + panel]
+        total += rows.T @ rows  # one array with itself: half the work, by NumPy's own choice
 
 
 def _jobs(X: Rows, n_jobs: int | None) -> int | None:
@@ -493,17 +513,17 @@ def _digits(X: Rows) -> AbstractContextManager[None]:
 def column_sums(
     feature_map: FeatureMap, X: Rows, V: FloatArray, *, n_jobs: int | None = None, tick: Tick | None = None
 ) -> FloatArray:
-    """c(X)ᵀ V, shape (p, b), in float64: products of a block in the map's precision, summed in a fixed order.
+    """c(X)ᵀ V, shape (p, b): columns in the map's precision, products and sums in float64, in a fixed order.
 
-    Products of few columns are in float64 too (``PRECISE_SIZE``). The sums are on the host, wherever the rows lie.
+    The sums are on the host, wherever the rows lie.
     """
-    V = _placed(V, feature_map, X)
+    V = moved(float64(V), X)
     starts = block_starts(feature_map, X)
 
     def add(group: int, pulse: Pulse) -> FloatArray:
         total: FloatArray = full((feature_map.size, V.shape[1]), 0.0, V)
         for top in starts[group::GROUPS]:
-            columns = _summed(feature_map.columns(X[top : top + starts.step]), X)
+            columns = float64(feature_map.columns(X[top : top + starts.step]))
             total += columns.T @ V[top : top + starts.step]
             pulse()
         return total
@@ -518,13 +538,15 @@ def weighted_gram(
     weigh: Callable[[FloatArray, slice], FloatArray],
     *,
     centre: FloatArray | None = None,
+    n_rows: int | None = None,
     n_jobs: int | None = None,
 ) -> FloatArray:
     """Σ_x ω(x) (c(x) − a)(c(x) − a)ᵀ, shape (p, p), in float64; a is the ``centre``, zero if None.
 
-    ``weigh`` gives √ω of a block from its columns and place. The products of a block are in the map's precision: their
-    rounding is a share of |c − a|², so a centre near all columns saves the digits that the columns have in common.
-    Products of few columns are in float64 (``PRECISE_SIZE``). The sums are on the host, wherever the rows lie.
+    ``weigh`` gives √ω of a block from its columns and place. ``n_rows`` is the number of all rows of the sum, if X has
+    only some of them: short products are in the map's precision if they are many (``LARGEST_SHARE``), else in float64.
+    Rounding is a share of |c − a|², so a centre near all columns saves the digits that the columns have in common.
+    The sums are on the host, wherever the rows lie.
     """
     starts = block_starts(feature_map, X)
     middle = None if centre is None else _placed(centre, feature_map, X)
@@ -538,8 +560,7 @@ def weighted_gram(
             if middle is not None:
                 columns -= middle
             columns *= roots
-            columns = _summed(columns, X)
-            total += columns.T @ columns  # one array with itself: half the work, by NumPy's own choice
+            _add_gram(total, columns, n_rows or X.shape[0])
             pulse()
         return total
 
@@ -558,9 +579,10 @@ def map_rows(
 ) -> list[Result]:
     """``finish(c(X) Q)`` of every block of rows, in order and on their device; products in float64.
 
+    Q may have large entries whose products cancel: float32 would not do, even if c is no more precise.
     With ``sizes`` (p,) it is ``finish(c(X) Q, |c(X)| sizes)``: what the terms of a sum add up to if none cancels.
     """
-    Q = _placed(Q, feature_map, X)
+    Q = moved(float64(Q), X)
     sizes = None if sizes is None else _placed(sizes, feature_map, X)
     starts = block_starts(feature_map, X)
 
@@ -569,8 +591,8 @@ def map_rows(
         pulse()
         columns = feature_map.columns(X[top : top + starts.step])
         if sizes is None:
-            return finish(float64(columns @ Q))
-        return finish(float64(columns @ Q), float64(abs(columns) @ sizes))
+            return finish(float64(columns) @ Q)
+        return finish(float64(columns) @ Q, float64(abs(columns) @ sizes))
 
     with _digits(X):
         return run_groups(work, len(starts), n_jobs=_jobs(X, n_jobs))

@@ -326,8 +326,10 @@ class ExactSearch:
             left = replace(solved, left_early=True)
             return Attempt(order, watch.smallest, left, watch.refused), watch.dust
         found = self._attempt(order, self._tested(solved))
-        if found.result.tested is None or self.rule.passes(found):
+        if found.result.tested is None:
             return found, np.empty(0, dtype=np.intp)
+        if self.rule.passes(found):  # and may do so although an eigenvector is wasted on a few rows
+            return found, self.rule.live_on_dust(solved.pairs.vectors, solved.cut.weights, self.rule.total)
         return found, self.rule.in_dust(found.result.tested.labels, self.prepared.vertices.weights)
 
     def _attempt(self, order: float, solved: Solved) -> Attempt[Solved]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from biclique.spectral import (
     assign_in_place,
     one_each,
     parts_cure,
+    round_either_way,
     warn_about_clipped,
     warn_about_null_columns,
     warn_unless_converged,
@@ -262,33 +264,42 @@ def _chunks(X: Rows, whole: bool) -> list[Rows]:
     return [X[top : top + CHUNK_ROWS] for top in range(0, X.shape[0], CHUNK_ROWS)]
 
 
-def assign_exact(fit: ExactFit, n_clusters: int) -> Assignment:
-    """The labels of the vertices."""
-    settings, solved = fit.plan.settings, fit.solved
-    rows = unit_rows(solved.rows) if settings.assigning.scales_rows else solved.rows
-    if fit.plan.rows <= n_clusters and on_host(rows):
-        assignment = one_each(rows, solved.cut if settings.assigning.needs_cut else None)
-    elif solved.tested is not None and settings.assigning.as_tested:
-        assignment = solved.tested
-    else:
-        assignment = assign_in_place(
-            settings.assigning.assign_labels,
+def assign_exact(fit: ExactFit, n_clusters: int) -> tuple[Assignment, Plan]:
+    """The labels of the vertices, and the plan that says how their rows were scaled."""
+    plan, solved, weights = fit.plan, fit.solved, fit.prepared.vertices.weights
+    assigning = plan.settings.assigning
+    rows = unit_rows(solved.rows) if assigning.scales_rows else solved.rows
+    if plan.rows <= n_clusters and on_host(rows):
+        return one_each(rows, solved.cut if assigning.needs_cut else None).contiguous(), plan
+
+    def assign(rows: FloatArray) -> Assignment:
+        return assign_in_place(
+            assigning.assign_labels,
             rows,
-            fit.prepared.vertices.weights,
+            weights,
             n_clusters,
             cut=solved.cut,
-            n_init=settings.assigning.n_init,
-            random_state=check_random(settings.random_state),
+            n_init=assigning.n_init,
+            random_state=check_random(deepcopy(plan.settings.random_state)),
             parts=solved.parts,
         )
-    return assignment.contiguous()
+
+    tested = solved.tested if assigning.as_tested else None
+    if not assigning.either_way:
+        return (assign(rows) if tested is None else tested).contiguous(), plan
+    values = padded(solved.pairs.values, plan.settings.n_columns - 1)
+    found, reason = round_either_way(assign, solved.rows, values, weights, n_clusters, tested)
+    return found.contiguous(), plan.with_rows_as_they_are(reason) if reason else plan
 
 
 def finish_exact(fit: ExactFit, X: Rows) -> Result:
     """The labels of the vertices, if they are asked for, and what all rows X get."""
     settings, vertices, solved = fit.plan.settings, fit.prepared.vertices, fit.solved
     n_clusters, n = settings.assigning.n_clusters, fit.plan.rows
-    assignment = None if n_clusters is None else assign_exact(fit, n_clusters)
+    assignment = None
+    if n_clusters is not None:
+        assignment, plan = assign_exact(fit, n_clusters)
+        fit = replace(fit, plan=plan)
     fitted = ExactFitted.of(fit, assignment)
     everywhere = not on_host(solved.rows)  # no row was made one with another
     embedding = to_host(solved.rows) if everywhere else fitted.embed_vertices(X, vertices.index, settings.n_jobs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,19 +19,24 @@ from biclique.runtime import check_random
 from biclique.runtime.namespace import padded, unit_rows
 from biclique.spectral import (
     LOOSE,
+    TEST_STARTS,
     Assignment,
+    Attempt,
     Connected,
     EigenResult,
     Extension,
     NewRows,
     NormalizedCut,
+    OrderRule,
     Parts,
     Rule,
     Seen,
     assign_sampled,
     connect,
+    least_order,
     one_each,
     parted_rotation,
+    round_either_way,
     shares_of_parts,
     warn_unless_converged,
 )
@@ -118,8 +124,21 @@ class GraphFitted:
         found = joined(of_parts, of_a_part)[order][: self.n_columns - 1]
         return padded(found, self.n_columns - 1)
 
-    def assign(self, vertices: Vertices, solved: list[SolvedPart]) -> Assignment:
-        """Labels of the vertices."""
+    def test(self, vertices: Vertices, solved: list[SolvedPart], n_clusters: int) -> Assignment:
+        """The clusters by which an order is tested: unit rows, ten starts."""
+        return assign_sampled(
+            "kmeans",
+            unit_rows(self.rows),
+            vertices.weights,
+            n_clusters,
+            cut=None,
+            n_init=TEST_STARTS,
+            random_state=check_random(deepcopy(self.plan.settings.random_state)),
+            parts=self._parts(solved, n_clusters),
+        )
+
+    def assign(self, vertices: Vertices, solved: list[SolvedPart], tested: Assignment | None = None) -> Assignment:
+        """Labels of the vertices; those by which the order was tested, if these are asked for."""
         settings = self.plan.settings
         n_clusters = settings.assigning.n_clusters or 1
         cut = None
@@ -127,20 +146,29 @@ class GraphFitted:
             cut = solved[0].cut
             if len(solved) > 1:
                 cut = NormalizedCut(self.gram, cut.order, vertices.weights, row_numbers=vertices.numbers)
-        rows = self._scaled(self.rows)
-        if vertices.n <= n_clusters and cut is None:
-            found = one_each(rows)
-        else:
-            found = assign_sampled(
-                settings.assigning.assign_labels,
+        assigning = settings.assigning
+
+        def assign(rows: FloatArray) -> Assignment:
+            return assign_sampled(
+                assigning.assign_labels,
                 rows,
                 vertices.weights,
                 n_clusters,
                 cut=cut,
-                n_init=settings.assigning.n_init,
-                random_state=check_random(settings.random_state),
+                n_init=assigning.n_init,
+                random_state=check_random(deepcopy(settings.random_state)),
                 parts=self._parts(solved, n_clusters),
-            ).contiguous()
+            )
+
+        tested = tested if assigning.as_tested else None
+        if vertices.n <= n_clusters and cut is None:
+            found = one_each(self._scaled(self.rows))
+        elif assigning.either_way:
+            found, reason = round_either_way(assign, self.rows, self.eigenvalues, vertices.weights, n_clusters, tested)
+            self.plan = self.plan.with_rows_as_they_are(reason) if reason else self.plan
+        else:
+            found = assign(self._scaled(self.rows)) if tested is None else tested
+        found = found.contiguous()
         self.table, self.rule = found.labels, found.rule
         self.seen = Seen.of(self.rows, found.labels, vertices.weights, self.eigenvalues)
         self.n_passes = max(part.cut.n_passes for part in solved)
@@ -241,17 +269,25 @@ class GraphFitted:
 def fit_graph(plan: Plan, vertices: Vertices, X: Rows, random: np.random.RandomState, progress: Progress) -> Result:
     """The graph, its parts, the eigenpairs of each, and what all rows X get."""
     settings = plan.settings
-    search = GraphSearch(plan, vertices, random, progress)
-    parts, final = search.run()
+    found = GraphSearch(plan, vertices, random, progress).run()
+    parts, fitted = found.parts, found.fitted
     for part in parts:
         warn_unless_converged(part.pairs)
-    fitted = GraphFitted(final, search.connected, vertices, parts)
     embedding = fitted.embed_vertices(X, vertices.index)
     labels, history = None, None
     if settings.assigning.n_clusters is not None:
-        history = fitted.assign(vertices, parts).cut_history
+        history = fitted.assign(vertices, parts, found.tested).cut_history
         labels = fitted.labels_of_vertices(X, vertices.index)
     return Result(fitted, vertices.n, embedding, labels, history)
+
+
+@dataclass(frozen=True)
+class FoundGraph:
+    """A graph at one order: its parts, the fit, and the clusters by which the order was tested, if it was."""
+
+    parts: list[SolvedPart]
+    fitted: GraphFitted
+    tested: Assignment | None
 
 
 class GraphSearch:
@@ -263,37 +299,49 @@ class GraphSearch:
         self.graph = _make_graph(plan, vertices, random, progress)
         # The embedding's columns are all there is to tell parts apart by.
         self.connected = connect(self.graph, vertices.weights, groups, min(groups, n_columns))
+        self.rule = OrderRule.of(vertices.weights, groups, plan.orders)
         self.seed = int(random.randint(2**31))
 
     def at(self, order: float) -> list[SolvedPart]:
         """Every part with its eigenpairs at an order."""
         return _solve_parts(self.plan, self.connected, self.vertices, order, self.seed, self.progress)
 
-    def run(self) -> tuple[list[SolvedPart], Plan]:
+    def run(self) -> FoundGraph:
         """The parts at the order asked for, or at that of the rule, and the final plan.
 
-        ``order="auto"`` is 2.1, or 2 if order 2.1 gives an eigenvalue above 1. A cut has no such eigenvalue (order 2
-        never gives one): the shrunken degrees then set apart dense from sparse regions, by more than the eigengap of
-        the clusters.
+        ``order="auto"`` is the least of 2 and 2.1 that leaves no cluster of dust. Order 2.1 is refused if it gives an
+        eigenvalue above 1. A cut has no such eigenvalue (order 2 never gives one): the shrunken degrees then set apart
+        dense from sparse regions, by more than the eigengap of the clusters.
         """
-        plan, auto = self.plan, self.plan.settings.cut.auto
-        order, reason = plan.orders[0], "the rule for neighbour graphs" if auto else "as asked for"
-        parts = self.at(order)
-        if auto and any((p.pairs.values > 1).any() for p in parts):
-            reason = f"order {order:g} lifts an eigenvalue above 1, which no cut has: order 2 is taken"
-            if self.progress.enabled:
-                self.progress.say(reason)
-            plan = plan.changed(reason)
-            parts = self.at(2.0)
+        if self.plan.settings.cut.auto:
+            best, reason = least_order(self.rule, self._try)
+            found = best.result
+        else:
+            found, reason = self._found(self.at(self.plan.orders[0])), "as asked for"
         graph, index = self.graph, self.graph.index
-        final = replace(
-            plan,
+        found.fitted.plan = replace(
+            self.plan,
             gamma=graph.gamma if graph.weights == "rbf" else None,
-            order=parts[0].cut.order,
+            order=found.parts[0].cut.order,
             order_reason=reason,
             gram_reason="the graph is given" if index is None else f"{index.search_} search for neighbours",
         )
-        return parts, final
+        return found
+
+    def _found(self, parts: list[SolvedPart]) -> FoundGraph:
+        return FoundGraph(parts, GraphFitted(self.plan, self.connected, self.vertices, parts), None)
+
+    def _try(self, order: float, last: Attempt[FoundGraph] | None) -> Attempt[FoundGraph]:
+        if last is not None:
+            self.progress.say(f"order {last.order:g} leaves a cluster of dust: order {order:g} is tried")
+        found = self._found(self.at(order))
+        if self.vertices.n <= self.rule.n_clusters:
+            return Attempt(order, 0.0, found)
+        tested = found.fitted.test(self.vertices, found.parts, self.rule.n_clusters)
+        smallest = self.rule.smallest(tested.labels, self.vertices.weights)
+        lifted = any((part.pairs.values > 1).any() for part in found.parts)
+        refused = "an eigenvalue above 1, which no cut has" if lifted else ""
+        return Attempt(order, smallest, replace(found, tested=tested), refused)
 
 
 def _shares(parts: list[SolvedPart], total: int) -> list[int]:

@@ -41,7 +41,7 @@ from biclique.spectral import (
     BASIS_BLOCKS,
     DIRECT_BELOW,
     FEWEST_BLOCKS,
-    NEIGHBOR_ORDER,
+    NEIGHBOR_ORDERS,
     OrderRule,
     Seen,
     basis_bytes,
@@ -165,8 +165,6 @@ class Plan:
         cut = self.settings.cut
         if not cut.auto:
             return "as asked for"
-        if self.way == GRAPH:
-            return f"{NEIGHBOR_ORDER:g}, or 2 if an eigenvalue is above 1"
         return f"the least of {', '.join(f'{order:g}' for order in self.orders)} that leaves no cluster of dust"
 
     @property
@@ -183,6 +181,11 @@ class Plan:
         other = self.settings.cut.auto and order != self.orders[0]
         why = f"order {order:g} instead of {self.orders[0]:g}: {reason}" if other else ""
         return replace(self, order=order, order_reason=reason).changed(why)
+
+    def with_rows_as_they_are(self, reason: str) -> Plan:
+        """A new plan in which rows of the embedding are not scaled before they are labelled."""
+        assigning = replace(self.settings.assigning, row_normalize=False)
+        return replace(self, settings=replace(self.settings, assigning=assigning)).changed(reason)
 
     def __str__(self) -> str:
         settings = self.settings
@@ -698,7 +701,7 @@ def _plan_factored(
 ) -> Planned:
     """Kernel, precision and the largest rank that fits, from a pool of rows."""
     holding = settings.holding
-    check_rank(holding.rank, source.n_rows, held=source.in_memory)
+    check_rank(holding.rank, source.n_rows or None, held=source.in_memory)  # without rows, the draw says so
     # Sources draw in ways of their own: what they use up must not shift what is drawn after.
     pool = Pool.of(*source.draw(pool_size(holding.rank), np.random.RandomState(random.randint(2**31))))
     check_rank(holding.rank, source.n_rows, held=source.in_memory)  # known by now
@@ -783,7 +786,7 @@ def plan_graph(settings: Settings, vertices: Vertices, n: int) -> Plan:
         gram_reason="the graph is given" if vertices.given else "a sparse matrix of nearest neighbours",
         memory_limit=limit,
         gamma=None if isinstance(settings.kernel.gamma, str) else float(settings.kernel.gamma),
-        orders=(NEIGHBOR_ORDER, 2.0) if isinstance(order, str) else (check_order(order),),
+        orders=NEIGHBOR_ORDERS if isinstance(order, str) else (check_order(order),),
         n_vectors=settings.n_columns - 1,
         iterates=True,
         tolerance=settings.solving.tolerance(GRAPH_TOLERANCE),

@@ -203,6 +203,11 @@ class AssigningSettings:
         return self.n_clusters is not None and plain
 
     @property
+    def either_way(self) -> bool:
+        """Whether the rows decide if they are scaled to length 1."""
+        return self.assign_labels == "kmeans" and self.row_normalize == "auto"
+
+    @property
     def needs_cut(self) -> bool:
         """Whether labels need passes over K after the embedding."""
         return self.n_clusters is not None and ASSIGNERS[self.assign_labels].needs_cut

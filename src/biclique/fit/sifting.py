@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from biclique.fit.exact import ExactSearch
 
 MOST_SIFTINGS, SIFTING_PASSES = 10, 20
-"""How often rows may be left out, and, of many rows, the passes for all that."""
+"""How often rows may be left out, and, of many rows, the passes for all that while no clusters stand."""
 
 LONE = 0.9
 """A row with more than this share of its degree from itself is like hardly any other."""
@@ -26,13 +26,14 @@ LONE = 0.9
 def leave_out_dust(search: ExactSearch, first: Attempt[Solved], dust: IntArray) -> Attempt[Solved]:
     """An attempt at order 2, or that of the rows that are left when its dust is left out.
 
-    That is done a few times, while all the dust is less than a cluster. If there is dust still, all rows are back.
+    That is done a few times, while all the dust is less than a cluster. If there are clusters of dust still, all rows
+    are back. Clusters may stand although an eigenvector lives on a few rows: then these are left out too.
     """
     rule, prepared, n = search.rule, search.prepared, search.n
     many = n > PROPOSAL_ROWS  # whose passes are dear: no more is begun than can succeed
     if not may_leave_out(prepared) or (many and _lone(first) > 2 * rule.least):
         return first
-    found = first
+    found, best, held = first, first, prepared
     passes = SIFTING_PASSES if many else MOST_SIFTINGS * search.options.max_passes
     left_out: IntArray = np.empty(0, dtype=np.intp)
     stays: IntArray = np.arange(n)
@@ -46,13 +47,17 @@ def leave_out_dust(search: ExactSearch, first: Attempt[Solved], dust: IntArray) 
         search.hold(_without(prepared, left_out, probe))
         found, dust = search.tried(first.order, None, passes)
         passes -= found.result.cut.n_passes
+        if many and not (len(dust) or found.result.pairs.converged):  # clusters that stand are worth more passes
+            found, dust = search.tried(first.order, found)
+            passes = SIFTING_PASSES
         few = f"{share * rule.total:.4g} of {rule.total:.6g} rows, like hardly any other, left out"
         sifted = replace(found, note=few, smallest=found.smallest * (1 - share))
         if rule.passes(sifted) and (found.result.pairs.converged or not many):
-            return sifted
-    if search.prepared is not prepared:
-        search.hold(prepared)
-    return first
+            best, held = sifted, search.prepared
+            if not len(dust):
+                break
+    search.hold(held)
+    return best
 
 
 def may_leave_out(prepared: Prepared) -> bool:

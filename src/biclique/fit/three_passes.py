@@ -38,6 +38,7 @@ from biclique.spectral import (
     near_rows,
     one_each,
     parts_cure,
+    round_either_way,
     warn_about_clipped,
     warn_about_null_columns,
 )
@@ -208,7 +209,7 @@ class FactoredSearch:
             tried, reason, note = self._tried(self.rule.orders[0], tested=False), "as asked for", ""
         if tried.finished is None:
             tried.finished = self._third_pass(tried)
-        tried.fitted.plan = self.plan.at_order(tried.fitted.spectrum.order, reason).changed(note)
+        tried.fitted.plan = tried.fitted.plan.at_order(tried.fitted.spectrum.order, reason).changed(note)
         self._warn(tried.fitted.spectrum, unseen=not note)
         return tried
 
@@ -253,19 +254,27 @@ class FactoredSearch:
             smallest = float(tried.finished.sizes.min() / tried.finished.sizes.sum())
         return Attempt(order, smallest, tried, refused, note)
 
-    def _assigned(self, fitted: FactoredFitted, n_clusters: int) -> Assignment:
-        """An assignment of the pool."""
+    def _assigned(self, tried: FactoredTrial, n_clusters: int) -> tuple[Assignment, Plan]:
+        """An assignment of the pool, and the plan that says how its rows were scaled."""
+        fitted, assigning, weights = tried.fitted, self.assigning, self.pool.weights
+        tested = tried.tested if assigning.as_tested else None
+        if tested is not None and not assigning.either_way:
+            return tested, self.plan
         rows = fitted.embed(self.pool.rows, self.n_jobs)
-        rows = unit_rows(rows) if self.assigning.scales_rows else rows
+        scaled = unit_rows(rows) if assigning.scales_rows else rows
         if self.pool.n_distinct <= n_clusters:
-            return one_each(rows[self.pool.distinct])
-        return ASSIGNERS[self.assigning.assign_labels](
-            rows,
-            self.pool.weights,
-            n_clusters,
-            n_init=self.assigning.n_init,
-            random_state=check_random(self.random_state),
-        )
+            return one_each(scaled[self.pool.distinct]), self.plan
+
+        def assign(rows: FloatArray) -> Assignment:
+            random = check_random(deepcopy(self.random_state))
+            return ASSIGNERS[assigning.assign_labels](
+                rows, weights, n_clusters, n_init=assigning.n_init, random_state=random
+            )
+
+        if not assigning.either_way:
+            return assign(scaled), self.plan
+        found, reason = round_either_way(assign, rows, fitted.eigenvalues, weights, n_clusters, tested)
+        return found, self.plan.with_rows_as_they_are(reason) if reason else self.plan
 
     def _third_pass(self, tried: FactoredTrial) -> Finished:
         """The embedding of rows in memory, and labels: those asked for, and those by which the order is tested."""
@@ -274,11 +283,11 @@ class FactoredSearch:
         if tried.tested is not None:
             tested = tried.tested.pointwise
             rules.append(lambda rows: tested.labels(unit_rows(rows)))
-        if n_clusters is not None and tried.tested is not None and self.assigning.as_tested:
-            tried.assignment = tried.tested
-        elif n_clusters is not None:
-            tried.assignment = self._assigned(fitted, n_clusters)
-            rules.append(labelling(tried.assignment.pointwise, self.assigning))
+        if n_clusters is not None:
+            tried.assignment, plan = self._assigned(tried, n_clusters)
+            fitted.plan = plan
+            if tried.assignment is not tried.tested:
+                rules.append(labelling(tried.assignment.pointwise, plan.settings.assigning))
         if not rules and not keep:
             return Finished(None, None, np.empty(0))
         k, tested_too, n_jobs = self.rule.n_clusters, tried.tested is not None, self.n_jobs
@@ -349,7 +358,7 @@ def fit_factored(
     if source.lazy:
         embedding, labels = _later(fitted, source)
     if fitted.rule is not None:
-        rule = labelling(fitted.rule, plan.settings.assigning)
+        rule = labelling(fitted.rule, fitted.plan.settings.assigning)
         (names,), rows = fitted.labels_by(pool.rows, [rule], plan.settings.n_jobs, keep=True)
         if rows is not None:
             fitted.seen = Seen.of(rows, names, pool.weights, fitted.eigenvalues)

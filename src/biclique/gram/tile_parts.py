@@ -215,6 +215,11 @@ def _mass_of_few(
     rows, kernel = gram.held.rows, gram.kernel
     reach = _reach_of_mass(gram, weights[rest])
     height = PANEL if reach is None else FEW_AT_ONCE
+    if reach is not None and len(few) > height:
+        # Those multiplied at once lie together, so that fewer rows are near them.
+        place = np.argsort(KDTree(rows[few]).indices)
+        ordered = np.lexsort((place, of_few))
+        few, of_few = few[ordered], of_few[ordered]
     near = _near(rows, few, every, reach, count_threads(gram.n_jobs))
     every, part_of = every[near], part_of[near]
     tops = range(0, len(few), height)

@@ -168,12 +168,19 @@ class DaskRows(RowSource):
         require(16 * self.n_rows * self.n_columns, parse_memory_limit(memory_limit), what, way_out)
         found = self.map(lambda block: (block.rows, block.weights), "rows", QUIET)
         if not found:
-            raise DataError("X has no rows: at least 2 are needed.")
+            raise self._no_rows()
         rows, weights = _Sample(found).joined()
         gathered = GatheredRows(rows, weights, self.names)
         client = _active_client(import_dask())
         gathered.spread, gathered.said = None if client is None else DaskSpread(client), self.said
         return gathered
+
+    def _no_rows(self) -> DataError:
+        chunks = len(self.lengths)
+        told = "its only chunk is" if chunks == 1 else f"all {chunks} chunks are"
+        return DataError(
+            f"X has no rows ({told} empty): at least 2 are needed. Look at the files or the filter that X is made of."
+        )
 
     # The three verbs
 
@@ -188,7 +195,7 @@ class DaskRows(RowSource):
         }
         touched = [i for i, start in enumerate(self.starts) if self.lengths[i] and len(chosen[int(start)])]
         if not touched:
-            raise DataError("X has no rows: at least 2 are needed.")
+            raise self._no_rows()
         sample: _Sample = self._sum(_Taking(chosen), "draw", QUIET, chunks=touched)
         return sample.joined()
 
@@ -199,7 +206,7 @@ class DaskRows(RowSource):
         found: Sum | None = self._sum(function, what, progress, ROWS_PER_RANK * rank)
         self._checked = True
         if found is None:
-            raise DataError("X has no rows: at least 2 are needed.")
+            raise self._no_rows()
         return found
 
     def map(
@@ -559,6 +566,8 @@ def open_dask_rows(X: Any, sample_weight: Any, memory_limit: int | str, check: C
         told.append("the lengths of the chunks were not known: they are read once")
     if sample_weight is not None:
         lengths = source.lengths
+        if not lengths.any():
+            raise source._no_rows()
         source = DaskRows(array, _weights(dask, sample_weight, tuple(map(int, lengths))), names, check, lengths)
     client = _active_client(dask)
     if client is not None:
@@ -611,8 +620,9 @@ def as_array(X: Any) -> tuple[Any, list[str] | None]:
                 f"X has columns that are not numbers: {', '.join(map(repr, text[:10]))}. Drop them, or turn them into "
                 "numbers first."
             )
-        if not all(isinstance(kind, np.dtype) for kind in X.dtypes):
-            X = X.astype(np.float64)  # pandas' own kinds, whose missing values are no NaN
+        kinds = {kind.kind if isinstance(kind, np.dtype) else "own" for kind in X.dtypes}
+        if "own" in kinds or ("b" in kinds and len(kinds) > 1):
+            X = X.astype(np.float64)  # pandas' own kinds have missing values that are no NaN; booleans beside numbers
         X = frame_values(X, "X")
     if getattr(X, "chunks", None) is None and hasattr(X, "map_blocks"):
         raise DataError(
@@ -629,7 +639,8 @@ def as_array(X: Any) -> tuple[Any, list[str] | None]:
     if X.shape[1] == 0:
         raise DataError("X has no columns: at least 1 is needed.")
     if X.dtype is not None and X.dtype.kind not in "buif":
-        raise DataError(f"X holds {X.dtype}, not numbers: drop such columns or turn them into numbers.")
+        numbers = " (X.astype(float), if each of them is one)" if X.dtype == object else ""
+        raise DataError(f"X holds {X.dtype}, not numbers: drop such columns or turn them into numbers{numbers}.")
     if np.isnan(X.shape[1]):
         raise DataError("the number of columns of X is not known to Dask: call X.compute_chunk_sizes() first.")
     return X, names
@@ -644,11 +655,21 @@ def _weights(dask: Any, sample_weight: Any, lengths: tuple[int, ...]) -> Any:
 
         return dask.array.from_array(check_weights(sample_weight, sum(lengths)), chunks=(lengths,))
     chunks = sample_weight.chunks
-    if len(chunks) != 1 or len(chunks[0]) != len(lengths):
+    if len(chunks) != 1:
+        raise DataError(
+            f"sample_weight must have one axis, and has shape {sample_weight.shape}: pass one number for each row (one "
+            "column)."
+        )
+    known = not np.isnan(chunks[0]).any()
+    if known and sum(chunks[0]) != sum(lengths):
+        raise DataError(
+            f"sample_weight has {sum(chunks[0])} numbers, X has {sum(lengths)} rows: give one for each row."
+        )
+    if len(chunks[0]) != len(lengths):
         raise DataError(
             f"sample_weight has the chunks {chunks}, X has {len(lengths)} chunks of rows: give one number for each row "
             "in the same chunks (sample_weight.rechunk((X.chunks[0],)))."
         )
-    if not np.isnan(chunks[0]).any() and tuple(chunks[0]) != lengths:
+    if known and tuple(chunks[0]) != lengths:
         raise DataError("sample_weight has chunks of other lengths than X: use sample_weight.rechunk((X.chunks[0],)).")
     return sample_weight

@@ -104,7 +104,7 @@ class KernelCuts:
         found = []
         for scaled in scalings:
             own = replace(fit, plan=_scaling(fit.plan, scaled))
-            assignment = assign_exact(own, self.plan.settings.n_groups)
+            assignment, _ = assign_exact(own, self.plan.settings.n_groups)
             labels = assignment.labels
             if len(labels) < vertices.n:  # rows that were left out are as new ones
                 fitted = ExactFitted.of(own, assignment)
@@ -134,7 +134,7 @@ class GraphCuts:
 
     def at(self, order: Auto, scalings: Sequence[bool | str]) -> list[Found]:
         search = self._search
-        parts = search.run()[0] if isinstance(order, str) else search.at(order)
+        parts = search.run().parts if isinstance(order, str) else search.at(order)
         found = []
         for scaled in scalings:
             fitted = GraphFitted(_scaling(search.plan, scaled), search.connected, self.vertices, parts)

@@ -21,8 +21,19 @@ from sklearn.utils import check_random_state
 
 from biclique._typing import FloatArray, IntArray, RandomState
 from biclique.exceptions import ParameterError
-from biclique.runtime.namespace import float64, full, identity, moved, namespace, on_host, padded, scalars, to_host
-from biclique.spectral.cut import NormalizedCut
+from biclique.runtime.namespace import (
+    float64,
+    full,
+    identity,
+    moved,
+    namespace,
+    on_host,
+    padded,
+    scalars,
+    to_host,
+    unit_rows,
+)
+from biclique.spectral.cut import NormalizedCut, least_share
 from biclique.spectral.lloyd import KernelKMeansProblem, NewRows, kernel_kmeans
 from biclique.spectral.membership import Odds, fit_odds
 
@@ -428,6 +439,49 @@ def one_each(rows: FloatArray, cut: NormalizedCut | None = None) -> Assignment:
     labels = np.argsort(order)
     history = None if cut is None else kernel_kmeans(KernelKMeansProblem(cut), labels, len(rows)).history
     return Assignment(labels, NearestCentre(rows[order]), history)
+
+
+CLEARLY_MORE = 1.05
+"""Clusters of rows as they are must hold this many times what those of rows of length 1 hold."""
+
+
+def held_of_eigenpairs(
+    embedding: FloatArray, eigenvalues: FloatArray, weights: FloatArray, labels: IntArray, n_clusters: int
+) -> float:
+    """Σ_j Σ_i λ_i (v_iᵀ z_j)²: what clusters hold of the leading eigenpairs.
+
+    z_j is √(wS) on cluster j and 0 elsewhere, of length 1. With all eigenpairs of B this is k − 1 minus the k-way cut.
+    """
+    own = weights[:, None] * embedding[:, :1] * embedding  # (n, columns): √(wS) times √w v, the trivial column first
+    sums = np.zeros((n_clusters, embedding.shape[1]))
+    np.add.at(sums, labels, own)
+    present = sums[:, 0] > 0
+    return float((eigenvalues * sums[present, 1:] ** 2 / sums[present, :1]).sum())
+
+
+def round_either_way(
+    assign: Callable[[FloatArray], Assignment],
+    rows: FloatArray,
+    eigenvalues: FloatArray,
+    weights: FloatArray,
+    n_clusters: int,
+    tested: Assignment | None = None,
+) -> tuple[Assignment, str]:
+    """Labels from rows of length 1, or from rows as they are, and why if the latter.
+
+    Rows of length 1 are right where clusters are well apart: there a cluster is a direction. Where eigenvalues are low,
+    the rows of one large cluster spread over many directions, and k-means splits it rather than set a small cluster
+    apart. Both are roundings of the same eigenvectors, so what they hold of these decides, if it does so clearly.
+    """
+    unit = assign(unit_rows(rows)) if tested is None else tested
+    plain, on_rows = assign(rows), to_host(rows)
+    if np.bincount(plain.labels, weights, n_clusters).min() < least_share(weights, n_clusters) * weights.sum():
+        return unit, ""
+    holds = [held_of_eigenpairs(on_rows, eigenvalues, weights, found.labels, n_clusters) for found in (plain, unit)]
+    if holds[0] <= CLEARLY_MORE * max(holds[1], 0.0):
+        return unit, ""
+    told = f"{holds[0]:.3g} of the eigenvalues, those of rows of length 1 {holds[1]:.3g}"
+    return plain, f"labels come from rows of the embedding as they are: their clusters hold {told}"
 
 
 def _taken(values: FloatArray, places: IntArray) -> FloatArray:

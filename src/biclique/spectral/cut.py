@@ -337,7 +337,7 @@ def unshrunken_degrees(shrunken: FloatArray, mean_degree: float, order: float) -
 ORDERS = (2.0, 2.05, 2.1, 2.25, 2.5, 3.0, 4.0)
 SYMMETRIC_ORDERS = (2.0, 3.0, 4.0)
 
-NEIGHBOR_ORDER = 2.1
+NEIGHBOR_ORDERS = (2.0, 2.1)
 """For neighbour graphs: hardly more than the ordinary cut, which follows curved shapes."""
 
 TEST_STARTS = 10
@@ -515,7 +515,7 @@ def least_order(
             told.append(f"order {order:g}: degrees that are not positive")
             continue
         note = f"{last.note}; " if last.note else ""
-        size = f"{note}smallest cluster {rule.rows(last.smallest):.4g} of {rule.total:.6g} rows"
+        size = f"{note}smallest cluster {rule.rows(last.smallest):.6g} of {rule.total:.6g} rows"
         if len(rule.orders) == 1:
             return last, "; ".join([*told, f"order {order:g}: {size}"])
         if rule.passes(last):
@@ -524,7 +524,10 @@ def least_order(
         if best is None or (not last.refused, last.smallest) > (not best.refused, best.smallest * (1 + 1e-12)):
             best = last
     if best is None:
-        raise error or DegreeError("no order was tried")
+        tried = (
+            f"no order from {rule.orders[0]:g} to {rule.orders[-1]:g} can be taken: " if len(rule.orders) > 1 else ""
+        )
+        raise DegreeError(f"{tried}{error}") from error
     return best, "; ".join(told) + f" ({needed}): none does, and order {best.order:g} has the largest smallest cluster"
 
 
