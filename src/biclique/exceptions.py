@@ -28,6 +28,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,14 @@ class MemoryLimitError(BicliqueError, MemoryError):
 
 class MissingExtraError(BicliqueError, ImportError):
     """An optional package is needed; the message holds the install line."""
+
+
+def optional(name: str, needed: str) -> Any:
+    """An optional package. If it is not installed, an error says what needs it, with the line that installs it."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise MissingExtraError(needed) from error
 
 
 class BicliqueWarning(UserWarning):

@@ -79,6 +79,17 @@ def test_json(capsys, iris_csv):
     assert result["warnings"] == []
 
 
+def test_products_by_ffts_are_exact_and_say_how_exact(capsys, tmp_path):
+    pytest.importorskip("finufft")
+    np.save(tmp_path / "t.npy", np.random.default_rng(0).normal(size=(90, 2)))
+    arguments = ("cluster", str(tmp_path / "t.npy"), "-k", "2", "--gram", "fourier")
+    code, out, _ = run(capsys, *arguments)
+    assert code == 0
+    assert "exact: gram fourier (as asked for), products within " in out
+    code, out, _ = run(capsys, *arguments, "--json")
+    assert json.loads(out)["approximation"].keys() == {"product", "n_rows"}
+
+
 def test_scaling_is_standard_unless_asked_otherwise(capsys, tmp_path):
     X = np.random.default_rng(0).normal(size=(60, 2)) * [1, 1e4] + np.repeat([[0, 0], [9, 0]], 30, axis=0)
     np.savez(tmp_path / "t.npz", X=X, y=np.repeat([0, 1], 30))

@@ -106,8 +106,8 @@ def test_moments_are_those_of_all_rows(blobs):
     from biclique.rows.array import Block
 
     X, _ = blobs
-    total = on_dask.Moments.of(Block(X[:100], np.ones(100)))
-    total += on_dask.Moments.of(Block(X[100:], np.ones(200)))
+    total = on_dask.moments_of(Block(X[:100], np.ones(100)))
+    total += on_dask.moments_of(Block(X[100:], np.ones(200)))
     np.testing.assert_allclose(total.mean, X.mean(axis=0))
     np.testing.assert_allclose(total.squares / total.n, X.var(axis=0))
 

@@ -295,33 +295,6 @@ def test_a_fit_does_not_fit_probabilities():
     assert membership.fit_odds.__code__ not in called
 
 
-def test_all_columns_at_once_have_the_differences_of_each():
-    random = np.random.default_rng(3)
-    X = random.normal(size=(60, 4)) * [1, 1e-6, 1e3, 0] + [0, 1e3, -5e6, 7.0]
-    labels = random.integers(0, 3, 60)
-    X[:, 3] = labels == 1  # without any spread inside
-    expected = np.column_stack([profile_file.standardised_difference(column, labels, 4) for column in X.T])
-    found = profile_file.standardised_differences(X, labels, 4)
-    assert np.allclose(found, expected, rtol=1e-6, equal_nan=True)
-    assert found[1, 3] == np.inf
-    assert np.isnan(found[3]).all()
-    unlabelled = np.where(np.arange(60) < 5, -1, labels)
-    assert np.allclose(
-        profile_file.standardised_differences(X, unlabelled, 3)[:, :3],
-        profile_file.standardised_differences(X[5:], labels[5:], 3)[:, :3],
-    )
-
-
-def test_differences_leave_gaps_out():
-    random = np.random.default_rng(4)
-    X, labels = random.normal(size=(50, 2)), random.integers(0, 2, 50)
-    X[::7, 0] = np.nan
-    there = ~np.isnan(X[:, 0])
-    found = profile_file.standardised_differences(X, labels, 2)
-    np.testing.assert_allclose(found[:, 0], profile_file.standardised_difference(X[there, 0], labels[there], 2))
-    np.testing.assert_allclose(found[:, 1], profile_file.standardised_difference(X[:, 1], labels, 2))
-
-
 def test_how_sure_is_the_mean_probability_of_the_rows_of_a_cluster():
     X, _ = make_blobs(90, centers=3, cluster_std=1.5, random_state=2)
     model = BicliqueSpectralClustering(3, random_state=0).fit(X)

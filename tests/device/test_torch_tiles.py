@@ -377,7 +377,7 @@ def test_errors_name_the_way_out(monkeypatch):
         TorchGram(named("rbf", 3), sparse.csr_array(X), device="cpu")
     with pytest.raises(DataError, match="V must have 300 rows"):
         TorchGram(named("rbf", 3), X, device="cpu").matmat(vectors(299, 2))
-    monkeypatch.setattr(cuda, "import_module", lambda name: (_ for _ in ()).throw(ImportError(name)))
+    monkeypatch.setattr("biclique.exceptions.import_module", lambda name: (_ for _ in ()).throw(ImportError(name)))
     with pytest.raises(MissingExtraError, match="biclique\\[gpu\\]"):
         TorchGram(named("rbf", 3), X, device="cpu")
 

@@ -248,7 +248,7 @@ def test_auto_goes_another_way_where_no_grid_holds_all_rows(monkeypatch):
 
 
 def test_without_finufft_the_extra_is_named(monkeypatch):
-    monkeypatch.setattr(fourier, "import_module", lambda name: (_ for _ in ()).throw(ImportError(name)))
+    monkeypatch.setattr("biclique.exceptions.import_module", lambda name: (_ for _ in ()).throw(ImportError(name)))
     with pytest.raises(MissingExtraError, match=r"pip install 'biclique\[fourier\]'"):
         BicliqueSpectralClustering(2, gram="fourier").fit(np.random.default_rng(0).normal(size=(90, 2)))
     monkeypatch.setattr("biclique.fit.plan.is_installed", lambda: False)

@@ -542,7 +542,7 @@ def test_zarr_that_is_not_installed(tmp_path, monkeypatch):
     def missing(name):
         raise ImportError(name)
 
-    monkeypatch.setattr("biclique.io.zarr_files.import_module", missing)
+    monkeypatch.setattr("biclique.exceptions.import_module", missing)
     with pytest.raises(MissingExtraError, match="pip install 'zarr>=3'"):
         open_chunks(tmp_path / "a.zarr")
 

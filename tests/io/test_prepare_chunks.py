@@ -5,8 +5,9 @@ import pytest
 
 from biclique.exceptions import ParameterError, TableError
 from biclique.io import TablePreparer, prepare_chunks
+from biclique.io.chunks import Moments
 from biclique.io.columns import ColumnsError
-from biclique.io.prepare_chunks import Moments, PreparedChunks, fit_chunks
+from biclique.io.prepare_chunks import PreparedChunks, fit_chunks
 from tests.io.test_prepare import OPTIONS, mixed, table
 
 
@@ -35,9 +36,9 @@ def test_one_pass_gives_what_the_whole_table_gives(missing, scale):
 def test_moments_are_those_of_all_rows():
     X = np.random.default_rng(0).normal(size=(40, 3)) + [0, 1e6, -3]
     X[::7, 0] = np.nan
-    found = Moments(3)
+    found = Moments.none(3)
     for part in np.array_split(X, 6):
-        found.add(part)
+        found += Moments.of_values(part)
     np.testing.assert_allclose(found.mean, np.nanmean(X, axis=0), rtol=1e-13)
     np.testing.assert_allclose(found.squares / found.n, np.nanvar(X, axis=0), rtol=1e-9)
 

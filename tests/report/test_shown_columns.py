@@ -3,7 +3,7 @@ import pytest
 from scipy import sparse
 
 from biclique.cluster.profile import share_difference, standardised_difference
-from biclique.report.shown_columns import MISSING, Category, Coded, Columns, Sums, years
+from biclique.report.shown_columns import MISSING, Category, Coded, Columns, Sums, effects_of, years
 from tests.optional import Optional
 
 pd = Optional("pandas")
@@ -31,6 +31,33 @@ def test_effects_and_means_are_those_of_a_profile(data):
             rest = X[labels != cluster, j]
             assert sums.means[cluster, j] == pytest.approx(np.nanmean(own), rel=1e-12)
             assert sums.other_means[cluster, j] == pytest.approx(np.nanmean(rest), rel=1e-12)
+
+
+def test_all_columns_at_once_have_the_differences_of_each():
+    random = np.random.default_rng(3)
+    X = random.normal(size=(60, 4)) * [1, 1e-6, 1e3, 0] + [0, 1e3, -5e6, 7.0]
+    labels = random.integers(0, 3, 60)
+    X[:, 3] = labels == 1  # without any spread inside
+    expected = np.column_stack([standardised_difference(column, labels, 4) for column in X.T])
+    found = effects_of(X, labels, 4)
+    assert np.allclose(found, expected, rtol=1e-6, equal_nan=True)
+    assert found[1, 3] == np.inf
+    assert np.isnan(found[3]).all()
+    unlabelled = np.where(np.arange(60) < 5, -1, labels)
+    assert np.allclose(
+        effects_of(X, unlabelled, 3)[:, :3],
+        effects_of(X[5:], labels[5:], 3)[:, :3],
+    )
+
+
+def test_differences_leave_gaps_out():
+    random = np.random.default_rng(4)
+    X, labels = random.normal(size=(50, 2)), random.integers(0, 2, 50)
+    X[::7, 0] = np.nan
+    there = ~np.isnan(X[:, 0])
+    found = effects_of(X, labels, 2)
+    np.testing.assert_allclose(found[:, 0], standardised_difference(X[there, 0], labels[there], 2))
+    np.testing.assert_allclose(found[:, 1], standardised_difference(X[:, 1], labels, 2))
 
 
 def test_sparse_rows_give_the_same(data):

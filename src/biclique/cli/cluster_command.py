@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import time
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from biclique.cli import on_dask, stream
@@ -27,7 +26,7 @@ from biclique.cli.predict_command import save_run
 from biclique.cli.report_command import check_report, row_names, shown_columns, write_report
 from biclique.cli.scales import constant_note
 from biclique.cli.standard_streams import standard_streams
-from biclique.cli.table_options import add_table_options, add_text_options, find_table, form_of
+from biclique.cli.table_options import add_table_options, add_text_options, find_table
 from biclique.cli.table_rows import (
     Prepared,
     explain,
@@ -36,6 +35,7 @@ from biclique.cli.table_rows import (
     prepare,
     probabilities_of,
     takes_codes,
+    write_new,
 )
 from biclique.cli.text import EXIT_CODES, EXIT_OK
 from biclique.cluster import BicliqueSpectralClustering
@@ -43,11 +43,9 @@ from biclique.datasets import SHIPPED
 from biclique.features.maps import LANDMARKS
 from biclique.fit.settings import GRAM_NAMES, MODELLINGS, PRECISIONS, SELECT
 from biclique.gram import NEIGHBOR_WEIGHTS
-from biclique.io import check_output, check_target, formats, listed, write_labels, writers
-from biclique.io.append import NewColumns, append_labels, check_append, check_ids
+from biclique.io import check_output, check_target, formats, listed, writers
+from biclique.io.append import NewColumns, check_append, check_ids
 from biclique.io.columns import ColumnsError
-from biclique.io.fields import text_array
-from biclique.io.typed_columns import Column, TypedTable
 from biclique.kernels import KERNEL_NAMES
 from biclique.progress import PLAIN_SECONDS, Progress
 
@@ -277,27 +275,9 @@ def _model(options: argparse.Namespace) -> BicliqueSpectralClustering:
 
 def _write(model: BicliqueSpectralClustering, prepared: Prepared, options: argparse.Namespace) -> list[str]:
     """Write the labels; what there is to say about that."""
-    if options.append:
-        file = None if is_shipped(options.table) else Path(options.table)
-        probabilities, notes = probabilities_of(model, prepared.X)
-        new = NewColumns(prepared.kept, model.labels_, probabilities)
-        append_labels(options.output, prepared.table, new, file, form_of(options))
-        return notes
-    if len(prepared.ids) > 1:
-        ids = tuple(Column(name, "text", text_array(texts)) for name, texts in prepared.ids.items())
-        table = TypedTable(prepared.table.name, ids, prepared.table.n_rows)
-        append_labels(options.output, table, NewColumns(prepared.kept, model.labels_))
-        return []
-    name, texts = next(iter(prepared.ids.items()), ("row", None))
-    write_labels(
-        options.output,
-        model.labels_,
-        rows=prepared.rows,
-        n_rows=len(prepared.kept),
-        ids=texts,
-        id_name=name,
-    )
-    return []
+    probabilities, notes = probabilities_of(model, prepared.X) if options.append else (None, [])
+    write_new(options, prepared.table, NewColumns(prepared.kept, model.labels_, probabilities), prepared.ids)
+    return notes
 
 
 # Printing

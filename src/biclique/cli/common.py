@@ -19,12 +19,13 @@ from biclique._typing import FloatArray, IntArray
 from biclique.cli.standard_streams import shown_output
 from biclique.cli.text import EXIT_OK, block, line, print_warnings
 from biclique.cluster import BicliqueSpectralClustering
-from biclique.cluster.profile import standardised_differences
 from biclique.exceptions import BicliqueWarning, DataError, ParameterError, printable
 from biclique.fit.plan import Plan, barrier_to_chunks
+from biclique.gram import MeasuredError
 from biclique.io.atomic_files import is_stream
 from biclique.models import Saved
 from biclique.progress import PLAIN_SECONDS, Progress, format_seconds
+from biclique.report.shown_columns import effects_of
 from biclique.scores import clustering_error
 from biclique.spectral import ASSIGNERS
 
@@ -195,12 +196,13 @@ def report(
     if options.json:
         block(json.dumps(result, indent=2))
         return
-    error = "" if model.approximation_ is None else str(model.approximation_)
+    measured = model.approximation_
+    error, exact = ("", True) if measured is None else (str(measured), measured.counts_as_exact)
     # How close the approximation is, is said once: by our own line, unless a warning says more about it.
     shown = [m for m in messages if not error or error not in m or model.gram_reason_ not in m]
     print_warnings(shown)
     warned = any(error in m for m in shown)
-    _print_summary(result, "less closely than aimed at (see the warning)" if error and warned else error)
+    _print_summary(result, "less closely than aimed at (see the warning)" if error and warned else error, exact)
 
 
 def _summary(
@@ -269,9 +271,8 @@ def _set_apart(model: BicliqueSpectralClustering, facts: Facts) -> list[list[dic
     if facts.seen is None or not facts.names:
         return []
     labels = model.labels_ if facts.numbers is None else model.labels_[facts.numbers]
-    differences = standardised_differences(facts.seen, labels, model.plan_.settings.n_groups)
     out = []
-    for row in differences:
+    for row in effects_of(facts.seen, labels, model.plan_.settings.n_groups):
         order = np.argsort(-np.nan_to_num(np.abs(row), posinf=np.finfo(float).max), kind="stable")[:MOST_TELLING]
         told = [(facts.names[j], float(f"{row[j]:.6g}")) for j in order if np.abs(row[j]) > 0]
         # JSON has no infinity: a column that tells a cluster from the rest without any spread has no number.
@@ -279,24 +280,23 @@ def _set_apart(model: BicliqueSpectralClustering, facts: Facts) -> list[list[dic
     return out
 
 
-def _approximation(error: Any) -> dict[str, float | None] | None:
+def _approximation(error: MeasuredError | None) -> dict[str, float | None] | None:
     """JSON has no NaN."""
     if error is None:
         return None
-    facts = {"eigenvalues": error.eigenvalues, "kernel": error.kernel, "n_rows": error.n_rows}
-    return {name: value if math.isfinite(value) else None for name, value in facts.items()}
+    return {name: value if math.isfinite(value) else None for name, value in error.facts().items()}
 
 
-def _gram_line(result: dict[str, Any], error: str) -> str:
+def _gram_line(result: dict[str, Any], error: str, exact: bool) -> str:
     """``approximate: gram nystroem of rank 256 (as asked for), eigenvalues within 3.0e-03 …``."""
     rank, reason = result["rank"], result["gram_reason"]
-    kind = "approximate" if error or reason.startswith("approximate") else "exact"  # neighbours can be so too
+    kind = "exact" if exact and not reason.startswith("approximate") else "approximate"  # neighbours can be so too
     reason = reason.removeprefix(f"{kind}: ")
     size = "" if rank is None else f" of rank {rank}"
     return f"{kind}: gram {result['gram']}{size} ({reason})" + (f", {error}" if error else "")
 
 
-def _print_summary(result: dict[str, Any], error: str) -> None:
+def _print_summary(result: dict[str, Any], error: str, exact: bool) -> None:
     left_out = f", {result['rows_left_out']} left out" if result["rows_left_out"] else ""
     chunks = ", read in chunks" if result["streamed"] else ""
     line(
@@ -308,7 +308,7 @@ def _print_summary(result: dict[str, Any], error: str) -> None:
         f"order {float(result['order']):g}, {result['affinity']}{gamma}, {result['gram']} {result['precision']}, "
         f"{result['passes']} passes, {format_seconds(result['seconds'])}"
     )
-    line(_gram_line(result, error))
+    line(_gram_line(result, error, exact))
     if result["selected"]:
         line(f"selected: {result['selected']}")
     line()

@@ -23,6 +23,7 @@ from biclique.cli.text import EXIT_OK, line
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.exceptions import DataError, ParameterError, TableError, printable
 from biclique.io import LabelWriter, Roles, find_format, open_chunks, write_text
+from biclique.io.chunks import Moments
 from biclique.progress import Progress
 from biclique.rows.array import Block
 from biclique.rows.dask_rows import DaskRows, array_of_pieces, import_distributed, no_check, open_dask_rows
@@ -170,26 +171,9 @@ def read_file(paths: Sequence[str], roles: Roles, dtype: np.dtype[Any], number: 
 # Scales
 
 
-@dataclass
-class Moments:
-    """Number, mean and squared deviations of columns, added as Chan, Golub and LeVeque do."""
-
-    n: int
-    mean: FloatArray
-    squares: FloatArray
-
-    @classmethod
-    def of(cls, block: Block) -> Moments:
-        rows: FloatArray = np.asarray(block.rows, dtype=np.float64)
-        mean = rows.mean(axis=0)
-        return cls(len(rows), mean, ((rows - mean) ** 2).sum(axis=0))
-
-    def __iadd__(self, other: Moments) -> Moments:
-        n, gap = self.n + other.n, other.mean - self.mean
-        self.squares += other.squares + gap**2 * (self.n * other.n / n)
-        self.mean += gap * (other.n / n)
-        self.n = n
-        return self
+def moments_of(block: Block) -> Moments:
+    """Moments of a chunk, on a worker."""
+    return Moments.of(np.array(block.rows, dtype=np.float64))
 
 
 def scale_rows(rows: Array, offset: FloatArray, factor: FloatArray) -> Array:
@@ -200,7 +184,7 @@ def _scaled(files: Files, options: argparse.Namespace, progress: Progress) -> tu
     """The rows, scaled as those in memory are, and what there is to say about the columns."""
     array = files.array()
     plain = open_dask_rows(array, None, options.memory_limit, no_check)
-    found = plain.sum(Moments.of, "scale", progress)
+    found = plain.sum(moments_of, "scale", progress)
     deviation = np.sqrt(found.squares / found.n)
     names = files.columns or [str(j) for j in range(files.n_columns)]
     notes = constant_note([names[j] for j in np.flatnonzero(deviation == 0)])
@@ -208,7 +192,12 @@ def _scaled(files: Files, options: argparse.Namespace, progress: Progress) -> tu
         return plain, notes
     random = np.random.RandomState(options.seed)
     offset, scale, told = column_scale(
-        options.scale, found.mean, deviation, found.n, QUARTILE_ROWS, lambda rows: plain.draw(rows, random)[0]
+        options.scale,
+        found.mean,
+        deviation,
+        int(found.n.max()),
+        QUARTILE_ROWS,
+        lambda rows: plain.draw(rows, random)[0],
     )
     scaled = array.map_blocks(scale_rows, offset, 1 / scale, dtype=array.dtype, meta=np.empty((0, 0), array.dtype))
     return open_dask_rows(scaled, None, options.memory_limit, no_check), notes + told

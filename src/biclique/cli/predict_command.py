@@ -20,7 +20,7 @@ from biclique.cli.common import caught_messages, check_apart, checked_option, pr
 from biclique.cli.model_rows import id_names, rows_of, written_as_fitted
 from biclique.cli.standard_streams import shown_output, standard_streams
 from biclique.cli.table_options import add_new_row_options, form_of, given_form
-from biclique.cli.table_rows import probabilities_of
+from biclique.cli.table_rows import probabilities_of, write_new
 from biclique.cli.text import EXIT_CODES, EXIT_OK, block, line, print_warnings
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.exceptions import BicliqueError, DataError, ParameterError, printable
@@ -31,13 +31,11 @@ from biclique.io import (
     find_format,
     listed,
     open_columns,
-    write_labels,
     writers,
 )
-from biclique.io.append import NewColumns, append_labels, check_append, check_ids, text_fields
+from biclique.io.append import NewColumns, check_append, check_ids, text_fields
 from biclique.io.columns import texts_of
-from biclique.io.fields import text_array
-from biclique.io.typed_columns import Column, ColumnSource, TextForm, TypedTable
+from biclique.io.typed_columns import ColumnSource, TextForm, TypedTable
 from biclique.models import Saved, load_with_notes, save
 from biclique.progress import format_seconds
 
@@ -131,28 +129,13 @@ def _run(options: argparse.Namespace) -> int:
         if not len(whole.kept):
             raise DataError(f"{table.name}: the table has no rows.")
         if options.output:
-            _write(whole, table, ids, options)
+            named = [] if options.append else ids
+            write_new(options, table, whole, _id_texts(table, named, Path(options.table), form_of(options)))
     labels = np.full(len(whole.kept), -1, dtype=np.int64)
     labels[whole.kept] = whole.labels
     name = printable(options.shown_table)
     _report(options, name, labels, _n_clusters(model, labels), messages, time.perf_counter() - start)
     return EXIT_OK
-
-
-def _write(new: NewColumns, table: ColumnSource, ids: Sequence[str], options: argparse.Namespace) -> None:
-    """Labels beside the numbers or the ids of the rows, or beside the whole table."""
-    file, form = Path(options.table), form_of(options)
-    if options.append:
-        append_labels(options.output, table, new, file, form)
-        return
-    texts = _id_texts(table, ids, file, form)
-    if len(ids) > 1:
-        named = tuple(Column(name, "text", text_array(column)) for name, column in texts.items())
-        append_labels(options.output, TypedTable(table.name, named, len(new.kept)), new)
-        return
-    name, one = next(iter(texts.items()), ("row", None))
-    rows = np.flatnonzero(new.kept)
-    write_labels(options.output, new.labels, rows=rows, n_rows=len(new.kept), ids=one, id_name=name)
 
 
 def _id_texts(table: ColumnSource, ids: Sequence[str], file: Path, form: TextForm) -> dict[str, list[str]]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.preprocessing import RobustScaler
 
 from biclique._typing import FloatArray, Rows
+from biclique.io.chunks import varies
 
 
 def constant_note(names: Sequence[str]) -> list[str]:
@@ -25,13 +25,7 @@ def column_scale(
     "robust" needs medians and quartiles: those of ``size`` rows, or of all if there are no more.
     """
     if kind != "robust":
-        return mean, np.where(_varies(mean, deviation, n), deviation, 1.0), []
+        return mean, np.where(varies(mean, deviation**2, n), deviation, 1.0), []
     scaler = RobustScaler().fit(np.asarray(draw(min(size, n)), dtype=np.float64))
     told = f"--scale robust took medians and quartiles from a sample of {size} of {n} rows."
     return scaler.center_, scaler.scale_, [told] if size < n else []
-
-
-def _varies(mean: FloatArray, deviation: FloatArray, n: int) -> NDArray[np.bool_]:
-    """Columns whose variance is more than rounding, by the rule of scikit-learn's StandardScaler."""
-    unit, variance = np.finfo(np.float64).eps, deviation**2
-    return np.asarray(variance > n * unit * variance + (n * mean * unit) ** 2)

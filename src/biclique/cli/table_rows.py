@@ -4,26 +4,35 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from biclique._typing import FloatArray, IntArray
+from biclique._typing import FloatArray
 from biclique.cli.common import Classes, Facts
 from biclique.cli.table_options import command, form_of, names_of
 from biclique.cli.text import EXIT_DATA, fail, line
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.datasets import SHIPPED, load_shipped
 from biclique.exceptions import BicliqueError, TableError, printable
-from biclique.io import ChunkSource, Roles, TablePreparer, find_format, open_columns, read_columns, read_table
-from biclique.io.append import open_text, text_fields
+from biclique.io import (
+    ChunkSource,
+    Roles,
+    TablePreparer,
+    find_format,
+    open_columns,
+    read_columns,
+    read_table,
+    write_labels,
+)
+from biclique.io.append import NewColumns, append_labels, open_text, text_fields
 from biclique.io.columns import NOTHING_LEFT, Advice, ColumnsError, texts_of
 from biclique.io.fields import text_array
 from biclique.io.prepare_columns import weights_of
-from biclique.io.typed_columns import HEADER, Column, TypedTable
+from biclique.io.typed_columns import HEADER, Column, ColumnSource, TypedTable
 from biclique.kernels import KERNELS
 from biclique.runtime import Tick
 
@@ -42,11 +51,6 @@ class Prepared:
     classes: list[str] | None = None  # of the rows that are kept
     weights: FloatArray | None = None  # of the rows that are kept
     ids: dict[str, list[str]] = field(default_factory=dict)  # of all rows, by the name of the column
-
-    @property
-    def rows(self) -> IntArray:
-        """The numbers of the rows that are kept."""
-        return np.flatnonzero(self.kept)
 
     @property
     def constant(self) -> list[str]:
@@ -239,3 +243,20 @@ def probabilities_of(
         return np.asarray(model.predict_proba(X).max(axis=1)), []
     except (BicliqueError, NotImplementedError, AttributeError) as error:
         return None, [f"probabilities are left out: {error}"]
+
+
+def write_new(
+    options: argparse.Namespace, table: ColumnSource, new: NewColumns, ids: Mapping[str, Sequence[str]]
+) -> None:
+    """Labels beside the whole table (``--append``), beside several columns of ids, or beside ids or numbers of rows."""
+    if options.append:
+        file = None if is_shipped(options.table) else Path(options.table)
+        append_labels(options.output, table, new, file, form_of(options))
+        return
+    if len(ids) > 1:
+        named = tuple(Column(name, "text", text_array(texts)) for name, texts in ids.items())
+        append_labels(options.output, TypedTable(table.name, named, len(new.kept)), new)
+        return
+    name, texts = next(iter(ids.items()), ("row", None))
+    rows = np.flatnonzero(new.kept)
+    write_labels(options.output, new.labels, rows=rows, n_rows=len(new.kept), ids=texts, id_name=name)

@@ -18,7 +18,7 @@ from biclique.exceptions import DataError, FewerClustersWarning, ParameterError,
 from biclique.hypergraph import ExpansionGram, Hypergraph
 from biclique.runtime.arguments import check_count, check_random
 from biclique.runtime.page_links import PageLink
-from biclique.runtime.threads import Pulse, panel_product, run_groups, single_threaded_blas
+from biclique.runtime.threads import panel_product, run_panels, single_threaded_blas
 from biclique.spectral import NormalizedCut
 from biclique.spectral.assign import assign_in_place
 from biclique.spectral.solver import top_eigenpairs
@@ -164,16 +164,13 @@ def from_clusters(members: sparse.csr_array, weights: FloatArray, k: int, n_jobs
     degrees = members @ (members.T @ weights)
     n_edges = members.shape[1]
     scale = np.sqrt(weights / degrees)
-    starts = range(0, members.shape[0], BLOCK_ROWS)
 
-    def of_block(number: int, pulse: Pulse) -> sparse.csr_array:
-        pulse()
-        rows = slice(starts[number], starts[number] + BLOCK_ROWS)
+    def of_block(rows: slice) -> sparse.csr_array:
         scaled = members[rows].multiply(scale[rows, None]).tocsr()
         return sparse.csr_array(scaled.T.tocsr() @ scaled)
 
     total = np.zeros((n_edges, n_edges))
-    for block in run_groups(of_block, len(starts), n_jobs=n_jobs):
+    for block in run_panels(of_block, members.shape[0], BLOCK_ROWS, n_jobs=n_jobs):
         total += block
     values, vectors = eigh(total, subset_by_index=[max(n_edges - k, 0), n_edges - 1])
     kept = values > np.finfo(float).eps * n_edges

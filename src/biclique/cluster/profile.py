@@ -48,35 +48,6 @@ def standardised_difference(values: FloatArray, labels: IntArray, n_clusters: in
     return _of_clusters(values[there], labels[there], n_clusters, of_groups)
 
 
-def standardised_differences(X: FloatArray, labels: IntArray, n_clusters: int) -> FloatArray:
-    """``standardised_difference`` of all columns at once, (n_clusters, n_columns); rows without a label are left out,
-    and in each column its gaps (NaN).
-
-    Sums over clusters give both sides of each comparison, so every value is read only twice.
-    """
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # a column that overflows has no number
-        return _differences(X[labels >= 0], labels[labels >= 0], n_clusters)
-
-
-def _differences(X: FloatArray, labels: IntArray, n_clusters: int) -> FloatArray:
-    there = ~np.isnan(X)
-    total = there.sum(axis=0)
-    X = np.where(there, X - np.where(there, X, 0.0).sum(axis=0) / total, 0.0)  # sums of squares lose no digits then
-    counts, sums, squares = np.zeros((3, n_clusters, X.shape[1]))
-    for cluster in np.unique(labels):
-        own = X[labels == cluster]
-        counts[cluster] = there[labels == cluster].sum(axis=0)
-        sums[cluster], squares[cluster] = own.sum(axis=0), np.square(own).sum(axis=0)
-    rest = total - counts
-    gap = sums / counts - (sums.sum(axis=0) - sums) / rest
-    spread = squares - sums**2 / counts + squares.sum(axis=0) - squares - (sums.sum(axis=0) - sums) ** 2 / rest
-    noise = np.finfo(float).eps * total * squares.sum(axis=0)
-    found = gap / np.sqrt(spread / np.maximum(total - 2, 1))
-    certain = np.where(np.abs(gap) > np.sqrt(noise), np.copysign(np.inf, gap), 0.0)
-    found = np.where(spread > noise, found, certain)
-    return np.where((counts > 0) & (rest > 0), found, np.nan)
-
-
 def share_difference(holds: np.ndarray, labels: IntArray, n_clusters: int) -> FloatArray:
     """The share of rows that have a value, minus that of the rest."""
     return _of_clusters(holds.astype(float), labels, n_clusters, lambda own, rest: float(own.mean() - rest.mean()))

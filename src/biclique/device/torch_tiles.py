@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from importlib.util import find_spec
 from math import ceil
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from biclique._typing import Rows
-from biclique.exceptions import MemoryLimitError, MissingExtraError, ParameterError
+from biclique.exceptions import MemoryLimitError, MissingExtraError, ParameterError, optional
 from biclique.kernels import KERNELS, Kernel
 from biclique.runtime import Tick, format_bytes, free_memory
 from biclique.runtime.namespace import on_host
@@ -42,10 +41,7 @@ ON_DEVICE = 8192
 
 def load_torch() -> Any:
     """PyTorch, or a line that says how to get it."""
-    try:
-        return import_module("torch")
-    except ImportError as error:
-        raise MissingExtraError("a device needs torch: pip install 'biclique[gpu]'") from error
+    return optional("torch", "a device needs torch: pip install 'biclique[gpu]'")
 
 
 def check_device_kernel(kernel: Kernel) -> None:

@@ -199,17 +199,13 @@ def solve_exact(planned: Planned, source: RowSource, random: np.random.RandomSta
     search = ExactSearch(settings, prepared, rule, SolverOptions.of(plan), progress)
     found, reason = search.run(asked=not settings.cut.auto)
     base = prepared.base
-    decided: dict[str, Any] = {"order": found.order, "order_reason": reason, "error": prepared.error}
+    decided: dict[str, Any] = {"error": prepared.error}
     if plan.rank is not None:
         decided["rank"] = base.rank
     if plan.device is not None:
         decided |= {"gram_reason": f"{plan.gram_reason} by {base.engine}", "gram": base.name}
         decided["precision"] = plan.precision if plan.precision == "fast" else str(base.dtype)
-    final = replace(plan, **decided)
-    if settings.cut.auto and found.order != plan.orders[0]:
-        final = final.changed(f"order {found.order:g} instead of {plan.orders[0]:g}: {reason}")
-    if found.note:
-        final = final.changed(found.note)
+    final = replace(plan, **decided).at_order(found.order, reason).changed(found.note)
     left_out: IntArray | None = None
     if found.note and planned.vertices is not None:
         left_out = np.flatnonzero((planned.vertices.index >= 0) & (search.prepared.vertices.index < 0))

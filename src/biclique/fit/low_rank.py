@@ -390,6 +390,9 @@ class ApproximationError:
             f"on a sample of {self.n_rows} rows"
         )
 
+    def facts(self) -> dict[str, float]:
+        return {"eigenvalues": self.eigenvalues, "kernel": self.kernel, "n_rows": self.n_rows}
+
 
 class ExactSample:
     """The exact K of a sample, and the leading eigenvalues of its cut: what approximations are compared with."""

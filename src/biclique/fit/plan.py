@@ -173,8 +173,14 @@ class Plan:
         return Cost(self.gram, self.rows, self.seconds or 0.0, self.bytes, self.device, self.device_bytes)
 
     def changed(self, reason: str) -> Plan:
-        """A new plan, with the reason for it."""
-        return replace(self, changes=(*self.changes, reason))
+        """A new plan, with the reason for it; without a reason, this one."""
+        return replace(self, changes=(*self.changes, reason)) if reason else self
+
+    def at_order(self, order: float, reason: str) -> Plan:
+        """With the order that was taken, and why; another one than the first to try is a change."""
+        other = self.settings.cut.auto and order != self.orders[0]
+        why = f"order {order:g} instead of {self.orders[0]:g}: {reason}" if other else ""
+        return replace(self, order=order, order_reason=reason).changed(why)
 
     def with_rows_as_they_are(self, reason: str) -> Plan:
         """A new plan in which rows of the embedding are not scaled before they are labelled."""

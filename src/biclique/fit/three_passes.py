@@ -202,19 +202,14 @@ class FactoredSearch:
 
     def run(self) -> FactoredTrial:
         """The fit at the order asked for, or at the least one that passes, with its third pass."""
-        auto = self.plan.settings.cut.auto
-        if auto:
+        if self.plan.settings.cut.auto:
             found, reason = least_order(self.rule, self._attempt)
             tried, note = found.result, found.note
         else:
             tried, reason, note = self._tried(self.rule.orders[0], tested=False), "as asked for", ""
         if tried.finished is None:
             tried.finished = self._third_pass(tried)
-        order = tried.fitted.spectrum.order
-        final = replace(tried.fitted.plan, order=order, order_reason=reason)
-        if auto and order != self.rule.orders[0]:
-            final = final.changed(f"order {order:g} instead of {self.rule.orders[0]:g}: {reason}")
-        tried.fitted.plan = final.changed(note) if note else final
+        tried.fitted.plan = tried.fitted.plan.at_order(tried.fitted.spectrum.order, reason).changed(note)
         self._warn(tried.fitted.spectrum, unseen=not note)
         return tried
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from importlib.util import find_spec
 from itertools import product
 from queue import Empty, SimpleQueue
@@ -26,7 +25,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import KDTree
 
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.exceptions import MissingExtraError, ParameterError
+from biclique.exceptions import ParameterError, optional
 from biclique.gram.operator import CrossGram
 from biclique.gram.tile_parts import ComputedGram
 from biclique.kernels import HeldRows, Kernel, KernelCross, Spectrum
@@ -78,10 +77,7 @@ class GridError(ParameterError):
 
 def load_finufft() -> Any:
     """finufft, or a line that says how to get it."""
-    try:
-        return import_module("finufft")
-    except ImportError as error:
-        raise MissingExtraError("gram='fourier' needs finufft: pip install 'biclique[fourier]'") from error
+    return optional("finufft", "gram='fourier' needs finufft: pip install 'biclique[fourier]'")
 
 
 def spectrum_of(kernel: Kernel, n_columns: int) -> Spectrum:
@@ -341,6 +337,9 @@ class ProductError:
 
     def __str__(self) -> str:
         return f"products within {self.product:.1e} of each row's degree, on {self.n_rows} rows"
+
+    def facts(self) -> dict[str, float]:
+        return {"product": self.product, "n_rows": self.n_rows}
 
 
 class FourierRows:

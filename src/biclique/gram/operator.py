@@ -180,6 +180,9 @@ class MeasuredError(Protocol):
     def counts_as_exact(self) -> bool:
         """Whether nobody needs to be warned."""
 
+    def facts(self) -> dict[str, float]:
+        """What was measured, by name."""
+
 
 class CrossGram(Protocol):
     """The (n_new × n) block κ(y, x) of new rows against the training rows."""

@@ -15,7 +15,7 @@ from biclique._typing import FloatArray, IntArray, Rows
 from biclique.gram.dense import LINK, search_parts
 from biclique.gram.operator import CHECKED_AT_ONCE, GramOperator
 from biclique.kernels import HeldRows, Kernel, Spectrum
-from biclique.runtime import PANEL, Pulse, Tick, count_threads, draw_by_permutation, run_groups
+from biclique.runtime import PANEL, Pulse, Tick, count_threads, draw_by_permutation, run_groups, run_panels
 
 MASS = 1e-6
 """Two parts of float32 tiles touch when the similarity between them is above this share of the smaller's degrees."""
@@ -140,14 +140,13 @@ def _most_similar(gram: ComputedGram, rest: IntArray, sample: IntArray) -> tuple
         return nearest, distances < spectrum.reach(LINK)
     root = np.sqrt(np.abs(gram.diagonal()))
 
-    def search(panel: int, pulse: Pulse) -> tuple[IntArray, np.ndarray]:
-        pulse()
-        some = rest[panel * PANEL : (panel + 1) * PANEL]
+    def search(panel: slice) -> tuple[IntArray, np.ndarray]:
+        some = rest[panel]
         block = np.abs(kernel.block(rows[some], rows[sample]))
         linked = np.asarray((block > LINK * root[some, None] * root[sample]).any(axis=1))
         return np.argmax(block, axis=1), linked
 
-    found = run_groups(search, -(-len(rest) // PANEL), n_jobs=gram.n_jobs)
+    found = run_panels(search, len(rest), PANEL, n_jobs=gram.n_jobs)
     return np.concatenate([some for some, _ in found]), np.concatenate([some for _, some in found])
 
 

@@ -8,19 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from biclique.exceptions import MissingExtraError
+from biclique.exceptions import MissingExtraError, optional
 from biclique.io.fields import BOOLEANS, MISSING, Kind, Signs, text_array, values_of
 
 
 def import_pyarrow() -> Any:
     """pyarrow with its readers, or the line that installs it."""
-    try:
-        import pyarrow
-        import pyarrow.csv
-        import pyarrow.parquet
-    except ImportError as error:
-        raise MissingExtraError("Parquet files need pyarrow: pip install 'biclique[io]'") from error
-    return pyarrow
+    needed = "Parquet files need pyarrow: pip install 'biclique[io]'"
+    for reader in ("pyarrow.csv", "pyarrow.parquet"):
+        optional(reader, needed)
+    return optional("pyarrow", needed)
 
 
 def find_pyarrow() -> Any:

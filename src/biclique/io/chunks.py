@@ -524,6 +524,48 @@ class FiniteChunks(_InnerChunks):
             raise self._error(f"{self.name}: every row has a missing value; leave out columns with ", DROP, ".")
 
 
+@dataclass
+class Moments:
+    """Number of values, mean and squared deviations of columns, added as Chan, Golub and LeVeque do."""
+
+    n: FloatArray
+    mean: FloatArray
+    squares: FloatArray
+
+    @classmethod
+    def none(cls, width: int) -> Moments:
+        """Those of no rows."""
+        return cls(np.zeros(width), np.zeros(width), np.zeros(width))
+
+    @classmethod
+    def of(cls, rows: FloatArray) -> Moments:
+        """Those of some rows, which are overwritten."""
+        mean = rows.mean(axis=0)
+        rows -= mean
+        return cls(np.full(len(mean), float(len(rows))), mean, np.einsum("ij,ij->j", rows, rows))
+
+    @classmethod
+    def of_values(cls, rows: FloatArray) -> Moments:
+        """Those of some rows with gaps: NaN counts as no value."""
+        present = ~np.isnan(rows)
+        n = present.sum(axis=0).astype(float)
+        mean = np.where(present, rows, 0).sum(axis=0) / np.maximum(n, 1)
+        return cls(n, mean, (np.where(present, rows - mean, 0) ** 2).sum(axis=0))
+
+    def __iadd__(self, other: Moments) -> Moments:
+        n, gap = np.maximum(self.n + other.n, 1), np.where(other.n > 0, other.mean - self.mean, 0)
+        self.squares += other.squares + gap**2 * (self.n * other.n / n)
+        self.mean += gap * (other.n / n)
+        self.n = self.n + other.n
+        return self
+
+
+def varies(mean: FloatArray, variance: FloatArray, n: int) -> NDArray[np.bool_]:
+    """Columns of n rows whose variance is more than rounding, by the rule of scikit-learn's StandardScaler."""
+    unit = np.finfo(np.float64).eps
+    return np.asarray(variance > n * unit * variance + (n * mean * unit) ** 2)
+
+
 def column_moments(
     source: ChunkSource, tick: Callable[[float], None] | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
@@ -532,37 +574,31 @@ def column_moments(
     Sums are in float64, of differences to the first row, and the moments of chunks are merged: a column far from 0
     keeps its digits, and a constant one has deviation 0 exactly. ``tick`` is told the share of the rows that is done.
     """
-    n = 0
-    mean, squares, largest = np.zeros(source.n_columns), np.zeros(source.n_columns), np.zeros(source.n_columns)
-    origin = np.zeros(source.n_columns)
+    origin, largest = np.zeros(source.n_columns), np.zeros(source.n_columns)
+    found, n = Moments.none(source.n_columns), 0
     with np.errstate(over="ignore", invalid="ignore"):
         for chunk in source.chunks():
             if n == 0:
                 origin = chunk[0].astype(np.float64)
             Y = chunk - origin
             np.maximum(largest, np.abs(Y).max(axis=0), out=largest)
-            m = len(Y)
-            chunk_mean = Y.sum(axis=0) / m
-            Y -= chunk_mean
-            shift = chunk_mean - mean
-            squares += np.einsum("ij,ij->j", Y, Y) + shift**2 * (n * m / (n + m))
-            mean += shift * (m / (n + m))
-            n += m
+            found += Moments.of(Y)
+            n += len(Y)
             if tick is not None and source.n_rows:
                 tick(n / source.n_rows)
-    bad = np.flatnonzero(~np.isfinite(squares))
+    bad = np.flatnonzero(~np.isfinite(found.squares))
     if len(bad):
         raise DataError(
             f"{source.name}: the values of column {bad[0]} (counting from 0) are too large for their variance in "
             "float64; divide them by a constant first."
         )
-    bad = np.flatnonzero((squares == 0) & (largest > 0))
+    bad = np.flatnonzero((found.squares == 0) & (largest > 0))
     if len(bad):
         raise DataError(
             f"{source.name}: the values of column {bad[0]} (counting from 0) differ by {largest[bad[0]]:.3g} at most, "
             "and such squares vanish; multiply them by a constant first."
         )
-    return mean + origin, np.sqrt(squares / n), n
+    return found.mean + origin, np.sqrt(found.squares / n), n
 
 
 # Rows that Python holds: an array, a frame, or chunks of them

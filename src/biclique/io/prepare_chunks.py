@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from biclique._typing import FloatArray
 from biclique.exceptions import Argument, ParameterError, TableError
-from biclique.io.chunks import TEXT_BYTES, ChunkSource, Raw
+from biclique.io.chunks import TEXT_BYTES, ChunkSource, Moments, Raw, varies
 from biclique.io.columns import levels_of, texts_of
 from biclique.io.fields import text_array
 from biclique.io.prepare import TablePreparer
@@ -37,33 +36,6 @@ Fields: TypeAlias = Callable[[Sequence[str]], Iterator[list[list[str]]]]
 """One pass over columns of a text file as they stand there, by their names."""
 
 
-@dataclass
-class Moments:
-    """Number, mean and sum of squared deviations of columns; those of two parts are merged."""
-
-    width: int
-    n: NDArray[np.float64] = field(init=False)
-    mean: NDArray[np.float64] = field(init=False)
-    squares: NDArray[np.float64] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.n, self.mean, self.squares = (np.zeros(self.width) for _ in range(3))
-
-    def add(self, X: FloatArray) -> None:
-        """Take rows (m, width) into account; NaN counts as no value."""
-        present = ~np.isnan(X)
-        m = present.sum(axis=0)
-        some = m > 0
-        with np.errstate(over="ignore", invalid="ignore"):
-            mean = np.where(present, X, 0).sum(axis=0) / np.maximum(m, 1)
-            squares = (np.where(present, X - mean, 0) ** 2).sum(axis=0)
-            total = np.maximum(self.n + m, 1)
-            shift = np.where(some, mean - self.mean, 0)
-            self.squares += squares + shift**2 * self.n * m / total
-            self.mean += shift * m / total
-        self.n += m
-
-
 def fit_chunks(preparer: TablePreparer, source: ColumnSource, tick: Callable[[float], None] | None = None) -> None:
     """``preparer.fit`` of a table in one pass. What needs the whole table at once is refused."""
     for name, (value, why) in WHOLE.items():
@@ -71,7 +43,7 @@ def fit_chunks(preparer: TablePreparer, source: ColumnSource, tick: Callable[[fl
         if isinstance(asked, str) and asked == value:
             raise ParameterError(f"{source.name}: ", *why)
     numbers, categories = _sorted(preparer, source)
-    moments, gaps = Moments(len(numbers)), np.zeros(len(numbers), dtype=bool)
+    moments, gaps = Moments.none(len(numbers)), np.zeros(len(numbers), dtype=bool)
     levels: list[Counter[str | None]] = [Counter() for _ in categories]
     n_kept = done = 0
     for table in source.column_chunks(ROWS):
@@ -79,7 +51,8 @@ def fit_chunks(preparer: TablePreparer, source: ColumnSource, tick: Callable[[fl
         X, L, kept = _rows(preparer, table, [known[c] for c in numbers], [known[c] for c in categories])
         n_kept += int(kept.sum())
         gaps |= np.isnan(X).any(axis=0)
-        moments.add(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            moments += Moments.of_values(X)
         for counts, column in zip(levels, L, strict=True):
             counts.update(column.tolist())
         require(
@@ -157,8 +130,6 @@ def _state(
     variance, mean = moments.squares[scaled] / n_kept, moments.mean[scaled]  # filled values have deviation 0
     if preparer.scale == "standard" and not np.isfinite(variance).all():
         raise too_large(source.name)
-    unit = np.finfo(float).eps
-    constant = variance <= n_kept * unit * variance + (n_kept * mean * unit) ** 2  # as in StandardScaler
     scaling = preparer.scale == "standard" and bool(scaled)
     return {
         "class": CLASS,
@@ -174,7 +145,7 @@ def _state(
         ],
         "fill": moments.mean.copy() if filling and numbers else None,
         "offset": mean if scaling else None,
-        "divisor": np.where(constant, 1.0, np.sqrt(variance)) if scaling else None,
+        "divisor": np.where(varies(mean, variance, n_kept), np.sqrt(variance), 1.0) if scaling else None,
         "most_frequent": [_common(c) for c in levels] if preparer.missing == "mean" and categories else None,
     }
 

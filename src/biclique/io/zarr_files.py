@@ -12,7 +12,6 @@ import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib import import_module
 from math import prod
 from numbers import Integral
 from pathlib import Path
@@ -21,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from biclique._typing import FloatArray, IntArray
-from biclique.exceptions import BicliqueError, DataError, MissingExtraError, TableError, printable
+from biclique.exceptions import BicliqueError, DataError, TableError, optional, printable
 from biclique.io.chunks import (
     ChunkSource,
     Raw,
@@ -254,10 +253,7 @@ ZARR_CHUNK_BYTES = 2**10  # what zarr needs to find one chunk, beside its number
 
 def import_zarr() -> Any:
     """zarr, or the line that installs it."""
-    try:
-        return import_module("zarr")
-    except ImportError as error:
-        raise MissingExtraError("Zarr arrays need zarr: pip install 'zarr>=3'") from error
+    return optional("zarr", "Zarr arrays need zarr: pip install 'zarr>=3'")
 
 
 def open_zarr(path: Path, roles: Roles, limit: int) -> ChunkSource:

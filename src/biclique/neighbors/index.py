@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from itertools import chain
@@ -15,18 +15,16 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.exceptions import DataError, MissingExtraError
+from biclique.exceptions import DataError, optional
 from biclique.kernels import dense_product, middle, squared_norms
 from biclique.runtime import (
-    Pulse,
-    Result,
     Tick,
     check_choice,
     check_count,
     check_jobs,
     check_random,
     count_threads,
-    run_groups,
+    run_panels,
     single_threaded_blas,
 )
 
@@ -236,18 +234,8 @@ class BruteForce:
         return tuple(np.concatenate(parts) for parts in zip(*found, strict=True))  # type: ignore[return-value]
 
     def _run(self, search: Any, n_rows: int, tick: Tick | None) -> list[Any]:
-        panel = panel_rows(self.X.shape[0])
-        starts = range(0, n_rows, panel)
-
-        def work(number: int, pulse: Pulse) -> Any:
-            with np.errstate(over="ignore", invalid="ignore"):  # far rows overflow float32, and go on to float64
-                result = search(slice(starts[number], min(starts[number] + panel, n_rows)))
-            pulse()
-            return result
-
-        self._scratch = threading.local()
-        try:
-            return run_groups(work, len(starts), n_jobs=self.n_jobs, total=len(starts), tick=tick)
+        try:  # far rows overflow float32, and go on to float64
+            return run_panels(search, n_rows, panel_rows(self.X.shape[0]), n_jobs=self.n_jobs, tick=tick)
         finally:
             self._scratch = threading.local()
 
@@ -384,11 +372,7 @@ LINKS, BREADTH, EFFORT = 16, 80, 64
 
 def import_faiss() -> Any:
     """faiss, or the line that installs it."""
-    try:
-        import faiss
-    except ImportError as error:
-        raise MissingExtraError("search='approximate' needs faiss: pip install 'biclique[neighbors]'") from error
-    return faiss
+    return optional("faiss", "search='approximate' needs faiss: pip install 'biclique[neighbors]'")
 
 
 def exact_seconds(n: int, d: int) -> float:
@@ -510,23 +494,10 @@ class NeighborIndex:
         def search(piece: slice) -> list[list[int]]:
             return list(tree.query_ball_point(self.rows[wide[piece]], reach_of[piece], workers=1, return_sorted=True))
 
-        balls = list(chain.from_iterable(self._in_pieces(search, len(wide), BALLS)))
+        balls = list(chain.from_iterable(run_panels(search, len(wide), BALLS, n_jobs=self.n_jobs)))
         counts = np.fromiter(map(len, balls), dtype=np.intp, count=len(wide))
         found = np.fromiter(chain.from_iterable(balls), dtype=np.intp, count=int(counts.sum()))
         return found, np.repeat(wide, counts)
-
-    def _in_pieces(self, search: Callable[[slice], Result], n: int, size: int) -> list[Result]:
-        """A search of the tree for pieces of n rows, on our own threads.
-
-        Not on SciPy's (``workers``): after Ctrl-C these go on writing into arrays that are gone, and the process dies.
-        """
-        tops = range(0, n, size)
-
-        def work(number: int, pulse: Pulse) -> Result:
-            pulse()
-            return search(slice(tops[number], min(tops[number] + size, n)))
-
-        return run_groups(work, len(tops), n_jobs=self.n_jobs)
 
     def _fitting(self, Y: Rows) -> Rows:
         Y = _checked("Y", Y)
@@ -567,12 +538,17 @@ class NeighborIndex:
         return gaps, nears
 
     def _tree_query(self, Y: FloatArray, m: int) -> IntArray:
-        """Numbers of the m nearest rows, by the tree's own rounding."""
-        tree = self._index()
-        found = self._in_pieces(
-            lambda piece: tree.query(Y[piece], np.arange(1, m + 1), workers=1)[1], len(Y), max(PIECE // m, 1)
-        )
-        return np.concatenate(found)
+        """Numbers of the m nearest rows, by the tree's own rounding.
+
+        Our own threads, not SciPy's (``workers``): after Ctrl-C these go on writing into arrays that are gone, and the
+        process dies.
+        """
+        tree, ranks = self._index(), np.arange(1, m + 1)
+
+        def search(piece: slice) -> IntArray:
+            return np.asarray(tree.query(Y[piece], ranks, workers=1)[1])
+
+        return np.concatenate(run_panels(search, len(Y), max(PIECE // m, 1), n_jobs=self.n_jobs))
 
     def _ordered(self, Y: Rows, rows: IntArray, near: IntArray, own: bool) -> tuple[FloatArray, IntArray]:
         """Found rows by (distance, number), distances measured anew; a row itself before its copies."""

@@ -106,6 +106,13 @@ class Sums:
         return np.asarray(np.where(total > 0, 1 - within / np.where(total > 0, total, 1.0), 0.0).clip(0.0, 1.0))
 
 
+def effects_of(rows: Rows, labels: IntArray, n_clusters: int) -> FloatArray:
+    """``Sums.effects`` of the rows that have a label."""
+    sums = Sums(n_clusters)
+    sums.add(rows[labels >= 0], labels[labels >= 0])
+    return sums.effects
+
+
 def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
     return np.asarray(np.divide(above, below, out=np.full(np.shape(above), np.nan), where=below > 0))
 

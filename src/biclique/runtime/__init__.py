@@ -23,6 +23,7 @@ from biclique.runtime.threads import (
     given_panel,
     panel_product,
     run_groups,
+    run_panels,
     single_threaded_blas,
 )
 
@@ -52,5 +53,6 @@ __all__ = [
     "parse_memory_limit",
     "require",
     "run_groups",
+    "run_panels",
     "single_threaded_blas",
 ]

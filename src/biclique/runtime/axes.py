@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
-from biclique.exceptions import MissingExtraError
+from biclique.exceptions import optional
 
 
 def figure_class() -> Any:
     """matplotlib's Figure, which needs no display, or the line that installs it."""
-    try:
-        return import_module("matplotlib.figure").Figure
-    except ImportError as error:
-        raise MissingExtraError("figures need matplotlib: pip install 'biclique[plot]'") from error
+    return optional("matplotlib.figure", "figures need matplotlib: pip install 'biclique[plot]'").Figure
 
 
 def new_axes() -> Any:

@@ -148,6 +148,20 @@ def run_groups(
                 raise
 
 
+def run_panels(
+    work: Callable[[slice], Result], n: int, rows: int, *, n_jobs: int | None, tick: Tick | None = None
+) -> list[Result]:
+    """``work`` of every panel of so many of n rows, in threads; the list is in order."""
+    tops = range(0, n, rows)
+
+    def of_panel(number: int, pulse: Pulse) -> Result:
+        result = work(slice(tops[number], min(tops[number] + rows, n)))
+        pulse()
+        return result
+
+    return run_groups(of_panel, len(tops), n_jobs=n_jobs, total=len(tops), tick=tick)
+
+
 PANEL = 512
 """Rows of one piece of work. Fixed, so that sums never depend on the number of threads."""
 
@@ -156,14 +170,11 @@ def panel_product(K: Any, V: FloatArray, *, n_jobs: int | None, panel: int = PAN
     """K @ V for a stored K, dense or sparse, in panels of rows, each summed by one thread."""
     V = np.asarray(V, dtype=np.float64)
     out = np.empty((K.shape[0], V.shape[1]))
-    starts = range(0, K.shape[0], panel)
 
-    def multiply(number: int, pulse: Pulse) -> None:
-        top = starts[number]
-        out[top : top + panel] = K[top : top + panel] @ V
-        pulse()
+    def multiply(rows: slice) -> None:
+        out[rows] = K[rows] @ V
 
-    run_groups(multiply, len(starts), n_jobs=n_jobs)
+    run_panels(multiply, K.shape[0], panel, n_jobs=n_jobs)
     return out
 
 

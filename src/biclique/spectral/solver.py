@@ -25,7 +25,7 @@ from biclique.runtime.namespace import (
     right_divide,
     to_host,
 )
-from biclique.runtime.threads import Pulse, run_groups
+from biclique.runtime.threads import run_panels
 
 DIRECT_BELOW = 512
 """Up to here the whole matrix is made and decomposed: quicker than iterating, and exact."""
@@ -548,10 +548,8 @@ class TallKrylov(BlockKrylov):
         times: FloatArray | None = None,
     ) -> tuple[FloatArray, FloatArray]:
         """block ← (block − avoided take_off) times, in place; then avoidedᵀ block and blockᵀ block."""
-        tops = range(0, self.n, SWEPT_ROWS)
 
-        def work(panel: int, pulse: Pulse) -> tuple[FloatArray, FloatArray]:
-            rows = slice(tops[panel], tops[panel] + SWEPT_ROWS)
+        def work(rows: slice) -> tuple[FloatArray, FloatArray]:
             some, others = block[rows], avoided[rows]
             if take_off is not None:
                 some = some - others @ take_off
@@ -559,10 +557,9 @@ class TallKrylov(BlockKrylov):
                 some = some @ times
             if take_off is not None or times is not None:
                 block[rows] = some
-            pulse()
             return others.T @ some, some.T @ some
 
-        found = run_groups(work, len(tops), n_jobs=self.n_jobs)
+        found = run_panels(work, self.n, SWEPT_ROWS, n_jobs=self.n_jobs)
         along, product = (np.sum(pieces, axis=0) for pieces in zip(*found, strict=True))
         return along, product
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from biclique.exceptions import DataError, MissingExtraError
+from biclique.exceptions import DataError, optional
 from biclique.hypergraph.files.lines import numbered
 from biclique.hypergraph.hypergraph import Hypergraph
 
@@ -213,10 +213,7 @@ def to_hypergraphx(hypergraph: Hypergraph, *, merge_equal_edges: bool = False) -
 
 def _package(name: str) -> Any:
     """An optional package, or the line that installs it."""
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise MissingExtraError(f"this conversion needs {name}: pip install {name}") from error
+    return optional(name, f"this conversion needs {name}: pip install {name}")
 
 
 def _packages(obj: Any) -> set[str]:

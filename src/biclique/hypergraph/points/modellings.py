@@ -24,7 +24,7 @@ from biclique.kernels import (
     check_rows_for_kernel,
     make_kernel,
 )
-from biclique.runtime import Pulse, check_count, check_flag, check_jobs, check_random, run_groups
+from biclique.runtime import check_count, check_flag, check_jobs, check_random, run_panels
 
 # Tuples of points
 
@@ -150,13 +150,10 @@ def in_chunks(values: Callable[[IntArray], FloatArray], tuples: IntArray, d: int
     step = max(CHUNK_NUMBERS // (tuples.shape[1] * d), 1)
     out = np.empty(len(tuples))
 
-    def fill(chunk: int, pulse: Pulse) -> None:
-        part = slice(chunk * step, (chunk + 1) * step)
-        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is an error of the caller's
-            out[part] = values(tuples[part])
-        pulse()
+    def fill(part: slice) -> None:
+        out[part] = values(tuples[part])
 
-    run_groups(fill, -(-len(tuples) // step), n_jobs=n_jobs)
+    run_panels(fill, len(tuples), step, n_jobs=n_jobs)
     return out
 
 
