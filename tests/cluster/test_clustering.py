@@ -113,6 +113,7 @@ def plain(many_blobs):
     return model
 
 
+@pytest.mark.once
 def test_larger_data_dense_against_tiled(many_blobs, plain):
     X, dense = many_blobs[0], plain
     for precision, angle in (("float64", 1e-7), ("float32", 2e-3)):
@@ -385,6 +386,7 @@ def test_a_kernel_of_low_rank_is_said_to_be_so(blobs):
         BicliqueSpectralClustering(5, affinity="linear", random_state=0).fit(blobs[0][:, :2])
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("options", [{}, {"gram": "tiled"}, {"gram": "nystroem"}, {"affinity": "nearest_neighbors"}])
 @pytest.mark.parametrize("sizes", [(950, 50), (700, 200, 70, 30)])
 def test_small_clusters_in_many_columns_are_found(sizes, options):

@@ -401,6 +401,7 @@ def test_fewer_clusters_are_said():
 EXPECTED = {"check_clustering": "feeds points with negative coordinates, which are no incidence matrix"}
 
 
+@pytest.mark.once
 @parametrize_with_checks([HypergraphSpectralClustering(2)], expected_failed_checks=lambda _: EXPECTED)
 @pytest.mark.filterwarnings("ignore::biclique.exceptions.BicliqueWarning")
 def test_estimator_checks(estimator, check):

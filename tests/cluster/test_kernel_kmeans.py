@@ -36,6 +36,7 @@ def test_the_cut_is_reported_and_never_rises(init, gram, iris):
     assert np.array_equal(model.predict(X), model.labels_)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("order", [2, 4, 20, 1e4])
 def test_in_the_spectral_clusterer_it_never_ends_above_kmeans(order):
     X = scale(load_breast_cancer().data)

@@ -338,6 +338,7 @@ def test_clone_and_parameters():
     np.testing.assert_array_equal(copied.get_params()["categorical_features"], MASK)
 
 
+@pytest.mark.once
 @parametrize_with_checks(
     [
         BicliqueSpectralClustering(2, affinity="gower", n_init=1),

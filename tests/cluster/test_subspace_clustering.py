@@ -178,6 +178,7 @@ def test_refused_with_a_reason():
         InhomogeneousSubspaceClustering(2).fit(bad)
 
 
+@pytest.mark.once
 @parametrize_with_checks([InhomogeneousSubspaceClustering(2, subspace_dim=1, n_draws=40, n_rounds=2)])
 @pytest.mark.filterwarnings("ignore::biclique.exceptions.BicliqueWarning")
 def test_estimator_checks(estimator, check):

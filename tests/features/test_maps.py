@@ -165,6 +165,7 @@ def test_nystroem_keeps_the_positive_part_of_an_indefinite_kernel():
     np.testing.assert_allclose(features @ features.T, positive, atol=1e-8)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("kernel", [RBF(0.3), Laplacian(0.3)])
 def test_random_features_are_unbiased_with_the_expected_spread(kernel):
     X = rows(25)

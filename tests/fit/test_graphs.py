@@ -338,6 +338,7 @@ def unequal_clusters(seed, sizes=(850, 100, 50)):
     return X, np.repeat(np.arange(len(sizes)), sizes)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("sizes", [(850, 100, 50), (700, 200, 70, 30), (950, 50)])
 @pytest.mark.parametrize("seed", range(3))
 def test_small_clusters_beside_large_ones_are_found(sizes, seed):

@@ -67,6 +67,7 @@ def test_agrees_with_the_exact_solution(blobs, exactly, gram, order):
     np.testing.assert_allclose(ours.eigenvalues_, exact.eigenvalues_, atol=tolerance * exact.eigenvalues_[0])
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("landmarks", LANDMARKS)
 def test_every_way_of_choosing_landmarks(blobs, exactly, landmarks):
     model = fitted(blobs[0], landmarks=landmarks, rank=150)
@@ -106,6 +107,7 @@ def test_training_rows_keep_their_labels_and_their_embedding(blobs, exactly, ass
     assert adjusted_rand_score(exactly(**asked).labels_, model.labels_) > 0.95
 
 
+@pytest.mark.once
 def test_new_rows(blobs):
     X, _ = blobs
     model = fitted(X[:5000], rank=200)
@@ -251,6 +253,7 @@ def test_weights_are_repeated_rows(blobs):
     assert adjusted_rand_score(np.repeat(heavy.labels_, weights), repeated.labels_) > 0.99
 
 
+@pytest.mark.once
 def test_the_embedding_and_kernel_kmeans(blobs, exactly):
     X, _ = blobs
     embedding = BicliqueSpectralEmbedding(3, gram="nystroem", rank=200, random_state=0).fit(X)
@@ -264,6 +267,7 @@ def test_the_embedding_and_kernel_kmeans(blobs, exactly):
     assert np.array_equal(search.predict(X), search.labels_)
 
 
+@pytest.mark.once
 def test_symmetric_modelling(blobs):
     X, _ = blobs
     settings = {"modelling": "symmetric", "order": 3, "gamma": 0.02}
@@ -272,6 +276,7 @@ def test_symmetric_modelling(blobs):
     assert adjusted_rand_score(ours.labels_, exact.labels_) > 0.97
 
 
+@pytest.mark.once
 def test_row_normalize(blobs, exactly):
     X, _ = blobs
     for make in (functools.partial(fitted, X, rank=200), exactly):
@@ -495,6 +500,7 @@ def test_many_unseen_rows_raise_the_order(blobs):
     assert re.search(r"order 2: \d\d rows are like no landmark or feature;", model.order_reason_)
 
 
+@pytest.mark.once
 def test_a_rank_is_raised_until_hardly_a_row_is_unseen():
     random = np.random.RandomState(0)
     sizes, centres = (3600, 320, 80), ((0, 0), (6, 6), (6, -6))
@@ -519,6 +525,7 @@ def test_costs_are_estimated(blobs, tmp_path):
     assert BicliqueSpectralClustering(5).estimate_cost(X).gram == "tiled"
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("gram", ["auto", "nystroem", "features"])
 def test_costs_on_a_device_need_no_device(blobs, monkeypatch, gram):
     monkeypatch.setitem(sys.modules, "torch", None)

@@ -113,6 +113,7 @@ def test_new_rows_go_through_the_grid(monkeypatch, d):
     np.testing.assert_array_equal(cross.diagonal(), np.ones(len(new)))
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("order", [2, 2.1])
 def test_new_rows_that_hardly_any_training_row_sees(monkeypatch, order):
     """A grid's error is that of the crowded places: rows far outside are computed pair by pair."""
@@ -178,6 +179,7 @@ def test_heavy_rows_ask_for_more_digits():
         BicliqueSpectralClustering(4, gram="fourier", order=2, gamma=0.02).fit(X, sample_weight=weights)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("n", [4000, 20000])
 def test_groups_of_very_unequal_size(n):
     random = np.random.default_rng(0)

@@ -161,6 +161,7 @@ def test_the_last_digit_of_a_radius_loses_no_row(kind):
             np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.once
 def test_approximate_search():
     pytest.importorskip("faiss", reason="the extra [neighbors] is not installed")
     X = np.random.default_rng(0).normal(size=(5000, 20)).astype(np.float32) + 100

@@ -118,6 +118,7 @@ def solved_from_blobs(X, weights, seed=0, few_rows=500, k=4):
     return pairs, cut.n_passes
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("group", [1, 2, 8, 32])
 @pytest.mark.parametrize("seed", range(5))
 def test_a_group_that_the_few_rows_do_not_contain_is_found(group, seed):

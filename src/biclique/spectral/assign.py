@@ -474,7 +474,7 @@ def round_either_way(
     apart. Both are roundings of the same eigenvectors, so what they hold of these decides, if it does so clearly.
     """
     unit = assign(unit_rows(rows)) if tested is None else tested
-    plain, on_rows = assign(rows), to_host(rows)
+    plain, on_rows, weights = assign(rows), to_host(rows), to_host(weights)
     if np.bincount(plain.labels, weights, n_clusters).min() < least_share(weights, n_clusters) * weights.sum():
         return unit, ""
     holds = [held_of_eigenpairs(on_rows, eigenvalues, weights, found.labels, n_clusters) for found in (plain, unit)]
