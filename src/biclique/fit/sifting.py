@@ -56,7 +56,8 @@ def leave_out_dust(search: ExactSearch, first: Attempt[Solved], dust: IntArray) 
             best, held = sifted, search.prepared
             if not len(dust):
                 break
-    search.hold(held)
+    if search.prepared is not held:
+        search.hold(held)
     return best
 
 
