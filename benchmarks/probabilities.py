@@ -1,6 +1,6 @@
 """How near are probabilities to the posterior? Gaussians and noisy moons, with default settings and fresh rows.
 
-    python benchmarks/probabilities.py [--rows 1000] [--new 4000] [--seeds 3]
+    python benchmarks/probabilities.py [--rows 1000] [--new 4000] [--seeds 3] [--first 0]
 
 For each set: mean |p − posterior| and the expected calibration error (ten bins of equally many rows) of
 ``predict_proba``, beside the mean |p − posterior| of other ways:
@@ -122,11 +122,12 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, default=1000)
     parser.add_argument("--new", type=int, default=4000)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=3, help="how many draws of each set (default: 3)")
+    parser.add_argument("--first", type=int, default=0, help="the first seed (default: 0)")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     found: dict[str, list[list[float]]] = {}
-    for seed in range(options.seeds):
+    for seed in range(options.first, options.first + options.seeds):
         fresh = sets(options.new, 1000 + seed)
         for (name, (train, _, _)), (_, new) in zip(sets(options.rows, seed), fresh, strict=True):
             found.setdefault(name, []).append(measured(train, *new, gaussian="moons" not in name))

@@ -32,6 +32,7 @@ import numpy as np
 import select_count
 from consensus import product_seconds
 from defaults import MOST_ROWS, Case, generated, public
+from scipy import sparse
 from sklearn.cluster import SpectralClustering
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_blobs, make_moons
 from sklearn.metrics import adjusted_rand_score
@@ -176,6 +177,10 @@ def with_other_constants(search: Search, fits: Fits) -> Iterator[tuple[str, Sele
     for name, place, constant, value in (
         ("what the cut counts: 1 (2)", settings_search, "SHARES", (1.0, 1.0, 1.0)),
         ("what the cut counts: 3 (2)", settings_search, "SHARES", (3.0, 1.0, 1.0)),
+        ("no consensus", settings_search, "SHARES", (2.0, 1.0, 0.0)),
+        ("stability less one standard error (the mean)", settings_search, "_stability", cautious_stability),
+        ("cut of the worst cluster (the mean)", settings_search, "neutral_cut", cut_of_the_worst),
+        ("cut of the whole graph (the mean)", settings_search, "neutral_cut", cut_of_the_whole),
         ("agreement of equal partitions: 0.98 (0.99)", settings_search, "SAME", 0.98),
         ("agreement of equal partitions: 0.995 (0.99)", settings_search, "SAME", 0.995),
         ("families of the consensus: 3 (5)", criteria, "SIMILAR", 3),
@@ -187,6 +192,34 @@ def with_other_constants(search: Search, fits: Fits) -> Iterator[tuple[str, Sele
     ):
         with patch.object(place, constant, value):
             yield name, judge(search, fits)
+
+
+def cautious_stability(fits: Fits, number: int, search: Search) -> float | None:
+    """The mean agreement with halves, less its standard error."""
+    found = [
+        criteria.agreement(fits.full[number][rows], half[number], search.vertices.weights[rows])
+        for rows, half in zip(search.halves, fits.halves, strict=True)
+        if number in half
+    ]
+    return float(np.mean(found) - np.std(found, ddof=1) / np.sqrt(len(found))) if len(found) > 1 else None
+
+
+def kept_edges(A: sparse.csr_array, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of every cluster: edges inside, and all edges."""
+    ends = A.tocoo()
+    inside = labels[ends.row] == labels[ends.col]
+    k = int(labels.max(initial=0)) + 1
+    return np.bincount(labels[ends.row][inside], minlength=k), np.bincount(labels[ends.row], minlength=k)
+
+
+def cut_of_the_worst(A: sparse.csr_array, labels: np.ndarray) -> float:
+    within, volume = kept_edges(A, labels)
+    return float((within / np.maximum(volume, 1)).min())
+
+
+def cut_of_the_whole(A: sparse.csr_array, labels: np.ndarray) -> float:
+    within, volume = kept_edges(A, labels)
+    return float(within.sum() / max(volume.sum(), 1))
 
 
 def print_sensitivity(found: list[Scored]) -> None:
