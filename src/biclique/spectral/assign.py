@@ -474,13 +474,17 @@ def round_either_way(
     apart. Both are roundings of the same eigenvectors, so what they hold of these decides, if it does so clearly.
     """
     unit = assign(unit_rows(rows)) if tested is None else tested
-    plain, on_rows, weights = assign(rows), to_host(rows), to_host(weights)
+    on_rows, weights = to_host(rows), to_host(weights)
+    of_unit = held_of_eigenpairs(on_rows, eigenvalues, weights, unit.labels, n_clusters)
+    if np.maximum(eigenvalues, 0.0).sum() <= CLEARLY_MORE * of_unit:  # no clusters hold more than all
+        return unit, ""
+    plain = assign(rows)
     if np.bincount(plain.labels, weights, n_clusters).min() < least_share(weights, n_clusters) * weights.sum():
         return unit, ""
-    holds = [held_of_eigenpairs(on_rows, eigenvalues, weights, found.labels, n_clusters) for found in (plain, unit)]
-    if holds[0] <= CLEARLY_MORE * max(holds[1], 0.0):
+    of_plain = held_of_eigenpairs(on_rows, eigenvalues, weights, plain.labels, n_clusters)
+    if of_plain <= CLEARLY_MORE * max(of_unit, 0.0):
         return unit, ""
-    told = f"{holds[0]:.3g} of the eigenvalues, those of rows of length 1 {holds[1]:.3g}"
+    told = f"{of_plain:.3g} of the eigenvalues, those of rows of length 1 {of_unit:.3g}"
     return plain, f"labels come from rows of the embedding as they are: their clusters hold {told}"
 
 
