@@ -103,6 +103,12 @@ SHAPES: dict[str, Callable[[int], tuple[np.ndarray, np.ndarray]]] = {
 }
 
 
+def in_columns(sizes: tuple[int, ...], seed: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
+    """Round clusters of these sizes in several columns, each 6.4 deviations from every other."""
+    y = np.repeat(np.arange(len(sizes)), sizes)
+    return np.random.default_rng(seed).normal(size=(len(y), columns)) + 4.5 * np.eye(columns)[y], y + 1
+
+
 def _from_one(made: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     return made[0], made[1] + 1
 
@@ -121,6 +127,9 @@ def generated() -> Iterator[Case]:
             name = f"{'/'.join(map(str, sizes))} {seed}"
             yield Case("unequal sizes", name, *_labelled(mixed(sizes, seed, tails=None)))
             yield Case("unequal sizes, heavy tails", f"{name}, t of 3", *_labelled(mixed(sizes, seed, tails=3)))
+            for columns in (5, 10, 20):
+                where = f"unequal sizes, {columns} columns"
+                yield Case(where, f"{name}, {columns} columns", *_labelled(in_columns(sizes, seed, columns)))
     for name, load, scaled in (
         ("iris", load_iris, False),
         ("digits", load_digits, False),
