@@ -180,7 +180,7 @@ class Speed:
             first = timed(low_rank.RowSums.of, feature_map, source, 1, quiet)
             mean, degree = first.sums / first.weight, float(first.sums.mean())
             weigher = low_rank._Weigher(Q[:, 0], feature_map.dtype, degree, 4.0, 0.0, -degree)
-            timed(source.sum, weigher.products(feature_map, mean, n, 1), "matrix", quiet, rank)
+            timed(source.sum, weigher.products(feature_map, mean, 1), "matrix", quiet, rank)
             timed(maps.map_rows, feature_map, X, Q, lambda rows, _: rows.argmin(axis=1), n_jobs=1, sizes=Q[:, 0])
         return seconds
 
