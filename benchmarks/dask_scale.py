@@ -150,9 +150,9 @@ class Speed:
     label: float
 
     @classmethod
-    def measured(cls, path: str, rank: int, n: int) -> Speed:
-        """Here and now: a file is read, and its rows go through the three passes of a fit of n rows, in one thread."""
-        best = [min(seconds) for seconds in zip(*(cls._passes(path, rank, n) for _ in range(2)), strict=True)]
+    def measured(cls, path: str, rank: int) -> Speed:
+        """Here and now: a file is read, and its rows go through the three passes of a fit, in one thread."""
+        best = [min(seconds) for seconds in zip(*(cls._passes(path, rank) for _ in range(2)), strict=True)]
         read, sums, matrix, labels = best
         entries = CALIBRATION * rank
         return cls(
@@ -163,7 +163,7 @@ class Speed:
         )
 
     @staticmethod
-    def _passes(path: str, rank: int, n: int) -> list[float]:
+    def _passes(path: str, rank: int) -> list[float]:
         """Seconds of reading, and of the passes for the sums, the matrix and the labels."""
         seconds = []
 
@@ -264,11 +264,11 @@ def calibration_file(folder: Path) -> str:
     return str(folder / "calibration" / "rows-00000.parquet")
 
 
-def calibrated(client: distributed.Client, folder: Path, rank: int, n: int) -> Speed:
+def calibrated(client: distributed.Client, folder: Path, rank: int) -> Speed:
     """The speed of the workers, all at the same time."""
     path, workers = calibration_file(folder), list(client.scheduler_info(n_workers=-1)["workers"])
     return Speed.mean(
-        client.gather([client.submit(Speed.measured, path, rank, n, workers=[one], pure=False) for one in workers])
+        client.gather([client.submit(Speed.measured, path, rank, workers=[one], pure=False) for one in workers])
     )
 
 
@@ -433,7 +433,7 @@ def main() -> int:
     chosen = parser.parse_args()
     if chosen.paper:
         with tempfile.TemporaryDirectory(prefix="dask-scale-") as folder:
-            speed = Speed.measured(calibration_file(Path(folder)), chosen.rank, chosen.paper)
+            speed = Speed.measured(calibration_file(Path(folder)), chosen.rank)
         show_paper(chosen.paper, chosen.rank, chosen.chunk, speed)
         return 0
     warnings.simplefilter("ignore")
@@ -461,7 +461,7 @@ def main() -> int:
             for n in filter(None, (chosen.small, chosen.rows)):
                 folder = work / f"rows-{n}"
                 truth = write_files(folder, n, chosen.chunk)
-                speed = calibrated(client, work, chosen.rank, n)
+                speed = calibrated(client, work, chosen.rank)
                 with Watched(client) as watched:
                     seconds = on_cluster(folder, work / f"labels-{n}", chosen.rank)
                 per_row.append(seconds / n)
