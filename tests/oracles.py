@@ -348,17 +348,34 @@ def rows_left_out(K, k, most_times=10):
     return best
 
 
-def neighbor_parts(q, size=7):
-    """The connected parts if each row is linked to the ``size`` nearest by q, as sets of rows."""
-    parts = [{i} for i in range(len(q))]
+def neighbor_links(q, size=7):
+    """A_ij = 1 if j is one of the ``size`` nearest of i by q, or i of those of j."""
+    A = np.zeros((len(q), len(q)))
     for i in range(len(q)):
         others = sorted((j for j in range(len(q)) if j != i), key=lambda j: q[i, j])
         for j in others[:size]:
-            a, b = (next(part for part in parts if x in part) for x in (i, j))
-            if a is not b:
-                parts.remove(b)
-                a |= b
-    return parts
+            A[i, j] = A[j, i] = 1
+    return A
+
+
+def links_leaving(A, labels):
+    """The mean over clusters of the share of their links that lead to another cluster; 1 without links."""
+    shares = []
+    for c in range(max(labels) + 1):
+        rows = [i for i in range(len(A)) if labels[i] == c]
+        links = [labels[j] != c for i in rows for j in range(len(A)) if A[i, j]]
+        shares.append(sum(links) / len(links) if links else 1.0)
+    return sum(shares) / len(shares)
+
+
+def is_dust(rows, w, k):
+    """Whether rows are too few for a cluster, by weight and if no row counts more than the median one."""
+
+    def short(own):
+        effective = sum(own) ** 2 / sum(x**2 for x in own)
+        return sum(own[i] for i in rows) / sum(own) < 0.999 / np.sqrt(effective * k)
+
+    return short(list(w)) and short([min(x, float(np.median(w))) for x in w])
 
 
 def splits_a_part(labels, parts, k):

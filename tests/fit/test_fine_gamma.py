@@ -1,15 +1,18 @@
-"""γ="auto" is raised where clusters would cut across the parts that nearest neighbours form."""
+"""γ="auto" is raised where fewer links between nearest neighbours then lead from one cluster to another."""
+
+import warnings
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_iris, make_blobs, make_circles
+from scipy import sparse
+from sklearn.datasets import make_blobs, make_circles, make_moons
 from sklearn.metrics import adjusted_rand_score
 
 from biclique import BicliqueSpectralClustering
-from biclique.exceptions import DisconnectedWarning
+from biclique.exceptions import DisconnectedWarning, SolverWarning
 from biclique.fit import fine_gamma
-from biclique.fit.fine_gamma import cut_across
-from biclique.kernels import make_kernel, neighbor_parts
+from biclique.fit.fine_gamma import cut_across, links_leaving
+from biclique.kernels import make_kernel, neighbor_links
 from biclique.selection import order_path
 from biclique.spectral import OrderRule
 from tests import oracles
@@ -19,24 +22,37 @@ def rings(n, seed=0):
     return make_circles(n, factor=0.5, noise=0.05, random_state=seed)
 
 
-def as_sets(parts):
-    return sorted(sorted(np.flatnonzero(parts == part).tolist()) for part in np.unique(parts))
+def spirals(n, seed):
+    random = np.random.default_rng(seed)
+    turn = np.tile(np.sqrt(random.random(n // 2)) * 3 * np.pi, 2)
+    y = np.repeat([0, 1], n // 2)
+    arms = np.column_stack([turn * np.cos(turn), turn * np.sin(turn)]) * np.where(y, -1, 1)[:, None]
+    return arms + random.normal(size=(n, 2)) * 0.3, y
 
 
 @pytest.mark.parametrize("affinity", ["rbf", "laplacian"])
-def test_parts_of_neighbors(affinity):
+def test_links_of_neighbors(affinity):
     X = np.concatenate([make_blobs(60, random_state=3)[0], [[40.0, 0.0], [41.0, 0.0]]])
     q = ((X[:, None] - X) ** 2).sum(axis=2) if affinity == "rbf" else np.abs(X[:, None] - X).sum(axis=2)
-    expected = sorted(sorted(part) for part in oracles.neighbor_parts(q))
-    found = as_sets(neighbor_parts(make_kernel(affinity, gamma=1.0), X))
-    assert found == expected
-    assert len(found) > 1
-    assert as_sets(neighbor_parts(make_kernel(affinity, gamma=1.0), X[:3])) == [[0, 1, 2]]
+    found = neighbor_links(make_kernel(affinity, gamma=1.0), X)
+    assert (found.toarray() == oracles.neighbor_links(q)).all()
+    few = neighbor_links(make_kernel(affinity, gamma=1.0), X[:3])
+    assert (few.toarray() == 1 - np.eye(3)).all()
 
 
-def test_kernels_without_a_distance_have_one_part():
+def test_kernels_without_a_distance_have_no_links():
     X = np.random.default_rng(0).normal(size=(30, 2))
-    assert neighbor_parts(make_kernel("polynomial", gamma=1.0), X).tolist() == [0] * 30
+    assert neighbor_links(make_kernel("polynomial", gamma=1.0), X) is None
+
+
+def test_the_share_of_links_that_leave():
+    random = np.random.default_rng(0)
+    for _ in range(20):
+        A = np.triu(random.random((30, 30)) < 0.2, 1).astype(float)
+        A += A.T
+        A[:, 7] = A[7] = 0  # a cluster without links
+        labels = np.where(np.arange(30) == 7, 3, random.integers(3, size=30))
+        assert links_leaving(sparse.csr_array(A), labels) == pytest.approx(oracles.links_leaving(A, labels))
 
 
 def test_what_cuts_across():
@@ -58,12 +74,12 @@ def test_rings_are_told_apart(n, gram):
     model = BicliqueSpectralClustering(2, gram=gram, random_state=0).fit(X)
     assert adjusted_rand_score(y, model.labels_) == 1
     assert (model.predict(X) == model.labels_).all()
-    assert "clusters cut across" in model.plan_.gamma_reason
+    assert "lead to another cluster" in model.plan_.gamma_reason
     assert model.plan_.gamma_reason in str(model.plan_)
     plain = BicliqueSpectralClustering(2, gamma="auto", random_state=0, order=2).plan(X)
     assert plain.gamma == model.gamma_
     # A number is taken as it is.
-    low = float(model.plan_.gamma_reason.split()[2].rstrip(","))
+    low = float(model.plan_.gamma_reason.split()[2].rstrip(":"))
     model = BicliqueSpectralClustering(2, gram=gram, gamma=low, random_state=0).fit(X)
     assert model.gamma_ == low
     assert adjusted_rand_score(y, model.labels_) < 0.8
@@ -84,11 +100,36 @@ def test_weights_are_repeated_rows():
     assert adjusted_rand_score(y, model.labels_) == 1
 
 
+@pytest.mark.parametrize("factor", [4, 16])
+def test_gamma_is_raised_where_that_halves_the_links_that_leave(factor):
+    """Against the definition: fits of all rows, which are few enough to be the sample, at each γ."""
+    X, y = make_moons(400, noise=0.1, random_state=0) if factor == 4 else spirals(600, 1)
+    model = BicliqueSpectralClustering(2, random_state=0).fit(X)
+    rule = float(model.plan_.gamma_reason.split()[2].rstrip(":"))
+    assert model.gamma_ == pytest.approx(factor * rule, rel=1e-3)  # the reason has four digits
+    A = oracles.neighbor_links(((X[:, None] - X) ** 2).sum(axis=2))
+    leaving = [
+        oracles.links_leaving(A, BicliqueSpectralClustering(2, gamma=f * rule, random_state=0).fit(X).labels_)
+        for f in (1, 4, 16)
+    ]
+    chosen = 0
+    for i in (1, 2):
+        if leaving[i] <= 0.5 * leaving[chosen]:
+            chosen = i
+    assert (1, 4, 16)[chosen] == factor
+    assert adjusted_rand_score(y, model.labels_) > 0.9
+
+
 @pytest.mark.parametrize("k", [2, 3, 4])
 def test_other_data_keep_their_gamma(k):
-    blobs = make_blobs(300, centers=[[0, 0], [7, 0], [0, 7]], random_state=0)[0]
-    for X in (load_iris().data, blobs):
-        assert not BicliqueSpectralClustering(k, random_state=0).fit(X).plan_.gamma_reason
+    X = make_blobs(300, centers=[[0, 0], [7, 0], [0, 7]], random_state=0)[0]
+    assert not BicliqueSpectralClustering(k, random_state=0).fit(X).plan_.gamma_reason
+
+
+def test_few_rows_a_cluster_keep_their_gamma():
+    X, _ = rings(200)
+    assert BicliqueSpectralClustering(2, random_state=0).plan(X).gamma_reason
+    assert not BicliqueSpectralClustering(13, random_state=0).plan(X).gamma_reason
 
 
 def test_if_no_gamma_does_it_is_said(monkeypatch):
@@ -106,3 +147,15 @@ def test_where_parts_of_k_are_not_told_apart_gamma_stays(asked):
     X, _ = rings(200)
     assert not BicliqueSpectralClustering(2, random_state=0, **asked).plan(X).gamma_reason
     assert BicliqueSpectralClustering(2, random_state=0, order=2).plan(X).gamma_reason
+
+
+def test_long_chains_are_solved_without_a_warning():
+    """Krylov steps do not tell eigenvalues apart that differ in the seventh digit: the matrix is decomposed then."""
+    X, y = spirals(600, 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = BicliqueSpectralClustering(2, random_state=0).fit(X)
+    assert adjusted_rand_score(y, model.labels_) == 1
+    assert model.residuals_.max() < 1e-10
+    with pytest.warns(SolverWarning, match="eigenpairs above tol"):  # fewer passes were asked for
+        BicliqueSpectralClustering(2, gamma=model.gamma_, order=2, max_iter=20, random_state=0).fit(X)

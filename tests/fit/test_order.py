@@ -15,7 +15,7 @@ from sklearn.preprocessing import scale
 from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.cluster.embedding import BicliqueSpectralEmbedding
 from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
-from biclique.exceptions import BicliqueWarning, DisconnectedWarning, FewerClustersWarning
+from biclique.exceptions import ApproximationWarning, BicliqueWarning, DisconnectedWarning, FewerClustersWarning
 from biclique.fit import exact as _spectrum
 from biclique.fit import low_rank as _low_rank
 from biclique.fit import three_passes as _factored
@@ -547,3 +547,41 @@ def test_no_eigenvector_is_wasted_on_a_far_row():
     assert K.max() > 1e-8
     assert model.rows_left_out_.tolist() == [1000]
     assert adjusted_rand_score(y, model.labels_[:-1]) > 0.98
+
+
+@pytest.mark.parametrize("gram", ["dense", "tiled", "nystroem", "fourier"])
+def test_one_column_of_unequal_clusters(gram):
+    """Neighbours in a cluster of a tenth of the density are ten times as far: its rows were dust."""
+    random = np.random.default_rng(0)
+    y = np.repeat([0, 1], [1900, 100])
+    X = random.normal(size=(2000, 1)) + 6.0 * y[:, None]
+    model = BicliqueSpectralClustering(2, gram=gram, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ApproximationWarning)
+        model.fit(X)
+    assert adjusted_rand_score(y, model.labels_) > 0.99
+
+
+@pytest.mark.parametrize("affinity", ["rbf", "nearest_neighbors"])
+def test_rounded_numbers_in_one_column(affinity):
+    """A hundred distinct values, some in forty rows: the smaller cluster has 5 % of the rows, a third of the values."""
+    random = np.random.default_rng(0)
+    y = np.repeat([0, 1], [950, 50])
+    X = np.round(random.normal(size=(1000, 1)) + 7.0 * y[:, None], 1)
+    model = BicliqueSpectralClustering(2, affinity=affinity, random_state=0).fit(X)
+    assert adjusted_rand_score(y, model.labels_) == 1
+
+
+@pytest.mark.parametrize("affinity", ["rbf", "nearest_neighbors"])
+@pytest.mark.parametrize("seed", range(3))
+def test_many_equal_rows_make_no_dust_of_a_cluster(affinity, seed):
+    random = np.random.default_rng(seed)
+    y = np.repeat([0, 1, 2], [500, 300, 100])
+    X = np.array([[0, 0], [7, 0], [0, 7]])[y] + random.normal(size=(900, 2))
+    equal = random.choice(900, 360, replace=False)
+    X[equal], y[equal] = X[equal[0]], y[equal[0]]
+    model = BicliqueSpectralClustering(3, affinity=affinity, random_state=0).fit(X)
+    assert adjusted_rand_score(y, model.labels_) > 0.97
+    rows, counts = np.unique(X, axis=0, return_counts=True)
+    weighted = BicliqueSpectralClustering(3, affinity=affinity, random_state=0).fit(rows, sample_weight=counts)
+    assert adjusted_rand_score(weighted.predict(X), model.labels_) == 1

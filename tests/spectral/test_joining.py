@@ -4,13 +4,53 @@ import warnings
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy import sparse
 
 from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.exceptions import DisconnectedWarning
-from biclique.spectral.cut import effective_rows, least_share
+from biclique.spectral.cut import OrderRule, counted_shares, effective_rows, least_share
 from biclique.spectral.joining import LeastVolume, MostSimilar, NearRows, join_parts
+from tests import oracles
 from tests.oracles import joined_parts
+
+
+@pytest.mark.parametrize("kind", ["equal", "uniform", "heavy", "counts", "one"])
+def test_what_is_dust_by_weight_and_by_rows(kind):
+    random = np.random.default_rng(3)
+    seen = set()
+    for _ in range(100):
+        w = {
+            "equal": np.full(60, 2.5),
+            "uniform": random.uniform(0.5, 2, 60),
+            "heavy": np.exp(3 * random.normal(size=60)),
+            "counts": random.integers(1, 12, 60).astype(float),
+            "one": np.where(np.arange(60) == 0, 400.0, 1.0),
+        }[kind]
+        labels = random.choice(3, p=[0.75, 0.2, 0.05], size=60)
+        dust = [oracles.is_dust(np.flatnonzero(labels == c), w, 3) for c in range(3)]
+        assert (counted_shares(labels, w, 3) < least_share(w, 3)).tolist() == dust
+        # Only the proportions count.
+        assert_allclose(counted_shares(labels, 1e6 * w, 3), counted_shares(labels, w, 3))
+        rule = OrderRule.of(w, 3, (2.0, 2.05))
+        assert rule.n_solid(labels, w) == 3 - sum(dust)
+        assert (rule.smallest(labels, w) < rule.least) == any(dust)
+        seen.update(dust)
+    assert seen == {False, True}
+
+
+def test_one_heavy_row_makes_no_dust_of_others():
+    """Four of ten rows are equal: n_e is 6, and the least share by weight nearly a quarter."""
+    w = np.append(np.ones(540), 360.0)
+    labels = np.repeat([0, 1, 2], [240, 240, 61])
+    assert least_share(w, 3) > 0.2 > 61 / 900
+    rule = OrderRule.of(w, 3, (2.0, 2.05))
+    assert rule.smallest(labels, w) >= rule.least
+    # A vector on those 60 rows is none of dust, one on three of them is.
+    cluster = (labels == 2) & (w == 1)
+    assert not len(rule.live_on_dust(cluster[:, None] / np.sqrt(60), w, w.sum()))
+    three = np.arange(541) < 3
+    assert rule.live_on_dust(three[:, None] / np.sqrt(3), w, w.sum()).tolist() == [0, 1, 2]
 
 
 def test_the_least_share():

@@ -52,10 +52,13 @@ from biclique.spectral import (
     block_columns,
     block_width,
     columns_within,
+    counted_shares,
+    dense_eigenpairs,
     graph_eigenpairs,
     join_parts,
     least_order,
     parted_eigenpairs,
+    round_either_way,
     scipy_eigenpairs,
     shares_of_parts,
     top_eigenpairs,
@@ -78,6 +81,9 @@ __all__ = [
 
 STORED_SAMPLE = 1_000
 """Up to so many rows of a sample, K is stored."""
+
+ALL_PASSES, DECOMPOSED = 100, 2_048
+"""If so many passes do not find the eigenpairs of at most so many rows (long chains), the matrix is decomposed."""
 
 PROPOSAL_TOLERANCE = 0.05
 """Of eigenpairs of the sample that proposes an order, as a share of the eigengap."""
@@ -145,7 +151,7 @@ def solve_cut(
             random_state=random,
             noise=noise,
         )
-    return top_eigenpairs(
+    found = top_eigenpairs(
         cut,
         k,
         tol=options.tol,
@@ -161,6 +167,10 @@ def solve_cut(
         floor=options.floor,
         n_jobs=cut.gram.n_jobs,
     )
+    if found.converged or found.n_passes < max(options.max_passes, ALL_PASSES) or cut.shape[0] > DECOMPOSED:
+        return found
+    whole = dense_eigenpairs(cut, k, cut.trivial, few=True)
+    return replace(whole, n_passes=found.n_passes + 1)
 
 
 def hold_or_change(
@@ -346,9 +356,23 @@ class ExactSearch:
     def test(self, rows: FloatArray, parts: Parts | None = None) -> Assignment:
         """The clusters by which an order is tested: unit rows, ten starts."""
         self.n_tests += 1
+        return self._kmeans(unit_rows(rows), parts)
+
+    def rounded(self, solved: Solved) -> IntArray:
+        """The labels of a fit: as tested, or from rows as they are."""
+        tested = self.test(solved.rows, solved.parts) if solved.tested is None else solved.tested
+        if not self.settings.assigning.either_way:
+            return tested.labels
+        values, weights = padded(solved.pairs.values, self.n_columns - 1), self.prepared.vertices.weights
+        found, _ = round_either_way(
+            lambda rows: self._kmeans(rows, solved.parts), solved.rows, values, weights, self.rule.n_clusters, tested
+        )
+        return found.labels
+
+    def _kmeans(self, rows: FloatArray, parts: Parts | None) -> Assignment:
         return assign_in_place(
             "kmeans",
-            unit_rows(rows),
+            rows,
             self.prepared.vertices.weights,
             self.rule.n_clusters,
             n_init=TEST_STARTS,
@@ -447,8 +471,8 @@ class ExactSearch:
         if self._found is None or self._found.max() == 0:
             return 0.0
         weights = self.prepared.vertices.weights
-        shares = np.bincount(self._found, weights) / weights.sum()
-        return float(shares[shares < self.rule.least].sum())
+        small = counted_shares(self._found, weights) < self.rule.least
+        return float(weights[small[self._found]].sum() / weights.sum())
 
     def _solve_connected(
         self, cut: NormalizedCut, k: int, options: SolverOptions, random: np.random.RandomState

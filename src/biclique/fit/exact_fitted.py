@@ -30,6 +30,8 @@ from biclique.spectral import (
     Rule,
     Seen,
     assign_in_place,
+    held_of_eigenpairs,
+    lower_cut_of_points,
     one_each,
     parts_cure,
     round_either_way,
@@ -289,7 +291,23 @@ def assign_exact(fit: ExactFit, n_clusters: int) -> tuple[Assignment, Plan]:
         return (assign(rows) if tested is None else tested).contiguous(), plan
     values = padded(solved.pairs.values, plan.settings.n_columns - 1)
     found, reason = round_either_way(assign, solved.rows, values, weights, n_clusters, tested)
-    return found.contiguous(), plan.with_rows_as_they_are(reason) if reason else plan
+    found = found.contiguous()
+    lower, told = _from_points(fit, found.labels, values, n_clusters)
+    if lower is not None:
+        return lower, plan.changed(told)
+    return found, plan.with_rows_as_they_are(reason) if reason else plan
+
+
+def _from_points(fit: ExactFit, own: IntArray, values: FloatArray, n_clusters: int) -> tuple[Assignment | None, str]:
+    """Clusters of the rows of X as points, if these have a clearly lower cut."""
+    cut, vertices, kernel = fit.solved.cut, fit.prepared.vertices, fit.plan.kernel
+    if sparse.issparse(vertices.data) or kernel is None or not kernel.euclidean:
+        return None, ""
+    if fit.prepared.symmetric or fit.solved.parts is not None or not on_host(cut.like):
+        return None, ""
+    known = held_of_eigenpairs(fit.solved.rows, values, vertices.weights, own, n_clusters)
+    random = check_random(deepcopy(fit.plan.settings.random_state))
+    return lower_cut_of_points(cut, vertices.data, values, own, n_clusters, known, random)
 
 
 def finish_exact(fit: ExactFit, X: Rows) -> Result:

@@ -1,16 +1,22 @@
 """A higher γ than that of its rule, where the clusters would cut across what neighbours hold together.
 
 γ="auto" is 0.2 over the median squared distance to the 7th nearest neighbour, in a sample of at most 1,000 distinct
-rows. Link each of them to its 7 nearest neighbours, and call a part of that graph solid if it is large enough for a
-cluster. Exactly k solid parts are what most people would call the clusters. If a fit of the sample splits one, γ is too
-low to tell them apart, as with two rings of a few hundred rows: 4 and 16 times that γ are tried in turn.
+rows. Link each of them to its 7 nearest neighbours. The share of its links that leave a cluster, as a mean over
+clusters, needs no labels:
+
+    (1/k) Σ_j (1 − links inside j / links of j).
+
+If 4 times that γ gives the sample clusters with at most half of it, γ was too low to tell them apart, as with two rings
+of a few hundred rows. Then 16 times is tried the same way.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DisconnectedWarning, warn_user
@@ -18,60 +24,106 @@ from biclique.fit.exact import search_some
 from biclique.fit.plan import ChosenKernel
 from biclique.fit.settings import Settings
 from biclique.gram import search_parts
-from biclique.kernels import NEIGHBOR, Kernel
+from biclique.kernels import NEIGHBOR, Kernel, neighbor_links
 from biclique.rows.array import Vertices
-from biclique.spectral import OrderRule
+from biclique.spectral import OrderRule, counted_shares
 
 FACTORS = (4.0, 16.0)
 """What γ is multiplied by, one after the other. At 64 times, κ to the 7th neighbour would be 3e-6: nearly nothing."""
 
+HALF = 0.5
+"""A higher γ must leave at most this share of the links between clusters. Any share from 0.25 to 0.8 does the same."""
 
-def finer_gamma(settings: Settings, chosen: ChosenKernel, some: Vertices, parts: IntArray, seed: int) -> ChosenKernel:
-    """The same kernel with the least γ whose clusters of these rows leave their parts whole."""
+FEW_LINKS = 0.005
+"""Clusters that share so few of their links are left as they are."""
+
+ROWS_A_CLUSTER = 2 * (NEIGHBOR + 1)
+"""With fewer rows of the sample for each cluster, links say little."""
+
+
+def finer_gamma(settings: Settings, chosen: ChosenKernel, some: Vertices, seed: int) -> ChosenKernel:
+    """The same kernel, with the γ whose clusters of these rows keep neighbours together."""
     if chosen.kernel is None or chosen.gamma is None:
         raise TypeError("a kernel with a bandwidth is needed")
-    trial = _Trial(settings, some, parts, seed)
-    if trial.leaves_whole(chosen.kernel):
+    links = neighbor_links(chosen.kernel, some.data)
+    if links is None or some.n < ROWS_A_CLUSTER * settings.n_groups:
         return chosen
-    told = f"clusters cut across the parts that rows and their {NEIGHBOR} nearest neighbours form"
+    trial = _Trial(settings, some, links, seed)
+    if trial.falls_apart(chosen.kernel):
+        return chosen
+    labels = trial.labels(chosen.kernel)
+    first = least = links_leaving(links, labels)
+    if first <= FEW_LINKS:
+        return chosen
+    raised = chosen
     for factor in FACTORS:
         gamma = factor * chosen.gamma
         kernel = settings.kernel.kernel(gamma).precise(some.data)
-        if trial.leaves_whole(kernel):
-            return ChosenKernel(kernel, gamma, f"{factor:g} × {chosen.gamma:.4g}, with which {told}")
-    warn_user(
-        f"{told}, at gamma={chosen.gamma:.3g} and at up to {FACTORS[-1]:g} times that: use "
-        "affinity='nearest_neighbors', which keeps such parts whole, or give gamma.",
-        DisconnectedWarning,
-    )
-    return chosen
+        other = trial.labels(kernel)
+        leaving = links_leaving(links, other)
+        if leaving <= HALF * least and trial.rule.smallest(other, some.weights) >= trial.rule.least:
+            told = f"{leaving:.2g} of the links to {NEIGHBOR} nearest neighbours lead to another cluster"
+            reason = f"{factor:g} × {chosen.gamma:.4g}: {told}, with that γ {first:.2g}"
+            labels, least, raised = other, leaving, ChosenKernel(kernel, gamma, reason)
+    if trial.cuts_across(labels):
+        warn_user(
+            f"clusters cut across the parts that rows and their {NEIGHBOR} nearest neighbours form, at gamma="
+            f"{raised.gamma:.3g} and at up to {FACTORS[-1]:g} times {chosen.gamma:.3g}: use "
+            "affinity='nearest_neighbors', which keeps such parts whole, or give gamma.",
+            DisconnectedWarning,
+        )
+    return raised
+
+
+def links_leaving(links: sparse.csr_array, labels: IntArray) -> float:
+    """The mean over clusters of the share of their links that lead to another one. A cluster without links counts 1."""
+    k, ends = int(labels.max()) + 1, links.tocoo()
+    inside = labels[ends.row] == labels[ends.col]
+    within = np.bincount(labels[ends.row][inside], minlength=k)
+    volume = np.bincount(labels[ends.row], minlength=k)
+    return float(1 - (within / np.maximum(volume, 1)).mean())
 
 
 def cut_across(labels: IntArray, parts: IntArray, weights: FloatArray, rule: OrderRule) -> bool:
     """Whether a part is split: two clusters have enough of its rows for a cluster each."""
-    shared = np.zeros((int(parts.max()) + 1, rule.n_clusters))
-    np.add.at(shared, (parts, labels), weights)
-    return bool(((shared >= rule.least * weights.sum()).sum(axis=1) > 1).any())
+    n_parts, k = int(parts.max()) + 1, rule.n_clusters
+    shared = counted_shares(parts * k + labels, weights, n_parts * k).reshape(n_parts, k)
+    return bool(((shared >= rule.least).sum(axis=1) > 1).any())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Trial:
-    """Fits of a sample, whose neighbours form parts."""
+    """Fits of a sample whose neighbours are linked."""
 
     settings: Settings
     some: Vertices
-    parts: IntArray
+    links: sparse.csr_array
     seed: int
 
-    def leaves_whole(self, kernel: Kernel) -> bool:
-        """Whether the clusters that a kernel gives split no part."""
-        some, settings = self.some, self.settings
-        rule = OrderRule.of(some.weights, settings.n_groups, settings.cut.orders)
+    @cached_property
+    def rule(self) -> OrderRule:
+        return OrderRule.of(self.some.weights, self.settings.n_groups, self.settings.cut.orders)
+
+    def falls_apart(self, kernel: Kernel) -> bool:
+        """Whether K itself falls into as many parts as there are clusters: none of them is split."""
+        some = self.some
         K = np.asarray(kernel.block(some.data, some.data), dtype=np.float64)
-        if rule.n_solid(search_parts(K, np.diagonal(K)), some.weights) >= rule.n_clusters:
-            return True  # K itself falls into as many parts, and none of them is split
-        search = search_some(settings, kernel, some, rule, np.dtype(np.float64), self.seed, some.n, None)
-        solved = search.run(asked=not settings.cut.auto)[0].result
-        tested = search.test(solved.rows, solved.parts) if solved.tested is None else solved.tested
-        stays = search.prepared.vertices.index >= 0  # rows that were left out have no labels
-        return not cut_across(tested.labels, self.parts[stays], some.weights[stays], rule)
+        return self.rule.n_solid(search_parts(K, np.diagonal(K)), some.weights) >= self.rule.n_clusters
+
+    def labels(self, kernel: Kernel) -> IntArray:
+        """The clusters that a kernel gives. Rows that were left out go where most of their neighbours are."""
+        some, settings = self.some, self.settings
+        search = search_some(settings, kernel, some, self.rule, np.dtype(np.float64), self.seed, some.n, None)
+        found = search.rounded(search.run(asked=not settings.cut.auto)[0].result)
+        stays = search.prepared.vertices.index >= 0
+        labels = np.full(some.n, -1)
+        labels[stays] = found
+        counts = self.links[~stays] @ np.eye(self.rule.n_clusters + 1)[labels]  # the last column: rows left out
+        labels[~stays] = np.argmax(counts[:, :-1], axis=1)
+        return labels
+
+    def cuts_across(self, labels: IntArray) -> bool:
+        """Whether neighbours form exactly as many solid parts, and clusters split one."""
+        parts = np.asarray(sparse.csgraph.connected_components(self.links, directed=False)[1], dtype=np.intp)
+        solid = self.rule.n_solid(parts, self.some.weights)
+        return solid == self.rule.n_clusters and cut_across(labels, parts, self.some.weights, self.rule)

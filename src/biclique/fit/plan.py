@@ -28,7 +28,6 @@ from biclique.kernels import (
     Kernel,
     bandwidth,
     check_rows_for_kernel,
-    neighbor_parts,
 )
 from biclique.neighbors.index import search_bytes, uses_tree
 from biclique.progress import format_seconds
@@ -237,8 +236,8 @@ class ChosenKernel:
     """Why γ is not that of its rule."""
 
 
-Finer = Callable[[Settings, ChosenKernel, Vertices, IntArray, int], ChosenKernel]
-"""A higher γ, if clusters of some rows, whose neighbours form these parts, would cut across them; and a seed."""
+Finer = Callable[[Settings, ChosenKernel, Vertices, int], ChosenKernel]
+"""A higher γ, if clusters of some rows would part neighbours. The number is a seed."""
 
 
 def make_plan(
@@ -492,8 +491,7 @@ def choose_kernel(
 ) -> ChosenKernel:
     """The kernel with the γ that is asked for, a number or a rule.
 
-    γ="auto" may be raised by ``finer``. That is asked only if neighbours hold exactly as many parts together, each
-    large enough for a cluster, as there are clusters.
+    γ="auto" may be raised by ``finer``.
     """
     if vertices.given:
         return ChosenKernel()
@@ -518,11 +516,11 @@ def choose_kernel(
         return chosen
     if not parted or not 1 < k < vertices.n:
         return chosen
-    some = vertices.some(draw_by_permutation(vertices.n, SAMPLE, before))  # the rows that γ is from
-    parts = neighbor_parts(kernel, some.data)
-    if OrderRule.of(some.weights, k, (2.0,)).n_solid(parts, some.weights) != k:
-        return chosen
-    raised = finer(asked, chosen, some, parts, int(before.randint(2**31)))
+    # The rows that γ is from. With so many landmarks, no more than so many rows tell what K looks like.
+    rank = asked.holding.rank
+    size = SAMPLE if isinstance(rank, str) else min(SAMPLE, rank)
+    some = vertices.some(draw_by_permutation(vertices.n, size, before))
+    raised = finer(asked, chosen, some, int(before.randint(2**31)))
     # How precise a kernel must be, all rows tell, not the sample.
     return chosen if raised is chosen else replace(raised, kernel=settings.kernel(raised.gamma).precise(vertices.data))
 

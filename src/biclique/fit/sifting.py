@@ -40,7 +40,7 @@ def leave_out_dust(search: ExactSearch, first: Attempt[Solved], dust: IntArray) 
     for _ in range(MOST_SIFTINGS):
         left_out = np.append(left_out, stays[dust])
         share = float(prepared.vertices.weights[left_out].sum()) / rule.total
-        if not len(dust) or share > rule.least or passes <= 0:
+        if not len(dust) or rule.share_of(left_out, prepared.vertices.weights) > rule.least or passes <= 0:
             break
         probe, stays = _start(search, found.result, dust), np.delete(stays, dust)
         search.hold(prepared)  # what was left of it is let go before less is made

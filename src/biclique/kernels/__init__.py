@@ -14,7 +14,7 @@ from biclique.kernels.kernel import (
     bandwidth,
     dense_product,
     middle,
-    neighbor_parts,
+    neighbor_links,
 )
 from biclique.kernels.named import (
     GAMMA_KERNELS,
@@ -65,6 +65,6 @@ __all__ = [
     "dense_product",
     "make_kernel",
     "middle",
-    "neighbor_parts",
+    "neighbor_links",
     "squared_norms",
 ]

@@ -406,7 +406,8 @@ def bandwidth(
 ) -> float:
     """γ by a rule, for κ = exp(−γ q(x, y)), from distinct rows X with their multiplicities.
 
-    - ``"auto"``: γ = 0.2 / median over rows of q to the 7th nearest neighbour,
+    - ``"auto"``: γ = 0.2 / median over rows of q to the 7th nearest neighbour; if only one column varies, to the √n-th
+      of n rows: there a cluster of a tenth of the density has neighbours ten times as far, and would fall apart,
     - ``"median"``: γ = 1 / median of q over pairs,
     - ``"scale"``: γ = 1 / (d · var X), as scikit-learn's support vector machines have it,
 
@@ -435,7 +436,8 @@ def bandwidth(
     if rule == "auto":
         factor = NEIGHBOR_FACTOR
         np.fill_diagonal(q, np.inf)
-        kth = min(NEIGHBOR, len(chosen) - 1) - 1
+        neighbor = max(NEIGHBOR, round(len(chosen) ** 0.5)) if _on_a_line(rows) else NEIGHBOR
+        kth = min(neighbor, len(chosen) - 1) - 1
         distances = np.partition(q, kth, axis=1)[:, kth]
     if rule == "median" or not (distances > 0).any():
         first, second = np.triu_indices(len(chosen), 1)
@@ -444,17 +446,24 @@ def bandwidth(
     return factor / weighted_median(distances[positive], weights[positive]) if positive.any() else 1.0
 
 
-def neighbor_parts(kernel: Kernel, rows: Rows) -> IntArray:
-    """The parts of the graph in which each row is linked to its 7 nearest neighbours; one part without a distance."""
+def neighbor_links(kernel: Kernel, rows: Rows) -> sparse.csr_array | None:
+    """A_ij = 1 if row j is one of the 7 nearest of row i, or i of those of j; None for a kernel without a distance."""
     n, q = rows.shape[0], kernel.dissimilarity(_precise(rows))
     if q is None or n < 2:
-        return np.zeros(n, dtype=np.intp)
+        return None
     q = np.asarray(q)
     np.fill_diagonal(q, np.inf)
     size = min(NEIGHBOR, n - 1)
     near = np.argpartition(q, size - 1, axis=1)[:, :size]
     links = sparse.csr_array((np.ones(near.size), near.ravel(), np.arange(n + 1) * size), (n, n))
-    return np.asarray(sparse.csgraph.connected_components(links, directed=False)[1], dtype=np.intp)
+    return sparse.csr_array(links.maximum(links.T))
+
+
+def _on_a_line(rows: Rows) -> bool:
+    """Whether only one column varies."""
+    if sparse.issparse(rows):
+        return int(rows.shape[1]) == 1
+    return int((rows != rows[0]).any(axis=0).sum()) == 1
 
 
 def _precise(rows: Rows) -> Rows:

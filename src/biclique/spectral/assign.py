@@ -33,7 +33,7 @@ from biclique.runtime.namespace import (
     to_host,
     unit_rows,
 )
-from biclique.spectral.cut import NormalizedCut, least_share
+from biclique.spectral.cut import TEST_STARTS, NormalizedCut, counted_shares, least_share
 from biclique.spectral.lloyd import KernelKMeansProblem, NewRows, kernel_kmeans
 from biclique.spectral.membership import Odds, fit_odds
 
@@ -479,13 +479,54 @@ def round_either_way(
     if np.maximum(eigenvalues, 0.0).sum() <= CLEARLY_MORE * of_unit:  # no clusters hold more than all
         return unit, ""
     plain = assign(rows)
-    if np.bincount(plain.labels, weights, n_clusters).min() < least_share(weights, n_clusters) * weights.sum():
+    if counted_shares(plain.labels, weights, n_clusters).min() < least_share(weights, n_clusters):
         return unit, ""
     of_plain = held_of_eigenpairs(on_rows, eigenvalues, weights, plain.labels, n_clusters)
     if of_plain <= CLEARLY_MORE * max(of_unit, 0.0):
         return unit, ""
     told = f"{of_plain:.3g} of the eigenvalues, those of rows of length 1 {of_unit:.3g}"
     return plain, f"labels come from rows of the embedding as they are: their clusters hold {told}"
+
+
+def lower_cut_of_points(
+    cut: NormalizedCut,
+    points: FloatArray,
+    eigenvalues: FloatArray,
+    own: IntArray,
+    n_clusters: int,
+    known: float,
+    random_state: np.random.RandomState,
+) -> tuple[Assignment | None, str]:
+    """The clusters of k-means on points, after Lloyd steps on the cut, if they hold clearly more of B than ``own``.
+
+    Eigenvectors are a relaxation of the cut. If many eigenvalues are as large as the k-th, as with columns of noise,
+    k − 1 eigenvectors say little, and other clusters have a lower cut than those made of them: clusters hold
+
+        Σ_j (a_j − δ_j²/ρ) / S_j = (m/2)² (k − 1 − kNCut_m)
+
+    of B, with a_j, δ_j and S_j the sums of K, δ and S over cluster j. No clusters hold more than the sum of the k − 1
+    largest eigenvalues, and ``own`` hold no less than ``known``, what they hold of these eigenpairs: so mostly there is
+    nothing to try, and no pass.
+    """
+    most, weights = float(np.maximum(eigenvalues, 0.0).sum()), cut.weights
+    if most <= CLEARLY_MORE * known or int(own.max()) + 1 < n_clusters:
+        return None, ""
+    problem = KernelKMeansProblem(cut)
+    held = problem.state(own, n_clusters).gain
+    if most <= CLEARLY_MORE * held:
+        return None, ""
+    found = assign_sampled(
+        "kmeans", points, weights, n_clusters, cut=None, n_init=TEST_STARTS, random_state=random_state
+    ).labels
+    if counted_shares(found, weights, n_clusters).min() < least_share(weights, n_clusters):
+        return None, ""
+    if problem.state(found, n_clusters).gain <= CLEARLY_MORE * held:
+        return None, ""
+    lowered = kernel_kmeans(problem, found, n_clusters, random_state=random_state)
+    more = problem.state(lowered.labels, n_clusters).gain
+    told = f"their clusters hold {more:.3g} of the eigenvalues, those of the embedding {held:.3g}"
+    reason = f"labels come from k-means of the rows of X and Lloyd steps on the cut: {told}"
+    return Assignment(lowered.labels, lowered.rule), reason
 
 
 def _taken(values: FloatArray, places: IntArray) -> FloatArray:

@@ -392,11 +392,19 @@ class OrderRule:
     """The weight of all rows: their number if all weights are 1."""
     told: tuple[str, ...] = ()
     """What ruled lower orders out already."""
+    middle: float = np.inf
+    """The median weight if weights differ: no row counts more where rows are counted, see ``counted_shares``."""
+    counted: float = np.inf
+    """What all rows together count then, in units in which the least share is the same."""
 
     @classmethod
     def of(cls, weights: FloatArray, n_clusters: int, orders: Sequence[float]) -> OrderRule:
         """The rule for distinct rows with these weights; order 2 alone if there is nothing to tell apart."""
-        return cls.of_sums(len(weights), float(weights.sum()), effective_rows(weights), n_clusters, orders)
+        rule = cls.of_sums(len(weights), float(weights.sum()), effective_rows(weights), n_clusters, orders)
+        if _all_equal(weights):
+            return rule
+        rows, factor = _counted_rows(weights)
+        return replace(rule, middle=float(rows.max()), counted=float(rows.sum()) / factor)
 
     @classmethod
     def of_sums(
@@ -409,16 +417,20 @@ class OrderRule:
 
     def smallest(self, labels: IntArray, weights: FloatArray) -> float:
         """The share of the smallest of the k clusters."""
-        return float(np.bincount(labels, weights, self.n_clusters).min() / weights.sum())
+        return float(counted_shares(labels, weights, self.n_clusters).min())
 
     def n_solid(self, parts: IntArray, weights: FloatArray) -> int:
         """How many parts are large enough for a cluster."""
-        return int((np.bincount(parts, weights) >= self.least * weights.sum()).sum())
+        return int((counted_shares(parts, weights) >= self.least).sum())
 
     def in_dust(self, labels: IntArray, weights: FloatArray) -> IntArray:
         """The rows of clusters that are far too small: one that nearly has what it needs may be a true one."""
-        shares = np.bincount(labels, weights, self.n_clusters) / weights.sum()
+        shares = counted_shares(labels, weights, self.n_clusters)
         return np.flatnonzero(shares[labels] < self.least / 2)
+
+    def share_of(self, rows: IntArray, weights: FloatArray) -> float:
+        """The share of some rows together."""
+        return float(counted_shares(np.isin(np.arange(len(weights)), rows).astype(np.intp), weights, 2)[1])
 
     def passes(self, attempt: Attempt[Result]) -> bool:
         """Whether an attempt can be taken."""
@@ -429,12 +441,21 @@ class OrderRule:
 
         If isolated rows crowd the eigenvalues, telling these apart could take passes without end. The vector of a
         cluster has most of its weight in the cluster's middle, so this number is below the cluster's size. The rows
-        returned have more of such a vector than if it were spread evenly over so few rows.
+        returned have more of such a vector than if it were spread evenly over so few rows. If weights differ, rows are
+        counted as in ``counted_shares`` too: both counts must say dust.
         """
-        density = vectors**2 / moved(weights, vectors)[:, None]
-        least = 1 / (FEW_ROWS * self.least * total)
-        dust = ((vectors**2 * density).sum(0) > least) & (density > least)
+        squares, weights = vectors**2, moved(weights, vectors)[:, None]
+        dust = self._crowded(squares, weights, total)
+        if np.isfinite(self.middle):
+            dust &= self._crowded(
+                squares, namespace(weights).where(weights > self.middle, self.middle, weights), self.counted
+            )
         return np.flatnonzero(to_host(dust.any(1)))
+
+    def _crowded(self, squares: FloatArray, weights: FloatArray, total: float) -> np.ndarray:
+        """Where vectors have more than if they were spread evenly over few rows, if they live on fewer, (n, b)."""
+        density, least = squares / weights, 1 / (FEW_ROWS * self.least * total)
+        return ((squares * density).sum(0) > least) & (density > least)  # type: ignore[no-any-return]
 
     def scaled(self, order: float, share: float) -> tuple[float, ...]:
         """The orders to try if a sample, a ``share`` of the rows, ends at an order.
@@ -547,3 +568,29 @@ def least_share(weights: FloatArray, n_clusters: int) -> float:
 
 def _least_share(effective: float, n_clusters: int) -> float:
     return float((1 - EDGE) / np.sqrt(effective * n_clusters))
+
+
+def counted_shares(groups: IntArray, weights: FloatArray, n_groups: int = 0) -> FloatArray:
+    """The share of every group, to be compared with the least one: by weight or by rows, whichever is more.
+
+    By weight it is Σw of the group over that of all. A few rows with most of the weight, such as a value that stands in
+    four of ten rows, leave n_e = (Σw)²/Σw² so low that a true cluster of many other rows would be dust. By rows it is
+    the same with c = min(w, median of w), times √(n_e of c / n_e of w): a group that has the least share of c has the
+    least share here.
+    """
+    shares: FloatArray = np.bincount(groups, weights, n_groups) / weights.sum()
+    if _all_equal(weights):
+        return shares
+    rows, factor = _counted_rows(weights)
+    by_rows: FloatArray = factor * np.bincount(groups, rows, n_groups) / rows.sum()
+    return np.where(by_rows > shares, by_rows, shares)
+
+
+def _counted_rows(weights: FloatArray) -> tuple[FloatArray, float]:
+    """c, (n,), and √(n_e of c / n_e of w)."""
+    rows = np.minimum(weights, np.median(weights))
+    return rows, float(np.sqrt(effective_rows(rows) / effective_rows(weights)))
+
+
+def _all_equal(weights: FloatArray) -> bool:
+    return bool(weights.max(initial=0.0) <= weights.min(initial=np.inf))

@@ -32,7 +32,7 @@ from biclique.exceptions import DisconnectedWarning, warn_user
 from biclique.gram import NeighborGram
 from biclique.kernels import Kernel
 from biclique.neighbors.index import NeighborIndex, components, nearest_among, with_ties, without_loops
-from biclique.spectral.cut import NormalizedCut, least_share
+from biclique.spectral.cut import NormalizedCut, counted_shares, least_share
 from biclique.spectral.solver import EigenResult, RitzSpace, Space
 
 CORE = 0.5
@@ -206,8 +206,8 @@ def join_parts(
 
     ``share`` is the least share if the rows stand for more rows than themselves.
     """
-    least = (least_share(weights, n_clusters) if share is None else share) * float(weights.sum())
-    found_sizes: FloatArray = np.bincount(found, weights).astype(float)
+    least = least_share(weights, n_clusters) if share is None else share
+    found_sizes = counted_shares(found, weights)
     part_of, sizes = found, found_sizes
     solid_row = found_sizes[found] >= least
     while len(sizes) > 1:
@@ -218,14 +218,14 @@ def join_parts(
             break
         asked = dust[sizes[dust] <= sizes[dust].min() * (1 + 1e-12)]
         part_of = _merged(part_of, asked, near.nearest_parts(part_of, asked)[1])
-        sizes = np.bincount(part_of, weights).astype(float)
-    solid_sizes = np.sort(sizes)[::-1]
+        sizes = counted_shares(part_of, weights)
+    solid_sizes = np.sort(np.bincount(part_of, weights).astype(float))[::-1]
     while len(sizes) > most:
         asked = np.flatnonzero(sizes <= sizes.min() * (1 + 1e-12))
         gaps, targets = near.nearest_parts(part_of, asked)
         best = int(np.lexsort((asked, gaps))[0])
         part_of = _merged(part_of, asked[best : best + 1], targets[best : best + 1])
-        sizes = np.bincount(part_of, weights).astype(float)
+        sizes = counted_shares(part_of, weights)
     # A piece that became solid through what joined it is as good as one that was.
     main = np.zeros(len(sizes))
     np.maximum.at(main, part_of, found_sizes[found])
