@@ -68,7 +68,8 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
 
     gamma : float, "auto", "select", "median" or "scale", default="auto"
         Bandwidth of rbf, laplacian, chi2 and gower, and factor of polynomial and sigmoid. "auto" is 0.2 divided by the
-        median squared distance to the 7th neighbour within at most 1,000 distinct rows (gower: the Gower distance).
+        median squared distance to the 7th neighbour within at most 1,000 distinct rows (gower: the Gower distance), or
+        4 or 16 times that if clusters then part fewer neighbours (docs/order.md).
         "select" searches among multiples of that.
     n_components : int, optional
         Columns of the embedding; ``n_clusters`` by default.
