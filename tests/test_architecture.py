@@ -56,12 +56,12 @@ def fit_of(kind, folder):
     X = make_blobs(3000, random_state=0)[0]
     options = {"random_state": 0, "n_jobs": 1}
     if kind == "dense":
-        return lambda: BicliqueSpectralClustering(3, **options).fit(load_iris().data)
+        return lambda: BicliqueSpectralClustering(3, gamma=0.5, **options).fit(load_iris().data)
     if kind == "landmark":
-        return lambda: BicliqueSpectralClustering(3, gram="nystroem", order=2, **options).fit(X)
+        return lambda: BicliqueSpectralClustering(3, gram="nystroem", gamma=1.0, order=2, **options).fit(X)
     if kind == "chunked":
         np.save(folder / "rows.npy", X)
-        return lambda: BicliqueSpectralClustering(3, order=2, **options).fit(folder / "rows.npy")
+        return lambda: BicliqueSpectralClustering(3, gamma=1.0, order=2, **options).fit(folder / "rows.npy")
     if kind == "graph":
         return lambda: BicliqueSpectralClustering(3, affinity="nearest_neighbors", **options).fit(X)
     given = Hypergraph.from_edges([[0, 1, 2], [1, 2, 3], [4, 5, 6], [5, 6, 7], [3, 4]])

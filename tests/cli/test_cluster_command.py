@@ -38,7 +38,7 @@ def test_a_data_set_by_name(capsys):
     assert code == 0
     assert "150 rows, 4 columns" in out
     assert "setosa (100%)" in out
-    assert "error 0.1000" in out
+    assert "error 0.0933" in out
     assert err == ""
 
 

@@ -399,6 +399,10 @@ def test_small_clusters_in_many_columns_are_found(sizes, options):
     again = BicliqueSpectralClustering(len(sizes), random_state=0, order=model.order_, **options).fit(X)
     assert np.array_equal(again.labels_, model.labels_)
     if not options:
-        assert "rows of the embedding as they are" in str(model.plan_)
-        scaled = BicliqueSpectralClustering(len(sizes), random_state=0, row_normalize=True).fit(X)
+        # Also with the γ of its rule, at which rows of length 1 lose them.
+        rule = {"gamma": BicliqueSpectralClustering(2, order=4).plan(X).gamma, "random_state": 0}
+        low = BicliqueSpectralClustering(len(sizes), **rule).fit(X)
+        assert adjusted_rand_score(y, low.labels_) > 0.95
+        assert "rows of the embedding as they are" in str(low.plan_)
+        scaled = BicliqueSpectralClustering(len(sizes), row_normalize=True, **rule).fit(X)
         assert adjusted_rand_score(y, scaled.labels_) < 0.8

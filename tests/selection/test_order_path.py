@@ -13,7 +13,10 @@ from tests import oracles
 ORDERS = [2, 2.1, 4, np.inf]
 
 
-@pytest.mark.parametrize("options", [{}, {"affinity": "nearest_neighbors"}, {"gram": "tiled", "row_normalize": False}])
+@pytest.mark.parametrize(
+    "options",
+    [{"gamma": 1.0}, {"affinity": "nearest_neighbors"}, {"gamma": 1.0, "gram": "tiled", "row_normalize": False}],
+)
 def test_every_order_is_its_own_fit(options):
     X = load_iris().data
     path = order_path(X, ORDERS, n_clusters=3, random_state=0, **options)

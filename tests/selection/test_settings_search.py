@@ -62,7 +62,8 @@ def test_criteria_are_those_of_the_definitions(moons):
         options = {"affinity": candidate.affinity, "order": candidate.order, "row_normalize": candidate.row_normalize}
         model = BicliqueSpectralClustering(2, random_state=3, **options)
         if candidate.gamma_factor is not None:
-            model.set_params(gamma=candidate.gamma_factor * model.plan(rows).gamma)
+            rule = BicliqueSpectralClustering(2, order=4, random_state=3).plan(rows).gamma  # which nothing raises
+            model.set_params(gamma=candidate.gamma_factor * rule)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return model.fit_predict(rows)

@@ -58,7 +58,6 @@ from biclique.spectral import (
     join_parts,
     least_order,
     parted_eigenpairs,
-    round_either_way,
     scipy_eigenpairs,
     shares_of_parts,
     top_eigenpairs,
@@ -81,6 +80,9 @@ __all__ = [
 
 STORED_SAMPLE = 1_000
 """Up to so many rows of a sample, K is stored."""
+
+GLANCE_STARTS = 0
+"""Random starts of the first k-means on eigenvectors that are being found: that there is no dust shows early."""
 
 ALL_PASSES, DECOMPOSED = 100, 2_048
 """If so many passes do not find the eigenpairs of at most so many rows (long chains), the matrix is decomposed."""
@@ -290,7 +292,7 @@ class ExactSearch:
         self.hold(prepared)
         draws = seed is None and on_host(prepared.base.like)
         self.seed = int(prepared.random.randint(2**31)) if draws else seed or 0
-        self.n_tests = 0
+        self.n_tests, self.n_starts = 0, TEST_STARTS
 
     def hold(self, prepared: Prepared) -> None:
         """Go on with this K: parts of another are forgotten."""
@@ -358,24 +360,17 @@ class ExactSearch:
         self.n_tests += 1
         return self._kmeans(unit_rows(rows), parts)
 
-    def rounded(self, solved: Solved) -> IntArray:
-        """The labels of a fit: as tested, or from rows as they are."""
-        tested = self.test(solved.rows, solved.parts) if solved.tested is None else solved.tested
-        if not self.settings.assigning.either_way:
-            return tested.labels
-        values, weights = padded(solved.pairs.values, self.n_columns - 1), self.prepared.vertices.weights
-        found, _ = round_either_way(
-            lambda rows: self._kmeans(rows, solved.parts), solved.rows, values, weights, self.rule.n_clusters, tested
-        )
-        return found.labels
+    def glance(self, rows: FloatArray) -> IntArray:
+        """The labels of a test with a few starts."""
+        return self._kmeans(unit_rows(rows), None, GLANCE_STARTS).labels
 
-    def _kmeans(self, rows: FloatArray, parts: Parts | None) -> Assignment:
+    def _kmeans(self, rows: FloatArray, parts: Parts | None, n_starts: int | None = None) -> Assignment:
         return assign_in_place(
             "kmeans",
             rows,
             self.prepared.vertices.weights,
             self.rule.n_clusters,
-            n_init=TEST_STARTS,
+            n_init=self.n_starts if n_starts is None else n_starts,
             random_state=check_random(deepcopy(self.settings.random_state)),
             parts=parts,
         )
@@ -541,8 +536,11 @@ class _Watch:
         if self.whole and now.share <= SEEN_TOLERANCE and not self._tested:
             self._tested = True
             rows = np.column_stack([cut.trivial, vectors()]) / np.sqrt(cut.weights)[:, None]
-            labels = self.search.test(rows).labels
+            labels = self.search.glance(rows)
             smallest = rule.smallest(labels, weights)
+            if smallest < rule.least:  # a few starts may have missed better clusters
+                labels = self.search.test(rows).labels
+                smallest = rule.smallest(labels, weights)
             self.smallest = smallest if smallest < rule.least else np.inf
             self.dust = rule.in_dust(labels, weights)
         return self.smallest < rule.least

@@ -21,12 +21,16 @@ from scipy import sparse
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DisconnectedWarning, warn_user
 from biclique.fit.exact import search_some
-from biclique.fit.plan import ChosenKernel
+from biclique.fit.plan import QUICK_TOLERANCE, ChosenKernel
 from biclique.fit.settings import Settings
 from biclique.gram import search_parts
 from biclique.kernels import NEIGHBOR, Kernel, neighbor_links
 from biclique.rows.array import Vertices
+from biclique.runtime import parse_memory_limit
 from biclique.spectral import OrderRule, counted_shares
+
+BYTES_A_PAIR = 128
+"""Memory of a fit of the sample: about twice of what was seen at once."""
 
 FACTORS = (4.0, 16.0)
 """What γ is multiplied by, one after the other. At 64 times, κ to the 7th neighbour would be 3e-6: nearly nothing."""
@@ -37,6 +41,9 @@ HALF = 0.5
 FEW_LINKS = 0.005
 """Clusters that share so few of their links are left as they are."""
 
+TRIAL_STARTS = 0
+"""Random starts of k-means in a fit of the sample: that by pivots is mostly the best."""
+
 ROWS_A_CLUSTER = 2 * (NEIGHBOR + 1)
 """With fewer rows of the sample for each cluster, links say little."""
 
@@ -45,8 +52,11 @@ def finer_gamma(settings: Settings, chosen: ChosenKernel, some: Vertices, seed: 
     """The same kernel, with the γ whose clusters of these rows keep neighbours together."""
     if chosen.kernel is None or chosen.gamma is None:
         raise TypeError("a kernel with a bandwidth is needed")
+    limit = parse_memory_limit(settings.holding.memory_limit)
+    if some.n < ROWS_A_CLUSTER * settings.n_groups or BYTES_A_PAIR * some.n**2 > limit:
+        return chosen
     links = neighbor_links(chosen.kernel, some.data)
-    if links is None or some.n < ROWS_A_CLUSTER * settings.n_groups:
+    if links is None:
         return chosen
     trial = _Trial(settings, some, links, seed)
     if trial.falls_apart(chosen.kernel):
@@ -113,11 +123,14 @@ class _Trial:
     def labels(self, kernel: Kernel) -> IntArray:
         """The clusters that a kernel gives. Rows that were left out go where most of their neighbours are."""
         some, settings = self.some, self.settings
-        search = search_some(settings, kernel, some, self.rule, np.dtype(np.float64), self.seed, some.n, None)
-        found = search.rounded(search.run(asked=not settings.cut.auto)[0].result)
+        dtype = np.dtype(np.float64)
+        search = search_some(settings, kernel, some, self.rule, dtype, self.seed, some.n, QUICK_TOLERANCE)
+        search.n_starts = TRIAL_STARTS
+        solved = search.run(asked=not settings.cut.auto)[0].result
+        tested = search.test(solved.rows, solved.parts) if solved.tested is None else solved.tested
         stays = search.prepared.vertices.index >= 0
         labels = np.full(some.n, -1)
-        labels[stays] = found
+        labels[stays] = tested.labels
         counts = self.links[~stays] @ np.eye(self.rule.n_clusters + 1)[labels]  # the last column: rows left out
         labels[~stays] = np.argmax(counts[:, :-1], axis=1)
         return labels

@@ -17,6 +17,7 @@ import numpy as np
 from scipy.linalg import qr, svd
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import adjusted_rand_score
 from sklearn.utils import check_random_state
 
 from biclique._typing import FloatArray, IntArray, RandomState
@@ -33,7 +34,7 @@ from biclique.runtime.namespace import (
     to_host,
     unit_rows,
 )
-from biclique.spectral.cut import TEST_STARTS, NormalizedCut, counted_shares, least_share
+from biclique.spectral.cut import NormalizedCut, counted_shares, least_share
 from biclique.spectral.lloyd import KernelKMeansProblem, NewRows, kernel_kmeans
 from biclique.spectral.membership import Odds, fit_odds
 
@@ -220,7 +221,7 @@ def kmeans(
 
     With ``n_init=1``: one k-means++ start from ``random_state``, as the paper's repeats need. With more,
     the first start is deterministic (the means of the rows nearest to each of k rows that span the embedding
-    best) and is left only for a start that is better by more than rounding.
+    best) and is left only for a start that is better by more than rounding. With ``n_init=0`` there is no other.
     """
     random = check_random_state(random_state)
     if parts is not None:
@@ -240,7 +241,7 @@ def _centres(
         centres, present = weighted_means(embedding, weights, first_labels, n_clusters)
         centres[~present] = embedding[start][~present]
         best = _lloyd(embedding, weights, n_clusters, centres, 1, random)
-        other = _lloyd(embedding, weights, n_clusters, "k-means++", n_init - 1, random)
+        other = _lloyd(embedding, weights, n_clusters, "k-means++", n_init - 1, random) if n_init else best
         if other.inertia_ < (1 - TIE) * best.inertia_:
             best = other
     centres = np.asarray(best.cluster_centers_, dtype=float)
@@ -441,8 +442,12 @@ def one_each(rows: FloatArray, cut: NormalizedCut | None = None) -> Assignment:
     return Assignment(labels, NearestCentre(rows[order]), history)
 
 
-CLEARLY_MORE = 1.05
-"""Clusters of rows as they are must hold this many times what those of rows of length 1 hold."""
+CLEARLY_MORE, NOT_MORE = 1.05, 1.02
+"""Clusters of another kind must hold the first many times what those of rows of length 1 hold. If those of some rows
+hold no more than the second, all rows are not tried."""
+
+POINT_ROWS, POINT_STARTS, SAME = 2_000, 4, 0.95
+"""Rows and starts of the k-means that is only a start, and the adjusted Rand index of clusters that are the same."""
 
 
 def held_of_eigenpairs(
@@ -478,6 +483,13 @@ def round_either_way(
     of_unit = held_of_eigenpairs(on_rows, eigenvalues, weights, unit.labels, n_clusters)
     if np.maximum(eigenvalues, 0.0).sum() <= CLEARLY_MORE * of_unit:  # no clusters hold more than all
         return unit, ""
+    if len(on_rows) > POINT_ROWS:  # a few tell whether all are worth the time
+        few = np.linspace(0, len(on_rows) - 1, POINT_ROWS).astype(np.intp)
+        some, w = on_rows[few], weights[few]
+        found = kmeans(some, w, n_clusters, n_init=POINT_STARTS, random_state=0).labels
+        held = [held_of_eigenpairs(some, eigenvalues, w, labels, n_clusters) for labels in (found, unit.labels[few])]
+        if held[0] <= NOT_MORE * max(held[1], 0.0):
+            return unit, ""
     plain = assign(rows)
     if counted_shares(plain.labels, weights, n_clusters).min() < least_share(weights, n_clusters):
         return unit, ""
@@ -506,21 +518,28 @@ def lower_cut_of_points(
 
     of B, with a_j, δ_j and S_j the sums of K, δ and S over cluster j. No clusters hold more than the sum of the k − 1
     largest eigenvalues, and ``own`` hold no less than ``known``, what they hold of these eigenpairs: so mostly there is
-    nothing to try, and no pass.
+    nothing to try. If both find the same clusters, no pass is made either.
     """
     most, weights = float(np.maximum(eigenvalues, 0.0).sum()), cut.weights
     if most <= CLEARLY_MORE * known or int(own.max()) + 1 < n_clusters:
         return None, ""
-    problem = KernelKMeansProblem(cut)
-    held = problem.state(own, n_clusters).gain
-    if most <= CLEARLY_MORE * held:
-        return None, ""
     found = assign_sampled(
-        "kmeans", points, weights, n_clusters, cut=None, n_init=TEST_STARTS, random_state=random_state
+        "kmeans",
+        points,
+        weights,
+        n_clusters,
+        cut=None,
+        n_init=POINT_STARTS,
+        random_state=random_state,
+        sample_rows=POINT_ROWS,
     ).labels
     if counted_shares(found, weights, n_clusters).min() < least_share(weights, n_clusters):
         return None, ""
-    if problem.state(found, n_clusters).gain <= CLEARLY_MORE * held:
+    if adjusted_rand_score(own, found) >= SAME:
+        return None, ""
+    problem = KernelKMeansProblem(cut)
+    held = problem.state(own, n_clusters).gain
+    if most <= CLEARLY_MORE * held or problem.state(found, n_clusters).gain <= CLEARLY_MORE * held:
         return None, ""
     lowered = kernel_kmeans(problem, found, n_clusters, random_state=random_state)
     more = problem.state(lowered.labels, n_clusters).gain

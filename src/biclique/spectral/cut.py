@@ -447,7 +447,7 @@ class OrderRule:
         squares, weights = vectors**2, moved(weights, vectors)[:, None]
         dust = self._crowded(squares, weights, total)
         if np.isfinite(self.middle):
-            dust &= self._crowded(
+            dust = dust & self._crowded(
                 squares, namespace(weights).where(weights > self.middle, self.middle, weights), self.counted
             )
         return np.flatnonzero(to_host(dust.any(1)))
@@ -455,7 +455,8 @@ class OrderRule:
     def _crowded(self, squares: FloatArray, weights: FloatArray, total: float) -> np.ndarray:
         """Where vectors have more than if they were spread evenly over few rows, if they live on fewer, (n, b)."""
         density, least = squares / weights, 1 / (FEW_ROWS * self.least * total)
-        return ((squares * density).sum(0) > least) & (density > least)  # type: ignore[no-any-return]
+        crowded: np.ndarray = ((squares * density).sum(0) > least) & (density > least)
+        return crowded
 
     def scaled(self, order: float, share: float) -> tuple[float, ...]:
         """The orders to try if a sample, a ``share`` of the rows, ends at an order.
