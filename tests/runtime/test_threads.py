@@ -1,4 +1,5 @@
 import multiprocessing
+import sys
 import threading
 import time
 import warnings
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
+from biclique.runtime import threads
 from biclique.runtime.threads import count_threads, run_groups, single_threaded_blas
 
 
@@ -30,6 +32,13 @@ def test_blas_is_held_to_one_thread_and_released(free_blas):
             assert set(blas_threads()) == {1}
         assert set(blas_threads()) == {1}
     assert blas_threads() == before
+
+
+def test_pools_are_looked_for_again_only_after_an_import(free_blas, monkeypatch):
+    first = threads._hold.pools()
+    assert threads._hold.pools() is first
+    monkeypatch.setitem(sys.modules, "a_module_that_may_have_brought_a_pool", sys)
+    assert threads._hold.pools() is not first
 
 
 def test_ticks_tell_the_share_done():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
@@ -57,6 +58,13 @@ class _BlasHold:
         self.lock = threading.Lock()
         self.holders = 0
         self.limit: Any = None
+        self._known: tuple[int, ThreadpoolController] | None = None
+
+    def pools(self) -> ThreadpoolController:
+        """The pools of the process. Looking for them takes milliseconds, so it is done only after new imports."""
+        if self._known is None or self._known[0] != len(sys.modules):
+            self._known = len(sys.modules), ThreadpoolController()
+        return self._known[1]
 
 
 _hold = _BlasHold()
@@ -71,7 +79,7 @@ def single_threaded_blas() -> Iterator[None]:
     """
     with _hold.lock:
         if _hold.holders == 0:
-            _hold.limit = ThreadpoolController().limit(limits=1)
+            _hold.limit = _hold.pools().limit(limits=1)
         _hold.holders += 1
     try:
         yield
