@@ -200,8 +200,7 @@ def evaluate(
     except (DegreeError, np.linalg.LinAlgError) as error:
         return {"order": order, "error": None, "reason": str(error)}
     solved = time.perf_counter() - start
-    labels = repeated_kmeans(rows, problem.k, settings.repeats, random)
-    errors = error_rates(problem.y, labels, problem.k)
+    errors = error_rates(problem.y, repeated_kmeans(rows, problem.k, settings.repeats, random), problem.k)
     return {
         "order": order,
         "error": float(errors.mean()),
