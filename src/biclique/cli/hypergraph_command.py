@@ -145,8 +145,7 @@ def _add_cluster(actions: Any) -> None:
     model.add_argument("--no-row-normalize", action="store_true", help="leave the rows of the embedding as they are")
     model.add_argument("--largest-component", action="store_true", help="cluster the largest connected part only")
     add_assignment_options(model)
-    work = parser.add_argument_group("the work")
-    add_work_options(work, max_iter=1000, passes_over="incidences")
+    add_work_options(parser.add_argument_group("the work"), max_iter=1000, passes_over="incidences")
 
 
 def _cluster(options: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from itertools import islice
+from itertools import compress, islice
 from pathlib import Path
 
 import numpy as np
@@ -342,10 +342,6 @@ def _texts(source: ChunkSource, name: str, what: str, progress: Progress) -> Ite
         )
 
 
-def _of(texts: list[str], rows: slice, kept: NDArray[np.bool_] | None) -> list[str]:
-    return texts if kept is None else [text for text, stays in zip(texts, kept[rows], strict=True) if stays]
-
-
 def _read_classes(
     source: ChunkSource, name: str | None, kept: NDArray[np.bool_] | None, progress: Progress
 ) -> Classes | None:
@@ -353,7 +349,7 @@ def _read_classes(
         return None
     classes = Classes()
     for rows, texts in _texts(source, name, "classes", progress):
-        classes.add(_of(texts, rows, kept))
+        classes.add(texts if kept is None else compress(texts, kept[rows]))
     return classes
 
 

@@ -65,8 +65,7 @@ def consensus_labels(
     [0, 0, 0, 1, 1]
     """
     check_count("n_clusters", n_clusters)
-    table = _checked(L)
-    patterns, index, weights = equal_rows(table)
+    patterns, index, weights = equal_rows(_checked(L))
     voting = (patterns != MISSING).any(axis=1)
     labels = np.full(len(patterns), MISSING)
     if n_clusters > int(weights[voting].sum()):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import timeit
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil
@@ -191,10 +191,5 @@ def products_per_second() -> float:
         return len(A) ** 3 / _best_seconds(lambda: A @ A)
 
 
-def _best_seconds(work: Callable[[], Array], repeats: int = 3) -> float:
-    best = np.inf
-    for _ in range(repeats):
-        start = time.perf_counter()
-        work()
-        best = min(best, time.perf_counter() - start)
-    return float(best)
+def _best_seconds(work: Callable[[], Array]) -> float:
+    return min(timeit.repeat(work, number=1, repeat=3))

@@ -105,8 +105,7 @@ class HypergraphSearch(ExactSearch):
             return pairs
         graph = self._graph(cut, pairs, options.max_passes)
         if graph is not None and graph.is_graph and components(graph.stored()).max() == 0:
-            whole = NormalizedCut(graph, cut.order, cut.weights)
-            return solve_graph(whole, k, options, random, self.progress)
+            return solve_graph(NormalizedCut(graph, cut.order, cut.weights), k, options, random, self.progress)
         return solve_cut(cut, k, options, random, self.progress, basis_blocks=blocks)
 
     def _graph(self, cut: NormalizedCut, pairs: EigenResult, most: int) -> SparseGram | None:

@@ -84,8 +84,7 @@ class Plain:
 
 
 def _compressed(matrix: sparse.csr_array) -> Mapping[str, Held]:
-    shape = list(matrix.shape)
-    return {"data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr, "shape": shape}
+    return {"data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr, "shape": list(matrix.shape)}
 
 
 def _sparse_rows(data: FloatArray, indices: IntArray, indptr: IntArray, shape: list[int]) -> sparse.csr_array:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import DTypeLike
 
@@ -90,9 +92,10 @@ class DenseGram(GramOperator):
             "use gram='tiled' (exact, never stores the matrix), or raise memory_limit.",
         )
 
-    @property
+    @cached_property
     def nonnegative(self) -> bool:
-        return bool(self.K.min(initial=0.0) >= 0)
+        known = self.held is not None and self.held.kernel.nonnegative(self.held.rows)
+        return known or bool(self.K.min(initial=0.0) >= 0)  # a look at all of K takes as long as half a pass
 
     def matmat(self, V: FloatArray) -> FloatArray:
         return panel_product(self.K, V, n_jobs=self.n_jobs)

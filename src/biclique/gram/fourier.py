@@ -441,8 +441,7 @@ class FourierGram(ComputedGram):
         self._boxes = _Boxes(self.kernel, np.asarray(self.held.rows), self.dtype, tolerance)
         modes = self._boxes.checked_modes()
         if self._memory_limit is not None:
-            d = self.held.rows.shape[1]
-            needed = fourier_bytes(self.n, d, 2, modes, count_threads(self.n_jobs))
+            needed = fourier_bytes(self.n, self.held.rows.shape[1], 2, modes, count_threads(self.n_jobs))
             require(
                 needed,
                 self._memory_limit,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import iadd
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -108,11 +110,7 @@ class TiledGram(ComputedGram):
                     pulse()
             return partial
 
-        partials = run_groups(multiply, n_groups, n_jobs=self.n_jobs, total=tiles, tick=self.tick)
-        out = partials[0]
-        for partial in partials[1:]:
-            out += partial
-        return out
+        return reduce(iadd, run_groups(multiply, n_groups, n_jobs=self.n_jobs, total=tiles, tick=self.tick))
 
     def __getstate__(self) -> dict[str, Any]:
         """Both sides are made of the rows again: what is pickled are the rows alone."""

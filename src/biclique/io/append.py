@@ -197,8 +197,4 @@ def parquet_texts(file: Path) -> Iterator[list[list[str]]]:
     """The columns of a Parquet file as texts, each value as it is stored."""
     with import_pyarrow().parquet.ParquetFile(file) as source:
         for batch in source.iter_batches(batch_size=ROWS):
-            yield [as_texts(column.to_pylist()) for column in _columns(batch)]
-
-
-def _columns(batch: Any) -> list[Any]:
-    return [batch.column(j) for j in range(batch.num_columns)]
+            yield [as_texts(column.to_pylist()) for column in batch.columns]

@@ -667,8 +667,7 @@ class IterableChunks(ChunkSource):
         if first is None:
             raise DataError(f"{name}: the source has no rows.")
         self.columns = column_names(first)
-        rows = as_rows(f"{name}: chunk {number}", first)
-        self.n_columns, self.dtype = self._kind(number, rows)
+        self.n_columns, self.dtype = self._kind(number, as_rows(f"{name}: chunk {number}", first))
 
     def _fresh(self) -> Iterator[Any]:
         made = self._source if isinstance(self._source, Iterable) else self._source()

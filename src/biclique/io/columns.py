@@ -73,8 +73,7 @@ def _level(value: Any, kind: Kind) -> str:
     if kind == "boolean":
         return "true" if value else "false"
     if kind == "date":
-        text = str(value)
-        return text.removesuffix("T00:00:00.000000")
+        return str(value).removesuffix("T00:00:00.000000")
     number = float(value)
     return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
 

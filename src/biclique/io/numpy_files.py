@@ -160,8 +160,7 @@ class NpyChunks(FileChunks):
                         self._fill(file, first + (j * n + start) * itemsize, part)
                 else:
                     self._fill(file, first + start * self._row_bytes, buffer[: m * self._row_bytes])
-                piece = table.T[:m] if self._header.fortran else table[:m]
-                yield piece
+                yield (table.T[:m] if self._header.fortran else table[:m])
 
     def _take(self, rows: IntArray) -> FloatArray:
         near = len(rows) * 4 * max(PAGE, self._row_bytes) > (self._n_rows or 0) * self._row_bytes

@@ -130,8 +130,7 @@ class Lines:
             nonlocal text
             yield from text
             while more := self.take():
-                text = io.StringIO(more.decode(), newline="")
-                yield from text
+                yield from io.StringIO(more.decode(), newline="")
 
         reader = csv.reader(following(), delimiter=delimiter)
         end, given = len(first.getvalue()), 0

@@ -42,8 +42,7 @@ from biclique.runtime import parse_memory_limit, require
 LARGEST = 2**20  # bytes of metadata
 _CHECKSUMS = {"crc32", "crc32c", "adler32", "fletcher32", "jenkins_lookup3"}
 _COMPRESSORS = {"blosc", "zstd", "gzip", "zlib", "lz4", "bz2", "lzma"}
-_FILTERS = {"delta", "shuffle", "fixedscaleoffset", "quantize", "bitround", "astype"}
-CODECS_2 = _COMPRESSORS | _FILTERS | _CHECKSUMS
+CODECS_2 = _COMPRESSORS | {"delta", "shuffle", "fixedscaleoffset", "quantize", "bitround", "astype"} | _CHECKSUMS
 CODECS_3 = {"bytes", "transpose", "blosc", "zstd", "gzip", "crc32c"} | {f"numcodecs.{name}" for name in CODECS_2}
 REAL_3 = {
     "bool",

@@ -102,8 +102,7 @@ def is_symmetric(tensor: FloatArray) -> bool:
     """Whether entries stay under every permutation of their indices."""
     tensor = cubical(tensor)
     # Swaps of neighbours generate all permutations.
-    swaps = [(*range(i), i + 1, i, *range(i + 2, tensor.ndim)) for i in range(tensor.ndim - 1)]
-    return _invariant(tensor, swaps)
+    return _invariant(tensor, [(*range(i), i + 1, i, *range(i + 2, tensor.ndim)) for i in range(tensor.ndim - 1)])
 
 
 @dataclass(frozen=True)

@@ -135,8 +135,7 @@ class Level:
         self.scale = float(2.0 ** -np.ceil(np.log2(largest))) if largest > 0 else 1.0
         self.slack = 4 * float(np.finfo(self.dtype).eps) * (4 + np.sqrt(X.shape[1]))
         rows, squares = self._held(X)
-        ones = np.ones_like(squares)
-        self.rows = self._beside(rows, squares, ones)
+        self.rows = self._beside(rows, squares, np.ones_like(squares))
         self.largest = float(squares.max(initial=0.0))
 
     def rounding(self, Y: Rows) -> FloatArray:
@@ -664,5 +663,4 @@ def nearest_among(index: NeighborIndex, rows: IntArray, others: IntArray) -> tup
 def _with_transpose(A: Any) -> Any:
     """A + Aᵀ, with as few copies as CSR arithmetic needs."""
     A.sort_indices()
-    back = sparse.csr_array(A.T)
-    return A + back
+    return A + sparse.csr_array(A.T)

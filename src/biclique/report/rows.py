@@ -96,8 +96,7 @@ def look(told: Told, X: Any, sums: Sums | None) -> Facts:
     """One pass over the rows; ``sums`` adds up the columns of X, if those are to be shown."""
 
     def of_rows(rows: Rows) -> Facts:
-        found = [_look(told, rows[top : top + PIECE], sums) for top in range(0, rows.shape[0], PIECE)]
-        return _together(found)
+        return _together([_look(told, rows[top : top + PIECE], sums) for top in range(0, rows.shape[0], PIECE)])
 
     return _together(told.of_rows(X, of_rows))
 

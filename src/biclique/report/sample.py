@@ -98,8 +98,7 @@ def _cuts(told: Told, rows: Rows, *, whole: bool) -> tuple[Cuts, IntArray]:
 
 
 def _orders(told: Told) -> list[float]:
-    own = told.fitted.plan.order or 2.0
-    return sorted({*ORDERS, float(own)})
+    return sorted({*ORDERS, float(told.fitted.plan.order or 2.0)})
 
 
 def _path(told: Told, cuts: Cuts, index: IntArray, labels: IntArray) -> Path:

@@ -53,20 +53,18 @@ NOT_ON_SEQUENCES = (*NOT_ON_DATA, "gaussian_demo", "polynomial_demo")
 """Methods left out on Hopkins155 besides: too slow for 155 sequences."""
 
 
+def _scaled(X: FloatArray, offset: FloatArray, spread: FloatArray) -> FloatArray:
+    return np.asarray((X - offset) / np.where(spread > 0, spread, 1.0))
+
+
 def _z_scored(X: FloatArray) -> FloatArray:
-    deviation = X.std(axis=0)
-    return np.asarray((X - X.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0))
-
-
-def _min_max(X: FloatArray) -> FloatArray:
-    spread = np.ptp(X, axis=0)
-    return np.asarray((X - X.min(axis=0)) / np.where(spread > 0, spread, 1.0))
+    return _scaled(X, X.mean(axis=0), X.std(axis=0))
 
 
 PREPARATIONS: dict[str, Callable[[FloatArray], FloatArray]] = {
     "raw (the demo's translation changes no distance)": lambda X: X,
     "z-scored": _z_scored,
-    "min-max": _min_max,
+    "min-max": lambda X: _scaled(X, X.min(axis=0), np.ptp(X, axis=0)),
     "unit rows": unit_rows,
     "z-scored, unit rows": lambda X: unit_rows(_z_scored(X)),
 }
@@ -182,8 +180,7 @@ class Records:
 
     def commits(self, cells: Iterable[Cell]) -> list[str]:
         """The states of the code that the cells were computed with."""
-        found = {str(record.get("commit")) for cell in cells if (record := self._valid(cell)) is not None}
-        return sorted(found)
+        return sorted({str(record.get("commit")) for cell in cells if (record := self._valid(cell)) is not None})
 
 
 def _checksum(record: dict[str, Any]) -> str:

@@ -200,8 +200,7 @@ def evaluate(
     except (DegreeError, np.linalg.LinAlgError) as error:
         return {"order": order, "error": None, "reason": str(error)}
     solved = time.perf_counter() - start
-    labels = repeated_kmeans(rows, problem.k, settings.repeats, random)
-    errors = error_rates(problem.y, labels, problem.k)
+    errors = error_rates(problem.y, repeated_kmeans(rows, problem.k, settings.repeats, random), problem.k)
     return {
         "order": order,
         "error": float(errors.mean()),
@@ -216,6 +215,9 @@ class Candidate:
 
     parameters: dict[str, float]
     build: Callable[[], FloatArray]
+
+
+Candidates = Callable[[Problem], list[Candidate]]
 
 
 def _over(
@@ -242,8 +244,8 @@ def _over(
     return results
 
 
-def _gaussian(X: FloatArray) -> list[Candidate]:
-    centred = X - X.mean(axis=0)
+def _gaussian(problem: Problem) -> list[Candidate]:
+    centred = problem.X - problem.X.mean(axis=0)
     return [Candidate({"gamma": g}, partial(RBF(g).block, centred, centred)) for g in GAMMAS]
 
 
@@ -255,61 +257,37 @@ def _polynomial(X: FloatArray) -> list[Candidate]:
     ]
 
 
-def gaussian_ours(problem: Problem, settings: Settings, random: np.random.RandomState) -> list[Result]:
-    """The biclique model on the Gaussian kernel, every order; order 2 is the baseline."""
-    return _over(problem, settings, random, _gaussian(problem.X), settings.orders)
-
-
-def polynomial_ours(problem: Problem, settings: Settings, random: np.random.RandomState) -> list[Result]:
-    """The biclique model on the polynomial kernel, every order."""
-    return _over(problem, settings, random, _polynomial(problem.shifted), settings.orders)
-
-
-def gaussian_demo(problem: Problem, settings: Settings, random: np.random.RandomState) -> list[Result]:
-    """The Gaussian rows with the eigenvectors that the public demo takes."""
-    return _over(problem, settings, random, _gaussian(problem.X), settings.orders, demo_embedding)
-
-
-def gaussian_ascending(problem: Problem, settings: Settings, random: np.random.RandomState) -> list[Result]:
-    """The Gaussian rows with the eigenvectors of the smallest eigenvalues."""
-    return _over(problem, settings, random, _gaussian(problem.X), settings.orders, ascending_embedding)
-
-
-def polynomial_demo(problem: Problem, settings: Settings, random: np.random.RandomState) -> list[Result]:
-    """The polynomial rows with the translation and the eigenvectors of the public demo."""
-    return _over(problem, settings, random, _polynomial(problem.as_in_demo), settings.orders, demo_embedding)
-
-
-def _modelled(name: str) -> Method:
-    def method(problem: Problem, settings: Settings, random: np.random.RandomState) -> list[Result]:
-        candidates = [
-            Candidate({"gamma": g}, partial(modelling_gram, problem.X, name, gamma=g, n_jobs=1)) for g in GAMMAS
-        ]
-        return _over(problem, settings, random, candidates)
-
-    return method
-
-
-def polynomial_max(problem: Problem, settings: Settings, random: np.random.RandomState) -> list[Result]:
-    """The largest polynomial kernel of a triple."""
-    options: dict[str, Any] = {"affinity": "polynomial", "gamma": 1.0, "n_jobs": 1}
-    candidates = [
-        Candidate(
-            {"degree": d, "coef0": c}, partial(modelling_gram, problem.shifted, "max", degree=d, coef0=c, **options)
-        )
-        for d in DEGREES
-        for c in OFFSETS
+def _triples(name: str) -> Candidates:
+    """A modelling of triples, for every γ."""
+    return lambda problem: [
+        Candidate({"gamma": g}, partial(modelling_gram, problem.X, name, gamma=g, n_jobs=1)) for g in GAMMAS
     ]
-    return _over(problem, settings, random, candidates)
 
 
-def polynomial_dot(problem: Problem, settings: Settings, random: np.random.RandomState) -> list[Result]:
+def _largest_polynomial(problem: Problem) -> list[Candidate]:
+    """The largest polynomial kernel of a triple."""
+    build = partial(modelling_gram, problem.shifted, "max", affinity="polynomial", gamma=1.0, n_jobs=1)
+    return [Candidate({"degree": d, "coef0": c}, partial(build, degree=d, coef0=c)) for d in DEGREES for c in OFFSETS]
+
+
+def _dot(problem: Problem) -> list[Candidate]:
     """The generalised dot product of a triple, which has no parameter; distinct points, and repeats allowed."""
-    candidates = [
+    return [
         Candidate({"repeats": float(r)}, partial(modelling_gram, problem.shifted, "dot", repeats=r))
         for r in (False, True)
     ]
-    return _over(problem, settings, random, candidates)
+
+
+def _every_order(candidates: Candidates, embed: Embed = embedding) -> Method:
+    """The biclique model on a kernel, with these eigenvectors; order 2 is the baseline."""
+    return lambda problem, settings, random: _over(
+        problem, settings, random, candidates(problem), settings.orders, embed
+    )
+
+
+def _order_two(candidates: Candidates) -> Method:
+    """A contraction has its order in it: what is left is the ordinary cut."""
+    return lambda problem, settings, random: _over(problem, settings, random, candidates(problem))
 
 
 def _sampled_edges(n: int, random: np.random.RandomState) -> Hypergraph:
@@ -377,17 +355,17 @@ def _protocol(dimension: int, restarts: int = 1) -> Method:
 
 
 METHODS: dict[str, Method] = {
-    "gaussian_ours": gaussian_ours,
-    "gaussian_demo": gaussian_demo,
-    "gaussian_ascending": gaussian_ascending,
-    "gaussian_max": _modelled("max"),
-    "gaussian_affine_eigenvalue": _modelled("affine_eigenvalue"),
-    "gaussian_affine_distance": _modelled("affine_distance"),
-    "gaussian_vertex_distance": _modelled("vertex_distance"),
-    "polynomial_ours": polynomial_ours,
-    "polynomial_demo": polynomial_demo,
-    "polynomial_max": polynomial_max,
-    "polynomial_dot": polynomial_dot,
+    "gaussian_ours": _every_order(_gaussian),
+    "gaussian_demo": _every_order(_gaussian, demo_embedding),
+    "gaussian_ascending": _every_order(_gaussian, ascending_embedding),
+    "gaussian_max": _order_two(_triples("max")),
+    "gaussian_affine_eigenvalue": _order_two(_triples("affine_eigenvalue")),
+    "gaussian_affine_distance": _order_two(_triples("affine_distance")),
+    "gaussian_vertex_distance": _order_two(_triples("vertex_distance")),
+    "polynomial_ours": _every_order(lambda problem: _polynomial(problem.shifted)),
+    "polynomial_demo": _every_order(lambda problem: _polynomial(problem.as_in_demo), demo_embedding),
+    "polynomial_max": _order_two(_largest_polynomial),
+    "polynomial_dot": _order_two(_dot),
     "inhomogeneous_own": inhomogeneous_own,
     "inhomogeneous_subspace": inhomogeneous_subspace,
     "inhomogeneous_protocol_4": _protocol(2),

@@ -100,8 +100,7 @@ class Table:
 
     def csv(self) -> str:
         out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerows([self.header, *self.rows])
+        csv.writer(out, lineterminator="\n").writerows([self.header, *self.rows])
         return out.getvalue()
 
     def markdown(self) -> str:
@@ -162,8 +161,7 @@ def comparison(
     printed: dict[str, dict[str, tuple[float, float | None]]],
 ) -> Table:
     """One line for every row and data set: paper, ours, difference, parameters, remark."""
-    header = ["method", "data", "paper", "ours", "difference", "chosen", "remark"]
-    table = Table(name, title, header)
+    table = Table(name, title, ["method", "data", "paper", "ours", "difference", "chosen", "remark"])
     for row in rows:
         for data in DATA:
             best = summarize(results, data, row)
@@ -246,7 +244,9 @@ def hopkins_table(results: Results) -> Table | None:
     )
     gammas = sorted({r["gamma"] for found in ours for r in found})
     orders = sorted({r["order"] for found in ours for r in found})
-    errors = np.array([[[_error_at(f, g, m) for m in orders] for g in gammas] for f in ours])  # (sequence, γ, m)
+    errors = np.array(
+        [[[_error_of(f, gamma=g, order=m) for m in orders] for g in gammas] for f in ours]
+    )  # (sequence, γ, m)
     two, four = orders.index(2), orders.index(4)
     free = np.nanmin(errors, axis=1)
     table.rows.append(
@@ -269,7 +269,7 @@ def hopkins_table(results: Results) -> Table | None:
         ]
     )
     if cells["label_free"]:
-        rule = np.array([[_error_of(found, m) for m in (2, 4)] for found in cells["label_free"]])
+        rule = np.array([[_error_of(found, order=m) for m in (2, 4)] for found in cells["label_free"]])
         table.rows.append(["the default rule for γ, no labels at all", _f(rule[:, 0]), _f(rule[:, 1]), ""])
     for method, label in PROTOCOLS.items():
         if cells[method]:
@@ -330,14 +330,10 @@ def _motions_note(results: Results, method: str) -> str:
     )
 
 
-def _error_at(found: list[Result], gamma: float, order: float) -> float:
-    return next(
-        (r["error"] for r in found if (r["gamma"], r["order"]) == (gamma, order) and r["error"] is not None), np.nan
-    )
-
-
-def _error_of(found: list[Result], order: float) -> float:
-    return next((float(r["error"]) for r in found if r["order"] == order), np.nan)
+def _error_of(found: list[Result], **wanted: float) -> float:
+    """Of the first result with these parameters; NaN without one."""
+    kept = (r["error"] for r in found if all(r[name] == value for name, value in wanted.items()))
+    return next((error for error in kept if error is not None), np.nan)
 
 
 def _f(errors: np.ndarray) -> str:

@@ -31,8 +31,7 @@ def line_around(text: str, place: int) -> tuple[int, int]:
 def numbered(names: Iterable[Hashable]) -> tuple[IntArray, list[Any]]:
     """The number of every name, and the distinct names in the order in which they are first seen."""
     index: dict[Hashable, int] = defaultdict(count().__next__)
-    codes = np.fromiter(map(index.__getitem__, names), dtype=np.int64)
-    return codes, list(index)
+    return np.fromiter(map(index.__getitem__, names), dtype=np.int64), list(index)
 
 
 def decimal(value: float) -> str:

@@ -7,7 +7,9 @@ every triple once, in contiguous memory, in O(n³) time, for n²/2 numbers a thr
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from math import factorial
+from operator import iadd
 from typing import Any
 
 import numpy as np
@@ -70,10 +72,7 @@ def sum_triples(n: int, weigh: Weigh, n_jobs: int | None) -> FloatArray:
             pulse()
         return total
 
-    parts = run_groups(add_up, GROUPS, n_jobs=n_jobs, total=max(n - 2, 1))
-    upper = parts[0]
-    for part in parts[1:]:
-        upper += part
+    upper = reduce(iadd, run_groups(add_up, GROUPS, n_jobs=n_jobs, total=max(n - 2, 1)))
     return np.asarray(upper + upper.T)
 
 

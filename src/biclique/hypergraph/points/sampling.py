@@ -266,8 +266,7 @@ def _cut(gram: SparseGram, k: int, random: np.random.RandomState) -> IntArray:
     pairs = top_eigenpairs(cut, min(k - 1, gram.n - 1), tol=1e-4, deflate=cut.trivial, random_state=random)
     embedding = np.column_stack([cut.trivial, pairs.vectors])
     embedding /= np.linalg.norm(embedding, axis=1, keepdims=True)
-    assigned = ASSIGNERS["kmeans"](embedding, np.ones(gram.n), k, n_init=KMEANS_STARTS, random_state=random)
-    return assigned.labels
+    return ASSIGNERS["kmeans"](embedding, np.ones(gram.n), k, n_init=KMEANS_STARTS, random_state=random).labels
 
 
 def _same_partition(first: IntArray, second: IntArray) -> bool:
