@@ -1,5 +1,6 @@
 """The search for settings: choice, restrictions, determinism, Ctrl-C."""
 
+import math
 import warnings
 
 import numpy as np
@@ -13,6 +14,7 @@ from biclique import BicliqueSpectralClustering
 from biclique.exceptions import DataError, ParameterError, SelectionWarning
 from biclique.selection import Candidate, SelectionResult, select_settings
 from biclique.selection.result import SMALL_MARGIN, Records
+from biclique.spectral.cut import least_share
 from tests import oracles
 
 FEW = (
@@ -149,6 +151,14 @@ def test_candidates_with_the_same_clusters_are_one():
     assert result.margin is None
     assert "all candidates agree" in result.reason
     assert sum(bool(one.same_as) for one in result.judged) == len(FEW) - 1
+
+
+@pytest.mark.parametrize(("n", "k"), [(104, 3), (105, 3), (108, 3), (400, 4), (399, 4), (1000, 7), (9, 4)])
+def test_the_least_size_is_a_whole_number_of_rows(n, k):
+    least = module.whole_rows(least_share(np.ones(n), k), k)
+    needed = math.isqrt(n // k)  # ⌊√(n/k)⌋
+    assert needed - 1 < least * n <= needed
+    assert module.whole_rows(least_share(np.full(n, 0.1), k), k) == pytest.approx(least)
 
 
 def test_dust_is_dropped():

@@ -32,7 +32,7 @@ from biclique.selection.order_path import make_cuts
 from biclique.selection.reading import read_rows
 from biclique.selection.result import SMALL_MARGIN, Judged, SelectionResult
 from biclique.spectral import ASSIGNERS
-from biclique.spectral.cut import least_share
+from biclique.spectral.cut import EDGE, least_share
 
 DRAWN_ROWS = 1_000
 """Rows on which candidates are compared."""
@@ -322,7 +322,7 @@ def judge(search: Search, fits: Fits) -> SelectionResult:
             "order by name to see why."
         )
     smallest = {i: float(np.bincount(fits.full[i], weights, k).min()) for i in fits.full}
-    needed = least_share(weights, k) * float(weights.sum())
+    needed = whole_rows(least_share(weights, k), k) * float(weights.sum())
     able = [i for i in fitted if smallest[i] >= needed]
     told = ""
     if not able:
@@ -389,6 +389,12 @@ def judge(search: Search, fits: Fits) -> SelectionResult:
         fits.full[chosen],
         fits.interrupted,
     )
+
+
+def whole_rows(least: float, n_clusters: int) -> float:
+    """The least share of a cluster, 1/√(nk), rounded down to whole rows: ⌊√(n/k)⌋ of n."""
+    rows = (1 - EDGE) / (least * n_clusters)  # √(n/k)
+    return least * max(float(np.floor(rows * (1 + 1e-9))), 1.0) / rows
 
 
 def _stability(fits: Fits, number: int, search: Search) -> float | None:
@@ -474,8 +480,8 @@ def _smallest_share(result: Result, weights: FloatArray | None, n_clusters: int)
     if labels is None or n_clusters < 2 or result.n_vertices <= n_clusters:
         return 1.0, 0.0
     if result.clusters is not None:
-        return result.clusters.smallest, result.clusters.least
+        return result.clusters.smallest, whole_rows(result.clusters.least, n_clusters)
     weights = np.ones(len(labels)) if weights is None else weights
     counted = weights > 0
     sizes = np.bincount(labels[counted], weights[counted], n_clusters)
-    return float(sizes.min() / sizes.sum()), least_share(weights[counted], n_clusters)
+    return float(sizes.min() / sizes.sum()), whole_rows(least_share(weights[counted], n_clusters), n_clusters)
