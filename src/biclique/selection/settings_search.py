@@ -322,7 +322,7 @@ def judge(search: Search, fits: Fits) -> SelectionResult:
             "order by name to see why."
         )
     smallest = {i: float(np.bincount(fits.full[i], weights, k).min()) for i in fits.full}
-    needed = whole_rows(least_share(weights, k), k) * float(weights.sum())
+    needed = least_size(weights, k)
     able = [i for i in fitted if smallest[i] >= needed]
     told = ""
     if not able:
@@ -391,10 +391,15 @@ def judge(search: Search, fits: Fits) -> SelectionResult:
     )
 
 
-def whole_rows(least: float, n_clusters: int) -> float:
-    """The least share of a cluster, 1/√(nk), rounded down to whole rows: ⌊√(n/k)⌋ of n."""
-    rows = (1 - EDGE) / (least * n_clusters)  # √(n/k)
-    return least * max(float(np.floor(rows * (1 + 1e-9))), 1.0) / rows
+def least_size(weights: FloatArray, n_clusters: int) -> float:
+    """The weight below which a cluster is dust: that of √(n/k) rows, rounded down to whole rows.
+
+    The unit is the lightest row. No size lies between two numbers of rows, and √(n/k) is no sharper than that.
+    """
+    exact = least_share(weights, n_clusters) * float(weights.sum()) / (1 - EDGE)
+    unit = float(weights.min())
+    whole = float(np.floor(exact / unit * (1 + 1e-9))) * unit
+    return (1 - EDGE) * (whole if whole > 0 else exact)
 
 
 def _stability(fits: Fits, number: int, search: Search) -> float | None:
@@ -480,8 +485,8 @@ def _smallest_share(result: Result, weights: FloatArray | None, n_clusters: int)
     if labels is None or n_clusters < 2 or result.n_vertices <= n_clusters:
         return 1.0, 0.0
     if result.clusters is not None:
-        return result.clusters.smallest, whole_rows(result.clusters.least, n_clusters)
+        return result.clusters.smallest, result.clusters.least
     weights = np.ones(len(labels)) if weights is None else weights
     counted = weights > 0
     sizes = np.bincount(labels[counted], weights[counted], n_clusters)
-    return float(sizes.min() / sizes.sum()), whole_rows(least_share(weights[counted], n_clusters), n_clusters)
+    return float(sizes.min() / sizes.sum()), least_size(weights[counted], n_clusters) / float(sizes.sum())
