@@ -127,7 +127,7 @@ def test_every_part_of_the_neighbour_graph_has_a_cluster():
     X = random.normal(size=(len(y), 2)) + 25 * np.column_stack([y % 4, y // 4])
     result = select_n_clusters(X, 10, random_state=0)
     assert result.n_clusters == 8
-    assert "each of 8 parts" in result.reason
+    assert "the best of 8 to 10 (the neighbour graph has 8 parts)" in result.reason
     assert "fewer than parts" in result.summary()
     assert list(result.frame["allowed"])[:6] == [False] * 6
 

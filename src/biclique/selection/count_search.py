@@ -273,11 +273,11 @@ def choose_count(counted: Sequence[Counted]) -> tuple[int, int | None, float | N
     )
     k = kept.n_clusters
     told = f"{k} clusters: stability {stability[k]:.2f} ± {kept.standard_error:.2f}"
-    least = min((one.n_clusters for one in counted if one.covers_parts), default=k)
-    if k == best.n_clusters:
+    parts = min((one.n_clusters for one in counted if one.covers_parts), default=0)
+    if k == best.n_clusters and counted[0].n_clusters < parts <= k:
+        told += f", the best of {parts} to {counted[-1].n_clusters} (the neighbour graph has {parts} parts)"
+    elif k == best.n_clusters:
         told += f", the best of {counted[0].n_clusters} to {counted[-1].n_clusters}"
-        if counted[0].n_clusters < least <= k:
-            told += f" that gives each of {least} parts of the neighbour graph a cluster"
     else:
         told += f", the most clusters that are as stable as {best.n_clusters} ({stability[best.n_clusters]:.2f})"
     others = [other for other in stability if other != k]
