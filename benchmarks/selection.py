@@ -187,11 +187,17 @@ def with_other_constants(search: Search, fits: Fits) -> Iterator[tuple[str, Sele
         ("families of the consensus: 8 (5)", criteria, "SIMILAR", 8),
         ("neighbours of the neutral graph: 7 (10)", criteria, "NEUTRAL_NEIGHBORS", 7),
         ("neighbours of the neutral graph: 15 (10)", criteria, "NEUTRAL_NEIGHBORS", 15),
-        ("least cluster: half of √(n/k)", settings_search, "least_share", lambda w, k: least_share(w, k) / 2),
-        ("least cluster: twice √(n/k)", settings_search, "least_share", lambda w, k: least_share(w, k) * 2),
+        ("least cluster: √(n/k), not rounded down", settings_search, "least_size", least),
+        ("least cluster: half of √(n/k)", settings_search, "least_size", lambda w, k: least(w, k) / 2),
+        ("least cluster: twice √(n/k)", settings_search, "least_size", lambda w, k: least(w, k) * 2),
     ):
         with patch.object(place, constant, value):
             yield name, judge(search, fits)
+
+
+def least(weights: np.ndarray, k: int) -> float:
+    """The weight of √(n/k) rows."""
+    return least_share(weights, k) * float(weights.sum())
 
 
 def cautious_stability(fits: Fits, number: int, search: Search) -> float | None:

@@ -536,6 +536,29 @@ def largest_as_stable(rows, needed, equal):
     return chosen
 
 
+def parts_large_enough(X, most, neighbors=9, weak=5e-4):
+    """The largest k ≤ ``most`` for which k parts have √(n/k) rows or more.
+
+    Rows i and j are linked if either is among the 9 nearest of the other and exp(−|x_i − x_j|²/(σ_i σ_j)) is above
+    ``weak``, with σ the distance to the 7th nearest.
+    """
+    n = len(X)
+    gap = [[float(np.linalg.norm(X[i] - X[j])) for j in range(n)] for i in range(n)]
+    near = [sorted((j for j in range(n) if j != i), key=lambda j, i=i: gap[i][j])[:neighbors] for i in range(n)]
+    part = list(range(n))
+    for i in range(n):
+        for j in near[i]:
+            if np.exp(-(gap[i][j] ** 2) / (gap[i][near[i][6]] * gap[j][near[j][6]])) > weak:
+                old, new = part[j], part[i]
+                part = [new if name == old else name for name in part]
+    sizes = [part.count(name) for name in set(part)]
+    found = 1
+    for k in range(1, most + 1):
+        if sum(size >= np.sqrt(n / k) for size in sizes) >= k:
+            found = k
+    return found
+
+
 def mode_prominence(height, edges):
     """The largest fall from a mode to its saddle: over all but the highest mode, the least descent on a way up.
 

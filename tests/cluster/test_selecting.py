@@ -90,7 +90,7 @@ def test_a_choice_that_leaves_dust_in_all_rows_is_replaced(monkeypatch):
 
     monkeypatch.setattr("biclique.cluster.clustering.search_settings", first_wrong)
     model = BicliqueSpectralClustering(2, **ALL, random_state=0)
-    with pytest.warns(SelectionWarning, match=r"leaves a cluster of 0.50% of all rows \(4.98% needed\), so the next"):
+    with pytest.warns(SelectionWarning, match=r"leaves a cluster of 0.50% of all rows \(4.97% needed\), so the next"):
         model.fit(X)
     assert model.selection_.chosen == high
     assert model.order_ == 4

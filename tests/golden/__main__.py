@@ -26,6 +26,7 @@ ALLOWED: dict[str, str] = {
     "shape/equal/*: cost*": "where all rows are equal, no eigenvector is sought",
     "shape/blobs/one cluster: cost*": "where one cluster is asked for, no eigenvector is sought",
     "kernel k-means/*/tiled: cost*": "where the start is random, no eigenvector is sought",
+    "select/n_clusters/*: k_selection_.*": "fewer clusters than parts of the neighbour graph are left out",
     "*: rows_left_out_*": "the numbers of rows that were left out are new",
     "rare/*: warnings": "one warning about fewer clusters for every estimator, which says how labels run",
 }

@@ -2,6 +2,7 @@
 
 import pickle
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,7 +18,8 @@ from biclique.selection.count_result import Counted
 from biclique.selection.count_search import CountSearch, choose_count, curve
 from biclique.selection.criteria import best_jaccard
 from biclique.selection.halves import random_halves
-from tests.oracles import half_agreement, largest_as_stable
+from biclique.selection.one_embedding import count_parts
+from tests.oracles import half_agreement, largest_as_stable, parts_large_enough
 
 CORNERS = [[0, 0], [9, 0], [0, 9], [9, 9]]
 
@@ -106,6 +108,34 @@ def test_the_choice_is_that_of_the_definition(seed):
     expected = largest_as_stable([*zip(range(2, n + 2), *zip(*rows, strict=True), smallest, strict=True)], 10, 0.03)
     if expected is not None:
         assert choose_count(table)[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("sizes", "most", "expected"),
+    [([60, 60, 12, 11, 3], 8, 4), ([60, 60, 12, 11, 3], 3, 3), ([20] * 6, 8, 6), ([80, 5], 8, 1), ([90], 8, 1)],
+)
+def test_parts_that_are_large_enough_are_counted(sizes, most, expected):
+    random, y = np.random.default_rng(0), np.repeat(np.arange(len(sizes)), sizes)
+    X = random.uniform(0, 1, (len(y), 2)) + 50 * np.column_stack([y % 3, y // 3])
+    assert count_parts(X, np.ones(len(X)), most) == expected == parts_large_enough(X, most)
+    assert count_parts(X, np.full(len(X), 4.0), most) >= expected  # as four rows each
+
+
+def test_every_part_of_the_neighbour_graph_has_a_cluster():
+    """Four large clusters and four small ones: halves hardly find the small ones again, but no neighbour links them."""
+    random, y = np.random.default_rng(0), np.repeat(np.arange(8), [120] * 4 + [12] * 4)
+    X = random.normal(size=(len(y), 2)) + 25 * np.column_stack([y % 4, y // 4])
+    result = select_n_clusters(X, 10, random_state=0)
+    assert result.n_clusters == 8
+    assert "the best of 8 to 10 (the neighbour graph has 8 parts)" in result.reason
+    assert "fewer than parts" in result.summary()
+    assert list(result.frame["allowed"])[:6] == [False] * 6
+
+
+def test_fewer_clusters_than_parts_are_left_out_if_that_leaves_any():
+    table = counted((1.0, 0.0, 50), (0.8, 0.0, 50), (0.7, 0.0, 50), (0.6, 0.0, 5))
+    assert choose_count([replace(one, covers_parts=one.n_clusters >= 3) for one in table])[:2] == (3, 4)
+    assert choose_count([replace(one, covers_parts=one.n_clusters >= 5) for one in table])[:2] == (2, 3)
 
 
 def test_if_every_number_leaves_dust_the_nearest_to_none_is_taken():

@@ -1,5 +1,6 @@
 """The search for settings: choice, restrictions, determinism, Ctrl-C."""
 
+import math
 import warnings
 
 import numpy as np
@@ -150,6 +151,18 @@ def test_candidates_with_the_same_clusters_are_one():
     assert result.margin is None
     assert "all candidates agree" in result.reason
     assert sum(bool(one.same_as) for one in result.judged) == len(FEW) - 1
+
+
+@pytest.mark.parametrize(("n", "k"), [(104, 3), (105, 3), (108, 3), (400, 4), (399, 4), (1000, 7), (9, 4)])
+def test_the_least_size_is_a_whole_number_of_rows(n, k):
+    needed = math.isqrt(n // k)  # ⌊√(n/k)⌋
+    assert needed - 1 < module.least_size(np.ones(n), k) <= needed
+    assert needed - 1 < module.least_size(np.full(n, 0.1), k) / 0.1 <= needed
+    assert module.least_size(np.ones(n), k) == pytest.approx(needed, rel=2e-3)
+    uneven = np.append(np.ones(n - 1), 1e-6)  # hardly rounded: one row weighs next to nothing
+    assert module.least_size(uneven, k) == pytest.approx(math.sqrt((n - 1) / k), rel=2e-3)
+    heavy = np.append(np.ones(n), 2.0)  # a row that is there twice
+    assert needed - 1 < module.least_size(heavy, k) <= math.sqrt((n + 2) / k) * 1.2
 
 
 def test_dust_is_dropped():

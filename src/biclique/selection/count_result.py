@@ -27,11 +27,18 @@ class Counted:
     """Rows of its smallest cluster."""
     needed: float
     """Rows that its smallest cluster must have: √(n/k)."""
+    covers_parts: bool = True
+    """Whether it has a cluster for each part of the neighbour graph that is large enough."""
+
+    @property
+    def without_dust(self) -> bool:
+        """Whether its smallest cluster is large enough."""
+        return self.smallest >= self.needed
 
     @property
     def allowed(self) -> bool:
         """Whether it can be chosen."""
-        return self.smallest >= self.needed
+        return self.without_dust and self.covers_parts
 
     def record(self) -> dict[str, Value]:
         """Its row of the table."""
@@ -86,7 +93,8 @@ class CountResult:
         lines = [self.reason, self.structure.reason, ""]
         lines.append("  k  stability  standard error  weakest cluster  smallest cluster")
         for one in self.counted:
-            mark = "" if one.allowed else f"  too small: {one.needed:.1f} rows needed"
+            mark = "" if one.covers_parts else "  fewer than parts"
+            mark = mark if one.without_dust else f"  too small: {one.needed:.1f} rows needed"
             mark = "  chosen" if one.n_clusters == self.n_clusters else mark
             lines.append(
                 f"{one.n_clusters:>3}  {one.stability:>9.3f}  {one.standard_error:>14.3f}  {one.weakest:>15.3f}  "
@@ -107,8 +115,8 @@ class CountResult:
         mean = np.array([one.stability for one in shown], dtype=float)
         errors = np.array([one.standard_error for one in shown], dtype=float)
         ax.errorbar(k, mean, errors, color="tab:blue", marker=".", capsize=2)
-        small = ~np.array([one.allowed for one in shown])
-        ax.scatter(k[small], mean[small], marker="x", color="tab:gray", zorder=3, label="a cluster is too small")
+        left_out = ~np.array([one.allowed for one in shown])
+        ax.scatter(k[left_out], mean[left_out], marker="x", color="tab:gray", zorder=3, label="left out")
         ax.scatter(k[k == self.n_clusters], mean[k == self.n_clusters], marker="*", s=160, color="tab:red", zorder=3)
         ax.set_xlabel("number of clusters")
         ax.set_ylabel("stability")

@@ -1,7 +1,8 @@
 """The search for the number of clusters: the largest one that random halves of the rows find again.
 
 One embedding of at most 1,000 drawn rows gives labels for every k. Ten random halves have an embedding of their own
-each. The stability of k is the mean agreement of both on the rows of a half.
+each. The stability of k is the mean agreement of both on the rows of a half. There are no fewer clusters than parts of
+the neighbour graph that are large enough for one.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from biclique.runtime.threads import Pulse, single_threaded_blas
 from biclique.selection.count_result import Counted, CountResult
 from biclique.selection.criteria import agreement, best_jaccard
 from biclique.selection.halves import fixed_seed, random_halves, run_silently
-from biclique.selection.one_embedding import OneEmbedding
+from biclique.selection.one_embedding import OneEmbedding, count_parts
 from biclique.selection.reading import read_rows
 from biclique.selection.settings_search import DRAWN_ROWS
 from biclique.selection.structure import Structure, structure_of
@@ -201,6 +202,7 @@ class CountSearch:
         mean = agreements.mean(axis=0)
         error = agreements.std(axis=0, ddof=1) / np.sqrt(len(agreements))
         total = float(vertices.weights.sum())
+        parts = count_parts(vertices.data, vertices.weights, self.counts[-1])
         counted = tuple(
             Counted(
                 k,
@@ -209,6 +211,7 @@ class CountSearch:
                 weakest[j],
                 float(np.bincount(self.full[j], vertices.weights, k).min()),
                 float(np.sqrt(total / k)),
+                k >= parts,
             )
             for j, k in enumerate(self.counts)
         )
@@ -241,10 +244,11 @@ def choose_count(counted: Sequence[Counted]) -> tuple[int, int | None, float | N
     """The largest k that is as stable as the best, the most stable other k, the margin and the reason.
 
     As stable as the best: within one standard error of it, or within 0.03 if that is more; and each of its clusters is
-    found again in halves (mean Jaccard index of 0.85). Numbers with a cluster below
-    √(n/k) rows are left out; if that leaves none, the one whose smallest cluster comes nearest to it is taken.
+    found again in halves (mean Jaccard index of 0.85). Numbers with a cluster below √(n/k) rows, or with fewer clusters
+    than parts, are left out. If that leaves none, parts do not count; if that leaves none, the number whose smallest
+    cluster comes nearest to √(n/k) is taken.
     """
-    allowed = [one for one in counted if one.allowed]
+    allowed = [one for one in counted if one.allowed] or [one for one in counted if one.without_dust]
     if not allowed:
         one = max(counted, key=lambda one: (one.smallest / one.needed, -one.n_clusters))
         reason = (
@@ -269,7 +273,10 @@ def choose_count(counted: Sequence[Counted]) -> tuple[int, int | None, float | N
     )
     k = kept.n_clusters
     told = f"{k} clusters: stability {stability[k]:.2f} ± {kept.standard_error:.2f}"
-    if k == best.n_clusters:
+    parts = min((one.n_clusters for one in counted if one.covers_parts), default=0)
+    if k == best.n_clusters and counted[0].n_clusters < parts <= k:
+        told += f", the best of {parts} to {counted[-1].n_clusters} (the neighbour graph has {parts} parts)"
+    elif k == best.n_clusters:
         told += f", the best of {counted[0].n_clusters} to {counted[-1].n_clusters}"
     else:
         told += f", the most clusters that are as stable as {best.n_clusters} ({stability[best.n_clusters]:.2f})"

@@ -91,14 +91,24 @@ def connected_graph(rows: Rows, weights: FloatArray, most_clusters: int, graph: 
     A tie between parts weighs ½ r_i r_j / |x_i − x_j|², r the distance to the last neighbour: parts that are nearer to
     each other are tied more. So for few clusters near parts are one.
     """
-    gram = NeighborGram.from_rows(
-        rows, GRAPH_NEIGHBORS, graph, search="exact" if rows.shape[0] <= MOST_DENSE else "auto", n_jobs=1
-    )
+    gram = _graph(rows, graph)
     K = connect(gram, weights, most_clusters, most_clusters).gram.K
     i, j, gaps = shortest_ties(rows, components(K, WEAK))
     tie = 0.5 * np.minimum(gram.radii[i] * gram.radii[j] / gaps**2, 1.0)
     ties = sparse.csr_array((tie, (i, j)), shape=K.shape)
     return sparse.csr_array(K + ties + ties.T)
+
+
+def count_parts(rows: Rows, weights: FloatArray, most: int) -> int:
+    """The largest number k ≤ ``most`` for which k parts of the neighbour graph have √(n/k) rows or more; at least 1."""
+    sizes = np.sort(np.bincount(components(_graph(rows, GRAPH_WEIGHTS).K, WEAK), weights))[::-1][:most]
+    enough = sizes >= np.sqrt(weights.sum() / np.arange(1, len(sizes) + 1))
+    return int(np.flatnonzero(enough).max(initial=0)) + 1
+
+
+def _graph(rows: Rows, graph: str) -> NeighborGram:
+    search = "exact" if rows.shape[0] <= MOST_DENSE else "auto"
+    return NeighborGram.from_rows(rows, GRAPH_NEIGHBORS, graph, search=search, n_jobs=1)
 
 
 def shortest_ties(rows: Rows, part_of: IntArray) -> tuple[IntArray, IntArray, FloatArray]:

@@ -192,7 +192,7 @@ def order_path(
     kernel_params: Mapping[str, Any] | None = None,
     gram: str = "auto",
     eigen_tol: Auto = "auto",
-    n_init: int = 2,
+    n_init: int = 1,
     memory_limit: int | str = "auto",
     random_state: RandomState = None,
     n_jobs: int | None = None,
@@ -211,8 +211,8 @@ def order_path(
         They are solved together, from the first one on.
     eigen_tol : float or "auto", default="auto"
         As in ``BicliqueSpectralClustering``, but "auto" is 1e-3 for a stored K too: plenty for labels.
-    n_init : int, default=2
-        Starts of k-means at every order: a deterministic one and one more.
+    n_init : int, default=1
+        Starts of k-means at every order, for each scaling of rows that is tried: a deterministic one first.
     n_clusters, affinity, gamma, sample_weight, … :
         As in ``BicliqueSpectralClustering``.
 

@@ -32,7 +32,7 @@ from biclique.selection.order_path import make_cuts
 from biclique.selection.reading import read_rows
 from biclique.selection.result import SMALL_MARGIN, Judged, SelectionResult
 from biclique.spectral import ASSIGNERS
-from biclique.spectral.cut import least_share
+from biclique.spectral.cut import EDGE, least_share
 
 DRAWN_ROWS = 1_000
 """Rows on which candidates are compared."""
@@ -322,7 +322,7 @@ def judge(search: Search, fits: Fits) -> SelectionResult:
             "order by name to see why."
         )
     smallest = {i: float(np.bincount(fits.full[i], weights, k).min()) for i in fits.full}
-    needed = least_share(weights, k) * float(weights.sum())
+    needed = least_size(weights, k)
     able = [i for i in fitted if smallest[i] >= needed]
     told = ""
     if not able:
@@ -389,6 +389,17 @@ def judge(search: Search, fits: Fits) -> SelectionResult:
         fits.full[chosen],
         fits.interrupted,
     )
+
+
+def least_size(weights: FloatArray, n_clusters: int) -> float:
+    """The weight below which a cluster is dust: that of √(n/k) rows, rounded down to whole rows.
+
+    The unit is the lightest row. No size lies between two numbers of rows, and √(n/k) is no sharper than that.
+    """
+    exact = least_share(weights, n_clusters) * float(weights.sum()) / (1 - EDGE)
+    unit = float(weights.min())
+    whole = float(np.floor(exact / unit * (1 + 1e-9))) * unit
+    return (1 - EDGE) * (whole if whole > 0 else exact)
 
 
 def _stability(fits: Fits, number: int, search: Search) -> float | None:
@@ -478,4 +489,4 @@ def _smallest_share(result: Result, weights: FloatArray | None, n_clusters: int)
     weights = np.ones(len(labels)) if weights is None else weights
     counted = weights > 0
     sizes = np.bincount(labels[counted], weights[counted], n_clusters)
-    return float(sizes.min() / sizes.sum()), least_share(weights[counted], n_clusters)
+    return float(sizes.min() / sizes.sum()), least_size(weights[counted], n_clusters) / float(sizes.sum())
