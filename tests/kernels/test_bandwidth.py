@@ -57,10 +57,10 @@ def test_laplacian_and_chi2_use_their_own_distance():
 
 @pytest.mark.parametrize("n", [20, 100, 900])
 def test_on_a_line_more_neighbors_count(n):
-    """√n of n rows, at least 7: also if other columns are constant, and not if two vary."""
+    """√n of n rows: also if other columns are constant, and not if two vary."""
     random = np.random.default_rng(0)
     X, weights = random.normal(size=(n, 1)), random.integers(1, 4, n).astype(float)
-    expected = neighbor_gamma(X, weights, neighbor=max(7, round(n**0.5)))
+    expected = neighbor_gamma(X, weights, neighbor=round(n**0.5))
     assert bandwidth("auto", kernel("rbf"), X, weights, 0) == pytest.approx(expected, rel=1e-10)
     beside = np.column_stack([np.full(n, 3.0), X])
     assert bandwidth("auto", kernel("rbf"), beside, weights, 0) == pytest.approx(expected, rel=1e-10)

@@ -58,6 +58,7 @@ from biclique.spectral import (
     join_parts,
     least_order,
     parted_eigenpairs,
+    round_either_way,
     scipy_eigenpairs,
     shares_of_parts,
     top_eigenpairs,
@@ -363,6 +364,17 @@ class ExactSearch:
     def glance(self, rows: FloatArray) -> IntArray:
         """The labels of a test with a few starts."""
         return self._kmeans(unit_rows(rows), None, GLANCE_STARTS).labels
+
+    def rounded(self, solved: Solved) -> IntArray:
+        """The labels of a fit: as tested, or from rows as they are."""
+        tested = self.test(solved.rows, solved.parts) if solved.tested is None else solved.tested
+        if not self.settings.assigning.either_way:
+            return tested.labels
+        values, weights = padded(solved.pairs.values, self.n_columns - 1), self.prepared.vertices.weights
+        found, _ = round_either_way(
+            lambda rows: self._kmeans(rows, solved.parts), solved.rows, values, weights, self.rule.n_clusters, tested
+        )
+        return found.labels
 
     def _kmeans(self, rows: FloatArray, parts: Parts | None, n_starts: int | None = None) -> Assignment:
         return assign_in_place(

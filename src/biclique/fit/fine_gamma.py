@@ -75,7 +75,7 @@ def finer_gamma(settings: Settings, chosen: ChosenKernel, some: Vertices, seed: 
             told = f"{leaving:.2g} of the links to {NEIGHBOR} nearest neighbours lead to another cluster"
             reason = f"{factor:g} × {chosen.gamma:.4g}: {told}, with that γ {first:.2g}"
             labels, least, raised = other, leaving, ChosenKernel(kernel, gamma, reason)
-    if trial.cuts_across(labels):
+    if least > FEW_LINKS and trial.cuts_across(labels):
         warn_user(
             f"clusters cut across the parts that rows and their {NEIGHBOR} nearest neighbours form, at gamma="
             f"{raised.gamma:.3g} and at up to {FACTORS[-1]:g} times {chosen.gamma:.3g}: use "
@@ -126,11 +126,10 @@ class _Trial:
         dtype = np.dtype(np.float64)
         search = search_some(settings, kernel, some, self.rule, dtype, self.seed, some.n, QUICK_TOLERANCE)
         search.n_starts = TRIAL_STARTS
-        solved = search.run(asked=not settings.cut.auto)[0].result
-        tested = search.test(solved.rows, solved.parts) if solved.tested is None else solved.tested
+        found = search.rounded(search.run(asked=not settings.cut.auto)[0].result)
         stays = search.prepared.vertices.index >= 0
         labels = np.full(some.n, -1)
-        labels[stays] = tested.labels
+        labels[stays] = found
         counts = self.links[~stays] @ np.eye(self.rule.n_clusters + 1)[labels]  # the last column: rows left out
         labels[~stays] = np.argmax(counts[:, :-1], axis=1)
         return labels

@@ -436,7 +436,7 @@ def bandwidth(
     if rule == "auto":
         factor = NEIGHBOR_FACTOR
         np.fill_diagonal(q, np.inf)
-        neighbor = max(NEIGHBOR, round(len(chosen) ** 0.5)) if _on_a_line(rows) else NEIGHBOR
+        neighbor = round(len(chosen) ** 0.5) if _on_a_line(rows) else NEIGHBOR
         kth = min(neighbor, len(chosen) - 1) - 1
         distances = np.partition(q, kth, axis=1)[:, kth]
     if rule == "median" or not (distances > 0).any():
@@ -447,9 +447,19 @@ def bandwidth(
 
 
 def neighbor_links(kernel: Kernel, rows: Rows) -> sparse.csr_array | None:
-    """A_ij = 1 if row j is one of the 7 nearest of row i, or i of those of j; None for a kernel without a distance."""
-    n, q = rows.shape[0], kernel.dissimilarity(_precise(rows))
-    if q is None or n < 2:
+    """A_ij = 1 if row j is one of the 7 nearest of row i, or i of those of j; None for a kernel without a distance.
+
+    Columns of two values do not count if others vary: all nearest rows would have the same value, and nothing would be
+    as well apart as the two halves of such a column. None for a kernel of categories, for which this holds as well.
+    """
+    n = rows.shape[0]
+    if n < 2 or not kernel.euclidean:
+        return None
+    if not sparse.issparse(rows):
+        many = _more_than_two_values(rows)
+        rows = rows[:, many] if many.any() else rows
+    q = kernel.dissimilarity(_precise(rows))
+    if q is None:
         return None
     q = np.asarray(q)
     np.fill_diagonal(q, np.inf)
@@ -457,6 +467,11 @@ def neighbor_links(kernel: Kernel, rows: Rows) -> sparse.csr_array | None:
     near = np.argpartition(q, size - 1, axis=1)[:, :size]
     links = sparse.csr_array((np.ones(near.size), near.ravel(), np.arange(n + 1) * size), (n, n))
     return sparse.csr_array(links.maximum(links.T))
+
+
+def _more_than_two_values(rows: Rows) -> np.ndarray:
+    """Which columns have more than two different values."""
+    return np.asarray(((rows != rows.min(axis=0)) & (rows != rows.max(axis=0))).any(axis=0))
 
 
 def _on_a_line(rows: Rows) -> bool:

@@ -479,6 +479,12 @@ class OrderRule:
         """n_e, of the rows that the least share is for."""
         return ((1 - EDGE) / self.least) ** 2 / self.n_clusters
 
+    def told_size(self, smallest: float) -> str:
+        """The size of the smallest cluster in words. If weights differ, it may be the count of rows that is enough."""
+        if np.isfinite(self.middle):
+            return f"smallest cluster {smallest / self.least:.3g} times what is needed"
+        return f"smallest cluster {self.rows(smallest):.6g} of {self.total:.6g} rows"
+
     def rows(self, share: float) -> float:
         """A share of the weight as a number of rows."""
         return share * self.total
@@ -537,7 +543,7 @@ def least_order(
             told.append(f"order {order:g}: degrees that are not positive")
             continue
         note = f"{last.note}; " if last.note else ""
-        size = f"{note}smallest cluster {rule.rows(last.smallest):.6g} of {rule.total:.6g} rows"
+        size = note + rule.told_size(last.smallest)
         if len(rule.orders) == 1:
             return last, "; ".join([*told, f"order {order:g}: {size}"])
         if rule.passes(last):
