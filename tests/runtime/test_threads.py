@@ -12,12 +12,8 @@ from biclique.runtime import threads
 from biclique.runtime.threads import count_threads, run_groups, single_threaded_blas
 
 
-def pool_threads(user_api):
-    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == user_api]
-
-
 def blas_threads():
-    return pool_threads("blas")
+    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
 
 def test_results_come_in_order_whoever_finishes_first():
@@ -36,25 +32,6 @@ def test_blas_is_held_to_one_thread_and_released(free_blas):
             assert set(blas_threads()) == {1}
         assert set(blas_threads()) == {1}
     assert blas_threads() == before
-
-
-def test_a_thread_that_comes_later_has_one_openmp_thread_too(free_blas):
-    """OpenMP keeps a number of threads for each thread: one that sets it says nothing to another."""
-    found = []
-
-    def work():
-        found.append(pool_threads("openmp"))
-        with single_threaded_blas():
-            found.append(pool_threads("openmp"))
-        found.append(pool_threads("openmp"))
-
-    with single_threaded_blas():
-        other = threading.Thread(target=work)
-        other.start()
-        other.join()
-    before, inside, after = found
-    assert set(inside) <= {1}
-    assert after == before
 
 
 def test_pools_are_looked_for_again_only_after_an_import(free_blas, monkeypatch):

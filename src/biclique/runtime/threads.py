@@ -58,15 +58,13 @@ class _BlasHold:
         self.lock = threading.Lock()
         self.holders = 0
         self.limit: Any = None
-        self._modules = 0
-        self._pools: tuple[ThreadpoolController, ThreadpoolController]
+        self._known: tuple[int, ThreadpoolController] | None = None
 
-    def pools(self) -> tuple[ThreadpoolController, ThreadpoolController]:
-        """Those of BLAS and of OpenMP. Looking for them takes milliseconds: it is done only after new imports."""
-        if self._modules != len(sys.modules):
-            self._modules, found = len(sys.modules), ThreadpoolController()
-            self._pools = found.select(user_api="blas"), found.select(user_api="openmp")
-        return self._pools
+    def pools(self) -> ThreadpoolController:
+        """The pools of the process. Looking for them takes milliseconds, so it is done only after new imports."""
+        if self._known is None or self._known[0] != len(sys.modules):
+            self._known = len(sys.modules), ThreadpoolController()
+        return self._known[1]
 
 
 _hold = _BlasHold()
@@ -74,20 +72,18 @@ _hold = _BlasHold()
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
-    """Hold every BLAS pool of the process to one thread, and every OpenMP pool: these for the calling thread alone.
+    """Hold every BLAS and OpenMP pool of the process to one thread.
 
     Our own threads run over tiles instead: faster for small products, and the same sums in the same order for any
     number of threads. Nests, and may be entered from several threads.
     """
     with _hold.lock:
-        blas, openmp = (pools.limit(limits=1) for pools in _hold.pools())
         if _hold.holders == 0:
-            _hold.limit = blas
+            _hold.limit = _hold.pools().limit(limits=1)
         _hold.holders += 1
     try:
         yield
     finally:
-        openmp.restore_original_limits()  # this is of the thread, not of the process
         with _hold.lock:
             _hold.holders -= 1
             if _hold.holders == 0:
