@@ -449,6 +449,9 @@ other steps then. Products of a block in float32 would depend on how rows are cu
 the more the closer eigenvalues are.
 """
 
+SHORT_SUM = 16
+"""Rows that a sum of the columns of many rows adds up in float32."""
+
 LEAST_PANEL = 256
 """Rows of the shortest product in float32: each is followed by p × p additions in float64."""
 
@@ -504,20 +507,36 @@ def _product(columns: FloatArray, Q: FloatArray) -> FloatArray:
     return out
 
 
-def _add_sums(total: FloatArray, columns: FloatArray, V: FloatArray) -> None:
-    """Add Cᵀ V to a sum in float64."""
+def absolute_product(columns: FloatArray, sizes: FloatArray) -> FloatArray:
+    """|C| sizes, shape (m,), products in the precision of C: a few rows at a time, which stay in a core's cache."""
+    if not on_host(columns):
+        return float64(abs(columns) @ sizes)
+    out, step = np.empty(columns.shape[0]), max(PANEL_ENTRIES // columns.shape[1], 16)
+    for top in range(0, columns.shape[0], step):
+        out[top : top + step] = abs(columns[top : top + step]) @ sizes
+    return out
+
+
+def _add_sums(total: FloatArray, columns: FloatArray, V: FloatArray, n_rows: int) -> None:
+    """Add Cᵀ V to a sum over ``n_rows`` rows in float64: if they are many, float32 products of few rows."""
     if not on_host(columns):
         total += columns.T @ V
         return
-    for place, panel in _precise_panels(columns):
-        total += panel.T @ V[place]
+    whole = 0
+    if n_rows >= PRECISE_ROWS:
+        whole = columns.shape[0] // SHORT_SUM * SHORT_SUM
+        factors = V[:whole].astype(columns.dtype).reshape(-1, SHORT_SUM, V.shape[1])
+        sums = factors.transpose(0, 2, 1) @ columns[:whole].reshape(-1, SHORT_SUM, columns.shape[1])
+        total += sums.sum(axis=0, dtype=np.float64).T
+    for place, panel in _precise_panels(columns[whole:]):
+        total += panel.T @ V[whole:][place]
 
 
 def _panel_rows(n_columns: int, n_rows: int) -> int:
     """Rows whose products may be added up in float32, of ``n_rows`` in all; 0 if none.
 
     A product of L rows rounds by at most eps √L as a share of itself, and the errors of n/L products average out:
-    eps L/√n as a share of their sum, so that L = √n leaves eps.
+    eps L/√n as a share of their sum, so that L near √n leaves eps.
     """
     if n_columns <= PRECISE_SIZE or n_rows < PRECISE_ROWS:
         return 0
@@ -530,7 +549,7 @@ def _add_gram(total: FloatArray, columns: FloatArray, n_rows: int) -> None:
     panel = _panel_rows(columns.shape[1], n_rows) if on_host(columns) else count
     if panel == 0:
         columns, panel = float64(columns), count
-    panel = -(-count // -(-count // max(panel, 1)))  # of equal lengths
+    panel = -(-count // max(count // max(panel, 1), 1))  # of equal lengths, at most twice as long
     for top in range(0, count, panel):
         rows = columns[top : top + panel]
         total += rows.T @ rows  # one array with itself: half the work, by NumPy's own choice
@@ -547,11 +566,19 @@ def _digits(X: Rows) -> AbstractContextManager[None]:
 
 
 def column_sums(
-    feature_map: FeatureMap, X: Rows, V: FloatArray, *, n_jobs: int | None = None, tick: Tick | None = None
+    feature_map: FeatureMap,
+    X: Rows,
+    V: FloatArray,
+    *,
+    n_rows: int | None = None,
+    n_jobs: int | None = None,
+    tick: Tick | None = None,
 ) -> FloatArray:
     """c(X)ᵀ V, shape (p, b), in float64, summed in a fixed order; c is in the map's precision.
 
-    Products of a block on a device are in that precision too. The sums are on the host, wherever the rows lie.
+    ``n_rows`` is the number of all rows of the sum, if X has only some of them: if they are many (``PRECISE_ROWS``),
+    products of a few rows are in the map's precision too. So are those of a block on a device. The sums are on the
+    host, wherever the rows lie.
     """
     V = _factor(V, feature_map, X)
     starts = block_starts(feature_map, X)
@@ -559,7 +586,8 @@ def column_sums(
     def add(group: int, pulse: Pulse) -> FloatArray:
         total: FloatArray = full((feature_map.size, V.shape[1]), 0.0, V)
         for top in starts[group::GROUPS]:
-            _add_sums(total, feature_map.columns(X[top : top + starts.step]), V[top : top + starts.step])
+            columns = feature_map.columns(X[top : top + starts.step])
+            _add_sums(total, columns, V[top : top + starts.step], n_rows or X.shape[0])
             pulse()
         return total
 
@@ -626,7 +654,7 @@ def map_rows(
         columns = feature_map.columns(X[top : top + starts.step])
         if sizes is None:
             return finish(_product(columns, Q))
-        return finish(_product(columns, Q), float64(abs(columns) @ sizes))
+        return finish(_product(columns, Q), absolute_product(columns, sizes))
 
     with _digits(X):
         return run_groups(work, len(starts), n_jobs=_jobs(X, n_jobs))

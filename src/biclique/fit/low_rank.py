@@ -21,6 +21,7 @@ from biclique.features.maps import (
     FEATURE_MAPS,
     MOST_EXACT_COLUMNS,
     FeatureMap,
+    absolute_product,
     column_sums,
     make_map,
     map_kind,
@@ -139,11 +140,11 @@ class RowSums:
     ) -> RowSums:
         """One pass over the rows."""
 
-        light = feature_map.for_rows()
+        light, n_rows = feature_map.for_rows(), source.n_rows
 
         def of_block(block: Block) -> RowSums:
             w = block.weights
-            sums = column_sums(light, block.rows, w[:, None], n_jobs=n_jobs)[:, 0]
+            sums = column_sums(light, block.rows, w[:, None], n_rows=n_rows, n_jobs=n_jobs)[:, 0]
             return cls(sums, float(w.sum()), block.rows.shape[0])
 
         return source.sum(of_block, "sums", progress or Progress())
@@ -350,7 +351,7 @@ class _Weigher:
         xp = namespace(columns)
         w = moved(float64(chunk_weights[place]), columns)
         coefficients = moved(as_dtype(self.coefficients, self.dtype), columns)
-        degrees, sizes = float64(columns @ coefficients), float64(abs(columns) @ abs(coefficients))
+        degrees, sizes = float64(columns @ coefficients), absolute_product(columns, abs(coefficients))
         shrunken = shrunken_degrees(degrees, self.mean_degree, self.order)
         seen = shrunken > least_degree(sizes, self.dtype, self.noise, self.mean_degree)
         if not scalars(seen.all())[0]:
