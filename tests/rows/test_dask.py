@@ -424,6 +424,16 @@ def test_a_missing_value_is_named_with_its_pass_chunk_and_row(blobs):
         found.predict(delayed(X, known=False)).compute()
 
 
+def test_rows_whose_squares_vanish_are_refused_as_in_memory(blobs):
+    X = blobs[0] * 1e-200
+    for rows in (X, delayed(X)):
+        with pytest.raises(DataError, match="X has no value beyond .* and such squares vanish"):
+            model().fit(rows)
+    X = np.array(blobs[0])
+    X[131:171] *= 1e-200  # a chunk
+    np.testing.assert_array_equal(model().fit(delayed(X)).labels_.compute(), model().fit(X).labels_)
+
+
 def test_a_bad_row_that_was_not_drawn(blobs, monkeypatch):
     from biclique.fit import low_rank
 

@@ -22,7 +22,7 @@ from biclique._typing import Array, FloatArray, IntArray, Rows
 from biclique.exceptions import BicliqueError, DataError, MissingExtraError, warn_user
 from biclique.progress import Progress
 from biclique.rows.array import Block, Check, Found, Mass, RowSource, Sum
-from biclique.rows.checks import check_no_dates
+from biclique.rows.checks import check_no_dates, check_values
 from biclique.rows.tasks import NOTE, LaterWork, Outcome, Work, call_later, fold, length_of, listed, merged
 from biclique.runtime import draw_numbers, parse_memory_limit, require
 
@@ -197,7 +197,9 @@ class DaskRows(RowSource):
         if not touched:
             raise self._no_rows()
         sample: _Sample = self._sum(_Taking(chosen), "draw", QUIET, chunks=touched)
-        return sample.joined()
+        rows, weights = sample.joined()
+        check_values(rows, self.names)  # of a chunk alone it does not matter if all values are tiny
+        return rows, weights
 
     def _blocks(self) -> Iterator[Block]:
         raise TypeError("chunks of Dask are looked at on the workers")
