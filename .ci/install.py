@@ -41,10 +41,14 @@ def uv_environment(settings: dict[str, str]) -> dict[str, str]:
     return {**told, **os.environ}  # who sets uv knows better
 
 
+def works(*command: str) -> bool:
+    """Whether a module of this Python runs without an error; what it says is not shown."""
+    return subprocess.run([sys.executable, "-m", *command], capture_output=True, check=False).returncode == 0
+
+
 def by_uv(arguments: list[str]) -> bool:
     """Install by uv; False if that did not work."""
-    has_uv = subprocess.run([sys.executable, "-m", "uv", "--version"], capture_output=True, check=False).returncode == 0
-    if not has_uv and subprocess.run([*PIP, "install", "--quiet", "uv>=0.8"], capture_output=True, check=False).returncode:
+    if not works("uv", "--version") and not works("pip", "install", "--quiet", "uv>=0.8"):
         return False
     command = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", sys.executable, *arguments]
     found = subprocess.run(command, env=uv_environment(pip_settings()), capture_output=True, text=True, check=False)

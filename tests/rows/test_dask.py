@@ -427,7 +427,7 @@ def test_a_missing_value_is_named_with_its_pass_chunk_and_row(blobs):
 def test_rows_whose_squares_vanish_are_refused_as_in_memory(blobs):
     X = blobs[0] * 1e-200
     for rows in (X, delayed(X)):
-        with pytest.raises(DataError, match="X has no value beyond .* and such squares vanish"):
+        with pytest.raises(DataError, match=r"X has no value beyond .* and such squares vanish"):
             model().fit(rows)
     X = np.array(blobs[0])
     X[131:171] *= 1e-200  # a chunk
