@@ -491,10 +491,13 @@ def _factor(values: FloatArray, feature_map: FeatureMap, X: Rows) -> FloatArray:
 
 
 def _precise_panels(columns: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
-    """Columns in float64, a few rows at a time, with their places."""
+    """Columns in float64, a few rows at a time, with their places. Each panel is written over by the next."""
     step = max(PANEL_ENTRIES // columns.shape[1], 16)
+    room = np.empty((min(step, columns.shape[0]), columns.shape[1]))
     for top in range(0, columns.shape[0], step):
-        yield slice(top, top + step), float64(columns[top : top + step])
+        panel = room[: min(step, columns.shape[0] - top)]
+        np.copyto(panel, columns[top : top + step])
+        yield slice(top, top + step), panel
 
 
 def _product(columns: FloatArray, Q: FloatArray) -> FloatArray:
@@ -512,8 +515,10 @@ def absolute_product(columns: FloatArray, sizes: FloatArray) -> FloatArray:
     if not on_host(columns):
         return float64(abs(columns) @ sizes)
     out, step = np.empty(columns.shape[0]), max(PANEL_ENTRIES // columns.shape[1], 16)
+    room = np.empty((min(step, columns.shape[0]), columns.shape[1]), columns.dtype)
     for top in range(0, columns.shape[0], step):
-        out[top : top + step] = abs(columns[top : top + step]) @ sizes
+        panel = np.abs(columns[top : top + step], out=room[: min(step, columns.shape[0] - top)])
+        out[top : top + step] = panel @ sizes
     return out
 
 
