@@ -10,16 +10,15 @@ export PYTHONDONTWRITEBYTECODE =
 
 $(VENV)/.base: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python .ci/install.py --editable .
 	touch $@
 
 $(VENV)/.test: $(VENV)/.base
-	$(BIN)/python -m pip install --quiet --group test
+	$(BIN)/python .ci/install.py --group test
 	touch $@
 
 $(VENV)/.check: $(VENV)/.test
-	$(BIN)/python -m pip install --quiet --group check
+	$(BIN)/python .ci/install.py --group check
 	touch $@
 
 demo: $(VENV)/.base  ## cluster iris from the command line
@@ -41,8 +40,7 @@ test-lower-cpu: $(VENV)/.test  ## the numerically sensitive tests as on a CPU on
 # NumPy 1.26 has wheels for Python 3.11 and 3.12.
 $(VENV)-oldest/.test: pyproject.toml constraints-oldest.txt
 	test -x $(VENV)-oldest/bin/python || $(PYTHON) -m venv $(VENV)-oldest
-	$(VENV)-oldest/bin/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(VENV)-oldest/bin/python -m pip install --quiet --editable . --group oldest --constraint constraints-oldest.txt
+	$(VENV)-oldest/bin/python .ci/install.py --editable . --group oldest --constraint constraints-oldest.txt
 	touch $@
 
 test-oldest: $(VENV)-oldest/.test  ## the same tests, and those of files, with the oldest supported versions
@@ -55,8 +53,7 @@ test-oldest: $(VENV)-oldest/.test  ## the same tests, and those of files, with t
 # HyperNetX holds pandas below 3, so it has an environment of its own.
 $(VENV)-hypernetx/.test: pyproject.toml
 	test -x $(VENV)-hypernetx/bin/python || $(PYTHON) -m venv $(VENV)-hypernetx
-	$(VENV)-hypernetx/bin/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(VENV)-hypernetx/bin/python -m pip install --quiet --editable . --group hypernetx
+	$(VENV)-hypernetx/bin/python .ci/install.py --editable . --group hypernetx
 	touch $@
 
 test-hypernetx: $(VENV)-hypernetx/.test  ## conversion and clustering with HyperNetX and pandas 2
@@ -68,9 +65,7 @@ test-hypernetx: $(VENV)-hypernetx/.test  ## conversion and clustering with Hyper
 TORCH ?= torch==2.13.0
 $(VENV)-torch/.test: pyproject.toml
 	test -x $(VENV)-torch/bin/python || $(PYTHON) -m venv $(VENV)-torch
-	$(VENV)-torch/bin/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(VENV)-torch/bin/python -m pip install --quiet "$(TORCH)"
-	$(VENV)-torch/bin/python -m pip install --quiet --editable . --group torch
+	$(VENV)-torch/bin/python .ci/install.py "$(TORCH)" --editable . --group torch
 	touch $@
 
 test-torch: $(VENV)-torch/.test  ## the same on torch's CPU, and the GPU's kernel in Triton's interpreter
@@ -81,8 +76,7 @@ test-torch: $(VENV)-torch/.test  ## the same on torch's CPU, and the GPU's kerne
 # The page of a report in a real browser. Where Chromium is not installed, and cannot be, the tests are skipped.
 $(VENV)-browser/.test: pyproject.toml
 	test -x $(VENV)-browser/bin/python || $(PYTHON) -m venv $(VENV)-browser
-	$(VENV)-browser/bin/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(VENV)-browser/bin/python -m pip install --quiet --editable . --group browser
+	$(VENV)-browser/bin/python .ci/install.py --editable . --group browser
 	touch $@
 
 test-browser: $(VENV)-browser/.test  ## reports in Chromium, without a window
@@ -102,7 +96,7 @@ check: $(VENV)/.check  ## style, types, layers, rules of the house, doctests
 		--ignore-glob="docs/*.py"
 
 $(VENV)/.docs: $(VENV)/.base
-	$(BIN)/python -m pip install --quiet --group docs
+	$(BIN)/python .ci/install.py --group docs
 	touch $@
 
 docs: $(VENV)/.docs  ## the site in build/docs, with the gallery scripts that take seconds; warnings are errors

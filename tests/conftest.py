@@ -1,6 +1,7 @@
 """Data shared by the tests. Arrays are read-only: nothing in the package may write into its input."""
 
 import signal
+import threading
 
 import numpy as np
 import pytest
@@ -26,6 +27,7 @@ def held_blas():
 def free_blas(monkeypatch):
     """For a test of threads: nobody holds BLAS, and it has two threads at first."""
     monkeypatch.setattr(threads, "_hold", threads._BlasHold())
+    monkeypatch.setattr(threads, "_alone", threading.local())
     with threadpool_limits(2):
         yield
 

@@ -15,12 +15,14 @@ from biclique.features.maps import (
     FourierMap,
     NystroemMap,
     SketchMap,
+    _panel_rows,
     check_features,
     choose_landmarks,
     column_sums,
     leverage_scores,
     make_map,
     map_kind,
+    map_product,
     smallest_eigenvalue,
     weighted_gram,
 )
@@ -105,7 +107,8 @@ def test_sums_around_a_centre(feature_map):
 
 @pytest.mark.parametrize("kernel", [RBF(1e-4), Laplacian(1e-4)])
 def test_a_centre_saves_the_digits_that_columns_have_in_common(kernel, monkeypatch):
-    monkeypatch.setattr("biclique.features.maps.PRECISE_SIZE", 0)  # sums in float32, as of many columns
+    monkeypatch.setattr("biclique.features.maps.PRECISE_SIZE", 0)  # sums in float32, as of many columns and rows
+    monkeypatch.setattr("biclique.features.maps.PRECISE_ROWS", 0)
     X = rows(3000)
     feature_map = NystroemMap(kernel, X[:40], np.float32)
     C = feature_map.columns(X).astype(float)
@@ -321,18 +324,59 @@ def test_parts_of_landmarks():
         assert np.bincount(found).tolist() == sizes
 
 
-@pytest.mark.parametrize("size", [5, PRECISE_SIZE])
-def test_sums_of_few_columns_do_not_depend_on_the_blocks(size):
+def ones(columns, place):
+    return np.ones(len(columns))
+
+
+@pytest.mark.parametrize("size", [5, PRECISE_SIZE, 300])
+def test_sums_do_not_depend_on_the_blocks(size):
     """Rows cut elsewhere, as in a table read in chunks, move float32 sums in their last digits, these not."""
     X = np.random.RandomState(0).normal(size=(3000, 5)).astype(np.float32) + 3
     feature_map = NystroemMap(RBF(0.1), X[:size])
-
-    def ones(columns, place):
-        return np.ones(len(columns))
-
     pieces = [X[top : top + 7] for top in range(0, len(X), 7)]
     whole = weighted_gram(feature_map, X, ones)
-    np.testing.assert_allclose(sum(weighted_gram(feature_map, piece, ones) for piece in pieces), whole, rtol=5e-8)
+    cut = sum(weighted_gram(feature_map, piece, ones, n_rows=len(X)) for piece in pieces)
+    np.testing.assert_allclose(cut, whole, rtol=5e-8)
     sums = column_sums(feature_map, X, np.ones((len(X), 1)))
     cut = sum(column_sums(feature_map, piece, np.ones((len(piece), 1))) for piece in pieces)
     np.testing.assert_allclose(cut, sums, rtol=5e-8)
+
+
+def test_sums_of_many_rows_are_products_of_short_panels(monkeypatch):
+    """The rounding of float32 products of L rows is about eps L/√n of the sum over n rows."""
+    X = np.random.RandomState(0).normal(size=(6000, 5)).astype(np.float32) + 3
+    feature_map = NystroemMap(RBF(0.1), X[:200])
+    C = feature_map.columns(X).astype(float)
+    expected = C.T @ C
+    errors = {}
+    for few, panel in ((2**15, 1), (0, 1), (0, 6000)):  # in float64; in panels of about √n = 77 rows; of 2,621, a block
+        monkeypatch.setattr("biclique.features.maps.PRECISE_ROWS", few)
+        monkeypatch.setattr("biclique.features.maps.LEAST_PANEL", panel)
+        errors[few, panel] = np.abs(weighted_gram(feature_map, X, ones) / expected - 1).max()
+    assert errors[2**15, 1] < 1e-12
+    assert 1e-12 < errors[0, 1] < np.finfo(np.float32).eps
+    assert errors[0, 6000] > 3 * errors[0, 1]
+
+
+def test_column_sums_of_many_rows_are_float32_sums_of_few(monkeypatch):
+    X = np.random.RandomState(0).normal(size=(5003, 5)).astype(np.float32) + 3
+    feature_map = NystroemMap(RBF(0.1), X[:200])
+    V = np.random.RandomState(1).uniform(size=(len(X), 2))
+    expected = feature_map.columns(X).astype(float).T @ V
+    np.testing.assert_allclose(column_sums(feature_map, X, V), expected, rtol=1e-13)
+    many = column_sums(feature_map, X, V, n_rows=10**6)
+    assert 1e-10 < np.abs(many / expected - 1).max() < np.finfo(np.float32).eps
+
+
+def test_a_panel_follows_from_all_rows_not_from_a_block():
+    for n_rows, expected in ((1000, 0), (2**15 - 1, 0), (2**15, 256), (10**5, 316), (10**6, 1000)):
+        assert _panel_rows(300, n_rows) == expected
+    assert _panel_rows(PRECISE_SIZE, 10**6) == 0
+
+
+def test_large_coefficients_that_cancel_keep_the_digits_of_the_columns():
+    X = rows(500)
+    feature_map = NystroemMap(RBF(1e-3), X[:60], np.float32)
+    Q = 1e4 * np.linalg.qr(np.random.RandomState(0).normal(size=(60, 3)))[0]
+    expected = feature_map.columns(X).astype(float) @ Q
+    np.testing.assert_allclose(map_product(feature_map, X, Q), expected, rtol=0, atol=1e-8)

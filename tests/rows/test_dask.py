@@ -295,49 +295,58 @@ def test_chunks_are_grouped_by_their_lengths():
 
 
 SUMMED = """
-import dask.array as da, numpy as np
+import dask.array as da, dask.dataframe as dd, numpy as np, pandas as pd
 from biclique import BicliqueSpectralClustering
 X = np.random.RandomState(0).normal(size=(200, 3)) + 6 * (np.arange(200) % 2)[:, None]
-D = da.from_array(X, chunks=(70, 2)) * 1.0
-model = BicliqueSpectralClustering(2, gram="nystroem", rank=30, order=4, random_state=0).fit(D)
-found = f"{model.embedding_.compute().sum()} {model.predict(D).compute().tolist()}"
+model = BicliqueSpectralClustering(2, gram="nystroem", rank=30, order=4, random_state=0)
+found = []
+frame = dd.from_pandas(pd.DataFrame(X, columns=list("abc")).assign(d=range(200), e=True), npartitions=3)
+weights = dd.from_pandas(pd.Series(1.0 + np.arange(200) % 3), npartitions=3)
+for D, w in ((da.from_array(X, chunks=(70, 2)) * 1.0, None), (frame, None), (frame[frame["a"] > -9], weights)):
+    model.fit(D, sample_weight=w)
+    found.append(f"{model.labels_.chunks} {model.embedding_.compute().sum()} {model.predict(D).compute().tolist()}")
+    found.append(f"{model.transform(D).compute().sum()} {type(model.labels_) is type(da.ones(3))}")
+"""
+
+WITHOUT_CHUNKS = """
+from biclique.exceptions import DataError
+try:
+    model.fit(frame.values)
+except DataError as error:
+    found.append(str(error))
 """
 
 
+@needs("pandas")
 def test_a_second_implementation_of_arrays():
-    """On in a process of its own, off in this one: Dask reads the setting once."""
+    """On in a process of its own, off in this one: Dask reads the setting once.
+
+    Its arrays of data frames have no chunks and cannot be computed, so ours is made of the partitions.
+    """
     if importlib.metadata.version("dask") < "2025.9":
         pytest.skip("Dask's second implementation of arrays was a sketch")
-    code = f'import dask\ndask.config.set({{"array.query-planning": True}})\n{SUMMED}\nprint(found, end="")'
+    code = f'import dask\ndask.config.set({{"array.query-planning": True}})\n{SUMMED}{WITHOUT_CHUNKS}'
+    code += 'print(*found, sep="\\n")'
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert type(da.ones(3)).__module__ == "dask.array.core"
     here = {}
     exec(SUMMED, here)
-    assert other == here["found"]
+    *found, refused = other.splitlines()
+    assert found == here["found"]
+    assert refused.startswith("X is an array without chunks: Dask made it of a data frame")
+    assert "Pass the frame itself, or leave it off (DASK_ARRAY__QUERY_PLANNING=False" in refused
 
 
-@needs("pandas")
-def test_frames_need_the_first_implementation_of_arrays():
-    """Dask cannot make an array of a frame there: its array has no chunks, and from_delayed is not implemented."""
-    if importlib.metadata.version("dask") < "2025.9":
-        pytest.skip("Dask's second implementation of arrays was a sketch")
-    code = """
-import dask
-dask.config.set({"array.query-planning": True})
-import dask.dataframe as dd, pandas as pd
-from biclique import BicliqueSpectralClustering
-from biclique.exceptions import DataError
-frame = dd.from_pandas(pd.DataFrame({"a": range(50), "b": range(50)}), npartitions=3)
-for X in (frame, frame.values):
-    try:
-        BicliqueSpectralClustering(2, gram="nystroem", rank=30).fit(X)
-    except DataError as error:
-        print(error)
-"""
-    lines = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.splitlines()
-    assert lines[0].startswith("X is a DataFrame, and this version of Dask cannot turn one into an array")
-    assert lines[1].startswith("X is an array without chunks: Dask made it of a data frame")
-    assert all("leave it off (DASK_ARRAY__QUERY_PLANNING=False" in line for line in lines)
+def test_frames_that_dask_cannot_turn_into_arrays_are_refused():
+    """As of versions whose second implementation cannot do it in either way."""
+    from biclique.rows.dask_rows import frame_values
+
+    class Frame:
+        def to_dask_array(self):
+            raise NotImplementedError("not now")
+
+    with pytest.raises(DataError, match=r"sample_weight is a Frame, .* on \(not now\): leave it off"):
+        frame_values(Frame(), "sample_weight")
 
 
 # Small graphs
@@ -413,6 +422,16 @@ def test_a_missing_value_is_named_with_its_pass_chunk_and_row(blobs):
         found.predict(delayed(X)).compute()
     with pytest.raises(DataError, match=r"counted from the start of the chunk\) X contains NaN.*row 14,"):
         found.predict(delayed(X, known=False)).compute()
+
+
+def test_rows_whose_squares_vanish_are_refused_as_in_memory(blobs):
+    X = blobs[0] * 1e-200
+    for rows in (X, delayed(X)):
+        with pytest.raises(DataError, match=r"X has no value beyond .* and such squares vanish"):
+            model().fit(rows)
+    X = np.array(blobs[0])
+    X[131:171] *= 1e-200  # a chunk
+    np.testing.assert_array_equal(model().fit(delayed(X)).labels_.compute(), model().fit(X).labels_)
 
 
 def test_a_bad_row_that_was_not_drawn(blobs, monkeypatch):

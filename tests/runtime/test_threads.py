@@ -6,14 +6,14 @@ import warnings
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from biclique.runtime import threads
 from biclique.runtime.threads import count_threads, run_groups, single_threaded_blas
 
 
-def blas_threads():
-    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+def blas_threads(kind="blas"):
+    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == kind]
 
 
 def test_results_come_in_order_whoever_finishes_first():
@@ -39,6 +39,38 @@ def test_pools_are_looked_for_again_only_after_an_import(free_blas, monkeypatch)
     assert threads._hold.pools() is first
     monkeypatch.setitem(sys.modules, "a_module_that_may_have_brought_a_pool", sys)
     assert threads._hold.pools() is not first
+
+
+def test_openmp_is_held_in_each_thread_and_released(free_blas):
+    """Each thread has a number of OpenMP threads of its own: as one of Dask's that enters while another is inside."""
+    pytest.importorskip("sklearn.cluster")  # loads an OpenMP library
+    found, inside, leave = {}, threading.Barrier(2, timeout=30), threading.Barrier(2, timeout=30)
+
+    def task(name):
+        with threadpool_limits(2):
+            before = blas_threads("openmp")
+            with single_threaded_blas():
+                inside.wait()
+                with single_threaded_blas():
+                    found[name] = [before, blas_threads("openmp")]
+                leave.wait()
+            found[name].append(blas_threads("openmp"))
+
+    tasks = [threading.Thread(target=task, args=(name,)) for name in "ab"]
+    for thread in tasks:
+        thread.start()
+    for thread in tasks:
+        thread.join()
+    assert found["a"] == found["b"]
+    assert [set(threads) for threads in found["a"]] == [{2}, {1}, {2}]
+
+
+def test_openmp_is_held_in_threads_of_ours(free_blas):
+    def work(group, pulse):
+        return blas_threads("openmp")
+
+    assert {count for counts in run_groups(work, 4, n_jobs=2) for count in counts} == {1}
+    assert set(blas_threads("openmp")) == {2}
 
 
 def test_ticks_tell_the_share_done():

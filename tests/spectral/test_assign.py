@@ -135,3 +135,18 @@ def test_the_rounding_that_holds_clearly_more_is_taken():
     # Clusters of dust are none, whatever they hold.
     weights = np.where(y == 1, 1e-3, 1.0)
     assert round_either_way(assign, rows, values, weights, 2)[1] == ""
+
+
+def test_rows_of_length_one_start_at_the_first_whatever_the_rounding():
+    """Their lengths differ by rounding alone, and another start may end in other clusters if there are none."""
+    rows = np.random.RandomState(0).normal(size=(500, 4))
+    rows /= np.linalg.norm(rows, axis=1)[:, None]
+    rows.setflags(write=False)
+    start = _spread_out_rows(rows, 4)
+    assert start[0] == 0
+    for seed in range(5):
+        moved = rows * (1 + 1e-15 * np.random.RandomState(seed).normal(size=rows.shape))
+        np.testing.assert_array_equal(_spread_out_rows(moved, 4), start)
+    longer = rows.copy()
+    longer[7] *= 1.001
+    assert _spread_out_rows(longer, 4)[0] == 7

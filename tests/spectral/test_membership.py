@@ -24,9 +24,8 @@ def line(shares: list[float], gap: float, boundary: float, n: int = 1000) -> _Li
 
 def likelihood(one: _Line) -> float:
     """The definition: rows in cells have a density, rows beyond the cuts a probability."""
-    total = 0.0
-    for count, x in zip(one.counts, one.centres, strict=True):
-        total += count * np.log(sum(one.shares * norm.pdf(x, one.means, one.deviation)))
+    densities = norm.pdf(one.centres[:, None], one.means, one.deviation)
+    total = one.counts @ np.log(densities @ one.shares)
     total += one.beyond[0] * np.log(sum(one.shares * norm.cdf(one.cuts[0], one.means, one.deviation)))
     return total + one.beyond[1] * np.log(sum(one.shares * norm.sf(one.cuts[1], one.means, one.deviation)))
 

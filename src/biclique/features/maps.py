@@ -8,7 +8,7 @@ device (tensors) give columns there; what a map consists of is drawn and kept on
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from typing import Any
@@ -443,10 +443,20 @@ BLOCK_ENTRIES = 2**19
 DEVICE_ENTRIES = 2**23
 """The same on a device: enough to fill it, few enough rows for their sums in float32."""
 
-PRECISE_SIZE = 128
-"""Sums of at most so many columns are in float64 on the host, and take less time than the columns then. Sums of a block
-in float32 would depend on how rows are cut into blocks, and eigenvectors on that, the more the closer eigenvalues are.
+PRECISE_SIZE, PRECISE_ROWS = 128, 2**15
+"""Matrices of at most so many columns, or of fewer rows, are products in float64 on the host, and take less time than
+other steps then. Products of a block in float32 would depend on how rows are cut into blocks, and eigenvectors on that,
+the more the closer eigenvalues are.
 """
+
+SHORT_SUM = 16
+"""Rows that a sum of the columns of many rows adds up in float32."""
+
+LEAST_PANEL = 256
+"""Rows of the shortest product in float32: each is followed by p × p additions in float64."""
+
+PANEL_ENTRIES = 2**16
+"""Entries of c(X) that become float64 at once: 512 KiB, which stay in a core's cache."""
 
 GROUPS = 8
 """Partial sums of a pass: fixed, so that sums never depend on the number of threads."""
@@ -475,9 +485,79 @@ def _placed(values: FloatArray, feature_map: FeatureMap, X: Rows) -> FloatArray:
     return as_dtype(moved(values, X), feature_map.dtype)
 
 
-def _summed(columns: FloatArray, X: Rows) -> FloatArray:
-    """Columns in the precision of their sums."""
-    return float64(columns) if on_host(X) and columns.shape[1] <= PRECISE_SIZE else columns
+def _factor(values: FloatArray, feature_map: FeatureMap, X: Rows) -> FloatArray:
+    """What columns are multiplied with: in float64 on the host, in the map's precision on a device."""
+    return np.ascontiguousarray(values, dtype=np.float64) if on_host(X) else _placed(values, feature_map, X)
+
+
+def _precise_panels(columns: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
+    """Columns in float64, a few rows at a time, with their places. Each panel is written over by the next."""
+    step = max(PANEL_ENTRIES // columns.shape[1], 16)
+    room = np.empty((min(step, columns.shape[0]), columns.shape[1]))
+    for top in range(0, columns.shape[0], step):
+        panel = room[: min(step, columns.shape[0] - top)]
+        np.copyto(panel, columns[top : top + step])
+        yield slice(top, top + step), panel
+
+
+def _product(columns: FloatArray, Q: FloatArray) -> FloatArray:
+    """C Q in float64. Q may have large entries whose products cancel: float32 would not do, even if C has no more."""
+    if not on_host(columns):
+        return float64(columns @ Q)
+    out = np.empty((columns.shape[0], Q.shape[1]))
+    for place, panel in _precise_panels(columns):
+        np.matmul(panel, Q, out=out[place])
+    return out
+
+
+def absolute_product(columns: FloatArray, sizes: FloatArray) -> FloatArray:
+    """|C| sizes, shape (m,), products in the precision of C: a few rows at a time, which stay in a core's cache."""
+    if not on_host(columns):
+        return float64(abs(columns) @ sizes)
+    out, step = np.empty(columns.shape[0]), max(PANEL_ENTRIES // columns.shape[1], 16)
+    room = np.empty((min(step, columns.shape[0]), columns.shape[1]), columns.dtype)
+    for top in range(0, columns.shape[0], step):
+        panel = np.abs(columns[top : top + step], out=room[: min(step, columns.shape[0] - top)])
+        out[top : top + step] = panel @ sizes
+    return out
+
+
+def _add_sums(total: FloatArray, columns: FloatArray, V: FloatArray, n_rows: int) -> None:
+    """Add Cᵀ V to a sum over ``n_rows`` rows in float64: if they are many, float32 products of few rows."""
+    if not on_host(columns):
+        total += columns.T @ V
+        return
+    whole = 0
+    if n_rows >= PRECISE_ROWS:
+        whole = columns.shape[0] // SHORT_SUM * SHORT_SUM
+        factors = V[:whole].astype(columns.dtype).reshape(-1, SHORT_SUM, V.shape[1])
+        sums = factors.transpose(0, 2, 1) @ columns[:whole].reshape(-1, SHORT_SUM, columns.shape[1])
+        total += sums.sum(axis=0, dtype=np.float64).T
+    for place, panel in _precise_panels(columns[whole:]):
+        total += panel.T @ V[whole:][place]
+
+
+def _panel_rows(n_columns: int, n_rows: int) -> int:
+    """Rows whose products may be added up in float32, of ``n_rows`` in all; 0 if none.
+
+    A product of L rows rounds by at most eps √L as a share of itself, and the errors of n/L products average out:
+    eps L/√n as a share of their sum, so that L near √n leaves eps.
+    """
+    if n_columns <= PRECISE_SIZE or n_rows < PRECISE_ROWS:
+        return 0
+    return max(LEAST_PANEL, int(np.sqrt(n_rows)))
+
+
+def _add_gram(total: FloatArray, columns: FloatArray, n_rows: int) -> None:
+    """Add CᵀC to a sum over ``n_rows`` rows in float64: on the host in panels of rows, as ``_panel_rows`` says."""
+    count = columns.shape[0]
+    panel = _panel_rows(columns.shape[1], n_rows) if on_host(columns) else count
+    if panel == 0:
+        columns, panel = float64(columns), count
+    panel = -(-count // max(count // max(panel, 1), 1))  # of equal lengths, at most twice as long
+    for top in range(0, count, panel):
+        rows = columns[top : top + panel]
+        total += rows.T @ rows  # one array with itself: half the work, by NumPy's own choice
 
 
 def _jobs(X: Rows, n_jobs: int | None) -> int | None:
@@ -491,20 +571,28 @@ def _digits(X: Rows) -> AbstractContextManager[None]:
 
 
 def column_sums(
-    feature_map: FeatureMap, X: Rows, V: FloatArray, *, n_jobs: int | None = None, tick: Tick | None = None
+    feature_map: FeatureMap,
+    X: Rows,
+    V: FloatArray,
+    *,
+    n_rows: int | None = None,
+    n_jobs: int | None = None,
+    tick: Tick | None = None,
 ) -> FloatArray:
-    """c(X)ᵀ V, shape (p, b), in float64: products of a block in the map's precision, summed in a fixed order.
+    """c(X)ᵀ V, shape (p, b), in float64, summed in a fixed order; c is in the map's precision.
 
-    Products of few columns are in float64 too (``PRECISE_SIZE``). The sums are on the host, wherever the rows lie.
+    ``n_rows`` is the number of all rows of the sum, if X has only some of them: if they are many (``PRECISE_ROWS``),
+    products of a few rows are in the map's precision too. So are those of a block on a device. The sums are on the
+    host, wherever the rows lie.
     """
-    V = _placed(V, feature_map, X)
+    V = _factor(V, feature_map, X)
     starts = block_starts(feature_map, X)
 
     def add(group: int, pulse: Pulse) -> FloatArray:
         total: FloatArray = full((feature_map.size, V.shape[1]), 0.0, V)
         for top in starts[group::GROUPS]:
-            columns = _summed(feature_map.columns(X[top : top + starts.step]), X)
-            total += columns.T @ V[top : top + starts.step]
+            columns = feature_map.columns(X[top : top + starts.step])
+            _add_sums(total, columns, V[top : top + starts.step], n_rows or X.shape[0])
             pulse()
         return total
 
@@ -518,13 +606,15 @@ def weighted_gram(
     weigh: Callable[[FloatArray, slice], FloatArray],
     *,
     centre: FloatArray | None = None,
+    n_rows: int | None = None,
     n_jobs: int | None = None,
 ) -> FloatArray:
     """Σ_x ω(x) (c(x) − a)(c(x) − a)ᵀ, shape (p, p), in float64; a is the ``centre``, zero if None.
 
-    ``weigh`` gives √ω of a block from its columns and place. The products of a block are in the map's precision: their
-    rounding is a share of |c − a|², so a centre near all columns saves the digits that the columns have in common.
-    Products of few columns are in float64 (``PRECISE_SIZE``). The sums are on the host, wherever the rows lie.
+    ``weigh`` gives √ω of a block from its columns and place. ``n_rows`` is the number of all rows of the sum, if X has
+    only some of them. Products of many rows are in the map's precision, and short (``_panel_rows``): their rounding is
+    a share of |c − a|², so a centre near all columns saves the digits that the columns have in common. The sums are on
+    the host, wherever the rows lie.
     """
     starts = block_starts(feature_map, X)
     middle = None if centre is None else _placed(centre, feature_map, X)
@@ -538,8 +628,7 @@ def weighted_gram(
             if middle is not None:
                 columns -= middle
             columns *= roots
-            columns = _summed(columns, X)
-            total += columns.T @ columns  # one array with itself: half the work, by NumPy's own choice
+            _add_gram(total, columns, n_rows or X.shape[0])
             pulse()
         return total
 
@@ -556,11 +645,11 @@ def map_rows(
     n_jobs: int | None = None,
     sizes: FloatArray | None = None,
 ) -> list[Result]:
-    """``finish(c(X) Q)`` of every block of rows, in order and on their device; products in float64.
+    """``finish(c(X) Q)`` of every block of rows, in order and on their device, in float64.
 
     With ``sizes`` (p,) it is ``finish(c(X) Q, |c(X)| sizes)``: what the terms of a sum add up to if none cancels.
     """
-    Q = _placed(Q, feature_map, X)
+    Q = _factor(Q, feature_map, X)
     sizes = None if sizes is None else _placed(sizes, feature_map, X)
     starts = block_starts(feature_map, X)
 
@@ -569,8 +658,8 @@ def map_rows(
         pulse()
         columns = feature_map.columns(X[top : top + starts.step])
         if sizes is None:
-            return finish(float64(columns @ Q))
-        return finish(float64(columns @ Q), float64(abs(columns) @ sizes))
+            return finish(_product(columns, Q))
+        return finish(_product(columns, Q), absolute_product(columns, sizes))
 
     with _digits(X):
         return run_groups(work, len(starts), n_jobs=_jobs(X, n_jobs))

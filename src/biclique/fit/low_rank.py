@@ -21,6 +21,7 @@ from biclique.features.maps import (
     FEATURE_MAPS,
     MOST_EXACT_COLUMNS,
     FeatureMap,
+    absolute_product,
     column_sums,
     make_map,
     map_kind,
@@ -139,11 +140,11 @@ class RowSums:
     ) -> RowSums:
         """One pass over the rows."""
 
-        light = feature_map.for_rows()
+        light, n_rows = feature_map.for_rows(), source.n_rows
 
         def of_block(block: Block) -> RowSums:
             w = block.weights
-            sums = column_sums(light, block.rows, w[:, None], n_jobs=n_jobs)[:, 0]
+            sums = column_sums(light, block.rows, w[:, None], n_rows=n_rows, n_jobs=n_jobs)[:, 0]
             return cls(sums, float(w.sum()), block.rows.shape[0])
 
         return source.sum(of_block, "sums", progress or Progress())
@@ -240,7 +241,7 @@ def factored_spectrum(
     negative = -min(rounding * length * weight, 0.5 * mean_degree)
     weigher = _Weigher(feature_map.lift(s), feature_map.dtype, mean_degree, order, noise, negative)
     # The mean column is c of the trivial vector, which is projected out below: without it, less is rounded.
-    of_block = weigher.products(feature_map.for_rows(), sums / weight, n_jobs)
+    of_block = weigher.products(feature_map.for_rows(), sums / weight, n_rows, n_jobs)
     products = source.sum(of_block, "matrix", progress or Progress(), feature_map.size)
     gram = feature_map.project(feature_map.project(products.gram).T)
     products.check(feature_map, order, n_rows, mean_degree)
@@ -323,14 +324,16 @@ class _Weigher:
     noise: float
     negative: float
 
-    def products(self, feature_map: FeatureMap, mean: FloatArray, n_jobs: int | None) -> Callable[[Block], _Products]:
-        """Cᵀ W S⁻¹ C of a block, for the columns C = c(X) less their mean."""
+    def products(
+        self, feature_map: FeatureMap, mean: FloatArray, n_rows: int, n_jobs: int | None
+    ) -> Callable[[Block], _Products]:
+        """Cᵀ W S⁻¹ C of a block of ``n_rows`` rows in all, for the columns C = c(X) less their mean."""
 
         def of_block(block: Block) -> _Products:
             counted = _Products(np.empty((0, 0)))
             counts: list[_Counts] = []  # threads add to it
             weigh = partial(self._weigh, block.weights, block.start, counts)
-            counted.gram = weighted_gram(feature_map, block.rows, weigh, centre=mean, n_jobs=n_jobs)
+            counted.gram = weighted_gram(feature_map, block.rows, weigh, centre=mean, n_rows=n_rows, n_jobs=n_jobs)
             for counts_of_block in sorted(counts):
                 counted += _Products(np.zeros(()), *counts_of_block)
             return counted
@@ -348,7 +351,7 @@ class _Weigher:
         xp = namespace(columns)
         w = moved(float64(chunk_weights[place]), columns)
         coefficients = moved(as_dtype(self.coefficients, self.dtype), columns)
-        degrees, sizes = float64(columns @ coefficients), float64(abs(columns) @ abs(coefficients))
+        degrees, sizes = float64(columns @ coefficients), absolute_product(columns, abs(coefficients))
         shrunken = shrunken_degrees(degrees, self.mean_degree, self.order)
         seen = shrunken > least_degree(sizes, self.dtype, self.noise, self.mean_degree)
         if not scalars(seen.all())[0]:

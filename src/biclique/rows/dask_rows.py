@@ -22,7 +22,7 @@ from biclique._typing import Array, FloatArray, IntArray, Rows
 from biclique.exceptions import BicliqueError, DataError, MissingExtraError, warn_user
 from biclique.progress import Progress
 from biclique.rows.array import Block, Check, Found, Mass, RowSource, Sum
-from biclique.rows.checks import check_no_dates
+from biclique.rows.checks import check_no_dates, check_values
 from biclique.rows.tasks import NOTE, LaterWork, Outcome, Work, call_later, fold, length_of, listed, merged
 from biclique.runtime import draw_numbers, parse_memory_limit, require
 
@@ -197,7 +197,9 @@ class DaskRows(RowSource):
         if not touched:
             raise self._no_rows()
         sample: _Sample = self._sum(_Taking(chosen), "draw", QUIET, chunks=touched)
-        return sample.joined()
+        rows, weights = sample.joined()
+        check_values(rows, self.names)  # of a chunk alone it does not matter if all values are tiny
+        return rows, weights
 
     def _blocks(self) -> Iterator[Block]:
         raise TypeError("chunks of Dask are looked at on the workers")
@@ -594,14 +596,44 @@ FIRST_ARRAYS = "leave it off (DASK_ARRAY__QUERY_PLANNING=False when Python start
 
 
 def frame_values(frame: Any, name: str) -> Any:
-    """The array of a data frame or series; Dask's second implementation of arrays has none of them."""
+    """The array of a data frame or series."""
     try:
         return frame.to_dask_array()
-    except (AttributeError, NotImplementedError) as error:
-        raise DataError(
-            f"{name} is a {type(frame).__name__}, and this version of Dask cannot turn one into an array while its "
-            f"setting array.query-planning is on ({error}): {FIRST_ARRAYS}."
-        ) from error
+    except (AttributeError, NotImplementedError) as error:  # Dask's second implementation of arrays has none of them
+        try:
+            return _array_of_partitions(frame)
+        except (AttributeError, NotImplementedError, TypeError, ValueError):
+            raise DataError(
+                f"{name} is a {type(frame).__name__}, and this version of Dask cannot turn one into an array while its "
+                f"setting array.query-planning is on ({error}): {FIRST_ARRAYS}."
+            ) from error
+
+
+def _array_of_partitions(frame: Any) -> Any:
+    """The same by Dask's protocol of collections: an array of as many chunks, and another graph in its place.
+
+    Rows are counted first: arrays of the second implementation cannot be computed if a length is not known.
+    """
+    dask = import_dask()
+    partitions = frame.to_delayed()
+    lengths = tuple(int(n) for n in np.asarray(frame.map_partitions(len).compute()))
+    kinds = list(frame.dtypes) if frame.ndim == 2 else [frame.dtype]
+    more = (len(kinds),) if frame.ndim == 2 else ()
+    dtype = np.result_type(*kinds)
+    template = dask.array.from_array(np.zeros(len(partitions)), chunks=1, name=_name("partitions")).map_blocks(
+        np.asarray,
+        chunks=(lengths, *((width,) for width in more)),
+        new_axis=list(range(1, frame.ndim)) or None,
+        dtype=dtype,
+        meta=np.empty((0,) * frame.ndim, dtype),
+    )
+    # Partitions share one graph: it is added once, then what is new of each.
+    graph: dict[Any, Any] = dict(partitions[0].__dask_graph__())
+    for key, partition in zip(dask.core.flatten(template.__dask_keys__()), partitions, strict=True):
+        values = dask.delayed(np.asarray)(partition, dask_key_name=key)
+        graph.update(values.__dask_graph__().layers[values.__dask_layers__()[0]])
+    rebuild, arguments = template.__dask_postpersist__()
+    return rebuild(graph, *arguments)
 
 
 def as_array(X: Any) -> tuple[Any, list[str] | None]:
@@ -626,8 +658,8 @@ def as_array(X: Any) -> tuple[Any, list[str] | None]:
         X = frame_values(X, "X")
     if getattr(X, "chunks", None) is None and hasattr(X, "map_blocks"):
         raise DataError(
-            "X is an array without chunks: Dask made it of a data frame while its setting array.query-planning was on: "
-            f"{FIRST_ARRAYS}."
+            "X is an array without chunks: Dask made it of a data frame while its setting array.query-planning was on. "
+            f"Pass the frame itself, or {FIRST_ARRAYS}."
         )
     if not isinstance(getattr(X, "chunks", None), tuple) or hasattr(X, "coords"):
         raise DataError(

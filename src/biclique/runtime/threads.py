@@ -72,22 +72,43 @@ _hold = _BlasHold()
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
-    """Hold every BLAS and OpenMP pool of the process to one thread.
+    """Hold every BLAS pool of the process, and the OpenMP pools of this thread, to one thread.
 
     Our own threads run over tiles instead: faster for small products, and the same sums in the same order for any
     number of threads. Nests, and may be entered from several threads.
     """
     with _hold.lock:
         if _hold.holders == 0:
-            _hold.limit = _hold.pools().limit(limits=1)
+            _hold.limit = _hold.pools().select(user_api="blas").limit(limits=1)
         _hold.holders += 1
+        pools = _hold.pools()
     try:
-        yield
+        with _single_threaded_openmp(pools):
+            yield
     finally:
         with _hold.lock:
             _hold.holders -= 1
             if _hold.holders == 0:
                 _hold.limit.restore_original_limits()
+
+
+@contextmanager
+def _single_threaded_openmp(pools: Any) -> Iterator[None]:
+    """One thread for the OpenMP regions that this thread starts: each thread has a limit of its own."""
+    if getattr(_alone, "openmp", False):
+        yield
+        return
+    limit = _limit_openmp(pools)
+    try:
+        yield
+    finally:
+        _alone.openmp = False
+        limit.restore_original_limits()
+
+
+def _limit_openmp(pools: Any) -> Any:
+    _alone.openmp = True
+    return pools.select(user_api="openmp").limit(limits=1)
 
 
 class Stopped(Exception):
@@ -138,7 +159,7 @@ def run_groups(
     with single_threaded_blas():
         if n_threads <= 1 and tick is None:
             return [quiet(group) for group in range(n_groups)]
-        with ThreadPoolExecutor(max(n_threads, 1)) as pool:
+        with ThreadPoolExecutor(max(n_threads, 1), initializer=_limit_openmp, initargs=(_hold.pools(),)) as pool:
             futures = [pool.submit(quiet, group) for group in range(n_groups)]
             try:
                 pending = set(futures)

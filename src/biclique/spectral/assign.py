@@ -575,8 +575,13 @@ def weighted_means(
 
 
 def _spread_out_rows(embedding: FloatArray, n_clusters: int) -> IntArray:
-    """k rows that span the embedding best, by pivoted QR; by distance beyond its number of columns."""
-    columns = embedding[:, :n_clusters]
+    """k rows that span the embedding best, by pivoted QR; by distance beyond its number of columns.
+
+    The longest row is taken first, and of rows equally long the first one: rows of length 1 differ by rounding alone.
+    """
+    columns = np.array(embedding[:, :n_clusters])
+    lengths = np.einsum("ij,ij->i", columns, columns)
+    columns[np.argmax(lengths >= (1 - TIE) * lengths.max())] *= 1 + TIE
     pivots = list(qr(columns.T, mode="r", pivoting=True)[1][: columns.shape[1]])
     nearest = np.min([np.sum((embedding - embedding[p]) ** 2, axis=1) for p in pivots], axis=0)
     while len(pivots) < n_clusters:
