@@ -443,11 +443,8 @@ def one_each(rows: FloatArray, cut: NormalizedCut | None = None) -> Assignment:
 
 
 CLEARLY_MORE, NOT_MORE = 1.05, 1.02
-"""Clusters of rows as they are must hold the first many times what those of rows of length 1 hold. If those of some
-rows hold no more than the second, all rows are not tried."""
-
-ROOM = 1.1
-"""A lower cut is looked for if the k − 1 largest eigenvalues are more than this many times what clusters hold."""
+"""Clusters of another kind must hold the first many times what those of rows of length 1 hold. If those of some rows
+hold no more than the second, all rows are not tried."""
 
 POINT_ROWS, POINT_STARTS, SAME = 2_000, 4, 0.95
 """Rows and starts of the k-means that is only a start, and the adjusted Rand index of clusters that are the same."""
@@ -512,7 +509,7 @@ def lower_cut_of_points(
     known: float,
     random_state: np.random.RandomState,
 ) -> tuple[Assignment | None, str]:
-    """Clusters with a lower cut than ``own``, if eigenvalues leave room for them: by Lloyd steps on the cut.
+    """The clusters of k-means on points, after Lloyd steps on the cut, if they hold clearly more of B than ``own``.
 
     Eigenvectors are a relaxation of the cut. If many eigenvalues are as large as the k-th, as with columns of noise,
     k − 1 eigenvectors say little, and other clusters have a lower cut than those made of them: clusters hold
@@ -520,12 +517,11 @@ def lower_cut_of_points(
         Σ_j (a_j − δ_j²/ρ) / S_j = (m/2)² (k − 1 − kNCut_m)
 
     of B, with a_j, δ_j and S_j the sums of K, δ and S over cluster j. No clusters hold more than the sum of the k − 1
-    largest eigenvalues, and ``own`` hold no less than ``known``, what they hold of these eigenpairs: if that is nearly
-    all, nothing is tried. Steps start from ``own`` or from k-means of the points, whichever hold more. If both are the
-    same clusters, no pass is made.
+    largest eigenvalues, and ``own`` hold no less than ``known``, what they hold of these eigenpairs: so mostly there is
+    nothing to try. If both find the same clusters, no pass is made either.
     """
     most, weights = float(np.maximum(eigenvalues, 0.0).sum()), cut.weights
-    if most <= ROOM * known or int(own.max()) + 1 < n_clusters:
+    if most <= CLEARLY_MORE * known or int(own.max()) + 1 < n_clusters:
         return None, ""
     # k-means of rows far from the origin would lose digits.
     centred = np.asarray(points, dtype=float) - np.average(points, axis=0, weights=weights)
@@ -539,21 +535,17 @@ def lower_cut_of_points(
         random_state=random_state,
         sample_rows=POINT_ROWS,
     ).labels
-    if adjusted_rand_score(own, found) >= SAME:
+    dust = counted_shares(found, weights, n_clusters).min() < least_share(weights, n_clusters)
+    if dust or adjusted_rand_score(own, found) >= SAME:
         return None, ""
     problem = KernelKMeansProblem(cut)
     held = problem.state(own, n_clusters).gain
-    if most <= ROOM * held:
+    if most <= CLEARLY_MORE * held or problem.state(found, n_clusters).gain <= CLEARLY_MORE * held:
         return None, ""
-    better = len(np.unique(found)) == n_clusters and problem.state(found, n_clusters).gain > held
-    start, name = (found, "k-means of the rows of X") if better else (own, "the embedding")
-    lowered = kernel_kmeans(problem, start, n_clusters, max_iter=LLOYD_STEPS, random_state=random_state)
+    lowered = kernel_kmeans(problem, found, n_clusters, random_state=random_state)
     more = problem.state(lowered.labels, n_clusters).gain
-    dust = counted_shares(lowered.labels, weights, n_clusters).min() < least_share(weights, n_clusters)
-    if dust or more <= (1 + TIE) * held:
-        return None, ""
     told = f"their clusters hold {more:.3g} of the eigenvalues, those of the embedding {held:.3g}"
-    reason = f"labels come from {name} and Lloyd steps on the cut: {told}"
+    reason = f"labels come from k-means of the rows of X and Lloyd steps on the cut: {told}"
     return Assignment(lowered.labels, lowered.rule), reason
 
 
