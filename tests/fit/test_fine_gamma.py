@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import make_blobs, make_circles, make_moons
 from sklearn.metrics import adjusted_rand_score
+from sklearn.preprocessing import scale
 
 from biclique import BicliqueSpectralClustering
 from biclique.exceptions import DisconnectedWarning, SolverWarning
@@ -118,6 +119,20 @@ def test_gamma_is_raised_where_that_halves_the_links_that_leave(factor):
             chosen = i
     assert (1, 4, 16)[chosen] == factor
     assert adjusted_rand_score(y, model.labels_) > 0.9
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_column_of_two_values_is_no_shape(seed):
+    """All nearest rows have the same value: no clusters share fewer links than the two halves of such a column."""
+    random = np.random.default_rng(seed)
+    y = random.integers(3, size=600)
+    X = 4 * np.eye(5)[y] + random.normal(size=(600, 5))
+    X = scale(np.column_stack([X, random.random(600) < 0.5]))
+    assert adjusted_rand_score(y, BicliqueSpectralClustering(3, random_state=0).fit(X).labels_) > 0.95
+    kernel = make_kernel("rbf", gamma=1.0)
+    assert (neighbor_links(kernel, X) != neighbor_links(kernel, X[:, :5])).nnz == 0
+    flags = (X[:, -1:] > 0).astype(float)  # nothing else: they count
+    assert neighbor_links(kernel, flags).nnz > 0
 
 
 @pytest.mark.parametrize("k", [2, 3, 4])

@@ -50,6 +50,12 @@ def test_new_rows_and_saved_models(tmp_path):
     assert (biclique.load(tmp_path / "saved.biclique").predict(near) == model.predict(near)).all()
 
 
+@pytest.mark.parametrize("offset", [1e4, 1e8])
+def test_points_far_from_the_origin(offset):
+    X, y = noisy(13)
+    assert adjusted_rand_score(y, BicliqueSpectralClustering(3, random_state=0).fit(X + offset).labels_) > 0.9
+
+
 @pytest.mark.parametrize("made", ["blobs", "wine"])
 def test_elsewhere_the_embedding_decides(made):
     X = make_blobs(600, centers=4, random_state=0)[0] if made == "blobs" else scale(load_wine().data)
