@@ -130,7 +130,8 @@ class Lines:
             nonlocal text
             yield from text
             while more := self.take():
-                yield from io.StringIO(more.decode(), newline="")
+                text = io.StringIO(more.decode(), newline="")
+                yield from text
 
         reader = csv.reader(following(), delimiter=delimiter)
         end, given = len(first.getvalue()), 0

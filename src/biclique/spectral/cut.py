@@ -534,7 +534,7 @@ def least_order(
     last: Attempt[Result] | None = None
     error: DegreeError | None = None
     told = list(rule.told)
-    needed = f"{rule.rows(rule.least):.1f} rows needed"
+    needed = "" if np.isfinite(rule.middle) else f" ({rule.rows(rule.least):.1f} rows needed)"
     for order in rule.orders:
         try:
             last = attempt(order, last)
@@ -547,7 +547,7 @@ def least_order(
         if len(rule.orders) == 1:
             return last, "; ".join([*told, f"order {order:g}: {size}"])
         if rule.passes(last):
-            return last, "; ".join([*told, f"order {order:g}: {size}"]) + f" ({needed})"
+            return last, "; ".join([*told, f"order {order:g}: {size}"]) + needed
         told.append(f"order {order:g}: {last.refused or size}")
         if best is None or (not last.refused, last.smallest) > (not best.refused, best.smallest * (1 + 1e-12)):
             best = last
@@ -556,7 +556,7 @@ def least_order(
             f"no order from {rule.orders[0]:g} to {rule.orders[-1]:g} can be taken: " if len(rule.orders) > 1 else ""
         )
         raise DegreeError(f"{tried}{error}") from error
-    return best, "; ".join(told) + f" ({needed}): none does, and order {best.order:g} has the largest smallest cluster"
+    return best, "; ".join(told) + f"{needed}: none does, and order {best.order:g} has the largest smallest cluster"
 
 
 EDGE = 1e-3
