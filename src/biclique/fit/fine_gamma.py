@@ -7,7 +7,7 @@ clusters, needs no labels:
     (1/k) Σ_j (1 − links inside j / links of j).
 
 If 4 times that γ gives the sample clusters with at most half of it, γ was too low to tell them apart, as with two rings
-of a few hundred rows. Then 16 times is tried the same way.
+of a few hundred rows. 16 times is compared with the best so far in the same way, unless hardly any links are shared.
 """
 
 from __future__ import annotations
@@ -75,6 +75,8 @@ def finer_gamma(settings: Settings, chosen: ChosenKernel, some: Vertices, seed: 
             told = f"{leaving:.2g} of the links to {NEIGHBOR} nearest neighbours lead to another cluster"
             reason = f"{factor:g} × {chosen.gamma:.4g}: {told}, with that γ {first:.2g}"
             labels, least, raised = other, leaving, ChosenKernel(kernel, gamma, reason)
+        if least <= FEW_LINKS:
+            break
     if least > FEW_LINKS and trial.cuts_across(labels):
         warn_user(
             f"clusters cut across the parts that rows and their {NEIGHBOR} nearest neighbours form, at gamma="
