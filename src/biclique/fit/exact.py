@@ -293,7 +293,7 @@ class ExactSearch:
         self.hold(prepared)
         draws = seed is None and on_host(prepared.base.like)
         self.seed = int(prepared.random.randint(2**31)) if draws else seed or 0
-        self.n_tests, self.n_starts = 0, TEST_STARTS
+        self.n_tests = 0
 
     def hold(self, prepared: Prepared) -> None:
         """Go on with this K: parts of another are forgotten."""
@@ -376,13 +376,13 @@ class ExactSearch:
         )
         return found.labels
 
-    def _kmeans(self, rows: FloatArray, parts: Parts | None, n_starts: int | None = None) -> Assignment:
+    def _kmeans(self, rows: FloatArray, parts: Parts | None, n_starts: int = TEST_STARTS) -> Assignment:
         return assign_in_place(
             "kmeans",
             rows,
             self.prepared.vertices.weights,
             self.rule.n_clusters,
-            n_init=self.n_starts if n_starts is None else n_starts,
+            n_init=n_starts,
             random_state=check_random(deepcopy(self.settings.random_state)),
             parts=parts,
         )

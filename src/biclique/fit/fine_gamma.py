@@ -41,9 +41,6 @@ HALF = 0.5
 FEW_LINKS = 0.005
 """Clusters that share so few of their links are left as they are."""
 
-TRIAL_STARTS = 0
-"""Random starts of k-means in a fit of the sample: that by pivots is mostly the best."""
-
 ROWS_A_CLUSTER = 2 * (NEIGHBOR + 1)
 """With fewer rows of the sample for each cluster, links say little."""
 
@@ -127,7 +124,6 @@ class _Trial:
         some, settings = self.some, self.settings
         dtype = np.dtype(np.float64)
         search = search_some(settings, kernel, some, self.rule, dtype, self.seed, some.n, QUICK_TOLERANCE)
-        search.n_starts = TRIAL_STARTS
         found = search.rounded(search.run(asked=not settings.cut.auto)[0].result)
         stays = search.prepared.vertices.index >= 0
         labels = np.full(some.n, -1)
