@@ -38,6 +38,9 @@ FACTORS = (4.0, 16.0)
 HALF = 0.5
 """A higher γ must leave at most this share of the links between clusters. Any share from 0.25 to 0.8 does the same."""
 
+TWICE = 2.0
+"""A cluster at a higher γ must have this many times the least share, unless one was smaller before."""
+
 FEW_LINKS = 0.005
 """Clusters that share so few of their links are left as they are."""
 
@@ -62,13 +65,15 @@ def finer_gamma(settings: Settings, chosen: ChosenKernel, some: Vertices, seed: 
     first = least = links_leaving(links, labels)
     if first <= FEW_LINKS:
         return chosen
+    # A higher γ may cut off loose rows: clusters that are nearly dust must not be new.
+    needed = max(trial.rule.least, min(TWICE * trial.rule.least, trial.rule.smallest(labels, some.weights)))
     raised = chosen
     for factor in FACTORS:
         gamma = factor * chosen.gamma
         kernel = settings.kernel.kernel(gamma).precise(some.data)
         other = trial.labels(kernel)
         leaving = links_leaving(links, other)
-        if leaving <= HALF * least and trial.rule.smallest(other, some.weights) >= trial.rule.least:
+        if leaving <= HALF * least and trial.rule.smallest(other, some.weights) >= needed:
             told = f"{leaving:.2g} of the links to {NEIGHBOR} nearest neighbours lead to another cluster"
             reason = f"{factor:g} × {chosen.gamma:.4g}: {told}, with that γ {first:.2g}"
             labels, least, raised = other, leaving, ChosenKernel(kernel, gamma, reason)
