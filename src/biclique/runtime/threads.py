@@ -78,18 +78,20 @@ def single_threaded_blas() -> Iterator[None]:
     number of threads. Nests, and may be entered from several threads.
     """
     with _hold.lock:
-        if _hold.holders == 0:
-            _hold.limit = _hold.pools().select(user_api="blas").limit(limits=1)
-        _hold.holders += 1
         pools = _hold.pools()
-    try:
-        with _single_threaded_openmp(pools):
-            yield
-    finally:
+    # OpenMP first and last: a BLAS on top of it sets the number of this thread too, and another thread may lift that.
+    with _single_threaded_openmp(pools):
         with _hold.lock:
-            _hold.holders -= 1
             if _hold.holders == 0:
-                _hold.limit.restore_original_limits()
+                _hold.limit = pools.select(user_api="blas").limit(limits=1)
+            _hold.holders += 1
+        try:
+            yield
+        finally:
+            with _hold.lock:
+                _hold.holders -= 1
+                if _hold.holders == 0:
+                    _hold.limit.restore_original_limits()
 
 
 @contextmanager
