@@ -25,6 +25,7 @@ from biclique.fit.plan import QUICK_TOLERANCE, ChosenKernel
 from biclique.fit.settings import Settings
 from biclique.gram import search_parts
 from biclique.kernels import NEIGHBOR, Kernel, neighbor_links
+from biclique.neighbors.index import links_inside
 from biclique.rows.array import Vertices
 from biclique.runtime import parse_memory_limit
 from biclique.spectral import OrderRule, counted_shares
@@ -91,11 +92,7 @@ def finer_gamma(settings: Settings, chosen: ChosenKernel, some: Vertices, seed: 
 
 def links_leaving(links: sparse.csr_array, labels: IntArray) -> float:
     """The mean over clusters of the share of their links that lead to another one. A cluster without links counts 1."""
-    k, ends = int(labels.max()) + 1, links.tocoo()
-    inside = labels[ends.row] == labels[ends.col]
-    within = np.bincount(labels[ends.row][inside], minlength=k)
-    volume = np.bincount(labels[ends.row], minlength=k)
-    return float(1 - (within / np.maximum(volume, 1)).mean())
+    return 1 - links_inside(links, labels)
 
 
 def cut_across(labels: IntArray, parts: IntArray, weights: FloatArray, rule: OrderRule) -> bool:

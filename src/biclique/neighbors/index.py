@@ -664,3 +664,14 @@ def _with_transpose(A: Any) -> Any:
     """A + Aᵀ, with as few copies as CSR arithmetic needs."""
     A.sort_indices()
     return A + sparse.csr_array(A.T)
+
+
+def links_inside(A: sparse.csr_array, labels: IntArray) -> float:
+    """The mean over clusters of the share of their links that stay inside; a cluster without links counts as 0."""
+    k = int(labels.max(initial=0)) + 1
+    ends = A.tocoo()
+    inside = labels[ends.row] == labels[ends.col]
+    within = np.bincount(labels[ends.row][inside], ends.data[inside], k)
+    volume = np.bincount(labels[ends.row], ends.data, k)
+    present = np.bincount(labels, minlength=k) > 0
+    return float((within / np.where(volume > 0, volume, 1.0))[present].mean())

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.neighbors.index import NeighborIndex
+from biclique.neighbors.index import NeighborIndex, links_inside
 from biclique.rows.array import Vertices
 
 NEUTRAL_NEIGHBORS = 10
@@ -106,13 +106,7 @@ def neutral_cut(A: sparse.csr_array, labels: IntArray) -> float:
 
     1: no edge leaves a cluster. A cluster without edges counts as 0.
     """
-    k = int(labels.max(initial=0)) + 1
-    ends = A.tocoo()
-    inside = labels[ends.row] == labels[ends.col]
-    within = np.bincount(labels[ends.row][inside], ends.data[inside], k)
-    volume = np.bincount(labels[ends.row], ends.data, k)
-    present = np.bincount(labels, minlength=k) > 0
-    return float((within / np.where(volume > 0, volume, 1.0))[present].mean())
+    return links_inside(A, labels)
 
 
 def consensus(pairs: FloatArray, families: Sequence[str]) -> FloatArray:
