@@ -42,6 +42,33 @@ def contracted_gram(K, m):
     return K + c / n * (degrees[:, None] + degrees[None, :]) + c**2 / n**2 * K.sum()
 
 
+def greedy_start(X, w, k, first, later):
+    """k-means++ with 2 + ⌊log k⌋ tries for each next row, from numbers in [0, 1): one, and (k − 1, tries) more."""
+    chosen = [next(i for i in range(len(X)) if sum(w[: i + 1]) > first * sum(w))]
+    for marks in later:
+        nearest = [min(sum((x - X[c]) ** 2) for c in chosen) for x in X]
+        odds = [a * b for a, b in zip(w, nearest, strict=True)]
+        left = {}
+        for mark in marks:
+            other = next(i for i in range(len(X)) if sum(odds[: i + 1]) >= mark * sum(odds))
+            gaps = [min(near, sum((x - X[other]) ** 2)) for x, near in zip(X, nearest, strict=True)]
+            left.setdefault(other, sum(a * b for a, b in zip(w, gaps, strict=True)))
+        chosen.append(min(left, key=left.get))
+    return chosen
+
+
+def lloyd(X, w, centres):
+    """Lloyd steps until no label moves: the centres."""
+    before = None
+    while True:
+        labels = [min(range(len(centres)), key=lambda j, x=x: sum((x - centres[j]) ** 2)) for x in X]
+        if labels == before:
+            return centres
+        own = [[i for i, label in enumerate(labels) if label == j] for j in range(len(centres))]
+        centres = np.array([sum(w[i] * X[i] for i in rows) / sum(w[rows]) for rows in own])
+        before = labels
+
+
 def algorithm_1(K, m):
     """Eigenvalues and eigenvectors, descending, of D_m^(−1/2) K^(m) D_m^(−1/2), the paper's Algorithm 1."""
     Km = contracted_gram(K, m)

@@ -13,7 +13,7 @@ from biclique import BicliqueSpectralClustering
 from biclique.exceptions import DisconnectedWarning, SolverWarning
 from biclique.fit import fine_gamma
 from biclique.fit.fine_gamma import cut_across, links_leaving
-from biclique.kernels import make_kernel, neighbor_links
+from biclique.kernels import Nearby, make_kernel, neighbor_links
 from biclique.selection import order_path
 from biclique.spectral import OrderRule
 from tests import oracles
@@ -40,19 +40,23 @@ def three_arms():
     return 10 * along[:, None] * np.column_stack([np.cos(angle), np.sin(angle)]) + noise, y
 
 
+def links_of(kernel, X):
+    return neighbor_links(Nearby.drawn(kernel, X, len(X), 0))
+
+
 @pytest.mark.parametrize("affinity", ["rbf", "laplacian"])
 def test_links_of_neighbors(affinity):
     X = np.concatenate([make_blobs(60, random_state=3)[0], [[40.0, 0.0], [41.0, 0.0]]])
     q = ((X[:, None] - X) ** 2).sum(axis=2) if affinity == "rbf" else np.abs(X[:, None] - X).sum(axis=2)
-    found = neighbor_links(make_kernel(affinity, gamma=1.0), X)
+    found = links_of(make_kernel(affinity, gamma=1.0), X)
     assert (found.toarray() == oracles.neighbor_links(q)).all()
-    few = neighbor_links(make_kernel(affinity, gamma=1.0), X[:3])
+    few = links_of(make_kernel(affinity, gamma=1.0), X[:3])
     assert (few.toarray() == 1 - np.eye(3)).all()
 
 
 def test_kernels_without_a_distance_have_no_links():
     X = np.random.default_rng(0).normal(size=(30, 2))
-    assert neighbor_links(make_kernel("polynomial", gamma=1.0), X) is None
+    assert Nearby.drawn(make_kernel("polynomial", gamma=1.0), X, 30, 0) is None
 
 
 def test_the_share_of_links_that_leave():
@@ -140,9 +144,9 @@ def test_a_column_of_two_values_is_no_shape(seed):
     X = scale(np.column_stack([X, random.random(600) < 0.5]))
     assert adjusted_rand_score(y, BicliqueSpectralClustering(3, random_state=0).fit(X).labels_) > 0.95
     kernel = make_kernel("rbf", gamma=1.0)
-    assert (neighbor_links(kernel, X) != neighbor_links(kernel, X[:, :5])).nnz == 0
+    assert (links_of(kernel, X) != links_of(kernel, X[:, :5])).nnz == 0
     flags = (X[:, -1:] > 0).astype(float)  # nothing else: they count
-    assert neighbor_links(kernel, flags).nnz > 0
+    assert links_of(kernel, flags).nnz > 0
 
 
 @pytest.mark.parametrize("k", [2, 3, 4])

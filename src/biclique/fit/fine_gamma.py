@@ -20,11 +20,11 @@ from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DisconnectedWarning, warn_user
-from biclique.fit.exact import search_some
+from biclique.fit.exact import ExactSearch, search_some
 from biclique.fit.plan import QUICK_TOLERANCE, ChosenKernel
 from biclique.fit.settings import Settings
 from biclique.gram import search_parts
-from biclique.kernels import NEIGHBOR, Kernel, neighbor_links
+from biclique.kernels import NEIGHBOR, Kernel, Nearby, neighbor_links
 from biclique.neighbors.index import links_inside
 from biclique.rows.array import Vertices
 from biclique.runtime import parse_memory_limit
@@ -49,20 +49,21 @@ ROWS_A_CLUSTER = 2 * (NEIGHBOR + 1)
 """With fewer rows of the sample for each cluster, links say little."""
 
 
-def finer_gamma(settings: Settings, chosen: ChosenKernel, some: Vertices, seed: int) -> ChosenKernel:
+def finer_gamma(settings: Settings, chosen: ChosenKernel, some: Vertices, nearby: Nearby, seed: int) -> ChosenKernel:
     """The same kernel, with the γ whose clusters of these rows keep neighbours together."""
     if chosen.kernel is None or chosen.gamma is None:
         raise TypeError("a kernel with a bandwidth is needed")
     limit = parse_memory_limit(settings.holding.memory_limit)
     if some.n < ROWS_A_CLUSTER * settings.n_groups or BYTES_A_PAIR * some.n**2 > limit:
         return chosen
-    links = neighbor_links(chosen.kernel, some.data)
+    links = neighbor_links(nearby)
     if links is None:
         return chosen
     trial = _Trial(settings, some, links, seed)
-    if trial.falls_apart(chosen.kernel):
+    search = trial.search(chosen.kernel)
+    if trial.falls_apart(search):
         return chosen
-    labels = trial.labels(chosen.kernel)
+    labels = trial.labels(search)
     first = least = links_leaving(links, labels)
     if first <= FEW_LINKS:
         return chosen
@@ -72,7 +73,7 @@ def finer_gamma(settings: Settings, chosen: ChosenKernel, some: Vertices, seed: 
     for factor in FACTORS:
         gamma = factor * chosen.gamma
         kernel = settings.kernel.kernel(gamma).precise(some.data)
-        other = trial.labels(kernel)
+        other = trial.labels(trial.search(kernel))
         leaving = links_leaving(links, other)
         if leaving <= HALF * least and trial.rule.smallest(other, some.weights) >= needed:
             told = f"{leaving:.2g} of the links to {NEIGHBOR} nearest neighbours lead to another cluster"
@@ -115,20 +116,23 @@ class _Trial:
     def rule(self) -> OrderRule:
         return OrderRule.of(self.some.weights, self.settings.n_groups, self.settings.cut.orders)
 
-    def falls_apart(self, kernel: Kernel) -> bool:
-        """Whether K itself falls into as many parts as there are clusters: none of them is split."""
+    def search(self, kernel: Kernel) -> ExactSearch:
+        """The search for an order with this kernel, which stores its K."""
         some = self.some
-        K = np.asarray(kernel.block(some.data, some.data), dtype=np.float64)
-        return self.rule.n_solid(search_parts(K, np.diagonal(K)), some.weights) >= self.rule.n_clusters
+        return search_some(
+            self.settings, kernel, some, self.rule, np.dtype(np.float64), self.seed, some.n, QUICK_TOLERANCE
+        )
 
-    def labels(self, kernel: Kernel) -> IntArray:
+    def falls_apart(self, search: ExactSearch) -> bool:
+        """Whether K itself falls into as many parts as there are clusters: none of them is split."""
+        K, weights = search.prepared.base.stored(), self.some.weights
+        return self.rule.n_solid(search_parts(K, np.diagonal(K)), weights) >= self.rule.n_clusters
+
+    def labels(self, search: ExactSearch) -> IntArray:
         """The clusters that a kernel gives. Rows that were left out go where most of their neighbours are."""
-        some, settings = self.some, self.settings
-        dtype = np.dtype(np.float64)
-        search = search_some(settings, kernel, some, self.rule, dtype, self.seed, some.n, QUICK_TOLERANCE)
-        found = search.rounded(search.run(asked=not settings.cut.auto)[0].result)
+        found = search.rounded(search.run(asked=not self.settings.cut.auto)[0].result)
         stays = search.prepared.vertices.index >= 0
-        labels = np.full(some.n, -1)
+        labels = np.full(self.some.n, -1)
         labels[stays] = found
         counts = self.links[~stays] @ np.eye(self.rule.n_clusters + 1)[labels]  # the last column: rows left out
         labels[~stays] = np.argmax(counts[:, :-1], axis=1)

@@ -26,6 +26,7 @@ from biclique.kernels import (
     SAMPLE,
     HeldRows,
     Kernel,
+    Nearby,
     bandwidth,
     check_rows_for_kernel,
 )
@@ -236,7 +237,7 @@ class ChosenKernel:
     """Why γ is not that of its rule."""
 
 
-Finer = Callable[[Settings, ChosenKernel, Vertices, int], ChosenKernel]
+Finer = Callable[[Settings, ChosenKernel, Vertices, Nearby, int], ChosenKernel]
 """A higher γ, if clusters of some rows would part neighbours. The number is a seed."""
 
 
@@ -304,7 +305,9 @@ def _kernel_to_choose_by(settings: Settings, source: RowSource) -> Kernel:
     """The kernel; with a bandwidth from a few rows, if that decides how K is stored."""
     kernel = settings.kernel.kernel()
     rows = source.held
-    if settings.holding.gram != "auto" or rows.shape[0] < FOURIER_FROM or kernel.spectrum(rows.shape[1]) is None:
+    n, d = rows.shape
+    decides = settings.holding.gram == "auto" and n >= FOURIER_FROM and exact_work(kernel, n, rows) > EXACT_WORK
+    if not decides or kernel.spectrum(d) is None:
         return kernel
     pool = Pool.of(*source.draw(CHOICE_ROWS, np.random.RandomState(0)))
     return choose_kernel(settings, pool.vertices, np.random.RandomState(0)).kernel or kernel
@@ -499,12 +502,13 @@ def choose_kernel(
     settings = asked.kernel
     affinity, rule = settings.affinity, settings.gamma
     gamma: float | None = None
-    if isinstance(affinity, str) and affinity in GAMMA_KERNELS:
-        gamma = (
-            (asked.gamma_factor or 1.0) * bandwidth(rule, settings.kernel(), vertices.data, vertices.weights, random)
-            if isinstance(rule, str)
-            else float(rule)
-        )
+    nearby = None
+    if isinstance(affinity, str) and affinity in GAMMA_KERNELS and isinstance(rule, str):
+        own = settings.kernel()
+        nearby = Nearby.drawn(own, vertices.data, SAMPLE, random) if rule == "auto" else None
+        gamma = bandwidth(rule, own, vertices.data, vertices.weights, random, nearby) * (asked.gamma_factor or 1.0)
+    elif isinstance(affinity, str) and affinity in GAMMA_KERNELS:
+        gamma = float(rule)
     kernel = settings.kernel(gamma)
     if not isinstance(affinity, str):
         _check_own_kernel(kernel, vertices)
@@ -512,15 +516,18 @@ def choose_kernel(
         kernel = kernel.precise(vertices.data)
     chosen, k = ChosenKernel(kernel, gamma), asked.n_groups
     parted = asked.cut.orders[0] == 2 and not asked.cut.symmetric  # else parts of K are not clusters of their own
-    if finer is None or rule != "auto" or gamma is None or asked.gamma_factor is not None:
+    if finer is None or nearby is None or asked.gamma_factor is not None:
         return chosen
     if not parted or not 1 < k < vertices.n:
         return chosen
     # The rows that γ is from. With so many landmarks, no more than so many rows tell what K looks like.
     rank = asked.holding.rank
-    size = SAMPLE if isinstance(rank, str) else min(SAMPLE, rank)
-    some = vertices.some(draw_by_permutation(vertices.n, size, before))
-    raised = finer(asked, chosen, some, int(before.randint(2**31)))
+    if isinstance(rank, str) or rank >= nearby.n:
+        before = deepcopy(random)
+    else:
+        chosen_rows = draw_by_permutation(vertices.n, rank, before)
+        nearby = Nearby(nearby.kernel, vertices.data[chosen_rows], chosen_rows)
+    raised = finer(asked, chosen, vertices.some(nearby.chosen), nearby, int(before.randint(2**31)))
     # How precise a kernel must be, all rows tell, not the sample.
     return chosen if raised is chosen else replace(raised, kernel=settings.kernel(raised.gamma).precise(vertices.data))
 

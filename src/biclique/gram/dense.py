@@ -120,7 +120,7 @@ class DenseGram(GramOperator):
 
     def restricted(self, members: IntArray) -> DenseGram:
         held = None if self.held is None else self.held.some(members)
-        return DenseGram(self.K[np.ix_(members, members)], held=held, n_jobs=self.n_jobs)
+        return DenseGram(self.K[members].take(members, axis=1), held=held, n_jobs=self.n_jobs)
 
     def cross(self, Y: Rows) -> CrossGram:
         if self.held is None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -403,6 +405,7 @@ def bandwidth(
     X: Rows,
     weights: FloatArray,
     random_state: int | np.random.RandomState | None,
+    nearby: Nearby | None = None,
 ) -> float:
     """γ by a rule, for κ = exp(−γ q(x, y)), from distinct rows X with their multiplicities.
 
@@ -415,7 +418,7 @@ def bandwidth(
     weighted by multiplicity. If a row has fewer neighbours, the last one counts as its 7th. Distances of zero do not
     count (distinct rows may be too close for float64, or equal for q); if no 7th neighbour is at a positive distance,
     the median is over pairs. γ = 1 if no distance is positive. The polynomial and sigmoid kernels have no distance:
-    their ``"auto"`` and ``"median"`` are 1/d, scikit-learn's own default.
+    their ``"auto"`` and ``"median"`` are 1/d, scikit-learn's own default. ``nearby`` is the sample, if it was drawn.
     """
     if rule == "scale" and not kernel.euclidean:
         raise ParameterError(
@@ -425,47 +428,79 @@ def bandwidth(
     if rule == "scale":
         spread = int(X.shape[1]) * _variance(X, weights)
         return 1.0 / spread if spread > 0 else 1.0
-    if kernel.dissimilarity(_precise(X[:1])) is None:
+    some = Nearby.drawn(kernel, X, SAMPLE, random_state) if nearby is None else nearby
+    if some is None:
         return 1.0 / int(X.shape[1])
-    chosen = draw_by_permutation(X.shape[0], SAMPLE, random_state)
-    if len(chosen) < 2:
+    n, weights = some.n, weights[some.chosen]
+    if n < 2:
         return 1.0
-    rows, weights = X[chosen], weights[chosen]
-    q = np.asarray(kernel.dissimilarity(_precise(rows)))
     factor = 1.0
     if rule == "auto":
         factor = NEIGHBOR_FACTOR
-        np.fill_diagonal(q, np.inf)
-        neighbor = round(len(chosen) ** 0.5) if _on_a_line(rows) else NEIGHBOR
-        kth = min(neighbor, len(chosen) - 1) - 1
-        distances = np.partition(q, kth, axis=1)[:, kth]
+        if _on_a_line(some.rows):
+            kth = min(round(n**0.5), n - 1) - 1
+            distances = np.partition(some.q, kth, axis=1)[:, kth]
+        else:
+            distances = np.take_along_axis(some.q, some.neighbors, axis=1).max(axis=1)
     if rule == "median" or not (distances > 0).any():
-        first, second = np.triu_indices(len(chosen), 1)
-        distances, weights = q[first, second], weights[first] * weights[second]
+        first, second = np.triu_indices(n, 1)
+        distances, weights = some.q[first, second], weights[first] * weights[second]
     positive = distances > 0
     return factor / weighted_median(distances[positive], weights[positive]) if positive.any() else 1.0
 
 
-def neighbor_links(kernel: Kernel, rows: Rows) -> sparse.csr_array | None:
-    """A_ij = 1 if row j is one of the 7 nearest of row i, or i of those of j; None for a kernel without a distance.
+@dataclass(frozen=True, eq=False)
+class Nearby:
+    """Some rows and how unlike each other they are, computed once for γ and for links between neighbours."""
+
+    kernel: Kernel
+    rows: Rows
+    chosen: IntArray
+    """Which rows they are."""
+
+    @classmethod
+    def drawn(
+        cls, kernel: Kernel, X: Rows, size: int, random_state: int | np.random.RandomState | None
+    ) -> Nearby | None:
+        """At most ``size`` of the rows; None for a kernel without a distance."""
+        if kernel.dissimilarity(_precise(X[:1])) is None:
+            return None
+        chosen = draw_by_permutation(X.shape[0], size, random_state)
+        return cls(kernel, X[chosen], chosen)
+
+    @property
+    def n(self) -> int:
+        return len(self.chosen)
+
+    @cached_property
+    def q(self) -> FloatArray:
+        """q(x, y) of all pairs, with ∞ on the diagonal."""
+        q = np.asarray(self.kernel.dissimilarity(_precise(self.rows)))
+        np.fill_diagonal(q, np.inf)
+        return q
+
+    @cached_property
+    def neighbors(self) -> IntArray:
+        """The 7 nearest others of each row, in any order; fewer if there are not so many."""
+        size = min(NEIGHBOR, self.n - 1)
+        return np.argpartition(self.q, size - 1, axis=1)[:, :size]
+
+
+def neighbor_links(nearby: Nearby) -> sparse.csr_array | None:
+    """A_ij = 1 if row j is one of the 7 nearest of row i, or i of those of j.
 
     Columns of two values do not count if others vary: all nearest rows would have the same value, and nothing would be
     as well apart as the two halves of such a column. None for a kernel of categories, for which this holds as well.
     """
-    n = rows.shape[0]
+    kernel, rows, n = nearby.kernel, nearby.rows, nearby.n
     if n < 2 or not kernel.euclidean:
         return None
     if not sparse.issparse(rows):
         many = _more_than_two_values(rows)
-        rows = rows[:, many] if many.any() else rows
-    q = kernel.dissimilarity(_precise(rows))
-    if q is None:
-        return None
-    q = np.asarray(q)
-    np.fill_diagonal(q, np.inf)
-    size = min(NEIGHBOR, n - 1)
-    near = np.argpartition(q, size - 1, axis=1)[:, :size]
-    links = sparse.csr_array((np.ones(near.size), near.ravel(), np.arange(n + 1) * size), (n, n))
+        if many.any() and not many.all():
+            nearby = Nearby(kernel, rows[:, many], nearby.chosen)
+    near = nearby.neighbors
+    links = sparse.csr_array((np.ones(near.size), near.ravel(), np.arange(n + 1) * near.shape[1]), (n, n))
     return sparse.csr_array(links.maximum(links.T))
 
 

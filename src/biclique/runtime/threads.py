@@ -157,7 +157,7 @@ def run_groups(
         ):  # what is not finite is an error of the caller's, with a cure
             return work(group, pulse)
 
-    n_threads = min(count_threads(n_jobs), n_groups)
+    n_threads = min(count_threads(n_jobs), n_groups) if n_groups > 1 else n_groups  # to count takes a millisecond
     with single_threaded_blas():
         if n_threads <= 1 and tick is None:
             return [quiet(group) for group in range(n_groups)]
@@ -197,6 +197,10 @@ PANEL = 512
 """Rows of one piece of work. Fixed, so that sums never depend on the number of threads."""
 
 
+SMALL_PRODUCT = 2**24
+"""Multiplications that take a few milliseconds: to start threads for them takes as long."""
+
+
 def panel_product(K: Any, V: FloatArray, *, n_jobs: int | None, panel: int = PANEL) -> FloatArray:
     """K @ V for a stored K, dense or sparse, in panels of rows, each summed by one thread."""
     V = np.asarray(V, dtype=np.float64)
@@ -205,7 +209,8 @@ def panel_product(K: Any, V: FloatArray, *, n_jobs: int | None, panel: int = PAN
     def multiply(rows: slice) -> None:
         out[rows] = K[rows] @ V
 
-    run_panels(multiply, K.shape[0], panel, n_jobs=n_jobs)
+    small = K.shape[0] * K.shape[1] * V.shape[1] <= SMALL_PRODUCT
+    run_panels(multiply, K.shape[0], panel, n_jobs=1 if small else n_jobs)
     return out
 
 

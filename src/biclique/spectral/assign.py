@@ -37,6 +37,7 @@ from biclique.runtime.namespace import (
 from biclique.spectral.cut import NormalizedCut, counted_shares, least_share
 from biclique.spectral.lloyd import KernelKMeansProblem, NewRows, kernel_kmeans
 from biclique.spectral.membership import Odds, fit_odds
+from biclique.spectral.starts import FEW_ENTRIES, SHIFT, lloyd_together, spread_starts
 
 TIE = 1e-6
 """Another k-means start wins only by this relative margin; otherwise the deterministic one stays."""
@@ -234,18 +235,40 @@ def _centres(
 ) -> FloatArray:
     """The centres of k-means, sorted."""
     if n_init == 1:
-        best = _lloyd(embedding, weights, n_clusters, "k-means++", 1, random)
+        centres = _lloyd(embedding, weights, n_clusters, "k-means++", 1, random)[0]
     else:
         start = _spread_out_rows(embedding, n_clusters)
         first_labels = NearestCentre(embedding[start]).labels(embedding)
-        centres, present = weighted_means(embedding, weights, first_labels, n_clusters)
-        centres[~present] = embedding[start][~present]
-        best = _lloyd(embedding, weights, n_clusters, centres, 1, random)
-        other = _lloyd(embedding, weights, n_clusters, "k-means++", n_init - 1, random) if n_init else best
-        if other.inertia_ < (1 - TIE) * best.inertia_:
-            best = other
-    centres = np.asarray(best.cluster_centers_, dtype=float)
+        first, present = weighted_means(embedding, weights, first_labels, n_clusters)
+        first[~present] = embedding[start][~present]
+        centres = _best_centres(embedding, weights, first, n_init, random)
     return centres[sorted_order(centres)]
+
+
+def _best_centres(
+    embedding: FloatArray, weights: FloatArray, first: FloatArray, n_init: int, random: np.random.RandomState
+) -> FloatArray:
+    """The centres that k-means ends at, from the first ones or from the best of the other starts."""
+    k, others = len(first), max(n_init - 1, 0)
+    if embedding.shape[0] * k <= FEW_ENTRIES:
+        middle = embedding.mean(axis=0)
+        rows, before = embedding - middle, random.get_state()
+        drawn = rows[spread_starts(rows, weights, k, others, random)]
+        centres, inertias, well = lloyd_together(rows, weights, np.concatenate([(first - middle)[None], drawn]))
+        if well.all():
+            return np.asarray(centres[_least(inertias)] + middle)
+        random.set_state(before)  # scikit-learn has a way on if a cluster loses its rows
+    best, least = _lloyd(embedding, weights, k, first, 1, random)
+    if others:
+        other, inertia = _lloyd(embedding, weights, k, "k-means++", others, random)
+        best = other if inertia < (1 - TIE) * least else best
+    return best
+
+
+def _least(inertias: FloatArray) -> int:
+    """The start with the least inertia; the first one if it is as good, up to rounding."""
+    least = float(inertias.min())
+    return 0 if least >= (1 - TIE) * inertias[0] else int(np.argmax(inertias <= (1 + TIE**2) * least))
 
 
 def _kmeans_in_parts(
@@ -286,12 +309,14 @@ def _lloyd(
     init: str | FloatArray,
     n_init: int,
     random: np.random.RandomState,
-) -> KMeans:
+) -> tuple[FloatArray, float]:
+    """The centres of scikit-learn's k-means, and their inertia."""
     with warnings.catch_warnings():
         # Fewer distinct rows than clusters: the estimator says so itself, with numbers.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = KMeans(n_clusters, init=init, n_init=n_init, random_state=random, tol=1e-8)
-        return model.fit(embedding, sample_weight=weights)
+        model = KMeans(n_clusters, init=init, n_init=n_init, random_state=random, tol=SHIFT)
+        model.fit(embedding, sample_weight=weights)
+    return np.asarray(model.cluster_centers_, dtype=float), float(model.inertia_)
 
 
 def cluster_qr(
