@@ -4,7 +4,7 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
 from biclique.spectral import ASSIGNERS as ALL_ASSIGNERS
-from biclique.spectral.assign import _spread_out_rows, held_of_eigenpairs, round_either_way, weighted_means
+from biclique.spectral.assign import _spread_out_rows, held_of_eigenpairs, round_rows, weighted_means
 from tests.oracles import k_way_cut
 
 # Those that need nothing but the embedding.
@@ -127,14 +127,14 @@ def test_the_rounding_that_holds_clearly_more_is_taken():
     unit = assign(rows / np.linalg.norm(rows, axis=1, keepdims=True))
     plain = assign(rows)
     holds = [held_of_eigenpairs(rows, values, np.ones(300), found.labels, 2) for found in (plain, unit)]
-    found, reason = round_either_way(assign, rows, values, np.ones(300), 2)
+    found, reason = round_rows(assign, rows, values, np.ones(300), 2)
     assert holds[0] > 1.05 * holds[1]
     assert np.array_equal(found.labels, plain.labels)
     assert adjusted_rand_score(y, found.labels) > 0.9 > adjusted_rand_score(y, unit.labels)
     assert reason.startswith("labels come from rows of the embedding as they are")
     # Clusters of dust are none, whatever they hold.
     weights = np.where(y == 1, 1e-3, 1.0)
-    assert round_either_way(assign, rows, values, weights, 2)[1] == ""
+    assert round_rows(assign, rows, values, weights, 2)[1] == ""
 
 
 def test_rows_of_length_one_start_at_the_first_whatever_the_rounding():

@@ -6,7 +6,7 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
 
 from biclique.spectral import assign
-from biclique.spectral.starts import lloyd_together, spread_starts
+from biclique.spectral.assign import lloyd_together, spread_starts
 from tests import oracles
 
 

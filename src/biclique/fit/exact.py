@@ -58,7 +58,7 @@ from biclique.spectral import (
     join_parts,
     least_order,
     parted_eigenpairs,
-    round_either_way,
+    round_rows,
     scipy_eigenpairs,
     shares_of_parts,
     top_eigenpairs,
@@ -371,7 +371,7 @@ class ExactSearch:
         if not self.settings.assigning.either_way:
             return tested.labels
         values, weights = padded(solved.pairs.values, self.n_columns - 1), self.prepared.vertices.weights
-        found, _ = round_either_way(
+        found, _ = round_rows(
             lambda rows: self._kmeans(rows, solved.parts), solved.rows, values, weights, self.rule.n_clusters, tested
         )
         return found.labels

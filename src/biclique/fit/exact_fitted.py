@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -24,17 +26,19 @@ from biclique.spectral import (
     EigenResult,
     Extension,
     Joined,
+    Linked,
     NewRows,
     NormalizedCut,
     Parts,
     Rule,
     Seen,
     assign_in_place,
-    held_of_eigenpairs,
-    lower_cut_of_points,
+    clusters_of_points,
+    leaves_room,
     one_each,
     parts_cure,
-    round_either_way,
+    round_by_links,
+    round_rows,
     warn_about_clipped,
     warn_about_null_columns,
     warn_unless_converged,
@@ -290,24 +294,40 @@ def assign_exact(fit: ExactFit, n_clusters: int) -> tuple[Assignment, Plan]:
     if not assigning.either_way:
         return (assign(rows) if tested is None else tested).contiguous(), plan
     values = padded(solved.pairs.values, plan.settings.n_columns - 1)
-    found, reason = round_either_way(assign, solved.rows, values, weights, n_clusters, tested)
+    linked = cache(partial(_linked, fit))
+
+    def by_links(unit: Assignment) -> tuple[Assignment, str] | None:
+        known = linked()
+        return None if known is None else round_by_links(assign, solved.rows, weights, n_clusters, unit, known)
+
+    found, reason = round_rows(assign, solved.rows, values, weights, n_clusters, tested, by_links)
     found = found.contiguous()
-    lower, told = _from_points(fit, found.labels, values, n_clusters)
-    if lower is not None:
-        return lower, plan.changed(told)
+    other, told = _from_points(fit, found.labels, values, n_clusters, linked)
+    if other is not None:
+        return other, plan.changed(told)
     return found, plan.with_rows_as_they_are(reason) if reason else plan
 
 
-def _from_points(fit: ExactFit, own: IntArray, values: FloatArray, n_clusters: int) -> tuple[Assignment | None, str]:
-    """Clusters of the rows of X as points, if these have a clearly lower cut."""
-    cut, vertices, kernel = fit.solved.cut, fit.prepared.vertices, fit.plan.kernel
-    if sparse.issparse(vertices.data) or kernel is None or not kernel.euclidean:
+def _linked(fit: ExactFit) -> Linked | None:
+    """Some of the rows, linked to their nearest ones; None if that is not known, or if parts say what is apart."""
+    kernel, vertices, solved = fit.plan.kernel, fit.prepared.vertices, fit.solved
+    if kernel is None or solved.parts is not None or not on_host(solved.cut.like):
+        return None
+    return Linked.of(kernel, vertices.data)
+
+
+def _from_points(
+    fit: ExactFit, own: IntArray, values: FloatArray, n_clusters: int, linked: Callable[[], Linked | None]
+) -> tuple[Assignment | None, str]:
+    """Clusters of the rows of X as points, if these share clearly fewer links."""
+    solved, vertices = fit.solved, fit.prepared.vertices
+    if sparse.issparse(vertices.data) or fit.prepared.symmetric or not on_host(solved.cut.like):
         return None, ""
-    if fit.prepared.symmetric or fit.solved.parts is not None or not on_host(cut.like):
+    known = linked() if leaves_room(solved.rows, values, vertices.weights, own, n_clusters) else None
+    if known is None:
         return None, ""
-    known = held_of_eigenpairs(fit.solved.rows, values, vertices.weights, own, n_clusters)
     random = check_random(deepcopy(fit.plan.settings.random_state))
-    return lower_cut_of_points(cut, vertices.data, values, own, n_clusters, known, random)
+    return clusters_of_points(solved.cut, vertices.data, own, n_clusters, known, random)
 
 
 def finish_exact(fit: ExactFit, X: Rows) -> Result:

@@ -8,11 +8,12 @@ clusters, needs no labels:
 
 If 4 times that γ gives the sample clusters with at most half of it, γ was too low to tell them apart, as with two rings
 of a few hundred rows. 16 times is compared with the best so far in the same way, unless hardly any links are shared.
+A higher γ must do at order 2: one that needs a higher order leaves too many rows like no other.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -27,8 +28,8 @@ from biclique.gram import search_parts
 from biclique.kernels import NEIGHBOR, Kernel, Nearby, neighbor_links
 from biclique.neighbors.index import links_inside
 from biclique.rows.array import Vertices
-from biclique.runtime import parse_memory_limit
-from biclique.spectral import OrderRule, counted_shares
+from biclique.runtime import parse_memory_limit, single_threaded_blas
+from biclique.spectral import FEW_LINKS, HALF, OrderRule, counted_shares
 
 BYTES_A_PAIR = 128
 """Memory of a fit of the sample: about twice of what was seen at once."""
@@ -36,14 +37,8 @@ BYTES_A_PAIR = 128
 FACTORS = (4.0, 16.0)
 """What γ is multiplied by, one after the other. At 64 times, κ to the 7th neighbour would be 3e-6: nearly nothing."""
 
-HALF = 0.5
-"""A higher γ must leave at most this share of the links between clusters. Any share from 0.25 to 0.8 does the same."""
-
 TWICE = 2.0
 """A cluster at a higher γ must have this many times the least share, unless one was smaller before."""
-
-FEW_LINKS = 0.005
-"""Clusters that share so few of their links are left as they are."""
 
 ROWS_A_CLUSTER = 2 * (NEIGHBOR + 1)
 """With fewer rows of the sample for each cluster, links say little."""
@@ -51,15 +46,21 @@ ROWS_A_CLUSTER = 2 * (NEIGHBOR + 1)
 
 def finer_gamma(settings: Settings, chosen: ChosenKernel, some: Vertices, nearby: Nearby, seed: int) -> ChosenKernel:
     """The same kernel, with the γ whose clusters of these rows keep neighbours together."""
-    if chosen.kernel is None or chosen.gamma is None:
-        raise TypeError("a kernel with a bandwidth is needed")
     limit = parse_memory_limit(settings.holding.memory_limit)
     if some.n < ROWS_A_CLUSTER * settings.n_groups or BYTES_A_PAIR * some.n**2 > limit:
         return chosen
     links = neighbor_links(nearby)
     if links is None:
         return chosen
-    trial = _Trial(settings, some, links, seed)
+    with single_threaded_blas():  # once: to hold it takes as long as a small product
+        return _finest(_Trial(settings, some, links, seed), chosen)
+
+
+def _finest(trial: _Trial, chosen: ChosenKernel) -> ChosenKernel:
+    """The first γ, or the higher one whose clusters of the trial's rows share fewest links."""
+    settings, some, links = trial.settings, trial.some, trial.links
+    if chosen.kernel is None or chosen.gamma is None:
+        raise TypeError("a kernel with a bandwidth is needed")
     search = trial.search(chosen.kernel)
     if trial.falls_apart(search):
         return chosen
@@ -73,7 +74,7 @@ def finer_gamma(settings: Settings, chosen: ChosenKernel, some: Vertices, nearby
     for factor in FACTORS:
         gamma = factor * chosen.gamma
         kernel = settings.kernel.kernel(gamma).precise(some.data)
-        other = trial.labels(trial.search(kernel))
+        other = trial.labels(trial.search(kernel, (2.0,)))
         leaving = links_leaving(links, other)
         if leaving <= HALF * least and trial.rule.smallest(other, some.weights) >= needed:
             told = f"{leaving:.2g} of the links to {NEIGHBOR} nearest neighbours lead to another cluster"
@@ -116,12 +117,10 @@ class _Trial:
     def rule(self) -> OrderRule:
         return OrderRule.of(self.some.weights, self.settings.n_groups, self.settings.cut.orders)
 
-    def search(self, kernel: Kernel) -> ExactSearch:
-        """The search for an order with this kernel, which stores its K."""
-        some = self.some
-        return search_some(
-            self.settings, kernel, some, self.rule, np.dtype(np.float64), self.seed, some.n, QUICK_TOLERANCE
-        )
+    def search(self, kernel: Kernel, orders: tuple[float, ...] | None = None) -> ExactSearch:
+        """The search for an order, among these or all, with this kernel. It stores K."""
+        some, rule = self.some, self.rule if orders is None else replace(self.rule, orders=orders)
+        return search_some(self.settings, kernel, some, rule, np.dtype(np.float64), self.seed, some.n, QUICK_TOLERANCE)
 
     def falls_apart(self, search: ExactSearch) -> bool:
         """Whether K itself falls into as many parts as there are clusters: none of them is split."""

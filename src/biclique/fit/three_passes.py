@@ -23,7 +23,7 @@ from biclique.neighbors.index import NeighborIndex
 from biclique.progress import Progress
 from biclique.rows.array import Block, Pool, RowSource
 from biclique.runtime import check_random
-from biclique.runtime.namespace import padded, rows_on_host, to_host, unit_rows
+from biclique.runtime.namespace import on_host, padded, rows_on_host, to_host, unit_rows
 from biclique.spectral import (
     ASSIGNERS,
     TEST_STARTS,
@@ -31,6 +31,7 @@ from biclique.spectral import (
     Attempt,
     EmbeddingRule,
     Joined,
+    Linked,
     OrderRule,
     Seen,
     join_parts,
@@ -38,7 +39,8 @@ from biclique.spectral import (
     near_rows,
     one_each,
     parts_cure,
-    round_either_way,
+    round_by_links,
+    round_rows,
     warn_about_clipped,
     warn_about_null_columns,
 )
@@ -273,8 +275,20 @@ class FactoredSearch:
 
         if not assigning.either_way:
             return assign(scaled), self.plan
-        found, reason = round_either_way(assign, rows, fitted.eigenvalues, weights, n_clusters, tested)
+
+        def by_links(unit: Assignment) -> tuple[Assignment, str] | None:
+            known = self._linked()
+            return None if known is None else round_by_links(assign, rows, weights, n_clusters, unit, known)
+
+        found, reason = round_rows(assign, rows, fitted.eigenvalues, weights, n_clusters, tested, by_links)
         return found, self.plan.with_rows_as_they_are(reason) if reason else self.plan
+
+    def _linked(self) -> Linked | None:
+        """Some of the pool's rows, linked to their nearest ones; None if landmarks fall into parts."""
+        if self._parts is not None or not on_host(self.pool.rows):
+            return None
+        linked = Linked.of(self.kernel, self.pool.rows[self.pool.distinct])
+        return None if linked is None else Linked(self.pool.distinct[linked.places], linked.links)
 
     def _third_pass(self, tried: FactoredTrial) -> Finished:
         """The embedding of rows in memory, and labels: those asked for, and those by which the order is tested."""

@@ -13,10 +13,9 @@ from biclique.spectral.assign import (
     assign_in_place,
     assign_sampled,
     device_kmeans,
-    held_of_eigenpairs,
-    lower_cut_of_points,
+    leaves_room,
     one_each,
-    round_either_way,
+    round_rows,
 )
 from biclique.spectral.cut import (
     DEAR_PROPOSAL_ROWS,
@@ -68,6 +67,7 @@ from biclique.spectral.lloyd import (
 )
 from biclique.spectral.many_orders import ManyOrders, block_width, columns_within
 from biclique.spectral.multigrid import graph_eigenpairs
+from biclique.spectral.rounding import FEW_LINKS, HALF, Linked, clusters_of_points, round_by_links
 from biclique.spectral.solver import (
     BASIS_BLOCKS,
     DIRECT_BELOW,
@@ -95,6 +95,8 @@ __all__ = [
     "DEAR_PROPOSAL_ROWS",
     "DIRECT_BELOW",
     "FEWEST_BLOCKS",
+    "FEW_LINKS",
+    "HALF",
     "LOOSE",
     "NEIGHBOR_ORDERS",
     "NULL_EIGENVALUE",
@@ -117,6 +119,7 @@ __all__ = [
     "KernelRule",
     "LargestCoordinate",
     "LeastVolume",
+    "Linked",
     "ManyOrders",
     "MostSimilar",
     "NearRows",
@@ -137,6 +140,7 @@ __all__ = [
     "block_width",
     "blocks_within",
     "check_order",
+    "clusters_of_points",
     "column_signs",
     "columns_within",
     "connect",
@@ -145,11 +149,10 @@ __all__ = [
     "device_kmeans",
     "direct_bytes",
     "graph_eigenpairs",
-    "held_of_eigenpairs",
     "join_parts",
     "kernel_kmeans",
     "least_order",
-    "lower_cut_of_points",
+    "leaves_room",
     "near_rows",
     "one_each",
     "part_vectors",
@@ -158,7 +161,8 @@ __all__ = [
     "parts_cure",
     "plus_plus_start",
     "random_start",
-    "round_either_way",
+    "round_by_links",
+    "round_rows",
     "scipy_eigenpairs",
     "shares_of_parts",
     "shrunken_degrees",

@@ -17,7 +17,6 @@ import numpy as np
 from scipy.linalg import qr, svd
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import adjusted_rand_score
 from sklearn.utils import check_random_state
 
 from biclique._typing import FloatArray, IntArray, RandomState
@@ -37,7 +36,6 @@ from biclique.runtime.namespace import (
 from biclique.spectral.cut import NormalizedCut, counted_shares, least_share
 from biclique.spectral.lloyd import KernelKMeansProblem, NewRows, kernel_kmeans
 from biclique.spectral.membership import Odds, fit_odds
-from biclique.spectral.starts import FEW_ENTRIES, SHIFT, lloyd_together, spread_starts
 
 TIE = 1e-6
 """Another k-means start wins only by this relative margin; otherwise the deterministic one stays."""
@@ -47,6 +45,12 @@ SAMPLE_ROWS = 20_000
 
 BLOCK_ENTRIES = 2**26
 """Entries of the table rows × clusters that are in memory at once on a device."""
+
+FEW_ENTRIES = 10_000
+"""Rows times clusters up to which k-means takes all starts at once: scikit-learn's takes most of its time to begin."""
+
+STEPS, SHIFT = 300, 1e-8
+"""Most Lloyd steps, and the squared shift of centres that ends them, as a share of the variance of a column."""
 
 DISCRETIZE_STEPS = 100
 
@@ -319,6 +323,79 @@ def _lloyd(
     return np.asarray(model.cluster_centers_, dtype=float), float(model.inertia_)
 
 
+def spread_starts(
+    rows: FloatArray, weights: FloatArray, n_clusters: int, n_starts: int, random: np.random.RandomState
+) -> IntArray:
+    """Rows to start from, (n_starts, n_clusters), by greedy k-means++: those that scikit-learn's KMeans would draw.
+
+    Each next row is drawn by weight times squared distance to the rows before it. Of 2 + ⌊log k⌋ such rows, the one
+    that leaves the least of that sum is taken.
+    """
+    n, trials = len(rows), 2 + int(np.log(n_clusters))
+    first, later = np.empty(n_starts), np.empty((n_starts, n_clusters - 1, trials))
+    for start in range(n_starts):
+        first[start] = random.random_sample()
+        later[start] = random.uniform(size=(n_clusters - 1, trials))
+    odds = np.cumsum(weights / weights.sum())
+    chosen = np.empty((n_starts, n_clusters), dtype=np.intp)
+    chosen[:, 0] = np.searchsorted(odds / odds[-1], first, side="right")
+    squares, each = np.einsum("ij,ij->i", rows, rows), np.arange(n_starts)
+
+    def distances(places: IntArray) -> FloatArray:
+        """Squared distances of all rows to some, (…, n)."""
+        product = rows[places] @ rows.T
+        found: FloatArray = np.maximum(squares + squares[places][..., None] - 2 * product, 0.0)
+        return found
+
+    nearest = distances(chosen[:, 0])  # (n_starts, n)
+    left = nearest @ weights
+    for centre in range(1, n_clusters):
+        marks, sums = later[:, centre - 1] * left[:, None], np.cumsum(weights * nearest, axis=1)
+        drawn = np.empty(marks.shape, dtype=np.intp)
+        for start in range(n_starts):
+            drawn[start] = np.minimum(np.searchsorted(sums[start], marks[start]), n - 1)
+        closer = np.minimum(distances(drawn), nearest[:, None])  # (n_starts, trials, n)
+        potentials = closer @ weights
+        best = np.argmin(potentials, axis=1)
+        chosen[:, centre], nearest, left = drawn[each, best], closer[each, best], potentials[each, best]
+    return chosen
+
+
+def lloyd_together(
+    rows: FloatArray, weights: FloatArray, centres: FloatArray
+) -> tuple[FloatArray, FloatArray, np.ndarray]:
+    """Centres where Lloyd steps from each start end, (s, k, columns), their inertias (s,), and which starts ended well.
+
+    A start in which a cluster loses all its rows ends there.
+    """
+    k, centres = centres.shape[1], np.array(centres)
+    weighted = np.column_stack([weights[:, None] * rows, weights])
+    labels = np.full((len(centres), len(rows)), -1)
+    well = np.ones(len(centres), dtype=bool)
+    live, enough = np.arange(len(centres)), SHIFT * float(rows.var(axis=0).mean())
+    for _ in range(STEPS):
+        before = centres[live]
+        nearest = _nearest(rows, before)
+        sums = (nearest[:, None] == np.arange(k)[:, None]).astype(float) @ weighted
+        whole = (sums[:, :, -1] > 0).all(axis=1)
+        well[live] = whole
+        moves = whole & (nearest != labels[live]).any(axis=1)
+        labels[live], live = nearest, live[moves]
+        centres[live] = sums[moves, :, :-1] / sums[moves, :, -1:]
+        live = live[((centres[live] - before[moves]) ** 2).sum(axis=(1, 2)) > enough]
+        if not len(live):
+            break
+    labels = _nearest(rows, centres)
+    inertias = [float(weights @ ((rows - c[own]) ** 2).sum(axis=1)) for c, own in zip(centres, labels, strict=True)]
+    return centres, np.array(inertias), well
+
+
+def _nearest(rows: FloatArray, centres: FloatArray) -> IntArray:
+    """The nearest centre of every start to every row, (s, n)."""
+    scores: FloatArray = np.einsum("skd,skd->sk", centres, centres)[:, :, None] - 2 * (centres @ rows.T)
+    return np.asarray(np.argmin(scores, axis=1))
+
+
 def cluster_qr(
     embedding: FloatArray,
     weights: FloatArray,
@@ -336,7 +413,9 @@ def cluster_qr(
     """
     columns = embedding[:, :n_clusters]
     rotation = _pivot_rotation(columns)
-    return _assigned(_ordered(LargestCoordinate(rotation, absolute=True), embedding, weights), embedding, parts)
+    return _assigned(
+        by_sorted_centres(LargestCoordinate(rotation, absolute=True), embedding, weights), embedding, parts
+    )
 
 
 def discretize(
@@ -365,7 +444,9 @@ def discretize(
         objective = singular.sum()
         rotation = right.T @ left.T
     # A row's length does not move its largest coordinate, so the rule needs no norms.
-    return _assigned(_ordered(LargestCoordinate(rotation, absolute=False), embedding, weights), embedding, parts)
+    return _assigned(
+        by_sorted_centres(LargestCoordinate(rotation, absolute=False), embedding, weights), embedding, parts
+    )
 
 
 def lowered_cut(
@@ -468,11 +549,19 @@ def one_each(rows: FloatArray, cut: NormalizedCut | None = None) -> Assignment:
 
 
 CLEARLY_MORE, NOT_MORE = 1.05, 1.02
-"""Clusters of another kind must hold the first many times what those of rows of length 1 hold. If those of some rows
-hold no more than the second, all rows are not tried."""
+"""Clusters that hold more than 1/1.05 of what any could hold are left as they are. Without links, clusters of rows as
+they are must hold 1.05 times what those of rows of length 1 hold. If those of some rows hold no more than 1.02 times
+that, all rows are not tried."""
 
-POINT_ROWS, POINT_STARTS, SAME = 2_000, 4, 0.95
-"""Rows and starts of the k-means that is only a start, and the adjusted Rand index of clusters that are the same."""
+POINT_ROWS, POINT_STARTS = 2_000, 4
+"""Rows and starts of a k-means that is only a first look."""
+
+Assign = Callable[[FloatArray], Assignment]
+
+
+def has_dust(labels: IntArray, weights: FloatArray, n_clusters: int, of_all: FloatArray) -> bool:
+    """Whether a cluster has less than the share of the weight that one of all rows must have."""
+    return bool(counted_shares(labels, weights, n_clusters).min() < least_share(of_all, n_clusters))
 
 
 def held_of_eigenpairs(
@@ -489,89 +578,62 @@ def held_of_eigenpairs(
     return float((eigenvalues * sums[present, 1:] ** 2 / sums[present, :1]).sum())
 
 
-def round_either_way(
-    assign: Callable[[FloatArray], Assignment],
+def round_rows(
+    assign: Assign,
     rows: FloatArray,
     eigenvalues: FloatArray,
     weights: FloatArray,
     n_clusters: int,
     tested: Assignment | None = None,
+    by_links: Callable[[Assignment], tuple[Assignment, str] | None] | None = None,
 ) -> tuple[Assignment, str]:
-    """Labels from rows of length 1, or from rows as they are, and why if the latter.
+    """Clusters of the embedding's rows, and why, if these are not scaled to length 1.
 
-    Rows of length 1 are right where clusters are well apart: there a cluster is a direction. Where eigenvalues are low,
-    the rows of one large cluster spread over many directions, and k-means splits it rather than set a small cluster
-    apart. Both are roundings of the same eigenvectors, so what they hold of these decides, if it does so clearly.
+    No clusters hold more of the eigenpairs than the sum of the eigenvalues. If those of rows of length 1 hold nearly as
+    much, they are taken. Otherwise ``by_links`` decides, or, if there are no links, what clusters of rows as they are
+    hold.
     """
     unit = assign(unit_rows(rows)) if tested is None else tested
     on_rows, weights = to_host(rows), to_host(weights)
-    of_unit = held_of_eigenpairs(on_rows, eigenvalues, weights, unit.labels, n_clusters)
-    if np.maximum(eigenvalues, 0.0).sum() <= CLEARLY_MORE * of_unit:  # no clusters hold more than all
+    if not leaves_room(on_rows, eigenvalues, weights, unit.labels, n_clusters):
         return unit, ""
-    if len(on_rows) > POINT_ROWS:  # a few tell whether all are worth the time
-        few = np.linspace(0, len(on_rows) - 1, POINT_ROWS).astype(np.intp)
-        some, w = on_rows[few], weights[few]
-        found = kmeans(some, w, n_clusters, n_init=POINT_STARTS, random_state=0).labels
-        held = [held_of_eigenpairs(some, eigenvalues, w, labels, n_clusters) for labels in (found, unit.labels[few])]
-        if held[0] <= NOT_MORE * max(held[1], 0.0):
-            return unit, ""
-    plain = assign(rows)
-    if counted_shares(plain.labels, weights, n_clusters).min() < least_share(weights, n_clusters):
-        return unit, ""
-    of_plain = held_of_eigenpairs(on_rows, eigenvalues, weights, plain.labels, n_clusters)
-    if of_plain <= CLEARLY_MORE * max(of_unit, 0.0):
-        return unit, ""
-    told = f"{of_plain:.3g} of the eigenvalues, those of rows of length 1 {of_unit:.3g}"
-    return plain, f"labels come from rows of the embedding as they are: their clusters hold {told}"
+    found = None if by_links is None else by_links(unit)
+    if found is not None:
+        return found
+    return _by_what_they_hold(lambda: assign(rows), on_rows, eigenvalues, weights, n_clusters, unit)
 
 
-def lower_cut_of_points(
-    cut: NormalizedCut,
-    points: FloatArray,
+def leaves_room(
+    embedding: FloatArray, eigenvalues: FloatArray, weights: FloatArray, labels: IntArray, n_clusters: int
+) -> bool:
+    """Whether other clusters could hold clearly more of the eigenpairs. None hold more than all of them."""
+    held = held_of_eigenpairs(embedding, eigenvalues, weights, labels, n_clusters)
+    return bool(np.maximum(eigenvalues, 0.0).sum() > CLEARLY_MORE * held)
+
+
+def _by_what_they_hold(
+    assign: Callable[[], Assignment],
+    rows: FloatArray,
     eigenvalues: FloatArray,
-    own: IntArray,
+    weights: FloatArray,
     n_clusters: int,
-    known: float,
-    random_state: np.random.RandomState,
-) -> tuple[Assignment | None, str]:
-    """The clusters of k-means on points, after Lloyd steps on the cut, if they hold clearly more of B than ``own``.
-
-    Eigenvectors are a relaxation of the cut. If many eigenvalues are as large as the k-th, as with columns of noise,
-    k − 1 eigenvectors say little, and other clusters have a lower cut than those made of them: clusters hold
-
-        Σ_j (a_j − δ_j²/ρ) / S_j = (m/2)² (k − 1 − kNCut_m)
-
-    of B, with a_j, δ_j and S_j the sums of K, δ and S over cluster j. No clusters hold more than the sum of the k − 1
-    largest eigenvalues, and ``own`` hold no less than ``known``, what they hold of these eigenpairs: so mostly there is
-    nothing to try. If both find the same clusters, no pass is made either.
-    """
-    most, weights = float(np.maximum(eigenvalues, 0.0).sum()), cut.weights
-    if most <= CLEARLY_MORE * known or int(own.max()) + 1 < n_clusters:
-        return None, ""
-    # k-means of rows far from the origin would lose digits.
-    centred = np.asarray(points, dtype=float) - np.average(points, axis=0, weights=weights)
-    found = assign_sampled(
-        "kmeans",
-        centred,
-        weights,
-        n_clusters,
-        cut=None,
-        n_init=POINT_STARTS,
-        random_state=random_state,
-        sample_rows=POINT_ROWS,
-    ).labels
-    dust = counted_shares(found, weights, n_clusters).min() < least_share(weights, n_clusters)
-    if dust or adjusted_rand_score(own, found) >= SAME:
-        return None, ""
-    problem = KernelKMeansProblem(cut)
-    held = problem.state(own, n_clusters).gain
-    if most <= CLEARLY_MORE * held or problem.state(found, n_clusters).gain <= CLEARLY_MORE * held:
-        return None, ""
-    lowered = kernel_kmeans(problem, found, n_clusters, random_state=random_state)
-    more = problem.state(lowered.labels, n_clusters).gain
-    told = f"their clusters hold {more:.3g} of the eigenvalues, those of the embedding {held:.3g}"
-    reason = f"labels come from k-means of the rows of X and Lloyd steps on the cut: {told}"
-    return Assignment(lowered.labels, lowered.rule), reason
+    unit: Assignment,
+) -> tuple[Assignment, str]:
+    """Clusters of rows as they are, if they hold clearly more of the eigenpairs."""
+    k = n_clusters
+    if len(rows) > POINT_ROWS:  # a few tell whether all are worth the time
+        few = np.linspace(0, len(rows) - 1, POINT_ROWS).astype(np.intp)
+        some, w = rows[few], weights[few]
+        found = kmeans(some, w, k, n_init=POINT_STARTS, random_state=0).labels
+        of_few = [held_of_eigenpairs(some, eigenvalues, w, labels, k) for labels in (found, unit.labels[few])]
+        if of_few[0] <= NOT_MORE * max(of_few[1], 0.0):
+            return unit, ""
+    plain = assign()
+    more, held = (held_of_eigenpairs(rows, eigenvalues, weights, labels, k) for labels in (plain.labels, unit.labels))
+    if more <= CLEARLY_MORE * max(held, 0.0) or has_dust(plain.labels, weights, k, weights):
+        return unit, ""
+    told = f"{more:.3g} of the eigenvalues, those of rows of length 1 {held:.3g}"
+    return plain, f"labels come from rows of the embedding as they are: their clusters hold {told}"
 
 
 def _taken(values: FloatArray, places: IntArray) -> FloatArray:
@@ -614,7 +676,7 @@ def _pivot_rotation(rows: FloatArray) -> FloatArray:
     return np.asarray(left @ right)
 
 
-def _ordered(rule: LargestCoordinate, embedding: FloatArray, weights: FloatArray) -> LargestCoordinate:
+def by_sorted_centres(rule: LargestCoordinate, embedding: FloatArray, weights: FloatArray) -> LargestCoordinate:
     """The same rule with its clusters numbered by sorted centres, empty ones last."""
     k = rule.rotation.shape[1]
     centres, present = weighted_means(embedding, weights, rule.labels(embedding), k)
