@@ -395,6 +395,19 @@ def links_leaving(A, labels):
     return sum(shares) / len(shares)
 
 
+def links_errors(A, labels):
+    """c_i = (o_i − L_j d_i) / (k links_j) of row i in cluster j, with d_i links, o_i of which leave the cluster."""
+    n, names = len(A), sorted(set(labels))
+    errors = []
+    for i in range(n):
+        own = [v for v in range(n) if labels[v] == labels[i]]
+        links = sum(A[u, v] for u in own for v in range(n))
+        leaving = sum(A[u, v] for u in own for v in range(n) if labels[v] != labels[i]) / links
+        out = sum(A[i, v] for v in range(n) if labels[v] != labels[i])
+        errors.append((out - leaving * A[i].sum()) / (len(names) * links))
+    return np.array(errors)
+
+
 def is_dust(rows, w, k):
     """Whether rows are too few for a cluster, by weight and if no row counts more than the median one."""
 

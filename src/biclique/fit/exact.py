@@ -222,7 +222,8 @@ def solve_exact(planned: Planned, source: RowSource, random: np.random.RandomSta
     left_out: IntArray | None = None
     if found.note and planned.vertices is not None:
         left_out = np.flatnonzero((planned.vertices.index >= 0) & (search.prepared.vertices.index < 0))
-    return ExactFit(final, search.prepared, found.result, search.dust, left_out)
+    nearby = planned.nearby if left_out is None else None
+    return ExactFit(final, search.prepared, found.result, search.dust, left_out, nearby)
 
 
 def proposed(

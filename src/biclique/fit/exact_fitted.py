@@ -17,6 +17,7 @@ from biclique.fit.holding import Prepared
 from biclique.fit.plan import Plan, Result
 from biclique.gram import CrossGram, GramOperator, StoredCross, TrainedRows
 from biclique.io import CHUNK_ROWS
+from biclique.kernels import SAMPLE, Nearby
 from biclique.neighbors.index import NeighborIndex
 from biclique.rows.array import find_rows, known_or_new
 from biclique.runtime import check_random
@@ -82,6 +83,8 @@ class ExactFit:
     """The share of the weight in parts of K that are too small for a cluster."""
     left_out: IntArray | None = None
     """Rows that count and were left out, if any were."""
+    nearby: Nearby | None = None
+    """Some of the vertices and how unlike they are, if that is known."""
 
     def warn(self, n_clusters: int) -> None:
         """Say what is wrong with the parts and the eigenpairs."""
@@ -313,7 +316,9 @@ def _linked(fit: ExactFit) -> Linked | None:
     kernel, vertices, solved = fit.plan.kernel, fit.prepared.vertices, fit.solved
     if kernel is None or solved.parts is not None or not on_host(solved.cut.like):
         return None
-    return Linked.of(kernel, vertices.data)
+    # The rows that γ="auto" would be from, so that the same γ, given, leads to the same clusters.
+    random = check_random(deepcopy(fit.plan.settings.random_state))
+    return Linked.of(Nearby.drawn(kernel, vertices.data, SAMPLE, random) if fit.nearby is None else fit.nearby)
 
 
 def _from_points(

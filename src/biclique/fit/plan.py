@@ -225,6 +225,8 @@ class Planned:
     """All of them, if K is of distinct rows."""
     pool: Pool | None = None
     """Some of them."""
+    nearby: Nearby | None = None
+    """The vertices that γ is from."""
 
 
 @dataclass(frozen=True)
@@ -235,6 +237,8 @@ class ChosenKernel:
     gamma: float | None = None
     reason: str = ""
     """Why γ is not that of its rule."""
+    nearby: Nearby | None = None
+    """The rows that it is from, if it is from some."""
 
 
 Finer = Callable[[Settings, ChosenKernel, Vertices, Nearby, int], ChosenKernel]
@@ -272,7 +276,8 @@ def make_plan(
         n = n if n < 0.5 * X.shape[0] else round(n / X.shape[0] * whole)
     if way == GRAPH:
         return Planned(plan_graph(settings, vertices, n), vertices)
-    return Planned(plan_exact(settings, vertices, n, choose_kernel(settings, vertices, random, finer)), vertices)
+    chosen = choose_kernel(settings, vertices, random, finer)
+    return Planned(plan_exact(settings, vertices, n, chosen), vertices, nearby=chosen.nearby)
 
 
 # Which way
@@ -514,7 +519,7 @@ def choose_kernel(
         _check_own_kernel(kernel, vertices)
     else:
         kernel = kernel.precise(vertices.data)
-    chosen, k = ChosenKernel(kernel, gamma), asked.n_groups
+    chosen, k = ChosenKernel(kernel, gamma, nearby=nearby), asked.n_groups
     parted = asked.cut.orders[0] == 2 and not asked.cut.symmetric  # else parts of K are not clusters of their own
     if finer is None or nearby is None or asked.gamma_factor is not None:
         return chosen
@@ -529,7 +534,9 @@ def choose_kernel(
         nearby = Nearby(nearby.kernel, vertices.data[chosen_rows], chosen_rows)
     raised = finer(asked, chosen, vertices.some(nearby.chosen), nearby, int(before.randint(2**31)))
     # How precise a kernel must be, all rows tell, not the sample.
-    return chosen if raised is chosen else replace(raised, kernel=settings.kernel(raised.gamma).precise(vertices.data))
+    if raised is chosen:
+        return chosen
+    return replace(raised, kernel=settings.kernel(raised.gamma).precise(vertices.data), nearby=chosen.nearby)
 
 
 def _check_own_kernel(kernel: Kernel, vertices: Vertices) -> None:

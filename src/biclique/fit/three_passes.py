@@ -18,7 +18,7 @@ from biclique.fit.low_rank import FactoredSpectrum, LandmarkParts, RowSums, choo
 from biclique.fit.plan import Clusters, Plan, Result
 from biclique.fit.settings import AssigningSettings
 from biclique.gram import search_parts
-from biclique.kernels import Kernel
+from biclique.kernels import SAMPLE, Kernel, Nearby
 from biclique.neighbors.index import NeighborIndex
 from biclique.progress import Progress
 from biclique.rows.array import Block, Pool, RowSource
@@ -287,7 +287,7 @@ class FactoredSearch:
         """Some of the pool's rows, linked to their nearest ones; None if landmarks fall into parts."""
         if self._parts is not None or not on_host(self.pool.rows):
             return None
-        linked = Linked.of(self.kernel, self.pool.rows[self.pool.distinct])
+        linked = Linked.of(Nearby.drawn(self.kernel, self.pool.rows[self.pool.distinct], SAMPLE, 0))
         return None if linked is None else Linked(self.pool.distinct[linked.places], linked.links)
 
     def _third_pass(self, tried: FactoredTrial) -> Finished:

@@ -21,8 +21,8 @@ import numpy as np
 from scipy import sparse
 from scipy.special import logsumexp
 
-from biclique._typing import FloatArray, IntArray, Rows
-from biclique.kernels import SAMPLE, Kernel, Nearby, neighbor_links
+from biclique._typing import FloatArray, IntArray
+from biclique.kernels import Nearby, neighbor_links
 from biclique.spectral.assign import (
     CLEARLY_MORE,
     POINT_ROWS,
@@ -64,9 +64,8 @@ class Linked:
     links: sparse.csr_array
 
     @classmethod
-    def of(cls, kernel: Kernel, rows: Rows) -> Linked | None:
-        """At most 1,000 of the distinct rows; None for a kernel without a distance, or of categories."""
-        nearby = Nearby.drawn(kernel, rows, SAMPLE, 0)
+    def of(cls, nearby: Nearby | None) -> Linked | None:
+        """These rows, linked to their nearest; None for a kernel without a distance, or of categories."""
         links = None if nearby is None else neighbor_links(nearby)
         return None if nearby is None or links is None else cls(nearby.chosen, links)
 

@@ -1,0 +1,125 @@
+"""Clusters of the embedding are chosen by the links that they share: the formulas, and what is taken when."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import make_blobs
+from sklearn.metrics import adjusted_rand_score
+from sklearn.mixture import GaussianMixture
+
+import biclique
+from biclique import BicliqueSpectralClustering
+from biclique.spectral.assign import Assignment, NearestCentre, kmeans
+from biclique.spectral.rounding import Linked, mixture, round_by_links
+from tests import oracles
+
+
+def overlapping(sizes, columns, distance, seed):
+    """Round clusters, each so many deviations from every other."""
+    y = np.repeat(np.arange(len(sizes)), sizes)
+    centres = distance / np.sqrt(2) * np.eye(columns)[: len(sizes)]
+    return np.random.default_rng(seed).normal(size=(len(y), columns)) + centres[y], y
+
+
+def rows_of(r, random):
+    """An embedding whose coordinates v/√S are r: rows of any positive first entry."""
+    first = random.uniform(0.5, 1.5, len(r))
+    return np.column_stack([first, first[:, None] * r])
+
+
+def test_shared_links_and_their_errors_by_the_definition():
+    random = np.random.default_rng(0)
+    for _ in range(10):
+        A = np.triu(random.random((25, 25)) < 0.3, 1).astype(float)
+        A += A.T
+        labels = random.integers(3, size=40)
+        places = np.sort(random.choice(40, 25, replace=False))
+        share, errors = Linked(places, sparse.csr_array(A)).shared(labels, 3)
+        assert share == pytest.approx(oracles.links_leaving(A, labels[places]))
+        np.testing.assert_allclose(errors, oracles.links_errors(A, labels[places]), atol=1e-14)
+        assert errors.sum() == pytest.approx(0, abs=1e-12)
+
+
+def test_clusters_without_links_count_as_one():
+    A = np.zeros((5, 5))
+    A[0, 1] = A[1, 0] = A[2, 3] = A[3, 2] = 1
+    assert Linked(np.arange(5), sparse.csr_array(A)).shared(np.array([0, 0, 1, 1, 2]), 4)[0] == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("sizes", [(300, 60), (200, 150, 50)])
+def test_the_mixture_is_that_of_one_covariance(sizes):
+    random = np.random.default_rng(0)
+    y = np.repeat(np.arange(len(sizes)), sizes)
+    r = random.normal(size=(len(y), len(sizes) - 1)) * 0.4 + 2 * np.eye(len(sizes))[y][:, 1:]
+    rows = rows_of(r, random)
+    found = mixture(rows, np.ones(len(y)), len(sizes))
+    peer = GaussianMixture(len(sizes), covariance_type="tied", random_state=0).fit(r)
+    assert adjusted_rand_score(found.labels, peer.predict(r)) > 0.97
+    # The label is the largest ⟨r, Σ⁻¹μ⟩ + log π − ⟨μ, Σ⁻¹μ⟩/2, whatever the first entry of a row.
+    assert (found.rule.labels(rows * random.uniform(0.1, 9, (len(y), 1))) == found.labels).all()
+
+
+def test_weights_of_the_mixture_are_repeated_rows():
+    random = np.random.default_rng(1)
+    rows = rows_of(np.append(random.normal(size=120), random.normal(size=30) * 0.7 + 3)[:, None], random)
+    weights = random.integers(1, 4, 150)
+    once, repeated = (
+        mixture(rows, weights.astype(float), 2),
+        mixture(np.repeat(rows, weights, axis=0), np.ones(weights.sum()), 2),
+    )
+    np.testing.assert_allclose(once.rule.rotation, repeated.rule.rotation, rtol=1e-6, atol=1e-9)
+
+
+def test_rows_of_length_1_stay_unless_others_share_clearly_fewer_links():
+    random = np.random.default_rng(2)
+    r = np.append(random.normal(size=250), random.normal(size=50) + 4)[:, None]
+    rows, weights = rows_of(r, random), np.ones(300)
+    X = np.column_stack([r, random.normal(size=(300, 3))])
+    linked = Linked(np.arange(300), sparse.csr_array(oracles.neighbor_links(((X[:, None] - X) ** 2).sum(axis=2))))
+
+    def assign(own):
+        return kmeans(own, weights, 2, n_init=10, random_state=0)
+
+    def split(at):
+        return Assignment((r[:, 0] > at).astype(np.intp), NearestCentre(rows[:2]))
+
+    best, reason = round_by_links(assign, rows, weights, 2, split(0.0), linked)
+    assert "mixture" in reason or "as they are" in reason
+    assert linked.shared(best.labels, 2)[0] < 0.5 * linked.shared(split(0.0).labels, 2)[0]
+    same, reason = round_by_links(assign, rows, weights, 2, split(2.0), linked)
+    assert reason == ""
+    assert (same.labels == split(2.0).labels).all()
+
+
+@pytest.mark.parametrize(("sizes", "columns", "distance"), [((833, 167), 10, 3.0), ((563, 550, 86), 10, 4.0)])
+@pytest.mark.parametrize("gram", ["dense", "tiled", "nystroem"])
+def test_unequal_round_clusters_that_overlap(sizes, columns, distance, gram, tmp_path):
+    """Rows of length 1 move the border into the large cluster."""
+    for seed in range(2):
+        X, y = overlapping(sizes, columns, distance, seed)
+        model, unit = (
+            BicliqueSpectralClustering(len(sizes), gram=gram, row_normalize=scaled, random_state=0).fit(X)
+            for scaled in ("auto", True)
+        )
+        assert adjusted_rand_score(y, model.labels_) > 0.1 + adjusted_rand_score(y, unit.labels_)
+        assert "labels come from" in str(model.plan_)
+        assert (model.predict(X) == model.labels_).all()
+        assert (model.predict_proba(X).argmax(axis=1) == model.labels_).all()
+    biclique.save(model, tmp_path / "saved.biclique")
+    fresh = overlapping(sizes, columns, distance, 9)[0]
+    assert (biclique.load(tmp_path / "saved.biclique").predict(fresh) == model.predict(fresh)).all()
+
+
+def test_the_same_gamma_and_order_give_the_same_labels_from_a_sample_too():
+    X, _ = overlapping((1500, 300), 10, 3.0, 0)
+    auto = BicliqueSpectralClustering(2, random_state=3).fit(X)
+    given = BicliqueSpectralClustering(2, gamma=auto.gamma_, order=auto.order_, random_state=3).fit(X)
+    assert auto.rows_left_out_ is None or not len(auto.rows_left_out_)
+    assert (auto.labels_ == given.labels_).all()
+
+
+def test_clear_clusters_need_no_links():
+    X, y = make_blobs(300, centers=[[0, 0], [9, 0], [0, 9]], random_state=0)
+    model = BicliqueSpectralClustering(3, random_state=0).fit(X)
+    assert adjusted_rand_score(y, model.labels_) == 1
+    assert "labels come from" not in str(model.plan_)
