@@ -24,12 +24,9 @@ def as_hypergraph(obj: Any) -> Hypergraph:
     if isinstance(obj, Hypergraph):
         return obj
     packages = _packages(obj)
-    if "xgi" in packages:
-        return from_xgi(obj)
-    if "hypernetx" in packages:
-        return from_hypernetx(obj)
-    if "hypergraphx" in packages:
-        return from_hypergraphx(obj)
+    for package, convert in (("xgi", from_xgi), ("hypernetx", from_hypernetx), ("hypergraphx", from_hypergraphx)):
+        if package in packages:
+            return convert(obj)
     if isinstance(obj, np.ndarray) or sparse.issparse(obj) or hasattr(obj, "iloc"):
         return Hypergraph.from_incidence(obj)
     if isinstance(obj, Mapping):

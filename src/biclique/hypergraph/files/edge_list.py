@@ -18,14 +18,14 @@ from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, ParameterError, TableError, printable
-from biclique.hypergraph.files.lines import NUMBER, decimal, line_around, numbered, parse_number
+from biclique.hypergraph.build import reordered
+from biclique.hypergraph.files.lines import NUMBER, WHOLE, decimal, line_around, numbered, parse_number
 from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.runtime import check_flag
 
 # Which column is what, and when a first line looks like a header that nobody announced
 
 
-WHOLE = re.compile(r"0|-?[1-9][0-9]{0,999}")
 DELIMITERS = {" ": "spaces", "\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars"}
 EDGE_WORDS = ("edge", "hyperedge", "edge_id")
 VERTEX_WORDS = ("vertex", "node", "vertices", "node_id")
@@ -494,20 +494,14 @@ def _vertex_order(codes: IntArray, names: list[Any], listed: IntArray) -> tuple[
     """Vertices in the order of their own rows if these name all of them, else in the usual order."""
     order = list(dict.fromkeys(listed.tolist()))
     if len(order) == len(names):
-        return _reordered(codes, names, order)
+        return reordered(codes, names, order)
     return _sorted_integers(codes, names)
 
 
 def _sorted_integers(codes: IntArray, names: list[Any]) -> tuple[IntArray, list[Any]]:
     if names and isinstance(names[0], int):
-        return _reordered(codes, names, sorted(range(len(names)), key=names.__getitem__))
+        return reordered(codes, names, sorted(range(len(names)), key=names.__getitem__))
     return codes, names
-
-
-def _reordered(codes: IntArray, names: list[Any], order: list[int]) -> tuple[IntArray, list[Any]]:
-    place = np.full(len(order) + 1, -1)  # the last one for the code −1
-    place[order] = np.arange(len(order))
-    return place[codes], [names[i] for i in order]
 
 
 def format_edge_list(hypergraph: Hypergraph, delimiter: str = ",") -> str:
@@ -535,16 +529,14 @@ def format_edge_list(hypergraph: Hypergraph, delimiter: str = ",") -> str:
         alone = []
     ends = members.indptr.tolist()
     names = [vertices[i] for i in members.indices.tolist()]
-    counts = list(map(decimal, members.data.tolist())) if with_counts else []
+    counts = [[decimal(count)] if with_counts else [] for count in members.data.tolist()]
     for e, edge in enumerate(edges):
         start, end = ends[e], ends[e + 1]
         weight = [weights[e]] if with_weights else []
         if start == end:
             writer.writerow([edge, "", *weight, *[""] * with_counts])
-        elif with_counts:
-            writer.writerows([edge, names[i], *weight, counts[i]] for i in range(start, end))
         else:
-            writer.writerows([edge, names[i], *weight] for i in range(start, end))
+            writer.writerows([edge, names[i], *weight, *counts[i]] for i in range(start, end))
     writer.writerows(["", vertices[i], *padding] for i in alone)
     return stream.getvalue()
 

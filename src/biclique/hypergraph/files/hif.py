@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections import Counter
+from contextlib import suppress
 from itertools import chain
 from typing import Any, NoReturn
 
@@ -38,8 +40,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) == len(pairs):
         return found
     repeated = _Repeated(found)
-    counts = Counter(key for key, _ in pairs)
-    repeated.key = next(key for key, count in counts.items() if count > 1)
+    repeated.key = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
     return repeated
 
 
@@ -189,39 +190,31 @@ def _ids(items: list[dict[str, Any]], section: str, key: str, source: _Source) -
 
 def _weights(values: list[Any], section: str, source: _Source, keys: list[str] | None = None) -> FloatArray:
     """Finite numbers; ``keys`` say where each stood, if not in ``weight``."""
-    try:
+    with suppress(OverflowError):
         if set(map(type, values)) <= {int, float}:
             numbers = np.array(values, dtype=float)
             if np.isfinite(numbers).all():
                 return numbers
-    except OverflowError:
-        pass
-    for at, value in enumerate(values):
-        try:
-            good = type(value) in (int, float) and np.isfinite(float(value))
-        except OverflowError:
-            good = False
-        if not good:
-            shown = "a number too large" if type(value) in (int, float) else _kind(value)
-            key = "weight" if keys is None else keys[at]
-            raise source.error(section, at, f"must be a finite number, got {shown}", key)
-    return np.array(values, dtype=float)
+    good = (type(value) in (int, float) and abs(value) <= sys.float_info.max for value in values)
+    at = list(good).index(False)
+    shown = "a number too large" if type(values[at]) in (int, float) else _kind(values[at])
+    raise source.error(section, at, f"must be a finite number, got {shown}", "weight" if keys is None else keys[at])
+
+
+def _weight_of(item: dict[str, Any]) -> tuple[Any, str]:
+    """The weight of an edge, and the key that it stood at."""
+    if "weight" in item:
+        return item["weight"], "weight"
+    for place in ("attrs", "attr"):
+        if place in item and item[place].get("weight") is not None:
+            return item[place]["weight"], f"{place}.weight"
+    return 1, "weight"
 
 
 def _edge_weights(edges: list[dict[str, Any]], rows: Any, n_edges: int, source: _Source) -> FloatArray:
     """The weights of all edges; one listed twice must have the same weight both times."""
-    values, keys = [], []
-    for item in edges:
-        value, key = item.get("weight"), "weight"
-        if "weight" not in item:
-            value = 1
-            for place in ("attrs", "attr"):
-                if place in item and item[place].get("weight") is not None:
-                    value, key = item[place]["weight"], f"{place}.weight"
-                    break
-        values.append(value)
-        keys.append(key)
-    given = _weights(values, "edges", source, keys)
+    found = [_weight_of(item) for item in edges]
+    given = _weights([value for value, _ in found], "edges", source, [key for _, key in found])
     listed = rows[: len(edges)]
     weights = np.ones(n_edges)
     weights[listed] = given

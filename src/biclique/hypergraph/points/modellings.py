@@ -44,16 +44,14 @@ def check_points(X: Any) -> FloatArray:
     if sparse.issparse(X):
         raise DataError("X must be dense for modellings of tuples, got a sparse matrix: pass X.toarray().")
     try:
-        table = np.asarray(X)
-        if table.dtype.kind == "c":
-            raise DataError("X must hold real numbers, got complex ones: pass X.real, or real and imaginary columns.")
-        if table.dtype.kind in "Mm":
-            raise DataError(f"X must hold numbers, got dates or times ({table.dtype}): turn them into numbers first.")
-        table = table.astype(np.float64, copy=False)
+        given = np.asarray(X)
+        table = given if given.dtype.kind in "cMm" else given.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError) as error:
-        if isinstance(error, DataError):
-            raise
         raise DataError(f"X must be a table of numbers with rows of one length: {error}.") from error
+    if table.dtype.kind == "c":
+        raise DataError("X must hold real numbers, got complex ones: pass X.real, or real and imaginary columns.")
+    if table.dtype.kind in "Mm":
+        raise DataError(f"X must hold numbers, got dates or times ({table.dtype}): turn them into numbers first.")
     if table.ndim != 2 or not table.shape[1]:
         raise DataError(f"X must be a table of shape (n, d), d of at least 1, got shape {table.shape}.")
     if not np.isfinite(table).all():
@@ -316,10 +314,8 @@ class BicliqueWeights(_OfKernel):
 
     def weights(self, X: FloatArray, tuples: IntArray) -> FloatArray:
         kernel, m = self.kernel, tuples.shape[1]
-        total = np.zeros(len(tuples))
-        for i, j in product(range(m // 2), range(m // 2, m)):
-            total += kernel.pairs(X, tuples[:, i], tuples[:, j])
-        return total
+        pairs = product(range(m // 2), range(m // 2, m))
+        return np.asarray(sum(kernel.pairs(X, tuples[:, i], tuples[:, j]) for i, j in pairs))
 
 
 @dataclass(frozen=True)
@@ -444,10 +440,7 @@ class GeneralizedDot(Modelling):
         check_flag("repeats", self.repeats)
 
     def weights(self, X: FloatArray, tuples: IntArray) -> FloatArray:
-        products = X[tuples[:, 0]]
-        for place in range(1, tuples.shape[1]):
-            products *= X[tuples[:, place]]
-        return np.asarray(products.sum(axis=1))
+        return np.asarray(X[tuples].prod(axis=1).sum(axis=1))
 
 
 POINT_MODELLINGS: dict[str, type[Modelling]] = {
