@@ -21,7 +21,7 @@ from sklearn.kernel_approximation import PolynomialCountSketch
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import ParameterError
 from biclique.kernels import HeldRows, Kernel, dense_product, middle
-from biclique.runtime import PANEL, Pulse, Result, Tick, run_groups
+from biclique.runtime import PANEL, Pulse, Result, Tick, check_choice, run_groups
 from biclique.runtime.namespace import as_dtype, float64, full, full_float32, moved, namespace, on_host, to_host
 
 MOST_EXACT_COLUMNS = 2048
@@ -270,8 +270,7 @@ def make_map(
     dtype: Any = np.float32,
 ) -> FeatureMap:
     """The feature map of a kind, with ``size`` columns; landmarks come from a pool of distinct rows."""
-    if kind not in FEATURE_MAPS:
-        raise ParameterError(f"a feature map must be one of {', '.join(map(repr, FEATURE_MAPS))}, got {kind!r}.")
+    check_choice("a feature map", kind, FEATURE_MAPS)
     return FEATURE_MAPS[kind].make(kernel, pool, size, landmarks=landmarks, random=random, dtype=dtype)
 
 

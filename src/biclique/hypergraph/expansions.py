@@ -43,7 +43,7 @@ from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DataError, DegreeError, ParameterError
 from biclique.gram import CHECKED_AT_ONCE, CrossGram, GramOperator
 from biclique.hypergraph.hypergraph import Hypergraph
-from biclique.runtime import panel_product, parse_memory_limit, require
+from biclique.runtime import check_choice, panel_product, parse_memory_limit, require
 
 # Splitting functions
 
@@ -334,8 +334,7 @@ def laplacian(
     D has the row sums of A. A SciPy linear operator, which never forms the matrix. The symmetric one of the star is
     Zhou, Huang and Schölkopf's. A vertex without degree has a row and a column of zeros.
     """
-    if kind not in LAPLACIANS:
-        raise ParameterError(f"kind must be one of {', '.join(map(repr, LAPLACIANS))}, got {kind!r}.")
+    check_choice("kind", kind, LAPLACIANS)
     gram = ExpansionGram(hypergraph, expansion, n_jobs=n_jobs)
     degrees = gram.degrees()
     if (degrees < 0).any() and kind != "unnormalized":

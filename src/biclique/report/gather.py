@@ -267,21 +267,26 @@ def _stability(told: Told, rows: Rows, labels: IntArray, n_splits: int) -> tuple
 
 def _notes(told: Told, facts: Facts, known: str) -> list[str]:
     """What a reader should know, unless it is known from warnings."""
-    plan = told.fitted.plan
-    out = []
-    reason = "" if told.counted is None else told.counted.structure.reason
-    if told.counted is not None and told.counted.has_structure is False and reason not in known:
-        out.append(reason)
-    asked = told.parameters.get("n_clusters", told.n_clusters)
-    if told.counted is None and asked != told.n_clusters and f"{asked} asked for" not in known:
-        out.append(f"{told.n_clusters} clusters were found, {asked} asked for.")
-    if plan.error is not None and str(plan.error) not in known:
-        out.append(f"Similarities are approximate: {plan.error}.")
-    if told.fitted.seen is None:
-        out.append("This model was fitted before models kept rows for probabilities: all are shown as 1.")
-    if np.isnan(facts.degrees).any():
-        out.append("Degrees are not known at order infinity: rows far from all others are not counted.")
-    return out
+    counted, error = told.counted, told.fitted.plan.error
+    reason = "" if counted is None or counted.has_structure is not False else counted.structure.reason
+    asked = told.parameters.get("n_clusters", told.n_clusters) if counted is None else told.n_clusters
+    notes = (
+        (reason and reason not in known, reason),
+        (
+            asked != told.n_clusters and f"{asked} asked for" not in known,
+            f"{told.n_clusters} clusters were found, {asked} asked for.",
+        ),
+        (error is not None and str(error) not in known, f"Similarities are approximate: {error}."),
+        (
+            told.fitted.seen is None,
+            "This model was fitted before models kept rows for probabilities: all are shown as 1.",
+        ),
+        (
+            np.isnan(facts.degrees).any(),
+            "Degrees are not known at order infinity: rows far from all others are not counted.",
+        ),
+    )
+    return [text for is_so, text in notes if is_so]
 
 
 def _python(told: Told) -> str:
@@ -404,10 +409,7 @@ def principal(rows: Rows) -> FloatArray:
         axes = axes / np.maximum(np.linalg.norm(axes, axis=0), np.finfo(float).tiny)
     else:
         axes = np.linalg.eigh(some.T @ some)[1][:, ::-1][:, :2]
-    found = table @ axes
-    out = np.zeros((n, 2))
-    out[:, : found.shape[1]] = found[:, :2]
-    return _signed(out)
+    return _signed(np.pad(table @ axes, ((0, 0), (0, 2 - axes.shape[1]))))
 
 
 def filled(rows: Rows) -> FloatArray:

@@ -87,9 +87,11 @@ def _controls(data: ReportData) -> Markup:
     if data.columns:
         columns = [element("option", shown(one.name, LEVELS_TEXT), value=str(j)) for j, one in enumerate(data.columns)]
         colours.append(element("optgroup", *columns, label="columns that separate most"))
-    chosen = [element("option", "no rows", value="")]
-    chosen += [element("option", f"cluster {one.number}", value=str(one.number)) for one in largest(data)]
-    chosen.append(element("option", "rows that fit nowhere well", value="nowhere"))
+    chosen = [
+        element("option", "no rows", value=""),
+        *(element("option", f"cluster {one.number}", value=str(one.number)) for one in largest(data)),
+        element("option", "rows that fit nowhere well", value="nowhere"),
+    ]
     parts = [
         element("label", "Places ", element("select", *views, id="view"), hidden=len(views) < 2),
         element("label", "Colour ", element("select", *colours, id="colour")),
@@ -270,26 +272,18 @@ def _selection(data: ReportData) -> Markup:
     told, parts = data.told, []
     if told.counted is not None:
         found = told.counted
-        parts.append(element("h3", "Number of clusters"))
-        parts.append(element("p", shown(found.told, 2000)))
+        parts += [element("h3", "Number of clusters"), element("p", shown(found.told, 2000))]
         if found.counted:
-            parts.append(count_chart(found))
-            parts.append(
-                element(
-                    "p",
-                    "The large mark is the choice. Open marks cannot be chosen: they have a cluster that is too small.",
-                    class_="faded",
-                )
-            )
+            words = "The large mark is the choice. Open marks cannot be chosen: they have a cluster that is too small."
+            parts += [count_chart(found), element("p", words, class_="faded")]
         if found.runner_up is not None:
             margin = found.margin or 0.0
             word = "lower" if margin > 0 else "higher"
             beside = f", with a stability that is {abs(margin):.3f} {word}" if margin else ""
             parts.append(element("p", f"The next best number is {found.runner_up}{beside}."))
     if told.selection is not None:
-        parts.append(element("h3", "Settings"))
-        parts.append(element("p", shown(told.selection.reason, 2000)))
-        parts.append(_candidates(told.selection))
+        reason = element("p", shown(told.selection.reason, 2000))
+        parts += [element("h3", "Settings"), reason, _candidates(told.selection)]
         if told.selection.runner_up is not None:
             parts.append(element("p", f"The next best settings are {shown(told.selection.runner_up.name)}."))
     if not parts:

@@ -144,16 +144,13 @@ class Category:
         )
         sizes = np.bincount(codes[codes >= 0], minlength=len(numbers))
         levels = sorted(numbers)
-        new = np.full(len(levels) + 1, -1, dtype=np.intp)  # the last place is that of −1
-        for place, level in enumerate(levels):
-            new[numbers[level]] = place
-        if len(levels) > MISSING:
-            kept = sorted(numbers, key=lambda level: (-sizes[numbers[level]], level))[: MISSING - 1]
-            new[:-1] = MISSING - 1
-            for place, level in enumerate(sorted(kept)):
-                new[numbers[level]] = place
-            levels = [*sorted(kept), f"one of {len(levels) - MISSING + 1} others"]
-        return cls(name, new[codes], levels)
+        if len(numbers) > MISSING:
+            levels = sorted(sorted(numbers, key=lambda level: (-sizes[numbers[level]], level))[: MISSING - 1])
+        new = np.full(len(numbers) + 1, len(levels), dtype=np.intp)
+        new[[numbers[level] for level in levels]] = np.arange(len(levels))
+        new[-1] = -1  # the place of a missing one
+        others = [f"one of {len(numbers) - MISSING + 1} others"] if len(numbers) > MISSING else []
+        return cls(name, new[codes], levels + others)
 
     def separation(self, labels: IntArray, n_clusters: int) -> float:
         """Cramér's V² of the levels and the clusters: χ²/(n · min(k − 1, levels − 1)), from 0 to 1."""
@@ -186,14 +183,14 @@ class Columns:
         if isinstance(table, np.ndarray) and table.ndim == 2 and table.dtype.kind in "biuf":
             return cls(_numbered(table.shape[1]), table, [])
         typed = table if isinstance(table, TypedTable) else as_columns(table, "table")
-        names = {id(column): column.name for column in typed.columns}
-        if not hasattr(table, "columns") and not hasattr(table, "column_names"):
-            names = {id(column): f"x{column.name}" for column in typed.columns}
-        texts = [Category.of(names[id(column)], _texts(column)) for column in typed.columns if column.kind == "text"]
+        start = "" if hasattr(table, "columns") or hasattr(table, "column_names") else "x"
+        texts = [
+            Category.of(f"{start}{column.name}", _texts(column)) for column in typed.columns if column.kind == "text"
+        ]
         others = [column for column in typed.columns if column.kind != "text"]
         values = [years(column.values) if column.kind == "date" else column.values for column in others]
         held = np.column_stack(values) if values else np.empty((typed.n_rows, 0))
-        return cls([names[id(column)] + YEAR * (column.kind == "date") for column in others], held, texts)
+        return cls([f"{start}{column.name}{YEAR * (column.kind == 'date')}" for column in others], held, texts)
 
     def some(self, chosen: IntArray) -> Columns:
         """Some of the rows."""

@@ -162,10 +162,9 @@ class Records:
         if record.get("cell") != asdict(cell) or record.get("settings") != self._stamp:
             return None
         results = record.get("results")
-        complete = isinstance(results, list) and len(results) > 0
-        if not complete or not all(isinstance(r, dict) and {"order", "error", "k"} <= set(r) for r in results or []):
+        if not isinstance(results, list) or not results:
             return None
-        return record
+        return record if all(isinstance(r, dict) and {"order", "error", "k"} <= set(r) for r in results) else None
 
     def put(self, cell: Cell, results: list[dict[str, Any]]) -> None:
         """Write the record of a cell, whole or not at all."""

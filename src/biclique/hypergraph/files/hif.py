@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections import Counter
 from contextlib import suppress
 from itertools import chain
@@ -17,6 +16,7 @@ from biclique._typing import FloatArray
 from biclique.exceptions import DataError, TableError
 from biclique.hypergraph.files.lines import decimal, line_around, line_number, numbered
 from biclique.hypergraph.hypergraph import Hypergraph
+from biclique.runtime.arguments import is_finite
 
 SECTIONS = ("network-type", "metadata", "incidences", "nodes", "edges")
 NETWORK_TYPES = ("undirected", "directed", "asc")
@@ -195,8 +195,7 @@ def _weights(values: list[Any], section: str, source: _Source, keys: list[str] |
             numbers = np.array(values, dtype=float)
             if np.isfinite(numbers).all():
                 return numbers
-    good = (type(value) in (int, float) and abs(value) <= sys.float_info.max for value in values)
-    at = list(good).index(False)
+    at = next(at for at, value in enumerate(values) if type(value) not in (int, float) or not is_finite(value))
     shown = "a number too large" if type(values[at]) in (int, float) else _kind(values[at])
     raise source.error(section, at, f"must be a finite number, got {shown}", "weight" if keys is None else keys[at])
 

@@ -24,7 +24,7 @@ from biclique.kernels import (
     check_rows_for_kernel,
     make_kernel,
 )
-from biclique.runtime import check_count, check_flag, check_jobs, check_random, run_panels
+from biclique.runtime import check_count, check_flag, check_jobs, check_number, check_random, run_panels
 
 # Tuples of points
 
@@ -258,8 +258,7 @@ class _OfKernel(Modelling):
                 f"affinity must be a name, a function of two rows or a biclique.kernels.Kernel, got {self.affinity!r}."
             )
         for name, value in (("degree", self.degree), ("coef0", self.coef0)):
-            if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)):
-                raise ParameterError(f"{name} must be a finite number, got {value!r}.")
+            check_number(name, value)
 
     def fitted(self, X: FloatArray, order: int, random_state: RandomState) -> Modelling:  # noqa: ARG002
         check_rows_for_kernel(self.affinity, X)

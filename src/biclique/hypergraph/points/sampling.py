@@ -25,6 +25,7 @@ from biclique.hypergraph.points.modellings import (
 )
 from biclique.multiway import k_way_normalized_cut
 from biclique.runtime import (
+    check_choice,
     check_count,
     check_flag,
     check_jobs,
@@ -100,8 +101,7 @@ def sample_hyperedges(
     memory_limit : "auto", number of bytes or text like "4GB"
         More is a MemoryLimitError before any is taken; it grows with N · m, not with the number of all tuples.
     """
-    if method not in METHODS:
-        raise ParameterError(f"method must be one of {', '.join(map(repr, METHODS))}, got {method!r}.")
+    check_choice("method", method, METHODS)
     n_edges, order = check_count("n_edges", n_edges), check_count("order", order, least=2)
     check_flag("replace", replace)
     check_jobs(n_jobs)
