@@ -99,9 +99,7 @@ class FourierMap(FeatureMap):
     def __init__(
         self, kernel: Kernel, pool: Rows, size: int, random: np.random.RandomState, dtype: Any = np.float32
     ) -> None:
-        self.kernel = kernel
-        self.dtype = np.dtype(dtype)
-        self.size = max(size // 2, 1) * 2
+        self.kernel, self.dtype, self.size = kernel, np.dtype(dtype), max(size // 2, 1) * 2
         self.offset = middle(_dense(pool[:1000]))  # phases are taken from the middle of the rows, which saves digits
         frequencies = kernel.frequencies(_orthogonal_rows(pool.shape[1], self.size // 2, random))
         if frequencies is None:
@@ -142,8 +140,7 @@ def _orthogonal_rows(d: int, count: int, random: np.random.RandomState) -> Float
     for _ in range(-(-count // width)):
         turn, triangle = np.linalg.qr(random.standard_normal((d, width)))
         turn *= np.where(np.diagonal(triangle) < 0, -1.0, 1.0)  # else the signs of LAPACK's factor would show
-        lengths = np.sqrt(random.chisquare(d, size=width))
-        runs.append(turn.T * lengths[:, None])
+        runs.append(turn.T * np.sqrt(random.chisquare(d, size=width))[:, None])
     return np.concatenate(runs)[:count]
 
 
@@ -158,12 +155,10 @@ class ExactMap(FeatureMap):
     takes_tensors = True
 
     def __init__(self, kernel: Kernel, n_columns: int, dtype: Any = np.float64) -> None:
-        self.kernel = kernel
-        self.dtype = np.dtype(dtype)
         size = kernel.exact_columns(n_columns)
         if size is None:
             raise ParameterError(f"the {kernel.name} kernel has no exact feature map.")
-        self.size = size
+        self.kernel, self.dtype, self.size = kernel, np.dtype(dtype), size
 
     @classmethod
     def make(
@@ -195,9 +190,7 @@ class SketchMap(FeatureMap):
         form = kernel.form
         if form is None or not has_sketch(kernel):
             raise ParameterError(f"the {kernel.name} kernel has no sketch.")
-        self.kernel = kernel
-        self.dtype = np.dtype(dtype)
-        self.size = size
+        self.kernel, self.dtype, self.size = kernel, np.dtype(dtype), size
         self._sketch = PolynomialCountSketch(
             gamma=form.gamma, degree=int(form.degree), coef0=form.coef0, n_components=size, random_state=random
         ).fit(np.zeros((1, n_columns)))
@@ -296,9 +289,7 @@ class NystroemMap(FeatureMap):
     held: HeldRows
 
     def __init__(self, kernel: Kernel, landmarks: Rows, dtype: Any = np.float32) -> None:
-        self.kernel = kernel
-        self.dtype = np.dtype(dtype)
-        self.size = landmarks.shape[0]
+        self.kernel, self.dtype, self.size = kernel, np.dtype(dtype), landmarks.shape[0]
         self.held = HeldRows(kernel, landmarks, dtype)
         precise = self.held.rows.astype(np.float64)
         W = np.asarray(kernel.block(precise, precise), dtype=np.float64)
@@ -585,18 +576,11 @@ def column_sums(
     host, wherever the rows lie.
     """
     V = _factor(V, feature_map, X)
-    starts = block_starts(feature_map, X)
 
-    def add(group: int, pulse: Pulse) -> FloatArray:
-        total: FloatArray = full((feature_map.size, V.shape[1]), 0.0, V)
-        for top in starts[group::GROUPS]:
-            columns = feature_map.columns(X[top : top + starts.step])
-            _add_sums(total, columns, V[top : top + starts.step], n_rows or X.shape[0])
-            pulse()
-        return total
+    def add(total: FloatArray, columns: FloatArray, place: slice) -> None:
+        _add_sums(total, columns, V[place], n_rows or X.shape[0])
 
-    with _digits(X):
-        return _added(run_groups(add, _groups(starts), n_jobs=_jobs(X, n_jobs), total=len(starts), tick=tick))
+    return _summed(feature_map, X, V.shape[1], add, n_jobs, tick)
 
 
 def weighted_gram(
@@ -615,24 +599,41 @@ def weighted_gram(
     a share of |c − a|², so a centre near all columns saves the digits that the columns have in common. The sums are on
     the host, wherever the rows lie.
     """
-    starts = block_starts(feature_map, X)
     middle = None if centre is None else _placed(centre, feature_map, X)
 
-    def add(group: int, pulse: Pulse) -> FloatArray:
-        total: FloatArray = full((feature_map.size, feature_map.size), 0.0, X)
+    def add(total: FloatArray, columns: FloatArray, place: slice) -> None:
+        roots = as_dtype(weigh(columns, place)[:, None], feature_map.dtype)
+        if middle is not None:
+            columns -= middle
+        columns *= roots
+        _add_gram(total, columns, n_rows or X.shape[0])
+
+    return _summed(feature_map, X, feature_map.size, add, n_jobs)
+
+
+def _summed(
+    feature_map: FeatureMap,
+    X: Rows,
+    width: int,
+    add: Callable[[FloatArray, FloatArray, slice], None],
+    n_jobs: int | None,
+    tick: Tick | None = None,
+) -> FloatArray:
+    """A sum over the rows, shape (p, width), on the host: ``add`` takes partial sums, columns of a block, its place."""
+    starts = block_starts(feature_map, X)
+
+    def work(group: int, pulse: Pulse) -> FloatArray:
+        total: FloatArray = full((feature_map.size, width), 0.0, X)
         for top in starts[group::GROUPS]:
             place = slice(top, top + starts.step)
-            columns = feature_map.columns(X[place])
-            roots = as_dtype(weigh(columns, place)[:, None], feature_map.dtype)
-            if middle is not None:
-                columns -= middle
-            columns *= roots
-            _add_gram(total, columns, n_rows or X.shape[0])
+            add(total, feature_map.columns(X[place]), place)
             pulse()
         return total
 
+    groups = min(GROUPS, max(len(starts), 1))
     with _digits(X):
-        return _added(run_groups(add, _groups(starts), n_jobs=_jobs(X, n_jobs)))
+        parts = run_groups(work, groups, n_jobs=_jobs(X, n_jobs), total=len(starts), tick=tick)
+        return to_host(sum(parts[1:], start=parts[0]))
 
 
 def map_rows(
@@ -676,11 +677,3 @@ def squared_lengths(feature_map: FeatureMap, X: Rows, *, n_jobs: int | None = No
     xp = namespace(X)
     blocks = map_rows(feature_map, X, root, lambda features: xp.einsum("ij,ij->i", features, features), n_jobs=n_jobs)
     return xp.concatenate(blocks) if blocks else full((0,), 0.0, X)
-
-
-def _groups(starts: range) -> int:
-    return min(GROUPS, max(len(starts), 1))
-
-
-def _added(parts: list[FloatArray]) -> FloatArray:
-    return to_host(sum(parts[1:], start=parts[0]))

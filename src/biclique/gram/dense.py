@@ -43,9 +43,7 @@ class DenseGram(GramOperator):
     dtype = np.dtype(np.float64)
 
     def __init__(self, K: FloatArray, *, held: HeldRows | None = None, n_jobs: int | None = None) -> None:
-        self.K = K
-        self.n = K.shape[0]
-        self.held, self.n_jobs = held, n_jobs
+        self.K, self.n, self.held, self.n_jobs = K, K.shape[0], held, n_jobs
 
     @classmethod
     def from_kernel(

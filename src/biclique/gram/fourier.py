@@ -10,7 +10,6 @@ up to ε: what wraps around the box is below κ(reach) = ε, and so is what is l
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
@@ -163,13 +162,13 @@ class _Transform:
         self._plans: SimpleQueue[tuple[Any, Any]] = SimpleQueue()
 
     def _plan(self, kind: int, sign: int, points: list[FloatArray]) -> Any:
-        facts: dict[str, Any] = {"nthreads": 1, "modeord": 0}
-        plan = self.finufft.Plan(kind, self.grid.modes, 1, self.tolerance, sign, self.complex, **facts)
+        modes, tolerance = self.grid.modes, self.tolerance
+        plan = self.finufft.Plan(kind, modes, 1, tolerance, sign, self.complex, nthreads=1, modeord=0)
         plan.setpts(*points)
         return plan
 
-    def multiply(self, V: FloatArray, add: Callable[[int, FloatArray], None]) -> None:
-        """Hand over K of one or two real vectors, which are the parts of a complex one: K is real."""
+    def multiply(self, V: FloatArray) -> tuple[FloatArray, ...]:
+        """K of one or two real vectors, which are the parts of a complex one: K is real."""
         try:
             there, back = self._plans.get_nowait()
         except Empty:
@@ -182,8 +181,7 @@ class _Transform:
         found *= self._coefficients
         values = back.execute(found)
         self._plans.put((there, back))
-        for j, part in enumerate((values.real, values.imag)[: V.shape[1]]):
-            add(j, part)
+        return (values.real, values.imag)[: V.shape[1]]
 
 
 class _Boxes:
@@ -237,11 +235,8 @@ class _Boxes:
         def work(task: int, pulse: Pulse) -> None:
             box, first = tasks[task]
             some = self.large[box]
-
-            def put(j: int, column: FloatArray) -> None:
-                out[some, first + j] = column
-
-            self._transforms[box].multiply(V[some, first : first + 2], put)
+            for j, column in enumerate(self._transforms[box].multiply(V[some, first : first + 2]), first):
+                out[some, j] = column
             pulse()
 
         run_groups(work, len(tasks), n_jobs=n_jobs, total=max(len(tasks), 1), tick=tick)
@@ -275,10 +270,8 @@ class _Boxes:
         """Add the products of some new rows with the training rows of a box."""
 
         def work(task: int, pulse: Pulse) -> None:
-            def add(j: int, column: FloatArray) -> None:
-                out[near, 2 * task + j] += column
-
-            transform.multiply(V[:, 2 * task : 2 * task + 2], add)
+            for j, column in enumerate(transform.multiply(V[:, 2 * task : 2 * task + 2]), 2 * task):
+                out[near, j] += column
             pulse()
 
         run_groups(work, -(-V.shape[1] // 2), n_jobs=n_jobs)

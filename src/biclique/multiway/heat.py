@@ -107,8 +107,7 @@ def heat_flow(X: Rows, f: FloatArray, t: float, order: int, dimension: int, volu
         )
     n, h = laplacian.n, laplacian.half
     # On tuples of one repeated point U(t, x) = h u'(x).
-    repeated = np.repeat(np.arange(n)[:, None], h, axis=1)
-    integral = (volume / n) ** h * laplacian.average(f, repeated)
+    integral = (volume / n) ** h * laplacian.average(f, np.repeat(np.arange(n)[:, None], h, axis=1))
     return np.asarray(integral / (h * volume ** (h - 1)) / h)
 
 
@@ -171,8 +170,7 @@ class HeatLaplacian:
         """
         tuples = self._tuples(tuples)
         values, smoothed, total = self._facts(f)
-        scale = float(self.n) ** (self.half - 1)
-        own = scale * self._sums[tuples].sum(axis=1) * values[tuples].sum(axis=1)
+        own = float(self.n) ** (self.half - 1) * self._sums[tuples].sum(axis=1) * values[tuples].sum(axis=1)
         return np.asarray(own - self._average(smoothed, total, tuples))
 
     def by_definition(self, f: FloatArray, tuples: IntArray) -> FloatArray:

@@ -414,10 +414,9 @@ class NeighborIndex:
         self.n, self.d = int(self.rows.shape[0]), int(self.rows.shape[1])
         if self.n == 0 or self.d == 0:
             raise DataError(f"X must have at least one row and one column, got shape {(self.n, self.d)}.")
-        self.n_jobs = n_jobs
+        self.n_jobs, self._tick = n_jobs, tick
         self.seed = int(check_random(random_state).randint(2**31 - 1))
         self.search_ = self._choose(search)
-        self._tick = tick
         self._built: Any = None
 
     def _choose(self, search: str) -> str:
@@ -638,8 +637,7 @@ def without_loops(K: Any) -> Any:
     A row's similarity to itself holds it back: one with faint edges and a loop of 1 would own an eigenvector.
     """
     own = K.diagonal()
-    rest = np.asarray(K.sum(axis=1)).ravel() - own
-    loops = np.where(rest > 0, own, 0.0)
+    loops = np.where(np.asarray(K.sum(axis=1)).ravel() - own > 0, own, 0.0)
     K = sparse.csr_array(K - sparse.csr_array(sparse.dia_array((loops[None, :], [0]), shape=K.shape)))
     K.eliminate_zeros()
     return K

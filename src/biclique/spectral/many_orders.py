@@ -64,19 +64,6 @@ class _Order:
     """The pairs when they were last looked at."""
 
 
-@dataclass(frozen=True)
-class _Pairs:
-    """Ritz pairs of one order, descending: the wanted ones and some more."""
-
-    values: FloatArray  # (r,)
-    vectors: FloatArray  # v, (n, r)
-    images: FloatArray  # Bv, (n, r)
-    left: FloatArray  # Bv − λv, (n, r)
-    residuals: FloatArray  # (r,)
-    target: float
-    settled: bool
-
-
 class ManyOrders:
     """Cuts of one K at several orders, and the space Q in which their k leading eigenpairs are sought.
 
@@ -130,14 +117,14 @@ class ManyOrders:
         for one in self.orders:
             if one.done and one.settled:
                 continue
-            pairs, k = self._pairs(one, tol, noise), self.k
-            one.found = self._result(one, pairs)
-            one.done, one.settled = one.found.converged, pairs.settled
+            pairs, left, one.settled = self._pairs(one, tol, noise)
+            one.found, one.done, k = pairs.first(self.k), pairs.converged, self.k
+            one.cut.n_passes = self.first.n_passes
             largest = float(pairs.residuals[:k].max())
             if largest / pairs.target > worst / target:
                 worst, target = largest, pairs.target
             # In the coordinates of z, in which a power of B is D⁻¹B₀.
-            left = pairs.left / (np.sqrt(one.ratio)[:, None] * pairs.target)
+            left /= np.sqrt(one.ratio)[:, None] * pairs.target
             if not one.done:
                 wanted.append(left[:, :k][:, pairs.residuals[:k] > MATTERS * pairs.target])
             if not (one.done and one.settled) and left.shape[1] > k:
@@ -196,7 +183,8 @@ class ManyOrders:
         values, y = eigh(self.H, (mass + mass.T) / 2)
         return values[::-1], y[:, ::-1]
 
-    def _pairs(self, one: _Order, tol: float, noise: float) -> _Pairs:
+    def _pairs(self, one: _Order, tol: float, noise: float) -> tuple[EigenResult, FloatArray, bool]:
+        """Ritz pairs of an order, the k wanted ones and some more; Bv − λv; whether no others can be wanted."""
         k = self.k
         values, y = self._coordinates(one)
         scale = float(np.abs(values).max())
@@ -211,14 +199,8 @@ class ManyOrders:
         left = images - vectors * values
         residuals = np.linalg.norm(left, axis=0)
         settled = bool((values[k:] + residuals[k:] < values[k - 1]).all())
-        return _Pairs(values, vectors, images, left, residuals, target, settled)
-
-    def _result(self, one: _Order, pairs: _Pairs) -> EigenResult:
-        k = self.k
-        one.cut.n_passes = self.first.n_passes
-        converged = bool((pairs.residuals[:k] <= pairs.target).all())
-        found = (pairs.values[:k], pairs.vectors[:, :k], pairs.images[:, :k], pairs.residuals[:k])
-        return EigenResult(*found, self.n_passes, converged, pairs.target)
+        converged = bool((residuals[:k] <= target).all())
+        return EigenResult(values, vectors, images, residuals, self.n_passes, converged, target), left, settled
 
 
 def _bordered(old: FloatArray, side: FloatArray, corner: FloatArray) -> FloatArray:
@@ -240,5 +222,4 @@ def _narrowed(blocks: list[FloatArray], columns: int) -> list[FloatArray]:
     if sum(block.shape[1] for block in blocks) <= columns:
         return blocks
     joined = np.column_stack(blocks)
-    turn = np.linalg.eigh(joined.T @ joined)[1]
-    return [joined @ turn[:, -(columns // 2) :]]
+    return [joined @ np.linalg.eigh(joined.T @ joined)[1][:, -(columns // 2) :]]
