@@ -275,9 +275,11 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
         if len(sizes) > 1:
             shown = ", ".join(map(str, sizes[:5])) + (", …" if len(sizes) > 5 else "")
             whole = self.order_ == 2 and len(sizes) >= self._n_columns() >= self.n_clusters
-            said = "nothing tells which parts belong together"
-            if whole:
-                said = "they are grouped whole, so that nothing is cut"
+            said = (
+                "they are grouped whole, so that nothing is cut"
+                if whole
+                else "nothing tells which parts belong together"
+            )
             warn_user(
                 f"the hypergraph falls into {len(sizes)} connected parts ({shown} of {n} vertices): {said}. To cluster "
                 "the largest part alone, fit hypergraph.largest_component(); an order above 2 splits large parts "

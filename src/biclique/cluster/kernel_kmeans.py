@@ -157,9 +157,8 @@ memory_limit, n_jobs, random_state, verbose :
             fit = solve_exact(planned, source, random, progress)
             cut, n, index = fit.solved.cut, fit.prepared.vertices.n, fit.prepared.vertices.index
             order, k = cut.order if fit.plan.order is None else fit.plan.order, min(self.n_clusters, n)
-            factor = 1.0
-            if isinstance(self.weights, str) and self.weights == "paper" and np.isfinite(order):
-                factor = (2 / order) ** 2  # from J with K and 1/S to the paper's J'
+            paper = isinstance(self.weights, str) and self.weights == "paper" and np.isfinite(order)
+            factor = (2 / order) ** 2 if paper else 1.0  # from J with K and 1/S to the paper's J'
             problem = KernelKMeansProblem(cut, self._vertex_weights(fit, source.weights), factor=factor)
             result = min(
                 (

@@ -173,8 +173,7 @@ class InhomogeneousSubspaceClustering(ClusterMixin, Estimator):
         k = self.n_clusters
         if int(linked.sum()) <= k:
             return np.asarray(random.randint(k, size=len(X)))
-        inner = A if linked.all() else A[np.ix_(linked, linked)]
-        cut = NormalizedCut(DenseGram(inner), 2)
+        cut = NormalizedCut(DenseGram(A if linked.all() else A[np.ix_(linked, linked)]), 2)
         pairs = solve_cut(cut, k - 1, SolverOptions(), random, Progress())
         rows = pairs.vectors / np.sqrt(cut.shrunken)[:, None]
         found = ASSIGNERS["kmeans"](

@@ -533,9 +533,7 @@ def _panel_rows(n_columns: int, n_rows: int) -> int:
     A product of L rows rounds by at most eps √L as a share of itself, and the errors of n/L products average out:
     eps L/√n as a share of their sum, so that L near √n leaves eps.
     """
-    if n_columns <= PRECISE_SIZE or n_rows < PRECISE_ROWS:
-        return 0
-    return max(LEAST_PANEL, int(np.sqrt(n_rows)))
+    return 0 if n_columns <= PRECISE_SIZE or n_rows < PRECISE_ROWS else max(LEAST_PANEL, int(np.sqrt(n_rows)))
 
 
 def _add_gram(total: FloatArray, columns: FloatArray, n_rows: int) -> None:

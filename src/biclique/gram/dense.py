@@ -121,9 +121,7 @@ class DenseGram(GramOperator):
         return DenseGram(self.K[np.ix_(members, members)], held=held, n_jobs=self.n_jobs)
 
     def cross(self, Y: Rows) -> CrossGram:
-        if self.held is None:
-            return StoredCross(Y, n_jobs=self.n_jobs)
-        return self.held.cross(Y, n_jobs=self.n_jobs)
+        return StoredCross(Y, n_jobs=self.n_jobs) if self.held is None else self.held.cross(Y, n_jobs=self.n_jobs)
 
 
 GIVEN_WAY_OUT = "raise memory_limit, or make the matrix symmetric and float64 yourself."

@@ -120,9 +120,7 @@ def _pairs(size: int) -> FloatArray:
 
 def pair_weight(splitting: str | SplittingFunction, size: int) -> float:
     """p = max_j w(j, s)/(j(s − j)): the weight of every pair of an edge of this size; 0 below two vertices."""
-    if size < 2:
-        return 0.0
-    return float((splitting_costs(splitting, size) / _pairs(size)).max())
+    return float((splitting_costs(splitting, size) / _pairs(size)).max()) if size >= 2 else 0.0
 
 
 def distortion(splitting: str | SplittingFunction, size: int) -> float:

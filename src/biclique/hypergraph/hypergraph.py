@@ -365,12 +365,8 @@ class Hypergraph:
 
     def __repr__(self) -> str:
         sizes = self.edge_sizes
-        if not len(sizes):
-            size = ""
-        elif sizes.min() == sizes.max():
-            size = f" of size {sizes.min():g}"
-        else:
-            size = f" of size {sizes.min():g} to {sizes.max():g}"
+        ends = sorted({sizes.min(), sizes.max()}) if len(sizes) else []
+        size = f" of size {' to '.join(f'{end:g}' for end in ends)}" if ends else ""
         return f"Hypergraph({self.n_vertices} vertices, {self.n_edges} edges{size}, {self.n_incidences} incidences)"
 
     def __eq__(self, other: object) -> bool:

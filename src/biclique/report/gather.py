@@ -155,9 +155,11 @@ def gather(
     embedded = told.fitted.embed(rows, told.n_jobs)
     places = thinned(labels, told.n_clusters, SAMPLE_ROWS, SAMPLE_LEAST, random)
     again = _square(host[places], drawn[places], n) if given else host[places]
-    sampled = Sampled(None, None, "X is not the matrix of the fit")
-    if again is not None:
-        sampled = sample_again(told, again, labels[places], whole=len(places) == n)
+    sampled = (
+        Sampled(None, None, "X is not the matrix of the fit")
+        if again is None
+        else sample_again(told, again, labels[places], whole=len(places) == n)
+    )
     stability, why = _stability(told, host[places], labels[places], n_splits)
     names = [*drawn_columns.names, *(one.name for one in categories)]
     made_from = None if given else _used(told, names, used, raw=table is None)

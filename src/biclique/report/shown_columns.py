@@ -27,7 +27,7 @@ PIECE = 65_536
 class Sums:
     """Numbers, sums and sums of squares of every column in every cluster, (k, p); missing values are left out.
 
-    Values are taken relative to ``origin``, the first row's, so that squares lose no digits.
+    Values are taken relative to ``origin``, the first of each column, so that squares lose no digits.
     """
 
     n_clusters: int
@@ -44,8 +44,7 @@ class Sums:
     def _add(self, rows: Rows, labels: IntArray) -> None:
         n, p = rows.shape
         if self.origin is None:
-            first = np.zeros(p) if sparse.issparse(rows) else np.asarray(rows[0], dtype=float)
-            self.origin = np.where(np.abs(first) < LARGEST, first, 0.0)
+            self.origin = np.zeros(p) if sparse.issparse(rows) else _first_values(np.asarray(rows, dtype=float))
             self.counts, self.sums, self.squares = (np.zeros((self.n_clusters, p)) for _ in range(3))
         inside = sparse.csr_array((np.ones(n), (labels, np.arange(n))), shape=(self.n_clusters, n))
         if sparse.issparse(rows):
@@ -111,6 +110,12 @@ def effects_of(rows: Rows, labels: IntArray, n_clusters: int) -> FloatArray:
     sums = Sums(n_clusters)
     sums.add(rows[labels >= 0], labels[labels >= 0])
     return sums.effects
+
+
+def _first_values(rows: FloatArray) -> FloatArray:
+    """The first value of every column that is not missing; 0 if there is none."""
+    there = np.abs(rows) < LARGEST
+    return np.where(there.any(axis=0), rows[there.argmax(axis=0), np.arange(rows.shape[1])], 0.0)
 
 
 def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:

@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -162,11 +163,9 @@ def comparison(
 ) -> Table:
     """One line for every row and data set: paper, ours, difference, parameters, remark."""
     table = Table(name, title, ["method", "data", "paper", "ours", "difference", "chosen", "remark"])
-    for row in rows:
-        for data in DATA:
-            best = summarize(results, data, row)
-            if best is None:
-                continue
+    for row, data in product(rows, DATA):
+        best = summarize(results, data, row)
+        if best is not None:
             reference = printed.get(row.paper or row.name, {}).get(data)
             paper = "" if reference is None else _with_deviation(*reference)
             difference = "" if reference is None else f"{best.error - reference[0]:+.4f}"
@@ -188,14 +187,13 @@ def _with_deviation(error: float, deviation: float | None) -> str:
 def run_time_table(results: Results) -> Table:
     """Seconds for building the matrix and its eigenvectors at the best parameters."""
     table = Table("runtime", "Run times", ["method", "data", "paper, s", "ours, s", "difference, s"])
-    for row in TABLE_1_ROWS:
-        for data in DATA:
-            best = summarize(results, data, row)
-            if best is not None:
-                paper = RUN_TIMES.get(row.paper or row.name, {}).get(data)
-                printed = "" if paper is None else f"{paper:.2e}"
-                difference = "" if paper is None else f"{best.seconds - paper:+.2e}"
-                table.rows.append([row.name, data, printed, f"{best.seconds:.2e}", difference])
+    for row, data in product(TABLE_1_ROWS, DATA):
+        best = summarize(results, data, row)
+        if best is not None:
+            paper = RUN_TIMES.get(row.paper or row.name, {}).get(data)
+            printed = "" if paper is None else f"{paper:.2e}"
+            difference = "" if paper is None else f"{best.seconds - paper:+.2e}"
+            table.rows.append([row.name, data, printed, f"{best.seconds:.2e}", difference])
     table.notes.append(
         "One repeat at the best parameters: the similarity matrix and its k eigenvectors, on one core with one thread "
         "(with --jobs 2 the other core was busy too); for Hopkins155 the sum over the sequences. The paper's seconds "
@@ -360,11 +358,9 @@ def observations(results: Results) -> list[str]:
     Error falls with m to a point and then rises a little; our deviation is the smallest.
     """
     lines = []
-    for data in DATA:
-        for method, kernel in (("gaussian_ours", "Gaussian"), ("polynomial_ours", "polynomial")):
-            curve = by_order(results, data, method)
-            if len(curve) < 3:
-                continue
+    for data, (method, kernel) in product(DATA, (("gaussian_ours", "Gaussian"), ("polynomial_ours", "polynomial"))):
+        curve = by_order(results, data, method)
+        if len(curve) >= 3:
             orders, errors = [c[0] for c in curve], [c[1] for c in curve]
             lowest = int(np.argmin(errors))
             falls, rises = errors[0] > errors[lowest] + 1e-4, errors[-1] > errors[lowest] + 1e-4

@@ -493,9 +493,7 @@ def _typed(texts: list[str]) -> list[Any]:
 def _vertex_order(codes: IntArray, names: list[Any], listed: IntArray) -> tuple[IntArray, list[Any]]:
     """Vertices in the order of their own rows if these name all of them, else in the usual order."""
     order = list(dict.fromkeys(listed.tolist()))
-    if len(order) == len(names):
-        return reordered(codes, names, order)
-    return _sorted_integers(codes, names)
+    return reordered(codes, names, order) if len(order) == len(names) else _sorted_integers(codes, names)
 
 
 def _sorted_integers(codes: IntArray, names: list[Any]) -> tuple[IntArray, list[Any]]:

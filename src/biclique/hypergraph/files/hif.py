@@ -248,8 +248,8 @@ def format_hif(hypergraph: Hypergraph) -> str:
     sections = {"nodes": [f'{{"node": {vertex}' for vertex in vertices], "edges": edge_items, "incidences": incidences}
     parts = ['{\n"network-type": "undirected"']
     for section, items in sections.items():
-        parts.append(f',\n"{section}": [')
-        parts.append("\n" + "},\n".join(items) + "}\n]" if items else "]")
+        body = "\n" + "},\n".join(items) + "}\n" if items else ""
+        parts.append(f',\n"{section}": [{body}]')
     return "".join([*parts, "\n}\n"])
 
 
