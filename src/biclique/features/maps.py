@@ -21,7 +21,7 @@ from sklearn.kernel_approximation import PolynomialCountSketch
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import ParameterError
 from biclique.kernels import HeldRows, Kernel, dense_product, middle
-from biclique.runtime import PANEL, Pulse, Result, Tick, check_choice, run_groups
+from biclique.runtime import PANEL, Pulse, Result, Tick, check_choice, run_groups, run_panels
 from biclique.runtime.namespace import as_dtype, float64, full, full_float32, moved, namespace, on_host, to_host
 
 MOST_EXACT_COLUMNS = 2048
@@ -320,20 +320,16 @@ class NystroemMap(FeatureMap):
         if self._right is None and self.kernel.inner_product:
             self._right = self._right_side()
         if not on_host(X):
-            return self._device_columns(rows)
+            if not isinstance(self._right, np.ndarray):
+                raise ParameterError(
+                    "landmarks on a device need dense rows and a kernel of an inner product, not "
+                    f"{self.kernel.name!r}: hold the rows on the host."
+                )
+            return self.kernel.finish(self.kernel.left(rows) @ moved(self._right, rows))
         if self._right is None:
             return np.asarray(self.kernel.block(rows, self.held.rows)).astype(self.dtype, copy=False)
         # Rounding cannot lift an exponent of rbf far above zero here: landmarks lie near the middle of all rows.
         return self.kernel.finish(dense_product(self.kernel.left(rows), self._right))
-
-    def _device_columns(self, rows: Rows) -> FloatArray:
-        kernel = self.kernel
-        if not isinstance(self._right, np.ndarray):
-            raise ParameterError(
-                f"landmarks on a device need dense rows and a kernel of an inner product, not {kernel.name!r}: hold "
-                "the rows on the host."
-            )
-        return kernel.finish(kernel.left(rows) @ moved(self._right, rows))
 
     @property
     def rank(self) -> int:
@@ -649,18 +645,15 @@ def map_rows(
     """
     Q = _factor(Q, feature_map, X)
     sizes = None if sizes is None else _placed(sizes, feature_map, X)
-    starts = block_starts(feature_map, X)
 
-    def work(number: int, pulse: Pulse) -> Result:
-        top = starts[number]
-        pulse()
-        columns = feature_map.columns(X[top : top + starts.step])
+    def work(place: slice) -> Result:
+        columns = feature_map.columns(X[place])
         if sizes is None:
             return finish(_product(columns, Q))
         return finish(_product(columns, Q), absolute_product(columns, sizes))
 
     with _digits(X):
-        return run_groups(work, len(starts), n_jobs=_jobs(X, n_jobs))
+        return run_panels(work, X.shape[0], block_starts(feature_map, X).step, n_jobs=_jobs(X, n_jobs))
 
 
 def map_product(feature_map: FeatureMap, X: Rows, Q: FloatArray, *, n_jobs: int | None = None) -> FloatArray:

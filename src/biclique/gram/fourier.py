@@ -28,6 +28,7 @@ from biclique.exceptions import ParameterError, optional
 from biclique.gram.operator import CrossGram
 from biclique.gram.tile_parts import ComputedGram
 from biclique.kernels import HeldRows, Kernel, KernelCross, Spectrum
+from biclique.neighbors.index import members_of
 from biclique.runtime import Pulse, Tick, count_threads, require, run_groups
 from biclique.runtime.namespace import on_host
 
@@ -153,9 +154,8 @@ class _Transform:
 
     def __init__(self, grid: Grid, sources: FloatArray, targets: FloatArray, dtype: np.dtype[Any], tolerance: float):
         self.finufft = load_finufft()
-        self.grid, self.dtype = grid, np.dtype(dtype)
+        self.grid, self.dtype, self.tolerance = grid, np.dtype(dtype), tolerance
         self.complex = "complex64" if self.dtype == np.float32 else "complex128"
-        self.tolerance = tolerance
         self._from = grid.points(sources, self.dtype)
         self._to = self._from if targets is sources else grid.points(targets, self.dtype)
         self._coefficients = grid.coefficients.astype(self.dtype)
@@ -191,8 +191,9 @@ class _Boxes:
         self.kernel, self.rows, self.dtype, self.tolerance = kernel, rows, np.dtype(dtype), tolerance
         self.spectrum = spectrum_of(kernel, rows.shape[1])
         members = far_apart(rows, self.spectrum.reach(tolerance))
-        self.large = [_places(some, len(rows)) for some in members if len(some) > FEW_ROWS]
-        self._few = [some for some in members if len(some) <= FEW_ROWS]
+        large = [some for some in members if len(some) > FEW_ROWS]
+        self.large = [slice(None) if len(some) == len(rows) else some for some in large]  # all of them without a copy
+        self._few = members[len(large) :]
         self._transforms: list[_Transform] = []
 
     def checked_modes(self) -> int:
@@ -285,11 +286,6 @@ class _Boxes:
             out[near] += KernelCross(held, Y[near], n_jobs=n_jobs).matmat(V[some])
 
 
-def _places(some: IntArray, n: int) -> IntArray | slice:
-    """Rows of a box; if that is all of them, without a copy."""
-    return slice(None) if len(some) == n else some
-
-
 def far_apart(rows: FloatArray, reach: float) -> list[IntArray]:
     """Rows in groups that are farther from each other than ``reach`` in some column, largest first.
 
@@ -314,8 +310,7 @@ def far_apart(rows: FloatArray, reach: float) -> list[IntArray]:
     first, second = np.concatenate(links, axis=1)
     graph = sparse.coo_array((np.ones(len(first), dtype=np.int8), (first, second)), shape=(len(keys),) * 2)
     labels = connected_components(graph.tocsr(), directed=False)[1][inverse]
-    groups = np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels))[:-1])
-    return sorted(groups, key=lambda some: (-len(some), int(some[0])))
+    return sorted(members_of(labels), key=lambda some: (-len(some), int(some[0])))
 
 
 @dataclass(frozen=True)
@@ -417,15 +412,13 @@ class FourierGram(ComputedGram):
     def _settle(self, weights: FloatArray) -> None:
         """Go to finer precisions until the error is what is promised."""
         self._weights = weights
-        found = self._measure()
-        while not found.product <= TARGET:
+        while not (found := self._measure()).product <= TARGET:
             if not self._finer:
                 raise GridError(
                     f"gram='fourier' has {found}, above the {TARGET:g} that it promises: use gram='tiled' (exact) or "
                     "gram='nystroem'."
                 )
             self._set(*self._finer.pop(0))
-            found = self._measure()
         self.error = found
         self.noise = max(found.product, float(np.finfo(self.dtype).eps))
 

@@ -78,11 +78,12 @@ def checked_sparse(K: Rows) -> sparse.csr_array:
     """A given sparse matrix, checked as the dense one is."""
     given = sparse.csr_array(K, dtype=np.float64)
     gap = abs(given - given.T).tocoo()
-    if gap.nnz:
-        largest = int(gap.data.argmax())
-        where = (int(gap.row[largest]), int(gap.col[largest]))
-        check_asymmetry(float(gap.data[largest]), float(abs(given).max()), where)
-    return given if not gap.nnz else sparse.csr_array((given + given.T) / 2)
+    if not gap.nnz:
+        return given
+    largest = int(gap.data.argmax())
+    where = (int(gap.row[largest]), int(gap.col[largest]))
+    check_asymmetry(float(gap.data[largest]), float(abs(given).max()), where)
+    return sparse.csr_array((given + given.T) / 2)
 
 
 # K of nearest neighbours

@@ -95,11 +95,8 @@ def checked_weights(weights: Any, n_edges: int) -> FloatArray:
 
 def checked_names(names: Sequence[Hashable] | None, n_names: int, what: str) -> np.ndarray[Any, Any]:
     """Names as an array of integers, or of objects; distinct, none missing."""
-    found: np.ndarray[Any, Any]
-    if names is None:
-        found = np.arange(n_names)
-    else:
-        found = _name_array(names, what)
+    found = np.arange(n_names) if names is None else _name_array(names, what)
+    if names is not None:
         if len(found) != n_names:
             raise DataError(f"{what}_names must have {n_names} entries, got {len(found)}.")
         distinct = _count_integers(found) if found.dtype != object else _count_distinct(found, what)

@@ -168,5 +168,4 @@ def _certified(K: FloatArray) -> Definiteness:
         while (v + step) @ K @ (v + step) >= values[0] / 2:
             step /= 2
         v += step
-    reason = f"it is a biclique kernel's, and its base K has the eigenvalue {values[0]:.3g}"
-    return Definiteness(False, reason, v)
+    return Definiteness(False, f"it is a biclique kernel's, and its base K has the eigenvalue {values[0]:.3g}", v)

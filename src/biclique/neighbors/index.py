@@ -479,7 +479,8 @@ class NeighborIndex:
             keep = within_radius(beyond, radii[far[1]]) & (beyond >= last[far[0]] * (1 - CLOSE))
             first, second = np.concatenate([first, far[0][keep]]), np.concatenate([second, far[1][keep]])
             gap = np.concatenate([gap, beyond[keep]])
-            first, second, gap = _distinct(first, second, gap, self.n)
+            keys, where = np.unique(first * self.n + second, return_index=True)  # each pair once, ascending
+            first, second, gap = keys // self.n, keys % self.n, gap[where]
         return first, second, gap
 
     def _ball_pairs(self, Y: Rows, wide: IntArray, radii: FloatArray) -> tuple[IntArray, IntArray]:
@@ -607,12 +608,6 @@ def _checked(name: str, X: Rows) -> Rows:
     if X.ndim != 2:
         raise DataError(f"{name} must have two dimensions, rows and columns, got shape {X.shape}.")
     return np.ascontiguousarray(X, dtype=X.dtype if X.dtype == np.float32 else np.float64)
-
-
-def _distinct(first: IntArray, second: IntArray, gap: FloatArray, n: int) -> Pairs:
-    """Pairs, each once, ascending."""
-    keys, where = np.unique(first * n + second, return_index=True)
-    return keys // n, keys % n, gap[where]
 
 
 # Sparse graphs of rows: parts, loops and ties

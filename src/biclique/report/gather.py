@@ -20,7 +20,7 @@ from biclique.report.rows import LEAST_POINTS, MOST_POINTS, Facts, Told, look, p
 from biclique.report.sample import SAMPLE_LEAST, SAMPLE_ROWS, Sampled, sample_again
 from biclique.report.sentence import first_sentence
 from biclique.report.shown_columns import YEAR, Category, Coded, Columns, Sums
-from biclique.runtime.namespace import on_host, to_host, unit_rows
+from biclique.runtime.namespace import on_host, padded, to_host, unit_rows
 
 COLOURED = 30
 """Columns that the map can show."""
@@ -154,13 +154,13 @@ def gather(
         drawn_columns, categories = Columns(own_names, host[:, : len(own_names)], []), []
     embedded = told.fitted.embed(rows, told.n_jobs)
     places = thinned(labels, told.n_clusters, SAMPLE_ROWS, SAMPLE_LEAST, random)
-    again = _square(host[places], drawn[places], n) if given else host[places]
-    sampled = (
-        Sampled(None, None, "X is not the matrix of the fit")
-        if again is None
-        else sample_again(told, again, labels[places], whole=len(places) == n)
-    )
-    stability, why = _stability(told, host[places], labels[places], n_splits)
+    some = host[places]
+    if given and host.shape[1] != n:
+        sampled = Sampled(None, None, "X is not the matrix of the fit")
+    else:
+        again = some[:, drawn[places]] if given else some
+        sampled = sample_again(told, again, labels[places], whole=len(places) == n)
+    stability, why = _stability(told, some, labels[places], n_splits)
     names = [*drawn_columns.names, *(one.name for one in categories)]
     made_from = None if given else _used(told, names, used, raw=table is None)
     differences = _differences(own, drawn_columns.names, categories, facts, told.n_clusters)
@@ -252,11 +252,6 @@ def _names(told: Told, n_columns: int) -> list[str]:
     return [str(name) for name in known] if known is not None and n_columns else [f"x{j}" for j in range(n_columns)]
 
 
-def _square(rows: Rows, numbers: IntArray, n: int) -> Rows | None:
-    """Similarities of some rows among each other, if X is the matrix of the fit."""
-    return rows[:, numbers] if rows.shape[1] == n else None
-
-
 def _stability(told: Told, rows: Rows, labels: IntArray, n_splits: int) -> tuple[FloatArray | None, str]:
     """Of every cluster, on some rows; or why not."""
     if n_splits == 0:
@@ -338,19 +333,18 @@ def _differences(
     tables: list[tuple[list[tuple[str, str | None]], Sums]] = []
     if sums is not None and sums.sums.shape[1]:
         tables.append(([(name, None) for name in names], sums))
-    for one in categories:
-        if one.levels:
-            levels: list[tuple[str, str | None]] = [(one.name, level) for level in one.levels]
-            tables.append((levels, Sums.of_levels(one.codes, len(one.levels), facts.labels, k)))
+    tables += [
+        ([(one.name, level) for level in one.levels], Sums.of_levels(one.codes, len(one.levels), facts.labels, k))
+        for one in categories
+        if one.levels
+    ]
     for columns, found in tables:
-        effects, means, others = found.effects, found.means, found.other_means
+        numbers = np.stack([found.effects, found.means, found.other_means])  # (3, k, p)
         for cluster in range(k):
-            size = np.where(np.isnan(effects[cluster]), 0.0, np.abs(effects[cluster]))
+            size = np.where(np.isnan(numbers[0, cluster]), 0.0, np.abs(numbers[0, cluster]))
             for place in np.argsort(-size, kind="stable")[:DIFFERENCES]:
                 if size[place] > 0:
-                    column, level = columns[place]
-                    effect, mean, other = (float(x[cluster, place]) for x in (effects, means, others))
-                    out[cluster].append(Difference(column, level, effect, mean, other))
+                    out[cluster].append(Difference(*columns[place], *numbers[:, cluster, place].tolist()))
     return [sorted(found, key=lambda one: -abs(one.effect))[:DIFFERENCES] for found in out]
 
 
@@ -411,7 +405,7 @@ def principal(rows: Rows) -> FloatArray:
         axes = axes / np.maximum(np.linalg.norm(axes, axis=0), np.finfo(float).tiny)
     else:
         axes = np.linalg.eigh(some.T @ some)[1][:, ::-1][:, :2]
-    return _signed(np.pad(table @ axes, ((0, 0), (0, 2 - axes.shape[1]))))
+    return _signed(padded(table @ axes, 2))
 
 
 def filled(rows: Rows) -> FloatArray:

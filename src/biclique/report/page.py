@@ -143,9 +143,8 @@ def _about(data: ReportData) -> Markup:
 
 
 def _notes(data: ReportData) -> Markup:
-    if not data.notes:
-        return Markup("")
-    return element("ul", *(element("li", shown(note, 600)) for note in data.notes), class_="notes")
+    lines = [element("li", shown(note, 600)) for note in data.notes]
+    return element("ul", *lines, class_="notes") if lines else Markup("")
 
 
 def _cluster_table(data: ReportData) -> Markup:

@@ -169,11 +169,9 @@ def typical_rows(embedding: FloatArray, labels: IntArray, n_clusters: int, per_c
     out: list[IntArray] = []
     for cluster in range(n_clusters):
         own = np.flatnonzero(labels == cluster)
-        if not len(own):
-            out.append(own)
-            continue
         distinct = np.sort(own[np.unique(rows[own], axis=0, return_index=True)[1]])
+        mean = rows[own].sum(axis=0) / max(len(own), 1)
         # Rounded: rows that are equally near in truth come in the order of their numbers on every CPU.
-        gaps = np.round(np.linalg.norm(rows[distinct] - rows[own].mean(axis=0), axis=1), 9)
+        gaps = np.round(np.linalg.norm(rows[distinct] - mean, axis=1), 9)
         out.append(distinct[np.argsort(gaps, kind="stable")[:per_cluster]])
     return out

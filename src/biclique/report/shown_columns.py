@@ -12,6 +12,7 @@ from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.io.typed_columns import Column, TypedTable, as_columns
+from biclique.neighbors.index import members_of
 
 MISSING = 255
 """The code of a missing value; the other 255 codes are values."""
@@ -225,10 +226,9 @@ class Coded:
         edges = np.unique(np.quantile(column[there], np.linspace(0, 1, MISSING + 1)[1:-1]))
         group = np.searchsorted(edges, column[there], side="right")
         used, group = np.unique(group, return_inverse=True)
-        order = np.argsort(group, kind="stable")
-        pieces = np.split(column[there][order], np.cumsum(np.bincount(group))[:-1])
         codes[there] = group
-        return cls(codes, [_rounded(float(np.median(piece))) for piece in pieces], len(found) == len(used))
+        medians = [float(np.median(column[there][rows])) for rows in members_of(group)]
+        return cls(codes, [_rounded(median) for median in medians], len(found) == len(used))
 
     @classmethod
     def of_category(cls, column: Category) -> Coded:

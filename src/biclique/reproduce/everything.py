@@ -252,9 +252,8 @@ def _sizes(data: Sequence[str], cells: list[Cell], home: str | None) -> dict[str
     """Points and mean dimension of every data set in the run."""
     sizes: dict[str, tuple[int, float]] = {}
     for name in data:
-        problems = list(dict.fromkeys(cell.problem for cell in cells if cell.data == name))
-        if not problems:
-            problems = sequences_of(home).names if name == "hopkins155" else [name]
+        every = sequences_of(home).names if name == "hopkins155" else [name]
+        problems = dict.fromkeys(cell.problem for cell in cells if cell.data == name) or every
         shapes = [load_problem(name, problem, home).X.shape for problem in problems]
         if shapes:
             sizes[name] = (sum(s[0] for s in shapes), float(np.mean([s[1] for s in shapes])))

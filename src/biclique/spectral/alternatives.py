@@ -58,8 +58,8 @@ def scipy_eigenpairs(
         target = max(tol * max(gap, RESOLVED_GAP * scale), 10 * noise)
         done = bool((residuals[:k] <= target).all())
         if done or search.spent or asked <= EPS:
-            facts = values[:k], vectors[:, :k], images[:, :k], residuals[:k]
-            return EigenResult(*facts, lowered.passes, done and search.complete, target)
+            complete = done and search.complete
+            return EigenResult(values, vectors, images, residuals, lowered.passes, complete, target).first(k)
         asked = max(min(0.1 * asked, 0.5 * target / max(scale, EPS)), EPS)
 
 

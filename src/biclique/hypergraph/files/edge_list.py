@@ -109,14 +109,11 @@ def find_places(first: Row, columns: Columns, name: str) -> Places:
     def place(option: str, column: str | int) -> int:
         found = [j for j, cell in enumerate(names) if column in (j, cell)]
         if len(found) != 1:
-            problem = f"appears {len(found)} times" if found else "does not exist"
-            way = ": rename it" if found else ""
-            number = (
-                "" if columns.header is False else " Without a header, say --no-header: columns are numbers from 0."
-            )
+            problem = f"appears {len(found)} times: rename it" if found else "does not exist"
+            hint = " Without a header, say --no-header: columns are numbers from 0."
             raise TableError(
-                f"{name}: {option} (--{option.replace('_', '-')}) names column {column!r}, which {problem}{way}; "
-                f"columns: {_shown(names)}.{'' if found else number}"
+                f"{name}: {option} (--{option.replace('_', '-')}) names column {column!r}, which {problem}; "
+                f"columns: {_shown(names)}.{'' if found or columns.header is False else hint}"
             )
         return found[0]
 

@@ -146,13 +146,8 @@ def shuffled(tuples: IntArray, random: np.random.RandomState) -> IntArray:
 def in_chunks(values: Callable[[IntArray], FloatArray], tuples: IntArray, d: int, *, n_jobs: int | None) -> FloatArray:
     """``values(tuples)`` in pieces that fit the cache, over threads."""
     step = max(CHUNK_NUMBERS // (tuples.shape[1] * d), 1)
-    out = np.empty(len(tuples))
-
-    def fill(part: slice) -> None:
-        out[part] = values(tuples[part])
-
-    run_panels(fill, len(tuples), step, n_jobs=n_jobs)
-    return out
+    found = run_panels(lambda part: values(tuples[part]), len(tuples), step, n_jobs=n_jobs)
+    return np.concatenate([np.empty(0), *found])
 
 
 def span_distances(points: FloatArray) -> FloatArray:
