@@ -211,16 +211,14 @@ memory_limit, n_jobs, random_state, verbose :
         """The weights v of plain weighted kernel k-means, one for each vertex; None for the cut."""
         if isinstance(self.weights, str):
             return None if self.weights == "cut" else 1.0 / fit.solved.cut.shrunken
-        prepared = fit.prepared
-        index = prepared.vertices.index
+        vertices, index = fit.prepared.vertices, fit.prepared.vertices.index
         given = check_weights(self.weights, len(index), "weights")
         if multiplicities is None:
             multiplicities = np.ones(len(index))
         counted = index >= 0
         # Equal rows with different weights: their weighted mean, so that the total stays.
-        total = np.zeros(prepared.vertices.n)
-        np.add.at(total, index[counted], (multiplicities * given)[counted])
-        total /= prepared.vertices.weights
+        sums = np.bincount(index[counted], (multiplicities * given)[counted], minlength=vertices.n)
+        total = sums / vertices.weights
         return np.asarray(np.maximum(total, NO_WEIGHT * total.max()))
 
     def _n_columns(self) -> int:

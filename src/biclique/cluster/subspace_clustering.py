@@ -162,10 +162,9 @@ class InhomogeneousSubspaceClustering(ClusterMixin, Estimator):
         largest = np.sort(distances.max(axis=1)[other])
         positions = n * n_draws / float(self.n_clusters) ** np.arange(1, size + 2)
         places = np.clip(np.rint(positions).astype(int), 1, len(largest)) - 1
-        tiny = np.finfo(float).tiny
         # Points exactly on a subspace have distance zero, and a scale must not.
         floor = largest[np.searchsorted(largest, 1e-20)] if largest[-1] > 1e-20 else 1.0
-        return [10 * max(float(value), float(floor) * 1e-6, tiny) for value in largest[places]]
+        return [10 * max(float(value), float(floor) * 1e-6, np.finfo(float).tiny) for value in largest[places]]
 
     def _cut(self, X: FloatArray, A: FloatArray, random: np.random.RandomState) -> IntArray:
         """Cut the graph, rows divided by √degree; a point without weight joins its nearest subspace."""

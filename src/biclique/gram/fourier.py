@@ -387,7 +387,7 @@ class FourierGram(ComputedGram):
         *,
         dtype: DTypeLike = np.float32,
         n_jobs: int | None = None,
-        memory_limit: int | None = None,
+        memory_limit: float | None = None,
         tick: Tick | None = None,
     ) -> None:
         load_finufft()
@@ -426,14 +426,12 @@ class FourierGram(ComputedGram):
         self.dtype, self.tolerance = np.dtype(dtype), tolerance
         self._boxes = _Boxes(self.kernel, np.asarray(self.held.rows), self.dtype, tolerance)
         modes = self._boxes.checked_modes()
-        if self._memory_limit is not None:
-            needed = fourier_bytes(self.n, self.held.rows.shape[1], 2, modes, count_threads(self.n_jobs))
-            require(
-                needed,
-                self._memory_limit,
-                f"gram='fourier' for {self.n} distinct rows",
-                "raise memory_limit, or use gram='nystroem'.",
-            )
+        require(
+            fourier_bytes(self.n, self.held.rows.shape[1], 2, modes, count_threads(self.n_jobs)),
+            self._memory_limit,
+            f"gram='fourier' for {self.n} distinct rows",
+            "raise memory_limit, or use gram='nystroem'.",
+        )
 
     def _measure(self) -> ProductError:
         """Products with weights and with random signs, against exact ones, on rows of low degree and on others."""

@@ -53,11 +53,11 @@ class ComputedGram(GramOperator):
         *,
         dtype: DTypeLike = np.float32,
         n_jobs: int | None = None,
-        memory_limit: int | None = None,
+        memory_limit: float | None = None,
         tick: Tick | None = None,
     ) -> None:
         self.kernel, self.n, self.dtype = kernel, X.shape[0], np.dtype(dtype)
-        self.n_jobs, self.tick, self._memory_limit = n_jobs, tick, memory_limit
+        self.n_jobs, self.tick, self._memory_limit = n_jobs, tick, np.inf if memory_limit is None else memory_limit
 
     @property
     def nonnegative(self) -> bool:

@@ -84,9 +84,8 @@ class TorchGram(GramOperator):
         self.device = open_device(self.torch, device)
         self.name = "cuda" if self.device.type == "cuda" else "torch"
         self.like = self.torch.empty(0, device=self.device)
-        self._requested = engine
+        self._requested, self.n = engine, X.shape[0]
         self.kernel, self.precision, self.tick = kernel, precision, tick
-        self.n = X.shape[0]
         if not on_host(X):
             given, X = X, place_rows(X, self.device)
             owned = owned or X is not given

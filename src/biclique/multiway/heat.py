@@ -132,11 +132,9 @@ class HeatLaplacian:
         X = np.asarray(X, dtype=float)
         if X.ndim != 2 or len(X) == 0:
             raise DataError(f"X must be a table of points, got shape {X.shape}.")
-        self.n = len(X)
-        self.half = check_even_order(order) // 2
+        self._X, self.n, self.half = X, len(X), check_even_order(order) // 2
         self.kernel = HeatKernel(t, dimension)
         self._cross = HeldRows(self.kernel, X, np.float64).cross(X)
-        self._X = X
         self._sums: FloatArray = self._cross.matmat(np.ones((self.n, 1)))[:, 0]  # g
 
     def _facts(self, f: FloatArray) -> tuple[FloatArray, FloatArray, float]:

@@ -192,12 +192,9 @@ class BruteForce:
         self._lock = threading.Lock()
         self._scratch = threading.local()
         self._made: dict[int, Level] = {}
-        self.settings: list[tuple[Any, FloatArray | None]] = [(np.float64, None)]
-        if not sparse.issparse(X):
-            directions = leading_directions(X)
-            self.settings.insert(0, (np.float32, None))
-            if directions is not None:
-                self.settings.insert(0, (np.float32, directions))
+        directions = None if sparse.issparse(X) else leading_directions(X)
+        shortened: list[tuple[Any, FloatArray | None]] = [] if directions is None else [(np.float32, directions)]
+        self.settings = [*shortened, *([] if sparse.issparse(X) else [(np.float32, None)]), (np.float64, None)]
 
     def _level(self, number: int) -> Level:
         with self._lock:  # workers meet here once a level
@@ -510,13 +507,13 @@ class NeighborIndex:
 
     def _index(self) -> Any:
         if self._built is None:
-            if self.search_ == "tree":
+            build = {
                 # Splits at the middle of a cell: a median would take O(n) time a level and stall on many equal values.
-                self._built = cKDTree(self.rows, balanced_tree=False)
-            elif self.search_ == "brute":
-                self._built = BruteForce(self.rows, n_jobs=self.n_jobs)
-            else:
-                self._built = self._build_approximate()
+                "tree": lambda: cKDTree(self.rows, balanced_tree=False),
+                "brute": lambda: BruteForce(self.rows, n_jobs=self.n_jobs),
+                "approximate": self._build_approximate,
+            }
+            self._built = build[self.search_]()
         return self._built
 
     def _tree_block(self, Y: FloatArray, rows: IntArray, k: int, own: bool) -> tuple[FloatArray, IntArray]:

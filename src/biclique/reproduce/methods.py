@@ -39,9 +39,8 @@ def repeated_kmeans(rows: FloatArray, k: int, n_repeats: int, random: np.random.
     A run starts from k-means++ and steps until no label changes, at most 100 times; an empty cluster takes the point
     that is farthest from its centre.
     """
-    n = len(rows)
     centres = _plus_plus(rows, k, n_repeats, random)  # (R, k, d)
-    labels = np.full((n_repeats, n), -1)
+    labels = np.full((n_repeats, len(rows)), -1)
     active = np.arange(n_repeats)
     for _ in range(MOST_STEPS):
         distances = _squared_distances(rows, centres[active])  # (A, n, k)

@@ -243,26 +243,23 @@ def hopkins_table(results: Results) -> Table:
         [[[_error_of(f, gamma=g, order=m) for m in orders] for g in gammas] for f in ours]
     )  # (sequence, γ, m)
     two, four = orders.index(2), orders.index(4)
-    free = np.nanmin(errors, axis=1)
-    table.rows.append(
+    free, mean = np.nanmin(errors, axis=1), np.nanmean(errors, axis=0)
+    g2, g4 = int(np.nanargmin(mean[:, two])), int(np.nanargmin(mean[:, four]))
+    best = np.unravel_index(int(np.nanargmin(mean[:, 1:])), mean[:, 1:].shape)
+    table.rows += [
         [
             "the best γ (and m) of each sequence, by its labels",
             _f(free[:, two]),
             _f(free[:, four]),
             _f(np.nanmin(free[:, 1:], axis=1)),
-        ]
-    )
-    mean = np.nanmean(errors, axis=0)
-    g2, g4 = int(np.nanargmin(mean[:, two])), int(np.nanargmin(mean[:, four]))
-    best = np.unravel_index(int(np.nanargmin(mean[:, 1:])), mean[:, 1:].shape)
-    table.rows.append(
+        ],
         [
             "one γ (and m) for all sequences, the best by all labels",
             f"{mean[g2, two]:.4f} (γ = {gammas[g2]:g})",
             f"{mean[g4, four]:.4f} (γ = {gammas[g4]:g})",
             f"{mean[:, 1:][best]:.4f} (γ = {gammas[int(best[0])]:g}, m = {orders[1 + int(best[1])]:g})",
-        ]
-    )
+        ],
+    ]
     if cells["label_free"]:
         rule = np.array([[_error_of(found, order=m) for m in (2, 4)] for found in cells["label_free"]])
         table.rows.append(["the default rule for γ, no labels at all", _f(rule[:, 0]), _f(rule[:, 1]), ""])

@@ -52,8 +52,7 @@ class NormalizedCut:
     ) -> None:
         n = gram.n
         self._row_numbers = np.arange(n) if row_numbers is None else row_numbers
-        self.gram = gram
-        self.order = check_order(order)
+        self.gram, order = gram, check_order(order)
         diagonal = gram.diagonal()
         xp = namespace(diagonal)
         self.weights: FloatArray = (
@@ -72,7 +71,7 @@ class NormalizedCut:
         noise = 0.0 if gram.nonnegative else 4 * float(np.finfo(gram.dtype).eps) * reach
         self._check_total(noise * reach)
         self._noise, self._root = noise, root
-        self._apply(self.order)
+        self._apply(order)
         # With y = √(wS) p, the product B y needs only K(w p), which this pass has just computed.
         self.start: FloatArray = xp.sqrt(self.weights * self.shrunken)[:, None] * probe
         self.start_image = self._normalize(product[:, 1:], (self.weights * self.degrees) @ probe)

@@ -178,7 +178,6 @@ def kernel_kmeans(
     while len(history) <= max_iter:
         moved = _step(problem, state, shift, k)
         if np.array_equal(moved, state.labels):
-            converged = True
             break
         new = problem.state(moved, k)
         if new.gain < state.gain:

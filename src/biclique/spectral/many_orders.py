@@ -134,15 +134,15 @@ class ManyOrders:
 
     def _block(self, wanted: list[FloatArray], others: list[FloatArray]) -> FloatArray:
         """What the next pass multiplies: what matters of the wanted pairs, and k + 4 columns of the further ones."""
-        block = _leading(self._outside(np.column_stack(wanted)), self.width, MATTERS) if wanted else None
+        block = self.basis[:, :0]
+        if wanted:
+            block = _leading(self._outside(np.column_stack(wanted)), self.width, MATTERS)
         if not others:
-            return block if block is not None else self.basis[:, :0]
+            return block
         rest = self._outside(np.column_stack(others))
-        if block is None:
-            return _leading(rest, self.k + SPARE_COLUMNS, 0.0)
+        rest -= block @ (block.T @ rest)
         fits = min(self.width - block.shape[1], self.k + SPARE_COLUMNS)
-        rest = rest - block @ (block.T @ rest)
-        return np.column_stack([block, _leading(rest, max(fits, 0), 0.0)])
+        return np.column_stack([block, _leading(rest, fits, 0.0)])
 
     def _outside(self, block: FloatArray) -> FloatArray:
         """The part that is orthogonal to the space and to t₀."""

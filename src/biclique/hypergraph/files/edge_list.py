@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -415,12 +415,9 @@ def _parse_table(rows: list[Row], lines: list[int], name: str, columns: Columns)
     def bad(at: Any, reason: str) -> TableError:
         return TableError(f"{name}: line {lines[owners[int(at)]]}: {reason}.")
 
-    edge_names: list[str] | None = None
-    if places.edge is None:
-        edges, n_edges = np.array(owners, dtype=np.int64), len(rows)
-    else:
-        edges, edge_names = _numbered_cells(cells(places.edge))
-        n_edges = len(edge_names)
+    found = None if places.edge is None else _numbered_cells(cells(places.edge))
+    edges, edge_names = (np.array(owners, dtype=np.int64), None) if found is None else found
+    n_edges = len(rows) if edge_names is None else len(edge_names)
     return _from_cells(edges, n_edges, edge_names, vertices, cells(places.weight), cells(places.count), bad)
 
 
@@ -508,7 +505,6 @@ def format_edge_list(hypergraph: Hypergraph, delimiter: str = ",") -> str:
     members = hypergraph.members
     vertices = _checked_names(hypergraph.vertex_names, "vertex")
     edges = _checked_names(hypergraph.edge_names, "edge")
-    weights = list(map(decimal, hypergraph.weights.tolist()))
     with_weights, with_counts = bool((hypergraph.weights != 1).any()), bool((members.data != 1).any())
     padding = [""] * (with_weights + with_counts)
     stream = io.StringIO()
@@ -522,12 +518,10 @@ def format_edge_list(hypergraph: Hypergraph, delimiter: str = ",") -> str:
     if seen != list(range(len(vertices))):
         writer.writerows(["", name, *padding] for name in vertices)
         alone = []
-    ends = members.indptr.tolist()
     names = [vertices[i] for i in members.indices.tolist()]
+    weights = [[decimal(weight)] if with_weights else [] for weight in hypergraph.weights.tolist()]
     counts = [[decimal(count)] if with_counts else [] for count in members.data.tolist()]
-    for e, edge in enumerate(edges):
-        start, end = ends[e], ends[e + 1]
-        weight = [weights[e]] if with_weights else []
+    for edge, weight, (start, end) in zip(edges, weights, pairwise(members.indptr.tolist()), strict=True):
         if start == end:
             writer.writerow([edge, "", *weight, *[""] * with_counts])
         else:

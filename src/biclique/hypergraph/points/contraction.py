@@ -13,7 +13,7 @@ from operator import iadd
 from typing import Any
 
 import numpy as np
-from scipy.spatial.distance import cdist
+from scipy.spatial.distance import cdist, squareform
 
 from biclique._typing import FloatArray
 from biclique.exceptions import ParameterError
@@ -423,10 +423,8 @@ def modelling_gram(
     if isinstance(chosen, GeneralizedDot):
         return _dot_gram(X, order, chosen.repeats)
     if order == 2:
-        first, second = np.triu_indices(n, 1)
-        gram = np.zeros((n, n))
-        gram[first, second] = modelling_values(X, np.column_stack([first, second]), chosen, n_jobs=n_jobs)
-        return gram + gram.T
+        pairs = np.column_stack(np.triu_indices(n, 1))
+        return np.asarray(squareform(modelling_values(X, pairs, chosen, n_jobs=n_jobs)))
     if order > 3 or type(chosen) not in TRIPLES:
         raise ParameterError(
             f"order={order} of modelling={chosen.name!r} has no exact contraction (order 3 of the named ones has): "
