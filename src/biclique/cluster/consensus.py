@@ -258,8 +258,7 @@ class ConsensusClustering(ClusterMixin, PageLink, BaseEstimator):
                 f"n_clusters={self.n_clusters} is more than the n_samples={checked.shape[0]} rows of X: ask for fewer."
             )
         fitted = [clone(model) for _, model in self._named(random, checked.shape[0])]
-        labels = [np.asarray(model.fit_predict(X)) for model in fitted]
-        partitions = np.column_stack([np.maximum(each, MISSING) for each in labels])
+        partitions = np.column_stack([np.maximum(model.fit_predict(X), MISSING) for model in fitted])
         with warnings.catch_warnings():
             if self.n_clusters == 1:
                 warnings.simplefilter("ignore", FewerClustersWarning)
@@ -337,10 +336,9 @@ def votes(partitions: IntArray, labels: IntArray, new: IntArray) -> IntArray:
 def _default_estimators(n_clusters: int, n_rows: int, random: np.random.RandomState) -> list[tuple[str, BaseEstimator]]:
     from sklearn.cluster import KMeans
 
-    out = []
-    for factor in (1.0, 1.5, 2.0):
-        k = min(max(round(factor * n_clusters), 1), n_rows)
-        for start in range(5):
-            seed = int(random.randint(2**31))
-            out.append((f"k-means of {k}, start {start} x{factor:g}", KMeans(k, n_init=1, random_state=seed)))
-    return out
+    counts = {factor: min(max(round(factor * n_clusters), 1), n_rows) for factor in (1.0, 1.5, 2.0)}
+    return [
+        (f"k-means of {k}, start {start} x{factor:g}", KMeans(k, n_init=1, random_state=int(random.randint(2**31))))
+        for factor, k in counts.items()
+        for start in range(5)
+    ]

@@ -382,29 +382,29 @@ def _spread(kernel: Kernel, pool: Rows, size: int, random: np.random.RandomState
 def _leverage(kernel: Kernel, pool: Rows, size: int, random: np.random.RandomState, dtype: Any) -> IntArray:
     """Ridge leverage scores, from as many uniform pilots: rows that others do not stand for are drawn more often."""
     pilots = HeldRows(kernel, pool[np.sort(_uniform(kernel, pool, size, random, dtype))], np.float64)
-    W = np.asarray(kernel.block(pilots.rows, pilots.rows), dtype=np.float64)
-    ridge = float(np.median(np.abs(np.linalg.eigvalsh((W + W.T) / 2))))
-    scores = leverage_scores(pilots, pool, ridge, size / pool.shape[0])
+    scores = leverage_scores(pilots, pool, None, size / pool.shape[0])
     # Draws without replacement in proportion to the scores: the largest of u^(1/τ), in logarithms.
     keys = np.log(random.uniform(size=len(scores))) / np.maximum(scores, 1e-12)
     return np.argsort(-keys, kind="stable")[:size]
 
 
-def leverage_scores(pilots: HeldRows, X: Rows, ridge: float, share: float) -> FloatArray:
+def leverage_scores(pilots: HeldRows, X: Rows, ridge: float | None, share: float) -> FloatArray:
     """τ(x) = min(1, (q/ν) [κ(x, x) − κ(x, Z)(W + νI)⁻¹κ(Z, x)]), pilots Z being a share q of the rows.
 
-    With every row a pilot this is the diagonal of K(K + νI)⁻¹. A row that is like no pilot keeps all of κ(x, x).
+    With every row a pilot this is the diagonal of K(K + νI)⁻¹. A row that is like no pilot keeps all of κ(x, x). The
+    ridge ν is the median |eigenvalue| of W unless given.
     """
     kernel = pilots.kernel
     W = np.asarray(kernel.block(pilots.rows, pilots.rows), dtype=np.float64)
     values, vectors = np.linalg.eigh((W + W.T) / 2)
-    root = vectors / np.sqrt(np.maximum(values, 0.0) + max(ridge, float(np.finfo(float).tiny)))
+    ridge = max(float(np.median(np.abs(values))) if ridge is None else ridge, float(np.finfo(float).tiny))
+    root = vectors / np.sqrt(np.maximum(values, 0.0) + ridge)
     scores = np.empty(X.shape[0])
     for top in range(0, X.shape[0], PANEL):
         rows = pilots.hold(X[top : top + PANEL])
         explained = ((kernel.block(rows, pilots.rows) @ root) ** 2).sum(axis=1)
         scores[top : top + PANEL] = kernel.diagonal(rows) - explained
-    return np.clip(share / max(ridge, float(np.finfo(float).tiny)) * scores, 0.0, 1.0)
+    return np.clip(share / ridge * scores, 0.0, 1.0)
 
 
 LANDMARKS: dict[str, Callable[..., IntArray]] = {"uniform": _uniform, "kmeans++": _spread, "leverage": _leverage}

@@ -337,8 +337,7 @@ class FourierRows:
         self, held: HeldRows, dtype: np.dtype[Any], tolerance: float, lowest: float, weights: FloatArray
     ) -> None:
         self.held, self.dtype, self.tolerance = held, dtype, tolerance
-        self.lowest, self.weights = lowest, weights
-        self.rows = held.rows
+        self.lowest, self.weights, self.rows = lowest, weights, held.rows
 
     def hold(self, Y: Rows) -> Rows:
         return self.held.hold(Y)

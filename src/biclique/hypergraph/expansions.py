@@ -225,10 +225,8 @@ class ExpansionGram(GramOperator):
                 f"expansion={found.name!r} counts pairs of places in an edge, so multiplicities must be whole numbers: "
                 "use expansion='star', or round the incidence matrix."
             )
-        self.name = found.name
-        self.n = hypergraph.n_vertices
-        self.n_jobs, self.hypergraph = n_jobs, hypergraph
-        self.own_place = found.own_place
+        self.name, self.own_place = found.name, found.own_place
+        self.n, self.n_jobs, self.hypergraph = hypergraph.n_vertices, n_jobs, hypergraph
         self.coefficients = np.asarray(found.coefficients(hypergraph), dtype=float)  # c
         # What a place's pair with itself adds to the diagonal of H C Hᵀ, taken off again.
         self._off = np.zeros(self.n) if found.own_place else -(self.coefficients @ hypergraph.members)

@@ -114,9 +114,8 @@ class Hypergraph:
         if not isinstance(edges, Mapping):
             raise DataError(f"edges must be a mapping of names to vertices, got a {type(edges).__name__}.")
         names = list(edges)
-        to_dict = getattr(weights, "to_dict", None)
-        if to_dict is not None:  # a pandas series: by name, not by place
-            weights = dict(to_dict())
+        if weights is not None and hasattr(weights, "to_dict"):  # a pandas series: by name, not by place
+            weights = dict(weights.to_dict())
         if isinstance(weights, Mapping):
             unknown = [name for name in weights if name not in edges]
             if unknown:

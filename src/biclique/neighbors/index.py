@@ -189,8 +189,7 @@ class BruteForce:
 
     def __init__(self, X: Rows, *, n_jobs: int | None = None) -> None:
         self.X, self.n_jobs = X, n_jobs
-        self._lock = threading.Lock()
-        self._scratch = threading.local()
+        self._lock, self._scratch = threading.Lock(), threading.local()
         self._made: dict[int, Level] = {}
         directions = None if sparse.issparse(X) else leading_directions(X)
         shortened: list[tuple[Any, FloatArray | None]] = [] if directions is None else [(np.float32, directions)]

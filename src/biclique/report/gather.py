@@ -205,8 +205,8 @@ def gather(
 
 
 def _versions() -> dict[str, str]:
-    own = {"biclique": import_module("biclique").__version__, "Python": platform.python_version()}
-    return own | {name: version(name) for name in VERSIONS}
+    others = {name: version(name) for name in VERSIONS}
+    return {"biclique": import_module("biclique").__version__, "Python": platform.python_version(), **others}
 
 
 def _of_table(table: Any, labels: IntArray, k: int, drawn: IntArray) -> tuple[Sums, Columns, list[Category]]:
@@ -350,9 +350,8 @@ def _differences(
 
 def _columns(sums: Sums | None, drawn: Columns, categories: list[Category], facts: Facts, k: int) -> list[Shown]:
     """The columns that separate the clusters most."""
-    ranked: list[tuple[float, int, int]] = []
-    if sums is not None and sums.sums.shape[1]:
-        ranked += [(-share, 0, j) for j, share in enumerate(sums.separation.tolist())]
+    shares = [] if sums is None or not sums.sums.shape[1] else sums.separation.tolist()
+    ranked = [(-share, 0, j) for j, share in enumerate(shares)]
     ranked += [(-one.separation(facts.labels, k), 1, j) for j, one in enumerate(categories)]
     out = []
     for share, kind, j in sorted(ranked)[:COLOURED]:

@@ -201,9 +201,13 @@ def _card(one: Cluster, n_rows: int, n_columns: int) -> Markup:
     if one.typical:
         names = [part for name in one.typical for part in (", ", name_of(name, NAMED))][1:]
         typical = element("p", "Typical: ", *names, class_="faded")
-    title = element("h3", mark(one.number), f" Cluster {one.number}")
-    size = element("p", f"{one.rows:,} rows, {percent(one.rows / max(n_rows, 1))}", class_="faded")
-    return element("article", title, size, body, typical)
+    return element(
+        "article",
+        element("h3", mark(one.number), f" Cluster {one.number}"),
+        element("p", f"{one.rows:,} rows, {percent(one.rows / max(n_rows, 1))}", class_="faded"),
+        body,
+        typical,
+    )
 
 
 def _difference(one: Difference) -> Markup:
@@ -245,24 +249,21 @@ def _sure(data: ReportData) -> Markup:
     best = data.facts.best
     told = f"Probabilities of {data.n_rows:,} rows: median {np.median(best):.2f}."
     chart = histogram(best, told, "probability of a row's own cluster")
-    pairs = data.facts.hard_pairs()[:10]
     lines = [
         element(
             "li", mark(a), f" {a} and ", mark(b), f" {b}: about {percent(share)} of their rows may belong to the other"
         )
-        for a, b, share in pairs
+        for a, b, share in data.facts.hard_pairs()[:10]
     ]
     words = (
         element("ul", *lines, class_="pairs")
         if lines
         else element("p", f"No two clusters share {percent(HARD)} of their rows or more.")
     )
-    faint = int(data.facts.faint.sum())
-    unsure = int((data.facts.best < UNSURE).sum())
+    unsure, faint, nowhere = (int(rows.sum()) for rows in (best < UNSURE, data.facts.faint, data.facts.nowhere))
     counts = (
         f"Rows without a cluster of probability {UNSURE:g} or more: {unsure:,}. Rows with less than {percent(FAINT)} "
-        f"of the similarity that is usual in their cluster: {faint:,}. These fit nowhere well: "
-        f"{int(data.facts.nowhere.sum()):,}."
+        f"of the similarity that is usual in their cluster: {faint:,}. These fit nowhere well: {nowhere:,}."
     )
     return joined([chart, element("h3", "Hard to tell apart"), words, element("p", counts)])
 
@@ -348,8 +349,7 @@ def _similarities(data: ReportData) -> Markup:
         f"Similarities of {which}, ordered by cluster. Filled squares along the diagonal are clusters; filled patches "
         "beside it are clusters that are like each other.",
     )
-    canvas = element("canvas", id="matrix", role="img", aria_label="Similarities ordered by cluster")
-    return joined([words, canvas])
+    return joined([words, element("canvas", id="matrix", role="img", aria_label="Similarities ordered by cluster")])
 
 
 def _eigenvalues(data: ReportData) -> Markup:
@@ -369,13 +369,14 @@ def _repeat(data: ReportData) -> Markup:
         for name, value in data.told.parameters.items()
     ]
     versions = ", ".join(f"{name} {number}" for name, number in data.versions.items())
-    parts = [
-        element("pre", shown(data.command, 4000), id="command"),
-        element("button", "Copy", type="button", id="copy-command"),
-        element("h3", "What was decided"),
-        element("pre", "\n".join(shown(line, 1000) for line in str(data.told.fitted.plan).splitlines())),
-        element("h3", "Parameters that are not the defaults"),
-        element("table", element("tbody", *settings)) if settings else element("p", "None."),
-        element("p", shown(versions, 400), class_="faded"),
-    ]
-    return joined(parts)
+    return joined(
+        [
+            element("pre", shown(data.command, 4000), id="command"),
+            element("button", "Copy", type="button", id="copy-command"),
+            element("h3", "What was decided"),
+            element("pre", "\n".join(shown(line, 1000) for line in str(data.told.fitted.plan).splitlines())),
+            element("h3", "Parameters that are not the defaults"),
+            element("table", element("tbody", *settings)) if settings else element("p", "None."),
+            element("p", shown(versions, 400), class_="faded"),
+        ]
+    )

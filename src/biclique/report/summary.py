@@ -21,8 +21,7 @@ class Summary:
         width = max(len(name) for name, _ in self.lines)
         return "\n".join([self.title, *(f"  {name:{width}}  {text}" for name, text in self.lines)])
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         rows = [element("tr", element("th", name, scope="row"), element("td", text)) for name, text in self.lines]

@@ -134,9 +134,7 @@ class Records:
     """The records of one run in a folder, each with what it was done with."""
 
     def __init__(self, out: Path, settings: Settings, *, resume: bool) -> None:
-        self.folder = out / "records"
-        self.settings = settings
-        self.commit = current_commit()
+        self.folder, self.settings, self.commit = out / "records", settings, current_commit()
         self._stamp = json.loads(json.dumps(asdict(settings)))
         finished = len(list(self.folder.glob("*/*/*.json")))
         if finished and not resume:

@@ -48,8 +48,7 @@ class KernelKMeansProblem:
     """
 
     def __init__(self, cut: NormalizedCut, weights: FloatArray | None = None, *, factor: float = 1.0) -> None:
-        self.cut, self.factor = cut, factor
-        self.centred = weights is None
+        self.cut, self.factor, self.centred = cut, factor, weights is None
         self.scale = cut.shrunken if weights is None else np.ones(cut.shape[0])
         self.omega = cut.weights * (cut.shrunken if weights is None else weights)
         diagonal = cut.gram.diagonal()

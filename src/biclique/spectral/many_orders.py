@@ -72,8 +72,7 @@ class ManyOrders:
 
     def __init__(self, first: NormalizedCut, space: Space, cuts: Sequence[NormalizedCut], k: int, columns: int) -> None:
         self.first, self.k, self.columns = first, k, columns
-        self.width = block_width(k)
-        self.n_passes = 0
+        self.width, self.n_passes = block_width(k), 0
         start, image = space.rescaled(np.ones(len(first.trivial)), columns - self.width)
         trivial = first.trivial
         Q, R = np.linalg.qr(start - trivial[:, None] * (trivial @ start))

@@ -25,10 +25,6 @@ SPACE = re.compile(r"[ \t\r\n]*")
 NOT_JSON = re.compile(r'"(?:[^"\\]|\\.)*"|(NaN|-?Infinity)')
 
 
-class _NotANumber(ValueError):
-    """NaN or Infinity, which Python's reader takes and JSON does not have."""
-
-
 class _Repeated(dict[str, Any]):
     """An object of a file in which a key comes twice."""
 
@@ -130,20 +126,18 @@ def parse_hif(text: str, name: str) -> Hypergraph:
 
 
 def _load(text: str, name: str) -> Any:
-    def refuse(literal: str) -> NoReturn:
-        raise _NotANumber(literal)
+    def refuse(literal: str) -> NoReturn:  # NaN or Infinity, which Python's reader takes and JSON does not have
+        found = next((match for match in NOT_JSON.finditer(text) if match[1]), None)
+        where = "" if found is None else f" in line {line_number(text, found.start())}"
+        raise TableError(f"{name}: not JSON: {literal}{where} is not a JSON number; leave it out or write null.")
 
     try:
         return json.loads(text, parse_constant=refuse, object_pairs_hook=_object)
     except json.JSONDecodeError as error:
         line, column = line_number(text, error.pos), error.pos - line_around(text, error.pos)[0] + 1
         raise TableError(f"{name}: not JSON: {error.msg} in line {line}, column {column}.") from error
-    except _NotANumber as error:
-        found = next((match for match in NOT_JSON.finditer(text) if match[1]), None)
-        where = "" if found is None else f" in line {line_number(text, found.start())}"
-        raise TableError(
-            f"{name}: not JSON: {error}{where} is not a JSON number; leave it out or write null."
-        ) from error
+    except TableError:
+        raise
     except RecursionError as error:
         raise TableError(f"{name}: objects or arrays are nested too deeply to be read.") from error
     except ValueError as error:  # a whole number of thousands of digits
