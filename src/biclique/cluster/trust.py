@@ -206,8 +206,11 @@ class HowSure(ClustererBase):
             name: value for name, value in chosen.items() if isinstance(given[name], str) and given[name] == SELECT
         }
         if "affinity" in found:
-            found |= {"n_neighbors": holding.n_neighbors, "neighbor_weights": holding.neighbor_weights}
-            found |= {"row_normalize": settings.assigning.row_normalize}
+            found |= {
+                "n_neighbors": holding.n_neighbors,
+                "neighbor_weights": holding.neighbor_weights,
+                "row_normalize": settings.assigning.row_normalize,
+            }
         return found
 
     def representatives(self, X: Any, per_cluster: int = 5) -> list[IntArray]:

@@ -141,8 +141,7 @@ def checked_matrix(K: FloatArray, memory_limit: float = np.inf) -> FloatArray:
     if worst == 0:
         return K
     require(K.nbytes, memory_limit, f"a symmetric copy of the given {n} × {n} matrix", GIVEN_WAY_OUT)
-    out = np.empty(K.shape, dtype=K.dtype)
-    np.add(K, K.T, out=out)
+    out = np.add(K, K.T, order="C")
     out /= 2
     return out
 

@@ -155,9 +155,6 @@ def flatten(edges: Any) -> tuple[IntArray, Any]:
     if isinstance(edges, np.ndarray) and edges.ndim == 2 and edges.dtype.kind in "iu":
         return np.full(edges.shape[0], edges.shape[1], dtype=np.int64), edges.ravel()
     listed = [edge if hasattr(edge, "__len__") else list(edge) for edge in _each(edges)]
-    for number, edge in enumerate(listed):
-        if isinstance(edge, (str, bytes)):
-            raise DataError(f"edge {number} is the text {edge!r}, not a collection of vertices: write [{edge!r}].")
     sizes = np.fromiter(map(len, listed), dtype=np.int64, count=len(listed))
     if listed and all(isinstance(edge, np.ndarray) and edge.ndim == 1 and edge.dtype.kind in "iu" for edge in listed):
         return sizes, np.concatenate(listed)
@@ -181,6 +178,8 @@ def _each(edges: Any) -> Iterator[Any]:
     for number, edge in enumerate(iterator):
         if not hasattr(edge, "__iter__") or getattr(edge, "ndim", 1) == 0:
             raise DataError(f"edge {number} is {edge!r}, not a collection of vertices: write [{edge!r}].")
+        if isinstance(edge, (str, bytes)):
+            raise DataError(f"edge {number} is the text {edge!r}, not a collection of vertices: write [{edge!r}].")
         yield edge
 
 

@@ -141,11 +141,8 @@ def thinned(labels: IntArray, n_clusters: int, most: int, least: int, random: np
     quota = base + (most - base.sum()) * over // max(over.sum(), 1)
     fullest = np.argsort(quota - sizes, kind="stable")[: most - quota.sum()]  # what rounding left goes to these
     quota[fullest] += quota[fullest] < sizes[fullest]
-    order = np.argsort(labels, kind="stable")
-    ends = np.cumsum(sizes)
-    chosen = [
-        random.permutation(order[end - size : end])[:want] for size, end, want in zip(sizes, ends, quota, strict=True)
-    ]
+    members = np.split(np.argsort(labels, kind="stable"), np.cumsum(sizes)[:-1])
+    chosen = [random.permutation(own)[:want] for own, want in zip(members, quota, strict=True)]
     return np.sort(np.concatenate(chosen))
 
 

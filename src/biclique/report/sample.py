@@ -136,8 +136,7 @@ def groups_of(labels: IntArray, n_clusters: int, most: int) -> tuple[list[IntArr
     If there are more than ``most`` clusters, these are the largest ones.
     """
     cells, clusters = [], []
-    largest = np.argsort(-np.bincount(labels, minlength=n_clusters), kind="stable")[:most]
-    for cluster in sorted(largest.tolist()):
+    for cluster in np.sort(np.argsort(-np.bincount(labels, minlength=n_clusters), kind="stable")[:most]):
         own = np.flatnonzero(labels == cluster)
         if len(own):
             count = min(len(own), max(1, round(most * len(own) / len(labels))))

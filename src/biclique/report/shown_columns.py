@@ -233,8 +233,7 @@ class Coded:
     @classmethod
     def of_category(cls, column: Category) -> Coded:
         """The levels."""
-        codes = np.where(column.codes < 0, MISSING, column.codes).astype(np.uint8)
-        return cls(codes, list(column.levels), True)
+        return cls(np.where(column.codes < 0, MISSING, column.codes).astype(np.uint8), list(column.levels), True)
 
 
 def _texts(column: Column) -> NDArray[Any]:

@@ -101,8 +101,7 @@ def load_problem(data: str, name: str, home: str | None) -> Problem:
         return Problem(name, PREPARATIONS[scaling](bunch.data), bunch.target, 2)
     bunch = load_iris() if data == "iris" else load_spine(home) if data == "spine" else load_ovarian(home)
     X = np.asarray(bunch.data, dtype=float)
-    prepared = X if data == "iris" else _z_scored(X)
-    return Problem(data, prepared, bunch.target, len(np.unique(bunch.target)), X)
+    return Problem(data, X if data == "iris" else _z_scored(X), bunch.target, len(np.unique(bunch.target)), X)
 
 
 def plan(data: Iterable[str], methods: Iterable[str], home: str | None, *, quick: bool) -> list[Cell]:

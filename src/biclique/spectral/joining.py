@@ -295,8 +295,7 @@ def connect(gram: NeighborGram, weights: FloatArray, n_clusters: int, most: int)
         "If parts belong together, a larger n_neighbors connects them; if not, ask for more.",
     )
     dust = np.flatnonzero(joined.dust)
-    if len(dust):
-        K = with_ties(K, dust, joined.like(near)[dust])
+    K = with_ties(K, dust, joined.like(near)[dust])
     if gram.index is not None:
         K = _tie_loose_rows(K, degrees, found, joined, near)
     return Connected(gram.with_graph(K), joined, float(np.median(degrees)))
