@@ -434,7 +434,10 @@ class GeneralizedDot(Modelling):
         check_flag("repeats", self.repeats)
 
     def weights(self, X: FloatArray, tuples: IntArray) -> FloatArray:
-        return np.asarray(X[tuples].prod(axis=1).sum(axis=1))
+        products = X[tuples[:, 0]]
+        for place in range(1, tuples.shape[1]):
+            products *= X[tuples[:, place]]
+        return np.asarray(products.sum(axis=1))
 
 
 POINT_MODELLINGS: dict[str, type[Modelling]] = {
