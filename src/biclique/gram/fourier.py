@@ -162,8 +162,7 @@ class _Transform:
         self._plans: SimpleQueue[tuple[Any, Any]] = SimpleQueue()
 
     def _plan(self, kind: int, sign: int, points: list[FloatArray]) -> Any:
-        modes, tolerance = self.grid.modes, self.tolerance
-        plan = self.finufft.Plan(kind, modes, 1, tolerance, sign, self.complex, nthreads=1, modeord=0)
+        plan = self.finufft.Plan(kind, self.grid.modes, 1, self.tolerance, sign, self.complex, nthreads=1, modeord=0)
         plan.setpts(*points)
         return plan
 

@@ -272,10 +272,9 @@ class ExpansionGram(GramOperator):
     def restricted(self, members: IntArray) -> ExpansionGram:
         """A of some vertices; edges keep their place and their coefficient, however many of their vertices are left."""
         other = copy(self)
-        other.n, other.hypergraph = len(members), self.hypergraph.keeping_edges(members)
-        other._off = self._off[members]
-        sizes, inside = other.hypergraph.edge_sizes, other.hypergraph.members
-        other._degrees = np.asarray((self.coefficients * sizes) @ inside + other._off)
+        other.hypergraph = inner = self.hypergraph.keeping_edges(members)
+        other.n, other._off = len(members), self._off[members]
+        other._degrees = np.asarray((self.coefficients * inner.edge_sizes) @ inner.members + other._off)
         return other
 
     def stored(self, memory_limit: int | str = "auto") -> Any:

@@ -99,8 +99,9 @@ class Hypergraph:
         codes, names = encode(flat, vertices, sizes)
         indptr = np.concatenate([[0], np.cumsum(sizes)])
         index = np.int32 if max(len(names), len(codes)) < np.iinfo(np.int32).max else np.int64
-        parts = (np.ones(len(codes)), codes.astype(index), indptr.astype(index))
-        members = sparse.csr_array(parts, shape=(len(sizes), len(names)))
+        members = sparse.csr_array(
+            (np.ones(len(codes)), codes.astype(index), indptr.astype(index)), shape=(len(sizes), len(names))
+        )
         members.sum_duplicates()
         return cls(Checked(frozen(members)), weights, cast("Sequence[Hashable]", names), edge_names)
 

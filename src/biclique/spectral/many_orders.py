@@ -133,9 +133,8 @@ class ManyOrders:
 
     def _block(self, wanted: list[FloatArray], others: list[FloatArray]) -> FloatArray:
         """What the next pass multiplies: what matters of the wanted pairs, and k + 4 columns of the further ones."""
-        block = self.basis[:, :0]
-        if wanted:
-            block = _leading(self._outside(np.column_stack(wanted)), self.width, MATTERS)
+        nothing = self.basis[:, :0]
+        block = _leading(self._outside(np.column_stack(wanted)), self.width, MATTERS) if wanted else nothing
         if not others:
             return block
         rest = self._outside(np.column_stack(others))

@@ -29,16 +29,13 @@ def as_hypergraph(obj: Any) -> Hypergraph:
             return convert(obj)
     if isinstance(obj, np.ndarray) or sparse.issparse(obj) or hasattr(obj, "iloc"):
         return Hypergraph.from_incidence(obj)
-    ways_out = {
-        (Mapping,): "Hypergraph.from_dict takes edge names and their vertices",
-        (
-            list,
-            tuple,
-        ): "Hypergraph.from_edges takes a list of edges, Hypergraph.from_incidence a matrix as nested lists",
-        (object,): "allowed are a Hypergraph, an incidence matrix (array, sparse or pandas frame), and the hypergraphs "
-        "of XGI, HyperNetX and hypergraphx",
-    }
-    way_out = next(text for kinds, text in ways_out.items() if isinstance(obj, kinds))
+    lists = "Hypergraph.from_edges takes a list of edges, Hypergraph.from_incidence a matrix as nested lists"
+    ways_out = {Mapping: "Hypergraph.from_dict takes edge names and their vertices", list: lists, tuple: lists}
+    allowed = (
+        "allowed are a Hypergraph, an incidence matrix (array, sparse or pandas frame), and the hypergraphs of XGI, "
+        "HyperNetX and hypergraphx"
+    )
+    way_out = next((text for kind, text in ways_out.items() if isinstance(obj, kind)), allowed)
     raise DataError(f"cannot tell the hypergraph in a {type(obj).__name__}: {way_out}.")
 
 
