@@ -758,3 +758,33 @@ def leading_pairs(B, trivial, k):
 def row_digests(X):
     """16 bytes of blake2b for every row, one after the other; −0.0 counts as 0.0."""
     return [blake2b((row + 0.0).tobytes(), digest_size=16).digest() for row in np.ascontiguousarray(X)]
+
+
+def standardised_difference(values, labels, n_clusters):
+    """(mean − mean of the rest)/s, s² the pooled variance of both; missing values are left out; 0 if s = 0."""
+
+    def of_groups(own, rest):
+        free = len(own) + len(rest) - 2
+        spread = own.var() * len(own) + rest.var() * len(rest)
+        gap = float(own.mean() - rest.mean())
+        if free < 1 or spread <= 0:
+            return 0.0 if gap == 0 else float(np.copysign(np.inf, gap))
+        return gap / float(np.sqrt(spread / free))
+
+    there = ~np.isnan(values)
+    return _of_clusters(values[there], labels[there], n_clusters, of_groups)
+
+
+def share_difference(holds, labels, n_clusters):
+    """The share of rows that have a value, minus that of the rest."""
+    return _of_clusters(holds.astype(float), labels, n_clusters, lambda own, rest: float(own.mean() - rest.mean()))
+
+
+def _of_clusters(values, labels, n_clusters, compare):
+    """A comparison of every cluster with the rest; not a number if one of them has no rows."""
+    out = np.full(n_clusters, np.nan)
+    for cluster in range(n_clusters):
+        own = labels == cluster
+        if own.any() and not own.all():
+            out[cluster] = compare(values[own], values[~own])
+    return out

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from biclique.cluster.profile import share_difference, standardised_difference
 from biclique.report.shown_columns import MISSING, Category, Coded, Columns, Sums, effects_of, years
 from tests.optional import Optional
+from tests.oracles import share_difference, standardised_difference
 
 pd = Optional("pandas")
 

@@ -75,7 +75,7 @@ def consensus_labels(
         )
     with single_threaded_blas():
         found = _cut(patterns[voting], weights[voting], n_clusters, check_random(random_state), n_jobs)
-    labels[voting] = _by_first_row(found, index, np.flatnonzero(voting))
+    labels[voting] = found
     groups = len(np.unique(found))
     if groups < n_clusters:
         warn_user(
@@ -83,7 +83,7 @@ def consensus_labels(
             f"of rows apart; labels run from 0 to {groups - 1}.",
             FewerClustersWarning,
         )
-    return labels[index]
+    return _by_first_row(labels[index])
 
 
 def _checked(L: ArrayLike) -> IntArray:
@@ -114,8 +114,7 @@ def _codes(labels: IntArray) -> IntArray:
     lowest = int(labels.min())
     if int(labels.max()) - lowest > len(labels):
         return np.asarray(np.unique(labels, return_inverse=True)[1]).ravel()
-    present = np.bincount(labels - lowest) > 0
-    return (np.cumsum(present) - 1)[labels - lowest]
+    return (np.cumsum(np.bincount(labels - lowest) > 0) - 1)[labels - lowest]
 
 
 def memberships(patterns: IntArray) -> sparse.csr_array:
@@ -148,8 +147,7 @@ def embedded(
     members = memberships(patterns)
     if members.shape[1] <= FEW_CLUSTERS:
         return from_clusters(members, weights, k, n_jobs)
-    gram = ExpansionGram(partitions_as_hypergraph(patterns), "star", n_jobs=n_jobs)
-    cut = NormalizedCut(gram, 2.0, weights)
+    cut = NormalizedCut(ExpansionGram(partitions_as_hypergraph(patterns), "star", n_jobs=n_jobs), 2.0, weights)
     pairs = top_eigenpairs(cut, k - 1, tol=1e-6, max_iter=200, deflate=cut.trivial, random_state=random)
     return np.column_stack([cut.trivial, pairs.vectors]) / np.sqrt(weights)[:, None]
 
@@ -192,15 +190,12 @@ def _cut(
     return assign_in_place("kmeans", rows, weights, k, n_init=10, random_state=random).contiguous().labels
 
 
-def _by_first_row(found: IntArray, index: IntArray, places: IntArray) -> IntArray:
-    """Labels numbered in the order in which they come among the rows."""
-    first = np.full(int(places.max()) + 1 if len(places) else 0, len(index))
-    where = np.searchsorted(places, index)
-    known = (where < len(places)) & (places[np.minimum(where, len(places) - 1)] == index)
-    np.minimum.at(first, index[known], np.flatnonzero(known))
-    earliest = np.full(int(found.max()) + 1, len(index))
-    np.minimum.at(earliest, found, first[places])
-    return np.argsort(np.argsort(earliest, kind="stable"), kind="stable")[found]
+def _by_first_row(labels: IntArray) -> IntArray:
+    """Labels numbered in the order in which they come among the rows; a missing one stays."""
+    known = np.flatnonzero(labels != MISSING)[::-1]
+    first = np.empty(int(labels.max()) + 1, dtype=np.intp)
+    first[labels[known]] = known  # the first row of a label is written last
+    return np.where(labels == MISSING, MISSING, np.argsort(np.argsort(first))[labels])
 
 
 class ConsensusClustering(ClusterMixin, PageLink, BaseEstimator):
@@ -263,8 +258,7 @@ class ConsensusClustering(ClusterMixin, PageLink, BaseEstimator):
                 f"n_clusters={self.n_clusters} is more than the n_samples={checked.shape[0]} rows of X: ask for fewer."
             )
         fitted = [clone(model) for _, model in self._named(random, checked.shape[0])]
-        labels = [np.asarray(model.fit_predict(X)) for model in fitted]
-        partitions = np.column_stack([np.maximum(each, MISSING) for each in labels])
+        partitions = np.column_stack([np.maximum(model.fit_predict(X), MISSING) for model in fitted])
         with warnings.catch_warnings():
             if self.n_clusters == 1:
                 warnings.simplefilter("ignore", FewerClustersWarning)
@@ -326,8 +320,7 @@ def votes(partitions: IntArray, labels: IntArray, new: IntArray) -> IntArray:
     tally = np.zeros((len(new), k))
     for old, now in zip(partitions.T, new.T, strict=True):
         known = counted & (old != MISSING)
-        top = int(max(old.max(initial=0), now.max(initial=0))) + 1
-        table = np.zeros((top, k))
+        table = np.zeros((int(max(old.max(initial=0), now.max(initial=0))) + 1, k))
         np.add.at(table, (old[known], labels[known]), 1.0)
         shares = table / np.maximum(table.sum(axis=1, keepdims=True), 1.0)
         there = now != MISSING
@@ -343,10 +336,9 @@ def votes(partitions: IntArray, labels: IntArray, new: IntArray) -> IntArray:
 def _default_estimators(n_clusters: int, n_rows: int, random: np.random.RandomState) -> list[tuple[str, BaseEstimator]]:
     from sklearn.cluster import KMeans
 
-    out = []
-    for factor in (1.0, 1.5, 2.0):
-        k = min(max(round(factor * n_clusters), 1), n_rows)
-        for start in range(5):
-            seed = int(random.randint(2**31))
-            out.append((f"k-means of {k}, start {start} x{factor:g}", KMeans(k, n_init=1, random_state=seed)))
-    return out
+    counts = {factor: min(max(round(factor * n_clusters), 1), n_rows) for factor in (1.0, 1.5, 2.0)}
+    return [
+        (f"k-means of {k}, start {start} x{factor:g}", KMeans(k, n_init=1, random_state=int(random.randint(2**31))))
+        for factor, k in counts.items()
+        for start in range(5)
+    ]

@@ -148,7 +148,8 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
                     f"n_clusters={self.n_clusters}: ask for fewer clusters, or check the hypergraph."
                 )
             inner = hypergraph if together.all() else hypergraph.keeping_edges(np.flatnonzero(together))
-            gram = self._expanded(inner)
+            largest = float(np.abs(inner.weights).max(initial=0.0)) or 1.0  # cuts do not depend on their scale
+            gram = ExpansionGram(inner.with_weights(inner.weights / largest), self.expansion, n_jobs=self.n_jobs)
             _check_degrees(gram, hypergraph.vertex_names[together])
             result = fit_hypergraph(settings, inner, gram, check_random(settings.random_state), progress)
             self._store(result, together)
@@ -159,11 +160,6 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
             self.n_features_in_ = hypergraph.n_edges
         self._warn(hypergraph, joined)
         return self
-
-    def _expanded(self, hypergraph: Hypergraph) -> ExpansionGram:
-        largest = float(np.abs(hypergraph.weights).max(initial=0.0)) or 1.0
-        scaled = hypergraph.with_weights(hypergraph.weights / largest)
-        return ExpansionGram(scaled, self.expansion, n_jobs=self.n_jobs)
 
     def _store(self, result: Result, together: np.ndarray) -> None:
         """What was found for vertices that share an edge with another, in its place among all."""
@@ -275,9 +271,11 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
         if len(sizes) > 1:
             shown = ", ".join(map(str, sizes[:5])) + (", …" if len(sizes) > 5 else "")
             whole = self.order_ == 2 and len(sizes) >= self._n_columns() >= self.n_clusters
-            said = "nothing tells which parts belong together"
-            if whole:
-                said = "they are grouped whole, so that nothing is cut"
+            said = (
+                "they are grouped whole, so that nothing is cut"
+                if whole
+                else "nothing tells which parts belong together"
+            )
             warn_user(
                 f"the hypergraph falls into {len(sizes)} connected parts ({shown} of {n} vertices): {said}. To cluster "
                 "the largest part alone, fit hypergraph.largest_component(); an order above 2 splits large parts "

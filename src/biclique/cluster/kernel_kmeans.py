@@ -157,9 +157,8 @@ memory_limit, n_jobs, random_state, verbose :
             fit = solve_exact(planned, source, random, progress)
             cut, n, index = fit.solved.cut, fit.prepared.vertices.n, fit.prepared.vertices.index
             order, k = cut.order if fit.plan.order is None else fit.plan.order, min(self.n_clusters, n)
-            factor = 1.0
-            if isinstance(self.weights, str) and self.weights == "paper" and np.isfinite(order):
-                factor = (2 / order) ** 2  # from J with K and 1/S to the paper's J'
+            paper = isinstance(self.weights, str) and self.weights == "paper" and np.isfinite(order)
+            factor = (2 / order) ** 2 if paper else 1.0  # from J with K and 1/S to the paper's J'
             problem = KernelKMeansProblem(cut, self._vertex_weights(fit, source.weights), factor=factor)
             result = min(
                 (
@@ -212,16 +211,14 @@ memory_limit, n_jobs, random_state, verbose :
         """The weights v of plain weighted kernel k-means, one for each vertex; None for the cut."""
         if isinstance(self.weights, str):
             return None if self.weights == "cut" else 1.0 / fit.solved.cut.shrunken
-        prepared = fit.prepared
-        index = prepared.vertices.index
+        vertices, index = fit.prepared.vertices, fit.prepared.vertices.index
         given = check_weights(self.weights, len(index), "weights")
         if multiplicities is None:
             multiplicities = np.ones(len(index))
         counted = index >= 0
         # Equal rows with different weights: their weighted mean, so that the total stays.
-        total = np.zeros(prepared.vertices.n)
-        np.add.at(total, index[counted], (multiplicities * given)[counted])
-        total /= prepared.vertices.weights
+        sums = np.bincount(index[counted], (multiplicities * given)[counted], minlength=vertices.n)
+        total = sums / vertices.weights
         return np.asarray(np.maximum(total, NO_WEIGHT * total.max()))
 
     def _n_columns(self) -> int:

@@ -162,10 +162,9 @@ class InhomogeneousSubspaceClustering(ClusterMixin, Estimator):
         largest = np.sort(distances.max(axis=1)[other])
         positions = n * n_draws / float(self.n_clusters) ** np.arange(1, size + 2)
         places = np.clip(np.rint(positions).astype(int), 1, len(largest)) - 1
-        tiny = np.finfo(float).tiny
         # Points exactly on a subspace have distance zero, and a scale must not.
         floor = largest[np.searchsorted(largest, 1e-20)] if largest[-1] > 1e-20 else 1.0
-        return [10 * max(float(value), float(floor) * 1e-6, tiny) for value in largest[places]]
+        return [10 * max(float(value), float(floor) * 1e-6, np.finfo(float).tiny) for value in largest[places]]
 
     def _cut(self, X: FloatArray, A: FloatArray, random: np.random.RandomState) -> IntArray:
         """Cut the graph, rows divided by √degree; a point without weight joins its nearest subspace."""
@@ -173,8 +172,7 @@ class InhomogeneousSubspaceClustering(ClusterMixin, Estimator):
         k = self.n_clusters
         if int(linked.sum()) <= k:
             return np.asarray(random.randint(k, size=len(X)))
-        inner = A if linked.all() else A[np.ix_(linked, linked)]
-        cut = NormalizedCut(DenseGram(inner), 2)
+        cut = NormalizedCut(DenseGram(A if linked.all() else A[np.ix_(linked, linked)]), 2)
         pairs = solve_cut(cut, k - 1, SolverOptions(), random, Progress())
         rows = pairs.vectors / np.sqrt(cut.shrunken)[:, None]
         found = ASSIGNERS["kmeans"](

@@ -120,8 +120,7 @@ class HowSure(ClustererBase):
         ndarray of shape (number of clusters found,)
             Not a number for a cluster without any of these rows.
         """
-        seen = self._seen
-        n_found = self._n_found()
+        seen, n_found = self._seen, self._n_found()
         with single_threaded_blas():
             own = seen.probabilities(seen.rows, seen.labels, self.order_)[np.arange(len(seen.labels)), seen.labels]
         weights = np.bincount(seen.labels, seen.weights, minlength=n_found)
@@ -181,21 +180,17 @@ class HowSure(ClustererBase):
                 f"cluster_stability needs rows, not affinity={self.plan_.settings.kernel.affinity!r}: halves of a "
                 "given matrix are to be cut out and fitted by hand."
             )
-        random = check_random(self.random_state)
-        half = rows.shape[0] // 2
-        k = self._asked_for
+        random, half, k = check_random(self.random_state), rows.shape[0] // 2, self._asked_for
         if half < max(k, 2):
             raise DataError(
                 f"half of X has {half} rows, fewer than n_clusters={k}: pass at least {2 * max(k, 2)} rows."
             )
-        chosen_before = self._chosen_parameters()
-        seeds = random.randint(2**31, size=n_splits)
-        asked = {}
+        seeds, asked = random.randint(2**31, size=n_splits), self._chosen_parameters()
         if self.categorical_features is not None:  # by number: the rows have no names now
             asked["categorical_features"] = self.plan_.settings.kernel.categorical_features
 
         def fit_half(chosen: IntArray, split: int) -> IntArray:
-            model = clone(self).set_params(**chosen_before, **asked, random_state=int(seeds[split]), verbose=0)
+            model = clone(self).set_params(**asked, random_state=int(seeds[split]), verbose=0)
             return np.asarray(model.fit(rows[chosen]).labels_)
 
         return stability_of(labels, int(self._n_found()), n_splits, half, fit_half, random)
@@ -211,8 +206,11 @@ class HowSure(ClustererBase):
             name: value for name, value in chosen.items() if isinstance(given[name], str) and given[name] == SELECT
         }
         if "affinity" in found:
-            found |= {"n_neighbors": holding.n_neighbors, "neighbor_weights": holding.neighbor_weights}
-            found["row_normalize"] = settings.assigning.row_normalize
+            found |= {
+                "n_neighbors": holding.n_neighbors,
+                "neighbor_weights": holding.neighbor_weights,
+                "row_normalize": settings.assigning.row_normalize,
+            }
         return found
 
     def representatives(self, X: Any, per_cluster: int = 5) -> list[IntArray]:

@@ -158,9 +158,7 @@ class TorchTiles:
     """
 
     def __init__(self, kernel: Kernel, device: Any, dtype: Any) -> None:
-        self.torch = load_torch()
-        self.kernel = kernel
-        self.device = device
+        self.torch, self.kernel, self.device = load_torch(), kernel, device
         self.dtype = self.torch.float64 if np.dtype(dtype) == np.float64 else self.torch.float32
         self.sums = self.torch.float32 if device.type == "mps" else self.torch.float64  # Apple's has no float64
         self.columns = TILE_COLUMNS.get(device.type, ON_DEVICE)

@@ -213,11 +213,9 @@ class FusedTiles:
                 "cosine, polynomial of whole degree 1 to 14): use engine='torch' or the CPU."
             )
         self.torch = import_module("torch")
-        self.form = form
-        self.kind, self.degree = KINDS[form.function], int(form.degree)
         self.device = self.torch.device(device)
-        self.precision = precision
-        self.tile = tile
+        self.form, self.precision, self.tile = form, precision, tile
+        self.kind, self.degree = KINDS[form.function], int(form.degree)
         self._smaller: dict[Tile, Tile] = {}
         self._halves: Any = None
         if self.kind == GAUSS and hopper_tiles.can_use_both_halves(self.torch, self.device):
@@ -283,8 +281,7 @@ class FusedTiles:
     def mirror(self, right: Side, rows: Rows) -> Side:
         """The same rows as the left side: the same tensors, unless their order or their sign says which side it is."""
         beside = lie_beside(rows.shape[1]) and self.kind != MANHATTAN
-        signed = self.form.coef0 < 0
-        return replace(self.side(rows, right=False), mirrored=True) if beside or signed else right
+        return replace(self.side(rows, right=False), mirrored=True) if beside or self.form.coef0 < 0 else right
 
     def _up(self, rows: Rows) -> Any:
         if not on_host(rows):
@@ -318,8 +315,7 @@ class FusedTiles:
         torch = self.torch
         width = V.shape[1]
         out = torch.empty((left.n, width), dtype=torch.float64, device=self.device)
-        most = MOST_VECTORS
-        done = 0
+        most, done = MOST_VECTORS, 0
         while done < width:
             taken = min(most, width - done)
             b = pad_vectors(taken)

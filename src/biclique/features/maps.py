@@ -21,7 +21,7 @@ from sklearn.kernel_approximation import PolynomialCountSketch
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import ParameterError
 from biclique.kernels import HeldRows, Kernel, dense_product, middle
-from biclique.runtime import PANEL, Pulse, Result, Tick, run_groups
+from biclique.runtime import PANEL, Pulse, Result, Tick, check_choice, run_groups, run_panels
 from biclique.runtime.namespace import as_dtype, float64, full, full_float32, moved, namespace, on_host, to_host
 
 MOST_EXACT_COLUMNS = 2048
@@ -99,9 +99,7 @@ class FourierMap(FeatureMap):
     def __init__(
         self, kernel: Kernel, pool: Rows, size: int, random: np.random.RandomState, dtype: Any = np.float32
     ) -> None:
-        self.kernel = kernel
-        self.dtype = np.dtype(dtype)
-        self.size = max(size // 2, 1) * 2
+        self.kernel, self.dtype, self.size = kernel, np.dtype(dtype), max(size // 2, 1) * 2
         self.offset = middle(_dense(pool[:1000]))  # phases are taken from the middle of the rows, which saves digits
         frequencies = kernel.frequencies(_orthogonal_rows(pool.shape[1], self.size // 2, random))
         if frequencies is None:
@@ -142,8 +140,7 @@ def _orthogonal_rows(d: int, count: int, random: np.random.RandomState) -> Float
     for _ in range(-(-count // width)):
         turn, triangle = np.linalg.qr(random.standard_normal((d, width)))
         turn *= np.where(np.diagonal(triangle) < 0, -1.0, 1.0)  # else the signs of LAPACK's factor would show
-        lengths = np.sqrt(random.chisquare(d, size=width))
-        runs.append(turn.T * lengths[:, None])
+        runs.append(turn.T * np.sqrt(random.chisquare(d, size=width))[:, None])
     return np.concatenate(runs)[:count]
 
 
@@ -158,12 +155,10 @@ class ExactMap(FeatureMap):
     takes_tensors = True
 
     def __init__(self, kernel: Kernel, n_columns: int, dtype: Any = np.float64) -> None:
-        self.kernel = kernel
-        self.dtype = np.dtype(dtype)
         size = kernel.exact_columns(n_columns)
         if size is None:
             raise ParameterError(f"the {kernel.name} kernel has no exact feature map.")
-        self.size = size
+        self.kernel, self.dtype, self.size = kernel, np.dtype(dtype), size
 
     @classmethod
     def make(
@@ -195,9 +190,7 @@ class SketchMap(FeatureMap):
         form = kernel.form
         if form is None or not has_sketch(kernel):
             raise ParameterError(f"the {kernel.name} kernel has no sketch.")
-        self.kernel = kernel
-        self.dtype = np.dtype(dtype)
-        self.size = size
+        self.kernel, self.dtype, self.size = kernel, np.dtype(dtype), size
         self._sketch = PolynomialCountSketch(
             gamma=form.gamma, degree=int(form.degree), coef0=form.coef0, n_components=size, random_state=random
         ).fit(np.zeros((1, n_columns)))
@@ -270,8 +263,7 @@ def make_map(
     dtype: Any = np.float32,
 ) -> FeatureMap:
     """The feature map of a kind, with ``size`` columns; landmarks come from a pool of distinct rows."""
-    if kind not in FEATURE_MAPS:
-        raise ParameterError(f"a feature map must be one of {', '.join(map(repr, FEATURE_MAPS))}, got {kind!r}.")
+    check_choice("a feature map", kind, FEATURE_MAPS)
     return FEATURE_MAPS[kind].make(kernel, pool, size, landmarks=landmarks, random=random, dtype=dtype)
 
 
@@ -297,9 +289,7 @@ class NystroemMap(FeatureMap):
     held: HeldRows
 
     def __init__(self, kernel: Kernel, landmarks: Rows, dtype: Any = np.float32) -> None:
-        self.kernel = kernel
-        self.dtype = np.dtype(dtype)
-        self.size = landmarks.shape[0]
+        self.kernel, self.dtype, self.size = kernel, np.dtype(dtype), landmarks.shape[0]
         self.held = HeldRows(kernel, landmarks, dtype)
         precise = self.held.rows.astype(np.float64)
         W = np.asarray(kernel.block(precise, precise), dtype=np.float64)
@@ -330,20 +320,16 @@ class NystroemMap(FeatureMap):
         if self._right is None and self.kernel.inner_product:
             self._right = self._right_side()
         if not on_host(X):
-            return self._device_columns(rows)
+            if not isinstance(self._right, np.ndarray):
+                raise ParameterError(
+                    "landmarks on a device need dense rows and a kernel of an inner product, not "
+                    f"{self.kernel.name!r}: hold the rows on the host."
+                )
+            return self.kernel.finish(self.kernel.left(rows) @ moved(self._right, rows))
         if self._right is None:
             return np.asarray(self.kernel.block(rows, self.held.rows)).astype(self.dtype, copy=False)
         # Rounding cannot lift an exponent of rbf far above zero here: landmarks lie near the middle of all rows.
         return self.kernel.finish(dense_product(self.kernel.left(rows), self._right))
-
-    def _device_columns(self, rows: Rows) -> FloatArray:
-        kernel = self.kernel
-        if not isinstance(self._right, np.ndarray):
-            raise ParameterError(
-                f"landmarks on a device need dense rows and a kernel of an inner product, not {kernel.name!r}: hold "
-                "the rows on the host."
-            )
-        return kernel.finish(kernel.left(rows) @ moved(self._right, rows))
 
     @property
     def rank(self) -> int:
@@ -396,29 +382,29 @@ def _spread(kernel: Kernel, pool: Rows, size: int, random: np.random.RandomState
 def _leverage(kernel: Kernel, pool: Rows, size: int, random: np.random.RandomState, dtype: Any) -> IntArray:
     """Ridge leverage scores, from as many uniform pilots: rows that others do not stand for are drawn more often."""
     pilots = HeldRows(kernel, pool[np.sort(_uniform(kernel, pool, size, random, dtype))], np.float64)
-    W = np.asarray(kernel.block(pilots.rows, pilots.rows), dtype=np.float64)
-    ridge = float(np.median(np.abs(np.linalg.eigvalsh((W + W.T) / 2))))
-    scores = leverage_scores(pilots, pool, ridge, size / pool.shape[0])
+    scores = leverage_scores(pilots, pool, None, size / pool.shape[0])
     # Draws without replacement in proportion to the scores: the largest of u^(1/τ), in logarithms.
     keys = np.log(random.uniform(size=len(scores))) / np.maximum(scores, 1e-12)
     return np.argsort(-keys, kind="stable")[:size]
 
 
-def leverage_scores(pilots: HeldRows, X: Rows, ridge: float, share: float) -> FloatArray:
+def leverage_scores(pilots: HeldRows, X: Rows, ridge: float | None, share: float) -> FloatArray:
     """τ(x) = min(1, (q/ν) [κ(x, x) − κ(x, Z)(W + νI)⁻¹κ(Z, x)]), pilots Z being a share q of the rows.
 
-    With every row a pilot this is the diagonal of K(K + νI)⁻¹. A row that is like no pilot keeps all of κ(x, x).
+    With every row a pilot this is the diagonal of K(K + νI)⁻¹. A row that is like no pilot keeps all of κ(x, x). The
+    ridge ν is the median |eigenvalue| of W unless given.
     """
     kernel = pilots.kernel
     W = np.asarray(kernel.block(pilots.rows, pilots.rows), dtype=np.float64)
     values, vectors = np.linalg.eigh((W + W.T) / 2)
-    root = vectors / np.sqrt(np.maximum(values, 0.0) + max(ridge, float(np.finfo(float).tiny)))
+    ridge = max(float(np.median(np.abs(values))) if ridge is None else ridge, float(np.finfo(float).tiny))
+    root = vectors / np.sqrt(np.maximum(values, 0.0) + ridge)
     scores = np.empty(X.shape[0])
     for top in range(0, X.shape[0], PANEL):
         rows = pilots.hold(X[top : top + PANEL])
         explained = ((kernel.block(rows, pilots.rows) @ root) ** 2).sum(axis=1)
         scores[top : top + PANEL] = kernel.diagonal(rows) - explained
-    return np.clip(share / max(ridge, float(np.finfo(float).tiny)) * scores, 0.0, 1.0)
+    return np.clip(share / ridge * scores, 0.0, 1.0)
 
 
 LANDMARKS: dict[str, Callable[..., IntArray]] = {"uniform": _uniform, "kmeans++": _spread, "leverage": _leverage}
@@ -543,9 +529,7 @@ def _panel_rows(n_columns: int, n_rows: int) -> int:
     A product of L rows rounds by at most eps √L as a share of itself, and the errors of n/L products average out:
     eps L/√n as a share of their sum, so that L near √n leaves eps.
     """
-    if n_columns <= PRECISE_SIZE or n_rows < PRECISE_ROWS:
-        return 0
-    return max(LEAST_PANEL, int(np.sqrt(n_rows)))
+    return 0 if n_columns <= PRECISE_SIZE or n_rows < PRECISE_ROWS else max(LEAST_PANEL, int(np.sqrt(n_rows)))
 
 
 def _add_gram(total: FloatArray, columns: FloatArray, n_rows: int) -> None:
@@ -586,18 +570,11 @@ def column_sums(
     host, wherever the rows lie.
     """
     V = _factor(V, feature_map, X)
-    starts = block_starts(feature_map, X)
 
-    def add(group: int, pulse: Pulse) -> FloatArray:
-        total: FloatArray = full((feature_map.size, V.shape[1]), 0.0, V)
-        for top in starts[group::GROUPS]:
-            columns = feature_map.columns(X[top : top + starts.step])
-            _add_sums(total, columns, V[top : top + starts.step], n_rows or X.shape[0])
-            pulse()
-        return total
+    def add(total: FloatArray, columns: FloatArray, place: slice) -> None:
+        _add_sums(total, columns, V[place], n_rows or X.shape[0])
 
-    with _digits(X):
-        return _added(run_groups(add, _groups(starts), n_jobs=_jobs(X, n_jobs), total=len(starts), tick=tick))
+    return _summed(feature_map, X, V.shape[1], add, n_jobs, tick)
 
 
 def weighted_gram(
@@ -616,24 +593,41 @@ def weighted_gram(
     a share of |c − a|², so a centre near all columns saves the digits that the columns have in common. The sums are on
     the host, wherever the rows lie.
     """
-    starts = block_starts(feature_map, X)
     middle = None if centre is None else _placed(centre, feature_map, X)
 
-    def add(group: int, pulse: Pulse) -> FloatArray:
-        total: FloatArray = full((feature_map.size, feature_map.size), 0.0, X)
+    def add(total: FloatArray, columns: FloatArray, place: slice) -> None:
+        roots = as_dtype(weigh(columns, place)[:, None], feature_map.dtype)
+        if middle is not None:
+            columns -= middle
+        columns *= roots
+        _add_gram(total, columns, n_rows or X.shape[0])
+
+    return _summed(feature_map, X, feature_map.size, add, n_jobs)
+
+
+def _summed(
+    feature_map: FeatureMap,
+    X: Rows,
+    width: int,
+    add: Callable[[FloatArray, FloatArray, slice], None],
+    n_jobs: int | None,
+    tick: Tick | None = None,
+) -> FloatArray:
+    """A sum over the rows, shape (p, width), on the host: ``add`` takes partial sums, columns of a block, its place."""
+    starts = block_starts(feature_map, X)
+
+    def work(group: int, pulse: Pulse) -> FloatArray:
+        total: FloatArray = full((feature_map.size, width), 0.0, X)
         for top in starts[group::GROUPS]:
             place = slice(top, top + starts.step)
-            columns = feature_map.columns(X[place])
-            roots = as_dtype(weigh(columns, place)[:, None], feature_map.dtype)
-            if middle is not None:
-                columns -= middle
-            columns *= roots
-            _add_gram(total, columns, n_rows or X.shape[0])
+            add(total, feature_map.columns(X[place]), place)
             pulse()
         return total
 
+    groups = min(GROUPS, max(len(starts), 1))
     with _digits(X):
-        return _added(run_groups(add, _groups(starts), n_jobs=_jobs(X, n_jobs)))
+        parts = run_groups(work, groups, n_jobs=_jobs(X, n_jobs), total=len(starts), tick=tick)
+        return to_host(sum(parts[1:], start=parts[0]))
 
 
 def map_rows(
@@ -651,18 +645,15 @@ def map_rows(
     """
     Q = _factor(Q, feature_map, X)
     sizes = None if sizes is None else _placed(sizes, feature_map, X)
-    starts = block_starts(feature_map, X)
 
-    def work(number: int, pulse: Pulse) -> Result:
-        top = starts[number]
-        pulse()
-        columns = feature_map.columns(X[top : top + starts.step])
+    def work(place: slice) -> Result:
+        columns = feature_map.columns(X[place])
         if sizes is None:
             return finish(_product(columns, Q))
         return finish(_product(columns, Q), absolute_product(columns, sizes))
 
     with _digits(X):
-        return run_groups(work, len(starts), n_jobs=_jobs(X, n_jobs))
+        return run_panels(work, X.shape[0], block_starts(feature_map, X).step, n_jobs=_jobs(X, n_jobs))
 
 
 def map_product(feature_map: FeatureMap, X: Rows, Q: FloatArray, *, n_jobs: int | None = None) -> FloatArray:
@@ -677,11 +668,3 @@ def squared_lengths(feature_map: FeatureMap, X: Rows, *, n_jobs: int | None = No
     xp = namespace(X)
     blocks = map_rows(feature_map, X, root, lambda features: xp.einsum("ij,ij->i", features, features), n_jobs=n_jobs)
     return xp.concatenate(blocks) if blocks else full((0,), 0.0, X)
-
-
-def _groups(starts: range) -> int:
-    return min(GROUPS, max(len(starts), 1))
-
-
-def _added(parts: list[FloatArray]) -> FloatArray:
-    return to_host(sum(parts[1:], start=parts[0]))

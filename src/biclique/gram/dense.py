@@ -43,9 +43,7 @@ class DenseGram(GramOperator):
     dtype = np.dtype(np.float64)
 
     def __init__(self, K: FloatArray, *, held: HeldRows | None = None, n_jobs: int | None = None) -> None:
-        self.K = K
-        self.n = K.shape[0]
-        self.held, self.n_jobs = held, n_jobs
+        self.K, self.n, self.held, self.n_jobs = K, K.shape[0], held, n_jobs
 
     @classmethod
     def from_kernel(
@@ -123,9 +121,7 @@ class DenseGram(GramOperator):
         return DenseGram(self.K[members].take(members, axis=1), held=held, n_jobs=self.n_jobs)
 
     def cross(self, Y: Rows) -> CrossGram:
-        if self.held is None:
-            return StoredCross(Y, n_jobs=self.n_jobs)
-        return self.held.cross(Y, n_jobs=self.n_jobs)
+        return StoredCross(Y, n_jobs=self.n_jobs) if self.held is None else self.held.cross(Y, n_jobs=self.n_jobs)
 
 
 GIVEN_WAY_OUT = "raise memory_limit, or make the matrix symmetric and float64 yourself."
@@ -145,8 +141,7 @@ def checked_matrix(K: FloatArray, memory_limit: float = np.inf) -> FloatArray:
     if worst == 0:
         return K
     require(K.nbytes, memory_limit, f"a symmetric copy of the given {n} × {n} matrix", GIVEN_WAY_OUT)
-    out = np.empty(K.shape, dtype=K.dtype)
-    np.add(K, K.T, out=out)
+    out = np.add(K, K.T, order="C")
     out /= 2
     return out
 

@@ -14,8 +14,7 @@ class FactoredRows:
     """Training rows as a factored K holds them."""
 
     def __init__(self, feature_map: FeatureMap, X: Rows) -> None:
-        self.map = feature_map
-        self.rows = X
+        self.map, self.rows = feature_map, X
 
     def hold(self, Y: Rows) -> Rows:
         """Other rows, as these are: as they came."""
@@ -25,9 +24,10 @@ class FactoredRows:
         """⟨φ(y), φ(x)⟩ of new rows against these."""
         return FactoredCross(self, Y, n_jobs=n_jobs)
 
-    def sums(self, V: FloatArray, *, n_jobs: int | None = None, tick: Tick | None = None) -> FloatArray:
-        """ΦᵀV, shape (r, b)."""
-        return self.map.project(column_sums(self.map, self.rows, V, n_jobs=n_jobs, tick=tick))
+    def product(self, Y: Rows, V: FloatArray, *, n_jobs: int | None = None, tick: Tick | None = None) -> FloatArray:
+        """φ(Y)ΦᵀV, shape (n_new, b)."""
+        sums = self.map.project(column_sums(self.map, self.rows, V, n_jobs=n_jobs, tick=tick))
+        return map_product(self.map, Y, self.map.lift(sums), n_jobs=n_jobs)
 
 
 class FactoredGram(GramOperator):
@@ -36,18 +36,13 @@ class FactoredGram(GramOperator):
     def __init__(
         self, feature_map: FeatureMap, X: Rows, *, n_jobs: int | None = None, tick: Tick | None = None
     ) -> None:
-        self.name = feature_map.name
-        self.map = feature_map
-        self.rank = feature_map.size
-        self.dtype = feature_map.dtype
+        self.name, self.rank, self.dtype = feature_map.name, feature_map.size, feature_map.dtype
         self.noise = float(np.finfo(self.dtype).eps)
-        self.n = X.shape[0]
-        self.n_jobs, self.tick = n_jobs, tick
+        self.map, self.n, self.n_jobs, self.tick = feature_map, X.shape[0], n_jobs, tick
         self.held = FactoredRows(feature_map, X)
 
     def matmat(self, V: FloatArray) -> FloatArray:
-        sums = self.held.sums(V, n_jobs=self.n_jobs, tick=self.tick)
-        return map_product(self.map, self.held.rows, self.map.lift(sums), n_jobs=self.n_jobs)
+        return self.held.product(self.held.rows, V, n_jobs=self.n_jobs, tick=self.tick)
 
     def diagonal(self) -> FloatArray:
         return squared_lengths(self.map, self.held.rows, n_jobs=self.n_jobs)
@@ -63,13 +58,10 @@ class FactoredCross(CrossGram):
     """⟨φ(y), φ(x)⟩ of new rows against the training rows."""
 
     def __init__(self, held: FactoredRows, Y: Rows, *, n_jobs: int | None = None) -> None:
-        self.held = held
-        self.rows = Y
-        self.n_jobs = n_jobs
+        self.held, self.rows, self.n_jobs = held, Y, n_jobs
 
     def matmat(self, V: FloatArray) -> FloatArray:
-        sums = self.held.sums(V, n_jobs=self.n_jobs)
-        return map_product(self.held.map, self.rows, self.held.map.lift(sums), n_jobs=self.n_jobs)
+        return self.held.product(self.rows, V, n_jobs=self.n_jobs)
 
     def diagonal(self) -> FloatArray:
         return squared_lengths(self.held.map, self.rows, n_jobs=self.n_jobs)

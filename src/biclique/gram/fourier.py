@@ -10,7 +10,6 @@ up to ε: what wraps around the box is below κ(reach) = ε, and so is what is l
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
@@ -29,6 +28,7 @@ from biclique.exceptions import ParameterError, optional
 from biclique.gram.operator import CrossGram
 from biclique.gram.tile_parts import ComputedGram
 from biclique.kernels import HeldRows, Kernel, KernelCross, Spectrum
+from biclique.neighbors.index import members_of
 from biclique.runtime import Pulse, Tick, count_threads, require, run_groups
 from biclique.runtime.namespace import on_host
 
@@ -154,22 +154,20 @@ class _Transform:
 
     def __init__(self, grid: Grid, sources: FloatArray, targets: FloatArray, dtype: np.dtype[Any], tolerance: float):
         self.finufft = load_finufft()
-        self.grid, self.dtype = grid, np.dtype(dtype)
+        self.grid, self.dtype, self.tolerance = grid, np.dtype(dtype), tolerance
         self.complex = "complex64" if self.dtype == np.float32 else "complex128"
-        self.tolerance = tolerance
         self._from = grid.points(sources, self.dtype)
         self._to = self._from if targets is sources else grid.points(targets, self.dtype)
         self._coefficients = grid.coefficients.astype(self.dtype)
         self._plans: SimpleQueue[tuple[Any, Any]] = SimpleQueue()
 
     def _plan(self, kind: int, sign: int, points: list[FloatArray]) -> Any:
-        facts: dict[str, Any] = {"nthreads": 1, "modeord": 0}
-        plan = self.finufft.Plan(kind, self.grid.modes, 1, self.tolerance, sign, self.complex, **facts)
+        plan = self.finufft.Plan(kind, self.grid.modes, 1, self.tolerance, sign, self.complex, nthreads=1, modeord=0)
         plan.setpts(*points)
         return plan
 
-    def multiply(self, V: FloatArray, add: Callable[[int, FloatArray], None]) -> None:
-        """Hand over K of one or two real vectors, which are the parts of a complex one: K is real."""
+    def multiply(self, V: FloatArray) -> tuple[FloatArray, ...]:
+        """K of one or two real vectors, which are the parts of a complex one: K is real."""
         try:
             there, back = self._plans.get_nowait()
         except Empty:
@@ -182,8 +180,7 @@ class _Transform:
         found *= self._coefficients
         values = back.execute(found)
         self._plans.put((there, back))
-        for j, part in enumerate((values.real, values.imag)[: V.shape[1]]):
-            add(j, part)
+        return (values.real, values.imag)[: V.shape[1]]
 
 
 class _Boxes:
@@ -193,8 +190,9 @@ class _Boxes:
         self.kernel, self.rows, self.dtype, self.tolerance = kernel, rows, np.dtype(dtype), tolerance
         self.spectrum = spectrum_of(kernel, rows.shape[1])
         members = far_apart(rows, self.spectrum.reach(tolerance))
-        self.large = [_places(some, len(rows)) for some in members if len(some) > FEW_ROWS]
-        self._few = [some for some in members if len(some) <= FEW_ROWS]
+        large = [some for some in members if len(some) > FEW_ROWS]
+        self.large = [slice(None) if len(some) == len(rows) else some for some in large]  # all of them without a copy
+        self._few = members[len(large) :]
         self._transforms: list[_Transform] = []
 
     def checked_modes(self) -> int:
@@ -237,11 +235,8 @@ class _Boxes:
         def work(task: int, pulse: Pulse) -> None:
             box, first = tasks[task]
             some = self.large[box]
-
-            def put(j: int, column: FloatArray) -> None:
-                out[some, first + j] = column
-
-            self._transforms[box].multiply(V[some, first : first + 2], put)
+            for j, column in enumerate(self._transforms[box].multiply(V[some, first : first + 2]), first):
+                out[some, j] = column
             pulse()
 
         run_groups(work, len(tasks), n_jobs=n_jobs, total=max(len(tasks), 1), tick=tick)
@@ -275,10 +270,8 @@ class _Boxes:
         """Add the products of some new rows with the training rows of a box."""
 
         def work(task: int, pulse: Pulse) -> None:
-            def add(j: int, column: FloatArray) -> None:
-                out[near, 2 * task + j] += column
-
-            transform.multiply(V[:, 2 * task : 2 * task + 2], add)
+            for j, column in enumerate(transform.multiply(V[:, 2 * task : 2 * task + 2]), 2 * task):
+                out[near, j] += column
             pulse()
 
         run_groups(work, -(-V.shape[1] // 2), n_jobs=n_jobs)
@@ -290,11 +283,6 @@ class _Boxes:
         if len(near):
             held = HeldRows(self.kernel, self.rows[some], np.float64)
             out[near] += KernelCross(held, Y[near], n_jobs=n_jobs).matmat(V[some])
-
-
-def _places(some: IntArray, n: int) -> IntArray | slice:
-    """Rows of a box; if that is all of them, without a copy."""
-    return slice(None) if len(some) == n else some
 
 
 def far_apart(rows: FloatArray, reach: float) -> list[IntArray]:
@@ -321,8 +309,7 @@ def far_apart(rows: FloatArray, reach: float) -> list[IntArray]:
     first, second = np.concatenate(links, axis=1)
     graph = sparse.coo_array((np.ones(len(first), dtype=np.int8), (first, second)), shape=(len(keys),) * 2)
     labels = connected_components(graph.tocsr(), directed=False)[1][inverse]
-    groups = np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels))[:-1])
-    return sorted(groups, key=lambda some: (-len(some), int(some[0])))
+    return sorted(members_of(labels), key=lambda some: (-len(some), int(some[0])))
 
 
 @dataclass(frozen=True)
@@ -349,8 +336,7 @@ class FourierRows:
         self, held: HeldRows, dtype: np.dtype[Any], tolerance: float, lowest: float, weights: FloatArray
     ) -> None:
         self.held, self.dtype, self.tolerance = held, dtype, tolerance
-        self.lowest, self.weights = lowest, weights
-        self.rows = held.rows
+        self.lowest, self.weights, self.rows = lowest, weights, held.rows
 
     def hold(self, Y: Rows) -> Rows:
         return self.held.hold(Y)
@@ -399,7 +385,7 @@ class FourierGram(ComputedGram):
         *,
         dtype: DTypeLike = np.float32,
         n_jobs: int | None = None,
-        memory_limit: int | None = None,
+        memory_limit: float | None = None,
         tick: Tick | None = None,
     ) -> None:
         load_finufft()
@@ -424,15 +410,13 @@ class FourierGram(ComputedGram):
     def _settle(self, weights: FloatArray) -> None:
         """Go to finer precisions until the error is what is promised."""
         self._weights = weights
-        found = self._measure()
-        while not found.product <= TARGET:
+        while not (found := self._measure()).product <= TARGET:
             if not self._finer:
                 raise GridError(
                     f"gram='fourier' has {found}, above the {TARGET:g} that it promises: use gram='tiled' (exact) or "
                     "gram='nystroem'."
                 )
             self._set(*self._finer.pop(0))
-            found = self._measure()
         self.error = found
         self.noise = max(found.product, float(np.finfo(self.dtype).eps))
 
@@ -440,14 +424,12 @@ class FourierGram(ComputedGram):
         self.dtype, self.tolerance = np.dtype(dtype), tolerance
         self._boxes = _Boxes(self.kernel, np.asarray(self.held.rows), self.dtype, tolerance)
         modes = self._boxes.checked_modes()
-        if self._memory_limit is not None:
-            needed = fourier_bytes(self.n, self.held.rows.shape[1], 2, modes, count_threads(self.n_jobs))
-            require(
-                needed,
-                self._memory_limit,
-                f"gram='fourier' for {self.n} distinct rows",
-                "raise memory_limit, or use gram='nystroem'.",
-            )
+        require(
+            fourier_bytes(self.n, self.held.rows.shape[1], 2, modes, count_threads(self.n_jobs)),
+            self._memory_limit,
+            f"gram='fourier' for {self.n} distinct rows",
+            "raise memory_limit, or use gram='nystroem'.",
+        )
 
     def _measure(self) -> ProductError:
         """Products with weights and with random signs, against exact ones, on rows of low degree and on others."""

@@ -26,8 +26,7 @@ class SparseGram(GramOperator):
 
     def __init__(self, K: Rows, *, n_jobs: int | None = None) -> None:
         self.K = sparse.csr_array(K, dtype=np.float64)
-        self.n = self.K.shape[0]
-        self.n_jobs = n_jobs
+        self.n, self.n_jobs = self.K.shape[0], n_jobs
         self.is_graph = self.nonnegative
 
     @property
@@ -79,11 +78,12 @@ def checked_sparse(K: Rows) -> sparse.csr_array:
     """A given sparse matrix, checked as the dense one is."""
     given = sparse.csr_array(K, dtype=np.float64)
     gap = abs(given - given.T).tocoo()
-    if gap.nnz:
-        largest = int(gap.data.argmax())
-        where = (int(gap.row[largest]), int(gap.col[largest]))
-        check_asymmetry(float(gap.data[largest]), float(abs(given).max()), where)
-    return given if not gap.nnz else sparse.csr_array((given + given.T) / 2)
+    if not gap.nnz:
+        return given
+    largest = int(gap.data.argmax())
+    where = (int(gap.row[largest]), int(gap.col[largest]))
+    check_asymmetry(float(gap.data[largest]), float(abs(given).max()), where)
+    return sparse.csr_array((given + given.T) / 2)
 
 
 # K of nearest neighbours
@@ -102,7 +102,6 @@ FAINTEST = 1e-300
 
 PANEL = 16_384
 """Rows of one piece of a product: a row has few entries."""
-"""w of pairs of rows at given distances."""
 
 
 class NeighborGram(SparseGram):
@@ -202,8 +201,7 @@ class NeighborGram(SparseGram):
         if weights == "rbf" and gamma is None:
             sigma, gamma = _scale_of_parts(near, start, _positive(radii))
         if weights == "self_tuning":
-            own = near == np.arange(n)[:, None]
-            sigma = _positive(_scale(gap, own.any(axis=1)))
+            sigma = _positive(_scale(gap, (near == np.arange(n)[:, None]).any(axis=1)))
         left = None if sigma is None else np.repeat(sigma, k)
         right = None if sigma is None else sigma[near.ravel()]
         half = _weigh(weights, gamma, gap.ravel(), left, right) / 2
@@ -358,6 +356,5 @@ def _smallest(G: Rows, k: int, *, exactly: bool) -> Pairs:
         )
     first = np.repeat(np.arange(graph.shape[0]), counts)
     order = np.lexsort((values, first))
-    rank = np.arange(graph.nnz) - np.repeat(graph.indptr[:-1], counts)
-    order = order[rank < k]
+    order = order[np.arange(graph.nnz) - np.repeat(graph.indptr[:-1], counts) < k]  # by rank in its row
     return first[order], graph.indices[order].astype(np.intp), np.asarray(values[order], dtype=np.float64)

@@ -53,11 +53,11 @@ class ComputedGram(GramOperator):
         *,
         dtype: DTypeLike = np.float32,
         n_jobs: int | None = None,
-        memory_limit: int | None = None,
+        memory_limit: float | None = None,
         tick: Tick | None = None,
     ) -> None:
         self.kernel, self.n, self.dtype = kernel, X.shape[0], np.dtype(dtype)
-        self.n_jobs, self.tick, self._memory_limit = n_jobs, tick, memory_limit
+        self.n_jobs, self.tick, self._memory_limit = n_jobs, tick, np.inf if memory_limit is None else memory_limit
 
     @property
     def nonnegative(self) -> bool:
@@ -217,15 +217,13 @@ def _mass_of_few(
     height = PANEL if reach is None else FEW_AT_ONCE
     if reach is not None and len(few) > height:
         # Those multiplied at once lie together, so that fewer rows are near them.
-        place = np.argsort(KDTree(rows[few]).indices)
-        ordered = np.lexsort((place, of_few))
+        ordered = np.lexsort((np.argsort(KDTree(rows[few]).indices), of_few))
         few, of_few = few[ordered], of_few[ordered]
     near = _near(rows, few, every, reach, count_threads(gram.n_jobs))
     every, part_of = every[near], part_of[near]
     tops = range(0, len(few), height)
-    found: list[FloatArray] = [np.empty((0, 0))] * len(tops)
 
-    def add(panel: int, pulse: Pulse) -> None:
+    def add(panel: int, pulse: Pulse) -> FloatArray:
         some = slice(tops[panel], tops[panel] + height)
         inside, starts = np.unique(of_few[some], return_index=True)
         total = np.zeros((len(inside), len(small)))
@@ -238,11 +236,10 @@ def _mass_of_few(
             across, edges = np.unique(of_them[others], return_index=True)
             total[:, across] += np.add.reduceat(block, edges, axis=1)
             pulse()
-        found[panel] = total
+        return total
 
-    run_groups(add, len(tops), n_jobs=gram.n_jobs)
     mass = np.zeros((len(small), len(small)))
-    for top, total in zip(tops, found, strict=True):
+    for top, total in zip(tops, run_groups(add, len(tops), n_jobs=gram.n_jobs), strict=True):
         mass[np.unique(of_few[top : top + height])] += total
     return mass
 
@@ -253,10 +250,8 @@ def _reach_of_mass(gram: ComputedGram, weights: FloatArray) -> float | None:
     A part P has a volume of at least w(P) κ(0) times the least weight; rows beyond r add at most w(P) W κ(r) to its
     mass. None if no tree can use it.
     """
-    spectrum = _tree_spectrum(gram)
-    if spectrum is None:
-        return None
-    return spectrum.reach(0.01 * _least_mass(gram) * float(weights.min() / weights.sum()))
+    spectrum, share = _tree_spectrum(gram), 0.01 * _least_mass(gram) * float(weights.min() / weights.sum())
+    return None if spectrum is None else spectrum.reach(share)
 
 
 def _near(rows: Rows, few: IntArray, every: IntArray, reach: float | None, workers: int) -> IntArray | slice:

@@ -58,7 +58,7 @@ class TiledGram(ComputedGram):
         *,
         dtype: DTypeLike = np.float32,
         n_jobs: int | None = None,
-        memory_limit: int | None = None,
+        memory_limit: float | None = None,
         tick: Tick | None = None,
     ) -> None:
         super().__init__(kernel, X, dtype=dtype, n_jobs=n_jobs, memory_limit=memory_limit, tick=tick)
@@ -74,13 +74,12 @@ class TiledGram(ComputedGram):
         return self.kernel.left(self.held.rows), turned
 
     def _require(self, b: int) -> None:
-        if self._memory_limit is not None:
-            require(
-                tiled_bytes(self.n, self._n_features, b, self.dtype),
-                self._memory_limit,
-                f"gram='tiled' for {self.n} distinct rows and {b} vectors",
-                "raise memory_limit, ask for fewer clusters, or fit a sample of the rows and predict the rest.",
-            )
+        require(
+            tiled_bytes(self.n, self._n_features, b, self.dtype),
+            self._memory_limit,
+            f"gram='tiled' for {self.n} distinct rows and {b} vectors",
+            "raise memory_limit, ask for fewer clusters, or fit a sample of the rows and predict the rest.",
+        )
 
     @classmethod
     def bytes_for(cls, n: int, n_columns: int, vectors: int, dtype: DTypeLike) -> int:

@@ -84,9 +84,8 @@ class TorchGram(GramOperator):
         self.device = open_device(self.torch, device)
         self.name = "cuda" if self.device.type == "cuda" else "torch"
         self.like = self.torch.empty(0, device=self.device)
-        self._requested = engine
+        self._requested, self.n = engine, X.shape[0]
         self.kernel, self.precision, self.tick = kernel, precision, tick
-        self.n = X.shape[0]
         if not on_host(X):
             given, X = X, place_rows(X, self.device)
             owned = owned or X is not given
@@ -116,9 +115,6 @@ class TorchGram(GramOperator):
     def nonnegative(self) -> bool:
         return self.kernel.nonnegative(self.held.rows)
 
-    def matmat(self, V: Array) -> Array:
-        return self._product(V)
-
     def diagonal(self) -> Any:
         return place_rows(float64(self.kernel.diagonal(self.held.rows)), self.device)
 
@@ -143,7 +139,7 @@ class TorchGram(GramOperator):
         source = self.torch.Generator(device=self.device).manual_seed(seed)
         return self.torch.randn(shape, generator=source, dtype=self.torch.float64, device=self.device)
 
-    def _product(self, V: Array, new: TorchCross | None = None) -> Array:
+    def matmat(self, V: Array, new: TorchCross | None = None) -> Array:
         """K @ V, or, of new rows, κ(Y, X) @ V."""
         torch = self.torch
         if V.shape[0] != self.n:
@@ -175,7 +171,7 @@ class TorchCross(CrossGram):
             self._left = gram._tiles.side(self.rows, right=False)
 
     def matmat(self, V: Array) -> Array:
-        return self.gram._product(V, self)
+        return self.gram.matmat(V, self)
 
     def diagonal(self) -> FloatArray:
         return np.asarray(to_host(self.gram.kernel.diagonal(self.rows)), dtype=np.float64)

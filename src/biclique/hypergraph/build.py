@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, count
 from typing import Any
@@ -14,7 +15,6 @@ from scipy import sparse
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError
 
-LARGEST_INDEX = np.iinfo(np.int32).max
 LARGEST_NAME = np.iinfo(np.int64).max
 
 
@@ -68,19 +68,17 @@ def number_array(values: Any, what: str, dimensions: int) -> FloatArray:
         )
     try:
         found = np.asarray(values)
-        if found.dtype.kind == "c":
-            raise DataError(f"{what} must hold real numbers, got complex ones.")
-        if found.dtype.kind in "Mm":
-            raise DataError(f"{what} must hold real numbers, got dates or times ({found.dtype}).")
-        found = found.astype(float)
+        numbers = found if found.dtype.kind in "cMm" else found.astype(float)
     except (TypeError, ValueError) as error:
-        if isinstance(error, DataError):
-            raise
         raise DataError(f"{what} must hold numbers: {error}.") from error
+    if found.dtype.kind == "c":
+        raise DataError(f"{what} must hold real numbers, got complex ones.")
+    if found.dtype.kind in "Mm":
+        raise DataError(f"{what} must hold real numbers, got dates or times ({found.dtype}).")
     if found.ndim != dimensions:
         words = {1: "one dimension", 2: "two dimensions"}[dimensions]
         raise DataError(f"{what} must have {words}, got shape {found.shape}.")
-    return found
+    return numbers
 
 
 def checked_weights(weights: Any, n_edges: int) -> FloatArray:
@@ -97,11 +95,8 @@ def checked_weights(weights: Any, n_edges: int) -> FloatArray:
 
 def checked_names(names: Sequence[Hashable] | None, n_names: int, what: str) -> np.ndarray[Any, Any]:
     """Names as an array of integers, or of objects; distinct, none missing."""
-    found: np.ndarray[Any, Any]
-    if names is None:
-        found = np.arange(n_names)
-    else:
-        found = _name_array(names, what)
+    found = np.arange(n_names) if names is None else _name_array(names, what)
+    if names is not None:
         if len(found) != n_names:
             raise DataError(f"{what}_names must have {n_names} entries, got {len(found)}.")
         distinct = _count_integers(found) if found.dtype != object else _count_distinct(found, what)
@@ -160,18 +155,13 @@ def flatten(edges: Any) -> tuple[IntArray, Any]:
     if isinstance(edges, np.ndarray) and edges.ndim == 2 and edges.dtype.kind in "iu":
         return np.full(edges.shape[0], edges.shape[1], dtype=np.int64), edges.ravel()
     listed = [edge if hasattr(edge, "__len__") else list(edge) for edge in _each(edges)]
-    for number, edge in enumerate(listed):
-        if isinstance(edge, (str, bytes)):
-            raise DataError(f"edge {number} is the text {edge!r}, not a collection of vertices: write [{edge!r}].")
     sizes = np.fromiter(map(len, listed), dtype=np.int64, count=len(listed))
     if listed and all(isinstance(edge, np.ndarray) and edge.ndim == 1 and edge.dtype.kind in "iu" for edge in listed):
         return sizes, np.concatenate(listed)
     types = set(map(type, chain.from_iterable(listed)))
     if types <= {int}:
-        try:
+        with suppress(OverflowError):
             return sizes, np.fromiter(chain.from_iterable(listed), dtype=np.int64, count=int(sizes.sum()))
-        except OverflowError:
-            pass
     if any(issubclass(kind, np.generic) for kind in types):
         listed = [[v.item() if isinstance(v, np.generic) else v for v in edge] for edge in listed]
     return sizes, listed
@@ -188,6 +178,8 @@ def _each(edges: Any) -> Iterator[Any]:
     for number, edge in enumerate(iterator):
         if not hasattr(edge, "__iter__") or getattr(edge, "ndim", 1) == 0:
             raise DataError(f"edge {number} is {edge!r}, not a collection of vertices: write [{edge!r}].")
+        if isinstance(edge, (str, bytes)):
+            raise DataError(f"edge {number} is the text {edge!r}, not a collection of vertices: write [{edge!r}].")
         yield edge
 
 
@@ -203,29 +195,30 @@ def encode(flat: Any, vertices: Any, sizes: IntArray) -> tuple[IntArray, Any]:
         if isinstance(known, np.ndarray):
             return _encode_known(flat, known, sizes)
         flat = [flat.tolist()]
-    index: dict[Hashable, int] = {}
-    if known is None:
-        index = defaultdict(count().__next__)  # a name seen for the first time gets the next number
+    index: dict[Hashable, int] = defaultdict(count().__next__)  # a name seen for the first time gets the next number
     try:
         if known is not None:
             listed = known.tolist() if isinstance(known, np.ndarray) else known
             index = {name: number for number, name in enumerate(dict.fromkeys(listed))}
-        total = len(index)
         codes = np.fromiter(map(index.__getitem__, chain.from_iterable(flat)), dtype=np.int64, count=int(sizes.sum()))
     except KeyError as error:
         where = next(i for i, name in enumerate(chain.from_iterable(flat)) if name not in index)
-        _unknown_vertex(error.args[0], where, sizes, total)
+        _unknown_vertex(error.args[0], where, sizes, len(index))
     except TypeError as error:
         raise DataError(f"vertices must be hashable, such as numbers, text or tuples: {error}.") from error
     names: list[Any] = list(index)
     if any(missing(name) for name in names):
         raise DataError("a vertex is missing (None or NaN): leave it out of its edge, or give it a name.")
     if known is None and all(isinstance(name, int) for name in names):
-        order = sorted(range(len(names)), key=names.__getitem__)
-        number = np.empty(len(order), dtype=np.int64)
-        number[order] = np.arange(len(order))
-        return number[codes], [names[i] for i in order]
+        return reordered(codes, names, sorted(range(len(names)), key=names.__getitem__))
     return codes, names
+
+
+def reordered(codes: IntArray, names: list[Any], order: list[int]) -> tuple[IntArray, list[Any]]:
+    """Names in another order, and their numbers in it; −1 stays −1."""
+    place = np.full(len(order) + 1, -1)  # the last one for the code −1
+    place[order] = np.arange(len(order))
+    return place[codes], [names[i] for i in order]
 
 
 def _known(vertices: Any) -> Any:
@@ -255,8 +248,7 @@ def _encode_integers(flat: IntArray) -> tuple[IntArray, IntArray]:
     if high - low < 4 * len(flat) + 1024:
         present = np.zeros(high - low + 1, dtype=bool)
         present[flat - low] = True
-        number = np.cumsum(present) - 1
-        return number[flat - low], np.flatnonzero(present) + low
+        return (np.cumsum(present) - 1)[flat - low], np.flatnonzero(present) + low
     ordered = np.sort(flat)
     names = ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])]
     return np.searchsorted(names, flat), names

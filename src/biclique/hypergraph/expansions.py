@@ -43,7 +43,7 @@ from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DataError, DegreeError, ParameterError
 from biclique.gram import CHECKED_AT_ONCE, CrossGram, GramOperator
 from biclique.hypergraph.hypergraph import Hypergraph
-from biclique.runtime import panel_product, parse_memory_limit, require
+from biclique.runtime import check_choice, panel_product, parse_memory_limit, require
 
 # Splitting functions
 
@@ -120,9 +120,7 @@ def _pairs(size: int) -> FloatArray:
 
 def pair_weight(splitting: str | SplittingFunction, size: int) -> float:
     """p = max_j w(j, s)/(j(s − j)): the weight of every pair of an edge of this size; 0 below two vertices."""
-    if size < 2:
-        return 0.0
-    return float((splitting_costs(splitting, size) / _pairs(size)).max())
+    return float((splitting_costs(splitting, size) / _pairs(size)).max()) if size >= 2 else 0.0
 
 
 def distortion(splitting: str | SplittingFunction, size: int) -> float:
@@ -157,18 +155,6 @@ class Expansion:
     own_place: bool = False
 
 
-def _star(hypergraph: Hypergraph) -> FloatArray:
-    return _divided(hypergraph.weights, hypergraph.edge_sizes)
-
-
-def _clique(hypergraph: Hypergraph) -> FloatArray:
-    return hypergraph.weights
-
-
-def _normalized_clique(hypergraph: Hypergraph) -> FloatArray:
-    return _divided(hypergraph.weights, hypergraph.edge_sizes - 1)
-
-
 def _contraction(hypergraph: Hypergraph) -> FloatArray:
     sizes = hypergraph.edge_sizes
     if sizes.max(initial=0) > LARGEST_CONTRACTED:
@@ -190,9 +176,9 @@ def _divided(weights: FloatArray, sizes: FloatArray) -> FloatArray:
 
 
 EXPANSIONS: dict[str, Expansion] = {
-    "star": Expansion("star", _star, own_place=True),
-    "clique": Expansion("clique", _clique),
-    "normalized_clique": Expansion("normalized_clique", _normalized_clique),
+    "star": Expansion("star", lambda h: _divided(h.weights, h.edge_sizes), own_place=True),
+    "clique": Expansion("clique", lambda h: h.weights),
+    "normalized_clique": Expansion("normalized_clique", lambda h: _divided(h.weights, h.edge_sizes - 1)),
     "contraction": Expansion("contraction", _contraction),
 }
 """The expansions by name; validation, the command line and the tests read this table."""
@@ -202,10 +188,8 @@ def find_expansion(expansion: str | Expansion | SplittingFunction) -> Expansion:
     """An expansion by name, a splitting function turned into one, or one as it is."""
     if isinstance(expansion, Expansion):
         return expansion
-    if callable(expansion):
-        return _split_expansion(expansion)
-    if isinstance(expansion, str) and expansion in SPLITTINGS:
-        return _split_expansion(SPLITTINGS[expansion])
+    if callable(expansion) or (isinstance(expansion, str) and expansion in SPLITTINGS):
+        return _split_expansion(find_splitting(expansion))
     if not isinstance(expansion, str) or expansion not in EXPANSIONS:
         raise ParameterError(
             f"expansion must be one of {', '.join(map(repr, [*EXPANSIONS, *SPLITTINGS]))}, or a splitting function "
@@ -241,15 +225,13 @@ class ExpansionGram(GramOperator):
                 f"expansion={found.name!r} counts pairs of places in an edge, so multiplicities must be whole numbers: "
                 "use expansion='star', or round the incidence matrix."
             )
-        self.name = found.name
-        self.n = hypergraph.n_vertices
-        self.n_jobs, self.hypergraph = n_jobs, hypergraph
-        self.own_place = found.own_place
+        self.name, self.own_place = found.name, found.own_place
+        self.n, self.n_jobs, self.hypergraph = hypergraph.n_vertices, n_jobs, hypergraph
         self.coefficients = np.asarray(found.coefficients(hypergraph), dtype=float)  # c
         # What a place's pair with itself adds to the diagonal of H C Hᵀ, taken off again.
-        self._off = np.zeros(self.n) if found.own_place else -(self.coefficients @ self._members)
+        self._off = np.zeros(self.n) if found.own_place else -(self.coefficients @ hypergraph.members)
         with np.errstate(over="ignore", invalid="ignore"):
-            self._degrees = np.asarray((self.coefficients * hypergraph.edge_sizes) @ self._members + self._off)
+            self._degrees = np.asarray((self.coefficients * hypergraph.edge_sizes) @ hypergraph.members + self._off)
             finite = np.isfinite(self._degrees).all() and np.isfinite(np.abs(self._degrees).sum())
         if not finite:
             raise DataError(
@@ -257,20 +239,16 @@ class ExpansionGram(GramOperator):
                 "the weights by the largest."
             )
 
-    @property
-    def _members(self) -> Any:
-        return self.hypergraph.members
-
     def matmat(self, V: FloatArray) -> FloatArray:
         out = panel_product(self.hypergraph.incidence, self.to_edges(V), n_jobs=self.n_jobs, panel=PANEL)
         return out if self.own_place else out + self._off[:, None] * V
 
     def to_edges(self, V: FloatArray) -> FloatArray:
         """C Hᵀ V, shape (n_edges, b)."""
-        return self.coefficients[:, None] * panel_product(self._members, V, n_jobs=self.n_jobs, panel=PANEL)
+        return self.coefficients[:, None] * panel_product(self.hypergraph.members, V, n_jobs=self.n_jobs, panel=PANEL)
 
     def diagonal(self) -> FloatArray:
-        members = self._members
+        members = self.hypergraph.members
         squares = sparse.csr_array((members.data**2, members.indices, members.indptr), shape=members.shape)
         return np.asarray(self.coefficients @ squares + self._off)
 
@@ -294,30 +272,30 @@ class ExpansionGram(GramOperator):
     def restricted(self, members: IntArray) -> ExpansionGram:
         """A of some vertices; edges keep their place and their coefficient, however many of their vertices are left."""
         other = copy(self)
-        other.n, other.hypergraph = len(members), self.hypergraph.keeping_edges(members)
-        other._off = self._off[members]
-        other._degrees = np.asarray((self.coefficients * other.hypergraph.edge_sizes) @ other._members + other._off)
+        other.hypergraph = inner = self.hypergraph.keeping_edges(members)
+        other.n, other._off = len(members), self._off[members]
+        other._degrees = np.asarray((self.coefficients * inner.edge_sizes) @ inner.members + other._off)
         return other
 
     def stored(self, memory_limit: int | str = "auto") -> Any:
-        return self.matrix(memory_limit)
-
-    def matrix(self, memory_limit: int | str = "auto") -> Any:
         """A as a sparse matrix, for edges that are small; refused if it would not fit the memory limit."""
-        sizes = np.diff(self._members.indptr).astype(float)
+        members = self.hypergraph.members
+        sizes = np.diff(members.indptr).astype(float)
         require(
             2 * 16 * min(float(sizes @ sizes), float(self.n) ** 2),
             parse_memory_limit(memory_limit),
             f"the {self.name} matrix of edges of up to {int(sizes.max(initial=0))} vertices",
             "the operator needs no matrix: use matmat, or raise memory_limit.",
         )
-        A = sparse.csr_array(self.hypergraph.incidence @ sparse.diags_array(self.coefficients) @ self._members)
+        A = sparse.csr_array(self.hypergraph.incidence @ sparse.diags_array(self.coefficients) @ members)
         A = A + sparse.diags_array(self._off)
         A = sparse.csr_array((A + A.T) / 2)  # equal up to rounding already
         if not self.own_place and not self.hypergraph.has_repeats:
             A = A - sparse.diags_array(A.diagonal())  # what cancels to rounding is zero
         A.eliminate_zeros()
         return A
+
+    matrix = stored
 
 
 class ExpansionCross(CrossGram):
@@ -335,7 +313,8 @@ class ExpansionCross(CrossGram):
         return np.asarray(own @ self.gram.coefficients)
 
 
-LAPLACIANS = ("unnormalized", "symmetric", "random_walk")
+LAPLACIANS = {"unnormalized": 0.0, "symmetric": -0.5, "random_walk": -1.0}
+"""Kinds, and the power of the degrees that A is multiplied with from the left."""
 
 
 def laplacian(
@@ -350,22 +329,20 @@ def laplacian(
     D has the row sums of A. A SciPy linear operator, which never forms the matrix. The symmetric one of the star is
     Zhou, Huang and Schölkopf's. A vertex without degree has a row and a column of zeros.
     """
-    if kind not in LAPLACIANS:
-        raise ParameterError(f"kind must be one of {', '.join(map(repr, LAPLACIANS))}, got {kind!r}.")
+    check_choice("kind", kind, LAPLACIANS)
     gram = ExpansionGram(hypergraph, expansion, n_jobs=n_jobs)
     degrees = gram.degrees()
     if (degrees < 0).any() and kind != "unnormalized":
         raise DataError(f"{int((degrees < 0).sum())} vertices have a negative degree: use kind='unnormalized'.")
     present = degrees > 0
-    power = {"unnormalized": 0.0, "symmetric": -0.5, "random_walk": -1.0}[kind]
-    left = np.power(degrees, power, out=np.zeros(gram.n), where=present) if power else np.ones(gram.n)
-    right = left if kind == "symmetric" else np.ones(gram.n)
-    middle = degrees if kind == "unnormalized" else present.astype(float)
+    ones, power = np.ones(gram.n), LAPLACIANS[kind]
+    left = np.power(degrees, power, out=np.zeros(gram.n), where=present) if power else ones
+    right = left if kind == "symmetric" else ones
+    middle = present.astype(float) if power else degrees
 
     def apply(V: FloatArray, outer: FloatArray, inner: FloatArray) -> FloatArray:
         block = V.reshape(gram.n, -1)
-        out = middle[:, None] * block - outer[:, None] * gram.matmat(inner[:, None] * block)
-        return out.reshape(V.shape)
+        return (middle[:, None] * block - outer[:, None] * gram.matmat(inner[:, None] * block)).reshape(V.shape)
 
     forward, adjoint = partial(apply, outer=left, inner=right), partial(apply, outer=right, inner=left)
     return LinearOperator(

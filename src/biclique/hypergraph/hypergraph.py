@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from itertools import combinations_with_replacement
 from typing import Any, cast
 
 import numpy as np
@@ -13,7 +12,6 @@ from scipy.sparse.csgraph import connected_components
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, ParameterError
 from biclique.hypergraph.build import (
-    LARGEST_INDEX,
     Checked,
     checked_counts,
     checked_names,
@@ -100,8 +98,7 @@ class Hypergraph:
         sizes, flat = flatten(edges)
         codes, names = encode(flat, vertices, sizes)
         indptr = np.concatenate([[0], np.cumsum(sizes)])
-        small = max(len(names), len(codes)) < LARGEST_INDEX
-        index = np.int32 if small else np.int64
+        index = np.int32 if max(len(names), len(codes)) < np.iinfo(np.int32).max else np.int64
         members = sparse.csr_array(
             (np.ones(len(codes)), codes.astype(index), indptr.astype(index)), shape=(len(sizes), len(names))
         )
@@ -120,9 +117,8 @@ class Hypergraph:
         if not isinstance(edges, Mapping):
             raise DataError(f"edges must be a mapping of names to vertices, got a {type(edges).__name__}.")
         names = list(edges)
-        to_dict = getattr(weights, "to_dict", None)
-        if to_dict is not None:  # a pandas series: by name, not by place
-            weights = dict(to_dict())
+        if weights is not None and hasattr(weights, "to_dict"):  # a pandas series: by name, not by place
+            weights = dict(weights.to_dict())
         if isinstance(weights, Mapping):
             unknown = [name for name in weights if name not in edges]
             if unknown:
@@ -288,16 +284,11 @@ class Hypergraph:
         if m > 32 or n**m > 10**7:
             raise ParameterError(f"a tensor of {n}^{m} entries is too large; the expansions need none.")
         tensor = np.zeros((n,) * m)
-        by_set: dict[tuple[int, ...], float] = {}
         counts = self._members.data.astype(int)
         for e in range(self.n_edges):
             inside = slice(self._members.indptr[e], self._members.indptr[e + 1])
-            key = tuple(np.repeat(self._members.indices[inside], counts[inside]).tolist())
-            by_set[key] = by_set.get(key, 0.0) + float(self._weights[e])
-        for index in combinations_with_replacement(range(n), m):
-            if index in by_set:
-                for arrangement in _arrangements(index):
-                    tensor[arrangement] = by_set[index]
+            for arrangement in _arrangements(tuple(np.repeat(self._members.indices[inside], counts[inside]).tolist())):
+                tensor[arrangement] += self._weights[e]
         return tensor
 
     # Others made from it
@@ -358,9 +349,7 @@ class Hypergraph:
         chained = sparse.coo_array((np.ones(len(after), dtype=np.int8), links), shape=(n, n))
         labels = connected_components(chained.tocsr(), directed=False)[1]
         sizes = np.bincount(labels, minlength=1)
-        rank = np.empty(len(sizes), dtype=np.intp)
-        rank[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
-        return np.asarray(rank[labels])
+        return np.asarray(np.argsort(np.argsort(-sizes, kind="stable"))[labels])
 
     def keeping_edges(self, vertices: IntArray) -> Hypergraph:
         """The hypergraph on some vertices, by their numbers, with every edge in its place, be it empty."""
@@ -378,12 +367,8 @@ class Hypergraph:
 
     def __repr__(self) -> str:
         sizes = self.edge_sizes
-        if not len(sizes):
-            size = ""
-        elif sizes.min() == sizes.max():
-            size = f" of size {sizes.min():g}"
-        else:
-            size = f" of size {sizes.min():g} to {sizes.max():g}"
+        ends = sorted({sizes.min(), sizes.max()}) if len(sizes) else []
+        size = f" of size {' to '.join(f'{end:g}' for end in ends)}" if ends else ""
         return f"Hypergraph({self.n_vertices} vertices, {self.n_edges} edges{size}, {self.n_incidences} incidences)"
 
     def __eq__(self, other: object) -> bool:

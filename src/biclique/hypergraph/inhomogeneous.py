@@ -169,16 +169,16 @@ def inhomogeneous_kernel(hypergraph: Hypergraph, part: Any, splitting: AnySplitt
         return np.asarray(hypergraph.weights * _subset_costs(hypergraph, inside, splitting))
     find_splitting(splitting)
     here = np.asarray(hypergraph.members @ inside.astype(float)).astype(int)
-    sizes = hypergraph.edge_sizes.astype(int)
-    out = np.zeros(hypergraph.n_edges)
+    return np.asarray(hypergraph.weights * _counted_costs(splitting, here, hypergraph.edge_sizes.astype(int)))
+
+
+def _counted_costs(splitting: str | SplittingFunction, here: IntArray, sizes: IntArray) -> FloatArray:
+    """w(j, s) of every count j and size s; nothing is paid for an edge that stays whole."""
+    out = np.zeros(len(sizes))
     for s in np.unique(sizes[sizes >= 2]):
-        out[sizes == s] = _cost_table(splitting, s)[here[sizes == s]]
-    return np.asarray(hypergraph.weights * out)
-
-
-def _cost_table(splitting: str | SplittingFunction, size: int) -> FloatArray:
-    """w(0, s), …, w(s, s): nothing is paid for an edge that stays whole."""
-    return np.concatenate([[0.0], splitting_costs(splitting, int(size)), [0.0]])
+        costs = np.concatenate([[0.0], splitting_costs(splitting, int(s)), [0.0]])
+        out[sizes == s] = costs[here[sizes == s]]
+    return out
 
 
 def _mask(hypergraph: Hypergraph, part: Any) -> np.ndarray[Any, np.dtype[np.bool_]]:
@@ -241,15 +241,12 @@ def inhomogeneous_normalized_cut(hypergraph: Hypergraph, labels: Any, splitting:
 def _one_vertex_degrees(hypergraph: Hypergraph, splitting: AnySplitting) -> FloatArray:
     """Σ_{e∋v} w_e({v}), v as often as it is in e, shape (n,)."""
     members = hypergraph.members
-    degrees = np.zeros(hypergraph.n_vertices)
     if not isinstance(splitting, SubsetSplitting):
         of_edge = np.repeat(np.arange(hypergraph.n_edges), np.diff(members.indptr))
-        sizes, counts = hypergraph.edge_sizes.astype(int)[of_edge], members.data.astype(int)
-        for s in np.unique(sizes[sizes >= 2]):
-            chosen = sizes == s
-            costs = hypergraph.weights[of_edge[chosen]] * _cost_table(splitting, s)[counts[chosen]]
-            degrees += np.bincount(members.indices[chosen], costs, minlength=len(degrees))
-        return degrees
+        sizes = hypergraph.edge_sizes.astype(int)[of_edge]
+        costs = hypergraph.weights[of_edge] * _counted_costs(splitting, members.data.astype(int), sizes)
+        return np.bincount(members.indices, costs, minlength=hypergraph.n_vertices).astype(float)
+    degrees = np.zeros(hypergraph.n_vertices)
     for e in range(hypergraph.n_edges):
         place = slice(members.indptr[e], members.indptr[e + 1])
         counts = members.data[place].astype(int)
@@ -363,9 +360,7 @@ def linked_pairs(costs: FloatArray, draws: IntArray) -> FloatArray:
     # For p = 1 there are no two drawn points, and an edge is a pair.
     spare = max(p - 1, 1)
     pairs = drawn / spare + (costs[:, p] / p - costs.sum(axis=1) / (p * spare))[:, None, :]
-    rows = np.arange(n_draws)[:, None]
-    for j in range(p):
-        pairs[rows, j, draws] = 0.0  # a drawn point is no other point
+    pairs[np.arange(n_draws)[:, None], :, draws] = 0.0  # a drawn point is no other point
     A = np.zeros((n, n))
     np.add.at(A, draws.ravel(), pairs.reshape(n_draws * p, n))
     A = A + A.T

@@ -98,8 +98,7 @@ def base_gram(Km: FloatArray, order: float, *, scaled: bool = False) -> FloatArr
     if scaled:
         Km = Km / power_of_count(n, order)
     r = -c / (n * (1 + c))
-    rows = Km.sum(axis=1)
-    columns = Km.sum(axis=0)
+    rows, columns = Km.sum(axis=1), Km.sum(axis=0)
     return np.asarray(Km + r * (rows[:, None] + columns[None, :]) + r**2 * rows.sum())
 
 

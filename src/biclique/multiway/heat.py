@@ -107,8 +107,7 @@ def heat_flow(X: Rows, f: FloatArray, t: float, order: int, dimension: int, volu
         )
     n, h = laplacian.n, laplacian.half
     # On tuples of one repeated point U(t, x) = h u'(x).
-    repeated = np.repeat(np.arange(n)[:, None], h, axis=1)
-    integral = (volume / n) ** h * laplacian.average(f, repeated)
+    integral = (volume / n) ** h * laplacian.average(f, np.repeat(np.arange(n)[:, None], h, axis=1))
     return np.asarray(integral / (h * volume ** (h - 1)) / h)
 
 
@@ -133,11 +132,9 @@ class HeatLaplacian:
         X = np.asarray(X, dtype=float)
         if X.ndim != 2 or len(X) == 0:
             raise DataError(f"X must be a table of points, got shape {X.shape}.")
-        self.n = len(X)
-        self.half = check_even_order(order) // 2
+        self._X, self.n, self.half = X, len(X), check_even_order(order) // 2
         self.kernel = HeatKernel(t, dimension)
         self._cross = HeldRows(self.kernel, X, np.float64).cross(X)
-        self._X = X
         self._sums: FloatArray = self._cross.matmat(np.ones((self.n, 1)))[:, 0]  # g
 
     def _facts(self, f: FloatArray) -> tuple[FloatArray, FloatArray, float]:
@@ -171,8 +168,7 @@ class HeatLaplacian:
         """
         tuples = self._tuples(tuples)
         values, smoothed, total = self._facts(f)
-        scale = float(self.n) ** (self.half - 1)
-        own = scale * self._sums[tuples].sum(axis=1) * values[tuples].sum(axis=1)
+        own = float(self.n) ** (self.half - 1) * self._sums[tuples].sum(axis=1) * values[tuples].sum(axis=1)
         return np.asarray(own - self._average(smoothed, total, tuples))
 
     def by_definition(self, f: FloatArray, tuples: IntArray) -> FloatArray:

@@ -79,8 +79,7 @@ def cut_parts(
     product = operator.matmat(np.column_stack([w, weighted]))
     degrees = product[:, 0]
     total = float(w @ degrees)
-    shrunken = shrunken_degrees(degrees, total / float(w.sum()), order)
-    volumes = shrunken @ weighted
+    volumes = shrunken_degrees(degrees, total / float(w.sum()), order) @ weighted
     if total <= 0 or (volumes <= 0).any():
         raise DegreeError(
             "a cluster has no positive volume: use a higher order, or shift X so that kernels are positive."
@@ -108,9 +107,8 @@ def weighted_tensor_kmeans_objective(
     restricts the inner sums to the cluster: ``literal_tensor_kmeans_objective``, another number. For the symmetric
     model give a ``SymmetricGram``, which is A_g/n^(m−2) without any tensor: J' then comes divided by n^(m−2).
     """
-    if isinstance(tensor, GramOperator):
-        return weighted_kernel_kmeans_objective(tensor, labels, weights)
-    return weighted_kernel_kmeans_objective(contract(tensor, (0, 1)), labels, weights)
+    gram = tensor if isinstance(tensor, GramOperator) else contract(tensor, (0, 1))
+    return weighted_kernel_kmeans_objective(gram, labels, weights)
 
 
 # As the paper prints them, where print and definition differ; all but the tensor take one pass over K

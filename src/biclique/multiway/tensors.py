@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import permutations, product
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -25,25 +25,19 @@ def gram_tensor(K: FloatArray, order: int, *, max_bytes: int = MOST_BYTES) -> Fl
     For small n only: it has n^m entries, and is refused beyond ``max_bytes``.
     """
     K, m = square(K), check_even_order(order)
-    _check_size(len(K), m, max_bytes)
-    tensor = np.zeros((len(K),) * m)
-    half = m // 2
-    for first in range(half):
-        for second in range(half, m):
-            shape = [1] * m
-            shape[first], shape[second] = K.shape
-            tensor += K.reshape(shape)
-    return tensor
-
-
-def _check_size(n: int, m: int, max_bytes: int) -> None:
-    needed = 8 * n**m
+    needed = 8 * len(K) ** m
     if needed > max_bytes:
         raise MemoryLimitError(
-            f"a tensor of order {m} over {n} points needs {format_bytes(float(needed))} ({needed} bytes), limit "
+            f"a tensor of order {m} over {len(K)} points needs {format_bytes(float(needed))} ({needed} bytes), limit "
             f"{format_bytes(max_bytes)}: use biclique_gram or symmetric_gram, which give its contraction in O(n²), or "
             "raise max_bytes."
         )
+    tensor = np.zeros((len(K),) * m)
+    for first, second in product(range(m // 2), range(m // 2, m)):
+        shape = [1] * m
+        shape[first], shape[second] = K.shape
+        tensor += K.reshape(shape)
+    return tensor
 
 
 def cubical(tensor: FloatArray) -> FloatArray:
@@ -174,5 +168,4 @@ def _certified(K: FloatArray) -> Definiteness:
         while (v + step) @ K @ (v + step) >= values[0] / 2:
             step /= 2
         v += step
-    reason = f"it is a biclique kernel's, and its base K has the eigenvalue {values[0]:.3g}"
-    return Definiteness(False, reason, v)
+    return Definiteness(False, f"it is a biclique kernel's, and its base K has the eigenvalue {values[0]:.3g}", v)

@@ -189,15 +189,11 @@ class BruteForce:
 
     def __init__(self, X: Rows, *, n_jobs: int | None = None) -> None:
         self.X, self.n_jobs = X, n_jobs
-        self._lock = threading.Lock()
-        self._scratch = threading.local()
+        self._lock, self._scratch = threading.Lock(), threading.local()
         self._made: dict[int, Level] = {}
-        self.settings: list[tuple[Any, FloatArray | None]] = [(np.float64, None)]
-        if not sparse.issparse(X):
-            directions = leading_directions(X)
-            self.settings.insert(0, (np.float32, None))
-            if directions is not None:
-                self.settings.insert(0, (np.float32, directions))
+        directions = None if sparse.issparse(X) else leading_directions(X)
+        shortened: list[tuple[Any, FloatArray | None]] = [] if directions is None else [(np.float32, directions)]
+        self.settings = [*shortened, *([] if sparse.issparse(X) else [(np.float32, None)]), (np.float64, None)]
 
     def _level(self, number: int) -> Level:
         with self._lock:  # workers meet here once a level
@@ -414,10 +410,9 @@ class NeighborIndex:
         self.n, self.d = int(self.rows.shape[0]), int(self.rows.shape[1])
         if self.n == 0 or self.d == 0:
             raise DataError(f"X must have at least one row and one column, got shape {(self.n, self.d)}.")
-        self.n_jobs = n_jobs
+        self.n_jobs, self._tick = n_jobs, tick
         self.seed = int(check_random(random_state).randint(2**31 - 1))
         self.search_ = self._choose(search)
-        self._tick = tick
         self._built: Any = None
 
     def _choose(self, search: str) -> str:
@@ -480,7 +475,8 @@ class NeighborIndex:
             keep = within_radius(beyond, radii[far[1]]) & (beyond >= last[far[0]] * (1 - CLOSE))
             first, second = np.concatenate([first, far[0][keep]]), np.concatenate([second, far[1][keep]])
             gap = np.concatenate([gap, beyond[keep]])
-            first, second, gap = _distinct(first, second, gap, self.n)
+            keys, where = np.unique(first * self.n + second, return_index=True)  # each pair once, ascending
+            first, second, gap = keys // self.n, keys % self.n, gap[where]
         return first, second, gap
 
     def _ball_pairs(self, Y: Rows, wide: IntArray, radii: FloatArray) -> tuple[IntArray, IntArray]:
@@ -510,13 +506,13 @@ class NeighborIndex:
 
     def _index(self) -> Any:
         if self._built is None:
-            if self.search_ == "tree":
+            build = {
                 # Splits at the middle of a cell: a median would take O(n) time a level and stall on many equal values.
-                self._built = cKDTree(self.rows, balanced_tree=False)
-            elif self.search_ == "brute":
-                self._built = BruteForce(self.rows, n_jobs=self.n_jobs)
-            else:
-                self._built = self._build_approximate()
+                "tree": lambda: cKDTree(self.rows, balanced_tree=False),
+                "brute": lambda: BruteForce(self.rows, n_jobs=self.n_jobs),
+                "approximate": self._build_approximate,
+            }
+            self._built = build[self.search_]()
         return self._built
 
     def _tree_block(self, Y: FloatArray, rows: IntArray, k: int, own: bool) -> tuple[FloatArray, IntArray]:
@@ -610,12 +606,6 @@ def _checked(name: str, X: Rows) -> Rows:
     return np.ascontiguousarray(X, dtype=X.dtype if X.dtype == np.float32 else np.float64)
 
 
-def _distinct(first: IntArray, second: IntArray, gap: FloatArray, n: int) -> Pairs:
-    """Pairs, each once, ascending."""
-    keys, where = np.unique(first * n + second, return_index=True)
-    return keys // n, keys % n, gap[where]
-
-
 # Sparse graphs of rows: parts, loops and ties
 
 
@@ -638,8 +628,7 @@ def without_loops(K: Any) -> Any:
     A row's similarity to itself holds it back: one with faint edges and a loop of 1 would own an eigenvector.
     """
     own = K.diagonal()
-    rest = np.asarray(K.sum(axis=1)).ravel() - own
-    loops = np.where(rest > 0, own, 0.0)
+    loops = np.where(np.asarray(K.sum(axis=1)).ravel() - own > 0, own, 0.0)
     K = sparse.csr_array(K - sparse.csr_array(sparse.dia_array((loops[None, :], [0]), shape=K.shape)))
     K.eliminate_zeros()
     return K

@@ -95,27 +95,16 @@ class Frame:
     ) -> Markup:
         """The chart; ``told`` says in words what it shows."""
         low, left = HEIGHT - BOTTOM, LEFT
-        lines = [
-            element("line", x1=left, y1=self.up(y), x2=WIDTH - RIGHT, y2=self.up(y), class_="grid") for y in y_ticks
-        ]
-        lines += [_text(left - 6, self.up(y) + 4, f"{y:g}", "end") for y in y_ticks]
-        lines += [_text(self.across(x), low + 15, f"{x:g}", "middle") for x in x_ticks]
-        lines.append(element("line", x1=left, y1=low, x2=WIDTH - RIGHT, y2=low, class_="axis"))
-        lines.append(_text((left + WIDTH - RIGHT) / 2, HEIGHT - 4, labels[0], "middle"))
-        lines.append(
-            element(
-                "text",
-                labels[1],
-                x="0",
-                y="0",
-                text_anchor="middle",
-                transform=f"translate(11 {(TOP + low) / 2:g}) rotate(-90)",
-            )
-        )
+        turned = f"translate(11 {(TOP + low) / 2:g}) rotate(-90)"
         return element(
             "svg",
             element("title", told),
-            *lines,
+            *(element("line", x1=left, y1=self.up(y), x2=WIDTH - RIGHT, y2=self.up(y), class_="grid") for y in y_ticks),
+            *(_text(left - 6, self.up(y) + 4, f"{y:g}", "end") for y in y_ticks),
+            *(_text(self.across(x), low + 15, f"{x:g}", "middle") for x in x_ticks),
+            element("line", x1=left, y1=low, x2=WIDTH - RIGHT, y2=low, class_="axis"),
+            _text((left + WIDTH - RIGHT) / 2, HEIGHT - 4, labels[0], "middle"),
+            element("text", labels[1], x="0", y="0", text_anchor="middle", transform=turned),
             *parts,
             viewBox=f"0 0 {WIDTH:g} {HEIGHT:g}",
             class_="chart",
@@ -161,8 +150,10 @@ def eigenvalue_chart(values: FloatArray) -> Markup:
     parts = []
     for number, value in enumerate(values.tolist(), start=1):
         x = frame.across(number)
-        parts.append(element("line", x1=x, y1=frame.up(0.0), x2=x, y2=frame.up(value), class_="stem"))
-        parts.append(element("circle", element("title", f"{value:.4f}"), cx=x, cy=frame.up(value), r="4", class_="dot"))
+        parts += [
+            element("line", x1=x, y1=frame.up(0.0), x2=x, y2=frame.up(value), class_="stem"),
+            element("circle", element("title", f"{value:.4f}"), cx=x, cy=frame.up(value), r="4", class_="dot"),
+        ]
     step = max(1, len(values) // 10)
     told = f"{len(values)} eigenvalues: {', '.join(f'{v:.3f}' for v in values[:20].tolist())}"
     return frame.drawn(parts, told, ("eigenvalue", "value"), range(1, len(values) + 1, step), (0.0, 0.5, 1.0))
@@ -184,8 +175,10 @@ def count_chart(found: CountResult) -> Markup:
         told = f"{one.n_clusters} clusters: stability {one.stability:.3f} ± {one.standard_error:.3f}"
         if not one.allowed:
             told += f"; too small a cluster: {one.smallest:g} rows, {one.needed:.1f} needed"
-        parts.append(element("line", x1=x, y1=ends[0], x2=x, y2=ends[1], class_="error"))
-        parts.append(element("circle", element("title", told), cx=x, cy=y, r="7" if best else "4", class_=kind))
+        parts += [
+            element("line", x1=x, y1=ends[0], x2=x, y2=ends[1], class_="error"),
+            element("circle", element("title", told), cx=x, cy=y, r="7" if best else "4", class_=kind),
+        ]
     step = max(1, len(k) // 10)
     words = f"Stability of {min(k)} to {max(k)} clusters. Chosen: {found.n_clusters}."
     return frame.drawn(parts, words, ("number of clusters", "stability"), k[::step], (0.0, 0.5, 1.0))

@@ -20,7 +20,7 @@ from biclique.report.rows import LEAST_POINTS, MOST_POINTS, Facts, Told, look, p
 from biclique.report.sample import SAMPLE_LEAST, SAMPLE_ROWS, Sampled, sample_again
 from biclique.report.sentence import first_sentence
 from biclique.report.shown_columns import YEAR, Category, Coded, Columns, Sums
-from biclique.runtime.namespace import on_host, to_host, unit_rows
+from biclique.runtime.namespace import on_host, padded, to_host, unit_rows
 
 COLOURED = 30
 """Columns that the map can show."""
@@ -154,11 +154,13 @@ def gather(
         drawn_columns, categories = Columns(own_names, host[:, : len(own_names)], []), []
     embedded = told.fitted.embed(rows, told.n_jobs)
     places = thinned(labels, told.n_clusters, SAMPLE_ROWS, SAMPLE_LEAST, random)
-    again = _square(host[places], drawn[places], n) if given else host[places]
-    sampled = Sampled(None, None, "X is not the matrix of the fit")
-    if again is not None:
+    some = host[places]
+    if given and host.shape[1] != n:
+        sampled = Sampled(None, None, "X is not the matrix of the fit")
+    else:
+        again = some[:, drawn[places]] if given else some
         sampled = sample_again(told, again, labels[places], whole=len(places) == n)
-    stability, why = _stability(told, host[places], labels[places], n_splits)
+    stability, why = _stability(told, some, labels[places], n_splits)
     names = [*drawn_columns.names, *(one.name for one in categories)]
     made_from = None if given else _used(told, names, used, raw=table is None)
     differences = _differences(own, drawn_columns.names, categories, facts, told.n_clusters)
@@ -203,8 +205,8 @@ def gather(
 
 
 def _versions() -> dict[str, str]:
-    own = {"biclique": import_module("biclique").__version__, "Python": platform.python_version()}
-    return own | {name: version(name) for name in VERSIONS}
+    others = {name: version(name) for name in VERSIONS}
+    return {"biclique": import_module("biclique").__version__, "Python": platform.python_version(), **others}
 
 
 def _of_table(table: Any, labels: IntArray, k: int, drawn: IntArray) -> tuple[Sums, Columns, list[Category]]:
@@ -250,11 +252,6 @@ def _names(told: Told, n_columns: int) -> list[str]:
     return [str(name) for name in known] if known is not None and n_columns else [f"x{j}" for j in range(n_columns)]
 
 
-def _square(rows: Rows, numbers: IntArray, n: int) -> Rows | None:
-    """Similarities of some rows among each other, if X is the matrix of the fit."""
-    return rows[:, numbers] if rows.shape[1] == n else None
-
-
 def _stability(told: Told, rows: Rows, labels: IntArray, n_splits: int) -> tuple[FloatArray | None, str]:
     """Of every cluster, on some rows; or why not."""
     if n_splits == 0:
@@ -267,21 +264,26 @@ def _stability(told: Told, rows: Rows, labels: IntArray, n_splits: int) -> tuple
 
 def _notes(told: Told, facts: Facts, known: str) -> list[str]:
     """What a reader should know, unless it is known from warnings."""
-    plan = told.fitted.plan
-    out = []
-    reason = "" if told.counted is None else told.counted.structure.reason
-    if told.counted is not None and told.counted.has_structure is False and reason not in known:
-        out.append(reason)
-    asked = told.parameters.get("n_clusters", told.n_clusters)
-    if told.counted is None and asked != told.n_clusters and f"{asked} asked for" not in known:
-        out.append(f"{told.n_clusters} clusters were found, {asked} asked for.")
-    if plan.error is not None and str(plan.error) not in known:
-        out.append(f"Similarities are approximate: {plan.error}.")
-    if told.fitted.seen is None:
-        out.append("This model was fitted before models kept rows for probabilities: all are shown as 1.")
-    if np.isnan(facts.degrees).any():
-        out.append("Degrees are not known at order infinity: rows far from all others are not counted.")
-    return out
+    counted, error = told.counted, told.fitted.plan.error
+    reason = "" if counted is None or counted.has_structure is not False else counted.structure.reason
+    asked = told.parameters.get("n_clusters", told.n_clusters) if counted is None else told.n_clusters
+    notes = (
+        (reason and reason not in known, reason),
+        (
+            asked != told.n_clusters and f"{asked} asked for" not in known,
+            f"{told.n_clusters} clusters were found, {asked} asked for.",
+        ),
+        (error is not None and str(error) not in known, f"Similarities are approximate: {error}."),
+        (
+            told.fitted.seen is None,
+            "This model was fitted before models kept rows for probabilities: all are shown as 1.",
+        ),
+        (
+            np.isnan(facts.degrees).any(),
+            "Degrees are not known at order infinity: rows far from all others are not counted.",
+        ),
+    )
+    return [text for is_so, text in notes if is_so]
 
 
 def _python(told: Told) -> str:
@@ -331,27 +333,25 @@ def _differences(
     tables: list[tuple[list[tuple[str, str | None]], Sums]] = []
     if sums is not None and sums.sums.shape[1]:
         tables.append(([(name, None) for name in names], sums))
-    for one in categories:
-        if one.levels:
-            levels: list[tuple[str, str | None]] = [(one.name, level) for level in one.levels]
-            tables.append((levels, Sums.of_levels(one.codes, len(one.levels), facts.labels, k)))
+    tables += [
+        ([(one.name, level) for level in one.levels], Sums.of_levels(one.codes, len(one.levels), facts.labels, k))
+        for one in categories
+        if one.levels
+    ]
     for columns, found in tables:
-        effects, means, others = found.effects, found.means, found.other_means
+        numbers = np.stack([found.effects, found.means, found.other_means])  # (3, k, p)
         for cluster in range(k):
-            size = np.where(np.isnan(effects[cluster]), 0.0, np.abs(effects[cluster]))
+            size = np.where(np.isnan(numbers[0, cluster]), 0.0, np.abs(numbers[0, cluster]))
             for place in np.argsort(-size, kind="stable")[:DIFFERENCES]:
                 if size[place] > 0:
-                    column, level = columns[place]
-                    effect, mean, other = (float(x[cluster, place]) for x in (effects, means, others))
-                    out[cluster].append(Difference(column, level, effect, mean, other))
+                    out[cluster].append(Difference(*columns[place], *numbers[:, cluster, place].tolist()))
     return [sorted(found, key=lambda one: -abs(one.effect))[:DIFFERENCES] for found in out]
 
 
 def _columns(sums: Sums | None, drawn: Columns, categories: list[Category], facts: Facts, k: int) -> list[Shown]:
     """The columns that separate the clusters most."""
-    ranked: list[tuple[float, int, int]] = []
-    if sums is not None and sums.sums.shape[1]:
-        ranked += [(-share, 0, j) for j, share in enumerate(sums.separation.tolist())]
+    shares = [] if sums is None or not sums.sums.shape[1] else sums.separation.tolist()
+    ranked = [(-share, 0, j) for j, share in enumerate(shares)]
     ranked += [(-one.separation(facts.labels, k), 1, j) for j, one in enumerate(categories)]
     out = []
     for share, kind, j in sorted(ranked)[:COLOURED]:
@@ -404,10 +404,7 @@ def principal(rows: Rows) -> FloatArray:
         axes = axes / np.maximum(np.linalg.norm(axes, axis=0), np.finfo(float).tiny)
     else:
         axes = np.linalg.eigh(some.T @ some)[1][:, ::-1][:, :2]
-    found = table @ axes
-    out = np.zeros((n, 2))
-    out[:, : found.shape[1]] = found[:, :2]
-    return _signed(out)
+    return _signed(padded(table @ axes, 2))
 
 
 def filled(rows: Rows) -> FloatArray:

@@ -26,9 +26,9 @@ ID_BYTES, LEVEL_BYTES, LONGEST_ID = 500_000, 300_000, 200
 
 def map_data(data: ReportData) -> dict[str, Any]:
     """What the script draws: bytes as base64, and short texts."""
-    path = data.sampled.path
+    path, similarities = data.sampled.path, data.sampled.similarities
     levels = iter(_levels([one.coded.values for one in data.columns if one.is_category]))
-    found: dict[str, Any] = {
+    return {
         "n": len(data.drawn),
         "clusters": data.told.n_clusters,
         "colours": COLOURS,
@@ -53,24 +53,22 @@ def map_data(data: ReportData) -> dict[str, Any]:
             }
             for one in data.columns
         ],
-        "path": None,
-        "matrix": None,
-    }
-    if path is not None:
-        found["path"] = {
+        "path": None
+        if path is None
+        else {
             "orders": [order_text(order) for order in path.orders],
             "own": path.orders.index(float(data.told.fitted.plan.order or 2.0)),
             "places": as_base64(data.places.astype("<u4")),
             "labels": [as_base64(labels.astype("<u2")) for labels in path.labels],
-        }
-    if data.sampled.similarities is not None:
-        cells = data.sampled.similarities.cells
-        found["matrix"] = {
-            "size": len(cells),
-            "cells": as_base64(_bytes(cells)),
-            "clusters": data.sampled.similarities.clusters.tolist(),
-        }
-    return found
+        },
+        "matrix": None
+        if similarities is None
+        else {
+            "size": len(similarities.cells),
+            "cells": as_base64(_bytes(similarities.cells)),
+            "clusters": similarities.clusters.tolist(),
+        },
+    }
 
 
 def _ids(ids: list[str] | None) -> dict[str, Any]:

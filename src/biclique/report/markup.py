@@ -48,9 +48,8 @@ def element(name: str, *children: object, **attributes: str | float | bool | Non
         word = key.rstrip("_").replace("_", "-")
         if word == "style" or word.startswith("on"):
             raise ValueError(f"the page's policy forbids the attribute {word}: use a class.")
-        if value is None or value is False:
-            continue
-        given.append(f" {word}" if value is True else f' {word}="{escaped(_number(value))}"')
+        if value is not None and value is not False:
+            given.append(f" {word}" if value is True else f' {word}="{escaped(_number(value))}"')
     start = f"<{name}{''.join(given)}>"
     return Markup(start if name in VOID and not children else f"{start}{joined(children)}</{name}>")
 

@@ -87,9 +87,11 @@ def _controls(data: ReportData) -> Markup:
     if data.columns:
         columns = [element("option", shown(one.name, LEVELS_TEXT), value=str(j)) for j, one in enumerate(data.columns)]
         colours.append(element("optgroup", *columns, label="columns that separate most"))
-    chosen = [element("option", "no rows", value="")]
-    chosen += [element("option", f"cluster {one.number}", value=str(one.number)) for one in largest(data)]
-    chosen.append(element("option", "rows that fit nowhere well", value="nowhere"))
+    chosen = [
+        element("option", "no rows", value=""),
+        *(element("option", f"cluster {one.number}", value=str(one.number)) for one in largest(data)),
+        element("option", "rows that fit nowhere well", value="nowhere"),
+    ]
     parts = [
         element("label", "Places ", element("select", *views, id="view"), hidden=len(views) < 2),
         element("label", "Colour ", element("select", *colours, id="colour")),
@@ -141,9 +143,8 @@ def _about(data: ReportData) -> Markup:
 
 
 def _notes(data: ReportData) -> Markup:
-    if not data.notes:
-        return Markup("")
-    return element("ul", *(element("li", shown(note, 600)) for note in data.notes), class_="notes")
+    lines = [element("li", shown(note, 600)) for note in data.notes]
+    return element("ul", *lines, class_="notes") if lines else Markup("")
 
 
 def _cluster_table(data: ReportData) -> Markup:
@@ -200,9 +201,13 @@ def _card(one: Cluster, n_rows: int, n_columns: int) -> Markup:
     if one.typical:
         names = [part for name in one.typical for part in (", ", name_of(name, NAMED))][1:]
         typical = element("p", "Typical: ", *names, class_="faded")
-    title = element("h3", mark(one.number), f" Cluster {one.number}")
-    size = element("p", f"{one.rows:,} rows, {percent(one.rows / max(n_rows, 1))}", class_="faded")
-    return element("article", title, size, body, typical)
+    return element(
+        "article",
+        element("h3", mark(one.number), f" Cluster {one.number}"),
+        element("p", f"{one.rows:,} rows, {percent(one.rows / max(n_rows, 1))}", class_="faded"),
+        body,
+        typical,
+    )
 
 
 def _difference(one: Difference) -> Markup:
@@ -244,24 +249,21 @@ def _sure(data: ReportData) -> Markup:
     best = data.facts.best
     told = f"Probabilities of {data.n_rows:,} rows: median {np.median(best):.2f}."
     chart = histogram(best, told, "probability of a row's own cluster")
-    pairs = data.facts.hard_pairs()[:10]
     lines = [
         element(
             "li", mark(a), f" {a} and ", mark(b), f" {b}: about {percent(share)} of their rows may belong to the other"
         )
-        for a, b, share in pairs
+        for a, b, share in data.facts.hard_pairs()[:10]
     ]
     words = (
         element("ul", *lines, class_="pairs")
         if lines
         else element("p", f"No two clusters share {percent(HARD)} of their rows or more.")
     )
-    faint = int(data.facts.faint.sum())
-    unsure = int((data.facts.best < UNSURE).sum())
+    unsure, faint, nowhere = (int(rows.sum()) for rows in (best < UNSURE, data.facts.faint, data.facts.nowhere))
     counts = (
         f"Rows without a cluster of probability {UNSURE:g} or more: {unsure:,}. Rows with less than {percent(FAINT)} "
-        f"of the similarity that is usual in their cluster: {faint:,}. These fit nowhere well: "
-        f"{int(data.facts.nowhere.sum()):,}."
+        f"of the similarity that is usual in their cluster: {faint:,}. These fit nowhere well: {nowhere:,}."
     )
     return joined([chart, element("h3", "Hard to tell apart"), words, element("p", counts)])
 
@@ -270,26 +272,18 @@ def _selection(data: ReportData) -> Markup:
     told, parts = data.told, []
     if told.counted is not None:
         found = told.counted
-        parts.append(element("h3", "Number of clusters"))
-        parts.append(element("p", shown(found.told, 2000)))
+        parts += [element("h3", "Number of clusters"), element("p", shown(found.told, 2000))]
         if found.counted:
-            parts.append(count_chart(found))
-            parts.append(
-                element(
-                    "p",
-                    "The large mark is the choice. Open marks cannot be chosen: they have a cluster that is too small.",
-                    class_="faded",
-                )
-            )
+            words = "The large mark is the choice. Open marks cannot be chosen: they have a cluster that is too small."
+            parts += [count_chart(found), element("p", words, class_="faded")]
         if found.runner_up is not None:
             margin = found.margin or 0.0
             word = "lower" if margin > 0 else "higher"
             beside = f", with a stability that is {abs(margin):.3f} {word}" if margin else ""
             parts.append(element("p", f"The next best number is {found.runner_up}{beside}."))
     if told.selection is not None:
-        parts.append(element("h3", "Settings"))
-        parts.append(element("p", shown(told.selection.reason, 2000)))
-        parts.append(_candidates(told.selection))
+        reason = element("p", shown(told.selection.reason, 2000))
+        parts += [element("h3", "Settings"), reason, _candidates(told.selection)]
         if told.selection.runner_up is not None:
             parts.append(element("p", f"The next best settings are {shown(told.selection.runner_up.name)}."))
     if not parts:
@@ -355,8 +349,7 @@ def _similarities(data: ReportData) -> Markup:
         f"Similarities of {which}, ordered by cluster. Filled squares along the diagonal are clusters; filled patches "
         "beside it are clusters that are like each other.",
     )
-    canvas = element("canvas", id="matrix", role="img", aria_label="Similarities ordered by cluster")
-    return joined([words, canvas])
+    return joined([words, element("canvas", id="matrix", role="img", aria_label="Similarities ordered by cluster")])
 
 
 def _eigenvalues(data: ReportData) -> Markup:
@@ -376,13 +369,14 @@ def _repeat(data: ReportData) -> Markup:
         for name, value in data.told.parameters.items()
     ]
     versions = ", ".join(f"{name} {number}" for name, number in data.versions.items())
-    parts = [
-        element("pre", shown(data.command, 4000), id="command"),
-        element("button", "Copy", type="button", id="copy-command"),
-        element("h3", "What was decided"),
-        element("pre", "\n".join(shown(line, 1000) for line in str(data.told.fitted.plan).splitlines())),
-        element("h3", "Parameters that are not the defaults"),
-        element("table", element("tbody", *settings)) if settings else element("p", "None."),
-        element("p", shown(versions, 400), class_="faded"),
-    ]
-    return joined(parts)
+    return joined(
+        [
+            element("pre", shown(data.command, 4000), id="command"),
+            element("button", "Copy", type="button", id="copy-command"),
+            element("h3", "What was decided"),
+            element("pre", "\n".join(shown(line, 1000) for line in str(data.told.fitted.plan).splitlines())),
+            element("h3", "Parameters that are not the defaults"),
+            element("table", element("tbody", *settings)) if settings else element("p", "None."),
+            element("p", shown(versions, 400), class_="faded"),
+        ]
+    )

@@ -93,8 +93,7 @@ def plot_clusters(model: Model, X: Any, *, view: str = "embedding", ax: Any = No
             s=14,
             label=f"cluster {cluster} ({int(own.sum())})",
         )
-    ax.set_xlabel(names[0])
-    ax.set_ylabel(names[1])
+    ax.set(xlabel=names[0], ylabel=names[1])
     ax.legend(fontsize="small")
     return ax
 
@@ -114,9 +113,8 @@ def plot_eigenvalues(model: Model, *, ax: Any = None) -> Any:
     ax.plot(numbers, values, marker="o", linestyle="none", color=COLOURS[0])
     ax.vlines(numbers, 0, values, color=COLOURS[0])
     ax.axhline(0, color="gray", linewidth=0.8)
-    ax.set_ylim(min(0, float(values.min())) - 0.02, max(1, float(values.max())) + 0.05)
-    ax.set_xlabel("eigenvalue")
-    ax.set_ylabel("value")
+    limits = (min(0, float(values.min())) - 0.02, max(1, float(values.max())) + 0.05)
+    ax.set(xlabel="eigenvalue", ylabel="value", ylim=limits)
     return ax
 
 
@@ -158,12 +156,9 @@ def plot_order_path(path: OrderPath, *, ax: Any = None) -> Any:
         ax.plot(places, shares[:, cluster], marker=marker, color=colour, label=f"cluster of rank {cluster + 1}")
     agreed = ax.twinx()
     agreed.plot(places[:-1] + 0.5, path.agreement, color="gray", linestyle=":", marker=".")
-    agreed.set_ylim(min(0.0, float(path.agreement.min(initial=0.0))), 1.05)
-    agreed.set_ylabel("agreement with the next order")
+    agreed.set(ylim=(float(path.agreement.min(initial=0.0)), 1.05), ylabel="agreement with the next order")
     ax.set_xticks(places, [f"{order:g}" for order in path.orders])
-    ax.set_ylim(0, None)
-    ax.set_xlabel("order")
-    ax.set_ylabel("share of the rows")
+    ax.set(xlabel="order", ylabel="share of the rows", ylim=(0, None))
     ax.legend(fontsize="small")
     return ax
 
@@ -197,8 +192,7 @@ def plot_affinity(model: Model, X: Any, *, ax: Any = None) -> Any:
     middles, names = (edges[1:] + edges[:-1]) / 2, [str(clusters[int(edge + 0.5)]) for edge in edges[:-1]]
     ax.set_xticks(middles, names)
     ax.set_yticks(middles, names)
-    ax.set_xlabel("cluster")
-    ax.set_ylabel("cluster")
+    ax.set(xlabel="cluster", ylabel="cluster")
     ax.figure.colorbar(image, ax=ax, label="mean similarity")
     return ax
 
@@ -240,7 +234,6 @@ def plot_profile(model: Model, X: Any, *, table: Any = None, most: int = 15, ax:
     limit = float(np.abs(effects[np.isfinite(effects)]).max(initial=1.0))
     image = ax.imshow(np.clip(effects, -limit, limit), cmap="PuOr", vmin=-limit, vmax=limit, aspect="auto")
     ax.set_yticks(range(len(best)), [columns.names[j] for j in best])
-    ax.set_xticks(range(told.n_clusters))
-    ax.set_xlabel("cluster")
+    ax.set(xlabel="cluster", xticks=range(told.n_clusters))
     ax.figure.colorbar(image, ax=ax, label="difference from the rest, in standard deviations")
     return ax

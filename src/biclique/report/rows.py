@@ -141,11 +141,8 @@ def thinned(labels: IntArray, n_clusters: int, most: int, least: int, random: np
     quota = base + (most - base.sum()) * over // max(over.sum(), 1)
     fullest = np.argsort(quota - sizes, kind="stable")[: most - quota.sum()]  # what rounding left goes to these
     quota[fullest] += quota[fullest] < sizes[fullest]
-    order = np.argsort(labels, kind="stable")
-    ends = np.cumsum(sizes)
-    chosen = [
-        random.permutation(order[end - size : end])[:want] for size, end, want in zip(sizes, ends, quota, strict=True)
-    ]
+    members = np.split(np.argsort(labels, kind="stable"), np.cumsum(sizes)[:-1])
+    chosen = [random.permutation(own)[:want] for own, want in zip(members, quota, strict=True)]
     return np.sort(np.concatenate(chosen))
 
 
@@ -169,11 +166,9 @@ def typical_rows(embedding: FloatArray, labels: IntArray, n_clusters: int, per_c
     out: list[IntArray] = []
     for cluster in range(n_clusters):
         own = np.flatnonzero(labels == cluster)
-        if not len(own):
-            out.append(own)
-            continue
         distinct = np.sort(own[np.unique(rows[own], axis=0, return_index=True)[1]])
+        mean = rows[own].sum(axis=0) / max(len(own), 1)
         # Rounded: rows that are equally near in truth come in the order of their numbers on every CPU.
-        gaps = np.round(np.linalg.norm(rows[distinct] - rows[own].mean(axis=0), axis=1), 9)
+        gaps = np.round(np.linalg.norm(rows[distinct] - mean, axis=1), 9)
         out.append(distinct[np.argsort(gaps, kind="stable")[:per_cluster]])
     return out

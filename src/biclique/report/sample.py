@@ -104,8 +104,7 @@ def _orders(told: Told) -> list[float]:
 def _path(told: Told, cuts: Cuts, index: IntArray, labels: IntArray) -> Path:
     scaled = [told.fitted.plan.settings.assigning.row_normalize]
     orders = _orders(told)
-    found = [cuts.at(order, scaled)[0].labels[index] for order in orders]
-    matched = [matched_labels(one, labels, told.n_clusters) for one in found]
+    matched = [matched_labels(cuts.at(order, scaled)[0].labels[index], labels, told.n_clusters) for order in orders]
     ones = np.ones(len(labels))
     return Path(
         orders,
@@ -125,8 +124,7 @@ def matched_labels(labels: IntArray, like: IntArray, n_clusters: int) -> IntArra
 def _similarities(cuts: Cuts, index: IntArray, labels: IntArray, n_clusters: int) -> Similarities:
     """Means of K over groups of consecutive rows of one cluster."""
     cells, clusters = groups_of(labels, n_clusters, CELLS)
-    n = cuts.gram.n
-    means = np.zeros((n, len(cells)))
+    means = np.zeros((cuts.gram.n, len(cells)))
     for place, members in enumerate(cells):
         np.add.at(means[:, place], index[members], 1 / len(members))
     return Similarities(means.T @ cuts.gram.matmat(means), clusters)
@@ -138,8 +136,7 @@ def groups_of(labels: IntArray, n_clusters: int, most: int) -> tuple[list[IntArr
     If there are more than ``most`` clusters, these are the largest ones.
     """
     cells, clusters = [], []
-    largest = np.argsort(-np.bincount(labels, minlength=n_clusters), kind="stable")[:most]
-    for cluster in sorted(largest.tolist()):
+    for cluster in np.sort(np.argsort(-np.bincount(labels, minlength=n_clusters), kind="stable")[:most]):
         own = np.flatnonzero(labels == cluster)
         if len(own):
             count = min(len(own), max(1, round(most * len(own) / len(labels))))

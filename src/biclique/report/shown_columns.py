@@ -12,6 +12,7 @@ from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.io.typed_columns import Column, TypedTable, as_columns
+from biclique.neighbors.index import members_of
 
 MISSING = 255
 """The code of a missing value; the other 255 codes are values."""
@@ -27,7 +28,7 @@ PIECE = 65_536
 class Sums:
     """Numbers, sums and sums of squares of every column in every cluster, (k, p); missing values are left out.
 
-    Values are taken relative to ``origin``, the first row's, so that squares lose no digits.
+    Values are taken relative to ``origin``, the first of each column, so that squares lose no digits.
     """
 
     n_clusters: int
@@ -44,8 +45,7 @@ class Sums:
     def _add(self, rows: Rows, labels: IntArray) -> None:
         n, p = rows.shape
         if self.origin is None:
-            first = np.zeros(p) if sparse.issparse(rows) else np.asarray(rows[0], dtype=float)
-            self.origin = np.where(np.abs(first) < LARGEST, first, 0.0)
+            self.origin = np.zeros(p) if sparse.issparse(rows) else _first_values(np.asarray(rows, dtype=float))
             self.counts, self.sums, self.squares = (np.zeros((self.n_clusters, p)) for _ in range(3))
         inside = sparse.csr_array((np.ones(n), (labels, np.arange(n))), shape=(self.n_clusters, n))
         if sparse.issparse(rows):
@@ -113,6 +113,12 @@ def effects_of(rows: Rows, labels: IntArray, n_clusters: int) -> FloatArray:
     return sums.effects
 
 
+def _first_values(rows: FloatArray) -> FloatArray:
+    """The first value of every column that is not missing; 0 if there is none."""
+    there = np.abs(rows) < LARGEST
+    return np.where(there.any(axis=0), rows[there.argmax(axis=0), np.arange(rows.shape[1])], 0.0)
+
+
 def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
     return np.asarray(np.divide(above, below, out=np.full(np.shape(above), np.nan), where=below > 0))
 
@@ -144,16 +150,13 @@ class Category:
         )
         sizes = np.bincount(codes[codes >= 0], minlength=len(numbers))
         levels = sorted(numbers)
-        new = np.full(len(levels) + 1, -1, dtype=np.intp)  # the last place is that of −1
-        for place, level in enumerate(levels):
-            new[numbers[level]] = place
-        if len(levels) > MISSING:
-            kept = sorted(numbers, key=lambda level: (-sizes[numbers[level]], level))[: MISSING - 1]
-            new[:-1] = MISSING - 1
-            for place, level in enumerate(sorted(kept)):
-                new[numbers[level]] = place
-            levels = [*sorted(kept), f"one of {len(levels) - MISSING + 1} others"]
-        return cls(name, new[codes], levels)
+        if len(numbers) > MISSING:
+            levels = sorted(sorted(numbers, key=lambda level: (-sizes[numbers[level]], level))[: MISSING - 1])
+        new = np.full(len(numbers) + 1, len(levels), dtype=np.intp)
+        new[[numbers[level] for level in levels]] = np.arange(len(levels))
+        new[-1] = -1  # the place of a missing one
+        others = [f"one of {len(numbers) - MISSING + 1} others"] if len(numbers) > MISSING else []
+        return cls(name, new[codes], levels + others)
 
     def separation(self, labels: IntArray, n_clusters: int) -> float:
         """Cramér's V² of the levels and the clusters: χ²/(n · min(k − 1, levels − 1)), from 0 to 1."""
@@ -186,14 +189,14 @@ class Columns:
         if isinstance(table, np.ndarray) and table.ndim == 2 and table.dtype.kind in "biuf":
             return cls(_numbered(table.shape[1]), table, [])
         typed = table if isinstance(table, TypedTable) else as_columns(table, "table")
-        names = {id(column): column.name for column in typed.columns}
-        if not hasattr(table, "columns") and not hasattr(table, "column_names"):
-            names = {id(column): f"x{column.name}" for column in typed.columns}
-        texts = [Category.of(names[id(column)], _texts(column)) for column in typed.columns if column.kind == "text"]
+        start = "" if hasattr(table, "columns") or hasattr(table, "column_names") else "x"
+        texts = [
+            Category.of(f"{start}{column.name}", _texts(column)) for column in typed.columns if column.kind == "text"
+        ]
         others = [column for column in typed.columns if column.kind != "text"]
         values = [years(column.values) if column.kind == "date" else column.values for column in others]
         held = np.column_stack(values) if values else np.empty((typed.n_rows, 0))
-        return cls([names[id(column)] + YEAR * (column.kind == "date") for column in others], held, texts)
+        return cls([f"{start}{column.name}{YEAR * (column.kind == 'date')}" for column in others], held, texts)
 
     def some(self, chosen: IntArray) -> Columns:
         """Some of the rows."""
@@ -223,16 +226,14 @@ class Coded:
         edges = np.unique(np.quantile(column[there], np.linspace(0, 1, MISSING + 1)[1:-1]))
         group = np.searchsorted(edges, column[there], side="right")
         used, group = np.unique(group, return_inverse=True)
-        order = np.argsort(group, kind="stable")
-        pieces = np.split(column[there][order], np.cumsum(np.bincount(group))[:-1])
         codes[there] = group
-        return cls(codes, [_rounded(float(np.median(piece))) for piece in pieces], len(found) == len(used))
+        medians = [float(np.median(column[there][rows])) for rows in members_of(group)]
+        return cls(codes, [_rounded(median) for median in medians], len(found) == len(used))
 
     @classmethod
     def of_category(cls, column: Category) -> Coded:
         """The levels."""
-        codes = np.where(column.codes < 0, MISSING, column.codes).astype(np.uint8)
-        return cls(codes, list(column.levels), True)
+        return cls(np.where(column.codes < 0, MISSING, column.codes).astype(np.uint8), list(column.levels), True)
 
 
 def _texts(column: Column) -> NDArray[Any]:

@@ -21,8 +21,7 @@ class Summary:
         width = max(len(name) for name, _ in self.lines)
         return "\n".join([self.title, *(f"  {name:{width}}  {text}" for name, text in self.lines)])
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         rows = [element("tr", element("th", name, scope="row"), element("td", text)) for name, text in self.lines]
@@ -36,36 +35,32 @@ MOST_SIZES = 12
 def summary_of(told: Told, sizes: list[int] | None) -> Summary:
     """The choices of a fit; ``sizes`` of clusters if the labels are known."""
     plan = told.fitted.plan
-    kernel = plan.settings.kernel
-    lines = []
-    if sizes is not None:
-        total = max(sum(sizes), 1)
-        named = [f"{j}: {size} rows ({percent(size / total)})" for j, size in enumerate(sizes[:MOST_SIZES])]
-        more = [f"{len(sizes) - MOST_SIZES} more"] if len(sizes) > MOST_SIZES else []
-        lines.append(("clusters", ", ".join([*named, *more])))
-    else:
-        lines.append(("clusters", str(told.n_clusters)))
-    lines.append(("number of clusters", _number(told)))
-    if told.selection is not None:
-        lines.append(("settings", told.selection.reason))
+    kernel, values = plan.settings.kernel, told.fitted.eigenvalues
     affinity = kernel.affinity if isinstance(kernel.affinity, str) else "a kernel of your own"
-    lines.append(("similarity", affinity if plan.gamma is None else f"{affinity}, gamma {plan.gamma:.4g}"))
-    order = plan.order or 2.0
-    shown = "infinity" if math.isinf(order) else f"{order:g}"
-    lines.append(("order", f"{shown} ({plan.order_reason})" if plan.order_reason else shown))
+    order = "infinity" if plan.order == math.inf else f"{plan.order or 2.0:g}"
     rank = "" if plan.rank is None else f" of rank {plan.rank}"
-    lines.append(("kernel matrix", f"{plan.gram}{rank} ({plan.gram_reason})"))
-    if plan.error is not None:
-        lines.append(("approximation", str(plan.error)))
-    values = told.fitted.eigenvalues
-    if len(values):
-        end = ", …" if len(values) > 8 else ""
-        lines.append(("eigenvalues", ", ".join(f"{v:.3f}" for v in values[:8].tolist()) + end))
-    lines += [("changed", reason) for reason in plan.changes]
+    shown = ", ".join(f"{v:.3f}" for v in values[:8].tolist())
+    lines = (
+        ("clusters", str(told.n_clusters) if sizes is None else _sizes(sizes)),
+        ("number of clusters", _number(told)),
+        ("settings", "" if told.selection is None else told.selection.reason),
+        ("similarity", affinity if plan.gamma is None else f"{affinity}, gamma {plan.gamma:.4g}"),
+        ("order", f"{order} ({plan.order_reason})" if plan.order_reason else order),
+        ("kernel matrix", f"{plan.gram}{rank} ({plan.gram_reason})"),
+        ("approximation", "" if plan.error is None else str(plan.error)),
+        ("eigenvalues", f"{shown}, …" if len(values) > 8 else shown),
+        *(("changed", reason) for reason in plan.changes),
+    )
     rows = (
         f"{plan.rows} rows" if sizes is None or sum(sizes) == plan.rows else f"{sum(sizes)} rows, {plan.rows} distinct"
     )
-    return Summary(f"{told.kind} of {rows}", tuple(lines))
+    return Summary(f"{told.kind} of {rows}", tuple((name, text) for name, text in lines if text))
+
+
+def _sizes(sizes: list[int]) -> str:
+    total = max(sum(sizes), 1)
+    named = [f"{j}: {size} rows ({percent(size / total)})" for j, size in enumerate(sizes[:MOST_SIZES])]
+    return ", ".join([*named, f"{len(sizes) - MOST_SIZES} more"] if len(sizes) > MOST_SIZES else named)
 
 
 def _number(told: Told) -> str:

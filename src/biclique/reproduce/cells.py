@@ -101,8 +101,7 @@ def load_problem(data: str, name: str, home: str | None) -> Problem:
         return Problem(name, PREPARATIONS[scaling](bunch.data), bunch.target, 2)
     bunch = load_iris() if data == "iris" else load_spine(home) if data == "spine" else load_ovarian(home)
     X = np.asarray(bunch.data, dtype=float)
-    prepared = X if data == "iris" else _z_scored(X)
-    return Problem(data, prepared, bunch.target, len(np.unique(bunch.target)), X)
+    return Problem(data, X if data == "iris" else _z_scored(X), bunch.target, len(np.unique(bunch.target)), X)
 
 
 def plan(data: Iterable[str], methods: Iterable[str], home: str | None, *, quick: bool) -> list[Cell]:
@@ -134,9 +133,7 @@ class Records:
     """The records of one run in a folder, each with what it was done with."""
 
     def __init__(self, out: Path, settings: Settings, *, resume: bool) -> None:
-        self.folder = out / "records"
-        self.settings = settings
-        self.commit = current_commit()
+        self.folder, self.settings, self.commit = out / "records", settings, current_commit()
         self._stamp = json.loads(json.dumps(asdict(settings)))
         finished = len(list(self.folder.glob("*/*/*.json")))
         if finished and not resume:
@@ -162,10 +159,9 @@ class Records:
         if record.get("cell") != asdict(cell) or record.get("settings") != self._stamp:
             return None
         results = record.get("results")
-        complete = isinstance(results, list) and len(results) > 0
-        if not complete or not all(isinstance(r, dict) and {"order", "error", "k"} <= set(r) for r in results or []):
+        if not isinstance(results, list) or not results:
             return None
-        return record
+        return record if all(isinstance(r, dict) and {"order", "error", "k"} <= set(r) for r in results) else None
 
     def put(self, cell: Cell, results: list[dict[str, Any]]) -> None:
         """Write the record of a cell, whole or not at all."""

@@ -79,21 +79,19 @@ def draw(results: Results, folder: Path, target: str) -> dict[str, str]:
                 curve = by_order(results, data, method)
                 if not curve:
                     continue
-                orders, errors, deviations, seconds = zip(*curve, strict=True)
-                if name == "figure1":
-                    axes.plot(orders, errors, marker="o", color=colour, label=label)
-                    low = [e - d for e, d in zip(errors, deviations, strict=True)]
-                    high = [e + d for e, d in zip(errors, deviations, strict=True)]
-                    if data != "hopkins155":
-                        axes.fill_between(orders, low, high, color=colour, alpha=0.2, linewidth=0)
-                else:
-                    axes.plot(orders, seconds, marker="o", color=colour, label=label)
+                orders, errors, deviations, seconds = np.array(curve).T
+                axes.plot(orders, errors if name == "figure1" else seconds, marker="o", color=colour, label=label)
+                if name == "figure1" and data != "hopkins155":
+                    low, high = errors - deviations, errors + deviations
+                    axes.fill_between(orders, low, high, color=colour, alpha=0.2, linewidth=0)
             if name == "figure2":
                 axes.set_ylim(bottom=0)  # after every curve, or the later ones would be cut off
-            axes.set_xticks([m for m, *_ in by_order(results, data, "gaussian_ours")][::2])
-            axes.set_title(TITLES[data])
-            axes.set_xlabel("order m")
-            axes.set_ylabel("error rate" if name == "figure1" else "seconds")
+            axes.set(
+                title=TITLES[data],
+                xlabel="order m",
+                ylabel="error rate" if name == "figure1" else "seconds",
+                xticks=[m for m, *_ in by_order(results, data, "gaussian_ours")][::2],
+            )
             axes.legend()
         for suffix in ("png", "svg"):
             with atomic_path(folder / f"{name}.{suffix}") as temporary:
@@ -128,8 +126,7 @@ def write(
     for name, table in tables.items():
         write_text(out / f"{name}.csv", table.csv())
         write_text(out / f"{name}.md", table.markdown())
-    captions = draw(results, out, target)
-    write_text(out / "reproduction.md", page(results, tables, captions, provenance, "."))
+    write_text(out / "reproduction.md", page(results, tables, draw(results, out, target), provenance, "."))
     return tables
 
 
@@ -214,8 +211,7 @@ def reproduce(
     command : what was typed, for the page
     """
     check_choice("target", target, tuple(TARGETS))
-    unknown = [name for name in data if name not in DATA]
-    if unknown or not data:
+    if not data or not set(data) <= set(DATA):
         raise ParameterError(f"data must be some of {', '.join(map(repr, DATA))}, got {list(data)!r}.")
     check_count("jobs", jobs)
     if target == "ovarian" and "ovarian" not in data:
@@ -256,9 +252,8 @@ def _sizes(data: Sequence[str], cells: list[Cell], home: str | None) -> dict[str
     """Points and mean dimension of every data set in the run."""
     sizes: dict[str, tuple[int, float]] = {}
     for name in data:
-        problems = list(dict.fromkeys(cell.problem for cell in cells if cell.data == name))
-        if not problems:
-            problems = sequences_of(home).names if name == "hopkins155" else [name]
+        every = sequences_of(home).names if name == "hopkins155" else [name]
+        problems = dict.fromkeys(cell.problem for cell in cells if cell.data == name) or every
         shapes = [load_problem(name, problem, home).X.shape for problem in problems]
         if shapes:
             sizes[name] = (sum(s[0] for s in shapes), float(np.mean([s[1] for s in shapes])))

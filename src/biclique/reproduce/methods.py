@@ -39,9 +39,8 @@ def repeated_kmeans(rows: FloatArray, k: int, n_repeats: int, random: np.random.
     A run starts from k-means++ and steps until no label changes, at most 100 times; an empty cluster takes the point
     that is farthest from its centre.
     """
-    n = len(rows)
     centres = _plus_plus(rows, k, n_repeats, random)  # (R, k, d)
-    labels = np.full((n_repeats, n), -1)
+    labels = np.full((n_repeats, len(rows)), -1)
     active = np.arange(n_repeats)
     for _ in range(MOST_STEPS):
         distances = _squared_distances(rows, centres[active])  # (A, n, k)
@@ -69,13 +68,11 @@ def _plus_plus(rows: FloatArray, k: int, n_repeats: int, random: np.random.Rando
     centres[:, 0] = rows[random.randint(n, size=n_repeats)]
     nearest = np.full((n_repeats, n), np.inf)
     for j in range(1, k):
-        latest = np.maximum(_squared_distances(rows, centres[:, j - 1 : j])[:, :, 0], 0.0)
-        nearest = np.minimum(nearest, latest)
+        nearest = np.minimum(nearest, np.maximum(_squared_distances(rows, centres[:, j - 1 : j])[:, :, 0], 0.0))
         totals = np.cumsum(nearest, axis=1)
         # Where all points coincide with a start already, any will do.
         drawn = random.random_sample(n_repeats) * totals[:, -1]
-        chosen = np.minimum((totals < drawn[:, None]).sum(axis=1), n - 1)
-        centres[:, j] = rows[chosen]
+        centres[:, j] = rows[np.minimum((totals < drawn[:, None]).sum(axis=1), n - 1)]
     return centres
 
 
@@ -84,14 +81,11 @@ def _means(rows: FloatArray, labels: IntArray, k: int, distances: FloatArray) ->
     n_runs, n = labels.shape
     cells = (labels + k * np.arange(n_runs)[:, None]).ravel()
     counts = np.bincount(cells, minlength=n_runs * k)
-    means = np.empty((n_runs * k, rows.shape[1]))
-    for column in range(rows.shape[1]):
-        means[:, column] = np.bincount(cells, np.tile(rows[:, column], n_runs), minlength=n_runs * k)
-    means /= np.maximum(counts, 1)[:, None]
+    sums = [np.bincount(cells, np.tile(column, n_runs), minlength=n_runs * k) for column in rows.T]
+    means = np.column_stack(sums) / np.maximum(counts, 1)[:, None]
     for cell in np.flatnonzero(counts == 0):
         run = cell // k
-        own = distances[run][np.arange(n), labels[run]]
-        means[cell] = rows[int(own.argmax())]
+        means[cell] = rows[distances[run][np.arange(n), labels[run]].argmax()]
     return means.reshape(n_runs, k, -1)
 
 
@@ -325,16 +319,19 @@ def inhomogeneous_own(problem: Problem, settings: Settings, random: np.random.Ra
 def label_free(problem: Problem, settings: Settings, random: np.random.RandomState) -> list[Result]:
     """What a user gets: the defaults, orders 2 and 4, nothing chosen with labels."""
     del random
-    results = []
-    for order in (2, 4):
-        start = time.perf_counter()
-        model = BicliqueSpectralClustering(
-            problem.k, order=order, row_normalize=False, random_state=settings.seed, n_jobs=1
-        ).fit(problem.X)
-        seconds = time.perf_counter() - start
-        error = clustering_error(problem.y, model.labels_)
-        results.append({"order": order, "gamma": model.gamma_, "error": error, "deviation": 0.0, "seconds": seconds})
-    return results
+    models = [
+        BicliqueSpectralClustering(problem.k, order=m, row_normalize=False, random_state=settings.seed, n_jobs=1)
+        for m in (2, 4)
+    ]
+    return [{"order": model.order, **_fitted(model, problem), "gamma": model.gamma_} for model in models]
+
+
+def _fitted(model: BicliqueSpectralClustering | InhomogeneousSubspaceClustering, problem: Problem) -> Result:
+    """Error and seconds of an estimator that has no repeats."""
+    start = time.perf_counter()
+    model.fit(problem.X)
+    seconds = time.perf_counter() - start
+    return {"error": clustering_error(problem.y, model.labels_), "deviation": 0.0, "seconds": seconds}
 
 
 def _protocol(dimension: int, restarts: int = 1) -> Method:
@@ -343,13 +340,10 @@ def _protocol(dimension: int, restarts: int = 1) -> Method:
     def method(problem: Problem, settings: Settings, random: np.random.RandomState) -> list[Result]:
         del random
         d = min(dimension, problem.X.shape[1] - 1)
-        start = time.perf_counter()
         model = InhomogeneousSubspaceClustering(
             problem.k, subspace_dim=d, n_restarts=restarts, random_state=settings.seed
-        ).fit(problem.X)
-        seconds = time.perf_counter() - start
-        error = clustering_error(problem.y, model.labels_)
-        return [{"order": d + 2, "error": error, "deviation": 0.0, "seconds": seconds}]
+        )
+        return [{"order": d + 2, **_fitted(model, problem)}]
 
     return method
 

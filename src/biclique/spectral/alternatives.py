@@ -22,8 +22,6 @@ FIRST_SHARE = 1e-2
 LOBPCG_STEPS = 20
 """Steps of lobpcg between two looks at the residuals: it would go on until the spare columns have converged as well."""
 
-_HAS_RNG = "rng" in signature(eigsh).parameters
-
 
 def scipy_eigenpairs(
     operator: Operator,
@@ -60,8 +58,8 @@ def scipy_eigenpairs(
         target = max(tol * max(gap, RESOLVED_GAP * scale), 10 * noise)
         done = bool((residuals[:k] <= target).all())
         if done or search.spent or asked <= EPS:
-            facts = values[:k], vectors[:, :k], images[:, :k], residuals[:k]
-            return EigenResult(*facts, lowered.passes, done and search.complete, target)
+            complete = done and search.complete
+            return EigenResult(values, vectors, images, residuals, lowered.passes, complete, target).first(k)
         asked = max(min(0.1 * asked, 0.5 * target / max(scale, EPS)), EPS)
 
 
@@ -69,10 +67,8 @@ class _Lowered:
     """The operator with known eigenvectors moved far below all others, and a count of its products."""
 
     def __init__(self, operator: Operator, known: FloatArray) -> None:
-        self.operator = operator
-        self.n = operator.shape[0]
+        self.operator, self.n, self.passes = operator, operator.shape[0], 0
         self.known = known.reshape(self.n, -1)
-        self.passes = 0
 
     def matmat(self, V: FloatArray) -> FloatArray:
         """The operator itself times V."""
@@ -97,8 +93,7 @@ class _Lobpcg:
 
     def __init__(self, lowered: _Lowered, start: FloatArray, max_iter: int) -> None:
         self.linear = lowered.without(np.empty((lowered.n, 0)))
-        self.block = start
-        self.left = max_iter
+        self.block, self.left = start, max_iter
 
     @property
     def spent(self) -> bool:
@@ -122,15 +117,14 @@ class _Arpack:
     ) -> None:
         self.lowered, self.start = lowered, start
         self.wanted = min(k + 1, lowered.n - 1)  # one more: it shows the eigengap
+        seed = int(random.randint(2**31))
         self.options: dict[str, Any] = {"which": "LA", "maxiter": max_iter * lowered.n}
-        self.seed = int(random.randint(2**31))
+        self.options |= {"rng": seed} if "rng" in signature(eigsh).parameters else {}
         self.again = random.standard_normal(lowered.n)
-        self.spent = False
-        self.complete = True
+        self.spent, self.complete = False, True
 
     def find(self, asked: float) -> FloatArray:
-        none = np.empty((self.lowered.n, 0))
-        values, found = self._run(none, self.wanted, self.start[:, 0], asked)
+        values, found = self._run(np.empty((self.lowered.n, 0)), self.wanted, self.start[:, 0], asked)
         for _ in range(self.wanted):  # every run can add one of them
             if self.spent or found.shape[1] >= self.lowered.n - 1:
                 break
@@ -143,19 +137,17 @@ class _Arpack:
         return found if found.shape[1] >= self.wanted else np.column_stack([found, self.start])
 
     def _run(self, without: FloatArray, k: int, v0: FloatArray, asked: float) -> tuple[FloatArray, FloatArray]:
-        options = {**self.options, **({"rng": self.seed} if _HAS_RNG else {})}
         try:
-            values, vectors = eigsh(self.lowered.without(without), k, v0=v0, tol=asked, **options)
+            values, vectors = eigsh(self.lowered.without(without), k, v0=v0, tol=asked, **self.options)
         except ArpackNoConvergence as error:
             self.spent = True
-            values, vectors = error.eigenvalues, error.eigenvectors
+            return error.eigenvalues, error.eigenvectors
         return values, vectors
 
 
 def _ritz_pairs(lowered: _Lowered, vectors: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """The pairs within the span of some vectors, descending, with images and residuals: one pass."""
-    basis = vectors - lowered.known @ (lowered.known.T @ vectors)
-    basis = np.linalg.qr(basis)[0]
+    basis = np.linalg.qr(vectors - lowered.known @ (lowered.known.T @ vectors))[0]
     product = lowered.matmat(basis)
     small = basis.T @ product
     values, turn = np.linalg.eigh((small + small.T) / 2)

@@ -52,8 +52,7 @@ class NormalizedCut:
     ) -> None:
         n = gram.n
         self._row_numbers = np.arange(n) if row_numbers is None else row_numbers
-        self.gram = gram
-        self.order = check_order(order)
+        self.gram, order = gram, check_order(order)
         diagonal = gram.diagonal()
         xp = namespace(diagonal)
         self.weights: FloatArray = (
@@ -72,7 +71,7 @@ class NormalizedCut:
         noise = 0.0 if gram.nonnegative else 4 * float(np.finfo(gram.dtype).eps) * reach
         self._check_total(noise * reach)
         self._noise, self._root = noise, root
-        self._apply(self.order)
+        self._apply(order)
         # With y = √(wS) p, the product B y needs only K(w p), which this pass has just computed.
         self.start: FloatArray = xp.sqrt(self.weights * self.shrunken)[:, None] * probe
         self.start_image = self._normalize(product[:, 1:], (self.weights * self.degrees) @ probe)
@@ -425,8 +424,7 @@ class OrderRule:
 
     def in_dust(self, labels: IntArray, weights: FloatArray) -> IntArray:
         """The rows of clusters that are far too small: one that nearly has what it needs may be a true one."""
-        shares = counted_shares(labels, weights, self.n_clusters)
-        return np.flatnonzero(shares[labels] < self.least / 2)
+        return np.flatnonzero(counted_shares(labels, weights, self.n_clusters)[labels] < self.least / 2)
 
     def share_of(self, rows: IntArray, weights: FloatArray) -> float:
         """The share of some rows together."""
@@ -534,7 +532,8 @@ def least_order(
     last: Attempt[Result] | None = None
     error: DegreeError | None = None
     told = list(rule.told)
-    needed = "" if np.isfinite(rule.middle) else f" ({rule.rows(rule.least):.1f} rows needed)"
+    alone = len(rule.orders) == 1
+    needed = "" if alone or np.isfinite(rule.middle) else f" ({rule.rows(rule.least):.1f} rows needed)"
     for order in rule.orders:
         try:
             last = attempt(order, last)
@@ -542,19 +541,14 @@ def least_order(
             error = found
             told.append(f"order {order:g}: degrees that are not positive")
             continue
-        note = f"{last.note}; " if last.note else ""
-        size = note + rule.told_size(last.smallest)
-        if len(rule.orders) == 1:
-            return last, "; ".join([*told, f"order {order:g}: {size}"])
-        if rule.passes(last):
+        size = (f"{last.note}; " if last.note else "") + rule.told_size(last.smallest)
+        if alone or rule.passes(last):
             return last, "; ".join([*told, f"order {order:g}: {size}"]) + needed
         told.append(f"order {order:g}: {last.refused or size}")
         if best is None or (not last.refused, last.smallest) > (not best.refused, best.smallest * (1 + 1e-12)):
             best = last
     if best is None:
-        tried = (
-            f"no order from {rule.orders[0]:g} to {rule.orders[-1]:g} can be taken: " if len(rule.orders) > 1 else ""
-        )
+        tried = "" if alone else f"no order from {rule.orders[0]:g} to {rule.orders[-1]:g} can be taken: "
         raise DegreeError(f"{tried}{error}") from error
     return best, "; ".join(told) + f"{needed}: none does, and order {best.order:g} has the largest smallest cluster"
 

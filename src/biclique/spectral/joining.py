@@ -75,8 +75,7 @@ class NearRows:
         rows = np.flatnonzero(np.isin(part_of, asked))
         # A part has that many rows of its own: one neighbour more lies outside.
         gap, near = self.index.query(self.index.rows[rows], int(counts[asked].max()) + 1)
-        outside = part_of[near] != part_of[rows][:, None]
-        first = outside.argmax(axis=1)[:, None]
+        first = (part_of[near] != part_of[rows][:, None]).argmax(axis=1)[:, None]  # outside its part
         gap = np.take_along_axis(gap, first, axis=1)[:, 0]
         target = part_of[np.take_along_axis(near, first, axis=1)[:, 0]]
         order = np.lexsort((rows, gap))[::-1]
@@ -296,8 +295,7 @@ def connect(gram: NeighborGram, weights: FloatArray, n_clusters: int, most: int)
         "If parts belong together, a larger n_neighbors connects them; if not, ask for more.",
     )
     dust = np.flatnonzero(joined.dust)
-    if len(dust):
-        K = with_ties(K, dust, joined.like(near)[dust])
+    K = with_ties(K, dust, joined.like(near)[dust])
     if gram.index is not None:
         K = _tie_loose_rows(K, degrees, found, joined, near)
     return Connected(gram.with_graph(K), joined, float(np.median(degrees)))
@@ -358,8 +356,7 @@ class PartedSpace:
 
 def parted_rotation(volumes: FloatArray) -> FloatArray:
     """A reflection of the parts' own vectors, (q, q), after which the first one is √(wS) of all rows, normalised."""
-    first = np.sqrt(volumes / volumes.sum())
-    away = first - np.eye(len(volumes))[0]
+    away = np.sqrt(volumes / volumes.sum()) - np.eye(len(volumes))[0]
     length = float(away @ away)
     return np.eye(len(volumes)) - (2 * np.outer(away, away) / length if length > 0 else 0.0)
 

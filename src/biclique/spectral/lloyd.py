@@ -48,8 +48,7 @@ class KernelKMeansProblem:
     """
 
     def __init__(self, cut: NormalizedCut, weights: FloatArray | None = None, *, factor: float = 1.0) -> None:
-        self.cut, self.factor = cut, factor
-        self.centred = weights is None
+        self.cut, self.factor, self.centred = cut, factor, weights is None
         self.scale = cut.shrunken if weights is None else np.ones(cut.shape[0])
         self.omega = cut.weights * (cut.shrunken if weights is None else weights)
         diagonal = cut.gram.diagonal()
@@ -178,7 +177,6 @@ def kernel_kmeans(
     while len(history) <= max_iter:
         moved = _step(problem, state, shift, k)
         if np.array_equal(moved, state.labels):
-            converged = True
             break
         new = problem.state(moved, k)
         if new.gain < state.gain:
@@ -210,22 +208,15 @@ def _scores(product: FloatArray, masses: FloatArray, within: FloatArray) -> Floa
     return np.asarray(2 * product / masses - within / masses / masses)
 
 
-def _shifted_scores(state: _State, shift: float) -> FloatArray:
-    """The scores with κ'_ii + σ/ω_i in the place of κ'_ii."""
-    product = state.product.copy()
-    product[np.arange(len(product)), state.labels] += shift
-    return _scores(product, state.masses, state.within + shift * state.masses)
-
-
 def _step(problem: KernelKMeansProblem, state: _State, shift: float, k: int) -> IntArray:
     """Every row to its nearest mean; a row stays where it is in a tie."""
-    scores = _shifted_scores(state, shift)
-    rows = np.arange(len(scores))
+    rows, product = np.arange(len(state.labels)), state.product.copy()
+    product[rows, state.labels] += shift  # κ'_ii + σ/ω_i in the place of κ'_ii
+    scores = _scores(product, state.masses, state.within + shift * state.masses)
     best = np.argmax(scores, axis=1)
     margin = 1e-12 * np.abs(scores).max(axis=1)
     labels = np.where(scores[rows, best] > scores[rows, state.labels] + margin, best, state.labels)
-    distances = problem.own + shift / problem.omega - scores[rows, labels]
-    return _without_empty(problem, labels, k, distances)
+    return _without_empty(problem, labels, k, distances=problem.own + shift / problem.omega - scores[rows, labels])
 
 
 def _without_empty(problem: KernelKMeansProblem, labels: IntArray, k: int, distances: FloatArray | None) -> IntArray:
@@ -234,8 +225,7 @@ def _without_empty(problem: KernelKMeansProblem, labels: IntArray, k: int, dista
     counts = np.bincount(labels, minlength=k)
     costs = problem.omega * (1.0 if distances is None else distances)
     for empty in np.flatnonzero(counts == 0):
-        movable = counts[labels] > 1
-        row = int(np.argmax(np.where(movable, costs, -np.inf)))
+        row = int(np.argmax(np.where(counts[labels] > 1, costs, -np.inf)))
         counts[labels[row]] -= 1
         labels[row], counts[empty] = empty, 1
     return labels
@@ -309,7 +299,5 @@ def _distances_to(problem: KernelKMeansProblem, row: int) -> FloatArray:
 
 def by_first_appearance(labels: IntArray) -> IntArray:
     """The same partition, numbered in the order in which its parts appear."""
-    names, first, codes = np.unique(labels, return_index=True, return_inverse=True)
-    rank = np.empty(len(names), dtype=np.intp)
-    rank[np.argsort(first)] = np.arange(len(names))
-    return rank[codes]
+    _, first, codes = np.unique(labels, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[codes]

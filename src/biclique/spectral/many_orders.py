@@ -64,19 +64,6 @@ class _Order:
     """The pairs when they were last looked at."""
 
 
-@dataclass(frozen=True)
-class _Pairs:
-    """Ritz pairs of one order, descending: the wanted ones and some more."""
-
-    values: FloatArray  # (r,)
-    vectors: FloatArray  # v, (n, r)
-    images: FloatArray  # Bv, (n, r)
-    left: FloatArray  # Bv − λv, (n, r)
-    residuals: FloatArray  # (r,)
-    target: float
-    settled: bool
-
-
 class ManyOrders:
     """Cuts of one K at several orders, and the space Q in which their k leading eigenpairs are sought.
 
@@ -85,8 +72,7 @@ class ManyOrders:
 
     def __init__(self, first: NormalizedCut, space: Space, cuts: Sequence[NormalizedCut], k: int, columns: int) -> None:
         self.first, self.k, self.columns = first, k, columns
-        self.width = block_width(k)
-        self.n_passes = 0
+        self.width, self.n_passes = block_width(k), 0
         start, image = space.rescaled(np.ones(len(first.trivial)), columns - self.width)
         trivial = first.trivial
         Q, R = np.linalg.qr(start - trivial[:, None] * (trivial @ start))
@@ -130,14 +116,14 @@ class ManyOrders:
         for one in self.orders:
             if one.done and one.settled:
                 continue
-            pairs, k = self._pairs(one, tol, noise), self.k
-            one.found = self._result(one, pairs)
-            one.done, one.settled = one.found.converged, pairs.settled
+            pairs, left, one.settled = self._pairs(one, tol, noise)
+            one.found, one.done, k = pairs.first(self.k), pairs.converged, self.k
+            one.cut.n_passes = self.first.n_passes
             largest = float(pairs.residuals[:k].max())
             if largest / pairs.target > worst / target:
                 worst, target = largest, pairs.target
             # In the coordinates of z, in which a power of B is D⁻¹B₀.
-            left = pairs.left / (np.sqrt(one.ratio)[:, None] * pairs.target)
+            left /= np.sqrt(one.ratio)[:, None] * pairs.target
             if not one.done:
                 wanted.append(left[:, :k][:, pairs.residuals[:k] > MATTERS * pairs.target])
             if not (one.done and one.settled) and left.shape[1] > k:
@@ -147,15 +133,14 @@ class ManyOrders:
 
     def _block(self, wanted: list[FloatArray], others: list[FloatArray]) -> FloatArray:
         """What the next pass multiplies: what matters of the wanted pairs, and k + 4 columns of the further ones."""
-        block = _leading(self._outside(np.column_stack(wanted)), self.width, MATTERS) if wanted else None
+        nothing = self.basis[:, :0]
+        block = _leading(self._outside(np.column_stack(wanted)), self.width, MATTERS) if wanted else nothing
         if not others:
-            return block if block is not None else self.basis[:, :0]
+            return block
         rest = self._outside(np.column_stack(others))
-        if block is None:
-            return _leading(rest, self.k + SPARE_COLUMNS, 0.0)
+        rest -= block @ (block.T @ rest)
         fits = min(self.width - block.shape[1], self.k + SPARE_COLUMNS)
-        rest = rest - block @ (block.T @ rest)
-        return np.column_stack([block, _leading(rest, max(fits, 0), 0.0)])
+        return np.column_stack([block, _leading(rest, fits, 0.0)])
 
     def _outside(self, block: FloatArray) -> FloatArray:
         """The part that is orthogonal to the space and to t₀."""
@@ -196,7 +181,8 @@ class ManyOrders:
         values, y = eigh(self.H, (mass + mass.T) / 2)
         return values[::-1], y[:, ::-1]
 
-    def _pairs(self, one: _Order, tol: float, noise: float) -> _Pairs:
+    def _pairs(self, one: _Order, tol: float, noise: float) -> tuple[EigenResult, FloatArray, bool]:
+        """Ritz pairs of an order, the k wanted ones and some more; Bv − λv; whether no others can be wanted."""
         k = self.k
         values, y = self._coordinates(one)
         scale = float(np.abs(values).max())
@@ -211,14 +197,8 @@ class ManyOrders:
         left = images - vectors * values
         residuals = np.linalg.norm(left, axis=0)
         settled = bool((values[k:] + residuals[k:] < values[k - 1]).all())
-        return _Pairs(values, vectors, images, left, residuals, target, settled)
-
-    def _result(self, one: _Order, pairs: _Pairs) -> EigenResult:
-        k = self.k
-        one.cut.n_passes = self.first.n_passes
-        converged = bool((pairs.residuals[:k] <= pairs.target).all())
-        found = (pairs.values[:k], pairs.vectors[:, :k], pairs.images[:, :k], pairs.residuals[:k])
-        return EigenResult(*found, self.n_passes, converged, pairs.target)
+        converged = bool((residuals[:k] <= target).all())
+        return EigenResult(values, vectors, images, residuals, self.n_passes, converged, target), left, settled
 
 
 def _bordered(old: FloatArray, side: FloatArray, corner: FloatArray) -> FloatArray:
@@ -240,5 +220,4 @@ def _narrowed(blocks: list[FloatArray], columns: int) -> list[FloatArray]:
     if sum(block.shape[1] for block in blocks) <= columns:
         return blocks
     joined = np.column_stack(blocks)
-    turn = np.linalg.eigh(joined.T @ joined)[1]
-    return [joined @ turn[:, -(columns // 2) :]]
+    return [joined @ np.linalg.eigh(joined.T @ joined)[1][:, -(columns // 2) :]]

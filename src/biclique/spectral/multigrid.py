@@ -97,8 +97,7 @@ def graph_eigenpairs(
         levels = _hierarchy(cut, order, k + SPARE, random)
         if levels[-1].n > DECOMPOSED:
             return _krylov(cut, k, tol, max_iter, random, report)
-        trivial = cut.trivial[order][:, None]
-        block = _nested(levels, trivial, k, tol, max_iter, report)
+        block = _nested(levels, cut.trivial[order][:, None], k, tol, max_iter, report)
         vectors = np.empty((n, k))
         vectors[order] = block.vectors[:, :k]
         cut.n_passes += block.steps + 1
@@ -291,8 +290,8 @@ def _nested(
     for number in range(len(levels) - 2, 0, -1):
         level = levels[number]
         cycle = _Cycle(levels[number:], _shift(values))
-        none = np.empty((level.n, 0))
-        block = _lobpcg(level.matmat, level.mass, cycle, level.P @ X, none, k, 0.0, LEVEL_STEPS, None)
+        locked = np.empty((level.n, 0))
+        block = _lobpcg(level.matmat, level.mass, cycle, level.P @ X, locked, k, 0.0, LEVEL_STEPS, None)
         values, X = block.values, block.vectors
     cycle = _Cycle(levels, _shift(values))
     X = X if levels[0].P is None else levels[0].P @ X

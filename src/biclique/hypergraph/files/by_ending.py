@@ -183,8 +183,7 @@ def _content(path: str | os.PathLike[str], name: str, needs: Needs, limit: int) 
     """The bytes of a file, unpacked piece by piece: it ends as soon as the hypergraph would not fit the limit."""
     pieces: list[bytes] = []
     needed = 0
-    packed = str(path).lower().endswith(".gz")
-    with gzip.open(path) if packed else Path(path).open("rb") as file:
+    with gzip.open(path) if str(path).lower().endswith(".gz") else Path(path).open("rb") as file:
         while piece := file.read(PIECE):
             pieces.append(piece)
             needed += needs.of(piece)

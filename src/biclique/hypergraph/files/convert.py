@@ -24,23 +24,18 @@ def as_hypergraph(obj: Any) -> Hypergraph:
     if isinstance(obj, Hypergraph):
         return obj
     packages = _packages(obj)
-    if "xgi" in packages:
-        return from_xgi(obj)
-    if "hypernetx" in packages:
-        return from_hypernetx(obj)
-    if "hypergraphx" in packages:
-        return from_hypergraphx(obj)
+    for package, convert in (("xgi", from_xgi), ("hypernetx", from_hypernetx), ("hypergraphx", from_hypergraphx)):
+        if package in packages:
+            return convert(obj)
     if isinstance(obj, np.ndarray) or sparse.issparse(obj) or hasattr(obj, "iloc"):
         return Hypergraph.from_incidence(obj)
-    if isinstance(obj, Mapping):
-        way_out = "Hypergraph.from_dict takes edge names and their vertices"
-    elif isinstance(obj, (list, tuple)):
-        way_out = "Hypergraph.from_edges takes a list of edges, Hypergraph.from_incidence a matrix as nested lists"
-    else:
-        way_out = (
-            "allowed are a Hypergraph, an incidence matrix (array, sparse or pandas frame), and the hypergraphs of "
-            "XGI, HyperNetX and hypergraphx"
-        )
+    lists = "Hypergraph.from_edges takes a list of edges, Hypergraph.from_incidence a matrix as nested lists"
+    ways_out = {Mapping: "Hypergraph.from_dict takes edge names and their vertices", list: lists, tuple: lists}
+    allowed = (
+        "allowed are a Hypergraph, an incidence matrix (array, sparse or pandas frame), and the hypergraphs of XGI, "
+        "HyperNetX and hypergraphx"
+    )
+    way_out = next((text for kind, text in ways_out.items() if isinstance(obj, kind)), allowed)
     raise DataError(f"cannot tell the hypergraph in a {type(obj).__name__}: {way_out}.")
 
 
@@ -71,10 +66,9 @@ def to_xgi(hypergraph: Hypergraph) -> Any:
     """
     xgi = _package("xgi")
     _refuse_counts(hypergraph, "an XGI edge is a set")
-    names = hypergraph.vertex_names.tolist()
     weighted = bool((hypergraph.weights != 1).any())
     network = xgi.Hypergraph()
-    network.add_nodes_from(names)
+    network.add_nodes_from(hypergraph.vertex_names.tolist())
     for edge, vertices, weight in _edges(hypergraph):
         network.add_edge(vertices, idx=edge, **({"weight": weight} if weighted else {}))
     return network
@@ -135,8 +129,8 @@ def to_hypernetx(hypergraph: Hypergraph) -> Any:
             "weight": members.data,
         }
     )
-    weights = dict(zip(hypergraph.edge_names.tolist(), hypergraph.weights.tolist(), strict=True))
-    properties = {edge: {"weight": weight} for edge, weight in weights.items()}
+    weights = zip(hypergraph.edge_names.tolist(), hypergraph.weights.tolist(), strict=True)
+    properties = {edge: {"weight": weight} for edge, weight in weights}
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of pandas, about how HyperNetX calls it

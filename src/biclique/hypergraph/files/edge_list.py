@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -18,14 +18,14 @@ from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, ParameterError, TableError, printable
-from biclique.hypergraph.files.lines import NUMBER, decimal, line_around, numbered, parse_number
+from biclique.hypergraph.build import reordered
+from biclique.hypergraph.files.lines import NUMBER, WHOLE, decimal, line_around, numbered, parse_number
 from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.runtime import check_flag
 
 # Which column is what, and when a first line looks like a header that nobody announced
 
 
-WHOLE = re.compile(r"0|-?[1-9][0-9]{0,999}")
 DELIMITERS = {" ": "spaces", "\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars"}
 EDGE_WORDS = ("edge", "hyperedge", "edge_id")
 VERTEX_WORDS = ("vertex", "node", "vertices", "node_id")
@@ -82,26 +82,17 @@ class Columns:
         return [*self.named(), *(option for option, value in others.items() if value is not None)]
 
 
-@dataclass(frozen=True)
-class Places:
-    """The place of each column in a line; None for one that does not exist."""
-
-    edge: int | None
-    vertex: int
-    weight: int | None
-    count: int | None
-
-
 def is_known_header(first: Row) -> bool:
     """Whether a line has a word for the edge and one for the vertex."""
     words = {cell.lower() for cell in first}
     return not (words.isdisjoint(EDGE_WORDS) or words.isdisjoint(VERTEX_WORDS))
 
 
-def find_places(first: Row, columns: Columns, name: str) -> Places:
-    """The places of the columns that were named; of the others by the words that are known.
+def find_places(first: Row, columns: Columns, name: str) -> tuple[int, int | None, int | None, int | None]:
+    """The places of vertex, edge, weight and count in a line; None for a column that does not exist.
 
-    ``weight`` and ``count`` are read without being named only if neither the edges' nor the vertices' column is named.
+    Columns that were not named are found by the words that are known. ``weight`` and ``count`` are read without being
+    named only if neither the edges' nor the vertices' column is named.
     """
     names = [str(j) for j in range(len(first))] if columns.header is False else list(first)
     words = [cell.lower() for cell in names]
@@ -109,14 +100,11 @@ def find_places(first: Row, columns: Columns, name: str) -> Places:
     def place(option: str, column: str | int) -> int:
         found = [j for j, cell in enumerate(names) if column in (j, cell)]
         if len(found) != 1:
-            problem = f"appears {len(found)} times" if found else "does not exist"
-            way = ": rename it" if found else ""
-            number = (
-                "" if columns.header is False else " Without a header, say --no-header: columns are numbers from 0."
-            )
+            problem = f"appears {len(found)} times: rename it" if found else "does not exist"
+            hint = " Without a header, say --no-header: columns are numbers from 0."
             raise TableError(
-                f"{name}: {option} (--{option.replace('_', '-')}) names column {column!r}, which {problem}{way}; "
-                f"columns: {_shown(names)}.{'' if found else number}"
+                f"{name}: {option} (--{option.replace('_', '-')}) names column {column!r}, which {problem}; "
+                f"columns: {_shown(names)}.{'' if found or columns.header is False else hint}"
             )
         return found[0]
 
@@ -149,7 +137,7 @@ def find_places(first: Row, columns: Columns, name: str) -> Places:
             "such as --separator ';' (separator=)."
         )
     count = known("count") if plain else None
-    return Places(edge, vertex, places.get("weight_column", known("weight") if plain else None), count)
+    return vertex, edge, places.get("weight_column", known("weight") if plain else None), count
 
 
 def _shown(names: Sequence[str]) -> str:
@@ -159,16 +147,8 @@ def _shown(names: Sequence[str]) -> str:
 # A header that nobody announced
 
 
-@dataclass(frozen=True)
-class Suspicion:
-    """Why a first line looks like a header, and the options that would read the table."""
-
-    reason: str
-    options: str
-
-
-def suspect_header(rows: Sequence[Row]) -> Suspicion | None:
-    """Why the first line looks like a header, or None.
+def suspect_header(rows: Sequence[Row]) -> tuple[str, str] | None:
+    """Why the first line looks like a header, and the options that would read the table; or None.
 
     Always: all fields below are whole numbers, and none of its own is. Otherwise at least two lines must be below it,
     and its own fields must be names that differ and occur nowhere else. Then one of these is enough:
@@ -185,32 +165,32 @@ def suspect_header(rows: Sequence[Row]) -> Suspicion | None:
     if not below or not own:
         return None
     if not any(map(WHOLE.fullmatch, own)) and all(WHOLE.fullmatch(cell) for row in below for cell in row if cell):
-        return Suspicion("above whole numbers", _options(first, []))
+        return "above whole numbers", _options(first, [])
     if len(below) < 2 or len(set(own)) < len(own) or any(map(NUMBER.fullmatch, own)):
         return None
     if not set(own).isdisjoint(chain.from_iterable(below)):
         return None
     word = next(filter(HEADER_WORD.fullmatch, own), None)
     if len(first) < 2 or any(len(row) != len(first) for row in below):
-        return None if word is None else Suspicion(f"with the word {word!r}", _options(first, []))
+        return None if word is None else (f"with the word {word!r}", _options(first, []))
     columns = [[cell for cell in column if cell] for column in zip(*below, strict=True)]
     numeric = [j for j, cells in enumerate(columns) if cells and all(map(NUMBER.fullmatch, cells))]
     for mark in LIST_MARKS:
         lists = [j for j, cells in enumerate(columns) if sum(mark in cell for cell in cells) > 1 and first[j]]
         if lists and not any(mark in cell for cell in first):
             reason = f"above lists with {DELIMITERS[mark]} ({first[lists[0]]!r})"
-            return Suspicion(reason, f"{_options(first, numeric, lists[0])} --separator {quoted_separator(mark)}")
+            return reason, f"{_options(first, numeric, lists[0])} --separator {quoted_separator(mark)}"
     options = _options(first, numeric)
     if word is not None:
-        return Suspicion(f"with the word {word!r}", options)
+        return f"with the word {word!r}", options
     for j in numeric:
         if first[j]:
-            return Suspicion(f"above a column of numbers ({first[j]!r})", options)
+            return f"above a column of numbers ({first[j]!r})", options
     if len(below) >= FEW_LINES and _share_no_name(columns):
         once = {cell for cells in columns for cell, count in Counter(cells).items() if count == 1}
         alone = sum(once.issuperset(filter(None, row)) for row in below)
         if alone <= MOST_ALONE * len(below):
-            return Suspicion("above columns that share no name", options)
+            return "above columns that share no name", options
     return None
 
 
@@ -363,11 +343,12 @@ def _refuse_other_delimiters(rows: list[Row], lines: list[int], delimiter: str, 
 
 def _refuse_header(rows: list[Row], lines: list[int], name: str) -> None:
     """An error if the first line looks like a header: it would be read as an edge."""
-    suspicion = suspect_header(rows)
-    if suspicion is not None:
+    found = suspect_header(rows)
+    if found is not None:
+        reason, options = found
         raise TableError(
-            f"{name}: line {lines[0]} looks like a header {suspicion.reason}, but has no columns 'edge' and 'vertex'. "
-            f"Say what it holds, as in: biclique hypergraph info {quoted(name)} {suspicion.options} (in Python "
+            f"{name}: line {lines[0]} looks like a header {reason}, but has no columns 'edge' and 'vertex'. "
+            f"Say what it holds, as in: biclique hypergraph info {quoted(name)} {options} (in Python "
             "edge_column=, vertex_column=, separator=, header=). If a line is an edge: --header yes leaves line "
             f"{lines[0]} out, --no-header keeps it."
         )
@@ -395,7 +376,7 @@ def _filled(fields: Row, where: str) -> Row:
 
 def _parse_table(rows: list[Row], lines: list[int], name: str, columns: Columns) -> Hypergraph:
     """Columns with names or numbers."""
-    places, width = find_places(rows[0], columns, name), len(rows[0])
+    (vertex, edge, weight, count), width = find_places(rows[0], columns, name), len(rows[0])
     if columns.header is not False:
         rows, lines = rows[1:], lines[1:]
     for at, row in enumerate(rows):
@@ -403,14 +384,14 @@ def _parse_table(rows: list[Row], lines: list[int], name: str, columns: Columns)
             first = "first line" if columns.header is False else "header"
             raise TableError(f"{name}: line {lines[at]}: {len(row)} fields, the {first} has {width}.")
     owners: Sequence[int] = range(len(rows))  # the row of every vertex
-    vertices = [row[places.vertex] for row in rows]
+    vertices = [row[vertex] for row in rows]
     if columns.separator is not None:
         lists = [
             _filled(tuple(map(str.strip, cell.split(columns.separator))), f"{name}: line {lines[at]}: name")
             for at, cell in enumerate(vertices)
         ]
         owners = [at for at, members in enumerate(lists) for _ in members or ("",)]
-        vertices = [vertex for members in lists for vertex in members or ("",)]
+        vertices = [member for members in lists for member in members or ("",)]
 
     def cells(place: int | None) -> list[str]:
         return [""] * len(owners) if place is None else [rows[at][place] for at in owners]
@@ -418,13 +399,10 @@ def _parse_table(rows: list[Row], lines: list[int], name: str, columns: Columns)
     def bad(at: Any, reason: str) -> TableError:
         return TableError(f"{name}: line {lines[owners[int(at)]]}: {reason}.")
 
-    edge_names: list[str] | None = None
-    if places.edge is None:
-        edges, n_edges = np.array(owners, dtype=np.int64), len(rows)
-    else:
-        edges, edge_names = _numbered_cells(cells(places.edge))
-        n_edges = len(edge_names)
-    return _from_cells(edges, n_edges, edge_names, vertices, cells(places.weight), cells(places.count), bad)
+    found = None if edge is None else _numbered_cells(cells(edge))
+    edges, edge_names = (np.array(owners, dtype=np.int64), None) if found is None else found
+    n_edges = len(rows) if edge_names is None else len(edge_names)
+    return _from_cells(edges, n_edges, edge_names, vertices, cells(weight), cells(count), bad)
 
 
 def _from_cells(
@@ -493,21 +471,13 @@ def _typed(texts: list[str]) -> list[Any]:
 def _vertex_order(codes: IntArray, names: list[Any], listed: IntArray) -> tuple[IntArray, list[Any]]:
     """Vertices in the order of their own rows if these name all of them, else in the usual order."""
     order = list(dict.fromkeys(listed.tolist()))
-    if len(order) == len(names):
-        return _reordered(codes, names, order)
-    return _sorted_integers(codes, names)
+    return reordered(codes, names, order) if len(order) == len(names) else _sorted_integers(codes, names)
 
 
 def _sorted_integers(codes: IntArray, names: list[Any]) -> tuple[IntArray, list[Any]]:
     if names and isinstance(names[0], int):
-        return _reordered(codes, names, sorted(range(len(names)), key=names.__getitem__))
+        return reordered(codes, names, sorted(range(len(names)), key=names.__getitem__))
     return codes, names
-
-
-def _reordered(codes: IntArray, names: list[Any], order: list[int]) -> tuple[IntArray, list[Any]]:
-    place = np.full(len(order) + 1, -1)  # the last one for the code −1
-    place[order] = np.arange(len(order))
-    return place[codes], [names[i] for i in order]
 
 
 def format_edge_list(hypergraph: Hypergraph, delimiter: str = ",") -> str:
@@ -519,7 +489,6 @@ def format_edge_list(hypergraph: Hypergraph, delimiter: str = ",") -> str:
     members = hypergraph.members
     vertices = _checked_names(hypergraph.vertex_names, "vertex")
     edges = _checked_names(hypergraph.edge_names, "edge")
-    weights = list(map(decimal, hypergraph.weights.tolist()))
     with_weights, with_counts = bool((hypergraph.weights != 1).any()), bool((members.data != 1).any())
     padding = [""] * (with_weights + with_counts)
     stream = io.StringIO()
@@ -533,18 +502,14 @@ def format_edge_list(hypergraph: Hypergraph, delimiter: str = ",") -> str:
     if seen != list(range(len(vertices))):
         writer.writerows(["", name, *padding] for name in vertices)
         alone = []
-    ends = members.indptr.tolist()
     names = [vertices[i] for i in members.indices.tolist()]
-    counts = list(map(decimal, members.data.tolist())) if with_counts else []
-    for e, edge in enumerate(edges):
-        start, end = ends[e], ends[e + 1]
-        weight = [weights[e]] if with_weights else []
+    weights = [[decimal(weight)] if with_weights else [] for weight in hypergraph.weights.tolist()]
+    counts = [[decimal(count)] if with_counts else [] for count in members.data.tolist()]
+    for edge, weight, (start, end) in zip(edges, weights, pairwise(members.indptr.tolist()), strict=True):
         if start == end:
             writer.writerow([edge, "", *weight, *[""] * with_counts])
-        elif with_counts:
-            writer.writerows([edge, names[i], *weight, counts[i]] for i in range(start, end))
         else:
-            writer.writerows([edge, names[i], *weight] for i in range(start, end))
+            writer.writerows([edge, names[i], *weight, *counts[i]] for i in range(start, end))
     writer.writerows(["", vertices[i], *padding] for i in alone)
     return stream.getvalue()
 

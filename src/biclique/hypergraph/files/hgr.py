@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Sequence
 from itertools import chain, pairwise
 from typing import cast
@@ -11,11 +10,10 @@ import numpy as np
 from scipy import sparse
 
 from biclique.exceptions import DataError, TableError
-from biclique.hypergraph.files.lines import decimal, numbered, parse_number
+from biclique.hypergraph.files.lines import WHOLE, decimal, numbered, parse_number
 from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.runtime import parse_memory_limit, require
 
-WHOLE = re.compile(r"0|-?[1-9][0-9]{0,999}")
 SPARE_VERTICES = 10**6  # isolated ones that a header may announce, beside a hundred for every vertex in an edge
 
 BYTES_PER_VERTEX = 64

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from contextlib import suppress
 from itertools import chain
 from typing import Any, NoReturn
 
@@ -15,16 +16,13 @@ from biclique._typing import FloatArray
 from biclique.exceptions import DataError, TableError
 from biclique.hypergraph.files.lines import decimal, line_around, line_number, numbered
 from biclique.hypergraph.hypergraph import Hypergraph
+from biclique.runtime.arguments import is_finite
 
 SECTIONS = ("network-type", "metadata", "incidences", "nodes", "edges")
 NETWORK_TYPES = ("undirected", "directed", "asc")
 KINDS = {dict: "an object", list: "an array", str: "text", bool: "a boolean", type(None): "null"}
 SPACE = re.compile(r"[ \t\r\n]*")
 NOT_JSON = re.compile(r'"(?:[^"\\]|\\.)*"|(NaN|-?Infinity)')
-
-
-class _NotANumber(ValueError):
-    """NaN or Infinity, which Python's reader takes and JSON does not have."""
 
 
 class _Repeated(dict[str, Any]):
@@ -38,8 +36,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) == len(pairs):
         return found
     repeated = _Repeated(found)
-    counts = Counter(key for key, _ in pairs)
-    repeated.key = next(key for key, count in counts.items() if count > 1)
+    repeated.key = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
     return repeated
 
 
@@ -129,20 +126,18 @@ def parse_hif(text: str, name: str) -> Hypergraph:
 
 
 def _load(text: str, name: str) -> Any:
-    def refuse(literal: str) -> NoReturn:
-        raise _NotANumber(literal)
+    def refuse(literal: str) -> NoReturn:  # NaN or Infinity, which Python's reader takes and JSON does not have
+        found = next((match for match in NOT_JSON.finditer(text) if match[1]), None)
+        where = "" if found is None else f" in line {line_number(text, found.start())}"
+        raise TableError(f"{name}: not JSON: {literal}{where} is not a JSON number; leave it out or write null.")
 
     try:
         return json.loads(text, parse_constant=refuse, object_pairs_hook=_object)
     except json.JSONDecodeError as error:
         line, column = line_number(text, error.pos), error.pos - line_around(text, error.pos)[0] + 1
         raise TableError(f"{name}: not JSON: {error.msg} in line {line}, column {column}.") from error
-    except _NotANumber as error:
-        found = next((match for match in NOT_JSON.finditer(text) if match[1]), None)
-        where = "" if found is None else f" in line {line_number(text, found.start())}"
-        raise TableError(
-            f"{name}: not JSON: {error}{where} is not a JSON number; leave it out or write null."
-        ) from error
+    except TableError:
+        raise
     except RecursionError as error:
         raise TableError(f"{name}: objects or arrays are nested too deeply to be read.") from error
     except ValueError as error:  # a whole number of thousands of digits
@@ -189,39 +184,30 @@ def _ids(items: list[dict[str, Any]], section: str, key: str, source: _Source) -
 
 def _weights(values: list[Any], section: str, source: _Source, keys: list[str] | None = None) -> FloatArray:
     """Finite numbers; ``keys`` say where each stood, if not in ``weight``."""
-    try:
+    with suppress(OverflowError):
         if set(map(type, values)) <= {int, float}:
             numbers = np.array(values, dtype=float)
             if np.isfinite(numbers).all():
                 return numbers
-    except OverflowError:
-        pass
-    for at, value in enumerate(values):
-        try:
-            good = type(value) in (int, float) and np.isfinite(float(value))
-        except OverflowError:
-            good = False
-        if not good:
-            shown = "a number too large" if type(value) in (int, float) else _kind(value)
-            key = "weight" if keys is None else keys[at]
-            raise source.error(section, at, f"must be a finite number, got {shown}", key)
-    return np.array(values, dtype=float)
+    at = next(at for at, value in enumerate(values) if type(value) not in (int, float) or not is_finite(value))
+    shown = "a number too large" if type(values[at]) in (int, float) else _kind(values[at])
+    raise source.error(section, at, f"must be a finite number, got {shown}", "weight" if keys is None else keys[at])
+
+
+def _weight_of(item: dict[str, Any]) -> tuple[Any, str]:
+    """The weight of an edge, and the key that it stood at."""
+    if "weight" in item:
+        return item["weight"], "weight"
+    for place in ("attrs", "attr"):
+        if place in item and item[place].get("weight") is not None:
+            return item[place]["weight"], f"{place}.weight"
+    return 1, "weight"
 
 
 def _edge_weights(edges: list[dict[str, Any]], rows: Any, n_edges: int, source: _Source) -> FloatArray:
     """The weights of all edges; one listed twice must have the same weight both times."""
-    values, keys = [], []
-    for item in edges:
-        value, key = item.get("weight"), "weight"
-        if "weight" not in item:
-            value = 1
-            for place in ("attrs", "attr"):
-                if place in item and item[place].get("weight") is not None:
-                    value, key = item[place]["weight"], f"{place}.weight"
-                    break
-        values.append(value)
-        keys.append(key)
-    given = _weights(values, "edges", source, keys)
+    found = [_weight_of(item) for item in edges]
+    given = _weights([value for value, _ in found], "edges", source, [key for _, key in found])
     listed = rows[: len(edges)]
     weights = np.ones(n_edges)
     weights[listed] = given
@@ -256,8 +242,8 @@ def format_hif(hypergraph: Hypergraph) -> str:
     sections = {"nodes": [f'{{"node": {vertex}' for vertex in vertices], "edges": edge_items, "incidences": incidences}
     parts = ['{\n"network-type": "undirected"']
     for section, items in sections.items():
-        parts.append(f',\n"{section}": [')
-        parts.append("\n" + "},\n".join(items) + "}\n]" if items else "]")
+        body = "\n" + "},\n".join(items) + "}\n" if items else ""
+        parts.append(f',\n"{section}": [{body}]')
     return "".join([*parts, "\n}\n"])
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from biclique._typing import IntArray
 
 NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+WHOLE = re.compile(r"0|-?[1-9][0-9]{0,999}")
 
 
 def line_number(text: str, place: int) -> int:

@@ -13,7 +13,7 @@ from operator import iadd
 from typing import Any
 
 import numpy as np
-from scipy.spatial.distance import cdist
+from scipy.spatial.distance import cdist, squareform
 
 from biclique._typing import FloatArray
 from biclique.exceptions import ParameterError
@@ -76,7 +76,7 @@ def sum_triples(n: int, weigh: Weigh, n_jobs: int | None) -> FloatArray:
     return np.asarray(upper + upper.T)
 
 
-def _max_triples(model: MaxKernel, X: FloatArray, n_jobs: int | None) -> Weigh:  # noqa: ARG001
+def _max_triples(model: MaxKernel, X: FloatArray) -> Weigh:
     kernel = model.kernel.precise(X)
     with np.errstate(over="ignore", invalid="ignore"):  # which holds for this thread alone
         K = DenseGram.from_kernel(kernel, X, memory_limit=16 * len(X) ** 2, n_jobs=1).K
@@ -160,7 +160,7 @@ def _four_areas(x: FloatArray, y: FloatArray, z: FloatArray, base: Any) -> Float
     return rest
 
 
-def _vertex_triples(model: VertexDistance, X: FloatArray, n_jobs: int | None) -> Weigh:  # noqa: ARG001
+def _vertex_triples(model: VertexDistance, X: FloatArray) -> Weigh:
     """Heights 2A/side; if a side has no length, the span of its ends is a point, and the sum is the longest side."""
     triangles = _Triangles(X)
     D = triangles.sides
@@ -199,7 +199,7 @@ def _vertex_triples(model: VertexDistance, X: FloatArray, n_jobs: int | None) ->
     return weigh
 
 
-def _affine_distance_triples(model: AffineDistance, X: FloatArray, n_jobs: int | None) -> Weigh:  # noqa: ARG001
+def _affine_distance_triples(model: AffineDistance, X: FloatArray) -> Weigh:
     """The mean distance of three points to their best line, (2/3)√(μ₂ z²), from the squares of their sides.
 
     T = μ₁ + μ₂ = (a² + b² + c²)/3 and μ₁μ₂ = 4A²/3 for the two eigenvalues of the centred points; Δ = μ₁ − μ₂ with
@@ -261,7 +261,7 @@ def _affine_distance_triples(model: AffineDistance, X: FloatArray, n_jobs: int |
     return weigh_point if model.dimension == 0 else weigh_line
 
 
-def _eigenvalue_triples(model: AffineEigenvalue, X: FloatArray, n_jobs: int | None) -> Weigh:  # noqa: ARG001
+def _eigenvalue_triples(model: AffineEigenvalue, X: FloatArray) -> Weigh:
     """exp(−γλ_min) of the 3 × 3 matrices of inner products."""
     with single_threaded_blas():
         G = X @ X.T
@@ -346,7 +346,7 @@ def smallest_eigenvalues(
     return np.asarray(out)
 
 
-TRIPLES: dict[type[Modelling], Callable[[Any, FloatArray, int | None], Weigh]] = {
+TRIPLES: dict[type[Modelling], Callable[[Any, FloatArray], Weigh]] = {
     MaxKernel: _max_triples,
     AffineEigenvalue: _eigenvalue_triples,
     AffineDistance: _affine_distance_triples,
@@ -413,9 +413,9 @@ def modelling_gram(
         raise ParameterError(
             f"modelling={chosen.name!r} depends on the order of its points: its contraction is biclique_gram, O(n²)."
         )
-    dot = isinstance(chosen, GeneralizedDot)
+    of_dot, of_triples = 3 * n * n + 4 * max(order - 1, 2) * n * d, (GROUPS + 4) * n * n + 2 * n * d
     require(
-        8 * (3 * n * n + 4 * max(order - 1, 2) * n * d) if dot else 8 * ((GROUPS + 4) * n * n + 2 * n * d),
+        8 * (of_dot if isinstance(chosen, GeneralizedDot) else of_triples),
         parse_memory_limit(memory_limit),
         f"modelling_gram of {n} rows",
         "use fewer rows, or sample_hyperedges.",
@@ -423,16 +423,14 @@ def modelling_gram(
     if isinstance(chosen, GeneralizedDot):
         return _dot_gram(X, order, chosen.repeats)
     if order == 2:
-        first, second = np.triu_indices(n, 1)
-        gram = np.zeros((n, n))
-        gram[first, second] = modelling_values(X, np.column_stack([first, second]), chosen, n_jobs=n_jobs)
-        return gram + gram.T
+        pairs = np.column_stack(np.triu_indices(n, 1))
+        return np.asarray(squareform(modelling_values(X, pairs, chosen, n_jobs=n_jobs)))
     if order > 3 or type(chosen) not in TRIPLES:
         raise ParameterError(
             f"order={order} of modelling={chosen.name!r} has no exact contraction (order 3 of the named ones has): "
             "sample its tuples with sample_hyperedges."
         )
-    return sum_triples(n, TRIPLES[type(chosen)](chosen, X, n_jobs), n_jobs)
+    return sum_triples(n, TRIPLES[type(chosen)](chosen, X), n_jobs)
 
 
 def _dot_gram(X: FloatArray, order: int, repeats: bool) -> FloatArray:

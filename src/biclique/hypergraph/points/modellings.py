@@ -24,7 +24,7 @@ from biclique.kernels import (
     check_rows_for_kernel,
     make_kernel,
 )
-from biclique.runtime import check_count, check_flag, check_jobs, check_random, run_panels
+from biclique.runtime import check_count, check_flag, check_jobs, check_number, check_random, run_panels
 
 # Tuples of points
 
@@ -44,16 +44,14 @@ def check_points(X: Any) -> FloatArray:
     if sparse.issparse(X):
         raise DataError("X must be dense for modellings of tuples, got a sparse matrix: pass X.toarray().")
     try:
-        table = np.asarray(X)
-        if table.dtype.kind == "c":
-            raise DataError("X must hold real numbers, got complex ones: pass X.real, or real and imaginary columns.")
-        if table.dtype.kind in "Mm":
-            raise DataError(f"X must hold numbers, got dates or times ({table.dtype}): turn them into numbers first.")
-        table = table.astype(np.float64, copy=False)
+        given = np.asarray(X)
+        table = given if given.dtype.kind in "cMm" else given.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError) as error:
-        if isinstance(error, DataError):
-            raise
         raise DataError(f"X must be a table of numbers with rows of one length: {error}.") from error
+    if table.dtype.kind == "c":
+        raise DataError("X must hold real numbers, got complex ones: pass X.real, or real and imaginary columns.")
+    if table.dtype.kind in "Mm":
+        raise DataError(f"X must hold numbers, got dates or times ({table.dtype}): turn them into numbers first.")
     if table.ndim != 2 or not table.shape[1]:
         raise DataError(f"X must be a table of shape (n, d), d of at least 1, got shape {table.shape}.")
     if not np.isfinite(table).all():
@@ -148,13 +146,8 @@ def shuffled(tuples: IntArray, random: np.random.RandomState) -> IntArray:
 def in_chunks(values: Callable[[IntArray], FloatArray], tuples: IntArray, d: int, *, n_jobs: int | None) -> FloatArray:
     """``values(tuples)`` in pieces that fit the cache, over threads."""
     step = max(CHUNK_NUMBERS // (tuples.shape[1] * d), 1)
-    out = np.empty(len(tuples))
-
-    def fill(part: slice) -> None:
-        out[part] = values(tuples[part])
-
-    run_panels(fill, len(tuples), step, n_jobs=n_jobs)
-    return out
+    found = run_panels(lambda part: values(tuples[part]), len(tuples), step, n_jobs=n_jobs)
+    return np.concatenate([np.empty(0), *found])
 
 
 def span_distances(points: FloatArray) -> FloatArray:
@@ -260,8 +253,7 @@ class _OfKernel(Modelling):
                 f"affinity must be a name, a function of two rows or a biclique.kernels.Kernel, got {self.affinity!r}."
             )
         for name, value in (("degree", self.degree), ("coef0", self.coef0)):
-            if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)):
-                raise ParameterError(f"{name} must be a finite number, got {value!r}.")
+            check_number(name, value)
 
     def fitted(self, X: FloatArray, order: int, random_state: RandomState) -> Modelling:  # noqa: ARG002
         check_rows_for_kernel(self.affinity, X)
@@ -316,10 +308,8 @@ class BicliqueWeights(_OfKernel):
 
     def weights(self, X: FloatArray, tuples: IntArray) -> FloatArray:
         kernel, m = self.kernel, tuples.shape[1]
-        total = np.zeros(len(tuples))
-        for i, j in product(range(m // 2), range(m // 2, m)):
-            total += kernel.pairs(X, tuples[:, i], tuples[:, j])
-        return total
+        pairs = product(range(m // 2), range(m // 2, m))
+        return np.asarray(sum(kernel.pairs(X, tuples[:, i], tuples[:, j]) for i, j in pairs))
 
 
 @dataclass(frozen=True)

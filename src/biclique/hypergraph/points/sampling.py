@@ -25,6 +25,7 @@ from biclique.hypergraph.points.modellings import (
 )
 from biclique.multiway import k_way_normalized_cut
 from biclique.runtime import (
+    check_choice,
     check_count,
     check_flag,
     check_jobs,
@@ -33,7 +34,9 @@ from biclique.runtime import (
     require,
     single_threaded_blas,
 )
+from biclique.runtime.namespace import unit_rows
 from biclique.spectral import ASSIGNERS, NormalizedCut, top_eigenpairs
+from biclique.spectral.lloyd import by_first_appearance
 
 METHODS = ("uniform", "iterative")
 """The ways of drawing tuples."""
@@ -100,8 +103,7 @@ def sample_hyperedges(
     memory_limit : "auto", number of bytes or text like "4GB"
         More is a MemoryLimitError before any is taken; it grows with N · m, not with the number of all tuples.
     """
-    if method not in METHODS:
-        raise ParameterError(f"method must be one of {', '.join(map(repr, METHODS))}, got {method!r}.")
+    check_choice("method", method, METHODS)
     n_edges, order = check_count("n_edges", n_edges), check_count("order", order, least=2)
     check_flag("replace", replace)
     check_jobs(n_jobs)
@@ -207,8 +209,8 @@ def iterative_sample(
         current = best = one_round(np.zeros(n, dtype=np.intp))
         cuts, converged = [best.cut], k == 1
         while not converged and len(cuts) < max_rounds:
-            before, current = current, one_round(current.labels)
-            converged = _same_partition(before.labels, current.labels)
+            before, current = by_first_appearance(current.labels), one_round(current.labels)
+            converged = np.array_equal(before, by_first_appearance(current.labels))
             cuts.append(current.cut)
             best = min(best, current, key=_Round.rank)
     hypergraph = Hypergraph.from_edges(best.tuples, best.weights, vertices=n)
@@ -234,13 +236,10 @@ def _draws_inside(labels: IntArray, size: int, n_draws: int, random: np.random.R
     names = np.unique(labels)
     shares = np.full(len(names), n_draws // len(names))
     shares[: n_draws % len(names)] += 1
-    draws = []
-    for name, share in zip(names, shares, strict=True):
-        inside = np.flatnonzero(labels == name)
-        if len(inside) < size:
-            inside = np.arange(len(labels))
-        draws.append(inside[draw_tuples(len(inside), size, int(share), random)])
-    return np.concatenate(draws)
+    members = [np.flatnonzero(labels == name) for name in names]
+    members = [inside if len(inside) >= size else np.arange(len(labels)) for inside in members]
+    drawn = zip(members, shares.tolist(), strict=True)
+    return np.concatenate([inside[draw_tuples(len(inside), size, share, random)] for inside, share in drawn])
 
 
 def _linked(tuples: IntArray, weights: FloatArray, n: int, n_jobs: int | None, advice: str) -> SparseGram:
@@ -264,12 +263,5 @@ def _cut(gram: SparseGram, k: int, random: np.random.RandomState) -> IntArray:
         return np.zeros(gram.n, dtype=np.intp)
     cut = NormalizedCut(gram, 2)
     pairs = top_eigenpairs(cut, min(k - 1, gram.n - 1), tol=1e-4, deflate=cut.trivial, random_state=random)
-    embedding = np.column_stack([cut.trivial, pairs.vectors])
-    embedding /= np.linalg.norm(embedding, axis=1, keepdims=True)
+    embedding = unit_rows(np.column_stack([cut.trivial, pairs.vectors]))
     return ASSIGNERS["kmeans"](embedding, np.ones(gram.n), k, n_init=KMEANS_STARTS, random_state=random).labels
-
-
-def _same_partition(first: IntArray, second: IntArray) -> bool:
-    """Whether two labellings differ by the names of their clusters alone."""
-    pairs = len(np.unique(np.column_stack([first, second]), axis=0))
-    return pairs == len(np.unique(first)) == len(np.unique(second))
