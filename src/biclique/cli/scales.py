@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.preprocessing import RobustScaler
 
 from biclique._typing import FloatArray, Rows
-from biclique.io.chunks import varies
+from biclique.io.sources import varies
 
 
 def constant_note(names: Sequence[str]) -> list[str]:

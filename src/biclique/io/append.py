@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,10 @@ from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, TableError
 from biclique.io.arrow import import_pyarrow
 from biclique.io.atomic_files import atomic_path, is_stream
+from biclique.io.chunks import find_format
 from biclique.io.columns import texts_of
 from biclique.io.fields import Kind
 from biclique.io.roles import as_texts
-from biclique.io.tables import find_format
 from biclique.io.text_blocks import TextFile
 from biclique.io.typed_columns import ColumnSource, TextForm
 from biclique.runtime import parse_memory_limit
@@ -173,9 +173,8 @@ def file_texts(file: Path, form: TextForm | None, source: ColumnSource) -> Itera
 
 def open_text(file: Path, form: TextForm) -> TextFile:
     """A text file; tabs are between the fields if its name says so."""
-    tabs = {".tsv", ".tab"} & {suffix.lower() for suffix in file.suffixes[-2:]}
-    written = replace(form, delimiter=form.delimiter or "\t") if tabs else form
-    return TextFile(file, written, parse_memory_limit("auto"))
+    kind = find_format(file)
+    return TextFile(file, form if kind is None else kind.form(form), parse_memory_limit("auto"))
 
 
 def text_fields(file: Path, form: TextForm, names: Sequence[str] | None = None) -> Iterator[list[list[str]]]:

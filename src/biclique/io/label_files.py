@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from biclique._typing import IntArray
 from biclique.exceptions import Argument, DataError, ParameterError
 from biclique.io.atomic_files import atomic_path, check_target, is_stream
-from biclique.io.tables import FORMATS, LabelSink, writers
+from biclique.io.chunks import FORMATS, LabelSink, writers
 
 OUTPUT = Argument("a file, such as labels.csv")
 

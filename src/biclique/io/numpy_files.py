@@ -29,10 +29,10 @@ from biclique.io.chunks import (
     held,
     line,
     real_table,
-    select_features,
     stamp,
 )
 from biclique.io.roles import Roles, Table, as_texts, feature_columns, numbered
+from biclique.io.sources import select_features
 from biclique.io.typed_columns import TextForm
 from biclique.runtime import Tick
 
@@ -78,7 +78,8 @@ def read_header(name: str, beginning: bytes) -> Header:
 
 def open_npy(path: Path, roles: Roles, limit: int) -> ChunkSource:
     """The features of a .npy file."""
-    return select_features(NpyChunks(path, limit), roles, limit)
+    source = NpyChunks(path, limit)
+    return source if roles == Roles() else select_features(source, roles, limit)
 
 
 def read_numpy(path: Path, roles: Roles, limit: int, form: TextForm, tick: Tick | None = None) -> Table:

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from biclique._typing import FloatArray
 from biclique.exceptions import Argument, ParameterError, TableError
-from biclique.io.chunks import TEXT_BYTES, ChunkSource, Moments, Raw, varies
+from biclique.io.chunks import TEXT_BYTES, ChunkSource, Raw
 from biclique.io.columns import levels_of, texts_of
 from biclique.io.fields import text_array
 from biclique.io.prepare import TablePreparer
 from biclique.io.prepare_columns import DROP, MISSING_DROP, as_numbers, first_gap, sorted_columns, too_large, weights_of
 from biclique.io.prepare_state import CLASS, PARAMETERS, restored
+from biclique.io.sources import Moments, varies
 from biclique.io.typed_columns import Column, ColumnSource, TypedTable
 from biclique.runtime import parse_memory_limit, require
 

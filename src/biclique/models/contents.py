@@ -33,7 +33,8 @@ from biclique.cluster import (
 from biclique.exceptions import DataError, ParameterError
 from biclique.fit.state import FITTED, Plain, State, made, packed
 from biclique.hypergraph import AffineSubspace
-from biclique.io import TablePreparer, is_dask
+from biclique.io import TablePreparer
+from biclique.runtime.namespace import is_dask
 from biclique.selection.candidates import Candidate
 from biclique.selection.count_result import Counted, CountResult
 from biclique.selection.result import Judged, SelectionResult

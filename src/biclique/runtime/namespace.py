@@ -33,6 +33,13 @@ def on_host(x: Any) -> bool:
     return namespace(x) is np
 
 
+def is_dask(X: Any) -> bool:
+    """Whether X is a collection of Dask's, by Dask's own protocol: not by its class, of which there are several."""
+    if isinstance(X, type) or not hasattr(X, "__dask_graph__"):
+        return False
+    return hasattr(X, "partitions") or X.__dask_graph__() is not None  # xarray has the method with any array
+
+
 def to_host(x: Any) -> NDArray[Any]:
     """The array as NumPy's, as float32 if NumPy lacks the dtype (bfloat16); waits for the device."""
     xp = namespace(x)
