@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from biclique.exceptions import TableError, printable
-from biclique.io.fields import THOUSANDS, Kind, date_orders, kind_of, values_of
+from biclique.io.fields import THOUSANDS, Kind, date_orders, kind_of, text_array, values_of
 from biclique.io.typed_columns import Column
 
 Look: TypeAlias = Literal["number", "boolean", "date", "category", "id", "text", "mostly missing"]
@@ -54,9 +54,7 @@ def levels_of(column: Column) -> NDArray[Any]:
         texts[present] = column.values[present]
         return texts
     distinct, places = np.unique(column.values[present], return_inverse=True)
-    names = np.empty(len(distinct), dtype=object)
-    names[:] = [_level(value, column.kind) for value in distinct]
-    texts[present] = names[places]
+    texts[present] = text_array([_level(value, column.kind) for value in distinct])[places]
     return texts
 
 

@@ -133,8 +133,8 @@ def numbers_of(cells: Sequence[str], decimal: str = ".") -> FloatArray | int:
     return np.array(values, dtype=float)
 
 
-def text_array(texts: Sequence[str]) -> NDArray[Any]:
-    """Texts as an array of objects."""
+def text_array(texts: Sequence[Any]) -> NDArray[Any]:
+    """Texts, or what stands for missing ones, as an array of objects."""
     array = np.empty(len(texts), dtype=object)
     array[:] = texts
     return array

@@ -350,7 +350,7 @@ class TablePreparer(TransformerMixin, PageLink, BaseEstimator):
         if infinite.any():
             at, j = np.argwhere(infinite)[0]
             row = row_in_words(table, int(np.flatnonzero(kept)[at]))
-            raise DataError(
+            raise TableError(
                 f"{table.name}: infinite value (inf) in {row}, column {numbers[j].name!r}: replace it, or leave such "
                 "rows out with ",
                 MISSING_DROP,
