@@ -17,6 +17,7 @@ from biclique.cli.table_options import names_of, take_form
 from biclique.exceptions import DataError, TableError
 from biclique.io.prepare import TablePreparer
 from biclique.io.prepare_columns import row_in_words
+from biclique.io.roles import first_names
 from biclique.io.typed_columns import Column, TypedTable
 
 
@@ -91,6 +92,6 @@ def _numbers(model: BaseEstimator, table: TypedTable, ids: Collection[str]) -> F
 
 def _column(table: TypedTable, name: str) -> Column:
     if name not in table.names:
-        shown = ", ".join(map(repr, table.names[:20])) + (", …" if len(table.names) > 20 else "")
+        shown = first_names(table.names)
         raise TableError(f"{table.name}: column {name!r} was used in fit and is not there; columns: {shown}.")
     return table.column(name)

@@ -19,6 +19,7 @@ from biclique.cluster import BicliqueSpectralClustering
 from biclique.datasets import SHIPPED, load_shipped
 from biclique.exceptions import BicliqueError, TableError, printable
 from biclique.io import (
+    CHUNK_ROWS,
     ChunkSource,
     Roles,
     TablePreparer,
@@ -153,8 +154,7 @@ def load(options: argparse.Namespace, tick: Tick | None = None) -> TypedTable:
 
 def notes_of(options: argparse.Namespace) -> tuple[str, ...]:
     """What may have been meant otherwise, such as a first line of numbers that could be names."""
-    kind = None if is_shipped(options.table) else find_format(Path(options.table))
-    notes = open_text(Path(options.table), form_of(options)).notes if kind is not None and kind.is_text else ()
+    notes = open_text(Path(options.table), form_of(options)).notes if is_text(options) else ()
     return tuple(note.replace(HEADER, WORDS[HEADER]) for note in notes)
 
 
@@ -223,16 +223,25 @@ def takes_codes(affinity: str) -> bool:
     return affinity in KERNELS and not KERNELS[affinity].euclidean
 
 
-def ids_of(table: TypedTable, names: Sequence[str], options: argparse.Namespace) -> dict[str, list[str]]:
+def ids_of(table: ColumnSource, names: Sequence[str], options: argparse.Namespace) -> dict[str, list[str]]:
     """Columns of ids as texts; those of a text file as they stand there, such as 007."""
-    kind = None if is_shipped(options.table) else find_format(Path(options.table))
-    if not names or kind is None or not kind.is_text:
-        return {name: texts_of(table.column(name)) for name in names}
     ids: dict[str, list[str]] = {name: [] for name in names}
-    for block in text_fields(Path(options.table), form_of(options), names):
+    if not names:
+        return ids
+    if is_text(options):
+        blocks = text_fields(Path(options.table), form_of(options), names)
+    else:
+        blocks = ([texts_of(chunk.column(name)) for name in names] for chunk in table.column_chunks(CHUNK_ROWS))
+    for block in blocks:
         for name, texts in zip(names, block, strict=True):
             ids[name] += texts
     return ids
+
+
+def is_text(options: argparse.Namespace) -> bool:
+    """Whether the table is a text file."""
+    kind = None if is_shipped(options.table) else find_format(options.table)
+    return kind is not None and kind.is_text
 
 
 def probabilities_of(

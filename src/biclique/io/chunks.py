@@ -153,16 +153,12 @@ class ChunkSource(ABC):
         start = 0
         for chunk in self._pass(CHUNK_ROWS, False):
             drawn = random.random_sample(len(chunk))
-            new = np.flatnonzero(drawn < keys.max()) if len(keys) == size else np.arange(len(chunk))
-            room = min(len(new), size - len(keys))
-            keys, rows = np.append(keys, drawn[new[:room]]), np.append(rows, start + new[:room])
-            kept = np.concatenate([kept, chunk[new[:room]]]) if room else kept
-            new = new[room:]
-            every = np.concatenate([keys, drawn[new]])
-            stays = np.zeros(len(every), dtype=bool)
-            stays[np.argpartition(every, len(keys) - 1)[: len(keys)]] = True
-            out, new = np.flatnonzero(~stays[: len(keys)]), new[stays[len(keys) :]]
-            keys[out], rows[out], kept[out] = drawn[new], start + new, chunk[new]
+            near = np.flatnonzero(drawn < keys.max()) if len(keys) == size else np.arange(len(chunk))
+            every = np.append(keys, drawn[near])
+            stays = np.sort(np.argpartition(every, min(size, len(every)) - 1)[:size])
+            old, new = stays[stays < len(keys)], near[stays[stays >= len(keys)] - len(keys)]
+            keys, rows = every[stays], np.append(rows[old], start + new)
+            kept = np.concatenate([kept[old], chunk[new]])
             start += len(chunk)
         order = np.argsort(rows)
         return kept[order], rows[order]

@@ -19,7 +19,6 @@ from biclique.io.prepare_columns import (
     DROP,
     MISSING,
     MISSING_DROP,
-    absent_column,
     as_numbers,
     first_gap,
     levels_as_fitted,
@@ -34,6 +33,7 @@ from biclique.io.prepare_columns import (
     warn_about_rows,
 )
 from biclique.io.prepare_state import SCALERS, one_hot, restored, state_of, state_of_scale
+from biclique.io.roles import absent_column
 from biclique.io.typed_columns import Column, TypedTable, as_columns
 from biclique.runtime import parse_memory_limit, require
 from biclique.runtime.page_links import PageLink

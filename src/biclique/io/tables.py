@@ -19,7 +19,7 @@ from biclique.io.arrow import import_pyarrow
 from biclique.io.chunks import FORMATS, ChunkSource, TableFormat, find_format, guard, held, is_path, open_file
 from biclique.io.csv_files import TextChunks, TextColumns, TextSink, read_text, read_text_columns
 from biclique.io.numpy_files import NpySink, open_npy, read_numpy
-from biclique.io.parquet_files import ParquetChunks, ParquetColumns, ParquetSink, open_whole, read_parquet_columns
+from biclique.io.parquet_files import ParquetChunks, ParquetColumns, ParquetSink, read_parquet_columns
 from biclique.io.roles import Roles, Table, checked
 from biclique.io.sources import ArrayChunks, IterableChunks, select_features
 from biclique.io.typed_columns import Column, ColumnSource, TextForm, TypedTable
@@ -49,7 +49,7 @@ FORMATS.update(
         TableFormat(
             "Parquet",
             (".parquet", ".pq"),
-            held(open_whole),
+            held(partial(ParquetChunks, folders=True)),
             ParquetChunks,
             ParquetSink,
             "both",

@@ -6,7 +6,6 @@ one of a frame in memory. Booleans are 0 and 1 everywhere.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -18,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from biclique._typing import FloatArray
-from biclique.exceptions import Argument, DataError, ParameterError, TableError
+from biclique.exceptions import Argument, DataError, ParameterError
 from biclique.io.arrow import find_pyarrow, import_pyarrow
 from biclique.io.fields import DATE_ORDERS, Kind, Signs, is_missing, text_array
 from biclique.io.roles import as_texts, numbered
@@ -158,14 +157,6 @@ class TextForm:
             raise ParameterError(
                 f"encoding {self.encoding!r} is not known; common ones are utf-8, latin-1, cp1252 and utf-16."
             ) from None
-
-
-def check_names(name: str, names: Sequence[str]) -> None:
-    """Refuse two columns of one name."""
-    counts = Counter(names)
-    doubled = min((key for key, count in counts.items() if count > 1), default=None)
-    if doubled is not None:
-        raise TableError(f"{name}: column name {doubled!r} appears {counts[doubled]} times; rename it.")
 
 
 # Frames and arrays in memory
