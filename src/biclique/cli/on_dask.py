@@ -17,8 +17,15 @@ import numpy as np
 
 from biclique import __version__
 from biclique._typing import Array, FloatArray, IntArray
-from biclique.cli.common import Facts, caught_messages, needs_memory, print_estimate, report
-from biclique.cli.scales import column_scale, constant_note
+from biclique.cli.common import (
+    Facts,
+    caught_messages,
+    column_scale,
+    constant_note,
+    needs_memory,
+    print_estimate,
+    report,
+)
 from biclique.cli.text import EXIT_OK, line
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.exceptions import DataError, ParameterError, TableError, printable

@@ -16,10 +16,9 @@ from sklearn.pipeline import Pipeline
 
 from biclique._typing import IntArray
 from biclique.cli.common import caught_messages, check_apart, checked_option, progress_of
-from biclique.cli.model_rows import id_names, rows_of, written_as_fitted
 from biclique.cli.standard_streams import shown_output, standard_streams
 from biclique.cli.table_options import add_new_row_options, form_of, given_form
-from biclique.cli.table_rows import ids_of, probabilities_of, write_new
+from biclique.cli.table_rows import id_names, ids_of, probabilities_of, rows_of, write_new, written_as_fitted
 from biclique.cli.text import EXIT_CODES, EXIT_OK, block, line, print_warnings
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.exceptions import BicliqueError, DataError, ParameterError, printable
@@ -31,7 +30,7 @@ from biclique.io import (
     open_columns,
     writers,
 )
-from biclique.io.append import NewColumns, check_append, check_ids
+from biclique.io.label_files import NewColumns, check_append, check_ids
 from biclique.io.typed_columns import TypedTable
 from biclique.models import Saved, load_with_notes, save
 from biclique.progress import format_seconds

@@ -22,6 +22,8 @@ from biclique.cli.common import (
     Facts,
     caught_messages,
     check_rows,
+    column_scale,
+    constant_note,
     needs_memory,
     print_estimate,
     progress_of,
@@ -29,7 +31,6 @@ from biclique.cli.common import (
 )
 from biclique.cli.predict_command import save_run
 from biclique.cli.report_command import write_report
-from biclique.cli.scales import column_scale, constant_note
 from biclique.cli.table_options import form_of, names_of
 from biclique.cli.table_rows import notes_of, preparer_of, probabilities_of
 from biclique.cli.text import EXIT_OK, line
@@ -52,7 +53,7 @@ from biclique.io import (
     open_chunks,
     open_columns,
 )
-from biclique.io.append import NewColumns, append_labels, text_fields
+from biclique.io.label_files import NewColumns, append_labels, text_fields
 from biclique.io.prepare_chunks import PreparedChunks, fit_chunks
 from biclique.io.prepare_columns import about_ids
 from biclique.io.typed_columns import Column

@@ -14,10 +14,9 @@ from typing import Any
 from biclique.datasets import SHIPPED
 from biclique.io import find_format
 from biclique.io.columns import Advice
-from biclique.io.fields import DATE_ORDERS
+from biclique.io.fields import DATE_ORDERS, TextForm
 from biclique.io.prepare import CHOICES
 from biclique.io.roles import absent_column
-from biclique.io.typed_columns import TextForm
 
 SEVERAL = "several: NAME,NAME or the option again"
 HEADER = {"auto": None, "yes": True, "no": False}

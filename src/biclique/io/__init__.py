@@ -14,12 +14,13 @@ from biclique.io.chunks import (
     open_file,
     writers,
 )
+from biclique.io.fields import TextForm
 from biclique.io.label_files import LabelWriter, check_output, write_labels
 from biclique.io.prepare import TablePreparer
 from biclique.io.roles import Roles, Table
 from biclique.io.sources import ArrayChunks, FiniteChunks, ScaledChunks, column_moments
 from biclique.io.tables import is_chunked, open_chunks, open_columns, read_columns, read_table
-from biclique.io.typed_columns import Column, ColumnSource, TextForm, TypedTable, as_columns
+from biclique.io.typed_columns import Column, ColumnSource, TypedTable, as_columns
 
 __all__ = [
     "CHUNK_ROWS",

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import Argument, DataError, MemoryLimitError, TableError, printable
+from biclique.io.fields import TextForm
 from biclique.io.roles import Roles, Table, as_texts, checked, numbered
-from biclique.io.typed_columns import ColumnSource, TextForm, TypedTable
+from biclique.io.typed_columns import ColumnSource, TypedTable
 from biclique.runtime import Tick, all_finite, check_count, draw_numbers, parse_memory_limit, require
 
 CHUNK_ROWS = 65_536

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import TableError
 from biclique.io.chunks import FileChunks, Raw, check_table_size, guard, stamp, written_again
-from biclique.io.fields import THOUSANDS, Kind, as_boolean, as_number, joined
+from biclique.io.fields import THOUSANDS, Kind, TextForm, as_boolean, as_number, joined
 from biclique.io.roles import A_ROLE, Roles, Table, check_names, feature_columns
 from biclique.io.text_blocks import Block, TextFile
-from biclique.io.typed_columns import DECIMAL, Column, TextForm, TypedTable
+from biclique.io.typed_columns import DECIMAL, Column, TypedTable
 from biclique.runtime import Tick
 
 TEXT_ROWS = 65_536  # lines of text that are made at once

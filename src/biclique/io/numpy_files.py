@@ -31,9 +31,9 @@ from biclique.io.chunks import (
     real_table,
     stamp,
 )
+from biclique.io.fields import TextForm
 from biclique.io.roles import Roles, Table, as_texts, feature_columns, numbered
 from biclique.io.sources import select_features
-from biclique.io.typed_columns import TextForm
 from biclique.runtime import Tick
 
 PAGE = 4096
@@ -278,19 +278,15 @@ class _Archive:
                 f"{header.n_bytes}; write it again."
             )
         raw = np.empty(header.n_bytes, dtype=np.uint8)
-        view = raw.data
+        done = 0
         with self._opened(key) as stream:
             stream.read(header.start)
-            done = 0
-            while done < len(view):
-                piece = stream.read(min(len(view) - done, 2**20))
-                if not piece:
-                    raise TableError(f"{self.name}: the array {key!r} ends early; write it again.")
-                view[done : done + len(piece)] = piece
+            while piece := stream.read(2**20):  # at the end the checksum is compared
+                raw[done : done + len(piece)] = np.frombuffer(piece, dtype=np.uint8)
                 done += len(piece)
-            stream.read(1)  # at the end the checksum is compared
-        array = raw.view(header.dtype)
-        return array.reshape(header.shape[::-1]).T if header.fortran else array.reshape(header.shape)
+        if done < header.n_bytes:
+            raise TableError(f"{self.name}: the array {key!r} ends early; write it again.")
+        return raw.view(header.dtype).reshape(header.shape, order="F" if header.fortran else "C")
 
 
 class NpySink:

@@ -25,9 +25,9 @@ from biclique.io.chunks import (
     stamp,
     working_dtype,
 )
-from biclique.io.fields import Kind
+from biclique.io.fields import Kind, TextForm
 from biclique.io.roles import A_ROLE, DROP, Roles, as_texts, check_names, feature_columns
-from biclique.io.typed_columns import Column, TextForm, TypedTable, arrow_kind, of_arrow
+from biclique.io.typed_columns import Column, TypedTable, arrow_kind, of_arrow
 from biclique.runtime import Tick
 
 GROUP_ROWS = 2**20  # rows of a group in a file that is written
