@@ -57,6 +57,21 @@ class ChunkSource(ABC):
         return self._n_rows
 
     @property
+    def names(self) -> list[str]:
+        """The names of the columns: their numbers if they have none."""
+        return self.columns or numbered(self.n_columns)
+
+    @property
+    def n_used(self) -> int:
+        """Columns of the table that the rows are made of."""
+        return self.n_columns
+
+    @property
+    def n_table_rows(self) -> int:
+        """Rows of the table that these are of, those that are left out among them."""
+        return self.n_rows or 0
+
+    @property
     def held_bytes(self) -> int:
         """What the rows would take in memory as float64; an estimate if only a whole pass can tell."""
         return 8 * (self.n_rows or 0) * self.n_columns
@@ -95,7 +110,7 @@ class ChunkSource(ABC):
 
     def texts(self, name: str) -> Iterator[list[str]]:
         """One fresh pass over a column that has a role, as the texts that ``read_table`` gives: ids and classes."""
-        place = (self.columns or numbered(self.n_columns)).index(name)
+        place = self.names.index(name)
         for piece in self._pieces(self.block_rows):
             yield as_texts(piece[:, place].tolist())
 
@@ -403,7 +418,7 @@ def _whole(source: ChunkSource, roles: Roles, limit: int, tick: Tick | None = No
             None if name is None else [text for chunk in source.texts(name) for text in chunk]
             for name in (roles.label, roles.id)
         )
-        return Table(source.name, X, source.columns or numbered(width), np.arange(n), n, label, key)
+        return Table(source.name, X, source.names, np.arange(n), n, label, key)
 
 
 # The formats, in one dictionary: everything that depends on the kind of a file looks there

@@ -158,8 +158,11 @@ class PreparedChunks(ChunkSource):
             self._n_rows = source.n_rows
 
     @property
+    def n_used(self) -> int:
+        return self.preparer.n_used
+
+    @property
     def n_table_rows(self) -> int:
-        """The rows of the table, those that are left out among them."""
         return self.table.n_rows or 0
 
     def only(self, names: Sequence[str]) -> ColumnSource:
@@ -170,11 +173,8 @@ class PreparedChunks(ChunkSource):
 
     def weights(self, name: str) -> FloatArray:
         """A column of weights, of the rows that are kept."""
-        parts = []
-        for table in self.table.column_chunks(ROWS):
-            kept = self.preparer.kept(table)
-            parts.append(weights_of(table, table.column(name), kept))
-        return np.concatenate(parts)
+        tables = self.table.column_chunks(ROWS)
+        return np.concatenate([weights_of(table, table.column(name), self.preparer.kept(table)) for table in tables])
 
     def texts(self, name: str) -> Iterator[list[str]]:
         """One fresh pass over any column of the table, as texts: of all rows."""

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, ParameterError
 from biclique.io.chunks import TEXT_BYTES, ChunkSource, DType, Raw, real_table
-from biclique.io.roles import DROP, Roles, feature_columns, numbered
+from biclique.io.roles import DROP, Roles, feature_columns
 from biclique.runtime import require
 
 # Another source, changed: scaled rows, some of the columns, rows without missing values; and moments of columns
@@ -97,8 +97,7 @@ class ColumnChunks(_MappedChunks):
         super().__init__(source)
         self._places = np.asarray(places, dtype=np.intp)
         self.n_columns = len(self._places)
-        names = source.columns or [str(j) for j in range(source.n_columns)]
-        self.columns = [names[j] for j in places]
+        self.columns = [source.names[j] for j in places]
 
     def _mapped(self, X: FloatArray, out: FloatArray) -> None:
         np.take(X, self._places, axis=1, out=out, mode="clip")
@@ -110,7 +109,7 @@ def select_features(source: ChunkSource, roles: Roles, limit: int) -> ChunkSourc
         return source
     way_out = "raise memory_limit, or keep its columns in several files."
     require(TEXT_BYTES * source.n_columns, limit, f"{source.name}: naming {source.n_columns} columns", way_out)
-    features = feature_columns(source.name, source.columns or numbered(source.n_columns), roles)
+    features = feature_columns(source.name, source.names, roles)
     if not features:
         raise source._error(f"{source.name}: no feature columns are left; drop fewer columns.")
     return ColumnChunks(source, features)
