@@ -197,12 +197,10 @@ def _load_shipped(name: str, options: argparse.Namespace) -> TypedTable:
 def roles_of(table: TypedTable, options: argparse.Namespace) -> tuple[str | None, list[str], str | None]:
     """The column of classes, those of ids, and that of weights."""
     ids = names_of(table.name, "--id", options.id, table.names)
-    one: list[str | None] = []
     for option, value in (("--label-column", options.label_column), ("--weight", options.weight)):
         if value is not None and value not in table.names:
             names_of(table.name, option, [value.replace(",", "")], table.names)
-        one.append(value)
-    return one[0], ids, one[1]
+    return options.label_column, ids, options.weight
 
 
 def preparer_of(table: str, names: Sequence[str], options: argparse.Namespace) -> TablePreparer:

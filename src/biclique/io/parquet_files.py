@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -108,7 +109,7 @@ class ParquetChunks(FileChunks):
 
     def _open(self, pyarrow: Any) -> Any:
         if self._path.is_dir():
-            return _Folder(self._path)
+            return _open_folder(self._path)
         return pyarrow.parquet.ParquetFile(
             self._path,
             pre_buffer=False,  # True, the default, ends up holding the whole file in memory
@@ -199,27 +200,17 @@ def read_parquet_columns(path: Path, form: TextForm, limit: int, tick: Tick | No
     return ParquetColumns(path, form, limit, tick, folders=True).whole()
 
 
-class _Folder(AbstractContextManager["_Folder"]):
+def _open_folder(path: Path) -> AbstractContextManager[Any]:
     """A folder, with the names that a ParquetFile has."""
-
-    def __init__(self, path: Path) -> None:
-        dataset = import_module("pyarrow.dataset")
-        partitions = dataset.HivePartitioning.discover(infer_dictionary=True)
-        options = dataset.ParquetFragmentScanOptions(page_checksum_verification=True)
-        form = dataset.ParquetFileFormat(default_fragment_scan_options=options)
-        self._data = dataset.dataset(path, format=form, partitioning=partitions)
-        self.schema_arrow = self._data.schema
-        self.num_rows = self._data.count_rows()
-
-    @property
-    def metadata(self) -> _Folder:
-        return self
-
-    def iter_batches(self, batch_size: int, columns: list[str]) -> Iterable[Any]:
-        return self._data.to_batches(columns=columns, batch_size=batch_size)  # type: ignore[no-any-return]
-
-    def __exit__(self, *_: object) -> None:
-        return None
+    dataset = import_module("pyarrow.dataset")
+    options = dataset.ParquetFragmentScanOptions(page_checksum_verification=True)
+    data = dataset.dataset(
+        path,
+        format=dataset.ParquetFileFormat(default_fragment_scan_options=options),
+        partitioning=dataset.HivePartitioning.discover(infer_dictionary=True),
+    )
+    metadata = SimpleNamespace(num_rows=data.count_rows())
+    return nullcontext(SimpleNamespace(schema_arrow=data.schema, metadata=metadata, iter_batches=data.to_batches))
 
 
 def _extension_in(pyarrow: Any, kind: Any) -> Any:

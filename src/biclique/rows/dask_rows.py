@@ -21,7 +21,7 @@ from scipy import sparse
 from biclique._typing import Array, FloatArray, IntArray, Rows
 from biclique.exceptions import BicliqueError, DataError, optional, warn_user
 from biclique.progress import Progress
-from biclique.rows.array import Block, Check, Found, Mass, RowSource, Sum
+from biclique.rows.array import ArrayRows, Block, Check, Found, Mass, RowSource, Sum
 from biclique.rows.checks import check_no_dates, check_values
 from biclique.rows.tasks import NOTE, LaterWork, Outcome, Work, call_later, fold, length_of, listed, merged
 from biclique.runtime import draw_numbers, parse_memory_limit, require
@@ -154,7 +154,7 @@ class DaskRows(RowSource):
         """All rows in memory for exact tiles, whose passes workers run if there is a cluster."""
         if gram != "tiled":
             return self
-        from biclique.rows.dask_tiles import DaskSpread, GatheredRows
+        from biclique.rows.dask_tiles import DaskSpread
 
         what = f"gram='tiled' on a cluster: all {self.n_rows} rows, here and on every worker,"
         way_out = "raise memory_limit, or use gram='nystroem', for which rows stay where they are."
@@ -162,7 +162,7 @@ class DaskRows(RowSource):
         found = self.map(lambda block: (block.rows, block.weights), "rows", QUIET)
         if not found:
             raise self._no_rows()
-        gathered = GatheredRows(*_joined(found), self.names)
+        gathered = ArrayRows(*_joined(found), self.names)
         client = _active_client(import_dask())
         gathered.spread, gathered.said = None if client is None else DaskSpread(client), self.said
         return gathered
