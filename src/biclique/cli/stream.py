@@ -240,7 +240,7 @@ def cluster(model: BicliqueSpectralClustering, table: ChunkSource, options: argp
             write_report(model, scaled, options, [*messages, *notes], source, used, ids)
     seen, numbers = source.draw(min(TELLING_ROWS, len(model.labels_)), np.random.RandomState(options.seed))
     codes = [] if mixed is None else mixed.preparer.categorical_places_  # codes are no quantities
-    told = [j for j in range(table.n_columns) if j not in codes]
+    told = {j: name for j, name in enumerate(table.names) if j not in codes}
     facts = Facts(
         table.name,
         len(model.labels_),
@@ -248,9 +248,9 @@ def cluster(model: BicliqueSpectralClustering, table: ChunkSource, options: argp
         table.n_used,
         classes,
         True,
-        seen[:, told].astype(float),
+        seen[:, [*told]].astype(float),
         numbers,
-        [table.names[j] for j in told],
+        [*told.values()],
     )
     saved = None
     if options.save is not None:
@@ -287,7 +287,8 @@ def _check_rows(table: ChunkSource, n_rows: int | None, options: argparse.Namesp
 def _scaled(source: ChunkSource, options: argparse.Namespace, progress: Progress) -> tuple[ChunkSource, list[str]]:
     """The rows, scaled as those in memory are, and what there is to say about the columns: one pass."""
     mean, deviation, n = column_moments(source, lambda share: progress.share("pass over the rows for the scale", share))
-    notes = constant_note([source.names[j] for j in np.flatnonzero(deviation == 0)])
+    names = source.names
+    notes = constant_note([names[j] for j in np.flatnonzero(deviation == 0)])
     if options.scale == "none" or isinstance(source, PreparedChunks):
         return source, notes
     size = max(QUARTILE_VALUES // source.n_columns, 10_000)

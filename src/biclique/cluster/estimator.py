@@ -25,6 +25,7 @@ from biclique.fit.kernel_columns import with_columns
 from biclique.fit.plan import FACTORED_WAY, GRAPH, LOOKED_AT, Fitted, Plan, Planned, Result, check_fast, make_plan
 from biclique.fit.settings import CONSTRAINTS, Check, Settings, check_parameters
 from biclique.fit.three_passes import fit_factored
+from biclique.io import is_dask
 from biclique.kernels import KERNEL_NAMES, KERNELS, check_rows_for_kernel, make_kernel
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, DeviceRows, Found, Opener, RowSource, find_opener
@@ -41,7 +42,7 @@ from biclique.rows.checks import (
     warn_about_spread,
 )
 from biclique.runtime import check_random, single_threaded_blas
-from biclique.runtime.namespace import as_dtype, float64, is_dask, namespace, on_host, to_host
+from biclique.runtime.namespace import as_dtype, float64, namespace, on_host, to_host
 from biclique.runtime.page_links import PageLink
 
 LONG_SECONDS = 10.0

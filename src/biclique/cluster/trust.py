@@ -17,9 +17,9 @@ from biclique.cluster.stability import stability_of
 from biclique.exceptions import DataError, ParameterError
 from biclique.fit.plan import Fitted
 from biclique.fit.settings import SELECT
+from biclique.io import is_dask
 from biclique.report.rows import typical_rows
 from biclique.runtime.arguments import check_count, check_number, check_random
-from biclique.runtime.namespace import is_dask
 from biclique.runtime.threads import single_threaded_blas
 from biclique.spectral import Seen
 

@@ -9,9 +9,7 @@ from biclique.io.chunks import (
     find_format,
     formats,
     hold,
-    is_path,
     listed,
-    open_file,
     writers,
 )
 from biclique.io.fields import TextForm
@@ -21,6 +19,7 @@ from biclique.io.roles import Roles, Table
 from biclique.io.sources import ArrayChunks, FiniteChunks, ScaledChunks, column_moments
 from biclique.io.tables import is_chunked, open_chunks, open_columns, read_columns, read_table
 from biclique.io.typed_columns import Column, ColumnSource, TypedTable, as_columns
+from biclique.runtime.namespace import is_dask
 
 __all__ = [
     "CHUNK_ROWS",
@@ -47,11 +46,10 @@ __all__ = [
     "formats",
     "hold",
     "is_chunked",
-    "is_path",
+    "is_dask",
     "listed",
     "open_chunks",
     "open_columns",
-    "open_file",
     "read_columns",
     "read_table",
     "write_labels",

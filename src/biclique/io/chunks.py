@@ -1,4 +1,4 @@
-"""Chunk sources: rows that are read in pieces, several times, and are never all in memory; and which file has which."""
+"""Chunk sources: rows that are read in pieces, several times, and are never all in memory; formats of files."""
 
 from __future__ import annotations
 

@@ -97,7 +97,8 @@ class ColumnChunks(_MappedChunks):
         super().__init__(source)
         self._places = np.asarray(places, dtype=np.intp)
         self.n_columns = len(self._places)
-        self.columns = [source.names[j] for j in places]
+        names = source.names
+        self.columns = [names[j] for j in places]
 
     def _mapped(self, X: FloatArray, out: FloatArray) -> None:
         np.take(X, self._places, axis=1, out=out, mode="clip")

@@ -19,7 +19,8 @@ from biclique.device.torch_tiles import place_rows
 from biclique.exceptions import DataError
 from biclique.gram import GIVEN_WAY_OUT, checked_matrix, checked_sparse, given_bytes
 from biclique.gram.spread import Spread
-from biclique.io import CHUNK_ROWS, ChunkSource, Roles, is_chunked, is_path, open_chunks, open_file
+from biclique.io import CHUNK_ROWS, ChunkSource, Roles, is_chunked, open_chunks
+from biclique.io.chunks import is_path, open_file
 from biclique.progress import Progress
 from biclique.rows.checks import check_values, check_weights
 from biclique.runtime import data_bytes, draw_numbers, parse_memory_limit, require
