@@ -43,7 +43,7 @@ from biclique.fit import low_rank
 from biclique.gram.spread import SpreadTiles
 from biclique.gram.tiled import TiledGram
 from biclique.io import LabelWriter, open_chunks
-from biclique.io.chunks import IterableChunks
+from biclique.io.sources import IterableChunks
 from biclique.kernels import RBF
 from biclique.progress import Progress
 from biclique.rows import dask_rows

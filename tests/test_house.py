@@ -82,7 +82,7 @@ def test_a_question_for_a_class_is_found_outside_its_folder(source):
         ("RBF", "kernels"),
         ("NystroemMap", "features"),
         ("DeviceRows", "rows"),
-        ("ParquetFolder", "io"),
+        ("ParquetColumns", "io"),
         ("ExactFitted", "fit"),  # has no base class: Fitted is a protocol
     ],
 )

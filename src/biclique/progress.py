@@ -99,10 +99,8 @@ class Progress:
 
     def tick(self, share: float) -> None:
         """The share of the current pass that is done."""
-        if self._redraws and time.perf_counter() - self._last_draw >= REFRESH_SECONDS:
-            self._show(self._text(share))
-        elif self._every and self._due():
-            self._plain(self._plain_text(share))
+        if self._is_time():
+            self._tell(self._text(share))
 
     def share(self, what: str, share: float, detail: str = "") -> None:
         """The share of some work that is done: redrawn on a terminal, a line for every tenth elsewhere."""
@@ -111,21 +109,16 @@ class Progress:
         now = time.perf_counter()
         if what != self._what:  # another piece of work: its time counts from here
             self._what, self._start, self._next_line = what, now, 0.0
-        if self._redraws:
-            if now - self._last_draw >= REFRESH_SECONDS or share >= 1:
-                self._show(self._share_text(what, share, detail))
-        elif share >= self._next_line or (self._every and self._due()):
+        if self._is_time() or share >= (1 if self._redraws else self._next_line):
             self._next_line = math.floor(10 * share + 1e-9) / 10 + 0.1
-            self._plain(self._whole(self._share_text(what, share, detail)))
+            self._tell((share, f"{what} {share:.0%}", detail, self._left(share)))
 
-    def _share_text(self, what: str, share: float, detail: str) -> _Parts:
+    def _left(self, share: float) -> str:
+        """The time left if this share is done, or the time that all of it took."""
         elapsed = time.perf_counter() - self._start
-        left = ""
-        if 0 < share < 1:
-            left = f"{format_seconds(elapsed * (1 - share) / share)} left"
-        elif share >= 1:
-            left = format_seconds(elapsed)
-        return share, f"{what} {share:.0%}", detail, left
+        if share >= 1:
+            return format_seconds(elapsed)
+        return f"{format_seconds(elapsed * (1 - share) / share)} left" if share > 0 else ""
 
     def passed(self, passes: int, residual: float, target: float) -> None:
         """A pass has ended with this worst residual; the work ends when it is at most the target."""
@@ -133,10 +126,7 @@ class Progress:
             return
         self._expected = self._forecast(passes, residual, target)
         self._passes, self._residual, self._target = passes, residual, target
-        if self._redraws:
-            self._show(self._text(0.0))
-        else:
-            self._plain(self._plain_text(0.0))
+        self._tell(self._text(0.0))
 
     def _forecast(self, passes: int, residual: float, target: float) -> float:
         """How many passes there will be, if residuals go on shrinking as they did."""
@@ -149,23 +139,24 @@ class Progress:
 
     def _text(self, share: float) -> _Parts:
         done = min((self._passes + share) / max(self._expected, 1.0), 1.0)
-        elapsed = time.perf_counter() - self._start
-        detail = left = ""
-        if math.isfinite(self._residual):
-            detail = f"residual {self._residual:.1e} (target {self._target:.1e})"
-        if done > 0:
-            left = f"{format_seconds(elapsed * (1 - done) / done)} left" if done < 1 else format_seconds(elapsed)
-        return done, f"pass {self._passes + (share > 0)}", detail, left
+        known = math.isfinite(self._residual)
+        detail = f"residual {self._residual:.1e} (target {self._target:.1e})" if known else ""
+        return done, f"pass {self._passes + (share > 0)}", detail, self._left(done)
+
+    def _is_time(self) -> bool:
+        """Whether what is shown is old enough to be shown anew."""
+        if self._redraws:
+            return time.perf_counter() - self._last_draw >= REFRESH_SECONDS
+        return bool(self._every) and self._due()
+
+    def _tell(self, parts: _Parts) -> None:
+        if self._redraws:
+            self._show(parts)
+        else:
+            share, *texts = parts
+            self._plain("  ".join(part for part in (_bar(share, BARS[0]), *texts) if part))
 
     # Lines that stay
-
-    def _plain_text(self, share: float) -> str:
-        return self._whole(self._text(share))
-
-    @staticmethod
-    def _whole(parts: _Parts) -> str:
-        share, what, detail, left = parts
-        return "  ".join(part for part in (_bar(share, BARS[0]), what, detail, left) if part)
 
     def _due(self) -> bool:
         return time.perf_counter() - clock.last >= self._every

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import RobustScaler, StandardScaler
 
-from biclique.cli.scales import column_scale, constant_note
+from biclique.cli.common import column_scale, constant_note
 
 
 @pytest.mark.parametrize("kind", ["standard", "robust"])

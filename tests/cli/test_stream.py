@@ -425,7 +425,7 @@ def test_ctrl_c_while_writing_leaves_no_file(capsys, npy, tmp_path, monkeypatch)
         yield ["1.5"] * 10
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("biclique.io.chunks.ColumnChunks.texts", interrupted)
+    monkeypatch.setattr("biclique.io.sources.ColumnChunks.texts", interrupted)
     arguments = ["cluster", npy, "-k", 3, *NYSTROEM, "--stream", "--id", 3, "-o", tmp_path / "l.csv"]
     code, out, err = run(capsys, *arguments)
     assert (code, out, err) == (130, "", "biclique: error: interrupted; nothing was written\n")

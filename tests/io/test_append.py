@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from biclique.exceptions import DataError, TableError
-from biclique.io.append import NewColumns, append_labels, check_append, check_ids, free_name
+from biclique.io.fields import TextForm
+from biclique.io.label_files import NewColumns, append_labels, check_append, check_ids, free_name
 from biclique.io.tables import read_columns
-from biclique.io.typed_columns import TextForm
 from tests.io.test_prepare import table
 from tests.optional import Optional
 

@@ -5,9 +5,9 @@ import pytest
 
 from biclique.exceptions import ParameterError, TableError
 from biclique.io import TablePreparer, prepare_chunks
-from biclique.io.chunks import Moments
 from biclique.io.columns import ColumnsError
 from biclique.io.prepare_chunks import PreparedChunks, fit_chunks
+from biclique.io.sources import Moments
 from tests.io.test_prepare import OPTIONS, mixed, table
 
 

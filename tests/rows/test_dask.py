@@ -28,7 +28,6 @@ from biclique.io import open_chunks
 from biclique.kernels import make_kernel
 from biclique.models import load, save
 from biclique.progress import Progress
-from biclique.rows.dask_rows import _Sample
 from biclique.rows.tasks import Outcome, kept_warnings
 from biclique.runtime.threads import count_threads, one_thread
 from tests.optional import Optional, needs
@@ -564,7 +563,7 @@ def test_dask_knows_the_size_of_what_tasks_return():
 
     rows = np.zeros((100, 5))
     assert 4000 <= sizeof(Outcome(rows)) < 4500
-    assert 8800 <= sizeof(Outcome(_Sample([(rows, np.ones(100)), (sparse.csr_array(rows + 1), np.ones(0))]))) < 12000
+    assert 8800 <= sizeof(Outcome([(rows, np.ones(100)), (sparse.csr_array(rows + 1), np.ones(0))])) < 12000
     assert sizeof(Outcome(3)) < 500
 
 

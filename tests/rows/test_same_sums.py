@@ -9,7 +9,7 @@ import pytest
 
 from biclique import BicliqueSpectralClustering
 from biclique.features import maps
-from biclique.io.chunks import IterableChunks
+from biclique.io.sources import IterableChunks
 from tests.optional import Optional, needs
 
 da = Optional("dask.array")

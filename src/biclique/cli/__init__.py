@@ -7,25 +7,23 @@ import os
 import sys
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run the command line and return its exit code. Wrong options and --help raise SystemExit, as argparse does."""
-    try:
-        from biclique.cli.run import run
+def main(arguments: list[str] | None = None, *, alone: bool = False) -> int:
+    """Run the command line and return its exit code. Wrong options and --help raise SystemExit, as argparse does.
 
-        return run(arguments)
+    ``alone``: as the only thing that this process does.
+    """
+    try:
+        from biclique.cli.run import run, run_process
+
+        return run_process() if alone else run(arguments)
     except KeyboardInterrupt:  # before there was a handler
         if sys.stderr is not None:
             sys.stderr.write("biclique: error: interrupted; nothing was written\n")
+        if alone:
+            os._exit(130)
         return 130
 
 
 def command() -> int:
-    """What the shell calls: ``main``, as the only thing that this process does."""
-    try:
-        from biclique.cli.run import run_process
-
-        return run_process()
-    except KeyboardInterrupt:
-        if sys.stderr is not None:
-            sys.stderr.write("biclique: error: interrupted; nothing was written\n")
-        os._exit(130)
+    """What the shell calls."""
+    return main(alone=True)

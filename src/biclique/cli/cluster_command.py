@@ -15,6 +15,7 @@ from biclique.cli.common import (
     check_apart,
     check_rows,
     checked_option,
+    constant_note,
     count_or_auto,
     count_or_select,
     number_or_word,
@@ -24,7 +25,6 @@ from biclique.cli.common import (
 )
 from biclique.cli.predict_command import save_run
 from biclique.cli.report_command import check_report, row_names, shown_columns, write_report
-from biclique.cli.scales import constant_note
 from biclique.cli.standard_streams import standard_streams
 from biclique.cli.table_options import add_table_options, add_text_options, find_table
 from biclique.cli.table_rows import (
@@ -44,8 +44,8 @@ from biclique.features.maps import LANDMARKS
 from biclique.fit.settings import GRAM_NAMES, MODELLINGS, PRECISIONS, SELECT
 from biclique.gram import NEIGHBOR_WEIGHTS
 from biclique.io import check_output, check_target, formats, listed, writers
-from biclique.io.append import NewColumns, check_append, check_ids
 from biclique.io.columns import ColumnsError
+from biclique.io.label_files import NewColumns, check_append, check_ids
 from biclique.kernels import KERNEL_NAMES
 from biclique.progress import PLAIN_SECONDS, Progress
 

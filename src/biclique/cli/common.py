@@ -1,4 +1,4 @@
-"""What the commands share: kinds of options, warnings, summaries."""
+"""What the commands share: kinds of options, warnings, summaries, scales."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ import json
 import math
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
+from sklearn.preprocessing import RobustScaler
 
-from biclique._typing import FloatArray, IntArray
+from biclique._typing import FloatArray, IntArray, Rows
 from biclique.cli.standard_streams import shown_output
 from biclique.cli.text import EXIT_OK, block, line, print_warnings
 from biclique.cluster import BicliqueSpectralClustering
@@ -23,6 +24,7 @@ from biclique.exceptions import BicliqueWarning, DataError, ParameterError, prin
 from biclique.fit.plan import Plan, barrier_to_chunks
 from biclique.gram import MeasuredError
 from biclique.io.atomic_files import is_stream
+from biclique.io.sources import varies
 from biclique.models import Saved
 from biclique.progress import PLAIN_SECONDS, Progress, format_seconds
 from biclique.report.shown_columns import effects_of
@@ -389,3 +391,26 @@ def _plan_facts(plan: Plan) -> dict[str, Any]:
     if plan.device is not None:
         facts |= {"device": plan.device, "device_bytes": plan.device_bytes}
     return facts
+
+
+# What ``--scale`` does to columns of rows that are not in memory: by their moments, or by a sample
+
+
+def constant_note(names: Sequence[str]) -> list[str]:
+    """What there is to say about columns with a single value, if there are any."""
+    told = ", ".join(repr(name) for name in names)
+    return [f"constant columns tell nothing apart: {told}."] if names else []
+
+
+def column_scale(
+    kind: str, mean: FloatArray, deviation: FloatArray, n: int, size: int, draw: Callable[[int], Rows]
+) -> tuple[FloatArray, FloatArray, list[str]]:
+    """What is subtracted from the columns of n rows, what they are divided by, and what there is to say about it.
+
+    "robust" needs medians and quartiles: those of ``size`` rows, or of all if there are no more.
+    """
+    if kind != "robust":
+        return mean, np.where(varies(mean, deviation**2, n), deviation, 1.0), []
+    scaler = RobustScaler().fit(np.asarray(draw(min(size, n)), dtype=np.float64))
+    told = f"--scale robust took medians and quartiles from a sample of {size} of {n} rows."
+    return scaler.center_, scaler.scale_, [told] if size < n else []

@@ -119,12 +119,9 @@ def devices() -> list[str]:
         return []
     try:
         torch = import_module("torch")
-        found = []
-        for j in range(torch.cuda.device_count()):
-            facts = torch.cuda.get_device_properties(j)
-            found.append(f"cuda:{j} {facts.name} ({format_bytes(facts.total_memory)})")
-        if getattr(torch.backends, "mps", None) is not None and torch.backends.mps.is_available():
-            found.append("mps")
-        return found
+        gpus = [torch.cuda.get_device_properties(j) for j in range(torch.cuda.device_count())]
+        has_mps = getattr(torch.backends, "mps", None) is not None and torch.backends.mps.is_available()
+        shown = [f"cuda:{j} {gpu.name} ({format_bytes(gpu.total_memory)})" for j, gpu in enumerate(gpus)]
+        return [*shown, "mps"] if has_mps else shown
     except Exception as error:  # a broken driver can raise anything, and is worth a line here
         return [f"PyTorch cannot say ({error})"]

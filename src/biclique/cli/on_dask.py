@@ -17,13 +17,20 @@ import numpy as np
 
 from biclique import __version__
 from biclique._typing import Array, FloatArray, IntArray
-from biclique.cli.common import Facts, caught_messages, needs_memory, print_estimate, report
-from biclique.cli.scales import column_scale, constant_note
+from biclique.cli.common import (
+    Facts,
+    caught_messages,
+    column_scale,
+    constant_note,
+    needs_memory,
+    print_estimate,
+    report,
+)
 from biclique.cli.text import EXIT_OK, line
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.exceptions import DataError, ParameterError, TableError, printable
 from biclique.io import LabelWriter, Roles, find_format, open_chunks, write_text
-from biclique.io.chunks import Moments
+from biclique.io.sources import Moments
 from biclique.progress import Progress
 from biclique.rows.array import Block
 from biclique.rows.dask_rows import DaskRows, array_of_pieces, import_distributed, no_check, open_dask_rows

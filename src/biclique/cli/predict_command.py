@@ -8,7 +8,6 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,10 +16,9 @@ from sklearn.pipeline import Pipeline
 
 from biclique._typing import IntArray
 from biclique.cli.common import caught_messages, check_apart, checked_option, progress_of
-from biclique.cli.model_rows import id_names, rows_of, written_as_fitted
 from biclique.cli.standard_streams import shown_output, standard_streams
 from biclique.cli.table_options import add_new_row_options, form_of, given_form
-from biclique.cli.table_rows import probabilities_of, write_new
+from biclique.cli.table_rows import id_names, ids_of, probabilities_of, rows_of, write_new, written_as_fitted
 from biclique.cli.text import EXIT_CODES, EXIT_OK, block, line, print_warnings
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.exceptions import BicliqueError, DataError, ParameterError, printable
@@ -28,14 +26,12 @@ from biclique.io import (
     CHUNK_ROWS,
     TablePreparer,
     check_output,
-    find_format,
     listed,
     open_columns,
     writers,
 )
-from biclique.io.append import NewColumns, check_append, check_ids, text_fields
-from biclique.io.columns import texts_of
-from biclique.io.typed_columns import ColumnSource, TextForm, TypedTable
+from biclique.io.label_files import NewColumns, check_append, check_ids
+from biclique.io.typed_columns import TypedTable
 from biclique.models import Saved, load_with_notes, save
 from biclique.progress import format_seconds
 
@@ -129,29 +125,12 @@ def _run(options: argparse.Namespace) -> int:
         if not len(whole.kept):
             raise DataError(f"{table.name}: the table has no rows.")
         if options.output:
-            named = [] if options.append else ids
-            write_new(options, table, whole, _id_texts(table, named, Path(options.table), form_of(options)))
+            write_new(options, table, whole, ids_of(table, [] if options.append else ids, options))
     labels = np.full(len(whole.kept), -1, dtype=np.int64)
     labels[whole.kept] = whole.labels
     name = printable(options.shown_table)
     _report(options, name, labels, _n_clusters(model, labels), messages, time.perf_counter() - start)
     return EXIT_OK
-
-
-def _id_texts(table: ColumnSource, ids: Sequence[str], file: Path, form: TextForm) -> dict[str, list[str]]:
-    """Columns of ids; those of a text file as they stand there, such as 007."""
-    kind = find_format(file)
-    texts: dict[str, list[str]] = {name: [] for name in ids}
-    if not ids:
-        return texts
-    if kind is not None and kind.is_text:
-        blocks = text_fields(file, form, ids)
-    else:
-        blocks = ([texts_of(chunk.column(name)) for name in ids] for chunk in table.column_chunks(CHUNK_ROWS))
-    for block_texts in blocks:
-        for name, some in zip(ids, block_texts, strict=True):
-            texts[name] += some
-    return texts
 
 
 def _n_clusters(model: BaseEstimator, found: IntArray) -> int:

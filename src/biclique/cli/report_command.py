@@ -14,9 +14,8 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from biclique.cli.common import caught_messages, check_apart, checked_option
-from biclique.cli.model_rows import id_names, rows_of, written_as_fitted
 from biclique.cli.table_options import add_new_row_options, form_of
-from biclique.cli.table_rows import ids_of
+from biclique.cli.table_rows import id_names, ids_of, rows_of, written_as_fitted
 from biclique.cli.text import EXIT_CODES, EXIT_OK, line, print_warnings
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.exceptions import DataError

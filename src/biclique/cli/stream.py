@@ -22,6 +22,8 @@ from biclique.cli.common import (
     Facts,
     caught_messages,
     check_rows,
+    column_scale,
+    constant_note,
     needs_memory,
     print_estimate,
     progress_of,
@@ -29,7 +31,6 @@ from biclique.cli.common import (
 )
 from biclique.cli.predict_command import save_run
 from biclique.cli.report_command import write_report
-from biclique.cli.scales import column_scale, constant_note
 from biclique.cli.table_options import form_of, names_of
 from biclique.cli.table_rows import notes_of, preparer_of, probabilities_of
 from biclique.cli.text import EXIT_OK, line
@@ -52,7 +53,7 @@ from biclique.io import (
     open_chunks,
     open_columns,
 )
-from biclique.io.append import NewColumns, append_labels, text_fields
+from biclique.io.label_files import NewColumns, append_labels, text_fields
 from biclique.io.prepare_chunks import PreparedChunks, fit_chunks
 from biclique.io.prepare_columns import about_ids
 from biclique.io.typed_columns import Column
@@ -136,16 +137,6 @@ def open_streamed(model: BicliqueSpectralClustering, options: argparse.Namespace
             "--memory-limit."
         )
     return None
-
-
-def _n_columns(table: ChunkSource) -> int:
-    """Columns of the table that are used: a category is one."""
-    return table.preparer.n_used if isinstance(table, PreparedChunks) else table.n_columns
-
-
-def _names(table: ChunkSource, mixed: PreparedChunks | None) -> list[str]:
-    """The columns of the rows that are fitted."""
-    return (table if mixed is None else mixed).columns or [str(j) for j in range(table.n_columns)]
 
 
 def _preparer(
@@ -247,40 +238,32 @@ def cluster(model: BicliqueSpectralClustering, table: ChunkSource, options: argp
             ids = _row_names(table, _id_column(table, options), kept, progress)
             used = source.columns or [f"x{j}" for j in range(source.n_columns)]  # all that the source gives
             write_report(model, scaled, options, [*messages, *notes], source, used, ids)
-    left_out = _all_rows(table) - len(model.labels_)
-    n_columns = _n_columns(table)
     seen, numbers = source.draw(min(TELLING_ROWS, len(model.labels_)), np.random.RandomState(options.seed))
-    names = _names(table, mixed)
     codes = [] if mixed is None else mixed.preparer.categorical_places_  # codes are no quantities
-    told = [j for j in range(len(names)) if j not in codes]
+    told = {j: name for j, name in enumerate(table.names) if j not in codes}
     facts = Facts(
         table.name,
         len(model.labels_),
-        left_out,
-        n_columns,
+        table.n_table_rows - len(model.labels_),
+        table.n_used,
         classes,
         True,
-        seen[:, told].astype(float),
+        seen[:, [*told]].astype(float),
         numbers,
-        [names[j] for j in told],
+        [*told.values()],
     )
     saved = None
     if options.save is not None:
         named = options.id if mixed is None else names_of(mixed.name, "--id", options.id, list(mixed.table.kinds))
-        saved = save_run(model, _preparer(scaled, names, mixed, options), options, named)
+        saved = save_run(model, _preparer(scaled, table.names, mixed, options), options, named)
     meant = notes_of(options) if mixed is None else mixed.notes
     report(model, facts, options, seconds, [*messages, *notes, *meant], saved)
     return EXIT_OK
 
 
-def _all_rows(table: ChunkSource) -> int:
-    """The rows of the table, those that are left out among them."""
-    return (table.n_table_rows if isinstance(table, PreparedChunks) else table.n_rows) or 0
-
-
 def _append(model: BicliqueSpectralClustering, mixed: PreparedChunks, options: argparse.Namespace) -> list[str]:
     """The table with its labels, or its ids with them; what there is to say about that."""
-    kept = np.ones(_all_rows(mixed), dtype=bool) if mixed.kept is None else mixed.kept
+    kept = np.ones(mixed.n_table_rows, dtype=bool) if mixed.kept is None else mixed.kept
     if options.append:
         probabilities, notes = probabilities_of(model, mixed)
         new = NewColumns(kept, model.labels_, probabilities)
@@ -304,7 +287,7 @@ def _check_rows(table: ChunkSource, n_rows: int | None, options: argparse.Namesp
 def _scaled(source: ChunkSource, options: argparse.Namespace, progress: Progress) -> tuple[ChunkSource, list[str]]:
     """The rows, scaled as those in memory are, and what there is to say about the columns: one pass."""
     mean, deviation, n = column_moments(source, lambda share: progress.share("pass over the rows for the scale", share))
-    names = source.columns or [str(j) for j in range(source.n_columns)]
+    names = source.names
     notes = constant_note([names[j] for j in np.flatnonzero(deviation == 0)])
     if options.scale == "none" or isinstance(source, PreparedChunks):
         return source, notes
@@ -324,14 +307,14 @@ def _scaled(source: ChunkSource, options: argparse.Namespace, progress: Progress
 
 def _about_ids(source: ChunkSource) -> list[str]:
     """What the first rows say of columns that look like ids."""
-    first, names = np.array(next(iter(source.chunks()))), source.columns or [str(j) for j in range(source.n_columns)]
-    columns = [Column(name, "number", values) for name, values in zip(names, first.T, strict=True)]
+    first = np.array(next(iter(source.chunks())))
+    columns = [Column(name, "number", values) for name, values in zip(source.names, first.T, strict=True)]
     return about_ids(columns, whole=len(first) == source.n_rows)
 
 
 def _texts(source: ChunkSource, name: str, what: str, progress: Progress) -> Iterator[tuple[slice, list[str]]]:
     """A column chunk by chunk, with the rows it is of."""
-    start, n = 0, _all_rows(source)
+    start, n = 0, source.n_table_rows
     for texts in source.texts(name):
         yield slice(start, start + len(texts)), texts
         start += len(texts)
@@ -375,7 +358,7 @@ def _ids(source: ChunkSource, name: str | None, progress: Progress) -> Iterator[
     if name is not None:
         yield from _texts(source, name, "ids", progress)
         return
-    n = _all_rows(source)
+    n = source.n_table_rows
     for start in range(0, n, CHUNK_ROWS):
         yield slice(start, min(start + CHUNK_ROWS, n)), None
 
@@ -430,7 +413,7 @@ def _print_estimate(
 ) -> int:
     """From the speed of some rows, scaled by what is known of these, and the time it takes to read a chunk."""
     _check_rows(table, table.n_rows, options)
-    reading = _seconds_to_read_a_row(table) * _all_rows(table)
+    reading = _seconds_to_read_a_row(table) * table.n_table_rows
     sample = source.sample(ESTIMATE_ROWS, np.random.RandomState(options.seed))
     scaled: ChunkSource = source
     if not isinstance(source, PreparedChunks):
@@ -440,5 +423,5 @@ def _print_estimate(
     with caught_messages():
         plan = model.plan(source)
     plan = replace(plan, seconds=plan.cost.seconds + PASSES * reading)
-    facts = {"table": table.name, "rows": table.n_rows, "columns": _n_columns(table), "streamed": True}
+    facts = {"table": table.name, "rows": table.n_rows, "columns": table.n_used, "streamed": True}
     return print_estimate(plan, facts, "read in chunks", options)

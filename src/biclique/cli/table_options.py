@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from biclique.datasets import SHIPPED
-from biclique.exceptions import TableError
 from biclique.io import find_format
 from biclique.io.columns import Advice
-from biclique.io.fields import DATE_ORDERS
+from biclique.io.fields import DATE_ORDERS, TextForm
 from biclique.io.prepare import CHOICES
-from biclique.io.typed_columns import TextForm
+from biclique.io.roles import absent_column
 
 SEVERAL = "several: NAME,NAME or the option again"
 HEADER = {"auto": None, "yes": True, "no": False}
@@ -160,8 +159,7 @@ def names_of(table: str, option: str, values: Sequence[str], columns: Sequence[s
         parts = [value] if value in columns else [part.strip() for part in next(csv.reader([value]), [""])]
         absent = next((part for part in parts if part not in columns), None)
         if absent is not None:
-            shown = ", ".join(map(repr, columns[:20])) + (", …" if len(columns) > 20 else "")
-            raise TableError(f"{table}: {option} names column {absent!r}, which does not exist; columns: {shown}.")
+            raise absent_column(table, option, absent, columns)
         names += parts
     return list(dict.fromkeys(names))
 

@@ -1,24 +1,29 @@
-"""From a table and options to rows of numbers: read, columns told apart, prepared."""
+"""From a table and options to rows of numbers: read, columns told apart, prepared; or as a saved model takes them."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
 
 from biclique._typing import FloatArray
 from biclique.cli.common import Classes, Facts
-from biclique.cli.table_options import command, form_of, names_of
+from biclique.cli.table_options import command, form_of, names_of, take_form
 from biclique.cli.text import EXIT_DATA, fail, line
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.datasets import SHIPPED, load_shipped
-from biclique.exceptions import BicliqueError, TableError, printable
+from biclique.exceptions import BicliqueError, DataError, TableError, printable
 from biclique.io import (
+    CHUNK_ROWS,
     ChunkSource,
     Roles,
     TablePreparer,
@@ -28,10 +33,11 @@ from biclique.io import (
     read_table,
     write_labels,
 )
-from biclique.io.append import NewColumns, append_labels, open_text, text_fields
 from biclique.io.columns import NOTHING_LEFT, Advice, ColumnsError, texts_of
 from biclique.io.fields import text_array
-from biclique.io.prepare_columns import weights_of
+from biclique.io.label_files import NewColumns, append_labels, open_text, text_fields
+from biclique.io.prepare_columns import row_in_words, weights_of
+from biclique.io.roles import first_names
 from biclique.io.typed_columns import HEADER, Column, ColumnSource, TypedTable
 from biclique.kernels import KERNELS
 from biclique.runtime import Tick
@@ -153,8 +159,7 @@ def load(options: argparse.Namespace, tick: Tick | None = None) -> TypedTable:
 
 def notes_of(options: argparse.Namespace) -> tuple[str, ...]:
     """What may have been meant otherwise, such as a first line of numbers that could be names."""
-    kind = None if is_shipped(options.table) else find_format(Path(options.table))
-    notes = open_text(Path(options.table), form_of(options)).notes if kind is not None and kind.is_text else ()
+    notes = open_text(Path(options.table), form_of(options)).notes if is_text(options) else ()
     return tuple(note.replace(HEADER, WORDS[HEADER]) for note in notes)
 
 
@@ -192,12 +197,10 @@ def _load_shipped(name: str, options: argparse.Namespace) -> TypedTable:
 def roles_of(table: TypedTable, options: argparse.Namespace) -> tuple[str | None, list[str], str | None]:
     """The column of classes, those of ids, and that of weights."""
     ids = names_of(table.name, "--id", options.id, table.names)
-    one: list[str | None] = []
     for option, value in (("--label-column", options.label_column), ("--weight", options.weight)):
         if value is not None and value not in table.names:
             names_of(table.name, option, [value.replace(",", "")], table.names)
-        one.append(value)
-    return one[0], ids, one[1]
+    return options.label_column, ids, options.weight
 
 
 def preparer_of(table: str, names: Sequence[str], options: argparse.Namespace) -> TablePreparer:
@@ -223,16 +226,25 @@ def takes_codes(affinity: str) -> bool:
     return affinity in KERNELS and not KERNELS[affinity].euclidean
 
 
-def ids_of(table: TypedTable, names: Sequence[str], options: argparse.Namespace) -> dict[str, list[str]]:
+def ids_of(table: ColumnSource, names: Sequence[str], options: argparse.Namespace) -> dict[str, list[str]]:
     """Columns of ids as texts; those of a text file as they stand there, such as 007."""
-    kind = None if is_shipped(options.table) else find_format(Path(options.table))
-    if not names or kind is None or not kind.is_text:
-        return {name: texts_of(table.column(name)) for name in names}
     ids: dict[str, list[str]] = {name: [] for name in names}
-    for block in text_fields(Path(options.table), form_of(options), names):
+    if not names:
+        return ids
+    if is_text(options):
+        blocks = text_fields(Path(options.table), form_of(options), names)
+    else:
+        blocks = ([texts_of(chunk.column(name)) for name in names] for chunk in table.column_chunks(CHUNK_ROWS))
+    for block in blocks:
         for name, texts in zip(names, block, strict=True):
             ids[name] += texts
     return ids
+
+
+def is_text(options: argparse.Namespace) -> bool:
+    """Whether the table is a text file."""
+    kind = None if is_shipped(options.table) else find_format(options.table)
+    return kind is not None and kind.is_text
 
 
 def probabilities_of(
@@ -260,3 +272,82 @@ def write_new(
     name, texts = next(iter(ids.items()), ("row", None))
     rows = np.flatnonzero(new.kept)
     write_labels(options.output, new.labels, rows=rows, n_rows=len(new.kept), ids=texts, id_name=name)
+
+
+# Rows for a saved model
+
+
+@contextmanager
+def written_as_fitted(options: argparse.Namespace, notes: Mapping[str, Any]) -> Iterator[None]:
+    """A text file is read as that of the fit, unless an option says otherwise; an error names what was taken."""
+    taken = take_form(options, notes.get("text"))
+    try:
+        yield
+    except DataError as error:
+        if not taken:
+            raise
+        raise DataError(
+            *error.args,
+            f" The file was read with {' '.join(taken)}, as the table of the fit: give the option with another value "
+            "if this one is written otherwise.",
+        ) from error
+
+
+def id_names(options: argparse.Namespace, notes: Mapping[str, Any], table: str, columns: Sequence[str]) -> list[str]:
+    """The columns that name the rows: those of ``--id``, or those of the fit that the table has too."""
+    if options.id:
+        return names_of(table, "--id", options.id, columns)
+    noted = notes.get("id")
+    known = noted if isinstance(noted, list) else [noted]
+    return [name for name in columns if name in known]
+
+
+def rows_of(
+    model: BaseEstimator, table: TypedTable, ids: Collection[str], drop_missing: bool
+) -> tuple[FloatArray, NDArray[np.bool_], Any]:
+    """Rows as numbers, which rows of the table these are, and what is left of the model: it takes these rows."""
+    first = model[0] if isinstance(model, Pipeline) else model
+    if isinstance(first, TablePreparer):
+        if drop_missing and first.missing == "refuse":
+            first.missing = "drop"
+        X, kept = first.transform_rows(table)
+        return X, kept, model[1:]
+    X = _numbers(model, table, ids)
+    kept = np.asarray(np.isfinite(X).all(axis=1))
+    if not kept.all() and not drop_missing:
+        raise TableError(
+            f"{table.name}: missing or infinite value in {row_in_words(table, int(np.argmin(kept)))}, "
+            f"{int((~kept).sum())} of {len(kept)} rows have one: leave them out with --drop-missing."
+        )
+    return X[kept], kept, model
+
+
+def _numbers(model: BaseEstimator, table: TypedTable, ids: Collection[str]) -> FloatArray:
+    """The columns of the fit: by name if the model knows names, else all columns of numbers in their order."""
+    known = getattr(model, "feature_names_in_", None)
+    if known is not None:
+        columns = [_column(table, str(name)) for name in known]
+    else:
+        columns = [column for column in table.columns if column.numbers is not None and column.name not in ids]
+        fitted = getattr(model, "n_features_in_", len(columns))
+        if len(columns) != fitted:
+            raise TableError(
+                f"{table.name}: has {len(columns)} columns of numbers, and the model was fitted with {fitted}, without "
+                "names: leave the others out of the table, or name the column of ids with --id."
+            )
+    parts = []
+    for column in columns:
+        if column.numbers is None:
+            raise TableError(
+                f"{table.name}: column {column.name!r} held numbers in fit and holds {column.kind}s now: mend the "
+                "values, or fit again."
+            )
+        parts.append(column.numbers)
+    return np.column_stack(parts)
+
+
+def _column(table: TypedTable, name: str) -> Column:
+    if name not in table.names:
+        shown = first_names(table.names)
+        raise TableError(f"{table.name}: column {name!r} was used in fit and is not there; columns: {shown}.")
+    return table.column(name)

@@ -123,28 +123,21 @@ def fetched(name: str, home: Path, files: dict[str, str], instructions: str, *, 
 
     What was downloaded stays only if the block, which reads and checks it, ends well.
     """
-    new: list[Path] = []
+    new = [home / file for file in files if not (home / file).exists()]
     try:
-        for file, url in files.items():
-            if not (home / file).exists():
-                download(url, home / file, verbose=verbose)
-                new.append(home / file)
-    except (OSError, ValueError, http.client.HTTPException) as error:
-        _discard(new)
-        raise DataError(
-            f"the {name} data are not in {home} and could not be fetched ({printable(error)}): {instructions} "
-            f"(or set {VARIABLE}, or pass data_home)."
-        ) from error
-    try:
+        try:
+            for file in new:
+                download(files[file.name], file, verbose=verbose)
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            raise DataError(
+                f"the {name} data are not in {home} and could not be fetched ({printable(error)}): {instructions} "
+                f"(or set {VARIABLE}, or pass data_home)."
+            ) from error
         yield
     except BaseException:
-        _discard(new)
+        for file in new:
+            file.unlink(missing_ok=True)
         raise
-
-
-def _discard(files: list[Path]) -> None:
-    for file in files:
-        file.unlink(missing_ok=True)
 
 
 # Files, members of archives and arrays in them, read within bounds that are checked before memory is taken

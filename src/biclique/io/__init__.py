@@ -1,25 +1,25 @@
 """Tables in, results out."""
 
 from biclique.io.atomic_files import atomic_path, check_target, write_text
-from biclique.io.chunks import CHUNK_ROWS, ArrayChunks, ChunkSource, FiniteChunks, ScaledChunks, column_moments, hold
-from biclique.io.label_files import LabelWriter, check_output, write_labels
-from biclique.io.prepare import TablePreparer
-from biclique.io.roles import Roles, Table
-from biclique.io.tables import (
+from biclique.io.chunks import (
+    CHUNK_ROWS,
     FORMATS,
+    ChunkSource,
     TableFormat,
     find_format,
     formats,
-    is_chunked,
-    is_dask,
+    hold,
     listed,
-    open_chunks,
-    open_columns,
-    read_columns,
-    read_table,
     writers,
 )
-from biclique.io.typed_columns import Column, ColumnSource, TextForm, TypedTable, as_columns
+from biclique.io.fields import TextForm
+from biclique.io.label_files import LabelWriter, check_output, write_labels
+from biclique.io.prepare import TablePreparer
+from biclique.io.roles import Roles, Table
+from biclique.io.sources import ArrayChunks, FiniteChunks, ScaledChunks, column_moments
+from biclique.io.tables import is_chunked, open_chunks, open_columns, read_columns, read_table
+from biclique.io.typed_columns import Column, ColumnSource, TypedTable, as_columns
+from biclique.runtime.namespace import is_dask
 
 __all__ = [
     "CHUNK_ROWS",

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from biclique.exceptions import MissingExtraError, optional
-from biclique.io.fields import BOOLEANS, MISSING, Kind, Signs, text_array, values_of
+from biclique.io.fields import BOOLEANS, MISSING, Kind, TextForm, text_array, values_of
 
 
 def import_pyarrow() -> Any:
@@ -41,7 +41,7 @@ def parse_block(
     block: bytes,
     n_rows: int,
     delimiter: str,
-    signs: Signs,
+    form: TextForm,
     width: int,
     kinds: Mapping[int, Kind | None],
 ) -> dict[int, NDArray[Any]] | None:
@@ -60,33 +60,33 @@ def parse_block(
                 null_values=NULLS,
                 true_values=_ways(word for word in BOOLEANS if BOOLEANS[word]),
                 false_values=_ways(word for word in BOOLEANS if not BOOLEANS[word]),
-                decimal_point=signs.decimal,
+                decimal_point=form.decimal,
             ),
         )
         if table.num_rows != n_rows:
             return None
-        values = {j: _values(pyarrow, table.column(i), kind, signs) for i, (j, kind) in enumerate(kinds.items())}
+        values = {j: _values(pyarrow, table.column(i), kind, form) for i, (j, kind) in enumerate(kinds.items())}
     except (pyarrow.ArrowException, UnicodeDecodeError):
         return None
     found = {j: column for j, column in values.items() if column is not None}
     return found if len(found) == len(values) else None
 
 
-def _values(pyarrow: Any, column: Any, kind: Kind | None, signs: Signs) -> NDArray[Any] | None:
+def _values(pyarrow: Any, column: Any, kind: Kind | None, form: TextForm) -> NDArray[Any] | None:
     if kind in ("text", "date"):
-        return _texts(column, kind, signs)
+        return _texts(column, kind, form)
     values = np.asarray((column.cast(pyarrow.float64()) if kind == "boolean" else column).to_numpy())
     # A field such as nan(1) is NaN without being missing: pyarrow takes it for a number, and Python does not.
     return None if np.count_nonzero(values != values) != column.null_count else values
 
 
-def _texts(column: Any, kind: Kind, signs: Signs) -> NDArray[Any] | None:
+def _texts(column: Any, kind: Kind, form: TextForm) -> NDArray[Any] | None:
     """Texts or dates: each distinct text is made once."""
     encoded = column.combine_chunks().dictionary_encode()
     if hasattr(encoded, "chunks"):
         encoded = encoded.combine_chunks() if encoded.num_chunks != 1 else encoded.chunk(0)
     texts = encoded.dictionary.to_pylist()
-    known = values_of(texts, kind, signs)
+    known = values_of(texts, kind, form)
     if isinstance(known, int):
         return None
     return np.asarray(known[encoded.indices.to_numpy()] if texts else text_array([]))

@@ -1,4 +1,4 @@
-"""Chunk sources: rows that are read in pieces, several times, and are never all in memory."""
+"""Chunk sources: rows that are read in pieces, several times, and are never all in memory; formats of files."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from types import TracebackType
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from biclique._typing import FloatArray, IntArray
-from biclique.exceptions import Argument, DataError, MemoryLimitError, ParameterError, TableError, printable
-from biclique.io.roles import DROP, Roles, Table, as_texts, checked, feature_columns, numbered
-from biclique.io.typed_columns import TextForm
+from biclique.exceptions import Argument, DataError, MemoryLimitError, TableError, printable
+from biclique.io.fields import TextForm
+from biclique.io.roles import Roles, Table, as_texts, checked, numbered
+from biclique.io.typed_columns import ColumnSource, TypedTable
 from biclique.runtime import Tick, all_finite, check_count, draw_numbers, parse_memory_limit, require
 
 CHUNK_ROWS = 65_536
@@ -53,6 +55,21 @@ class ChunkSource(ABC):
     def n_rows(self) -> int | None:
         """The number of rows; None if only a whole pass can tell and none has been made."""
         return self._n_rows
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns: their numbers if they have none."""
+        return self.columns or numbered(self.n_columns)
+
+    @property
+    def n_used(self) -> int:
+        """Columns of the table that the rows are made of."""
+        return self.n_columns
+
+    @property
+    def n_table_rows(self) -> int:
+        """Rows of the table that these are of, those that are left out among them."""
+        return self.n_rows or 0
 
     @property
     def held_bytes(self) -> int:
@@ -93,7 +110,7 @@ class ChunkSource(ABC):
 
     def texts(self, name: str) -> Iterator[list[str]]:
         """One fresh pass over a column that has a role, as the texts that ``read_table`` gives: ids and classes."""
-        place = (self.columns or numbered(self.n_columns)).index(name)
+        place = self.names.index(name)
         for piece in self._pieces(self.block_rows):
             yield as_texts(piece[:, place].tolist())
 
@@ -152,16 +169,12 @@ class ChunkSource(ABC):
         start = 0
         for chunk in self._pass(CHUNK_ROWS, False):
             drawn = random.random_sample(len(chunk))
-            new = np.flatnonzero(drawn < keys.max()) if len(keys) == size else np.arange(len(chunk))
-            room = min(len(new), size - len(keys))
-            keys, rows = np.append(keys, drawn[new[:room]]), np.append(rows, start + new[:room])
-            kept = np.concatenate([kept, chunk[new[:room]]]) if room else kept
-            new = new[room:]
-            every = np.concatenate([keys, drawn[new]])
-            stays = np.zeros(len(every), dtype=bool)
-            stays[np.argpartition(every, len(keys) - 1)[: len(keys)]] = True
-            out, new = np.flatnonzero(~stays[: len(keys)]), new[stays[len(keys) :]]
-            keys[out], rows[out], kept[out] = drawn[new], start + new, chunk[new]
+            near = np.flatnonzero(drawn < keys.max()) if len(keys) == size else np.arange(len(chunk))
+            every = np.append(keys, drawn[near])
+            stays = np.sort(np.argpartition(every, min(size, len(every)) - 1)[:size])
+            old, new = stays[stays < len(keys)], near[stays[stays >= len(keys)] - len(keys)]
+            keys, rows = every[stays], np.append(rows[old], start + new)
+            kept = np.concatenate([kept[old], chunk[new]])
             start += len(chunk)
         order = np.argsort(rows)
         return kept[order], rows[order]
@@ -405,326 +418,105 @@ def _whole(source: ChunkSource, roles: Roles, limit: int, tick: Tick | None = No
             None if name is None else [text for chunk in source.texts(name) for text in chunk]
             for name in (roles.label, roles.id)
         )
-        return Table(source.name, X, source.columns or numbered(width), np.arange(n), n, label, key)
+        return Table(source.name, X, source.names, np.arange(n), n, label, key)
 
 
-# Another source, changed: scaled rows, some of the columns, rows without missing values; and moments of columns
+# The formats, in one dictionary: everything that depends on the kind of a file looks there
 
 
-class _InnerChunks(ChunkSource):
-    """A source that reads another."""
-
-    def __init__(self, source: ChunkSource) -> None:
-        self._inner = source
-        self.name, self.n_columns, self.dtype = source.name, source.n_columns, source.dtype
-        self.columns, self._error, self._first = source.columns, source._error, source._first
-        self.advice = source.advice
-
-
-class _MappedChunks(_InnerChunks):
-    """Another source, with something done to every chunk."""
+class LabelSink(Protocol):
+    """An open file that takes labels."""
 
     @property
-    def n_rows(self) -> int | None:
-        return self._inner.n_rows
+    def with_ids(self) -> bool:
+        """Whether it stores the id of each row."""
 
-    def texts(self, name: str) -> Iterator[list[str]]:
-        return self._inner.texts(name)
+    def write(
+        self, keys: NDArray[Any] | list[str], labels: NDArray[Any], kept: NDArray[np.bool_] | None = None
+    ) -> None:
+        """Append rows: whole numbers or texts as keys. A row that is not kept has no label."""
 
-    @abstractmethod
-    def _mapped(self, X: FloatArray, out: FloatArray) -> None:
-        """Write into ``out`` what becomes of these rows."""
-
-    def _pieces(self, rows: int) -> Iterator[Raw]:
-        yield from self._inner.chunks(rows, check_finite=False)
-
-    def _pass(self, rows: int, check_finite: bool) -> Iterator[FloatArray]:
-        start = 0
-        buffer = np.empty((0, self.n_columns), dtype=self.dtype)
-        for chunk in self._pieces(rows):
-            if len(chunk) > len(buffer):
-                buffer = np.empty((len(chunk), self.n_columns), dtype=self.dtype)
-            out = buffer[: len(chunk)]
-            self._mapped(chunk, out)
-            if check_finite:
-                self._check_finite(out, range(start, start + len(out)))
-            start += len(out)
-            yield out
-
-    def _sample(self, size: int, random: np.random.RandomState) -> tuple[FloatArray, IntArray]:
-        X, rows = self._inner._sample(size, random)
-        out = np.empty((len(X), self.n_columns), dtype=self.dtype)
-        self._mapped(X, out)
-        return out, rows
+    def close(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        """End the file, or give it up after an error."""
 
 
-class ScaledChunks(_MappedChunks):
-    """(x − offset) · factor, column by column, in the dtype of the source."""
-
-    def __init__(self, source: ChunkSource, offset: ArrayLike, factor: ArrayLike) -> None:
-        super().__init__(source)
-        self.offset = self._row("offset", offset)
-        self.factor = self._row("factor", factor)
-
-    def _row(self, name: str, values: ArrayLike) -> FloatArray:
-        with np.errstate(over="ignore"):
-            row = np.array(values, dtype=self.dtype)
-        if row.shape != (self.n_columns,) or not np.isfinite(row).all():
-            raise ParameterError(
-                f"{name} must hold {self.n_columns} finite numbers of {self.dtype}, one for each column; got shape "
-                f"{row.shape}{'' if np.isfinite(row).all() else ' with NaN or infinity'}."
-            )
-        return row
-
-    def _mapped(self, X: FloatArray, out: FloatArray) -> None:
-        with np.errstate(over="ignore", invalid="ignore"):
-            np.subtract(X, self.offset, out=out)
-            np.multiply(out, self.factor, out=out)
+Writer: TypeAlias = Callable[[Path, tuple[str, str]], LabelSink]
+"""Opens a file for labels, from its path and the names of its two columns."""
 
 
-class ColumnChunks(_MappedChunks):
-    """Some of the columns of another source, by their places."""
+@dataclass(frozen=True)
+class TableFormat:
+    """What can be done with one kind of file."""
 
-    def __init__(self, source: ChunkSource, places: Sequence[int]) -> None:
-        super().__init__(source)
-        self._places = np.asarray(places, dtype=np.intp)
-        self.n_columns = len(self._places)
-        names = source.columns or [str(j) for j in range(source.n_columns)]
-        self.columns = [names[j] for j in places]
+    name: str  # in messages
+    endings: tuple[str, ...]  # of names; files are written with the first
+    read: TableReader
+    chunks: Callable[..., ChunkSource] | None = None  # a ChunkReader; of texts also with a form and a tick
+    writer: Writer | None = None
+    place: Literal["file", "folder", "both"] = "file"  # "both": a folder of files is read too, but not in chunks
+    needs: Callable[[], object] = lambda: None  # imports the package that it needs, or names the install line
+    is_text: bool = False  # its readers ask how the text is written
+    read_columns: Callable[[Path, TextForm, int, Tick | None], TypedTable] | None = None  # if not all are numbers
+    open_columns: Callable[[Path, TextForm, int, Tick | None], ColumnSource] | None = None  # in chunks
+    delimiter: str = ""  # between the fields of a text; "" is for the one that the first line has
 
-    def _mapped(self, X: FloatArray, out: FloatArray) -> None:
-        np.take(X, self._places, axis=1, out=out, mode="clip")
-
-
-def select_features(source: ChunkSource, roles: Roles, limit: int) -> ChunkSource:
-    """The columns that have no role."""
-    if roles.label is None and roles.id is None and not roles.drop:
-        return source
-    way_out = "raise memory_limit, or keep its columns in several files."
-    require(TEXT_BYTES * source.n_columns, limit, f"{source.name}: naming {source.n_columns} columns", way_out)
-    features = feature_columns(source.name, source.columns or numbered(source.n_columns), roles)
-    if not features:
-        raise source._error(f"{source.name}: no feature columns are left; drop fewer columns.")
-    return ColumnChunks(source, features)
+    def form(self, given: TextForm | None) -> TextForm:
+        """How a text of this kind is written."""
+        form = given or TextForm()
+        return replace(form, delimiter=form.delimiter or self.delimiter)
 
 
-class FiniteChunks(_InnerChunks):
-    """The rows of another source without missing and infinite values; only a whole pass can tell how many."""
-
-    kept: NDArray[np.bool_] | None = None
-    """Which rows of the other source these are, once a whole pass was made."""
-
-    def _pieces(self, rows: int) -> Iterator[Raw]:
-        masks = []
-        for chunk in self._inner.chunks(rows, check_finite=False):
-            masks.append(np.isfinite(chunk).all(axis=1))
-            yield chunk if masks[-1].all() else chunk[masks[-1]]
-        self.kept = np.concatenate(masks)
-        if not self.kept.any():
-            raise self._error(f"{self.name}: every row has a missing value; leave out columns with ", DROP, ".")
+FORMATS: dict[str, TableFormat] = {}
+"""By the ending of the name, in small letters; ``tables.py`` has the entries."""
 
 
-@dataclass
-class Moments:
-    """Number of values, mean and squared deviations of columns, added as Chan, Golub and LeVeque do."""
-
-    n: FloatArray
-    mean: FloatArray
-    squares: FloatArray
-
-    @classmethod
-    def none(cls, width: int) -> Moments:
-        """Those of no rows."""
-        return cls(np.zeros(width), np.zeros(width), np.zeros(width))
-
-    @classmethod
-    def of(cls, rows: FloatArray) -> Moments:
-        """Those of some rows, which are overwritten."""
-        mean = rows.mean(axis=0)
-        rows -= mean
-        return cls(np.full(len(mean), float(len(rows))), mean, np.einsum("ij,ij->j", rows, rows))
-
-    @classmethod
-    def of_values(cls, rows: FloatArray) -> Moments:
-        """Those of some rows with gaps: NaN counts as no value."""
-        present = ~np.isnan(rows)
-        n = present.sum(axis=0).astype(float)
-        mean = np.where(present, rows, 0).sum(axis=0) / np.maximum(n, 1)
-        return cls(n, mean, (np.where(present, rows - mean, 0) ** 2).sum(axis=0))
-
-    def __iadd__(self, other: Moments) -> Moments:
-        n, gap = np.maximum(self.n + other.n, 1), np.where(other.n > 0, other.mean - self.mean, 0)
-        self.squares += other.squares + gap**2 * (self.n * other.n / n)
-        self.mean += gap * (other.n / n)
-        self.n = self.n + other.n
-        return self
+def formats(*, in_chunks: bool = False) -> list[TableFormat]:
+    """Every format once; or those that can be read in chunks."""
+    return [kind for kind in dict.fromkeys(FORMATS.values()) if kind.chunks is not None or not in_chunks]
 
 
-def varies(mean: FloatArray, variance: FloatArray, n: int) -> NDArray[np.bool_]:
-    """Columns of n rows whose variance is more than rounding, by the rule of scikit-learn's StandardScaler."""
-    unit = np.finfo(np.float64).eps
-    return np.asarray(variance > n * unit * variance + (n * mean * unit) ** 2)
+def writers() -> dict[str, Writer]:
+    """What writes labels, by the ending of the file."""
+    return {kind.endings[0]: kind.writer for kind in formats() if kind.writer is not None}
 
 
-def column_moments(
-    source: ChunkSource, tick: Callable[[float], None] | None = None
-) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
-    """Mean and standard deviation (over n, not n − 1) of every column, and n, in one pass.
+def find_format(path: str | os.PathLike[str]) -> TableFormat | None:
+    """The format that the name says: by its ending, or by that of a folder above it, as in ``a.zarr/x``."""
+    file = Path(path)
+    for ending in ("".join(file.suffixes[-2:]).lower(), file.suffix.lower()):
+        if ending in FORMATS:
+            return FORMATS[ending]
+    folders = (kind for kind in formats() if kind.place == "folder")
+    return next((kind for kind in folders if any(part.lower().endswith(kind.endings) for part in file.parts)), None)
 
-    Sums are in float64, of differences to the first row, and the moments of chunks are merged: a column far from 0
-    keeps its digits, and a constant one has deviation 0 exactly. ``tick`` is told the share of the rows that is done.
-    """
-    origin, largest = np.zeros(source.n_columns), np.zeros(source.n_columns)
-    found, n = Moments.none(source.n_columns), 0
-    with np.errstate(over="ignore", invalid="ignore"):
-        for chunk in source.chunks():
-            if n == 0:
-                origin = chunk[0].astype(np.float64)
-            Y = chunk - origin
-            np.maximum(largest, np.abs(Y).max(axis=0), out=largest)
-            found += Moments.of(Y)
-            n += len(Y)
-            if tick is not None and source.n_rows:
-                tick(n / source.n_rows)
-    bad = np.flatnonzero(~np.isfinite(found.squares))
-    if len(bad):
-        raise DataError(
-            f"{source.name}: the values of column {bad[0]} (counting from 0) are too large for their variance in "
-            "float64; divide them by a constant first."
+
+def listed(words: Sequence[str], last: str) -> str:
+    """``a, b or c``."""
+    return f"{', '.join(words[:-1])} {last} {words[-1]}" if len(words) > 1 else "".join(words)
+
+
+def is_path(X: Any) -> bool:
+    """Whether X names a file."""
+    return isinstance(X, (str, os.PathLike))
+
+
+def open_file(
+    path: Path, roles: Roles, limit: int, form: TextForm | None = None, tick: Tick | None = None
+) -> ChunkSource:
+    """The rows of a file or a folder in chunks, by the ending of its name."""
+    kind = find_format(path)
+    readable = formats(in_chunks=True)
+    if kind is None:
+        endings = ", ".join(ending for one in readable for ending in one.endings)
+        raise TableError(
+            f"{printable(path)}: unknown kind of table; to be read in chunks its name must end in one of {endings}."
         )
-    bad = np.flatnonzero((found.squares == 0) & (largest > 0))
-    if len(bad):
-        raise DataError(
-            f"{source.name}: the values of column {bad[0]} (counting from 0) differ by {largest[bad[0]]:.3g} at most, "
-            "and such squares vanish; multiply them by a constant first."
+    if kind.chunks is None:
+        better = listed([one.name for one in readable if one.place != "folder"], "or")
+        raise TableError(
+            f"{printable(path)}: a {path.suffix.lower()} file cannot be read in chunks; convert it to {better}, or "
+            "read it whole with read_table."
         )
-    return found.mean + origin, np.sqrt(found.squares / n), n
-
-
-# Rows that Python holds: an array, a frame, or chunks of them
-
-
-def as_rows(name: str, rows: Any) -> Raw:
-    """An array, a frame or a nested list as a read-only array of the same values."""
-    if hasattr(rows, "tocsr"):
-        raise DataError(f"{name}: is a sparse matrix; pass dense rows, such as its .toarray().")
-    if isinstance(rows, np.ma.MaskedArray) and np.ma.is_masked(rows):
-        raise DataError(f"{name}: has masked values; fill them in with .filled(value), or leave those rows out.")
-    try:
-        array = np.asarray(rows).view()
-    except (ValueError, TypeError) as error:
-        raise DataError(f"{name}: {type(rows).__name__} is not a table of numbers ({error}).") from error
-    array.flags.writeable = False
-    return array
-
-
-def column_names(rows: Any) -> list[str] | None:
-    """The names of a frame's columns; None for anything else."""
-    names = getattr(rows, "columns", None)
-    if names is None or isinstance(rows, np.ndarray) or callable(names):
-        return None
-    arrow = getattr(rows, "column_names", None)
-    return [str(name) for name in (arrow if isinstance(arrow, list) else names)]
-
-
-def _is_empty(rows: Any) -> bool:
-    shape = getattr(rows, "shape", None)
-    if shape is not None:
-        return len(shape) > 0 and shape[0] == 0
-    return hasattr(rows, "__len__") and len(rows) == 0
-
-
-class ArrayChunks(ChunkSource):
-    """Rows of an array in memory, a mapped file (np.memmap) or a data frame; chunks are views if possible."""
-
-    def __init__(self, X: Any, name: str = "array") -> None:
-        self.name = name
-        self._X = as_rows(name, X)
-        self.n_columns, self.dtype = real_table(DataError, name, self._X.shape, self._X.dtype)
-        self.columns = column_names(X)
-        self._n_rows = len(self._X)
-        if not self._n_rows:
-            raise DataError(f"{name}: the source has no rows.")
-
-    def _pieces(self, rows: int) -> Iterator[Raw]:  # noqa: ARG002
-        yield self._X
-
-    def _take(self, rows: IntArray) -> FloatArray:
-        return np.ascontiguousarray(self._X[rows], dtype=self.dtype)
-
-
-class IterableChunks(ChunkSource):
-    """Chunks that Python gives: a list of two-dimensional arrays or frames, or what makes a fresh iterator of them.
-
-    A sample is always drawn in one pass, whether or not the number of rows is known by then: the same seed draws the
-    same rows the first time and later.
-    """
-
-    def __init__(self, source: Iterable[Any] | Callable[[], Iterable[Any]], name: str = "chunks") -> None:
-        self.name, self._source = name, source
-        self._last: object = None
-        number, first = next(self._tables(), (0, None))
-        if first is None:
-            raise DataError(f"{name}: the source has no rows.")
-        self.columns = column_names(first)
-        self.n_columns, self.dtype = self._kind(number, as_rows(f"{name}: chunk {number}", first))
-
-    def _fresh(self) -> Iterator[Any]:
-        made = self._source if isinstance(self._source, Iterable) else self._source()
-        if not isinstance(made, Iterable):
-            raise DataError(
-                f"{self.name}: the function returned {type(made).__name__}; it must return an iterator of chunks."
-            )
-        iterator = iter(made)
-        if iterator is self._source or (iterator is made and iterator is self._last):
-            raise DataError(
-                f"{self.name}: {type(made).__name__} can be read only once, and several passes are needed; pass a "
-                "function that returns a fresh generator, or a list."
-            )
-        self._last = iterator
-        return iterator
-
-    def _tables(self) -> Iterator[tuple[int, Any]]:
-        """Chunks that are not empty, with their numbers."""
-        iterator = self._fresh()
-        try:
-            for number, chunk in enumerate(iterator):
-                if not _is_empty(chunk):
-                    yield number, chunk
-        finally:
-            if hasattr(iterator, "close"):  # a generator left in the middle may hold a file open
-                iterator.close()
-
-    def _pieces(self, rows: int) -> Iterator[Raw]:  # noqa: ARG002
-        start = 0
-        for number, chunk in self._tables():
-            X = as_rows(f"{self.name}: chunk {number}", chunk)
-            self._check_like_first(number, start, X, column_names(chunk))
-            yield X
-            start += len(X)
-
-    def _kind(self, number: int, X: Raw) -> tuple[int, DType]:
-        advice = "chunks are tables, and a whole table is passed as one array: np.asarray(x)"
-        return real_table(DataError, f"{self.name}: chunk {number}", X.shape, X.dtype, advice)
-
-    def _check_like_first(self, number: int, start: int, X: Raw, columns: list[str] | None) -> None:
-        width, dtype = self._kind(number, X)
-        where = f"{self.name}: chunk {number} (from row {start}, counting from 0)"
-        if width != self.n_columns:
-            raise DataError(
-                f"{where} has {width} columns, the first has {self.n_columns}; every chunk needs the same columns."
-            )
-        if dtype != self.dtype:
-            raise DataError(
-                f"{where} holds {X.dtype} (read as {dtype}), the first is read as {self.dtype}; give every chunk one "
-                f"type, such as chunk.astype(np.{self.dtype})."
-            )
-        if columns is not None and self.columns is not None and columns != self.columns:
-            at = next(j for j in range(width) if columns[j] != self.columns[j])
-            raise DataError(
-                f"{where} has column {columns[at]!r} where the first has {self.columns[at]!r}; put the columns in one "
-                "order."
-            )
-
-    def _sample(self, size: int, random: np.random.RandomState) -> tuple[FloatArray, IntArray]:
-        return self._sample_unseen(size, random)
+    return kind.chunks(path, roles, limit, *([kind.form(form), tick] if kind.is_text else []))

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from biclique.exceptions import TableError, printable
-from biclique.io.fields import THOUSANDS, Kind, date_orders, kind_of, values_of
+from biclique.io.fields import THOUSANDS, Kind, date_orders, kind_of, text_array, values_of
 from biclique.io.typed_columns import Column
 
 Look: TypeAlias = Literal["number", "boolean", "date", "category", "id", "text", "mostly missing"]
@@ -54,9 +54,7 @@ def levels_of(column: Column) -> NDArray[Any]:
         texts[present] = column.values[present]
         return texts
     distinct, places = np.unique(column.values[present], return_inverse=True)
-    names = np.empty(len(distinct), dtype=object)
-    names[:] = [_level(value, column.kind) for value in distinct]
-    texts[present] = names[places]
+    texts[present] = text_array([_level(value, column.kind) for value in distinct])[places]
     return texts
 
 
@@ -287,32 +285,34 @@ def _plain(name: str) -> str:
 
 def advise(problems: Sequence[Looks], handled: Collection[str] = (), fill: bool = True) -> Advice:
     """What deals with all of these columns; ``handled`` are categories already, ``fill`` is for gaps too."""
-    advice = Advice()
     orders = [found.orders for found in problems if found.orders]
     order = min(orders, key=len)[0] if orders else None  # of a column that leaves no choice, if there is one
-    for found in problems:
-        if found.name in handled and found.n_missing < found.n_rows:
-            advice.missing = "mean"
-        elif found.orders and order in found.orders:
-            advice.year_last.append(found.name)
-            advice.date_order = order
-            advice.missing = "mean" if found.n_missing else advice.missing
-        elif found.orders:
-            advice.drop.append(found.name)
-        elif found.words.startswith(COMMAS):
-            advice.decimal.append(found.name)
-            advice.missing = "mean" if found.n_missing else advice.missing
-        elif found.look == "id":
-            advice.id.append(found.name)
-        elif found.look in ("text", "mostly missing") or (found.look == "category" and found.n_levels < 2):
-            advice.drop.append(found.name)
-        else:
-            if found.look == "category":
-                advice.categorical.append(found.name)
-            if found.look == "date":
-                advice.dates = "ordinal"
-            if found.n_missing:
-                advice.missing = "mean"
-    if not fill:
-        advice.missing = None
-    return advice
+    ways = [(_way(found, handled, order), found) for found in problems]
+    gaps = any(way == "missing" or (found.n_missing and way not in ("id", "drop")) for way, found in ways)
+
+    def named(way: str) -> list[str]:
+        return [found.name for one, found in ways if one == way]
+
+    return Advice(
+        id=named("id"),
+        drop=named("drop"),
+        categorical=named("categorical"),
+        decimal=named("decimal"),
+        year_last=named("year_last"),
+        date_order=order if named("year_last") else None,
+        dates="ordinal" if named("dates") else None,
+        missing="mean" if fill and gaps else None,
+    )
+
+
+def _way(found: Looks, handled: Collection[str], order: str | None) -> str:
+    """The option that deals with a column; "" if nothing is wrong but its gaps."""
+    if found.name in handled and found.n_missing < found.n_rows:
+        return "missing"
+    if found.orders:
+        return "year_last" if order in found.orders else "drop"
+    if found.words.startswith(COMMAS):
+        return "decimal"
+    if found.look in ("text", "mostly missing") or (found.look == "category" and found.n_levels < 2):
+        return "drop"
+    return {"id": "id", "category": "categorical", "date": "dates"}.get(found.look, "")

@@ -1,4 +1,4 @@
-"""Text files of fields between commas, semicolons, tabs or bars: whole tables, and labels written."""
+"""Text files of fields between commas, semicolons, tabs or bars: whole, in chunks, columns of any kind; labels out."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from numpy.typing import NDArray
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import TableError
-from biclique.io.chunks import FileChunks, Raw, check_table_size, guard, stamp
-from biclique.io.fields import THOUSANDS, Kind, as_boolean, as_number, joined
-from biclique.io.roles import A_ROLE, Roles, Table, feature_columns
+from biclique.io.chunks import FileChunks, Raw, check_table_size, guard, stamp, written_again
+from biclique.io.fields import THOUSANDS, Kind, TextForm, as_boolean, as_number, joined
+from biclique.io.roles import A_ROLE, Roles, Table, check_names, feature_columns
 from biclique.io.text_blocks import Block, TextFile
-from biclique.io.typed_columns import DECIMAL, TextForm
+from biclique.io.typed_columns import DECIMAL, Column, TypedTable
 from biclique.runtime import Tick
 
 TEXT_ROWS = 65_536  # lines of text that are made at once
+
+Kinds = dict[int, Kind | None]
 
 
 class TextChunks(FileChunks):
@@ -68,14 +70,14 @@ class TextChunks(FileChunks):
         for block in self._blocks({place: "text"}):
             yield block.values[place].tolist()
 
-    def _blocks(self, kinds: dict[int, Kind | None]) -> Iterator[Block]:
+    def _blocks(self, kinds: Kinds) -> Iterator[Block]:
         with guard(self.name):
             self._check_same(stamp(self._path, self._stamp))
             yield from self._text.blocks(kinds)
 
     def _pieces(self, rows: int) -> Iterator[Raw]:
         self._check_memory(min(rows, self._n_rows or rows), 8 * self.n_columns)
-        kinds: dict[int, Kind | None] = dict.fromkeys(self._places)
+        kinds: Kinds = dict.fromkeys(self._places)
         for block in self._blocks(kinds):
             yield _features(self._text, block, self._places, kinds)
 
@@ -86,7 +88,7 @@ class TextChunks(FileChunks):
         return super()._sample(size, random)
 
 
-def _features(text: TextFile, block: Block, places: Sequence[int], kinds: dict[int, Kind | None]) -> FloatArray:
+def _features(text: TextFile, block: Block, places: Sequence[int], kinds: Kinds) -> FloatArray:
     """The rows of these columns; ``kinds`` gets what they hold. A field that is no number is refused.
 
     They lie in memory column by column, for one copy into rows: it is faster than a copy of each column.
@@ -132,14 +134,14 @@ def read_text(file: Path, roles: Roles, limit: int, form: TextForm, tick: Tick |
     places = feature_columns(text.name, text.names, roles)
     label, key = (None if name is None else text.names.index(name) for name in (roles.label, roles.id))
     with_role = [j for j in (label, key) if j is not None]
-    kinds: dict[int, Kind | None] = {**dict.fromkeys(places), **dict.fromkeys(with_role, "text")}
+    kinds: Kinds = {**dict.fromkeys(places), **dict.fromkeys(with_role, "text")}
     X: FloatArray = np.empty((0, len(places)))
     texts: dict[int, list[str]] = {j: [] for j in with_role}
     lines: list[Sequence[int]] = []
     n = 0
     for block in text.blocks(kinds):
         start, n = n, n + len(block)
-        rows = max(n, round(n / block.share)) if len(block) > 1 else n
+        rows = _estimate(n, block)
         check_table_size(text.name, rows, len(places), 1 + len(with_role), limit)
         if n > len(X):
             X = _with_room(X, start, rows + rows // 16)
@@ -163,6 +165,11 @@ def read_text(file: Path, roles: Roles, limit: int, form: TextForm, tick: Tick |
     )
 
 
+def _estimate(n: int, block: Block) -> int:
+    """About how many rows the file has, n of which were read by the end of a block."""
+    return max(n, round(n / block.share)) if len(block) > 1 else n
+
+
 def _with_room(X: FloatArray, used: int, rows: int) -> FloatArray:
     """The rows of X that are used, with room for more. What is not written yet takes no memory."""
     wider = np.empty((rows, X.shape[1]))
@@ -176,6 +183,77 @@ def joined_lines(parts: Sequence[Sequence[int]]) -> Sequence[int]:
     if total and parts[-1][-1] - parts[0][0] + 1 == total:
         return range(parts[0][0], parts[-1][-1] + 1)
     return [number for part in parts for number in part]
+
+
+# Every column with its kind: whole, or in chunks after one pass that settles the kinds
+
+
+def _settling(text: TextFile, kinds: Kinds, tick: Tick | None) -> Iterator[Block]:
+    """One pass, after which ``kinds`` has what every column holds."""
+    check_names(text.name, text.names)
+    kinds.update(dict.fromkeys(range(text.width)))
+    n = 0
+    for block in text.blocks(kinds):
+        kinds.update({j: joined(kind, block.kinds[j]) for j, kind in kinds.items()})
+        n += len(block)
+        yield block
+        if tick is not None:
+            tick(block.share)
+    if not n:
+        raise text.no_rows()
+
+
+def read_text_columns(file: Path, form: TextForm, limit: int, tick: Tick | None = None) -> TypedTable:
+    """The whole table: one pass, and another over columns that turned out to be text late."""
+    text, kinds = TextFile(file, form, limit), Kinds()
+    blocks: list[Block] = []
+    n = 0
+    for block in _settling(text, kinds, tick):
+        n += len(block)
+        texts = sum(kind == "text" for kind in kinds.values())
+        check_table_size(text.name, _estimate(n, block), text.width - texts, 1 + texts, limit)
+        blocks.append(block.without_text())
+    late: Kinds = {
+        j: kind for j, kind in kinds.items() if kind == "text" and any(block.kinds[j] != "text" for block in blocks)
+    }
+    again = [block.without_text() for block in text.blocks(late)] if late else []
+    columns = [
+        _column(name, kinds[j] or "number", [block.values[j] for block in (again if j in late else blocks)])
+        for j, name in enumerate(text.names)
+    ]
+    return TypedTable(text.name, tuple(columns), n, lines=joined_lines([block.lines for block in blocks]))
+
+
+def _column(name: str, kind: Kind, parts: list[NDArray[Any]]) -> Column:
+    if kind == "date":  # a part without any date was read as numbers, all of them missing
+        parts = [np.full(len(part), "NaT", "datetime64[us]") if part.dtype.kind == "f" else part for part in parts]
+    return Column(name, kind, np.concatenate(parts))
+
+
+class TextColumns:
+    """A text file to be passed over in chunks. Opening it takes a pass: kinds and the number of rows are known then."""
+
+    def __init__(self, file: Path, form: TextForm, limit: int, tick: Tick | None = None) -> None:
+        self._stamp, self._text, kinds = stamp(file), TextFile(file, form, limit), Kinds()
+        self.name = self._text.name
+        self.n_rows = sum(map(len, _settling(self._text, kinds, tick)))
+        self._settled: dict[int, Kind] = {j: kind or "number" for j, kind in kinds.items()}
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """What each column holds, by its name."""
+        return dict(zip(self._text.names, self._settled.values(), strict=True))
+
+    def column_chunks(self, rows: int) -> Iterator[TypedTable]:
+        """One fresh pass over tables of at most ``rows`` rows."""
+        if not self._stamp.same_file(stamp(self._text.path, self._stamp)):
+            raise written_again(self.name)
+        for block in self._text.blocks(self._settled):
+            if any(block.kinds[j] not in (kind, None) for j, kind in self._settled.items()):
+                raise written_again(self.name)
+            columns = [Column(name, self._settled[j], block.values[j]) for j, name in enumerate(self._text.names)]
+            whole = TypedTable(self.name, tuple(columns), len(block), block.first_row, block.lines)
+            yield from whole.column_chunks(rows)
 
 
 # Labels

@@ -1,15 +1,17 @@
-"""What a field of a text means: a number, true or false, a date, a missing value, or only text."""
+"""How a table is written as text, and what a field of it means: a number, true or false, a date, nothing, or text."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from biclique._typing import FloatArray
+from biclique.exceptions import ParameterError
 
 Kind: TypeAlias = Literal["number", "boolean", "date", "text"]
 """What all fields of a column are, apart from missing ones."""
@@ -25,14 +27,35 @@ DATE_ORDERS = ("day", "month")
 NOTHING = float("nan")
 
 
-class Signs(NamedTuple):
-    """How the fields of a text are written: the decimal sign, and what comes first in 01/02/2020 ("": no date)."""
+@dataclass(frozen=True)
+class TextForm:
+    """How a table is written as text.
 
+    ``header``: whether the first line holds names; None: it does unless all of its fields are numbers.
+    ``delimiter``: "" takes the most frequent one of comma, semicolon, tab and bar in the first line.
+    ``date_order``: "day" reads 31/12/2020 as a date, "month" 12/31/2020; 2020-12-31 is one always.
+    """
+
+    header: bool | None = None
     decimal: str = "."
+    encoding: str = "utf-8"
+    delimiter: str = ""
     date_order: str = ""
 
+    def __post_init__(self) -> None:
+        if self.decimal not in (".", ","):
+            raise ParameterError(f"decimal must be '.' or ',', got {self.decimal!r}.")
+        if self.date_order not in ("", *DATE_ORDERS):
+            raise ParameterError(f"date_order must be 'day', 'month' or '' (neither), got {self.date_order!r}.")
+        try:
+            "".encode(self.encoding)
+        except LookupError:
+            raise ParameterError(
+                f"encoding {self.encoding!r} is not known; common ones are utf-8, latin-1, cp1252 and utf-16."
+            ) from None
 
-PLAIN = Signs()
+
+PLAIN = TextForm()
 
 
 def is_missing(cell: str) -> bool:
@@ -89,16 +112,16 @@ def date_orders(cells: Iterable[str]) -> tuple[str, ...]:
     return tuple(order for order in DATE_ORDERS if all(as_date(cell, order) is not None for cell in present))
 
 
-def kind_of(cells: Iterable[str], signs: Signs = PLAIN) -> Kind | None:
+def kind_of(cells: Iterable[str], form: TextForm = PLAIN) -> Kind | None:
     """What all of these fields are: the first kind that takes every one; None if all are missing."""
     present = {cell for cell in cells if not is_missing(cell)}
     if not present:
         return None
-    if all(as_number(cell, signs.decimal) is not None for cell in present):
+    if all(as_number(cell, form.decimal) is not None for cell in present):
         return "number"
     if all(as_boolean(cell) is not None for cell in present):
         return "boolean"
-    return "date" if all(as_date(cell, signs.date_order) is not None for cell in present) else "text"
+    return "date" if all(as_date(cell, form.date_order) is not None for cell in present) else "text"
 
 
 def joined(one: Kind | None, other: Kind | None) -> Kind | None:
@@ -108,13 +131,13 @@ def joined(one: Kind | None, other: Kind | None) -> Kind | None:
     return one if one == other else "text"
 
 
-def values_of(cells: Sequence[str], kind: Kind, signs: Signs = PLAIN) -> NDArray[Any] | int:
+def values_of(cells: Sequence[str], kind: Kind, form: TextForm = PLAIN) -> NDArray[Any] | int:
     """The values of fields of one kind; if a field is of another kind, its place instead."""
     if kind == "text":
         return text_array(cells)
     if kind == "number":
-        return numbers_of(cells, signs.decimal)
-    known = {cell: as_boolean(cell) if kind == "boolean" else as_date(cell, signs.date_order) for cell in set(cells)}
+        return numbers_of(cells, form.decimal)
+    known = {cell: as_boolean(cell) if kind == "boolean" else as_date(cell, form.date_order) for cell in set(cells)}
     if None in known.values():
         return next(i for i, cell in enumerate(cells) if known[cell] is None)
     return np.array([known[cell] for cell in cells], dtype=float if kind == "boolean" else "datetime64[us]")
@@ -133,8 +156,8 @@ def numbers_of(cells: Sequence[str], decimal: str = ".") -> FloatArray | int:
     return np.array(values, dtype=float)
 
 
-def text_array(texts: Sequence[str]) -> NDArray[Any]:
-    """Texts as an array of objects."""
+def text_array(texts: Sequence[Any]) -> NDArray[Any]:
+    """Texts, or what stands for missing ones, as an array of objects."""
     array = np.empty(len(texts), dtype=object)
     array[:] = texts
     return array

@@ -29,11 +29,11 @@ from biclique.io.chunks import (
     held,
     line,
     real_table,
-    select_features,
     stamp,
 )
+from biclique.io.fields import TextForm
 from biclique.io.roles import Roles, Table, as_texts, feature_columns, numbered
-from biclique.io.typed_columns import TextForm
+from biclique.io.sources import select_features
 from biclique.runtime import Tick
 
 PAGE = 4096
@@ -78,7 +78,8 @@ def read_header(name: str, beginning: bytes) -> Header:
 
 def open_npy(path: Path, roles: Roles, limit: int) -> ChunkSource:
     """The features of a .npy file."""
-    return select_features(NpyChunks(path, limit), roles, limit)
+    source = NpyChunks(path, limit)
+    return source if roles == Roles() else select_features(source, roles, limit)
 
 
 def read_numpy(path: Path, roles: Roles, limit: int, form: TextForm, tick: Tick | None = None) -> Table:
@@ -277,19 +278,15 @@ class _Archive:
                 f"{header.n_bytes}; write it again."
             )
         raw = np.empty(header.n_bytes, dtype=np.uint8)
-        view = raw.data
+        done = 0
         with self._opened(key) as stream:
             stream.read(header.start)
-            done = 0
-            while done < len(view):
-                piece = stream.read(min(len(view) - done, 2**20))
-                if not piece:
-                    raise TableError(f"{self.name}: the array {key!r} ends early; write it again.")
-                view[done : done + len(piece)] = piece
+            while piece := stream.read(2**20):  # at the end the checksum is compared
+                raw[done : done + len(piece)] = np.frombuffer(piece, dtype=np.uint8)
                 done += len(piece)
-            stream.read(1)  # at the end the checksum is compared
-        array = raw.view(header.dtype)
-        return array.reshape(header.shape[::-1]).T if header.fortran else array.reshape(header.shape)
+        if done < header.n_bytes:
+            raise TableError(f"{self.name}: the array {key!r} ends early; write it again.")
+        return raw.view(header.dtype).reshape(header.shape, order="F" if header.fortran else "C")
 
 
 class NpySink:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -26,9 +26,9 @@ from biclique.io.chunks import (
     stamp,
     working_dtype,
 )
-from biclique.io.fields import Kind
-from biclique.io.roles import A_ROLE, DROP, Roles, as_texts, feature_columns
-from biclique.io.typed_columns import Column, TextForm, TypedTable, arrow_kind, check_names, of_arrow
+from biclique.io.fields import Kind, TextForm
+from biclique.io.roles import A_ROLE, DROP, Roles, as_texts, check_names, feature_columns
+from biclique.io.typed_columns import Column, TypedTable, arrow_kind, of_arrow
 from biclique.runtime import Tick
 
 GROUP_ROWS = 2**20  # rows of a group in a file that is written
@@ -38,12 +38,17 @@ BUFFER = 2**18  # bytes read ahead of each column
 class ParquetChunks(FileChunks):
     """The feature columns of a Parquet file, a batch of rows at a time; nulls are NaN.
 
-    Extension types are refused: what they mean is up to code that a file can name.
+    With ``folders`` also those of a folder of files with the same columns, in the order of their names. pyarrow reads
+    ahead there, so folders are for tables that fit memory. Extension types are refused: what they mean is up to code
+    that a file can name.
     """
 
-    def __init__(self, path: str | os.PathLike[str], roles: Roles | None = None, memory_limit: object = "auto") -> None:
+    def __init__(
+        self, path: Path, roles: Roles | None = None, memory_limit: object = "auto", *, folders: bool = False
+    ) -> None:
         import_pyarrow()
-        super().__init__(Path(path), memory_limit)
+        self._folder = folders
+        super().__init__(path, memory_limit)
         with self._opened() as file:
             self._schema = file.schema_arrow
             self._n_rows = file.metadata.num_rows
@@ -103,6 +108,8 @@ class ParquetChunks(FileChunks):
                 raise TableError(f"{self.name}: not a readable Parquet file ({line(error)}).") from error
 
     def _open(self, pyarrow: Any) -> Any:
+        if self._path.is_dir():
+            return _open_folder(self._path)
         return pyarrow.parquet.ParquetFile(
             self._path,
             pre_buffer=False,  # True, the default, ends up holding the whole file in memory
@@ -137,25 +144,19 @@ class ParquetChunks(FileChunks):
         return floats
 
 
-class ParquetFolder(ParquetChunks):
-    """The same for a folder of Parquet files with the same columns, in the order of their names."""
-
-    _folder = True
-
-    def _open(self, pyarrow: Any) -> Any:  # noqa: ARG002
-        return _Folder(self._path)
-
-
-def open_whole(path: Path, roles: Roles, limit: int) -> ParquetChunks:
-    """A file, or a folder of files: pyarrow reads ahead in folders, so they are for tables that fit memory."""
-    return (ParquetFolder if path.is_dir() else ParquetChunks)(path, roles, limit)
-
-
 class ParquetColumns(ParquetChunks):
     """Every column of a file, of any type, with its kind."""
 
-    def __init__(self, path: Path, form: TextForm, memory_limit: int, tick: Tick | None = None) -> None:  # noqa: ARG002
-        super().__init__(path, Roles(), memory_limit)
+    def __init__(
+        self,
+        path: Path,
+        form: TextForm,  # noqa: ARG002
+        memory_limit: int,
+        tick: Tick | None = None,  # noqa: ARG002
+        *,
+        folders: bool = False,
+    ) -> None:
+        super().__init__(path, Roles(), memory_limit, folders=folders)
 
     def _features(self, schema: Any, roles: Roles) -> tuple[list[str], DType]:  # noqa: ARG002
         names = list(schema.names)
@@ -194,36 +195,22 @@ class ParquetColumns(ParquetChunks):
         return TypedTable(self.name, columns, n)
 
 
-class ParquetFolderColumns(ParquetColumns, ParquetFolder):
-    """The same of a folder of files."""
-
-
 def read_parquet_columns(path: Path, form: TextForm, limit: int, tick: Tick | None = None) -> TypedTable:
     """Every column of a file or of a folder of files."""
-    return (ParquetFolderColumns if path.is_dir() else ParquetColumns)(path, form, limit, tick).whole()
+    return ParquetColumns(path, form, limit, tick, folders=True).whole()
 
 
-class _Folder(AbstractContextManager["_Folder"]):
+def _open_folder(path: Path) -> AbstractContextManager[Any]:
     """A folder, with the names that a ParquetFile has."""
-
-    def __init__(self, path: Path) -> None:
-        dataset = import_module("pyarrow.dataset")
-        partitions = dataset.HivePartitioning.discover(infer_dictionary=True)
-        options = dataset.ParquetFragmentScanOptions(page_checksum_verification=True)
-        form = dataset.ParquetFileFormat(default_fragment_scan_options=options)
-        self._data = dataset.dataset(path, format=form, partitioning=partitions)
-        self.schema_arrow = self._data.schema
-        self.num_rows = self._data.count_rows()
-
-    @property
-    def metadata(self) -> _Folder:
-        return self
-
-    def iter_batches(self, batch_size: int, columns: list[str]) -> Iterable[Any]:
-        return self._data.to_batches(columns=columns, batch_size=batch_size)  # type: ignore[no-any-return]
-
-    def __exit__(self, *_: object) -> None:
-        return None
+    dataset = import_module("pyarrow.dataset")
+    options = dataset.ParquetFragmentScanOptions(page_checksum_verification=True)
+    data = dataset.dataset(
+        path,
+        format=dataset.ParquetFileFormat(default_fragment_scan_options=options),
+        partitioning=dataset.HivePartitioning.discover(infer_dictionary=True),
+    )
+    metadata = SimpleNamespace(num_rows=data.count_rows())
+    return nullcontext(SimpleNamespace(schema_arrow=data.schema, metadata=metadata, iter_batches=data.to_batches))
 
 
 def _extension_in(pyarrow: Any, kind: Any) -> Any:

@@ -19,7 +19,6 @@ from biclique.io.prepare_columns import (
     DROP,
     MISSING,
     MISSING_DROP,
-    absent_column,
     as_numbers,
     first_gap,
     levels_as_fitted,
@@ -34,6 +33,7 @@ from biclique.io.prepare_columns import (
     warn_about_rows,
 )
 from biclique.io.prepare_state import SCALERS, one_hot, restored, state_of, state_of_scale
+from biclique.io.roles import absent_column
 from biclique.io.typed_columns import Column, TypedTable, as_columns
 from biclique.runtime import parse_memory_limit, require
 from biclique.runtime.page_links import PageLink
@@ -350,7 +350,7 @@ class TablePreparer(TransformerMixin, PageLink, BaseEstimator):
         if infinite.any():
             at, j = np.argwhere(infinite)[0]
             row = row_in_words(table, int(np.flatnonzero(kept)[at]))
-            raise DataError(
+            raise TableError(
                 f"{table.name}: infinite value (inf) in {row}, column {numbers[j].name!r}: replace it, or leave such "
                 "rows out with ",
                 MISSING_DROP,
@@ -361,8 +361,9 @@ class TablePreparer(TransformerMixin, PageLink, BaseEstimator):
     def _transform(self, table: TypedTable) -> tuple[FloatArray, NDArray[np.bool_]]:
         numbers, categories = self._columns(table)
         kept = self._kept([*numbers, *categories])
-        if self.missing == "refuse":
-            self._refuse_gaps(table, [*numbers, *categories])
+        gap = first_gap([*numbers, *categories], table) if self.missing == "refuse" else ""
+        if gap:
+            raise DataError(f"{table.name}: {gap} (NaN); fit with another missing=, such as 'mean' or 'drop'.")
         n_out = len(self.get_feature_names_out())
         require(
             16 * len(kept) * n_out,
@@ -408,11 +409,6 @@ class TablePreparer(TransformerMixin, PageLink, BaseEstimator):
         """The places of categories among the columns that are made, with ``encode="codes"``."""
         first = len(self.number_columns_) + len(self.indicated_)
         return list(range(first, first + len(self.category_columns_))) if self.encode == "codes" else []
-
-    def _refuse_gaps(self, table: TypedTable, columns: Sequence[Column]) -> None:
-        gap = first_gap(columns, table)
-        if gap:
-            raise DataError(f"{table.name}: {gap} (NaN); fit with another missing=, such as 'mean' or 'drop'.")
 
     def _packed(self, X: Any, made: FloatArray, kept: NDArray[np.bool_]) -> Any:
         """As a frame with the right rows, if pandas is asked for and rows were left out; scikit-learn does the rest."""

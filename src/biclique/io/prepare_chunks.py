@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from biclique._typing import FloatArray
 from biclique.exceptions import Argument, ParameterError, TableError
-from biclique.io.chunks import TEXT_BYTES, ChunkSource, Moments, Raw, varies
-from biclique.io.columns import levels_of, texts_of
+from biclique.io.chunks import TEXT_BYTES, ChunkSource, Raw
+from biclique.io.columns import texts_of
 from biclique.io.fields import text_array
 from biclique.io.prepare import TablePreparer
-from biclique.io.prepare_columns import DROP, MISSING_DROP, as_numbers, first_gap, sorted_columns, too_large, weights_of
+from biclique.io.prepare_columns import DROP, MISSING_DROP, first_gap, sorted_columns, too_large, weights_of
 from biclique.io.prepare_state import CLASS, PARAMETERS, restored
+from biclique.io.sources import Moments, varies
 from biclique.io.typed_columns import Column, ColumnSource, TypedTable
 from biclique.runtime import parse_memory_limit, require
 
@@ -48,12 +49,17 @@ def fit_chunks(preparer: TablePreparer, source: ColumnSource, tick: Callable[[fl
     n_kept = done = 0
     for table in source.column_chunks(ROWS):
         known = {column.name: column for column in table.columns}
-        X, L, kept = _rows(preparer, table, [known[c] for c in numbers], [known[c] for c in categories])
+        used = [known[c] for c in (*numbers, *categories)]
+        gap = first_gap(used, table) if preparer.missing == "refuse" else ""
+        if gap:
+            raise TableError(f"{table.name}: {gap}; leave such rows out with ", MISSING_DROP, ", or fill them in.")
+        kept = preparer._kept(used)
+        X, L = preparer._parts(table, used[: len(numbers)], used[len(numbers) :], kept)
         n_kept += int(kept.sum())
         gaps |= np.isnan(X).any(axis=0)
         with np.errstate(over="ignore", invalid="ignore"):
             moments += Moments.of_values(X)
-        for counts, column in zip(levels, L, strict=True):
+        for counts, column in zip(levels, L.T, strict=True):
             counts.update(column.tolist())
         require(
             TEXT_BYTES * sum(map(len, levels)),
@@ -84,33 +90,8 @@ def _sorted(preparer: TablePreparer, source: ColumnSource) -> tuple[list[str], l
     columns = [known[name] for name in chosen]
     whole = first.n_rows == source.n_rows
     numbers, categories = sorted_columns(first, columns, categorical, preparer._given(), with_names=True, whole=whole)
-    return [c.name for c in numbers], [c.name for c in categories]
-
-
-def _rows(
-    preparer: TablePreparer, table: TypedTable, numbers: Sequence[Column], categories: Sequence[Column]
-) -> tuple[FloatArray, list[NDArray[Any]], NDArray[np.bool_]]:
-    kept: NDArray[np.bool_] = np.ones(table.n_rows, dtype=bool)
-    gap = first_gap([*numbers, *categories], table)
-    if gap and preparer.missing == "refuse":
-        raise TableError(f"{table.name}: {gap}; leave such rows out with ", MISSING_DROP, ", or fill them in.")
-    X = np.empty((table.n_rows, len(numbers)))
-    for j, column in enumerate(numbers):
-        X[:, j] = as_numbers(column)
-    L = [levels_of(column) for column in categories]
-    if preparer.missing == "drop":
-        kept = np.asarray(np.isfinite(X).all(axis=1))
-        for column in categories:
-            kept &= ~column.missing
-        X, L = X[kept], [column[kept] for column in L]
-    if np.isinf(X).any():
-        j = int(np.argwhere(np.isinf(X))[0][1])
-        raise TableError(
-            f"{table.name}: infinite value (inf) in column {numbers[j].name!r}: replace it, or leave out such rows: ",
-            MISSING_DROP,
-            ".",
-        )
-    return X, L, kept
+    preparer._use(names, numbers, categories)
+    return preparer.number_columns_, preparer.category_columns_
 
 
 def _state(
@@ -177,8 +158,11 @@ class PreparedChunks(ChunkSource):
             self._n_rows = source.n_rows
 
     @property
+    def n_used(self) -> int:
+        return self.preparer.n_used
+
+    @property
     def n_table_rows(self) -> int:
-        """The rows of the table, those that are left out among them."""
         return self.table.n_rows or 0
 
     def only(self, names: Sequence[str]) -> ColumnSource:
@@ -189,11 +173,8 @@ class PreparedChunks(ChunkSource):
 
     def weights(self, name: str) -> FloatArray:
         """A column of weights, of the rows that are kept."""
-        parts = []
-        for table in self.table.column_chunks(ROWS):
-            kept = self.preparer.kept(table)
-            parts.append(weights_of(table, table.column(name), kept))
-        return np.concatenate(parts)
+        tables = self.table.column_chunks(ROWS)
+        return np.concatenate([weights_of(table, table.column(name), self.preparer.kept(table)) for table in tables])
 
     def texts(self, name: str) -> Iterator[list[str]]:
         """One fresh pass over any column of the table, as texts: of all rows."""

@@ -13,13 +13,13 @@ from biclique._typing import FloatArray
 from biclique.exceptions import Argument, DataError, ParameterError, TableError, TableWarning, printable, warn_user
 from biclique.io.columns import ColumnsError, advise, counted, counts_rows, describe, levels_of, look_at, texts_of
 from biclique.io.fields import Kind, as_boolean, as_number, date_orders, kind_of, text_array
+from biclique.io.roles import absent_column
 from biclique.io.typed_columns import DATE_ORDER, DECIMAL, Column, TypedTable
 
 SCALE_NONE, MISSING_DROP = Argument("scale='none'"), Argument("missing='drop'")
 DROP, MISSING = Argument("drop"), Argument("missing")
 DAY = np.timedelta64(1, "D")
 SHOWN = 5
-MOST_NAMED = 20
 
 
 def some_rows(column: Column, rows: NDArray[Any]) -> Column:
@@ -54,12 +54,6 @@ def selected(name: str, names: Sequence[str], columns: Sequence[str] | None, dro
     if not kept:
         raise TableError(f"{name}: no feature columns are left; drop fewer columns.")
     return list(dict.fromkeys(kept))
-
-
-def absent_column(name: str, argument: str, absent: str, names: Sequence[str]) -> TableError:
-    """The error about a column that was named and does not exist."""
-    shown = ", ".join(map(repr, names[:MOST_NAMED])) + (", …" if len(names) > MOST_NAMED else "")
-    return TableError(f"{name}: {argument} names column {absent!r}, which does not exist; columns: {shown}.")
 
 
 def sorted_columns(

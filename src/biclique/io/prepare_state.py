@@ -15,6 +15,7 @@ from sklearn.preprocessing import OneHotEncoder, RobustScaler, StandardScaler
 
 from biclique._typing import FloatArray
 from biclique.exceptions import DataError
+from biclique.io.fields import text_array
 
 Preparer = TypeVar("Preparer", bound=BaseEstimator)
 
@@ -103,18 +104,12 @@ def restored(preparer: Preparer, state: dict[str, Any]) -> Preparer:
     if state["divisor"] is not None:
         made.scaler_ = _scaler(state["scale"], state["offset"], state["divisor"])
     if categories and state["encode"] == "one-hot":
-        levels = [_objects(some) for some in state["levels"]]
-        made.encoder_ = one_hot(levels).fit(_objects([some[0] for some in levels])[None, :])
+        levels = [text_array(some) for some in state["levels"]]
+        made.encoder_ = one_hot(levels).fit(text_array([some[0] for some in levels])[None, :])
     if state["most_frequent"] is not None:
         fills = SimpleImputer(strategy="most_frequent", missing_values=None)
-        made.level_imputer_ = fills.fit(_objects(state["most_frequent"])[None, :])
+        made.level_imputer_ = fills.fit(text_array(state["most_frequent"])[None, :])
     return preparer
-
-
-def _objects(values: list[Any]) -> Any:
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
 
 
 def _scaler(name: str, offset: FloatArray, divisor: FloatArray) -> Any:

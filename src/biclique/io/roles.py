@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,6 +16,7 @@ LABEL, ID, DROP = Argument("Roles(label=…)"), Argument("Roles(id=…)"), Argum
 NAMELESS_ID, NAMELESS_DROP = Argument("Roles(id='')"), Argument("Roles(drop=[''])")
 DROP_MISSING = Argument("drop_missing=True")
 A_ROLE = (LABEL, ", ", ID, " or ", DROP)
+MOST_NAMED = 20
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,6 @@ class Table:
     labels: list[str] | None = None
     ids: list[str] | None = None
     lines: Sequence[int] = ()  # of a text file, for messages
-    all_ids: list[str] | None = None  # also of the rows that were left out
     notes: tuple[str, ...] = ()  # what may have been meant otherwise
 
 
@@ -53,18 +53,33 @@ def numbered(n_columns: int) -> list[str]:
     return [str(j) for j in range(n_columns)]
 
 
-def feature_columns(name: str, columns: Sequence[str], roles: Roles) -> list[int]:
-    """The places of the columns that are features, after checking that those with a role exist."""
+def check_names(name: str, columns: Sequence[str]) -> None:
+    """Refuse two columns of one name."""
     counts = Counter(columns)
     doubled = min((c for c, count in counts.items() if count > 1), default=None)
     if doubled is not None:
         raise TableError(f"{name}: column name {doubled!r} appears {counts[doubled]} times; rename it.")
+
+
+def first_names(columns: Sequence[str]) -> str:
+    """The first names of a list, which may be long: ``'a', 'b', …``."""
+    return ", ".join(map(repr, columns[:MOST_NAMED])) + (", …" if len(columns) > MOST_NAMED else "")
+
+
+def absent_column(name: str, argument: str, absent: str, columns: Sequence[str]) -> TableError:
+    """The error about a column that was named and does not exist."""
+    shown = first_names(columns)
+    return TableError(f"{name}: ", argument, f" names column {absent!r}, which does not exist; columns: {shown}.")
+
+
+def feature_columns(name: str, columns: Sequence[str], roles: Roles) -> list[int]:
+    """The places of the columns that are features, after checking that those with a role exist."""
+    check_names(name, columns)
+    known, taken = {*columns}, {roles.label, roles.id, *roles.drop}
     for role, wanted in [(LABEL, roles.label), (ID, roles.id), *((DROP, c) for c in roles.drop)]:
-        if wanted is not None and wanted not in counts:
-            shown = ", ".join(map(repr, columns[:20])) + (", …" if len(columns) > 20 else "")
-            raise TableError(f"{name}: ", role, f" names column {wanted!r}, which does not exist; columns: {shown}.")
-    taken = {roles.label, roles.id, *roles.drop}
-    if "" in counts and "" not in taken:
+        if wanted is not None and wanted not in known:
+            raise absent_column(name, role, wanted, columns)
+    if "" in known and "" not in taken:
         raise TableError(
             f"{name}: column {columns.index('') + 1} has no name. If it numbers the rows, say so with ",
             NAMELESS_ID,
@@ -84,10 +99,8 @@ def checked(table: Table, drop_missing: bool | None) -> Table:
         raise TableError(f"{table.name}: no feature columns are left; drop fewer columns.")
     if table.X.shape[0] == 0:
         raise TableError(f"{table.name}: the table has no rows.")
-    if drop_missing is None:
+    if drop_missing is None or all_finite(table.X):
         return table
-    if all_finite(table.X):
-        return replace(table, all_ids=table.ids)
     good = np.asarray(np.isfinite(table.X).all(axis=1))
     if not drop_missing:
         row = int(np.argmin(good))
@@ -114,6 +127,5 @@ def checked(table: Table, drop_missing: bool | None) -> Table:
         None if table.labels is None else [table.labels[i] for i in kept],
         None if table.ids is None else [table.ids[i] for i in kept],
         [table.lines[i] for i in kept] if table.lines else (),
-        table.ids,
         table.notes,
     )

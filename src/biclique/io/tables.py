@@ -6,106 +6,51 @@ A new format is one ``TableFormat`` in ``FORMATS``, registered for each of its e
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from biclique.exceptions import DataError, TableError, printable
 from biclique.io.arrow import import_pyarrow
-from biclique.io.chunks import (
-    ArrayChunks,
-    ChunkSource,
-    IterableChunks,
-    TableReader,
-    guard,
-    held,
-    select_features,
-)
-from biclique.io.csv_files import TextChunks, TextSink, read_text
+from biclique.io.chunks import FORMATS, ChunkSource, TableFormat, find_format, guard, held, is_path, open_file
+from biclique.io.csv_files import TextChunks, TextColumns, TextSink, read_text, read_text_columns
+from biclique.io.fields import TextForm
 from biclique.io.numpy_files import NpySink, open_npy, read_numpy
-from biclique.io.parquet_files import ParquetChunks, ParquetColumns, ParquetSink, open_whole, read_parquet_columns
+from biclique.io.parquet_files import ParquetChunks, ParquetColumns, ParquetSink, read_parquet_columns
 from biclique.io.roles import Roles, Table, checked
-from biclique.io.text_columns import TextColumns, read_text_columns
-from biclique.io.typed_columns import Column, ColumnSource, TextForm, TypedTable
+from biclique.io.sources import ArrayChunks, IterableChunks, select_features
+from biclique.io.typed_columns import Column, ColumnSource, TypedTable
 from biclique.io.zarr_files import ZarrChunks, import_zarr, is_stored, open_zarr
 from biclique.runtime import Tick, parse_memory_limit
+from biclique.runtime.namespace import is_dask
 
-# The formats, in one dictionary: everything that depends on the kind of a file looks there
+CSV = TableFormat(
+    "CSV",
+    (".csv", ".txt", ".csv.gz", ".txt.gz"),
+    read_text,
+    TextChunks,
+    TextSink,
+    is_text=True,
+    read_columns=read_text_columns,
+    open_columns=TextColumns,
+)
+TSV_ENDINGS = (".tsv", ".tab", ".tsv.gz", ".tab.gz")
 
-
-class LabelSink(Protocol):
-    """An open file that takes labels."""
-
-    @property
-    def with_ids(self) -> bool:
-        """Whether it stores the id of each row."""
-
-    def write(
-        self, keys: NDArray[Any] | list[str], labels: NDArray[Any], kept: NDArray[np.bool_] | None = None
-    ) -> None:
-        """Append rows: whole numbers or texts as keys. A row that is not kept has no label."""
-
-    def close(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None:
-        """End the file, or give it up after an error."""
-
-
-Writer: TypeAlias = Callable[[Path, tuple[str, str]], LabelSink]
-"""Opens a file for labels, from its path and the names of its two columns."""
-
-
-@dataclass(frozen=True)
-class TableFormat:
-    """What can be done with one kind of file."""
-
-    name: str  # in messages
-    endings: tuple[str, ...]  # of names; files are written with the first
-    read: TableReader
-    chunks: Callable[..., ChunkSource] | None = None  # a ChunkReader; of texts also with a form and a tick
-    writer: Writer | None = None
-    place: Literal["file", "folder", "both"] = "file"  # "both": a folder of files is read too, but not in chunks
-    needs: Callable[[], object] = lambda: None  # imports the package that it needs, or names the install line
-    is_text: bool = False  # its readers ask how the text is written
-    read_columns: Callable[[Path, TextForm, int, Tick | None], TypedTable] | None = None  # if not all are numbers
-    open_columns: Callable[[Path, TextForm, int, Tick | None], ColumnSource] | None = None  # in chunks
-
-
-def _text(name: str, endings: tuple[str, ...], delimiter: str) -> TableFormat:
-    """A format of text; "" is for the delimiter that the first line has."""
-
-    def written(form: TextForm) -> TextForm:
-        return replace(form, delimiter=form.delimiter or delimiter)
-
-    return TableFormat(
-        name,
-        endings,
-        lambda file, roles, limit, form, tick: read_text(file, roles, limit, written(form), tick),
-        lambda file, roles, limit, form, tick: TextChunks(file, roles, limit, written(form), tick),
-        partial(TextSink, delimiter=delimiter or ","),
-        is_text=True,
-        read_columns=lambda file, form, limit, tick: read_text_columns(file, written(form), limit, tick),
-        open_columns=lambda file, form, limit, tick: TextColumns(file, written(form), limit, tick),
-    )
-
-
-FORMATS: dict[str, TableFormat] = {
-    ending: kind
+FORMATS.update(
+    (ending, kind)
     for kind in (
-        _text("CSV", (".csv", ".txt", ".csv.gz", ".txt.gz"), ""),
-        _text("TSV", (".tsv", ".tab", ".tsv.gz", ".tab.gz"), "\t"),
+        CSV,
+        replace(CSV, name="TSV", endings=TSV_ENDINGS, writer=partial(TextSink, delimiter="\t"), delimiter="\t"),
         TableFormat(".npy", (".npy",), read_numpy, open_npy, NpySink),
         TableFormat(".npz", (".npz",), read_numpy),
         TableFormat(
             "Parquet",
             (".parquet", ".pq"),
-            held(open_whole),
+            held(partial(ParquetChunks, folders=True)),
             ParquetChunks,
             ParquetSink,
             "both",
@@ -116,33 +61,7 @@ FORMATS: dict[str, TableFormat] = {
         TableFormat(".zarr", (".zarr",), held(open_zarr), open_zarr, place="folder", needs=import_zarr),
     )
     for ending in kind.endings
-}
-"""By the ending of the name, in small letters."""
-
-
-def formats(*, in_chunks: bool = False) -> list[TableFormat]:
-    """Every format once; or those that can be read in chunks."""
-    return [kind for kind in dict.fromkeys(FORMATS.values()) if kind.chunks is not None or not in_chunks]
-
-
-def writers() -> dict[str, Writer]:
-    """What writes labels, by the ending of the file."""
-    return {kind.endings[0]: kind.writer for kind in formats() if kind.writer is not None}
-
-
-def find_format(path: str | os.PathLike[str]) -> TableFormat | None:
-    """The format that the name says: by its ending, or by that of a folder above it, as in ``a.zarr/x``."""
-    file = Path(path)
-    for ending in ("".join(file.suffixes[-2:]).lower(), file.suffix.lower()):
-        if ending in FORMATS:
-            return FORMATS[ending]
-    folders = (kind for kind in formats() if kind.place == "folder")
-    return next((kind for kind in folders if any(part.lower().endswith(kind.endings) for part in file.parts)), None)
-
-
-def listed(words: Sequence[str], last: str) -> str:
-    """``a, b or c``."""
-    return f"{', '.join(words[:-1])} {last} {words[-1]}" if len(words) > 1 else "".join(words)
+)
 
 
 # Reading
@@ -173,7 +92,7 @@ def read_table(
     limit, form = parse_memory_limit(memory_limit), TextForm(header, decimal, encoding)
     file, kind = Path(path), _known_format(path)
     with guard(printable(path)):
-        return checked(kind.read(file, roles or Roles(), limit, form, tick), drop_missing)
+        return checked(kind.read(file, roles or Roles(), limit, kind.form(form), tick), drop_missing)
 
 
 def _known_format(path: str | os.PathLike[str]) -> TableFormat:
@@ -207,8 +126,8 @@ def open_chunks(
     """
     roles = roles or Roles()
     limit = parse_memory_limit(memory_limit)
-    if isinstance(source, (str, os.PathLike)):
-        return _open_path(Path(source), roles, limit, form, tick)
+    if is_path(source):
+        return open_file(Path(source), roles, limit, form, tick)
     return select_features(source if isinstance(source, ChunkSource) else _open_object(source, limit), roles, limit)
 
 
@@ -223,11 +142,11 @@ def read_columns(
 
     Columns that are not numbers are not refused, and missing values stay. ``form`` says how a text file is written.
     """
-    limit, kind, form = parse_memory_limit(memory_limit), _known_format(path), form or TextForm()
+    limit, kind = parse_memory_limit(memory_limit), _known_format(path)
     with guard(printable(path)):
         if kind.read_columns is not None:
-            return kind.read_columns(Path(path), form, limit, tick)
-        table = kind.read(Path(path), Roles(), limit, form, tick)
+            return kind.read_columns(Path(path), kind.form(form), limit, tick)
+        table = kind.read(Path(path), Roles(), limit, kind.form(form), tick)
         columns = [Column(key, "number", values) for key, values in zip(table.columns, table.X.T, strict=True)]
         return TypedTable(table.name, tuple(columns), len(table.X))
 
@@ -247,7 +166,7 @@ def open_columns(
     if kind.open_columns is None or Path(path).is_dir():
         return read_columns(path, form, memory_limit=memory_limit, tick=tick)
     with guard(printable(path)):
-        return kind.open_columns(Path(path), form or TextForm(), parse_memory_limit(memory_limit), tick)
+        return kind.open_columns(Path(path), kind.form(form), parse_memory_limit(memory_limit), tick)
 
 
 def is_chunked(X: Any) -> bool:
@@ -255,33 +174,9 @@ def is_chunked(X: Any) -> bool:
 
     An array that calculates (it has ``__array_ufunc__``, as NumPy's, Dask's and xarray's) counts as rows in memory.
     """
-    if isinstance(X, (ChunkSource, str, os.PathLike)):
+    if is_path(X) or isinstance(X, ChunkSource):
         return True
     return is_stored(X) and not hasattr(X, "__array_ufunc__")
-
-
-def is_dask(X: Any) -> bool:
-    """Whether X is a collection of Dask's, by Dask's own protocol: not by its class, of which there are several."""
-    if isinstance(X, type) or not hasattr(X, "__dask_graph__"):
-        return False
-    return hasattr(X, "partitions") or X.__dask_graph__() is not None  # xarray has the method with any array
-
-
-def _open_path(path: Path, roles: Roles, limit: int, form: TextForm | None, tick: Tick | None) -> ChunkSource:
-    kind = find_format(path)
-    readable = formats(in_chunks=True)
-    if kind is None:
-        endings = ", ".join(ending for one in readable for ending in one.endings)
-        raise TableError(
-            f"{printable(path)}: unknown kind of table; to be read in chunks its name must end in one of {endings}."
-        )
-    if kind.chunks is None:
-        better = listed([one.name for one in readable if one.place != "folder"], "or")
-        raise TableError(
-            f"{printable(path)}: a {path.suffix.lower()} file cannot be read in chunks; convert it to {better}, or "
-            "read it whole with read_table."
-        )
-    return kind.chunks(path, roles, limit, *([form or TextForm(), tick] if kind.is_text else []))
 
 
 def _open_object(source: Any, limit: int) -> ChunkSource:

@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 from biclique.exceptions import TableError, printable
 from biclique.io.arrow import find_pyarrow, parse_block
 from biclique.io.chunks import line
-from biclique.io.fields import Kind, Signs, as_number, kind_of, values_of
+from biclique.io.fields import Kind, TextForm, as_number, kind_of, values_of
 from biclique.io.roles import numbered
 from biclique.io.text_lines import HEAD, Lines, Row, count_plain
-from biclique.io.typed_columns import HEADER, NO_HEADER, TextForm
+from biclique.io.typed_columns import HEADER, NO_HEADER
 from biclique.runtime import Tick, count_threads
 
 FEW_LINES = 64  # of a block, up to which Python is as fast
@@ -37,7 +37,7 @@ THREADS = 4  # at most, that parse blocks
 PLAIN = bytes(range(32, 127)) + b"\t\r\n"
 
 Values: TypeAlias = dict[int, NDArray[Any]]
-Parser: TypeAlias = Callable[[bytes, int, str, Signs, int, Mapping[int, Kind | None]], Values | None]
+Parser: TypeAlias = Callable[[bytes, int, str, TextForm, int, Mapping[int, Kind | None]], Values | None]
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class TextFile:
                             parser = parser or find_parser()
                             wanted = self._guessed(job, kinds)
                             parsed = pool.submit(
-                                parser, job.rows, len(job), self.delimiter, self.form.signs, self.width, wanted
+                                parser, job.rows, len(job), self.delimiter, self.form, self.width, wanted
                             )
                             job = replace(job, kinds=wanted)
                         waiting.append((lines.share, job, parsed))
@@ -186,7 +186,7 @@ class TextFile:
         rows = list(csv.reader(io.StringIO(head.decode(), newline=""), delimiter=self.delimiter))
         if any(len(row) != self.width for row in rows):
             return dict(kinds)
-        return {**kinds, **{j: kind_of([row[j] for row in rows], self.form.signs) for j in unknown}}
+        return {**kinds, **{j: kind_of([row[j] for row in rows], self.form) for j in unknown}}
 
     def _jobs(self, lines: Lines) -> Iterator[_Job]:
         """The rows after the names: a plain block with the number of its first line, or rows that Python has read."""
@@ -250,12 +250,11 @@ class TextFile:
 
     def _read(self, fields: Sequence[str], kind: Kind | None) -> tuple[NDArray[Any], Kind | None]:
         """The values as this kind if they can be, or as what they are."""
-        signs = self.form.signs
         wanted: Kind = kind or "number"
-        values = values_of(fields, wanted, signs)
+        values = values_of(fields, wanted, self.form)
         if isinstance(values, int):
-            wanted = kind_of(fields, signs) or wanted
-            values = values_of(fields, wanted, signs)
+            wanted = kind_of(fields, self.form) or wanted
+            values = values_of(fields, wanted, self.form)
         values = np.asarray(values)
         return values, _number_or_none(values) if kind is None and wanted == "number" else wanted
 
@@ -302,16 +301,16 @@ def find_parser() -> Parser:
 
 
 def _parse_numbers(
-    block: bytes, n_rows: int, delimiter: str, signs: Signs, width: int, kinds: Mapping[int, Kind | None]
+    block: bytes, n_rows: int, delimiter: str, form: TextForm, width: int, kinds: Mapping[int, Kind | None]
 ) -> Values | None:
     """By NumPy: tables of numbers alone, without missing ones."""
     if any(kind not in (None, "number") for kind in kinds.values()) or block.translate(None, PLAIN):
         return None
     text = block.decode()
-    if signs.decimal != ".":
-        if "." in text or delimiter == signs.decimal:
+    if form.decimal != ".":
+        if "." in text or delimiter == form.decimal:
             return None
-        text = text.replace(signs.decimal, ".")
+        text = text.replace(form.decimal, ".")
     try:
         X = np.loadtxt(io.StringIO(text), delimiter=delimiter, comments=None, quotechar='"', ndmin=2)
     except ValueError:

@@ -6,7 +6,6 @@ one of a frame in memory. Booleans are 0 and 1 everywhere.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -18,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from biclique._typing import FloatArray
-from biclique.exceptions import Argument, DataError, ParameterError, TableError
+from biclique.exceptions import Argument, DataError
 from biclique.io.arrow import find_pyarrow, import_pyarrow
-from biclique.io.fields import DATE_ORDERS, Kind, Signs, is_missing, text_array
+from biclique.io.fields import Kind, is_missing, text_array
 from biclique.io.roles import as_texts, numbered
 
 
@@ -125,47 +124,6 @@ class ColumnSource(Protocol):
 
 DECIMAL, ENCODING, DATE_ORDER = Argument("decimal=','"), Argument("encoding=…"), Argument("date_order=…")
 HEADER, NO_HEADER = "header=True", Argument("header=False")
-
-
-@dataclass(frozen=True)
-class TextForm:
-    """How a table is written as text.
-
-    ``header``: whether the first line holds names; None: it does unless all of its fields are numbers.
-    ``delimiter``: "" takes the most frequent one of comma, semicolon, tab and bar in the first line.
-    ``date_order``: "day" reads 31/12/2020 as a date, "month" 12/31/2020; 2020-12-31 is one always.
-    """
-
-    header: bool | None = None
-    decimal: str = "."
-    encoding: str = "utf-8"
-    delimiter: str = ""
-    date_order: str = ""
-
-    @property
-    def signs(self) -> Signs:
-        """How its fields are written."""
-        return Signs(self.decimal, self.date_order)
-
-    def __post_init__(self) -> None:
-        if self.decimal not in (".", ","):
-            raise ParameterError(f"decimal must be '.' or ',', got {self.decimal!r}.")
-        if self.date_order not in ("", *DATE_ORDERS):
-            raise ParameterError(f"date_order must be 'day', 'month' or '' (neither), got {self.date_order!r}.")
-        try:
-            "".encode(self.encoding)
-        except LookupError:
-            raise ParameterError(
-                f"encoding {self.encoding!r} is not known; common ones are utf-8, latin-1, cp1252 and utf-16."
-            ) from None
-
-
-def check_names(name: str, names: Sequence[str]) -> None:
-    """Refuse two columns of one name."""
-    counts = Counter(names)
-    doubled = min((key for key, count in counts.items() if count > 1), default=None)
-    if doubled is not None:
-        raise TableError(f"{name}: column name {doubled!r} appears {counts[doubled]} times; rename it.")
 
 
 # Frames and arrays in memory

@@ -29,11 +29,11 @@ from biclique.io.chunks import (
     guard,
     line,
     real_table,
-    select_features,
     stamp,
     written_again,
 )
 from biclique.io.roles import Roles
+from biclique.io.sources import select_features
 from biclique.runtime import parse_memory_limit, require
 
 # What a folder says about itself, read as plain JSON before zarr decodes anything

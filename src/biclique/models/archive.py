@@ -154,14 +154,12 @@ def _in_one_sentence(name: str) -> Iterator[None]:
     """All errors of zipfile, json and NumPy about a damaged file, in our words."""
     try:
         yield
-    except BicliqueError:
+    except (BicliqueError, MemoryError):
         raise
     except FileNotFoundError as error:
         raise DataError(f"{name}: no such file.") from error
     except IsADirectoryError as error:
         raise DataError(f"{name}: is a folder, and a model is a file.") from error
-    except MemoryError:
-        raise
     except OSError as error:
         damaged = f": {DAMAGED}" if error.errno == errno.EINVAL else ""  # a place before the start of the file
         raise DataError(f"{name}: cannot be read ({printable(error.strerror or error)}){damaged}.") from error
@@ -221,15 +219,17 @@ def _of_kind(name: str, whole: Mapping[str, Any], key: str, kind: type) -> Any:
 
 def _declaration(name: str, said: object) -> _Declared:
     """Dtype, shape and checksum, checked: none is huge or unusual."""
-    wrong = DataError(f"{name}: {TEXT} declares an array {printable(said)[:80]}: {DAMAGED}.")
-    if not isinstance(said, dict):
-        raise wrong
-    dtype, shape, sha256 = said.get("dtype"), said.get("shape"), said.get("sha256")
-    if not isinstance(dtype, str) or not re.fullmatch(rf"[<>|][{KINDS}][0-9]{{1,9}}", dtype):
-        raise wrong
-    axes = isinstance(shape, list) and len(shape) <= MOST_AXES and all(type(n) is int and 0 <= n < 2**48 for n in shape)
-    if not axes or not isinstance(shape, list) or not isinstance(sha256, str):
-        raise wrong
+    parts = said if isinstance(said, dict) else {}
+    dtype, shape, sha256 = parts.get("dtype"), parts.get("shape"), parts.get("sha256")
+    if not (
+        isinstance(dtype, str)
+        and re.fullmatch(rf"[<>|][{KINDS}][0-9]{{1,9}}", dtype)
+        and isinstance(shape, list)
+        and len(shape) <= MOST_AXES
+        and all(type(n) is int and 0 <= n < 2**48 for n in shape)
+        and isinstance(sha256, str)
+    ):
+        raise DataError(f"{name}: {TEXT} declares an array {printable(said)[:80]}: {DAMAGED}.")
     return _Declared(np.dtype(dtype), tuple(shape), sha256)
 
 

@@ -33,7 +33,9 @@ from biclique.cluster import (
 from biclique.exceptions import DataError, ParameterError
 from biclique.fit.state import FITTED, Plain, State, made, packed
 from biclique.hypergraph import AffineSubspace
-from biclique.io import TablePreparer, is_dask
+from biclique.io import TablePreparer
+from biclique.io.fields import text_array
+from biclique.runtime.namespace import is_dask
 from biclique.selection.candidates import Candidate
 from biclique.selection.count_result import Counted, CountResult
 from biclique.selection.result import Judged, SelectionResult
@@ -56,7 +58,7 @@ FOUND: tuple[type, ...] = (SelectionResult, Judged, Candidate, CountResult, Coun
 HEAVY = ("labels_", "embedding_")
 """One value or row for every training row: left out unless asked for."""
 
-WITH_STATE: dict[str, type] = {"TablePreparer": TablePreparer}
+WITH_STATE: dict[str, type[TablePreparer]] = {"TablePreparer": TablePreparer}
 """Classes that have ``to_state()``, a dictionary of plain values and arrays, and ``from_state(state)``."""
 
 
@@ -67,7 +69,7 @@ def _classes(include: Sequence[str]) -> dict[str, Plain]:
     ours["ConsensusClustering"] = Plain(ConsensusClustering, vars, _maker(ConsensusClustering))
     of_sklearn = {kind.__name__: Plain(kind, _of_sklearn, _maker(kind)) for kind in (*SCALERS, KMeans)}
     with_state = {
-        name: Plain(kind, lambda x: {"state": x.to_state()}, _from_state(kind)) for name, kind in WITH_STATE.items()
+        name: Plain(kind, lambda x: {"state": x.to_state()}, kind.from_state) for name, kind in WITH_STATE.items()
     }
     return {
         **ours,
@@ -208,14 +210,8 @@ def _pipeline(steps: list[tuple[str, Any]], verbose: bool) -> Pipeline:
     return Pipeline(steps, verbose=bool(verbose))
 
 
-def _from_state(kind: type) -> Callable[..., Any]:
-    return lambda state: kind.from_state(state)  # type: ignore[attr-defined]
-
-
 def _names(items: list[Any], shape: list[int]) -> np.ndarray[Any, Any]:
-    out = np.empty(len(items), dtype=object)
-    out[:] = items
-    return out.reshape(shape)
+    return text_array(items).reshape(shape)
 
 
 def what_predict_needs(model: object) -> Mapping[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
@@ -18,11 +19,12 @@ from biclique.device.torch_tiles import place_rows
 from biclique.exceptions import DataError
 from biclique.gram import GIVEN_WAY_OUT, checked_matrix, checked_sparse, given_bytes
 from biclique.gram.spread import Spread
-from biclique.io import CHUNK_ROWS, ChunkSource, is_chunked, is_dask, open_chunks
+from biclique.io import CHUNK_ROWS, ChunkSource, Roles, is_chunked, open_chunks
+from biclique.io.chunks import is_path, open_file
 from biclique.progress import Progress
 from biclique.rows.checks import check_values, check_weights
-from biclique.runtime import data_bytes, draw_numbers, require
-from biclique.runtime.namespace import moved, rows_on_host
+from biclique.runtime import data_bytes, draw_numbers, parse_memory_limit, require
+from biclique.runtime.namespace import is_dask, moved, rows_on_host
 
 Found = TypeVar("Found")
 
@@ -436,9 +438,10 @@ class Opener:
 
 
 def open_chunk_rows(X: Any, sample_weight: Any, memory_limit: int | str, check: Check) -> ChunkRows:
-    """Rows of a chunk source, or of anything that ``open_chunks`` takes."""
-    source = open_chunks(X, memory_limit=memory_limit)
-    source.require_labels(memory_limit)
+    """Rows of a file, of a chunk source, or of anything that ``open_chunks`` takes."""
+    limit = parse_memory_limit(memory_limit)
+    source = open_file(Path(X), Roles(), limit) if is_path(X) else open_chunks(X, memory_limit=limit)
+    source.require_labels(limit)
     weights = None
     if sample_weight is not None:
         n = source.n_rows
@@ -455,7 +458,7 @@ def open_dask(X: Any, sample_weight: Any, memory_limit: int | str, check: Check)
 
 OPENERS: dict[str, Opener] = {
     "dask": Opener(is_dask, open_dask),
-    "chunks": Opener(lambda X: not isinstance(X, np.ndarray) and is_chunked(X), open_chunk_rows),
+    "chunks": Opener(lambda X: is_path(X) or (not isinstance(X, np.ndarray) and is_chunked(X)), open_chunk_rows),
 }
 """The kinds of rows that are read piece by piece; ``fit``, ``plan`` and ``predict`` read this table."""
 

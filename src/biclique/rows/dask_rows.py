@@ -19,9 +19,9 @@ from numpy.typing import DTypeLike
 from scipy import sparse
 
 from biclique._typing import Array, FloatArray, IntArray, Rows
-from biclique.exceptions import BicliqueError, DataError, MissingExtraError, warn_user
+from biclique.exceptions import BicliqueError, DataError, optional, warn_user
 from biclique.progress import Progress
-from biclique.rows.array import Block, Check, Found, Mass, RowSource, Sum
+from biclique.rows.array import ArrayRows, Block, Check, Found, Mass, RowSource, Sum
 from biclique.rows.checks import check_no_dates, check_values
 from biclique.rows.tasks import NOTE, LaterWork, Outcome, Work, call_later, fold, length_of, listed, merged
 from biclique.runtime import draw_numbers, parse_memory_limit, require
@@ -39,21 +39,14 @@ QUIET = Progress(False)
 
 def import_dask() -> Any:
     """Dask, or the line that installs it."""
-    try:
-        import dask
-        import dask.array
-    except ImportError as error:
-        raise MissingExtraError("Dask collections need dask with its arrays: pip install 'biclique[dask]'") from error
-    return dask
+    needed = "Dask collections need dask with its arrays: pip install 'biclique[dask]'"
+    optional("dask.array", needed)
+    return optional("dask", needed)
 
 
 def import_distributed() -> Any:
     """Dask's scheduler for clusters, or the line that installs it."""
-    try:
-        import distributed
-    except ImportError as error:
-        raise MissingExtraError("a Dask cluster needs distributed: pip install 'biclique[dask]'") from error
-    return distributed
+    return optional("distributed", "a Dask cluster needs distributed: pip install 'biclique[dask]'")
 
 
 def array_of_pieces(read: Callable[[int], Array], lengths: Sequence[int], n_columns: int, dtype: DTypeLike) -> Any:
@@ -161,7 +154,7 @@ class DaskRows(RowSource):
         """All rows in memory for exact tiles, whose passes workers run if there is a cluster."""
         if gram != "tiled":
             return self
-        from biclique.rows.dask_tiles import DaskSpread, GatheredRows
+        from biclique.rows.dask_tiles import DaskSpread
 
         what = f"gram='tiled' on a cluster: all {self.n_rows} rows, here and on every worker,"
         way_out = "raise memory_limit, or use gram='nystroem', for which rows stay where they are."
@@ -169,8 +162,7 @@ class DaskRows(RowSource):
         found = self.map(lambda block: (block.rows, block.weights), "rows", QUIET)
         if not found:
             raise self._no_rows()
-        rows, weights = _Sample(found).joined()
-        gathered = GatheredRows(rows, weights, self.names)
+        gathered = ArrayRows(*_joined(found), self.names)
         client = _active_client(import_dask())
         gathered.spread, gathered.said = None if client is None else DaskSpread(client), self.said
         return gathered
@@ -188,7 +180,7 @@ class DaskRows(RowSource):
         counts = self.lengths if self._weights is None else np.asarray(self._counted().counts, dtype=np.intp)
         numbers = draw_numbers(int(counts.sum()), size, random)
         before = np.concatenate([[0], np.cumsum(counts)]).astype(np.intp)
-        chosen = {
+        chosen = {  # for the first row of every chunk: which of its counted rows
             int(start): numbers[np.searchsorted(numbers, first) : np.searchsorted(numbers, last)] - first
             for start, first, last, n in zip(self.starts, before[:-1], before[1:], self.lengths, strict=True)
             if n
@@ -196,8 +188,12 @@ class DaskRows(RowSource):
         touched = [i for i, start in enumerate(self.starts) if self.lengths[i] and len(chosen[int(start)])]
         if not touched:
             raise self._no_rows()
-        sample: _Sample = self._sum(_Taking(chosen), "draw", QUIET, chunks=touched)
-        rows, weights = sample.joined()
+
+        def taken(block: Block) -> list[tuple[Rows, FloatArray]]:
+            places = np.flatnonzero(block.weights > 0)[chosen[block.start]]
+            return [(block.rows[places], block.weights[places])]
+
+        rows, weights = _joined(self._sum(taken, "draw", QUIET, chunks=touched))
         check_values(rows, self.names)  # of a chunk alone it does not matter if all values are tiny
         return rows, weights
 
@@ -219,7 +215,7 @@ class DaskRows(RowSource):
         chunks: Sequence[int] | None = None,
     ) -> list[Found]:
         """Of all chunks, or of some."""
-        found: list[Found] = self._sum(_Listing(function), what, progress, chunks=chunks) or []
+        found: list[Found] = self._sum(lambda block: [function(block)], what, progress, chunks=chunks) or []
         self._checked = True
         return found
 
@@ -368,44 +364,11 @@ def _fold_weights(work: Work, weights: Any, chunk: int) -> Outcome:
     return found
 
 
-@dataclass
-class _Sample:
-    """Rows drawn from some chunks, with their weights."""
-
-    pieces: list[tuple[Rows, FloatArray]]
-
-    def __iadd__(self, other: _Sample) -> _Sample:
-        self.pieces += other.pieces
-        return self
-
-    def joined(self) -> tuple[Rows, FloatArray]:
-        rows = [piece for piece, _ in self.pieces]
-        weights = np.concatenate([w for _, w in self.pieces])
-        if any(map(sparse.issparse, rows)):
-            return sparse.vstack(rows, format="csr"), weights
-        return np.concatenate(rows), weights
-
-
-@dataclass(frozen=True)
-class _Taking:
-    """Some of the rows that count."""
-
-    chosen: dict[int, IntArray]
-    """For the first row of every chunk: which of its counted rows."""
-
-    def __call__(self, block: Block) -> _Sample:
-        places = np.flatnonzero(block.weights > 0)[self.chosen[block.start]]
-        return _Sample([(block.rows[places], block.weights[places])])
-
-
-@dataclass(frozen=True)
-class _Listing:
-    """Results of blocks in lists, whose sum is one list."""
-
-    function: Callable[[Block], Any]
-
-    def __call__(self, block: Block) -> list[Any]:
-        return [self.function(block)]
+def _joined(pieces: Sequence[tuple[Rows, FloatArray]]) -> tuple[Rows, FloatArray]:
+    """Rows of several chunks with their weights, one below the other."""
+    rows, weights = zip(*pieces, strict=True)
+    stacked = sparse.vstack(rows, format="csr") if any(map(sparse.issparse, rows)) else np.concatenate(rows)
+    return stacked, np.concatenate(weights)
 
 
 # Running a pass
@@ -468,11 +431,9 @@ class _Pass:
             return dask.compute(root)[0]  # type: ignore[no-any-return]
 
     def _cluster(self, client: Any, root: Any) -> Outcome:
-        import distributed
-
         future = client.compute(root)
         try:
-            while not self._finished(distributed, future):
+            while not self._finished(future):
                 share = client.run_on_scheduler(share_done, self.leaves[0][0])
                 self.progress.share(self.told, min(share, 0.99))
             return future.result()  # type: ignore[no-any-return]
@@ -482,10 +443,10 @@ class _Pass:
         finally:
             future.release()
 
-    def _finished(self, distributed: Any, future: Any) -> bool:
+    def _finished(self, future: Any) -> bool:
         """Wait until a future is done; if a bar is shown, for a moment at a time."""
         try:
-            distributed.wait(future, timeout=POLL_SECONDS if self.progress.enabled else None)
+            import_distributed().wait(future, timeout=POLL_SECONDS if self.progress.enabled else None)
         except TimeoutError:
             return False
         return True

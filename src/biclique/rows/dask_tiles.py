@@ -13,12 +13,7 @@ from biclique._typing import Array, FloatArray
 from biclique.exceptions import DataError
 from biclique.gram.spread import PairProduct
 from biclique.gram.tiled import TiledGram
-from biclique.rows.array import ArrayRows
 from biclique.rows.dask_rows import import_dask
-
-
-class GatheredRows(ArrayRows):
-    """Rows of a Dask collection that came here, for an exact K whose passes the workers run."""
 
 
 def given(value: Any) -> Any:
@@ -46,7 +41,8 @@ class DaskSpread:
         return max(int(sum(self.client.nthreads().values())), 1)
 
     def keep(self, gram: TiledGram) -> None:
-        self._held = self._put(gram)
+        with self._large_graphs():
+            self._held = self.client.submit(given, gram, pure=False)
 
     def add_pairs(self, product: PairProduct, V: Array, n_blocks: int) -> list[FloatArray]:
         """One graph a pass: the scheduler takes it in one message, and hands pairs to workers as they come free."""
@@ -74,11 +70,6 @@ class DaskSpread:
                 "rows: give workers more memory, or use gram='nystroem'."
             ) from error
         return [np.asarray(one) for one in found]
-
-    def _put(self, value: Any) -> Any:
-        """A value of any size as one key."""
-        with self._large_graphs():
-            return self.client.submit(given, value, pure=False)
 
     @staticmethod
     def _large_graphs() -> Any:

@@ -86,11 +86,8 @@ def _free_on_machine() -> int:
                 return int(line.split()[1]) * 1024
     except OSError:
         pass
-    try:
-        # No count of free pages on this system: take a half of all there is.
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
-    except (AttributeError, OSError, ValueError):
-        return FREE_BY_GUESS
+    total = total_memory()  # no count of free pages on this system: take a half of all there is
+    return FREE_BY_GUESS if total is None else total // 2
 
 
 def parse_memory_limit(limit: object) -> int:

@@ -8,8 +8,9 @@ imported: a tensor can only come from someone who has it. Every function that re
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,13 @@ def namespace(x: Any) -> Any:
 def on_host(x: Any) -> bool:
     """True for NumPy arrays, False for tensors, even on the CPU."""
     return namespace(x) is np
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a collection of Dask's, by Dask's own protocol: not by its class, of which there are several."""
+    if isinstance(X, type) or not hasattr(X, "__dask_graph__"):
+        return False
+    return hasattr(X, "partitions") or X.__dask_graph__() is not None  # xarray has the method with any array
 
 
 def to_host(x: Any) -> NDArray[Any]:
@@ -130,24 +138,19 @@ def pivoted_qr(block: Any, Q: Any, R: Any) -> tuple[Any, Any, Any]:
 @contextmanager
 def full_float32(torch: Any) -> Iterator[None]:
     """Hold torch to float32 products: a program may have allowed ten-bit ones (tf32) everywhere."""
+    setters: list[tuple[Callable[[str], None], str, str]]  # with what is to be set, and what was set before
     try:
-        before = torch.get_float32_matmul_precision()
+        setters = [(torch.set_float32_matmul_precision, "highest", torch.get_float32_matmul_precision())]
     except RuntimeError:  # set backend by backend (torch 2.9 and later), which the one name for all cannot tell
-        backends = [torch.backends.cuda.matmul, torch.backends.mkldnn.matmul]
-        kept = [backend.fp32_precision for backend in backends]
-        for backend in backends:
-            backend.fp32_precision = "ieee"
-        try:
-            yield
-        finally:
-            for backend, precision in zip(backends, kept, strict=True):
-                backend.fp32_precision = precision
-        return
-    torch.set_float32_matmul_precision("highest")
+        backends = (torch.backends.cuda.matmul, torch.backends.mkldnn.matmul)
+        setters = [(partial(setattr, one, "fp32_precision"), "ieee", one.fp32_precision) for one in backends]
+    for put, full_precision, _ in setters:
+        put(full_precision)
     try:
         yield
     finally:
-        torch.set_float32_matmul_precision(before)
+        for put, _, before in setters:
+            put(before)
 
 
 def unit_rows(rows: FloatArray) -> FloatArray:
