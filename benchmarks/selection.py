@@ -178,6 +178,7 @@ def with_other_constants(search: Search, fits: Fits) -> Iterator[tuple[str, Sele
         ("what the cut counts: 1 (2)", settings_search, "SHARES", (1.0, 1.0, 1.0)),
         ("what the cut counts: 3 (2)", settings_search, "SHARES", (3.0, 1.0, 1.0)),
         ("no consensus", settings_search, "SHARES", (2.0, 1.0, 0.0)),
+        ("a cut of 1 is like any other (comes first)", settings_search, "parts_nothing", lambda cut: False),  # noqa: ARG005
         ("stability less one standard error (the mean)", settings_search, "_stability", cautious_stability),
         ("cut of the worst cluster (the mean)", settings_search, "neutral_cut", cut_of_the_worst),
         ("cut of the whole graph (the mean)", settings_search, "neutral_cut", cut_of_the_whole),

@@ -94,7 +94,7 @@ def test_criteria_are_those_of_the_definitions(moons):
     least = (2 / A.sum(), 1 / vertices.n, 1 / vertices.n)
     np.testing.assert_allclose([one.doubt for one in ranked], oracles.open_doubt(criteria, (2, 1, 1), least))
     assert ranked[0].candidate == result.chosen
-    assert [one.doubt for one in ranked] == sorted(one.doubt for one in ranked)
+    assert ranked == sorted(ranked, key=lambda one: (one.cut < 1, one.doubt))
 
 
 def test_the_result_speaks(found):
@@ -109,6 +109,29 @@ def test_the_result_speaks(found):
     assert str(found) == found.summary()
     assert found.margin == pytest.approx(found.judged[1].doubt / found.judged[0].doubt)
     assert found.ranked[0] == found.chosen
+
+
+def test_clusters_that_part_no_neighbours_come_first(monkeypatch):
+    X, y = make_blobs(200, centers=[[0, 0], [9, 0]], random_state=0)
+    split = np.where(np.arange(200) == 0, 1 - y, y)
+
+    def fit(search, numbers, vertices):
+        return {i: (y if i == 0 else split)[rows(vertices)] for i in numbers}
+
+    def rows(vertices):
+        return [int(np.flatnonzero((row == X).all(axis=1))[0]) for row in vertices.data]
+
+    monkeypatch.setattr(module, "fit_candidates", fit)
+    monkeypatch.setattr(module, "_stability", lambda fits, number, search: [0.5, 1, 1, 1, 1, 1][number])
+    result = select_settings(X, 2, candidates=FEW, random_state=0)
+    best = result.judged[0]
+    assert (best.name, best.cut) == (FEW[0].name, 1)
+    assert result.judged[1].cut < 1
+    assert result.judged[1].doubt < best.doubt
+    assert "it parts no neighbours" in result.reason
+    assert result.runner_up.name in result.reason
+    monkeypatch.setattr(module, "parts_nothing", lambda cut: False)
+    assert select_settings(X, 2, candidates=FEW, random_state=0).chosen != FEW[0]
 
 
 def test_records_stand_in_for_pandas(found, monkeypatch):

@@ -2,6 +2,7 @@
 
 Candidates are fitted on at most 1,000 drawn rows and on random halves of them. Those with a cluster of dust are
 dropped. The others are judged by three criteria (``criteria.py``), the cut counted twice; the least doubt wins.
+Partitions that part no two neighbours come before all others.
 """
 
 from __future__ import annotations
@@ -26,7 +27,16 @@ from biclique.runtime.arguments import check_count, check_random
 from biclique.runtime.memory import parse_memory_limit
 from biclique.runtime.threads import Pulse, single_threaded_blas
 from biclique.selection.candidates import Candidate, make_candidates
-from biclique.selection.criteria import agreement, agreements, consensus, doubts, merge, neutral_cut, neutral_graph
+from biclique.selection.criteria import (
+    DIGITS,
+    agreement,
+    agreements,
+    consensus,
+    doubts,
+    merge,
+    neutral_cut,
+    neutral_graph,
+)
 from biclique.selection.halves import fixed_seed, random_halves, run_silently
 from biclique.selection.order_path import make_cuts
 from biclique.selection.reading import read_rows
@@ -347,7 +357,15 @@ def judge(search: Search, fits: Fits) -> SelectionResult:
     least = (one_edge, one_row, one_row)
     found = doubts([criteria[j] for j in used], [SHARES[j] for j in used], [least[j] for j in used]).tolist()
     # At a tie the better cut, then the first.
-    order = sorted(range(len(leaders)), key=lambda j: (round(found[j], 12), -round(cut[leaders[j]], 9), leaders[j]))
+    order = sorted(
+        range(len(leaders)),
+        key=lambda j: (
+            not parts_nothing(cut[leaders[j]]),
+            round(found[j], 12),
+            -round(cut[leaders[j]], 9),
+            leaders[j],
+        ),
+    )
     doubt_of = {leaders[j]: float(found[j]) for j in range(len(leaders))}
     chosen = leaders[order[0]]
     second = leaders[order[1]] if len(order) > 1 else None
@@ -391,6 +409,15 @@ def judge(search: Search, fits: Fits) -> SelectionResult:
     )
 
 
+def parts_nothing(cut: float) -> bool:
+    """Whether no edge of the neutral graph leads from one cluster to another.
+
+    Such clusters are parts of a graph that no candidate made. Fits of halves may miss them, because halves have fewer
+    neighbours. That says something about the settings, but nothing against the clusters.
+    """
+    return round(cut, DIGITS) >= 1
+
+
 def least_size(weights: FloatArray, n_clusters: int) -> float:
     """The weight below which a cluster is dust: that of √(n/k) rows, rounded down to whole rows.
 
@@ -427,6 +454,13 @@ def _reason(
     """The choice in a sentence or two."""
     kept = stability[chosen]
     known = "" if kept is None else f", stability {kept:.2f}"
+    rival = min(doubt, key=lambda i: (round(doubt[i], 12), i != chosen))
+    if rival != chosen and parts_nothing(cut[chosen]) and not parts_nothing(cut[rival]):
+        return (
+            f"{names[chosen]}: it parts no neighbours (cut 1{known}, consensus {shared[chosen]:.2f}). Of "
+            f"{n_partitions} different partitions by {n_candidates} candidates, {names[rival]} leaves less doubt, "
+            f"{doubt[rival]:.3g} against {doubt[chosen]:.3g}, but parts some (cut {cut[rival]:.4f}): look at both."
+        )
     told = (
         f"{names[chosen]}: least doubt of {n_partitions} different partitions by {n_candidates} candidates (cut "
         f"{cut[chosen]:.3f}{known}, consensus {shared[chosen]:.2f})"
