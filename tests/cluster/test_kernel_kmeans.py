@@ -41,7 +41,7 @@ def test_the_cut_is_reported_and_never_rises(init, gram, iris):
 def test_in_the_spectral_clusterer_it_never_ends_above_kmeans(order):
     X = scale(load_breast_cancer().data)
     for seed in range(3):
-        parameters = {"order": order, "random_state": seed, "n_init": 1, "gamma": 0.03}
+        parameters = {"order": order, "random_state": seed, "n_init": 1, "gamma": 0.03, "row_normalize": True}
         plain = BicliqueSpectralClustering(4, **parameters).fit(X)
         lowered = BicliqueSpectralClustering(4, assign_labels="kernel_kmeans", **parameters).fit(X)
         K = rbf_kernel(X, gamma=0.03)

@@ -45,6 +45,9 @@ from biclique.spectral import (
     warn_unless_converged,
 )
 
+BYTES_A_PAIR, BYTES_A_VALUE = 40, 24
+"""Memory for links between rows of the sample, and for clusters of points, beside that of the fit."""
+
 MUCH_DUST = 0.1
 """From this share of the weight on, rows that are like hardly any other are hardly all outliers: a warning."""
 
@@ -315,6 +318,9 @@ def _linked(fit: ExactFit) -> Linked | None:
     """Some of the rows, linked to their nearest ones; None if that is not known, or if parts say what is apart."""
     kernel, vertices, solved = fit.plan.kernel, fit.prepared.vertices, fit.solved
     if kernel is None or solved.parts is not None or not on_host(solved.cut.like):
+        return None
+    n, d = vertices.data.shape
+    if BYTES_A_PAIR * min(n, SAMPLE) ** 2 + BYTES_A_VALUE * n * d > fit.prepared.spare:
         return None
     # The rows that γ="auto" would be from, so that the same γ, given, leads to the same clusters.
     random = check_random(deepcopy(fit.plan.settings.random_state))

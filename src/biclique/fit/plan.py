@@ -277,7 +277,8 @@ def make_plan(
     if way == GRAPH:
         return Planned(plan_graph(settings, vertices, n), vertices)
     chosen = choose_kernel(settings, vertices, random, finer)
-    return Planned(plan_exact(settings, vertices, n, chosen), vertices, nearby=chosen.nearby)
+    nearby = None if chosen.nearby is None else chosen.nearby.without_pairs()
+    return Planned(plan_exact(settings, vertices, n, chosen), vertices, nearby=nearby)
 
 
 # Which way

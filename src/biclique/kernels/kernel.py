@@ -483,7 +483,12 @@ class Nearby:
     def neighbors(self) -> IntArray:
         """The 7 nearest others of each row, in any order; fewer if there are not so many."""
         size = min(NEIGHBOR, self.n - 1)
-        return np.argpartition(self.q, size - 1, axis=1)[:, :size]
+        return np.argpartition(self.q, size - 1, axis=1)[:, :size].copy()
+
+    def without_pairs(self) -> Nearby:
+        """The same, which keeps neighbours alone if they are known."""
+        self.__dict__.pop("q", None)
+        return self
 
 
 def neighbor_links(nearby: Nearby) -> sparse.csr_array | None:
