@@ -26,6 +26,7 @@ from biclique.fit.graphs import GraphFitted, GraphSearch
 from biclique.fit.plan import QUICK_TOLERANCE, Plan, Planned, choose_kernel, find_vertices, plan_exact, plan_graph
 from biclique.fit.settings import CONSTRAINTS, Affinity, Auto, Settings, check_parameters
 from biclique.gram import GramOperator
+from biclique.kernels import SAMPLE, Nearby
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, Vertices
 from biclique.rows.checks import check_clusters_fit, check_weights
@@ -76,6 +77,7 @@ class KernelCuts:
         self, settings: Settings, vertices: Vertices, orders: Sequence[Auto], progress: Progress, *, together: bool
     ) -> None:
         self.vertices, self.progress = vertices, progress
+        self._nearby: Nearby | None = None
         numbers = tuple(order for order in orders if not isinstance(order, str))
         self.plan = self._planned(settings, numbers[0] if numbers else "auto")
         random = check_random(settings.random_state)
@@ -91,16 +93,20 @@ class KernelCuts:
     def _planned(self, settings: Settings, order: Auto) -> Plan:
         settings = replace(settings, cut=replace(settings.cut, order=order))
         chosen = choose_kernel(settings, self.vertices, check_random(settings.random_state), finer_gamma)
+        self._nearby = chosen.nearby
+        if chosen.nearby is None and chosen.kernel is not None:  # once for all orders
+            random = check_random(settings.random_state)
+            self._nearby = Nearby.drawn(chosen.kernel, self.vertices.data, SAMPLE, random)
         return plan_exact(settings, self.vertices, self.vertices.n, chosen)
 
     def at(self, order: Auto, scalings: Sequence[bool | str]) -> list[Found]:
         vertices = Vertices.as_they_are(self.vertices.data, self.vertices.weights, given=self.vertices.given)
         if isinstance(order, str):  # the order that the data ask for: a fit of its own
-            planned = Planned(self._planned(self.plan.settings, order), vertices)
+            planned = Planned(self._planned(self.plan.settings, order), vertices, nearby=self._nearby)
             source = ArrayRows(vertices.data, vertices.weights)
             fit = solve_exact(planned, source, check_random(self.plan.settings.random_state), self.progress)
         else:
-            fit = ExactFit(self.plan, self._search.prepared, self._solved(order))
+            fit = ExactFit(self.plan, self._search.prepared, self._solved(order), nearby=self._nearby)
         found = []
         for scaled in scalings:
             own = replace(fit, plan=_scaling(fit.plan, scaled))
