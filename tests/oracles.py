@@ -376,12 +376,14 @@ def rows_left_out(K, k, most_times=10):
 
 
 def neighbor_links(q, size=7):
-    """A_ij = 1 if j is one of the ``size`` nearest of i by q, or i of those of j."""
+    """A_ij = 1 if j is one of the ``size`` nearest of i by q, or as far as the last of them, or i so for j."""
     A = np.zeros((len(q), len(q)))
     for i in range(len(q)):
-        others = sorted((j for j in range(len(q)) if j != i), key=lambda j: q[i, j])
-        for j in others[:size]:
-            A[i, j] = A[j, i] = 1
+        others = [j for j in range(len(q)) if j != i]
+        last = sorted(q[i, j] for j in others)[:size][-1]
+        for j in others:
+            if q[i, j] <= last * (1 + 1e-9):
+                A[i, j] = A[j, i] = 1
     return A
 
 

@@ -382,6 +382,10 @@ class KernelCross:
 SAMPLE = 1000
 
 
+SAME_DISTANCE = 1e-9
+"""Distances that differ by less, relative to them, are one."""
+
+
 NEIGHBOR, NEIGHBOR_FACTOR = 7, 0.2
 """The rule for the bandwidth looks at the distance to this neighbour."""
 
@@ -441,7 +445,7 @@ def bandwidth(
             kth = min(round(n**0.5), n - 1) - 1
             distances = np.partition(some.q, kth, axis=1)[:, kth]
         else:
-            distances = np.take_along_axis(some.q, some.neighbors, axis=1).max(axis=1)
+            distances = some.reach
     if rule == "median" or not (distances > 0).any():
         first, second = np.triu_indices(n, 1)
         distances, weights = some.q[first, second], weights[first] * weights[second]
@@ -480,33 +484,41 @@ class Nearby:
         return q
 
     @cached_property
-    def neighbors(self) -> IntArray:
-        """The 7 nearest others of each row, in any order; fewer if there are not so many."""
-        size = min(NEIGHBOR, self.n - 1)
-        return np.argpartition(self.q, size - 1, axis=1)[:, :size].copy()
+    def reach(self) -> FloatArray:
+        """q of each row to its 7th nearest other, or to the last one, (n,)."""
+        kth = min(NEIGHBOR, self.n - 1) - 1
+        return np.partition(self.q, kth, axis=1)[:, kth]
+
+    @cached_property
+    def links(self) -> sparse.csr_array:
+        """A_ij = 1 if row j is one of the 7 nearest of row i, or i of those of j.
+
+        Rows as far as the 7th, up to rounding, count too: on rounded numbers, which of them comes first would depend on
+        the order of rows.
+        """
+        near = self.q <= self.reach[:, None] * (1 + SAME_DISTANCE)
+        return sparse.csr_array(np.asarray(near | near.T, dtype=float))
 
     def without_pairs(self) -> Nearby:
-        """The same, which keeps neighbours alone if they are known."""
+        """The same, which keeps what was made of q alone."""
         self.__dict__.pop("q", None)
         return self
 
 
 def neighbor_links(nearby: Nearby) -> sparse.csr_array | None:
-    """A_ij = 1 if row j is one of the 7 nearest of row i, or i of those of j.
+    """Links between nearest rows. None for a kernel of categories.
 
     Columns of two values do not count if others vary: all nearest rows would have the same value, and nothing would be
-    as well apart as the two halves of such a column. None for a kernel of categories, for which this holds as well.
+    as well apart as the two halves of such a column. For categories this holds as well.
     """
-    kernel, rows, n = nearby.kernel, nearby.rows, nearby.n
-    if n < 2 or not kernel.euclidean:
+    kernel, rows = nearby.kernel, nearby.rows
+    if nearby.n < 2 or not kernel.euclidean:
         return None
     if not sparse.issparse(rows):
         many = _more_than_two_values(rows)
         if many.any() and not many.all():
             nearby = Nearby(kernel, rows[:, many], nearby.chosen)
-    near = nearby.neighbors
-    links = sparse.csr_array((np.ones(near.size), near.ravel(), np.arange(n + 1) * near.shape[1]), (n, n))
-    return sparse.csr_array(links.maximum(links.T))
+    return nearby.links
 
 
 def _more_than_two_values(rows: Rows) -> np.ndarray:

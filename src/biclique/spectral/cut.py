@@ -559,7 +559,8 @@ EDGE = 1e-3
 
 def effective_rows(weights: FloatArray) -> float:
     """n_e = (Σw)² / Σw²: the number of rows if all weights are equal."""
-    return float(weights.sum()) ** 2 / float(weights @ weights)
+    shares = weights / weights.max()  # squares of weights may be too large, or too small, for a float
+    return float(shares.sum()) ** 2 / float(shares @ shares)
 
 
 def least_share(weights: FloatArray, n_clusters: int) -> float:

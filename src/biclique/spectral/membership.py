@@ -154,6 +154,8 @@ class _Line:
             return cls._apart(t, side, shares, total)
         out = [~side & (u <= cuts[0]), side & (u >= cuts[1])]
         inner = ~out[0] & ~out[1]
+        if np.ptp(u[inner]) <= CELLS * np.spacing(np.abs(u[inner]).max()):  # all of them are one place
+            return cls._apart(t, side, shares, total)
         counts, edges = np.histogram(u[inner], CELLS, weights=w[inner])
         centres = (edges[1:] + edges[:-1]) / 2
         beyond = np.array([w[o].sum() for o in out])

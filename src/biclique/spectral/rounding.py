@@ -128,8 +128,10 @@ def mixture(rows: FloatArray, weights: FloatArray, n_clusters: int) -> Assignmen
     """
     k, n = n_clusters, len(rows)
     some = np.arange(n) if n <= SAMPLE_ROWS else np.linspace(0, n - 1, SAMPLE_ROWS).astype(np.intp)
-    some = some[rows[some, 0] > 0]
+    some = some[(rows[some, 0] > 0) & (weights[some] > 0)]
     r, w = rows[some, 1:] / rows[some, :1], weights[some] / weights[some].sum()
+    if len(np.unique(r, axis=0)) < k:  # no mixture: one cluster, and the others are dust
+        return Assignment(np.zeros(n, dtype=np.intp), LargestCoordinate(np.zeros((rows.shape[1], k)), absolute=False))
     shares = np.eye(k)[kmeans(r, weights[some], k, n_init=STARTS, random_state=0).labels]  # of each row, (n, k)
     mean = w @ r
     ridge = RIDGE * float(w @ ((r - mean) ** 2).mean(axis=1)) * np.eye(r.shape[1])
