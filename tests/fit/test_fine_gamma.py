@@ -54,6 +54,16 @@ def test_links_of_neighbors(affinity):
     assert (few.toarray() == 1 - np.eye(3)).all()
 
 
+def test_links_do_not_depend_on_the_order_of_rows_that_are_equally_far():
+    random = np.random.default_rng(0)
+    X = np.unique(random.poisson(4, (300, 3)), axis=0).astype(float)
+    order = random.permutation(len(X))
+    kernel = make_kernel("rbf", gamma=1.0)
+    A, permuted = links_of(kernel, X).toarray(), links_of(kernel, 3 * X[order][:, ::-1] + 7).toarray()
+    assert (A.sum(axis=1) > 7).mean() > 0.5
+    assert (A[np.ix_(order, order)] == permuted).all()
+
+
 def test_kernels_without_a_distance_have_no_links():
     X = np.random.default_rng(0).normal(size=(30, 2))
     assert Nearby.drawn(make_kernel("polynomial", gamma=1.0), X, 30, 0) is None

@@ -1,10 +1,14 @@
 """Pieces of how sure a label is."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.special import erfcx, log_ndtr
 from scipy.stats import norm
 
+from biclique import BicliqueSpectralClustering
+from biclique.exceptions import BicliqueWarning
 from biclique.spectral.membership import FAR, OUTER, _hazard, _Line, _settle, outer_share
 
 
@@ -72,3 +76,14 @@ def _with_shares_of_labels(one: _Line) -> list[float]:
                 one.means, one.deviation = np.array([low, high]), deviation
                 found.append(likelihood(one))
     return found
+
+
+def test_rows_of_a_border_that_are_one_place():
+    """Hardly any row is like another here: what is between the clusters differs by rounding alone."""
+    random = np.random.default_rng(119)
+    n, d, k = int(random.integers(8, 70)), int(random.integers(1, 12)), int(random.integers(2, 5))
+    X = random.normal(size=(n, d)) * random.choice([1, 3, 0.1], size=(n, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BicliqueWarning)
+        model = BicliqueSpectralClustering(k, gamma=float(10 ** random.uniform(-4, 2)), random_state=0).fit(X)
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
