@@ -145,7 +145,7 @@ def add_command(commands: Any) -> None:
         "--row-normalize",
         choices=list(SWITCH),
         default="auto",
-        help="embedding rows of length 1 (default: auto, that is yes unless the cut says no)",
+        help="embedding rows of length 1 (default: auto, that is yes unless other clusters part fewer nearest rows)",
     )
     add_assignment_options(model)
     work = parser.add_argument_group("the work")

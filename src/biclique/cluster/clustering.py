@@ -131,8 +131,9 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
         leverage scores, which prefer rows that are unlike the others.
     row_normalize : bool or "auto", default="auto"
         Scale rows of the embedding to length 1 before labels are assigned. "auto" is True, except for "cluster_qr",
-        whose pivots are the longest rows, and with "kmeans" where clusters of unscaled rows hold clearly more of the
-        eigenvectors (``docs/order.md``). The paper's numbers need False. ``embedding_`` is not scaled.
+        whose pivots are the longest rows. With "kmeans", "auto" also compares other clusters of the embedding and of X,
+        and takes those that share clearly fewer links between nearest rows (``docs/order.md``). The paper's numbers
+        need False. ``embedding_`` is not scaled.
     precision : {"auto", "float32", "float64", "fast"}, default="auto"
         Of tiles: "auto" is float32 unless its rounding would show. A stored K is always float64. "fast" is for a GPU:
         kernel values in half precision. "float64" takes the slower tiles of PyTorch there.
