@@ -333,3 +333,12 @@ def test_every_estimator_names_text_and_missing_values(model):
         model.fit(np.array([["a", "b"]] * 5))
     with pytest.raises(DataError, match=r"X contains NaN: 1 missing values, the first in row 7, column 1\. Drop those"):
         model.fit(with_value(np.nan))
+
+
+@pytest.mark.parametrize("weight", [1e-170, 1e155, 1e300])
+def test_weights_whose_squares_are_no_numbers_are_refused(weight):
+    weights = np.full(len(GOOD), weight)
+    with pytest.raises(DataError, match="divide it by its mean"):
+        BicliqueSpectralClustering(2, random_state=0).fit(GOOD, sample_weight=weights)
+    kept = BicliqueSpectralClustering(2, random_state=0).fit(GOOD, sample_weight=weights / weight)
+    assert (kept.labels_ == BicliqueSpectralClustering(2, random_state=0).fit(GOOD).labels_).all()

@@ -207,7 +207,13 @@ def check_weights(sample_weight: Any, n: int, name: str = "sample_weight") -> Fl
     check_weight_values(weights, name)
     if not (weights > 0).any():
         raise DataError(f"{name} is zero in every row: at least one row must count.")
+    if weights.max() < 1 / LARGEST_WEIGHT:
+        raise DataError(f"{name} is at most {weights.max():.3g}, and its square is lost: {SCALE_WEIGHTS}.")
     return weights
+
+
+LARGEST_WEIGHT = 1e100
+SCALE_WEIGHTS = "divide it by its mean, since only proportions count"
 
 
 def check_weight_values(weights: FloatArray, name: str, first_row: int = 0) -> None:
@@ -218,6 +224,9 @@ def check_weight_values(weights: FloatArray, name: str, first_row: int = 0) -> N
             f"{name} must be finite and not negative, got {weights[bad[0]]:g} in row {first_row + int(bad[0])}: a "
             "weight counts how often a row is there; 0 leaves it out."
         )
+    largest = float(weights.max(initial=0.0))
+    if largest > LARGEST_WEIGHT:
+        raise DataError(f"{name} is up to {largest:.3g}, and its square overflows: {SCALE_WEIGHTS}.")
 
 
 def check_clusters_fit(n_clusters: int, n: int, n_positive: int) -> None:
