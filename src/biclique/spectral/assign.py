@@ -326,7 +326,7 @@ def _lloyd(
 def spread_starts(
     rows: FloatArray, weights: FloatArray, n_clusters: int, n_starts: int, random: np.random.RandomState
 ) -> IntArray:
-    """Rows to start from, (n_starts, n_clusters), by greedy k-means++: those that scikit-learn's KMeans would draw.
+    """Rows to start from, (n_starts, n_clusters), by greedy k-means++: up to rounding, scikit-learn's.
 
     Each next row is drawn by weight times squared distance to the rows before it. Of 2 + ⌊log k⌋ such rows, the one
     that leaves the least of that sum is taken.

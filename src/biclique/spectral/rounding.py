@@ -15,7 +15,6 @@ c_i = (o_i − L_j d_i) / (k links_j) to the error of L, so L − L' of two part
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from scipy import sparse
@@ -43,10 +42,11 @@ FEW_LINKS = 0.005
 """Clusters that share so few of their links are left as they are."""
 
 HALF = 0.5
-"""Clusters of another K, or of points, must share at most this part of the links. From 0.25 to 0.8 it does the same."""
+"""Clusters of another K must share at most this part of the links, and those of points, unless their cut is clearly
+lower. For another K, any part from 0.25 to 0.8 does the same."""
 
 STANDARD_ERRORS = 2.0
-"""Other clusters of the same eigenvectors must share fewer links by so many."""
+"""Other clusters of the same eigenvectors, and those of points, must share fewer links by so many."""
 
 STARTS = 10
 """Of k-means on rows of the embedding."""
@@ -95,9 +95,12 @@ def round_by_links(
     first = least
     if first <= FEW_LINKS:
         return best, reason
-    of_some = partial(kmeans, n_clusters=k, n_init=STARTS, random_state=0)
     others: tuple[tuple[str, Assign, Assign], ...] = (
-        ("rows of the embedding as they are", assign, lambda own: of_some(own, weights[some])),
+        (
+            "rows of the embedding as they are",
+            assign,
+            lambda own: kmeans(own, weights[some], k, n_init=STARTS, random_state=0),
+        ),
         (
             "a mixture of normal distributions in the embedding",
             lambda own: mixture(own, weights, k),
@@ -178,8 +181,9 @@ def clusters_of_points(
     centred = np.asarray(points, dtype=float) - np.average(points, axis=0, weights=weights)
 
     def of_points(rows: FloatArray, w: FloatArray) -> IntArray:
-        sampled = partial(assign_sampled, "kmeans", cut=None, n_init=POINT_STARTS, random_state=random_state)
-        return sampled(rows, w, k, sample_rows=POINT_ROWS).labels
+        return assign_sampled(
+            "kmeans", rows, w, k, cut=None, n_init=POINT_STARTS, random_state=random_state, sample_rows=POINT_ROWS
+        ).labels
 
     labels = np.zeros(len(own), dtype=np.intp)
     labels[some] = of_points(centred[some], weights[some])
