@@ -322,29 +322,37 @@ def spoil(values, vectors):
     }
 
 
-@pytest.mark.parametrize("few", [False, True])
+@pytest.fixture(params=[np.inf, 0], ids=["whole", "few"])
+def both_ways(request, monkeypatch):
+    """Every number of pairs is many, or few."""
+    monkeypatch.setattr(solver, "FEW", request.param)
+
+
+@pytest.mark.usefixtures("both_ways")
 @pytest.mark.parametrize("name", SPECTRA)
 @pytest.mark.parametrize("k", [0, 1, 3, 50])
-def test_small_problems_are_solved_exactly(name, k, few):
+def test_small_problems_are_solved_exactly(name, k):
     operator = Known(SPECTRA[name][:: N // 50])
-    found = dense_eigenpairs(operator, k, few=few)
+    found = dense_eigenpairs(operator, k)
     np.testing.assert_allclose(found.values, np.sort(operator.values)[::-1][:k], atol=1e-13)
     np.testing.assert_allclose(found.vectors.T @ found.vectors, np.eye(k), atol=1e-12)
     np.testing.assert_allclose(found.images, operator.matmat(found.vectors), atol=1e-13)
     np.testing.assert_allclose(found.images, found.vectors * found.values, atol=1e-13)
 
 
-@pytest.mark.parametrize("few", [False, True])
-def test_a_vector_that_is_not_wanted_does_not_stand_before_negative_eigenvalues(few):
+@pytest.mark.usefixtures("both_ways")
+def test_a_vector_that_is_not_wanted_does_not_stand_before_negative_eigenvalues():
     operator = Known([0.5, 0.0, *np.linspace(-0.1, -1, 38)])
-    found = dense_eigenpairs(operator, 3, operator.vector(1), few=few)
+    found = dense_eigenpairs(operator, 3, operator.vector(1))
     np.testing.assert_allclose(found.values, np.delete(operator.values, 1)[:3], atol=1e-13)
 
 
 @pytest.mark.parametrize("how", ["none", "skew", "no", "error"])
 def test_a_few_pairs_that_are_wrong_are_not_taken(how, monkeypatch):
     operator = Known(np.linspace(1, 0, 40))
-    expected = dense_eigenpairs(operator, 3)
+    with monkeypatch.context() as patch:
+        patch.setattr(solver, "FEW", np.inf)
+        expected = dense_eigenpairs(operator, 3)
 
     def broken(matrix, **_):
         if how == "error":
@@ -353,6 +361,6 @@ def test_a_few_pairs_that_are_wrong_are_not_taken(how, monkeypatch):
         return spoil(values[-3:], vectors[:, -3:])[how]
 
     monkeypatch.setattr(solver, "eigh", broken)
-    found = dense_eigenpairs(operator, 3, few=True)
+    found = dense_eigenpairs(operator, 3)
     np.testing.assert_array_equal(found.values, expected.values)
     np.testing.assert_array_equal(found.vectors, expected.vectors)

@@ -172,7 +172,7 @@ def solve_cut(
     )
     if found.converged or found.n_passes < max(options.max_passes, ALL_PASSES) or cut.shape[0] > DECOMPOSED:
         return found
-    whole = dense_eigenpairs(cut, k, cut.trivial, few=True)
+    whole = dense_eigenpairs(cut, k, cut.trivial)
     return replace(whole, n_passes=found.n_passes + 1)
 
 

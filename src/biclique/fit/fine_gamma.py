@@ -8,7 +8,8 @@ clusters, needs no labels:
 
 If 4 times that γ gives the sample clusters with at most half of it, γ was too low to tell them apart, as with two rings
 of a few hundred rows. 16 times is compared with the best so far in the same way, unless hardly any links are shared.
-A higher γ must do at order 2: one that needs a higher order leaves too many rows like no other.
+A higher γ must do at order 2: one that needs a higher order leaves too many rows like no other. If more rows have nine
+tenths of their degree from themselves than may be left out, that is known without a fit.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from biclique.exceptions import DisconnectedWarning, warn_user
 from biclique.fit.exact import ExactSearch, search_some
 from biclique.fit.plan import QUICK_TOLERANCE, ChosenKernel
 from biclique.fit.settings import Settings
+from biclique.fit.sifting import LONE
 from biclique.gram import search_parts
 from biclique.kernels import NEIGHBOR, Kernel, Nearby, neighbor_links
 from biclique.neighbors.index import links_inside
@@ -74,7 +76,10 @@ def _finest(trial: _Trial, chosen: ChosenKernel) -> ChosenKernel:
     for factor in FACTORS:
         gamma = factor * chosen.gamma
         kernel = settings.kernel.kernel(gamma).precise(some.data)
-        other = trial.labels(trial.search(kernel, (2.0,)))
+        search = trial.search(kernel, (2.0,))
+        if trial.scatters(search):  # and any higher γ would scatter more
+            break
+        other = trial.labels(search)
         leaving = links_leaving(links, other)
         if leaving <= HALF * least and trial.rule.smallest(other, some.weights) >= needed:
             told = f"{leaving:.2g} of the links to {NEIGHBOR} nearest neighbours lead to another cluster"
@@ -126,6 +131,12 @@ class _Trial:
         """Whether K itself falls into as many parts as there are clusters: none of them is split."""
         K, weights = search.prepared.base.stored(), self.some.weights
         return self.rule.n_solid(search_parts(K, np.diagonal(K)), weights) >= self.rule.n_clusters
+
+    def scatters(self, search: ExactSearch) -> bool:
+        """Whether more rows are like hardly any other than may be left out."""
+        K, weights = search.prepared.base.stored(), self.some.weights
+        lone = np.flatnonzero(weights * np.diagonal(K) > LONE * (K @ weights))
+        return self.rule.share_of(lone, weights) > self.rule.least
 
     def labels(self, search: ExactSearch) -> IntArray:
         """The clusters that a kernel gives. Rows that were left out go where most of their neighbours are."""

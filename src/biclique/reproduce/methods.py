@@ -149,7 +149,7 @@ Method = Callable[[Problem, Settings, np.random.RandomState], list[Result]]
 def embedding(K: FloatArray, order: float, k: int) -> FloatArray:
     """[√S normalised, leading k − 1 eigenvectors of B], shape (n, k), of a stored K."""
     cut = NormalizedCut(DenseGram(K, n_jobs=1), order)
-    return np.column_stack([cut.trivial, dense_eigenpairs(cut, k - 1, cut.trivial, few=True).vectors])
+    return np.column_stack([cut.trivial, dense_eigenpairs(cut, k - 1, cut.trivial).vectors])
 
 
 def _normalized_contraction(K: FloatArray, order: float) -> FloatArray:
