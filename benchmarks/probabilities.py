@@ -1,6 +1,6 @@
 """How near are probabilities to the posterior? Gaussians and noisy moons, with default settings and fresh rows.
 
-    python benchmarks/probabilities.py [--rows 1000] [--new 4000] [--seeds 3] [--first 0]
+    python benchmarks/probabilities.py [--rows 1000] [--new 4000] [--seeds 3] [--first 0] [--gaps 2 3 4]
 
 For each set: mean |p − posterior| and the expected calibration error (ten bins of equally many rows) of
 ``predict_proba``, beside the mean |p − posterior| of other ways:
@@ -72,11 +72,11 @@ def calibration_error(p: np.ndarray, truth: np.ndarray) -> float:
     return float(sum(len(b) * abs(p[b].mean() - truth[b].mean()) for b in bins) / len(p))
 
 
-def sets(n: int, seed: int) -> Iterator[tuple[str, tuple[np.ndarray, np.ndarray, np.ndarray]]]:
+def sets(n: int, seed: int, gaps: list[float]) -> Iterator[tuple[str, tuple[np.ndarray, np.ndarray, np.ndarray]]]:
     for d in (2, 10):
         for ratio in (1, 5):
-            for gap in (2, 3, 4):
-                yield f"{gap} σ apart, 1:{ratio}, d = {d}", gaussians(n, gap, ratio, d, seed)
+            for gap in gaps:
+                yield f"{gap:g} σ apart, 1:{ratio}, d = {d}", gaussians(n, gap, ratio, d, seed)
     for noise in (0.05, 0.1, 0.15):
         yield f"moons, noise {noise}", moons(n, noise, seed)
 
@@ -84,13 +84,14 @@ def sets(n: int, seed: int) -> Iterator[tuple[str, tuple[np.ndarray, np.ndarray,
 def plain(model: BicliqueSpectralClustering, embedded: np.ndarray) -> np.ndarray:
     t, new = (rows[:, 1:] / rows[:, :1] for rows in (model.embedding_, embedded))
     means = np.array([t[model.labels_ == j].mean(axis=0) for j in range(2)])
-    mixture = GaussianMixture(2, covariance_type="tied", means_init=means, max_iter=300).fit(t)
+    mixture = GaussianMixture(2, covariance_type="tied", means_init=means, max_iter=300, random_state=0).fit(t)
     return mixture.predict_proba(new)[:, 1]
 
 
 def known(train: np.ndarray, new: np.ndarray) -> np.ndarray:
     x, start = train[:, :1], np.quantile(train[:, 0], [0.2, 0.8])[:, None]
-    mixture = GaussianMixture(2, covariance_type="tied", means_init=start, max_iter=2000, tol=1e-7).fit(x)
+    settings = {"covariance_type": "tied", "max_iter": 2000, "tol": 1e-7, "random_state": 0}
+    mixture = GaussianMixture(2, means_init=start, **settings).fit(x)
     return mixture.predict_proba(new[:, :1])[:, mixture.means_[:, 0].argmax()]
 
 
@@ -124,12 +125,13 @@ if __name__ == "__main__":
     parser.add_argument("--new", type=int, default=4000)
     parser.add_argument("--seeds", type=int, default=3, help="how many draws of each set (default: 3)")
     parser.add_argument("--first", type=int, default=0, help="the first seed (default: 0)")
+    parser.add_argument("--gaps", type=float, nargs="+", default=[2, 3, 4], help="σ between Gaussians (default: 2 3 4)")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     found: dict[str, list[list[float]]] = {}
     for seed in range(options.first, options.first + options.seeds):
-        fresh = sets(options.new, 1000 + seed)
-        for (name, (train, _, _)), (_, new) in zip(sets(options.rows, seed), fresh, strict=True):
+        fresh = sets(options.new, 1000 + seed, options.gaps)
+        for (name, (train, _, _)), (_, new) in zip(sets(options.rows, seed, options.gaps), fresh, strict=True):
             found.setdefault(name, []).append(measured(train, *new, gaussian="moons" not in name))
     print("| set | mean \\|p − posterior\\| | calibration error | labels | plain | least | of t | known | bar |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")

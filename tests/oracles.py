@@ -547,6 +547,13 @@ def calibration_error(p, truth, bins=10):
     return total
 
 
+def modes(means, deviation, shares, cells=4001):
+    """How many modes Σ_j π_j N(x; m_j, s²) has, counted on a grid."""
+    x = np.linspace(min(means) - deviation, max(means) + deviation, cells)
+    height = sum(p * np.exp(-((x - m) ** 2) / (2 * deviation**2)) for p, m in zip(shares, means, strict=True))
+    return sum(height[i - 1] < height[i] > height[i + 1] for i in range(1, cells - 1))
+
+
 def consensus_similarity(L):
     """K_ij = the number of partitions that put rows i and j together: the co-association matrix."""
     n, n_partitions = L.shape

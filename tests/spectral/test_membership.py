@@ -9,7 +9,9 @@ from scipy.stats import norm
 
 from biclique import BicliqueSpectralClustering
 from biclique.exceptions import BicliqueWarning
-from biclique.spectral.membership import FAR, OUTER, _hazard, _Line, _settle, outer_share
+from biclique.spectral.assign import Seen
+from biclique.spectral.membership import FAR, MODES, OUTER, _hazard, _Line, _settle, outer_share, two_modes
+from tests import oracles
 
 
 def line(shares: list[float], gap: float, boundary: float, n: int = 1000) -> _Line:
@@ -76,6 +78,49 @@ def _with_shares_of_labels(one: _Line) -> list[float]:
                 one.means, one.deviation = np.array([low, high]), deviation
                 found.append(likelihood(one))
     return found
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.7])
+@pytest.mark.parametrize("gap", [-0.5, 0.0, 1.0, 1.99])
+def test_means_that_make_one_mode_are_moved_two_deviations_apart_with_the_same_mean_and_variance(gap, share):
+    means, deviation, shares = np.array([0.3, 0.3 + 3 * gap]), 3.0, np.array([1 - share, share])
+    assert oracles.modes(means, deviation, shares) == 1
+    moved, apart = two_modes(means, deviation, shares)
+    assert moved[1] - moved[0] == pytest.approx(2 * apart)
+    assert shares @ moved == pytest.approx(shares @ means)
+    before, after = (s**2 + shares @ (m - shares @ m) ** 2 for m, s in ((means, deviation), (moved, apart)))
+    assert after == pytest.approx(before)
+
+
+def test_two_deviations_are_where_equal_clusters_get_two_modes_and_means_beyond_them_stay():
+    for share in (0.3, 0.5):
+        assert oracles.modes([0, 0.99 * MODES], 1.0, [1 - share, share]) == 1
+    assert oracles.modes([0, 1.01 * MODES], 1.0, [0.5, 0.5]) == 2
+    means = np.array([1.0, 3.1])
+    assert two_modes(means, 1.0, np.array([0.9, 0.1])) == (means, 1.0)
+
+
+def two_sides(n: int, far: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    """Embedded rows of two normal clusters 4 deviations apart, one row ``far`` out, and their labels."""
+    random = np.random.RandomState(0)
+    t = np.r_[random.normal(0, 1, n), random.normal(4, 1, n)]
+    t[t.argmax()] += far
+    return np.column_stack([np.ones(2 * n), t]), (t > 2).astype(int)
+
+
+def test_one_row_far_out_does_not_widen_the_clusters():
+    (rows, labels), (with_one, _) = two_sides(400), two_sides(400, far=1e4)
+    one, other = (
+        Seen.of(x, labels, np.ones(800), np.array([0.0])).probabilities(rows, labels, 2.0) for x in (rows, with_one)
+    )
+    np.testing.assert_allclose(one, other, atol=0.02)
+
+
+def test_the_boundary_of_drawn_out_clusters_is_half_way_between_their_nearest_rows():
+    t = np.r_[np.linspace(0, 1, 500), np.linspace(9, 10, 500)]
+    rows, labels = np.column_stack([np.ones(1000), t]), np.repeat([0, 1], 500)
+    p = Seen.of(rows, labels, np.ones(1000), np.array([1 - 1e-6])).probabilities(rows, labels, 2.0)
+    assert p.max(axis=1).min() > 0.99
 
 
 def test_rows_of_a_border_that_are_one_place():

@@ -8,7 +8,7 @@ Where the walk moves in small steps, the spread Γ(t) of a step and the stationa
 because t is an eigenfunction (the Dirichlet form of φ and of the indicator of t_i > t). Hence u(t) = ∫ √(ρ/M) dt is the
 coordinate in which steps have one length: distance across the boundary as the kernel measures it. In u two normal
 distributions of one variance are fitted by EM, with the shares of the labels unless the rows speak against them. What
-is fitted is log p_b/p_a, a line in u.
+is fitted is log p_b/p_a, a line in u. Means less than two deviations apart are moved apart: see ``two_modes``.
 
 A cluster may be drawn out along u: a curved one, whose far end is many steps away from its near end. Its spread then
 says nothing about the overlap at the boundary. Then p_b is that of a boundary known up to one step, the least that the
@@ -46,6 +46,9 @@ FEW_ROWS = 8
 
 DRAWN_OUT = 5.0
 """Steps of the walk in one deviation above which a cluster is drawn out."""
+
+MODES = 2.0
+"""Deviations between the means of two normal distributions up to which they have one mode, whatever their shares."""
 
 FAR = 1e4
 """Standard deviations from which on a tail is its limit, to a relative 1e-16."""
@@ -131,7 +134,7 @@ class _Line:
     step: float = 0.0
     """Root of the mean square of a step in u."""
     boundary: float = 0.0
-    """u of the boundary of the labels."""
+    """u of the boundary of the labels, half-way between the last row of one and the first of the other."""
 
     @classmethod
     def of(
@@ -140,26 +143,29 @@ class _Line:
         """From ascending t, with multiplicities, wS, which rows are of the second cluster, and 1 − λ."""
         total = float(w.sum())
         shares = np.array([w[~side].sum(), w[side].sum()])
+        first = np.count_nonzero(~side)
+        middle = float(t[first - 1 : first + 1].mean()) if 0 < first < len(t) else 0.0
         if len(t) < FEW_ROWS or side.all() or not side.any():
-            return cls._apart(t, side, shares, total)
+            return cls._apart(middle, shares, total)
         knots, places = even_steps(t, volume, rate)
         u = np.interp(t, knots, places)
         low, high = u[~side], u[side]
         cuts = np.array(
             [np.quantile(low, outer_share(len(low), folded)), np.quantile(high, 1 - outer_share(len(high), folded))]
         )
-        means = np.array([np.average(low, weights=w[~side]), np.average(high, weights=w[side])])
-        deviation = float(np.sqrt(np.average((u - means[side.astype(int)]) ** 2, weights=w)))
+        near = np.clip(u, *cuts)  # EM would not come back from a start that one row far out has widened
+        means = np.array([np.average(near[~side], weights=w[~side]), np.average(near[side], weights=w[side])])
+        deviation = float(np.sqrt(np.average((near - means[side.astype(int)]) ** 2, weights=w)))
         if not (cuts[0] < cuts[1] and means[0] < means[1] and deviation > 1e-9 * (means[1] - means[0])):
-            return cls._apart(t, side, shares, total)
+            return cls._apart(middle, shares, total)
         out = [~side & (u <= cuts[0]), side & (u >= cuts[1])]
         inner = ~out[0] & ~out[1]
         if np.ptp(u[inner]) <= CELLS * np.spacing(np.abs(u[inner]).max()):  # all of them are one place
-            return cls._apart(t, side, shares, total)
+            return cls._apart(middle, shares, total)
         counts, edges = np.histogram(u[inner], CELLS, weights=w[inner])
         centres = (edges[1:] + edges[:-1]) / 2
         beyond = np.array([w[o].sum() for o in out])
-        boundary = float(u[min(np.searchsorted(np.cumsum(w), shares[0]), len(u) - 1)])
+        boundary = float(np.interp(middle, knots, places))
         step = float(np.sqrt(2 * max(rate, 0.0)))
         most = np.log1p(total)
         shares = shares / total
@@ -168,12 +174,9 @@ class _Line:
         )
 
     @classmethod
-    def _apart(cls, t: FloatArray, side: np.ndarray, shares: FloatArray, total: float) -> _Line:
+    def _apart(cls, middle: float, shares: FloatArray, total: float) -> _Line:
         """Clusters without a spread, or with too few rows to see one: a step half-way between them."""
         none = np.empty(0)
-        middle = 0.0
-        if side.any() and not side.all():
-            middle = float(t[~side].mean() + t[side].mean()) / 2
         near = np.spacing(abs(middle)) + np.finfo(float).tiny
         knots = np.array([middle - near, middle + near])
         return cls(knots, np.array([-1.0, 1.0]), none, none, none, none, none, 0.0, shares, np.log1p(total))
@@ -255,8 +258,22 @@ def _settle(lines: list[_Line]) -> None:
     against = 2 * (free.likelihood - labelled.likelihood) > np.log(total)
     for place, line in enumerate(open_lines):
         found = free if against[place] else labelled
-        line.means, line.shares = found.means[place, 0], found.shares[place, 0]
-        line.deviation = float(found.deviation[place, 0, 0])
+        line.shares = found.shares[place, 0]
+        line.means, line.deviation = two_modes(found.means[place, 0], float(found.deviation[place, 0, 0]), line.shares)
+
+
+def two_modes(means: FloatArray, deviation: float, shares: FloatArray) -> tuple[FloatArray, float]:
+    """Means m and deviation s of two normal distributions, the means at least 2 s apart: m_b − m_a ≥ 2 s.
+
+    Nearer means make one mode, whatever the shares: such rows do not show two clusters, only their labels do.
+    Probabilities suppose that there are two. So the means are taken 2 s apart, where equal shares get two modes, with
+    the same mean π_a m_a + π_b m_b and the same variance s² + π_a π_b (m_b − m_a)².
+    """
+    gap, between = means[1] - means[0], shares[0] * shares[1]
+    if gap >= MODES * deviation:
+        return means, deviation
+    apart = float(np.sqrt((deviation**2 + between * gap**2) / (1 + between * MODES**2)))
+    return shares @ means + MODES * apart * np.array([-shares[1], shares[0]]), apart
 
 
 def _climb(
