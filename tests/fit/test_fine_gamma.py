@@ -145,6 +145,23 @@ def test_gamma_is_raised_where_that_halves_the_links_that_leave(factor):
     assert adjusted_rand_score(y, model.labels_) > 0.9
 
 
+@pytest.mark.parametrize("seed", [1, 3])
+def test_few_links_are_too_many_if_neighbors_form_the_clusters(seed):
+    """To cut across two long arms takes fewer than 0.005 of their links."""
+    random = np.random.default_rng(seed)
+    y = np.repeat([0, 1], 350)
+    along = 3 * np.pi * np.sqrt(random.uniform(0.04, 1, 700))
+    X = along[:, None] * np.column_stack([np.cos(along + np.pi * y), np.sin(along + np.pi * y)])
+    X += 0.2 * random.normal(size=X.shape)
+    A = oracles.neighbor_links(((X[:, None] - X) ** 2).sum(axis=2))
+    model = BicliqueSpectralClustering(2, random_state=0).fit(X)
+    assert adjusted_rand_score(y, model.labels_) == 1
+    low = float(model.plan_.gamma_reason.split()[2].rstrip(":"))
+    lower = BicliqueSpectralClustering(2, gamma=low, random_state=0).fit(X)
+    assert 0 < oracles.links_leaving(A, lower.labels_) <= 0.005
+    assert adjusted_rand_score(y, lower.labels_) < 0.5
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_column_of_two_values_is_no_shape(seed):
     """All nearest rows have the same value: no clusters share fewer links than the two halves of such a column."""

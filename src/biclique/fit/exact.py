@@ -85,8 +85,9 @@ STORED_SAMPLE = 1_000
 GLANCE_STARTS = 0
 """Random starts of the first k-means on eigenvectors that are being found: that there is no dust shows early."""
 
-ALL_PASSES, DECOMPOSED = 100, 2_048
-"""If so many passes do not find the eigenpairs of at most so many rows (long chains), the matrix is decomposed."""
+DECOMPOSED, ROWS_A_PASS = 2_048, 20
+"""Up to so many rows the matrix is decomposed if a pass for every 20 rows does not find the eigenpairs (long chains):
+that is about as many passes as a decomposition takes."""
 
 PROPOSAL_TOLERANCE = 0.05
 """Of eigenpairs of the sample that proposes an order, as a share of the eigengap."""
@@ -154,11 +155,13 @@ def solve_cut(
             random_state=random,
             noise=noise,
         )
+    n, most = cut.shape[0], options.max_passes
+    worth = n // ROWS_A_PASS if n <= DECOMPOSED else most + 1
     found = top_eigenpairs(
         cut,
         k,
         tol=options.tol,
-        max_iter=options.max_passes,
+        max_iter=min(most, worth),
         noise=noise,
         take_start=cut.take_start,
         deflate=cut.trivial,
@@ -170,7 +173,7 @@ def solve_cut(
         floor=options.floor,
         n_jobs=cut.gram.n_jobs,
     )
-    if found.converged or found.n_passes < max(options.max_passes, ALL_PASSES) or cut.shape[0] > DECOMPOSED:
+    if found.converged or found.n_passes < worth:
         return found
     whole = dense_eigenpairs(cut, k, cut.trivial)
     return replace(whole, n_passes=found.n_passes + 1)

@@ -8,8 +8,10 @@ clusters, needs no labels:
 
 If 4 times that γ gives the sample clusters with at most half of it, γ was too low to tell them apart, as with two rings
 of a few hundred rows. 16 times is compared with the best so far in the same way, unless hardly any links are shared.
-A higher γ must do at order 2: one that needs a higher order leaves too many rows like no other. If more rows have nine
-tenths of their degree from themselves than may be left out, that is known without a fit.
+A higher γ must do at order 2: one that needs a higher order leaves too many rows like no other.
+
+To cut across a ring takes few links. So if neighbours form at least k solid parts and clusters split one, every γ is
+tried, however few links they share.
 """
 
 from __future__ import annotations
@@ -25,7 +27,6 @@ from biclique.exceptions import DisconnectedWarning, warn_user
 from biclique.fit.exact import ExactSearch, search_some
 from biclique.fit.plan import QUICK_TOLERANCE, ChosenKernel
 from biclique.fit.settings import Settings
-from biclique.fit.sifting import LONE
 from biclique.gram import search_parts
 from biclique.kernels import NEIGHBOR, Kernel, Nearby, neighbor_links
 from biclique.neighbors.index import links_inside
@@ -68,7 +69,8 @@ def _finest(trial: _Trial, chosen: ChosenKernel) -> ChosenKernel:
         return chosen
     labels = trial.labels(search)
     first = least = links_leaving(links, labels)
-    if first <= FEW_LINKS:
+    split = trial.cuts_across(labels)
+    if first <= FEW_LINKS and not split:
         return chosen
     # A higher γ may cut off loose rows: clusters that are nearly dust must not be new.
     needed = max(trial.rule.least, min(TWICE * trial.rule.least, trial.rule.smallest(labels, some.weights)))
@@ -76,18 +78,15 @@ def _finest(trial: _Trial, chosen: ChosenKernel) -> ChosenKernel:
     for factor in FACTORS:
         gamma = factor * chosen.gamma
         kernel = settings.kernel.kernel(gamma).precise(some.data)
-        search = trial.search(kernel, (2.0,))
-        if trial.scatters(search):  # and any higher γ would scatter more
-            break
-        other = trial.labels(search)
+        other = trial.labels(trial.search(kernel, (2.0,)))
         leaving = links_leaving(links, other)
         if leaving <= HALF * least and trial.rule.smallest(other, some.weights) >= needed:
             told = f"{leaving:.2g} of the links to {NEIGHBOR} nearest neighbours lead to another cluster"
             reason = f"{factor:g} × {chosen.gamma:.4g}: {told}, with that γ {first:.2g}"
-            labels, least, raised = other, leaving, ChosenKernel(kernel, gamma, reason)
-        if least <= FEW_LINKS:
+            split, least, raised = trial.cuts_across(other), leaving, ChosenKernel(kernel, gamma, reason)
+        if least <= FEW_LINKS and not split:
             break
-    if least > FEW_LINKS and trial.cuts_across(labels):
+    if split:
         warn_user(
             f"clusters cut across the parts that rows and their {NEIGHBOR} nearest neighbours form, at gamma="
             f"{raised.gamma:.3g} and at up to {FACTORS[-1]:g} times {chosen.gamma:.3g}: use "
@@ -122,6 +121,11 @@ class _Trial:
     def rule(self) -> OrderRule:
         return OrderRule.of(self.some.weights, self.settings.n_groups, self.settings.cut.orders)
 
+    @cached_property
+    def parts(self) -> IntArray:
+        """The parts that neighbours form."""
+        return np.asarray(sparse.csgraph.connected_components(self.links, directed=False)[1], dtype=np.intp)
+
     def search(self, kernel: Kernel, orders: tuple[float, ...] | None = None) -> ExactSearch:
         """The search for an order, among these or all, with this kernel. It stores K."""
         some, rule = self.some, self.rule if orders is None else replace(self.rule, orders=orders)
@@ -131,12 +135,6 @@ class _Trial:
         """Whether K itself falls into as many parts as there are clusters: none of them is split."""
         K, weights = search.prepared.base.stored(), self.some.weights
         return self.rule.n_solid(search_parts(K, np.diagonal(K)), weights) >= self.rule.n_clusters
-
-    def scatters(self, search: ExactSearch) -> bool:
-        """Whether more rows are like hardly any other than may be left out."""
-        K, weights = search.prepared.base.stored(), self.some.weights
-        lone = np.flatnonzero(weights * np.diagonal(K) > LONE * (K @ weights))
-        return self.rule.share_of(lone, weights) > self.rule.least
 
     def labels(self, search: ExactSearch) -> IntArray:
         """The clusters that a kernel gives. Rows that were left out go where most of their neighbours are."""
@@ -149,7 +147,6 @@ class _Trial:
         return labels
 
     def cuts_across(self, labels: IntArray) -> bool:
-        """Whether neighbours form exactly as many solid parts, and clusters split one."""
-        parts = np.asarray(sparse.csgraph.connected_components(self.links, directed=False)[1], dtype=np.intp)
-        solid = self.rule.n_solid(parts, self.some.weights)
-        return solid == self.rule.n_clusters and cut_across(labels, parts, self.some.weights, self.rule)
+        """Whether neighbours form at least as many solid parts as there are clusters, and clusters split one."""
+        solid = self.rule.n_solid(self.parts, self.some.weights)
+        return solid >= self.rule.n_clusters and cut_across(labels, self.parts, self.some.weights, self.rule)
