@@ -231,14 +231,21 @@ class Settings:
     """What the γ of a rule is multiplied by, if a search for settings chose it."""
 
     @classmethod
-    def of(cls, parameters: Mapping[str, object], *, n_columns: int) -> Settings:
-        """From parameters that passed ``check_parameters``; what an estimator does not have takes its default."""
+    def of(cls, parameters: Mapping[str, object], *, n_columns: int | None = None) -> Settings:
+        """From parameters that passed ``check_parameters``; what an estimator does not have takes its default.
+
+        Without ``n_columns`` there are as many as ``n_components`` says, or as there are clusters. A number of clusters
+        that is to be selected is 1 until it is known.
+        """
+        counting = parameters.get("n_clusters") == SELECT
+        if counting:
+            parameters = {**parameters, "n_clusters": 1}
 
         def given(group: type) -> dict[str, Any]:
             return {name: parameters[name] for name in parameters.keys() & {part.name for part in fields(group)}}
 
         settings = cls(
-            n_columns,
+            int(cast("int", n_columns or parameters.get("n_components") or parameters["n_clusters"])),
             KernelSettings(**given(KernelSettings)),
             CutSettings(**given(CutSettings)),
             HoldingSettings(**given(HoldingSettings)),
@@ -249,7 +256,7 @@ class Settings:
             bool(parameters.get("verbose")),
         )
         _check_categorical(settings)
-        _check_selecting(settings)
+        _check_selecting(settings, counting)
         if "affinity" not in settings.selecting:  # else every candidate is checked by itself
             settings.unselected.check()
         return settings
@@ -277,6 +284,14 @@ class Settings:
     def n_groups(self) -> int:
         """Clusters by which the order is chosen: for an embedding, as many as it has columns."""
         return self.assigning.n_clusters or self.n_columns
+
+    @property
+    def why_fewer(self) -> str:
+        """What is to blame if there are fewer clusters than were asked for."""
+        name = self.assigning.assign_labels
+        if ASSIGNERS[name].spans_columns and self.n_columns < self.n_groups:
+            return f"assign_labels={name!r} gives at most n_components={self.n_columns}"
+        return f"the embedding has no more groups for assign_labels={name!r}"
 
     @property
     def pointwise(self) -> bool:
@@ -460,11 +475,13 @@ def _check_categorical(settings: Settings) -> None:
         )
 
 
-def _check_selecting(settings: Settings) -> None:
-    if settings.selecting and not settings.kernel.euclidean:
+def _check_selecting(settings: Settings, counting: bool) -> None:
+    asked = (*settings.selecting, *(("n_clusters",) if counting else ()))
+    if asked and not settings.kernel.euclidean:
+        cure = "leave it at 'auto', or give a number" if settings.selecting else "give a number"
         raise ParameterError(
-            f"{settings.selecting[0]}='select' judges by Euclidean neighbours, which mean nothing for "
-            f"affinity={settings.kernel.affinity!r}: leave it at 'auto', or give a number."
+            f"{asked[0]}='select' judges by Euclidean neighbours, which mean nothing for "
+            f"affinity={settings.kernel.affinity!r}: {cure}."
         )
 
 
