@@ -115,8 +115,7 @@ def _effort(plan: Plan, some: Vertices, rule: OrderRule) -> Effort:
     few = plan.kernel is None or plan.rank is not None or not plan.iterates
     if few or plan.kernel is None or solves_directly(size, plan.settings.n_columns):
         return usual
-    with warnings.catch_warnings(), single_threaded_blas():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"), single_threaded_blas():
         try:
             search = search_some(plan.settings, plan.kernel, some, rule, plan.dtype, 0, size, None)
             found, _ = search.run(asked=len(rule.orders) == 1)

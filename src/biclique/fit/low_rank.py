@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import ApproximationWarning, DegreeError, ParameterError, warn_user
@@ -495,7 +494,7 @@ def choose_map(plan: Plan, pool: Pool, random: np.random.RandomState) -> ChosenM
         )
     compared = np.sort(random.permutation(pool.rows.shape[0])[: min(CHECK_ROWS, max(pool.rows.shape[0] // 2, 2))])
     sample = ExactSample(
-        kernel, _precise(pool.rows[compared]), pool.weights[compared], plan.orders[0], plan.n_vectors, random
+        kernel, pool.rows[compared].astype(np.float64), pool.weights[compared], plan.orders[0], plan.n_vectors, random
     )
     # At a landmark the approximation is exact: rows to compare on are none, where there are others.
     others = np.setdiff1d(pool.distinct, compared)
@@ -556,7 +555,3 @@ def check_rank(rank: int | str, n_rows: int | None, *, held: bool = True, what: 
     if not isinstance(rank, str) and n_rows is not None and rank > n_rows:
         way_out = "use rank='auto', or gram='dense', which is exact and smaller" if held else "use rank='auto'"
         raise ParameterError(f"rank={rank} is more than the {n_rows} {what} there are: {way_out}.")
-
-
-def _precise(rows: Rows) -> Rows:
-    return rows.astype(np.float64) if sparse.issparse(rows) else np.asarray(rows, dtype=np.float64)

@@ -61,8 +61,10 @@ def sample_again(told: Told, rows: Rows, labels: IntArray, *, whole: bool, path:
     if len(labels) < 2:
         return Sampled(None, None, "there is only one row")
     try:
-        with single_threaded_blas(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of fits that nobody asked for by themselves
+        with (
+            single_threaded_blas(),
+            warnings.catch_warnings(action="ignore"),
+        ):  # of fits that nobody asked for by themselves
             cuts, index = _cuts(told, rows, whole=whole)
             similarities = _similarities(cuts, index, labels, told.n_clusters)
             if not path:
