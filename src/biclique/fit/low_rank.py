@@ -478,9 +478,8 @@ def pool_size(rank: int | str) -> int:
 
 def choose_map(plan: Plan, pool: Pool, random: np.random.RandomState) -> ChosenMap:
     """The feature map of the rank asked for, or of the first in ``RANKS``, within memory, that is good enough."""
-    holding, gram, kernel, dtype, most = plan.settings.holding, plan.gram, plan.kernel, plan.dtype, plan.most_rank
-    if kernel is None:
-        raise TypeError("a feature map is of a kernel")
+    holding, gram, dtype, most = plan.settings.holding, plan.gram, plan.dtype, plan.most_rank
+    kernel = plan.kernel_of_rows
     kind = kind_of_map(holding, gram, kernel, pool.rows.shape[1])
     landmarks = FEATURE_MAPS[kind].has_landmarks
     if FEATURE_MAPS[kind].exact:
