@@ -25,6 +25,7 @@ from biclique.features.maps import (
     make_map,
     map_kind,
     map_rows,
+    stacked,
     weighted_gram,
 )
 from biclique.fit.settings import HoldingSettings
@@ -33,7 +34,7 @@ from biclique.kernels import Kernel
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, Block, Pool, RowSource
 from biclique.runtime import Result
-from biclique.runtime.namespace import as_dtype, float64, full, moved, namespace, scalars, to_host
+from biclique.runtime.namespace import as_dtype, float64, moved, namespace, scalars, to_host
 from biclique.spectral import (
     NULL_EIGENVALUE,
     NormalizedCut,
@@ -72,10 +73,7 @@ class FactoredSpectrum:
 
     def embed(self, X: Rows, n_jobs: int | None = None) -> FloatArray:
         """The embedding of rows, shape (n, 1 + k)."""
-        blocks = self._map(X, self._normalize, n_jobs)
-        if not blocks:
-            return full((0, self.coefficients.shape[1]), 0.0, X)
-        return namespace(blocks[0]).concatenate(blocks)  # type: ignore[no-any-return]
+        return stacked(self._map(X, self._normalize, n_jobs), (0, self.coefficients.shape[1]), X)
 
     def embed_landmarks(self, n_jobs: int | None = None) -> FloatArray:
         """The embedding of the landmarks themselves."""

@@ -41,7 +41,6 @@ class DenseGram(GramOperator):
 
     name = "dense"
     dtype = np.dtype(np.float64)
-    held: HeldRows | None
 
     def __init__(self, K: FloatArray, *, held: HeldRows | None = None, n_jobs: int | None = None) -> None:
         self.K, self.n, self.held, self.n_jobs = K, K.shape[0], held, n_jobs
@@ -122,7 +121,7 @@ class DenseGram(GramOperator):
         return DenseGram(self.K[members].take(members, axis=1), held=held, n_jobs=self.n_jobs)
 
     def cross(self, Y: Rows) -> CrossGram:
-        return StoredCross(Y, n_jobs=self.n_jobs) if self.held is None else super().cross(Y)
+        return StoredCross(Y, n_jobs=self.n_jobs) if self.held is None else self.held.cross(Y, n_jobs=self.n_jobs)
 
 
 GIVEN_WAY_OUT = "raise memory_limit, or make the matrix symmetric and float64 yourself."

@@ -39,13 +39,19 @@ class FactoredGram(GramOperator):
         self.name, self.rank, self.dtype = feature_map.name, feature_map.size, feature_map.dtype
         self.noise = float(np.finfo(self.dtype).eps)
         self.map, self.n, self.n_jobs, self.tick = feature_map, X.shape[0], n_jobs, tick
-        self.held: FactoredRows = FactoredRows(feature_map, X)
+        self.held = FactoredRows(feature_map, X)
 
     def matmat(self, V: FloatArray) -> FloatArray:
         return self.held.product(self.held.rows, V, n_jobs=self.n_jobs, tick=self.tick)
 
     def diagonal(self) -> FloatArray:
         return squared_lengths(self.map, self.held.rows, n_jobs=self.n_jobs)
+
+    def training(self) -> FactoredRows:
+        return self.held
+
+    def cross(self, Y: Rows) -> CrossGram:
+        return self.held.cross(Y, n_jobs=self.n_jobs)
 
 
 class FactoredCross(CrossGram):

@@ -66,9 +66,6 @@ class GramOperator(ABC):
     error: MeasuredError | None = None
     """How far products are from exact ones, if that was measured."""
 
-    held: TrainedRows | None = None
-    """The training rows, if K is computed from rows that stay as they are stored."""
-
     like: Array = np.empty(0)
     """An empty array on the host or on the device, wherever the operator takes and returns arrays."""
 
@@ -125,12 +122,9 @@ class GramOperator(ABC):
     def diagonal(self) -> FloatArray:
         """κ(x_i, x_i), shape (n,), on the device of ``like``."""
 
+    @abstractmethod
     def cross(self, Y: Rows) -> CrossGram:
         """New rows against the training rows."""
-        trained = self.training()
-        if trained is None:
-            raise TypeError(f"{type(self).__name__} keeps no rows that new ones could be compared with.")
-        return trained.cross(Y, self.n_jobs)
 
     def stored(self, memory_limit: int | str = "auto") -> Any:  # noqa: ARG002
         """K itself, an array or a sparse matrix in rows, if it fits a limit; a TypeError if it is never stored."""
@@ -141,7 +135,7 @@ class GramOperator(ABC):
 
     def training(self) -> TrainedRows | None:
         """What a model keeps to meet new rows once K is gone; None if it needs the operator itself, or its matrix."""
-        return self.held
+        return None
 
     def parts(
         self,

@@ -54,7 +54,6 @@ class TorchGram(GramOperator):
     """
 
     passes_are_cheap = False
-    held: HeldRows
 
     def __init__(
         self,
@@ -121,6 +120,9 @@ class TorchGram(GramOperator):
 
     def cross(self, Y: Rows) -> CrossGram:
         return TorchCross(self, Y)
+
+    def training(self) -> HeldRows:
+        return self.held
 
     def with_rows(self, Y: Rows) -> TorchGram:
         return TorchGram(
