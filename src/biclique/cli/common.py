@@ -85,6 +85,11 @@ def add_work_options(group: argparse._ArgumentGroup, *, max_iter: int, passes_ov
     group.add_argument(
         "--memory-limit", default="auto", metavar="SIZE", help="such as 4GB (default: half of what is free)"
     )
+    add_run_options(group)
+
+
+def add_run_options(group: argparse._ActionsContainer) -> None:
+    """Threads, and what is printed."""
     group.add_argument("--jobs", type=int, default=None, metavar="N", help="threads (default: every core)")
     group.add_argument("--json", action="store_true", help="print the result as JSON")
     group.add_argument("-q", "--quiet", action="store_true", help="print errors only")
@@ -136,8 +141,7 @@ def progress_of(options: argparse.Namespace) -> Progress:
 def caught_messages() -> Iterator[list[str]]:
     """Our warnings as a list of texts, which is filled when the block ends."""
     messages: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", BicliqueWarning)
+    with warnings.catch_warnings(record=True, action="always", category=BicliqueWarning) as caught:
         yield messages
     messages.extend(str(w.message) for w in caught if issubclass(w.category, BicliqueWarning))
 

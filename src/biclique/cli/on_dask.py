@@ -167,12 +167,7 @@ def read_file(paths: Sequence[str], roles: Roles, dtype: np.dtype[Any], number: 
     """The rows of one file, on a worker."""
     source = open_chunks(paths[number], roles=roles)
     source.advice = "leave a column out with --drop"
-    out = np.empty((source.n_rows or 0, source.n_columns), dtype)
-    done = 0
-    for rows in source.chunks():
-        out[done : done + len(rows)] = rows
-        done += len(rows)
-    return out
+    return source.fill(np.empty((source.n_rows or 0, source.n_columns), dtype))
 
 
 # Scales

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from biclique._typing import IntArray
-from biclique.cli.common import caught_messages, check_apart, checked_option, progress_of
+from biclique.cli.common import add_run_options, caught_messages, check_apart, checked_option, progress_of
 from biclique.cli.standard_streams import shown_output, standard_streams
 from biclique.cli.table_options import add_new_row_options, form_of, given_form
 from biclique.cli.table_rows import id_names, ids_of, probabilities_of, rows_of, write_new, written_as_fitted
@@ -25,13 +25,13 @@ from biclique.exceptions import BicliqueError, DataError, ParameterError, printa
 from biclique.io import (
     CHUNK_ROWS,
     TablePreparer,
+    TypedTable,
     check_output,
     listed,
     open_columns,
     writers,
 )
 from biclique.io.label_files import NewColumns, check_append, check_ids
-from biclique.io.typed_columns import TypedTable
 from biclique.models import Saved, load_with_notes, save
 from biclique.progress import format_seconds
 
@@ -70,9 +70,7 @@ def add_command(commands: Any) -> None:
         help="write the whole table to FILE, with columns for the label of each row and its probability",
     )
     add_new_row_options(parser, "rows with missing values get no label")
-    parser.add_argument("--jobs", type=int, default=None, metavar="N", help="threads (default: every core)")
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
-    parser.add_argument("-q", "--quiet", action="store_true", help="print errors only")
+    add_run_options(parser)
 
 
 def save_run(

@@ -19,9 +19,7 @@ from biclique.cli.table_rows import id_names, ids_of, rows_of, written_as_fitted
 from biclique.cli.text import EXIT_CODES, EXIT_OK, line, print_warnings
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.exceptions import DataError
-from biclique.io.atomic_files import check_target
-from biclique.io.tables import read_columns
-from biclique.io.typed_columns import Column, TypedTable
+from biclique.io import Column, TypedTable, check_target, read_columns
 from biclique.models import load_with_notes
 from biclique.report.gather import Ids
 

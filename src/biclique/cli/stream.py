@@ -40,6 +40,7 @@ from biclique.io import (
     CHUNK_ROWS,
     ArrayChunks,
     ChunkSource,
+    Column,
     FiniteChunks,
     LabelWriter,
     Roles,
@@ -56,7 +57,6 @@ from biclique.io import (
 from biclique.io.label_files import NewColumns, append_labels, text_fields
 from biclique.io.prepare_chunks import PreparedChunks, fit_chunks
 from biclique.io.prepare_columns import about_ids
-from biclique.io.typed_columns import Column
 from biclique.progress import Progress
 from biclique.runtime import format_bytes, parse_memory_limit
 

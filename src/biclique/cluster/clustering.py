@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
 from biclique._typing import Device
 from biclique.cluster.estimator import ClustererBase, SpectralEstimator
 from biclique.cluster.reporting import Reporting
-from biclique.exceptions import ParameterError
 from biclique.fit.plan import Result
 from biclique.fit.settings import COUNTING, SELECT, Categorical, Check, Settings
 from biclique.kernels import Kernel
@@ -21,7 +20,6 @@ from biclique.runtime.threads import single_threaded_blas
 from biclique.selection import Candidate, CountResult
 from biclique.selection.count_search import search_count, warn_about_structure
 from biclique.selection.settings_search import fit_without_dust, search_settings
-from biclique.spectral import ASSIGNERS
 
 
 class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
@@ -272,49 +270,10 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
         self.verbose = verbose
         self.k_max = k_max
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
-        """Cluster the rows of X.
-
-        Parameters
-        ----------
-        X : array, tensor, data frame, CSR matrix, Dask collection or chunk source of shape (n_samples, n_features)
-            With ``affinity="precomputed"``: similarities of shape (n_samples, n_samples). Rows of a Dask array or data
-            frame stay where they are; ``labels_`` and ``embedding_`` are lazy then (``docs/cluster.md``). A path of a
-            .npy, Parquet or Zarr file, or ``biclique.io.open_chunks`` of anything that gives rows in pieces, is
-            read in chunks, three times; the rows are never all in memory.
-        y : ignored
-        sample_weight : array of shape (n_samples,), optional
-            How often each row counts. Integer weights give what repeated rows would; a row of weight 0 does not
-            count, but gets a label. Weights on a device are checked on the host.
-        """
-        result = self._fit(X, sample_weight)
-        if result.labels is not None:
-            self.labels_ = result.labels
-        if result.cut_history is not None:
-            self.cut_history_ = result.cut_history
-        reason = f"the embedding has no more groups for assign_labels={self.assign_labels!r}"
-        if ASSIGNERS[self.assign_labels].spans_columns and (self.n_components or self._asked_for) < self._asked_for:
-            reason = f"assign_labels={self.assign_labels!r} gives at most n_components={self.n_components}"
-        self._warn_about_clusters(result.n_vertices, reason)
-        return self
-
     @property
     def _counting(self) -> bool:
         """Whether the number of clusters is to be selected."""
-        return isinstance(self.n_clusters, str) and self.n_clusters == SELECT
-
-    def _settings(self) -> Settings:
-        self._check_parameters()
-        parameters = self.get_params(deep=False)
-        if self._counting:  # until it is known
-            parameters["n_clusters"] = 1
-        settings = Settings.of(parameters, n_columns=self._n_columns())
-        if self._counting and not settings.kernel.euclidean:
-            raise ParameterError(
-                "n_clusters='select' judges by Euclidean neighbours, which mean nothing for "
-                f"affinity={self.affinity!r}: give a number."
-            )
-        return settings
+        return self.n_clusters == SELECT
 
     def _count(self, settings: Settings, source: RowSource, progress: Progress) -> tuple[Settings, CountResult]:
         """Settings with the number of clusters, and how it was found."""
@@ -335,8 +294,8 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
                 reasons.append(found.reason)
         return settings, " ".join(reasons)
 
-    def _run(self, settings: Settings, source: RowSource, progress: Progress, selected: str = "") -> Result:
-        fit = super()._run
+    def _search(self, settings: Settings, source: RowSource, progress: Progress) -> Result:
+        selected = ""
         if self._counting:
             settings, self.k_selection_ = self._count(settings, source, progress)
             self.n_clusters_ = self.k_selection_.n_clusters
@@ -346,15 +305,12 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
             progress.say(selected)
             warn_about_structure(self.k_selection_)
         if not settings.selecting:
-            return fit(settings, source, progress, selected)
+            return self._run(settings, source, progress, selected)
 
         def fit_candidate(candidate: Candidate, reason: str) -> Result:
-            return fit(candidate.applied(settings), source, progress, f"{selected} {reason}".strip())
+            return self._run(candidate.applied(settings), source, progress, f"{selected} {reason}".strip())
 
         found = search_settings(settings, source, progress)
         progress.say(found.reason)
         self.selection_, result = fit_without_dust(found, fit_candidate, source.weights)
         return result
-
-    def _n_columns(self) -> int:
-        return self.n_components or (1 if self._counting else int(self.n_clusters))

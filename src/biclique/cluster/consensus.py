@@ -16,12 +16,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, FewerClustersWarning, ParameterError, warn_user
 from biclique.hypergraph import ExpansionGram, Hypergraph
-from biclique.runtime.arguments import check_count, check_random
+from biclique.runtime import check_count, check_random, panel_product, run_panels, single_threaded_blas
 from biclique.runtime.page_links import PageLink
-from biclique.runtime.threads import panel_product, run_panels, single_threaded_blas
-from biclique.spectral import NormalizedCut
-from biclique.spectral.assign import assign_in_place
-from biclique.spectral.solver import top_eigenpairs
+from biclique.spectral import NormalizedCut, assign_in_place, top_eigenpairs
 
 MISSING = -1
 """The label of a row that a partition says nothing about."""

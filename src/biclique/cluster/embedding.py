@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -109,20 +109,6 @@ random_state, verbose :
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
-        """Embed the rows of X.
-
-        Parameters
-        ----------
-        X : array, data frame, CSR matrix or chunk source of shape (n_samples, n_features)
-            With ``affinity="precomputed"``: similarities of shape (n_samples, n_samples).
-        y : ignored
-        sample_weight : array of shape (n_samples,), optional
-            How often each row counts; 0 leaves it out.
-        """
-        self._fit(X, sample_weight)
-        return self
 
     def _n_columns(self) -> int:
         return int(self.n_components + bool(self.drop_first))

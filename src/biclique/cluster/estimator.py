@@ -23,7 +23,7 @@ from biclique.fit.fine_gamma import finer_gamma
 from biclique.fit.graphs import fit_graph
 from biclique.fit.kernel_columns import with_columns
 from biclique.fit.plan import FACTORED_WAY, GRAPH, LOOKED_AT, Fitted, Plan, Planned, Result, check_fast, make_plan
-from biclique.fit.settings import CONSTRAINTS, Check, Settings, check_parameters
+from biclique.fit.settings import CONSTRAINTS, SELECT, Check, Settings, check_parameters
 from biclique.fit.three_passes import fit_factored
 from biclique.io import is_dask
 from biclique.kernels import KERNEL_NAMES, KERNELS, check_rows_for_kernel, make_kernel
@@ -70,6 +70,15 @@ class Estimator(PageLink, BaseEstimator):
     def _check_parameters(self) -> None:
         check_parameters(self.get_params(deep=False), self._constraints)
 
+    def _n_columns(self) -> int | None:
+        """Columns of the embedding, the trivial one among them; None for the rule of ``Settings``."""
+        return None
+
+    def _settings(self) -> Settings:
+        """The parameters, checked once."""
+        self._check_parameters()
+        return Settings.of(self.get_params(deep=False), n_columns=self._n_columns())
+
     def __getstate__(self) -> dict[str, Any]:
         """A pickled model drops what is lazy: the rows stay where they are."""
         return {name: value for name, value in super().__getstate__().items() if not is_dask(value)}
@@ -114,15 +123,7 @@ class KernelEstimator(Estimator):
     _fitted: Fitted
     plan_: Plan
     order_: float
-
-    def _n_columns(self) -> int:
-        """Columns of the embedding, the trivial one among them."""
-        raise NotImplementedError
-
-    def _settings(self) -> Settings:
-        """The parameters, checked once."""
-        self._check_parameters()
-        return Settings.of(self.get_params(deep=False), n_columns=self._n_columns())
+    labels_: IntArray
 
     # From X to rows
 
@@ -266,6 +267,14 @@ class KernelEstimator(Estimator):
                 ApproximationWarning,
             )
 
+    def _warn_about_clusters(self, n_vertices: int, reason: str) -> None:
+        if n_vertices < self._asked_for:
+            reason = f"X has only {n_vertices} distinct rows"
+        if hasattr(self, "_lazy_sizes"):
+            self._warn_about_found(len(self._lazy_sizes), reason)
+        else:
+            self._warn_about_fewer(self.labels_, reason)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         affinity = self.affinity
@@ -285,14 +294,28 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         """The columns that the user sees."""
         return embedding
 
-    def _fit(self, X: Any, sample_weight: Any) -> Result:
-        """Plan, run, store."""
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
+        """Embed the rows of X, and cluster them if clusters are asked for.
+
+        Parameters
+        ----------
+        X : array, tensor, data frame, CSR matrix, Dask collection or chunk source of shape (n_samples, n_features)
+            With ``affinity="precomputed"``: similarities of shape (n_samples, n_samples). Rows of a Dask array or data
+            frame stay where they are; ``labels_`` and ``embedding_`` are lazy then (``docs/cluster.md``). A path of a
+            .npy, Parquet or Zarr file, or ``biclique.io.open_chunks`` of anything that gives rows in pieces, is
+            read in chunks, three times; the rows are never all in memory.
+        y : ignored
+        sample_weight : array of shape (n_samples,), optional
+            How often each row counts. Integer weights give what repeated rows would; a row of weight 0 does not
+            count, but gets its row of the embedding and its label. Weights on a device are checked on the host.
+        """
         settings = self._settings()
         with self._fitting() as progress:
             settings, source = self._source(settings, X, sample_weight, progress)
             if source.said:
                 progress.say(source.said)
-            result = self._run(settings, source, progress)
+            searching = settings.selecting or getattr(self, "n_clusters", None) == SELECT
+            result = (self._search if searching else self._run)(settings, source, progress)
             self._fitted = fitted = result.fitted
             if result.clusters is not None:
                 self._lazy_sizes = result.clusters.sizes
@@ -303,7 +326,17 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
             self.rows_left_out_ = np.empty(0, dtype=np.intp) if result.left_out is None else result.left_out
             self._n_features_out = self._output(np.empty((0, fitted.plan.settings.n_columns))).shape[1]
             self._store_plan(fitted.plan)
-        return result
+            if result.labels is not None:
+                self.labels_ = result.labels
+            if result.cut_history is not None:
+                self.cut_history_ = result.cut_history
+        if settings.assigning.n_clusters is not None:
+            self._warn_about_clusters(result.n_vertices, fitted.plan.settings.why_fewer)
+        return self
+
+    def _search(self, settings: Settings, source: RowSource, progress: Progress) -> Result:
+        """Search for what is "select", and fit with what was found."""
+        raise NotImplementedError
 
     def _run(self, settings: Settings, source: RowSource, progress: Progress, selected: str = "") -> Result:
         """Plan and fit; the plan holds what was selected, and why."""
@@ -401,9 +434,6 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
             found = self._of_rows(X, lambda rows: self._fitted.embed(rows, self.n_jobs))
         return self._output(np.concatenate(found))
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        raise NotImplementedError
-
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> FloatArray:  # noqa: ARG002
         """Fit, and return ``embedding_``."""
         self.fit(X, sample_weight=sample_weight)
@@ -417,8 +447,6 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
 
 class ClustererBase(ClusterMixin, KernelEstimator):
     """Labels of training rows by looking them up, of new rows by a rule."""
-
-    labels_: IntArray
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> IntArray:
         """Fit, and return ``labels_``."""
@@ -456,14 +484,6 @@ class ClustererBase(ClusterMixin, KernelEstimator):
         dtype: DTypeLike,  # noqa: ARG002
     ) -> Array | None:
         return None
-
-    def _warn_about_clusters(self, n_vertices: int, reason: str) -> None:
-        if n_vertices < self._asked_for:
-            reason = f"X has only {n_vertices} distinct rows"
-        if hasattr(self, "_lazy_sizes"):
-            self._warn_about_found(len(self._lazy_sizes), reason)
-        else:
-            self._warn_about_fewer(self.labels_, reason)
 
 
 def run(planned: Planned, source: RowSource, random: np.random.RandomState, progress: Progress) -> Result:

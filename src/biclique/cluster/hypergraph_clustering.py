@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from scipy import sparse
@@ -17,7 +17,7 @@ from biclique.exceptions import DataError, DisconnectedWarning, warn_user
 from biclique.fit.cost import Cost
 from biclique.fit.hypergraphs import NO_CLUSTER, fit_hypergraph, plan_hypergraph, seconds_of_hypergraph
 from biclique.fit.plan import Fitted, Plan, Result
-from biclique.fit.settings import CONSTRAINTS, Settings, an_order
+from biclique.fit.settings import CONSTRAINTS, an_order
 from biclique.hypergraph import SPLITTINGS, ExpansionGram, Hypergraph, as_hypergraph, distortion, find_expansion
 from biclique.hypergraph.expansions import AnyExpansion
 from biclique.multiway import k_way_normalized_cut
@@ -92,7 +92,12 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
     [['milk', 'sugar', 'tea'], ['glue', 'nails', 'saw']]
     """
 
-    _constraints = {**CONSTRAINTS, "order": an_order, "row_normalize": check_flag}  # noqa: RUF012
+    _constraints = {  # noqa: RUF012
+        **CONSTRAINTS,
+        "order": an_order,
+        "row_normalize": check_flag,
+        "expansion": lambda _, value: find_expansion(cast("AnyExpansion", value)),
+    }
     _fitted: Fitted
     order_: float
 
@@ -168,20 +173,12 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
         self.order_ = float(fitted.plan.orders[0])
         self.labels_ = np.full(len(together), NO_CLUSTER)
         self.labels_[together] = result.labels
-        self.embedding_ = np.zeros((len(together), self._n_columns()))
+        self.embedding_ = np.zeros((len(together), fitted.plan.settings.n_columns))
         self.embedding_[together] = result.embedding
         self.eigenvalues_, self.residuals_ = fitted.eigenvalues, fitted.residuals
         if result.cut_history is not None:
             self.cut_history_ = result.cut_history
         self.n_passes_ = self.n_iter_ = fitted.n_passes
-
-    def _n_columns(self) -> int:
-        return int(self.n_components or self.n_clusters)
-
-    def _settings(self) -> Settings:
-        self._check_parameters()
-        find_expansion(self.expansion)
-        return Settings.of(self.get_params(deep=False), n_columns=self._n_columns())
 
     def plan(self, X: Any) -> Plan:
         """Every decision that a fit would take, with its bytes, and seconds from one pass over these incidences.
@@ -270,7 +267,7 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
             )
         if len(sizes) > 1:
             shown = ", ".join(map(str, sizes[:5])) + (", …" if len(sizes) > 5 else "")
-            whole = self.order_ == 2 and len(sizes) >= self._n_columns() >= self.n_clusters
+            whole = self.order_ == 2 and len(sizes) >= self.plan_.settings.n_columns >= self.n_clusters
             said = (
                 "they are grouped whole, so that nothing is cut"
                 if whole

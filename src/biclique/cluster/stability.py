@@ -32,8 +32,7 @@ def stability_of(
     found = np.empty((n_splits, n_clusters))
     for split in range(n_splits):
         chosen = np.sort(random.choice(len(labels), half, replace=False))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of fits that the user did not ask for by themselves
+        with warnings.catch_warnings(action="ignore"):  # of fits that the user did not ask for by themselves
             others = fit_half(chosen, split)
         found[split] = found_again(labels[chosen], others, n_clusters)
     there = ~np.isnan(found)

@@ -19,8 +19,7 @@ from biclique.fit.plan import Fitted
 from biclique.fit.settings import SELECT
 from biclique.io import is_dask
 from biclique.report.rows import typical_rows
-from biclique.runtime.arguments import check_count, check_number, check_random
-from biclique.runtime.threads import single_threaded_blas
+from biclique.runtime import check_count, check_number, check_random, single_threaded_blas
 from biclique.spectral import Seen
 
 REJECTED = -1

@@ -151,8 +151,7 @@ MATRIX, COMPRESSED = 14, 15
 def damage(source: object, said: str) -> Iterator[None]:
     """What the parsers of Python, NumPy and SciPy raise for damaged files as one DataError; no warning of theirs."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             yield
     except DataError:
         raise

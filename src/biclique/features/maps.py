@@ -658,8 +658,12 @@ def map_rows(
 
 def map_product(feature_map: FeatureMap, X: Rows, Q: FloatArray, *, n_jobs: int | None = None) -> FloatArray:
     """c(X) Q, shape (n, b), in float64."""
-    blocks = map_rows(feature_map, X, Q, lambda product: product, n_jobs=n_jobs)
-    return namespace(X).concatenate(blocks) if blocks else full((0, Q.shape[1]), 0.0, X)
+    return stacked(map_rows(feature_map, X, Q, lambda product: product, n_jobs=n_jobs), (0, Q.shape[1]), X)
+
+
+def stacked(blocks: list[FloatArray], empty: tuple[int, ...], X: Rows) -> FloatArray:
+    """What blocks of X gave, one below the other; if X has no rows, an array of the ``empty`` shape."""
+    return namespace(X).concatenate(blocks) if blocks else full(empty, 0.0, X)
 
 
 def squared_lengths(feature_map: FeatureMap, X: Rows, *, n_jobs: int | None = None) -> FloatArray:
@@ -667,4 +671,4 @@ def squared_lengths(feature_map: FeatureMap, X: Rows, *, n_jobs: int | None = No
     root = feature_map.lift(np.eye(feature_map.rank))
     xp = namespace(X)
     blocks = map_rows(feature_map, X, root, lambda features: xp.einsum("ij,ij->i", features, features), n_jobs=n_jobs)
-    return xp.concatenate(blocks) if blocks else full((0,), 0.0, X)
+    return stacked(blocks, (0,), X)

@@ -115,8 +115,7 @@ def _effort(plan: Plan, some: Vertices, rule: OrderRule) -> Effort:
     few = plan.kernel is None or plan.rank is not None or not plan.iterates
     if few or plan.kernel is None or solves_directly(size, plan.settings.n_columns):
         return usual
-    with warnings.catch_warnings(), single_threaded_blas():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"), single_threaded_blas():
         try:
             search = search_some(plan.settings, plan.kernel, some, rule, plan.dtype, 0, size, None)
             found, _ = search.run(asked=len(rule.orders) == 1)
@@ -146,13 +145,11 @@ def _on_device(plan: Plan, source: RowSource, pool: Pool) -> float:
 
 def _factored(plan: Plan, source: RowSource, pool: Pool) -> Plan:
     """Three passes over the rows, from the speed of a block of them; on a GPU, from what is known of one."""
-    settings, n, d = plan.settings, plan.rows, source.n_columns
-    if plan.kernel is None:
-        return plan
-    kind = kind_of_map(settings.holding, plan.gram, plan.kernel, d)
+    settings, n, d, kernel = plan.settings, plan.rows, source.n_columns, plan.kernel_of_rows
+    kind = kind_of_map(settings.holding, plan.gram, kernel, d)
     rank = ESTIMATE_RANK if isinstance(settings.holding.rank, str) else settings.holding.rank
     random = np.random.RandomState(0)
-    made = make_map(kind, plan.kernel, pool.rows[pool.distinct], rank, random=random, dtype=plan.dtype)
+    made = make_map(kind, kernel, pool.rows[pool.distinct], rank, random=random, dtype=plan.dtype)
     kept = n * 8 * (settings.n_columns + 1) if source.in_memory else 4 * n
     if plan.device is None or device_type(plan.device) == "cpu":
         seconds = estimate_factored(made, pool.rows, n, settings.n_jobs)

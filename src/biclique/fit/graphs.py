@@ -268,14 +268,13 @@ class GraphFitted:
 
 def fit_graph(plan: Plan, vertices: Vertices, X: Rows, random: np.random.RandomState, progress: Progress) -> Result:
     """The graph, its parts, the eigenpairs of each, and what all rows X get."""
-    settings = plan.settings
     found = GraphSearch(plan, vertices, random, progress).run()
     parts, fitted = found.parts, found.fitted
     for part in parts:
         warn_unless_converged(part.pairs)
     embedding = fitted.embed_vertices(X, vertices.index)
     labels, history = None, None
-    if settings.assigning.n_clusters is not None:
+    if plan.settings.assigning.n_clusters is not None:
         history = fitted.assign(vertices, parts, found.tested).cut_history
         labels = fitted.labels_of_vertices(X, vertices.index)
     return Result(fitted, vertices.n, embedding, labels, history)

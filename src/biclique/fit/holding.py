@@ -120,20 +120,18 @@ def hold_on_device(
     plan: Plan, source: RowSource, weights: FloatArray, random: np.random.RandomState, progress: Progress
 ) -> Prepared:
     """K of all rows on a device; equal rows are not made one."""
-    if plan.kernel is None:
-        raise TypeError("a device computes a kernel")
     X, owned = source.placed()
-    n = plan.rows
+    n, kernel = plan.rows, plan.kernel_of_rows
     facts: dict[str, Any] = {"device": plan.device, "precision": plan.precision}
     tick = progress.tick if progress.enabled else None
-    gram = TorchGram(plan.kernel, X, tick=tick, owned=owned, **facts)
+    gram = TorchGram(kernel, X, tick=tick, owned=owned, **facts)
     probe = None
     if plan.iterates:
         seed = int(random.randint(2**31))
         probe = gram.normal((n, plan.block), seed)
         if plan.start_rows:
             some = draw_numbers(n, plan.start_rows, np.random.RandomState(seed))
-            few = TorchGram(plan.kernel, X[moved(some, X)], **facts)
+            few = TorchGram(kernel, X[moved(some, X)], **facts)
             probe = start_from_few(probe, few, X, plan.orders[0], weights[some], seed, weights)
     # The operator holds what it needs of the rows.
     everyone: IntArray = np.arange(n)

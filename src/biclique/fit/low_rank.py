@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import ApproximationWarning, DegreeError, ParameterError, warn_user
@@ -26,6 +25,7 @@ from biclique.features.maps import (
     make_map,
     map_kind,
     map_rows,
+    stacked,
     weighted_gram,
 )
 from biclique.fit.settings import HoldingSettings
@@ -34,7 +34,7 @@ from biclique.kernels import Kernel
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, Block, Pool, RowSource
 from biclique.runtime import Result
-from biclique.runtime.namespace import as_dtype, float64, full, moved, namespace, scalars, to_host
+from biclique.runtime.namespace import as_dtype, float64, moved, namespace, scalars, to_host
 from biclique.spectral import (
     NULL_EIGENVALUE,
     NormalizedCut,
@@ -73,10 +73,7 @@ class FactoredSpectrum:
 
     def embed(self, X: Rows, n_jobs: int | None = None) -> FloatArray:
         """The embedding of rows, shape (n, 1 + k)."""
-        blocks = self._map(X, self._normalize, n_jobs)
-        if not blocks:
-            return full((0, self.coefficients.shape[1]), 0.0, X)
-        return namespace(blocks[0]).concatenate(blocks)  # type: ignore[no-any-return]
+        return stacked(self._map(X, self._normalize, n_jobs), (0, self.coefficients.shape[1]), X)
 
     def embed_landmarks(self, n_jobs: int | None = None) -> FloatArray:
         """The embedding of the landmarks themselves."""
@@ -479,9 +476,8 @@ def pool_size(rank: int | str) -> int:
 
 def choose_map(plan: Plan, pool: Pool, random: np.random.RandomState) -> ChosenMap:
     """The feature map of the rank asked for, or of the first in ``RANKS``, within memory, that is good enough."""
-    holding, gram, kernel, dtype, most = plan.settings.holding, plan.gram, plan.kernel, plan.dtype, plan.most_rank
-    if kernel is None:
-        raise TypeError("a feature map is of a kernel")
+    holding, gram, dtype, most = plan.settings.holding, plan.gram, plan.dtype, plan.most_rank
+    kernel = plan.kernel_of_rows
     kind = kind_of_map(holding, gram, kernel, pool.rows.shape[1])
     landmarks = FEATURE_MAPS[kind].has_landmarks
     if FEATURE_MAPS[kind].exact:
@@ -495,7 +491,7 @@ def choose_map(plan: Plan, pool: Pool, random: np.random.RandomState) -> ChosenM
         )
     compared = np.sort(random.permutation(pool.rows.shape[0])[: min(CHECK_ROWS, max(pool.rows.shape[0] // 2, 2))])
     sample = ExactSample(
-        kernel, _precise(pool.rows[compared]), pool.weights[compared], plan.orders[0], plan.n_vectors, random
+        kernel, pool.rows[compared].astype(np.float64), pool.weights[compared], plan.orders[0], plan.n_vectors, random
     )
     # At a landmark the approximation is exact: rows to compare on are none, where there are others.
     others = np.setdiff1d(pool.distinct, compared)
@@ -556,7 +552,3 @@ def check_rank(rank: int | str, n_rows: int | None, *, held: bool = True, what: 
     if not isinstance(rank, str) and n_rows is not None and rank > n_rows:
         way_out = "use rank='auto', or gram='dense', which is exact and smaller" if held else "use rank='auto'"
         raise ParameterError(f"rank={rank} is more than the {n_rows} {what} there are: {way_out}.")
-
-
-def _precise(rows: Rows) -> Rows:
-    return rows.astype(np.float64) if sparse.issparse(rows) else np.asarray(rows, dtype=np.float64)

@@ -155,6 +155,13 @@ class Plan:
         return np.dtype(np.float32 if self.precision == "fast" else self.precision)
 
     @property
+    def kernel_of_rows(self) -> Kernel:
+        """The kernel of a plan that needs one."""
+        if self.kernel is None:
+            raise TypeError(f"gram={self.gram!r} is of rows and a kernel, and this plan has no kernel")
+        return self.kernel
+
+    @property
     def block(self) -> int:
         """Vectors of one pass."""
         return block_columns(self.n_vectors, self.rows)
@@ -162,8 +169,7 @@ class Plan:
     @property
     def rule(self) -> str:
         """How the order is chosen, in words."""
-        cut = self.settings.cut
-        if not cut.auto:
+        if not self.settings.cut.auto:
             return "as asked for"
         return f"the least of {', '.join(f'{order:g}' for order in self.orders)} that leaves no cluster of dust"
 

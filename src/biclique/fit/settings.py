@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from numbers import Integral, Real
 from typing import Any, cast
@@ -231,14 +231,21 @@ class Settings:
     """What the γ of a rule is multiplied by, if a search for settings chose it."""
 
     @classmethod
-    def of(cls, parameters: Mapping[str, object], *, n_columns: int) -> Settings:
-        """From parameters that passed ``check_parameters``; what an estimator does not have takes its default."""
+    def of(cls, parameters: Mapping[str, object], *, n_columns: int | None = None) -> Settings:
+        """From parameters that passed ``check_parameters``; what an estimator does not have takes its default.
+
+        Without ``n_columns`` there are as many as ``n_components`` says, or as there are clusters. A number of clusters
+        that is to be selected is 1 until it is known.
+        """
+        counting = parameters.get("n_clusters") == SELECT
+        if counting:
+            parameters = {**parameters, "n_clusters": 1}
 
         def given(group: type) -> dict[str, Any]:
             return {name: parameters[name] for name in parameters.keys() & {part.name for part in fields(group)}}
 
         settings = cls(
-            n_columns,
+            int(cast("int", n_columns or parameters.get("n_components") or parameters["n_clusters"])),
             KernelSettings(**given(KernelSettings)),
             CutSettings(**given(CutSettings)),
             HoldingSettings(**given(HoldingSettings)),
@@ -249,15 +256,15 @@ class Settings:
             bool(parameters.get("verbose")),
         )
         _check_categorical(settings)
-        _check_selecting(settings)
+        _check_selecting(settings, counting)
         if "affinity" not in settings.selecting:  # else every candidate is checked by itself
             settings.unselected.check()
         return settings
 
     def check(self) -> None:
         """Refuse parameters that must not be together."""
-        for check in CROSS_CHECKS:
-            check(self)
+        for wrong in _conflicts(self):
+            raise ParameterError(wrong)
 
     @property
     def selecting(self) -> tuple[str, ...]:
@@ -277,6 +284,14 @@ class Settings:
     def n_groups(self) -> int:
         """Clusters by which the order is chosen: for an embedding, as many as it has columns."""
         return self.assigning.n_clusters or self.n_columns
+
+    @property
+    def why_fewer(self) -> str:
+        """What is to blame if there are fewer clusters than were asked for."""
+        name = self.assigning.assign_labels
+        if ASSIGNERS[name].spans_columns and self.n_columns < self.n_groups:
+            return f"assign_labels={name!r} gives at most n_components={self.n_columns}"
+        return f"the embedding has no more groups for assign_labels={name!r}"
 
     @property
     def pointwise(self) -> bool:
@@ -441,15 +456,6 @@ COUNTING: dict[str, Check] = {**SELECTING, "n_clusters": or_select(CONSTRAINTS["
 """The same for what has a search for the number of clusters too."""
 
 
-def _check_factored(settings: Settings) -> None:
-    affinity, gram = settings.kernel.affinity, settings.holding.gram
-    if settings.holding.factored and not settings.kernel.of_rows:
-        raise ParameterError(
-            f"gram={gram!r} needs rows and a kernel, not affinity={affinity!r}: leave gram at 'auto', or use "
-            "affinity='rbf'."
-        )
-
-
 def _check_categorical(settings: Settings) -> None:
     kernel = settings.kernel
     if kernel.categorical_features is not None and not kernel.takes_gaps:
@@ -460,50 +466,43 @@ def _check_categorical(settings: Settings) -> None:
         )
 
 
-def _check_selecting(settings: Settings) -> None:
-    if settings.selecting and not settings.kernel.euclidean:
+def _check_selecting(settings: Settings, counting: bool) -> None:
+    asked = (*settings.selecting, *(("n_clusters",) if counting else ()))
+    if asked and not settings.kernel.euclidean:
+        cure = "leave it at 'auto', or give a number" if settings.selecting else "give a number"
         raise ParameterError(
-            f"{settings.selecting[0]}='select' judges by Euclidean neighbours, which mean nothing for "
-            f"affinity={settings.kernel.affinity!r}: leave it at 'auto', or give a number."
+            f"{asked[0]}='select' judges by Euclidean neighbours, which mean nothing for "
+            f"affinity={settings.kernel.affinity!r}: {cure}."
         )
 
 
-def _check_points(settings: Settings) -> None:
-    kernel = settings.kernel
+def _conflicts(settings: Settings) -> Iterator[str]:
+    """What is wrong with parameters that must not be together, one message each."""
+    kernel, cut, gram = settings.kernel, settings.cut, settings.holding.gram
+    if settings.holding.factored and not kernel.of_rows:
+        yield (
+            f"gram={gram!r} needs rows and a kernel, not affinity={kernel.affinity!r}: leave gram at 'auto', or use "
+            "affinity='rbf'."
+        )
     if not kernel.euclidean and settings.holding.landmarks == "kmeans++":
-        raise ParameterError(
+        yield (
             f"landmarks='kmeans++' measures Euclidean distances, which mean nothing for affinity={kernel.affinity!r}: "
             "use landmarks='uniform' or 'leverage'."
         )
-
-
-def _check_modelling(settings: Settings) -> None:
-    cut, kernel = settings.cut, settings.kernel
     if cut.symmetric and not cut.auto and check_order(cast("float", cut.order)) % 1 != 0:
-        raise ParameterError(f"modelling='symmetric' needs a whole order, odd or even, got {cut.order!r}.")
+        yield f"modelling='symmetric' needs a whole order, odd or even, got {cut.order!r}."
     if kernel.neighbors and cut.symmetric:
-        raise ParameterError(
+        yield (
             f"modelling={cut.modelling!r} works with kernels, not with affinity={kernel.affinity!r}: leave it at "
             "'biclique'."
         )
-
-
-def _check_neighbor_gamma(settings: Settings) -> None:
-    kernel = settings.kernel
     if kernel.neighbors and isinstance(kernel.gamma, str) and kernel.gamma != "auto":
-        raise ParameterError(
+        yield (
             f"gamma must be 'auto' or a number with affinity={kernel.affinity!r}, got {kernel.gamma!r}: 'auto' is 0.2 "
             "over the median squared distance to the last neighbour."
         )
-
-
-def _check_multigrid(settings: Settings) -> None:
-    if settings.solving.eigen_solver == "amg" and settings.kernel.of_rows:
-        raise ParameterError(
+    if settings.solving.eigen_solver == "amg" and kernel.of_rows:
+        yield (
             "eigen_solver='amg' is for neighbour graphs (affinity='nearest_neighbors'), where it is the default: use "
             "eigen_solver='auto' here."
         )
-
-
-CROSS_CHECKS = (_check_factored, _check_points, _check_modelling, _check_neighbor_gamma, _check_multigrid)
-"""What parameters must not be together."""

@@ -164,9 +164,7 @@ class FactoredSearch:
         self, plan: Plan, source: RowSource, pool: Pool, random: np.random.RandomState, progress: Progress
     ) -> None:
         settings = plan.settings
-        if plan.kernel is None:
-            raise TypeError("a factored K is of a kernel")
-        self.kernel: Kernel = plan.kernel
+        self.kernel: Kernel = plan.kernel_of_rows
         self.source, self.pool, self.progress = source, pool, progress
         self.n_jobs, self.n_columns = settings.n_jobs, settings.n_columns
         self.assigning, self.random_state = settings.assigning, settings.random_state

@@ -476,9 +476,6 @@ class FourierGram(ComputedGram):
     def matmat(self, V: FloatArray) -> FloatArray:
         return self._boxes.multiply(np.asarray(V, dtype=np.float64), self.n_jobs, self.tick)
 
-    def cross(self, Y: Rows) -> CrossGram:
-        return self.training().cross(Y, self.n_jobs)
-
     def training(self) -> FourierRows:
         return FourierRows(self.held, self.dtype, self.tolerance, self._lowest, self._weights)
 

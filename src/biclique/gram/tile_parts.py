@@ -13,7 +13,7 @@ from scipy.spatial import KDTree
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.gram.dense import LINK, search_parts
-from biclique.gram.operator import CHECKED_AT_ONCE, GramOperator
+from biclique.gram.operator import CHECKED_AT_ONCE, CrossGram, GramOperator, TrainedRows
 from biclique.kernels import HeldRows, Kernel, Spectrum
 from biclique.runtime import PANEL, Pulse, Tick, count_threads, draw_by_permutation, run_groups, run_panels
 
@@ -65,6 +65,12 @@ class ComputedGram(GramOperator):
 
     def diagonal(self) -> FloatArray:
         return self.kernel.diagonal(self.held.rows)
+
+    def training(self) -> TrainedRows:
+        return self.held
+
+    def cross(self, Y: Rows) -> CrossGram:
+        return self.training().cross(Y, self.n_jobs)
 
     def parts(
         self,

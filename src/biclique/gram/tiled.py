@@ -11,7 +11,6 @@ from numpy.typing import DTypeLike
 from scipy import sparse
 
 from biclique._typing import FloatArray, Rows
-from biclique.gram.operator import CrossGram
 from biclique.gram.tile_parts import ComputedGram
 from biclique.kernels import HeldRows, Kernel
 from biclique.runtime import Pulse, Tick, require, run_groups
@@ -130,13 +129,7 @@ class TiledGram(ComputedGram):
             np.matmul(rows[top:bottom], columns[:, left:right], out=inner)
         return self.kernel.finish(inner)
 
-    def training(self) -> HeldRows:
-        return self.held
-
     def spread_over(self, spread: Spread) -> TiledGram:
         from biclique.gram.spread import SpreadTiles  # a subclass of this one
 
         return SpreadTiles(self, spread)
-
-    def cross(self, Y: Rows) -> CrossGram:
-        return self.held.cross(Y, n_jobs=self.n_jobs)

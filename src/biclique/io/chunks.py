@@ -108,6 +108,23 @@ class ChunkSource(ABC):
         self._check_finite(X, rows)
         return X
 
+    def fill(
+        self,
+        out: FloatArray,
+        rows: int = CHUNK_ROWS,
+        *,
+        check_finite: bool = True,
+        tick: Tick | None = None,
+    ) -> FloatArray:
+        """All rows, in an array that has room for them: one fresh pass, ``rows`` at a time."""
+        done = 0
+        for chunk in self.chunks(rows, check_finite=check_finite):
+            out[done : done + len(chunk)] = chunk
+            done += len(chunk)
+            if tick is not None:
+                tick(done / len(out))
+        return out
+
     def texts(self, name: str) -> Iterator[list[str]]:
         """One fresh pass over a column that has a role, as the texts that ``read_table`` gives: ids and classes."""
         place = self.names.index(name)
@@ -407,13 +424,7 @@ def _whole(source: ChunkSource, roles: Roles, limit: int, tick: Tick | None = No
     n, width = source.n_rows or 0, source.n_columns
     check_table_size(source.name, n, width, len(with_role), limit)
     with guard(source.name), np.errstate(invalid="ignore"):  # a damaged NaN of float32
-        X = np.empty((n, width))
-        done = 0
-        for chunk in source.chunks(source.block_rows, check_finite=False):
-            X[done : done + len(chunk)] = chunk
-            done += len(chunk)
-            if tick is not None:
-                tick(done / n)
+        X = source.fill(np.empty((n, width)), source.block_rows, check_finite=False, tick=tick)
         label, key = (
             None if name is None else [text for chunk in source.texts(name) for text in chunk]
             for name in (roles.label, roles.id)

@@ -59,8 +59,7 @@ def read_header(name: str, beginning: bytes) -> Header:
     file = BytesIO(beginning)
     readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about headers that Python 2 wrote
+        with warnings.catch_warnings(action="ignore"):  # about headers that Python 2 wrote
             version = npy.read_magic(file)
             if version not in readers:  # 3.0 is for names of fields, which cannot be used
                 raise TableError(f"{name}: .npy version {version[0]}.{version[1]}, not 1.0 or 2.0.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -286,7 +286,7 @@ class TablePreparer(TransformerMixin, PageLink, BaseEstimator):
                 L = self.level_imputer_.transform(L)
             if self.encode == "one-hot":
                 self.encoder_ = one_hot("auto").fit(L)
-        levels = [_sorted_levels(column, self.missing) for column in L.T]
+        levels = [sorted_levels({*column.tolist()}, self.missing != "keep") for column in L.T]
         self.levels_ = dict(zip(self.category_columns_, levels, strict=True))
 
     def _choose(self, name: str, names: list[str]) -> tuple[list[str], list[str] | Literal["auto"]]:
@@ -441,7 +441,7 @@ class TablePreparer(TransformerMixin, PageLink, BaseEstimator):
         return restored(cls(), state_of_scale(list(names), scale, offset, divisor))
 
 
-def _sorted_levels(column: NDArray[Any], missing: str) -> list[Any]:
-    """The levels in order; a gap is the last of them, unless it stays one."""
-    present = {level for level in column.tolist() if level is not None}
-    return [*sorted(present), *([None] if missing != "keep" and len(present) < len({*column.tolist()}) else [])]
+def sorted_levels(found: Collection[str | None], gap_is_level: bool) -> list[str | None]:
+    """The levels among different values, in order; a gap, None, is the last of them if it counts as one."""
+    last: list[str | None] = [None] if gap_is_level and None in found else []
+    return [*sorted(level for level in found if level is not None), *last]

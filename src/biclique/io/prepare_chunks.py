@@ -14,7 +14,7 @@ from biclique.exceptions import Argument, ParameterError, TableError
 from biclique.io.chunks import TEXT_BYTES, ChunkSource, Raw
 from biclique.io.columns import texts_of
 from biclique.io.fields import text_array
-from biclique.io.prepare import TablePreparer
+from biclique.io.prepare import TablePreparer, sorted_levels
 from biclique.io.prepare_columns import DROP, MISSING_DROP, first_gap, sorted_columns, too_large, weights_of
 from biclique.io.prepare_state import CLASS, PARAMETERS, restored
 from biclique.io.sources import Moments, varies
@@ -120,7 +120,7 @@ def _state(
         "number_columns": numbers,
         "category_columns": categories,
         "kinds": kinds,
-        "levels": [_names(counts, gap_is_level) for counts in levels],
+        "levels": [sorted_levels(counts, gap_is_level) for counts in levels],
         "indicated": [
             c for c, some in zip(numbers, gaps.tolist(), strict=True) if some and preparer.missing == "indicator"
         ],
@@ -129,12 +129,6 @@ def _state(
         "divisor": np.where(varies(mean, variance, n_kept), np.sqrt(variance), 1.0) if scaling else None,
         "most_frequent": [_common(c) for c in levels] if preparer.missing == "mean" and categories else None,
     }
-
-
-def _names(counts: Counter[str | None], gap_is_level: bool) -> list[str | None]:
-    """The levels in order; None, if it counts as one, comes last."""
-    last: list[str | None] = [None] if gap_is_level and None in counts else []
-    return [*sorted(level for level in counts if level is not None), *last]
 
 
 def _common(counts: Counter[str | None]) -> str:

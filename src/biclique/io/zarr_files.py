@@ -307,8 +307,7 @@ class ZarrChunks(ChunkSource):
         way_out = "raise memory_limit, or write the array again with smaller chunks."
         require(found.chunk_bytes, self.memory_limit, f"{self.name}: a chunk of shape {found.chunks}", way_out)
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # about codecs that other programs may not know
+            with warnings.catch_warnings(action="ignore"):  # about codecs that other programs may not know
                 return zarr.open_array(str(self._path), mode="r", zarr_format=found.version)
         except Exception as error:  # whatever a broken store makes zarr and its codecs raise
             raise TableError(f"{self.name}: not a readable Zarr array ({line(error)}).") from error
@@ -345,8 +344,7 @@ class ZarrChunks(ChunkSource):
 
     def _read(self, array: Any, start: int, stop: int) -> Raw:
         try:
-            with guard(self.name), warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of codecs, about damaged numbers
+            with guard(self.name), warnings.catch_warnings(action="ignore"):  # of codecs, about damaged numbers
                 if self._path is not None and self._metadata is not None:
                     check_blosc(self._path, self._metadata, start, stop)
                 piece = np.asarray(array[start:stop])

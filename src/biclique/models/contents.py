@@ -67,7 +67,12 @@ def _classes(include: Sequence[str]) -> dict[str, Plain]:
     ours = {kind.__name__: Plain(kind, lambda model: _ours(model, include), _maker(kind)) for kind in OURS}
     # New rows vote by the labels of the training rows, so here they stay.
     ours["ConsensusClustering"] = Plain(ConsensusClustering, vars, _maker(ConsensusClustering))
-    of_sklearn = {kind.__name__: Plain(kind, _of_sklearn, _maker(kind)) for kind in (*SCALERS, KMeans)}
+    of_sklearn = {
+        kind.__name__: Plain(
+            kind, lambda x: {name: value for name, value in vars(x).items() if name not in HEAVY}, _maker(kind)
+        )
+        for kind in (*SCALERS, KMeans)
+    }
     with_state = {
         name: Plain(kind, lambda x: {"state": x.to_state()}, kind.from_state) for name, kind in WITH_STATE.items()
     }
@@ -75,9 +80,17 @@ def _classes(include: Sequence[str]) -> dict[str, Plain]:
         **ours,
         **of_sklearn,
         **with_state,
-        **{kind.__name__: Plain(kind, _of_dataclass, kind) for kind in FOUND},
-        "Pipeline": Plain(Pipeline, _of_pipeline, _pipeline),
-        "names": Plain(np.ndarray, _of_names, _names),
+        **{
+            kind.__name__: Plain(kind, lambda x: {one.name: getattr(x, one.name) for one in fields_of(x)}, kind)
+            for kind in FOUND
+        },
+        "Pipeline": Plain(Pipeline, lambda x: {"steps": list(x.steps), "verbose": x.verbose}, _pipeline),
+        # Names of columns and vertices: an array of Python's objects, as a list.
+        "names": Plain(
+            np.ndarray,
+            lambda x: {"items": x.ravel().tolist(), "shape": list(x.shape)},
+            lambda items, shape: text_array(items).reshape(shape),
+        ),
     }
 
 
@@ -162,23 +175,6 @@ def _ours(model: BaseEstimator, include: Sequence[str]) -> dict[str, Any]:
     return fields
 
 
-def _of_sklearn(model: BaseEstimator) -> dict[str, Any]:
-    return {name: x for name, x in vars(model).items() if name not in HEAVY}
-
-
-def _of_pipeline(model: Pipeline) -> dict[str, Any]:
-    return {"steps": list(model.steps), "verbose": model.verbose}
-
-
-def _of_dataclass(value: Any) -> dict[str, Any]:
-    return {field.name: getattr(value, field.name) for field in fields_of(value)}
-
-
-def _of_names(values: np.ndarray[Any, Any]) -> dict[str, Any]:
-    """Names of columns and vertices: an array of Python's objects, as a list."""
-    return {"items": values.ravel().tolist(), "shape": list(values.shape)}
-
-
 # Made again
 
 
@@ -208,10 +204,6 @@ def _pipeline(steps: list[tuple[str, Any]], verbose: bool) -> Pipeline:
         if type(step) not in _savable() and step not in (None, "passthrough"):
             raise DataError(f"step {name!r} of a Pipeline is a {type(step).__name__}, which is not a model.")
     return Pipeline(steps, verbose=bool(verbose))
-
-
-def _names(items: list[Any], shape: list[int]) -> np.ndarray[Any, Any]:
-    return text_array(items).reshape(shape)
 
 
 def what_predict_needs(model: object) -> Mapping[str, Any]:

@@ -97,7 +97,7 @@ class SymmetricGram(GramOperator):
         return np.asarray((2 * self.base.diagonal() + 2 * self.column + self.constant) / 4)
 
     def cross(self, Y: Rows) -> CrossGram:
-        return self.shift.cross(self.base.cross(Y))
+        return _SymmetricCross(self.base.cross(Y), self.shift)
 
     def training(self) -> SymmetricRows | None:
         base = self.base.training()
@@ -109,9 +109,6 @@ class SymmetricShift:
 
     def __init__(self, order: int, weights: FloatArray, column: FloatArray, constant: float) -> None:
         self.order, self.weights, self.column, self.constant = order, weights, column, constant
-
-    def cross(self, base: CrossGram) -> CrossGram:
-        return _SymmetricCross(base, self)
 
 
 class SymmetricRows:
@@ -128,7 +125,7 @@ class SymmetricRows:
         return self.base.hold(Y)
 
     def cross(self, Y: Rows, n_jobs: int | None = None) -> CrossGram:
-        return self.shift.cross(self.base.cross(Y, n_jobs))
+        return _SymmetricCross(self.base.cross(Y, n_jobs), self.shift)
 
 
 class _SymmetricCross(CrossGram):

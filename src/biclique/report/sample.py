@@ -57,17 +57,16 @@ class Sampled:
 
 def sample_again(told: Told, rows: Rows, labels: IntArray, *, whole: bool, path: bool = True) -> Sampled:
     """Similarities and a path over orders; ``whole`` says that the rows are all there are."""
-    plan = told.fitted.plan
     if len(labels) < 2:
         return Sampled(None, None, "there is only one row")
     try:
-        with single_threaded_blas(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of fits that nobody asked for by themselves
+        # Warnings of fits that nobody asked for by themselves are not shown.
+        with single_threaded_blas(), warnings.catch_warnings(action="ignore"):
             cuts, index = _cuts(told, rows, whole=whole)
             similarities = _similarities(cuts, index, labels, told.n_clusters)
             if not path:
                 return Sampled(similarities, None)
-            if plan.settings.cut.symmetric:
+            if told.fitted.plan.settings.cut.symmetric:
                 return Sampled(similarities, None, "the symmetric modelling has no path over orders")
             if told.n_clusters < 2:
                 return Sampled(similarities, None, "one cluster is the same at every order")

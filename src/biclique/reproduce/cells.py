@@ -199,8 +199,7 @@ def run_cell(cell: Cell, settings: Settings, home: str | None) -> list[dict[str,
     """The results of a cell; its randomness depends on its own name alone."""
     problem = load_problem(cell.data, cell.problem, home)
     random = np.random.RandomState(zlib.crc32(cell.file.encode()) ^ settings.seed)
-    with single_threaded_blas(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", BicliqueWarning)
+    with single_threaded_blas(), warnings.catch_warnings(action="ignore", category=BicliqueWarning):
         return [{**result, "k": problem.k} for result in METHODS[cell.method](problem, settings, random)]
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 from uuid import uuid4
 
@@ -85,8 +86,6 @@ class DaskRows(RowSource):
         self.weights = None  # of all rows at once: they are never here
         self._checked = False
         self._known: IntArray | None = lengths
-        self._counts: _Counts | None = None
-        self._found: tuple[Any, list[list[Any]], list[Any] | None] | None = None
         self._inner: dict[Any, Any] = {}
         """The tasks of chunks by their keys, for graphs that hold a task in place of its key."""
         said = np.asarray(array.chunks[0], dtype=float)
@@ -99,7 +98,7 @@ class DaskRows(RowSource):
     def lengths(self) -> IntArray:
         """Rows of every chunk; read once if Dask does not know them."""
         if self._known is None:
-            graph, rows, _ = self._keys()
+            graph, rows, _ = self._keys
             outcomes = {f"length-{i}": (length_of, list(keys)) for i, keys in enumerate(rows)}
             found = _Pass(graph, outcomes, list(outcomes), "lengths", QUIET, self).run(listed)
             self._known = np.asarray(found, dtype=np.intp)
@@ -116,39 +115,38 @@ class DaskRows(RowSource):
 
     @property
     def n_counted(self) -> int:
-        return self.n_rows if self._weights is None else int(sum(self._counted().counts))
+        return self.n_rows if self._weights is None else int(sum(self._counted.counts))
 
     def mass(self, at_least: int) -> Mass:
         if self._weights is None:
             return super().mass(at_least)
-        found = self._counted()
+        found = self._counted
         return Mass(self.n_rows, found.total, found.total**2 / found.squares)
 
+    @cached_property
     def _counted(self) -> _Counts:
         """Rows of positive weight in every chunk: one look at the weights alone."""
-        if self._counts is None:
-            graph, _, weights = self._keys()
-            work = Work(_count, "look at sample_weight", 1, lengths=self.lengths)
-            name = _name("weights")
-            tasks: dict[Any, Any] = {f"{name}-work": work}
-            tasks.update({(name, i): (_fold_weights, f"{name}-work", key, i) for i, key in enumerate(weights or [])})
-            leaves = [(name, i) for i in range(len(self.lengths))]
-            self._counts = _Pass(graph, tasks, leaves, "sample_weight", QUIET, self).run(merged)
-            if self._counts is None or not self._counts.total > 0:
-                raise DataError("sample_weight is zero in every row: at least one row must count.")
-        return self._counts
+        graph, _, weights = self._keys
+        work = Work(_count, "look at sample_weight", 1, lengths=self.lengths)
+        name = _name("weights")
+        tasks: dict[Any, Any] = {f"{name}-work": work}
+        tasks.update({(name, i): (_fold_weights, f"{name}-work", key, i) for i, key in enumerate(weights or [])})
+        leaves = [(name, i) for i in range(len(self.lengths))]
+        counts: _Counts | None = _Pass(graph, tasks, leaves, "sample_weight", QUIET, self).run(merged)
+        if counts is None or not counts.total > 0:
+            raise DataError("sample_weight is zero in every row: at least one row must count.")
+        return counts
 
+    @cached_property
     def _keys(self) -> tuple[Any, list[list[Any]], list[Any] | None]:
         """The optimised collections, the keys of every chunk's pieces, and those of the weights."""
-        if self._found is None:
-            dask = import_dask()
-            found = dask.optimize(self.array) if self._weights is None else dask.optimize(self.array, self._weights)
-            held = {**_persisted(self.array, found[0]), **_persisted(self._weights, found[-1])}
-            rows = [[held.get(key, key) for key in keys] for keys in found[0].__dask_keys__()]
-            weights = None if self._weights is None else [held.get(key, key) for key in found[1].__dask_keys__()]
-            self._inner = _used_nowhere_else(dask, found[0].__dask_graph__(), [key for keys in rows for key in keys])
-            self._found = list(found), rows, weights
-        return self._found
+        dask = import_dask()
+        found = dask.optimize(self.array) if self._weights is None else dask.optimize(self.array, self._weights)
+        held = {**_persisted(self.array, found[0]), **_persisted(self._weights, found[-1])}
+        rows = [[held.get(key, key) for key in keys] for keys in found[0].__dask_keys__()]
+        weights = None if self._weights is None else [held.get(key, key) for key in found[1].__dask_keys__()]
+        self._inner = _used_nowhere_else(dask, found[0].__dask_graph__(), [key for keys in rows for key in keys])
+        return list(found), rows, weights
 
     def for_gram(self, gram: str, memory_limit: int | str) -> RowSource:
         """All rows in memory for exact tiles, whose passes workers run if there is a cluster."""
@@ -177,7 +175,7 @@ class DaskRows(RowSource):
     # The three verbs
 
     def draw(self, size: int, random: np.random.RandomState) -> tuple[Rows, FloatArray]:
-        counts = self.lengths if self._weights is None else np.asarray(self._counted().counts, dtype=np.intp)
+        counts = self.lengths if self._weights is None else np.asarray(self._counted.counts, dtype=np.intp)
         numbers = draw_numbers(int(counts.sum()), size, random)
         before = np.concatenate([[0], np.cumsum(counts)]).astype(np.intp)
         chosen = {  # for the first row of every chunk: which of its counted rows
@@ -228,7 +226,7 @@ class DaskRows(RowSource):
         chunks: Sequence[int] | None = None,
     ) -> Any:
         """Σ of a function over chunks: tasks of at least so many rows, then a tree."""
-        collections, rows, weights = self._keys()
+        collections, rows, weights = self._keys
         name = _name(what)
         told = f"pass over the rows for the {what}"
         check = None if self._checked else self._check
@@ -465,7 +463,7 @@ class _Pass:
                 f"{self._chunk_of(key)}, in the {self.told}: every worker that took it died ({error}). If it does not "
                 "fit a worker's memory, use smaller chunks or a lower rank."
             )
-        rows = self.source._keys()[1]
+        rows = self.source._keys[1]
         for i, keys in enumerate(rows):
             broken = self._read(client, keys)
             if broken is not None:
@@ -494,7 +492,7 @@ class _Pass:
         return None
 
     def _chunk_of(self, key: Any) -> str:
-        rows = self.source._keys()[1]
+        rows = self.source._keys[1]
         for i, keys in enumerate(rows):
             if key in keys:
                 return f"chunk {i} of X"

@@ -49,8 +49,7 @@ def scipy_eigenpairs(
     search = _Arpack(lowered, k, start, max_iter, random) if solver == "arpack" else _Lobpcg(lowered, start, max_iter)
     asked = max(FIRST_SHARE * tol, EPS)
     while True:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # residuals are judged, and said, by our caller
+        with warnings.catch_warnings(action="ignore"):  # residuals are judged, and said, by our caller
             found = search.find(asked)
         values, vectors, images, residuals = _ritz_pairs(lowered, found)
         scale = float(np.abs(values).max(initial=0.0))

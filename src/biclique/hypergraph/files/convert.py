@@ -85,8 +85,7 @@ def from_hypernetx(network: Any) -> Hypergraph:
     """
     if "hypernetx" not in _packages(network) or not hasattr(network, "incidences"):
         raise DataError(f"a hypernetx.Hypergraph, version 2.3 or later, is needed, got a {type(network).__name__}.")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of pandas, about how HyperNetX calls it
+    with warnings.catch_warnings(action="ignore"):  # of pandas, about how HyperNetX calls it
         frame = network.incidences.to_dataframe
         edge_weights = network.edges.to_dataframe["weight"].to_dict()
     pairs = [(_plain(edge), _plain(node)) for edge, node in frame.index.tolist()]
@@ -132,8 +131,7 @@ def to_hypernetx(hypergraph: Hypergraph) -> Any:
     weights = zip(hypergraph.edge_names.tolist(), hypergraph.weights.tolist(), strict=True)
     properties = {edge: {"weight": weight} for edge, weight in weights}
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of pandas, about how HyperNetX calls it
+        with warnings.catch_warnings(action="ignore"):  # of pandas, about how HyperNetX calls it
             network = hypernetx.Hypergraph(
                 frame, edge_col="edges", node_col="nodes", cell_weight_col="weight", edge_properties=properties
             )

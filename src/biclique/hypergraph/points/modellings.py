@@ -286,9 +286,8 @@ class MaxKernel(_OfKernel):
     formula = "max_{i<j} κ(x_i, x_j)"
 
     def weights(self, X: FloatArray, tuples: IntArray) -> FloatArray:
-        kernel = self.kernel
         pairs = combinations(range(tuples.shape[1]), 2)
-        return np.asarray(np.max([kernel.pairs(X, tuples[:, i], tuples[:, j]) for i, j in pairs], axis=0))
+        return np.asarray(np.max([self.kernel.pairs(X, tuples[:, i], tuples[:, j]) for i, j in pairs], axis=0))
 
 
 @dataclass(frozen=True)
