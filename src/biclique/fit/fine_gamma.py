@@ -10,6 +10,9 @@ If 4 times that γ gives the sample clusters with at most half of it, γ was too
 of a few hundred rows. 16 times is compared with the best so far in the same way, unless hardly any links are shared.
 A higher γ must do at order 2: one that needs a higher order leaves too many rows like no other.
 
+If 4 times was taken, 16 times is not tried if more rows have nine tenths of their degree from themselves than may be
+left out.
+
 To cut across a ring takes few links. So if neighbours form at least k solid parts and clusters split one, every γ is
 tried, however few links they share.
 """
@@ -27,6 +30,7 @@ from biclique.exceptions import DisconnectedWarning, warn_user
 from biclique.fit.exact import ExactSearch, search_some
 from biclique.fit.plan import QUICK_TOLERANCE, ChosenKernel
 from biclique.fit.settings import Settings
+from biclique.fit.sifting import LONE
 from biclique.gram import search_parts
 from biclique.kernels import NEIGHBOR, Kernel, Nearby, neighbor_links
 from biclique.neighbors.index import links_inside
@@ -78,7 +82,10 @@ def _finest(trial: _Trial, chosen: ChosenKernel) -> ChosenKernel:
     for factor in FACTORS:
         gamma = factor * chosen.gamma
         kernel = settings.kernel.kernel(gamma).precise(some.data)
-        other = trial.labels(trial.search(kernel, (2.0,)))
+        search = trial.search(kernel, (2.0,))
+        if raised is not chosen and trial.scatters(search):
+            break
+        other = trial.labels(search)
         leaving = links_leaving(links, other)
         if leaving <= HALF * least and trial.rule.smallest(other, some.weights) >= needed:
             told = f"{leaving:.2g} of the links to {NEIGHBOR} nearest neighbours lead to another cluster"
@@ -135,6 +142,14 @@ class _Trial:
         """Whether K itself falls into as many parts as there are clusters: none of them is split."""
         K, weights = search.prepared.base.stored(), self.some.weights
         return self.rule.n_solid(search_parts(K, np.diagonal(K)), weights) >= self.rule.n_clusters
+
+    def scatters(self, search: ExactSearch) -> bool:
+        """Whether more rows have nearly all their degree from themselves than may be left out."""
+        K, weights = search.prepared.base.stored(), self.some.weights
+        return (
+            self.rule.share_of(np.flatnonzero(weights * np.diagonal(K) > LONE * (K @ weights)), weights)
+            > self.rule.least
+        )
 
     def labels(self, search: ExactSearch) -> IntArray:
         """The clusters that a kernel gives. Rows that were left out go where most of their neighbours are."""
