@@ -146,6 +146,8 @@ def _labelled(made: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, tuple[np
 
 def public(folder: Path, most: int | None) -> Iterator[Case]:
     """The public sets, with at most so many rows, drawn with seed 0."""
+    if not any((folder / battery).is_dir() for battery in BATTERIES):
+        raise SystemExit(f"{folder} has none of the folders {', '.join(BATTERIES)}: give the folder that holds them.")
     for battery in BATTERIES:
         for file in sorted((folder / battery).glob("*.data.gz")):
             X = np.loadtxt(file, ndmin=2)

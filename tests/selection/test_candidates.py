@@ -2,10 +2,14 @@
 
 import numpy as np
 import pytest
+from sklearn.datasets import make_moons
 
 from biclique import BicliqueSpectralClustering
 from biclique.exceptions import ParameterError
+from biclique.fit.plan import find_vertices
+from biclique.progress import Progress
 from biclique.selection import Candidate, make_candidates
+from biclique.selection.order_path import make_cuts
 
 
 def tried(n=500, **parameters):
@@ -25,7 +29,7 @@ def test_all_of_them():
     assert {one.order for one in graphs} == {2, 2.1, 4}
     assert len(graphs) == 12
     default, *rest = kernels
-    assert (default.gamma_factor, default.order, default.row_normalize) == (1, "auto", "auto")
+    assert (default.gamma_factor, default.order, default.row_normalize) == (None, "auto", "auto")
     assert {(one.gamma_factor, one.order, one.row_normalize) for one in rest} == {
         (factor, order, scaled)
         for factor in (0.25, 1, 4, 16, 64)
@@ -33,6 +37,19 @@ def test_all_of_them():
         for scaled in (True, False)
     }
     assert len({one.name for one in found}) == len(found) == 43
+
+
+def test_the_default_is_among_them():
+    X, _ = make_moons(400, noise=0.1, random_state=1)
+    model = BicliqueSpectralClustering(2, affinity="select", gamma="select", order="select", random_state=0)
+    (default,) = [one for one in make_candidates(model._settings(), len(X)) if one.order == "auto"]
+    settings = default.applied(model._settings())
+    vertices = find_vertices(settings, X, np.ones(len(X)))
+    (found,) = make_cuts(settings, vertices, ["auto"], Progress(False)).at("auto", ["auto"])
+    own = BicliqueSpectralClustering(2, random_state=0).fit(X)
+    assert own.plan_.gamma_reason.startswith("4 × ")
+    assert (found.labels[vertices.index] == own.labels_).all()
+    np.testing.assert_allclose(found.eigenvalues, own.eigenvalues_)
 
 
 def test_what_is_given_restricts():

@@ -73,7 +73,7 @@ class Candidate:
             cut=replace(settings.cut, order=self.order),
             holding=holding,
             assigning=replace(settings.assigning, row_normalize=self.row_normalize),
-            gamma_factor=1.0 if self.gamma_factor is None else self.gamma_factor,
+            gamma_factor=self.gamma_factor,
         )
 
 
@@ -148,7 +148,7 @@ def _kernels(settings: Settings, orders: Sequence[float]) -> list[Candidate]:
     scalings: tuple[bool | str, ...] = (assigning.row_normalize,)
     if assigning.row_normalize == "auto" and ASSIGNERS[assigning.assign_labels].scales_rows:
         scalings = (True, False)
-    default = [replace(asked, gamma_factor=factors[0])] if "order" in settings.selecting else []
+    default = [asked] if "order" in settings.selecting else []
     return default + [
         replace(asked, gamma_factor=factor, order=order, row_normalize=scaled)
         for factor in factors

@@ -293,8 +293,8 @@ class Extension:
 def column_signs(rows: FloatArray, weights: FloatArray) -> FloatArray:
     """±1 for every column so that Σ w v³ > 0; by its largest entry if that sum is 0. On the host."""
     xp = namespace(rows)
-    skew = weights @ rows**3
-    size = weights @ xp.abs(rows) ** 3
+    cubes = rows * rows * rows  # a power takes ten times as long
+    skew, size = weights @ cubes, weights @ xp.abs(cubes)
     largest = xp.diagonal(rows[xp.argmax(xp.abs(rows), axis=0)]) if len(rows) else skew
     decisive = xp.where(xp.abs(skew) > 1e-6 * size, skew, largest)
     return np.where(to_host(decisive) < 0, -1.0, 1.0)
