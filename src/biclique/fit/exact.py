@@ -61,6 +61,7 @@ from biclique.spectral import (
     round_rows,
     scipy_eigenpairs,
     shares_of_parts,
+    solves_directly,
     top_eigenpairs,
 )
 
@@ -258,20 +259,18 @@ def search_some(
     tol: float | None,
 ) -> ExactSearch:
     """The search among ``size`` of the distinct rows; without a tolerance, that of a fit."""
-    few = vertices.some(draw_numbers(vertices.n, size, np.random.RandomState(seed)))
+    few = vertices
+    if vertices.n > size:
+        few = vertices.some(draw_numbers(vertices.n, size, np.random.RandomState(seed)))
     held = "tiled" if kernel.cheap and few.n > STORED_SAMPLE else "dense"
     # Small enough to be made whatever the memory limit: all rows were allowed.
     limit = 2 * dense_bytes(size) + tiled_bytes(size, few.data.shape[1], size, np.float64)
     gram = make_gram(held, kernel, few.data, dtype=dtype, n_jobs=settings.n_jobs, memory_limit=limit)
     n_vectors = min(settings.n_columns, few.n) - 1
-    prepared = Prepared(
-        few,
-        gram,
-        np.random.RandomState(seed),
-        settings.cut.symmetric,
-        np.random.RandomState(seed).standard_normal((few.n, block_columns(n_vectors, few.n))),
-        kernel=kernel,
-    )
+    probe: FloatArray | None = None
+    if not solves_directly(few.n, n_vectors):
+        probe = np.random.RandomState(seed).standard_normal((few.n, block_columns(n_vectors, few.n)))
+    prepared = Prepared(few, gram, np.random.RandomState(seed), settings.cut.symmetric, probe, kernel=kernel)
     # What a cluster must hold is a share of all rows: a sample is to tell what these will do.
     of_sample = replace(OrderRule.of(few.weights, rule.n_clusters, rule.orders), least=rule.least)
     tolerance = FINE_TOLERANCE if gram.passes_are_cheap else QUICK_TOLERANCE

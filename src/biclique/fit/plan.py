@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -510,7 +509,7 @@ def choose_kernel(
     """
     if vertices.given:
         return ChosenKernel()
-    before = deepcopy(random)
+    before = random.get_state()
     settings = asked.kernel
     affinity, rule = settings.affinity, settings.gamma
     gamma: float | None = None
@@ -533,13 +532,14 @@ def choose_kernel(
     if not parted or not 1 < k < vertices.n:
         return chosen
     # The rows that γ is from. With so many landmarks, no more than so many rows tell what K looks like.
-    rank = asked.holding.rank
-    if isinstance(rank, str) or rank >= nearby.n:
-        before = deepcopy(random)
-    else:
-        chosen_rows = draw_by_permutation(vertices.n, rank, before)
+    rank, after = asked.holding.rank, random.get_state()
+    if not isinstance(rank, str) and rank < nearby.n:
+        random.set_state(before)
+        chosen_rows = draw_by_permutation(vertices.n, rank, random)
         nearby = Nearby(nearby.kernel, vertices.data[chosen_rows], chosen_rows)
-    raised = finer(asked, chosen, vertices.some(nearby.chosen), nearby, int(before.randint(2**31)))
+    seed = int(random.randint(2**31))
+    random.set_state(after)  # what is drawn next must be what a given γ draws
+    raised = finer(asked, chosen, vertices.some(nearby.chosen), nearby, seed)
     # How precise a kernel must be, all rows tell, not the sample.
     if raised is chosen:
         return chosen
