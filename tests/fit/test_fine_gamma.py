@@ -1,10 +1,10 @@
 """γ="auto" is raised where fewer links between nearest neighbours then lead from one cluster to another."""
 
+import tracemalloc
 import warnings
 
 import numpy as np
 import pytest
-from scipy import sparse
 from sklearn.datasets import make_blobs, make_circles, make_moons
 from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import scale
@@ -12,8 +12,9 @@ from sklearn.preprocessing import scale
 from biclique import BicliqueSpectralClustering
 from biclique.exceptions import DisconnectedWarning, SolverWarning
 from biclique.fit import fine_gamma
-from biclique.fit.fine_gamma import cut_across, links_leaving
+from biclique.fit.fine_gamma import cut_across
 from biclique.kernels import Nearby, make_kernel, neighbor_links
+from biclique.runtime import parse_memory_limit
 from biclique.selection import order_path
 from biclique.spectral import OrderRule
 from tests import oracles
@@ -67,16 +68,6 @@ def test_links_do_not_depend_on_the_order_of_rows_that_are_equally_far():
 def test_kernels_without_a_distance_have_no_links():
     X = np.random.default_rng(0).normal(size=(30, 2))
     assert Nearby.drawn(make_kernel("polynomial", gamma=1.0), X, 30, 0) is None
-
-
-def test_the_share_of_links_that_leave():
-    random = np.random.default_rng(0)
-    for _ in range(20):
-        A = np.triu(random.random((30, 30)) < 0.2, 1).astype(float)
-        A += A.T
-        A[:, 7] = A[7] = 0  # a cluster without links
-        labels = np.where(np.arange(30) == 7, 3, random.integers(3, size=30))
-        assert links_leaving(sparse.csr_array(A), labels) == pytest.approx(oracles.links_leaving(A, labels))
 
 
 def test_what_cuts_across():
@@ -143,6 +134,16 @@ def test_gamma_is_raised_where_that_halves_the_links_that_leave(factor):
             chosen = other
     assert chosen == factor
     assert adjusted_rand_score(y, model.labels_) > 0.9
+
+
+def test_a_bridge_between_parts_is_no_reason_to_warn():
+    """Neighbours may link what clusters rightly part: few links, no warning."""
+    random = np.random.default_rng(0)
+    y = random.integers(3, size=400)
+    X = np.column_stack([20 * random.random(400), 2 * y + 0.15 * random.standard_normal(400)])
+    with warnings.catch_warnings(action="error"):
+        model = BicliqueSpectralClustering(3, random_state=0).fit(X)
+    assert adjusted_rand_score(y, model.labels_) == 1
 
 
 @pytest.mark.parametrize("seed", [1, 3])
@@ -215,3 +216,18 @@ def test_long_chains_are_solved_without_a_warning():
     assert model.residuals_.max() < 1e-10
     with pytest.warns(SolverWarning, match="eigenpairs above tol"):  # fewer passes were asked for
         BicliqueSpectralClustering(2, gamma=model.gamma_, order=2, max_iter=20, random_state=0).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("n", "gram", "limit"), [(600, "tiled", "40MB"), (600, "tiled", "12MB"), (1500, "dense", "40MB")]
+)
+def test_chains_are_not_decomposed_beyond_the_memory_limit(n, gram, limit):
+    X = np.column_stack([np.arange(float(n)), np.zeros(n)])
+    tracemalloc.start()
+    with warnings.catch_warnings(action="ignore", category=SolverWarning):
+        BicliqueSpectralClustering(
+            4, order=2, gamma=0.1, gram=gram, memory_limit=limit, max_iter=120, random_state=0
+        ).fit(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < parse_memory_limit(limit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from biclique._typing import FloatArray, IntArray
+from biclique.exceptions import MemoryLimitError
 from biclique.fit.exact_fitted import ExactFit, ExactFitted, Solved, assign_exact
 from biclique.fit.holding import Prepared, hold, hold_on_device
 from biclique.fit.plan import FINE_TOLERANCE, QUICK_TOLERANCE, Plan, Planned, choose_gram, make_gram
@@ -54,6 +56,7 @@ from biclique.spectral import (
     columns_within,
     counted_shares,
     dense_eigenpairs,
+    direct_bytes,
     graph_eigenpairs,
     join_parts,
     least_order,
@@ -87,8 +90,11 @@ GLANCE_STARTS = 0
 """Random starts of the first k-means on eigenvectors that are being found: that there is no dust shows early."""
 
 DECOMPOSED, ROWS_A_PASS = 2_048, 20
-"""Up to so many rows the matrix is decomposed if a pass for every 20 rows does not find the eigenpairs (long chains):
-that is about as many passes as a decomposition takes."""
+"""Up to so many rows the matrix is decomposed if passes do not find the eigenpairs (long chains). For a stored K a pass
+for every 20 rows is enough: that is about as many as a decomposition takes."""
+
+ALL_PASSES = 100
+"""The same for a K that is not stored."""
 
 PROPOSAL_TOLERANCE = 0.05
 """Of eigenpairs of the sample that proposes an order, as a share of the eigengap."""
@@ -107,13 +113,16 @@ class SolverOptions:
     """Ends the search for eigenvectors that nobody will want."""
     floor: float = -np.inf
     """Eigenvalues below this need not be found."""
+    spare: float = np.inf
+    """Bytes that a decomposition may take."""
 
     @classmethod
     def of(cls, plan: Plan) -> SolverOptions:
         solving = plan.settings.solving
         tol = FINE_TOLERANCE if plan.tolerance is None else plan.tolerance
         graph_tol = QUICK_TOLERANCE if isinstance(solving.eigen_tol, str) else tol
-        return cls(solving.eigen_solver, tol, graph_tol, solving.max_iter)
+        spare = plan.memory_limit - plan.bytes
+        return cls(solving.eigen_solver, tol, graph_tol, solving.max_iter, spare=spare)
 
     @property
     def multigrid(self) -> bool:
@@ -157,7 +166,9 @@ def solve_cut(
             noise=noise,
         )
     n, most = cut.shape[0], options.max_passes
-    worth = n // ROWS_A_PASS if n <= DECOMPOSED else most + 1
+    worth = n // ROWS_A_PASS if cut.gram.passes_are_cheap else max(most, ALL_PASSES)
+    if n > DECOMPOSED or direct_bytes(n) > options.spare:
+        worth = most + 1
     found = top_eigenpairs(
         cut,
         k,
@@ -176,8 +187,10 @@ def solve_cut(
     )
     if found.converged or found.n_passes < worth:
         return found
-    whole = dense_eigenpairs(cut, k, cut.trivial)
-    return replace(whole, n_passes=found.n_passes + 1)
+    with suppress(MemoryLimitError):  # of tiles and so many vectors
+        whole = dense_eigenpairs(cut, k, cut.trivial)
+        return replace(whole, n_passes=found.n_passes + 1)
+    return found
 
 
 def hold_or_change(

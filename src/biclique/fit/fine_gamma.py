@@ -8,10 +8,8 @@ clusters, needs no labels:
 
 If 4 times that γ gives the sample clusters with at most half of it, γ was too low to tell them apart, as with two rings
 of a few hundred rows. 16 times is compared with the best so far in the same way, unless hardly any links are shared.
-A higher γ must do at order 2: one that needs a higher order leaves too many rows like no other.
-
-If 4 times was taken, 16 times is not tried if more rows have nine tenths of their degree from themselves than may be
-left out.
+A higher γ must do at order 2: one that needs a higher order leaves too many rows like no other. If 4 times was taken,
+16 times is not tried if more rows have nine tenths of their degree from themselves than may be left out.
 
 To cut across a ring takes few links. So if neighbours form at least k solid parts and clusters split one, every γ is
 tried, however few links they share.
@@ -33,10 +31,9 @@ from biclique.fit.settings import Settings
 from biclique.fit.sifting import LONE
 from biclique.gram import search_parts
 from biclique.kernels import NEIGHBOR, Kernel, Nearby, neighbor_links
-from biclique.neighbors.index import links_inside
 from biclique.rows.array import Vertices
 from biclique.runtime import parse_memory_limit, single_threaded_blas
-from biclique.spectral import FEW_LINKS, HALF, OrderRule, counted_shares
+from biclique.spectral import FEW_LINKS, HALF, Linked, OrderRule, counted_shares
 
 BYTES_A_PAIR = 128
 """Memory of a fit of the sample: about twice of what was seen at once."""
@@ -65,20 +62,19 @@ def finer_gamma(settings: Settings, chosen: ChosenKernel, some: Vertices, nearby
 
 def _finest(trial: _Trial, chosen: ChosenKernel) -> ChosenKernel:
     """The first γ, or the higher one whose clusters of the trial's rows share fewest links."""
-    settings, some, links = trial.settings, trial.some, trial.links
+    settings, some, k = trial.settings, trial.some, trial.rule.n_clusters
     if chosen.kernel is None or chosen.gamma is None:
         raise TypeError("a kernel with a bandwidth is needed")
     search = trial.search(chosen.kernel)
     if trial.falls_apart(search):
         return chosen
     labels = trial.labels(search)
-    first = least = links_leaving(links, labels)
-    split = trial.cuts_across(labels)
+    first, split = trial.linked.shared(labels, k)[0], trial.cuts_across(labels)
     if first <= FEW_LINKS and not split:
         return chosen
     # A higher γ may cut off loose rows: clusters that are nearly dust must not be new.
     needed = max(trial.rule.least, min(TWICE * trial.rule.least, trial.rule.smallest(labels, some.weights)))
-    raised = chosen
+    least, raised = first, chosen
     for factor in FACTORS:
         gamma = factor * chosen.gamma
         kernel = settings.kernel.kernel(gamma).precise(some.data)
@@ -86,14 +82,14 @@ def _finest(trial: _Trial, chosen: ChosenKernel) -> ChosenKernel:
         if raised is not chosen and trial.scatters(search):
             break
         other = trial.labels(search)
-        leaving = links_leaving(links, other)
+        leaving = trial.linked.shared(other, k)[0]
         if leaving <= HALF * least and trial.rule.smallest(other, some.weights) >= needed:
             told = f"{leaving:.2g} of the links to {NEIGHBOR} nearest neighbours lead to another cluster"
             reason = f"{factor:g} × {chosen.gamma:.4g}: {told}, with that γ {first:.2g}"
             split, least, raised = trial.cuts_across(other), leaving, ChosenKernel(kernel, gamma, reason)
         if least <= FEW_LINKS and not split:
             break
-    if split:
+    if split and least > FEW_LINKS:
         warn_user(
             f"clusters cut across the parts that rows and their {NEIGHBOR} nearest neighbours form, at gamma="
             f"{raised.gamma:.3g} and at up to {FACTORS[-1]:g} times {chosen.gamma:.3g}: use "
@@ -101,11 +97,6 @@ def _finest(trial: _Trial, chosen: ChosenKernel) -> ChosenKernel:
             DisconnectedWarning,
         )
     return raised
-
-
-def links_leaving(links: sparse.csr_array, labels: IntArray) -> float:
-    """The mean over clusters of the share of their links that lead to another one. A cluster without links counts 1."""
-    return 1 - links_inside(links, labels)
 
 
 def cut_across(labels: IntArray, parts: IntArray, weights: FloatArray, rule: OrderRule) -> bool:
@@ -127,6 +118,10 @@ class _Trial:
     @cached_property
     def rule(self) -> OrderRule:
         return OrderRule.of(self.some.weights, self.settings.n_groups, self.settings.cut.orders)
+
+    @cached_property
+    def linked(self) -> Linked:
+        return Linked(np.arange(self.some.n), self.links)
 
     @cached_property
     def parts(self) -> IntArray:
