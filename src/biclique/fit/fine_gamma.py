@@ -29,7 +29,6 @@ from biclique.fit.exact import ExactSearch, search_some
 from biclique.fit.plan import QUICK_TOLERANCE, ChosenKernel
 from biclique.fit.settings import Settings
 from biclique.fit.sifting import LONE
-from biclique.gram import search_parts
 from biclique.kernels import NEIGHBOR, Kernel, Nearby, neighbor_links
 from biclique.rows.array import Vertices
 from biclique.runtime import parse_memory_limit, single_threaded_blas
@@ -135,8 +134,8 @@ class _Trial:
 
     def falls_apart(self, search: ExactSearch) -> bool:
         """Whether K itself falls into as many parts as there are clusters: none of them is split."""
-        K, weights = search.prepared.base.stored(), self.some.weights
-        return self.rule.n_solid(search_parts(K, np.diagonal(K)), weights) >= self.rule.n_clusters
+        weights = self.some.weights
+        return self.rule.n_solid(search.prepared.base.parts(weights, weights, None), weights) >= self.rule.n_clusters
 
     def scatters(self, search: ExactSearch) -> bool:
         """Whether more rows have nearly all their degree from themselves than may be left out."""
@@ -150,6 +149,8 @@ class _Trial:
         """The clusters that a kernel gives. Rows that were left out go where most of their neighbours are."""
         found = search.rounded(search.run(asked=not self.settings.cut.auto)[0].result)
         stays = search.prepared.vertices.index >= 0
+        if stays.all():
+            return found
         labels = np.full(self.some.n, -1)
         labels[stays] = found
         counts = self.links[~stays] @ np.eye(self.rule.n_clusters + 1)[labels]  # the last column: rows left out

@@ -114,6 +114,10 @@ class DenseGram(GramOperator):
         random: int | np.random.RandomState | None,  # noqa: ARG002
         columns: int = CHECKED_AT_ONCE,  # noqa: ARG002
     ) -> IntArray:
+        return self._parts
+
+    @cached_property
+    def _parts(self) -> IntArray:
         return search_parts(self.K, self.diagonal())
 
     def restricted(self, members: IntArray) -> DenseGram:
