@@ -121,8 +121,7 @@ class SolverOptions:
         solving = plan.settings.solving
         tol = FINE_TOLERANCE if plan.tolerance is None else plan.tolerance
         graph_tol = QUICK_TOLERANCE if isinstance(solving.eigen_tol, str) else tol
-        spare = plan.memory_limit - plan.bytes
-        return cls(solving.eigen_solver, tol, graph_tol, solving.max_iter, spare=spare)
+        return cls(solving.eigen_solver, tol, graph_tol, solving.max_iter, spare=plan.spare)
 
     @property
     def multigrid(self) -> bool:

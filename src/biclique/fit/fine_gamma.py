@@ -140,10 +140,8 @@ class _Trial:
     def scatters(self, search: ExactSearch) -> bool:
         """Whether more rows have nearly all their degree from themselves than may be left out."""
         K, weights = search.prepared.base.stored(), self.some.weights
-        return (
-            self.rule.share_of(np.flatnonzero(weights * np.diagonal(K) > LONE * (K @ weights)), weights)
-            > self.rule.least
-        )
+        lone = np.flatnonzero(weights * np.diagonal(K) > LONE * (K @ weights))
+        return self.rule.share_of(lone, weights) > self.rule.least
 
     def labels(self, search: ExactSearch) -> IntArray:
         """The clusters that a kernel gives. Rows that were left out go where most of their neighbours are."""

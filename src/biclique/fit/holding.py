@@ -75,8 +75,9 @@ def hold(plan: Plan, vertices: Vertices, random: np.random.RandomState, progress
             )
             weights = vertices.weights
             probe = start_from_few(probe, few, vertices.data, plan.orders[0], weights[some], seed, weights)
-    spare = plan.memory_limit - plan.bytes
-    return Prepared(vertices, base, random, symmetric, probe, plan.basis_blocks, error, kernel=plan.kernel, spare=spare)
+    return Prepared(
+        vertices, base, random, symmetric, probe, plan.basis_blocks, error, kernel=plan.kernel, spare=plan.spare
+    )
 
 
 def given_gram(K: Rows, n_jobs: int | None) -> GramOperator:

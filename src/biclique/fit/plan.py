@@ -181,6 +181,11 @@ class Plan:
         """A new plan, with the reason for it; without a reason, this one."""
         return replace(self, changes=(*self.changes, reason)) if reason else self
 
+    @property
+    def spare(self) -> int:
+        """Bytes of the memory limit that the fit itself does not need."""
+        return self.memory_limit - self.bytes
+
     def at_order(self, order: float, reason: str) -> Plan:
         """With the order that was taken, and why; another one than the first to try is a change."""
         other = self.settings.cut.auto and order != self.orders[0]

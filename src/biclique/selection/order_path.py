@@ -120,7 +120,7 @@ class KernelCuts:
 
     def _solved(self, order: float) -> Solved:
         if self._together and not self._found:
-            self._found = self._search.together(self._together, self.plan.memory_limit - self.plan.bytes)
+            self._found = self._search.together(self._together, self.plan.spare)
             for solved in self._found.values():
                 warn_unless_converged(solved.pairs)
         if order in self._found:
