@@ -52,7 +52,7 @@ def test_the_mixture_is_that_of_one_covariance(sizes):
     y = np.repeat(np.arange(len(sizes)), sizes)
     r = random.normal(size=(len(y), len(sizes) - 1)) * 0.4 + 2 * np.eye(len(sizes))[y][:, 1:]
     rows = rows_of(r, random)
-    found = mixture(rows, np.ones(len(y)), len(sizes))
+    found = mixture(rows, np.ones(len(y)), len(sizes), 10)
     peer = GaussianMixture(len(sizes), covariance_type="tied", random_state=0).fit(r)
     assert adjusted_rand_score(found.labels, peer.predict(r)) > 0.97
     # The label is the largest ⟨r, Σ⁻¹μ⟩ + log π − ⟨μ, Σ⁻¹μ⟩/2, whatever the first entry of a row.
@@ -64,8 +64,8 @@ def test_weights_of_the_mixture_are_repeated_rows():
     rows = rows_of(np.append(random.normal(size=120), random.normal(size=30) * 0.7 + 3)[:, None], random)
     weights = random.integers(1, 4, 150)
     once, repeated = (
-        mixture(rows, weights.astype(float), 2),
-        mixture(np.repeat(rows, weights, axis=0), np.ones(weights.sum()), 2),
+        mixture(rows, weights.astype(float), 2, 10),
+        mixture(np.repeat(rows, weights, axis=0), np.ones(weights.sum()), 2, 10),
     )
     np.testing.assert_allclose(once.rule.rotation, repeated.rule.rotation, rtol=1e-6, atol=1e-9)
 
@@ -83,11 +83,11 @@ def test_rows_of_length_1_stay_unless_others_share_clearly_fewer_links():
     def split(at):
         return Assignment((r[:, 0] > at).astype(np.intp), NearestCentre(rows[:2]))
 
-    best, reason = round_by_links(assign, rows, weights, 2, split(0.0), linked)
+    best, reason = round_by_links(assign, rows, weights, 2, split(0.0), linked, 10)
     assert "mixture" in reason or "as they are" in reason
     (before, errors), (share, others) = (linked.shared(one.labels, 2) for one in (split(0.0), best))
     assert before - share > 2 * np.linalg.norm(errors - others)
-    same, reason = round_by_links(assign, rows, weights, 2, split(2.0), linked)
+    same, reason = round_by_links(assign, rows, weights, 2, split(2.0), linked, 10)
     assert reason == ""
     assert (same.labels == split(2.0).labels).all()
 

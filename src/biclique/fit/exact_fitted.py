@@ -28,17 +28,18 @@ from biclique.spectral import (
     Extension,
     Joined,
     Linked,
+    PointClusters,
     NewRows,
     NormalizedCut,
     Parts,
     Rule,
     Seen,
     assign_in_place,
-    clusters_of_points,
     leaves_room,
     one_each,
     parts_cure,
     round_by_links,
+    round_points,
     round_rows,
     warn_about_clipped,
     warn_about_null_columns,
@@ -88,6 +89,8 @@ class ExactFit:
     """Rows that count and were left out, if any were."""
     nearby: Nearby | None = None
     """Some of the vertices and how unlike they are, if that is known."""
+    points: PointClusters | None = None
+    """The clusters of the vertices as points, if another order may have made them."""
 
     def warn(self, n_clusters: int) -> None:
         """Say what is wrong with the parts and the eigenpairs."""
@@ -304,7 +307,9 @@ def assign_exact(fit: ExactFit, n_clusters: int) -> tuple[Assignment, Plan]:
 
     def by_links(unit: Assignment) -> tuple[Assignment, str] | None:
         known = linked()
-        return None if known is None else round_by_links(assign, solved.rows, weights, n_clusters, unit, known)
+        if known is None:
+            return None
+        return round_by_links(assign, solved.rows, weights, n_clusters, unit, known, assigning.n_init)
 
     found, reason = round_rows(assign, solved.rows, values, weights, n_clusters, tested, by_links)
     found = found.contiguous()
@@ -337,8 +342,9 @@ def _from_points(
     known = linked() if leaves_room(solved.rows, values, vertices.weights, own, n_clusters) else None
     if known is None:
         return None, ""
-    random = check_random(deepcopy(fit.plan.settings.random_state))
-    return clusters_of_points(solved.cut, vertices.data, own, n_clusters, known, random)
+    seed = fit.plan.settings.random_state
+    points = fit.points or PointClusters(vertices.data, vertices.weights, n_clusters, seed)
+    return round_points(points, solved.cut, own, known, check_random(deepcopy(seed)))
 
 
 def finish_exact(fit: ExactFit, X: Rows) -> Result:

@@ -276,7 +276,9 @@ class FactoredSearch:
 
         def by_links(unit: Assignment) -> tuple[Assignment, str] | None:
             known = self._linked()
-            return None if known is None else round_by_links(assign, rows, weights, n_clusters, unit, known)
+            if known is None:
+                return None
+            return round_by_links(assign, rows, weights, n_clusters, unit, known, assigning.n_init)
 
         found, reason = round_rows(assign, rows, fitted.eigenvalues, weights, n_clusters, tested, by_links)
         return found, self.plan.with_rows_as_they_are(reason) if reason else self.plan

@@ -35,7 +35,7 @@ from biclique.runtime.threads import single_threaded_blas
 from biclique.selection.criteria import agreement
 from biclique.selection.halves import fixed_seed
 from biclique.selection.reading import read_rows
-from biclique.spectral import warn_unless_converged
+from biclique.spectral import PointClusters, warn_unless_converged
 from biclique.spectral.cut import Attempt, OrderRule, check_order
 
 
@@ -86,6 +86,7 @@ class KernelCuts:
         rule = OrderRule.of(vertices.weights, settings.n_groups, self.plan.orders)
         rule = replace(rule, orders=numbers or self.plan.orders)
         self._search = ExactSearch(self.plan.settings, prepared, rule, SolverOptions.of(self.plan), progress)
+        self._points = PointClusters(vertices.data, vertices.weights, settings.n_groups, settings.random_state)
         self._last: Attempt[Solved] | None = None
         self._together = numbers if together else ()
         self._found: dict[float, Solved] = {}
@@ -106,7 +107,8 @@ class KernelCuts:
             source = ArrayRows(vertices.data, vertices.weights)
             fit = solve_exact(planned, source, check_random(self.plan.settings.random_state), self.progress)
         else:
-            fit = ExactFit(self.plan, self._search.prepared, self._solved(order), nearby=self._nearby)
+            solved = self._solved(order)
+            fit = ExactFit(self.plan, self._search.prepared, solved, nearby=self._nearby, points=self._points)
         found = []
         for scaled in scalings:
             own = replace(fit, plan=_scaling(fit.plan, scaled))
@@ -218,7 +220,7 @@ def order_path(
     eigen_tol : float or "auto", default="auto"
         As in ``BicliqueSpectralClustering``, but "auto" is 1e-3 for a stored K too: plenty for labels.
     n_init : int, default=1
-        Starts of k-means at every order, for each scaling of rows that is tried: a deterministic one first.
+        Starts of k-means at every order, as in ``BicliqueSpectralClustering``.
     n_clusters, affinity, gamma, sample_weight, … :
         As in ``BicliqueSpectralClustering``.
 

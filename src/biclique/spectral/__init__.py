@@ -67,7 +67,7 @@ from biclique.spectral.lloyd import (
 )
 from biclique.spectral.many_orders import ManyOrders, block_width, columns_within
 from biclique.spectral.multigrid import graph_eigenpairs
-from biclique.spectral.rounding import FEW_LINKS, HALF, Linked, clusters_of_points, round_by_links
+from biclique.spectral.rounding import FEW_LINKS, HALF, Linked, PointClusters, round_by_links, round_points
 from biclique.spectral.solver import (
     BASIS_BLOCKS,
     DIRECT_BELOW,
@@ -130,6 +130,7 @@ __all__ = [
     "OrderRule",
     "PartedPairs",
     "Parts",
+    "PointClusters",
     "Progressing",
     "Rule",
     "Seen",
@@ -140,7 +141,6 @@ __all__ = [
     "block_width",
     "blocks_within",
     "check_order",
-    "clusters_of_points",
     "column_signs",
     "columns_within",
     "connect",
@@ -162,6 +162,7 @@ __all__ = [
     "plus_plus_start",
     "random_start",
     "round_by_links",
+    "round_points",
     "round_rows",
     "scipy_eigenpairs",
     "shares_of_parts",

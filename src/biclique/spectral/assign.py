@@ -436,9 +436,7 @@ def discretize(
     objective = -np.inf
     for _ in range(DISCRETIZE_STEPS):
         labels = np.argmax(rows @ rotation, axis=1)
-        sums = np.zeros((rows.shape[1], rows.shape[1]))
-        np.add.at(sums, labels, weights[:, None] * rows)
-        left, singular, right = svd(sums)
+        left, singular, right = svd(cluster_sums(weights[:, None] * rows, labels, rows.shape[1]))
         if singular.sum() <= objective * (1 + 1e-12):
             break
         objective = singular.sum()
@@ -572,8 +570,7 @@ def held_of_eigenpairs(
     z_j is √(wS) on cluster j and 0 elsewhere, of length 1. With all eigenpairs of B this is k − 1 minus the k-way cut.
     """
     own = weights[:, None] * embedding[:, :1] * embedding  # (n, columns): √(wS) times √w v, the trivial column first
-    sums = np.zeros((n_clusters, embedding.shape[1]))
-    np.add.at(sums, labels, own)
+    sums = cluster_sums(own, labels, n_clusters)
     present = sums[:, 0] > 0
     return float((eigenvalues * sums[present, 1:] ** 2 / sums[present, :1]).sum())
 
@@ -641,13 +638,17 @@ def _taken(values: FloatArray, places: IntArray) -> FloatArray:
     return to_host(values[moved(places, values)])
 
 
+def cluster_sums(values: FloatArray, labels: IntArray, n_clusters: int) -> FloatArray:
+    """The sum of the rows of every cluster, (k, columns)."""
+    return np.column_stack([np.bincount(labels, column, n_clusters) for column in values.T])
+
+
 def weighted_means(
     embedding: FloatArray, weights: FloatArray, labels: IntArray, n_clusters: int
 ) -> tuple[FloatArray, np.ndarray]:
     """The weighted mean of every cluster (zero if it is empty), and which clusters have rows."""
     totals = np.bincount(labels, weights, minlength=n_clusters)
-    sums = np.zeros((n_clusters, embedding.shape[1]))
-    np.add.at(sums, labels, weights[:, None] * embedding)
+    sums = cluster_sums(weights[:, None] * embedding, labels, n_clusters)
     present = totals > 0
     sums[present] /= totals[present, None]
     return sums, present
@@ -662,10 +663,12 @@ def _spread_out_rows(embedding: FloatArray, n_clusters: int) -> IntArray:
     lengths = np.einsum("ij,ij->i", columns, columns)
     columns[np.argmax(lengths >= (1 - TIE) * lengths.max())] *= 1 + TIE
     pivots = list(qr(columns.T, mode="r", pivoting=True)[1][: columns.shape[1]])
-    nearest = np.min([np.sum((embedding - embedding[p]) ** 2, axis=1) for p in pivots], axis=0)
+    nearest, known = np.full(len(embedding), np.inf), 0
     while len(pivots) < n_clusters:
+        for p in pivots[known:]:
+            nearest = np.minimum(nearest, np.sum((embedding - embedding[p]) ** 2, axis=1))
+        known = len(pivots)
         pivots.append(int(np.argmax(nearest)))
-        nearest = np.minimum(nearest, np.sum((embedding - embedding[pivots[-1]]) ** 2, axis=1))
     return np.asarray(pivots)
 
 

@@ -10,7 +10,7 @@ multiplies what is left over at all orders together: their residuals are much al
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,11 +21,14 @@ from biclique.runtime.namespace import right_divide
 from biclique.spectral.cut import NormalizedCut
 from biclique.spectral.solver import EARLY_PASSES, RESOLVED_GAP, SPARE_COLUMNS, EigenResult, Report, Space
 
-WIDEST = 24
+WIDEST = 16
 """Columns of a block, or k + 4 if that is more: a pass with so many takes little longer than one with few."""
 
 MATTERS = 0.1
 """What is less than this share of the residual that is asked for is not pursued."""
+
+FIRST_BLOCKS = 3
+"""Blocks of the first order's space that are taken over: of more, products with tall matrices cost more than they save."""
 
 MOST_BLOCKS = 12
 """Blocks of the space before it shrinks to the leading Ritz vectors of all orders."""
@@ -45,7 +48,7 @@ def columns_within(n: int, k: int, budget: int) -> int:
     0 if there are too few for anything.
     """
     width = block_width(k)
-    columns = min(MOST_BLOCKS * width, (budget // (8 * n) - 6 * width) // 2, n // 2)
+    columns = min(MOST_BLOCKS * width, (budget // (8 * n) - 10 * width) // 2, n // 2)
     return columns if columns >= FEWEST_BLOCKS * width else 0
 
 
@@ -73,7 +76,7 @@ class ManyOrders:
     def __init__(self, first: NormalizedCut, space: Space, cuts: Sequence[NormalizedCut], k: int, columns: int) -> None:
         self.first, self.k, self.columns = first, k, columns
         self.width, self.n_passes = block_width(k), 0
-        start, image = space.rescaled(np.ones(len(first.trivial)), columns - self.width)
+        start, image = space.rescaled(np.ones(len(first.trivial)), FIRST_BLOCKS * self.width)
         trivial = first.trivial
         Q, R = np.linalg.qr(start - trivial[:, None] * (trivial @ start))
         image = right_divide(image, R)
@@ -94,13 +97,13 @@ class ManyOrders:
     def solve(self, tol: float, noise: float, max_passes: int, report: Report | None = None) -> list[EigenResult]:
         """The pairs of every order: residuals at most ``tol`` × the eigengap, or 10 × ``noise`` if that is more.
 
-        As in ``top_eigenpairs``, residuals that are small within three passes are doubted once, if another pair
-        may be among the first k.
+        As in ``top_eigenpairs``, residuals that are small within three passes, those of the first order with them, are
+        doubted once, if another pair may be among the first k.
         """
         doubted = False
         while True:
             wanted, others, worst, target = self._left_over(tol, noise)
-            doubt = not wanted and not doubted and self.n_passes <= EARLY_PASSES and bool(others)
+            doubt = not wanted and not doubted and self.first.n_passes <= EARLY_PASSES and bool(others)
             doubted = doubted or doubt
             if report is not None:
                 report(self.n_passes, worst, target)
@@ -113,11 +116,8 @@ class ManyOrders:
         wanted: list[FloatArray] = []
         others: list[FloatArray] = []
         worst, target = 0.0, 1.0
-        for one in self.orders:
-            if one.done and one.settled:
-                continue
-            pairs, left, one.settled = self._pairs(one, tol, noise)
-            one.found, one.done, k = pairs.first(self.k), pairs.converged, self.k
+        for one, (pairs, left, settled) in self._looked_at(tol, noise):
+            one.found, one.done, one.settled, k = pairs.first(self.k), pairs.converged, settled, self.k
             one.cut.n_passes = self.first.n_passes
             largest = float(pairs.residuals[:k].max())
             if largest / pairs.target > worst / target:
@@ -181,18 +181,34 @@ class ManyOrders:
         values, y = eigh(self.H, (mass + mass.T) / 2)
         return values[::-1], y[:, ::-1]
 
-    def _pairs(self, one: _Order, tol: float, noise: float) -> tuple[EigenResult, FloatArray, bool]:
-        """Ritz pairs of an order, the k wanted ones and some more; Bv − λv; whether no others can be wanted."""
+    def _looked_at(self, tol: float, noise: float) -> Iterator[tuple[_Order, tuple[EigenResult, FloatArray, bool]]]:
+        """Every order that is not done, and its pairs: some orders together, since the space is large."""
+        wanted, together = self.k + SPARE_COLUMNS, max(2 * self.width // (self.k + SPARE_COLUMNS), 1)
+        orders = [one for one in self.orders if not (one.done and one.settled)]
+        for start in range(0, len(orders), together):
+            group = orders[start : start + together]
+            found = [self._coordinates(one) for one in group]
+            y = np.column_stack([y[:, :wanted] for _, y in found])
+            inside, images, place = self.basis @ y, self.images @ y, 0
+            for one, (values, own) in zip(group, found, strict=True):
+                own = own[:, :wanted]
+                mine, place = slice(place, place + own.shape[1]), place + own.shape[1]
+                z = inside[:, mine] - self.first.trivial[:, None] * (one.along @ own / one.trivial)
+                yield one, self._pairs(one, values, z, images[:, mine], tol, noise)
+
+    def _pairs(
+        self, one: _Order, values: FloatArray, z: FloatArray, images: FloatArray, tol: float, noise: float
+    ) -> tuple[EigenResult, FloatArray, bool]:
+        """Ritz pairs of an order, the k wanted ones and some more; Bv − λv; whether no others can be wanted.
+
+        ``values`` are all its Ritz values, ``z`` the vectors of the leading ones, ``images`` B₀ of these.
+        """
         k = self.k
-        values, y = self._coordinates(one)
         scale = float(np.abs(values).max())
         gap = float(values[k - 1] - values[k]) if len(values) > k else 0.0
         target = max(tol * max(gap, RESOLVED_GAP * scale), 10 * noise)
-        values, y = values[: k + SPARE_COLUMNS], y[:, : k + SPARE_COLUMNS]
-        root = np.sqrt(one.ratio)[:, None]
-        z = self.basis @ y - self.first.trivial[:, None] * (one.along @ y / one.trivial)
-        vectors, images = root * z, self.images @ y / root
-        trivial = one.cut.trivial
+        values, root, trivial = values[: z.shape[1]], np.sqrt(one.ratio)[:, None], one.cut.trivial
+        vectors, images = root * z, images / root
         images -= trivial[:, None] * (trivial @ images)
         left = images - vectors * values
         residuals = np.linalg.norm(left, axis=0)

@@ -14,14 +14,17 @@ c_i = (o_i − L_j d_i) / (k links_j) to the error of L, so L − L' of two part
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy import sparse
 from scipy.special import logsumexp
 
-from biclique._typing import FloatArray, IntArray
+from biclique._typing import FloatArray, IntArray, RandomState
 from biclique.kernels import Nearby, neighbor_links
+from biclique.runtime import check_random
 from biclique.spectral.assign import (
     CLEARLY_MORE,
     POINT_ROWS,
@@ -48,9 +51,6 @@ lower. For another K, any part from 0.25 to 0.8 does the same."""
 STANDARD_ERRORS = 2.0
 """Other clusters of the same eigenvectors, and those of points, must share fewer links by so many."""
 
-STARTS = 10
-"""Of k-means on rows of the embedding."""
-
 STEPS, RISE, RIDGE = 100, 1e-3, 1e-6
 """Of the mixture: most steps, the rise of the mean log-likelihood that ends them, and the share of the variance that is
 added to every column."""
@@ -69,12 +69,18 @@ class Linked:
         links = None if nearby is None else neighbor_links(nearby)
         return None if nearby is None or links is None else cls(nearby.chosen, links)
 
+    @cached_property
+    def _ends(self) -> sparse.coo_array:
+        return self.links.tocoo()
+
+    @cached_property
+    def _degrees(self) -> FloatArray:
+        return np.bincount(self._ends.row, self._ends.data, len(self.places))
+
     def shared(self, labels: IntArray, n_clusters: int) -> tuple[float, FloatArray]:
         """L of the clusters of all rows, and c of the linked ones. A cluster without links counts as 1."""
-        own = labels[self.places]
-        ends = self.links.tocoo()
-        leaves = own[ends.row] != own[ends.col]
-        degrees, out = (np.bincount(ends.row, x, len(own)) for x in (ends.data, ends.data * leaves))
+        own, ends, degrees = labels[self.places], self._ends, self._degrees
+        out = np.bincount(ends.row, ends.data * (own[ends.row] != own[ends.col]), len(own))
         of_all, of_out, rows = (np.bincount(own, x, n_clusters) for x in (degrees, out, None))
         shares = np.where(of_all > 0, of_out / np.where(of_all > 0, of_all, 1.0), 1.0)
         k = int((rows > 0).sum())
@@ -83,12 +89,20 @@ class Linked:
 
 
 def round_by_links(
-    assign: Assign, rows: FloatArray, weights: FloatArray, n_clusters: int, unit: Assignment, linked: Linked
+    assign: Assign,
+    rows: FloatArray,
+    weights: FloatArray,
+    n_clusters: int,
+    unit: Assignment,
+    linked: Linked,
+    n_init: int,
 ) -> tuple[Assignment, str]:
     """The clusters of rows of length 1, or others that clearly share fewer links.
 
-    The others are tried on the linked rows first. All rows follow if that is worth it.
+    The others are tried on the linked rows first, with ``n_init`` starts of k-means, the first of them deterministic.
+    All rows follow if that is worth it.
     """
+    starts = 0 if n_init == 1 else n_init
     k, some = n_clusters, linked.places
     best, reason = unit, ""
     least, errors = linked.shared(unit.labels, k)
@@ -99,12 +113,12 @@ def round_by_links(
         (
             "rows of the embedding as they are",
             assign,
-            lambda own: kmeans(own, weights[some], k, n_init=STARTS, random_state=0),
+            lambda own: kmeans(own, weights[some], k, n_init=starts, random_state=0),
         ),
         (
             "a mixture of normal distributions in the embedding",
-            lambda own: mixture(own, weights, k),
-            lambda own: mixture(own, weights[some], k),
+            lambda own: mixture(own, weights, k, starts),
+            lambda own: mixture(own, weights[some], k, starts),
         ),
     )
     for name, of_all, of_linked in others:
@@ -121,7 +135,7 @@ def round_by_links(
     return best, reason
 
 
-def mixture(rows: FloatArray, weights: FloatArray, n_clusters: int) -> Assignment:
+def mixture(rows: FloatArray, weights: FloatArray, n_clusters: int, n_init: int) -> Assignment:
     """Clusters of k normal distributions with one covariance Σ, in the coordinates v/√S of the embedding.
 
     In these, unlike in rows of length 1 or as they are, a row's place does not depend on how many are like it, and a
@@ -135,7 +149,7 @@ def mixture(rows: FloatArray, weights: FloatArray, n_clusters: int) -> Assignmen
     r, w = rows[some, 1:] / rows[some, :1], weights[some] / weights[some].sum()
     if len(np.unique(r, axis=0)) < k:  # no mixture: one cluster, and the others are dust
         return Assignment(np.zeros(n, dtype=np.intp), LargestCoordinate(np.zeros((rows.shape[1], k)), absolute=False))
-    shares = np.eye(k)[kmeans(r, weights[some], k, n_init=STARTS, random_state=0).labels]  # of each row, (n, k)
+    shares = np.eye(k)[kmeans(r, weights[some], k, n_init=n_init, random_state=0).labels]  # of each row, (n, k)
     mean = w @ r
     ridge = RIDGE * float(w @ ((r - mean) ** 2).mean(axis=1)) * np.eye(r.shape[1])
     r -= mean
@@ -158,13 +172,44 @@ def mixture(rows: FloatArray, weights: FloatArray, n_clusters: int) -> Assignmen
     return Assignment(rule.labels(rows), rule)
 
 
-def clusters_of_points(
-    cut: NormalizedCut,
-    points: FloatArray,
-    own: IntArray,
-    n_clusters: int,
-    linked: Linked,
-    random_state: np.random.RandomState,
+class PointClusters:
+    """Clusters of the rows of X by k-means, made when they are asked for: the same at every order."""
+
+    def __init__(self, points: FloatArray, weights: FloatArray, n_clusters: int, random_state: RandomState) -> None:
+        self.points, self.weights, self.n_clusters, self.random_state = points, weights, n_clusters, random_state
+        self._of_linked: IntArray | None = None
+
+    @cached_property
+    def _centred(self) -> FloatArray:
+        """k-means of rows far from the origin would lose digits."""
+        return np.asarray(self.points, dtype=float) - np.average(self.points, axis=0, weights=self.weights)
+
+    def of_linked(self, linked: Linked) -> IntArray:
+        """Of linked rows alone. All linked rows that are asked for are the same."""
+        if self._of_linked is None:
+            self._of_linked = self._found(self._centred[linked.places], self.weights[linked.places])
+        return self._of_linked
+
+    @cached_property
+    def of_all(self) -> IntArray:
+        return self._found(self._centred, self.weights)
+
+    def _found(self, rows: FloatArray, weights: FloatArray) -> IntArray:
+        random = check_random(deepcopy(self.random_state))
+        return assign_sampled(
+            "kmeans",
+            rows,
+            weights,
+            self.n_clusters,
+            cut=None,
+            n_init=POINT_STARTS,
+            random_state=random,
+            sample_rows=POINT_ROWS,
+        ).labels
+
+
+def round_points(
+    points: PointClusters, cut: NormalizedCut, own: IntArray, linked: Linked, random_state: np.random.RandomState
 ) -> tuple[Assignment | None, str]:
     """The clusters of k-means on points, after Lloyd steps on the cut, if they share clearly fewer links.
 
@@ -173,26 +218,18 @@ def clusters_of_points(
     a clearly lower cut: clusters hold Σ_j (a_j − δ_j²/ρ) / S_j = (m/2)² (k − 1 − kNCut_m) of B, with a_j, δ_j and S_j
     the sums of K, δ and S over cluster j.
     """
-    k, weights, some = n_clusters, cut.weights, linked.places
+    k, weights, some = points.n_clusters, cut.weights, linked.places
     first, errors = linked.shared(own, k)
     if first <= FEW_LINKS or int(own.max()) + 1 < k:
         return None, ""
-    # k-means of rows far from the origin would lose digits.
-    centred = np.asarray(points, dtype=float) - np.average(points, axis=0, weights=weights)
-
-    def of_points(rows: FloatArray, w: FloatArray) -> IntArray:
-        return assign_sampled(
-            "kmeans", rows, w, k, cut=None, n_init=POINT_STARTS, random_state=random_state, sample_rows=POINT_ROWS
-        ).labels
-
     labels = np.zeros(len(own), dtype=np.intp)
-    labels[some] = of_points(centred[some], weights[some])
+    labels[some] = points.of_linked(linked)
     if has_dust(labels[some], weights[some], k, weights) or not _fewer(linked, labels, k, first, errors):
         return None, ""
-    found = labels if len(some) == len(labels) else of_points(centred, weights)
+    found = labels if len(some) == len(labels) else points.of_all
     problem = KernelKMeansProblem(cut)
     if linked.shared(found, k)[0] > HALF * first:
-        held, more = (problem.state(each, k).gain for each in (own, found))
+        held, more = (state.gain for state in problem.states([own, found], k))
         if more <= CLEARLY_MORE * held:
             return None, ""
     lowered = kernel_kmeans(problem, found, k, random_state=random_state)
