@@ -87,7 +87,7 @@ def test_too_few_passes_are_told():
 def test_columns_within_a_budget():
     width = block_width(3)
     assert columns_within(10**5, 3, 10**12) == 12 * width
-    enough = 8 * 10**5 * (6 + 2 * FEWEST_BLOCKS) * width
+    enough = 8 * 10**5 * (10 + 2 * FEWEST_BLOCKS) * width
     assert columns_within(10**5, 3, enough) == FEWEST_BLOCKS * width
     assert columns_within(10**5, 3, enough - 8 * 10**5 * 2) == 0
 

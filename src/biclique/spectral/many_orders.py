@@ -28,7 +28,7 @@ MATTERS = 0.1
 """What is less than this share of the residual that is asked for is not pursued."""
 
 FIRST_BLOCKS = 3
-"""Blocks of the first order's space that are taken over: of more, products with tall matrices cost more than they save."""
+"""Blocks of the first order's space that are taken over: with more, products of tall matrices cost more than passes."""
 
 MOST_BLOCKS = 12
 """Blocks of the space before it shrinks to the leading Ritz vectors of all orders."""

@@ -22,7 +22,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import logsumexp
 
-from biclique._typing import FloatArray, IntArray, RandomState
+from biclique._typing import FloatArray, IntArray, RandomState, Rows
 from biclique.kernels import Nearby, neighbor_links
 from biclique.runtime import check_random
 from biclique.spectral.assign import (
@@ -75,7 +75,7 @@ class Linked:
 
     @cached_property
     def _degrees(self) -> FloatArray:
-        return np.bincount(self._ends.row, self._ends.data, len(self.places))
+        return np.asarray(np.bincount(self._ends.row, self._ends.data, len(self.places)), dtype=float)
 
     def shared(self, labels: IntArray, n_clusters: int) -> tuple[float, FloatArray]:
         """L of the clusters of all rows, and c of the linked ones. A cluster without links counts as 1."""
@@ -175,14 +175,15 @@ def mixture(rows: FloatArray, weights: FloatArray, n_clusters: int, n_init: int)
 class PointClusters:
     """Clusters of the rows of X by k-means, made when they are asked for: the same at every order."""
 
-    def __init__(self, points: FloatArray, weights: FloatArray, n_clusters: int, random_state: RandomState) -> None:
+    def __init__(self, points: Rows, weights: FloatArray, n_clusters: int, random_state: RandomState) -> None:
         self.points, self.weights, self.n_clusters, self.random_state = points, weights, n_clusters, random_state
         self._of_linked: IntArray | None = None
 
     @cached_property
     def _centred(self) -> FloatArray:
         """k-means of rows far from the origin would lose digits."""
-        return np.asarray(self.points, dtype=float) - np.average(self.points, axis=0, weights=self.weights)
+        rows: FloatArray = np.asarray(self.points, dtype=float)
+        return np.asarray(rows - np.average(rows, axis=0, weights=self.weights))
 
     def of_linked(self, linked: Linked) -> IntArray:
         """Of linked rows alone. All linked rows that are asked for are the same."""
