@@ -14,8 +14,8 @@ from biclique.cluster import profile as profile_file
 from biclique.cluster.stability import found_again
 from biclique.exceptions import DataError, ParameterError
 from biclique.fit.state import fitted_from, state_of
-from biclique.spectral.assign import Seen
 from biclique.spectral.membership import even_steps
+from biclique.spectral.rounding import Seen
 from tests.oracles import calibration_error, cluster_profile, jaccard_stability
 
 

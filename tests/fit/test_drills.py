@@ -20,7 +20,8 @@ from biclique.kernels.kernel import HeldRows
 from biclique.rows.array import OPENERS, Opener
 from biclique.runtime.memory import data_bytes
 from biclique.spectral import ASSIGNERS
-from biclique.spectral.assign import Assigner, Assignment, EmbeddingRule, NearestCentre, kmeans
+from biclique.spectral.assign import Assigner
+from biclique.spectral.rounding import Assignment, EmbeddingRule, NearestCentre, kmeans
 from tests.rows.pieces import PieceRows
 
 

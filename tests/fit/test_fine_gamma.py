@@ -136,6 +136,36 @@ def test_gamma_is_raised_where_that_halves_the_links_that_leave(factor):
     assert adjusted_rand_score(y, model.labels_) > 0.9
 
 
+@pytest.mark.parametrize("seed", [0, 3])
+def test_gamma_is_raised_where_links_that_leave_are_clearly_fewer_but_not_half(seed):
+    """Three long clusters, side by side."""
+    random = np.random.default_rng(seed)
+    y = np.repeat([0, 1, 2], 150)
+    X = np.column_stack([6 * random.normal(size=450), random.normal(size=450) + 5 * y])
+    model = BicliqueSpectralClustering(3, random_state=0).fit(X)
+    assert adjusted_rand_score(y, model.labels_) > 0.9
+    factor, low = model.plan_.gamma_reason.split(":")[0].split(" × ")
+    shares = []
+    for gamma in (float(low), model.gamma_):
+        labels = BicliqueSpectralClustering(3, gamma=gamma, row_normalize=True, random_state=0).fit(X).labels_
+        shares.append(oracles.links_leaving(oracles.neighbor_links(((X[:, None] - X) ** 2).sum(axis=2)), labels))
+    assert factor == "4"
+    assert 0.5 * shares[0] < shares[1] < shares[0]
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_gamma_stays_where_the_choice_of_clusters_does_as_well(seed):
+    """Unequal round clusters in ten columns: a mixture finds them with the γ of the rule."""
+    random = np.random.default_rng(seed)
+    y = np.repeat([0, 1, 2], [563, 550, 86])
+    X = random.normal(size=(len(y), 10)) + 4 / np.sqrt(2) * np.eye(10)[y]
+    model = BicliqueSpectralClustering(3, random_state=0).fit(X)
+    unit = BicliqueSpectralClustering(3, row_normalize=True, random_state=0).fit(X)
+    assert model.plan_.gamma_reason == ""
+    assert unit.gamma_ > model.gamma_  # rows of length 1 have no such choice
+    assert adjusted_rand_score(y, model.labels_) > adjusted_rand_score(y, unit.labels_)
+
+
 def test_a_bridge_between_parts_is_no_reason_to_warn():
     """Neighbours may link what clusters rightly part: few links, no warning."""
     random = np.random.default_rng(0)

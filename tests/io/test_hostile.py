@@ -228,7 +228,7 @@ def test_memory_that_runs_out_is_a_limit(tmp_path, monkeypatch):
     def fail(*_):
         raise MemoryError
 
-    monkeypatch.setattr("biclique.io.numpy_files.read_header", fail)
+    monkeypatch.setattr("biclique.io.chunks.read_header", fail)
     for read in (use_up,):
         refused("there was not enough memory to read it", read, tmp_path / "t.npy", kind=MemoryLimitError)
 

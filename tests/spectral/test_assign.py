@@ -1,10 +1,12 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
 from biclique.spectral import ASSIGNERS as ALL_ASSIGNERS
-from biclique.spectral.assign import _spread_out_rows, held_of_eigenpairs, round_rows, weighted_means
+from biclique.spectral.rounding import Rounding, kmeans, spread_out_rows, weighted_means
 from tests.oracles import k_way_cut
 
 # Those that need nothing but the embedding.
@@ -24,7 +26,7 @@ def embedding(k=4, n=200, noise=0.05, seed=0):
 @pytest.mark.parametrize("k", [1, 2, 4, 7])
 def test_clear_clusters_are_found_and_rules_are_pointwise(name, k):
     rows, truth = embedding(k)
-    rule = ASSIGNERS[name](rows, np.ones(len(rows)), k, n_init=5, random_state=0).rule
+    rule = ASSIGNERS[name].assign(rows, np.ones(len(rows)), k, n_init=5, random_state=0).rule
     labels = rule.labels(rows)
     assert adjusted_rand_score(truth, labels) == 1
     one_by_one = np.concatenate([rule.labels(row[None]) for row in rows])
@@ -37,15 +39,15 @@ def test_multiplicities_and_order_of_rows_do_not_matter(name):
     weights = np.random.default_rng(1).integers(1, 5, len(rows))
     repeated = np.repeat(np.arange(len(rows)), weights)
     shuffled = np.random.default_rng(2).permutation(repeated)
-    few = ASSIGNERS[name](rows, weights.astype(float), 4, n_init=5, random_state=0).rule.labels(rows)
-    many = ASSIGNERS[name](rows[shuffled], np.ones(len(shuffled)), 4, n_init=5, random_state=7).rule.labels(rows)
+    few = ASSIGNERS[name].assign(rows, weights.astype(float), 4, n_init=5, random_state=0).rule.labels(rows)
+    many = ASSIGNERS[name].assign(rows[shuffled], np.ones(len(shuffled)), 4, n_init=5, random_state=7).rule.labels(rows)
     assert np.array_equal(few, many)
 
 
 def test_labels_are_numbered_by_sorted_centres():
     for name in ASSIGNERS:
         rows, _ = embedding()
-        labels = ASSIGNERS[name](rows, np.ones(len(rows)), 4, n_init=5, random_state=0).rule.labels(rows)
+        labels = ASSIGNERS[name].assign(rows, np.ones(len(rows)), 4, n_init=5, random_state=0).rule.labels(rows)
         centres, present = weighted_means(rows, np.ones(len(rows)), labels, 4)
         assert present.all()
         assert (np.diff(centres[:, 1]) > 0).all()
@@ -53,7 +55,7 @@ def test_labels_are_numbered_by_sorted_centres():
 
 def test_one_start_is_a_plain_kmeans_plus_plus():
     rows, _ = embedding(noise=0.4)
-    labels = ASSIGNERS["kmeans"](rows, np.ones(len(rows)), 4, n_init=1, random_state=3).rule.labels(rows)
+    labels = ASSIGNERS["kmeans"].assign(rows, np.ones(len(rows)), 4, n_init=1, random_state=3).rule.labels(rows)
     plain = KMeans(4, init="k-means++", n_init=1, random_state=3, tol=1e-8).fit(rows)
     assert adjusted_rand_score(labels, plain.labels_) == 1
 
@@ -62,7 +64,7 @@ def test_more_starts_are_never_worse_than_fewer_from_the_same_seed():
     rows, _ = embedding(k=6, noise=0.6)
 
     def inertia(n_init, seed):
-        rule = ASSIGNERS["kmeans"](rows, np.ones(len(rows)), 6, n_init=n_init, random_state=seed).rule
+        rule = ASSIGNERS["kmeans"].assign(rows, np.ones(len(rows)), 6, n_init=n_init, random_state=seed).rule
         return np.min(((rows[:, None] - rule.centres[None]) ** 2).sum(axis=2), axis=1).sum()
 
     assert all(inertia(20, seed) <= inertia(2, seed) * (1 + 1e-5) for seed in range(5))
@@ -72,11 +74,11 @@ def test_more_clusters_than_columns_and_the_reverse():
     rows, truth = embedding(3)
     wide = np.column_stack([rows, np.zeros((len(rows), 2))])
     for name in ASSIGNERS:
-        labels = ASSIGNERS[name](wide, np.ones(len(rows)), 3, n_init=3, random_state=0).rule.labels(wide)
+        labels = ASSIGNERS[name].assign(wide, np.ones(len(rows)), 3, n_init=3, random_state=0).rule.labels(wide)
         assert adjusted_rand_score(truth, labels) == 1
     line = np.array([[0.0], [0.1], [5.0], [5.1], [9.0], [9.1]])
-    assert len(_spread_out_rows(line, 3)) == 3
-    labels = ASSIGNERS["kmeans"](line, np.ones(6), 3, n_init=3, random_state=0).rule.labels(line)
+    assert len(spread_out_rows(line, 3)) == 3
+    labels = ASSIGNERS["kmeans"].assign(line, np.ones(6), 3, n_init=3, random_state=0).rule.labels(line)
     assert adjusted_rand_score([0, 0, 1, 1, 2, 2], labels) == 1
 
 
@@ -84,7 +86,7 @@ def test_more_clusters_than_columns_and_the_reverse():
 def test_rows_of_zeros_are_no_trouble(name):
     rows, _ = embedding(3)
     rows[:5] = 0
-    labels = ASSIGNERS[name](rows, np.ones(len(rows)), 3, n_init=1, random_state=0).rule.labels(rows)
+    labels = ASSIGNERS[name].assign(rows, np.ones(len(rows)), 3, n_init=1, random_state=0).rule.labels(rows)
     assert set(labels[5:]) == {0, 1, 2}
 
 
@@ -101,16 +103,19 @@ def all_eigenpairs(K):
     return np.column_stack([trivial, vectors[:, kept]]), values[kept]
 
 
+def one_cluster(rows):
+    return kmeans(rows, np.ones(len(rows)), 1, n_init=1, random_state=0)
+
+
 def test_with_all_eigenpairs_clusters_hold_what_is_not_cut():
     random = np.random.default_rng(0)
     X = random.normal(size=(30, 2))
     rows, values = all_eigenpairs(np.exp(-((X[:, None] - X) ** 2).sum(axis=2)))
     labels = random.integers(0, 4, 30)
-    held = held_of_eigenpairs(rows, values, np.ones(30), labels, 4)
+    held = Rounding(rows, values, np.ones(30), 4, one_cluster, 1).held(labels)
     assert held == pytest.approx(3 - k_way_cut(np.exp(-((X[:, None] - X) ** 2).sum(axis=2)), labels), abs=1e-9)
-    assert held_of_eigenpairs(rows, values, np.ones(30), labels, 6) == pytest.approx(
-        held
-    )  # empty clusters hold nothing
+    # Empty clusters hold nothing.
+    assert Rounding(rows, values, np.ones(30), 6, one_cluster, 1).held(labels) == pytest.approx(held)
 
 
 def test_the_rounding_that_holds_clearly_more_is_taken():
@@ -122,19 +127,20 @@ def test_the_rounding_that_holds_clearly_more_is_taken():
     rows, values = rows[:, [0, -1]], values[-1:]
 
     def assign(some):
-        return ASSIGNERS["kmeans"](some, np.ones(len(some)), 2, n_init=10, random_state=0)
+        return ASSIGNERS["kmeans"].assign(some, np.ones(len(some)), 2, n_init=10, random_state=0)
 
     unit = assign(rows / np.linalg.norm(rows, axis=1, keepdims=True))
     plain = assign(rows)
-    holds = [held_of_eigenpairs(rows, values, np.ones(300), found.labels, 2) for found in (plain, unit)]
-    found, reason = round_rows(assign, rows, values, np.ones(300), 2)
+    rounding = Rounding(rows, values, np.ones(300), 2, assign, 10)
+    holds = [rounding.held(found.labels) for found in (plain, unit)]
+    found, reason = rounding.clusters()
     assert holds[0] > 1.05 * holds[1]
     assert np.array_equal(found.labels, plain.labels)
     assert adjusted_rand_score(y, found.labels) > 0.9 > adjusted_rand_score(y, unit.labels)
     assert reason.startswith("labels come from rows of the embedding as they are")
     # Clusters of dust are none, whatever they hold.
     weights = np.where(y == 1, 1e-3, 1.0)
-    assert round_rows(assign, rows, values, weights, 2)[1] == ""
+    assert replace(rounding, weights=weights).clusters()[1] == ""
 
 
 def test_rows_of_length_one_start_at_the_first_whatever_the_rounding():
@@ -142,11 +148,11 @@ def test_rows_of_length_one_start_at_the_first_whatever_the_rounding():
     rows = np.random.RandomState(0).normal(size=(500, 4))
     rows /= np.linalg.norm(rows, axis=1)[:, None]
     rows.setflags(write=False)
-    start = _spread_out_rows(rows, 4)
+    start = spread_out_rows(rows, 4)
     assert start[0] == 0
     for seed in range(5):
         moved = rows * (1 + 1e-15 * np.random.RandomState(seed).normal(size=rows.shape))
-        np.testing.assert_array_equal(_spread_out_rows(moved, 4), start)
+        np.testing.assert_array_equal(spread_out_rows(moved, 4), start)
     longer = rows.copy()
     longer[7] *= 1.001
-    assert _spread_out_rows(longer, 4)[0] == 7
+    assert spread_out_rows(longer, 4)[0] == 7

@@ -9,8 +9,8 @@ from scipy.stats import norm
 
 from biclique import BicliqueSpectralClustering
 from biclique.exceptions import BicliqueWarning
-from biclique.spectral.assign import Seen
 from biclique.spectral.membership import FAR, MODES, OUTER, _hazard, _Line, _settle, outer_share, two_modes
+from biclique.spectral.rounding import Seen
 from tests import oracles
 
 

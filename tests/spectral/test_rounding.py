@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
 import biclique
 from biclique import BicliqueSpectralClustering
-from biclique.spectral.assign import Assignment, NearestCentre, kmeans
-from biclique.spectral.rounding import Linked, mixture, round_by_links
+from biclique.spectral.rounding import Assignment, Linked, NearestCentre, Rounding, kmeans, mixture
 from tests import oracles
 
 
@@ -83,13 +83,53 @@ def test_rows_of_length_1_stay_unless_others_share_clearly_fewer_links():
     def split(at):
         return Assignment((r[:, 0] > at).astype(np.intp), NearestCentre(rows[:2]))
 
-    best, reason = round_by_links(assign, rows, weights, 2, split(0.0), linked, 10)
+    rounding = Rounding(rows, np.array([0.9]), weights, 2, assign, 10)
+    best, reason = rounding.by_links(split(0.0), linked)
     assert "mixture" in reason or "as they are" in reason
     (before, errors), (share, others) = (linked.shared(one.labels, 2) for one in (split(0.0), best))
     assert before - share > 2 * np.linalg.norm(errors - others)
-    same, reason = round_by_links(assign, rows, weights, 2, split(2.0), linked, 10)
+    same, reason = rounding.by_links(split(2.0), linked)
     assert reason == ""
     assert (same.labels == split(2.0).labels).all()
+
+
+def test_where_eigenvalues_are_low_the_mixture_may_share_nearly_as_many_links():
+    random = np.random.default_rng(4)
+    r = np.append(random.normal(size=500), random.normal(size=100) + 2.5)[:, None]
+    rows, weights = rows_of(r, random), np.ones(600)
+    X = np.column_stack([r, random.normal(size=(600, 9))])
+    linked = Linked(np.arange(600), sparse.csr_array(oracles.neighbor_links(((X[:, None] - X) ** 2).sum(axis=2))))
+    first = Assignment((r[:, 0] > 0.6).astype(np.intp), NearestCentre(rows[:2]))
+
+    def assign(own):
+        return kmeans(own, weights, 2, n_init=10, random_state=0)
+
+    own = mixture(rows, weights, 2, 10)
+    (before, errors), (share, others) = (linked.shared(one.labels, 2) for one in (first, own))
+    assert abs(before - share) < 2 * np.linalg.norm(errors - others)  # links do not tell
+    assert share < 1.1 * before
+    for value, taken in ((0.49, own), (0.5, first)):
+        found, reason = Rounding(rows, np.array([value]), weights, 2, assign, 10).by_links(first, linked)
+        assert (found.labels == taken.labels).all()
+        assert ("mixture" in reason) == (taken is own)
+
+
+def test_small_clusters_that_overlap_in_many_columns():
+    """Two deviations apart: no density has two modes, but the border of the mixture is the right one."""
+    found = []
+    for seed in range(4):
+        random = np.random.RandomState(seed)
+        y = random.rand(1000) < 5 / 6
+        X = random.standard_normal((1000, 10))
+        X[:, 0] += 2 * y
+        best = X[:, 0] > 1 - np.log(5) / 2
+        labels = [
+            BicliqueSpectralClustering(2, row_normalize=scaled, random_state=0).fit(X).labels_
+            for scaled in ("auto", True)
+        ]
+        found.append([adjusted_rand_score(best, own) for own in labels])
+    auto, unit = np.mean(found, axis=0)
+    assert auto > 0.5 > 0.2 > unit
 
 
 @pytest.mark.parametrize(("sizes", "columns", "distance"), [((833, 167), 10, 3.0), ((563, 550, 86), 10, 4.0)])
@@ -98,10 +138,8 @@ def test_unequal_round_clusters_that_overlap(sizes, columns, distance, gram, tmp
     """Rows of length 1 move the border into the large cluster."""
     for seed in range(2):
         X, y = overlapping(sizes, columns, distance, seed)
-        model, unit = (
-            BicliqueSpectralClustering(len(sizes), gram=gram, row_normalize=scaled, random_state=0).fit(X)
-            for scaled in ("auto", True)
-        )
+        model = BicliqueSpectralClustering(len(sizes), gram=gram, random_state=0).fit(X)
+        unit = clone(model).set_params(row_normalize=True, gamma=model.gamma_).fit(X)
         assert adjusted_rand_score(y, model.labels_) > 0.1 + adjusted_rand_score(y, unit.labels_)
         assert "labels come from" in str(model.plan_)
         assert (model.predict(X) == model.labels_).all()

@@ -5,8 +5,8 @@ import pytest
 from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
 
-from biclique.spectral import assign
-from biclique.spectral.assign import lloyd_together, spread_starts
+from biclique.spectral import rounding
+from biclique.spectral.rounding import lloyd_together, spread_starts
 from tests import oracles
 
 
@@ -56,10 +56,10 @@ def test_few_rows_get_the_labels_of_many(n_init, rounded, monkeypatch):
     for seed in range(6):
         X, w = table(seed, n=40 + 40 * seed)
         X = np.round(X / 3) if rounded else X
-        few = assign.kmeans(X, w, 6, n_init=n_init, random_state=seed)
+        few = rounding.kmeans(X, w, 6, n_init=n_init, random_state=seed)
         with monkeypatch.context() as patched:
-            patched.setattr(assign, "FEW_ENTRIES", 0)
-            many = assign.kmeans(X, w, 6, n_init=n_init, random_state=seed)
+            patched.setattr(rounding, "FEW_ENTRIES", 0)
+            many = rounding.kmeans(X, w, 6, n_init=n_init, random_state=seed)
         np.testing.assert_allclose(few.rule.centres, many.rule.centres, atol=1e-7)
         assert (few.labels == many.labels).all()
 
@@ -75,4 +75,4 @@ def test_a_cluster_that_loses_its_rows_ends_its_start_alone():
 
 def test_a_start_is_left_only_for_a_better_one():
     better, equal = np.array([2.0, 1.0, 1.0 + 1e-13]), np.array([1.0, 1.0 - 1e-9])
-    assert (assign._least(better), assign._least(equal), assign._least(np.array([3.0]))) == (1, 0, 0)
+    assert (rounding._least(better), rounding._least(equal), rounding._least(np.array([3.0]))) == (1, 0, 0)

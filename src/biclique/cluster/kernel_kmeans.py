@@ -17,7 +17,7 @@ from biclique.kernels import Kernel
 from biclique.rows.checks import check_weights, warn_about_spread
 from biclique.runtime import check_choice, check_random
 from biclique.runtime.namespace import unit_rows
-from biclique.spectral import ASSIGNERS, Assignment, KernelKMeansProblem, kernel_kmeans, plus_plus_start, random_start
+from biclique.spectral import Assignment, KernelKMeansProblem, kernel_kmeans, kmeans, plus_plus_start, random_start
 
 STARTS = ("spectral", "random", "k-means++")
 WEIGHTS = ("cut", "paper")
@@ -194,7 +194,7 @@ memory_limit, n_jobs, random_state, verbose :
         if n <= k:
             return [np.arange(n)]
         if self.init == "spectral":
-            assignment = ASSIGNERS["kmeans"](
+            assignment = kmeans(
                 unit_rows(fit.solved.rows),
                 prepared.vertices.weights,
                 k,

@@ -20,7 +20,7 @@ from biclique.progress import Progress
 from biclique.rows.array import digests, find_rows
 from biclique.rows.checks import check_values
 from biclique.runtime import check_random, parse_memory_limit, require
-from biclique.spectral import ASSIGNERS, NormalizedCut
+from biclique.spectral import NormalizedCut, kmeans
 
 FLAT = 1e-24
 """Mean squared distances below this, for coordinates up to 1, are rounding: one subspace holds all points."""
@@ -175,9 +175,7 @@ class InhomogeneousSubspaceClustering(ClusterMixin, Estimator):
         cut = NormalizedCut(DenseGram(A if linked.all() else A[np.ix_(linked, linked)]), 2)
         pairs = solve_cut(cut, k - 1, SolverOptions(), random, Progress())
         rows = pairs.vectors / np.sqrt(cut.shrunken)[:, None]
-        found = ASSIGNERS["kmeans"](
-            rows / np.abs(rows).max(), np.ones(len(rows)), k, n_init=self.n_init, random_state=random
-        ).labels
+        found = kmeans(rows / np.abs(rows).max(), np.ones(len(rows)), k, n_init=self.n_init, random_state=random).labels
         if linked.all():
             return found
         labels = np.zeros(len(X), dtype=np.intp)

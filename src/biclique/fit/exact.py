@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import MemoryLimitError
@@ -45,11 +46,14 @@ from biclique.spectral import (
     Extension,
     GiveUp,
     Joined,
+    Linked,
     ManyOrders,
     NormalizedCut,
     OrderRule,
     Parts,
+    PointClusters,
     Progressing,
+    Rounding,
     assign_in_place,
     block_columns,
     block_width,
@@ -61,7 +65,7 @@ from biclique.spectral import (
     join_parts,
     least_order,
     parted_eigenpairs,
-    round_rows,
+    round_points,
     scipy_eigenpairs,
     shares_of_parts,
     solves_directly,
@@ -380,16 +384,28 @@ class ExactSearch:
         """The labels of a test with a few starts."""
         return self._kmeans(unit_rows(rows), None, GLANCE_STARTS).labels
 
-    def rounded(self, solved: Solved) -> IntArray:
-        """The labels of a fit: as tested, or from rows as they are."""
+    def rounded(self, solved: Solved, linked: Linked | None = None) -> IntArray:
+        """The labels of a fit: as tested, or from rows as they are, or, where links are given, as a fit has them."""
         tested = self.test(solved.rows, solved.parts) if solved.tested is None else solved.tested
         if not self.settings.assigning.either_way:
             return tested.labels
-        values, weights = padded(solved.pairs.values, self.n_columns - 1), self.prepared.vertices.weights
-        found, _ = round_rows(
-            lambda rows: self._kmeans(rows, solved.parts), solved.rows, values, weights, self.rule.n_clusters, tested
+        values, vertices, k = (
+            padded(solved.pairs.values, self.n_columns - 1),
+            self.prepared.vertices,
+            self.rule.n_clusters,
         )
-        return found.labels
+
+        def assign(rows: FloatArray) -> Assignment:
+            return self._kmeans(rows, solved.parts)
+
+        known = linked if solved.parts is None else None
+        rounding = Rounding(solved.rows, values, vertices.weights, k, assign, TEST_STARTS)
+        own = rounding.clusters(tested, lambda: known)[0].labels
+        if known is None or sparse.issparse(vertices.data) or not rounding.leaves_room(own):
+            return own
+        points = PointClusters(vertices.data, vertices.weights, k, 0)
+        other = round_points(points, solved.cut, own, known, np.random.RandomState(0))[0]
+        return own if other is None else other.labels
 
     def _kmeans(self, rows: FloatArray, parts: Parts | None, n_starts: int = TEST_STARTS) -> Assignment:
         return assign_in_place(

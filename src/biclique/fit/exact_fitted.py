@@ -32,15 +32,13 @@ from biclique.spectral import (
     NormalizedCut,
     Parts,
     PointClusters,
+    Rounding,
     Rule,
     Seen,
     assign_in_place,
-    leaves_room,
     one_each,
     parts_cure,
-    round_by_links,
     round_points,
-    round_rows,
     warn_about_clipped,
     warn_about_null_columns,
     warn_unless_converged,
@@ -304,16 +302,10 @@ def assign_exact(fit: ExactFit, n_clusters: int) -> tuple[Assignment, Plan]:
         return (assign(rows) if tested is None else tested).contiguous(), plan
     values = padded(solved.pairs.values, plan.settings.n_columns - 1)
     linked = cache(partial(_linked, fit))
-
-    def by_links(unit: Assignment) -> tuple[Assignment, str] | None:
-        known = linked()
-        if known is None:
-            return None
-        return round_by_links(assign, solved.rows, weights, n_clusters, unit, known, assigning.n_init)
-
-    found, reason = round_rows(assign, solved.rows, values, weights, n_clusters, tested, by_links)
+    rounding = Rounding(solved.rows, values, weights, n_clusters, assign, assigning.n_init)
+    found, reason = rounding.clusters(tested, linked)
     found = found.contiguous()
-    other, told = _from_points(fit, found.labels, values, n_clusters, linked)
+    other, told = _from_points(fit, rounding, found.labels, linked)
     if other is not None:
         return other, plan.changed(told)
     return found, plan.with_rows_as_they_are(reason) if reason else plan
@@ -333,17 +325,17 @@ def _linked(fit: ExactFit) -> Linked | None:
 
 
 def _from_points(
-    fit: ExactFit, own: IntArray, values: FloatArray, n_clusters: int, linked: Callable[[], Linked | None]
+    fit: ExactFit, rounding: Rounding, own: IntArray, linked: Callable[[], Linked | None]
 ) -> tuple[Assignment | None, str]:
     """Clusters of the rows of X as points, if these share clearly fewer links."""
     solved, vertices = fit.solved, fit.prepared.vertices
     if sparse.issparse(vertices.data) or fit.prepared.symmetric or not on_host(solved.cut.like):
         return None, ""
-    known = linked() if leaves_room(solved.rows, values, vertices.weights, own, n_clusters) else None
+    known = linked() if rounding.leaves_room(own) else None
     if known is None:
         return None, ""
     seed = fit.plan.settings.random_state
-    points = fit.points or PointClusters(vertices.data, vertices.weights, n_clusters, seed)
+    points = fit.points or PointClusters(vertices.data, vertices.weights, rounding.n_clusters, seed)
     return round_points(points, solved.cut, own, known, check_random(deepcopy(seed)))
 
 

@@ -7,7 +7,9 @@ clusters, needs no labels:
     (1/k) Σ_j (1 − links inside j / links of j).
 
 If 4 times that γ gives the sample clusters with at most half of it, γ was too low to tell them apart, as with two rings
-of a few hundred rows. 16 times is compared with the best so far in the same way, unless hardly any links are shared.
+of a few hundred rows. It is also taken if the share is lower by two standard errors, and still is after the clusters of
+both are chosen as those of all rows will be (``spectral/rounding.py``). 16 times is compared with the best so far in
+the same way, unless hardly any links are shared.
 A higher γ must do at order 2: one that needs a higher order leaves too many rows like no other. If 4 times was taken,
 16 times is not tried if more rows have nine tenths of their degree from themselves than may be left out.
 
@@ -25,14 +27,14 @@ from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DisconnectedWarning, warn_user
-from biclique.fit.exact import ExactSearch, search_some
+from biclique.fit.exact import ExactSearch, Solved, search_some
 from biclique.fit.plan import QUICK_TOLERANCE, ChosenKernel
 from biclique.fit.settings import Settings
 from biclique.fit.sifting import LONE
 from biclique.kernels import NEIGHBOR, Kernel, Nearby, neighbor_links
 from biclique.rows.array import Vertices
 from biclique.runtime import parse_memory_limit, single_threaded_blas
-from biclique.spectral import FEW_LINKS, HALF, Linked, OrderRule, counted_shares
+from biclique.spectral import FEW_LINKS, HALF, Linked, OrderRule, counted_shares, share_fewer
 
 BYTES_A_PAIR = 128
 """Memory of a fit of the sample: about twice of what was seen at once."""
@@ -61,18 +63,18 @@ def finer_gamma(settings: Settings, chosen: ChosenKernel, some: Vertices, nearby
 
 def _finest(trial: _Trial, chosen: ChosenKernel) -> ChosenKernel:
     """The first γ, or the higher one whose clusters of the trial's rows share fewest links."""
-    settings, some, k = trial.settings, trial.some, trial.rule.n_clusters
+    settings, some = trial.settings, trial.some
     if chosen.kernel is None or chosen.gamma is None:
         raise TypeError("a kernel with a bandwidth is needed")
     search = trial.search(chosen.kernel)
     if trial.falls_apart(search):
         return chosen
-    labels = trial.labels(search)
-    first, split = trial.linked.shared(labels, k)[0], trial.cuts_across(labels)
+    best = trial.fit(search)
+    first, split = trial.shared(best.labels), trial.cuts_across(best.labels)
     if first <= FEW_LINKS and not split:
         return chosen
     # A higher γ may cut off loose rows: clusters that are nearly dust must not be new.
-    needed = max(trial.rule.least, min(TWICE * trial.rule.least, trial.rule.smallest(labels, some.weights)))
+    needed = max(trial.rule.least, min(TWICE * trial.rule.least, trial.rule.smallest(best.labels, some.weights)))
     least, raised = first, chosen
     for factor in FACTORS:
         gamma = factor * chosen.gamma
@@ -80,12 +82,11 @@ def _finest(trial: _Trial, chosen: ChosenKernel) -> ChosenKernel:
         search = trial.search(kernel, (2.0,))
         if raised is not chosen and trial.scatters(search):
             break
-        other = trial.labels(search)
-        leaving = trial.linked.shared(other, k)[0]
-        if leaving <= HALF * least and trial.rule.smallest(other, some.weights) >= needed:
-            told = f"{leaving:.2g} of the links to {NEIGHBOR} nearest neighbours lead to another cluster"
-            reason = f"{factor:g} × {chosen.gamma:.4g}: {told}, with that γ {first:.2g}"
-            split, least, raised = trial.cuts_across(other), leaving, ChosenKernel(kernel, gamma, reason)
+        other = trial.fit(search)
+        if trial.rule.smallest(other.labels, some.weights) >= needed and trial.better(other, best):
+            best, least, split = other, trial.shared(other.labels), trial.cuts_across(other.labels)
+            told = f"{least:.2g} of the links to {NEIGHBOR} nearest neighbours lead to another cluster"
+            raised = ChosenKernel(kernel, gamma, f"{factor:g} × {chosen.gamma:.4g}: {told}, with that γ {first:.2g}")
         if least <= FEW_LINKS and not split:
             break
     if split and least > FEW_LINKS:
@@ -103,6 +104,15 @@ def cut_across(labels: IntArray, parts: IntArray, weights: FloatArray, rule: Ord
     n_parts, k = int(parts.max()) + 1, rule.n_clusters
     shared = counted_shares(parts * k + labels, weights, n_parts * k).reshape(n_parts, k)
     return bool(((shared >= rule.least).sum(axis=1) > 1).any())
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """A fit of the sample."""
+
+    search: ExactSearch
+    solved: Solved
+    labels: IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,9 +153,19 @@ class _Trial:
         lone = np.flatnonzero(weights * np.diagonal(K) > LONE * (K @ weights))
         return self.rule.share_of(lone, weights) > self.rule.least
 
-    def labels(self, search: ExactSearch) -> IntArray:
-        """The clusters that a kernel gives. Rows that were left out go where most of their neighbours are."""
-        found = search.rounded(search.run(asked=not self.settings.cut.auto)[0].result)
+    def fit(self, search: ExactSearch) -> _Fit:
+        """The clusters that a kernel gives."""
+        solved = search.run(asked=not self.settings.cut.auto)[0].result
+        return _Fit(search, solved, self._of_all(search, search.rounded(solved)))
+
+    def rounded(self, fit: _Fit) -> IntArray:
+        """The clusters that links choose among those that a kernel gives, as those of all rows are chosen."""
+        stays = fit.search.prepared.vertices.index >= 0
+        linked = self.linked if stays.all() else Linked(np.arange(int(stays.sum())), self.links[stays][:, stays])
+        return self._of_all(fit.search, fit.search.rounded(fit.solved, linked))
+
+    def _of_all(self, search: ExactSearch, found: IntArray) -> IntArray:
+        """Rows that were left out go where most of their neighbours are."""
         stays = search.prepared.vertices.index >= 0
         if stays.all():
             return found
@@ -154,6 +174,18 @@ class _Trial:
         counts = self.links[~stays] @ np.eye(self.rule.n_clusters + 1)[labels]  # the last column: rows left out
         labels[~stays] = np.argmax(counts[:, :-1], axis=1)
         return labels
+
+    def shared(self, labels: IntArray) -> float:
+        return self.linked.shared(labels, self.rule.n_clusters)[0]
+
+    def better(self, other: _Fit, best: _Fit) -> bool:
+        """Whether clusters share at most half of the links; or fewer by two standard errors, and as rounded too."""
+        k, linked = self.rule.n_clusters, self.linked
+        if self.shared(other.labels) <= HALF * self.shared(best.labels):
+            return True
+        if not share_fewer(linked, other.labels, k, *linked.shared(best.labels, k)):
+            return False
+        return share_fewer(linked, self.rounded(other), k, *linked.shared(self.rounded(best), k))
 
     def cuts_across(self, labels: IntArray) -> bool:
         """Whether neighbours form at least as many solid parts as there are clusters, and clusters split one."""

@@ -29,6 +29,7 @@ from biclique.spectral import (
     NormalizedCut,
     OrderRule,
     Parts,
+    Rounding,
     Rule,
     Seen,
     assign_sampled,
@@ -36,7 +37,6 @@ from biclique.spectral import (
     least_order,
     one_each,
     parted_rotation,
-    round_rows,
     shares_of_parts,
     warn_unless_converged,
 )
@@ -164,7 +164,9 @@ class GraphFitted:
         if vertices.n <= n_clusters and cut is None:
             found = one_each(self._scaled(self.rows))
         elif assigning.either_way:
-            found, reason = round_rows(assign, self.rows, self.eigenvalues, vertices.weights, n_clusters, tested)
+            weights = vertices.weights
+            rounding = Rounding(self.rows, self.eigenvalues, weights, n_clusters, assign, assigning.n_init)
+            found, reason = rounding.clusters(tested)
             self.plan = self.plan.with_rows_as_they_are(reason) if reason else self.plan
         else:
             found = assign(self._scaled(self.rows)) if tested is None else tested

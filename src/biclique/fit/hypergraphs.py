@@ -199,15 +199,19 @@ def fit_hypergraph(
         solved.residuals,
         solved.cut.n_passes,
     )
-    found = ASSIGNERS[settings.assigning.assign_labels](
-        fitted.scaled(solved.rows),
-        np.ones(n),
-        settings.n_groups,
-        cut=solved.cut,
-        n_init=settings.assigning.n_init,
-        random_state=random,
-        parts=solved.parts,
-    ).contiguous()
+    found = (
+        ASSIGNERS[settings.assigning.assign_labels]
+        .assign(
+            fitted.scaled(solved.rows),
+            np.ones(n),
+            settings.n_groups,
+            cut=solved.cut,
+            n_init=settings.assigning.n_init,
+            random_state=random,
+            parts=solved.parts,
+        )
+        .contiguous()
+    )
     fitted.rule, fitted.n_passes = found.rule, solved.cut.n_passes
     return Result(fitted, n, solved.rows, found.labels, found.cut_history)
 

@@ -33,14 +33,14 @@ from biclique.spectral import (
     Joined,
     Linked,
     OrderRule,
+    Rounding,
     Seen,
     join_parts,
+    kmeans,
     least_order,
     near_rows,
     one_each,
     parts_cure,
-    round_by_links,
-    round_rows,
     warn_about_clipped,
     warn_about_null_columns,
 )
@@ -234,7 +234,7 @@ class FactoredSearch:
         """The clusters of the pool by which an order is tested: unit rows, ten starts."""
         if self.pool.n_distinct <= self.rule.n_clusters:
             return None
-        return ASSIGNERS["kmeans"](
+        return kmeans(
             unit_rows(fitted.embed(self.pool.rows, self.n_jobs)),
             self.pool.weights,
             self.rule.n_clusters,
@@ -267,20 +267,15 @@ class FactoredSearch:
 
         def assign(rows: FloatArray) -> Assignment:
             random = check_random(deepcopy(self.random_state))
-            return ASSIGNERS[assigning.assign_labels](
+            return ASSIGNERS[assigning.assign_labels].assign(
                 rows, weights, n_clusters, n_init=assigning.n_init, random_state=random
             )
 
         if not assigning.either_way:
             return assign(scaled), self.plan
 
-        def by_links(unit: Assignment) -> tuple[Assignment, str] | None:
-            known = self._linked()
-            if known is None:
-                return None
-            return round_by_links(assign, rows, weights, n_clusters, unit, known, assigning.n_init)
-
-        found, reason = round_rows(assign, rows, fitted.eigenvalues, weights, n_clusters, tested, by_links)
+        rounding = Rounding(rows, fitted.eigenvalues, weights, n_clusters, assign, assigning.n_init)
+        found, reason = rounding.clusters(tested, self._linked)
         return found, self.plan.with_rows_as_they_are(reason) if reason else self.plan
 
     def _linked(self) -> Linked | None:

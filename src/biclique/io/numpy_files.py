@@ -1,15 +1,10 @@
-"""NumPy's files: .npy whole, in chunks and written, and .npz whole; nothing is unpickled, headers are not trusted."""
+"""NumPy's files: .npy and .npz whole, and .npy written. In chunks, .npy is read by ``chunks.py``."""
 
 from __future__ import annotations
 
-import os
-import warnings
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
-from io import BytesIO, FileIO
-from math import prod
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,68 +12,19 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import BicliqueError, DataError, TableError, printable
 from biclique.io.chunks import (
-    ChunkSource,
-    DType,
-    FileChunks,
-    Raw,
+    HEADER_BYTES,
+    Header,
     check_table_size,
-    guard,
     held,
     line,
-    real_table,
-    stamp,
+    open_npy,
+    read_header,
 )
 from biclique.io.fields import TextForm
 from biclique.io.roles import Roles, Table, as_texts, feature_columns, numbered
-from biclique.io.sources import select_features
 from biclique.runtime import Tick
-
-PAGE = 4096
-HEADER_BYTES = 2**16  # NumPy itself refuses headers of more than 10,000 bytes
-
-
-@dataclass(frozen=True)
-class Header:
-    """What a .npy file says about its array."""
-
-    shape: tuple[int, ...]
-    fortran: bool
-    dtype: DType
-    start: int  # of the numbers, in bytes
-
-    @property
-    def n_bytes(self) -> int:
-        return prod(self.shape) * self.dtype.itemsize
-
-
-def read_header(name: str, beginning: bytes) -> Header:
-    """The header of a .npy file, from its first bytes."""
-    file = BytesIO(beginning)
-    readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
-    try:
-        with warnings.catch_warnings(action="ignore"):  # about headers that Python 2 wrote
-            version = npy.read_magic(file)
-            if version not in readers:  # 3.0 is for names of fields, which cannot be used
-                raise TableError(f"{name}: .npy version {version[0]}.{version[1]}, not 1.0 or 2.0.")
-            shape, fortran, dtype = readers[version](file)
-    except TableError:
-        raise
-    except Exception as error:  # whatever a broken header makes numpy and its parser raise, MemoryError among it
-        raise TableError(f"{name}: not a readable NumPy file ({line(error)}).") from error
-    if dtype.hasobject:
-        raise TableError(f"{name}: holds Python objects, which are never unpickled; save it as numbers.")
-    if min(shape, default=0) < 0:
-        raise TableError(f"{name}: not a readable NumPy file (its header gives the shape {shape}).")
-    return Header(shape, fortran, dtype, file.tell())
-
-
-def open_npy(path: Path, roles: Roles, limit: int) -> ChunkSource:
-    """The features of a .npy file."""
-    source = NpyChunks(path, limit)
-    return source if roles == Roles() else select_features(source, roles, limit)
 
 
 def read_numpy(path: Path, roles: Roles, limit: int, form: TextForm, tick: Tick | None = None) -> Table:
@@ -89,88 +35,6 @@ def read_numpy(path: Path, roles: Roles, limit: int, form: TextForm, tick: Tick 
         return _read_npz(path, roles, limit)
     _needs_numbers(printable(path), read_header(printable(path), beginning))
     return held(open_npy)(path, roles, limit, form, tick)
-
-
-class NpyChunks(FileChunks):
-    """Rows of a .npy file, read into one buffer that is used again: mapped pages would count as memory of the process.
-
-    In Fortran order every chunk is gathered column by column. Nothing is ever unpickled.
-    """
-
-    def __init__(self, path: str | os.PathLike[str], memory_limit: object = "auto") -> None:
-        super().__init__(Path(path), memory_limit)
-        with guard(self.name), self._path.open("rb", buffering=0) as file:
-            self._header = read_header(self.name, file.read(HEADER_BYTES))
-        self._stored = self._header.dtype
-        self.n_columns, self.dtype = real_table(TableError, self.name, self._header.shape, self._stored)
-        self._n_rows = self._header.shape[0]
-        self._row_bytes = self.n_columns * self._stored.itemsize
-        self._check_rows()
-        self._check_length(self._stamp.size)
-
-    def _check_length(self, size: int) -> None:
-        held = max(size - self._header.start, 0)
-        if held >= self._header.n_bytes:
-            return
-        rows = f"{self._n_rows} rows, it holds {held // self._row_bytes}"
-        what = f"{self._header.n_bytes} bytes of numbers, it holds {held}" if self._header.fortran else rows
-        raise TableError(f"{self.name}: the file ends early: its header promises {what}; write it again.")
-
-    @contextmanager
-    def _opened(self) -> Iterator[FileIO]:
-        with guard(self.name), self._path.open("rb", buffering=0) as file:
-            now = stamp(self._path, self._stamp)
-            self._check_length(now.size)
-            if now.size == self._stamp.size:
-                header = read_header(self.name, file.read(HEADER_BYTES))
-                if header != self._header:
-                    raise TableError(
-                        f"{self.name}: holds {header.shape} of {header.dtype} now and held {self._header.shape} of "
-                        f"{self._stored} when it was opened; leave it as it is until the work is done, or open it "
-                        "again."
-                    )
-            self._check_same(now)
-            yield file
-
-    def _fill(self, file: FileIO, place: int, out: Raw) -> None:
-        """Bytes from ``place`` on, into all of ``out``."""
-        view = out.data.cast("B")
-        file.seek(place)
-        done = 0
-        while done < len(view):
-            got = file.readinto(view[done:])
-            if not got:
-                self._check_length(os.fstat(file.fileno()).st_size)
-                raise TableError(f"{self.name}: the file ends early: it became shorter while it was read.")
-            done += got
-
-    def _pieces(self, rows: int) -> Iterator[Raw]:
-        n, itemsize, first = self._n_rows or 0, self._stored.itemsize, self._header.start
-        rows = min(rows, n)
-        self._check_memory(rows, self._row_bytes + self.n_columns * self.dtype.itemsize)
-        shape = (self.n_columns, rows) if self._header.fortran else (rows, self.n_columns)
-        with self._opened() as file:
-            buffer = np.empty(prod(shape) * itemsize, dtype=np.uint8)
-            table = buffer.view(self._stored).reshape(shape)
-            for start in range(0, n, rows):
-                m = min(rows, n - start)
-                if self._header.fortran:
-                    for j in range(self.n_columns):
-                        part = buffer[j * rows * itemsize : (j * rows + m) * itemsize]
-                        self._fill(file, first + (j * n + start) * itemsize, part)
-                else:
-                    self._fill(file, first + start * self._row_bytes, buffer[: m * self._row_bytes])
-                yield (table.T[:m] if self._header.fortran else table[:m])
-
-    def _take(self, rows: IntArray) -> FloatArray:
-        near = len(rows) * 4 * max(PAGE, self._row_bytes) > (self._n_rows or 0) * self._row_bytes
-        if self._header.fortran or near:  # one pass is faster then
-            return super()._take(rows)
-        raw = np.empty((len(rows), self._row_bytes), dtype=np.uint8)
-        with self._opened() as file:
-            for i, row in enumerate(rows.tolist()):
-                self._fill(file, self._header.start + row * self._row_bytes, raw[i])
-        return np.ascontiguousarray(raw.view(self._stored), dtype=self.dtype)
 
 
 # .npz

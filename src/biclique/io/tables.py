@@ -16,10 +16,10 @@ import numpy as np
 
 from biclique.exceptions import DataError, TableError, printable
 from biclique.io.arrow import import_pyarrow
-from biclique.io.chunks import FORMATS, ChunkSource, TableFormat, find_format, guard, held, is_path, open_file
+from biclique.io.chunks import FORMATS, ChunkSource, TableFormat, find_format, guard, held, is_path, open_file, open_npy
 from biclique.io.csv_files import TextChunks, TextColumns, TextSink, read_text, read_text_columns
 from biclique.io.fields import TextForm
-from biclique.io.numpy_files import NpySink, open_npy, read_numpy
+from biclique.io.numpy_files import NpySink, read_numpy
 from biclique.io.parquet_files import ParquetChunks, ParquetColumns, ParquetSink, read_parquet_columns
 from biclique.io.roles import Roles, Table, checked
 from biclique.io.sources import ArrayChunks, IterableChunks, select_features

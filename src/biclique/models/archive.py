@@ -29,7 +29,7 @@ import numpy as np
 from biclique.exceptions import BicliqueError, DataError, printable
 from biclique.fit.state import State, Value
 from biclique.io.atomic_files import atomic_path
-from biclique.io.numpy_files import HEADER_BYTES, read_header
+from biclique.io.chunks import HEADER_BYTES, read_header
 from biclique.runtime import parse_memory_limit, require
 
 FORMAT = 1

@@ -18,7 +18,7 @@ from biclique.runtime.namespace import unit_rows
 from biclique.runtime.threads import single_threaded_blas
 from biclique.selection.one_embedding import OneEmbedding, steady_kmeans
 from biclique.selection.reading import read_rows
-from biclique.spectral.assign import weighted_means
+from biclique.spectral.rounding import weighted_means
 
 
 def layers(X: Any, numbers: Sequence[int], *, nested: bool = False, sample_weight: Any = None) -> IntArray:

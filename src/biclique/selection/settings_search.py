@@ -41,7 +41,7 @@ from biclique.selection.halves import fixed_seed, random_halves, run_silently
 from biclique.selection.order_path import make_cuts
 from biclique.selection.reading import read_rows
 from biclique.selection.result import SMALL_MARGIN, Judged, SelectionResult
-from biclique.spectral import ASSIGNERS
+from biclique.spectral import kmeans
 from biclique.spectral.cut import EDGE, least_share
 
 DRAWN_ROWS = 1_000
@@ -247,9 +247,7 @@ def fit_candidates(search: Search, numbers: Sequence[int], vertices: Vertices) -
 def kmeans_labels(search: Search, vertices: Vertices) -> Labels:
     """Labels of k-means on the rows, under the number after the last candidate's."""
     rows = vertices.data.toarray() if sparse.issparse(vertices.data) else np.asarray(vertices.data, dtype=float)
-    found = ASSIGNERS["kmeans"](
-        rows, vertices.weights, search.n_clusters, n_init=10, random_state=search.settings.random_state
-    )
+    found = kmeans(rows, vertices.weights, search.n_clusters, n_init=10, random_state=search.settings.random_state)
     return {len(search.candidates): found.contiguous().labels}
 
 

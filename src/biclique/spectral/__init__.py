@@ -1,22 +1,7 @@
 """S and B of a Gram operator and an order, eigenpairs, labels, and the extension to new points."""
 
 from biclique.spectral.alternatives import scipy_eigenpairs
-from biclique.spectral.assign import (
-    ASSIGNERS,
-    Assignment,
-    EmbeddingRule,
-    LargestCoordinate,
-    NearestCentre,
-    Parts,
-    Rule,
-    Seen,
-    assign_in_place,
-    assign_sampled,
-    device_kmeans,
-    leaves_room,
-    one_each,
-    round_rows,
-)
+from biclique.spectral.assign import ASSIGNERS, assign_in_place, assign_sampled, device_kmeans, one_each
 from biclique.spectral.cut import (
     DEAR_PROPOSAL_ROWS,
     NEIGHBOR_ORDERS,
@@ -67,7 +52,23 @@ from biclique.spectral.lloyd import (
 )
 from biclique.spectral.many_orders import ManyOrders, block_width, columns_within
 from biclique.spectral.multigrid import graph_eigenpairs
-from biclique.spectral.rounding import FEW_LINKS, HALF, Linked, PointClusters, round_by_links, round_points
+from biclique.spectral.rounding import (
+    FEW_LINKS,
+    HALF,
+    Assignment,
+    EmbeddingRule,
+    LargestCoordinate,
+    Linked,
+    NearestCentre,
+    Parts,
+    PointClusters,
+    Rounding,
+    Rule,
+    Seen,
+    kmeans,
+    round_points,
+    share_fewer,
+)
 from biclique.spectral.solver import (
     BASIS_BLOCKS,
     DIRECT_BELOW,
@@ -132,6 +133,7 @@ __all__ = [
     "Parts",
     "PointClusters",
     "Progressing",
+    "Rounding",
     "Rule",
     "Seen",
     "assign_in_place",
@@ -151,8 +153,8 @@ __all__ = [
     "graph_eigenpairs",
     "join_parts",
     "kernel_kmeans",
+    "kmeans",
     "least_order",
-    "leaves_room",
     "near_rows",
     "one_each",
     "part_vectors",
@@ -161,10 +163,9 @@ __all__ = [
     "parts_cure",
     "plus_plus_start",
     "random_start",
-    "round_by_links",
     "round_points",
-    "round_rows",
     "scipy_eigenpairs",
+    "share_fewer",
     "shares_of_parts",
     "shrunken_degrees",
     "solves_directly",

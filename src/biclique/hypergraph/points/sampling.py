@@ -35,7 +35,7 @@ from biclique.runtime import (
     single_threaded_blas,
 )
 from biclique.runtime.namespace import unit_rows
-from biclique.spectral import ASSIGNERS, NormalizedCut, top_eigenpairs
+from biclique.spectral import NormalizedCut, kmeans, top_eigenpairs
 from biclique.spectral.lloyd import by_first_appearance
 
 METHODS = ("uniform", "iterative")
@@ -264,4 +264,4 @@ def _cut(gram: SparseGram, k: int, random: np.random.RandomState) -> IntArray:
     cut = NormalizedCut(gram, 2)
     pairs = top_eigenpairs(cut, min(k - 1, gram.n - 1), tol=1e-4, deflate=cut.trivial, random_state=random)
     embedding = unit_rows(np.column_stack([cut.trivial, pairs.vectors]))
-    return ASSIGNERS["kmeans"](embedding, np.ones(gram.n), k, n_init=KMEANS_STARTS, random_state=random).labels
+    return kmeans(embedding, np.ones(gram.n), k, n_init=KMEANS_STARTS, random_state=random).labels
