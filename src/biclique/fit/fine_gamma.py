@@ -7,9 +7,9 @@ clusters, needs no labels:
     (1/k) Σ_j (1 − links inside j / links of j).
 
 If 4 times that γ gives the sample clusters with at most half of it, γ was too low to tell them apart, as with two rings
-of a few hundred rows. It is also taken if the share is lower by two standard errors, and still is after the clusters of
-both are chosen as those of all rows will be (``spectral/rounding.py``). 16 times is compared with the best so far in
-the same way, unless hardly any links are shared.
+of a few hundred rows. It is also taken if the share is lower by two standard errors, still is after the clusters of
+both are chosen as those of all rows will be (``spectral/rounding.py``), and these are not nearly the same. 16 times is
+compared with the best so far in the same way, unless hardly any links are shared.
 A higher γ must do at order 2: one that needs a higher order leaves too many rows like no other. If 4 times was taken,
 16 times is not tried if more rows have nine tenths of their degree from themselves than may be left out.
 
@@ -24,6 +24,7 @@ from functools import cached_property
 
 import numpy as np
 from scipy import sparse
+from sklearn.metrics import adjusted_rand_score
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DisconnectedWarning, warn_user
@@ -44,6 +45,10 @@ FACTORS = (4.0, 16.0)
 
 TWICE = 2.0
 """A cluster at a higher γ must have this many times the least share, unless one was smaller before."""
+
+SAME = 0.8
+"""Clusters that agree so much (adjusted Rand index) are the same with another border. A higher γ follows the links of
+the sample more closely, which is no reason to take it. 0.6 does the same."""
 
 ROWS_A_CLUSTER = 2 * (NEIGHBOR + 1)
 """With fewer rows of the sample for each cluster, links say little."""
@@ -179,13 +184,14 @@ class _Trial:
         return self.linked.shared(labels, self.rule.n_clusters)[0]
 
     def better(self, other: _Fit, best: _Fit) -> bool:
-        """Whether clusters share at most half of the links; or fewer by two standard errors, and as rounded too."""
+        """Whether clusters share at most half of the links; or they are others, and clearly share fewer as rounded."""
         k, linked = self.rule.n_clusters, self.linked
         if self.shared(other.labels) <= HALF * self.shared(best.labels):
             return True
         if not share_fewer(linked, other.labels, k, *linked.shared(best.labels, k)):
             return False
-        return share_fewer(linked, self.rounded(other), k, *linked.shared(self.rounded(best), k))
+        new, old = self.rounded(other), self.rounded(best)
+        return adjusted_rand_score(new, old) < SAME and share_fewer(linked, new, k, *linked.shared(old, k))
 
     def cuts_across(self, labels: IntArray) -> bool:
         """Whether neighbours form at least as many solid parts as there are clusters, and clusters split one."""
