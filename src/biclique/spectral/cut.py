@@ -590,7 +590,8 @@ def counted_shares(groups: IntArray, weights: FloatArray, n_groups: int = 0) -> 
 
 def _counted_rows(weights: FloatArray) -> tuple[FloatArray, float]:
     """c, (n,), and √(n_e of c / n_e of w)."""
-    rows = np.minimum(weights, np.median(weights))
+    middle = [(len(weights) - 1) // 2, len(weights) // 2]
+    rows = np.minimum(weights, np.partition(weights, middle)[middle].mean())  # np.median takes ten times as long
     return rows, float(np.sqrt(effective_rows(rows) / effective_rows(weights)))
 
 

@@ -406,8 +406,8 @@ def lloyd_together(
         if not len(live):
             break
     labels = _nearest(rows, centres)
-    inertias = [float(weights @ ((rows - c[own]) ** 2).sum(axis=1)) for c, own in zip(centres, labels, strict=True)]
-    return centres, np.array(inertias), well
+    own = centres[np.arange(len(centres))[:, None], labels]  # (s, n, columns)
+    return centres, ((rows - own) ** 2).sum(axis=2) @ weights, well
 
 
 def _nearest(rows: FloatArray, centres: FloatArray) -> IntArray:
