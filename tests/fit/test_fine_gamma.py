@@ -175,6 +175,26 @@ def test_gamma_stays_where_a_higher_one_only_moves_the_border(seed):
     assert adjusted_rand_score(low, high) > 0.8
 
 
+@pytest.mark.parametrize("columns", [60, 100])
+def test_gamma_is_not_raised_to_where_a_cluster_is_lone_rows(columns):
+    """A loose cluster of 100 rows beside a dense one of 500: at 16 times γ it has no neighbours, the other is split."""
+    random, y = np.random.default_rng(2), np.repeat([0, 1], [500, 100])
+    X = random.normal(size=(600, columns)) * np.where(y, 4, 1)[:, None]
+    X[:, 0] += 8.5 * y
+    X[:, 1] -= 8.5 * y
+    model = BicliqueSpectralClustering(2, random_state=0).fit(X)
+    assert model.plan_.gamma_reason == ""
+    assert adjusted_rand_score(y, model.labels_) > 0.6
+
+
+def test_half_of_the_links_is_half_of_those_at_the_first_gamma():
+    """4 times γ is taken because it is clearly better, and that must not stand in the way of 16 times."""
+    X, y = make_moons(500, noise=0.15, random_state=3)
+    model = BicliqueSpectralClustering(2, random_state=0).fit(X)
+    assert model.plan_.gamma_reason.startswith("16 × ")
+    assert adjusted_rand_score(y, model.labels_) > 0.95
+
+
 def test_a_bridge_between_parts_is_no_reason_to_warn():
     """Neighbours may link what clusters rightly part: few links, no warning."""
     random = np.random.default_rng(0)

@@ -79,3 +79,14 @@ def test_bad_arguments():
         order_path(X, [2], n_clusters=3, sample_weight=np.arange(150))
     with pytest.raises(DataError, match="square matrix"):
         order_path(X, [2], n_clusters=3, affinity="precomputed")
+
+
+def test_gamma_is_that_of_the_lowest_order_whichever_comes_first():
+    X, _ = make_moons(400, noise=0.1, random_state=1)
+    up, down = (order_path(X, orders, n_clusters=2, random_state=0) for orders in ([2, 3], [3, 2]))
+    assert (up.labels == down.labels[::-1]).all()
+
+
+def test_one_order_must_be_in_a_sequence():
+    with pytest.raises(ParameterError, match="orders must be numbers"):
+        order_path(load_iris().data, 3, n_clusters=3)

@@ -52,7 +52,7 @@ def test_the_mixture_is_that_of_one_covariance(sizes):
     y = np.repeat(np.arange(len(sizes)), sizes)
     r = random.normal(size=(len(y), len(sizes) - 1)) * 0.4 + 2 * np.eye(len(sizes))[y][:, 1:]
     rows = rows_of(r, random)
-    found = mixture(rows, np.ones(len(y)), len(sizes), 10)
+    found = mixture(rows, np.ones(len(y)), len(sizes), 10)[0]
     peer = GaussianMixture(len(sizes), covariance_type="tied", random_state=0).fit(r)
     assert adjusted_rand_score(found.labels, peer.predict(r)) > 0.97
     # The label is the largest ⟨r, Σ⁻¹μ⟩ + log π − ⟨μ, Σ⁻¹μ⟩/2, whatever the first entry of a row.
@@ -64,8 +64,8 @@ def test_weights_of_the_mixture_are_repeated_rows():
     rows = rows_of(np.append(random.normal(size=120), random.normal(size=30) * 0.7 + 3)[:, None], random)
     weights = random.integers(1, 4, 150)
     once, repeated = (
-        mixture(rows, weights.astype(float), 2, 10),
-        mixture(np.repeat(rows, weights, axis=0), np.ones(weights.sum()), 2, 10),
+        mixture(rows, weights.astype(float), 2, 10)[0],
+        mixture(np.repeat(rows, weights, axis=0), np.ones(weights.sum()), 2, 10)[0],
     )
     np.testing.assert_allclose(once.rule.rotation, repeated.rule.rotation, rtol=1e-6, atol=1e-9)
 
@@ -104,7 +104,7 @@ def test_where_eigenvalues_are_low_the_mixture_may_share_nearly_as_many_links():
     def assign(own):
         return kmeans(own, weights, 2, n_init=10, random_state=0)
 
-    own = mixture(rows, weights, 2, 10)
+    own = mixture(rows, weights, 2, 10)[0]
     (before, errors), (share, others) = (linked.shared(one.labels, 2) for one in (first, own))
     assert abs(before - share) < 2 * np.linalg.norm(errors - others)  # links do not tell
     assert share < 1.1 * before
@@ -112,6 +112,42 @@ def test_where_eigenvalues_are_low_the_mixture_may_share_nearly_as_many_links():
         found, reason = Rounding(rows, np.array([value]), weights, 2, assign, 10).by_links(first, linked)
         assert (found.labels == taken.labels).all()
         assert ("mixture" in reason) == (taken is own)
+
+
+def test_the_spread_of_a_mixture_is_that_of_its_definition():
+    random = np.random.default_rng(5)
+    r = np.append(random.normal(size=(300, 2)), 3 * random.normal(size=(100, 2)) + 8, axis=0)
+    rows, weights = rows_of(r, random), random.integers(1, 4, 400).astype(float)
+    found, spread = mixture(rows, weights, 2, 10)
+    scores = (rows @ found.rule.rotation) / rows[:, :1]
+    p = np.exp(scores - scores.max(axis=1, keepdims=True))
+    p = weights[:, None] * p / p.sum(axis=1, keepdims=True)
+    centres = [p[:, j] @ r / p[:, j].sum() for j in range(2)]
+    each = [(p[:, j, None] * (r - centres[j])).T @ (r - centres[j]) for j in range(2)]
+    inverse = np.linalg.inv(sum(each) / weights.sum())
+    variances = [np.trace(inverse @ each[j]) / p[:, j].sum() for j in range(2)]
+    assert spread == pytest.approx(max(variances) / min(variances), rel=0.02)
+    assert spread > 4
+
+
+@pytest.mark.parametrize(("loose", "seed"), [(6, 0), (6, 1), (3, 2), (4, 2)])
+def test_a_mixture_of_unlike_distributions_is_not_favoured(loose, seed):
+    y = np.repeat([0, 1], [500, 100])
+    X = np.random.default_rng(seed).normal(size=(600, 30)) * np.where(y, loose, 1)[:, None]
+    X[:, 0] += 1.7 * (1 + loose) * y
+    X[:, 1] -= 1.7 * (1 + loose) * y
+    model = BicliqueSpectralClustering(2, random_state=0).fit(X)
+    assert "mixture" not in str(model.plan_)
+    assert adjusted_rand_score(y, model.labels_) > 0.9
+
+
+def test_a_mixture_of_few_rows_is_not_favoured():
+    scores = []
+    for seed in range(20):
+        y = np.repeat([0, 1, 2], 6)
+        X = np.random.default_rng(seed).normal(size=(18, 4)) + 4.5 / np.sqrt(2) * np.eye(4)[y]
+        scores.append(adjusted_rand_score(y, BicliqueSpectralClustering(3, random_state=0).fit(X).labels_))
+    assert np.mean(scores) > 0.9
 
 
 def test_small_clusters_that_overlap_in_many_columns():

@@ -8,10 +8,11 @@ clusters, needs no labels:
 
 If 4 times that γ gives the sample clusters with at most half of it, γ was too low to tell them apart, as with two rings
 of a few hundred rows. It is also taken if the share is lower by two standard errors, still is after the clusters of
-both are chosen as those of all rows will be (``spectral/rounding.py``), and these are not nearly the same. 16 times is
-compared with the best so far in the same way, unless hardly any links are shared.
-A higher γ must do at order 2: one that needs a higher order leaves too many rows like no other. If 4 times was taken,
-16 times is not tried if more rows have nine tenths of their degree from themselves than may be left out.
+both are chosen as those of all rows will be (``spectral/rounding.py``), these are not nearly the same, and no more rows
+have nine tenths of their degree from themselves than may be left out. 16 times is compared with the best so far in the
+same way, unless hardly any links are shared.
+A higher γ must do at order 2: one that needs a higher order leaves too many rows like no other. If 4 times was taken
+for half of the links, 16 times is not tried with too many such rows.
 
 To cut across a ring takes few links. So if neighbours form at least k solid parts and clusters split one, every γ is
 tried, however few links they share.
@@ -80,16 +81,20 @@ def _finest(trial: _Trial, chosen: ChosenKernel) -> ChosenKernel:
         return chosen
     # A higher γ may cut off loose rows: clusters that are nearly dust must not be new.
     needed = max(trial.rule.least, min(TWICE * trial.rule.least, trial.rule.smallest(best.labels, some.weights)))
-    least, raised = first, chosen
+    least, halved, raised = first, first, chosen
     for factor in FACTORS:
         gamma = factor * chosen.gamma
         kernel = settings.kernel.kernel(gamma).precise(some.data)
         search = trial.search(kernel, (2.0,))
-        if raised is not chosen and trial.scatters(search):
+        scattered = trial.scatters(search)
+        if halved < first and scattered:
             break
         other = trial.fit(search)
-        if trial.rule.smallest(other.labels, some.weights) >= needed and trial.better(other, best):
-            best, least, split = other, trial.shared(other.labels), trial.cuts_across(other.labels)
+        share = trial.shared(other.labels)
+        half = share <= min(HALF * halved, least)
+        better = half or (not scattered and trial.better(other, best))
+        if better and trial.rule.smallest(other.labels, some.weights) >= needed:
+            best, least, halved, split = other, share, share if half else halved, trial.cuts_across(other.labels)
             told = f"{least:.2g} of the links to {NEIGHBOR} nearest neighbours lead to another cluster"
             raised = ChosenKernel(kernel, gamma, f"{factor:g} × {chosen.gamma:.4g}: {told}, with that γ {first:.2g}")
         if least <= FEW_LINKS and not split:
@@ -184,10 +189,8 @@ class _Trial:
         return self.linked.shared(labels, self.rule.n_clusters)[0]
 
     def better(self, other: _Fit, best: _Fit) -> bool:
-        """Whether clusters share at most half of the links; or they are others, and clearly share fewer as rounded."""
+        """Whether these are other clusters, and clearly share fewer links, also as rounded."""
         k, linked = self.rule.n_clusters, self.linked
-        if self.shared(other.labels) <= HALF * self.shared(best.labels):
-            return True
         if not share_fewer(linked, other.labels, k, *linked.shared(best.labels, k)):
             return False
         new, old = self.rounded(other), self.rounded(best)

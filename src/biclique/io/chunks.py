@@ -427,6 +427,9 @@ class Header:
     def n_bytes(self) -> int:
         return prod(self.shape) * self.dtype.itemsize
 
+    def __str__(self) -> str:
+        return f"{self.shape} of {self.dtype}{', column by column' if self.fortran else ''}"
+
 
 def read_header(name: str, beginning: bytes) -> Header:
     """The header of a .npy file, from its first bytes."""
@@ -483,9 +486,8 @@ class NpyChunks(FileChunks):
                 header = read_header(self.name, file.read(HEADER_BYTES))
                 if header != self._header:
                     raise TableError(
-                        f"{self.name}: holds {header.shape} of {header.dtype} now and held {self._header.shape} of "
-                        f"{self._stored} when it was opened; leave it as it is until the work is done, or open it "
-                        "again."
+                        f"{self.name}: holds {header} now and held {self._header} when it was opened; leave it as it "
+                        "is until the work is done, or open it again."
                     )
             self._check_same(now)
             yield file

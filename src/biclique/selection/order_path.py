@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Protocol
@@ -79,7 +79,8 @@ class KernelCuts:
         self.vertices, self.progress = vertices, progress
         self._nearby: Nearby | None = None
         numbers = tuple(order for order in orders if not isinstance(order, str))
-        self.plan = self._planned(settings, numbers[0] if numbers else "auto")
+        # γ="auto" may be raised at order 2 alone: which order comes first must not matter.
+        self.plan = self._planned(settings, min(numbers) if numbers else "auto")
         random = check_random(settings.random_state)
         self.plan, prepared = hold_or_change(self.plan, vertices, random, progress)
         self.gram = prepared.base
@@ -221,7 +222,9 @@ def order_path(
         As in ``BicliqueSpectralClustering``, but "auto" is 1e-3 for a stored K too: plenty for labels.
     n_init : int, default=1
         Starts of k-means at every order, as in ``BicliqueSpectralClustering``.
-    n_clusters, affinity, gamma, sample_weight, … :
+    gamma : number or "auto", default="auto"
+        As in ``BicliqueSpectralClustering`` at the lowest of the orders: all have one K.
+    n_clusters, affinity, sample_weight, … :
         As in ``BicliqueSpectralClustering``.
 
     Examples
@@ -236,7 +239,7 @@ def order_path(
     """
     parameters = {name: value for name, value in locals().items() if name not in ("X", "orders", "sample_weight")}
     check_parameters(parameters, CONSTRAINTS)
-    if isinstance(orders, (str, bytes)) or not len(orders):
+    if isinstance(orders, (str, bytes)) or not isinstance(orders, Iterable) or not len(list(orders)):
         raise ParameterError(f"orders must be numbers from 2 to infinity, at least one, got {orders!r}.")
     wanted = [check_order(order) for order in orders]
     settings = Settings.of({**parameters, "order": wanted[0]}, n_columns=n_clusters)

@@ -81,6 +81,10 @@ added to every column."""
 LINEAR, NEARLY = 0.5, 1.1
 """If all eigenvalues are below the first, clusters of the mixture may share as many links, or up to 1.1 times that."""
 
+ALIKE, MIXTURE_ROWS = 1.5, 40
+"""But only if the variances of its distributions differ by no more than this, since it has one covariance for all, and
+if there are so many linked rows for each cluster."""
+
 
 class Rule(Protocol):
     """A fitted rule for the labels of new rows."""
@@ -575,8 +579,8 @@ class Rounding:
         The others are tried on the linked rows first. All rows follow if that is worth it.
 
         If every eigenvalue is below ½, K is nearly linear in the rows, and so are its eigenvectors: round clusters stay
-        round. The mixture is then taken unless it shares clearly more links, since k-means moves the border between
-        clusters of unequal size that overlap.
+        round. The mixture is then taken unless it shares clearly more links, or its distributions are not alike, since
+        k-means moves the border between clusters of unequal size that overlap.
         """
         k, some, rows, weights = self.n_clusters, linked.places, self.rows, self.weights
         starts = 0 if self.n_init == 1 else self.n_init
@@ -585,27 +589,26 @@ class Rounding:
         first = least
         if first <= FEW_LINKS:
             return best, reason
-        linear = bool(self.eigenvalues.max(initial=0.0) < LINEAR)
-        others: tuple[tuple[str, bool, Assign, Assign], ...] = (
+        linear = len(some) >= MIXTURE_ROWS * k and bool(self.eigenvalues.max(initial=0.0) < LINEAR)
+        others: tuple[tuple[str, Assign, Callable[[FloatArray], tuple[Assignment, float]]], ...] = (
             (
                 "rows of the embedding as they are",
-                False,
                 self.assign,
-                lambda own: kmeans(own, weights[some], k, n_init=starts, random_state=0),
+                lambda own: (kmeans(own, weights[some], k, n_init=starts, random_state=0), np.inf),
             ),
             (
                 "a mixture of normal distributions in the embedding",
-                linear,
-                lambda own: mixture(own, weights, k, starts),
+                lambda own: mixture(own, weights, k, starts)[0],
                 lambda own: mixture(own, weights[some], k, starts),
             ),
         )
-        for name, favoured, of_all, of_linked in others:
+        for name, of_all, of_linked in others:
             labels = np.zeros(len(rows), dtype=np.intp)
-            labels[some] = of_linked(rows[some]).labels
+            tried, spread = of_linked(rows[some])
+            labels[some] = tried.labels
             if has_dust(labels[some], weights[some], k, weights):
                 continue
-            near = favoured and linked.shared(labels, k)[0] <= NEARLY * least
+            near = linear and spread <= ALIKE and linked.shared(labels, k)[0] <= NEARLY * least
             if not near and not share_fewer(linked, labels, k, least, errors):
                 continue
             found = of_all(rows)
@@ -617,27 +620,31 @@ class Rounding:
         return best, reason
 
 
-def mixture(rows: FloatArray, weights: FloatArray, n_clusters: int, n_init: int) -> Assignment:
+def mixture(rows: FloatArray, weights: FloatArray, n_clusters: int, n_init: int) -> tuple[Assignment, float]:
     """Clusters of k normal distributions with one covariance Σ, in the coordinates v/√S of the embedding.
 
     In these, unlike in rows of length 1 or as they are, a row's place does not depend on how many are like it, and a
     round cluster stays about round. The label is the distribution j with the largest ⟨r, Σ⁻¹μ_j⟩ + log π_j −
     ⟨μ_j, Σ⁻¹μ_j⟩/2, a linear function of the embedding's row, since r is that row divided by its first entry. Fitted by
     expectation and maximisation from k-means, on at most ``SAMPLE_ROWS`` rows.
+
+    And how unlike the distributions are: the largest of their variances Σ_i p_ij |r_i − μ_j|² / Σ_i p_ij over the
+    least, with lengths by Σ⁻¹ and p_ij the odds of row i for distribution j. If all have the covariance Σ, it is 1.
     """
     k, n = n_clusters, len(rows)
     some = np.arange(n) if n <= SAMPLE_ROWS else np.linspace(0, n - 1, SAMPLE_ROWS).astype(np.intp)
     some = some[(rows[some, 0] > 0) & (weights[some] > 0)]
     r, w = rows[some, 1:] / rows[some, :1], weights[some] / weights[some].sum()
     if len(np.unique(r, axis=0)) < k:  # no mixture: one cluster, and the others are dust
-        return Assignment(np.zeros(n, dtype=np.intp), LargestCoordinate(np.zeros((rows.shape[1], k)), absolute=False))
+        rule = LargestCoordinate(np.zeros((rows.shape[1], k)), absolute=False)
+        return Assignment(np.zeros(n, dtype=np.intp), rule), np.inf
     shares = np.eye(k)[kmeans(r, weights[some], k, n_init=n_init, random_state=0).labels]  # of each row, (n, k)
     mean = w @ r
     ridge = RIDGE * float(w @ ((r - mean) ** 2).mean(axis=1)) * np.eye(r.shape[1])
     r -= mean
-    whole, before = (w[:, None] * r).T @ r, -np.inf
+    whole, before, tiny = (w[:, None] * r).T @ r, -np.inf, np.finfo(float).tiny
     for _ in range(MIXTURE_STEPS):
-        odds = np.maximum(w @ shares, np.finfo(float).tiny)  # π
+        odds = np.maximum(w @ shares, tiny)  # π
         centres = (w[:, None] * shares).T @ r / odds[:, None]  # μ
         covariance = whole - (odds[:, None] * centres).T @ centres + ridge
         slopes = np.linalg.solve(covariance, centres.T)  # Σ⁻¹μ, (columns, k)
@@ -649,9 +656,12 @@ def mixture(rows: FloatArray, weights: FloatArray, n_clusters: int, n_init: int)
         if now - before < RISE:
             break
         before, shares = now, np.exp(scores - total[:, None])
+    odds_of = w[:, None] * np.exp(scores - total[:, None])
+    distances = inner[:, None] - 2 * r @ slopes + np.einsum("kd,dk->k", centres, slopes)
+    variances = (odds_of * distances).sum(axis=0) / np.maximum(odds_of.sum(axis=0), tiny)
     rotation = np.vstack([offsets - mean @ slopes, slopes])
     rule = by_sorted_centres(LargestCoordinate(rotation, absolute=False), rows, weights)
-    return Assignment(rule.labels(rows), rule)
+    return Assignment(rule.labels(rows), rule), float(variances.max() / max(variances.min(), tiny))
 
 
 class PointClusters:
