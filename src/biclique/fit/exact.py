@@ -389,16 +389,13 @@ class ExactSearch:
         tested = self.test(solved.rows, solved.parts) if solved.tested is None else solved.tested
         if not self.settings.assigning.either_way:
             return tested.labels
-        values, vertices, k = (
-            padded(solved.pairs.values, self.n_columns - 1),
-            self.prepared.vertices,
-            self.rule.n_clusters,
-        )
+        vertices, k = self.prepared.vertices, self.rule.n_clusters
 
         def assign(rows: FloatArray) -> Assignment:
             return self._kmeans(rows, solved.parts)
 
         known = linked if solved.parts is None else None
+        values = padded(solved.pairs.values, self.n_columns - 1)
         rounding = Rounding(solved.rows, values, vertices.weights, k, assign, TEST_STARTS)
         own = rounding.clusters(tested, lambda: known)[0].labels
         if known is None or sparse.issparse(vertices.data) or not rounding.leaves_room(own):

@@ -239,9 +239,10 @@ def order_path(
     """
     parameters = {name: value for name, value in locals().items() if name not in ("X", "orders", "sample_weight")}
     check_parameters(parameters, CONSTRAINTS)
-    if isinstance(orders, (str, bytes)) or not isinstance(orders, Iterable) or not len(list(orders)):
+    several = isinstance(orders, Iterable) and not isinstance(orders, (str, bytes))
+    wanted = [check_order(order) for order in orders] if several else []
+    if not wanted:
         raise ParameterError(f"orders must be numbers from 2 to infinity, at least one, got {orders!r}.")
-    wanted = [check_order(order) for order in orders]
     settings = Settings.of({**parameters, "order": wanted[0]}, n_columns=n_clusters)
     rows = read_rows(X, settings)
     weights = check_weights(sample_weight, rows.shape[0])

@@ -661,7 +661,8 @@ def mixture(rows: FloatArray, weights: FloatArray, n_clusters: int, n_init: int)
     variances = (odds_of * distances).sum(axis=0) / np.maximum(odds_of.sum(axis=0), tiny)
     rotation = np.vstack([offsets - mean @ slopes, slopes])
     rule = by_sorted_centres(LargestCoordinate(rotation, absolute=False), rows, weights)
-    return Assignment(rule.labels(rows), rule), float(variances.max() / max(variances.min(), tiny))
+    most, least = float(variances.max()), float(variances.min())
+    return Assignment(rule.labels(rows), rule), most / least if least > RIDGE * most else np.inf
 
 
 class PointClusters:
