@@ -525,14 +525,19 @@ class Rounding:
     n_init: int
     """Starts of k-means where some rows are looked at first. The first start is deterministic."""
 
+    @cached_property
+    def _on_host(self) -> tuple[FloatArray, FloatArray]:
+        """The rows and their weights, which may lie on a device."""
+        return to_host(self.rows), to_host(self.weights)
+
     def held(self, labels: IntArray) -> float:
         """Σ_j Σ_i λ_i (v_iᵀ z_j)²: what clusters hold of the leading eigenpairs.
 
         z_j is √(wS) on cluster j and 0 elsewhere, of length 1. With all eigenpairs of B this is k − 1 minus the k-way
         cut.
         """
-        rows = to_host(self.rows)
-        own = to_host(self.weights)[:, None] * rows[:, :1] * rows  # √(wS) times √w v, the trivial column first
+        rows, weights = self._on_host
+        own = weights[:, None] * rows[:, :1] * rows  # √(wS) times √w v, the trivial column first
         sums = cluster_sums(own, labels, self.n_clusters)
         present = sums[:, 0] > 0
         return float((self.eigenvalues * sums[present, 1:] ** 2 / sums[present, :1]).sum())
@@ -561,13 +566,13 @@ class Rounding:
         k, n = self.n_clusters, len(self.rows)
         if n > POINT_ROWS:  # a few tell whether all are worth the time
             places = np.linspace(0, n - 1, POINT_ROWS).astype(np.intp)
-            few = replace(self, rows=to_host(self.rows)[places], weights=to_host(self.weights)[places])
+            few = replace(self, rows=self._on_host[0][places], weights=self._on_host[1][places])
             found = kmeans(few.rows, few.weights, k, n_init=POINT_STARTS, random_state=0).labels
             if few.held(found) <= NOT_MORE * max(few.held(unit.labels[places]), 0.0):
                 return unit, ""
         plain = self.assign(self.rows)
         more, held = self.held(plain.labels), self.held(unit.labels)
-        weights = to_host(self.weights)
+        weights = self._on_host[1]
         if more <= CLEARLY_MORE * max(held, 0.0) or has_dust(plain.labels, weights, k, weights):
             return unit, ""
         told = f"{more:.3g} of the eigenvalues, those of rows of length 1 {held:.3g}"
