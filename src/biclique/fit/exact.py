@@ -394,14 +394,17 @@ class ExactSearch:
         def assign(rows: FloatArray) -> Assignment:
             return self._kmeans(rows, solved.parts)
 
-        known = linked if solved.parts is None else None
         values = padded(solved.pairs.values, self.n_columns - 1)
         rounding = Rounding(solved.rows, values, vertices.weights, k, assign, TEST_STARTS)
-        own = rounding.clusters(tested, lambda: known)[0].labels
-        if known is None or sparse.issparse(vertices.data) or not rounding.leaves_room(own):
+
+        def links() -> Linked | None:
+            return linked if solved.parts is None else None
+
+        own = rounding.clusters(tested, links)[0].labels
+        if linked is None or sparse.issparse(vertices.data):
             return own
         points = PointClusters(vertices.data, vertices.weights, k, 0)
-        other = round_points(points, solved.cut, own, known, np.random.RandomState(0))[0]
+        other, _ = round_points(rounding, points, solved.cut, own, links, np.random.RandomState(0))
         return own if other is None else other.labels
 
     def _kmeans(self, rows: FloatArray, parts: Parts | None, n_starts: int = TEST_STARTS) -> Assignment:

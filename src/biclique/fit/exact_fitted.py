@@ -331,12 +331,9 @@ def _from_points(
     solved, vertices = fit.solved, fit.prepared.vertices
     if sparse.issparse(vertices.data) or fit.prepared.symmetric or not on_host(solved.cut.like):
         return None, ""
-    known = linked() if rounding.leaves_room(own) else None
-    if known is None:
-        return None, ""
     seed = fit.plan.settings.random_state
     points = fit.points or PointClusters(vertices.data, vertices.weights, rounding.n_clusters, seed)
-    return round_points(points, solved.cut, own, known, check_random(deepcopy(seed)))
+    return round_points(rounding, points, solved.cut, own, linked, check_random(deepcopy(seed)))
 
 
 def finish_exact(fit: ExactFit, X: Rows) -> Result:

@@ -7,7 +7,7 @@ never raises the cut; otherwise the diagonal is shifted, which adds a constant t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -80,16 +80,9 @@ class KernelKMeansProblem:
 
     def state(self, labels: IntArray, k: int) -> _State:
         """The sums of a partition, one pass."""
-        return self.states([labels], k)[0]
-
-    def states(self, partitions: Sequence[IntArray], k: int) -> list[_State]:
-        """The sums of several partitions, one pass."""
-        weighted = [_by_cluster(self.omega, labels, k) for labels in partitions]
-        products = np.split(self._kernel_product(np.concatenate(weighted, axis=1)), len(partitions), axis=1)
-        return [
-            _State(labels, product, own.sum(axis=0), np.einsum("ij,ij->j", own, product))
-            for labels, own, product in zip(partitions, weighted, products, strict=True)
-        ]
+        weighted = _by_cluster(self.omega, labels, k)
+        product = self._kernel_product(weighted)
+        return _State(labels, product, weighted.sum(axis=0), np.einsum("ij,ij->j", weighted, product))
 
     def cut_value(self, gain: float, k: int) -> float:
         """kNCut_m of a partition into k parts with this gain; ``factor`` · J for given weights.

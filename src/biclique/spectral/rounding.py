@@ -701,16 +701,26 @@ class PointClusters:
 
 
 def round_points(
-    points: PointClusters, cut: NormalizedCut, own: IntArray, linked: Linked, random_state: np.random.RandomState
+    rounding: Rounding,
+    points: PointClusters,
+    cut: NormalizedCut,
+    own: IntArray,
+    links: Callable[[], Linked | None],
+    random_state: np.random.RandomState,
 ) -> tuple[Assignment | None, str]:
     """The clusters of k-means on points, after Lloyd steps on the cut, if they share clearly fewer links.
+
+    They are not tried if the clusters of the embedding hold nearly all that any could.
 
     If many eigenvalues are as large as the k-th, as with columns of noise, k − 1 eigenvectors say little. Clusters of
     points must share fewer links by two standard errors. And either they share at most half of them, or they also have
     a clearly lower cut: clusters hold Σ_j (a_j − δ_j²/ρ) / S_j = (m/2)² (k − 1 − kNCut_m) of B, with a_j, δ_j and S_j
     the sums of K, δ and S over cluster j.
     """
-    k, weights, some = points.n_clusters, cut.weights, linked.places
+    linked = links() if rounding.leaves_room(own) else None
+    if linked is None:
+        return None, ""
+    k, weights, some = rounding.n_clusters, cut.weights, linked.places
     first, errors = linked.shared(own, k)
     if first <= FEW_LINKS or int(own.max()) + 1 < k:
         return None, ""
@@ -721,7 +731,7 @@ def round_points(
     found = labels if len(some) == len(labels) else points.of_all
     problem = KernelKMeansProblem(cut)
     if linked.shared(found, k)[0] > HALF * first:
-        held, more = (state.gain for state in problem.states([own, found], k))
+        held, more = (problem.state(each, k).gain for each in (own, found))
         if more <= CLEARLY_MORE * held:
             return None, ""
     lowered = kernel_kmeans(problem, found, k, random_state=random_state)
