@@ -29,7 +29,7 @@ test: $(VENV)/.test  ## the whole test suite
 
 # What rounding can change: these run again on other CPUs and with other versions.
 SENSITIVE := -m "not once" tests/runtime tests/kernels tests/features tests/neighbors tests/device tests/gram \
-	tests/spectral tests/multiway tests/fit tests/cluster tests/golden --ignore=tests/cluster/test_bad_input.py \
+	tests/spectral tests/multiway tests/fit tests/cluster --ignore=tests/cluster/test_bad_input.py \
 	--ignore=tests/fit/test_settings.py --ignore=tests/fit/test_plan.py --ignore=tests/fit/test_drills.py \
 	--ignore=tests/cluster/test_sklearn_checks.py --ignore=tests/cluster/test_selecting.py \
 	--ignore=tests/cluster/test_consensus.py --ignore=tests/cluster/test_selecting_count.py

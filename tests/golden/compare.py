@@ -13,11 +13,8 @@ TOLERANCE = 1e-9
 """Of numbers, relative to the largest of their array. One environment gives the same bits for the same operations;
 the rest allows sums in another order."""
 
-ABSOLUTE = ("residuals_",)
-"""Rounding, next to eigenvalues about 1: these are compared as they are."""
 
-
-def differences(old: Record, new: Record, tolerance: float = TOLERANCE) -> Iterator[tuple[str, str]]:
+def differences(old: Record, new: Record) -> Iterator[tuple[str, str]]:
     """The name of every value that differs, and how."""
     for name in sorted({*old, *new}):
         if name not in old:
@@ -25,12 +22,12 @@ def differences(old: Record, new: Record, tolerance: float = TOLERANCE) -> Itera
         elif name not in new:
             yield name, f"is gone, was {_short(old[name])}"
         else:
-            found = difference(old[name], new[name], tolerance, absolute=name.endswith(ABSOLUTE))
+            found = difference(old[name], new[name])
             if found:
                 yield name, found
 
 
-def difference(old: Any, new: Any, tolerance: float, *, absolute: bool = False) -> str:
+def difference(old: Any, new: Any) -> str:
     """How two values differ; empty where they do not."""
     if isinstance(old, np.ndarray) and isinstance(new, np.ndarray):
         if (old.shape, old.dtype) != (new.shape, new.dtype):
@@ -38,15 +35,15 @@ def difference(old: Any, new: Any, tolerance: float, *, absolute: bool = False) 
         if old.dtype.kind not in "fc":
             changed = np.count_nonzero(old != new)
             return f"{changed} of {old.size} entries differ" if changed else ""
-        return _float_difference(old, new, tolerance, absolute)
+        return _float_difference(old, new)
     if isinstance(old, float) and isinstance(new, float):
-        found = _float_difference(np.array(old), np.array(new), tolerance, absolute)
+        found = _float_difference(np.array(old), np.array(new))
         return found and f"{old!r} -> {new!r}"
     same = type(old) is type(new) and not isinstance(old, np.ndarray) and old == new
     return "" if same else f"{_short(old)} -> {_short(new)}"
 
 
-def _float_difference(old: np.ndarray, new: np.ndarray, tolerance: float, absolute: bool) -> str:
+def _float_difference(old: np.ndarray, new: np.ndarray) -> str:
     if not (np.isfinite(old) == np.isfinite(new)).all():
         return f"{np.count_nonzero(np.isfinite(old) != np.isfinite(new))} of {old.size} are finite in one alone"
     finite = np.isfinite(old)
@@ -54,11 +51,9 @@ def _float_difference(old: np.ndarray, new: np.ndarray, tolerance: float, absolu
         return "other infinite values"
     if not finite.any():
         return ""
-    scale = 1.0 if absolute else float(np.abs(old[finite]).max())
+    largest = float(np.abs(old[finite]).max())
     error = float(np.abs(old[finite] - new[finite]).max())
-    if error <= tolerance * scale:
-        return ""
-    return f"differs by {error:.2g}, the largest is {np.abs(old[finite]).max():.2g}"
+    return "" if error <= TOLERANCE * largest else f"differs by {error:.2g}, the largest is {largest:.2g}"
 
 
 def _short(value: Any) -> str:

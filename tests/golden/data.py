@@ -64,24 +64,6 @@ def scattered() -> np.ndarray:
     return np.concatenate([X, random.uniform(-15, 15, (60, 2))])
 
 
-def heavy() -> np.ndarray:
-    """Rows with heavy tails, in groups."""
-    random = np.random.RandomState(26)
-    return 3 * random.standard_normal((4, 5))[np.arange(1400) % 4] + random.standard_t(2, (1400, 5))
-
-
-def large_parts() -> np.ndarray:
-    """Four parts of more than a thousand rows, and dust."""
-    random = np.random.RandomState(22)
-    sizes = [1300, 1200, 1100, 1050, 1, 2]
-    return np.concatenate([random.standard_normal((n, 2)) + 300 * i * i for i, n in enumerate(sizes)])
-
-
-def uneven() -> np.ndarray:
-    """Columns whose spreads differ a thousand times."""
-    return groups([40, 40, 40], seed=6) * [1000.0, 1, 1, 1]
-
-
 def counts() -> np.ndarray:
     """Rows of small whole numbers, mostly zero."""
     random = np.random.RandomState(7)
@@ -90,6 +72,17 @@ def counts() -> np.ndarray:
         rates[i, 10 * i : 10 * i + 10] = 2.0
     X = random.poisson(rates[np.arange(120) % 3]).astype(float)
     X[:, 0] += 1  # no row of zeros
+    return X
+
+
+def mixed() -> np.ndarray:
+    """Three columns of numbers and two of categories, with gaps."""
+    random = np.random.RandomState(27)
+    group = np.arange(120) % 3
+    numbers = 4.0 * group[:, None] + random.standard_normal((120, 3))
+    codes = np.where(random.random_sample((120, 2)) < 0.8, group[:, None], random.randint(3, size=(120, 2)))
+    X = np.column_stack([numbers, codes])
+    X[random.random_sample(X.shape) < 0.05] = np.nan
     return X
 
 
@@ -113,19 +106,31 @@ def blocks() -> np.ndarray:
     return K
 
 
-def neighbor_graph(n_neighbors: int = 8, n: int = 240) -> Any:
-    """Distances to the nearest rows of the rings, sparse, as scikit-learn gives them."""
-    X = rings(n)
+def nearest(X: np.ndarray, n_neighbors: int) -> Any:
+    """Distances to the nearest rows, sparse, as scikit-learn gives them."""
     distances = np.sqrt(((X[:, None] - X[None]) ** 2).sum(-1))
-    nearest = np.argsort(distances, axis=1, kind="stable")[:, :n_neighbors]
-    rows = np.repeat(np.arange(n), n_neighbors)
-    return sparse.csr_array((distances[rows, nearest.ravel()], (rows, nearest.ravel())), shape=(n, n))
+    near = np.argsort(distances, axis=1, kind="stable")[:, :n_neighbors].ravel()
+    rows = np.repeat(np.arange(len(X)), n_neighbors)
+    return sparse.csr_array((distances[rows, near], (rows, near)), shape=distances.shape)
+
+
+def alike(graph: Any) -> Any:
+    """A symmetric graph of similarities from one of distances."""
+    graph.data = np.exp(-graph.data)
+    return sparse.csr_array(graph.maximum(graph.T))
+
+
+def distance_graph() -> Any:
+    return nearest(rings(), 8)
 
 
 def similarity_graph() -> Any:
-    graph = neighbor_graph()
-    graph.data = np.exp(-graph.data)
-    return sparse.csr_array(graph.maximum(graph.T))
+    """Two rings, with nothing between them."""
+    return alike(nearest(rings(), 8))
+
+
+def connected_graph() -> Any:
+    return alike(nearest(rows_of("touching"), 15))
 
 
 def subspaces() -> np.ndarray:
@@ -149,11 +154,6 @@ def planted(n: int = 60, k: int = 3, n_edges: int = 240, inside: float = 0.85, s
     return Hypergraph.from_edges(edges, random.random_sample(n_edges) + 0.5, vertices=n)
 
 
-def long_chain(n: int = 700) -> Hypergraph:
-    """Edges of three along a line: passes over it hardly converge."""
-    return Hypergraph.from_edges([[i, i + 1, i + 2] for i in range(n - 2)], vertices=n)
-
-
 def separate_edges() -> Hypergraph:
     """Connected parts of a hypergraph, and two vertices without edges."""
     parts = [(0, 12), (12, 22), (22, 30), (30, 33)]
@@ -162,46 +162,44 @@ def separate_edges() -> Hypergraph:
     return Hypergraph.from_edges(edges, vertices=35)
 
 
-DATA: dict[str, tuple[Callable[[], Any], int]] = {
-    "blobs": (lambda: groups([40, 40, 40], apart=14), 3),
-    "touching": (lambda: groups([120, 100, 80, 100], apart=5, seed=12), 4),
-    "positive": (lambda: np.abs(groups([40, 40, 40], apart=14) + 20), 3),
-    "far": (lambda: groups([40, 40, 40], apart=14) + 1e4, 3),
-    "rings": (rings, 2),
-    "dusty": (dusty, 2),
-    "parted": (parted, 3),
-    "repeated": (repeated, 3),
-    "outlier": (outlier, 3),
-    "uneven": (uneven, 3),
-    "counts": (counts, 3),
-    "whole": (lambda: np.round(groups([40, 40, 40], apart=14)), 3),
-    "wide": (lambda: groups([20, 20, 20], d=150, apart=20, seed=13), 3),
-    "scattered": (scattered, 3),
-    "heavy": (heavy, 4),
-    "large_parts": (large_parts, 2),
-    "few": (lambda: np.repeat([[0.0, 0.0], [1.0, 0.0], [0.0, 5.0]], 6, axis=0), 5),
-    "equal": (lambda: np.ones((10, 2)), 3),
-    "line": (lambda: np.linspace(0, 1, 200)[:, None], 3),
-    "middling": (lambda: groups([500, 400, 300], apart=6, seed=14), 3),
-    "many": (lambda: groups([900, 800, 700, 600], apart=6, seed=15), 4),
-    "thousands": (lambda: groups([2000, 1500, 1000], d=3, apart=7, seed=16), 3),
-    "columns": (lambda: groups([2000, 2000, 1000], d=40, apart=20, seed=23), 3),
-    "hundred_thousands": (lambda: groups([60000, 50000, 40000], d=3, apart=9, seed=24), 3),
-    "often_repeated": (lambda: np.tile(groups([20, 20, 20], d=3, apart=9, seed=25), (2500, 1)), 3),
-    "large": (lambda: groups([12000, 10000, 9000], d=3, apart=9, seed=17), 3),
-    "similarities": (similarities, 3),
-    "indefinite": (indefinite, 3),
-    "blocks": (blocks, 4),
-    "neighbor_graph": (neighbor_graph, 2),
-    "similarity_graph": (similarity_graph, 2),
-    "subspaces": (subspaces, 3),
-    "planted": (planted, 3),
-    "mixed_edges": (lambda: planted(inside=0.4, seed=18), 3),
-    "many_edges": (lambda: planted(n=900, n_edges=4000, seed=19), 3),
-    "separate_edges": (separate_edges, 3),
-    "long_chain": (long_chain, 3),
+DATA: dict[str, tuple[Callable[[], Any], int, float]] = {
+    "blobs": (lambda: groups([40, 40, 40], apart=14), 3, 0.02),
+    "touching": (lambda: groups([120, 100, 80, 100], apart=5, seed=12), 4, 0.1),
+    "positive": (lambda: np.abs(groups([40, 40, 40], apart=14) + 20), 3, 0.02),
+    "far": (lambda: groups([40, 40, 40], apart=14) + 1e4, 3, 0.02),
+    "rings": (rings, 2, 0.5),
+    "dusty": (dusty, 2, 0.3),
+    "parted": (parted, 3, 0.2),
+    "repeated": (repeated, 3, 0.03),
+    "outlier": (outlier, 3, 0.05),
+    "counts": (counts, 3, 0.01),
+    "whole": (lambda: np.round(groups([40, 40, 40], apart=14)), 3, 0.02),
+    "wide": (lambda: groups([20, 20, 20], d=150, apart=20, seed=13), 3, 0.001),
+    "mixed": (mixed, 3, 3.0),
+    "scattered": (scattered, 3, 0.1),
+    "few": (lambda: np.repeat([[0.0, 0.0], [1.0, 0.0], [0.0, 5.0]], 6, axis=0), 5, 0.1),
+    "equal": (lambda: np.ones((10, 2)), 3, 1.0),
+    "space": (lambda: groups([100, 90, 80], d=3, apart=6, seed=28), 3, 0.1),
+    "line": (lambda: np.linspace(0, 1, 200)[:, None], 3, 100.0),
+    "middling": (lambda: groups([500, 400, 300], apart=6, seed=14), 3, 0.1),
+    "many": (lambda: groups([900, 800, 700, 600], d=3, apart=6, seed=15), 4, 0.1),
+    "large": (lambda: groups([12000, 10000, 9000], d=3, apart=9, seed=17), 3, 0.05),
+    "similarities": (similarities, 3, 1.0),
+    "indefinite": (indefinite, 3, 1.0),
+    "blocks": (blocks, 4, 1.0),
+    "connected_graph": (connected_graph, 4, 1.0),
+    "distance_graph": (distance_graph, 2, 1.0),
+    "similarity_graph": (similarity_graph, 2, 1.0),
+    "subspaces": (subspaces, 3, 1.0),
+    "planted": (planted, 3, 1.0),
+    "mixed_edges": (lambda: planted(inside=0.4, seed=18), 3, 1.0),
+    "many_edges": (lambda: planted(n=900, n_edges=4000, seed=19), 3, 1.0),
+    "separate_edges": (separate_edges, 3, 1.0),
 }
-"""What makes the rows (or a matrix, a graph, a hypergraph), and into how many clusters they go."""
+"""What makes the rows (or a matrix, a graph, a hypergraph), into how many clusters they go, and γ of rbf."""
+
+GIVEN = ("similarities", "indefinite", "blocks", "connected_graph", "distance_graph", "similarity_graph")
+"""Matrices of similarities or distances: there is no kernel."""
 
 
 @cache
@@ -285,6 +283,18 @@ def _pieces(X: np.ndarray) -> list[np.ndarray]:
     return [X[:50], X[50:51], X[51:]]
 
 
+def _dask(X: np.ndarray) -> Any:
+    import dask.array as da
+
+    return da.from_array(X, chunks=(50, X.shape[1]))
+
+
+def _dask_frame(X: np.ndarray) -> Any:
+    import dask.dataframe as dd
+
+    return dd.from_pandas(_pandas(X), npartitions=3)
+
+
 SOURCES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "as it is": (lambda X: X, ""),
     "float32": (lambda X: X.astype(np.float32), ""),
@@ -316,14 +326,9 @@ SOURCES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "list of chunks": (lambda X: open_chunks(_pieces(X)), ""),
     "function of chunks": (lambda X: open_chunks(lambda: iter(_pieces(X))), ""),
     "frames in chunks": (lambda X: open_chunks([_pandas(part) for part in _pieces(X)]), "pandas"),
+    "dask": (_dask, "dask"),
+    "dask frame": (_dask_frame, "dask"),
     "tensor": (_tensor, "torch"),
     "tensor float32": (lambda X: _tensor(X, "float32"), "torch"),
-    "tensor float16": (lambda X: _tensor(X, "float16"), "torch"),
-    "tensor int32": (lambda X: _tensor(X, "int32"), "torch"),
-    "tensor complex64": (lambda X: _tensor(X, "complex64"), "torch"),
-    "sparse tensor": (lambda X: _tensor(X).to_sparse(), "torch"),
-    "meta tensor": (lambda X: _tensor(X).to("meta"), "torch"),
-    "vector tensor": (lambda X: _tensor(X)[0], "torch"),
-    "tensor with NaN": (lambda X: _tensor(X) * float("nan"), "torch"),
 }
 """How rows are passed, and the package that this needs."""

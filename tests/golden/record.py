@@ -1,4 +1,4 @@
-"""One case, run and written down: fitted attributes, labels and embeddings of new rows, costs, warnings, errors."""
+"""One case, run and written down: fitted attributes, labels and embeddings of new rows, kinds of warnings, errors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -17,14 +17,23 @@ import numpy as np
 Record = dict[str, Any]
 """Arrays, numbers, texts and None by name."""
 
+RESULTS = (
+    *("labels_", "embedding_", "eigenvalues_", "n_clusters_", "gamma_", "order_", "gram_", "rank_", "precision_"),
+    *("cut_", "cut_history_", "shift_", "residual_", "n_features_in_", "feature_names_in_"),
+)
+"""Fitted attributes that are written down. Others tell why something was chosen, or how long it took."""
+
 
 @dataclass(frozen=True)
 class Case:
-    """What ``run`` does is written into a record; ``needs`` names the packages without which it cannot run."""
+    """What ``run`` does is written into a record."""
 
     name: str
     run: Callable[[Record], None]
     needs: tuple[str, ...] = ()
+    """Packages without which it cannot run."""
+    moves: str = ""
+    """Why its results may change; empty if they must not."""
 
     def lacks(self) -> list[str]:
         """The packages that are missing here."""
@@ -40,7 +49,7 @@ def run_case(case: Case) -> Record:
             case.run(record)
         except Exception as error:
             record["error"] = told(error)
-        record["warnings"] = "\n".join(f"{w.category.__name__}: {w.message}" for w in caught)
+        record["warnings"] = ", ".join(sorted({w.category.__name__ for w in caught}))
     return record
 
 
@@ -68,22 +77,21 @@ def attempt(record: Record, name: str, call: Callable[[], Any]) -> None:
         record[name] = told(error)
 
 
-def note_model(record: Record, model: Any, prefix: str = "") -> None:
-    """Write down every public fitted attribute."""
-    for name in dir(model):
-        if name.endswith("_") and not name.startswith("_") and name != "plan_":  # its decisions are attributes too
-            attempt(record, prefix + name, lambda name=name: getattr(model, name))
+def note_model(record: Record, model: Any) -> None:
+    """Write down the results of a fit."""
+    for name in RESULTS:
+        if hasattr(model, name):
+            note(record, name, getattr(model, name))
 
 
 def note(record: Record, name: str, value: Any) -> None:
-    """Write down one value: arrays, numbers and texts as they are, dataclasses and lists by their members."""
+    """Write down one value; lists by their members."""
+    if hasattr(value, "compute"):  # of Dask
+        value = value.compute()
+    if isinstance(value, np.generic):
+        value = value.item()
     if value is None or isinstance(value, (bool, int, float, str, np.ndarray)):
         record[name] = value
-    elif isinstance(value, np.generic):
-        record[name] = value.item()
-    elif is_dataclass(value) and not isinstance(value, type):
-        for field in fields(value):
-            note(record, f"{name}.{field.name}", getattr(value, field.name))
     elif isinstance(value, (list, tuple)):
         record[name] = f"{type(value).__name__} of {len(value)}"
         for number, member in enumerate(value):
