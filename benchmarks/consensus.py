@@ -22,11 +22,11 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from exact import product_seconds
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
+from timing import product_seconds
 
 from biclique import BicliqueSpectralClustering, consensus_labels
 

@@ -24,7 +24,6 @@ import resource
 import subprocess
 import sys
 import tempfile
-import time
 import warnings
 from importlib.util import find_spec
 
@@ -32,6 +31,7 @@ import numpy as np
 from sklearn.cluster import SpectralClustering
 from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
+from timing import best_of, product_seconds
 
 from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.fit import plan
@@ -58,21 +58,6 @@ def contender(name: str, gamma: float) -> BicliqueSpectralClustering | SpectralC
     return BicliqueSpectralClustering(
         CLUSTERS, gamma=gamma, order=float(name.split()[-1]), gram="tiled", precision="float32", random_state=0
     )
-
-
-def best_of(repeats: int, work) -> float:
-    best = np.inf
-    for _ in range(repeats):
-        start = time.perf_counter()
-        work()
-        best = min(best, time.perf_counter() - start)
-    return best
-
-
-def product_seconds() -> float:
-    """A 4000³ float32 matrix product, best of three."""
-    A = np.random.default_rng(0).standard_normal((4000, 4000), dtype=np.float32)
-    return best_of(3, lambda: A @ A)
 
 
 def run_worker(task: dict) -> dict:

@@ -23,6 +23,7 @@ from sklearn.datasets import make_blobs, make_circles, make_moons
 from sklearn.kernel_approximation import Nystroem
 from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
+from timing import product_seconds
 
 from biclique import BicliqueSpectralClustering
 from biclique.gram.fourier import FourierGram
@@ -46,11 +47,6 @@ DATA: dict[str, tuple[Callable[[int], tuple[np.ndarray, np.ndarray]], int]] = {
     "circles": (lambda n: make_circles(n, noise=0.03, factor=0.5, random_state=0), 2),
     "900/80/20": (unequal, 3),
 }
-
-
-def product_seconds() -> float:
-    A = np.ones((4000, 4000), dtype=np.float32)
-    return best(lambda: A @ A, 3)[0]
 
 
 def best(work: Callable[[], object], repeats: int) -> tuple[float, object]:

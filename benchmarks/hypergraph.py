@@ -13,8 +13,8 @@ from __future__ import annotations
 import tracemalloc
 
 import numpy as np
-from exact import best_of, product_seconds
 from sklearn.metrics import adjusted_rand_score
+from timing import best_of, product_seconds
 
 from biclique.cluster.hypergraph_clustering import HypergraphSpectralClustering
 from biclique.hypergraph import to_hypergraphx, to_xgi

@@ -10,8 +10,9 @@ from __future__ import annotations
 import argparse
 
 import numpy as np
-from exact import CLUSTERS, best_of, product_seconds
+from exact import CLUSTERS
 from sklearn.datasets import make_blobs
+from timing import best_of, product_seconds
 
 from biclique.gram import TiledGram
 from biclique.kernels import RBF, bandwidth, make_kernel

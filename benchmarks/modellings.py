@@ -16,7 +16,7 @@ import argparse
 import tracemalloc
 
 import numpy as np
-from exact import best_of, product_seconds
+from timing import best_of, product_seconds
 
 from biclique.hypergraph.points.contraction import modelling_gram
 from biclique.hypergraph.points.modellings import POINT_MODELLINGS, Modelling, make_modelling, modelling_values

@@ -17,7 +17,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from exact import product_seconds
+from timing import product_seconds
 
 from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.cluster.hypergraph_clustering import HypergraphSpectralClustering

@@ -17,12 +17,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
-from exact import product_seconds
 from scipy import sparse
 from scipy.sparse.linalg import eigsh
 from sklearn.datasets import load_digits, make_circles, make_moons
 from sklearn.metrics import normalized_mutual_info_score
 from sklearn.neighbors import NearestNeighbors
+from timing import product_seconds
 
 from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.gram import NEIGHBOR_WEIGHTS, NeighborGram, SparseGram

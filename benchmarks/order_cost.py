@@ -16,6 +16,7 @@ import warnings
 import numpy as np
 from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
+from timing import product_seconds
 
 from biclique.cluster.clustering import BicliqueSpectralClustering
 
@@ -45,13 +46,6 @@ def best_of_three(X: np.ndarray, k: int, **parameters: object) -> tuple[float, B
             model = BicliqueSpectralClustering(k, random_state=0, **parameters).fit(X)
         seconds.append(time.perf_counter() - start)
     return min(seconds), model
-
-
-def product_seconds() -> float:
-    A = np.random.default_rng(0).normal(size=(4000, 4000)).astype(np.float32)
-    start = time.perf_counter()
-    A @ A
-    return time.perf_counter() - start
 
 
 def main() -> None:

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from exact import product_seconds
 from sklearn.cluster import KMeans, MiniBatchKMeans, SpectralClustering
 from sklearn.datasets import make_circles, make_moons
 from sklearn.kernel_approximation import Nystroem
 from sklearn.preprocessing import normalize
+from timing import product_seconds
 
 from biclique.cluster.clustering import BicliqueSpectralClustering
 

@@ -24,7 +24,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
-from defaults import public
+from batteries import public
 from scipy.stats import beta
 from sklearn.datasets import make_blobs
 from sklearn.mixture import GaussianMixture
@@ -157,10 +157,7 @@ def print_sensitivity(curves: list[tuple[list[int], Curve]]) -> None:
 
 
 def print_shapes(pool: ProcessPoolExecutor, folder: Path, step: int) -> None:
-    jobs = [
-        (case.name, case.X, sorted({len(np.unique(labels[labels > 0])) for labels in case.labellings}))
-        for case in public(folder / "shapes", None)
-    ][::step]
+    jobs = [(case.name, case.X, sorted(set(case.counts))) for case in public(folder, None)][::step]
     found = [*pool.map(count_shape, jobs)]
     print("\n| set | k of the labellings | selected | structure | seconds |\n| --- | --- | ---: | --- | ---: |")
     for name, numbers, k, seen, reason, seconds, _ in found:

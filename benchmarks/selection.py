@@ -8,9 +8,9 @@
 
 FOLDER holds `shapes/`, the batteries fcps, graves, other and sipu of "A benchmark suite for clustering algorithms"
 (version 1, DOI 10.5281/zenodo.7088171; for research only, so they are not part of this project), and the tables
-spine.csv, ovarian100.npz and pendigits.npz. Sets are scored as in defaults.py, with at most 1,000 rows each (seed 0).
+spine.csv, ovarian100.npz and pendigits.npz. Sets are scored as in batteries.py, with at most 1,000 rows each (seed 0).
 
-- comparison shapes: those of defaults.py, z-scored, three seeds each.
+- comparison shapes: those of batteries.py, z-scored, three seeds each.
 - tables: iris, digits and pen digits as they are; wine, breast cancer, spine (two classes) and ovarian z-scored.
 
 No method sees labels. The best single fixed candidate is chosen with labels, which favours it.
@@ -30,13 +30,13 @@ from unittest.mock import patch
 
 import numpy as np
 import select_count
-from consensus import product_seconds
-from defaults import MOST_ROWS, Case, generated, public
+from batteries import MOST_ROWS, Case, generated, public
 from scipy import sparse
 from sklearn.cluster import SpectralClustering
-from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_blobs, make_moons
+from sklearn.datasets import make_blobs, make_moons
 from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import scale
+from timing import product_seconds
 
 from biclique import BicliqueSpectralClustering
 from biclique.fit.settings import Settings
@@ -73,30 +73,23 @@ class Scored:
 
 
 def tables(folder: Path) -> Iterator[Case]:
-    """Seven tables."""
+    """Three tables beside those of scikit-learn."""
     spine = np.genfromtxt(folder / "spine.csv", delimiter=",", skip_header=1, dtype=str)
+    yield Case(
+        TABLES, "spine", scale(spine[:, :6].astype(float)), (np.unique(spine[:, 7], return_inverse=True)[1] + 1,)
+    )
     with np.load(folder / "ovarian100.npz") as file:
-        ovarian = file["X"], file["y"]
+        yield Case(TABLES, "ovarian", scale(file["X"]), (file["y"] + 1,))
     with np.load(folder / "pendigits.npz") as file:
-        digits = file["X"].astype(float), file["y"]
-    for name, (X, y), scaled in (
-        ("iris", load_iris(return_X_y=True), False),
-        ("wine", load_wine(return_X_y=True), True),
-        ("breast cancer", load_breast_cancer(return_X_y=True), True),
-        ("digits", load_digits(return_X_y=True), False),
-        ("spine", (spine[:, :6].astype(float), np.unique(spine[:, 7], return_inverse=True)[1]), True),
-        ("ovarian", ovarian, True),
-        ("pen digits", digits, False),
-    ):
-        if len(X) > MOST_ROWS:
-            rows = np.sort(np.random.default_rng(0).choice(len(X), MOST_ROWS, replace=False))
-            X, y = X[rows], y[rows]
-        yield Case(TABLES, name, scale(X) if scaled else X, (y + 1,))
+        yield Case(TABLES, "pen digits", file["X"].astype(float), (file["y"] + 1,)).at_most(MOST_ROWS)
 
 
 def cases(folder: Path) -> list[Case]:
-    found = [replace(case, group=PUBLIC) for case in public(folder / "shapes", MOST_ROWS)]
-    found += [replace(case, group=SHAPES) for case in generated() if case.group.startswith("comparison")]
+    groups = {"comparison (z-scored)": SHAPES, "tables": TABLES}
+    found = [replace(case, group=PUBLIC) for case in public(folder, MOST_ROWS)]
+    for case in generated():
+        if case.group in groups:
+            found.append(replace(case, group=groups[case.group]).at_most(MOST_ROWS))
     return found + list(tables(folder))
 
 
@@ -127,7 +120,7 @@ def score(case: Case, *, others: bool = False) -> Scored:
     """All of one set."""
     best: dict[str, dict[str, float]] = {"selected": {}, "candidates": {}, "without": {}, "others": {}}
     chosen, seconds = [], 0.0
-    for k in sorted({len(np.unique(labels[labels > 0])) for labels in case.labellings}):
+    for k in sorted(set(case.counts)):
         truths = [labels for labels in case.labellings if len(np.unique(labels[labels > 0])) == k]
 
         def keep(table: str, name: str, labels: np.ndarray, truths: list[np.ndarray] = truths) -> None:
