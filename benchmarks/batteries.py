@@ -220,7 +220,8 @@ SHAPES: dict[str, Callable[[int], Made]] = {
 }
 
 MANY_ROWS: dict[str, Callable[[int], Made]] = {
-    "five blobs": lambda n: blobs(n, 0, 5),
+    "five blobs": lambda n: blobs(n, 1, 5),
+    "five blobs that overlap": lambda n: blobs(n, 0, 5),
     "moons, noise 0.1": lambda n: moons(0, 0.1, n),
     "moons, noise 0.15": lambda n: moons(0, 0.15, n),
     "90/8/2 %, 2 columns": lambda n: _shuffled(unequal(0, _shares(n))),
