@@ -298,6 +298,104 @@ def neighbor_cross(y, X, n_neighbors, weights, gamma=None):
     return row
 
 
+# The hypergraph of neighbourhoods: one edge for every landmark
+
+
+def distinct_landmarks(X):
+    """The distinct rows, sorted by their first column, then the second and so on."""
+    return np.array(sorted({tuple(float(value) for value in x) for x in X}))
+
+
+def effective_neighbors(p, n_neighbors=7):
+    """r of p landmarks: n_neighbors, but at most half of the landmarks, and at least 1."""
+    return min(n_neighbors, max(1, p // 2))
+
+
+def neighborhood_members(X, Z, r):
+    """N(x) for every row: the numbers of the landmarks no farther away than the r-th nearest, as sets.
+
+    Distances within 1e-9 of that of the r-th nearest are equal to it. A set has at most 4 r members: landmarks that are
+    nearer than the r-th come first, then those at its distance, in the order of their numbers.
+    """
+    found = []
+    for x in X:
+        order, gaps = nearest_rows(x, Z)
+        radius = gaps[order[min(r, len(Z)) - 1]]
+        nearer = [z for z in range(len(Z)) if gaps[z] < radius * (1 - 1e-9)]
+        tied = [z for z in range(len(Z)) if z not in nearer and gaps[z] <= radius * (1 + 1e-9)]
+        found.append(set((nearer + tied)[: 4 * r]))
+    return found
+
+
+def edge_weights(Z, r):
+    """w_z = max(exp(−ρ_z²/median ρ²), 2⁻⁵²), ρ_z the distance from z to its r-th nearest other landmark.
+
+    The last one if there are fewer than r others, 0 without any. If the median is 0: 1 for ρ_z = 0, else 2⁻⁵².
+    """
+    squares = []
+    for i, z in enumerate(Z):
+        order, gaps = nearest_rows(z, Z, own=i)
+        others = order[1:]
+        squares.append(gaps[others[min(r, len(others)) - 1]] ** 2 if others else 0.0)
+    middle = float(np.median(squares))
+    if middle == 0:
+        return np.array([1.0 if square == 0 else 2.0**-52 for square in squares])
+    return np.array([max(float(np.exp(-square / middle)), 2.0**-52) for square in squares])
+
+
+def neighborhood_kernel(X, Z, r, Y=None):
+    """κ(x, y) = Σ of w_z over landmarks z in both N(x) and N(y), for every x in X and y in Y, which is X by default."""
+    weights, first = edge_weights(Z, r), neighborhood_members(X, Z, r)
+    second = first if Y is None else neighborhood_members(Y, Z, r)
+    K = np.zeros((len(first), len(second)))
+    for i, own in enumerate(first):
+        for j, other in enumerate(second):
+            for z in own & other:
+                K[i, j] += weights[z]
+    return K
+
+
+def hypergraph_components(X, Z, r):
+    """How many connected components the rows have, and the component of every row: rows that share a landmark touch.
+
+    Components are numbered by their first row.
+    """
+    members = neighborhood_members(X, Z, r)
+    component = [-1] * len(X)
+    count = 0
+    for start in range(len(X)):
+        if component[start] >= 0:
+            continue
+        component[start], queue = count, [start]
+        while queue:
+            i = queue.pop(0)
+            for j in range(len(X)):
+                if component[j] < 0 and members[i] & members[j]:
+                    component[j] = count
+                    queue.append(j)
+        count += 1
+    return count, np.array(component)
+
+
+def doubled_neighbors(X, Z, k, n_neighbors=7):
+    """r, doubled, to at most the number of landmarks, until there are at most k connected components."""
+    r = effective_neighbors(len(Z), n_neighbors)
+    while hypergraph_components(X, Z, r)[0] > k:
+        r = min(2 * r, len(Z))
+    return r
+
+
+def neighborhood_cut(X, Z, r, k, order=2):
+    """The k − 1 largest eigenvalues of B, and the embedding: √S normalised, then their eigenvectors."""
+    K = neighborhood_kernel(X, Z, r)
+    degrees = K.sum(axis=1)
+    S = 2 / order * degrees + (1 - 2 / order) * degrees.mean()
+    B = (K - np.outer(degrees, degrees) / degrees.sum()) / np.sqrt(np.outer(S, S))
+    trivial = np.sqrt(S / S.sum())
+    values, vectors = leading_pairs(B, trivial, k - 1)
+    return values, np.column_stack([trivial, vectors])
+
+
 def heat_average(X, f, x, t, dimension):
     """Σ_y H_t(x; y) f(y) for one tuple x of row numbers, over all tuples y of as many points."""
     total = 0.0

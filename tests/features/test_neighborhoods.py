@@ -1,0 +1,530 @@
+"""Neighbourhoods of landmarks against loops over rows and landmarks, and clusters of their hypergraph."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import sparse
+from sklearn.datasets import make_moons
+from sklearn.metrics import adjusted_rand_score
+
+from biclique import BicliqueSpectralClustering
+from biclique.exceptions import FewerClustersWarning
+from tests import oracles
+
+FLOOR = 2.0**-52
+
+
+def mapped(Z, r):
+    from biclique.features.neighborhoods import NeighborhoodMap
+
+    return NeighborhoodMap(Z, r)
+
+
+def fitted(X, k, weights=None, **parameters):
+    chosen = {"affinity": "neighborhoods", "n_neighbors": None, "rank": "auto", "random_state": 0} | parameters
+    return BicliqueSpectralClustering(n_clusters=k, **chosen).fit(X, sample_weight=weights)
+
+
+def normal(n, d, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+def lattice(d, seed=0, n=60):
+    """At most n points with whole coordinates, in random order."""
+    side = {1: 60, 2: 8, 3: 5, 4: 3, 5: 3}[d]
+    points = np.array(list(product(range(side), repeat=d)), dtype=float)
+    return np.random.default_rng(seed).permutation(points)[:n]
+
+
+def far_groups(centres, size, seed=0):
+    """Normal groups of equal size, and the group of every row."""
+    centres = np.asarray(centres, dtype=float)
+    X = np.repeat(centres, size, axis=0) + normal(len(centres) * size, centres.shape[1], seed)
+    return X, np.repeat(np.arange(len(centres)), size)
+
+
+def members(feature_map, X):
+    columns = feature_map.columns(X)
+    return [set(columns.indices[a:b].tolist()) for a, b in zip(columns.indptr[:-1], columns.indptr[1:], strict=True)]
+
+
+def same_partition(first, second):
+    return adjusted_rand_score(first, second) == 1
+
+
+def full_sets(X, Z, r):
+    """Rows with as many members as a row may have."""
+    return sum(len(own) == 4 * r for own in oracles.neighborhood_members(X, Z, r))
+
+
+CASES = {}  # rows and landmarks
+for _d in range(1, 6):
+    CASES[f"normal, d = {_d}"] = normal(40, _d, _d), None
+    CASES[f"lattice, d = {_d}"] = lattice(_d), None
+    CASES[f"landmarks between the rows, d = {_d}"] = lattice(_d), lattice(_d, 1, 35) + 0.5
+    CASES[f"landmarks are some of the rows, d = {_d}"] = lattice(_d), lattice(_d)[:25]
+CASES["repeated rows"] = np.repeat(lattice(2), 1 + np.arange(60) % 3, axis=0), None
+CASES["repeated normal rows"] = np.repeat(normal(30, 3), 2, axis=0), None
+CASES["heavy tails"] = np.random.default_rng(0).standard_cauchy((50, 2)), None
+CASES["far from zero"] = lattice(3) + 2.0**20, None
+CASES["one landmark"] = np.ones((5, 2)), None
+CASES["two landmarks"] = np.array([[0.0], [0.0], [3.0]]), None
+
+
+@pytest.fixture(params=CASES)
+def case(request):
+    X, Z = CASES[request.param]
+    return X, oracles.distinct_landmarks(X) if Z is None else Z
+
+
+# The oracles, by hand
+
+
+def test_members_by_hand():
+    Z = np.array([[0.0], [1.0], [2.0], [3.0], [10.0]])
+    assert oracles.neighborhood_members(Z, Z, 1) == [{0}, {1}, {2}, {3}, {4}]
+    assert oracles.neighborhood_members(Z, Z, 2) == [{0, 1}, {0, 1, 2}, {1, 2, 3}, {2, 3}, {3, 4}]  # 1 and 2: ties
+    assert oracles.neighborhood_members([[0.5], [1.4], [7.0]], Z, 1) == [{0, 1}, {1}, {4}]
+    assert oracles.neighborhood_members([[0.5]], Z, 2) == [{0, 1}]
+    assert oracles.neighborhood_members([[0.0]], Z, 5) == [{0, 1, 2, 3, 4}]
+
+
+def test_ties_are_relative_by_hand():
+    near, not_near = 1 + 0.9e-9, 1 + 1.1e-9
+    assert oracles.neighborhood_members([[0.0]], [[1.0], [-near]], 1) == [{0, 1}]
+    assert oracles.neighborhood_members([[0.0]], [[1.0], [-not_near]], 1) == [{0}]
+    assert oracles.neighborhood_members([[0.0]], [[1e-6], [-near * 1e-6]], 1) == [{0, 1}]
+
+
+CROSS = np.concatenate([np.eye(5), -np.eye(5), np.zeros((1, 5))])  # ten at distance 1 from the last
+CIRCLE = np.array([[np.cos(t), np.sin(t)] for t in 2 * np.pi * np.arange(12) / 12])  # equal but for rounding
+
+
+def test_at_most_four_r_members_by_hand():
+    middle = np.zeros((1, 5))
+    assert oracles.neighborhood_members(middle, CROSS, 1) == [{10}]
+    assert oracles.neighborhood_members(middle, CROSS, 2) == [{10, 0, 1, 2, 3, 4, 5, 6}]  # the nearest stays in
+    assert oracles.neighborhood_members(middle, CROSS, 3) == [set(range(11))]
+    assert oracles.neighborhood_members(middle, CROSS[:10], 2) == [set(range(8))]
+    assert oracles.neighborhood_members([[0.0, 0.0]], CIRCLE, 1) == [{0, 1, 2, 3}]
+    assert oracles.neighborhood_members([[0.0, 0.0]], CIRCLE, 2) == [set(range(8))]
+
+
+def test_numbers_of_neighbours_by_hand():
+    found = [oracles.effective_neighbors(p) for p in (1, 2, 3, 4, 5, 13, 14, 15, 4000)]
+    assert found == [1, 1, 1, 2, 2, 6, 7, 7, 7]
+    assert [oracles.effective_neighbors(p, 3) for p in (1, 4, 6, 100)] == [1, 2, 3, 3]
+
+
+def test_weights_by_hand():
+    Z = np.array([[0.0], [1.0], [3.0]])
+    np.testing.assert_allclose(oracles.edge_weights(Z, 1), np.exp([-1, -1, -4]))  # ρ² = 1, 1, 4
+    np.testing.assert_allclose(oracles.edge_weights(Z, 2), np.exp([-1, -4 / 9, -1]))  # ρ² = 9, 4, 9
+    np.testing.assert_allclose(oracles.edge_weights(Z, 7), oracles.edge_weights(Z, 2))  # there are only two others
+    four = np.array([[0.0], [1.0], [3.0], [6.0]])  # ρ² = 1, 1, 4, 9: the median is 2.5
+    np.testing.assert_allclose(oracles.edge_weights(four, 1), np.exp([-0.4, -0.4, -1.6, -3.6]))
+    far = np.array([[0.0], [1.0], [2.0], [100.0]])
+    assert oracles.edge_weights(far, 1)[3] == FLOOR
+    assert oracles.edge_weights(Z[:1], 1).tolist() == [1]
+    assert oracles.edge_weights([[0.0], [0.0], [0.0], [0.0], [5.0]], 1).tolist() == [1, 1, 1, 1, FLOOR]
+
+
+def test_kernel_by_hand():
+    Z = np.array([[0.0], [1.0], [3.0]])
+    a, b, c = oracles.edge_weights(Z, 2)  # N of the rows: {0, 1}, {0, 1}, {1, 2}
+    expected = [[a + b, a + b, b], [a + b, a + b, b], [b, b, b + c]]
+    np.testing.assert_allclose(oracles.neighborhood_kernel(Z, Z, 2), expected)
+    np.testing.assert_allclose(oracles.neighborhood_kernel([[9.0]], Z, 2, Z), [[b, b, b + c]])
+
+
+def test_components_by_hand():
+    X = np.array([[0.0], [1.0], [10.0], [11.0], [30.0], [31.0]])
+    count, component = oracles.hypergraph_components(X, X, 2)
+    assert (count, component.tolist()) == (3, [0, 0, 1, 1, 2, 2])
+    count, component = oracles.hypergraph_components(X[[4, 0, 5, 2]], X, 1)
+    assert (count, component.tolist()) == (4, [0, 1, 2, 3])
+    count, component = oracles.hypergraph_components(X[[4, 0, 5]], X, 2)
+    assert (count, component.tolist()) == (2, [0, 1, 0])
+    # N of 4 landmarks: {0..3}, {0..3}, {0..3}, {0..3}, {2..5}, {2..5}
+    assert [oracles.doubled_neighbors(X, X, k, 2) for k in (6, 3, 2, 1)] == [2, 2, 4, 4]
+    assert oracles.doubled_neighbors(X, X, 6, 1) == 1
+    assert oracles.doubled_neighbors(X, X, 1) == 3
+    triples = np.array([[0.0], [1.0], [2.0], [100.0], [101.0], [102.0]])
+    assert [oracles.doubled_neighbors(triples, triples, k) for k in (2, 1)] == [3, 6]
+
+
+def test_landmarks_by_hand():
+    assert oracles.distinct_landmarks([[2.0, 0.0], [1, 5], [2, -0.0], [1, 3]]).tolist() == [[1, 3], [1, 5], [2, 0]]
+
+
+def test_the_cut_by_hand():
+    """Two pairs of rows far apart: at order 2 the eigenvalue of the second component is 1, the others are 0."""
+    X = np.array([[0.0], [1.0], [10.0], [11.0]])
+    values, embedding = oracles.neighborhood_cut(X, X, 2, 3)
+    np.testing.assert_allclose(values, [1, 0], atol=1e-12)
+    together = np.kron(np.eye(2), np.full((2, 2), 0.5))
+    np.testing.assert_allclose(oracles.projector(embedding[:, :2]), together, atol=1e-12)
+
+
+# The map against the oracles
+
+
+def test_members_and_weights_of_the_map(case):
+    X, Z = case
+    for n_neighbors in (1, 2, 7):
+        feature_map = mapped(Z, min(n_neighbors, max(1, len(Z) // 2)))
+        r = feature_map.n_neighbors
+        assert (feature_map.size, r) == (len(Z), oracles.effective_neighbors(len(Z), n_neighbors))
+        columns = feature_map.columns(X)
+        assert isinstance(columns, sparse.csr_array)
+        assert columns.dtype == np.float64
+        assert columns.shape == (len(X), len(Z))
+        assert members(feature_map, X) == oracles.neighborhood_members(X, Z, r)
+        weights = oracles.edge_weights(Z, r)
+        np.testing.assert_allclose(feature_map.edge_weights, weights, rtol=1e-9)
+        dense = columns.toarray()
+        np.testing.assert_allclose(dense, np.where(dense > 0, np.sqrt(weights), 0), rtol=1e-9)
+
+
+def test_the_kernel_of_the_map(case):
+    X, Z = case
+    r = oracles.effective_neighbors(len(Z))
+    columns = mapped(Z, r).columns(X).toarray()
+    np.testing.assert_allclose(columns @ columns.T, oracles.neighborhood_kernel(X, Z, r), rtol=1e-9, atol=1e-15)
+
+
+def test_components_of_the_map(case):
+    X, Z = case
+    groups = np.concatenate([X, X[:7] + 1e4]), np.concatenate([Z, Z[:7] + 1e4])
+    for rows, marks in ((X, Z), groups, (X[:1], Z), (X[::9], Z)):
+        for r in {1, oracles.effective_neighbors(len(marks))}:
+            feature_map = mapped(marks, r)
+            count, of_landmarks = feature_map.components(rows)
+            found = oracles.neighborhood_members(rows, marks, r)
+            expected, of_rows = oracles.hypergraph_components(rows, marks, r)
+            assert count == expected
+            of_landmarks = np.asarray(of_landmarks)
+            assert of_landmarks.shape == (len(marks),)
+            used = set().union(*found)
+            assert {z for z in range(len(marks)) if of_landmarks[z] >= 0} == used
+            assert set(of_landmarks.tolist()) - {-1} == set(range(count))
+            assert all(of_landmarks[z] == -1 for z in range(len(marks)) if z not in used)
+            through = [{int(of_landmarks[z]) for z in own} for own in found]
+            assert all(len(one) == 1 for one in through)
+            assert len({(*one, own) for one, own in zip(through, of_rows.tolist(), strict=True)}) == count
+
+
+@given(
+    arrays(float, st.tuples(st.integers(1, 14), st.just(2)), elements=st.integers(-2, 2).map(float)),
+    st.integers(1, 7),
+)
+@settings(max_examples=40, deadline=None, derandomize=True)
+def test_members_of_whole_numbers(X, n_neighbors):
+    Z = oracles.distinct_landmarks(X)
+    r = oracles.effective_neighbors(len(Z), n_neighbors)
+    feature_map = mapped(Z, r)
+    assert members(feature_map, X) == oracles.neighborhood_members(X, Z, r)
+    np.testing.assert_allclose(feature_map.edge_weights, oracles.edge_weights(Z, r), rtol=1e-9)
+
+
+def test_ties_are_relative():
+    x = np.zeros((1, 1))
+    for unit in (1.0, 3.7, 1e-5):
+        assert members(mapped(unit * np.array([[1.0], [-1 - 0.5e-9]]), 1), x) == [{0, 1}]
+        assert members(mapped(unit * np.array([[1.0], [-1 - 2e-9]]), 1), x) == [{0}]
+
+
+def test_at_most_four_r_members():
+    for Z, x, r, expected in (
+        (CROSS, np.zeros((1, 5)), 2, {10, 0, 1, 2, 3, 4, 5, 6}),
+        (CROSS, np.zeros((1, 5)), 3, set(range(11))),
+        (CROSS[:10], np.zeros((1, 5)), 2, set(range(8))),
+        (CIRCLE, np.zeros((1, 2)), 1, {0, 1, 2, 3}),
+        (CIRCLE, np.zeros((1, 2)), 2, set(range(8))),
+    ):
+        for unit in (1.0, 3.7, 1e-5):
+            assert members(mapped(Z * unit, r), x * unit) == [expected]
+    Z = lattice(5, n=243)
+    X = Z[:30] + 0.5  # in the middle of 32 landmarks, or of fewer at the border
+    for r in (1, 3, 7):
+        assert full_sets(X, Z, r) > 0
+        assert members(mapped(Z, r), X) == oracles.neighborhood_members(X, Z, r)
+
+
+def test_landmarks_at_one_point():
+    feature_map = mapped(np.array([[0.0], [0.0], [0.0], [0.0], [5.0]]), 1)
+    assert feature_map.edge_weights.tolist() == [1, 1, 1, 1, FLOOR]
+    assert members(feature_map, np.array([[0.0], [5.0]])) == [{0, 1, 2, 3}, {4}]
+
+
+@pytest.mark.parametrize("d", range(1, 6))
+def test_units_precision_and_the_order_of_rows_do_not_matter(d):
+    """Where no row has 4 r members. Whole numbers and halves are the same in float32."""
+    X, Z = lattice(d), lattice(d, 1, 40) + 0.5
+    r = next(r for r in (7, 5, 4, 3) if not full_sets(X, Z, r) and not full_sets(X, X, r))
+    order, marks = np.random.default_rng(2).permutation(len(X)), np.random.default_rng(3).permutation(len(Z))
+    for own in (X, Z):
+        first = mapped(own, r)
+        columns = first.columns(X)
+        changed = [
+            (own * 3.7, X * 3.7, slice(None)),
+            (own * 2.0**-40, X * 2.0**-40, slice(None)),
+            (own + 2.0**20, X + 2.0**20, slice(None)),
+            (own.astype(np.float32), X.astype(np.float32), slice(None)),
+            (own, X[order], order),
+        ]
+        for there, rows, numbers in changed:
+            other = mapped(there, r)
+            assert members(other, rows) == members(first, X[numbers])
+            np.testing.assert_allclose(other.edge_weights, first.edge_weights, rtol=1e-8)
+            np.testing.assert_allclose(other.columns(rows).toarray(), columns.toarray()[numbers], rtol=1e-8)
+    shuffled = mapped(Z[marks], r).columns(X).toarray()
+    np.testing.assert_allclose(shuffled, mapped(Z, r).columns(X).toarray()[:, marks], rtol=1e-8)
+
+
+def test_a_row_does_not_depend_on_the_others():
+    X = lattice(3)
+    feature_map = mapped(X, 7)
+    whole = feature_map.columns(X).toarray()
+    for i in (0, 17, 59):
+        assert np.array_equal(feature_map.columns(X[i : i + 1]).toarray()[0], whole[i])
+
+
+def test_theorem_1(case):
+    """K is semi-definite, and 𝒦v^m = h² (1ᵀv)^(m−2) vᵀKv for the tensor of the biclique kernel."""
+    X, Z = case
+    columns = mapped(Z, oracles.effective_neighbors(len(Z))).columns(X).toarray()
+    K = columns @ columns.T
+    assert np.linalg.eigvalsh(K).min() > -1e-12 * np.trace(K)
+    n, m = min(len(X), 5), 4
+    tensor = oracles.gram_tensor(K[:n, :n], m)
+    for v in normal(3, n):
+        value = sum(tensor[index] * np.prod(v[list(index)]) for index in product(range(n), repeat=m))
+        expected = (m // 2) ** 2 * v.sum() ** (m - 2) * (v @ K[:n, :n] @ v)
+        assert value == pytest.approx(expected, rel=1e-9, abs=1e-12)
+        assert value >= -1e-12
+
+
+def test_degrees_do_not_vanish_on_heavy_tails():
+    X = np.random.default_rng(0).standard_cauchy((300, 2)) ** 3
+    feature_map = mapped(X, 7)
+    assert feature_map.edge_weights.min() == FLOOR
+    assert feature_map.edge_weights.max() <= 1
+    columns = feature_map.columns(X)
+    degrees = columns @ (columns.T @ np.ones(len(X)))
+    assert degrees.min() >= 7 * FLOOR * (1 - 1e-9)
+    model = fitted(X, 3)
+    assert np.isfinite(model.embedding_).all()
+    assert np.array_equal(model.predict(X), model.labels_)
+
+
+# Clusters
+
+SPREAD = {
+    "normal": normal(70, 2, 3),
+    "one column": normal(60, 1, 4),
+    "five columns": normal(60, 5, 5),
+    "repeated": np.repeat(normal(40, 2, 6), 1 + np.arange(40) % 3, axis=0),
+    "moons": make_moons(90, noise=0.1, random_state=0)[0],
+}
+
+
+@pytest.mark.parametrize("name", SPREAD)
+@pytest.mark.parametrize("order", [2, 4])
+def test_the_embedding_is_that_of_the_dense_cut(name, order):
+    X, k = SPREAD[name], 3
+    Z = oracles.distinct_landmarks(X)
+    r = oracles.doubled_neighbors(X, Z, k)
+    assert order == 2 or oracles.hypergraph_components(X, Z, r)[0] == 1
+    values, _ = oracles.neighborhood_cut(X, Z, r, k + 1, order)
+    assert values[-2] - values[-1] > 1e-3  # else the test says nothing
+    values, embedding = oracles.neighborhood_cut(X, Z, r, k, order)
+    model = fitted(X, k, order=order)
+    assert model.n_neighbors_ == r
+    np.testing.assert_allclose(model.eigenvalues_, values, atol=1e-6)
+    np.testing.assert_allclose(oracles.projector(model.embedding_), oracles.projector(embedding), atol=1e-6)
+    trivial = model.embedding_[:, 0] * np.sign(model.embedding_[0, 0])
+    np.testing.assert_allclose(trivial, embedding[:, 0], atol=1e-6)
+
+
+def test_the_order_is_2():
+    X = SPREAD["normal"]
+    auto = fitted(X, 3)
+    assert auto.order_ == 2
+    assert np.array_equal(auto.labels_, fitted(X, 3, order=2).labels_)
+
+
+def test_labels_come_from_unit_rows():
+    """k-means of rows of length 1: the labels are those of the nearest mean."""
+    X = SPREAD["moons"]
+    model = fitted(X, 3)
+    rows = model.embedding_ / np.linalg.norm(model.embedding_, axis=1, keepdims=True)
+    means = np.array([rows[model.labels_ == c].mean(axis=0) for c in range(3)])
+    gaps = np.array([[sum((row - mean) ** 2) for mean in means] for row in rows])
+    assert np.array_equal(gaps.argmin(axis=1), model.labels_)
+    best = oracles.partition(rows, 3)
+    assert same_partition(best, model.labels_)
+
+
+def test_nine_groups_in_three_clusters():
+    """Three far triples of far groups: 7 neighbours leave nine components."""
+    centres = [[a + b, 0.0] for a in (0, 1e4, 2.5e4) for b in (0, 100, 220)]
+    X, group = far_groups(centres, 14)
+    Z = oracles.distinct_landmarks(X)
+    assert oracles.hypergraph_components(X, Z, 7)[0] == 9
+    r = oracles.doubled_neighbors(X, Z, 3)
+    assert r > 7
+    model = fitted(X, 3)
+    assert model.n_neighbors_ == r
+    assert same_partition(group // 3, model.labels_)
+
+
+def test_groups_stay_whole():
+    centres = [[100.0 * a, 130.0 * b] for a in range(3) for b in range(3)]
+    X, group = far_groups(centres, 14)
+    model = fitted(X, 3)
+    assert model.n_neighbors_ == oracles.doubled_neighbors(X, oracles.distinct_landmarks(X), 3)
+    assert all(len(set(model.labels_[group == g].tolist())) == 1 for g in range(9))
+    assert set(model.labels_.tolist()) == {0, 1, 2}
+    nine = fitted(X, 9)
+    assert nine.n_neighbors_ == 7
+    assert same_partition(group, nine.labels_)
+
+
+@pytest.mark.parametrize("n_neighbors", [None, 3, 10])
+def test_as_many_components_as_clusters_are_the_clusters(n_neighbors):
+    X, group = far_groups([[0.0, 0], [50, 0], [0, 60], [300, 300]], 20)
+    model = fitted(X, 4, n_neighbors=n_neighbors)
+    Z = oracles.distinct_landmarks(X)
+    r = oracles.doubled_neighbors(X, Z, 4, n_neighbors or 7)
+    count, component = oracles.hypergraph_components(X, Z, r)
+    assert count == 4
+    assert model.n_neighbors_ == r
+    assert same_partition(component, model.labels_)
+    assert same_partition(group, model.labels_)
+
+
+def test_fewer_components_than_clusters():
+    X, group = far_groups([[0.0, 0], [500, 0]], 40)
+    model = fitted(X, 5)
+    assert model.n_neighbors_ == 7
+    assert set(model.labels_.tolist()) == set(range(5))
+    assert all(len(set(group[model.labels_ == c].tolist())) == 1 for c in range(5))
+
+
+def test_one_cluster():
+    for X in (normal(30, 2), far_groups([[0.0], [1e3]], 12)[0], np.ones((6, 2)), np.ones((1, 3))):
+        model = fitted(X, 1)
+        assert model.labels_.tolist() == [0] * len(X)
+        assert np.array_equal(model.predict(X), model.labels_)
+
+
+def test_equal_rows():
+    X = np.ones((20, 3))
+    with pytest.warns(FewerClustersWarning):
+        model = fitted(X, 3)
+    assert model.labels_.tolist() == [0] * 20
+    assert model.predict(X + 5).tolist() == [0] * 20
+
+
+@pytest.mark.parametrize("p", [2, 3, 4, 5, 7])
+def test_more_clusters_than_landmarks(p):
+    X = np.repeat(normal(p, 2), 9, axis=0)
+    with pytest.warns(FewerClustersWarning):
+        model = fitted(X, p + 3)
+    assert set(model.labels_.tolist()) == set(range(p))
+    assert same_partition(np.repeat(np.arange(p), 9), model.labels_)
+    assert np.array_equal(model.predict(X), model.labels_)
+
+
+def test_sample_weights_are_repeated_rows():
+    for X, k in ((normal(50, 2, 3), 3), (far_groups([[0.0, 0], [6, 0], [0, 7]], 20)[0], 3)):
+        counts = np.random.default_rng(1).integers(1, 5, len(X))
+        weighted, repeated = fitted(X, k, counts), fitted(np.repeat(X, counts, axis=0), k)
+        assert weighted.n_neighbors_ == repeated.n_neighbors_
+        assert same_partition(np.repeat(weighted.labels_, counts), repeated.labels_)
+        np.testing.assert_allclose(weighted.eigenvalues_, repeated.eigenvalues_, atol=1e-6)
+        rows = np.repeat(weighted.embedding_, counts, axis=0)
+        np.testing.assert_allclose(rows @ rows.T, repeated.embedding_ @ repeated.embedding_.T, atol=1e-6)
+
+
+def test_rows_of_no_weight_change_nothing():
+    X = normal(60, 2, 3)
+    weights = np.ones(60)
+    weights[::6] = 0
+    with_them, without = fitted(X, 3, weights), fitted(X[weights > 0], 3)
+    assert with_them.n_neighbors_ == without.n_neighbors_
+    assert same_partition(with_them.labels_[weights > 0], without.labels_)
+    rows = with_them.embedding_[weights > 0]
+    np.testing.assert_allclose(rows @ rows.T, without.embedding_ @ without.embedding_.T, atol=1e-6)
+    np.testing.assert_allclose(with_them.predict(X), with_them.labels_)
+
+
+def test_clusters_of_iris_do_not_depend_on_units_precision_or_order(iris):
+    X = np.round(iris[0] * 10)  # many ties, and the same in float32
+    first = fitted(X, 3)
+    order = np.random.default_rng(0).permutation(len(X))
+    spread = first.embedding_ @ first.embedding_.T
+    for rows, numbers in (
+        (X * 3.7, slice(None)),
+        (X / 10, slice(None)),
+        (X.astype(np.float32), slice(None)),
+        (X[order], order),
+        (X[::-1], slice(None, None, -1)),
+    ):
+        model = fitted(rows, 3)
+        assert same_partition(first.labels_[numbers], model.labels_)
+        np.testing.assert_allclose(model.embedding_ @ model.embedding_.T, spread[numbers][:, numbers], atol=1e-6)
+    assert adjusted_rand_score(iris[1], first.labels_) > 0.8
+
+
+@pytest.mark.parametrize("name", SPREAD)
+def test_training_rows_are_predicted_as_labelled(name):
+    X = SPREAD[name]
+    for parameters in ({}, {"order": 4}, {"n_neighbors": 3}):
+        model = fitted(X, 3, **parameters)
+        assert np.array_equal(model.predict(X), model.labels_)
+        np.testing.assert_allclose(model.transform(X), model.embedding_, atol=1e-6)
+
+
+@pytest.mark.parametrize("order", [2, 4])
+def test_new_rows(order):
+    """κ(x, x_j) from N(x) by its definition, then the closed form, then the nearest mean of unit rows."""
+    X, k = SPREAD["normal"], 3
+    new = np.concatenate([normal(40, 2, 9), [[30.0, -20.0]], X[:5]])
+    model = fitted(X, k, order=order)
+    r = model.n_neighbors_
+    Z = oracles.distinct_landmarks(X)
+    K, cross = oracles.neighborhood_kernel(X, Z, r), oracles.neighborhood_kernel(new, Z, r, X)
+    S, S_new = (2 / order * Q.sum(axis=1) + (1 - 2 / order) * K.sum() / len(X) for Q in (K, cross))
+    u = model.embedding_[:, 1:] / np.sqrt(S)[:, None]
+    expected = oracles.extended(K, cross, order, np.ones(len(X)), u, model.eigenvalues_)
+    found = model.transform(new)
+    np.testing.assert_allclose(found[:, 1:], expected, atol=1e-6)
+    np.testing.assert_allclose(np.abs(found[:, 0]), np.sqrt(S_new / S.sum()), atol=1e-6)
+    rows, own = (Q / np.linalg.norm(Q, axis=1, keepdims=True) for Q in (found, model.embedding_))
+    means = np.array([own[model.labels_ == c].mean(axis=0) for c in range(k)])
+    gaps = np.sort(np.linalg.norm(rows[:, None] - means, axis=2), axis=1)
+    nearest = np.linalg.norm(rows[:, None] - means, axis=2).argmin(axis=1)
+    clear = gaps[:, 1] - gaps[:, 0] > 1e-2
+    assert clear.sum() > 30
+    assert np.array_equal(model.predict(new)[clear], nearest[clear])
+
+
+def test_new_rows_of_components_join_the_nearest_one():
+    X, group = far_groups([[0.0, 0], [100, 0], [0, 120]], 20)
+    model = fitted(X, 3)
+    rows, of_rows = far_groups([[0.0, 0], [100, 0], [0, 120]], 15, seed=1)
+    names = [model.labels_[group == g][0] for g in range(3)]
+    assert model.predict(rows).tolist() == [names[g] for g in of_rows]
+
+
+def test_fewer_landmarks_than_rows():
+    X, group = far_groups([[0.0, 0], [40, 0], [0, 50]], 150)
+    model = fitted(X, 3, rank=60)
+    assert same_partition(group, model.labels_)
+    assert np.array_equal(model.predict(X), model.labels_)
