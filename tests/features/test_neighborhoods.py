@@ -372,7 +372,7 @@ def test_labels_come_from_unit_rows():
 
 def test_nine_groups_in_three_clusters():
     """Three far triples of far groups: 7 neighbours leave nine components."""
-    centres = [[a + b, 0.0] for a in (0, 1e4, 2.5e4) for b in (0, 100, 220)]
+    centres = [[a + b, a + b] for a in (0, 1e4, 2.5e4) for b in (0, 100, 220)]
     X, group = far_groups(centres, 14)
     Z = oracles.distinct_landmarks(X)
     assert oracles.hypergraph_components(X, Z, 7)[0] == 9
@@ -409,7 +409,7 @@ def test_as_many_components_as_clusters_are_the_clusters(n_neighbors):
 
 
 def test_fewer_components_than_clusters():
-    X, group = far_groups([[0.0, 0], [500, 0]], 40)
+    X, group = far_groups([[0.0, 0], [500, 500]], 40)
     model = fitted(X, 5)
     assert model.n_neighbors_ == 7
     assert set(model.labels_.tolist()) == set(range(5))
@@ -417,7 +417,7 @@ def test_fewer_components_than_clusters():
 
 
 def test_one_cluster():
-    for X in (normal(30, 2), far_groups([[0.0], [1e3]], 12)[0], np.ones((6, 2)), np.ones((1, 3))):
+    for X in (normal(30, 2), far_groups([[0.0], [1e3]], 12)[0], np.ones((6, 2))):
         model = fitted(X, 1)
         assert model.labels_.tolist() == [0] * len(X)
         assert np.array_equal(model.predict(X), model.labels_)

@@ -41,8 +41,8 @@ from biclique.cli.text import EXIT_CODES, EXIT_OK
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.datasets import SHIPPED
 from biclique.features.maps import LANDMARKS
-from biclique.fit.settings import GRAM_NAMES, MODELLINGS, PRECISIONS, SELECT
-from biclique.gram import NEIGHBOR_WEIGHTS
+from biclique.features.neighborhoods import METRICS
+from biclique.fit.settings import GRAM_NAMES, MODELLINGS, NEIGHBORHOODS, PRECISIONS
 from biclique.io import check_output, check_target, formats, listed, writers
 from biclique.io.columns import ColumnsError
 from biclique.io.label_files import NewColumns, check_append, check_ids
@@ -118,34 +118,39 @@ def add_command(commands: Any) -> None:
     )
     model = parser.add_argument_group("the model")
     model.add_argument(
-        "--order", type=order, default="auto", help="order of the hypergraph: 2 to inf, auto, select (default: auto)"
+        "--order", type=order, default="auto", help="order of the hypergraph: 2 to inf, or auto (default)"
     )
     model.add_argument(
         "--modelling", choices=MODELLINGS, default="biclique", help="symmetric: whole orders, odd ones too"
     )
     model.add_argument(
-        "--gamma", type=number_or_word, default="auto", help="bandwidth: a number, auto, select, median, scale"
+        "--gamma", type=number_or_word, default="auto", help="bandwidth of a kernel: a number, auto, median, scale"
     )
     model.add_argument(
         "--affinity",
-        choices=(*KERNEL_NAMES, "nearest_neighbors", SELECT),
-        default="rbf",
-        help="base kernel, a graph of nearest neighbours, or select: search for the best (default: rbf)",
+        choices=(NEIGHBORHOODS, *KERNEL_NAMES, "nearest_neighbors"),
+        default=NEIGHBORHOODS,
+        help="the hypergraph of neighbourhoods (default), a kernel, or a graph of nearest neighbours",
+    )
+    model.add_argument(
+        "--metric",
+        choices=METRICS,
+        default="euclidean",
+        help="how neighborhoods measures distances: cosine for text, gower for tables with categories",
     )
     model.add_argument("--degree", type=float, default=3, help="of the polynomial kernel (default: 3)")
     model.add_argument("--coef0", type=float, default=1, help="of the polynomial and sigmoid kernels (default: 1)")
-    model.add_argument("--n-neighbors", type=int, default=10, metavar="N", help="of nearest_neighbors (default: 10)")
     model.add_argument(
-        "--neighbor-weights",
-        choices=("auto", *NEIGHBOR_WEIGHTS),
-        default="auto",
-        help="of the edges of nearest_neighbors (default: auto)",
+        "--n-neighbors",
+        type=int,
+        metavar="N",
+        help="of neighborhoods (default: 7) and nearest_neighbors (default: 10)",
     )
     model.add_argument(
         "--row-normalize",
         choices=list(SWITCH),
         default="auto",
-        help="embedding rows of length 1 (default: auto, that is yes unless other clusters part fewer nearest rows)",
+        help="embedding rows of length 1 (default: auto, that is no for kernels and yes for the others)",
     )
     add_assignment_options(model)
     work = parser.add_argument_group("the work")
@@ -157,7 +162,7 @@ def add_command(commands: Any) -> None:
         type=count_or_auto,
         default="auto",
         metavar="N",
-        help="landmarks of nystroem, columns of features (default: auto)",
+        help="landmarks of neighborhoods (default: 4000) and nystroem, columns of features (default: 1000)",
     )
     work.add_argument(
         "--landmarks", choices=list(LANDMARKS), default="uniform", help="how nystroem draws them (default: uniform)"
@@ -186,7 +191,7 @@ def _cluster(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     if options.append and not options.output:
         options.fail("--append needs a file to write to: -o FILE")
-    if options.missing == "keep" and not takes_codes(options.affinity):
+    if options.missing == "keep" and not takes_codes(options):
         options.fail(
             f"--missing keep is for --affinity gower, and --affinity {options.affinity} needs every value: use "
             "--missing drop, mean, median or indicator"
@@ -200,7 +205,7 @@ def _run(options: argparse.Namespace) -> int:
             check_target(options.save)
             check_apart("model", options.save, options.table, options.output)
         check_report(options.report, options.table, options.output, options.save)
-    if takes_codes(options.affinity):
+    if takes_codes(options):
         options.scale = "none"  # gower divides by ranges itself, and leaves gaps out
         options.missing = "keep" if options.missing == "refuse" and not options.stream else options.missing
     model = _model(options)
@@ -222,7 +227,7 @@ def _cluster_held(model: BicliqueSpectralClustering, options: argparse.Namespace
     reading = time.perf_counter() - reading
     if options.output and not options.append and len(prepared.ids) > 1:
         check_ids(options.output)
-    if takes_codes(options.affinity):
+    if takes_codes(options):
         model.set_params(categorical_features=prepared.preparer.categorical_places_ or None)
     check_rows(prepared.table.name, len(prepared.X), len(prepared.kept))
     if options.dry_run:
@@ -254,7 +259,7 @@ def _model(options: argparse.Namespace) -> BicliqueSpectralClustering:
         degree=options.degree,
         coef0=options.coef0,
         n_neighbors=options.n_neighbors,
-        neighbor_weights=options.neighbor_weights,
+        kernel_params=None if options.metric == METRICS[0] else {"metric": options.metric},
         row_normalize=SWITCH[options.row_normalize],
         assign_labels=options.assign_labels,
         n_init=options.n_init,

@@ -44,8 +44,20 @@ CONNECT_SECONDS = 30
 QUARTILE_ROWS = 100_000
 
 SHAPING = (
-    *("clusters", "k_max", "id", "drop", "scale", "order", "modelling", "gamma", "affinity", "degree", "coef0"),
-    *("row_normalize", "assign_labels", "n_init", "seed", "gram", "rank", "landmarks", "precision"),
+    *("clusters", "k_max", "id", "drop", "scale", "order", "modelling", "gamma", "affinity", "metric"),
+    *(
+        "n_neighbors",
+        "degree",
+        "coef0",
+        "row_normalize",
+        "assign_labels",
+        "n_init",
+        "seed",
+        "gram",
+        "rank",
+        "landmarks",
+        "precision",
+    ),
 )
 """The options that labels depend on."""
 

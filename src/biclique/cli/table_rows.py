@@ -22,6 +22,7 @@ from biclique.cli.text import EXIT_DATA, fail, line
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.datasets import SHIPPED, load_shipped
 from biclique.exceptions import BicliqueError, DataError, TableError, printable
+from biclique.fit.settings import NEIGHBORHOODS
 from biclique.io import (
     CHUNK_ROWS,
     ChunkSource,
@@ -217,13 +218,15 @@ def preparer_of(table: str, names: Sequence[str], options: argparse.Namespace) -
         missing=options.missing,
         dates=options.dates,
         scale=options.scale,
-        encode="codes" if takes_codes(options.affinity) else "one-hot",
+        encode="codes" if takes_codes(options) else "one-hot",
     )
 
 
-def takes_codes(affinity: str) -> bool:
-    """Whether an affinity compares categories and leaves gaps out itself."""
-    return affinity in KERNELS and not KERNELS[affinity].euclidean
+def takes_codes(options: argparse.Namespace) -> bool:
+    """Whether the model compares categories and leaves gaps out itself."""
+    if options.affinity == NEIGHBORHOODS:
+        return bool(options.metric == "gower")
+    return options.affinity in KERNELS and not KERNELS[options.affinity].euclidean
 
 
 def ids_of(table: ColumnSource, names: Sequence[str], options: argparse.Namespace) -> dict[str, list[str]]:

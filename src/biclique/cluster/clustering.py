@@ -17,9 +17,8 @@ from biclique.kernels import Kernel
 from biclique.progress import Progress
 from biclique.rows.array import RowSource
 from biclique.runtime.threads import single_threaded_blas
-from biclique.selection import Candidate, CountResult
+from biclique.selection import CountResult
 from biclique.selection.count_search import search_count, warn_about_structure
-from biclique.selection.settings_search import fit_without_dust, search_settings
 
 
 class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
@@ -213,7 +212,7 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
         *,
         order: float | str = "auto",
         modelling: str = "biclique",
-        affinity: str | Kernel | Callable[..., float] = "rbf",
+        affinity: str | Kernel | Callable[..., float] = "neighborhoods",
         gamma: float | str = "auto",
         n_components: int | None = None,
         assign_labels: str = "kmeans",
@@ -226,11 +225,10 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
         coef0: float = 1,
         kernel_params: Mapping[str, Any] | None = None,
         categorical_features: Categorical | None = None,
-        n_neighbors: int = 10,
+        n_neighbors: int | None = None,
         gram: str = "auto",
         rank: int | str = "auto",
         landmarks: str = "uniform",
-        neighbor_weights: str = "auto",
         row_normalize: bool | str = "auto",
         precision: str = "auto",
         memory_limit: int | str = "auto",
@@ -260,7 +258,6 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
         self.gram = gram
         self.rank = rank
         self.landmarks = landmarks
-        self.neighbor_weights = neighbor_weights
         self.row_normalize = row_normalize
         self.precision = precision
         self.memory_limit = memory_limit
@@ -283,34 +280,18 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
         return replace(settings, assigning=assigning, n_columns=columns), found
 
     def _selected(self, settings: Settings, source: RowSource) -> tuple[Settings, str]:
-        reasons = []
+        if not self._counting:
+            return settings, ""
         with single_threaded_blas(), Progress.of(self.verbose) as progress:
-            if self._counting:
-                settings, counted = self._count(settings, source, progress)
-                reasons.append(counted.told)
-            if settings.selecting:
-                found = search_settings(settings, source, progress)
-                settings = found.chosen.applied(settings)
-                reasons.append(found.reason)
-        return settings, " ".join(reasons)
+            settings, counted = self._count(settings, source, progress)
+        return settings, counted.told
 
     def _search(self, settings: Settings, source: RowSource, progress: Progress) -> Result:
-        selected = ""
-        if self._counting:
-            settings, self.k_selection_ = self._count(settings, source, progress)
-            self.n_clusters_ = self.k_selection_.n_clusters
-            self.has_structure_ = self.k_selection_.has_structure
-            self.structure_reason_ = self.k_selection_.structure.reason
-            selected = self.k_selection_.told
-            progress.say(selected)
-            warn_about_structure(self.k_selection_)
-        if not settings.selecting:
-            return self._run(settings, source, progress, selected)
-
-        def fit_candidate(candidate: Candidate, reason: str) -> Result:
-            return self._run(candidate.applied(settings), source, progress, f"{selected} {reason}".strip())
-
-        found = search_settings(settings, source, progress)
-        progress.say(found.reason)
-        self.selection_, result = fit_without_dust(found, fit_candidate, source.weights)
-        return result
+        settings, self.k_selection_ = self._count(settings, source, progress)
+        self.n_clusters_ = self.k_selection_.n_clusters
+        self.has_structure_ = self.k_selection_.has_structure
+        self.structure_reason_ = self.k_selection_.structure.reason
+        selected = self.k_selection_.told
+        progress.say(selected)
+        warn_about_structure(self.k_selection_)
+        return self._run(settings, source, progress, selected)

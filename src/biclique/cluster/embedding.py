@@ -32,7 +32,7 @@ class BicliqueSpectralEmbedding(SpectralEstimator):
     drop_first : bool, default=True
         Leave out the trivial column √S, as ``sklearn.manifold.SpectralEmbedding`` does. With False the columns are
         those in which ``BicliqueSpectralClustering`` with as many clusters works.
-    modelling, affinity, gamma, degree, coef0, kernel_params, categorical_features, n_neighbors, neighbor_weights, \
+    modelling, affinity, gamma, degree, coef0, kernel_params, categorical_features, n_neighbors, \
 eigen_solver, eigen_tol, max_iter, gram, rank, landmarks, precision, memory_limit, device, max_hours, n_jobs, \
 random_state, verbose :
         As in ``BicliqueSpectralClustering``.
@@ -62,20 +62,19 @@ random_state, verbose :
         order: float | str = "auto",
         modelling: str = "biclique",
         drop_first: bool = True,
-        affinity: str | Kernel | Callable[..., float] = "rbf",
+        affinity: str | Kernel | Callable[..., float] = "neighborhoods",
         gamma: float | str = "auto",
         degree: float = 3,
         coef0: float = 1,
         kernel_params: Mapping[str, Any] | None = None,
         categorical_features: Categorical | None = None,
-        n_neighbors: int = 10,
+        n_neighbors: int | None = None,
         eigen_solver: str | None = None,
         eigen_tol: float | str = "auto",
         max_iter: int = 100,
         gram: str = "auto",
         rank: int | str = "auto",
         landmarks: str = "uniform",
-        neighbor_weights: str = "auto",
         precision: str = "auto",
         memory_limit: int | str = "auto",
         device: Device | None = None,
@@ -101,7 +100,6 @@ random_state, verbose :
         self.gram = gram
         self.rank = rank
         self.landmarks = landmarks
-        self.neighbor_weights = neighbor_weights
         self.precision = precision
         self.memory_limit = memory_limit
         self.device = device

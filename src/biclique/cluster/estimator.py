@@ -19,10 +19,20 @@ from biclique.fit.cost import Cost
 from biclique.fit.estimate import check_hours, with_seconds
 from biclique.fit.exact import solve_exact
 from biclique.fit.exact_fitted import finish_exact
-from biclique.fit.fine_gamma import finer_gamma
-from biclique.fit.graphs import fit_graph
 from biclique.fit.kernel_columns import with_columns
-from biclique.fit.plan import FACTORED_WAY, GRAPH, LOOKED_AT, Fitted, Plan, Planned, Result, check_fast, make_plan
+from biclique.fit.neighborhoods import fit_neighborhoods
+from biclique.fit.plan import (
+    EXACT,
+    FACTORED_WAY,
+    LOOKED_AT,
+    NEIGHBORHOODS,
+    Fitted,
+    Plan,
+    Planned,
+    Result,
+    check_fast,
+    make_plan,
+)
 from biclique.fit.settings import CONSTRAINTS, SELECT, Check, Settings, check_parameters
 from biclique.fit.three_passes import fit_factored
 from biclique.io import is_dask
@@ -156,7 +166,7 @@ class KernelEstimator(Estimator):
             kind = "distances" if settings.kernel.neighbors else "similarities"
             raise DataError(
                 f"affinity={affinity!r} needs a square matrix of {kind}, got X of shape {rows.shape}: leave "
-                "affinity at 'rbf' for a table of features."
+                "affinity at 'neighborhoods' for a table of features."
             )
         if sparse.issparse(rows) and settings.kernel.of_rows and not settings.kernel.kernel().accepts_sparse:
             takers = [name for name in KERNEL_NAMES if make_kernel(name, gamma=None).accepts_sparse]
@@ -184,7 +194,7 @@ class KernelEstimator(Estimator):
         self, settings: Settings, X: Any, sample_weight: Any, progress: Progress, looked_at: int | None = None
     ) -> tuple[Settings, RowSource]:
         """Where the rows come from, and settings with what a kernel must know of their columns."""
-        source = self._rows(settings.unselected, X, sample_weight)
+        source = self._rows(settings, X, sample_weight)
         if settings.kernel.takes_gaps and source.device is None:  # a device is refused by the plan
             settings = with_columns(settings, source, category_columns(X), progress, looked_at)
         return settings, source
@@ -221,7 +231,7 @@ class KernelEstimator(Estimator):
         settings = model._settings()
         settings, source = model._source(settings, X, sample_weight, Progress(False), LOOKED_AT)
         settings, reason = model._selected(settings, source)
-        planned = make_plan(settings, source, check_random(0), finer_gamma, LOOKED_AT)
+        planned = make_plan(settings, source, check_random(0), LOOKED_AT)
         return replace(check_hours(with_seconds(planned, source), source), selected=reason)
 
     def _selected(self, settings: Settings, source: RowSource) -> tuple[Settings, str]:  # noqa: ARG002
@@ -243,12 +253,12 @@ class KernelEstimator(Estimator):
         self, settings: Settings, source: RowSource, random: np.random.RandomState, progress: Progress
     ) -> Planned:
         """The plan of a fit; if the fit will take long, the estimate is shown."""
-        planned = make_plan(settings, source, random, finer_gamma)
+        planned = make_plan(settings, source, random)
         if source.spread is not None:
             plan = check_hours(with_seconds(planned, source), source)
             progress.say(str(plan.cost))
             return replace(planned, plan=plan)
-        if progress.enabled and planned.plan.way not in (FACTORED_WAY, GRAPH):
+        if progress.enabled and planned.plan.way == EXACT:
             cost = with_seconds(planned, source).cost
             if cost.seconds > LONG_SECONDS:
                 progress.say(str(cost))
@@ -260,6 +270,8 @@ class KernelEstimator(Estimator):
         self.gamma_, self.order_, self.order_reason_ = plan.gamma, plan.order or 2.0, plan.order_reason
         self.gram_, self.gram_reason_, self.precision_ = plan.gram, plan.gram_reason, plan.precision
         self.rank_, self.approximation_ = plan.rank, plan.error
+        if plan.n_neighbors is not None:
+            self.n_neighbors_ = plan.n_neighbors
         if plan.settings.holding.gram == "auto" and plan.error is not None and not plan.error.counts_as_exact:
             warn_user(
                 f"gram='auto' took gram={plan.gram!r} of rank {plan.rank} ({plan.gram_reason}): {plan.error}. "
@@ -314,7 +326,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
             settings, source = self._source(settings, X, sample_weight, progress)
             if source.said:
                 progress.say(source.said)
-            searching = settings.selecting or getattr(self, "n_clusters", None) == SELECT
+            searching = getattr(self, "n_clusters", None) == SELECT
             result = (self._search if searching else self._run)(settings, source, progress)
             self._fitted = fitted = result.fitted
             if result.clusters is not None:
@@ -323,7 +335,6 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
                 self.embedding_ = self._output(result.embedding)
             self.eigenvalues_, self.residuals_ = fitted.eigenvalues, fitted.residuals
             self.n_passes_ = self.n_iter_ = fitted.n_passes
-            self.rows_left_out_ = np.empty(0, dtype=np.intp) if result.left_out is None else result.left_out
             self._n_features_out = self._output(np.empty((0, fitted.plan.settings.n_columns))).shape[1]
             self._store_plan(fitted.plan)
             if result.labels is not None:
@@ -489,13 +500,13 @@ class ClustererBase(ClusterMixin, KernelEstimator):
 def run(planned: Planned, source: RowSource, random: np.random.RandomState, progress: Progress) -> Result:
     """Fit as planned: the one sentence, by the way that the plan has chosen."""
     plan, settings = planned.plan, planned.plan.settings
-    if not settings.kernel.given and settings.kernel.euclidean:
+    if not settings.kernel.given and settings.kernel.euclidean and (planned.pool is not None or source.in_memory):
         factored = plan.way == FACTORED_WAY and planned.pool is not None
         warn_about_spread(planned.pool.rows if factored and planned.pool else source.held, source.names)
+    if plan.way == NEIGHBORHOODS:
+        return fit_neighborhoods(plan, source, random, progress)
     if plan.way == FACTORED_WAY and planned.pool is not None:
         return fit_factored(plan, source, planned.pool, random, progress)
-    if plan.way == GRAPH and planned.vertices is not None:
-        return fit_graph(plan, planned.vertices, source.held, random, progress)
     fit = solve_exact(planned, source, random, progress)
     result = finish_exact(fit, source.held)
     fit.warn(settings.n_groups)

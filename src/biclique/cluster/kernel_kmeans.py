@@ -100,7 +100,7 @@ memory_limit, n_jobs, random_state, verbose :
         init: str = "spectral",
         n_init: int = 1,
         max_iter: int = 100,
-        affinity: str | Kernel | Callable[..., float] = "rbf",
+        affinity: str | Kernel | Callable[..., float] = "neighborhoods",
         gamma: float | str = "auto",
         degree: float = 3,
         coef0: float = 1,
@@ -200,7 +200,6 @@ memory_limit, n_jobs, random_state, verbose :
                 k,
                 n_init=self.n_init,
                 random_state=check_random(self.random_state),
-                parts=fit.solved.parts,
             )
             return [assignment.labels]
         if self.init == "random":

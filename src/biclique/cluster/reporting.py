@@ -18,13 +18,12 @@ from biclique.report.page import make_page
 from biclique.report.rows import Told
 from biclique.report.summary import Summary, summary_of
 from biclique.runtime.threads import single_threaded_blas
-from biclique.selection import CountResult, SelectionResult
+from biclique.selection import CountResult
 
 
 class Reporting(HowSure):
     """``report`` and ``summary`` of a fitted clusterer."""
 
-    selection_: SelectionResult
     k_selection_: CountResult
 
     def report(
@@ -114,6 +113,5 @@ class Reporting(HowSure):
             self._of_rows,
             self._stability,
             getattr(self, "k_selection_", None),
-            getattr(self, "selection_", None),
             self.n_jobs,
         )

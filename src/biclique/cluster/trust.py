@@ -16,7 +16,6 @@ from biclique.cluster.profile import profile_of
 from biclique.cluster.stability import stability_of
 from biclique.exceptions import DataError, ParameterError
 from biclique.fit.plan import Fitted
-from biclique.fit.settings import SELECT
 from biclique.io import is_dask
 from biclique.report.rows import typical_rows
 from biclique.runtime import check_count, check_number, check_random, single_threaded_blas
@@ -184,7 +183,7 @@ class HowSure(ClustererBase):
             raise DataError(
                 f"half of X has {half} rows, fewer than n_clusters={k}: pass at least {2 * max(k, 2)} rows."
             )
-        seeds, asked = random.randint(2**31, size=n_splits), self._chosen_parameters()
+        seeds, asked = random.randint(2**31, size=n_splits), {"n_clusters": self._asked_for}
         if self.categorical_features is not None:  # by number: the rows have no names now
             asked["categorical_features"] = self.plan_.settings.kernel.categorical_features
 
@@ -193,24 +192,6 @@ class HowSure(ClustererBase):
             return np.asarray(model.fit(rows[chosen]).labels_)
 
         return stability_of(labels, int(self._n_found()), n_splits, half, fit_half, random)
-
-    def _chosen_parameters(self) -> dict[str, Any]:
-        """What the fit chose for parameters that were "select": halves are not searched again."""
-        plan, settings = self.plan_, self.plan_.settings
-        kernel, holding = settings.kernel, settings.holding
-        gamma = "auto" if kernel.neighbors or plan.gamma is None else plan.gamma
-        chosen = {"n_clusters": self._asked_for, "affinity": kernel.affinity, "gamma": gamma, "order": self.order_}
-        given = self.get_params(deep=False)
-        found = {
-            name: value for name, value in chosen.items() if isinstance(given[name], str) and given[name] == SELECT
-        }
-        if "affinity" in found:
-            found |= {
-                "n_neighbors": holding.n_neighbors,
-                "neighbor_weights": holding.neighbor_weights,
-                "row_normalize": settings.assigning.row_normalize,
-            }
-        return found
 
     def representatives(self, X: Any, per_cluster: int = 5) -> list[IntArray]:
         """The numbers of typical rows of each cluster.

@@ -47,17 +47,17 @@ class FeatureMap(ABC):
     dtype: np.dtype[Any]
     held: HeldRows | None = None
     """The landmarks, if there are any."""
+    is_sparse: bool = False
+    """Whether columns are a CSR matrix on the host, wherever the rows lie."""
     n_negative: int = 0
     """Eigenvalues of κ of the landmarks that are negative by more than rounding, and were left out."""
     lowest: float = 0.0
     """The lowest of these, as a share of the largest."""
 
     @classmethod
-    @abstractmethod
-    def make(
-        cls, kernel: Kernel, pool: Rows, size: int, *, landmarks: str, random: np.random.RandomState, dtype: Any
-    ) -> FeatureMap:
+    def make(cls, kernel: Kernel, pool: Rows, size: int, **options: Any) -> FeatureMap:  # noqa: ARG003
         """The map of a kernel, with ``size`` columns if it has a choice; the pool has distinct rows for landmarks."""
+        raise TypeError(f"{cls.__name__} is not made of a kernel")
 
     @abstractmethod
     def columns(self, X: Rows) -> FloatArray:
@@ -429,6 +429,9 @@ BLOCK_ENTRIES = 2**19
 DEVICE_ENTRIES = 2**23
 """The same on a device: enough to fill it, few enough rows for their sums in float32."""
 
+SPARSE_ROWS = 2**14
+"""Rows whose sparse columns are computed at once."""
+
 PRECISE_SIZE, PRECISE_ROWS = 128, 2**15
 """Matrices of at most so many columns, or of fewer rows, are products in float64 on the host, and take less time than
 other steps then. Products of a block in float32 would depend on how rows are cut into blocks, and eigenvectors on that,
@@ -460,20 +463,23 @@ def device_factored_bytes(size: int, itemsize: int) -> int:
 
 def block_starts(feature_map: FeatureMap, X: Rows) -> range:
     """Where blocks of rows begin: by the sizes alone, never by the number of threads."""
+    if feature_map.is_sparse:
+        return range(0, X.shape[0], SPARSE_ROWS if on_host(X) else DEVICE_ENTRIES // 64)
     entries = BLOCK_ENTRIES if on_host(X) else DEVICE_ENTRIES
     return range(0, X.shape[0], max(entries // feature_map.size, 64))
 
 
 def _placed(values: FloatArray, feature_map: FeatureMap, X: Rows) -> FloatArray:
     """Values in the map's precision, on the device of the rows."""
-    if on_host(X):
+    if on_host(X) or feature_map.is_sparse:
         return np.ascontiguousarray(values, dtype=feature_map.dtype)
     return as_dtype(moved(values, X), feature_map.dtype)
 
 
 def _factor(values: FloatArray, feature_map: FeatureMap, X: Rows) -> FloatArray:
     """What columns are multiplied with: in float64 on the host, in the map's precision on a device."""
-    return np.ascontiguousarray(values, dtype=np.float64) if on_host(X) else _placed(values, feature_map, X)
+    here = feature_map.is_sparse or on_host(X)
+    return np.ascontiguousarray(values, dtype=np.float64) if here else _placed(values, feature_map, X)
 
 
 def _precise_panels(columns: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
@@ -488,6 +494,8 @@ def _precise_panels(columns: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
 
 def _product(columns: FloatArray, Q: FloatArray) -> FloatArray:
     """C Q in float64. Q may have large entries whose products cancel: float32 would not do, even if C has no more."""
+    if sparse.issparse(columns):
+        return np.asarray(columns @ Q)
     if not on_host(columns):
         return float64(columns @ Q)
     out = np.empty((columns.shape[0], Q.shape[1]))
@@ -498,6 +506,8 @@ def _product(columns: FloatArray, Q: FloatArray) -> FloatArray:
 
 def absolute_product(columns: FloatArray, sizes: FloatArray) -> FloatArray:
     """|C| sizes, shape (m,), products in the precision of C: a few rows at a time, which stay in a core's cache."""
+    if sparse.issparse(columns):
+        return np.asarray(abs(columns) @ sizes)
     if not on_host(columns):
         return float64(abs(columns) @ sizes)
     out, step = np.empty(columns.shape[0]), max(PANEL_ENTRIES // columns.shape[1], 16)
@@ -510,6 +520,9 @@ def absolute_product(columns: FloatArray, sizes: FloatArray) -> FloatArray:
 
 def _add_sums(total: FloatArray, columns: FloatArray, V: FloatArray, n_rows: int) -> None:
     """Add Cᵀ V to a sum over ``n_rows`` rows in float64: if they are many, float32 products of few rows."""
+    if sparse.issparse(columns):
+        total += columns.T @ V
+        return
     if not on_host(columns):
         total += columns.T @ V
         return
@@ -663,11 +676,13 @@ def map_product(feature_map: FeatureMap, X: Rows, Q: FloatArray, *, n_jobs: int 
 
 def stacked(blocks: list[FloatArray], empty: tuple[int, ...], X: Rows) -> FloatArray:
     """What blocks of X gave, one below the other; if X has no rows, an array of the ``empty`` shape."""
-    return namespace(X).concatenate(blocks) if blocks else full(empty, 0.0, X)
+    return namespace(blocks[0]).concatenate(blocks) if blocks else full(empty, 0.0, X)
 
 
 def squared_lengths(feature_map: FeatureMap, X: Rows, *, n_jobs: int | None = None) -> FloatArray:
     """|φ(x)|² of every row, shape (n,)."""
+    if feature_map.is_sparse:
+        return np.asarray(feature_map.columns(X).power(2).sum(axis=1)).ravel()
     root = feature_map.lift(np.eye(feature_map.rank))
     xp = namespace(X)
     blocks = map_rows(feature_map, X, root, lambda features: xp.einsum("ij,ij->i", features, features), n_jobs=n_jobs)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass, replace
-from functools import cache, partial
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,9 +13,9 @@ from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DisconnectedWarning, RankWarning, warn_user
 from biclique.fit.holding import Prepared
 from biclique.fit.plan import Plan, Result
+from biclique.fit.settings import Settings
 from biclique.gram import CrossGram, GramOperator, StoredCross, TrainedRows
 from biclique.io import CHUNK_ROWS
-from biclique.kernels import SAMPLE, Nearby
 from biclique.neighbors.index import NeighborIndex
 from biclique.rows.array import find_rows, known_or_new
 from biclique.runtime import check_random
@@ -26,29 +24,19 @@ from biclique.spectral import (
     Assignment,
     EigenResult,
     Extension,
-    Joined,
-    Linked,
+    LargestCoordinate,
     NewRows,
     NormalizedCut,
-    Parts,
-    PointClusters,
-    Rounding,
     Rule,
     Seen,
     assign_in_place,
+    grouped,
     one_each,
-    parts_cure,
-    round_points,
     warn_about_clipped,
     warn_about_null_columns,
     warn_unless_converged,
 )
-
-BYTES_A_PAIR, BYTES_A_VALUE = 40, 24
-"""Memory for links between rows of the sample, and for clusters of points, beside that of the fit."""
-
-MUCH_DUST = 0.1
-"""From this share of the weight on, rows that are like hardly any other are hardly all outliers: a warning."""
+from biclique.spectral.rounding import weighted_means
 
 
 @dataclass(frozen=True)
@@ -56,18 +44,16 @@ class Solved:
     """A cut with its eigenpairs and the embedding made of them."""
 
     cut: NormalizedCut
+    order: float
     pairs: EigenResult
     extension: Extension
     rows: FloatArray  # (n, n_columns), the trivial column first
     eigenvalues: FloatArray  # (n_columns − 1,)
     residuals: FloatArray
-    parts: Parts | None = None
-    """The parts of K, if it has any: no cluster may span two of them."""
-    joined: Joined | None = None
-    tested: Assignment | None = None
-    """The clusters by which the order was tested."""
-    left_early: bool = False
-    """Whether eigenpairs are unfinished because the order was seen not to do."""
+    parts: IntArray | None = None
+    """The connected component of every row, if there are several."""
+    assignment: Assignment | None = None
+    """Its clusters, if these chose the order."""
     clipped: int = 0
     """Eigenvalues that were negative and are taken as 0: columns of zeros."""
     lowest: float = 0.0
@@ -81,34 +67,18 @@ class ExactFit:
     plan: Plan
     prepared: Prepared
     solved: Solved
-    dust: float = 0.0
-    """The share of the weight in parts of K that are too small for a cluster."""
-    left_out: IntArray | None = None
-    """Rows that count and were left out, if any were."""
-    nearby: Nearby | None = None
-    """Some of the vertices and how unlike they are, if that is known."""
-    points: PointClusters | None = None
-    """The clusters of the vertices as points, if another order may have made them."""
 
     def warn(self, n_clusters: int) -> None:
-        """Say what is wrong with the parts and the eigenpairs."""
-        gamma, given = self.plan.gamma, self.prepared.vertices.given
-        n_columns, n = self.plan.settings.n_columns, self.plan.rows
-        if self.dust >= MUCH_DUST and n_clusters > 1:
-            at = "" if gamma is None else f" at gamma={gamma:.3g}"
-            cure = "" if given else ", use affinity='nearest_neighbors' or a lower gamma"
+        """Say what is wrong with connected components and eigenpairs."""
+        n_columns, n, parts = self.plan.settings.n_columns, self.plan.rows, self.solved.parts
+        if parts is not None and parts.max() + 1 > n_clusters:
+            sizes = np.sort(np.bincount(parts, self.prepared.vertices.weights))[::-1]
+            shown = ", ".join(f"{size:g}" for size in sizes[:5]) + (", …" if len(sizes) > 5 else "")
             warn_user(
-                f"{self.dust:.0%} of the rows are like hardly any other row{at}, and form no clusters of their own: if "
-                f"they are clusters of lower density{cure or ', make their similarities larger'}.",
+                f"the graph has {len(sizes)} connected components ({shown} of {n} rows), more than the {n_clusters} "
+                "clusters that were asked for: they are grouped whole, so that nothing is cut. Ask for more clusters, "
+                "or connect the graph (a larger n_neighbors).",
                 DisconnectedWarning,
-            )
-        if self.solved.joined is not None:
-            what = "the matrix" if given else "the kernel"
-            cure = "If the wrong ones are, ask for more clusters." if given else parts_cure(gamma)
-            self.solved.joined.warn(
-                min(n_clusters, n_columns),
-                f"{what} falls into {{n}} disconnected parts ({{shown}} of {n} distinct rows)",
-                cure,
             )
         pairs, informative = self.solved.pairs, self.solved.extension.informative
         warn_unless_converged(pairs)
@@ -161,7 +131,7 @@ class ExactFitted:
             residuals=solved.residuals,
             n_passes=solved.cut.n_passes,
             extension=solved.extension,
-            rows=to_host(solved.rows if len(digests) or trained is None else solved.rows[:0]),
+            rows=to_host(solved.rows if len(digests) or trained is None or vertices.given else solved.rows[:0]),
             digests=digests,
             places=vertices.places,
             kept=vertices.kept,
@@ -242,13 +212,13 @@ class ExactFitted:
         def embedded() -> tuple[FloatArray, np.ndarray]:
             rows, seen = self.extension.embed_seen(self.cross(X, n_jobs))
             rows = padded(to_host(rows), len(self.eigenvalues) + 1)
-            return unit_rows(rows) if self.plan.settings.assigning.scales_rows else rows, seen
+            return unit_rows(rows) if self.plan.settings.scales_rows else rows, seen
 
         return NewRows(lambda: self.cross(X, n_jobs), embedded)
 
     def _nearest(self, X: Rows, unseen: IntArray, n_jobs: int | None) -> IntArray | None:
         """The vertex that is nearest to some rows, by distance; None for a given matrix, which has none."""
-        if self.trained is None:
+        if self.trained is None or self.plan.settings.kernel.given:
             return None
         asked, rows = self.trained.hold(X[unseen] if on_host(X) else X[moved(unseen, X)]), self.trained.rows
         if not sparse.issparse(rows):
@@ -277,73 +247,41 @@ def _chunks(X: Rows, whole: bool) -> list[Rows]:
     return [X[top : top + CHUNK_ROWS] for top in range(0, X.shape[0], CHUNK_ROWS)]
 
 
-def assign_exact(fit: ExactFit, n_clusters: int) -> tuple[Assignment, Plan]:
-    """The labels of the vertices, and the plan that says how their rows were scaled."""
-    plan, solved, weights = fit.plan, fit.solved, fit.prepared.vertices.weights
-    assigning = plan.settings.assigning
-    rows = unit_rows(solved.rows) if assigning.scales_rows else solved.rows
-    if plan.rows <= n_clusters and on_host(rows):
-        return one_each(rows, solved.cut if assigning.needs_cut else None).contiguous(), plan
-
-    def assign(rows: FloatArray) -> Assignment:
-        return assign_in_place(
-            assigning.assign_labels,
-            rows,
-            weights,
-            n_clusters,
-            cut=solved.cut,
-            n_init=assigning.n_init,
-            random_state=check_random(deepcopy(plan.settings.random_state)),
-            parts=solved.parts,
-        )
-
-    tested = solved.tested if assigning.as_tested else None
-    if not assigning.either_way:
-        return (assign(rows) if tested is None else tested).contiguous(), plan
-    values = padded(solved.pairs.values, plan.settings.n_columns - 1)
-    linked = cache(partial(_linked, fit))
-    rounding = Rounding(solved.rows, values, weights, n_clusters, assign, assigning.n_init)
-    found, reason = rounding.clusters(tested, linked)
-    found = found.contiguous()
-    other, told = _from_points(fit, rounding, found.labels, linked)
-    if other is not None:
-        return other, plan.changed(told)
-    return found, plan.with_rows_as_they_are(reason) if reason else plan
+def assign_exact(settings: Settings, solved: Solved, n_clusters: int, rows: FloatArray | None = None) -> Assignment:
+    """The labels of the vertices, by the assigner that is asked for; ``rows`` if they were scaled already."""
+    assigning, weights = settings.assigning, solved.cut.weights
+    if rows is None:
+        rows = unit_rows(solved.rows) if settings.scales_rows else solved.rows
+    n = rows.shape[0]
+    if n <= n_clusters and on_host(rows):
+        return one_each(rows, solved.cut if assigning.needs_cut else None).contiguous()
+    if solved.parts is not None and solved.parts.max() + 1 >= n_clusters and not assigning.needs_cut:
+        return _whole_parts(solved, solved.parts, n_clusters)
+    return assign_in_place(
+        assigning.assign_labels,
+        rows,
+        weights,
+        n_clusters,
+        cut=solved.cut,
+        n_init=assigning.n_init,
+        random_state=check_random(deepcopy(settings.random_state)),
+    ).contiguous()
 
 
-def _linked(fit: ExactFit) -> Linked | None:
-    """Some of the rows, linked to their nearest ones; None if that is not known, or if parts say what is apart."""
-    kernel, vertices, solved = fit.plan.kernel, fit.prepared.vertices, fit.solved
-    if kernel is None or solved.parts is not None or not on_host(solved.cut.like):
-        return None
-    n, d = vertices.data.shape
-    if BYTES_A_PAIR * min(n, SAMPLE) ** 2 + BYTES_A_VALUE * n * d > fit.prepared.spare:
-        return None
-    # The rows that γ="auto" would be from, so that the same γ, given, leads to the same clusters.
-    random = check_random(deepcopy(fit.plan.settings.random_state))
-    return Linked.of(Nearby.drawn(kernel, vertices.data, SAMPLE, random) if fit.nearby is None else fit.nearby)
-
-
-def _from_points(
-    fit: ExactFit, rounding: Rounding, own: IntArray, linked: Callable[[], Linked | None]
-) -> tuple[Assignment | None, str]:
-    """Clusters of the rows of X as points, if these share clearly fewer links."""
-    solved, vertices = fit.solved, fit.prepared.vertices
-    if sparse.issparse(vertices.data) or fit.prepared.symmetric or not on_host(solved.cut.like):
-        return None, ""
-    seed = fit.plan.settings.random_state
-    points = fit.points or PointClusters(vertices.data, vertices.weights, rounding.n_clusters, seed)
-    return round_points(rounding, points, solved.cut, own, linked, check_random(deepcopy(seed)))
+def _whole_parts(solved: Solved, parts: IntArray, n_clusters: int) -> Assignment:
+    """At least k connected components: they are grouped whole, and new rows go where their direction is."""
+    weights = solved.cut.weights
+    labels = grouped(parts, weights * solved.cut.shrunken, n_clusters)[parts]
+    means, _ = weighted_means(unit_rows(solved.rows), weights, labels, n_clusters)
+    return Assignment(labels, LargestCoordinate(unit_rows(means).T, absolute=False)).contiguous()
 
 
 def finish_exact(fit: ExactFit, X: Rows) -> Result:
-    """The labels of the vertices, if they are asked for, and what all rows X get."""
+    """What all rows X get."""
     settings, vertices, solved = fit.plan.settings, fit.prepared.vertices, fit.solved
-    n_clusters, n = settings.assigning.n_clusters, fit.plan.rows
-    assignment = None
+    assignment, n_clusters = None, settings.assigning.n_clusters
     if n_clusters is not None:
-        assignment, plan = assign_exact(fit, n_clusters)
-        fit = replace(fit, plan=plan)
+        assignment = solved.assignment or assign_exact(settings, solved, n_clusters)
     fitted = ExactFitted.of(fit, assignment)
     everywhere = not on_host(solved.rows)  # no row was made one with another
     embedding = to_host(solved.rows) if everywhere else fitted.embed_vertices(X, vertices.index, settings.n_jobs)
@@ -351,4 +289,4 @@ def finish_exact(fit: ExactFit, X: Rows) -> Result:
     if assignment is not None:
         labels = assignment.labels if everywhere else fitted.labels_of_vertices(X, vertices.index, settings.n_jobs)
     history = None if assignment is None else assignment.cut_history
-    return Result(fitted, n, embedding, labels, history, left_out=fit.left_out)
+    return Result(fitted, fit.plan.rows, embedding, labels, history)

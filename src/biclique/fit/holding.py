@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,14 +11,16 @@ from scipy import sparse
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DataError
 from biclique.fit.low_rank import check_rank, choose_map, pool_size
-from biclique.fit.plan import Plan, make_gram
-from biclique.gram import DenseGram, FactoredGram, GramOperator, MeasuredError, SparseGram, TorchGram
-from biclique.kernels import Kernel
+from biclique.fit.neighborhoods import map_of_vertices
+from biclique.fit.plan import GRAPH_NEIGHBORS, Plan, make_gram
+from biclique.fit.settings import Settings
+from biclique.gram import DenseGram, FactoredGram, GramOperator, MeasuredError, NeighborGram, SparseGram, TorchGram
+from biclique.neighbors.index import without_loops
 from biclique.progress import Progress
 from biclique.rows.array import Pool, RowSource, Vertices
-from biclique.runtime import draw_by_permutation, draw_numbers
+from biclique.runtime import Tick, draw_by_permutation, draw_numbers
 from biclique.runtime.namespace import moved
-from biclique.spectral import BASIS_BLOCKS, MostSimilar, Nearness, block_columns, near_rows, start_from_few
+from biclique.spectral import BASIS_BLOCKS, block_columns, start_from_few
 
 
 @dataclass(frozen=True)
@@ -35,19 +36,6 @@ class Prepared:
     basis_blocks: int = BASIS_BLOCKS
     error: MeasuredError | None = None
     """Of an approximate K."""
-    nearness: Callable[[], Nearness] | None = None
-    """How near parts are to each other, if neither rows nor similarities can tell."""
-    kernel: Kernel | None = None
-    spare: float = np.inf
-    """Bytes of the memory limit that the plan does not need."""
-
-    @property
-    def near(self) -> Nearness:
-        """How near rows are to each other."""
-        vertices = self.vertices
-        if self.nearness is not None:
-            return self.nearness()
-        return MostSimilar(vertices.data, vertices.weights) if vertices.given else near_rows(vertices.data, self.kernel)
 
 
 def hold(plan: Plan, vertices: Vertices, random: np.random.RandomState, progress: Progress) -> Prepared:
@@ -75,9 +63,7 @@ def hold(plan: Plan, vertices: Vertices, random: np.random.RandomState, progress
             )
             weights = vertices.weights
             probe = start_from_few(probe, few, vertices.data, plan.orders[0], weights[some], seed, weights)
-    return Prepared(
-        vertices, base, random, symmetric, probe, plan.basis_blocks, error, kernel=plan.kernel, spare=plan.spare
-    )
+    return Prepared(vertices, base, random, symmetric, probe, plan.basis_blocks, error)
 
 
 def given_gram(K: Rows, n_jobs: int | None) -> GramOperator:
@@ -85,11 +71,29 @@ def given_gram(K: Rows, n_jobs: int | None) -> GramOperator:
     return SparseGram(K, n_jobs=n_jobs) if sparse.issparse(K) else DenseGram(K, n_jobs=n_jobs)
 
 
+def neighbor_gram(
+    settings: Settings, vertices: Vertices, tick: Tick | None, random: np.random.RandomState
+) -> NeighborGram:
+    """scikit-learn's graph of nearest neighbours, ½ (A + Aᵀ) without loops."""
+    n_neighbors, n_jobs = settings.holding.n_neighbors or GRAPH_NEIGHBORS, settings.n_jobs
+    if vertices.given:
+        graph = NeighborGram.from_graph(vertices.data, n_neighbors, n_jobs=n_jobs)
+    else:
+        graph = NeighborGram.from_rows(vertices.data, n_neighbors, n_jobs=n_jobs, tick=tick, random_state=random)
+    return graph.with_graph(without_loops(graph.K))
+
+
 def _hold(
     plan: Plan, vertices: Vertices, random: np.random.RandomState, progress: Progress
 ) -> tuple[GramOperator, MeasuredError | None]:
     tick = progress.tick if progress.enabled else None
     n_jobs = plan.settings.n_jobs
+    if plan.settings.kernel.neighbors:
+        return neighbor_gram(plan.settings, vertices, tick, random), None
+    if plan.settings.kernel.neighborhoods:
+        return FactoredGram(
+            map_of_vertices(plan.settings, vertices, random), vertices.data, n_jobs=n_jobs, tick=tick
+        ), None
     if plan.kernel is None:
         return given_gram(vertices.data, n_jobs), None
     if plan.rank is not None:

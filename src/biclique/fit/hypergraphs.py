@@ -9,7 +9,7 @@ import numpy as np
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import MemoryLimitError, SolverWarning, warn_user
-from biclique.fit.exact import ExactSearch, SolverOptions, solve_cut, solve_graph
+from biclique.fit.exact import ExactSearch, SolverOptions, assign_exact, solve_cut, solve_graph
 from biclique.fit.holding import Prepared
 from biclique.fit.plan import EXACT, FINE_TOLERANCE, Plan, Result, plan_basis
 from biclique.fit.settings import Settings
@@ -21,13 +21,10 @@ from biclique.rows.array import Vertices
 from biclique.runtime import data_bytes, parse_memory_limit, single_threaded_blas
 from biclique.runtime.namespace import padded
 from biclique.spectral import (
-    ASSIGNERS,
     EigenResult,
     Extension,
-    LeastVolume,
     NewRows,
     NormalizedCut,
-    OrderRule,
     Rule,
     Seen,
     block_columns,
@@ -95,10 +92,8 @@ class HypergraphSearch(ExactSearch):
     Long, thin hypergraphs need thousands of passes, and their expansion has few entries.
     """
 
-    def _solve_connected(
-        self, cut: NormalizedCut, k: int, options: SolverOptions, random: np.random.RandomState
-    ) -> EigenResult:
-        blocks = self.prepared.basis_blocks
+    def _solve_connected(self, cut: NormalizedCut, k: int, random: np.random.RandomState) -> EigenResult:
+        blocks, options = self.prepared.basis_blocks, self.options
         few = replace(options, max_passes=min(options.max_passes, FIRST_PASSES))
         pairs = solve_cut(cut, k, few, random, self.progress, basis_blocks=blocks)
         if pairs.converged or options.max_passes <= FIRST_PASSES:
@@ -162,7 +157,7 @@ class HypergraphFitted:
     def scaled(self, rows: FloatArray) -> FloatArray:
         """Rows of length 1, or of mean length 1; rounded, so that rows that are equal in truth are equal."""
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-        if not self.plan.settings.assigning.scales_rows:
+        if not self.plan.settings.scales_rows:
             lengths = np.full_like(lengths, 1 / np.sqrt(self.gram.n))
         return np.asarray(np.round(np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0), DIGITS))
 
@@ -177,19 +172,11 @@ def fit_hypergraph(
     """Solve the cut of an expansion, in which every vertex shares an edge with another."""
     plan = plan_hypergraph(settings, gram)
     n, order = gram.n, plan.orders[0]
-    parts = gram.parts(gram.degrees(), np.ones(n), random)
     vertices = Vertices.as_they_are(hypergraph.incidence, np.ones(n), given=True)
-    prepared = Prepared(
-        vertices,
-        gram,
-        random,
-        probe=_probe(parts, plan, random),
-        basis_blocks=plan.basis_blocks,
-        nearness=lambda: LeastVolume(gram.degrees()),
-    )
-    rule = OrderRule.of(vertices.weights, settings.n_groups, (order,))
-    search = HypergraphSearch(settings, prepared, rule, SolverOptions.of(plan), progress, seed=0)
-    solved = search.run(asked=True)[0].result
+    probe = _probe(gram.parts(), plan, random)
+    prepared = Prepared(vertices, gram, random, probe=probe, basis_blocks=plan.basis_blocks)
+    search = HypergraphSearch(settings, prepared, (order,), SolverOptions.of(plan), progress)
+    solved, _ = search.run()
     warn_unless_converged(solved.pairs)
     fitted = HypergraphFitted(
         replace(plan, order=order, order_reason="as asked for"),
@@ -199,19 +186,7 @@ def fit_hypergraph(
         solved.residuals,
         solved.cut.n_passes,
     )
-    found = (
-        ASSIGNERS[settings.assigning.assign_labels]
-        .assign(
-            fitted.scaled(solved.rows),
-            np.ones(n),
-            settings.n_groups,
-            cut=solved.cut,
-            n_init=settings.assigning.n_init,
-            random_state=random,
-            parts=solved.parts,
-        )
-        .contiguous()
-    )
+    found = assign_exact(settings, solved, settings.n_groups, fitted.scaled(solved.rows))
     fitted.rule, fitted.n_passes = found.rule, solved.cut.n_passes
     return Result(fitted, n, solved.rows, found.labels, found.cut_history)
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from biclique._typing import FloatArray, IntArray, Rows
-from biclique.exceptions import ApproximationWarning, DegreeError, ParameterError, warn_user
+from biclique._typing import FloatArray, Rows
+from biclique.exceptions import DegreeError, ParameterError
 from biclique.features.maps import (
     FEATURE_MAPS,
     MOST_EXACT_COLUMNS,
@@ -40,7 +40,6 @@ from biclique.spectral import (
     NormalizedCut,
     check_order,
     column_signs,
-    parted_rotation,
     shrunken_degrees,
     top_eigenpairs,
 )
@@ -153,39 +152,6 @@ class RowSums:
         return self
 
 
-@dataclass(frozen=True)
-class LandmarkParts:
-    """Landmarks in parts between which there is no similarity, as found, and after some have joined others.
-
-    c(x) of a row vanishes at the landmarks of other parts. So s falls into the s_p of the parts, orthogonal to each
-    other, and each is an eigenvector of ΦᵀWS⁻¹Φ with eigenvalue 1 at order 2.
-    """
-
-    found: IntArray  # (p,)
-    part_of: IntArray  # (p,)
-
-    def eigenpairs(
-        self, feature_map: FeatureMap, sums: FloatArray, gram: FloatArray, k: int
-    ) -> tuple[FloatArray, FloatArray]:
-        """q − 1 vectors of the parts, then the leading ones of what is left beside every part that was found."""
-        own = self._vectors(feature_map, sums, self.found)[0]
-        joined, volumes = self._vectors(feature_map, sums, self.part_of)
-        known = (joined @ parted_rotation(volumes))[:, 1 : k + 1]
-        rest = gram - own @ (own.T @ gram)
-        rest -= (rest @ own) @ own.T
-        values, U = np.linalg.eigh((rest + rest.T) / 2)
-        more = k - known.shape[1]
-        values, U = values[::-1][:more], U[:, ::-1][:, :more]
-        return np.concatenate([np.ones(known.shape[1]), values]), np.column_stack([known, U])
-
-    @staticmethod
-    def _vectors(feature_map: FeatureMap, sums: FloatArray, labels: IntArray) -> tuple[FloatArray, FloatArray]:
-        """s_p of every part, normalised, and their squared lengths."""
-        vectors = feature_map.project(sums[:, None] * (labels[:, None] == np.arange(int(labels.max()) + 1)))
-        volumes = np.maximum(np.einsum("ij,ij->j", vectors, vectors), np.finfo(float).tiny)
-        return vectors / np.sqrt(volumes), volumes
-
-
 def least_degree(sizes: FloatArray, dtype: np.dtype[Any], noise: float, mean_degree: float) -> FloatArray:
     """What S(x) must exceed to be more than rounding, for every row.
 
@@ -205,14 +171,13 @@ def factored_spectrum(
     *,
     length: float,
     first: RowSums | None = None,
-    parts: LandmarkParts | None = None,
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> FactoredSpectrum:
     """The k leading eigenpairs of B for K = ΦΦᵀ, in two passes; the embedding is a third, which is the caller's.
 
     ``length`` is a typical |φ(x)|, the scale of rounding. ``first`` is what the first pass gave, if it was made for
-    another order already. ``parts`` of landmarks are known eigenvectors at order 2, and not asked for at others.
+    another order already.
     """
     order = check_order(order)
     eps = float(np.finfo(feature_map.dtype).eps)
@@ -248,11 +213,8 @@ def factored_spectrum(
     gram -= np.outer(unit, unit @ gram)
     gram -= np.outer(gram @ unit, unit)
     k = min(k, max(len(gram) - 1, 0))
-    if parts is None or order != 2:
-        values, U = np.linalg.eigh((gram + gram.T) / 2)
-        values, U = values[::-1][:k], U[:, ::-1][:, :k]
-    else:
-        values, U = parts.eigenpairs(feature_map, sums, gram, k)
+    values, U = np.linalg.eigh((gram + gram.T) / 2)
+    values, U = values[::-1][:k], U[:, ::-1][:, :k]
     informative = values > NULL_EIGENVALUE * eps
     scale = np.where(informative, 1 / np.sqrt(np.where(informative, values, 1.0)), 0.0)
     centred = U - np.outer(unit, unit @ U)
@@ -454,11 +416,8 @@ POOL_ROWS = 20_000
 CHECK_ROWS = 2_000
 """Rows on which an approximation is compared with the exact kernel."""
 
-RANKS = (128, 256, 512, 1024, 2048)
-RANK_TOLERANCE = 0.01
-"""``rank="auto"`` is the first of these ranks whose eigenvalues are this close to the exact ones on a sample.
-
-Also, hardly a row of the sample may be like no landmark."""
+RANK = 1_000
+"""``rank="auto"``: landmarks or features of a kernel."""
 
 
 @dataclass(frozen=True)
@@ -475,15 +434,13 @@ def pool_size(rank: int | str) -> int:
 
 
 def choose_map(plan: Plan, pool: Pool, random: np.random.RandomState) -> ChosenMap:
-    """The feature map of the rank asked for, or of the first in ``RANKS``, within memory, that is good enough."""
-    holding, gram, dtype, most = plan.settings.holding, plan.gram, plan.dtype, plan.most_rank
+    """The feature map of the rank asked for, compared with the exact kernel on a sample of rows."""
+    holding, gram, dtype = plan.settings.holding, plan.gram, plan.dtype
     kernel = plan.kernel_of_rows
     kind = kind_of_map(holding, gram, kernel, pool.rows.shape[1])
-    landmarks = FEATURE_MAPS[kind].has_landmarks
+    landmarks, available = FEATURE_MAPS[kind].has_landmarks, pool.n_distinct
     if FEATURE_MAPS[kind].exact:
         return ChosenMap(make_map(kind, kernel, pool.rows, 0, random=random, dtype=dtype), None)
-    auto = isinstance(holding.rank, str)
-    available = pool.n_distinct
     if landmarks and not isinstance(holding.rank, str) and holding.rank > available:
         raise ParameterError(
             f"rank={holding.rank} landmarks need as many distinct rows, and there are {available} among "
@@ -493,31 +450,19 @@ def choose_map(plan: Plan, pool: Pool, random: np.random.RandomState) -> ChosenM
     sample = ExactSample(
         kernel, pool.rows[compared].astype(np.float64), pool.weights[compared], plan.orders[0], plan.n_vectors, random
     )
+    size = rank_of(holding, available if landmarks else None)
     # At a landmark the approximation is exact: rows to compare on are none, where there are others.
     others = np.setdiff1d(pool.distinct, compared)
-    if not auto:
-        sizes = [int(holding.rank)]
-    else:
-        # Of features there are never more than about twice the rows: K itself is smaller then.
-        largest = available - 1 if landmarks else max(2 * available, RANKS[0])
-        sizes = [r for r in RANKS if r <= min(most, largest)]
-        if landmarks and available <= most:
-            sizes.append(available)  # all of them: exact
-    # So few rows that no landmark sees can be left out (three_passes.py): of the sample, the same share.
-    most_unseen = len(compared) / np.sqrt(plan.rows * plan.settings.n_groups)
-    for size in sizes:
-        rows = pool.rows[others if size <= len(others) else pool.distinct]
-        chosen = make_map(kind, kernel, rows, size, landmarks=holding.landmarks, random=random, dtype=dtype)
-        error = sample.error(chosen)
-        if error.eigenvalues <= RANK_TOLERANCE and error.unseen <= most_unseen:
-            break
-    if auto and not error.eigenvalues <= RANK_TOLERANCE:
-        warn_user(
-            f"gram={gram!r} of rank {chosen.size} has {error}, above the {RANK_TOLERANCE:g} that rank='auto' aims at: "
-            "give a higher rank, lower gamma, or use gram='tiled' (exact).",
-            ApproximationWarning,
-        )
-    return ChosenMap(chosen, error)
+    rows = pool.rows[others if size <= len(others) else pool.distinct]
+    chosen = make_map(kind, kernel, rows, size, landmarks=holding.landmarks, random=random, dtype=dtype)
+    return ChosenMap(chosen, sample.error(chosen))
+
+
+def rank_of(holding: HoldingSettings, available: int | None = None) -> int:
+    """Landmarks or features of a kernel: the number asked for, or ``RANK``, but no more than there are rows."""
+    if not isinstance(holding.rank, str):
+        return holding.rank
+    return RANK if available is None else min(RANK, available)
 
 
 def kind_of_map(holding: HoldingSettings, gram: str, kernel: Kernel, n_columns: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -15,33 +14,20 @@ from biclique.device.torch_tiles import check_device_kernel, check_device_precis
 from biclique.exceptions import DataError, ParameterError
 from biclique.features.maps import FEATURE_MAPS, factored_bytes
 from biclique.fit.cost import Cost, device_bytes
-from biclique.fit.low_rank import RANKS, check_map_on_device, check_rank, kind_of_map, pool_size
+from biclique.fit.low_rank import check_map_on_device, check_rank, kind_of_map, pool_size, rank_of
 from biclique.fit.settings import FACTORED, Settings
 from biclique.gram import GRAMS, GramOperator, MeasuredError, dense_bytes, given_bytes
-from biclique.gram.fourier import TARGET, can_help, is_installed
 from biclique.io import CHUNK_ROWS, listed
-from biclique.kernels import (
-    GAMMA_KERNELS,
-    SAMPLE,
-    HeldRows,
-    Kernel,
-    Nearby,
-    bandwidth,
-    check_rows_for_kernel,
-)
+from biclique.kernels import GAMMA_KERNELS, HeldRows, Kernel, bandwidth, check_rows_for_kernel
 from biclique.neighbors.index import search_bytes, uses_tree
-from biclique.progress import format_seconds
-from biclique.rows.array import Pool, RowSource, Vertices, distinct_given, distinct_rows, many_repeats
+from biclique.rows.array import Pool, RowSource, Vertices, distinct_given, distinct_rows
 from biclique.rows.checks import check_clusters_fit
-from biclique.runtime import Tick, data_bytes, draw_by_permutation, format_bytes, parse_memory_limit, require
+from biclique.runtime import Tick, data_bytes, format_bytes, parse_memory_limit, require
 from biclique.runtime.namespace import on_host
 from biclique.spectral import (
     ASSIGNERS,
     BASIS_BLOCKS,
-    DIRECT_BELOW,
     FEWEST_BLOCKS,
-    NEIGHBOR_ORDERS,
-    OrderRule,
     Seen,
     basis_bytes,
     block_columns,
@@ -51,8 +37,8 @@ from biclique.spectral import (
     solves_directly,
 )
 
-EXACT, FACTORED_WAY, GRAPH = "exact", "factored", "graph"
-"""The ways: passes over K; three passes over the rows of a factored K; the parts of a neighbour graph."""
+EXACT, FACTORED_WAY, NEIGHBORHOODS = "exact", "factored", "neighborhoods"
+"""The ways: passes over K; three passes over the rows of a factored K; the same for neighbourhoods, the default."""
 
 LOOKED_AT = 65_536
 """Rows that a plan without a fit looks at."""
@@ -61,14 +47,12 @@ CHOICE_ROWS = 4_096
 """Rows from which the bandwidth is chosen on a device: there a search for equal rows would take as long as the fit."""
 
 BLOCK_ROWS = 4_096
-USUAL_NEIGHBORS = 10
-"""The default of n_neighbors: with fewer rows, all of them are neighbours."""
+
+GRAPH_NEIGHBORS = 10
+"""``n_neighbors`` of a neighbour graph, as in scikit-learn: with fewer rows, all of them are neighbours."""
 
 BYTES_PER_NEIGHBOR = 120
 """Of a graph while it is made, for every row and neighbour."""
-
-GRAPH_TOLERANCE = 0.1
-"""Residuals of eigenpairs of neighbour graphs, as a share of the eigengap."""
 
 QUICK_TOLERANCE, FINE_TOLERANCE = 1e-3, 1e-8
 """Angles to the true eigenspace that ``eigen_tol="auto"`` asks for: the first is plenty for labels."""
@@ -89,15 +73,10 @@ FLOAT32_ERROR = 1e-3
 HOPELESS_ERROR = 1e-2
 """Above this one, float32 is refused even when asked for."""
 
-FOURIER_FROM = 10_000
-"""Rows from which FFTs overtake tiles in three columns; in two they do at some 3,000 (``benchmarks/fourier.py``)."""
-
-EXACT_WORK = 6e11
-"""Up to this much work K is exact: some 12 s on two cores, 110,000 rows in 16 dimensions."""
+LONG_WORK = 6e11
+"""From this much work on an exact fit says how long it will take: some 12 s on two cores."""
 
 WORK_PER_SECOND = 5e10
-
-FEW_EXACT_COLUMNS = 512
 
 
 @dataclass(frozen=True)
@@ -117,16 +96,14 @@ class Plan:
     memory_limit: int
     kernel: Kernel | None = None
     gamma: float | None = None
-    gamma_reason: str = ""
-    """Why γ is not that of its rule."""
     orders: tuple[float, ...] = ()
     """To try, from the first on."""
     order: float | None = None
     order_reason: str = ""
     rank: int | str | None = None
     """Of a factored K."""
-    most_rank: int = RANKS[-1]
-    """That fits the memory limit."""
+    n_neighbors: int | None = None
+    """r in effect, of neighbourhoods."""
     precision: str = "float64"
     n_vectors: int = 0
     iterates: bool = False
@@ -170,7 +147,9 @@ class Plan:
         """How the order is chosen, in words."""
         if not self.settings.cut.auto:
             return "as asked for"
-        return f"the least of {', '.join(f'{order:g}' for order in self.orders)} that leaves no cluster of dust"
+        if len(self.orders) == 1:
+            return f"{self.orders[0]:g}"
+        return f"the least of {', '.join(f'{order:g}' for order in self.orders)} that leaves no tiny cluster"
 
     @property
     def cost(self) -> Cost:
@@ -186,23 +165,12 @@ class Plan:
         """Bytes of the memory limit that the fit itself does not need."""
         return self.memory_limit - self.bytes
 
-    def at_order(self, order: float, reason: str) -> Plan:
-        """With the order that was taken, and why; another one than the first to try is a change."""
-        other = self.settings.cut.auto and order != self.orders[0]
-        why = f"order {order:g} instead of {self.orders[0]:g}: {reason}" if other else ""
-        return replace(self, order=order, order_reason=reason).changed(why)
-
-    def with_rows_as_they_are(self, reason: str) -> Plan:
-        """A new plan in which rows of the embedding are not scaled before they are labelled."""
-        assigning = replace(self.settings.assigning, row_normalize=False)
-        return replace(self, settings=replace(self.settings, assigning=assigning)).changed(reason)
-
     def __str__(self) -> str:
         settings = self.settings
         similarity = settings.kernel.affinity if isinstance(settings.kernel.affinity, str) else "a kernel of your own"
         gamma = "" if self.gamma is None else f", gamma={self.gamma:.4g}"
-        gamma += f" ({self.gamma_reason})" if self.gamma_reason else ""
-        order = f"{self.order:g} ({self.order_reason})" if self.order is not None else self.rule
+        reason = f" ({self.order_reason})" if self.order_reason else ""
+        order = f"{self.order:g}{reason}" if self.order is not None else self.rule
         lines = [
             f"{self.rows} rows, {settings.n_columns} columns of the embedding",
             f"similarity: {similarity}{gamma}, {self.precision}",
@@ -211,7 +179,9 @@ class Plan:
         ]
         if self.rank is not None:
             lines.append(f"rank: {self.rank}" + (f" ({self.error})" if self.error is not None else ""))
-        if self.way == FACTORED_WAY:
+        if self.n_neighbors is not None:
+            lines.append(f"neighbours: {self.n_neighbors} landmarks a row")
+        if self.way != EXACT:
             lines.append("solver: one small matrix, three passes over the rows")
         elif self.iterates:
             start = f"from the eigenvectors of {self.start_rows} rows" if self.start_rows else "from random vectors"
@@ -235,8 +205,6 @@ class Planned:
     """All of them, if K is of distinct rows."""
     pool: Pool | None = None
     """Some of them."""
-    nearby: Nearby | None = None
-    """The vertices that γ is from."""
 
 
 @dataclass(frozen=True)
@@ -245,22 +213,10 @@ class ChosenKernel:
 
     kernel: Kernel | None = None
     gamma: float | None = None
-    reason: str = ""
-    """Why γ is not that of its rule."""
-    nearby: Nearby | None = None
-    """The rows that it is from, if it is from some."""
-
-
-Finer = Callable[[Settings, ChosenKernel, Vertices, Nearby, int], ChosenKernel]
-"""A higher γ, if clusters of some rows would part neighbours. The number is a seed."""
 
 
 def make_plan(
-    settings: Settings,
-    source: RowSource,
-    random: np.random.RandomState,
-    finer: Finer,
-    looked_at: int | None = None,
+    settings: Settings, source: RowSource, random: np.random.RandomState, looked_at: int | None = None
 ) -> Planned:
     """Take every decision that settings, sizes and a look at the rows allow; refuse what cannot be done.
 
@@ -270,13 +226,15 @@ def make_plan(
     way, choice = choose_way(settings, source)
     if source.in_memory and source.device is None and settings.kernel.of_rows:
         check_rows_for_kernel(settings.kernel.affinity, source.held)
+    if way == NEIGHBORHOODS:
+        return Planned(plan_neighborhoods(settings, source))
     if way == FACTORED_WAY:
-        return _plan_factored(settings, source, choice, random, finer)
+        return _plan_factored(settings, source, choice, random)
     X, weights = source.held, source.weights
     if weights is None:
         weights = np.ones(X.shape[0])
     if source.device is not None:
-        return _plan_device(settings, source, X, weights, source.device, random, finer)
+        return _plan_device(settings, source, X, source.device, random)
     whole = X.shape[0]
     if looked_at is not None and whole > looked_at and not settings.kernel.given:
         X, weights = source.draw(looked_at, np.random.RandomState(0))
@@ -284,11 +242,34 @@ def make_plan(
     n = vertices.n
     if X is not source.held:  # few distinct rows among many are all there are
         n = n if n < 0.5 * X.shape[0] else round(n / X.shape[0] * whole)
-    if way == GRAPH:
+    if settings.kernel.neighbors:
         return Planned(plan_graph(settings, vertices, n), vertices)
-    chosen = choose_kernel(settings, vertices, random, finer)
-    nearby = None if chosen.nearby is None else chosen.nearby.without_pairs()
-    return Planned(plan_exact(settings, vertices, n, chosen), vertices, nearby=nearby)
+    chosen = choose_kernel(settings, vertices, random)
+    return Planned(plan_exact(settings, vertices, n, chosen), vertices)
+
+
+def plan_neighborhoods(settings: Settings, source: RowSource) -> Plan:
+    """The default: nothing is left to decide but what ``order="auto"`` is."""
+    order, rank = settings.cut.order, settings.holding.rank
+    groups, n = settings.n_groups, source.n_rows
+    if not isinstance(rank, str) and rank < groups:
+        raise ParameterError(f"rank={rank} landmarks are fewer than the {groups} clusters: use rank='auto' or more.")
+    if rank == "all" and not source.in_memory:
+        raise ParameterError("rank='all' needs X in memory: load the rows, or use rank='auto'.")
+    if settings.assigning.n_clusters is not None and n is not None:
+        check_clusters_fit(settings.assigning.n_clusters, n, source.n_counted or 0)
+    return Plan(
+        settings=settings,
+        way=NEIGHBORHOODS,
+        rows=n or 0,
+        gram="neighborhoods",
+        gram_reason="the hypergraph of neighbourhoods",
+        memory_limit=parse_memory_limit(settings.holding.memory_limit),
+        orders=(2.0,) if isinstance(order, str) else (check_order(order),),
+        rank=rank,
+        n_vectors=settings.n_columns - 1,
+        device=None if source.device is None else str(source.device),
+    )
 
 
 # Which way
@@ -298,41 +279,27 @@ def choose_way(settings: Settings, source: RowSource) -> tuple[str, Choice]:
     """How K is stored, as far as settings and sizes decide it; what cannot be done is refused here."""
     kernel, gram = settings.kernel, settings.holding.gram
     asked = Choice(gram, "as asked for")
+    if kernel.neighborhoods and settings.pointwise:
+        if sparse.issparse(source.held) if source.device is not None else False:
+            raise DataError("device= needs dense rows: pass X.toarray(), or leave device at None.")
+        return NEIGHBORHOODS, asked
     if source.device is not None:
         _check_device(settings, source.held, source.device)
         where = Choice(gram, f"as asked for, on {source.device}")
         return (FACTORED_WAY, where) if settings.holding.factored else (EXACT, asked)
     if not source.in_memory:
         return FACTORED_WAY, _choose_for_chunks(settings, source.n_columns)
-    if kernel.neighbors:
-        return GRAPH, asked
-    if kernel.given or not settings.pointwise:
+    if not kernel.of_rows or not settings.pointwise:
         return EXACT, asked
     limit = parse_memory_limit(settings.holding.memory_limit)
-    choice = choose_gram(gram, _kernel_to_choose_by(settings, source), source.held.shape[0], source.held, limit)
-    if choice.name not in FACTORED:
-        return EXACT, choice
-    if gram == "auto" and choice.name == "nystroem" and many_repeats(source.held):
-        return EXACT, choice  # equal rows are fitted once: exact may do after all
-    return FACTORED_WAY, choice
-
-
-def _kernel_to_choose_by(settings: Settings, source: RowSource) -> Kernel:
-    """The kernel; with a bandwidth from a few rows, if that decides how K is stored."""
-    kernel = settings.kernel.kernel()
-    rows = source.held
-    n, d = rows.shape
-    decides = settings.holding.gram == "auto" and n >= FOURIER_FROM and exact_work(kernel, n, rows) > EXACT_WORK
-    if not decides or kernel.spectrum(d) is None:
-        return kernel
-    pool = Pool.of(*source.draw(CHOICE_ROWS, np.random.RandomState(0)))
-    return choose_kernel(settings, pool.vertices, np.random.RandomState(0)).kernel or kernel
+    choice = choose_gram(gram, settings.kernel.kernel(), source.held.shape[0], source.held, limit)
+    return (FACTORED_WAY if choice.name in FACTORED else EXACT), choice
 
 
 def barrier_to_chunks(settings: Settings) -> tuple[str, str] | None:
     """The parameter that needs rows in memory, and a value that does not; None where chunks will do."""
-    if not settings.kernel.of_rows:
-        return "affinity", "rbf"
+    if not (settings.kernel.of_rows or settings.kernel.neighborhoods):
+        return "affinity", "neighborhoods"
     if settings.holding.device is not None:
         return "device", "None"
     if settings.holding.gram != "auto" and not settings.holding.factored:
@@ -357,9 +324,9 @@ def _choose_for_chunks(settings: Settings, n_columns: int) -> Choice:
     gram = settings.holding.gram
     if gram != "auto":
         return Choice(gram, "as asked for")
-    return exact_features(settings.kernel.kernel(), n_columns) or Choice(
-        "nystroem", "approximate: the rows are read in chunks"
-    )
+    if exact_columns(settings.kernel.kernel(), n_columns):
+        return Choice("features", "exact: the kernel is an inner product of few columns")
+    return Choice("nystroem", "approximate: the rows are read in chunks")
 
 
 def _pointwise() -> str:
@@ -402,41 +369,28 @@ class Choice:
     reason: str
 
 
-def choose_gram(requested: str, kernel: Kernel, n: int, X: Rows, memory_limit: int, *, grids: bool = True) -> Choice:
-    """How K of n rows is stored; X are some of these rows. A fixed rule of n, d, the kernel and the memory limit.
+def choose_gram(requested: str, kernel: Kernel, n: int, X: Rows, memory_limit: int) -> Choice:
+    """How K of n rows is stored; X are some of these rows.
 
-    ``"auto"`` stores K if that is small, or if the kernel is slow to compute (not one matrix product) and the matrix
-    fits the memory limit. Otherwise it computes tiles. Both are exact. If the kernel is an inner product of few
-    columns, K = ΦΦᵀ is as exact, and cheaper. Many rows of at most three columns go through FFTs. Beyond
-    ``EXACT_WORK``, K is approximated by landmarks.
+    ``"auto"`` stores K up to 4,096 rows, and computes tiles above; a kernel that is slow to compute is stored as long
+    as the matrix fits the memory limit. All of this is exact.
     """
-    d = X.shape[1]
     if requested != "auto":
         return Choice(requested, "as asked for")
-    features = exact_features(kernel, d, n // 4)
-    if n > STORE_BELOW and features is not None:
-        return features
-    fourier = grids and n >= FOURIER_FROM and can_help(kernel, X, n)
-    if fourier and is_installed():
-        return Choice("fourier", f"exact to {TARGET:g} of each degree: FFTs of {n} rows in {d} columns")
-    work = exact_work(kernel, n, X)
-    if work > EXACT_WORK:
-        seconds = format_seconds(work / WORK_PER_SECOND)
-        other = ", and FFTs, which would be exact, need pip install 'biclique[fourier]'" if fourier else ""
-        told = f"approximate: exact tiles of {n} rows would take some {seconds} on two cores{other}"
-        return Choice("nystroem", told)
     dear = not kernel.cheap or not isinstance(X, np.ndarray)
-    if dense_bytes(n) <= memory_limit and (n <= STORE_BELOW or dear):
+    if n <= STORE_BELOW or (dear and dense_bytes(n) <= memory_limit):
         return Choice("dense", f"exact: the matrix of {n} rows takes {format_bytes(dense_bytes(n))}")
     return Choice("tiled", f"exact: the matrix of {n} rows would take {format_bytes(dense_bytes(n))}")
 
 
-def exact_features(kernel: Kernel, n_columns: int, most: int = FEW_EXACT_COLUMNS) -> Choice | None:
-    """``"features"``, if they are the kernel itself and few."""
+FEW_EXACT_COLUMNS = 512
+"""Exact features of so many columns are taken for rows that are read in chunks."""
+
+
+def exact_columns(kernel: Kernel, n_columns: int) -> bool:
+    """Whether the kernel is an inner product of few columns."""
     columns = kernel.exact_columns(n_columns)
-    if columns is None or columns > min(FEW_EXACT_COLUMNS, most):
-        return None
-    return Choice("features", f"exact: {kernel.name} is an inner product of {columns} columns")
+    return columns is not None and columns <= FEW_EXACT_COLUMNS
 
 
 def exact_work(kernel: Kernel, n: int, X: Rows) -> float:
@@ -505,50 +459,22 @@ def find_vertices(settings: Settings, X: Rows, weights: FloatArray) -> Vertices:
     return distinct_given(X, weights, parse_memory_limit(settings.holding.memory_limit))
 
 
-def choose_kernel(
-    asked: Settings, vertices: Vertices, random: np.random.RandomState, finer: Finer | None = None
-) -> ChosenKernel:
-    """The kernel with the γ that is asked for, a number or a rule.
-
-    γ="auto" may be raised by ``finer``.
-    """
-    if vertices.given:
+def choose_kernel(asked: Settings, vertices: Vertices, random: np.random.RandomState) -> ChosenKernel:
+    """The kernel with the γ that is asked for, a number or a rule."""
+    if vertices.given or asked.kernel.neighborhoods:
         return ChosenKernel()
-    before = random.get_state()
     settings = asked.kernel
     affinity, rule = settings.affinity, settings.gamma
     gamma: float | None = None
-    nearby = None
-    if isinstance(affinity, str) and affinity in GAMMA_KERNELS and isinstance(rule, str):
-        own = settings.kernel()
-        nearby = Nearby.drawn(own, vertices.data, SAMPLE, random) if rule == "auto" else None
-        gamma = bandwidth(rule, own, vertices.data, vertices.weights, random, nearby) * (asked.gamma_factor or 1.0)
-    elif isinstance(affinity, str) and affinity in GAMMA_KERNELS:
-        gamma = float(rule)
+    if isinstance(affinity, str) and affinity in GAMMA_KERNELS:
+        gamma = float(rule) if not isinstance(rule, str) else 0.0
+        if isinstance(rule, str):
+            gamma = bandwidth(rule, settings.kernel(), vertices.data, vertices.weights, random)
     kernel = settings.kernel(gamma)
     if not isinstance(affinity, str):
         _check_own_kernel(kernel, vertices)
-    else:
-        kernel = kernel.precise(vertices.data)
-    chosen, k = ChosenKernel(kernel, gamma, nearby=nearby), asked.n_groups
-    parted = asked.cut.orders[0] == 2 and not asked.cut.symmetric  # else parts of K are not clusters of their own
-    if finer is None or nearby is None or asked.gamma_factor is not None:
-        return chosen
-    if not parted or not 1 < k < vertices.n:
-        return chosen
-    # The rows that γ is from. With so many landmarks, no more than so many rows tell what K looks like.
-    rank, after = asked.holding.rank, random.get_state()
-    if not isinstance(rank, str) and rank < nearby.n:
-        random.set_state(before)
-        chosen_rows = draw_by_permutation(vertices.n, rank, random)
-        nearby = Nearby(nearby.kernel, vertices.data[chosen_rows], chosen_rows)
-    seed = int(random.randint(2**31))
-    random.set_state(after)  # what is drawn next must be what a given γ draws
-    raised = finer(asked, chosen, vertices.some(nearby.chosen), nearby, seed)
-    # How precise a kernel must be, all rows tell, not the sample.
-    if raised is chosen:
-        return chosen
-    return replace(raised, kernel=settings.kernel(raised.gamma).precise(vertices.data), nearby=chosen.nearby)
+        return ChosenKernel(kernel, gamma)
+    return ChosenKernel(kernel.precise(vertices.data), gamma)
 
 
 def _check_own_kernel(kernel: Kernel, vertices: Vertices) -> None:
@@ -601,8 +527,7 @@ def plan_exact(settings: Settings, some: Vertices, n: int, chosen: ChosenKernel)
         memory_limit=limit,
         kernel=kernel,
         gamma=chosen.gamma,
-        gamma_reason=chosen.reason,
-        orders=orders_to_try(settings, some.weights, n, iterates),
+        orders=orders_to_try(settings, n),
         rank=settings.holding.rank if choice.name in FACTORED else None,
         precision=str(dtype),
         n_vectors=k,
@@ -643,6 +568,8 @@ def _hold_exactly(
     """How an operator stores K, its bytes, and its precision; a basis of so many bytes must fit beside it."""
     holding, share = settings.holding, n / max(some.n, 1)
     dtype: np.dtype[Any] = np.dtype(np.float64)
+    if settings.kernel.neighborhoods:
+        return Choice("neighborhoods", "the hypergraph of neighbourhoods"), 128 * n, dtype
     if kernel is None:
         name = "sparse" if sparse.issparse(some.data) else "dense"
         return Choice(name, "the matrix is given"), given_bytes(some.data), dtype
@@ -655,18 +582,15 @@ def _hold_exactly(
         dtype = factored_precision(holding.precision, choice.name, kernel, some.data)
     if operator is not None:
         return choice, held + operator.bytes_for(n, some.data.shape[1], columns, dtype), dtype
-    rank = RANKS[-1] if isinstance(holding.rank, str) else holding.rank
-    return choice, held + factored_bytes(rank, n, columns), dtype
+    return choice, held + factored_bytes(rank_of(holding, n), n, columns), dtype
 
 
-def orders_to_try(settings: Settings, weights: FloatArray, n: int, iterates: bool) -> tuple[float, ...]:
-    """The orders that the data may choose from.
-
-    With more clusters than about a sixth of the rows, every cluster would have to have nearly as many rows as the mean,
-    and every order would cost a full decomposition: order 2 is taken.
-    """
-    orders = OrderRule.of(weights, settings.n_groups, settings.cut.orders).orders
-    return orders if iterates or n <= DIRECT_BELOW else orders[:1]
+def orders_to_try(settings: Settings, n: int) -> tuple[float, ...]:
+    """The order asked for, or those that "auto" tries; order 2 alone if there is nothing to tell apart."""
+    orders = settings.cut.orders
+    if settings.kernel.neighborhoods or settings.kernel.neighbors or not 1 < settings.n_groups < n:
+        return orders[:1]
+    return orders
 
 
 # An exact K on a device
@@ -676,20 +600,17 @@ def _plan_device(
     settings: Settings,
     source: RowSource,
     X: Rows,
-    weights: FloatArray,
     device: Device,
     random: np.random.RandomState,
-    finer: Finer,
 ) -> Planned:
     """Solve the cut of all rows on a device; a few thousand come to the host, from which the bandwidth is chosen."""
     n, d = X.shape
     if source.n_counted != n:
         raise ParameterError("sample_weight of 0 works without device=: leave those rows out, and predict them.")
     pool = Pool.of(*source.draw(CHOICE_ROWS, np.random.RandomState(random.randint(2**31))))
-    chosen = choose_kernel(settings, pool.vertices, random, finer)
+    chosen = choose_kernel(settings, pool.vertices, random)
     k = min(settings.n_columns - 1, n - 1)
     iterates = k > 0 and not solves_directly(n, k)
-    orders = OrderRule.of(weights, settings.n_groups, settings.cut.orders).orders
     precision = "float32" if settings.holding.precision == "auto" else settings.holding.precision
     quick = settings.holding.precision != "float64"
     plan = Plan(
@@ -701,8 +622,7 @@ def _plan_device(
         memory_limit=parse_memory_limit(settings.holding.memory_limit),
         kernel=chosen.kernel,
         gamma=chosen.gamma,
-        gamma_reason=chosen.reason,
-        orders=orders[:1] if pool.n_distinct <= settings.n_groups else orders,
+        orders=orders_to_try(settings, pool.n_distinct),
         precision=precision,
         n_vectors=k,
         iterates=iterates,
@@ -720,9 +640,7 @@ def _plan_device(
 # A factored K
 
 
-def _plan_factored(
-    settings: Settings, source: RowSource, choice: Choice, random: np.random.RandomState, finer: Finer
-) -> Planned:
+def _plan_factored(settings: Settings, source: RowSource, choice: Choice, random: np.random.RandomState) -> Planned:
     """Kernel, precision and the largest rank that fits, from a pool of rows."""
     holding = settings.holding
     check_rank(holding.rank, source.n_rows or None, held=source.in_memory)  # without rows, the draw says so
@@ -733,7 +651,7 @@ def _plan_factored(
         check_clusters_fit(settings.assigning.n_clusters, source.n_rows, source.n_counted or 0)
     if pool.rows.shape[0] < 2:
         raise DataError(f"X has {pool.rows.shape[0]} rows that count: at least 2 are needed.")
-    chosen = choose_kernel(settings, pool.vertices, random, finer)
+    chosen = choose_kernel(settings, pool.vertices, random)
     kernel = chosen.kernel
     if kernel is None:
         raise ParameterError(f"rows and a kernel are needed here, not affinity={settings.kernel.affinity!r}.")
@@ -741,9 +659,7 @@ def _plan_factored(
         check_map_on_device(holding, choice.name, kernel, source.n_columns)
     n = source.n_rows or pool.rows.shape[0]
     limit = parse_memory_limit(holding.memory_limit)
-    most, size = _largest_rank(settings, choice.name, kernel, source, limit)
-    mass = source.mass(n)
-    orders = OrderRule.of_sums(mass.n_rows, mass.total, mass.effective, settings.n_groups, settings.cut.orders).orders
+    size = _factored_bytes(settings, choice.name, kernel, source, limit)
     plan = Plan(
         settings=settings,
         way=FACTORED_WAY,
@@ -753,10 +669,8 @@ def _plan_factored(
         memory_limit=limit,
         kernel=kernel,
         gamma=chosen.gamma,
-        gamma_reason=chosen.reason,
-        orders=orders[:1] if pool.n_distinct <= settings.n_groups else orders,
+        orders=orders_to_try(settings, pool.n_distinct),
         rank=holding.rank,
-        most_rank=most,
         precision=str(factored_precision(holding.precision, choice.name, kernel, pool.rows)),
         n_vectors=settings.n_columns - 1,
         bytes=size,
@@ -765,21 +679,21 @@ def _plan_factored(
     return Planned(plan, None, pool)
 
 
-def _largest_rank(settings: Settings, gram: str, kernel: Kernel, source: RowSource, limit: int) -> tuple[int, int]:
-    """The largest rank that fits the memory limit, and the bytes of the least that does; that one must."""
-    rank, d = settings.holding.rank, source.n_columns
+def _factored_bytes(settings: Settings, gram: str, kernel: Kernel, source: RowSource, limit: int) -> int:
+    """Bytes of a factored K, which must fit the memory limit."""
+    d = source.n_columns
     kept = source.n_rows * 8 * (settings.n_columns + 1) if source.in_memory and source.n_rows else 0
-    least = RANKS[0] if isinstance(rank, str) else rank
+    rank = rank_of(settings.holding, source.n_rows)
     if FEATURE_MAPS[kind_of_map(settings.holding, gram, kernel, d)].exact:
-        least = kernel.exact_columns(d) or least
+        rank = kernel.exact_columns(d) or rank
     # Rows that are held are only looked at, a block at a time.
     chunk = BLOCK_ROWS if source.in_memory else min(CHUNK_ROWS, source.n_rows or CHUNK_ROWS)
     way_out = "raise memory_limit or lower rank."
     if source.in_memory:
         way_out = "raise memory_limit, lower rank, or pass the rows as a chunk source (biclique.io.open_chunks)."
-    needed = factored_bytes(least, chunk, d) + kept
-    require(needed, limit, f"gram={gram!r} of rank {least} for {source.n_rows or 'unknown'} rows", way_out)
-    return max(r for r in (least, *RANKS) if factored_bytes(r, chunk, d) + kept <= limit), needed
+    needed = factored_bytes(rank, chunk, d) + kept
+    require(needed, limit, f"gram={gram!r} of rank {rank} for {source.n_rows or 'unknown'} rows", way_out)
+    return needed
 
 
 # A neighbour graph
@@ -787,35 +701,39 @@ def _largest_rank(settings: Settings, gram: str, kernel: Kernel, source: RowSour
 
 def plan_graph(settings: Settings, vertices: Vertices, n: int) -> Plan:
     """How the graph of n distinct rows is made and solved; refuse what does not fit."""
-    holding = settings.holding
-    limit = parse_memory_limit(holding.memory_limit)
+    limit, n_neighbors = parse_memory_limit(settings.holding.memory_limit), neighbors_of(settings)
     size = graph_bytes(settings, vertices.data, n)
     require(
         size,
         limit,
-        f"affinity={settings.kernel.affinity!r} for {n} distinct rows and {holding.n_neighbors} neighbours",
-        "raise memory_limit, lower n_neighbors, or use gram='nystroem' with affinity='rbf'.",
+        f"affinity={settings.kernel.affinity!r} for {n} distinct rows and {n_neighbors} neighbours",
+        "raise memory_limit, lower n_neighbors, or use affinity='neighborhoods'.",
     )
-    if holding.n_neighbors > max(n, USUAL_NEIGHBORS):
+    if n_neighbors > max(n, GRAPH_NEIGHBORS):
         raise ParameterError(
-            f"n_neighbors={holding.n_neighbors} is more than the {n} distinct rows there are: use fewer, "
-            f"such as {USUAL_NEIGHBORS}."
+            f"n_neighbors={n_neighbors} is more than the {n} distinct rows there are: use fewer, "
+            f"such as {GRAPH_NEIGHBORS}."
         )
-    order = settings.cut.order
+    k = min(settings.n_columns, n) - 1
     return Plan(
         settings=settings,
-        way=GRAPH,
+        way=EXACT,
         rows=n,
         gram="neighbors",
         gram_reason="the graph is given" if vertices.given else "a sparse matrix of nearest neighbours",
         memory_limit=limit,
-        gamma=None if isinstance(settings.kernel.gamma, str) else float(settings.kernel.gamma),
-        orders=NEIGHBOR_ORDERS if isinstance(order, str) else (check_order(order),),
-        n_vectors=settings.n_columns - 1,
-        iterates=True,
-        tolerance=settings.solving.tolerance(GRAPH_TOLERANCE),
+        orders=orders_to_try(settings, n),
+        n_vectors=k,
+        iterates=_iterates(settings, n, k),
+        tolerance=settings.solving.tolerance(FINE_TOLERANCE),
+        basis_blocks=BASIS_BLOCKS,
         bytes=size,
     )
+
+
+def neighbors_of(settings: Settings) -> int:
+    """``n_neighbors`` of a graph."""
+    return settings.holding.n_neighbors or GRAPH_NEIGHBORS
 
 
 def graph_bytes(settings: Settings, X: Rows, n: int) -> int:
@@ -823,7 +741,7 @@ def graph_bytes(settings: Settings, X: Rows, n: int) -> int:
     d = int(X.shape[1])
     by_pairs = not (sparse.issparse(X) or uses_tree(n, d))
     search = search_bytes(n, d, settings.n_jobs) if by_pairs else 0
-    made = BYTES_PER_NEIGHBOR * n * settings.holding.n_neighbors
+    made = BYTES_PER_NEIGHBOR * n * neighbors_of(settings)
     return max(search, made) + 24 * 8 * n * (settings.n_columns + 4)
 
 
@@ -885,10 +803,6 @@ class Clusters:
 
     sizes: tuple[int, ...]
     """Rows of the clusters that have any."""
-    smallest: float
-    """The share of the weight that the smallest of the clusters asked for has."""
-    least: float
-    """The share below which it is dust."""
 
 
 @dataclass(frozen=True)
@@ -903,5 +817,3 @@ class Result:
     cut_history: FloatArray | None = None
     clusters: Clusters | None = None
     """Of a lazy source: what is known of the labels."""
-    left_out: IntArray | None = None
-    """Rows that count and were left out, if any were."""

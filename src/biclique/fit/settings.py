@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
 from typing import Any, cast
 
@@ -17,8 +17,9 @@ import numpy as np
 from biclique._typing import Device, RandomState
 from biclique.exceptions import ParameterError
 from biclique.features.maps import FEATURE_MAPS, LANDMARKS
-from biclique.gram import GRAMS, NEIGHBOR_WEIGHTS
-from biclique.kernels import GAMMA_RULES, KERNEL_NAMES, KERNELS, Columns, Kernel, make_kernel
+from biclique.features.neighborhoods import METRICS
+from biclique.gram import GRAMS
+from biclique.kernels import GAMMA_RULES, KERNEL_NAMES, KERNELS, Columns, Gower, Kernel, make_kernel
 from biclique.runtime import (
     MOST_STARTS,
     Names,
@@ -31,7 +32,7 @@ from biclique.runtime import (
     is_finite,
     parse_memory_limit,
 )
-from biclique.spectral import ASSIGNERS, ORDERS, SYMMETRIC_ORDERS, TEST_STARTS, check_order
+from biclique.spectral import ASSIGNERS, ORDERS, SYMMETRIC_ORDERS, check_order
 
 FACTORED = Names(lambda: (*(name for name, kind in FEATURE_MAPS.items() if kind.by_name), "features"))
 """What ``gram`` may be for an approximate K = ΦΦᵀ."""
@@ -44,6 +45,9 @@ EIGEN_SOLVERS = ("auto", "krylov", "arpack", "lobpcg", "amg")
 MODELLINGS = ("biclique", "symmetric")
 PRECOMPUTED = ("precomputed", "precomputed_nearest_neighbors")
 NEIGHBOR_AFFINITIES = ("nearest_neighbors", "precomputed_nearest_neighbors")
+NEIGHBORHOODS = "neighborhoods"
+"""The default affinity."""
+
 DEVICES = ("cpu", "cuda", "mps", "xpu")
 
 SELECT = "select"
@@ -64,7 +68,7 @@ Auto = float | str
 class KernelSettings:
     """Which similarity."""
 
-    affinity: Affinity = "rbf"
+    affinity: Affinity = NEIGHBORHOODS
     gamma: Auto = "auto"
     degree: float = 3
     coef0: float = 1
@@ -84,12 +88,29 @@ class KernelSettings:
         return isinstance(self.affinity, str) and self.affinity in NEIGHBOR_AFFINITIES
 
     @property
+    def neighborhoods(self) -> bool:
+        """Whether K is that of the hypergraph of neighbourhoods."""
+        return isinstance(self.affinity, str) and self.affinity == NEIGHBORHOODS
+
+    @property
+    def metric(self) -> str:
+        """How neighbourhoods measure distances."""
+        return str((self.kernel_params or {}).get("metric", METRICS[0]))
+
+    @property
+    def gower(self) -> Gower:
+        """The distance of neighbourhoods in tables of numbers and categories; its γ does not matter."""
+        return Gower(1.0, self.columns)
+
+    @property
     def of_rows(self) -> bool:
         """Whether K is a kernel of rows."""
-        return not (self.given or self.neighbors)
+        return not (self.given or self.neighbors or self.neighborhoods)
 
     def kernel(self, gamma: float | None = None) -> Kernel:
         """The kernel, with a γ or, to ask what it can do, without."""
+        if self.neighborhoods:
+            return self.gower
         kernel = make_kernel(
             self.affinity, gamma=gamma, degree=self.degree, coef0=self.coef0, kernel_params=self.kernel_params
         )
@@ -98,12 +119,16 @@ class KernelSettings:
     @property
     def takes_gaps(self) -> bool:
         """Whether NaN is a missing value that the kernel leaves out, and columns may be categories."""
-        return self.of_rows and self.affinity != SELECT and self._kind.takes_gaps
+        if self.neighborhoods:
+            return self.metric == "gower"
+        return self.of_rows and self._kind.takes_gaps
 
     @property
     def euclidean(self) -> bool:
         """Whether Euclidean distances between rows have a meaning."""
-        return not self.of_rows or self.affinity == SELECT or self._kind.euclidean
+        if self.neighborhoods:
+            return self.metric == "euclidean"
+        return not self.of_rows or self._kind.euclidean
 
     @property
     def _kind(self) -> type[Kernel] | Kernel:
@@ -143,8 +168,7 @@ class HoldingSettings:
     gram: str = "auto"
     rank: int | str = "auto"
     landmarks: str = "uniform"
-    n_neighbors: int = 10
-    neighbor_weights: str = "auto"
+    n_neighbors: int | None = None
     precision: str = "auto"
     memory_limit: int | str = "auto"
     device: Device | None = None
@@ -190,24 +214,6 @@ class AssigningSettings:
     row_normalize: bool | str = "auto"
 
     @property
-    def scales_rows(self) -> bool:
-        """Whether rows are scaled to length 1 before labels are assigned."""
-        if isinstance(self.row_normalize, str):
-            return ASSIGNERS[self.assign_labels].scales_rows
-        return bool(self.row_normalize)
-
-    @property
-    def as_tested(self) -> bool:
-        """Whether the labels by which an order is tested are those asked for."""
-        plain = self.assign_labels == "kmeans" and self.n_init == TEST_STARTS and self.row_normalize is not False
-        return self.n_clusters is not None and plain
-
-    @property
-    def either_way(self) -> bool:
-        """Whether the rows decide if they are scaled to length 1."""
-        return self.assign_labels == "kmeans" and self.row_normalize == "auto"
-
-    @property
     def needs_cut(self) -> bool:
         """Whether labels need passes over K after the embedding."""
         return self.n_clusters is not None and ASSIGNERS[self.assign_labels].needs_cut
@@ -227,8 +233,6 @@ class Settings:
     random_state: RandomState = None
     n_jobs: int | None = None
     verbose: bool = False
-    gamma_factor: float | None = None
-    """What the γ of a rule is multiplied by, if a search for settings chose it."""
 
     @classmethod
     def of(cls, parameters: Mapping[str, object], *, n_columns: int | None = None) -> Settings:
@@ -256,9 +260,12 @@ class Settings:
             bool(parameters.get("verbose")),
         )
         _check_categorical(settings)
-        _check_selecting(settings, counting)
-        if "affinity" not in settings.selecting:  # else every candidate is checked by itself
-            settings.unselected.check()
+        if counting and not settings.kernel.euclidean:
+            raise ParameterError(
+                f"n_clusters='select' judges by Euclidean neighbours, which mean nothing for "
+                f"affinity={settings.kernel.affinity!r}: give a number."
+            )
+        settings.check()
         return settings
 
     def check(self) -> None:
@@ -267,18 +274,16 @@ class Settings:
             raise ParameterError(wrong)
 
     @property
-    def selecting(self) -> tuple[str, ...]:
-        """The parameters that a search is to choose."""
-        asked = {"affinity": self.kernel.affinity, "gamma": self.kernel.gamma, "order": self.cut.order}
-        return tuple(name for name, value in asked.items() if isinstance(value, str) and value == SELECT)
+    def scales_rows(self) -> bool:
+        """Whether rows are scaled to length 1 before labels: "auto" is True for neighbourhoods and graphs.
 
-    @property
-    def unselected(self) -> Settings:
-        """The same with the defaults instead of what is to be chosen."""
-        asked, kernel, order = self.selecting, self.kernel, self.cut.order
-        affinity = "rbf" if "affinity" in asked else kernel.affinity
-        kernel = replace(kernel, affinity=affinity, gamma="auto" if "gamma" in asked else kernel.gamma)
-        return replace(self, kernel=kernel, cut=replace(self.cut, order="auto" if "order" in asked else order))
+        Kernels and given matrices are the paper's Algorithm 1, which does not scale.
+        """
+        asked = self.assigning.row_normalize
+        if not isinstance(asked, str):
+            return bool(asked)
+        scaled = self.kernel.neighborhoods or self.kernel.neighbors
+        return scaled and ASSIGNERS[self.assigning.assign_labels].scales_rows
 
     @property
     def n_groups(self) -> int:
@@ -344,7 +349,7 @@ def or_select(check: Check) -> Check:
 def an_affinity(name: str, value: object) -> None:
     """The name of a kernel or of a graph, a kernel, or a function of two rows."""
     if isinstance(value, str):
-        check_choice(name, value, (*KERNEL_NAMES, "precomputed", *NEIGHBOR_AFFINITIES))
+        check_choice(name, value, (NEIGHBORHOODS, *KERNEL_NAMES, "precomputed", *NEIGHBOR_AFFINITIES))
     elif not (isinstance(value, Kernel) or callable(value)):
         raise ParameterError(
             f"affinity must be the name of a kernel, 'precomputed', a function of two rows or a "
@@ -391,9 +396,11 @@ def a_tolerance(name: str, value: object) -> None:
 
 
 def a_rank(name: str, value: object) -> None:
-    """The number of landmarks or features: "auto" or a whole number."""
+    """The number of landmarks or features: "auto", "all" or a whole number."""
+    if isinstance(value, str) and value == "all":
+        return
     if isinstance(value, (str, bool)) or not isinstance(value, Integral) or int(value) < 1:
-        raise ParameterError(f"{name} must be 'auto' or a whole number of at least 1, got {value!r}.")
+        raise ParameterError(f"{name} must be 'auto', 'all' or a whole number of at least 1, got {value!r}.")
 
 
 def a_device(name: str, value: object) -> None:
@@ -429,9 +436,8 @@ CONSTRAINTS: dict[str, Check] = {
     "max_hours": number(least=0.0),
     "n_jobs": lambda _, value: check_jobs(value),
     "eigen_tol": a_tolerance,
-    "n_neighbors": count(),
+    "n_neighbors": count(none=True),
     "modelling": choice(lambda: MODELLINGS),
-    "neighbor_weights": choice(lambda: ("auto", *NEIGHBOR_WEIGHTS)),
     "row_normalize": or_auto(check_flag),
     "eigen_solver": choice(lambda: EIGEN_SOLVERS, none=True),
     "device": a_device,
@@ -445,14 +451,7 @@ CONSTRAINTS: dict[str, Check] = {
 """Every parameter of every estimator; an estimator that takes less has a table with entries of its own."""
 
 
-SELECTING: dict[str, Check] = {
-    **CONSTRAINTS,
-    **{name: or_select(CONSTRAINTS[name]) for name in ("affinity", "gamma", "order")},
-}
-"""The same for what has a search for settings."""
-
-
-COUNTING: dict[str, Check] = {**SELECTING, "n_clusters": or_select(CONSTRAINTS["n_clusters"]), "k_max": count()}
+COUNTING: dict[str, Check] = {**CONSTRAINTS, "n_clusters": or_select(CONSTRAINTS["n_clusters"]), "k_max": count()}
 """The same for what has a search for the number of clusters too."""
 
 
@@ -466,20 +465,10 @@ def _check_categorical(settings: Settings) -> None:
         )
 
 
-def _check_selecting(settings: Settings, counting: bool) -> None:
-    asked = (*settings.selecting, *(("n_clusters",) if counting else ()))
-    if asked and not settings.kernel.euclidean:
-        cure = "leave it at 'auto', or give a number" if settings.selecting else "give a number"
-        raise ParameterError(
-            f"{asked[0]}='select' judges by Euclidean neighbours, which mean nothing for "
-            f"affinity={settings.kernel.affinity!r}: {cure}."
-        )
-
-
 def _conflicts(settings: Settings) -> Iterator[str]:
     """What is wrong with parameters that must not be together, one message each."""
     kernel, cut, gram = settings.kernel, settings.cut, settings.holding.gram
-    if settings.holding.factored and not kernel.of_rows:
+    if settings.holding.factored and not kernel.of_rows and not kernel.neighborhoods:
         yield (
             f"gram={gram!r} needs rows and a kernel, not affinity={kernel.affinity!r}: leave gram at 'auto', or use "
             "affinity='rbf'."
@@ -496,11 +485,18 @@ def _conflicts(settings: Settings) -> Iterator[str]:
             f"modelling={cut.modelling!r} works with kernels, not with affinity={kernel.affinity!r}: leave it at "
             "'biclique'."
         )
-    if kernel.neighbors and isinstance(kernel.gamma, str) and kernel.gamma != "auto":
-        yield (
-            f"gamma must be 'auto' or a number with affinity={kernel.affinity!r}, got {kernel.gamma!r}: 'auto' is 0.2 "
-            "over the median squared distance to the last neighbour."
-        )
+    if kernel.neighborhoods and cut.symmetric:
+        yield "modelling='symmetric' works with kernels, not with affinity='neighborhoods': use affinity='rbf'."
+    if kernel.neighborhoods and kernel.metric not in METRICS:
+        allowed = ", ".join(map(repr, METRICS))
+        yield f"kernel_params: the metric of affinity='neighborhoods' is one of {allowed}, got {kernel.metric!r}."
+    if kernel.neighborhoods and set(kernel.kernel_params or {}) - {"metric"}:
+        other = sorted(set(kernel.kernel_params or {}) - {"metric"})[0]
+        yield f"kernel_params: affinity='neighborhoods' takes 'metric' alone, got {other!r}."
+    if kernel.neighborhoods and gram != "auto":
+        yield f"gram={gram!r} is for kernels: leave it at 'auto', or use affinity='rbf'."
+    if settings.holding.rank == "all" and not kernel.neighborhoods:
+        yield "rank='all' is for affinity='neighborhoods': a kernel with all rows is gram='dense' or 'tiled'."
     if settings.solving.eigen_solver == "amg" and kernel.of_rows:
         yield (
             "eigen_solver='amg' is for neighbour graphs (affinity='nearest_neighbors'), where it is the default: use "

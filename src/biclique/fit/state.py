@@ -19,8 +19,8 @@ from sklearn.kernel_approximation import PolynomialCountSketch
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, ParameterError
 from biclique.features.maps import FEATURE_MAPS
+from biclique.features.neighborhoods import NeighborhoodMap
 from biclique.fit.exact_fitted import ExactFitted
-from biclique.fit.graphs import GraphFitted, Part
 from biclique.fit.hypergraphs import HypergraphFitted
 from biclique.fit.low_rank import ApproximationError, FactoredSpectrum
 from biclique.fit.plan import Fitted, Plan
@@ -43,12 +43,12 @@ from biclique.spectral import Extension, KernelRule, LargestCoordinate, NearestC
 Value: TypeAlias = "bool | int | float | str | np.ndarray[Any, Any] | list[Value] | dict[str, Value] | None"
 State: TypeAlias = dict[str, Value]
 
-FITTED = (ExactFitted, FactoredFitted, GraphFitted, HypergraphFitted)
+FITTED = (ExactFitted, FactoredFitted, HypergraphFitted)
 
 CLASSES: tuple[type, ...] = (
     *FITTED,
     *(Plan, Settings, KernelSettings, CutSettings, HoldingSettings, SolvingSettings, AssigningSettings),
-    *(Extension, FactoredSpectrum, Part, NearestCentre, LargestCoordinate, KernelRule, ApproximationError),
+    *(Extension, FactoredSpectrum, NeighborhoodMap, NearestCentre, LargestCoordinate, KernelRule, ApproximationError),
     *(
         HeldRows,
         FactoredRows,

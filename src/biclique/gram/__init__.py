@@ -1,20 +1,16 @@
 """Ways to store or compute K: one class per file, one contract for all."""
 
-from biclique.gram.dense import GIVEN_WAY_OUT, LINK, DenseGram, StoredCross, checked_matrix, dense_bytes, search_parts
+from biclique.gram.dense import GIVEN_WAY_OUT, DenseGram, StoredCross, checked_matrix, dense_bytes
 from biclique.gram.factored import FactoredGram, FactoredRows
 from biclique.gram.fourier import FourierGram, FourierRows, GridError, ProductError
-from biclique.gram.operator import CHECKED_AT_ONCE, CrossGram, GramOperator, MeasuredError, TrainedRows
-from biclique.gram.sparse import NEIGHBOR_WEIGHTS, NeighborGram, SparseGram, checked_sparse, given_bytes
-from biclique.gram.tile_parts import link_small_parts
+from biclique.gram.operator import CrossGram, GramOperator, MeasuredError, TrainedRows
+from biclique.gram.sparse import NeighborGram, SparseGram, checked_sparse, given_bytes
 from biclique.gram.tiled import TiledGram, tiled_bytes
 from biclique.gram.torch_gram import TorchGram
 
 __all__ = [
-    "CHECKED_AT_ONCE",
     "GIVEN_WAY_OUT",
     "GRAMS",
-    "LINK",
-    "NEIGHBOR_WEIGHTS",
     "CrossGram",
     "DenseGram",
     "FactoredGram",
@@ -35,8 +31,6 @@ __all__ = [
     "checked_sparse",
     "dense_bytes",
     "given_bytes",
-    "link_small_parts",
-    "search_parts",
     "tiled_bytes",
 ]
 

@@ -9,7 +9,7 @@ from numpy.typing import DTypeLike
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DataError
-from biclique.gram.operator import CHECKED_AT_ONCE, CrossGram, GramOperator
+from biclique.gram.operator import CrossGram, GramOperator
 from biclique.kernels import HeldRows, Kernel
 from biclique.runtime import PANEL, Pulse, Tick, given_panel, panel_product, require, run_groups
 
@@ -107,19 +107,6 @@ class DenseGram(GramOperator):
     def training(self) -> HeldRows | None:
         return self.held
 
-    def parts(
-        self,
-        degrees: FloatArray,  # noqa: ARG002
-        weights: FloatArray,  # noqa: ARG002
-        random: int | np.random.RandomState | None,  # noqa: ARG002
-        columns: int = CHECKED_AT_ONCE,  # noqa: ARG002
-    ) -> IntArray:
-        return self._parts
-
-    @cached_property
-    def _parts(self) -> IntArray:
-        return search_parts(self.K, self.diagonal())
-
     def restricted(self, members: IntArray) -> DenseGram:
         held = None if self.held is None else self.held.some(members)
         return DenseGram(self.K[members].take(members, axis=1), held=held, n_jobs=self.n_jobs)
@@ -158,31 +145,3 @@ def check_asymmetry(worst: float, largest: float, where: tuple[int, int]) -> Non
             f"affinity='precomputed' needs a symmetric matrix, but entries ({i}, {j}) and ({j}, {i}) differ by "
             f"{worst:.3g}: pass (K + K.T) / 2, or the similarity matrix rather than a table of features."
         )
-
-
-LINK = 1e-8
-"""Two rows touch when |κ(x, y)| is above this share of √(κ(x, x) κ(y, y))."""
-
-
-def search_parts(K: FloatArray, diagonal: FloatArray) -> IntArray:
-    """The part of every row of a stored K, by breadth-first search; a connected K is left early."""
-    n = len(diagonal)
-    root = np.sqrt(np.abs(diagonal))
-    labels = np.full(n, -1)
-    part = 0
-    for seed in range(n):
-        if labels[seed] >= 0:
-            continue
-        labels[seed] = part
-        frontier = np.array([seed])
-        while len(frontier) and (labels < 0).any():
-            new = []
-            step = given_panel(n)
-            for top in range(0, len(frontier), step):
-                rows, unseen = frontier[top : top + step], np.flatnonzero(labels < 0)
-                touching = np.abs(K[np.ix_(rows, unseen)]) > LINK * root[rows, None] * root[unseen]
-                new.append(unseen[touching.any(axis=0)])
-                labels[new[-1]] = part
-            frontier = np.concatenate(new)
-        part += 1
-    return labels

@@ -26,8 +26,8 @@ from scipy.spatial import KDTree
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import ParameterError, optional
+from biclique.gram.computed import ComputedGram
 from biclique.gram.operator import CrossGram
-from biclique.gram.tile_parts import ComputedGram
 from biclique.kernels import HeldRows, Kernel, KernelCross, Spectrum
 from biclique.neighbors.index import members_of
 from biclique.runtime import Pulse, Tick, count_threads, require, run_groups

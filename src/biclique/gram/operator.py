@@ -16,9 +16,6 @@ from biclique.runtime import Tick
 if TYPE_CHECKING:
     from biclique.gram.spread import Spread
 
-CHECKED_AT_ONCE = 32
-"""Vectors of a product by which parts are checked, unless a caller has room for others."""
-
 
 class GramOperator(ABC):
     """A symmetric n × n Gram matrix K that can be multiplied; how it is stored is its own affair.
@@ -47,6 +44,9 @@ class GramOperator(ABC):
 
     is_graph: bool = False
     """True for a sparse K without negative entries: multigrid can solve it."""
+
+    has_parts: bool = False
+    """Whether ``parts`` knows the connected components."""
 
     noise: float = float(np.finfo(np.float64).eps)
     """The rounding of a product with a unit vector; the solver asks for no smaller residual."""
@@ -137,18 +137,8 @@ class GramOperator(ABC):
         """What a model keeps to meet new rows once K is gone; None if it needs the operator itself, or its matrix."""
         return None
 
-    def parts(
-        self,
-        degrees: FloatArray,  # noqa: ARG002
-        weights: FloatArray,  # noqa: ARG002
-        random: int | np.random.RandomState | None,  # noqa: ARG002
-        columns: int = CHECKED_AT_ONCE,  # noqa: ARG002
-    ) -> IntArray:
-        """The disconnected part of every row: 0, 1, …; all 0 if K is connected, or if the operator cannot tell.
-
-        ``degrees`` are K ``weights``. ``columns`` are the vectors that a product may have, ``random`` a source for
-        samples.
-        """
+    def parts(self) -> IntArray:
+        """The connected component of every row, of a K that ``has_parts``: 0, 1, …"""
         return np.zeros(self.n, dtype=np.intp)
 
     def normal(self, shape: tuple[int, ...], seed: int) -> Any:

@@ -6,16 +6,15 @@ import copy
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DataError
-from biclique.gram.dense import LINK, StoredCross, check_asymmetry
-from biclique.gram.operator import CHECKED_AT_ONCE, CrossGram, GramOperator
-from biclique.neighbors.index import NeighborIndex, Pairs, _with_transpose, members_of, within_radius
-from biclique.runtime import Tick, check_choice, check_count, check_number, given_panel, panel_product
+from biclique.gram.dense import StoredCross, check_asymmetry
+from biclique.gram.operator import CrossGram, GramOperator
+from biclique.neighbors.index import NeighborIndex, Pairs, _with_transpose, within_radius
+from biclique.runtime import Tick, check_count, given_panel, panel_product
 
 
 class SparseGram(GramOperator):
@@ -23,6 +22,7 @@ class SparseGram(GramOperator):
 
     name = "sparse"
     dtype = np.dtype(np.float64)
+    has_parts = True
 
     def __init__(self, K: Rows, *, n_jobs: int | None = None) -> None:
         self.K = sparse.csr_array(K, dtype=np.float64)
@@ -42,18 +42,8 @@ class SparseGram(GramOperator):
     def stored(self, memory_limit: int | str = "auto") -> Any:  # noqa: ARG002
         return self.K
 
-    def parts(
-        self,
-        degrees: FloatArray,  # noqa: ARG002
-        weights: FloatArray,  # noqa: ARG002
-        random: int | np.random.RandomState | None,  # noqa: ARG002
-        columns: int = CHECKED_AT_ONCE,  # noqa: ARG002
-    ) -> IntArray:
-        K = self.K.tocoo()
-        root = np.sqrt(np.abs(self.diagonal()))
-        strong = np.abs(K.data) > LINK * root[K.row] * root[K.col]
-        links = sparse.coo_array((K.data[strong], (K.row[strong], K.col[strong])), shape=K.shape).tocsr()
-        return np.asarray(connected_components(links, directed=False)[1], dtype=np.intp)
+    def parts(self) -> IntArray:
+        return np.asarray(connected_components(self.K, directed=False)[1], dtype=np.intp)
 
     def restricted(self, members: IntArray) -> SparseGram:
         return SparseGram(self.K[members][:, members], n_jobs=self.n_jobs)
@@ -89,32 +79,15 @@ def checked_sparse(K: Rows) -> sparse.csr_array:
 # K of nearest neighbours
 
 
-NEIGHBOR_WEIGHTS = ("connectivity", "rbf", "self_tuning")
-
-SCALE_NEIGHBOR = 7
-"""σ is the distance to this neighbour (Zelnik-Manor and Perona), or to the last one."""
-
-GAMMA_FACTOR = 0.2
-"""γ is this over the median squared distance to the k-th neighbour, unless given; as in the rule for full kernels."""
-
-FAINTEST = 1e-300
-"""The least weight of an edge: neighbours are never lost."""
-
 PANEL = 16_384
 """Rows of one piece of a product: a row has few entries."""
 
 
 class NeighborGram(SparseGram):
-    """K_ij = w_ij (A_ij + A_ji)/2, with A_ij = 1 when x_j is among the k nearest rows of x_i, itself counted.
-
-    - ``"connectivity"``: w = 1,
-    - ``"rbf"``: w = exp(−γ|x_i − x_j|²), γ = 0.2 / median r² unless given, over the rows that lists of neighbours
-      connect (parts of another density have a γ of their own; ``gamma`` is that of the largest),
-    - ``"self_tuning"``: w = exp(−|x_i − x_j|²/(σ_i σ_j)), σ_i the distance from x_i to its 7th neighbour, itself not
-      counted, or to its last; the median of the positive σ if it is 0, as among many copies.
+    """K = (A + Aᵀ)/2, with A_ij = 1 when x_j is among the k nearest rows of x_i, itself counted: scikit-learn's graph.
 
     Equally near rows are taken in the order of their numbers, the row itself first. Make one by ``from_rows`` or
-    ``from_graph``. What new rows need stays: the index, r_i = the distance to the k-th neighbour, σ and γ.
+    ``from_graph``. What new rows need stays: the index, and r_i = the distance to the k-th neighbour.
     """
 
     name = "neighbors"
@@ -124,53 +97,38 @@ class NeighborGram(SparseGram):
         K: Rows,
         *,
         n_neighbors: int,
-        weights: str,
         radii: FloatArray,
-        sigma: FloatArray | None = None,
-        gamma: float | None = None,
         index: NeighborIndex | None = None,
         n_jobs: int | None = None,
     ) -> None:
         super().__init__(K, n_jobs=n_jobs)
-        self.n_neighbors, self.weights, self.gamma = n_neighbors, weights, gamma
-        self.radii, self.sigma, self.index = radii, sigma, index
+        self.n_neighbors, self.radii, self.index = n_neighbors, radii, index
 
     @classmethod
     def from_rows(
         cls,
         X: Rows,
         n_neighbors: int,
-        weights: str = "connectivity",
-        gamma: float | None = None,
         search: str = "auto",
         n_jobs: int | None = None,
         tick: Tick | None = None,
         random_state: int | np.random.RandomState | None = 0,
     ) -> NeighborGram:
         """K of the rows of X; all rows are neighbours if there are no more than ``n_neighbors``."""
-        n_neighbors = _check(n_neighbors, weights, gamma)
+        check_count("n_neighbors", n_neighbors)
         index = NeighborIndex(X, search=search, n_jobs=n_jobs, tick=tick, random_state=random_state)
-        k = min(n_neighbors, index.n)
-        gap, near = index.query(None, k)
+        gap, near = index.query(None, min(n_neighbors, index.n))
         index.finish()
-        start = np.arange(0, index.n * k + 1, k, dtype=np.int32 if index.n * k < 2**31 else np.int64)
-        return cls._made(gap, near, start, n_neighbors, weights, gamma, index, n_jobs)
+        return cls._made(gap, near, n_neighbors, index, n_jobs)
 
     @classmethod
-    def from_graph(
-        cls,
-        G: Rows,
-        n_neighbors: int,
-        weights: str = "connectivity",
-        gamma: float | None = None,
-        n_jobs: int | None = None,
-    ) -> NeighborGram:
+    def from_graph(cls, G: Rows, n_neighbors: int, n_jobs: int | None = None) -> NeighborGram:
         """K of a sparse (n, n) graph of distances, such as ``kneighbors_graph(mode="distance")`` gives.
 
         A row's neighbours are the ``n_neighbors`` smallest of its stored entries, as in scikit-learn: a stored zero
         is a distance of 0, and the row itself is counted only if its own entry is stored.
         """
-        n_neighbors = _check(n_neighbors, weights, gamma)
+        check_count("n_neighbors", n_neighbors)
         if not sparse.issparse(G) or G.shape[0] != G.shape[1]:
             got = f"shape {G.shape}" if sparse.issparse(G) else type(G).__name__
             raise DataError(
@@ -178,72 +136,57 @@ class NeighborGram(SparseGram):
                 "sklearn.neighbors.kneighbors_graph(X, n_neighbors, mode='distance', include_self=True) gives one."
             )
         _, near, gap = _smallest(G, n_neighbors, exactly=True)
-        start = np.arange(0, G.shape[0] * n_neighbors + 1, n_neighbors)
         shape = (G.shape[0], n_neighbors)
-        return cls._made(gap.reshape(shape), near.reshape(shape), start, n_neighbors, weights, gamma, None, n_jobs)
+        return cls._made(gap.reshape(shape), near.reshape(shape), n_neighbors, None, n_jobs)
 
     @classmethod
     def _made(
-        cls,
-        gap: FloatArray,
-        near: IntArray,
-        start: NDArray[Any],
-        n_neighbors: int,
-        weights: str,
-        gamma: float | None,
-        index: NeighborIndex | None,
-        n_jobs: int | None,
+        cls, gap: FloatArray, near: IntArray, n_neighbors: int, index: NeighborIndex | None, n_jobs: int | None
     ) -> NeighborGram:
         """K from lists of neighbours and their distances, (n, k)."""
         n, k = gap.shape
-        radii = gap[:, -1].copy()
-        sigma = None
-        if weights == "rbf" and gamma is None:
-            sigma, gamma = _scale_of_parts(near, start, _positive(radii))
-        if weights == "self_tuning":
-            sigma = _positive(_scale(gap, (near == np.arange(n)[:, None]).any(axis=1)))
-        left = None if sigma is None else np.repeat(sigma, k)
-        right = None if sigma is None else sigma[near.ravel()]
-        half = _weigh(weights, gamma, gap.ravel(), left, right) / 2
-        K = _with_transpose(sparse.csr_array((half, near.ravel().astype(np.int32), start), shape=(n, n)))
-        return cls(
-            K,
-            n_neighbors=n_neighbors,
-            weights=weights,
-            radii=radii,
-            sigma=sigma,
-            gamma=gamma,
-            index=index,
-            n_jobs=n_jobs,
-        )
+        start = np.arange(0, n * k + 1, k, dtype=np.int32 if n * k < 2**31 else np.int64)
+        half = sparse.csr_array((np.full(n * k, 0.5), near.ravel().astype(np.int32), start), shape=(n, n))
+        return cls(_with_transpose(half), n_neighbors=n_neighbors, radii=gap[:, -1].copy(), index=index, n_jobs=n_jobs)
+
+    @property
+    def rows(self) -> Rows:
+        """The training rows; none for a given graph."""
+        return np.empty((0, self.n)) if self.index is None else self.index.rows
+
+    def hold(self, Y: Rows) -> Rows:
+        """Other rows, dense or sparse as the training rows are."""
+        if self.index is None or sparse.issparse(Y) == sparse.issparse(self.index.rows):
+            return Y
+        return Y.toarray() if sparse.issparse(Y) else sparse.csr_array(Y)
+
+    def training(self) -> NeighborGram:
+        return self
 
     def matmat(self, V: FloatArray) -> FloatArray:
         return panel_product(self.K, V, n_jobs=self.n_jobs, panel=PANEL)
 
-    def cross(self, Y: Rows) -> NeighborCross:
-        """κ(y, x_j) = w (a_j + b_j)/2: a_j = 1 for the k nearest rows of y, b_j = 1 if |y − x_j| ≤ r_j up to rounding.
+    def cross(self, Y: Rows, n_jobs: int | None = None) -> NeighborCross:  # noqa: ARG002
+        """κ(y, x_j) = (a_j + b_j)/2: a_j = 1 for the k nearest rows of y, b_j = 1 if |y − x_j| ≤ r_j up to rounding.
 
-        σ of y is where a training row has it in its list of k, so that κ(y, ·) tends to κ(x_i, ·) as y tends to
-        x_i. If y equals a training row, its row of K is given, links included; the first of several equal rows.
-        Exact with an exact index; see ``NeighborIndex.within`` for what an approximate one leaves out. For a
-        given graph, Y is the (n_new, n) graph of distances to the training rows, and b is looked for in its entries;
-        y then equals a training row if their distance is no more than rounding can leave of 0.
+        If y equals a training row, its row of K is given; the first of several equal rows. Exact with an exact index;
+        see ``NeighborIndex.within`` for what an approximate one leaves out. For a given graph, Y is the (n_new, n)
+        graph of distances to the training rows, and b is looked for in its entries; y then equals a training row if
+        their distance is no more than rounding can leave of 0.
         """
         if self.index is None:
             near, back = self._given_pairs(Y)
         else:
+            Y = self.hold(Y)
             k = min(self.n_neighbors, self.n)
             gap, columns = self.index.query(Y, k)
             near = (np.repeat(np.arange(len(gap)), k), columns.ravel(), gap.ravel())
             back = self.index.within(Y, k, self.radii)
         n_new = int(Y.shape[0])
-        sigma = None
-        if self.sigma is not None and self.weights == "rbf":
-            sigma = self.sigma[near[1].reshape(n_new, -1)[:, 0]]
-        elif self.sigma is not None:
-            near_sigma = _scale(near[2].reshape(n_new, -1), np.ones(n_new, dtype=bool))
-            sigma = np.where(near_sigma > 0, near_sigma, np.median(self.sigma))
-        parts = [self._half(n_new, pairs, sigma) for pairs in (near, back)]
+        parts = [
+            sparse.coo_array((np.full(len(first), 0.5), (first, second)), shape=(n_new, self.n)).tocsr()
+            for first, second, _ in (near, back)
+        ]
         rounding = _rounding(Y) if self.index is None else 0.0  # our own distances of equal rows are 0
         return NeighborCross(self._equal_rows(near, (parts[0] + parts[1]).tocsr(), rounding), n_jobs=self.n_jobs)
 
@@ -252,12 +195,6 @@ class NeighborGram(SparseGram):
         out = copy.copy(self)
         out.K, out.is_graph = K, bool(K.data.min(initial=0.0) >= 0)
         return out
-
-    def _half(self, n_new: int, pairs: Pairs, sigma: FloatArray | None) -> Any:
-        first, second, gap = pairs
-        right = None if self.sigma is None else self.sigma[second]
-        half = _weigh(self.weights, self.gamma, gap, None if sigma is None else sigma[first], right) / 2
-        return sparse.coo_array((half, (first, second)), shape=(n_new, self.n)).tocsr()
 
     def _equal_rows(self, near: Pairs, K: sparse.csr_array, rounding: float) -> Any:
         """K(Y, X); if y equals a training row, the row of K of that one: |y − x_j|² ≤ ``rounding`` r_j²."""
@@ -289,48 +226,6 @@ class NeighborCross(StoredCross):
 
     def diagonal(self) -> FloatArray:
         return np.ones(self.K.shape[0])
-
-
-def _check(n_neighbors: int, weights: str, gamma: float | None) -> int:
-    check_choice("weights", weights, NEIGHBOR_WEIGHTS)
-    if weights == "rbf" and gamma is not None:
-        check_number("gamma", gamma, least=0)
-    return check_count("n_neighbors", n_neighbors)
-
-
-def _weigh(
-    weights: str, gamma: float | None, gap: FloatArray, left: FloatArray | None, right: FloatArray | None
-) -> FloatArray:
-    """w of pairs at distances ``gap`` with scales ``left`` and ``right``."""
-    if weights == "connectivity":
-        return np.ones(len(gap))
-    if left is None or right is None:
-        found = np.exp(-float(gamma or 0.0) * np.square(gap))
-    else:
-        found = np.exp(-(gap / left) * (gap / right))
-    return np.asarray(np.maximum(found, FAINTEST))
-
-
-def _scale(gap: FloatArray, own: NDArray[np.bool_]) -> FloatArray:
-    """σ from sorted lists of distances: the 7th, not counting the first if it is the row's ``own``."""
-    place = np.minimum(SCALE_NEIGHBOR - 1 + own, gap.shape[1] - 1)
-    return np.asarray(np.take_along_axis(gap, place[:, None], axis=1)[:, 0])
-
-
-def _scale_of_parts(near: IntArray, start: NDArray[Any], radii: FloatArray) -> tuple[FloatArray, float]:
-    """1/√γ of every row, γ = 0.2 / median r² over its part, and γ of the largest part."""
-    n = len(near)
-    graph = sparse.csr_array((np.ones(near.size, dtype=np.int8), near.ravel().astype(np.int32), start), shape=(n, n))
-    labels = connected_components(graph, directed=False)[1]
-    members = members_of(labels)
-    scale = np.array([np.median(radii[rows]) for rows in members]) / np.sqrt(GAMMA_FACTOR)
-    return scale[labels], float(scale[np.argmax([len(rows) for rows in members])] ** -2)
-
-
-def _positive(sigma: FloatArray) -> FloatArray:
-    """σ, with the median of the positive ones if it is 0 (1 if all are 0)."""
-    positive = sigma[sigma > 0]
-    return np.where(sigma > 0, sigma, np.median(positive) if len(positive) else 1.0)
 
 
 def _rounding(G: Rows) -> float:

@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike
 from scipy import sparse
 
 from biclique._typing import FloatArray, Rows
-from biclique.gram.tile_parts import ComputedGram
+from biclique.gram.computed import ComputedGram
 from biclique.kernels import HeldRows, Kernel
 from biclique.runtime import Pulse, Tick, require, run_groups
 

@@ -41,7 +41,7 @@ from scipy.special import gammaln
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DataError, DegreeError, ParameterError
-from biclique.gram import CHECKED_AT_ONCE, CrossGram, GramOperator
+from biclique.gram import CrossGram, GramOperator
 from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.runtime import check_choice, panel_product, parse_memory_limit, require
 
@@ -211,6 +211,7 @@ class ExpansionGram(GramOperator):
 
     dtype = np.dtype(np.float64)
     nonnegative = False  # nothing is known of the signs of edge weights
+    has_parts = True
 
     def __init__(
         self,
@@ -259,13 +260,7 @@ class ExpansionGram(GramOperator):
     def cross(self, Y: Rows) -> CrossGram:
         return ExpansionCross(self, Y)
 
-    def parts(
-        self,
-        degrees: FloatArray,  # noqa: ARG002
-        weights: FloatArray,  # noqa: ARG002
-        random: int | np.random.RandomState | None,  # noqa: ARG002
-        columns: int = CHECKED_AT_ONCE,  # noqa: ARG002
-    ) -> IntArray:
+    def parts(self) -> IntArray:
         """The connected part of every vertex."""
         return self.hypergraph.components()
 

@@ -10,12 +10,10 @@ from biclique.kernels.kernel import (
     InnerProductKernel,
     Kernel,
     KernelCross,
-    Nearby,
     Spectrum,
     bandwidth,
     dense_product,
     middle,
-    neighbor_links,
 )
 from biclique.kernels.named import (
     GAMMA_KERNELS,
@@ -58,7 +56,6 @@ __all__ = [
     "KernelCross",
     "Laplacian",
     "Linear",
-    "Nearby",
     "Polynomial",
     "Sigmoid",
     "Spectrum",
@@ -67,6 +64,5 @@ __all__ = [
     "dense_product",
     "make_kernel",
     "middle",
-    "neighbor_links",
     "squared_norms",
 ]

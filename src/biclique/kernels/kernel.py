@@ -5,8 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -380,15 +378,13 @@ class KernelCross:
 
 
 SAMPLE = 1000
+"""Distinct rows from which γ comes: more would make γ grow with n."""
 
+NEIGHBOR = 7
+"""γ="auto" looks at the distance to this neighbour."""
 
-SAME_DISTANCE = 1e-9
-"""Distances that differ by less, relative to them, are one."""
-
-
-NEIGHBOR, NEIGHBOR_FACTOR = 7, 0.2
-"""The rule for the bandwidth looks at the distance to this neighbour."""
-
+NEIGHBOR_FACTOR = 0.2
+"""γ="auto" is this over the median of those squared distances."""
 
 GAMMA_RULES = ("auto", "median", "scale")
 
@@ -409,12 +405,10 @@ def bandwidth(
     X: Rows,
     weights: FloatArray,
     random_state: int | np.random.RandomState | None,
-    nearby: Nearby | None = None,
 ) -> float:
     """γ by a rule, for κ = exp(−γ q(x, y)), from distinct rows X with their multiplicities.
 
-    - ``"auto"``: γ = 0.2 / median over rows of q to the 7th nearest neighbour; if only one column varies, to the √n-th
-      of n rows: there a cluster of a tenth of the density has neighbours ten times as far, and would fall apart,
+    - ``"auto"``: γ = 0.2 / median over rows of q to the 7th nearest neighbour,
     - ``"median"``: γ = 1 / median of q over pairs,
     - ``"scale"``: γ = 1 / (d · var X), as scikit-learn's support vector machines have it,
 
@@ -422,7 +416,7 @@ def bandwidth(
     weighted by multiplicity. If a row has fewer neighbours, the last one counts as its 7th. Distances of zero do not
     count (distinct rows may be too close for float64, or equal for q); if no 7th neighbour is at a positive distance,
     the median is over pairs. γ = 1 if no distance is positive. The polynomial and sigmoid kernels have no distance:
-    their ``"auto"`` and ``"median"`` are 1/d, scikit-learn's own default. ``nearby`` is the sample, if it was drawn.
+    their ``"auto"`` and ``"median"`` are 1/d, scikit-learn's own default.
     """
     if rule == "scale" and not kernel.euclidean:
         raise ParameterError(
@@ -432,105 +426,23 @@ def bandwidth(
     if rule == "scale":
         spread = int(X.shape[1]) * _variance(X, weights)
         return 1.0 / spread if spread > 0 else 1.0
-    some = Nearby.drawn(kernel, X, SAMPLE, random_state) if nearby is None else nearby
-    if some is None:
+    if kernel.dissimilarity(_precise(X[:1])) is None:
         return 1.0 / int(X.shape[1])
-    n, weights = some.n, weights[some.chosen]
+    chosen = draw_by_permutation(X.shape[0], SAMPLE, random_state)
+    n, weights = len(chosen), weights[chosen]
     if n < 2:
         return 1.0
+    q = np.asarray(kernel.dissimilarity(_precise(X[chosen])))
+    np.fill_diagonal(q, np.inf)
     factor = 1.0
     if rule == "auto":
-        factor = NEIGHBOR_FACTOR
-        if _on_a_line(some.rows):
-            kth = min(round(n**0.5), n - 1) - 1
-            distances = np.partition(some.q, kth, axis=1)[:, kth]
-        else:
-            distances = some.reach
+        factor, kth = NEIGHBOR_FACTOR, min(NEIGHBOR, n - 1) - 1
+        distances = np.partition(q, kth, axis=1)[:, kth]
     if rule == "median" or not (distances > 0).any():
         first, second = np.triu_indices(n, 1)
-        distances, weights = some.q[first, second], weights[first] * weights[second]
+        distances, weights = q[first, second], weights[first] * weights[second]
     positive = distances > 0
     return factor / weighted_median(distances[positive], weights[positive]) if positive.any() else 1.0
-
-
-@dataclass(frozen=True, eq=False)
-class Nearby:
-    """Some rows and how unlike each other they are, computed once for γ and for links between neighbours."""
-
-    kernel: Kernel
-    rows: Rows
-    chosen: IntArray
-    """Which rows they are."""
-
-    @classmethod
-    def drawn(
-        cls, kernel: Kernel, X: Rows, size: int, random_state: int | np.random.RandomState | None
-    ) -> Nearby | None:
-        """At most ``size`` of the rows; None for a kernel without a distance."""
-        if kernel.dissimilarity(_precise(X[:1])) is None:
-            return None
-        chosen = draw_by_permutation(X.shape[0], size, random_state)
-        return cls(kernel, X[chosen], chosen)
-
-    @property
-    def n(self) -> int:
-        return len(self.chosen)
-
-    @cached_property
-    def q(self) -> FloatArray:
-        """q(x, y) of all pairs, with ∞ on the diagonal."""
-        q = np.asarray(self.kernel.dissimilarity(_precise(self.rows)))
-        np.fill_diagonal(q, np.inf)
-        return q
-
-    @cached_property
-    def reach(self) -> FloatArray:
-        """q of each row to its 7th nearest other, or to the last one, (n,)."""
-        kth = min(NEIGHBOR, self.n - 1) - 1
-        return np.partition(self.q, kth, axis=1)[:, kth]
-
-    @cached_property
-    def links(self) -> sparse.csr_array:
-        """A_ij = 1 if row j is one of the 7 nearest of row i, or i of those of j.
-
-        Rows as far as the 7th, up to rounding, count too: on rounded numbers, which of them comes first would depend on
-        the order of rows.
-        """
-        near = self.q <= self.reach[:, None] * (1 + SAME_DISTANCE)
-        return sparse.csr_array(np.asarray(near | near.T, dtype=float))
-
-    def without_pairs(self) -> Nearby:
-        """The same, which keeps what was made of q alone."""
-        self.__dict__.pop("q", None)
-        return self
-
-
-def neighbor_links(nearby: Nearby) -> sparse.csr_array | None:
-    """Links between nearest rows. None for a kernel of categories.
-
-    Columns of two values do not count if others vary: all nearest rows would have the same value, and nothing would be
-    as well apart as the two halves of such a column. For categories this holds as well.
-    """
-    kernel, rows = nearby.kernel, nearby.rows
-    if nearby.n < 2 or not kernel.euclidean:
-        return None
-    if not sparse.issparse(rows):
-        many = _more_than_two_values(rows)
-        if many.any() and not many.all():
-            nearby = Nearby(kernel, rows[:, many], nearby.chosen)
-    return nearby.links
-
-
-def _more_than_two_values(rows: Rows) -> np.ndarray:
-    """Which columns have more than two different values."""
-    return np.asarray(((rows != rows.min(axis=0)) & (rows != rows.max(axis=0))).any(axis=0))
-
-
-def _on_a_line(rows: Rows) -> bool:
-    """Whether only one column varies."""
-    if sparse.issparse(rows):
-        return int(rows.shape[1]) == 1
-    return int((rows != rows[0]).any(axis=0).sum()) == 1
 
 
 def _precise(rows: Rows) -> Rows:

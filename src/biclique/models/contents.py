@@ -36,9 +36,7 @@ from biclique.hypergraph import AffineSubspace
 from biclique.io import TablePreparer
 from biclique.io.fields import text_array
 from biclique.runtime.namespace import is_dask
-from biclique.selection.candidates import Candidate
 from biclique.selection.count_result import Counted, CountResult
-from biclique.selection.result import Judged, SelectionResult
 from biclique.selection.structure import Structure
 
 OURS: tuple[type[BaseEstimator], ...] = (
@@ -52,7 +50,7 @@ SCALERS: tuple[type[BaseEstimator], ...] = (
     *(StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler),
     *(Normalizer, QuantileTransformer, PowerTransformer),
 )
-FOUND: tuple[type, ...] = (SelectionResult, Judged, Candidate, CountResult, Counted, Structure, AffineSubspace)
+FOUND: tuple[type, ...] = (CountResult, Counted, Structure, AffineSubspace)
 """Results that estimators of ours keep: frozen dataclasses."""
 
 HEAVY = ("labels_", "embedding_")

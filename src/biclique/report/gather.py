@@ -159,7 +159,7 @@ def gather(
         sampled = Sampled(None, None, "X is not the matrix of the fit")
     else:
         again = some[:, drawn[places]] if given else some
-        sampled = sample_again(told, again, labels[places], whole=len(places) == n)
+        sampled = sample_again(told, again, labels[places])
     stability, why = _stability(told, some, labels[places], n_splits)
     names = [*drawn_columns.names, *(one.name for one in categories)]
     made_from = None if given else _used(told, names, used, raw=table is None)

@@ -23,16 +23,12 @@ from biclique.report.markup import Markup, element, escaped, fill, joined, json_
 from biclique.report.rows import FAINT, HARD, LEAST_POINTS, MOST_POINTS, UNSURE
 from biclique.report.sentence import percent
 from biclique.report.shown_columns import YEAR
-from biclique.selection import SelectionResult
 
 STABLE, DISSOLVED = 0.85, 0.6
 """What Hennig calls a stable and a dissolved cluster."""
 
 MOST_CLUSTERS = 100
 """Clusters that tables and cards show, the largest ones."""
-
-CANDIDATES = 6
-"""Rows of the table of candidates."""
 
 
 def make_page(data: ReportData) -> str:
@@ -272,7 +268,7 @@ def _selection(data: ReportData) -> Markup:
     told, parts = data.told, []
     if told.counted is not None:
         found = told.counted
-        parts += [element("h3", "Number of clusters"), element("p", shown(found.told, 2000))]
+        parts.append(element("p", shown(found.told, 2000)))
         if found.counted:
             words = "The large mark is the choice. Open marks cannot be chosen: they have a cluster that is too small."
             parts += [count_chart(found), element("p", words, class_="faded")]
@@ -281,39 +277,16 @@ def _selection(data: ReportData) -> Markup:
             word = "lower" if margin > 0 else "higher"
             beside = f", with a stability that is {abs(margin):.3f} {word}" if margin else ""
             parts.append(element("p", f"The next best number is {found.runner_up}{beside}."))
-    if told.selection is not None:
-        reason = element("p", shown(told.selection.reason, 2000))
-        parts += [element("h3", "Settings"), reason, _candidates(told.selection)]
-        if told.selection.runner_up is not None:
-            parts.append(element("p", f"The next best settings are {shown(told.selection.runner_up.name)}."))
     if not parts:
         return Markup("")
-    title = element("h2", "How the settings were chosen", id="h-selection")
+    title = element("h2", "How the number of clusters was chosen", id="h-selection")
     return element("section", title, *parts, aria_labelledby="h-selection")
-
-
-def _candidates(found: SelectionResult) -> Markup:
-    head = ("Candidate", "Edges kept", "Stability", "Consensus", "Doubt")
-    rows = [one for one in found.judged if one.doubt is not None][:CANDIDATES]
-    lines = [
-        element(
-            "tr",
-            element("th", name_of(one.name), scope="row"),
-            *(
-                element("td", "" if x is None else f"{x:.3f}", class_="number")
-                for x in (one.cut, one.stability, one.consensus, one.doubt)
-            ),
-        )
-        for one in rows
-    ]
-    top = element("tr", *(element("th", text, scope="col") for text in head))
-    return element("div", element("table", element("thead", top), element("tbody", *lines)), class_="scroll")
 
 
 def _orders(data: ReportData) -> Markup:
     path = data.sampled.path
     if path is None:
-        return element("p", shown(f"No path over orders: {data.sampled.reason}.", 600))
+        return Markup("")
     own = float(data.told.fitted.plan.order or 2.0)
     head = element("tr", *(element("th", t, scope="col") for t in ("Order", "Same as this model", "Sizes of clusters")))
     rows = [

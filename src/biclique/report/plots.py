@@ -15,7 +15,7 @@ from biclique.report.sample import SAMPLE_LEAST, SAMPLE_ROWS, sample_again
 from biclique.report.shown_columns import Columns, Sums
 from biclique.runtime.axes import new_axes
 from biclique.runtime.namespace import unit_rows
-from biclique.selection import CountResult, OrderPath, SelectionResult
+from biclique.selection import CountResult, OrderPath
 
 COLOURS = ("#0072b2", "#d98200", "#008a63", "#b8558f", "#2f9bd6", "#c44a00", "#7a6a10")
 MARKERS = ("o", "s", "^", "D", "v")
@@ -118,22 +118,19 @@ def plot_eigenvalues(model: Model, *, ax: Any = None) -> Any:
     return ax
 
 
-def plot_selection(found: Model | CountResult | SelectionResult, *, ax: Any = None) -> Any:
-    """Draw what a search compared: stability over the number of clusters, or stability against the cut.
+def plot_selection(found: Model | CountResult, *, ax: Any = None) -> Any:
+    """Draw what a search compared: stability over the number of clusters.
 
     Parameters
     ----------
-    found : CountResult, SelectionResult, or a model that was fitted with a parameter "select"
-        For a model that selected both, the number of clusters is drawn; ``plot_selection(model.selection_)`` draws
-        the rest.
+    found : CountResult, or a model that was fitted with ``n_clusters="select"``
     ax : matplotlib axes, optional
     """
-    if isinstance(found, (CountResult, SelectionResult)):
+    if isinstance(found, CountResult):
         return found.plot(ax)
-    told = _checked(found)._told()
-    chosen = told.selection if told.counted is None else told.counted
+    chosen = _checked(found)._told().counted
     if chosen is None:
-        raise ParameterError("nothing was selected in this fit: set n_clusters, affinity, gamma or order to 'select'.")
+        raise ParameterError("nothing was selected in this fit: set n_clusters to 'select'.")
     return chosen.plot(ax)
 
 
@@ -178,7 +175,7 @@ def plot_affinity(model: Model, X: Any, *, ax: Any = None) -> Any:
         if rows.shape[1] != len(labels):
             raise DataError(f"X has shape {(len(labels), rows.shape[1])}: pass the square matrix of the fit.")
         rows = rows[:, places]
-    found = sample_again(told, rows, labels[places], whole=len(places) == len(labels), path=False)
+    found = sample_again(told, rows, labels[places], path=False)
     if found.similarities is None:
         raise DataError(f"there are no similarities to plot: {found.reason}.")
     ax = new_axes() if ax is None else ax

@@ -14,7 +14,7 @@ from biclique._typing import FloatArray, IntArray, Rows
 from biclique.fit.plan import Fitted
 from biclique.report.shown_columns import PIECE, Sums
 from biclique.runtime.namespace import on_host, to_host, unit_rows
-from biclique.selection import CountResult, SelectionResult
+from biclique.selection import CountResult
 
 MOST_POINTS, LEAST_POINTS = 20_000, 200
 """Points that are drawn, and how many of every cluster at least, if it has them."""
@@ -45,7 +45,6 @@ class Told:
     stability: Callable[[Rows, IntArray, int], FloatArray]
     """``cluster_stability`` of some rows with their labels, by so many halves."""
     counted: CountResult | None = None
-    selection: SelectionResult | None = None
     n_jobs: int | None = None
 
 

@@ -16,7 +16,7 @@ from biclique.progress import Progress
 from biclique.report.rows import Told
 from biclique.runtime.threads import single_threaded_blas
 from biclique.selection.criteria import agreement
-from biclique.selection.order_path import Cuts, make_cuts
+from biclique.selection.order_path import KernelCuts
 
 SAMPLE_ROWS, SAMPLE_LEAST = 1_000, 20
 """Rows that are clustered anew, and how many of every cluster at least."""
@@ -55,19 +55,20 @@ class Sampled:
     reason: str = ""
 
 
-def sample_again(told: Told, rows: Rows, labels: IntArray, *, whole: bool, path: bool = True) -> Sampled:
-    """Similarities and a path over orders; ``whole`` says that the rows are all there are."""
+def sample_again(told: Told, rows: Rows, labels: IntArray, *, path: bool = True) -> Sampled:
+    """Similarities, and for a kernel a path over orders."""
     if len(labels) < 2:
         return Sampled(None, None, "there is only one row")
     try:
         # Warnings of fits that nobody asked for by themselves are not shown.
         with single_threaded_blas(), warnings.catch_warnings(action="ignore"):
-            cuts, index = _cuts(told, rows, whole=whole)
+            cuts, index = _cuts(told, rows)
             similarities = _similarities(cuts, index, labels, told.n_clusters)
             if not path:
                 return Sampled(similarities, None)
-            if told.fitted.plan.settings.cut.symmetric:
-                return Sampled(similarities, None, "the symmetric modelling has no path over orders")
+            kernel = told.fitted.plan.settings.kernel
+            if kernel.neighborhoods or kernel.neighbors or told.fitted.plan.settings.cut.symmetric:
+                return Sampled(similarities, None)
             if told.n_clusters < 2:
                 return Sampled(similarities, None, "one cluster is the same at every order")
             if cuts.gram.n <= told.n_clusters:
@@ -77,13 +78,13 @@ def sample_again(told: Told, rows: Rows, labels: IntArray, *, whole: bool, path:
         return Sampled(None, None, f"these rows alone cannot be clustered: {error}")
 
 
-def _cuts(told: Told, rows: Rows, *, whole: bool) -> tuple[Cuts, IntArray]:
+def _cuts(told: Told, rows: Rows) -> tuple[KernelCuts, IntArray]:
     """K of the rows with the bandwidth of the fit, and the place of every row in it."""
     plan = told.fitted.plan
     settings: Settings = plan.settings
     kernel, holding = settings.kernel, settings.holding
-    if plan.gamma is not None and (whole or not kernel.neighbors):
-        settings = replace(settings, kernel=replace(kernel, gamma=plan.gamma), gamma_factor=1.0)
+    if plan.gamma is not None:
+        settings = replace(settings, kernel=replace(kernel, gamma=plan.gamma))
     settings = replace(
         settings,
         n_columns=told.n_clusters if settings.n_columns == settings.n_groups else settings.n_columns,
@@ -93,17 +94,16 @@ def _cuts(told: Told, rows: Rows, *, whole: bool) -> tuple[Cuts, IntArray]:
         random_state=0,
     )
     vertices = find_vertices(settings, rows, np.ones(rows.shape[0]))
-    return make_cuts(settings, vertices, _orders(told), Progress(False)), vertices.index
+    return KernelCuts(settings, vertices, _orders(told), Progress(False)), vertices.index
 
 
 def _orders(told: Told) -> list[float]:
     return sorted({*ORDERS, float(told.fitted.plan.order or 2.0)})
 
 
-def _path(told: Told, cuts: Cuts, index: IntArray, labels: IntArray) -> Path:
-    scaled = [told.fitted.plan.settings.assigning.row_normalize]
+def _path(told: Told, cuts: KernelCuts, index: IntArray, labels: IntArray) -> Path:
     orders = _orders(told)
-    matched = [matched_labels(cuts.at(order, scaled)[0].labels[index], labels, told.n_clusters) for order in orders]
+    matched = [matched_labels(cuts.at(order).labels[index], labels, told.n_clusters) for order in orders]
     ones = np.ones(len(labels))
     return Path(
         orders,
@@ -120,7 +120,7 @@ def matched_labels(labels: IntArray, like: IntArray, n_clusters: int) -> IntArra
     return np.asarray(linear_sum_assignment(-shared)[1])[labels]
 
 
-def _similarities(cuts: Cuts, index: IntArray, labels: IntArray, n_clusters: int) -> Similarities:
+def _similarities(cuts: KernelCuts, index: IntArray, labels: IntArray, n_clusters: int) -> Similarities:
     """Means of K over groups of consecutive rows of one cluster."""
     cells, clusters = groups_of(labels, n_clusters, CELLS)
     means = np.zeros((cuts.gram.n, len(cells)))

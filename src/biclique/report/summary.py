@@ -43,10 +43,10 @@ def summary_of(told: Told, sizes: list[int] | None) -> Summary:
     lines = (
         ("clusters", str(told.n_clusters) if sizes is None else _sizes(sizes)),
         ("number of clusters", _number(told)),
-        ("settings", "" if told.selection is None else told.selection.reason),
         ("similarity", affinity if plan.gamma is None else f"{affinity}, gamma {plan.gamma:.4g}"),
         ("order", f"{order} ({plan.order_reason})" if plan.order_reason else order),
-        ("kernel matrix", f"{plan.gram}{rank} ({plan.gram_reason})"),
+        ("neighbours", "" if plan.n_neighbors is None else f"{plan.n_neighbors} of {plan.rank} landmarks a row"),
+        ("kernel matrix", "" if plan.n_neighbors is not None else f"{plan.gram}{rank} ({plan.gram_reason})"),
         ("approximation", "" if plan.error is None else str(plan.error)),
         ("eigenvalues", f"{shown}, …" if len(values) > 8 else shown),
         *(("changed", reason) for reason in plan.changes),

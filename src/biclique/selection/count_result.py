@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -10,8 +12,9 @@ import numpy as np
 from biclique._typing import IntArray
 from biclique.exceptions import ParameterError
 from biclique.runtime.axes import new_axes
-from biclique.selection.result import Value, as_frame
 from biclique.selection.structure import Structure
+
+Value = float | int | str | bool | None
 
 
 @dataclass(frozen=True)
@@ -31,14 +34,14 @@ class Counted:
     """Whether it has a cluster for each part of the neighbour graph that is large enough."""
 
     @property
-    def without_dust(self) -> bool:
+    def large_enough(self) -> bool:
         """Whether its smallest cluster is large enough."""
         return self.smallest >= self.needed
 
     @property
     def allowed(self) -> bool:
         """Whether it can be chosen."""
-        return self.without_dust and self.covers_parts
+        return self.large_enough and self.covers_parts
 
     def record(self) -> dict[str, Value]:
         """Its row of the table."""
@@ -94,7 +97,7 @@ class CountResult:
         lines.append("  k  stability  standard error  weakest cluster  smallest cluster")
         for one in self.counted:
             mark = "" if one.covers_parts else "  fewer than parts"
-            mark = mark if one.without_dust else f"  too small: {one.needed:.1f} rows needed"
+            mark = mark if one.large_enough else f"  too small: {one.needed:.1f} rows needed"
             mark = "  chosen" if one.n_clusters == self.n_clusters else mark
             lines.append(
                 f"{one.n_clusters:>3}  {one.stability:>9.3f}  {one.standard_error:>14.3f}  {one.weakest:>15.3f}  "
@@ -121,3 +124,41 @@ class CountResult:
         ax.set_xlabel("number of clusters")
         ax.set_ylabel("stability")
         return ax
+
+
+class Records(Sequence[Mapping[str, Value]]):
+    """A table without pandas: a sequence of rows, each a mapping, with ``columns``."""
+
+    def __init__(self, rows: Sequence[Mapping[str, Value]]) -> None:
+        self._rows = list(rows)
+        self.columns = list(rows[0]) if rows else []
+
+    def __getitem__(self, place: Any) -> Any:
+        """A row by its number, or a column by its name."""
+        return [row[place] for row in self._rows] if isinstance(place, str) else self._rows[place]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Mapping[str, Value]]:
+        return iter(self._rows)
+
+    def __repr__(self) -> str:
+        shown = [self.columns, *([_shown(row[name]) for name in self.columns] for row in self._rows)]
+        widths = [max(len(line[j]) for line in shown) for j in range(len(self.columns))]
+        return "\n".join("  ".join(f"{x:{w}s}" for x, w in zip(line, widths, strict=True)).rstrip() for line in shown)
+
+
+def _shown(value: Value) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def as_frame(records: Sequence[Mapping[str, Value]]) -> Any:
+    """A frame of records: pandas' if it is installed, else ``Records``."""
+    try:
+        frame = import_module("pandas").DataFrame
+    except ImportError:
+        return Records(records)
+    return frame.from_records(records)

@@ -1,8 +1,8 @@
 """The search for the number of clusters: the largest one that random halves of the rows find again.
 
 One embedding of at most 1,000 drawn rows gives labels for every k. Ten random halves have an embedding of their own
-each. The stability of k is the mean agreement of both on the rows of a half. There are no fewer clusters than parts of
-the neighbour graph that are large enough for one.
+each. The stability of k is the mean agreement of both on the rows of a half. There are no fewer clusters than connected
+components of the hypergraph of neighbourhoods that are large enough for one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from biclique._typing import IntArray, RandomState
 from biclique.exceptions import ParameterError, SelectionWarning, StructureWarning, warn_user
-from biclique.fit.settings import SELECTING, Settings, check_parameters
+from biclique.fit.settings import CONSTRAINTS, Settings, check_parameters
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, RowSource, Vertices, distinct_rows
 from biclique.rows.checks import check_weights
@@ -27,8 +27,10 @@ from biclique.selection.criteria import agreement, best_jaccard
 from biclique.selection.halves import fixed_seed, random_halves, run_silently
 from biclique.selection.one_embedding import OneEmbedding, count_parts
 from biclique.selection.reading import read_rows
-from biclique.selection.settings_search import DRAWN_ROWS
 from biclique.selection.structure import Structure, structure_of
+
+DRAWN_ROWS = 1_000
+"""Rows that are looked at."""
 
 MOST_CLUSTERS = 20
 """The default of ``k_max``."""
@@ -92,7 +94,7 @@ def select_n_clusters(
     >>> found.n_clusters, found.has_structure
     (3, True)
     """
-    check_parameters({"random_state": random_state, "n_jobs": n_jobs}, SELECTING)
+    check_parameters({"random_state": random_state, "n_jobs": n_jobs}, CONSTRAINTS)
     settings = Settings.of({"random_state": random_state, "n_jobs": n_jobs, "verbose": verbose}, n_columns=1)
     rows = read_rows(X, settings)
     source = ArrayRows(rows, check_weights(sample_weight, rows.shape[0]))
@@ -125,7 +127,7 @@ def search_count(
     if settings.kernel.given:
         raise ParameterError(
             f"n_clusters='select' needs rows, and affinity={settings.kernel.affinity!r} gives none: pass the rows with "
-            "affinity='nearest_neighbors', or give n_clusters."
+            "affinity='neighborhoods', or give n_clusters."
         )
     seed = fixed_seed(settings.random_state)
     random = np.random.RandomState(seed)
@@ -152,6 +154,7 @@ class CountSearch:
         self.k_max = k_max
         self.counts = range(2, min(k_max, vertices.n // ROWS_PER_CLUSTER) + 1)
         self.full: Curve = []
+        self.n_parts = 1
         self.of_halves: dict[int, Curve] = {}
         self.interrupted = False
 
@@ -164,10 +167,12 @@ class CountSearch:
         def work(number: int, pulse: Pulse) -> None:
             rows = None if number == 0 else self.halves[number - 1]
             some = self.vertices if rows is None else self.vertices.some(rows)
-            found = curve(some, self.counts, pulse)
+            embedding = OneEmbedding(some.data, some.weights, self.counts[-1])
+            found = curve(embedding, self.counts, pulse)
             with lock:
                 if rows is None:
                     self.full = found
+                    self.n_parts = count_parts(embedding.parts[0], some.weights, self.counts[-1])
                 else:
                     self.of_halves[number - 1] = found
 
@@ -202,7 +207,7 @@ class CountSearch:
         mean = agreements.mean(axis=0)
         error = agreements.std(axis=0, ddof=1) / np.sqrt(len(agreements))
         total = float(vertices.weights.sum())
-        parts = count_parts(vertices.data, vertices.weights, self.counts[-1])
+        parts = self.n_parts
         counted = tuple(
             Counted(
                 k,
@@ -229,9 +234,8 @@ class CountSearch:
         )
 
 
-def curve(vertices: Vertices, counts: Sequence[int], pulse: Pulse | None = None) -> Curve:
-    """Labels for every number of clusters, from one embedding."""
-    embedding = OneEmbedding.of(vertices.data, vertices.weights, counts[-1])
+def curve(embedding: OneEmbedding, counts: Sequence[int], pulse: Pulse | None = None) -> Curve:
+    """Labels for every number of clusters."""
     found = []
     for k in counts:
         found.append(embedding.labels(k))
@@ -248,7 +252,7 @@ def choose_count(counted: Sequence[Counted]) -> tuple[int, int | None, float | N
     than parts, are left out. If that leaves none, parts do not count; if that leaves none, the number whose smallest
     cluster comes nearest to √(n/k) is taken.
     """
-    allowed = [one for one in counted if one.allowed] or [one for one in counted if one.without_dust]
+    allowed = [one for one in counted if one.allowed] or [one for one in counted if one.large_enough]
     if not allowed:
         one = max(counted, key=lambda one: (one.smallest / one.needed, -one.n_clusters))
         reason = (
@@ -275,7 +279,7 @@ def choose_count(counted: Sequence[Counted]) -> tuple[int, int | None, float | N
     told = f"{k} clusters: stability {stability[k]:.2f} ± {kept.standard_error:.2f}"
     parts = min((one.n_clusters for one in counted if one.covers_parts), default=0)
     if k == best.n_clusters and counted[0].n_clusters < parts <= k:
-        told += f", the best of {parts} to {counted[-1].n_clusters} (the neighbour graph has {parts} parts)"
+        told += f", the best of {parts} to {counted[-1].n_clusters} (there are {parts} connected components)"
     elif k == best.n_clusters:
         told += f", the best of {counted[0].n_clusters} to {counted[-1].n_clusters}"
     else:

@@ -58,7 +58,7 @@ def layers(X: Any, numbers: Sequence[int], *, nested: bool = False, sample_weigh
     vertices = distinct_rows(rows, weights)
     with single_threaded_blas(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about parts of the graph: near ones are one cluster in a coarse layer
-        embedding = OneEmbedding.of(vertices.data, vertices.weights, max(wanted))
+        embedding = OneEmbedding(vertices.data, vertices.weights, max(wanted))
         found = nested_labels(embedding, wanted) if nested else {k: embedding.labels(k) for k in wanted}
     table = np.column_stack([found[k] for k in wanted])
     return np.where((vertices.index >= 0)[:, None], table[vertices.index], -1)

@@ -1,72 +1,89 @@
-"""One embedding of some rows that serves every number of clusters: a neighbour graph, made one piece, at order 2."""
+"""Embeddings of some rows for every number of clusters: the hypergraph of neighbourhoods, at order 2."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import eigh
 
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.gram import NeighborGram, SparseGram
-from biclique.neighbors.index import NeighborIndex, components
+from biclique.features.neighborhoods import NeighborhoodMap, joined_components
+from biclique.fit.neighborhoods import landmark_pairs
+from biclique.neighbors.index import NeighborIndex
 from biclique.runtime.namespace import unit_rows
-from biclique.spectral.cut import NormalizedCut
-from biclique.spectral.joining import WEAK, connect
-from biclique.spectral.multigrid import graph_eigenpairs
-
-GRAPH_NEIGHBORS = 10
-"""Neighbours of a row, itself counted: the graph that did best alone at a known number of clusters."""
-
-GRAPH_WEIGHTS = "self_tuning"
-
-MOST_DENSE = 2_000
-"""Rows up to which B is decomposed as a dense matrix, in about a second."""
-
-EIGEN_TOL = 0.01
-"""Of multigrid: residuals fall below this share of the eigengap."""
 
 LLOYD_STEPS = 100
 """Steps of k-means; a handful is usual."""
 
+EIGEN_TOL = 1e-3
+"""Residuals of eigenpairs, as a share of the eigengap."""
 
-@dataclass(frozen=True)
+
 class OneEmbedding:
-    """Eigenvectors of one graph: the first k columns are the embedding for k clusters."""
+    """Eigenvectors of the hypergraph of some rows: the first k columns are the embedding for k clusters.
 
-    rows: FloatArray  # (n, columns); the first column is √degree, normalised
-    values: FloatArray  # (columns − 1,), eigenvalues of B, descending
-    weights: FloatArray  # (n,)
+    Every row is a landmark. As in a fit, r is doubled until there are no more connected components than clusters; so
+    few clusters may have another hypergraph than many.
+    """
 
-    @classmethod
-    def of(cls, rows: Rows, weights: FloatArray, n_columns: int, graph: str = GRAPH_WEIGHTS) -> OneEmbedding:
-        """The leading eigenvectors of D^(−1/2) K D^(−1/2), K the neighbour graph of the rows as one piece."""
-        K = connected_graph(rows, weights, n_columns, graph)
-        n = K.shape[0]
-        k = min(n_columns, n) - 1
-        cut = NormalizedCut(SparseGram(K, n_jobs=1), 2.0, weights)
-        root = np.sqrt(weights)
-        trivial = np.asarray(cut.trivial)
-        values: FloatArray = np.empty(0)
-        vectors: FloatArray = np.empty((n, 0))
-        if k > 0 and n > MOST_DENSE:
-            found = graph_eigenpairs(cut, k, tol=EIGEN_TOL, max_iter=100, random_state=np.random.RandomState(0))
-            values, vectors = found.values, found.vectors
-        elif k > 0:
-            scale = root / np.sqrt(cut.shrunken)
-            B = scale[:, None] * K.toarray() * scale
-            B -= np.outer(trivial, trivial)  # the trivial pair has the eigenvalue 1
-            values, vectors = (part[..., ::-1] for part in eigh(B, subset_by_index=(n - k, n - 1)))
-        return cls(np.column_stack([trivial, vectors]) / root[:, None], values, weights)
+    def __init__(self, rows: Rows, weights: FloatArray, n_columns: int) -> None:
+        self.weights, self.n_columns = weights, min(n_columns, rows.shape[0])
+        self.maps, self.parts = [NeighborhoodMap(rows)], list[IntArray]()
+        self._rows = rows
+        self._columns = [self.maps[0].columns(rows)]
+        self.parts.append(joined_components(self._columns[0]))
+        self._embedded: dict[int, tuple[FloatArray, FloatArray]] = {}
+
+    def _level(self, n_clusters: int) -> int:
+        """Which hypergraph has at most so many components."""
+        level = 0
+        while self.parts[level].max() >= n_clusters and self.maps[level].n_neighbors < self.maps[level].size:
+            level += 1
+            if level == len(self.maps):
+                self.maps.append(self.maps[-1].with_neighbors(2 * self.maps[-1].n_neighbors))
+                self._columns.append(self.maps[-1].columns(self._rows))
+                self.parts.append(joined_components(self._columns[-1]))
+        return level
+
+    def embedded(self, n_clusters: int) -> tuple[FloatArray, FloatArray]:
+        """The rows (n, columns), the first column √degree, normalised; and the eigenvalues of B, descending."""
+        level = self._level(n_clusters)
+        if level not in self._embedded:
+            self._embedded[level] = _solved(self._columns[level], self.weights, self.parts[level], self.n_columns)
+        return self._embedded[level]
+
+    @cached_property
+    def rows(self) -> FloatArray:
+        """The rows for as many clusters as there are columns."""
+        return self.embedded(self.n_columns)[0]
+
+    @cached_property
+    def values(self) -> FloatArray:
+        """The eigenvalues for as many clusters as there are columns."""
+        return self.embedded(self.n_columns)[1]
 
     def scaled(self, n_clusters: int) -> FloatArray:
         """The rows for so many clusters: the first columns, scaled to length 1."""
-        return unit_rows(self.rows[:, :n_clusters])
+        return unit_rows(self.embedded(n_clusters)[0][:, :n_clusters])
 
     def labels(self, n_clusters: int) -> IntArray:
         """k-means of the rows for k clusters; nothing random."""
         return steady_kmeans(self.scaled(n_clusters), self.weights, n_clusters)
+
+
+def _solved(
+    phi: sparse.csr_array, weights: FloatArray, parts: IntArray, n_columns: int
+) -> tuple[FloatArray, FloatArray]:
+    """The leading eigenvectors v/√w of B for K = ΦΦᵀ, (n, columns), and their eigenvalues."""
+    s = phi.T @ weights
+    degrees = phi @ s
+    total = float(s @ s)
+    scale = sparse.dia_array((np.sqrt(weights / degrees)[None, :], [0]), shape=(len(weights),) * 2)
+    A = sparse.csr_array(scale @ phi)
+    pairs = landmark_pairs(sparse.csr_array(A.T @ A), s, parts, n_columns - 1, EIGEN_TOL)
+    found = (phi @ pairs.vectors) / np.sqrt(np.maximum(pairs.values, np.finfo(float).tiny))
+    return np.column_stack([np.sqrt(degrees / total), found / np.sqrt(degrees)[:, None]]), pairs.values
 
 
 def steady_kmeans(rows: FloatArray, weights: FloatArray, n_clusters: int) -> IntArray:
@@ -85,30 +102,11 @@ def steady_kmeans(rows: FloatArray, weights: FloatArray, n_clusters: int) -> Int
     return np.unique(labels, return_inverse=True)[1]
 
 
-def connected_graph(rows: Rows, weights: FloatArray, most_clusters: int, graph: str) -> sparse.csr_array:
-    """The neighbour graph without loops; dust is tied to the rest, and parts to their nearest parts.
-
-    A tie between parts weighs ½ r_i r_j / |x_i − x_j|², r the distance to the last neighbour: parts that are nearer to
-    each other are tied more. So for few clusters near parts are one.
-    """
-    gram = _graph(rows, graph)
-    K = connect(gram, weights, most_clusters, most_clusters).gram.K
-    i, j, gaps = shortest_ties(rows, components(K, WEAK))
-    tie = 0.5 * np.minimum(gram.radii[i] * gram.radii[j] / gaps**2, 1.0)
-    ties = sparse.csr_array((tie, (i, j)), shape=K.shape)
-    return sparse.csr_array(K + ties + ties.T)
-
-
-def count_parts(rows: Rows, weights: FloatArray, most: int) -> int:
-    """The largest number k ≤ ``most`` for which k parts of the neighbour graph have √(n/k) rows or more; at least 1."""
-    sizes = np.sort(np.bincount(components(_graph(rows, GRAPH_WEIGHTS).K, WEAK), weights))[::-1][:most]
+def count_parts(parts: IntArray, weights: FloatArray, most: int) -> int:
+    """The largest number k ≤ ``most`` for which k components have √(n/k) rows or more; at least 1."""
+    sizes = np.sort(np.bincount(parts, weights))[::-1][:most]
     enough = sizes >= np.sqrt(weights.sum() / np.arange(1, len(sizes) + 1))
     return int(np.flatnonzero(enough).max(initial=0)) + 1
-
-
-def _graph(rows: Rows, graph: str) -> NeighborGram:
-    search = "exact" if rows.shape[0] <= MOST_DENSE else "auto"
-    return NeighborGram.from_rows(rows, GRAPH_NEIGHBORS, graph, search=search, n_jobs=1)
 
 
 def shortest_ties(rows: Rows, part_of: IntArray) -> tuple[IntArray, IntArray, FloatArray]:

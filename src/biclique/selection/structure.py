@@ -17,7 +17,7 @@ from scipy.special import polygamma
 from sklearn.preprocessing import PowerTransformer
 
 from biclique._typing import FloatArray, IntArray, RandomState
-from biclique.fit.settings import SELECTING, Settings, check_parameters
+from biclique.fit.settings import CONSTRAINTS, Settings, check_parameters
 from biclique.neighbors.index import NeighborIndex
 from biclique.progress import Progress
 from biclique.rows.array import Vertices, distinct_rows, drawn
@@ -93,7 +93,7 @@ def find_structure(
     >>> find_structure(np.concatenate([X, X + 9]), random_state=0).found
     True
     """
-    check_parameters({"random_state": random_state, "n_jobs": n_jobs}, SELECTING)
+    check_parameters({"random_state": random_state, "n_jobs": n_jobs}, CONSTRAINTS)
     rows = read_rows(X, Settings.of({}, n_columns=1))
     weights = check_weights(sample_weight, rows.shape[0])
     random = check_random(random_state)
@@ -259,11 +259,11 @@ def _least(first: IntArray, second: IntArray, length: FloatArray, n: int) -> spa
 
 
 def leading_means(X: FloatArray) -> FloatArray:
-    """The leading eigenvalue of B, and the mean of the leading five: self-tuning graph of 10, order 2."""
+    """The leading eigenvalue of B, and the mean of the leading five: the hypergraph of neighbourhoods at order 2."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         vertices = distinct_rows(X, np.ones(len(X)))
-        values = OneEmbedding.of(vertices.data, vertices.weights, EIGENVALUES + 1).values
+        values = OneEmbedding(vertices.data, vertices.weights, EIGENVALUES + 1).values
     return np.array([values[0], values.mean()]) if len(values) else np.zeros(2)
 
 

@@ -26,7 +26,6 @@ from biclique.spectral.rounding import (
     Assignment,
     LargestCoordinate,
     NearestCentre,
-    Parts,
     assigned,
     by_sorted_centres,
     cluster_sums,
@@ -49,7 +48,6 @@ def cluster_qr(
     cut: NormalizedCut | None = None,  # noqa: ARG001
     n_init: int,  # noqa: ARG001
     random_state: int | np.random.RandomState | None,  # noqa: ARG001
-    parts: Parts | None = None,
 ) -> Assignment:
     """Pivoted QR (Damle, Minden and Ying): nothing random, no iterations.
 
@@ -58,7 +56,7 @@ def cluster_qr(
     """
     columns = embedding[:, :n_clusters]
     rotation = _pivot_rotation(columns)
-    return assigned(by_sorted_centres(LargestCoordinate(rotation, absolute=True), embedding, weights), embedding, parts)
+    return assigned(by_sorted_centres(LargestCoordinate(rotation, absolute=True), embedding, weights), embedding)
 
 
 def discretize(
@@ -69,7 +67,6 @@ def discretize(
     cut: NormalizedCut | None = None,  # noqa: ARG001
     n_init: int,  # noqa: ARG001
     random_state: int | np.random.RandomState | None,  # noqa: ARG001
-    parts: Parts | None = None,
 ) -> Assignment:
     """The rotation that brings unit rows closest to indicators (Yu and Shi), from ``cluster_qr``'s."""
     columns = embedding[:, :n_clusters]
@@ -85,9 +82,7 @@ def discretize(
         objective = singular.sum()
         rotation = right.T @ left.T
     # A row's length does not move its largest coordinate, so the rule needs no norms.
-    return assigned(
-        by_sorted_centres(LargestCoordinate(rotation, absolute=False), embedding, weights), embedding, parts
-    )
+    return assigned(by_sorted_centres(LargestCoordinate(rotation, absolute=False), embedding, weights), embedding)
 
 
 def lowered_cut(
@@ -98,7 +93,6 @@ def lowered_cut(
     cut: NormalizedCut | None = None,
     n_init: int,
     random_state: int | np.random.RandomState | None,
-    parts: Parts | None = None,
 ) -> Assignment:
     """k-means, then Lloyd steps of weighted kernel k-means, which lower the order-m cut itself: one pass a step."""
     if cut is None:
@@ -108,7 +102,7 @@ def lowered_cut(
             "assign_labels='kernel_kmeans' runs on the host alone: leave device at None, or use 'kmeans'."
         )
     random = check_random_state(random_state)
-    start = kmeans(embedding, weights, n_clusters, n_init=n_init, random_state=random, parts=parts)
+    start = kmeans(embedding, weights, n_clusters, n_init=n_init, random_state=random)
     # Where k-means finds fewer groups, so does this: splitting one could only raise the cut.
     found, labels = np.unique(start.labels, return_inverse=True)
     result = kernel_kmeans(KernelKMeansProblem(cut), labels, len(found), random_state=random)
@@ -127,12 +121,10 @@ class Assigner:
     rounding would choose it."""
     spans_columns: bool = False
     """Whether there are at most as many clusters as columns."""
-    takes_parts: bool = False
-    """Whether clusters are sought inside each part, rather than made of parts afterwards."""
 
 
 ASSIGNERS: dict[str, Assigner] = {
-    "kmeans": Assigner(kmeans, takes_parts=True),
+    "kmeans": Assigner(kmeans),
     "cluster_qr": Assigner(cluster_qr, scales_rows=False, spans_columns=True),
     "discretize": Assigner(discretize, spans_columns=True),
     "kernel_kmeans": Assigner(lowered_cut, needs_cut=True),
@@ -149,7 +141,6 @@ def assign_sampled(
     cut: NormalizedCut | None,
     n_init: int,
     random_state: int | np.random.RandomState | None,
-    parts: Parts | None = None,
     sample_rows: int = SAMPLE_ROWS,
 ) -> Assignment:
     """An assigner for many rows: it is fitted on a sample, then its rule labels every row once.
@@ -160,11 +151,11 @@ def assign_sampled(
     options: dict[str, Any] = {"cut": cut, "n_init": n_init, "random_state": random}
     few = len(rows) <= sample_rows
     assigner = ASSIGNERS[name]
-    if assigner.needs_cut or (few and on_host(rows)) or (assigner.takes_parts and parts is not None):
-        return assigner.assign(rows, weights, n_clusters, parts=parts, **options)
+    if assigner.needs_cut or (few and on_host(rows)):
+        return assigner.assign(rows, weights, n_clusters, **options)
     sample = np.arange(len(rows)) if few else np.sort(random.choice(len(rows), sample_rows, replace=False))
     found = assigner.assign(_taken(rows, sample), _taken(weights, sample), n_clusters, **options)
-    return assigned(found.pointwise, rows, parts)
+    return assigned(found.pointwise, rows)
 
 
 def one_each(rows: FloatArray, cut: NormalizedCut | None = None) -> Assignment:
@@ -260,12 +251,11 @@ def assign_in_place(
     cut: NormalizedCut | None = None,
     n_init: int,
     random_state: RandomState,
-    parts: Parts | None = None,
 ) -> Assignment:
-    """Labels, on the host, of rows wherever they lie. Nobody looks for ``parts`` on a device."""
+    """Labels, on the host, of rows wherever they lie."""
     if on_host(rows):
         assign = partial(assign_sampled, name) if len(rows) > MANY_ROWS else ASSIGNERS[name].assign
-        return assign(rows, weights, n_clusters, cut=cut, n_init=n_init, random_state=random_state, parts=parts)
+        return assign(rows, weights, n_clusters, cut=cut, n_init=n_init, random_state=random_state)
     if name == "kmeans":
         found = device_kmeans(rows, weights, n_clusters, cut=cut, n_init=n_init, random_state=random_state)
     else:

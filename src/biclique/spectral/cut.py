@@ -11,9 +11,8 @@ The eigenpairs of D_m^(−1/2) K^(m) D_m^(−1/2), the matrix of the paper's Alg
 S alone: it shrinks the degrees toward their mean. Order 2 is the normalised cut, order ∞ spectral
 modularity.
 
-A higher order keeps isolated rows from owning an eigenvector. Its price is that dense clusters are split. So orders are
-tried from 2 upward, and the first good one is taken: each of its k clusters (k-means with ten starts on unit rows of
-the embedding) has at least 1/√(n_e k) of the weight.
+A higher order keeps isolated rows from owning an eigenvector. Its price is that dense clusters are split. So
+``order="auto"`` tries orders from 2 upward, and takes the first whose clusters all have √(n/k) rows.
 """
 
 from __future__ import annotations
@@ -27,9 +26,12 @@ import numpy as np
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DegreeError, ParameterError
-from biclique.gram import LINK, CrossGram, GramOperator
+from biclique.gram import CrossGram, GramOperator
 from biclique.runtime.namespace import float64, full, moved, namespace, row_slices, scalars, to_host
-from biclique.spectral.solver import EigenResult, Progressing, Space
+from biclique.spectral.solver import EigenResult, Space
+
+FAINT = 1e-8
+"""A row whose degree is below this share of κ(x, x) is like no other row."""
 
 
 class NormalizedCut:
@@ -135,14 +137,8 @@ class NormalizedCut:
 
     @property
     def faint(self) -> float:
-        """The degree up to which a row is linked to no other: ``LINK`` of what a usual row has from itself."""
-        return LINK * scalars(self.weights @ self._root**2)[0] / self.shape[0]
-
-    @property
-    def own_values(self) -> FloatArray:
-        """B_ii = w_i (K_ii − δ_i²/ρ) / S_i, (n,): what a row that is like no other has as an eigenvalue of its own."""
-        own: FloatArray = self._root**2 - self.degrees * (self.degrees / self.total)
-        return self.weights * own / self.shrunken
+        """The degree up to which a row is like no other: ``FAINT`` of what a usual row has from itself."""
+        return FAINT * scalars(self.weights @ self._root**2)[0] / self.shape[0]
 
     @property
     def like(self) -> FloatArray:
@@ -330,270 +326,53 @@ def unshrunken_degrees(shrunken: FloatArray, mean_degree: float, order: float) -
     return order / 2 * shrunken - (order / 2 - 1) * mean_degree
 
 
-# Which order: the least one that leaves no cluster of dust
+# Which order: the least one that leaves no tiny cluster
 
 
 ORDERS = (2.0, 2.05, 2.1, 2.25, 2.5, 3.0, 4.0)
+"""What ``order="auto"`` tries in turn for a kernel."""
+
 SYMMETRIC_ORDERS = (2.0, 3.0, 4.0)
-
-NEIGHBOR_ORDERS = (2.0, 2.1)
-"""For neighbour graphs: hardly more than the ordinary cut, which follows curved shapes."""
-
-TEST_STARTS = 10
-"""Starts of the k-means by which an order is tested; ``n_init`` does not change it."""
-
-TRY_ALL = 30_000
-"""Up to so many distinct rows order 2 is tried on all of them; with more, a sample proposes an order."""
-
-SCALED_FROM = 30_000
-"""With more rows the order that a sample proposes is scaled to all of them; see ``OrderRule.scaled``."""
-
-PROPOSAL_ROWS, DEAR_PROPOSAL_ROWS = 4_096, 2_048
-"""Rows of that sample; the second number is for kernels that are slow to compute."""
-
-PATIENCE = 5
-"""Passes before eigenvectors are looked at, whether they live on dust."""
-
-FEW_ROWS = 0.25
-"""A vector that lives on less than this share of the rows that a cluster needs is one of dust."""
-
-SLOWEST = 0.75
-"""A Ritz value that rises by more than this share of its last rise is taken to rise by this share."""
-
-SEEN_TOLERANCE = 0.1
-"""Residuals over the eigengap at which clusters are looked at for the first time: dust shows early."""
 
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Attempt(Generic[Result]):
-    """A fit at one order."""
+class FoundOrder(Generic[Result]):
+    """The order that was taken, why, and its fit."""
 
     order: float
-    smallest: float
-    """The share of the weight of its smallest cluster: 0 if one is empty."""
+    reason: str
     result: Result
-    refused: str = ""
-    """Why this order cannot be taken even if its clusters are large enough; empty if it can."""
-    note: str = ""
-    """What was done to the rows; empty if nothing was."""
-
-
-@dataclass(frozen=True)
-class OrderRule:
-    """Which orders, and what a cluster must hold."""
-
-    orders: tuple[float, ...]
-    n_clusters: int
-    least: float
-    total: float
-    """The weight of all rows: their number if all weights are 1."""
-    told: tuple[str, ...] = ()
-    """What ruled lower orders out already."""
-    middle: float = np.inf
-    """The median weight if weights differ: no row counts more where rows are counted, see ``counted_shares``."""
-    counted: float = np.inf
-    """What all rows together count then, in units in which the least share is the same."""
-
-    @classmethod
-    def of(cls, weights: FloatArray, n_clusters: int, orders: Sequence[float]) -> OrderRule:
-        """The rule for distinct rows with these weights; order 2 alone if there is nothing to tell apart."""
-        rule = cls.of_sums(len(weights), float(weights.sum()), effective_rows(weights), n_clusters, orders)
-        if _all_equal(weights):
-            return rule
-        rows, factor = _counted_rows(weights)
-        return replace(rule, middle=float(rows.max()), counted=float(rows.sum()) / factor)
-
-    @classmethod
-    def of_sums(
-        cls, n_rows: int, total: float, effective: float, n_clusters: int, orders: Sequence[float]
-    ) -> OrderRule:
-        """The same from the number of rows, Σw and n_e alone."""
-        if n_clusters < 2 or n_rows <= n_clusters:
-            orders = orders[:1]
-        return cls(tuple(orders), n_clusters, _least_share(effective, n_clusters), total)
-
-    def smallest(self, labels: IntArray, weights: FloatArray) -> float:
-        """The share of the smallest of the k clusters."""
-        return float(counted_shares(labels, weights, self.n_clusters).min())
-
-    def n_solid(self, parts: IntArray, weights: FloatArray) -> int:
-        """How many parts are large enough for a cluster."""
-        return int((counted_shares(parts, weights) >= self.least).sum())
-
-    def in_dust(self, labels: IntArray, weights: FloatArray) -> IntArray:
-        """The rows of clusters that are far too small: one that nearly has what it needs may be a true one."""
-        return np.flatnonzero(counted_shares(labels, weights, self.n_clusters)[labels] < self.least / 2)
-
-    def share_of(self, rows: IntArray, weights: FloatArray) -> float:
-        """The share of some rows together."""
-        return float(counted_shares(np.isin(np.arange(len(weights)), rows).astype(np.intp), weights, 2)[1])
-
-    def passes(self, attempt: Attempt[Result]) -> bool:
-        """Whether an attempt can be taken."""
-        return not attempt.refused and attempt.smallest >= self.least
-
-    def live_on_dust(self, vectors: FloatArray, weights: FloatArray, total: float) -> IntArray:
-        """The rows of vectors that have their weight on far fewer rows than a cluster needs: 1/Σ v⁴ rows of n.
-
-        If isolated rows crowd the eigenvalues, telling these apart could take passes without end. The vector of a
-        cluster has most of its weight in the cluster's middle, so this number is below the cluster's size. The rows
-        returned have more of such a vector than if it were spread evenly over so few rows. If weights differ, rows are
-        counted as in ``counted_shares`` too: both counts must say dust.
-        """
-        squares, weights = vectors**2, moved(weights, vectors)[:, None]
-        dust = self._crowded(squares, weights, total)
-        if np.isfinite(self.middle):
-            dust = dust & self._crowded(
-                squares, namespace(weights).where(weights > self.middle, self.middle, weights), self.counted
-            )
-        return np.flatnonzero(to_host(dust.any(1)))
-
-    def _crowded(self, squares: FloatArray, weights: FloatArray, total: float) -> np.ndarray:
-        """Where vectors have more than if they were spread evenly over few rows, if they live on fewer, (n, b)."""
-        density, least = squares / weights, 1 / (FEW_ROWS * self.least * total)
-        crowded: np.ndarray = ((squares * density).sum(0) > least) & (density > least)
-        return crowded
-
-    def scaled(self, order: float, share: float) -> tuple[float, ...]:
-        """The orders to try if a sample, a ``share`` of the rows, ends at an order.
-
-        Order m adds (1 − 2/m) δ̄ to the degrees, and δ̄ grows with the rows: what keeps a lone row among 4,000 from
-        owning an eigenvector is hundreds of times more than is needed among a million, and splits dense clusters. So
-        the order's step above 2 is multiplied by the share first, then by ten times it, and so on up to the step.
-        """
-        left = self.orders[self.orders.index(order) :]
-        upper = [other for other in left if other > 2]
-        whole = self.orders[0] != 2 or self.orders[1] >= 3  # orders of a symmetric contraction
-        if not upper or whole or self.effective_rows <= SCALED_FROM:
-            return left
-        shares = [share * 10**j for j in range(20) if share * 10**j < 0.5]
-        finer = [float(f"{2 + one * (upper[0] - 2):.7g}") for one in shares]
-        return (*left[: len(left) - len(upper)], *finer, *upper)
-
-    @property
-    def effective_rows(self) -> float:
-        """n_e, of the rows that the least share is for."""
-        return ((1 - EDGE) / self.least) ** 2 / self.n_clusters
-
-    def told_size(self, smallest: float) -> str:
-        """The size of the smallest cluster in words. If weights differ, it may be the count of rows that is enough."""
-        if np.isfinite(self.middle):
-            return f"smallest cluster {smallest / self.least:.3g} times what is needed"
-        return f"smallest cluster {self.rows(smallest):.6g} of {self.total:.6g} rows"
-
-    def rows(self, share: float) -> float:
-        """A share of the weight as a number of rows."""
-        return share * self.total
-
-
-class Dust:
-    """Whether the eigenvectors that are being found are of dust; asked after every pass, says why.
-
-    - A vector has its weight on far fewer rows than a cluster needs.
-    - A single row i is worth an eigenvalue of at least B_ii, and the k-th Ritz value will hardly get there: it stands
-      below, by more than twice what it still rises if it goes on as in the last two passes. That row's eigenvector will
-      then be among the k.
-    """
-
-    def __init__(self, rule: OrderRule, cut: NormalizedCut, total: float) -> None:
-        self.rule, self.cut, self.total = rule, cut, total
-        self.rows: IntArray = np.empty(0, dtype=np.intp)
-        """The dust, once it was seen."""
-        self._own = cut.own_values
-        self._loneliest = scalars(self._own.max())[0]
-        self._before, self._rise = -np.inf, 0.0
-
-    def __call__(self, now: Progressing, vectors: Callable[[], FloatArray]) -> str:
-        rise, self._before = now.least - self._before, now.least
-        # Rises are about a geometric series.
-        slower = min(rise / self._rise, SLOWEST) if min(rise, self._rise) > 0 else SLOWEST
-        self._rise = rise
-        if now.passes < PATIENCE:
-            return ""
-        bound = now.least + 2 * rise * slower / (1 - slower)
-        if self._loneliest > bound:
-            self.rows = np.flatnonzero(to_host(self._own > bound))
-            return "a single row owns an eigenvector"
-        self.rows = self.rule.live_on_dust(vectors(), self.cut.weights, self.total)
-        return "an eigenvector lives on too few rows" if len(self.rows) else ""
 
 
 def least_order(
-    rule: OrderRule, attempt: Callable[[float, Attempt[Result] | None], Attempt[Result]]
-) -> tuple[Attempt[Result], str]:
-    """The first attempt that passes, and the sizes that ruled lower orders out.
+    orders: Sequence[float], n_clusters: int, attempt: Callable[[float], tuple[FloatArray, int, Result]]
+) -> FoundOrder[Result]:
+    """The least order whose k clusters all have √(n/k) of n rows; else the one whose smallest cluster is largest.
 
-    If none does: the one whose smallest cluster is largest, the lower order at a tie. ``attempt`` is given the one
-    before it.
+    ``attempt`` gives the share of the weight of every cluster, n, and the fit.
     """
-    best: Attempt[Result] | None = None
-    last: Attempt[Result] | None = None
-    error: DegreeError | None = None
-    told = list(rule.told)
-    alone = len(rule.orders) == 1
-    needed = "" if alone or np.isfinite(rule.middle) else f" ({rule.rows(rule.least):.1f} rows needed)"
-    for order in rule.orders:
+    best: tuple[float, float, Result] | None = None
+    told, error = [], None
+    for order in orders:
         try:
-            last = attempt(order, last)
+            shares, n, result = attempt(order)
         except DegreeError as found:
             error = found
             told.append(f"order {order:g}: degrees that are not positive")
             continue
-        size = (f"{last.note}; " if last.note else "") + rule.told_size(last.smallest)
-        if alone or rule.passes(last):
-            return last, "; ".join([*told, f"order {order:g}: {size}"]) + needed
-        told.append(f"order {order:g}: {last.refused or size}")
-        if best is None or (not last.refused, last.smallest) > (not best.refused, best.smallest * (1 + 1e-12)):
-            best = last
+        smallest, needed = float(shares.min()), 1 / np.sqrt(n * n_clusters)
+        told.append(f"order {order:g}: smallest cluster {n * smallest:.4g} of {n} rows ({n * needed:.1f} needed)")
+        if best is None or smallest > best[0]:
+            best = smallest, order, result
+        if smallest >= needed:
+            break
     if best is None:
-        tried = "" if alone else f"no order from {rule.orders[0]:g} to {rule.orders[-1]:g} can be taken: "
-        raise DegreeError(f"{tried}{error}") from error
-    return best, "; ".join(told) + f"{needed}: none does, and order {best.order:g} has the largest smallest cluster"
+        raise DegreeError(f"no order from {orders[0]:g} to {orders[-1]:g} can be taken: {error}") from error
+    return FoundOrder(best[1], "; ".join(told), best[2])
 
 
-EDGE = 1e-3
-"""A share that misses the least one by less than this, relative to it, does not: rounding must decide nothing."""
-
-
-def effective_rows(weights: FloatArray) -> float:
-    """n_e = (Σw)² / Σw²: the number of rows if all weights are equal."""
-    shares = weights / weights.max()  # squares of weights may be too large, or too small, for a float
-    return float(shares.sum()) ** 2 / float(shares @ shares)
-
-
-def least_share(weights: FloatArray, n_clusters: int) -> float:
-    """1/√(n_e k): the share of the weight below which a cluster is dust, √(n/k) rows of n."""
-    return _least_share(effective_rows(weights), n_clusters)
-
-
-def _least_share(effective: float, n_clusters: int) -> float:
-    return float((1 - EDGE) / np.sqrt(effective * n_clusters))
-
-
-def counted_shares(groups: IntArray, weights: FloatArray, n_groups: int = 0) -> FloatArray:
-    """The share of every group, to be compared with the least one: by weight or by rows, whichever is more.
-
-    By weight it is Σw of the group over that of all. A few rows with most of the weight, such as a value that stands in
-    four of ten rows, leave n_e = (Σw)²/Σw² so low that a true cluster of many other rows would be dust. By rows it is
-    the same with c = min(w, median of w), times √(n_e of c / n_e of w): a group that has the least share of c has the
-    least share here.
-    """
-    shares: FloatArray = np.bincount(groups, weights, n_groups) / weights.sum()
-    if _all_equal(weights):
-        return shares
-    rows, factor = _counted_rows(weights)
-    by_rows: FloatArray = factor * np.bincount(groups, rows, n_groups) / rows.sum()
-    return np.where(by_rows > shares, by_rows, shares)
-
-
-def _counted_rows(weights: FloatArray) -> tuple[FloatArray, float]:
-    """c, (n,), and √(n_e of c / n_e of w)."""
-    middle = [(len(weights) - 1) // 2, len(weights) // 2]
-    rows = np.minimum(weights, np.partition(weights, middle)[middle].mean())  # np.median takes ten times as long
-    return rows, float(np.sqrt(effective_rows(rows) / effective_rows(weights)))
-
-
-def _all_equal(weights: FloatArray) -> bool:
-    return bool(weights.max(initial=0.0) <= weights.min(initial=np.inf))
+def cluster_shares(labels: IntArray, weights: FloatArray, n_clusters: int) -> FloatArray:
+    """The share of the weight of every cluster, (k,)."""
+    return np.asarray(np.bincount(labels, weights, n_clusters)[:n_clusters] / weights.sum())

@@ -1,0 +1,256 @@
+"""The hypergraph of neighbourhoods, the default: a feature map with r entries a row.
+
+Landmarks z₁ … z_p stand for the rows. Every landmark has a hyperedge e_z = {x : z ∈ N(x)}, and a weight that says how
+dense the rows are there:
+
+    N(x) = the landmarks no farther from x than its r-th nearest one,
+    w_z = max(exp(−ρ_z² / median of ρ²), 2⁻⁵²),   ρ_z the distance from z to its r-th nearest other landmark,
+    κ(x, y) = Σ over z ∈ N(x) ∩ N(y) of w_z = ⟨φ(x), φ(y)⟩,   φ_z(x) = √w_z if z ∈ N(x), else 0.
+
+So K = H W Hᵀ is the clique expansion of a weighted hypergraph, and a semi-definite base kernel like any other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from biclique._typing import FloatArray, IntArray, Rows
+from biclique.features.maps import FeatureMap
+from biclique.kernels import Gower, squared_norms
+from biclique.neighbors.index import NeighborIndex
+from biclique.runtime import PANEL
+from biclique.runtime.namespace import float64, full_float32, moved, namespace, on_host, rows_on_host, to_host
+
+NEIGHBORS = 7
+"""r: landmarks of a row. More of them help Gaussians in many columns, and hurt images."""
+
+LANDMARKS = 4_000
+"""Most landmarks: the resolution. Clusters of fewer than some 2 r landmarks (0.4 % of the rows) are merged."""
+
+LANDMARKS_A_CLUSTER = 20
+"""Landmarks for each cluster, if there are very many clusters."""
+
+FLOOR = 2.0**-52
+"""Least weight of a hyperedge: without it degrees vanish on heavy tails."""
+
+DRAWN_ROWS = 10
+"""Rows that are drawn for each landmark: centres are means of about so many."""
+
+LLOYD_STEPS = 3
+"""Steps that move drawn rows to the centres of the rows around them."""
+
+TIE = 1e-9
+"""Relative gap below which two distances count as equal: units, float32 and the order of rows must not matter."""
+
+MOST_TIED = 4
+"""A row has at most this many times r landmarks, however many are tied."""
+
+METRICS = ("euclidean", "cosine", "gower")
+"""What ``kernel_params={"metric": …}`` may be."""
+
+SPARE = 8
+"""Landmarks beyond those asked for that a device finds in float32: the nearest in float64 are among them."""
+
+
+class NeighborhoodMap(FeatureMap):
+    """φ(x) with √w_z at the landmarks z of N(x): a sparse matrix of r entries a row, or more where distances tie.
+
+    ``metric`` is Euclidean, the angle between rows (cosine), or a Gower kernel, whose distances count.
+    """
+
+    name = "neighborhoods"
+    by_name = False
+    exact = has_landmarks = takes_tensors = is_sparse = True
+
+    def __init__(self, landmarks: Rows, n_neighbors: int = NEIGHBORS, metric: str | Gower = "euclidean") -> None:
+        self.metric, self.dtype = metric, np.dtype(np.float64)
+        self.landmarks = unit_length(landmarks) if metric == "cosine" else landmarks
+        self.size = p = int(landmarks.shape[0])
+        self.n_neighbors = min(n_neighbors, max(1, p // 2))
+        self._index: NeighborIndex | None = None
+        self.edge_weights = edge_weights(self._radii())
+        self._entries: FloatArray = np.sqrt(self.edge_weights)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_index": None}  # made again of the landmarks when it is next needed
+
+    def with_neighbors(self, n_neighbors: int) -> NeighborhoodMap:
+        """The same landmarks with another r, of at most p."""
+        other = object.__new__(NeighborhoodMap)
+        other.__dict__.update(self.__dict__)
+        other.n_neighbors = min(n_neighbors, self.size)
+        other.edge_weights = edge_weights(other._radii())
+        other._entries = np.sqrt(other.edge_weights)
+        return other
+
+    def columns(self, X: Rows) -> Any:
+        """φ(x) of every row, a CSR matrix (m, p) on the host."""
+        near, member = self.members(X)
+        ends = np.append(0, np.cumsum(member.sum(axis=1)))
+        found = sparse.csr_array((self._entries[near[member]], near[member], ends), shape=(X.shape[0], self.size))
+        found.sort_indices()
+        return found
+
+    def members(self, X: Rows) -> tuple[IntArray, np.ndarray]:
+        """Numbers of the nearest landmarks of every row, (m, c), and which of them are in N(x)."""
+        r, most = self.n_neighbors, min(MOST_TIED * self.n_neighbors, self.size)
+        gap, near = self._nearest(X, min(r + 1, most))
+        member = gap <= gap[:, r - 1 : r] * (1 + TIE)
+        tied = np.flatnonzero(member[:, -1])
+        if not len(tied) or near.shape[1] == self.size:
+            return near, member
+        near, member = (np.pad(x, ((0, 0), (0, most - x.shape[1]))) for x in (near, member))
+        near[tied], member[tied] = self._tied_members(rows_on_host(X, tied), most)
+        return near, member
+
+    def _tied_members(self, X: Rows, most: int) -> tuple[IntArray, np.ndarray]:
+        """The same for rows with ties at the r-th place: the nearer landmarks, then the tied ones by number."""
+        r, count = self.n_neighbors, most
+        while True:
+            gap, near = self._nearest(X, count)
+            radius = gap[:, r - 1 : r]
+            if count == self.size or not (gap[:, -1:] <= radius * (1 + TIE)).any():
+                break
+            count = min(4 * count, self.size)
+        nearer, member = gap < radius * (1 - TIE), gap <= radius * (1 + TIE)
+        order = np.lexsort((near, ~nearer, ~member), axis=1)[:, :most]
+        return np.take_along_axis(near, order, axis=1), np.take_along_axis(member, order, axis=1)
+
+    def components(self, X: Rows) -> tuple[int, IntArray]:
+        """How many connected components the hypergraph of these rows has, and that of each landmark, −1 for none."""
+        labels = joined_components(self.columns(X))
+        return int(labels.max(initial=-1)) + 1, labels
+
+    def _radii(self) -> FloatArray:
+        """ρ_z: the distance from every landmark to its r-th nearest other one, (p,)."""
+        count = min(self.n_neighbors + 1, self.size)
+        if isinstance(self.metric, Gower):
+            return self._nearest(self.landmarks, count)[0][:, -1]
+        return self._searched().query(None, count)[0][:, -1]
+
+    def _nearest(self, X: Rows, count: int) -> tuple[FloatArray, IntArray]:
+        """Distances, ascending, and numbers of the nearest landmarks, by (distance, number), (m, count)."""
+        if not on_host(X):
+            return self._nearest_on_device(X, count)
+        if isinstance(self.metric, Gower):
+            return _nearest_by_gower(self.metric, X, self.landmarks, count)
+        if sparse.issparse(X) != sparse.issparse(self.landmarks):
+            X = X.toarray() if sparse.issparse(X) else sparse.csr_array(X)
+        return self._searched().query(unit_length(X) if self.metric == "cosine" else X, count)
+
+    def _searched(self) -> NeighborIndex:
+        if self._index is None:
+            self._index = NeighborIndex(self.landmarks, search="exact", n_jobs=1)
+        return self._index
+
+    def _nearest_on_device(self, X: Rows, count: int) -> tuple[FloatArray, IntArray]:
+        """The same for a tensor: one product and the nearest of it in float32, measured again in float64.
+
+        A row for which rounding may hide a nearer landmark is searched on the host.
+        """
+        torch = namespace(X)
+        near = min(count + SPARE, self.size)
+        Z = np.asarray(self.landmarks, dtype=np.float64)
+        offset = Z.mean(axis=0)
+        scale = float(2.0 ** -np.ceil(np.log2(np.abs(Z - offset).max() or 1.0)))  # so that float32 cannot overflow
+        rows, landmarks = (float64(X) - moved(offset, X)) * scale, moved((Z - offset) * scale, X)
+        squares, own = (landmarks * landmarks).sum(1), (rows * rows).sum(1)
+        with full_float32(torch):
+            bounds = squares.to(torch.float32) - 2 * (rows.to(torch.float32) @ landmarks.to(torch.float32).T)
+        found, places = torch.topk(bounds, near, dim=1, largest=False)
+        places = torch.sort(places, dim=1).values
+        gap = torch.stack([((rows - landmarks[places[:, j]]) ** 2).sum(1) for j in range(near)], dim=1)
+        gap, order = torch.sort(gap, dim=1, stable=True)
+        places = torch.gather(places, 1, order)[:, :count]
+        rounding = 8 * float(np.finfo(np.float32).eps) * (4 + np.sqrt(Z.shape[1])) * (own + squares.max())
+        unsure = found[:, -1] + own - rounding <= gap[:, count - 1] * (1 + 2 * TIE)
+        gaps, nears = to_host(torch.sqrt(gap[:, :count])) / scale, to_host(places)
+        if near < self.size:
+            again = np.flatnonzero(to_host(unsure))
+            if len(again):
+                gaps[again], nears[again] = self._nearest(rows_on_host(X, again), count)
+        return gaps, nears
+
+
+def edge_weights(radii: FloatArray) -> FloatArray:
+    """w_z = max(exp(−ρ_z² / median of ρ²), 2⁻⁵²), (p,)."""
+    largest = float(radii.max(initial=0.0)) or 1.0
+    squares = (radii / largest) ** 2  # squares of the radii themselves may not fit
+    middle = float(np.median(squares))
+    if middle == 0:  # more than half of the landmarks have r others at no distance
+        return np.where(squares > 0, FLOOR, 1.0)
+    return np.maximum(np.exp(-squares / middle), FLOOR)
+
+
+def unit_length(X: Rows) -> Rows:
+    """Rows divided by their lengths; a row of zeros stays."""
+    lengths = np.sqrt(squared_norms(X))
+    scale = np.where(lengths > 0, 1 / np.where(lengths > 0, lengths, 1.0), 0.0)
+    if sparse.issparse(X):
+        return sparse.csr_array(sparse.dia_array((scale[None, :], [0]), shape=(len(scale),) * 2) @ X)
+    return np.asarray(X * scale[:, None])
+
+
+def _nearest_by_gower(kernel: Gower, X: Rows, Z: Rows, count: int) -> tuple[FloatArray, IntArray]:
+    """The same by Gower distances: all pairs, a few rows at a time."""
+    gaps, nears = np.empty((X.shape[0], count)), np.empty((X.shape[0], count), dtype=np.intp)
+    for top in range(0, X.shape[0], PANEL):
+        place = slice(top, top + PANEL)
+        q = kernel.distances(X[place], Z)
+        near = np.argsort(q, axis=1, kind="stable")[:, :count]
+        gaps[place], nears[place] = np.take_along_axis(q, near, axis=1), near
+    return gaps, nears
+
+
+def joined_components(incidence: Any) -> IntArray:
+    """The connected component of every column of an incidence matrix (rows × columns), −1 for a column without rows.
+
+    Two columns are connected if a row has both.
+    """
+    n, p = incidence.shape
+    ends = incidence.tocoo()
+    both = sparse.coo_array((np.ones(len(ends.row), dtype=np.int8), (ends.row, n + ends.col)), shape=(n + p,) * 2)
+    found = connected_components(both, directed=False)[1][n:]
+    used = np.zeros(p, dtype=bool)
+    used[ends.col] = True
+    out = np.full(p, -1)
+    out[used] = np.unique(found[used], return_inverse=True)[1]
+    return out
+
+
+def choose_landmarks(
+    rows: Rows, weights: FloatArray, most: int, random: np.random.RandomState, *, are_rows: bool = False
+) -> Rows:
+    """At most so many landmarks for distinct rows: all of them, or centres of them, or some of them (``are_rows``)."""
+    n = rows.shape[0]
+    if n <= most:
+        return rows
+    landmarks = rows[np.sort(random.choice(n, most, replace=False))]
+    if are_rows:
+        return landmarks
+    for _ in range(LLOYD_STEPS):
+        nearest = NeighborIndex(landmarks, search="exact").query(rows, 1)[1][:, 0]
+        of_centres = sparse.csr_array((weights, (nearest, np.arange(n))), shape=(len(landmarks), n))
+        volume = np.bincount(nearest, weights, len(landmarks))
+        filled = volume > 0
+        landmarks = (of_centres @ rows)[filled] / volume[filled, None]
+    return landmarks
+
+
+def canonical_order(rows: Rows) -> IntArray:
+    """An order of distinct rows that neither units nor signs nor the order of columns change, up to ties.
+
+    Rows are sorted by their distance from the mean, to nine digits. Ties stay in the order in which they come.
+    """
+    if sparse.issparse(rows):
+        squares = squared_norms(rows)
+    else:
+        filled = np.nan_to_num(np.asarray(rows, dtype=np.float64))
+        filled -= filled.mean(axis=0)
+        squares = np.einsum("ij,ij->i", filled, filled)
+    largest = float(squares.max(initial=0.0)) or 1.0
+    return np.argsort(np.round(squares / largest, 9), kind="stable")

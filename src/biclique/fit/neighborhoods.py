@@ -1,0 +1,320 @@
+"""The default: the cut of the hypergraph of neighbourhoods, in three passes over rows with r entries each.
+
+With s = Φᵀw, δ = Φs, ρ = sᵀs and S as ever, B = AAᵀ for A = W^(1/2) S^(−1/2) Φ (I − ssᵀ/ρ). So its eigenpairs come from
+the sparse p × p matrix G = Φᵀ W S⁻¹ Φ, without its part along s.
+
+At order 2 (S = δ), G s = s: G is the normalised adjacency of a graph on the landmarks, whose edges diag(s) G diag(s)
+have the degrees s². Connected components of that graph are those of the hypergraph, and come first; the eigenpairs of
+each are found by multigrid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from biclique._typing import FloatArray, IntArray, Rows
+from biclique.features.maps import GROUPS, FeatureMap, block_starts
+from biclique.features.neighborhoods import (
+    DRAWN_ROWS,
+    LANDMARKS,
+    LANDMARKS_A_CLUSTER,
+    NEIGHBORS,
+    NeighborhoodMap,
+    canonical_order,
+    choose_landmarks,
+    joined_components,
+)
+from biclique.fit.low_rank import FactoredSpectrum
+from biclique.fit.plan import Plan, Result
+from biclique.fit.settings import Settings
+from biclique.fit.three_passes import FactoredFitted, assign_pool, third_pass
+from biclique.gram import SparseGram
+from biclique.kernels import Gower
+from biclique.neighbors.index import members_of
+from biclique.progress import Progress
+from biclique.rows.array import ArrayRows, Block, Pool, RowSource, Vertices
+from biclique.runtime import Pulse, run_groups, run_panels
+from biclique.runtime.namespace import on_host
+from biclique.spectral import (
+    NULL_EIGENVALUE,
+    EigenResult,
+    NormalizedCut,
+    graph_eigenpairs,
+    parted_eigenpairs,
+    shrunken_degrees,
+    top_eigenpairs,
+    warn_about_null_columns,
+    warn_unless_converged,
+)
+
+TOLERANCE = 1e-5
+"""Residuals of eigenpairs, as a share of the eigengap, unless ``eigen_tol`` is given."""
+
+
+class KeptMap(FeatureMap):
+    """φ(x) of rows that are φ(x) already: those of rows in memory are found once."""
+
+    exact = is_sparse = True
+
+    def __init__(self, size: int) -> None:
+        self.size, self.dtype = size, np.dtype(np.float64)
+
+    def columns(self, X: Rows) -> Any:
+        return X
+
+
+@dataclass
+class FirstPass:
+    """What the first pass adds up: s = Φᵀw, Σw, rows, and which landmarks are connected."""
+
+    sums: FloatArray  # (p,)
+    weight: float
+    n_rows: int
+    parts: IntArray  # (p,), the connected component of every landmark, −1 for one without rows
+
+    def __iadd__(self, other: FirstPass) -> FirstPass:
+        self.sums += other.sums
+        self.weight += other.weight
+        self.n_rows += other.n_rows
+        both = [parts for parts in (self.parts, other.parts) if parts.max() >= 0]
+        if both:
+            # Every component of either side is a row that has the landmarks of that component.
+            rows = np.concatenate([parts + 1 + j * (len(parts) + 1) for j, parts in enumerate(both)])
+            columns = np.tile(np.arange(len(self.parts)), len(both))
+            used = np.concatenate([parts >= 0 for parts in both])
+            shape = (int(rows.max()) + 1, len(self.parts))
+            ones = np.ones(int(used.sum()))
+            self.parts = joined_components(sparse.csr_array((ones, (rows[used], columns[used])), shape=shape))
+        return self
+
+
+@dataclass
+class SparseSum:
+    """A sum of sparse matrices."""
+
+    matrix: sparse.csr_array
+
+    def __iadd__(self, other: SparseSum) -> SparseSum:
+        self.matrix = self.matrix + other.matrix
+        return self
+
+
+@dataclass(frozen=True)
+class Hypergraph:
+    """The rows with their neighbourhoods, and the first pass over them."""
+
+    map: NeighborhoodMap
+    rows: RowSource
+    columns: FeatureMap
+    """φ of ``rows``: those of rows in memory are kept, others are found in every pass."""
+    first: FirstPass
+
+
+def fit_neighborhoods(plan: Plan, source: RowSource, random: np.random.RandomState, progress: Progress) -> Result:
+    """Landmarks, neighbourhoods, three passes, and what all rows get."""
+    settings, n_jobs = plan.settings, plan.settings.n_jobs
+    pool = draw_pool(settings, source, np.random.RandomState(random.randint(2**31)))
+    found = choose_map(settings, pool, np.random.RandomState(random.randint(2**31)))
+    graph = connected(found, source, settings.n_groups, n_jobs, progress)
+    spectrum = sparse_spectrum(graph, plan, progress).with_signs(pool.rows, pool.weights, n_jobs)
+    plan = replace(plan, rank=found.size, n_neighbors=graph.map.n_neighbors, order=spectrum.order)
+    fitted = FactoredFitted(plan, spectrum)
+    assignment = None
+    if settings.assigning.n_clusters is not None:
+        assignment = assign_pool(fitted, pool, settings.assigning.n_clusters)
+    return third_pass(fitted, source, graph.rows, graph.columns, pool, assignment, progress)
+
+
+# Landmarks
+
+
+def landmark_count(settings: Settings) -> int:
+    """How many landmarks are wanted at most."""
+    rank = settings.holding.rank
+    if rank == "auto":
+        return max(LANDMARKS, LANDMARKS_A_CLUSTER * settings.n_groups)
+    return 2**62 if isinstance(rank, str) else int(rank)
+
+
+def draw_pool(settings: Settings, source: RowSource, random: np.random.RandomState) -> Pool:
+    """Distinct rows that landmarks and clusters come from, in an order that does not depend on how they came."""
+    most = landmark_count(settings)
+    every = settings.holding.rank == "all"
+    pool = Pool.of(*source.draw((source.n_rows or most) if every else DRAWN_ROWS * most, random))
+    rows, weights = pool.rows[pool.distinct], pool.distinct_weights
+    order = canonical_order(rows)
+    return Pool(rows[order], weights[order], np.arange(len(order)), weights[order])
+
+
+def choose_map(settings: Settings, pool: Pool, random: np.random.RandomState) -> NeighborhoodMap:
+    """The neighbourhoods of landmarks: all rows of the pool, their centres, or, if these have no meaning, some rows."""
+    metric: str | Gower = settings.kernel.metric
+    if metric == "gower":
+        metric = settings.kernel.gower
+    are_rows = metric != "euclidean" or sparse.issparse(pool.rows)
+    landmarks = choose_landmarks(pool.rows, pool.weights, landmark_count(settings), random, are_rows=are_rows)
+    alone = landmarks.shape[0] <= settings.n_groups  # every landmark is a cluster
+    return NeighborhoodMap(landmarks, 1 if alone else settings.holding.n_neighbors or NEIGHBORS, metric)
+
+
+def connected(
+    found: NeighborhoodMap, source: RowSource, n_clusters: int, n_jobs: int | None, progress: Progress
+) -> Hypergraph:
+    """The hypergraph, with r doubled until it has at most k connected components."""
+    while True:
+        progress.say(f"{found.size} landmarks, {found.n_neighbors} of them a row")
+        rows, columns = source, found
+        if source.in_memory:
+            rows, columns = keep_columns(found, source, n_jobs, progress), KeptMap(found.size)
+        first = rows.sum(_first_pass(columns, n_jobs), "sums", progress)
+        few = first.parts.max() < n_clusters or n_clusters == 1
+        if few or found.n_neighbors >= found.size:
+            return Hypergraph(found, rows, columns, first)
+        found = found.with_neighbors(2 * found.n_neighbors)
+
+
+def keep_columns(found: NeighborhoodMap, source: RowSource, n_jobs: int | None, progress: Progress) -> ArrayRows:
+    """φ of all rows in memory, as rows of a CSR matrix on the host."""
+    X, _ = source.placed()
+    tick = (lambda share: progress.share("search for the nearest landmarks", share)) if progress.enabled else None
+    step = block_starts(found, X).step
+    jobs = n_jobs if on_host(X) else 1
+    blocks = run_panels(lambda place: found.columns(X[place]), X.shape[0], step, n_jobs=jobs, tick=tick)
+    weights = np.ones(X.shape[0]) if source.weights is None else source.weights
+    return ArrayRows(sparse.csr_array(sparse.vstack(blocks, format="csr")), weights)
+
+
+# Passes
+
+
+def _first_pass(columns: FeatureMap, n_jobs: int | None) -> Callable[[Block], FirstPass]:
+    def of_piece(phi: sparse.csr_array, w: FloatArray) -> FirstPass:
+        counted = phi if (w > 0).all() else phi[np.flatnonzero(w > 0)]
+        return FirstPass(phi.T @ w, float(w.sum()), len(w), joined_components(counted))
+
+    return lambda block: _added(columns, block, of_piece, n_jobs)
+
+
+def _second_pass(columns: FeatureMap, s: FloatArray, mean_degree: float, order: float, n_jobs: int | None) -> Any:
+    def of_piece(phi: sparse.csr_array, w: FloatArray) -> SparseSum:
+        shrunken = shrunken_degrees(phi @ s, mean_degree, order)
+        scale = np.sqrt(np.divide(w, shrunken, out=np.zeros(len(w)), where=shrunken > 0))
+        A = sparse.csr_array((phi.data * np.repeat(scale, np.diff(phi.indptr)), phi.indices, phi.indptr), phi.shape)
+        return SparseSum(sparse.csr_array(A.T @ A))
+
+    return lambda block: _added(columns, block, of_piece, n_jobs)
+
+
+def _added(columns: FeatureMap, block: Block, of_piece: Callable[[Any, FloatArray], Any], n_jobs: int | None) -> Any:
+    """Σ of a function of φ and w over pieces of a block, in an order that does not depend on the threads."""
+    starts = block_starts(columns, block.rows)
+
+    def work(group: int, pulse: Pulse) -> Any:
+        total = None
+        for top in starts[group::GROUPS]:
+            place = slice(top, top + starts.step)
+            found = of_piece(columns.columns(block.rows[place]), np.asarray(block.weights[place], dtype=np.float64))
+            total = found if total is None else total.__iadd__(found)
+            pulse()
+        return total
+
+    groups = min(GROUPS, max(len(starts), 1))
+    parts = run_groups(work, groups, n_jobs=n_jobs, total=len(starts))
+    total = parts[0]
+    for part in parts[1:]:
+        total += part
+    return total
+
+
+# The small matrix
+
+
+def sparse_spectrum(graph: Hypergraph, plan: Plan, progress: Progress) -> FactoredSpectrum:
+    """The leading eigenpairs of B for K = ΦΦᵀ: the second pass, and a sparse eigenproblem of the landmarks."""
+    first, order, n_jobs = graph.first, plan.orders[0], plan.settings.n_jobs
+    k = min(plan.settings.n_columns, graph.map.size) - 1
+    s = first.sums
+    total = float(s @ s)  # ρ
+    mean_degree, unit = total / first.weight, s / np.sqrt(total)
+    second = _second_pass(graph.columns, s, mean_degree, order, n_jobs)
+    G = graph.rows.sum(second, "matrix", progress, graph.map.n_neighbors).matrix
+    tol = plan.settings.solving.tolerance(TOLERANCE)
+    pairs = landmark_pairs(G, s, first.parts, k, tol) if order == 2 else deflated_pairs(G, unit, k, tol)
+    warn_unless_converged(pairs)
+    values, U = pairs.values, pairs.vectors
+    informative = values > NULL_EIGENVALUE * float(np.finfo(np.float64).eps)
+    scale = np.where(informative, 1 / np.sqrt(np.where(informative, values, 1.0)), 0.0)
+    warn_about_null_columns(informative, k + 1)
+    return FactoredSpectrum(
+        map=graph.map,
+        order=order,
+        total=total,
+        mean_degree=mean_degree,
+        values=values,
+        informative=informative,
+        residuals=pairs.residuals,
+        coefficients=np.column_stack([s, (U - np.outer(unit, unit @ U)) * scale]),
+        noise=0.0,
+        n_rows=first.n_rows,
+        unseen=0,
+    )
+
+
+def landmark_pairs(G: sparse.csr_array, s: FloatArray, parts: IntArray, k: int, tol: float) -> EigenResult:
+    """The leading eigenpairs of G beside s, at order 2: the cut of the graph diag(s) G diag(s), part by part."""
+    scale = sparse.dia_array((s[None, :], [0]), shape=G.shape)
+    cut = NormalizedCut(SparseGram(sparse.csr_array(scale @ G @ scale), n_jobs=1), 2.0)
+
+    def solve(members: IntArray, wanted: int) -> EigenResult:
+        own = cut.restricted(cut.gram.restricted(members), members)
+        return graph_eigenpairs(own, wanted, tol=tol, random_state=0)
+
+    return parted_eigenpairs(cut, parts, members_of(parts), k, solve)
+
+
+class _Deflated:
+    """(I − uuᵀ) G (I − uuᵀ) for a unit vector u."""
+
+    def __init__(self, G: sparse.csr_array, unit: FloatArray) -> None:
+        self.G, self.like, self.shape = G, unit, G.shape
+
+    def matmat(self, V: FloatArray) -> FloatArray:
+        product = self.G @ (V - np.outer(self.like, self.like @ V))
+        return np.asarray(product - np.outer(self.like, self.like @ product))
+
+
+def deflated_pairs(G: sparse.csr_array, unit: FloatArray, k: int, tol: float) -> EigenResult:
+    """The leading eigenpairs of G beside s at other orders, where parts have no eigenvectors of their own."""
+    return top_eigenpairs(_Deflated(G, unit), k, tol=tol, deflate=unit, random_state=0)
+
+
+# For weighted kernel k-means, whose steps are products with K
+
+
+def map_of_vertices(settings: Settings, vertices: Vertices, random: np.random.RandomState) -> NeighborhoodMap:
+    """The neighbourhoods of rows in memory."""
+    order = canonical_order(vertices.data)
+    rows, weights = vertices.data[order], vertices.weights[order]
+    found = choose_map(settings, Pool(rows, weights, np.arange(len(order)), weights), random)
+    source = ArrayRows(vertices.data, vertices.weights)
+    return connected(found, source, settings.n_groups, settings.n_jobs, Progress(False)).map
+
+
+def factored_pairs(cut: NormalizedCut, phi: sparse.csr_array, k: int, tol: float) -> EigenResult:
+    """The k leading eigenpairs of B itself: v = A u / √λ for the pairs (λ, u) of AᵀA."""
+    s, scale = phi.T @ cut.weights, np.sqrt(cut.weights / cut.shrunken)
+    A = sparse.csr_array(sparse.dia_array((scale[None, :], [0]), shape=(len(scale),) * 2) @ phi)
+    G = sparse.csr_array(A.T @ A)
+    if cut.order == 2:
+        found = landmark_pairs(G, s, joined_components(phi), k, tol)
+    else:
+        found = deflated_pairs(G, s / np.linalg.norm(s), k, tol)
+    vectors = (A @ found.vectors) / np.sqrt(np.maximum(found.values, np.finfo(float).tiny))
+    images = cut.matmat(vectors)
+    residuals = np.linalg.norm(images - vectors * found.values, axis=0)
+    return replace(found, vectors=vectors, images=images, residuals=residuals, space=None)

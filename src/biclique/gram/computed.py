@@ -1,0 +1,56 @@
+"""What operators share that compute K anew in every pass, and never store it."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from biclique._typing import FloatArray, IntArray, Rows
+from biclique.gram.operator import CrossGram, GramOperator, TrainedRows
+from biclique.kernels import HeldRows, Kernel
+from biclique.runtime import Tick
+
+
+class ComputedGram(GramOperator):
+    """K of a kernel and rows that is computed anew in every pass, and never stored."""
+
+    passes_are_cheap = False
+    held: HeldRows
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        X: Rows,
+        *,
+        dtype: DTypeLike = np.float32,
+        n_jobs: int | None = None,
+        memory_limit: float | None = None,
+        tick: Tick | None = None,
+    ) -> None:
+        self.kernel, self.n, self.dtype = kernel, X.shape[0], np.dtype(dtype)
+        self.n_jobs, self.tick, self._memory_limit = n_jobs, tick, np.inf if memory_limit is None else memory_limit
+
+    @property
+    def nonnegative(self) -> bool:
+        return self.kernel.nonnegative(self.held.rows)
+
+    def diagonal(self) -> FloatArray:
+        return self.kernel.diagonal(self.held.rows)
+
+    def training(self) -> TrainedRows:
+        return self.held
+
+    def cross(self, Y: Rows) -> CrossGram:
+        return self.training().cross(Y, self.n_jobs)
+
+    def restricted(self, members: IntArray) -> Self:
+        rows = self.held.rows[members]
+        found = type(self)(self.kernel, rows, dtype=self.dtype, n_jobs=self.n_jobs, tick=self.tick)
+        found.held.came_from(self.held)
+        return found
+
+    def with_rows(self, Y: Rows) -> Self:
+        rows, limit = self.held.stacked(Y), self._memory_limit
+        return type(self)(self.kernel, rows, dtype=self.dtype, n_jobs=self.n_jobs, memory_limit=limit)

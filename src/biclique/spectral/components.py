@@ -1,0 +1,115 @@
+"""Connected components: K falls into parts between which there is no similarity.
+
+One convention for neighbourhoods, neighbour graphs, given sparse matrices and hypergraphs. k clusters are asked for.
+
+1. If there are at least k components, they are grouped whole: nothing is cut. The k largest begin a group each, and
+   every other one joins the group of the least volume, largest first.
+2. If there are q < k, the eigenvectors of the order-2 cut are known for the components, and solved inside each of them:
+   B is block diagonal but for the rank-one term. √(wS) on any union of components is an eigenvector of K's
+   normalisation with eigenvalue 1, and eigenvectors of a component's own cut, zero elsewhere, are eigenvectors of the
+   whole. So components need no iteration, and crowds of eigenvalues at 1 do no harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from biclique._typing import FloatArray, IntArray
+from biclique.spectral.cut import NormalizedCut
+from biclique.spectral.solver import EigenResult, RitzSpace, Space
+
+
+def grouped(parts: IntArray, volumes: FloatArray, n_groups: int) -> IntArray:
+    """The group of every component, (q,): whole components in at most so many groups of about the same volume."""
+    totals = np.bincount(parts, volumes)
+    group_of = np.empty(len(totals), dtype=np.intp)
+    filled = np.zeros(min(n_groups, len(totals)))
+    for rank, part in enumerate(np.argsort(-totals, kind="stable")):
+        group = rank if rank < len(filled) else int(filled.argmin())
+        group_of[part] = group
+        filled[group] += totals[part]
+    return group_of
+
+
+Solve = Callable[[IntArray, int], EigenResult]
+"""So many leading eigenpairs of the cut of some rows alone."""
+
+
+@dataclass(frozen=True)
+class PartedSpace:
+    """The parts' own vectors, eigenvalue 1, and a space inside each part that was solved."""
+
+    known: FloatArray  # (n, q − 1)
+    inside: list[tuple[IntArray, Space]]
+
+    def rescaled(self, ratio: FloatArray, columns: int) -> tuple[FloatArray, FloatArray]:
+        """As ``RitzSpace.rescaled``: the leading vectors of all pieces, of one length, and their images."""
+        root = np.sqrt(ratio)[:, None]
+        everywhere: IntArray = np.arange(len(ratio))
+        pieces: list[tuple[IntArray, FloatArray, FloatArray]] = [(everywhere, root * self.known, self.known / root)]
+        pieces += [(members, *space.rescaled(ratio[members], columns)) for members, space in self.inside]
+        lengths = [np.linalg.norm(start, axis=0) for _, start, _ in pieces]
+        values = [
+            np.einsum("ij,ij->j", start, image) / size**2
+            for (_, start, image), size in zip(pieces, lengths, strict=True)
+        ]
+        ranked = sorted((-float(x), piece, j) for piece, own in enumerate(values) for j, x in enumerate(own))[:columns]
+        starts, images = np.zeros((2, len(ratio), len(ranked)))
+        for column, (_, piece, j) in enumerate(ranked):
+            members, start, image = pieces[piece]
+            starts[members, column] = start[:, j] / lengths[piece][j]
+            images[members, column] = image[:, j] / lengths[piece][j]
+        return starts, images
+
+
+def parted_rotation(volumes: FloatArray) -> FloatArray:
+    """A reflection of the parts' own vectors, (q, q), after which the first one is √(wS) of all rows, normalised."""
+    away = np.sqrt(volumes / volumes.sum()) - np.eye(len(volumes))[0]
+    length = float(away @ away)
+    return np.eye(len(volumes)) - (2 * np.outer(away, away) / length if length > 0 else 0.0)
+
+
+def part_vectors(cut: NormalizedCut, part_of: IntArray) -> FloatArray:
+    """Orthonormal vectors that span the parts' √(wS), (n, q); the first is the trivial one."""
+    volumes = np.bincount(part_of, cut.weights * cut.shrunken).astype(float)
+    of_parts = parted_rotation(volumes) / np.sqrt(volumes)[:, None]
+    return np.asarray(np.sqrt(cut.weights * cut.shrunken)[:, None] * of_parts[part_of])
+
+
+def parted_eigenpairs(
+    cut: NormalizedCut, part_of: IntArray, members_of_parts: Sequence[IntArray], k: int, solve: Solve
+) -> EigenResult:
+    """The k leading eigenpairs of B at order 2: q − 1 of the q parts, and the largest of the parts' own.
+
+    The product with all vectors, one pass, gives true residuals.
+    """
+    n, q = len(part_of), len(members_of_parts)
+    known = part_vectors(cut, part_of)[:, 1 : k + 1]
+    own: list[EigenResult] = []
+    for members in members_of_parts:
+        wanted = min(k + 1 - q, len(members) - 1)
+        own.append(solve(members, wanted) if wanted > 0 else EigenResult.none(np.empty(len(members))))
+    ranked = sorted((-float(value), part, j) for part, found in enumerate(own) for j, value in enumerate(found.values))
+    chosen = ranked[: max(k + 1 - q, 0)]
+    vectors = np.zeros((n, known.shape[1] + len(chosen)))
+    vectors[:, : known.shape[1]] = known
+    for column, (_, part, j) in enumerate(chosen, start=known.shape[1]):
+        vectors[members_of_parts[part], column] = own[part].vectors[:, j]
+    images = cut.matmat(vectors)
+    values = np.einsum("ij,ij->j", vectors, images)
+    residuals = np.linalg.norm(images - vectors * values, axis=0)
+    passes = max((found.n_passes for found in own), default=0)
+    cut.n_passes += passes
+    target = max((found.target for found in own if len(found.values)), default=0.0)
+    inside = [
+        (members, found.space or RitzSpace.of_pairs(found))
+        for members, found in zip(members_of_parts, own, strict=True)
+        if len(found.values)
+    ]
+    finished = all(found.converged for found in own)
+    return EigenResult(
+        values, vectors, images, residuals, passes + 1, finished, float(target), PartedSpace(known, inside)
+    )
