@@ -22,7 +22,7 @@ $(VENV)/.check: $(VENV)/.test
 	touch $@
 
 demo: $(VENV)/.base  ## cluster iris from the command line
-	$(BIN)/biclique cluster iris -k 3
+	$(BIN)/biclique cluster iris -k 3 --scale none
 
 test: $(VENV)/.test  ## the whole test suite
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
@@ -31,7 +31,7 @@ test: $(VENV)/.test  ## the whole test suite
 SENSITIVE := -m "not once" tests/runtime tests/kernels tests/features tests/neighbors tests/device tests/gram \
 	tests/spectral tests/multiway tests/fit tests/cluster --ignore=tests/cluster/test_bad_input.py \
 	--ignore=tests/fit/test_settings.py --ignore=tests/fit/test_plan.py --ignore=tests/fit/test_drills.py \
-	--ignore=tests/cluster/test_sklearn_checks.py --ignore=tests/cluster/test_selecting.py \
+	--ignore=tests/cluster/test_sklearn_checks.py \
 	--ignore=tests/cluster/test_consensus.py --ignore=tests/cluster/test_selecting_count.py
 
 test-lower-cpu: $(VENV)/.test  ## the numerically sensitive tests as on a CPU one level below this one
@@ -70,7 +70,7 @@ $(VENV)-torch/.test: pyproject.toml
 
 test-torch: $(VENV)-torch/.test  ## the same on torch's CPU, and the GPU's kernel in Triton's interpreter
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(VENV)-torch/bin/python -m pytest -n $(JOBS) --dist worksteal \
-		tests/gram/test_operators.py tests/device tests/spectral/test_on_torch.py tests/fit/test_on_device.py \
+		tests/gram/test_operators.py tests/device tests/spectral/test_on_torch.py tests/fit/test_on_device.py tests/fit/test_neighborhoods.py \
 		tests/rows tests/fit/test_fitted.py tests/fit/test_state.py
 
 # The page of a report in a real browser. Where Chromium is not installed, and cannot be, the tests are skipped.

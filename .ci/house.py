@@ -39,8 +39,7 @@ ANYTHING: Table = {
     ("selection/*", "X"): "public functions take what users have, and read_rows makes rows of it",
     ("selection/*", "sample_weight"): "what users have, and check_weights makes an array of it",
     ("selection/order_path.py", "kernel_params"): "what a user's own function takes",
-    ("selection/result.py", "place"): "a row by its number or a column by its name, as in frames",
-    ("selection/result.py", "ax"): "matplotlib's axes, which is optional",
+    ("selection/count_result.py", "place"): "a row by its number or a column by its name, as in frames",
     ("selection/count_result.py", "ax"): "the same",
     ("fit/settings.py", "kernel_params"): "what a user's own function takes",
     ("fit/settings.py", "parameters"): "what users gave, before it is checked",
@@ -84,12 +83,10 @@ PROBED: Table = {
 NAMED: Table = {
     ("fit/plan.py", "choice"): "a Choice is a decision, and its name says which",
     ("fit/exact.py", "options"): "the name of a solver, as the user gave it",
-    ("fit/exact.py", "choice"): "a Choice is a decision, and its name says which",
 }
 """Files, and values in them whose ``name`` may be compared. A class may always compare its own."""
 
 IGNORES: dict[tuple[str, str], int] = {
-    ("selection/settings_search.py", "misc"): 2,  # a lambda that keeps the values of a loop
     ("fit/low_rank.py", "no-any-return"): 3,  # an array of a library without types
     ("rows/dask_rows.py", "no-any-return"): 3,
     ("gram/spread.py", "override"): 2,  # tiles elsewhere become tiles here

@@ -1,9 +1,9 @@
-"""The data of defaults.py, robustness.py, select_affinity.py, selection.py and select_count.py, and how it is scored.
+"""The data of defaults.py, robustness.py and selection.py, and how it is scored.
 
 - `generated` and `public`: 170 generated and 46 public sets, 216 in all, which judge the default.
 - `few_generated`: 14 of the generated sets.
 - `zero_one_tables`: 120 small tables with columns of 0 and 1.
-- `affinity_battery`: 40 generated tables, written before any method was run on them.
+- `forty_tables`: 40 generated tables, written before any method was run on them.
 - `MANY_ROWS`: sets of any number of rows. Their rows are in random order, so the first rows are a smaller draw.
 
 The public sets are the batteries fcps, graves, other and sipu of "A benchmark suite for clustering algorithms"
@@ -276,7 +276,7 @@ def zero_one_tables() -> Iterator[Case]:
         yield _case("0/1 columns", f"0/1 columns {seed}", categories(n, seed, k, numbers, columns, 2, 0.6))
 
 
-AFFINITY_BATTERY: dict[str, dict[str, Callable[[int], Made]]] = {
+FORTY_TABLES: dict[str, dict[str, Callable[[int], Made]]] = {
     "one column": {
         "3 equal": lambda s: on_a_line((300, 300, 300), s, (0, 5, 10)),
         "900/80/20": lambda s: on_a_line((900, 80, 20), s, (0, 6, 12)),
@@ -341,10 +341,10 @@ AFFINITY_BATTERY: dict[str, dict[str, Callable[[int], Made]]] = {
 """Ten kinds of four tables each. They were not changed after the first score: do not tune them."""
 
 
-def affinity_battery() -> Iterator[Case]:
+def forty_tables() -> Iterator[Case]:
     """The 40 tables, each with a seed of its own."""
     seed = 100
-    for kind, tables in AFFINITY_BATTERY.items():
+    for kind, tables in FORTY_TABLES.items():
         for name, make in tables.items():
             yield _case(kind, f"{kind}: {name}", make(seed))
             seed += 1

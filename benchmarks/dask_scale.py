@@ -90,7 +90,7 @@ def write_files(folder: Path, n: int, chunk: int) -> np.ndarray:
 
 def model(n_jobs: int | None, rank: int) -> BicliqueSpectralClustering:
     return BicliqueSpectralClustering(
-        GROUPS, gram="nystroem", rank=rank, order=4, random_state=0, n_jobs=n_jobs, memory_limit="2GB"
+        GROUPS, affinity="rbf", gram="nystroem", rank=rank, order=4, random_state=0, n_jobs=n_jobs, memory_limit="2GB"
     )
 
 
@@ -396,7 +396,9 @@ def peers(n: int, only: str) -> None:
     distributed.wait(rows)
     print(f"dask-ml {version('dask-ml')}, scikit-learn {version('scikit-learn')}, {n} rows x {COLUMNS}", flush=True)
     contenders = {
-        "biclique": BicliqueSpectralClustering(GROUPS, gram="nystroem", rank=128, order=4, gamma=0.02, random_state=0),
+        "biclique": BicliqueSpectralClustering(
+            GROUPS, affinity="rbf", gram="nystroem", rank=128, order=4, gamma=0.02, random_state=0
+        ),
         "dask-ml KMeans": KMeans(GROUPS, random_state=0),
         "dask-ml SpectralClustering": SpectralClustering(GROUPS, n_components=128, gamma=0.02, random_state=0),
         "dask-ml SpectralClustering, scikit-learn's k-means": SpectralClustering(

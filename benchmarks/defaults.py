@@ -3,6 +3,7 @@
     python benchmarks/defaults.py --data FOLDER             # 216 sets: 46 public ones, 1,000 rows each, 170 generated
     python benchmarks/defaults.py --data FOLDER --all       # every row of the public sets, ours and k-means alone
     python benchmarks/defaults.py --only tables comparison  # families that begin with these words
+    python benchmarks/defaults.py --forty                   # 40 other tables, written before anything was run on them
     python benchmarks/defaults.py --data FOLDER --large     # MNIST, pen digits and sets of 10⁶ rows, five seeds each
     python benchmarks/defaults.py --same                    # do 10⁴, 10⁵ and 10⁶ rows get the same labels?
     python benchmarks/defaults.py --seconds                 # beside scikit-learn's neighbours and MiniBatchKMeans
@@ -23,7 +24,20 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
-from batteries import MANY_ROWS, MOST_ROWS, Case, Made, Method, blobs, generated, kmeans, ours, print_scores, public
+from batteries import (
+    MANY_ROWS,
+    MOST_ROWS,
+    Case,
+    Made,
+    Method,
+    blobs,
+    forty_tables,
+    generated,
+    kmeans,
+    ours,
+    print_scores,
+    public,
+)
 from sklearn.cluster import HDBSCAN, MiniBatchKMeans, SpectralClustering
 from sklearn.datasets import load_digits, load_iris
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
@@ -129,6 +143,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder of the public sets")
     parser.add_argument("--all", action="store_true", help="every row of the public sets, ours and k-means alone")
     parser.add_argument("--only", nargs="+", default=[""], help="families that begin with one of these words")
+    parser.add_argument("--forty", action="store_true", help="instead: 40 other generated tables")
     parser.add_argument("--ours", action="store_true", help="ours and k-means alone; with --large ours alone")
     parser.add_argument("--quiet", action="store_true", help="the means alone")
     parser.add_argument("--large", action="store_true", help="instead: large sets, five seeds each")
@@ -147,8 +162,8 @@ def main() -> None:
         return
     if options.all and options.data is None:
         parser.error("--all needs --data")
-    cases = [] if options.all else list(generated())
-    if options.data is not None:
+    cases = [] if options.all else list(forty_tables() if options.forty else generated())
+    if options.data is not None and not options.forty:
         cases += public(options.data, None if options.all else MOST_ROWS)
     cases = [case for case in cases if case.group.startswith(tuple(options.only))]
     if not cases:

@@ -54,9 +54,17 @@ def contender(name: str, gamma: float) -> BicliqueSpectralClustering | SpectralC
             CLUSTERS, gamma=gamma, eigen_solver=None if solver == "default" else solver, random_state=0
         )
     if name == "dense float64":
-        return BicliqueSpectralClustering(CLUSTERS, gamma=gamma, gram="dense", memory_limit="20GB", random_state=0)
+        return BicliqueSpectralClustering(
+            CLUSTERS, affinity="rbf", gamma=gamma, order=2, gram="dense", memory_limit="20GB", random_state=0
+        )
     return BicliqueSpectralClustering(
-        CLUSTERS, gamma=gamma, order=float(name.split()[-1]), gram="tiled", precision="float32", random_state=0
+        CLUSTERS,
+        affinity="rbf",
+        gamma=gamma,
+        order=float(name.split()[-1]),
+        gram="tiled",
+        precision="float32",
+        random_state=0,
     )
 
 
@@ -141,7 +149,9 @@ def compare_planted() -> None:
             models = []
             for least in (start_from, len(X) + 1):
                 plan.START_FROM = least
-                model = BicliqueSpectralClustering(5, gamma=0.5, gram="tiled", order=2, random_state=seed)
+                model = BicliqueSpectralClustering(
+                    5, affinity="rbf", gamma=0.5, gram="tiled", order=2, random_state=seed
+                )
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", UserWarning)
                     seconds = best_of(1, lambda model=model, X=X: model.fit(X))

@@ -60,7 +60,9 @@ def best(work: Callable[[], object], repeats: int) -> tuple[float, object]:
 
 def contenders(n: int, k: int, gamma: float, memory: str) -> dict[str, Callable[[np.ndarray], object] | None]:
     def ours(**options: object) -> Callable[[np.ndarray], object]:
-        return lambda X: BicliqueSpectralClustering(k, random_state=0, memory_limit=memory, **options).fit(X)
+        return lambda X: BicliqueSpectralClustering(
+            k, affinity="rbf", random_state=0, memory_limit=memory, **options
+        ).fit(X)
 
     peer = make_pipeline(Nystroem(gamma=gamma, n_components=300, random_state=0), KMeans(k, random_state=0))
     spectral = SpectralClustering(k, gamma=gamma, random_state=0)

@@ -1,8 +1,8 @@
-"""What the defaults of neighbour graphs were chosen by: weights and orders, eigenvector solvers, searches.
+"""Neighbour graphs beside neighbourhoods, eigenvector solvers, searches.
 
-    python benchmarks/neighbors.py [--data FOLDER] [--rows 1e5] [--only weights solver search]
+    python benchmarks/neighbors.py [--data FOLDER] [--rows 1e5] [--only graphs solver search]
 
-`weights` prints the agreement with the known classes for every weighting at several orders, `solver` the seconds and
+`graphs` prints the agreement with the known classes, `solver` the seconds and
 the residual over the eigengap of multigrid, block Krylov, shift-invert (SciPy's splu) and pyamg where it is installed,
 `search` the seconds and the recall of exact and approximate searches (pynndescent where it is installed). FOLDER holds
 mnist.npz and pendigits.npz with X and y. Times are of one run each; a 4000³ float32 product is timed beside them.
@@ -25,11 +25,10 @@ from sklearn.neighbors import NearestNeighbors
 from timing import product_seconds
 
 from biclique.cluster.clustering import BicliqueSpectralClustering
-from biclique.gram import NEIGHBOR_WEIGHTS, NeighborGram, SparseGram
+from biclique.gram import NeighborGram, SparseGram
 from biclique.neighbors.index import NeighborIndex, components
 from biclique.spectral import NormalizedCut, graph_eigenpairs, top_eigenpairs
 
-ORDERS = ("auto", 2, 2.1, 4)
 KRYLOV_PASSES = 300
 
 
@@ -46,22 +45,19 @@ def load(name: str, rows: int, folder: Path | None) -> tuple[np.ndarray, np.ndar
         return (X / 255 if name == "mnist" else X), file["y"], 10
 
 
-def weights(names: list[str], rows: int, folder: Path | None) -> None:
-    print("\n## Normalised mutual information (order taken, seconds)\n")
-    print("| data | weights | " + " | ".join(f"order {order}" for order in ORDERS) + " |")
-    print("| --- | --- | " + " | ".join("---:" for _ in ORDERS) + " |")
+def graphs(names: list[str], rows: int, folder: Path | None) -> None:
+    print("\n## Normalised mutual information and seconds\n")
+    print("| data | graph of 10 neighbours | neighbourhoods |")
+    print("| --- | ---: | ---: |")
     for name in names:
         X, y, k = load(name, rows, folder)
-        for weighting in NEIGHBOR_WEIGHTS:
-            cells = []
-            for order in ORDERS:
-                start = time.perf_counter()
-                model = BicliqueSpectralClustering(
-                    k, affinity="nearest_neighbors", neighbor_weights=weighting, order=order, random_state=0
-                ).fit(X)
-                score = normalized_mutual_info_score(y, model.labels_)
-                cells.append(f"{score:.4f} ({model.order_:g}, {time.perf_counter() - start:.1f})")
-            print(f"| {name} {len(X)} | {weighting} | " + " | ".join(cells) + " |", flush=True)
+        cells = []
+        for affinity in ("nearest_neighbors", "neighborhoods"):
+            start = time.perf_counter()
+            model = BicliqueSpectralClustering(k, affinity=affinity, random_state=0).fit(X)
+            score = normalized_mutual_info_score(y, model.labels_)
+            cells.append(f"{score:.4f} ({time.perf_counter() - start:.1f} s)")
+        print(f"| {name} {len(X)} | " + " | ".join(cells) + " |", flush=True)
 
 
 def solver(names: list[str], rows: int, folder: Path | None) -> None:
@@ -70,8 +66,8 @@ def solver(names: list[str], rows: int, folder: Path | None) -> None:
     print("| --- | ---: | ---: | ---: | ---: |")
     for name in names:
         X, _, k = load(name, rows, folder)
-        gram = NeighborGram.from_rows(np.unique(X, axis=0), 10, "rbf")
-        labels = components(gram.K, 5e-4)
+        gram = NeighborGram.from_rows(np.unique(X, axis=0), 10)
+        labels = components(gram.K)
         largest = np.flatnonzero(labels == np.bincount(labels).argmax())
         K = gram.K[largest][:, largest]
         gap = eigengap(K, k - 1)
@@ -178,7 +174,7 @@ def descent(X: np.ndarray) -> np.ndarray | None:
     return NNDescent(X, n_neighbors=10, random_state=0).neighbor_graph[0]
 
 
-PARTS = {"weights": weights, "solver": solver, "search": search}
+PARTS = {"graphs": graphs, "solver": solver, "search": search}
 
 
 def main() -> None:

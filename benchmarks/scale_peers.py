@@ -86,6 +86,8 @@ def write_rows(path: Path, name: str, n: int | None, folder: str | None) -> bool
 
 
 def ours(X: Any, k: int, **parameters: Any) -> Found:
+    if "gram" in parameters:
+        parameters = {"affinity": "rbf", **parameters}
     model = BicliqueSpectralClustering(k, random_state=0, **parameters).fit(X)
     facts = {"gamma": model.gamma_, "rank": model.rank_}
     if model.approximation_ is not None:

@@ -61,7 +61,7 @@ def sets() -> dict[str, tuple[Rows, Labels]]:
 # The methods
 # -----------
 #
-# ``affinity="select"`` searches among kernels and neighbour graphs without labels.
+# biclique's defaults cut a hypergraph of neighbourhoods. ``affinity="rbf"`` is the paper's Algorithm 1.
 
 
 def methods(k: int) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def methods(k: int) -> dict[str, Any]:
         "SpectralClustering\n(scikit-learn)": SpectralClustering(k, random_state=0),
         "HDBSCAN\n(scikit-learn)": HDBSCAN(copy=True),
         "biclique\ndefaults": BicliqueSpectralClustering(k, random_state=0),
-        'biclique\naffinity="select"': BicliqueSpectralClustering(k, affinity="select", random_state=0),
+        'biclique\naffinity="rbf"': BicliqueSpectralClustering(k, affinity="rbf", random_state=0),
     }
 
 
@@ -113,6 +113,6 @@ plt.show()
 # - scikit-learn's spectral clustering gives clusters to outliers: its order is fixed at 2.
 # - HDBSCAN finds its own number of clusters and calls rows noise (grey). With its default settings
 #   it often finds more clusters than there are.
-# - A group with fewer than √(n/k) rows, here 12, is never a cluster for biclique: it counts as outliers.
-# - biclique with defaults handles sizes and outliers. For curved shapes it needs a neighbour graph,
-#   and ``affinity="select"`` finds that out without labels.
+# - biclique with defaults handles curved shapes, sizes and outliers.
+# - An rbf kernel has one width for all rows, and by the rule for it the circles are missed. ``order="auto"``
+#   keeps outliers from being clusters: it takes an order whose clusters all have √(n/k) rows, here 12.

@@ -2,8 +2,8 @@
 Handwritten digits
 ==================
 
-1,797 images of 8 × 8 pixels, ten digits. Images of one digit form a curved surface, so a neighbour
-graph is the right similarity. k-means and the default kernel are shown beside it.
+1,797 images of 8 × 8 pixels, ten digits. Images of one digit form a curved surface, so neighbourhoods,
+the default, are the right similarity. k-means and an rbf kernel are shown beside it.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ X, y = digits.data, digits.target
 # Three ways
 # ----------
 
-graph = BicliqueSpectralClustering(10, affinity="nearest_neighbors", random_state=0)
+model = BicliqueSpectralClustering(10, random_state=0)
 methods = {
     "KMeans": KMeans(10, n_init=10, random_state=0),
-    "biclique, rbf kernel": BicliqueSpectralClustering(10, random_state=0),
-    "biclique, neighbour graph": graph,
+    "biclique, rbf kernel": BicliqueSpectralClustering(10, affinity="rbf", random_state=0),
+    "biclique, defaults": model,
 }
-for name, model in methods.items():
-    print(f"{name:28} agreement with the digits {adjusted_rand_score(y, model.fit_predict(X)):.3f}")
+for name, method in methods.items():
+    print(f"{name:28} agreement with the digits {adjusted_rand_score(y, method.fit_predict(X)):.3f}")
 
 # %%
 # Typical and doubtful images
@@ -38,11 +38,11 @@ for name, model in methods.items():
 # ``representatives`` finds the most typical rows of each cluster, ``predict_proba`` the rows that lie
 # between two clusters.
 
-typical = graph.representatives(X, per_cluster=6)
-sure = graph.predict_proba(X).max(axis=1)
+typical = model.representatives(X, per_cluster=6)
+sure = model.predict_proba(X).max(axis=1)
 figure, axes = plt.subplots(10, 13, figsize=(9, 7), constrained_layout=True)
 for cluster, line in enumerate(axes):
-    own = (graph.labels_ == cluster).nonzero()[0]
+    own = (model.labels_ == cluster).nonzero()[0]
     doubtful = own[sure[own].argsort()[:6]]
     for panel in line:
         panel.set_axis_off()
@@ -58,9 +58,7 @@ plt.show()
 #
 # The embedding gives coordinates for pictures and pipelines.
 
-coordinates = BicliqueSpectralEmbedding(
-    n_components=3, affinity="nearest_neighbors", n_neighbors=20, random_state=0
-).fit_transform(X)
+coordinates = BicliqueSpectralEmbedding(n_components=3, random_state=0).fit_transform(X)
 figure, axis = plt.subplots(figsize=(6, 5), constrained_layout=True)
 points = axis.scatter(coordinates[:, -2], coordinates[:, -1], s=5, c=y, cmap="tab10")
 figure.colorbar(points, ax=axis, ticks=range(10), label="digit")

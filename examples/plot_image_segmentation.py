@@ -2,8 +2,8 @@
 Image segmentation
 ==================
 
-Each pixel is a row: its colour and its place. A neighbour graph of these rows is cut into regions.
-Small regions do not take a cluster, because small parts join their nearest part.
+Each pixel is a row: its colour and its place. The hypergraph of their neighbourhoods is cut into
+regions.
 """
 
 from __future__ import annotations
@@ -35,9 +35,7 @@ rows = np.column_stack([image.reshape(-1, 3), 0.5 * place])
 
 methods = {
     "KMeans": KMeans(4, n_init=3, random_state=0),
-    "biclique, neighbour graph": BicliqueSpectralClustering(
-        4, affinity="nearest_neighbors", n_neighbors=20, random_state=0
-    ),
+    "biclique": BicliqueSpectralClustering(4, random_state=0),
 }
 figure, axes = plt.subplots(1, 3, figsize=(10, 3), constrained_layout=True)
 axes[0].imshow(image)
@@ -63,7 +61,7 @@ plt.show()
 large = load_sample_image("flower.jpg")[40:400:2, 120:600:2] / 255
 down, right = np.mgrid[: large.shape[0], : large.shape[1]]
 place = np.column_stack([down.ravel(), right.ravel()]) / large.shape[1]
-labels = methods["biclique, neighbour graph"].predict(np.column_stack([large.reshape(-1, 3), 0.5 * place]))
+labels = methods["biclique"].predict(np.column_stack([large.reshape(-1, 3), 0.5 * place]))
 figure, axis = plt.subplots(figsize=(5, 3.8), constrained_layout=True)
 axis.imshow(labels.reshape(large.shape[:2]), cmap="tab10")
 axis.set_title(f"{large.shape[0]} × {large.shape[1]} pixels, labelled by predict")

@@ -57,7 +57,7 @@ X = tracks.reshape(len(truth), -1)
 
 models = {
     "KMeans": KMeans(3, n_init=10, random_state=0),
-    "biclique, rbf kernel": BicliqueSpectralClustering(3, random_state=0),
+    "biclique, defaults": BicliqueSpectralClustering(3, random_state=0),
     "InhomogeneousSubspaceClustering": InhomogeneousSubspaceClustering(3, subspace_dim=3, random_state=0),
 }
 colours = np.array(["#0072b2", "#e69f00", "#009e73"])

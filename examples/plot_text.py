@@ -3,8 +3,8 @@ Text with tf-idf
 ================
 
 The documents are the documentation strings of scikit-learn itself, so nothing is downloaded. The
-true topic of a document is the module that it comes from. tf-idf gives sparse rows, which
-``affinity="cosine"`` takes as they are.
+true topic of a document is the module that it comes from. tf-idf gives sparse rows, which are taken as
+they are. Angles between rows compare texts: ``metric`` is "cosine".
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ print(f"{len(documents)} documents, {len(MODULES)} topics")
 
 vectorizer = TfidfVectorizer(stop_words="english", min_df=3, max_df=0.4, sublinear_tf=True)
 X = vectorizer.fit_transform(documents)
-graph = BicliqueSpectralClustering(len(MODULES), affinity="nearest_neighbors", random_state=0)
+angles = {"metric": "cosine"}
 models = {
     "KMeans": KMeans(len(MODULES), n_init=10, random_state=0),
-    "biclique, cosine": BicliqueSpectralClustering(len(MODULES), affinity="cosine", random_state=0),
-    "biclique, neighbour graph": graph,
+    "biclique, cosine kernel": BicliqueSpectralClustering(len(MODULES), affinity="cosine", random_state=0),
+    "biclique, neighbourhoods": BicliqueSpectralClustering(len(MODULES), kernel_params=angles, random_state=0),
 }
 agreement = {name: adjusted_rand_score(topics, model.fit_predict(X)) for name, model in models.items()}
 for name, value in agreement.items():

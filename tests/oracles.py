@@ -252,49 +252,21 @@ def nearest_rows(y, X, own=None):
     return order, gaps
 
 
-def neighbor_scales(X, n_neighbors):
-    """σ_i: the distance to the 7th neighbour, or the last of n_neighbors; the median of the positive ones for 0."""
-    sigma = []
-    for i, x in enumerate(X):
-        order, gaps = nearest_rows(x, X, own=i)
-        others = order[1 : min(n_neighbors, len(X))]
-        sigma.append(gaps[others[min(7, len(others)) - 1]] if others else 0.0)
-    positive = [s for s in sigma if s > 0]
-    return [s if s > 0 else (float(np.median(positive)) if positive else 1.0) for s in sigma]
-
-
-def neighbor_weight(gap, weights, gamma, s, t):
-    """w of a pair at distance gap with scales s and t."""
-    if weights == "connectivity":
-        return 1.0
-    return float(np.exp(-gamma * gap**2 if weights == "rbf" else -(gap**2) / (s * t)))
-
-
-def neighbor_affinity(X, n_neighbors, weights, gamma=None):
-    """K_ij = w_ij (A_ij + A_ji)/2 over the n_neighbors nearest rows of each row, itself counted."""
+def neighbor_affinity(X, n_neighbors):
+    """K_ij = (A_ij + A_ji)/2 over the n_neighbors nearest rows of each row, itself counted."""
     n = len(X)
-    near = [nearest_rows(x, X, own=i) for i, x in enumerate(X)]
-    sigma = neighbor_scales(X, n_neighbors)
-    A = [[j in near[i][0][:n_neighbors] for j in range(n)] for i in range(n)]
-    K = np.zeros((n, n))
-    for i in range(n):
-        for j in range(n):
-            w = neighbor_weight(near[i][1][j], weights, gamma, sigma[i], sigma[j])
-            K[i, j] = w * (A[i][j] + A[j][i]) / 2
-    return K
+    near = [nearest_rows(x, X, own=i)[0][:n_neighbors] for i, x in enumerate(X)]
+    return np.array([[((j in near[i]) + (i in near[j])) / 2 for j in range(n)] for i in range(n)])
 
 
-def neighbor_cross(y, X, n_neighbors, weights, gamma=None):
-    """κ(y, x_j) = w (a_j + b_j)/2: the nearest rows of y, and the rows that would have y among theirs."""
-    k, sigma = min(n_neighbors, len(X)), neighbor_scales(X, n_neighbors)
+def neighbor_cross(y, X, n_neighbors):
+    """κ(y, x_j) = (a_j + b_j)/2: the nearest rows of y, and the rows that would have y among theirs."""
+    k = min(n_neighbors, len(X))
     order, gaps = nearest_rows(y, X)
-    s = gaps[order[min(7, k - 1)]]
-    s = s if s > 0 else float(np.median(sigma))
     row = np.zeros(len(X))
     for j in range(len(X)):
         theirs, distances = nearest_rows(X[j], X, own=j)
-        b = gaps[j] <= distances[theirs[k - 1]]
-        row[j] = neighbor_weight(gaps[j], weights, gamma, s, sigma[j]) * ((j in order[:k]) + b) / 2
+        row[j] = ((j in order[:k]) + (gaps[j] <= distances[theirs[k - 1]])) / 2
     return row
 
 
@@ -421,124 +393,18 @@ def leverage(K, mu):
     return np.array([K[i] @ np.linalg.solve(K + mu * np.eye(n), np.eye(n)[i]) for i in range(n)])
 
 
-def unit_embedding(K, order, k):
-    """√S and the k − 1 leading eigenvectors of B, rows of length 1, by the definition."""
-    n = len(K)
-    degrees = K.sum(axis=1)
-    S = 2 / order * degrees + (1 - 2 / order) * degrees.mean()
-    B = (K - np.outer(degrees, degrees) / degrees.sum()) / np.sqrt(np.outer(S, S))
-    vectors = np.linalg.eigh(B)[1][:, ::-1][:, : k - 1]
-    rows = np.column_stack([np.sqrt(S / S.sum()), vectors])
-    assert rows.shape == (n, k)
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
-
-
-def least_order_without_dust(K, k, orders=(2, 2.05, 2.1, 2.25, 2.5, 3, 4)):
-    """The first order whose k clusters all have at least √(n/k) rows; else that with the largest smallest cluster.
-
-    Order 2 also does if that is so once a few rows are left out, less than √(n/k) of them: see ``rows_left_out``.
-    """
-    smallest = []
+def least_order(K, k, orders=(2, 2.05, 2.1, 2.25, 2.5, 3, 4)):
+    """The first order whose k clusters all have at least √(n/k) rows; else that with the largest smallest cluster."""
+    degrees, smallest = K.sum(axis=1), []
     for order in orders:
-        labels = KMeans(k, n_init=10, random_state=0).fit_predict(unit_embedding(K, order, k))
+        S = 2 / order * degrees + (1 - 2 / order) * degrees.mean()
+        B = (K - np.outer(degrees, degrees) / degrees.sum()) / np.sqrt(np.outer(S, S))
+        rows = np.column_stack([np.sqrt(S / S.sum()), np.linalg.eigh(B)[1][:, ::-1][:, : k - 1]])
+        labels = KMeans(k, n_init=10, random_state=0).fit_predict(rows)
         smallest.append(np.bincount(labels, minlength=k).min())
-        if smallest[-1] >= np.sqrt(len(K) / k) or (order == 2 and rows_left_out(K, k) is not None):
+        if smallest[-1] >= np.sqrt(len(K) / k):
             return order
     return orders[int(np.argmax(smallest))]
-
-
-def rows_left_out(K, k, most_times=10):
-    """The rows without which all k clusters of order 2 are no dust, found by leaving out clusters of dust in turn.
-
-    Where there are none, rows go on which an eigenvector lives: 1/Σ v⁴ below a quarter of what a cluster needs, and
-    v² above the inverse of that. None if they are more than a cluster needs, or if there is dust after ten times.
-    """
-    rows, least, best = np.arange(len(K)), 0.999 * np.sqrt(len(K) / k), None
-    for _ in range(most_times + 1):
-        own = K[np.ix_(rows, rows)]
-        labels = KMeans(k, n_init=10, random_state=0).fit_predict(unit_embedding(own, 2, k))
-        counts = np.bincount(labels, minlength=k)
-        if counts.min() >= least:
-            best = np.setdiff1d(np.arange(len(K)), rows)
-            root = np.sqrt(own.sum(axis=1))
-            B = own / np.outer(root, root) - np.outer(root, root) / own.sum()
-            vectors = np.linalg.eigh(B)[1][:, ::-1][:, : k - 1]
-            few = [v for v in vectors.T if 1 / (v**4).sum() < least / 4]
-            stays = np.array([all(v[i] ** 2 <= 4 / least for v in few) for i in range(len(rows))])
-        else:  # a cluster that nearly has what it needs may be a true one
-            stays = counts[labels] >= least / 2 * len(rows) / len(K)
-        rows = rows[stays]
-        if stays.all() or len(K) - len(rows) > least:
-            return best
-    return best
-
-
-def neighbor_links(q, size=7):
-    """A_ij = 1 if j is one of the ``size`` nearest of i by q, or as far as the last of them, or i so for j."""
-    A = np.zeros((len(q), len(q)))
-    for i in range(len(q)):
-        others = [j for j in range(len(q)) if j != i]
-        last = sorted(q[i, j] for j in others)[:size][-1]
-        for j in others:
-            if q[i, j] <= last * (1 + 1e-9):
-                A[i, j] = A[j, i] = 1
-    return A
-
-
-def links_leaving(A, labels):
-    """The mean over clusters of the share of their links that lead to another cluster; 1 without links."""
-    shares = []
-    for c in range(max(labels) + 1):
-        rows = [i for i in range(len(A)) if labels[i] == c]
-        links = [labels[j] != c for i in rows for j in range(len(A)) if A[i, j]]
-        shares.append(sum(links) / len(links) if links else 1.0)
-    return sum(shares) / len(shares)
-
-
-def links_errors(A, labels):
-    """c_i = (o_i − L_j d_i) / (k links_j) of row i in cluster j, with d_i links, o_i of which leave the cluster."""
-    n, names = len(A), sorted(set(labels))
-    errors = []
-    for i in range(n):
-        own = [v for v in range(n) if labels[v] == labels[i]]
-        links = sum(A[u, v] for u in own for v in range(n))
-        leaving = sum(A[u, v] for u in own for v in range(n) if labels[v] != labels[i]) / links
-        out = sum(A[i, v] for v in range(n) if labels[v] != labels[i])
-        errors.append((out - leaving * A[i].sum()) / (len(names) * links))
-    return np.array(errors)
-
-
-def is_dust(rows, w, k):
-    """Whether rows are too few for a cluster, by weight and if no row counts more than the median one."""
-
-    def short(own):
-        effective = sum(own) ** 2 / sum(x**2 for x in own)
-        return sum(own[i] for i in rows) / sum(own) < 0.999 / np.sqrt(effective * k)
-
-    return short(list(w)) and short([min(x, float(np.median(w))) for x in w])
-
-
-def splits_a_part(labels, parts, k):
-    """Whether two clusters have √(n/k) rows of one part each."""
-    least = 0.999 * np.sqrt(len(labels) / k)
-    return any(sum(sum(labels[i] == c for i in part) >= least for c in range(k)) > 1 for part in parts)
-
-
-def joined_parts(X, found, k):
-    """Parts of fewer than √(n/k) rows join their nearest, smallest first; then the smallest joins until k are left."""
-    part_of = np.array(found)
-
-    def gap(a, b):
-        return min(np.linalg.norm(x - y) for x in X[part_of == a] for y in X[part_of == b])
-
-    while True:
-        names = np.unique(part_of)
-        sizes = {name: int((part_of == name).sum()) for name in names}
-        smallest = min(names, key=lambda name: (sizes[name], name))
-        if len(names) == 1 or (sizes[smallest] >= np.sqrt(len(X) / k) and len(names) <= k):
-            return part_of
-        nearest = min((name for name in names if name != smallest), key=lambda name: (gap(smallest, name), name))
-        part_of[part_of == smallest] = nearest
 
 
 # Selection
@@ -556,16 +422,6 @@ def pair_agreement(first, second):
             pairs += 1
     expected = one * other / pairs
     return 1.0 if (one + other) / 2 == expected else (both - expected) / ((one + other) / 2 - expected)
-
-
-def mutual_neighbors(X, size=10):
-    """A_ij = 1 where each of two rows is among the nearest ``size`` of the other; the lower number at a tie."""
-    n = len(X)
-    near = []
-    for i in range(n):
-        others = sorted((float(np.sum((X[i] - X[j]) ** 2)), j) for j in range(n) if j != i)
-        near.append({j for _, j in others[:size]})
-    return np.array([[float(i in near[j] and j in near[i]) for j in range(n)] for i in range(n)])
 
 
 def kept_inside(A, labels):
@@ -586,29 +442,6 @@ def half_agreement(labels, halves, labels_of_halves):
     return float(
         np.mean([pair_agreement(labels[rows], own) for rows, own in zip(halves, labels_of_halves, strict=True)])
     )
-
-
-def family_consensus(partitions, families, size=5):
-    """Per partition: the mean over the ``size`` most similar other families of the best agreement with one of them."""
-    found = []
-    for i, labels in enumerate(partitions):
-        best = {}
-        for j, other in enumerate(partitions):
-            if families[j] != families[i]:
-                best[families[j]] = max(best.get(families[j], -1.0), pair_agreement(labels, other))
-        found.append(float(np.mean(sorted(best.values())[-size:])))
-    return found
-
-
-def open_doubt(criteria, shares, least):
-    """Per candidate: the product of what each criterion misses of 1, at least ``least``, with shares as powers."""
-    found = []
-    for candidate in zip(*criteria, strict=True):
-        product = 1.0
-        for value, share, epsilon in zip(candidate, shares, least, strict=True):
-            product *= max(1 - value, epsilon) ** (share / sum(shares))
-        found.append(product)
-    return found
 
 
 def jaccard_stability(labels, halves):
@@ -683,25 +516,11 @@ def largest_as_stable(rows, needed, equal):
     return chosen
 
 
-def parts_large_enough(X, most, neighbors=9, weak=5e-4):
-    """The largest k ≤ ``most`` for which k parts have √(n/k) rows or more.
-
-    Rows i and j are linked if either is among the 9 nearest of the other and exp(−|x_i − x_j|²/(σ_i σ_j)) is above
-    ``weak``, with σ the distance to the 7th nearest.
-    """
-    n = len(X)
-    gap = [[float(np.linalg.norm(X[i] - X[j])) for j in range(n)] for i in range(n)]
-    near = [sorted((j for j in range(n) if j != i), key=lambda j, i=i: gap[i][j])[:neighbors] for i in range(n)]
-    part = list(range(n))
-    for i in range(n):
-        for j in near[i]:
-            if np.exp(-(gap[i][j] ** 2) / (gap[i][near[i][6]] * gap[j][near[j][6]])) > weak:
-                old, new = part[j], part[i]
-                part = [new if name == old else name for name in part]
-    sizes = [part.count(name) for name in set(part)]
+def parts_large_enough(sizes, most):
+    """The largest k ≤ ``most`` for which k parts of these sizes have √(n/k) rows or more."""
     found = 1
     for k in range(1, most + 1):
-        if sum(size >= np.sqrt(n / k) for size in sizes) >= k:
+        if sum(size >= np.sqrt(sum(sizes) / k) for size in sizes) >= k:
             found = k
     return found
 

@@ -54,20 +54,24 @@ def test_the_forecast_follows_the_residuals():
 
 
 def test_nothing_is_printed_unless_asked_for(capfd, many_blobs):
-    BicliqueSpectralClustering(5, gram="tiled").fit(many_blobs[0])
-    assert capfd.readouterr() == ("", "")
-    BicliqueSpectralClustering(5, gram="tiled", verbose=1).fit(many_blobs[0])
-    out, err = capfd.readouterr()
-    assert out == ""
-    assert "pass 2" in err
+    for parameters, said in (
+        ({}, "pass over the rows for the labels"),
+        ({"affinity": "rbf", "gram": "tiled"}, "pass 2"),
+    ):
+        BicliqueSpectralClustering(5, **parameters).fit(many_blobs[0])
+        assert capfd.readouterr() == ("", "")
+        BicliqueSpectralClustering(5, verbose=1, **parameters).fit(many_blobs[0])
+        out, err = capfd.readouterr()
+        assert out == ""
+        assert said in err
     assert "residual" in err
 
 
 def test_long_work_is_announced(capfd, monkeypatch, many_blobs):
     monkeypatch.setattr("biclique.cluster.estimator.LONG_SECONDS", 0.0)
-    BicliqueSpectralClustering(5, verbose=1).fit(many_blobs[0])
+    BicliqueSpectralClustering(5, affinity="rbf", verbose=1).fit(many_blobs[0])
     assert "3000 rows, gram='dense': about" in capfd.readouterr().err
-    cost = BicliqueSpectralClustering(5).estimate_cost(np.asarray(many_blobs[0]))
+    cost = BicliqueSpectralClustering(5, affinity="rbf").estimate_cost(np.asarray(many_blobs[0]))
     assert cost.rows == 3000
     assert cost.bytes > 8 * 3000**2
 

@@ -13,11 +13,12 @@
     BicliqueWarning          (UserWarning)
     ├── ColumnSpreadWarning                 columns live on scales more than 100 × apart
     ├── ApproximationWarning                K is approximated by a rule, or worse than asked for
-    ├── DisconnectedWarning                 the kernel falls into parts that do not touch
+    ├── LongFitWarning                      an exact fit will take long, and the default would not
+    ├── DisconnectedWarning                 a graph has more connected components than clusters
     ├── TableWarning                        rows or values of a table were left out or could not be told apart
     ├── RankWarning                         fewer informative eigenvectors than asked for
     ├── GapsWarning                         missing values leave columns, pairs of rows or eigenvalues without meaning
-    ├── SelectionWarning                    a search for settings ended early, or its choice did not do for all rows
+    ├── SelectionWarning                    a search for the number of clusters was interrupted
     ├── StructureWarning                    a search for the number of clusters found no structure
     ├── FewerClustersWarning (sklearn's ConvergenceWarning)  fewer labels than asked for
     └── SolverWarning        (sklearn's ConvergenceWarning)  eigenpairs above the tolerance
@@ -120,6 +121,10 @@ class ColumnSpreadWarning(BicliqueWarning):
 
 class ApproximationWarning(BicliqueWarning):
     """K is approximated without having been asked to be, or less well than was aimed at."""
+
+
+class LongFitWarning(BicliqueWarning):
+    """An exact fit will take long, and the default would not."""
 
 
 class DisconnectedWarning(BicliqueWarning):

@@ -38,7 +38,7 @@ def test_a_data_set_by_name(capsys):
     assert code == 0
     assert "150 rows, 4 columns" in out
     assert "setosa (100%)" in out
-    assert "error 0.0933" in out
+    assert "error 0.0467" in out
     assert err == ""
 
 
@@ -67,6 +67,8 @@ def test_json(capsys, iris_csv):
         "--label-column",
         "species",
         "--json",
+        "--affinity",
+        "rbf",
         "--order",
         "inf",
     )
@@ -82,7 +84,7 @@ def test_json(capsys, iris_csv):
 def test_products_by_ffts_are_exact_and_say_how_exact(capsys, tmp_path):
     pytest.importorskip("finufft")
     np.save(tmp_path / "t.npy", np.random.default_rng(0).normal(size=(90, 2)))
-    arguments = ("cluster", str(tmp_path / "t.npy"), "-k", "2", "--gram", "fourier")
+    arguments = ("cluster", str(tmp_path / "t.npy"), "-k", "2", "--affinity", "rbf", "--gram", "fourier")
     code, out, _ = run(capsys, *arguments)
     assert code == 0
     assert "exact: gram fourier (as asked for), products within " in out
@@ -104,16 +106,20 @@ def test_scaling_is_standard_unless_asked_otherwise(capsys, tmp_path):
 
 
 def test_dry_run_prints_an_estimate_and_writes_nothing(capsys, tmp_path):
-    code, out, _ = run(capsys, "cluster", "digits", "-k", 10, "--dry-run", "-o", tmp_path / "l.csv")
+    arguments = ["cluster", "digits", "-k", 10, "--dry-run"]
+    code, out, _ = run(capsys, *arguments, "-o", tmp_path / "l.csv")
     assert code == 0
-    assert "1797 rows, gram='dense': about" in out
+    assert "1797 rows, gram='neighborhoods': about" in out
     assert os.listdir(tmp_path) == []
-    code, out, _ = run(capsys, "cluster", "digits", "-k", 10, "--dry-run", "--json")
+    code, out, _ = run(capsys, *arguments, "--json")
+    assert json.loads(out)["bytes"] > 1797 * 7 * 12  # what the entries of the hypergraph take
+    arguments += ["--affinity", "rbf"]
+    code, out, _ = run(capsys, *arguments, "--json")
     assert json.loads(out)["bytes"] > 8 * 1797**2
-    code, out, _ = run(capsys, "cluster", "digits", "-k", 10, "--dry-run", "--device", "cuda")
+    code, out, _ = run(capsys, *arguments, "--device", "cuda")
     assert "1797 rows, gram='cuda': about" in out
     assert " on cuda and " in out
-    code, out, _ = run(capsys, "cluster", "digits", "-k", 10, "--dry-run", "--device", "cuda", "--json")
+    code, out, _ = run(capsys, *arguments, "--device", "cuda", "--json")
     found = json.loads(out)
     assert (found["rows"], found["device"]) == (1797, "cuda")
     assert found["device_bytes"] > found["bytes"] > 8 * 1797 * 10
@@ -140,10 +146,11 @@ def test_constant_columns_are_mentioned(capsys):
         (["cluster", "iris", "-k", "3", "--order", "1"], 2, "order must be at least 2, got 1"),
         (["cluster", "iris", "-k", "3", "--gamma", "-1"], 2, "gamma must be a positive number"),
         (["cluster", "iris", "-k", "3", "--gamma", "wide"], 2, "gamma must be one of"),
+        (["cluster", "iris", "-k", "3", "--gamma", "select"], 2, "gamma must be one of"),
         (["cluster", "iris", "-k", "3", "--drop", "zz"], 3, "no column 'zz'"),
         (["cluster", "iris", "-k", "3", "-o", "labels.xls"], 2, "must end in one of"),
         (["cluster", "iris", "-k", "3", "--affinity", "linear"], 3, "affinity='rbf'"),
-        (["cluster", "iris", "-k", "3", "--gram", "dense", "--memory-limit", "1K"], 4, "needs 173 KiB, limit 1 KiB"),
+        (["cluster", "iris", "-k", "3", "--affinity", "rbf", "--memory-limit", "1K"], 4, "needs 173 KiB, limit 1 KiB"),
         (["cluster", "iris", "-k", "3", "--memory-limit", "few"], 2, "memory_limit must be"),
         (["cluster", "iris", "-k", "3", "--affinity", "poly", "--degree", "inf"], 2, "degree must be a finite number"),
         (["cluster", "diabetes", "-k", "3", "--label-column", "target"], 3, "its target is a number, not a class"),
@@ -167,6 +174,9 @@ def test_errors_say_what_to_do_and_have_their_exit_code(arguments, code, message
         ["cluster", "iris"],
         ["cluster", "iris", "-k", "three"],
         ["cluster", "iris", "-k", "3", "--order", "many"],
+        ["cluster", "iris", "-k", "3", "--order", "select"],
+        ["cluster", "iris", "-k", "3", "--affinity", "select"],
+        ["cluster", "iris", "-k", "3", "--affinity", "rbf", "--metric", "cosine"],
         ["paint"],
         ["cluster", "iris", "-k", "3", "--seed", "-1"],
     ],
@@ -231,27 +241,24 @@ def test_lowered_cuts_and_odd_orders(capsys):
     code, out, _ = run(capsys, "cluster", "wine", "-k", 3, "--assign-labels", "kernel_kmeans", "--n-init", 1)
     assert code == 0
     assert "normalised cut" in out
-    code, out, _ = run(capsys, "cluster", "wine", "-k", 3, "--modelling", "symmetric", "--order", 5)
+    symmetric = ["cluster", "wine", "-k", 3, "--affinity", "rbf", "--modelling", "symmetric"]
+    code, out, _ = run(capsys, *symmetric, "--order", 5)
     assert code == 0
     assert "order 5" in out
-    code, _, err = run(capsys, "cluster", "wine", "-k", 3, "--modelling", "symmetric", "--order", 2.5)
+    code, _, err = run(capsys, *symmetric, "--order", 2.5)
     assert code == 2
     assert "needs a whole order" in err
 
 
-def test_settings_are_selected_and_the_reason_is_printed(capsys):
-    code, out, err = run(capsys, "cluster", "iris", "-k", 3, "--order", "select", "--seed", 1)
-    assert code == 0
+def test_the_number_of_clusters_is_selected_and_the_reason_is_printed(capsys):
+    code, out, err = run(capsys, "cluster", "wine", "-k", "select", "--k-max", 6)
+    assert (code, err) == (0, "")
     (told,) = [line for line in out.splitlines() if line.startswith("selected: ")]
-    assert "least doubt" in told
-    assert err == ""
-    code, out, _ = run(capsys, "cluster", "iris", "-k", 3, "--affinity", "select", "--gamma", "select", "--json")
-    result = json.loads(out)
-    assert code == 0
-    assert result["affinity"] in ("rbf", "nearest_neighbors")
-    assert result["selected"].startswith(result["affinity"])
-    code, out, _ = run(capsys, "cluster", "iris", "-k", 3, "--order", "select", "--dry-run")
-    assert "selected: rbf" in out
+    assert told.startswith("selected: 3 clusters: stability")
+    code, out, _ = run(capsys, "cluster", "wine", "-k", "select", "--k-max", 6, "--json")
+    assert f"selected: {json.loads(out)['selected']}" == told
+    code, out, _ = run(capsys, "cluster", "wine", "-k", "select", "--k-max", 6, "--dry-run")
+    assert told in out
 
 
 def test_gower_divides_by_ranges_itself(capsys):

@@ -33,7 +33,7 @@ def folder(blobs, tmp_path):
 
 def run(folder, *more):
     arguments = ["cluster", str(folder / "rows" / "*.parquet"), "-k", "4", "--id", "key", "--dask", "local"]
-    return main([*arguments, "--gram", "nystroem", "--rank", "60", "--order", "4", *more])
+    return main([*arguments, *more])
 
 
 def labels_in(folder):
@@ -51,12 +51,12 @@ def test_labels_are_those_of_the_table_in_memory(folder, blobs, capsys):
     labels = found["label"].to_numpy()
     assert adjusted_rand_score(labels, blobs[1]) == 1
     assert [one["rows"] for one in told["clusters"]] == np.bincount(labels).tolist()
-    assert main(["cluster", str(folder / "rows" / "0.parquet"), "-k", "4", "--drop", "key", "--order", "4"]) == 0
+    assert main(["cluster", str(folder / "rows" / "0.parquet"), "-k", "4", "--drop", "key"]) == 0
 
 
 def test_rows_are_numbered_from_0_over_all_files(folder):
     rows, out, table = folder / "rows" / "*.parquet", folder / "labels", folder / "table.csv"
-    settings = ["-k", "4", "--drop", "key", "--gram", "nystroem", "--rank", "60", "--order", "4"]
+    settings = ["-k", "4", "--drop", "key"]
     assert main(["cluster", str(rows), *settings, "--dask", "local", "-o", str(out)]) == 0
     found = labels_in(out)
     assert found["row"].to_pylist() == list(range(300))
@@ -127,7 +127,7 @@ def test_what_is_refused(folder, capsys):
     values = np.ones(200)
     values[120] = np.nan
     parquet.write_table(pa.table({"a": np.arange(200.0), "b": values}), folder / "bad.parquet")
-    told = refused(str(folder / "bad.parquet"), "--gram", "nystroem", "--rank", "20")
+    told = refused(str(folder / "bad.parquet"))
     assert "bad.parquet" in told
     assert "121" in told
 

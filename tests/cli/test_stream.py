@@ -12,12 +12,11 @@ from sklearn.datasets import make_moons
 from sklearn.metrics import adjusted_rand_score
 
 from biclique.cli import main, stream
-from biclique.fit import low_rank
 from biclique.io import FiniteChunks, find_format, formats, open_chunks
 from tests.cli.full_disk import full_disk
 from tests.cli.waiting import wait_for_work
 
-NYSTROEM = ("--gram", "nystroem", "--rank", "40")
+NYSTROEM = ("--affinity", "rbf", "--gram", "nystroem", "--rank", "40")
 
 
 def run(capsys, *arguments):
@@ -57,19 +56,23 @@ def parquet(tmp_path):
 # The same as in memory
 
 
-# Formats know nothing of scales: each is met once at least.
+# Formats know nothing of scales or of models: each is met once at least.
 @pytest.mark.parametrize(
-    ("suffix", "scale"), [(".csv", "standard"), (".tsv", "robust"), (".npy", "none"), (".parquet", "standard")]
+    ("suffix", "scale", "model"),
+    [
+        (".csv", "standard", ()),
+        (".tsv", "robust", (*NYSTROEM, "--order", 4)),
+        (".npy", "none", (*NYSTROEM, "--order", 4)),
+        (".parquet", "standard", ("--order", 4)),
+    ],
 )
-def test_streaming_writes_the_file_of_the_same_rows_in_memory(capsys, npy, tmp_path, suffix, scale):
+def test_streaming_writes_the_file_of_the_same_rows_in_memory(capsys, npy, tmp_path, suffix, scale, model):
     if suffix == ".parquet":
         pytest.importorskip("pyarrow")
     files = []
     for number, more in enumerate(((), ("--stream",))):
         output = tmp_path / f"{number}{suffix}"
-        code, out, _ = run(
-            capsys, "cluster", npy, "-k", 3, *NYSTROEM, "--order", 4, "--scale", scale, "--id", 3, "-o", output, *more
-        )
+        code, out, _ = run(capsys, "cluster", npy, "-k", 3, *model, "--scale", scale, "--id", 3, "-o", output, *more)
         assert code == 0
         assert ("read in chunks" in out) == bool(more)
         files.append(output.read_bytes())
@@ -78,12 +81,12 @@ def test_streaming_writes_the_file_of_the_same_rows_in_memory(capsys, npy, tmp_p
 
 
 def test_more_rows_than_the_pool_agree_up_to_the_draw(capsys, tmp_path):
-    # Beyond 20,000 rows a source draws the rows for gamma and landmarks by another method than an array.
+    # Beyond 40,000 rows a source draws the rows for landmarks by another method than an array.
     X, y = blobs(70_000)
     np.save(tmp_path / "t.npy", X.astype(np.float32))
     labels = []
     for more in ((), ("--stream",)):
-        assert run(capsys, "cluster", tmp_path / "t.npy", "-k", 3, *NYSTROEM, "-o", tmp_path / "l.npy", *more)[0] == 0
+        assert run(capsys, "cluster", tmp_path / "t.npy", "-k", 3, "-o", tmp_path / "l.npy", *more)[0] == 0
         labels.append(np.load(tmp_path / "l.npy"))
     assert adjusted_rand_score(*labels) > 0.99
     assert adjusted_rand_score(y, labels[1]) > 0.95
@@ -94,7 +97,7 @@ def test_parquet_with_ids_and_classes(capsys, parquet, tmp_path):
     for more in ((), ("--stream",)):
         output = tmp_path / f"{len(more)}.csv"
         roles = ["--id", "name", "--label-column", "kind", "--drop", "d"]
-        code, out, err = run(capsys, "cluster", parquet, "-k", 3, *NYSTROEM, *roles, "-o", output, "--json", *more)
+        code, out, err = run(capsys, "cluster", parquet, "-k", 3, *roles, "-o", output, "--json", *more)
         assert (code, err) == (0, "")
         results.append(json.loads(out))
     held, streamed = results
@@ -104,8 +107,8 @@ def test_parquet_with_ids_and_classes(capsys, parquet, tmp_path):
     assert (held["streamed"], streamed["streamed"]) == (False, True)
     of_held, of_streamed = ([one.pop("probability") for one in result["clusters"]] for result in results)
     assert of_held == pytest.approx(of_streamed, rel=1e-9)  # rows are added in other groups
-    for key in ("rows", "columns", "error", "adjusted_rand_index", "clusters", "gram", "rank", "gamma", "warnings"):
-        assert held[key] == pytest.approx(streamed[key]) if key == "gamma" else held[key] == streamed[key]
+    for key in ("rows", "columns", "error", "adjusted_rand_index", "clusters", "gram", "rank", "order", "warnings"):
+        assert held[key] == streamed[key]
     assert streamed["columns"] == 3
     assert streamed["error"] < 0.1
     assert {entry["mostly"] for entry in streamed["clusters"]} == {"ox", "ant", "bee"}
@@ -118,7 +121,7 @@ def test_zarr_held_and_streamed(capsys, tmp_path):
     array[:] = np.column_stack([X, y])
     for more in ((), ("--stream",)):
         output = tmp_path / f"{len(more)}.csv"
-        arguments = ["cluster", tmp_path / "t.zarr", "-k", 3, *NYSTROEM, "--label-column", "4", "-o", output, *more]
+        arguments = ["cluster", tmp_path / "t.zarr", "-k", 3, "--label-column", "4", "-o", output, *more]
         code, out, _ = run(capsys, *arguments)
         assert code == 0
         assert "3000 rows, 4 columns" in out
@@ -144,7 +147,7 @@ def test_constant_columns_are_mentioned_and_not_scaled(capsys, tmp_path, stored)
     np.save(tmp_path / "t.npy", X)
     errs = []
     for more in ((), ("--stream",)):
-        code, _, err = run(capsys, "cluster", tmp_path / "t.npy", "-k", 3, *NYSTROEM, *more)
+        code, _, err = run(capsys, "cluster", tmp_path / "t.npy", "-k", 3, *more)
         assert code == 0
         errs.append(err)
     assert errs[0] == errs[1] == "biclique: warning: constant columns tell nothing apart: '4', '5'.\n"
@@ -174,46 +177,35 @@ def test_json_says_how_k_was_held(capsys, npy):
     assert 0 < result["approximation"]["kernel"] < 1
     code, out, _ = run(capsys, "cluster", "iris", "-k", 3, "--json")
     result = json.loads(out)
-    assert (result["gram"], result["rank"], result["approximation"]) == ("dense", None, None)
-    assert result["gram_reason"].startswith("exact: ")
+    assert (result["gram"], result["rank"], result["approximation"]) == ("neighborhoods", 149, None)
+    assert result["gram_reason"] == "the hypergraph of neighbourhoods"
 
 
 def test_an_approximation_is_said_once(capsys, npy):
-    code, out, err = run(capsys, "cluster", npy, "-k", 3, "--stream")
+    arguments = ["cluster", npy, "-k", 3, "--affinity", "rbf", "--stream"]
+    code, out, err = run(capsys, *arguments)
     assert code == 0
-    assert "approximate: gram nystroem of rank " in out
-    assert out.count("eigenvalues within") == 1
+    assert "approximate: gram nystroem of rank 1000 (the rows are read in chunks), eigenvalues within" in out
     assert err == ""
-    code, out, _ = run(capsys, "cluster", npy, "-k", 3, "--stream", "--json")
+    code, out, _ = run(capsys, *arguments, "--json")
     assert [w for w in json.loads(out)["warnings"] if "gram='auto' took" in w]
-    code, out, _ = run(capsys, "cluster", "iris", "-k", 3)
+    code, out, _ = run(capsys, "cluster", "iris", "-k", 3, "--affinity", "rbf")
     assert "exact: gram dense (the matrix of 149 rows takes" in out
-    assert run(capsys, "cluster", npy, "-k", 3, "--stream", "-q") == (0, "", "")
-
-
-def test_a_bad_approximation_warns_of_what_the_line_does_not_say(capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr(low_rank, "RANKS", (128, 256))  # up to 2,048 it would take long
-    np.save(tmp_path / "t.npy", np.random.RandomState(0).normal(size=(3000, 12)))
-    code, out, err = run(capsys, "cluster", tmp_path / "t.npy", "-k", 3, "--stream", "--gamma", 5, "--order", 4)
-    assert code == 0
-    assert "approximate: gram nystroem of rank " in out
-    assert "above the 0.01 that rank='auto' aims at" in err
-    assert "(the rows are read in chunks), less closely than aimed at (see the warning)" in out
-    assert (out + err).count("eigenvalues within") == 1
+    assert run(capsys, *arguments, "-q") == (0, "", "")
 
 
 def test_features_that_are_exact(capsys, npy):
     np.save(npy, np.abs(np.load(npy)))
     code, out, _ = run(capsys, "cluster", npy, "-k", 3, "--stream", "--affinity", "linear", "--scale", "none")
     assert code == 0
-    assert "exact: gram features of rank 4 (linear is an inner product of 4 columns)" in out
+    assert "exact: gram features of rank 4 (the kernel is an inner product of few columns)" in out
 
 
 def test_dry_run(capsys, npy, tmp_path):
     code, out, err = run(capsys, "cluster", npy, "-k", 3, "--stream", "--dry-run", "-o", tmp_path / "l.csv")
     assert (code, err) == (0, "")
     assert "3000 rows, 4 columns, read in chunks" in out
-    assert "gram='nystroem': about " in out
+    assert "gram='neighborhoods': about " in out
     assert "(estimate; nothing was computed)" in out
     code, out, _ = run(capsys, "cluster", npy, "-k", 3, "--stream", "--dry-run", "--json", *NYSTROEM)
     estimate = json.loads(out)
@@ -225,15 +217,15 @@ def test_dry_run(capsys, npy, tmp_path):
 
 
 def test_streaming_switches_on_by_itself_for_a_large_table(capsys, tmp_path):
-    X, _ = blobs(1_000_000)
+    X, _ = blobs(200_000)
     np.save(tmp_path / "t.npy", X)
-    arguments = ["cluster", tmp_path / "t.npy", "-k", 3, *NYSTROEM, "--n-init", 1, "--memory-limit", "60MB"]
+    arguments = ["cluster", tmp_path / "t.npy", "-k", 3, "--rank", 100, "--n-init", 1, "--memory-limit", "12MB"]
     code, out, err = run(capsys, *arguments)
     assert code == 0
     assert "read in chunks" in out
     assert err == (
-        f"biclique: {tmp_path / 't.npy'}: 1000000 rows of 4 columns would take 30.5 MiB, more than half of the memory "
-        "limit (60 MiB); they are read in chunks, as with --stream.\n"
+        f"biclique: {tmp_path / 't.npy'}: 200000 rows of 4 columns would take 6.1 MiB, more than half of the memory "
+        "limit (12 MiB); they are read in chunks, as with --stream.\n"
     )
 
 
@@ -241,7 +233,7 @@ def test_a_small_table_stays_in_memory_and_a_large_one_that_cannot_be_streamed_i
     code, out, err = run(capsys, "cluster", npy, "-k", 3, "--json")
     assert (code, err, json.loads(out)["streamed"]) == (0, "", False)
     for more, said in (
-        (["--gram", "dense"], "--gram dense"),
+        (["--affinity", "rbf", "--gram", "dense"], "--gram dense"),
         (["--affinity", "nearest_neighbors"], "nearest_neighbors"),
     ):
         code, out, err = run(capsys, "cluster", npy, "-k", 3, "--memory-limit", "50K", *more)
@@ -257,7 +249,7 @@ def test_nan_in_the_middle_is_named_or_left_out(capsys, tmp_path):
     X, y = blobs(3000)
     X[1500, 2], X[1700, 0] = np.nan, np.inf
     np.save(tmp_path / "t.npy", np.column_stack([X, y]))
-    arguments = ["cluster", tmp_path / "t.npy", "-k", 3, *NYSTROEM, "--label-column", 4, "-o", tmp_path / "l.csv"]
+    arguments = ["cluster", tmp_path / "t.npy", "-k", 3, "--label-column", 4, "-o", tmp_path / "l.csv"]
     code, out, err = run(capsys, *arguments, "--stream")
     assert (code, out) == (3, "")
     assert "missing value (NaN) in row 1501 (counting from 1), column '2'" in err
@@ -284,7 +276,7 @@ def test_ids_of_rows_left_out_are_left_out(capsys, tmp_path):
     parquet.write_table(
         pa.table({"id": [f"i{i}" for i in range(400)], "a": column, "b": X[:, 1]}), tmp_path / "t.parquet"
     )
-    arguments = ["cluster", tmp_path / "t.parquet", "-k", 3, *NYSTROEM, "--id", "id", "--drop-missing"]
+    arguments = ["cluster", tmp_path / "t.parquet", "-k", 3, "--id", "id", "--drop-missing"]
     for more in ((), ("--stream",)):
         assert run(capsys, *arguments, "-o", tmp_path / f"{len(more)}.csv", *more)[0] == 0
     assert (tmp_path / "0.csv").read_bytes() == (tmp_path / "1.csv").read_bytes()
@@ -296,11 +288,14 @@ def test_ids_of_rows_left_out_are_left_out(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["cluster", "t.npy", "-k", "3", "--rank", "3001", "--gram", "nystroem"], 2, "rank=3001 is more than the 3000"),
-        (["cluster", "t.npy", "-k", "3", "--rank", "0"], 2, "rank must be 'auto' or a whole number"),
-        (["cluster", "t.npy", "-k", "3", "--gram", "tiled"], 2, "--stream does not work with --gram tiled"),
-        (["cluster", "t.npy", "-k", "3", "--affinity", "nearest_neighbors"], 2, "use a kernel, such as --affinity rbf"),
-        (["cluster", "t.npy", "-k", "3", "--modelling", "symmetric"], 2, "use --modelling biclique"),
+        (["cluster", "t.npy", "-k", "3", *NYSTROEM, "--rank", "3001"], 2, "rank=3001 is more than the 3000"),
+        (["cluster", "t.npy", "-k", "3", "--rank", "0"], 2, "rank must be 'auto', 'all' or a whole number"),
+        (["cluster", "t.npy", "-k", "3", "--rank", "all"], 2, "rank='all' needs X in memory"),
+        (["cluster", "t.npy", "-k", "3", "--rank", "2"], 2, "rank=2 landmarks are fewer than the 3 clusters"),
+        (["cluster", "t.npy", "-k", "3", "--gram", "nystroem"], 2, "gram='nystroem' is for kernels"),
+        (["cluster", "t.npy", "-k", "3", "--affinity", "rbf", "--gram", "tiled"], 2, "not work with --gram tiled"),
+        (["cluster", "t.npy", "-k", "3", "--affinity", "nearest_neighbors"], 2, "use --affinity neighborhoods"),
+        (["cluster", "t.npy", "-k", "3", "--modelling", "symmetric", "--affinity", "rbf"], 2, "--modelling biclique"),
         (["cluster", "t.npy", "-k", "3", "--assign-labels", "kernel_kmeans"], 2, "use --assign-labels kmeans"),
         (["cluster", "t.npy", "-k", "0"], 2, "n_clusters must be a whole number"),
         (["cluster", "t.npy", "-k", "3001"], 3, "X has 3000 rows, fewer than n_clusters=3001"),
@@ -378,7 +373,7 @@ def test_a_table_that_gets_shorter_during_the_work(capsys, npy, tmp_path, monkey
         return model
 
     monkeypatch.setattr(stream.BicliqueSpectralClustering, "fit", cut_off)
-    code, out, err = run(capsys, "cluster", npy, "-k", 3, *NYSTROEM, "--stream", "--id", 3, "-o", tmp_path / "l.csv")
+    code, out, err = run(capsys, "cluster", npy, "-k", 3, "--stream", "--id", 3, "-o", tmp_path / "l.csv")
     assert (code, out) == (3, "")
     assert "the file ends early" in err
     assert os.listdir(tmp_path) == ["t.npy"]
@@ -391,7 +386,7 @@ def test_a_full_disk_leaves_the_old_file_and_no_other(capsys, npy, tmp_path, suf
     output = tmp_path / f"l{suffix}"
     output.write_text("old")
     with full_disk():
-        code, out, err = run(capsys, "cluster", npy, "-k", 3, *NYSTROEM, "--stream", "-o", output)
+        code, out, err = run(capsys, "cluster", npy, "-k", 3, "--stream", "-o", output)
     assert (code, out) == (1, "")
     assert err.startswith("biclique: error: ")
     assert "Traceback" not in err
@@ -401,7 +396,7 @@ def test_a_full_disk_leaves_the_old_file_and_no_other(capsys, npy, tmp_path, suf
 
 def test_ctrl_c_leaves_cleanly(tmp_path):
     np.save(tmp_path / "t.npy", blobs(400_000)[0])
-    command = ["cluster", tmp_path / "t.npy", "-k", "3", "--gram", "nystroem", "--rank", "2000", "--stream"]
+    command = ["cluster", tmp_path / "t.npy", "-k", "3", "--stream"]
     process = subprocess.Popen(
         [sys.executable, "-m", "biclique", *command, "-o", tmp_path / "l.csv"], stderr=subprocess.PIPE, text=True
     )
@@ -426,7 +421,7 @@ def test_ctrl_c_while_writing_leaves_no_file(capsys, npy, tmp_path, monkeypatch)
         raise KeyboardInterrupt
 
     monkeypatch.setattr("biclique.io.sources.ColumnChunks.texts", interrupted)
-    arguments = ["cluster", npy, "-k", 3, *NYSTROEM, "--stream", "--id", 3, "-o", tmp_path / "l.csv"]
+    arguments = ["cluster", npy, "-k", 3, "--stream", "--id", 3, "-o", tmp_path / "l.csv"]
     code, out, err = run(capsys, *arguments)
     assert (code, out, err) == (130, "", "biclique: error: interrupted; nothing was written\n")
     assert os.listdir(tmp_path) == ["t.npy"]
@@ -451,7 +446,7 @@ def test_neighbours_on_two_moons(capsys, tmp_path):
     X, y = make_moons(400, noise=0.06, random_state=0)
     np.savez(tmp_path / "t.npz", X=X, y=y)
     arguments = ["cluster", tmp_path / "t.npz", "-k", 2, "--label-column", "y", "--affinity", "nearest_neighbors"]
-    for more in ([], ["--n-neighbors", 7, "--neighbor-weights", "connectivity"], ["--neighbor-weights", "self_tuning"]):
+    for more in ([], ["--n-neighbors", 7]):
         code, out, _ = run(capsys, *arguments, *more, "--json")
         assert code == 0
         result = json.loads(out)
@@ -481,7 +476,8 @@ def test_landmarks_and_unit_rows(capsys, landmarks, normalize):
         ["--gram", "sparse"],
         ["--landmarks", "best"],
         ["--row-normalize", "true"],
-        ["--neighbor-weights", "heavy"],
+        ["--metric", "manhattan"],
+        ["--neighbor-weights", "rbf"],
     ],
 )
 def test_usage_errors_exit_with_2(arguments, capsys):

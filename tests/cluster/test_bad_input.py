@@ -14,13 +14,13 @@ from sklearn.metrics import adjusted_rand_score
 from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.cluster.embedding import BicliqueSpectralEmbedding
 from biclique.cluster.hypergraph_clustering import HypergraphSpectralClustering
+from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
 from biclique.cluster.subspace_clustering import InhomogeneousSubspaceClustering
 from biclique.exceptions import (
     BicliqueWarning,
     ColumnSpreadWarning,
     DataError,
     DegreeError,
-    DisconnectedWarning,
     FewerClustersWarning,
     MemoryLimitError,
     ParameterError,
@@ -82,7 +82,7 @@ def test_bad_rows(X, message):
         ({"coef0": np.nan}, "coef0 must be a finite number, got nan"),
         ({"k": 0}, "n_clusters must be a whole number of at least 1, got 0"),
         ({"k": 2.5}, "n_clusters must be a whole number"),
-        ({"affinity": "gauss"}, "affinity must be one of 'rbf'.*'precomputed'.*, got 'gauss'"),
+        ({"affinity": "gauss"}, "affinity must be one of 'neighborhoods', 'rbf'.*'precomputed'.*, got 'gauss'"),
         ({"affinity": 3}, "affinity must be the name of a kernel"),
         ({"assign_labels": "best"}, "assign_labels must be one of 'kmeans', 'cluster_qr', 'discretize'"),
         ({"gram": "gpu"}, "gram must be one of 'auto', 'dense', 'tiled', 'fourier', 'nystroem', 'features', got 'gpu'"),
@@ -147,7 +147,7 @@ def test_predict_wants_the_training_width():
 
 def test_a_dense_request_beyond_memory():
     with pytest.raises(MemoryLimitError, match=r"gram='dense' for 40 distinct rows needs 12\.5 KiB, limit 1e\+03 B"):
-        fit(GOOD, gram="dense", memory_limit=1000)
+        fit(GOOD, affinity="rbf", gram="dense", memory_limit=1000)
 
 
 def test_sparse_rows_with_a_kernel_that_cannot():
@@ -192,13 +192,16 @@ def test_as_many_distinct_rows_as_clusters_is_fine():
 
 def test_constant_columns_are_no_trouble():
     X = np.column_stack([GOOD, np.full(40, 7.0), np.zeros(40)])
-    assert np.array_equal(fit(X, gamma=0.3).labels_, fit(GOOD, gamma=0.3).labels_)
+    for affinity in ("neighborhoods", "rbf"):
+        assert np.array_equal(fit(X, affinity=affinity).labels_, fit(GOOD, affinity=affinity).labels_)
 
 
-def test_unscaled_columns_are_named_with_numbers():
+@pytest.mark.parametrize("affinity", ["neighborhoods", "rbf"])
+@pytest.mark.parametrize("kind", [BicliqueSpectralClustering, BicliqueKernelKMeans])
+def test_unscaled_columns_are_named_with_numbers(kind, affinity):
     frame = pd.DataFrame(load_wine().data, columns=load_wine().feature_names)
     with pytest.warns(ColumnSpreadWarning, match=r"differ \d+ ×: column 12 \('proline'\) spans .*StandardScaler"):
-        fit(frame)
+        kind(3, affinity=affinity, random_state=0).fit(frame)
 
 
 def test_columns_on_one_scale_do_not_warn():
@@ -211,15 +214,17 @@ def test_input_is_never_written_to():
     X, weights = GOOD.copy(), np.ones(40)
     X.setflags(write=False)
     weights.setflags(write=False)
+    fit(X, sample_weight=weights)
     for parameters in ({}, {"gram": "tiled"}, {"affinity": "cosine"}, {"affinity": "laplacian"}):
-        fit(X, sample_weight=weights, order=50, **parameters)
+        fit(X, sample_weight=weights, order=50, **{"affinity": "rbf", **parameters})
 
 
 def test_eigenvectors_that_do_not_fit_are_refused_before_the_work():
     X = RNG.normal(size=(3000, 2))
+    ask = {"affinity": "rbf", "gram": "tiled", "memory_limit": "30MB"}
     with pytest.raises(MemoryLimitError, match=r"for 3000 distinct rows and 99 eigenvectors needs .* ask for fewer"):
-        fit(X, k=100, gram="tiled", memory_limit="30MB")
-    assert len(set(fit(X, k=5, gram="tiled", memory_limit="30MB").labels_)) == 5
+        fit(X, k=100, **ask)
+    assert len(set(fit(X, k=5, **ask).labels_)) == 5
 
 
 @pytest.mark.parametrize("order", [2, 4, 1e6, np.inf])
@@ -259,11 +264,6 @@ def test_an_estimate_checks_like_a_fit_and_changes_nothing():
         unfitted.predict(GOOD)
 
 
-def test_auto_falls_back_to_tiles_when_the_basis_does_not_fit_beside_the_matrix():
-    X = RNG.random((2000, 3))
-    assert fit(X, k=8, memory_limit=8 * 2000**2 + 100_000).gram_ == "tiled"
-
-
 @pytest.mark.parametrize(
     ("n", "d", "k", "limit"), [(1000, 3, 200, "30MB"), (3000, 500, 3, "80MB"), (1500, 40, 5, "40MB")]
 )
@@ -271,18 +271,10 @@ def test_a_fit_stays_within_its_limit_or_is_refused(n, d, k, limit):
     X = np.random.default_rng(0).random((n, d))
     tracemalloc.start()
     with suppress(MemoryLimitError):
-        fit(X, k=k, memory_limit=limit, n_init=1)
+        fit(X, k=k, affinity="rbf", memory_limit=limit, n_init=1)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < int(limit[:-2]) * 2**20
-
-
-@pytest.mark.once
-def test_parts_are_searched_within_the_limit_too():
-    rng = np.random.default_rng(0)
-    X = np.concatenate([rng.normal(size=(40, 2)) + [1000 * i, 1000 * i] for i in range(40)])
-    with pytest.warns(DisconnectedWarning, match=r"falls into \d\d disconnected parts"):
-        fit(X, k=2, gram="tiled", gamma=1.0, memory_limit="12MB")
 
 
 @pytest.mark.parametrize("distance", [1e6, 1e9, 1e12])
@@ -290,10 +282,10 @@ def test_an_outlier_far_away_does_not_spoil_the_rest(distance):
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(size=(50, 2)) + c for c in ([0, 0], [12, 0], [0, 12])] + [np.array([[distance, 0]])])
     X[:, 1] += np.linspace(0, 1e-3, 151)
-    for gram in ("dense", "tiled"):
+    for parameters in ({}, {"affinity": "rbf", "gram": "dense"}, {"affinity": "rbf", "gram": "tiled"}):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", BicliqueWarning)
-            labels = fit(X, k=3, gram=gram).labels_
+            labels = fit(X, k=3, **parameters).labels_
         assert adjusted_rand_score(labels[:150], np.repeat([0, 1, 2], 50)) > 0.95
 
 
@@ -313,9 +305,9 @@ def test_more_components_than_rows_are_mentioned():
 
 
 @pytest.mark.parametrize("unit", [1e-50, 1e-12, 1e12])
-@pytest.mark.parametrize("gram", ["dense", "tiled"])
-def test_units_of_any_size_give_the_same_labels(unit, gram):
-    assert np.array_equal(fit(GOOD * unit, gram=gram).labels_, fit(GOOD, gram="dense").labels_)
+@pytest.mark.parametrize(("affinity", "gram"), [("neighborhoods", "auto"), ("rbf", "dense"), ("rbf", "tiled")])
+def test_units_of_any_size_give_the_same_labels(unit, affinity, gram):
+    assert np.array_equal(fit(GOOD * unit, affinity=affinity, gram=gram).labels_, fit(GOOD, affinity=affinity).labels_)
 
 
 def test_given_matrices_may_be_of_any_size():

@@ -1,4 +1,5 @@
 import warnings
+from itertools import product
 
 import numpy as np
 import pytest
@@ -21,14 +22,15 @@ from biclique.multiway import k_way_normalized_cut, symmetric_gram, weighted_ker
 from tests import oracles
 from tests.oracles import algorithm_1, projector
 
+RBF = {"affinity": "rbf", "random_state": 0}
+
 
 @pytest.mark.parametrize("init", ["spectral", "random", "k-means++"])
 @pytest.mark.parametrize("gram", ["dense", "tiled"])
 def test_the_cut_is_reported_and_never_rises(init, gram, iris):
     X, _ = iris
-    model = BicliqueKernelKMeans(3, order=4, gamma=1.0, init=init, gram=gram, precision="float64", random_state=0).fit(
-        X
-    )
+    ask = {**RBF, "order": 4, "gamma": 1.0, "gram": gram, "precision": "float64"}
+    model = BicliqueKernelKMeans(3, init=init, **ask).fit(X)
     assert (np.diff(model.cut_history_) <= 0).all()
     assert model.cut_ == model.cut_history_[-1]
     assert model.cut_ == pytest.approx(k_way_normalized_cut(rbf_kernel(X, gamma=1.0), model.labels_, 4))
@@ -41,7 +43,8 @@ def test_the_cut_is_reported_and_never_rises(init, gram, iris):
 def test_in_the_spectral_clusterer_it_never_ends_above_kmeans(order):
     X = scale(load_breast_cancer().data)
     for seed in range(3):
-        parameters = {"order": order, "random_state": seed, "n_init": 1, "gamma": 0.03, "row_normalize": True}
+        parameters = {"affinity": "rbf", "order": order, "random_state": seed, "n_init": 1, "gamma": 0.03}
+        parameters["row_normalize"] = True
         plain = BicliqueSpectralClustering(4, **parameters).fit(X)
         lowered = BicliqueSpectralClustering(4, assign_labels="kernel_kmeans", **parameters).fit(X)
         K = rbf_kernel(X, gamma=0.03)
@@ -52,18 +55,20 @@ def test_in_the_spectral_clusterer_it_never_ends_above_kmeans(order):
         assert np.array_equal(lowered.predict(X), lowered.labels_)
 
 
-def test_new_rows_go_to_the_nearest_mean(many_blobs):
+@pytest.mark.parametrize("affinity", ["neighborhoods", "rbf"])
+def test_new_rows_go_to_the_nearest_mean(affinity, many_blobs):
     X, y = many_blobs
-    model = BicliqueKernelKMeans(5, random_state=0).fit(X[:2000])
+    model = BicliqueKernelKMeans(5, affinity=affinity, random_state=0).fit(X[:2000])
     assert adjusted_rand_score(model.predict(X[2000:]), y[2000:]) > 0.8
-    spectral = BicliqueSpectralClustering(5, assign_labels="kernel_kmeans", random_state=0).fit(X[:2000])
+    ask = {"affinity": affinity, "assign_labels": "kernel_kmeans", "row_normalize": True, "random_state": 0}
+    spectral = BicliqueSpectralClustering(5, **ask).fit(X[:2000])
     assert np.array_equal(spectral.predict(X[2000:]), model.predict(X[2000:]))
 
 
 def test_float32_tiles_and_given_matrices(many_blobs):
     X, _ = many_blobs
-    dense = BicliqueKernelKMeans(5, gamma=0.05, random_state=0).fit(X)
-    tiled = BicliqueKernelKMeans(5, gamma=0.05, gram="tiled", random_state=0).fit(X)
+    dense = BicliqueKernelKMeans(5, gamma=0.05, **RBF).fit(X)
+    tiled = BicliqueKernelKMeans(5, gamma=0.05, gram="tiled", **RBF).fit(X)
     given = BicliqueKernelKMeans(5, affinity="precomputed", random_state=0).fit(rbf_kernel(X, gamma=0.05))
     for other in (tiled, given):
         assert adjusted_rand_score(dense.labels_, other.labels_) > 0.99
@@ -76,12 +81,12 @@ def test_weights_of_the_paper_and_of_the_user(iris):
     K = rbf_kernel(X, gamma=1.0)
     degrees = K.sum(axis=1)
     S = 0.5 * degrees + 0.5 * degrees.mean()
-    paper = BicliqueKernelKMeans(3, order=4, gamma=1.0, weights="paper", random_state=0).fit(X)
+    paper = BicliqueKernelKMeans(3, order=4, gamma=1.0, weights="paper", **RBF).fit(X)
     assert paper.cut_ == pytest.approx((2 / 4) ** 2 * weighted_kernel_kmeans_objective(K, paper.labels_, 1 / S))
     own = np.arange(1.0, 151.0)
-    user = BicliqueKernelKMeans(3, gamma=1.0, weights=own, random_state=0).fit(X)
+    user = BicliqueKernelKMeans(3, gamma=1.0, weights=own, **RBF).fit(X)
     assert user.cut_ == pytest.approx(weighted_kernel_kmeans_objective(K, user.labels_, own))
-    again = BicliqueKernelKMeans(3, gamma=1.0, weights=own, order=50, init="random", random_state=0).fit(X)
+    again = BicliqueKernelKMeans(3, gamma=1.0, weights=own, order=50, init="random", **RBF).fit(X)
     assert (np.diff(again.cut_history_) <= 0).all()
 
 
@@ -92,7 +97,7 @@ def test_with_the_papers_weights_the_objective_is_j_prime(m):
     X = np.random.default_rng(m).normal(size=(n, 2))
     Km = oracles.contracted(oracles.gram_tensor(rbf_kernel(X, gamma=0.7), m))
     w = 1 / Km.sum(axis=1)
-    model = BicliqueKernelKMeans(2, gamma=0.7, order=m, weights="paper", init="random", random_state=0).fit(X)
+    model = BicliqueKernelKMeans(2, gamma=0.7, order=m, weights="paper", init="random", **RBF).fit(X)
     expected = sum(w[i] * Km[i, i] for i in range(n))
     for j in range(2):
         inside = np.flatnonzero(model.labels_ == j)
@@ -100,23 +105,21 @@ def test_with_the_papers_weights_the_objective_is_j_prime(m):
     assert model.cut_ == pytest.approx(expected, rel=1e-12)
     assert model.cut_history_[-1] == model.cut_
     # Repeated rows are rows: the same number comes from weights.
-    twice = BicliqueKernelKMeans(2, gamma=0.7, order=m, weights="paper", init="random", random_state=0)
+    twice = BicliqueKernelKMeans(2, gamma=0.7, order=m, weights="paper", init="random", **RBF)
     twice.fit(X, sample_weight=np.full(n, 2.0))
     assert twice.cut_ == pytest.approx(expected, rel=1e-12)
 
 
 def test_with_the_papers_weights_order_infinity_reports_the_scaled_limit(iris):
     X, _ = iris
-    limit = BicliqueKernelKMeans(3, gamma=1.0, order=np.inf, weights="paper", random_state=0).fit(X)
-    huge = BicliqueKernelKMeans(3, gamma=1.0, order=1e6, weights="paper", random_state=0).fit(X)
+    limit = BicliqueKernelKMeans(3, gamma=1.0, order=np.inf, weights="paper", **RBF).fit(X)
+    huge = BicliqueKernelKMeans(3, gamma=1.0, order=1e6, weights="paper", **RBF).fit(X)
     assert limit.cut_ > 0
     assert (1e6 / 2) ** 2 * huge.cut_ == pytest.approx(limit.cut_, rel=1e-4)
 
 
 @pytest.mark.once
 def test_the_papers_weights_have_other_minimisers():
-    from itertools import product
-
     different = 0
     for seed in range(5):
         X = np.random.default_rng(seed).normal(size=(6, 2))
@@ -155,9 +158,8 @@ def test_bad_arguments_and_warnings(iris):
 @pytest.mark.parametrize("gram", ["dense", "tiled"])
 def test_symmetric_orders_end_to_end(order, gram, blobs):
     X, y = blobs
-    model = BicliqueSpectralClustering(
-        4, modelling="symmetric", order=order, gamma=0.02, gram=gram, precision="float64", random_state=0
-    ).fit(X)
+    ask = {**RBF, "modelling": "symmetric", "gamma": 0.02, "precision": "float64"}
+    model = BicliqueSpectralClustering(4, order=order, gram=gram, **ask).fit(X)
     values, vectors = algorithm_1(symmetric_gram(rbf_kernel(X, gamma=0.02), order), 2)
     np.testing.assert_allclose(model.eigenvalues_, values[1:4], rtol=1e-6, atol=1e-12)
     assert np.linalg.norm(projector(model.embedding_) - projector(vectors[:, :4]), 2) < 1e-5
@@ -172,10 +174,9 @@ def test_symmetric_orders_end_to_end(order, gram, blobs):
 def test_symmetric_weights_are_repeated_rows(blobs):
     X, _ = blobs
     weights = np.arange(300) % 3
-    few = BicliqueSpectralClustering(4, modelling="symmetric", order=5, gamma=0.02, random_state=0)
-    few.fit(X, sample_weight=weights)
-    many = BicliqueSpectralClustering(4, modelling="symmetric", order=5, gamma=0.02, random_state=0)
-    many.fit(np.repeat(X, weights, axis=0))
+    ask = {**RBF, "modelling": "symmetric", "order": 5, "gamma": 0.02}
+    few = BicliqueSpectralClustering(4, **ask).fit(X, sample_weight=weights)
+    many = BicliqueSpectralClustering(4, **ask).fit(np.repeat(X, weights, axis=0))
     np.testing.assert_allclose(few.eigenvalues_, many.eigenvalues_, rtol=1e-10)
     assert np.array_equal(np.repeat(few.labels_, weights), many.labels_)
 
@@ -204,9 +205,8 @@ def test_symmetric_orders_are_whole_and_given_matrices_have_no_new_diagonal(iris
 
 def test_starts_without_eigenvectors_need_no_memory_for_them(many_blobs):
     X = many_blobs[0]
-    model = BicliqueKernelKMeans(3, init="random", gram="tiled", memory_limit="20MB", max_iter=300, random_state=0).fit(
-        X
-    )
+    ask = {**RBF, "gram": "tiled", "memory_limit": "20MB", "max_iter": 300}
+    model = BicliqueKernelKMeans(3, init="random", **ask).fit(X)
     assert len(set(model.labels_)) == 3
 
 
@@ -215,7 +215,7 @@ def test_rows_of_no_weight_have_a_place_but_no_say():
     X[:20] += 8
     weights = np.ones(60)
     weights[:20] = 0
-    model = BicliqueKernelKMeans(3, weights=weights, gamma=0.3, random_state=0).fit(X)
+    model = BicliqueKernelKMeans(3, weights=weights, gamma=0.3, **RBF).fit(X)
     assert np.isfinite(model.cut_history_).all()
     assert (np.diff(model.cut_history_) <= 0).all()
     assert (model.predict(X + 1e-9) == model.labels_).mean() > 0.9
@@ -238,7 +238,7 @@ def test_where_kmeans_finds_fewer_groups_so_does_the_lowered_cut(order):
 @pytest.mark.parametrize("sd", [1e-2, 3e-3, 1e-3])
 def test_a_nearly_constant_kernel_is_not_taken_for_indefinite(sd):
     X = np.random.default_rng(0).normal(size=(400, 4)) * sd
-    parameters = {"gamma": 0.01, "init": "random", "random_state": 0, "max_iter": 300}
+    parameters = {**RBF, "gamma": 0.01, "init": "random", "max_iter": 300}
     dense = BicliqueKernelKMeans(4, **parameters).fit(X)
     tiled = BicliqueKernelKMeans(4, gram="tiled", **parameters).fit(X)
     assert tiled.precision_ == "float64"
@@ -270,6 +270,6 @@ def test_a_row_of_weight_zero_like_one_that_counts_shares_its_label():
     rng = np.random.default_rng(115)
     X = np.round(rng.random((30, 1)) * 3, 1) + 0.1
     weights = rng.integers(0, 3, 30)
-    for model in (BicliqueKernelKMeans(4, gamma=0.5), BicliqueSpectralClustering(4, gamma=0.5, random_state=0)):
-        model.fit(X, sample_weight=weights)
+    for model, options in product((BicliqueKernelKMeans, BicliqueSpectralClustering), ({}, {**RBF, "gamma": 0.5})):
+        model = model(4, **options).fit(X, sample_weight=weights)
         assert np.array_equal(model.predict(X), model.labels_)

@@ -13,7 +13,7 @@ from biclique import BicliqueKernelKMeans, BicliqueSpectralClustering, BicliqueS
 from biclique.exceptions import ColumnSpreadWarning, DataError, GapsWarning, ParameterError
 from biclique.io import open_chunks
 from biclique.kernels import Columns, Gower
-from biclique.selection import order_path, select_settings
+from biclique.selection import order_path
 from tests.fit.stored import same_everywhere, through_a_file
 from tests.optional import Optional
 from tests.oracles import algorithm_1, gower_distance, gower_kernel, gower_ranges, projector
@@ -23,6 +23,9 @@ pl = Optional("polars")
 
 MASK = np.array([False, False, True, True, True])
 CODES = [2, 3, 4]
+METRIC = {"metric": "gower"}
+PRECISIONS = ("float32", "float64")
+NEIGHBORHOODS = {"affinity": "neighborhoods", "kernel_params": METRIC}
 
 
 def mixed(n=120, gaps=0.0, seed=0, k=3):
@@ -69,11 +72,13 @@ def test_the_embedding_is_that_of_the_definition(gram, gaps):
 
 
 @pytest.mark.parametrize("gaps", [0.0, 0.15])
-@pytest.mark.parametrize("precision", ["float32", "float64"])
-@pytest.mark.parametrize("gram", ["dense", "tiled", "nystroem"])
-def test_every_way_of_holding_finds_the_groups_and_its_own_labels_again(gram, precision, gaps):
+@pytest.mark.parametrize(
+    "options",
+    [NEIGHBORHOODS, *({"gram": g, "precision": p} for g in ("dense", "tiled", "nystroem") for p in PRECISIONS)],
+)
+def test_every_way_of_holding_finds_the_groups_and_its_own_labels_again(options, gaps):
     X, y = mixed(gaps=gaps)
-    fitted = quiet(model(gram=gram, precision=precision), X)
+    fitted = quiet(model(**options), X)
     assert adjusted_rand_score(fitted.labels_, y) > 0.9
     np.testing.assert_array_equal(fitted.predict(X), fitted.labels_)
     np.testing.assert_allclose(fitted.transform(X), fitted.embedding_, atol=1e-5)
@@ -102,24 +107,26 @@ def test_gamma_auto_is_the_rule_on_gower_distances():
     assert quiet(model(), X).gamma_ == pytest.approx(0.2 / np.median(seventh[seventh > 0]))
 
 
-def test_weights_are_repeats_and_a_row_of_weight_zero_does_not_widen_a_range():
+@pytest.mark.parametrize("options", [{}, NEIGHBORHOODS])
+def test_weights_are_repeats_and_a_row_of_weight_zero_does_not_widen_a_range(options):
     X, _ = mixed(40, 0.1)
     counts = np.arange(40) % 3
     X = np.array(X)
     X[0, 0] = 1e4  # of weight 0
-    weighted = quiet(model(), X, sample_weight=counts)
-    repeated = quiet(model(), np.repeat(X, counts, axis=0))
+    weighted = quiet(model(**options), X, sample_weight=counts)
+    repeated = quiet(model(**options), np.repeat(X, counts, axis=0))
     np.testing.assert_allclose(weighted.eigenvalues_, repeated.eigenvalues_, rtol=1e-9)
     np.testing.assert_array_equal(np.repeat(weighted.labels_, counts), repeated.labels_)
     assert weighted.plan_.settings.kernel.columns.high[0] < 10
 
 
-def test_ranges_are_those_of_the_fit_and_units_do_not_matter():
+@pytest.mark.parametrize("options", [{}, NEIGHBORHOODS])
+def test_ranges_are_those_of_the_fit_and_units_do_not_matter(options):
     X, _ = mixed()
     with warnings.catch_warnings():
         warnings.simplefilter("error", ColumnSpreadWarning)  # columns are a million times apart
-        fitted = model().fit(X)
-    other = model().fit(X * [1e-6, 1e-6, 1, 1, 1] + [0, 7, 0, 0, 0])
+        fitted = model(**options).fit(X)
+    other = model(**options).fit(X * [1e-6, 1e-6, 1, 1, 1] + [0, 7, 0, 0, 0])
     np.testing.assert_array_equal(fitted.labels_, other.labels_)
     np.testing.assert_allclose(fitted.embedding_, other.embedding_, atol=1e-8)
     np.testing.assert_array_equal(fitted.predict(X[:1]), fitted.predict(X)[:1])  # alone, a row has no range
@@ -141,15 +148,16 @@ def test_tables_of_categories_alone(rows):
     assert len(set(fitted.labels_)) == 2
 
 
-def test_ways_to_name_the_columns_agree():
+@pytest.mark.parametrize("options", [{}, NEIGHBORHOODS])
+def test_ways_to_name_the_columns_agree(options):
     X, _ = mixed(60)
-    expected = model(categorical_features=CODES).fit(X)
+    expected = model(**options).fit(X)
     frame = pd.DataFrame(X, columns=list("abcde"))
     typed = frame.astype({"c": "category", "d": "category", "e": "category"})
     small = pl.DataFrame({name: X[:, j] for j, name in enumerate("abcde")})
     ways = [(MASK, X), (MASK.tolist(), X), (tuple(CODES), X), (list("cde"), frame), (np.array(list("cde")), small)]
     for asked, table in [*ways, ("from_dtype", typed)]:
-        found = model(categorical_features=asked).fit(table)
+        found = model(categorical_features=asked, **options).fit(table)
         np.testing.assert_array_equal(found.embedding_, expected.embedding_)
         assert found.plan_.settings.kernel.categorical_features == (2, 3, 4)
         np.testing.assert_array_equal(found.predict(table), expected.labels_)
@@ -162,14 +170,15 @@ def test_stability_and_profile_of_a_frame():
     assert [len(rows) for rows in fitted.representatives(pd.DataFrame(X, columns=list("abcde")), 2)] == [2, 2, 2]
 
 
-def test_chunks_take_one_pass_for_the_ranges(tmp_path):
+@pytest.mark.parametrize("options", [{"gram": "nystroem", "rank": 40, "order": 2}, NEIGHBORHOODS])
+def test_chunks_take_one_pass_for_the_ranges(options, tmp_path):
     X, _ = mixed()
     np.save(tmp_path / "rows.npy", X)
-    whole = model(gram="nystroem", rank=40, order=2).fit(X)
+    whole = model(**options).fit(X)
     for source in (tmp_path / "rows.npy", open_chunks([X[:50], X[50:]])):
-        chunked = model(gram="nystroem", rank=40, order=2).fit(source)
+        chunked = model(**options).fit(source)
         np.testing.assert_array_equal(chunked.labels_, whole.labels_)
-        np.testing.assert_array_equal(chunked.plan_.kernel.columns.high, X.max(axis=0))
+        np.testing.assert_array_equal(chunked.plan_.settings.kernel.columns.high, X.max(axis=0))
         np.testing.assert_array_equal(chunked.predict(source), whole.labels_)
     assert "gower" in str(model().plan(tmp_path / "rows.npy"))
 
@@ -184,11 +193,11 @@ def test_chunks_with_gaps_or_bad_codes_are_refused_in_words():
         model().fit(open_chunks([X[:50], X[50:]]))
 
 
-def test_parts_join_their_nearest_by_gower_distance():
+def test_rows_that_are_like_no_other_go_to_the_nearest_by_gower_distance():
     X, _ = mixed(60, 0.1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fitted = model(2, gamma=5000.0, order=2).fit(X)  # every row is a part of its own, or nearly
+        fitted = model(2, gamma=5000.0, order=2).fit(X)
         far = quiet(model(3, gamma=5000.0, order=2, gram="nystroem", rank=50), X)
     assert len(set(fitted.labels_)) == 2
     new = np.array([X[1], X[2]]) + [0.3, 0, 0, 0, 0]  # κ of both is zero everywhere
@@ -206,19 +215,20 @@ def test_rows_without_a_column_in_common_are_told():
         model().fit(X)
 
 
-def test_columns_without_a_value_are_told_and_rows_without_one_refused():
+@pytest.mark.parametrize("options", [{}, NEIGHBORHOODS])
+def test_columns_without_a_value_are_told_and_rows_without_one_refused(options):
     X = np.array(mixed(40)[0])
     X[:, 1] = np.nan
     with pytest.warns(GapsWarning, match=r"1 of 5 columns have no value at all \(1\)"):
-        fitted = model().fit(X)
-    rest = model(categorical_features=[1, 2, 3]).fit(np.delete(X, 1, axis=1))
+        fitted = model(**options).fit(X)
+    rest = model(categorical_features=[1, 2, 3], **options).fit(np.delete(X, 1, axis=1))
     np.testing.assert_array_equal(fitted.labels_, rest.labels_)
     alone = np.array([[np.nan, 4.0, np.nan, np.nan, np.nan]])
     with pytest.raises(DataError, match=r"1 of 1 rows have no value in any column that the fit can use \(rows 0\)"):
         fitted.predict(alone)
     X[7] = np.nan
     with pytest.raises(DataError, match=r"1 of 40 rows have no value.*\(rows 7\).*leave those rows out"):
-        model().fit(X)
+        model(**options).fit(X)
 
 
 def test_negative_eigenvalues_are_clipped_and_counted():
@@ -262,9 +272,7 @@ def test_gaps_are_equal_whatever_their_bits():
     [
         ({"affinity": "rbf"}, r"categorical_features works with affinity='gower', not with affinity='rbf'.*OneHot"),
         ({"affinity": "nearest_neighbors"}, "works with affinity='gower', not with affinity='nearest_neighbors'"),
-        ({"affinity": "select"}, "works with affinity='gower', not with affinity='select'"),
-        ({"gamma": "select"}, "gamma='select' judges by Euclidean neighbours.*'auto', or give a number"),
-        ({"order": "select"}, "order='select' judges by Euclidean neighbours"),
+        ({"device": "cpu", **NEIGHBORHOODS}, "the metric 'gower' works on the host"),
         ({"k": "select"}, "n_clusters='select' judges by Euclidean neighbours.*give a number"),
         ({"gamma": "scale"}, "gamma='scale' is the variance"),
         ({"landmarks": "kmeans++"}, "landmarks='kmeans\\+\\+' measures Euclidean distances.*'uniform' or 'leverage'"),
@@ -295,19 +303,20 @@ def test_a_name_that_is_no_column_is_refused():
     ("value", "words"),
     [(np.inf, "X contains infinity, the first in row 4, column 2"), (-1, "column 2 has -1 in row 4"), (0.5, "has 0.5")],
 )
-def test_values_that_are_refused(value, words):
+@pytest.mark.parametrize("options", [{}, NEIGHBORHOODS])
+def test_values_that_are_refused(value, words, options):
     X = np.array(mixed(40, 0.1)[0])
-    fitted = quiet(model(), X)
+    fitted = quiet(model(**options), X)
     X[4, 2] = value
     with pytest.raises(DataError, match=words):
-        model().fit(X)
+        model(**options).fit(X)
     with pytest.raises(DataError, match=words):
         fitted.predict(X)
 
 
 def test_gaps_are_for_this_affinity_alone():
     X, _ = mixed(40, 0.1)
-    for affinity in ("rbf", "nearest_neighbors", "laplacian"):
+    for affinity in ("neighborhoods", "rbf", "nearest_neighbors", "laplacian"):
         with pytest.raises(DataError, match="X contains NaN"):
             BicliqueSpectralClustering(3, affinity=affinity).fit(X)
 
@@ -316,12 +325,12 @@ def test_sparse_rows_text_and_searches_are_refused():
     X, _ = mixed(40)
     with pytest.raises(DataError, match="sparse X works with affinity"):
         model().fit(sparse.csr_array(X))
+    with pytest.raises(DataError, match="sparse X works with the metrics 'euclidean' and 'cosine', not with 'gower'"):
+        model(**NEIGHBORHOODS).fit(sparse.csr_array(X))
     with pytest.raises(DataError, match=r"X holds text.*OrdinalEncoder"):
         model().fit(np.array([["a", "1"], ["b", "2"], ["a", "3"]], dtype=object))
     with pytest.raises(ParameterError, match="needs the ranges of the columns"):
         order_path(X, [2, 4], n_clusters=3, affinity="gower")
-    with pytest.raises(ParameterError, match="Euclidean neighbours"):
-        select_settings(X, 3, affinity="gower", gamma="select")
 
 
 def test_a_kernel_with_columns_of_its_own():
@@ -344,6 +353,9 @@ def test_clone_and_parameters():
         BicliqueSpectralClustering(2, affinity="gower", n_init=1),
         BicliqueSpectralEmbedding(affinity="gower"),
         BicliqueKernelKMeans(2, affinity="gower"),
+        BicliqueSpectralClustering(2, kernel_params=METRIC, n_init=1),
+        BicliqueSpectralEmbedding(kernel_params=METRIC),
+        BicliqueKernelKMeans(2, kernel_params=METRIC),
     ],
     # scikit-learn 1.6 asks this of every estimator.
     expected_failed_checks=lambda _: {"check_sample_weight_equivalence_on_sparse_data": "gower takes no sparse rows"},

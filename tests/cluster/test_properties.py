@@ -15,6 +15,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::biclique.exceptions.BicliqueWar
 
 seeds = st.integers(0, 2**31 - 1)
 orders = st.one_of(st.floats(2, 100), st.just(np.inf))
+HELD = [{}, {"affinity": "rbf", "gram": "dense"}, {"affinity": "rbf", "gram": "tiled"}]
 examples = settings(max_examples=25, deadline=None, derandomize=True)
 
 
@@ -28,38 +29,38 @@ def cluster(X, **parameters):
     return BicliqueSpectralClustering(3, random_state=0, **parameters).fit(X)
 
 
-@given(seeds, orders, st.sampled_from(sorted(ASSIGNERS)))
+@given(seeds, orders, st.sampled_from(sorted(ASSIGNERS)), st.sampled_from(["neighborhoods", "rbf"]))
 @examples
-def test_permuted_rows_give_permuted_labels(seed, order, assign):
+def test_permuted_rows_give_permuted_labels(seed, order, assign, affinity):
     X = separated(seed)
     shuffle = np.random.default_rng(seed).permutation(len(X))
-    first = cluster(X, order=order, assign_labels=assign).labels_
-    second = cluster(X[shuffle], order=order, assign_labels=assign).labels_
+    first = cluster(X, affinity=affinity, order=order, assign_labels=assign).labels_
+    second = cluster(X[shuffle], affinity=affinity, order=order, assign_labels=assign).labels_
     assert adjusted_rand_score(first[shuffle], second) == 1
 
 
-@given(seeds, orders, st.sampled_from(["dense", "tiled"]))
+@given(seeds, orders, st.sampled_from(HELD))
 @examples
-def test_integer_weights_equal_repeated_rows(seed, order, gram):
+def test_integer_weights_equal_repeated_rows(seed, order, held):
     X = np.random.default_rng(seed).normal(size=(30, 2))
     weights = np.random.default_rng(seed + 1).integers(0, 4, 30)
     weights[:3] = 1
     repeated = np.repeat(np.arange(30), weights)
-    few = cluster(X, order=order, gamma=0.5, gram=gram)
+    few = cluster(X, order=order, gamma=0.5, **held)
     few.fit(X, sample_weight=weights)
-    many = cluster(X[repeated], order=order, gamma=0.5, gram=gram)
+    many = cluster(X[repeated], order=order, gamma=0.5, **held)
     np.testing.assert_allclose(few.embedding_[repeated], many.embedding_, atol=1e-10)
     assert np.array_equal(few.labels_[repeated], many.labels_)
 
 
-@given(seeds, orders, st.floats(-1e6, 1e6))
+@given(seeds, orders, st.floats(-1e6, 1e6), st.sampled_from(["neighborhoods", "rbf"]))
 @examples
-def test_translation_and_rotation_change_nothing(seed, order, shift):
+def test_translation_and_rotation_change_nothing(seed, order, shift, affinity):
     X = separated(seed)
     rotation = ortho_group.rvs(3, random_state=seed)
-    plain = cluster(X, order=order)
-    moved = cluster(X @ rotation + shift, order=order)
-    assert moved.gamma_ == pytest.approx(plain.gamma_, rel=1e-6)
+    plain = cluster(X, affinity=affinity, order=order)
+    moved = cluster(X @ rotation + shift, affinity=affinity, order=order)
+    assert moved.gamma_ == (None if affinity == "neighborhoods" else pytest.approx(plain.gamma_, rel=1e-6))
     np.testing.assert_allclose(moved.eigenvalues_, plain.eigenvalues_, rtol=1e-5, atol=1e-8)
     assert adjusted_rand_score(plain.labels_, moved.labels_) == 1
 
@@ -68,16 +69,18 @@ def test_translation_and_rotation_change_nothing(seed, order, shift):
     st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3)), min_size=4, max_size=30),
     orders,
     st.sampled_from(sorted(ASSIGNERS)),
-    st.sampled_from(["dense", "tiled"]),
+    st.sampled_from(HELD),
 )
 @settings(max_examples=60, deadline=None, derandomize=True)
-def test_predicting_the_training_rows_returns_their_labels(points, order, assign, gram):
+def test_predicting_the_training_rows_returns_their_labels(points, order, assign, held):
     # Small whole numbers: many ties, duplicates and symmetries.
     X = np.array(points, dtype=float)
-    model = cluster(X, order=order, assign_labels=assign, gram=gram)
+    model = cluster(X, order=order, assign_labels=assign, **held)
     assert np.array_equal(model.predict(X), model.labels_)
     np.testing.assert_allclose(model.transform(X), model.embedding_, atol=1e-10)
     assert np.isfinite(model.embedding_).all()
+    if not held:
+        return
     # The closed form itself, without looking rows up.
     closed = model._fitted.extension.embed(model._fitted.cross(X, None))
     # The closed form divides by λ, and so magnifies the rounding of a product.
@@ -86,11 +89,12 @@ def test_predicting_the_training_rows_returns_their_labels(points, order, assign
     np.testing.assert_allclose(closed, model.embedding_[:, : closed.shape[1]], atol=tolerance)
 
 
-@given(seeds, st.floats(1e-3, 1e3))
+@given(seeds, st.floats(1e-3, 1e3), st.sampled_from(["neighborhoods", "rbf"]))
 @examples
-def test_units_do_not_matter(seed, unit):
+def test_units_do_not_matter(seed, unit, affinity):
     X = separated(seed)
-    assert adjusted_rand_score(cluster(X).labels_, cluster(unit * X).labels_) == 1
+    plain, scaled = cluster(X, affinity=affinity), cluster(unit * X, affinity=affinity)
+    assert adjusted_rand_score(plain.labels_, scaled.labels_) == 1
 
 
 @pytest.mark.parametrize("held", [np.asarray, np.float32, sparse.csr_array])

@@ -1,4 +1,4 @@
-"""Limits, masks, seeds, given matrices with equal rows, estimates: what must not surprise."""
+"""Limits, masks, seeds, given matrices with equal rows: what must not surprise."""
 
 import tracemalloc
 import warnings
@@ -13,7 +13,6 @@ from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.cluster.embedding import BicliqueSpectralEmbedding
 from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
 from biclique.exceptions import DataError, MemoryLimitError, ParameterError
-from biclique.fit import estimate as _estimate
 
 ESTIMATORS = (BicliqueSpectralClustering, BicliqueSpectralEmbedding, BicliqueKernelKMeans)
 
@@ -38,7 +37,9 @@ def test_masks_are_refused_not_ignored(estimator):
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-@pytest.mark.parametrize("options", [{}, {"gram": "nystroem", "rank": 20}, {"gram": "tiled"}])
+@pytest.mark.parametrize(
+    "options", [{}, {"affinity": "rbf", "gram": "nystroem", "rank": 20}, {"affinity": "rbf", "gram": "tiled"}]
+)
 def test_a_seed_that_is_none_is_refused_in_our_words(estimator, options):
     for seed in (-1, 2**32):
         with pytest.raises(ParameterError, match="random_state must be from 0 to 2"):
@@ -57,11 +58,12 @@ def test_a_given_matrix_with_equal_rows_predicts_its_labels(stored, assign, k):
     X = np.repeat(blobs(60), np.random.default_rng(0).integers(1, 5, 60), axis=0)
     K = rbf_kernel(X, gamma=0.3)
     K = (K + K.T) / 2
-    model = BicliqueSpectralClustering(k, affinity="precomputed", assign_labels=assign, random_state=0)
+    fit = {"order": 2, "assign_labels": assign, "random_state": 0}
+    model = BicliqueSpectralClustering(k, affinity="precomputed", **fit)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(stored(K))
-        of_rows = BicliqueSpectralClustering(k, gamma=0.3, assign_labels=assign, random_state=0).fit(X)
+        of_rows = BicliqueSpectralClustering(k, affinity="rbf", gamma=0.3, **fit).fit(X)
     assert np.array_equal(model.predict(stored(K)), model.labels_)
     np.testing.assert_allclose(model.transform(stored(K)), model.embedding_, atol=1e-12)
     np.testing.assert_allclose(model.eigenvalues_, of_rows.eigenvalues_, atol=1e-6)
@@ -116,30 +118,14 @@ def test_the_search_of_pairs_is_counted():
         BicliqueSpectralClustering(3, affinity="nearest_neighbors", memory_limit=cost.bytes // 2, n_jobs=2).fit(X)
 
 
-# Estimates
+# Numbers
 
 
 @pytest.mark.once
-def test_estimates_count_the_passes_that_rows_ask_for(monkeypatch):
-    seen = []
-    monkeypatch.setattr(_estimate, "estimate_seconds", lambda *_, passes, **__: seen.append(passes) or 1.0)
-    easy = make_blobs(5_000, 8, centers=4, random_state=0)[0]
-    evenly = np.arange(5_000.0)[:, None] * [1, 1]  # eigenvalues crowd, and passes are many
-    tails = np.random.default_rng(0).standard_t(1.5, size=(5_000, 4))  # order 2 is tried, and left
-    for X in (easy, evenly, tails):
-        BicliqueSpectralClustering(4, gram="tiled").estimate_cost(X)
-    assert seen[0] < 10
-    assert seen[1] > 20
-    assert seen[2] > 10
-    fitted = BicliqueSpectralClustering(4, gram="tiled", random_state=0).fit(tails)
-    assert 0.5 < seen[2] / fitted.n_passes_ < 2
-
-
-@pytest.mark.once
-def test_more_clusters_than_a_sixth_of_the_rows_try_one_order():
+@pytest.mark.parametrize("affinity", ["neighborhoods", "rbf"])
+def test_as_many_clusters_as_are_asked_for_however_many(affinity):
     X = np.random.default_rng(0).normal(size=(700, 3))
-    model = BicliqueSpectralClustering(200, random_state=0, n_init=2).fit(X)
-    assert model.order_ == 2
+    model = BicliqueSpectralClustering(200, affinity=affinity, random_state=0, n_init=2).fit(X)
     assert len(np.unique(model.labels_)) == 200
 
 
@@ -161,15 +147,15 @@ HUGE = 10**400
 @pytest.mark.parametrize(
     "options",
     [
-        {"gamma": HUGE},
-        {"gamma": -HUGE},
+        {"gamma": HUGE, "affinity": "rbf"},
+        {"gamma": -HUGE, "affinity": "rbf"},
         {"degree": HUGE, "affinity": "poly"},
         {"coef0": HUGE, "affinity": "poly"},
         {"order": HUGE},
         {"n_init": HUGE},
         {"n_init": 10_001},
         {"max_iter": HUGE},
-        {"rank": HUGE, "gram": "nystroem"},
+        {"rank": HUGE, "affinity": "rbf", "gram": "nystroem"},
         {"n_neighbors": HUGE, "affinity": "nearest_neighbors"},
         {"eigen_tol": HUGE},
         {"n_components": HUGE},

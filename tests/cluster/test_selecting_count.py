@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from biclique import BicliqueSpectralClustering
 from biclique.cli import main
 from biclique.exceptions import ParameterError, StructureWarning
-from biclique.selection import SelectionResult, select_n_clusters
+from biclique.selection import select_n_clusters
 
 
 @pytest.fixture(scope="module")
@@ -44,22 +44,12 @@ def test_the_number_is_selected_fitted_and_explained(corners):
     assert model.embedding_.shape == (200, 4)
     assert list(model.get_feature_names_out())[-1].endswith("3")
     np.testing.assert_array_equal(model.predict(X), model.labels_)
-    assert not hasattr(model, "selection_")
     plan = clone(model).plan(X)
     assert plan.selected == model.plan_.selected
     assert plan.settings.assigning.n_clusters == 4
     same = BicliqueSpectralClustering(4, random_state=0).fit(X)
     np.testing.assert_array_equal(same.labels_, model.labels_)
     assert not hasattr(same, "n_clusters_")
-
-
-def test_other_parameters_are_selected_for_the_number(corners):
-    X = corners[0]
-    model = BicliqueSpectralClustering("select", k_max=6, order="select", random_state=0).fit(X)
-    assert isinstance(model.selection_, SelectionResult)
-    assert model.selection_.n_clusters == model.n_clusters_ == 4
-    assert model.plan_.selected == f"{model.k_selection_.told} {model.selection_.reason}"
-    assert clone(model).plan(X).selected == model.plan_.selected
 
 
 def test_no_structure_is_said_and_a_number_returned():

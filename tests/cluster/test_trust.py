@@ -28,11 +28,14 @@ def two_gaussians(n, gap, d=2, seed=0):
     return X, 1 / (1 + np.exp(-gap * (X[:, 0] - gap / 2))), truth
 
 
+RBF = {"affinity": "rbf"}
 WAYS = {
-    "exact": {},
-    "tiled": {"gram": "tiled"},
-    "order": {"order": 4},
-    "landmarks": {"gram": "nystroem", "rank": 60},
+    "neighborhoods": {},
+    "few landmarks": {"rank": 60},
+    "exact": RBF,
+    "tiled": {**RBF, "gram": "tiled"},
+    "order": {**RBF, "order": 4},
+    "landmarks": {**RBF, "gram": "nystroem", "rank": 60},
     "graph": {"affinity": "nearest_neighbors"},
     "qr": {"assign_labels": "cluster_qr"},
     "kernel k-means": {"assign_labels": "kernel_kmeans"},
@@ -69,7 +72,9 @@ def test_probabilities_of_given_matrices_and_of_chunks(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("options", [{}, {"gram": "nystroem", "rank": 40}, {"affinity": "nearest_neighbors"}])
+@pytest.mark.parametrize(
+    "options", [{}, RBF, {**RBF, "gram": "nystroem", "rank": 40}, {"affinity": "nearest_neighbors"}]
+)
 def test_a_saved_model_gives_the_same_probabilities(options):
     X, _ = make_blobs(150, centers=3, cluster_std=2.0, random_state=1)
     model = BicliqueSpectralClustering(3, random_state=0, **options).fit(X)
@@ -80,11 +85,12 @@ def test_a_saved_model_gives_the_same_probabilities(options):
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("affinity", ["neighborhoods", "rbf"])
 @pytest.mark.parametrize("gap", [3, 4])
-def test_probabilities_are_near_the_posterior_of_gaussians(gap):
+def test_probabilities_are_near_the_posterior_of_gaussians(gap, affinity):
     X, _, _ = two_gaussians(1000, gap)
     new, posterior, truth = two_gaussians(2000, gap, seed=1)
-    model = BicliqueSpectralClustering(2, random_state=0).fit(X)
+    model = BicliqueSpectralClustering(2, affinity=affinity, random_state=0).fit(X)
     p = model.predict_proba(new)[:, model.predict([[gap, 0.0]])[0]]
     assert np.abs(p - posterior).mean() < 0.05
     assert calibration_error(p, truth) < 0.05
@@ -117,11 +123,11 @@ def noisy_moons(n, noise, seed):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("noise", [0.1, 0.15])
-def test_probabilities_of_curved_clusters_are_about_as_good_as_their_labels(noise):
+@pytest.mark.parametrize(("affinity", "noise"), [("neighborhoods", 0.1), ("rbf", 0.1), ("rbf", 0.15)])
+def test_probabilities_of_curved_clusters_are_about_as_good_as_their_labels(noise, affinity):
     X, _ = noisy_moons(1000, noise, 0)
     new, posterior = noisy_moons(1000, noise, 1)
-    model = BicliqueSpectralClustering(2, random_state=0).fit(X)
+    model = BicliqueSpectralClustering(2, affinity=affinity, random_state=0).fit(X)
     p = model.predict_proba(new)[:, model.predict([[1.0, -0.5]])[0]]
     hard = (p > 0.5).astype(float)
     assert np.abs(p - posterior).mean() < 0.02 + np.abs(hard - posterior).mean()

@@ -27,7 +27,6 @@ from biclique.features.maps import (
     weighted_gram,
 )
 from biclique.gram import FactoredGram
-from biclique.gram.dense import search_parts
 from biclique.kernels import RBF, Cosine, Function, Laplacian, Linear, Polynomial, Sigmoid
 from biclique.kernels.kernel import HeldRows
 from tests import oracles
@@ -314,14 +313,6 @@ def test_kernels_without_features_are_refused():
         check_features(Linear(), 5000)
     with pytest.raises(ParameterError, match="has no exact feature map"):
         ExactMap(RBF(1.0), 3)
-
-
-def test_parts_of_landmarks():
-    X = np.concatenate([rows(30), rows(20, seed=1) + 100])
-    for gamma, sizes in ((1.0, [30, 20]), (1e-4, [50])):
-        kernel, landmarks = RBF(gamma), NystroemMap(RBF(gamma), X).held.rows.astype(float)
-        found = search_parts(kernel.block(landmarks, landmarks), np.ones(50))
-        assert np.bincount(found).tolist() == sizes
 
 
 def ones(columns, place):

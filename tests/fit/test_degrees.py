@@ -7,6 +7,7 @@ from biclique import BicliqueSpectralClustering
 from biclique.exceptions import DegreeError
 from biclique.kernels import RBF
 from biclique.spectral.cut import shrunken_degrees, unshrunken_degrees
+from tests import oracles
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +18,8 @@ def rows():
 
 def fitted(rows, **parameters):
     weights = np.where(np.arange(len(rows)) % 3 == 0, 2.0, 1.0)
-    return BicliqueSpectralClustering(2, random_state=0, **parameters).fit(rows, sample_weight=weights), weights
+    parameters = {"affinity": "rbf", "random_state": 0, **parameters}
+    return BicliqueSpectralClustering(2, **parameters).fit(rows, sample_weight=weights), weights
 
 
 @pytest.mark.parametrize("order", [2, 2.5, 8, 1000])
@@ -32,15 +34,23 @@ def test_degrees_are_sums_of_similarities(rows, order, gram):
         np.testing.assert_allclose(found, expected, rtol=1e-4 if gram == "nystroem" else 1e-9)
 
 
-def test_degrees_of_a_graph_in_parts(rows):
-    rows = rows[:-1]
-    model, weights = fitted(rows, affinity="nearest_neighbors", n_neighbors=5, order=2.5)
+@pytest.mark.parametrize("order", [2, 2.5])
+def test_degrees_of_a_graph(rows, order):
+    model, weights = fitted(rows, affinity="nearest_neighbors", n_neighbors=5, order=order)
     fit = model._fitted
-    assert len(fit.parts) == 2  # each has a mean degree of its own
     place = fit.find(rows)
     of_vertices = np.zeros(len(rows))
     of_vertices[place] = weights
-    np.testing.assert_allclose(fit.degrees(model.embedding_), (fit.gram.K @ of_vertices)[place], rtol=1e-9)
+    np.testing.assert_allclose(fit.degrees(model.embedding_), (fit.trained.K @ of_vertices)[place], rtol=1e-9)
+
+
+@pytest.mark.parametrize("order", [2, 2.5])
+def test_degrees_of_neighborhoods(rows, order):
+    model, weights = fitted(rows, affinity="neighborhoods", order=order)
+    Z, r = model._fitted.spectrum.map.landmarks, model.n_neighbors_
+    for some in (rows, rows[:5] + 0.1):
+        found = model._fitted.degrees(model._fitted.embed(some, 1))
+        np.testing.assert_allclose(found, oracles.neighborhood_kernel(some, Z, r, rows) @ weights, rtol=1e-9)
 
 
 def test_order_infinity_has_no_degrees(rows):

@@ -26,7 +26,11 @@ from tests.rows.pieces import PieceRows
 
 
 def model(**parameters):
-    return BicliqueSpectralClustering(**{"n_clusters": 4, "random_state": 0, "memory_limit": "1GB", **parameters})
+    settings = {"n_clusters": 4, "affinity": "rbf", "random_state": 0, "memory_limit": "1GB", **parameters}
+    return BicliqueSpectralClustering(**settings)
+
+
+OF_RBF = ("--affinity", "rbf")
 
 
 @pytest.fixture
@@ -116,12 +120,12 @@ def test_a_gram_operator_is_refused_where_it_cannot_be(blobs, tmp_path):
 
 @pytest.mark.usefixtures("rowwise")
 def test_a_gram_operator_on_the_command_line(table, tmp_path, capsys):
-    assert main(["cluster", table, "-k", "4", "--gram", "rowwise"]) == 0
+    assert main(["cluster", table, "-k", "4", *OF_RBF, "--gram", "rowwise"]) == 0
     assert "rowwise" in capsys.readouterr().out
-    assert main(["cluster", table, "-k", "4", "--gram", "rowwise", "--dry-run"]) == 0
+    assert main(["cluster", table, "-k", "4", *OF_RBF, "--gram", "rowwise", "--dry-run"]) == 0
     assert "rowwise" in capsys.readouterr().out
     np.save(tmp_path / "rows.npy", np.ones((9, 2)))
-    assert main(["cluster", str(tmp_path / "rows.npy"), "-k", "2", "--stream", "--gram", "rowwise"]) == 2
+    assert main(["cluster", str(tmp_path / "rows.npy"), "-k", "2", "--stream", *OF_RBF, "--gram", "rowwise"]) == 2
     assert "--stream does not work with --gram rowwise" in capsys.readouterr().err
 
 
@@ -186,7 +190,7 @@ def test_a_feature_map_is_planned(blobs):
 
 @pytest.mark.usefixtures("bumps")
 def test_a_feature_map_on_the_command_line(table, tmp_path, blobs, capsys):
-    options = ["-k", "4", "--gram", "bumps", "--rank", "50", "--order", "4"]
+    options = ["-k", "4", *OF_RBF, "--gram", "bumps", "--rank", "50", "--order", "4"]
     assert main(["cluster", table, *options]) == 0
     assert "bumps" in capsys.readouterr().out
     np.save(tmp_path / "rows.npy", blobs[0])
@@ -215,7 +219,7 @@ class Signs(EmbeddingRule):
         return self
 
 
-def by_signs(embedding, weights, n_clusters, *, cut=None, n_init, random_state, parts=None):
+def by_signs(embedding, weights, n_clusters, *, cut=None, n_init, random_state):
     rule = Signs()
     return Assignment(rule.labels(embedding), rule)
 
@@ -246,7 +250,13 @@ def assigners(monkeypatch):
     monkeypatch.setitem(ASSIGNERS, "similarity", Assigner(by_similarity, needs_cut=True))
 
 
-WAYS = [{}, {"gram": "tiled"}, {"affinity": "nearest_neighbors"}, {"gram": "nystroem", "rank": 100}]
+WAYS = [
+    {},
+    {"gram": "tiled"},
+    {"gram": "nystroem", "rank": 100},
+    {"affinity": "nearest_neighbors"},
+    {"affinity": "neighborhoods"},
+]
 
 
 @pytest.mark.usefixtures("assigners")
@@ -349,13 +359,24 @@ def test_a_row_source_is_fitted_in_three_passes(blobs, pile):
     assert found.transform(pile).shape == (300, 4)
     held = model(rank=60, order=4, gram="nystroem").fit(X)
     assert adjusted_rand_score(held.labels_, found.labels_) == 1
-    embedding = BicliqueSpectralEmbedding(n_components=2, gram="nystroem", rank=60, random_state=0)
+    embedding = BicliqueSpectralEmbedding(n_components=2, affinity="rbf", gram="nystroem", rank=60, random_state=0)
     assert embedding.fit_transform(pile).shape == (300, 2)
 
 
+def test_a_row_source_is_fitted_by_the_default(blobs, pile):
+    found, held = (model(affinity="neighborhoods", rank=100).fit(rows) for rows in (pile, blobs[0]))
+    assert pile.passes == 3
+    assert adjusted_rand_score(blobs[1], found.labels_) == 1
+    assert adjusted_rand_score(held.labels_, found.labels_) == 1
+    assert not hasattr(found, "embedding_")
+    assert np.array_equal(found.predict(pile), found.labels_)
+    assert BicliqueSpectralEmbedding(n_components=2, rank=100).fit_transform(pile).shape == (300, 2)
+
+
 def test_a_row_source_is_planned_without_a_pass(pile):
-    plan = model(rank=60).plan(pile)
-    assert (plan.way, plan.rows, pile.passes) == ("factored", 300, 0)
+    for affinity, way in (("rbf", "factored"), ("neighborhoods", "neighborhoods")):
+        plan = model(affinity=affinity, rank=60).plan(pile)
+        assert (plan.way, plan.rows, pile.passes) == (way, 300, 0)
 
 
 def test_weights_of_a_row_source(blobs, pile):

@@ -27,23 +27,49 @@ class OfRows(FittedContract):
         return BicliqueSpectralClustering(3, random_state=0, **self.parameters).fit(X), X, new
 
 
-class TestDense(OfRows):
-    pass
+class OfKernel(FittedContract):
+    parameters = {}  # noqa: RUF012
+
+    def create(self):
+        X, new = groups()
+        return BicliqueSpectralClustering(3, affinity="rbf", random_state=0, **self.parameters).fit(X), X, new
 
 
-class TestTiled(OfRows):
-    parameters = {"gram": "tiled", "order": 4}  # noqa: RUF012
+class TestDefault(OfRows):
+    takes_chunks = True
 
 
-class TestKernelKMeansRule(OfRows):
+class TestCentres(OfRows):
+    parameters = {"rank": 40, "order": 3, "assign_labels": "cluster_qr"}  # noqa: RUF012
+    takes_chunks = True
+
+
+class TestNeighborhoodsOfCategories(OfRows):
+    parameters = {"kernel_params": {"metric": "gower"}, "n_neighbors": 5}  # noqa: RUF012
+    takes_chunks = True
+
+
+class TestNeighborhoodsRule(OfRows):
     parameters = {"assign_labels": "kernel_kmeans"}  # noqa: RUF012
 
 
-class TestSymmetric(OfRows):
+class TestDense(OfKernel):
+    pass
+
+
+class TestTiled(OfKernel):
+    parameters = {"gram": "tiled", "order": 4}  # noqa: RUF012
+
+
+class TestKernelKMeansRule(OfKernel):
+    parameters = {"assign_labels": "kernel_kmeans"}  # noqa: RUF012
+
+
+class TestSymmetric(OfKernel):
     parameters = {"modelling": "symmetric", "order": 3, "assign_labels": "discretize"}  # noqa: RUF012
 
 
-class TestFactoredOperator(OfRows):
+class TestFactoredOperator(OfKernel):
     parameters = {"modelling": "symmetric", "gram": "nystroem", "rank": 40}  # noqa: RUF012
 
 
@@ -62,12 +88,12 @@ class TestGiven(FittedContract):
         return model.fit(K), K, RBF(0.3).block(new, X)
 
 
-class TestLandmarks(OfRows):
+class TestLandmarks(OfKernel):
     parameters = {"gram": "nystroem", "rank": 40}  # noqa: RUF012
     takes_chunks = True
 
 
-class TestFeatures(OfRows):
+class TestFeatures(OfKernel):
     parameters = {"gram": "features", "rank": 64, "assign_labels": "cluster_qr", "order": 4}  # noqa: RUF012
     takes_chunks = True
 
@@ -102,8 +128,23 @@ class TestHypergraph(FittedContract):
         return model, hypergraph.incidence, hypergraph.incidence[::4]
 
 
+class TestSparseNeighborhoods(FittedContract):
+    takes_chunks = True
+
+    def create(self):
+        X, new = (sparse.csr_array(np.where(rows > 1.6, rows, 0.1)) for rows in groups())
+        model = BicliqueSpectralClustering(3, kernel_params={"metric": "cosine"}, random_state=0)
+        return model.fit(X), X, new
+
+
 @needs("torch")
-class TestDevice(OfRows):
+class TestDefaultOnDevice(OfRows):
+    parameters = {"device": "cpu"}  # noqa: RUF012
+    takes_chunks = keeps_tensors = True
+
+
+@needs("torch")
+class TestDevice(OfKernel):
     parameters = {"device": "cpu"}  # noqa: RUF012
     tolerance = 1e-4
     keeps_tensors = True
@@ -111,7 +152,7 @@ class TestDevice(OfRows):
 
 
 @needs("torch")
-class TestLandmarksOnDevice(OfRows):
+class TestLandmarksOnDevice(OfKernel):
     parameters = {"device": "cpu", "gram": "nystroem", "rank": 40}  # noqa: RUF012
     tolerance = 1e-4
     takes_chunks = keeps_tensors = True

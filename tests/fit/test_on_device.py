@@ -38,12 +38,13 @@ def blobs():
 
 
 def fitted(X, device, n_clusters=5, sample_weight=None, **parameters):
-    model = BicliqueSpectralClustering(n_clusters, device=device, random_state=0, **parameters)
-    return model.fit(X, sample_weight=sample_weight)
+    settings = {"affinity": "rbf", "device": device, "random_state": 0, **parameters}
+    return BicliqueSpectralClustering(n_clusters, **settings).fit(X, sample_weight=sample_weight)
 
 
 def host(X, n_clusters=5, **parameters):
-    return BicliqueSpectralClustering(n_clusters, gram="dense", random_state=0, **parameters).fit(X)
+    settings = {"affinity": "rbf", "gram": "dense", "random_state": 0, **parameters}
+    return BicliqueSpectralClustering(n_clusters, **settings).fit(X)
 
 
 @pytest.mark.parametrize("order", [2, 4, np.inf])
@@ -60,9 +61,10 @@ def test_the_same_partition_as_on_the_host(blobs, device, order, affinity):
     assert ours.approximation_ is None
 
 
-def test_defaults_find_the_blobs(blobs, device):
+@pytest.mark.parametrize("affinity", ["neighborhoods", "rbf"])
+def test_defaults_find_the_blobs(blobs, device, affinity):
     X, y = blobs
-    model = fitted(X, device)
+    model = fitted(X, device, affinity=affinity)
     assert adjusted_rand_score(y, model.labels_) > 0.99
     assert isinstance(model.labels_, np.ndarray)
     assert model.embedding_.shape == (3000, 5)
@@ -85,14 +87,17 @@ def test_row_normalize(blobs, device):
 
 def test_a_tensor_asks_for_its_device(blobs, device):
     X = torch.tensor(blobs[0], device=device)
-    model = BicliqueSpectralClustering(5, random_state=0).fit(X)
-    assert model.gram_ == ("cuda" if device == "cuda" else "torch")
-    assert np.array_equal(model.labels_, fitted(blobs[0], device).labels_)
-    assert np.array_equal(model.predict(X[:100]), model.labels_[:100])
+    for affinity, gram in (("rbf", "cuda" if device == "cuda" else "torch"), ("neighborhoods", "neighborhoods")):
+        model = BicliqueSpectralClustering(5, affinity=affinity, random_state=0).fit(X)
+        assert (model.gram_, model.plan_.device) == (gram, str(X.device))
+        assert np.array_equal(model.labels_, fitted(blobs[0], device, affinity=affinity).labels_)
+        assert np.array_equal(model.predict(X[:100]), model.labels_[:100])
 
 
 WAYS = [
     {},
+    {"affinity": "neighborhoods"},
+    {"affinity": "neighborhoods", "rank": 60, "order": 3},
     {"affinity": "laplacian"},
     {"affinity": "polynomial"},
     {"affinity": "cosine"},
@@ -125,7 +130,10 @@ def test_a_tensor_gives_what_its_array_gives(blobs, device, way, dtype):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
-    "way", [{"affinity": name} for name in ("rbf", "linear", "cosine", "polynomial")] + [{"gram": "nystroem"}], ids=str
+    "way",
+    [{"affinity": name} for name in ("neighborhoods", "rbf", "linear", "cosine", "polynomial")]
+    + [{"gram": "nystroem"}],
+    ids=str,
 )
 def test_a_model_keeps_its_own_rows(blobs, device, way, dtype):
     X = blobs[0][:300].astype(dtype) + (12 if "affinity" in way else 0)
@@ -177,6 +185,19 @@ def test_rows_travel_once_and_a_tensor_not_at_all(blobs, device, transfers, monk
     assert max(n for n, *d in back if d == [8]) <= 1000
 
 
+def test_rows_of_the_default_travel_once_too(blobs, device, transfers):
+    there, back = transfers
+    X = np.hstack([blobs[0], blobs[0][:, :1]])  # nine columns: eight neighbours a row come back
+    tensor = torch.as_tensor(X.copy(), device=device)
+    way = {"affinity": "neighborhoods", "rank": 50}
+    fitted(tensor, None, **way).predict(tensor)
+    assert (3000, 9) not in there
+    assert max(n for n, *d in back if d == [9]) <= 1000
+    fitted(X, device, **way)
+    assert there.count((3000, 9)) == 1
+    assert max(n for n, *d in back if d == [9]) <= 1000
+
+
 @pytest.mark.parametrize(
     "bad",
     [
@@ -193,12 +214,12 @@ def test_rows_travel_once_and_a_tensor_not_at_all(blobs, device, transfers, monk
     ],
     ids=lambda bad: str(bad.shape),
 )
-@pytest.mark.parametrize("gram", ["auto", "nystroem"])
-def test_bad_tensors_are_refused_as_bad_arrays_are(device, bad, gram):
+@pytest.mark.parametrize("way", [{"affinity": "neighborhoods"}, {}, {"gram": "nystroem"}], ids=str)
+def test_bad_tensors_are_refused_as_bad_arrays_are(device, bad, way):
     texts = []
     for X, where in ((bad, device), (torch.tensor(bad, device=device), None)):
         with pytest.raises(ValueError, match=r"X|array|Complex") as caught:
-            fitted(X, where, gram=gram)
+            fitted(X, where, **way)
         texts.append((type(caught.value), str(caught.value)))
     assert texts[0] == texts[1]
 
@@ -240,8 +261,8 @@ def test_small_numbers_are_held_in_float32(blobs, device, dtype, gram, monkeypat
     model = fitted(X, None, gram=gram, sample_weight=weights)
     assert seen == [torch.float32]
     assert np.array_equal(model.labels_, fitted(X.to(torch.float32), None, gram=gram).labels_)
-    host = BicliqueSpectralClustering(5, gram="dense", random_state=0).fit(X.to(torch.float32).cpu().numpy())
-    assert np.array_equal(host.predict(X), host.labels_)
+    here = host(X.to(torch.float32).cpu().numpy())
+    assert np.array_equal(here.predict(X), here.labels_)
 
 
 def test_bad_new_rows_are_refused_too(blobs, device):
@@ -268,14 +289,15 @@ def test_tensors_where_no_device_works(blobs):
 def test_weights_and_gradients_of_a_tensor(blobs, device):
     X, counts = blobs[0][:500], np.arange(500) % 3 + 1
     tensor = torch.tensor(X, device=device, requires_grad=True)
-    model = fitted(tensor, None, sample_weight=torch.tensor(counts, device=device))
-    assert np.array_equal(model.labels_, fitted(X, device, sample_weight=counts).labels_)
+    for affinity in ("neighborhoods", "rbf"):
+        model = fitted(tensor, None, affinity=affinity, sample_weight=torch.tensor(counts, device=device))
+        assert np.array_equal(model.labels_, fitted(X, device, affinity=affinity, sample_weight=counts).labels_)
 
 
 def test_costs_of_a_tensor_are_those_of_its_device(blobs, device, monkeypatch, capfd):
     X = torch.tensor(blobs[0], device=device)
-    for gram in ("auto", "nystroem"):
-        cost = BicliqueSpectralClustering(5, gram=gram).estimate_cost(X)
+    for affinity, gram in (("neighborhoods", "auto"), ("rbf", "auto"), ("rbf", "nystroem")):
+        cost = BicliqueSpectralClustering(5, affinity=affinity, gram=gram).estimate_cost(X)
         assert (cost.rows, cost.device) == (3000, str(X.device))
         assert cost.device_bytes > blobs[0].nbytes
     monkeypatch.setattr(_estimator, "LONG_SECONDS", 0.0)
@@ -328,8 +350,9 @@ def test_reproducible_and_kept(blobs, device):
 
 
 def test_the_embedding(blobs, device):
-    ours = BicliqueSpectralEmbedding(2, device=device, random_state=0, gamma=0.02, eigen_tol=1e-6).fit(blobs[0])
-    exact = BicliqueSpectralEmbedding(2, gram="dense", random_state=0, gamma=0.02).fit(blobs[0])
+    settings = {"affinity": "rbf", "random_state": 0, "gamma": 0.02}
+    ours = BicliqueSpectralEmbedding(2, device=device, eigen_tol=1e-6, **settings).fit(blobs[0])
+    exact = BicliqueSpectralEmbedding(2, gram="dense", **settings).fit(blobs[0])
     np.testing.assert_allclose(ours.embedding_, exact.embedding_, atol=1e-3 * np.abs(exact.embedding_).max())
 
 
@@ -415,18 +438,19 @@ def test_landmarks_that_a_device_does_not_have(blobs, affinity):
 
 def test_landmarks_of_rows_far_apart(blobs):
     X = blobs[0][:300].astype(np.float64) * 1e12
-    model = BicliqueSpectralClustering(5, device="cpu", gram="nystroem", gamma=1e-10)
+    model = BicliqueSpectralClustering(5, affinity="rbf", device="cpu", gram="nystroem", gamma=1e-10)
     for ask in ("fit", "estimate_cost"):
         with pytest.raises(ParameterError, match="not for rbf of rows this far apart: use gram='auto'"):
             getattr(model, ask)(X)
 
 
-def test_small_and_degenerate_data(device):
+@pytest.mark.parametrize("affinity", ["neighborhoods", "rbf"])
+def test_small_and_degenerate_data(device, affinity):
     X = np.random.default_rng(0).normal(size=(40, 3))
-    assert len(np.unique(fitted(X, device, 3).labels_)) == 3
-    assert fitted(X, device, 1).labels_.tolist() == [0] * 40
+    assert len(np.unique(fitted(X, device, 3, affinity=affinity).labels_)) == 3
+    assert fitted(X, device, 1, affinity=affinity).labels_.tolist() == [0] * 40
     with pytest.warns((RankWarning, FewerClustersWarning)):
-        fitted(np.repeat(X[:2], 20, axis=0), device, 3)
+        fitted(np.repeat(X[:2], 20, axis=0), device, 3, affinity=affinity)
 
 
 def test_fast_is_for_a_device(blobs):
@@ -464,8 +488,12 @@ def test_what_a_device_cannot_do(blobs):
             fitted(X, "cpu", **parameters)
     with pytest.raises(ParameterError, match="the kernel 'sigmoid' is not supported on a GPU"):
         fitted(X, "cpu", affinity="sigmoid")
-    with pytest.raises(DataError, match="device= needs dense rows"):
-        fitted(sparse.csr_array(X), "cpu")
+    for affinity in ("neighborhoods", "rbf"):
+        with pytest.raises(DataError, match="device= needs dense rows"):
+            fitted(sparse.csr_array(X), "cpu", affinity=affinity)
+    for parameters in ({"assign_labels": "kernel_kmeans"}, {"kernel_params": {"metric": "gower"}}):
+        with pytest.raises(ParameterError, match="leave device at None"):
+            fitted(X, "cpu", affinity="neighborhoods", **parameters)
     with pytest.raises(ParameterError, match=r"device must be None, 'cpu', .* got 'nowhere'"):
         fitted(X, "nowhere")
     with pytest.raises(ParameterError, match="sample_weight of 0"):

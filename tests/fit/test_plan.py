@@ -1,6 +1,5 @@
 """A plan takes every decision of a fit once, explains it, and needs neither a full pass nor a device."""
 
-import re
 import sys
 import warnings
 from dataclasses import fields, replace
@@ -28,29 +27,30 @@ def model(estimator=BicliqueSpectralClustering, **parameters):
 
 
 WAYS = {
-    "auto": {},
-    "dense, order 4": {"gram": "dense", "order": 4},
-    "tiled": {"gram": "tiled"},
-    "tiled, float64": {"gram": "tiled", "precision": "float64", "eigen_tol": 1e-5},
-    "a solver of SciPy": {"eigen_solver": "lobpcg", "n_components": 6},
+    "default": {},
+    "centres, order 4": {"rank": 50, "order": 4},
+    "neighborhoods and kernel k-means": {"assign_labels": "kernel_kmeans"},
+    "rbf": {"affinity": "rbf"},
+    "dense, order 4": {"affinity": "rbf", "gram": "dense", "order": 4},
+    "tiled": {"affinity": "rbf", "gram": "tiled"},
+    "tiled, float64": {"affinity": "rbf", "gram": "tiled", "precision": "float64", "eigen_tol": 1e-5},
+    "a solver of SciPy": {"affinity": "rbf", "eigen_solver": "lobpcg", "n_components": 6},
     "laplacian": {"affinity": "laplacian"},
     "linear": {"affinity": "linear"},
-    "a gamma": {"gamma": 0.2},
-    "symmetric": {"modelling": "symmetric"},
-    "kernel k-means": {"assign_labels": "kernel_kmeans"},
-    "landmarks": {"gram": "nystroem", "rank": 50},
-    "landmarks, rank auto": {"gram": "nystroem"},
-    "features": {"gram": "features", "rank": 64},
+    "a gamma": {"affinity": "rbf", "gamma": 0.2},
+    "symmetric": {"affinity": "rbf", "modelling": "symmetric"},
+    "kernel k-means": {"affinity": "rbf", "assign_labels": "kernel_kmeans"},
+    "landmarks": {"affinity": "rbf", "gram": "nystroem", "rank": 50},
+    "landmarks, rank auto": {"affinity": "rbf", "gram": "nystroem"},
+    "features": {"affinity": "rbf", "gram": "features", "rank": 64},
     "exact features": {"gram": "features", "affinity": "polynomial", "degree": 2},
-    "landmarks as an operator": {"gram": "nystroem", "rank": 50, "modelling": "symmetric"},
-    "graph": {"affinity": "nearest_neighbors", "order": 2},
+    "landmarks as an operator": {"affinity": "rbf", "gram": "nystroem", "rank": 50, "modelling": "symmetric"},
+    "graph": {"affinity": "nearest_neighbors"},
 }
 LATER = {
     # What only a fit can tell.
     "order", "order_reason", "rank", "error", "seconds", "changes", "settings", "kernel",
 }  # fmt: skip
-OF_GRAPHS = {"gamma", "gram_reason"}
-"""A γ for each part, and how neighbours were searched."""
 
 
 def compare(plan, final, but=frozenset()):
@@ -76,8 +76,9 @@ def test_a_fit_does_what_its_plan_says(blobs, way):
     asked = model(**WAYS[way])
     plan, final = asked.plan(blobs[0]), fitted(asked, blobs[0]).plan_
     # The bytes of a rank that is not known yet are those of a usual one.
-    but = {"bytes"} if plan.way == planning.FACTORED_WAY else OF_GRAPHS if plan.way == planning.GRAPH else set()
-    compare(plan, final, but)
+    compare(
+        plan, final, {planning.FACTORED_WAY: {"bytes"}, planning.NEIGHBORHOODS: {"n_neighbors"}}.get(plan.way, set())
+    )
     assert plan.order is None
     assert final.order in final.orders
     assert plan.seconds > 0
@@ -93,17 +94,19 @@ def test_of_other_estimators_and_sources(blobs, tmp_path):
     compare(given.plan(sparse.csr_array(K)), fitted(given, sparse.csr_array(K)).plan_)
     for estimator in (BicliqueKernelKMeans, BicliqueSpectralEmbedding):
         parameters = {"random_state": 0, "memory_limit": "1GB"}
-        compare(estimator(**parameters).plan(X), fitted(estimator(**parameters), X).plan_)
+        but = {"n_neighbors"} if estimator is BicliqueSpectralEmbedding else set()
+        compare(estimator(**parameters).plan(X), fitted(estimator(**parameters), X).plan_, but)
     np.save(tmp_path / "rows.npy", X)
-    chunked = model(rank=50)
-    compare(chunked.plan(tmp_path / "rows.npy"), fitted(chunked, tmp_path / "rows.npy").plan_, {"bytes"})
+    for affinity, but in (("rbf", {"bytes"}), ("neighborhoods", {"n_neighbors"})):
+        chunked = model(affinity=affinity, rank=50)
+        compare(chunked.plan(tmp_path / "rows.npy"), fitted(chunked, tmp_path / "rows.npy").plan_, but)
     hypergraph = Hypergraph.from_edges([[0, 1, 2], [1, 2, 3], [4, 5, 6], [5, 6, 7], [3, 4]])
     edges = HypergraphSpectralClustering(2, random_state=0, memory_limit="1GB")
     compare(edges.plan(hypergraph), fitted(edges, hypergraph).plan_)
 
 
 def test_a_plan_leaves_no_trace(blobs):
-    asked = model()
+    asked = model(affinity="rbf")
     first = asked.plan(blobs[0])
     assert not hasattr(asked, "n_features_in_")
     labels = fitted(asked, blobs[0]).labels_
@@ -120,39 +123,22 @@ def test_the_cost_is_that_of_the_plan(blobs):
         assert (cost.gram, cost.rows, cost.bytes) == (plan.gram, plan.rows, plan.bytes)
 
 
-def test_an_order_that_was_raised_is_among_the_changes():
-    random = np.random.default_rng(0)
-    outliers = [[10.0 * np.cos(t), 10.0 * np.sin(t)] for t in np.linspace(0.3, 6, 12)]  # more than a cluster needs
-    clusters = np.concatenate([random.normal(size=(80, 2)), random.normal(size=(80, 2)) + [4, 0]])
-    X = np.concatenate([clusters, outliers])
-    asked = model(n_clusters=2, gamma=0.3)
-    assert asked.plan(X).changes == ()
-    found = fitted(asked, X)
-    assert found.order_ > 2
-    assert found.plan_.changes[0] == f"order {found.order_:g} instead of 2: {found.order_reason_}"
-    assert f"changed: order {found.order_:g} instead of 2" in str(found.plan_)
-    kept = fitted(model(n_clusters=2, gamma=0.3, order=2, row_normalize=True), X)
-    assert kept.plan_.changes == ()
-    assert kept.order_reason_ == "as asked for"
-    few = fitted(asked, np.concatenate([clusters, [[10.0, 0.0], [0, 6], [2, -6]]]))
-    assert few.order_ == 2
-    (change,) = few.plan_.changes
-    assert re.fullmatch(r"\d of 163 rows, like hardly any other, left out", change)
-
-
 # What a plan needs
 
 
 def test_no_device_is_needed(blobs, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    plan = model(device="cuda").plan(blobs[0])
+    plan = model(affinity="rbf", device="cuda").plan(blobs[0])
     assert (plan.gram, plan.device, plan.precision) == ("cuda", "cuda", "float32")
     assert plan.device_bytes > 0
     assert plan.seconds > 0
     assert "on cuda" in str(plan)
-    factored = model(device="cuda:1", gram="nystroem", rank=50).plan(blobs[0])
+    factored = model(affinity="rbf", device="cuda:1", gram="nystroem", rank=50).plan(blobs[0])
     assert (factored.way, factored.device) == (planning.FACTORED_WAY, "cuda:1")
     assert factored.device_bytes > 0
+    default = model(device="cuda").plan(blobs[0])
+    assert (default.way, default.device) == (planning.NEIGHBORHOODS, "cuda")
+    assert default.seconds > 0
 
 
 def test_no_full_pass_over_chunks(tmp_path, monkeypatch):
@@ -174,15 +160,22 @@ def test_no_full_pass_over_chunks(tmp_path, monkeypatch):
     monkeypatch.setattr(ChunkSource, "chunks", count_chunks)
     monkeypatch.setattr(ChunkRows, "draw", count_drawn)
     for source in (tmp_path / "rows.npy", open_chunks(X)):
-        plan = model(rank=64).plan(source)
-        assert plan.rows == 3 * CHUNK_ROWS
+        for affinity in ("rbf", "neighborhoods"):
+            assert model(affinity=affinity, rank=64).plan(source).rows == 3 * CHUNK_ROWS
     assert passes == []
     assert len(drawn) == 2
     assert max(drawn) <= planning.LOOKED_AT
 
 
 @pytest.mark.parametrize(
-    "parameters", [{"gram": "tiled"}, {"gram": "nystroem", "rank": 64}, {"affinity": "nearest_neighbors"}], ids=str
+    "parameters",
+    [
+        {},
+        {"affinity": "rbf", "gram": "tiled"},
+        {"affinity": "rbf", "gram": "nystroem", "rank": 64},
+        {"affinity": "nearest_neighbors"},
+    ],
+    ids=str,
 )
 def test_few_rows_are_looked_at(monkeypatch, parameters):
     X = np.random.default_rng(0).normal(size=(80_000, 2))
@@ -196,9 +189,10 @@ def test_few_rows_are_looked_at(monkeypatch, parameters):
     monkeypatch.setitem(planning.distinct_rows.__globals__, "digests", count_rows)
     plan = model(**parameters).plan(X)
     assert plan.rows == 80_000
-    assert max(seen) <= planning.LOOKED_AT == 65_536
+    assert max(seen, default=0) <= planning.LOOKED_AT == 65_536
     few = model(**parameters).plan(np.repeat(X[:100], 700, axis=0))
-    assert few.rows == (70_000 if "rank" in parameters else 100)  # a factored K takes rows as they are
+    exact = parameters and "rank" not in parameters
+    assert few.rows == (100 if exact else 70_000)  # a factored K takes rows as they are
 
 
 # What a plan refuses
@@ -206,22 +200,28 @@ def test_few_rows_are_looked_at(monkeypatch, parameters):
 
 REFUSED = [
     {"n_clusters": 301},
-    {"gram": "dense", "memory_limit": "300KB"},
-    {"gram": "tiled", "memory_limit": "300KB"},
-    {"gram": "nystroem", "memory_limit": "300KB"},
+    {"rank": 3},
+    {"gram": "dense"},
+    {"gram": "nystroem"},
+    {"modelling": "symmetric"},
+    {"affinity": "rbf", "n_clusters": 301},
+    {"affinity": "rbf", "gram": "dense", "memory_limit": "300KB"},
+    {"affinity": "rbf", "gram": "tiled", "memory_limit": "300KB"},
+    {"affinity": "rbf", "gram": "nystroem", "memory_limit": "300KB"},
     {"affinity": "nearest_neighbors", "memory_limit": "300KB"},
     {"affinity": "nearest_neighbors", "n_neighbors": 301},
-    {"gram": "nystroem", "rank": 301},
+    {"affinity": "rbf", "gram": "nystroem", "rank": 301},
     {"gram": "features", "affinity": "chi2"},
-    {"gram": "tiled", "precision": "float32", "gamma": 1e9},
+    {"affinity": "rbf", "gram": "tiled", "precision": "float32", "gamma": 1e9},
     {"precision": "fast"},
-    {"device": "cpu", "gram": "dense"},
-    {"device": "cpu", "modelling": "symmetric"},
+    {"device": "cpu", "affinity": "rbf", "gram": "dense"},
+    {"device": "cpu", "affinity": "rbf", "modelling": "symmetric"},
     {"device": "cpu", "affinity": "chi2"},
+    {"device": "cpu", "assign_labels": "kernel_kmeans"},
     {"affinity": "precomputed"},
     {"affinity": lambda x, y: float(x[0])},
     {"order": 1.5},
-    {"modelling": "symmetric", "order": 2.5},
+    {"affinity": "rbf", "modelling": "symmetric", "order": 2.5},
 ]
 
 
@@ -241,11 +241,14 @@ def test_a_fit_and_its_plan_are_refused_alike(blobs, parameters):
 @pytest.mark.parametrize(
     "parameters",
     [
-        {"gram": "tiled"},
-        {"modelling": "symmetric"},
-        {"affinity": "nearest_neighbors"},
+        {"assign_labels": "kernel_kmeans"},
         {"device": "cpu"},
-        {"rank": 301},
+        {"rank": "all"},
+        {"affinity": "rbf", "gram": "tiled"},
+        {"affinity": "rbf", "modelling": "symmetric"},
+        {"affinity": "nearest_neighbors"},
+        {"affinity": "rbf", "device": "cpu"},
+        {"affinity": "rbf", "rank": 301},
     ],
     ids=str,
 )
@@ -276,6 +279,7 @@ def test_printed_it_explains_the_fit(blobs, way):
 def test_rules_of_the_order(blobs):
     X, _ = blobs
     assert model(order=8).plan(X).rule == "as asked for"
-    assert model().plan(X).rule.startswith("the least of 2, ")
-    assert model(affinity="nearest_neighbors").plan(X).rule == "the least of 2, 2.1 that leaves no cluster of dust"
+    for affinity in ("neighborhoods", "nearest_neighbors"):
+        assert model(affinity=affinity).plan(X).rule == "2"
+    assert model(affinity="rbf").plan(X).rule.startswith("the least of 2, ")
     assert "a kernel of your own" in str(model(affinity=RBF(0.2)).plan(X))

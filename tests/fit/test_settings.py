@@ -33,9 +33,9 @@ COUNTS = [object(), "many", 0, -1, 2.5, True, np.nan, None, 10**30]
 NUMBERS = [object(), "large", np.nan, np.inf, True, None]
 WRONG = {
     **dict.fromkeys(["affinity", "gram", "landmarks", "precision", "modelling", "assign_labels", "init"], WORDS),
-    "neighbor_weights": WORDS,
     "eigen_solver": WORDS[:-1],
-    **dict.fromkeys(["n_clusters", "n_init", "max_iter", "n_neighbors"], COUNTS),
+    **dict.fromkeys(["n_clusters", "n_init", "max_iter"], COUNTS),
+    "n_neighbors": [count for count in COUNTS if count is not None],
     **dict.fromkeys(["subspace_dim", "n_draws", "n_rounds", "n_restarts"], COUNTS),
     "k_max": [object(), "all", 0, -2, 2.5, True, None],
     "n_components": [object(), "all", 0, -2, 1.5, True],
@@ -87,7 +87,8 @@ def test_the_defaults_pass():
 
 
 def test_settings_are_what_was_asked_for():
-    model = BicliqueSpectralClustering(5, order=8, gamma=0.3, gram="tiled", eigen_tol=1e-3, n_init=2, n_jobs=2)
+    asked = {"affinity": "rbf", "order": 8, "gamma": 0.3, "gram": "tiled", "eigen_tol": 1e-3, "n_init": 2, "n_jobs": 2}
+    model = BicliqueSpectralClustering(5, **asked)
     settings = model._settings()
     assert settings.n_columns == 5
     asked = model.get_params()
@@ -116,8 +117,16 @@ def test_what_must_not_be_together():
         ({"gram": "nystroem", "affinity": "precomputed"}, r"gram='nystroem' needs rows and a kernel"),
         ({"modelling": "symmetric", "order": 2.5}, "modelling='symmetric' needs a whole order"),
         ({"modelling": "symmetric", "affinity": "nearest_neighbors"}, "modelling='symmetric' works with kernels"),
-        ({"gamma": "median", "affinity": "nearest_neighbors"}, "gamma must be 'auto' or a number with affinity="),
-        ({"eigen_solver": "amg"}, "eigen_solver='amg' is for neighbour graphs"),
+        (
+            {"modelling": "symmetric"},
+            "modelling='symmetric' works with kernels, not with affinity='neighborhoods': use",
+        ),
+        ({"gram": "tiled"}, "gram='tiled' is for kernels: leave it at 'auto', or use affinity='rbf'"),
+        ({"gram": "nystroem"}, "gram='nystroem' is for kernels: leave it at 'auto', or use affinity='rbf'"),
+        ({"kernel_params": {"metric": "taxi"}}, "one of 'euclidean', 'cosine', 'gower', got 'taxi'"),
+        ({"kernel_params": {"of": 3}}, "affinity='neighborhoods' takes 'metric' alone, got 'of'"),
+        ({"rank": "all", "affinity": "rbf"}, "rank='all' is for affinity='neighborhoods'"),
+        ({"eigen_solver": "amg", "affinity": "rbf"}, "eigen_solver='amg' is for neighbour graphs"),
     ):
         with pytest.raises(ParameterError, match=message):
             Settings.of(BicliqueSpectralClustering(**parameters).get_params(), n_columns=3)

@@ -49,12 +49,16 @@ def test_kernels_and_ways_of_holding(groups, affinity, gram):
 
 
 @pytest.mark.parametrize("assign_labels", list(ASSIGNERS))
-@pytest.mark.parametrize("way", ["dense", "nystroem", "features", "graph", "given", "sparse rows", "symmetric"])
+@pytest.mark.parametrize(
+    "way", ["default", "dense", "nystroem", "features", "graph", "given", "sparse rows", "symmetric"]
+)
 def test_ways_and_assigners(groups, way, assign_labels):
     X, new, far = groups
     parameters = {"assign_labels": assign_labels}
     if way == "graph":
         parameters["affinity"] = "nearest_neighbors"
+    elif way == "default":
+        parameters["rank"] = 60
     elif way == "given":
         X, new, far = (RBF(0.5).block(rows, X) for rows in groups)
         parameters["affinity"] = "precomputed"
@@ -62,9 +66,9 @@ def test_ways_and_assigners(groups, way, assign_labels):
         X, new, far = (sparse.csr_matrix(np.where(rows > 1.3, rows, 0)) for rows in groups)
         parameters["affinity"] = "cosine"
     elif way == "symmetric":
-        parameters |= {"modelling": "symmetric", "order": 3}
+        parameters |= {"affinity": "rbf", "modelling": "symmetric", "order": 3}
     else:
-        parameters |= {"gram": way} | ({"rank": 40} if way != "dense" else {})
+        parameters |= {"affinity": "rbf", "gram": way} | ({"rank": 40} if way != "dense" else {})
     if way == "features":
         far = new  # far away, a degree of random features is of any sign
     check(fit(X, **parameters), X, new, far)
@@ -76,12 +80,21 @@ def test_ways_and_assigners(groups, way, assign_labels):
         {"gram": "features", "affinity": "polynomial", "degree": 2},
         {"gram": "features", "affinity": "polynomial", "degree": 5, "rank": 16},
         {"gram": "features", "affinity": "laplacian", "rank": 32},
-        {"gram": "nystroem", "modelling": "symmetric", "rank": 20},
-        {"gram": "nystroem", "assign_labels": "kernel_kmeans", "rank": 20, "precision": "float64"},
+        {"affinity": "rbf", "gram": "nystroem", "modelling": "symmetric", "rank": 20},
+        {
+            "affinity": "rbf",
+            "gram": "nystroem",
+            "assign_labels": "kernel_kmeans",
+            "rank": 20,
+            "precision": "float64",
+        },
         {"affinity": RBF(0.3)},
-        {"affinity": "nearest_neighbors", "neighbor_weights": "self_tuning", "n_neighbors": 4},
-        {"random_state": np.random.RandomState(5), "n_clusters": np.int64(3), "gamma": np.float32(0.5)},
-        {"order": np.inf, "kernel_params": {"of": [1, "two"]}},
+        {"affinity": "nearest_neighbors", "n_neighbors": 4},
+        {"random_state": np.random.RandomState(5), "n_clusters": np.int64(3), "n_neighbors": np.int64(5)},
+        {"affinity": "rbf", "gamma": np.float32(0.5)},
+        {"affinity": "rbf", "order": np.inf, "kernel_params": {"of": [1, "two"]}},
+        {"order": np.inf, "rank": "all", "kernel_params": {"metric": "cosine"}},
+        {"kernel_params": {"metric": "gower"}},
     ],
     ids=" ".join,
 )
@@ -94,7 +107,8 @@ def test_other_settings(groups, parameters):
 
 
 def test_an_embedding_has_no_labels(groups):
-    for parameters in ({}, {"gram": "nystroem", "rank": 20}, {"affinity": "nearest_neighbors"}):
+    of_rbf = {"affinity": "rbf"}
+    for parameters in ({}, of_rbf, of_rbf | {"gram": "nystroem", "rank": 20}, {"affinity": "nearest_neighbors"}):
         check(fit(groups[0], BicliqueSpectralEmbedding, n_components=2, **parameters), *groups)
 
 
@@ -120,7 +134,9 @@ def test_hypergraphs(expansion, assign_labels):
 
 
 @needs("torch")
-@pytest.mark.parametrize("parameters", [{}, {"gram": "nystroem", "rank": 20}], ids=str)
+@pytest.mark.parametrize(
+    "parameters", [{}, {"affinity": "rbf"}, {"affinity": "rbf", "gram": "nystroem", "rank": 20}], ids=str
+)
 def test_of_a_device_it_is_the_state_of_the_host(groups, parameters):
     import pickle
 
@@ -158,7 +174,7 @@ def test_a_kernel_in_the_table_is_stored_while_it_is_there(groups, monkeypatch):
 
 
 def test_a_rule_of_a_user_is_refused(groups):
-    fitted = fit(groups[0])._fitted
+    fitted = fit(groups[0], affinity="rbf")._fitted
     fitted.rule = type("Odd", (), {})()
     with pytest.raises(ParameterError, match=r"rule is a Odd, which the state of a model cannot hold.*pickle"):
         state_of(fitted)
@@ -168,7 +184,7 @@ def test_a_rule_of_a_user_is_refused(groups):
 
 
 def test_a_state_makes_known_classes_alone(groups):
-    state = state_of(fit(groups[0])._fitted)
+    state = state_of(fit(groups[0], affinity="rbf")._fitted)
     for name in ("Popen", "os.system", "object", None, 3, ["Plan"]):
         with pytest.raises(DataError, match=r"names the class .* not one of biclique's"):
             fitted_from({**state, "rule": {"class": name, "centres": np.ones((3, 3))}})

@@ -4,7 +4,6 @@ import functools
 import pickle
 import re
 import sys
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -23,14 +22,11 @@ from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
 from biclique.exceptions import (
     ApproximationWarning,
     DataError,
-    DisconnectedWarning,
     MemoryLimitError,
     ParameterError,
     RankWarning,
 )
 from biclique.features.maps import LANDMARKS
-from biclique.fit import low_rank as _features
-from biclique.fit import plan as choose_module
 from biclique.io import open_chunks
 from biclique.spectral import ASSIGNERS
 
@@ -43,7 +39,8 @@ def blobs():
 
 
 def fitted(X, n_clusters=5, **parameters):
-    return BicliqueSpectralClustering(n_clusters, **{"gram": "nystroem", "random_state": 0, **parameters}).fit(X)
+    settings = {"affinity": "rbf", "gram": "nystroem", "random_state": 0, **parameters}
+    return BicliqueSpectralClustering(n_clusters, **settings).fit(X)
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +53,7 @@ def exactly(blobs):
 @pytest.mark.parametrize("order", [2, 4, np.inf])
 def test_agrees_with_the_exact_solution(blobs, exactly, gram, order):
     X, _ = blobs
-    asked = {"order": order, "row_normalize": False}
+    asked = {"order": order}
     exact = exactly(**asked)
     ours = fitted(X, gram=gram, rank=300, **asked)
     assert ours.gram_ == gram
@@ -87,7 +84,7 @@ def test_all_rows_as_landmarks_are_exact():
 @pytest.mark.parametrize(("affinity", "degree"), [("linear", 3), ("cosine", 3), ("polynomial", 2), ("polynomial", 3)])
 def test_exact_features_are_exact(affinity, degree):
     X = make_blobs(500, n_features=3, centers=3, center_box=(2, 12), random_state=1)[0]
-    settings = {"affinity": affinity, "degree": degree, "precision": "float64"}
+    settings = {"affinity": affinity, "degree": degree, "precision": "float64", "row_normalize": True}
     exact, ours = fitted(X, 3, gram="dense", **settings), fitted(X, 3, gram="features", **settings)
     assert ours.approximation_ is None
     np.testing.assert_allclose(ours.eigenvalues_, exact.eigenvalues_, atol=1e-9)
@@ -99,7 +96,7 @@ def test_exact_features_are_exact(affinity, degree):
 @pytest.mark.parametrize("gram", ["nystroem", "features"])
 def test_training_rows_keep_their_labels_and_their_embedding(blobs, exactly, assign, gram):
     X, _ = blobs
-    asked = {"order": 4, "row_normalize": False}
+    asked = {"order": 4}
     model = fitted(X, gram=gram, assign_labels=assign, rank=200, **asked)
     assert np.array_equal(model.predict(X), model.labels_)
     np.testing.assert_allclose(model.transform(X), model.embedding_, atol=1e-6)
@@ -124,53 +121,6 @@ def test_reproducible(blobs):
     again = pickle.loads(pickle.dumps(first))
     assert np.array_equal(again.predict(X), first.labels_)
     assert clone(first).get_params() == first.get_params()
-
-
-def test_auto_rank_stops_at_the_tolerance_and_reports(blobs):
-    model = fitted(blobs[0])
-    assert model.rank_ in _features.RANKS
-    assert model.approximation_.eigenvalues <= _features.RANK_TOLERANCE
-    assert model.approximation_.n_rows == _features.CHECK_ROWS
-    lower = [r for r in _features.RANKS if r < model.rank_]
-    if lower:
-        assert fitted(blobs[0], rank=lower[-1]).approximation_.eigenvalues > _features.RANK_TOLERANCE / 2
-
-
-@pytest.mark.once
-def test_an_approximation_that_is_too_coarse_is_said(monkeypatch):
-    monkeypatch.setattr(_features, "RANKS", (128, 256))
-    X = np.random.default_rng(0).normal(size=(1000, 12))
-    with pytest.warns(ApproximationWarning, match=r"of rank 256 has eigenvalues within .* give a higher rank"):
-        fitted(X, 4, gamma=0.5, gram="features", order=np.inf)
-
-
-@pytest.mark.once
-def test_auto_is_never_silent(blobs, monkeypatch):
-    X, _ = blobs
-    monkeypatch.setattr(choose_module, "EXACT_WORK", 1e8)
-    with pytest.warns(ApproximationWarning, match=r"gram='auto' took gram='nystroem' of rank \d+ \(approximate: exact"):
-        model = BicliqueSpectralClustering(5, random_state=0).fit(X)
-    assert model.gram_ == "nystroem"
-    assert model.gram_reason_.startswith("approximate: exact tiles of 6000 rows would take")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        asked = fitted(X)
-    assert np.array_equal(asked.labels_, model.labels_)
-    # Many equal rows: fitted once, exact will do.
-    few = np.repeat(X[:500], 20, axis=0)
-    repeated = BicliqueSpectralClustering(5, random_state=0).fit(few)
-    assert repeated.gram_ == "dense"
-    assert repeated.approximation_ is None
-    with pytest.warns(ApproximationWarning, match="gram='auto' took"):
-        BicliqueKernelKMeans(5, random_state=0).fit(X)
-
-
-def test_exact_features_by_rule_are_silent():
-    X = make_blobs(5000, n_features=3, centers=3, center_box=(2, 12), random_state=1)[0]
-    model = BicliqueSpectralClustering(3, affinity="linear", random_state=0).fit(X)
-    assert model.gram_ == "features"
-    assert model.gram_reason_ == "exact: linear is an inner product of 3 columns"
-    assert model.approximation_ is None
 
 
 @pytest.mark.parametrize("affinity", ["polynomial", "linear", "cosine"])
@@ -243,8 +193,10 @@ def test_weights_are_repeated_rows(blobs):
     X = blobs[0][:1500]
     weights = np.random.default_rng(0).integers(0, 4, 1500)
     settings = {"rank": 1000, "gamma": 0.02, "precision": "float64", "order": 4}
-    heavy = BicliqueSpectralClustering(5, gram="nystroem", random_state=0, **settings).fit(X, sample_weight=weights)
-    repeated = BicliqueSpectralClustering(5, gram="nystroem", random_state=0, **settings).fit(
+    heavy = BicliqueSpectralClustering(5, affinity="rbf", gram="nystroem", random_state=0, **settings).fit(
+        X, sample_weight=weights
+    )
+    repeated = BicliqueSpectralClustering(5, affinity="rbf", gram="nystroem", random_state=0, **settings).fit(
         np.repeat(X, weights, axis=0)
     )
     # Landmarks are drawn anew, and nearly all rows are landmarks: equal but for that.
@@ -256,10 +208,10 @@ def test_weights_are_repeated_rows(blobs):
 @pytest.mark.once
 def test_the_embedding_and_kernel_kmeans(blobs, exactly):
     X, _ = blobs
-    embedding = BicliqueSpectralEmbedding(3, gram="nystroem", rank=200, random_state=0).fit(X)
+    embedding = BicliqueSpectralEmbedding(3, affinity="rbf", gram="nystroem", rank=200, random_state=0).fit(X)
     assert embedding.embedding_.shape == (6000, 3)
     np.testing.assert_allclose(embedding.transform(X[:10]), embedding.embedding_[:10], atol=1e-6)
-    search = BicliqueKernelKMeans(5, gram="nystroem", rank=200, random_state=0).fit(X)
+    search = BicliqueKernelKMeans(5, affinity="rbf", gram="nystroem", rank=200, random_state=0).fit(X)
     assert search.gram_ == "nystroem"
     assert search.rank_ == 200
     assert (np.diff(search.cut_history_) <= 1e-6).all()
@@ -280,7 +232,7 @@ def test_symmetric_modelling(blobs):
 def test_row_normalize(blobs, exactly):
     X, _ = blobs
     for make in (functools.partial(fitted, X, rank=200), exactly):
-        plain, unit = make(row_normalize=False), make()
+        plain, unit = make(), make(row_normalize=True)
         assert np.array_equal(unit.predict(X), unit.labels_)
         np.testing.assert_allclose(plain.embedding_, unit.embedding_)
         assert adjusted_rand_score(plain.labels_, unit.labels_) > 0.8
@@ -356,7 +308,7 @@ def test_chunks_from_python(stored):
     model = fitted(open_chunks(pieces), rank=200)
     assert adjusted_rand_score(model.labels_, fitted(X, rank=200).labels_) > 0.98
     weights = np.random.default_rng(0).integers(0, 3, len(X))
-    weighted = BicliqueSpectralClustering(5, gram="nystroem", rank=200, random_state=0)
+    weighted = BicliqueSpectralClustering(5, affinity="rbf", gram="nystroem", rank=200, random_state=0)
     weighted.fit(open_chunks(pieces), sample_weight=weights)
     assert len(weighted.labels_) == len(X)
     with pytest.raises(DataError, match="sample_weight has 10 numbers for 6000 rows"):
@@ -366,8 +318,8 @@ def test_chunks_from_python(stored):
 @pytest.mark.once
 def test_an_embedding_of_a_file(stored):
     X, path = stored
-    read = BicliqueSpectralEmbedding(2, gram="nystroem", rank=100, random_state=0).fit(path)
-    held = BicliqueSpectralEmbedding(2, gram="nystroem", rank=100, random_state=0).fit(X)
+    read = BicliqueSpectralEmbedding(2, affinity="rbf", gram="nystroem", rank=100, random_state=0).fit(path)
+    held = BicliqueSpectralEmbedding(2, affinity="rbf", gram="nystroem", rank=100, random_state=0).fit(X)
     np.testing.assert_allclose(read.transform(path), held.embedding_, atol=1e-4)
     assert np.array_equal(clone(read).fit_transform(path), read.transform(path))
 
@@ -375,8 +327,8 @@ def test_an_embedding_of_a_file(stored):
 @pytest.mark.once
 def test_auto_on_a_file_is_said(stored):
     with pytest.warns(ApproximationWarning, match=r"\(approximate: the rows are read in chunks\)"):
-        model = BicliqueSpectralClustering(5, random_state=0).fit(stored[1])
-    assert model.gram_ == "nystroem"
+        model = BicliqueSpectralClustering(5, affinity="rbf", random_state=0).fit(stored[1])
+    assert (model.gram_, model.rank_) == ("nystroem", 1000)
     linear = BicliqueSpectralClustering(2, affinity="linear", random_state=0).fit(open_chunks(stored[0] + 30))
     assert linear.gram_ == "features"
 
@@ -441,7 +393,7 @@ def test_ranks_that_cannot_be(blobs):
     few = fitted(np.repeat(X[:20], 20, axis=0), 3)
     assert few.rank_ == 20
     for rank in (0, -1, 2.5, True, "many"):
-        with pytest.raises(ParameterError, match="rank must be 'auto' or a whole number of at least 1"):
+        with pytest.raises(ParameterError, match="rank must be 'auto', 'all' or a whole number of at least 1"):
             fitted(X, rank=rank)
     with pytest.raises(ParameterError, match="landmarks must be one of 'uniform'"):
         fitted(X, landmarks="random")
@@ -454,66 +406,15 @@ def test_memory_is_asked_for_before(blobs):
         fitted(blobs[0], rank=2000, memory_limit="100MB")
 
 
-@pytest.mark.once
-def test_disconnected_landmarks_are_said(blobs):
-    X = np.concatenate([blobs[0], blobs[0] + 1e3, blobs[0] + 1.2e3])
-    with pytest.warns(DisconnectedWarning, match=r"falls into 3 disconnected parts .* landmarks.*the nearest are put"):
-        model = fitted(X, 2, order=2, rank=100)
-    assert adjusted_rand_score(np.repeat([0, 1, 1], 6000), model.labels_) == 1
-    # With clusters enough for every part there is nothing to say, and none spans two of them.
-    model = fitted(X, 5, rank=100)
-    assert model.order_ == 2
-    for label in range(5):
-        assert len(np.unique(np.repeat([0, 1, 2], 6000)[model.labels_ == label])) == 1
-
-
 def test_unseen_rows_are_said(blobs):
     X = np.concatenate([blobs[0], np.full((2, 6), 500.0)])
     with pytest.warns(ApproximationWarning, match="2 of 6002 rows are like no landmark"):
         fitted(X, order=2, rank=100, random_state=1)
 
 
-@pytest.mark.once
-@pytest.mark.parametrize("held", ["memory", "chunks"])
-def test_few_unseen_rows_are_left_out(blobs, held, tmp_path):
-    X = np.concatenate([blobs[0], np.full((2, 6), 500.0)])
-    source = X
-    if held == "chunks":
-        np.save(tmp_path / "rows.npy", X)
-        source = tmp_path / "rows.npy"
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model = fitted(source, rank=100, random_state=1)
-    assert model.order_ == 2
-    assert "order 2: 2 rows are like no landmark or feature: left out; smallest cluster" in model.order_reason_
-    assert "2 rows are like no landmark or feature: left out" in model.plan_.changes
-    with pytest.warns(ApproximationWarning, match="2 of 6002 rows are like no landmark"):
-        again = fitted(source, rank=100, random_state=1, order=2)
-    assert np.array_equal(again.labels_, model.labels_)
-
-
-def test_many_unseen_rows_raise_the_order(blobs):
-    random = np.random.RandomState(0)
-    X = np.concatenate([blobs[0], 500 + 100 * random.standard_normal((60, 6))])
-    model = fitted(X, rank=100, random_state=1)
-    assert model.order_ > 2
-    assert re.search(r"order 2: \d\d rows are like no landmark or feature;", model.order_reason_)
-
-
-@pytest.mark.once
-def test_a_rank_is_raised_until_hardly_a_row_is_unseen():
-    random = np.random.RandomState(0)
-    sizes, centres = (3600, 320, 80), ((0, 0), (6, 6), (6, -6))
-    X = np.concatenate([random.standard_normal((n, 2)) + c for n, c in zip(sizes, centres, strict=True)])
-    y = np.repeat([0, 1, 2], sizes)
-    model = fitted(X, 3)
-    assert model.approximation_.unseen <= model.approximation_.n_rows / np.sqrt(len(X) * 3)
-    assert adjusted_rand_score(y, model.labels_) > 0.98
-
-
 def test_costs_are_estimated(blobs, tmp_path):
     X, _ = blobs
-    model = BicliqueSpectralClustering(5, gram="nystroem", rank=200)
+    model = BicliqueSpectralClustering(5, affinity="rbf", gram="nystroem", rank=200)
     cost = model.estimate_cost(X)
     assert (cost.gram, cost.rows) == ("nystroem", 6000)
     assert 0 < cost.seconds < 60
@@ -522,7 +423,11 @@ def test_costs_are_estimated(blobs, tmp_path):
     assert not hasattr(model, "n_features_in_")
     neighbors = BicliqueSpectralClustering(5, affinity="nearest_neighbors").estimate_cost(X)
     assert neighbors.gram == "neighbors"
-    assert BicliqueSpectralClustering(5).estimate_cost(X).gram == "tiled"
+    assert BicliqueSpectralClustering(5, affinity="rbf").estimate_cost(X).gram == "tiled"
+    default = BicliqueSpectralClustering(5).estimate_cost(X)
+    assert (default.gram, default.rows) == ("neighborhoods", 6000)
+    assert 0 < default.seconds < 60
+    assert default.bytes > 8 * 6000 * 5
 
 
 @pytest.mark.once
@@ -531,14 +436,16 @@ def test_costs_on_a_device_need_no_device(blobs, monkeypatch, gram):
     monkeypatch.setitem(sys.modules, "torch", None)
     X = blobs[0]
     for device, name in (("cuda:1", "cuda"), ("cpu", "torch")):
-        cost = BicliqueSpectralClustering(5, gram=gram, device=device).estimate_cost(X)
+        cost = BicliqueSpectralClustering(5, affinity="rbf", gram=gram, device=device).estimate_cost(X)
         assert (cost.gram, cost.rows, cost.device) == (name if gram == "auto" else gram, 6000, device)
         assert 0 < cost.seconds < (0.1 if name == "cuda" else 60)
         assert cost.device_bytes > X.nbytes
         assert cost.bytes >= 8 * 6000 * 5
         assert f"on {device} and " in str(cost)
     exact, fast = (
-        BicliqueSpectralClustering(5, gram=gram, device="cuda", precision=precision).estimate_cost(np.tile(X, 40))
+        BicliqueSpectralClustering(5, affinity="rbf", gram=gram, device="cuda", precision=precision).estimate_cost(
+            np.tile(X, 40)
+        )
         for precision in ("auto", "fast")
     )
     assert fast.seconds < exact.seconds if gram == "auto" else fast.seconds == exact.seconds
@@ -546,13 +453,15 @@ def test_costs_on_a_device_need_no_device(blobs, monkeypatch, gram):
 
 def test_costs_of_float64_and_other_devices(blobs):
     X = blobs[0]
+    plain = BicliqueSpectralClustering(5, affinity="rbf", device="cuda").estimate_cost(X).seconds
     for affinity, device in (("rbf", "mps"), ("polynomial", "cuda")):
         parameters = {"affinity": affinity, "degree": 2.5}
         cost = BicliqueSpectralClustering(5, device=device, **parameters).estimate_cost(X)
-        assert cost.seconds > 2 * BicliqueSpectralClustering(5, device="cuda").estimate_cost(X).seconds
-    double = BicliqueSpectralClustering(5, device="cuda", precision="float64").estimate_cost(X)
-    assert double.seconds > 2 * BicliqueSpectralClustering(5, device="cuda").estimate_cost(X).seconds
-    assert BicliqueSpectralClustering(5, device="cpu", precision="float64").estimate_cost(X).seconds > 0
+        assert cost.seconds > 2 * plain
+    double = BicliqueSpectralClustering(5, affinity="rbf", device="cuda", precision="float64").estimate_cost(X)
+    assert double.seconds > 2 * plain
+    on_host = BicliqueSpectralClustering(5, affinity="rbf", device="cpu", precision="float64")
+    assert on_host.estimate_cost(X).seconds > 0
 
 
 def test_costs_of_what_a_device_cannot_do(blobs, tmp_path):
@@ -562,14 +471,15 @@ def test_costs_of_what_a_device_cannot_do(blobs, tmp_path):
         ({"affinity": "polynomial", "gram": "features", "rank": 50}, "is a sketch"),
         ({"affinity": "laplacian", "gram": "nystroem"}, "landmarks on a device are for kernels of an inner product"),
         ({"affinity": "sigmoid", "gram": "nystroem"}, "landmarks on a device are for kernels of an inner product"),
-        ({"device": "mps", "precision": "float64"}, "device='mps' has no float64"),
+        ({"affinity": "rbf", "device": "mps", "precision": "float64"}, "device='mps' has no float64"),
     ):
         with pytest.raises(ParameterError, match=message):
             BicliqueSpectralClustering(5, **{"device": "cuda", **parameters}).estimate_cost(blobs[0])
     np.save(tmp_path / "rows.npy", blobs[0])
-    for ask in ("estimate_cost", "fit"):
-        with pytest.raises(ParameterError, match="device='cuda' needs X in memory"):
-            getattr(BicliqueSpectralClustering(5, device="cuda"), ask)(tmp_path / "rows.npy")
+    for affinity in ("neighborhoods", "rbf"):
+        for ask in ("estimate_cost", "fit"):
+            with pytest.raises(ParameterError, match="device='cuda' needs X in memory"):
+                getattr(BicliqueSpectralClustering(5, affinity=affinity, device="cuda"), ask)(tmp_path / "rows.npy")
 
 
 @pytest.mark.parametrize("device", ["nope", "", 0, "cuda:", "cuda:x", "CUDA", "meta", ["cuda"], b"cuda"])
@@ -593,6 +503,7 @@ def test_costs_on_a_device_are_those_of_the_measured_fits():
     assert len(measured) >= 5
     for n, precision, seconds in measured:
         X = np.broadcast_to(np.float32(0), (int(n), 16))
-        cost = BicliqueSpectralClustering(10, precision=precision, gamma=1.0, device="cuda").estimate_cost(X)
+        asked = {"affinity": "rbf", "gamma": 1.0, "precision": precision, "device": "cuda"}
+        cost = BicliqueSpectralClustering(10, **asked).estimate_cost(X)
         assert 1 / 1.5 < cost.seconds / float(seconds) < 1.5, (n, precision)
         assert 16 * 4 * int(n) < cost.device_bytes < 3000 * int(n)

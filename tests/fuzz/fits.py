@@ -58,7 +58,8 @@ def draw_rows(draw: np.random.Generator) -> Any:
 
 def draw_model(draw: np.random.Generator) -> Any:
     """An estimator with random settings, most of which are allowed."""
-    affinity = str(draw.choice(["rbf", "rbf", "rbf", "laplacian", "chi2", "nearest_neighbors", *SIGNED, "precomputed"]))
+    kernels = ["rbf", "laplacian", "chi2", *SIGNED]
+    affinity = str(draw.choice([*["neighborhoods"] * 6, *kernels, "nearest_neighbors", "precomputed"]))
     k = int(draw.choice([1, 2, 3, 5, 12]))
     options: dict[str, Any] = {
         "affinity": affinity,
@@ -66,16 +67,22 @@ def draw_model(draw: np.random.Generator) -> Any:
         "gamma": draw.choice(np.array(["auto", "auto", "median", "scale", 1e-9, 0.5, 1e6], dtype=object)),
         "random_state": int(draw.integers(1000)),
     }
-    if affinity != "nearest_neighbors":
+    if affinity == "neighborhoods":
+        options["kernel_params"] = {"metric": str(draw.choice(["euclidean", "euclidean", "cosine", "gower"]))}
+        options["rank"] = draw.choice(np.array(["auto", "auto", "all", 12, 40], dtype=object))
+    elif affinity != "nearest_neighbors":
         options["gram"] = str(draw.choice(["auto", "auto", "dense", "tiled", "nystroem", "features"]))
         options["rank"] = draw.choice(np.array(["auto", 2, 20], dtype=object))
     kind = draw.choice(["clustering", "clustering", "clustering", "kernel k-means", "embedding"])
+    if affinity == "neighborhoods" and kind != "kernel k-means":
+        options["n_neighbors"] = draw.choice(np.array([None, None, 1, 3, 30], dtype=object))
     if kind == "embedding":
         return BicliqueSpectralEmbedding(k, **options)
     if kind == "kernel k-means":
         return BicliqueKernelKMeans(k, **options)
     options["assign_labels"] = str(draw.choice(["kmeans", "kmeans", "discretize", "cluster_qr", "kernel_kmeans"]))
-    options["modelling"] = str(draw.choice(["biclique", "biclique", "biclique", "symmetric"]))
+    if affinity != "neighborhoods":
+        options["modelling"] = str(draw.choice(["biclique", "biclique", "biclique", "symmetric"]))
     options["eigen_solver"] = draw.choice(np.array([None, None, "arpack", "lobpcg"], dtype=object))
     return BicliqueSpectralClustering(k, **options)
 

@@ -28,8 +28,12 @@ def saved() -> tuple[bytes, ...]:
     models = [
         biclique.BicliqueSpectralClustering(3, random_state=0),
         make_pipeline(
-            RobustScaler(), biclique.BicliqueSpectralClustering(3, gram="nystroem", rank=8, order=2, random_state=0)
+            RobustScaler(),
+            biclique.BicliqueSpectralClustering(
+                3, affinity="rbf", gram="nystroem", rank=8, order=2, row_normalize=True, random_state=0
+            ),
         ),
+        biclique.BicliqueSpectralClustering(3, affinity="rbf", random_state=0),
         biclique.BicliqueSpectralClustering(3, affinity="nearest_neighbors", n_neighbors=5, random_state=0),
     ]
     files = []

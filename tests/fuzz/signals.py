@@ -44,7 +44,8 @@ class Command:
 
 
 COMMANDS = {
-    "exact": Command("cluster {folder}/t.csv -k 3 --gram tiled -o {output}", ".csv"),
+    "default": Command("cluster {folder}/t.csv -k 3 -o {output}", ".csv"),
+    "exact": Command("cluster {folder}/t.csv -k 3 --affinity rbf --gram tiled -o {output}", ".csv"),
     "stream": Command("cluster {folder}/t.npy -k 3 --stream -o {output}", ".parquet"),
     "neighbours": Command("cluster {folder}/t.npy -k 3 --affinity nearest_neighbors -o {output}", ".npy"),
     "hypergraph": Command("hypergraph cluster {folder}/h.hgr -k 3 -o {output}", ".csv"),
@@ -196,10 +197,11 @@ def ways() -> dict[str, Callable[[], Any]]:
         return lambda: BicliqueSpectralClustering(3, random_state=0, **options).fit(X).labels_
 
     return {
-        "dense": fit(X[:3000], gram="dense"),
-        "tiled": fit(X, gram="tiled"),
-        "nystroem": fit(X, gram="nystroem", rank=300),
-        "features": fit(X, gram="features", rank=300),
+        "neighborhoods": fit(X),
+        "dense": fit(X[:3000], affinity="rbf", gram="dense"),
+        "tiled": fit(X, affinity="rbf", gram="tiled"),
+        "nystroem": fit(X, affinity="rbf", gram="nystroem", rank=300),
+        "features": fit(X, affinity="rbf", gram="features", rank=300),
         "chunks": lambda: fit(open_chunks(X))(),
         "nearest_neighbors": fit(X, affinity="nearest_neighbors"),
         "kernel_kmeans": lambda: BicliqueKernelKMeans(3, random_state=0).fit(X[:3000]).labels_,

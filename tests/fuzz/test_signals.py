@@ -11,7 +11,7 @@ from tests.fuzz import signals
 
 LONG = int(os.environ.get("BICLIQUE_FUZZ", "0"))
 COMMANDS = signals.COMMANDS if LONG else {"convert": signals.COMMANDS["convert"]}
-WAYS = tuple(signals.ways()) if LONG else ("dense",)
+WAYS = tuple(signals.ways()) if LONG else ("neighborhoods",)
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,9 @@ from sklearn.metrics import adjusted_rand_score
 
 from biclique import BicliqueSpectralClustering, BicliqueSpectralEmbedding
 from biclique.exceptions import MissingExtraError, ParameterError
-from biclique.fit.plan import choose_gram
 from biclique.gram import fourier
-from biclique.gram.fourier import FourierGram, Grid, can_help, far_apart
-from biclique.kernels import RBF, Laplacian, Linear
+from biclique.gram.fourier import FourierGram, Grid, far_apart
+from biclique.kernels import RBF
 from tests.gram.contract import GramContract
 
 finufft = pytest.importorskip("finufft")
@@ -124,7 +123,9 @@ def test_new_rows_that_hardly_any_training_row_sees(monkeypatch, order):
     exact, found = kernel.block(new, X) @ np.abs(V), FourierGram(kernel, X).cross(new).matmat(np.abs(V))
     assert (np.abs(found - exact) <= 1e-3 * exact).all()
     tiled, fast = (
-        BicliqueSpectralClustering(3, gram=gram, gamma=1.5, order=order, precision="float64", random_state=0).fit(X)
+        BicliqueSpectralClustering(
+            3, affinity="rbf", gram=gram, gamma=1.5, order=order, precision="float64", random_state=0
+        ).fit(X)
         for gram in ("tiled", "fourier")
     )
     np.testing.assert_allclose(fast.transform(new), tiled.transform(new), atol=1e-6)
@@ -176,7 +177,7 @@ def test_heavy_rows_ask_for_more_digits():
     np.testing.assert_allclose(gram.matmat(weights[:, None])[:, 0], exact, rtol=1e-5)
     weights[-1] = 1e13
     with pytest.raises(ParameterError, match=r"above the 1e-05 that it promises: use gram='tiled' \(exact\)"):
-        BicliqueSpectralClustering(4, gram="fourier", order=2, gamma=0.02).fit(X, sample_weight=weights)
+        BicliqueSpectralClustering(4, affinity="rbf", gram="fourier", order=2, gamma=0.02).fit(X, sample_weight=weights)
 
 
 @pytest.mark.once
@@ -185,13 +186,15 @@ def test_groups_of_very_unequal_size(n):
     random = np.random.default_rng(0)
     sizes = [n - n // 10, n // 10 - n // 50, n // 50]
     X = np.concatenate([random.normal(size=(s, 2)) + c for s, c in zip(sizes, ((0, 0), (6, 6), (6, -6)), strict=True)])
-    model = BicliqueSpectralClustering(3, gram="fourier", random_state=0).fit(X)
+    model = BicliqueSpectralClustering(3, affinity="rbf", gram="fourier", row_normalize=True, random_state=0).fit(X)
     assert adjusted_rand_score(np.repeat([0, 1, 2], sizes), model.labels_) > 0.999
 
 
 def test_sparse_rows_are_rows():
     X = np.abs(spread_rows(2)[:300])
-    models = [BicliqueSpectralClustering(3, gram="fourier", gamma=1.0, random_state=0) for _ in range(2)]
+    models = [
+        BicliqueSpectralClustering(3, affinity="rbf", gram="fourier", gamma=1.0, random_state=0) for _ in range(2)
+    ]
     dense, held = models[0].fit(X), models[1].fit(sparse.csr_array(X))
     np.testing.assert_array_equal(dense.labels_, held.labels_)
     np.testing.assert_array_equal(held.predict(sparse.csr_array(X)), held.labels_)
@@ -210,7 +213,7 @@ def test_far_boxes_keep_their_digits():
 def test_a_plan_refuses_what_a_fit_refuses():
     line = np.stack(np.meshgrid(np.arange(3000) * 2.0, np.arange(4) * 2.0), axis=-1).reshape(-1, 2)
     X = np.concatenate([line, line[:, ::-1]])
-    model = BicliqueSpectralClustering(4, gram="fourier", order=2, gamma=1.0)
+    model = BicliqueSpectralClustering(4, affinity="rbf", gram="fourier", order=2, gamma=1.0)
     for method in (model.plan, model.fit):
         with pytest.raises(fourier.GridError, match="rows spread too far for this bandwidth"):
             method(X)
@@ -231,49 +234,16 @@ def test_what_it_cannot_do_is_refused():
         with pytest.raises(ParameterError, match=says):
             BicliqueSpectralClustering(2, gram="fourier", **wrong).fit(np.abs(X))
     with pytest.raises(ParameterError, match="at most 3 columns, X has 4"):
-        BicliqueSpectralClustering(2, gram="fourier").fit(np.hstack([X, X]))
+        BicliqueSpectralClustering(2, affinity="rbf", gram="fourier").fit(np.hstack([X, X]))
     line = np.linspace(0, 1, 3000)[:, None] * [1, 1]
     with pytest.raises(ParameterError, match="rows spread too far for this bandwidth"):
         FourierGram(RBF(1e7), line)
 
 
-def test_auto_goes_another_way_where_no_grid_holds_all_rows(monkeypatch):
-    monkeypatch.setattr("biclique.fit.plan.FOURIER_FROM", 500)
-    monkeypatch.setattr("biclique.fit.plan.STORE_BELOW", 100)
-    X = make_blobs(2000, centers=3, random_state=0)[0]
-    assert BicliqueSpectralClustering(3, random_state=0).fit(X).gram_ == "fourier"
-    monkeypatch.setattr(fourier, "MOST_MODES", 100)
-    monkeypatch.setattr("biclique.fit.plan.can_help", lambda kernel, X, n: True)
-    model = BicliqueSpectralClustering(3, random_state=0).fit(X)
-    assert model.gram_ == "tiled"
-    assert "instead of 'fourier'" in str(model.plan_)
-
-
 def test_without_finufft_the_extra_is_named(monkeypatch):
     monkeypatch.setattr("biclique.exceptions.import_module", lambda name: (_ for _ in ()).throw(ImportError(name)))
     with pytest.raises(MissingExtraError, match=r"pip install 'biclique\[fourier\]'"):
-        BicliqueSpectralClustering(2, gram="fourier").fit(np.random.default_rng(0).normal(size=(90, 2)))
-    monkeypatch.setattr("biclique.fit.plan.is_installed", lambda: False)
-    X = np.random.default_rng(0).normal(size=(1000, 2))
-    assert choose_gram("auto", RBF(1.0), 10**6, X, 2**34).name == "nystroem"
-    assert "biclique[fourier]" in choose_gram("auto", RBF(1.0), 10**6, X, 2**34).reason
-
-
-def test_auto_takes_it_for_many_rows_in_few_columns():
-    X = np.random.default_rng(0).normal(size=(1000, 3))
-    for kernel, rows, n, name in (
-        (RBF(1.0), X, 10**6, "fourier"),
-        (RBF(1.0), X[:, :1], 30_000, "fourier"),
-        (RBF(1.0), X, 9_999, "tiled"),
-        (RBF(1.0), np.hstack([X, X]), 10**6, "nystroem"),
-        (Laplacian(1.0), X, 10**6, "nystroem"),
-        (Linear(), X, 10**6, "features"),
-        (RBF(1e12), X, 10**6, "nystroem"),  # no grid holds that
-    ):
-        assert choose_gram("auto", kernel, n, rows, 2**34).name == name
-    assert not can_help(RBF(1e12), X, 10**6)
-    assert can_help(RBF(30.0), X, 10**6)
-    assert not can_help(RBF(30.0), X, 10_000)  # tiles are quicker than so large a grid
+        BicliqueSpectralClustering(2, affinity="rbf", gram="fourier").fit(np.random.default_rng(0).normal(size=(90, 2)))
 
 
 @pytest.mark.parametrize("data", ["blobs", "moons", "unequal"])
@@ -287,7 +257,7 @@ def test_fits_are_those_of_exact_tiles(data):
         X = np.concatenate([random.normal(size=(1800, 2)), random.normal(size=(160, 2)) + 6])
         X, k = np.concatenate([X, random.normal(size=(40, 2)) + [6, -6]]), 3
     tiled, fast = (
-        BicliqueSpectralClustering(k, gram=gram, precision="float64", random_state=0).fit(X)
+        BicliqueSpectralClustering(k, affinity="rbf", gram=gram, precision="float64", random_state=0).fit(X)
         for gram in ("tiled", "fourier")
     )
     assert adjusted_rand_score(tiled.labels_, fast.labels_) >= 0.9999
@@ -306,7 +276,7 @@ def test_planted_groups_are_found(size):
     X = np.concatenate([random.normal(size=(4000, 2)) * 0.5 + c for c in ((0, 0), (4, 0), (0, 4))])
     X = np.concatenate([X, random.normal(size=(size, 2)) * 0.05 + 30])
     values = [
-        BicliqueSpectralEmbedding(4, gram=gram, gamma=0.5, order=2, random_state=1).fit(X).eigenvalues_
+        BicliqueSpectralEmbedding(4, affinity="rbf", gram=gram, gamma=0.5, order=2, random_state=1).fit(X).eigenvalues_
         for gram in ("tiled", "fourier")
     ]
     np.testing.assert_allclose(values[1], values[0], atol=1e-4)
@@ -315,7 +285,7 @@ def test_planted_groups_are_found(size):
 def test_weights_and_repeats_agree():
     X = spread_rows(2)[:200]
     weights = np.random.default_rng(0).integers(1, 4, 200)
-    options = {"gram": "fourier", "random_state": 0, "gamma": 0.5}
+    options = {"affinity": "rbf", "gram": "fourier", "random_state": 0, "gamma": 0.5}
     repeated = BicliqueSpectralClustering(2, **options).fit(np.repeat(X, weights, axis=0))
     weighted = BicliqueSpectralClustering(2, **options).fit(X, sample_weight=weights)
     np.testing.assert_array_equal(repeated.labels_, np.repeat(weighted.labels_, weights))

@@ -8,12 +8,14 @@ import pytest
 from scipy import sparse
 
 from biclique.features.maps import make_map
+from biclique.features.neighborhoods import NeighborhoodMap
 from biclique.gram import DenseGram, FactoredGram, NeighborGram, SparseGram, TiledGram
 from biclique.gram.torch_gram import TorchGram
 from biclique.hypergraph import Hypergraph
 from biclique.hypergraph.expansions import ExpansionGram
 from biclique.kernels import RBF, Cosine, DirectRBF, Laplacian, Linear, Polynomial
 from biclique.multiway import SymmetricGram, symmetric_gram
+from tests import oracles
 from tests.gram.contract import GramContract, frozen
 
 MEMORY = 2**30
@@ -57,6 +59,8 @@ class TestGiven(OfRows):
 
 
 class TestSparse(TestGiven):
+    sees_parts = True
+
     def of(self, rows, n_jobs=None):
         return SparseGram(sparse.csr_array(self.kernel.block(rows, rows)), n_jobs=n_jobs)
 
@@ -109,12 +113,10 @@ class TestTiledDirect(TestTiled):
 
 class TestTiledPolynomial(TestTiled):
     kernel = Polynomial(0.7, 1.0, 3)
-    sees_parts = False
 
 
 class TestTiledLinear(TestTiled):
     kernel = Linear()
-    sees_parts = False
 
 
 class TestTiledSparseRows(TestTiled):
@@ -132,24 +134,24 @@ class TestTiledSparseRows(TestTiled):
 
 
 class TestNeighbors(OfRows):
-    is_stored, keeps_rows = True, False
+    is_stored = sees_parts = True
 
     def of(self, rows, n_jobs=None):
-        return NeighborGram.from_rows(rows, 12, weights="rbf", gamma=0.7, n_jobs=n_jobs)
+        return NeighborGram.from_rows(rows, 12, n_jobs=n_jobs)
 
     def dense(self):
         gaps = ((X[:, None] - X) ** 2).sum(axis=2)
         near = np.argsort(gaps, axis=1, kind="stable")[:, :12]
         A = np.zeros((len(X), len(X)))
         np.put_along_axis(A, near, 1.0, axis=1)
-        return np.exp(-0.7 * gaps) * (A + A.T) / 2
+        return (A + A.T) / 2
 
 
 class OfMap(OfRows):
     """K = ΦΦᵀ: what is tested is the product, not how near it is to the kernel."""
 
     kind, size = "", 20
-    restricts, sees_parts = False, False
+    restricts = False
 
     def map(self, rows):
         random = np.random.RandomState(0)
@@ -185,10 +187,18 @@ class TestSketch(OfMap):
     kind, kernel = "sketch", Polynomial(0.7, 1.0, 3)
 
 
+class TestNeighborhoods(OfMap):
+    def map(self, rows):
+        return NeighborhoodMap(rows[: len(X) // 3], 5)
+
+    def dense(self):
+        return oracles.neighborhood_kernel(X, X[: len(X) // 3], 5)
+
+
 @pytest.mark.skipif(find_spec("torch") is None, reason="needs the extra [gpu]: torch")
 class TestTorch(OfRows):
     tolerance = 1e-5
-    restricts, sees_parts = False, False
+    restricts = False
 
     def of(self, rows, n_jobs=None):  # noqa: ARG002
         return TorchGram(self.kernel, rows, device="cpu")
@@ -199,7 +209,7 @@ class TestTorchLaplacian(TestTorch):
 
 
 class TestSymmetricModelling(OfRows):
-    restricts, sees_parts = False, False
+    restricts = False
 
     def of(self, rows, n_jobs=None):
         return SymmetricGram(TiledGram(self.kernel, rows, dtype=np.float64, n_jobs=n_jobs), 3, np.ones(rows.shape[0]))
@@ -209,7 +219,7 @@ class TestSymmetricModelling(OfRows):
 
 
 class TestStarExpansion(GramContract):
-    is_stored, keeps_rows = True, False
+    is_stored, keeps_rows, sees_parts = True, False, True
     expansion = "star"
 
     def hypergraph(self):
@@ -223,6 +233,10 @@ class TestStarExpansion(GramContract):
     def dense(self):
         H = self.hypergraph().incidence.toarray()
         return H @ np.diag(1 / H.sum(axis=0)) @ H.T
+
+    def far(self):
+        edges = [[i, i + 1] for i in range(49) if i != 29]
+        return ExpansionGram(Hypergraph.from_edges(edges), self.expansion)
 
 
 class TestCliqueExpansion(TestStarExpansion):

@@ -524,7 +524,7 @@ def test_what_is_read_in_chunks(tmp_path):
 
 def test_stored_arrays_are_fitted_in_chunks():
     X = np.repeat([[0.0, 0.0, 0.0], [9.0, 9.0, 9.0]], 50, axis=0) + rows(100)
-    model = BicliqueSpectralClustering(2, gram="nystroem", rank=20, random_state=0)
+    model = BicliqueSpectralClustering(2, rank=20, random_state=0)
     expected = clone(model).fit(open_chunks(X)).eigenvalues_
     assert np.array_equal(model.fit(Stored(X)).eigenvalues_, expected)
 

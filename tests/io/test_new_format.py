@@ -83,13 +83,13 @@ def test_a_new_format_is_fitted_from_its_path(table, tmp_path):
     _, X = table
     path = tmp_path / "numbers.toytoy"
     path.write_text("\n".join(["x|y", *(f"{x!r}|{y!r}" for x, y in X.tolist())]))
-    model = BicliqueSpectralClustering(2, gram="nystroem", rank=20, random_state=0).fit(path)
+    model = BicliqueSpectralClustering(2, rank=20, random_state=0).fit(path)
     assert same_groups(model.labels_)
     assert np.array_equal(model.predict(str(path)), model.labels_)
 
 
 @pytest.mark.usefixtures("toy")
-@pytest.mark.parametrize("more", [[], ["--stream", "--gram", "nystroem", "--rank", "20"]])
+@pytest.mark.parametrize("more", [[], ["--stream", "--rank", "20"]])
 def test_a_new_format_on_the_command_line(more, table, tmp_path, capsys):
     path, _ = table
     output = tmp_path / "labels.toy"

@@ -55,20 +55,6 @@ def test_laplacian_and_chi2_use_their_own_distance():
     assert bandwidth("auto", kernel("chi2"), X, np.ones(50), 0) > 0
 
 
-@pytest.mark.parametrize("n", [20, 100, 900])
-def test_on_a_line_more_neighbors_count(n):
-    """√n of n rows: also if other columns are constant, and not if two vary."""
-    random = np.random.default_rng(0)
-    X, weights = random.normal(size=(n, 1)), random.integers(1, 4, n).astype(float)
-    expected = neighbor_gamma(X, weights, neighbor=round(n**0.5))
-    assert bandwidth("auto", kernel("rbf"), X, weights, 0) == pytest.approx(expected, rel=1e-10)
-    beside = np.column_stack([np.full(n, 3.0), X])
-    assert bandwidth("auto", kernel("rbf"), beside, weights, 0) == pytest.approx(expected, rel=1e-10)
-    assert bandwidth("auto", kernel("rbf"), sparse.csr_matrix(X), weights, 0) == pytest.approx(expected, rel=1e-10)
-    both = np.column_stack([X, X])
-    assert bandwidth("auto", kernel("rbf"), both, weights, 0) == pytest.approx(neighbor_gamma(both, weights), rel=1e-10)
-
-
 @pytest.mark.parametrize("spread", [1e-3, 1e-6, 1e-9, 1e-12])
 def test_tight_groups_far_apart_have_their_own_bandwidth(spread):
     rng = np.random.default_rng(0)

@@ -147,7 +147,7 @@ def test_arrays_of_another_shape_or_of_objects_are_refused(path):
 
 def test_flipped_bytes_of_numbers_and_text_are_found(path):
     content = saved()[0]
-    for mark, further in ((b"NUMPY", 130), (b'"class": "ExactFitted"', 30)):
+    for mark, further in ((b"NUMPY", 130), (b'"class": "FactoredFitted"', 50)):
         at = content.index(mark) + further
         flipped = content[:at] + bytes([content[at] ^ 4]) + content[at + 1 :]
         refused(path, flipped, "cannot be read|checksum")

@@ -11,18 +11,15 @@ from sklearn.datasets import make_blobs
 from sklearn.neighbors import KNeighborsTransformer, kneighbors_graph
 
 from biclique.exceptions import DataError, MissingExtraError, ParameterError
-from biclique.gram.sparse import NEIGHBOR_WEIGHTS, NeighborGram
+from biclique.gram.sparse import NeighborGram
 from biclique.neighbors import index as brute
 from biclique.neighbors.index import (
     EXACT_SECONDS,
     BruteForce,
     NeighborIndex,
-    components,
     distances,
     exact_seconds,
-    nearest_among,
     uses_tree,
-    with_ties,
     without_loops,
 )
 from tests.oracles import nearest_rows, neighbor_affinity, neighbor_cross
@@ -215,13 +212,12 @@ def test_progress_is_told():
     assert told == len(shares) > 0
 
 
-@pytest.mark.parametrize("weights", NEIGHBOR_WEIGHTS)
 @pytest.mark.parametrize("name", DATA)
 @pytest.mark.parametrize("n_neighbors", [1, 4, 10])
-def test_the_gram_matrix_is_the_definition(name, weights, n_neighbors):
+def test_the_gram_matrix_is_the_definition(name, n_neighbors):
     X = DATA[name]
-    gram = NeighborGram.from_rows(X, n_neighbors, weights, gamma=0.7)
-    truth = neighbor_affinity(X, n_neighbors, weights, 0.7)
+    gram = NeighborGram.from_rows(X, n_neighbors)
+    truth = neighbor_affinity(X, n_neighbors)
     np.testing.assert_allclose(gram.K.toarray(), truth, rtol=1e-12, atol=1e-300)
     np.testing.assert_array_equal(gram.diagonal(), 1)
     assert gram.K.indices.dtype == np.int32
@@ -229,23 +225,21 @@ def test_the_gram_matrix_is_the_definition(name, weights, n_neighbors):
     np.testing.assert_allclose(gram.matmat(np.eye(len(X))), truth, rtol=1e-12, atol=1e-300)
 
 
-@pytest.mark.parametrize("weights", NEIGHBOR_WEIGHTS)
 @pytest.mark.parametrize("kind", ["tree", "brute", "copies", "lattice"])
-def test_new_rows_are_the_definition(weights, kind):
+def test_new_rows_are_the_definition(kind):
     X = {"copies": rows(50, 3, copies=14), "lattice": lattice(60)}.get(kind, rows(50, 3 if kind == "tree" else 30))
     Y = X[:6] + 0.2 * np.random.default_rng(1).normal(size=(6, X.shape[1]))
-    cross = NeighborGram.from_rows(X, 9, weights, gamma=0.7).cross(Y)
-    truth = np.array([neighbor_cross(y, X, 9, weights, 0.7) for y in Y])
+    cross = NeighborGram.from_rows(X, 9).cross(Y)
+    truth = np.array([neighbor_cross(y, X, 9) for y in Y])
     np.testing.assert_allclose(cross.matmat(np.eye(len(X))), truth, rtol=1e-12, atol=1e-300)
     np.testing.assert_array_equal(cross.diagonal(), 1)
 
 
-@pytest.mark.parametrize("weights", NEIGHBOR_WEIGHTS)
 @pytest.mark.parametrize("name", DATA)
-def test_training_rows_get_their_own_row(name, weights):
+def test_training_rows_get_their_own_row(name):
     """For equal rows the first one's: which of them comes again cannot be told."""
     X = DATA[name]
-    gram = NeighborGram.from_rows(X, 7, weights, gamma=0.7)
+    gram = NeighborGram.from_rows(X, 7)
     first = np.array([next(j for j in range(len(X)) if (X[j] == x).all()) for x in X])
     np.testing.assert_array_equal(gram.cross(X).K.toarray(), gram.K.toarray()[first])
 
@@ -253,37 +247,30 @@ def test_training_rows_get_their_own_row(name, weights):
 def test_new_rows_with_an_approximate_index():
     pytest.importorskip("faiss", reason="the extra [neighbors] is not installed")
     X = make_blobs(3000, 20, centers=8, random_state=0)[0]
-    gram = NeighborGram.from_rows(X, 10, "self_tuning", search="approximate")
-    exact = NeighborGram.from_rows(X, 10, "self_tuning", search="exact")
+    gram = NeighborGram.from_rows(X, 10, search="approximate")
+    exact = NeighborGram.from_rows(X, 10, search="exact")
     assert (abs(gram.cross(X).K - gram.K).max(axis=1).toarray() == 0).mean() >= 0.99
     Y = X[::10] + 0.01
     truth = exact.cross(Y).K
     rough = gram.cross(Y).K
-    assert abs(rough - truth).sum() < 0.03 * truth.sum()
     assert rough.sum() < truth.sum()  # what is left out are rows with y near them that y has 8k nearer ones than
+    first, second = (truth - rough).nonzero()
+    rank = np.argsort(np.argsort(cdist(Y, X), axis=1), axis=1)
+    assert (rank[first, second] < 80).sum() < 0.01 * truth.nnz
 
 
 def test_a_row_near_a_training_row_has_nearly_its_row():
     """All but the edges of rows that have it as their last neighbour, where it may move past the k-th distance."""
     X = rows(300, 5)
-    gram = NeighborGram.from_rows(X, 10, "self_tuning")
+    gram = NeighborGram.from_rows(X, 10)
     i, j = np.nonzero(abs(gram.cross(X + 1e-9).K.toarray() - gram.K.toarray()) > 1e-6)
     assert len(i) <= 300
     np.testing.assert_allclose(cdist(X, X)[i, j], gram.radii[j], rtol=1e-6)
 
 
-def test_the_rule_for_gamma():
-    X = rows()
-    gram = NeighborGram.from_rows(X, 8, "rbf")
-    farthest = np.sort(cdist(X, X), axis=1)[:, 7]
-    assert gram.gamma == pytest.approx(0.2 / np.median(farthest) ** 2)
-    np.testing.assert_allclose(gram.K.toarray(), neighbor_affinity(X, 8, "rbf", gram.gamma))
-
-
-@pytest.mark.parametrize("weights", NEIGHBOR_WEIGHTS)
-def test_the_bits_do_not_depend_on_threads_and_survive_pickling(weights):
+def test_the_bits_do_not_depend_on_threads_and_survive_pickling():
     X, Y = rows(400, 12), rows(90, 12)
-    one, two = (NeighborGram.from_rows(X, 8, weights, gamma=0.1, n_jobs=jobs) for jobs in (1, 2))
+    one, two = (NeighborGram.from_rows(X, 8, n_jobs=jobs) for jobs in (1, 2))
     for other in (two, pickle.loads(pickle.dumps(one))):
         np.testing.assert_array_equal(one.K.toarray(), other.K.toarray())
         np.testing.assert_array_equal(one.cross(Y).K.toarray(), other.cross(Y).K.toarray())
@@ -315,12 +302,11 @@ def _sorted(G):
     return sort_graph_by_row_values(G, copy=True, warn_when_not_sorted=False)
 
 
-@pytest.mark.parametrize("weights", NEIGHBOR_WEIGHTS)
-def test_a_given_graph_is_the_graph_of_rows(weights):
+def test_a_given_graph_is_the_graph_of_rows():
     X = rows(80, 3)
     transformer = KNeighborsTransformer(n_neighbors=79, mode="distance").fit(X)
-    given = NeighborGram.from_graph(transformer.transform(X), 9, weights, gamma=0.7)
-    ours = NeighborGram.from_rows(X, 9, weights, gamma=0.7)
+    given = NeighborGram.from_graph(transformer.transform(X), 9)
+    ours = NeighborGram.from_rows(X, 9)
     np.testing.assert_allclose(given.K.toarray(), ours.K.toarray(), rtol=1e-6)
     Y = rows(20, 3) * 0.9
     np.testing.assert_allclose(
@@ -329,16 +315,15 @@ def test_a_given_graph_is_the_graph_of_rows(weights):
     np.testing.assert_allclose(given.cross(transformer.transform(X)).K.toarray(), ours.K.toarray(), rtol=1e-6)
 
 
-@pytest.mark.parametrize("weights", NEIGHBOR_WEIGHTS)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_a_given_graph_may_be_rounded(dtype, weights):
+def test_a_given_graph_may_be_rounded(dtype):
     """Distances from |x|² + |y|² − 2⟨x, y⟩: d(i, j) is not d(j, i), and d(i, i) is not 0."""
     X = rows(80, 3)
     eps, lengths = np.finfo(dtype).eps, np.square(X).sum(axis=1)
     noise = 4 * eps * np.random.default_rng(0).uniform(-1, 1, size=(2, 80, 80)) * (lengths + lengths[:, None])
     D, again = np.sqrt(np.maximum(cdist(X, X) ** 2 + noise, 0)).astype(dtype)
     assert (again[np.diag_indices(80)] > 0).any()
-    given = NeighborGram.from_graph(_stored(D), 9, weights)
+    given = NeighborGram.from_graph(_stored(D), 9)
     np.testing.assert_array_equal(given.cross(_stored(again)).K.toarray(), given.K.toarray())
     new = cdist(X + 0.1, X)  # a row that is no training row is none after rounding either
     truth, close = given.cross(_stored(new)), given.cross(_stored(np.sqrt(new**2 + noise[0]).astype(dtype)))
@@ -351,15 +336,7 @@ def _stored(D):
     return sparse.csr_array((D.ravel(), np.tile(np.arange(m), n), np.arange(0, n * m + 1, m)), shape=D.shape)
 
 
-def test_parts_by_edges_that_are_not_weak():
-    K = sparse.csr_array(np.array([[1, 0.5, 0, 0], [0.5, 1, 1e-5, 0], [0, 1e-5, 1, 0.2], [0, 0, 0.2, 1.0]]))
-    before = K.toarray()
-    assert components(K).tolist() == [0, 0, 0, 0]
-    assert components(K, 1e-4).tolist() == [0, 0, 1, 1]
-    assert np.array_equal(K.toarray(), before)  # the matrix itself stays
-
-
-def test_loops_ties_and_nearest_others():
+def test_loops():
     X = rows(60)
     gram = NeighborGram.from_rows(X, 5)
     K = without_loops(gram.K)
@@ -367,26 +344,6 @@ def test_loops_ties_and_nearest_others():
     np.testing.assert_array_equal(K.toarray(), gram.K.toarray() - np.eye(60))
     lonely = sparse.csr_array(np.diag([1.0, 1.0, 1.0]) + np.array([[0, 0.5, 0], [0.5, 0, 0], [0, 0, 0]]))
     assert without_loops(lonely).toarray().tolist() == [[0, 0.5, 0], [0.5, 0, 0], [0, 0, 1]]
-    tied = with_ties(K, np.array([3, 4]), np.array([50, 51]))
-    expected = K.toarray()
-    for i, j in ((3, 50), (4, 51)):
-        expected[i, j] += 0.5
-        expected[j, i] += 0.5
-    np.testing.assert_array_equal(tied.toarray(), expected)
-    near, gap = nearest_among(gram.index, np.arange(10), np.arange(30, 60))
-    truth = cdist(X[:10], X[30:])
-    assert near.tolist() == (30 + truth.argmin(axis=1)).tolist()
-    np.testing.assert_allclose(gap, truth.min(axis=1))
-
-
-def test_parts_of_other_densities_have_a_gamma_of_their_own():
-    X = np.concatenate([rows(300, 2), 1000 + 50 * rows(340, 2)[300:]])
-    gram = NeighborGram.from_rows(X, 6, "rbf")
-    dense, sparser = (NeighborGram.from_rows(part, 6, "rbf") for part in (X[:300], X[300:]))
-    assert gram.gamma == pytest.approx(dense.gamma)
-    np.testing.assert_allclose(gram.K.toarray()[300:, 300:], sparser.K.toarray(), atol=1e-12)
-    new = X[300:305] + 1e-3
-    np.testing.assert_allclose(gram.cross(new).K.toarray()[:, 300:], sparser.cross(new).K.toarray(), atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -401,8 +358,6 @@ def test_parts_of_other_densities_have_a_gamma_of_their_own():
         (lambda: NeighborIndex(rows()).query(None, 0), ParameterError, "k must be a whole number .* got 0"),
         (lambda: NeighborIndex(sparse.eye_array(9), search="approximate"), DataError, "take search='exact'"),
         (lambda: NeighborGram.from_rows(rows(), 2.5), ParameterError, "n_neighbors must be .* got 2.5"),
-        (lambda: NeighborGram.from_rows(rows(), 5, "cosine"), ParameterError, "weights must be one of .* got 'cosine'"),
-        (lambda: NeighborGram.from_rows(rows(), 5, "rbf", -1.0), ParameterError, "gamma must be .* got -1.0"),
         (lambda: NeighborGram.from_graph(np.eye(3), 2), DataError, "sparse .* got ndarray: .*kneighbors_graph"),
         (
             lambda: NeighborGram.from_graph(sparse.eye_array(3), 2),

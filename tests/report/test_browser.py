@@ -33,7 +33,7 @@ def identity(row):
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     X = rows()
-    model = BicliqueSpectralClustering(3, order=2, random_state=0).fit(X)
+    model = BicliqueSpectralClustering(3, affinity="rbf", order=2, row_normalize=True, random_state=0).fit(X)
     path = tmp_path_factory.mktemp("page") / "report.html"
     names = ["<script>alert(1)</script>", "width"]
     table = {name: X[:, j] for j, name in enumerate(names)}

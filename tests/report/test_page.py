@@ -86,11 +86,23 @@ def test_a_page_is_self_contained_and_says_what_was_found(tmp_path):
     assert np.array_equal(unpacked(data["rows"], "<u4"), np.arange(len(X)))
     sure = unpacked(data["sure"], np.uint8) / 255
     np.testing.assert_allclose(sure, model.predict_proba(X).max(axis=1), atol=0.003)
-    assert data["path"]["orders"][-1] == "∞"
+    assert data["path"] is None
     assert "BicliqueSpectralClustering(n_clusters=3, random_state=0).fit(X)" in " ".join(page.texts)
     assert "stable" in text
     for words in ("Map of the rows", "What sets each cluster apart", "How sure", "Eigenvalues", "To repeat this"):
         assert words in text
+
+
+@pytest.mark.parametrize("affinity", ["neighborhoods", "nearest_neighbors", "rbf"])
+def test_the_slider_of_orders_is_for_kernels(tmp_path, affinity):
+    page = Page(write(tmp_path, fitted(affinity=affinity), groups()))
+    slider = [attrs for tag, attrs in page.tags if tag == "input" and attrs.get("id") == "order"]
+    if affinity == "rbf":
+        assert len(slider) == 1
+        assert page.data["path"]["orders"][-1] == "∞"
+    else:
+        assert slider == []
+        assert page.data["path"] is None
 
 
 def test_places_keep_their_shape(tmp_path):
@@ -137,7 +149,7 @@ def test_many_rows_and_columns_stay_below_three_megabytes(tmp_path, n, d):
     random = np.random.default_rng(0)
     few = random.normal(size=(60, d)).astype(np.float32)
     few[30:, :40] += 4
-    model = BicliqueSpectralClustering(2, gram="nystroem", rank=20, order=2, random_state=0).fit(few)
+    model = BicliqueSpectralClustering(2, random_state=0).fit(few)
     X = few[random.integers(0, 60, n)]
     X += 0.1 * random.normal(size=(n, 1)).astype(np.float32)
     path = tmp_path / "report.html"
@@ -154,7 +166,7 @@ def test_many_rows_and_columns_stay_below_three_megabytes(tmp_path, n, d):
 def largest_page(n, n_columns, k, name, end_of_id):
     """The data of the largest page: as much of everything as ``gather`` gives for such a table, all names long."""
     random = np.random.default_rng(0)
-    small = gather(fitted()._told(), groups(), n_splits=0)
+    small = gather(fitted(affinity="rbf")._told(), groups(), n_splits=0)
     labels, best = np.arange(n) % k, random.random(n).astype(np.float32)
     drawn = thinned(labels, k, MOST_POINTS, LEAST_POINTS, np.random.RandomState(0))
     places = thinned(labels[drawn], k, SAMPLE_ROWS, SAMPLE_LEAST, np.random.RandomState(0))
@@ -262,7 +274,7 @@ def test_every_kind_of_model_has_a_report(tmp_path, case):
     rows, table = X, None
     if case == "sparse":
         rows = sparse.csr_array(np.where(X > 1, X, 0.1))
-        model = BicliqueSpectralClustering(3, affinity="cosine", random_state=0).fit(rows)
+        model = BicliqueSpectralClustering(3, kernel_params={"metric": "cosine"}, random_state=0).fit(rows)
     if case == "given":
         rows = np.exp(-((X[:, None] - X) ** 2).sum(axis=2))
         model = BicliqueSpectralClustering(3, affinity="precomputed", random_state=0).fit(rows)
@@ -270,7 +282,7 @@ def test_every_kind_of_model_has_a_report(tmp_path, case):
     if case == "chunks":
         rows = table = tmp_path / "rows.npy"
         np.save(rows, X)
-        model = BicliqueSpectralClustering(3, gram="nystroem", rank=40, order=2, random_state=0).fit(rows)
+        model = BicliqueSpectralClustering(3, rank=40, random_state=0).fit(rows)
     if case in ("one", "two"):
         rows = X[:, :2]
         model = BicliqueSpectralClustering({"one": 1, "two": 2}[case], random_state=0).fit(rows)
@@ -329,7 +341,7 @@ def test_a_given_matrix_has_no_columns_to_compare(tmp_path):
 def test_a_selection_is_shown(tmp_path):
     model = BicliqueSpectralClustering("select", k_max=5, random_state=0).fit(groups())
     text = write(tmp_path, model, groups())
-    assert "Number of clusters" in text
+    assert "How the number of clusters was chosen" in text
     assert model.k_selection_.reason[:30] in text
     assert f"The next best number is {model.k_selection_.runner_up}" in text
 
@@ -378,14 +390,9 @@ def test_markup_escapes():
             element("p", **{name: "x"})
 
 
-def test_chosen_parameters_are_kept_when_halves_are_fitted():
-    """cluster_stability of a model with n_clusters="select" clusters halves with the number that was found."""
-    model = BicliqueSpectralClustering("select", k_max=5, affinity="select", random_state=0).fit(groups())
-    found = model._chosen_parameters()
-    assert found["n_clusters"] == model.n_clusters_
-    assert found["affinity"] == model.plan_.settings.kernel.affinity
+def test_halves_get_the_number_of_clusters_that_was_found():
+    model = BicliqueSpectralClustering("select", k_max=5, random_state=0).fit(groups())
     assert model.cluster_stability(groups(), n_splits=2).shape == (model.n_clusters_,)
-    assert fitted()._chosen_parameters() == {}
 
 
 def test_gathering_twice_gives_the_same_page():

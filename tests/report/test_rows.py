@@ -89,30 +89,34 @@ def test_groups_stay_inside_clusters():
     assert (np.diff(clusters) >= 0).all()
 
 
-@pytest.mark.parametrize("parameters", [{}, {"affinity": "nearest_neighbors"}, {"order": 4.0}], ids=str)
-def test_the_sample_gives_the_models_own_clusters_at_its_order(parameters):
-    model, X = fitted(**parameters), groups()
-    found = sample_again(model._told(), X, model.labels_, whole=True)
-    at = found.path.orders.index(model.order_)
-    assert found.path.agreement[at] == 1
-    assert found.path.labels.shape == (len(found.path.orders), len(X))
+@pytest.mark.parametrize("order", ["auto", 4.0])
+@pytest.mark.parametrize("affinity", ["neighborhoods", "nearest_neighbors", "rbf"])
+def test_the_sample_gives_the_models_own_clusters_at_its_order(affinity, order):
+    model, X = fitted(affinity=affinity, order=order), groups()
+    found = sample_again(model._told(), X, model.labels_)
+    if affinity == "rbf":
+        at = found.path.orders.index(model.order_)
+        assert found.path.agreement[at] == 1
+        assert found.path.labels.shape == (len(found.path.orders), len(X))
+    else:
+        assert (found.path, found.reason) == (None, "")
     K = found.similarities.cells
     inside = found.similarities.clusters[:, None] == found.similarities.clusters
     assert K[inside].mean() > 3 * K[~inside].mean()
 
 
 def test_similarities_are_means_of_the_kernel():
-    model, X = fitted(gamma=0.3), groups()
+    model, X = fitted(affinity="rbf", gamma=0.3), groups()
     from biclique.kernels import RBF
 
-    found = sample_again(model._told(), X, model.labels_, whole=True, path=False)
+    found = sample_again(model._told(), X, model.labels_, path=False)
     cells, _ = groups_of(model.labels_, 3, 160)
     K = RBF(0.3).block(X, X)
     assert found.similarities.cells[0, 7] == pytest.approx(K[np.ix_(cells[0], cells[7])].mean())
 
 
 def test_what_cannot_be_sampled_has_a_reason():
-    model = fitted(modelling="symmetric", order=3)
-    found = sample_again(model._told(), groups(), model.labels_, whole=True)
-    assert found.path is None
-    assert "symmetric" in found.reason
+    model = fitted()
+    found = sample_again(model._told(), groups()[:1], model.labels_[:1])
+    assert (found.similarities, found.path) == (None, None)
+    assert found.reason == "there is only one row"

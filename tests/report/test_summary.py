@@ -7,14 +7,16 @@ from tests.report.made import fitted, groups
 
 
 def test_a_summary_says_what_was_chosen_and_why():
-    model = fitted()
-    text = str(model.summary())
-    for size in np.bincount(model.labels_):
-        assert f"{size} rows" in text
-    assert f"{model.order_:g} ({model.order_reason_})" in text
+    for model in (fitted(), fitted(affinity="rbf")):
+        text = str(model.summary())
+        for size in np.bincount(model.labels_):
+            assert f"{size} rows" in text
+        assert model.order_reason_
+        assert f"{model.order_:g} ({model.order_reason_})" in text
+        assert "as asked for" in text
     assert model.gram_reason_ in text
     assert f"gamma {model.gamma_:.4g}" in text
-    assert "as asked for" in text
+    assert "7 of 120 landmarks a row" in str(fitted().summary())
 
 
 def test_a_summary_is_a_table_in_a_notebook():
@@ -30,11 +32,12 @@ def test_a_summary_has_the_reason_of_a_selection():
 
 def test_a_summary_counts_all_rows_and_the_clusters_that_were_found():
     X = np.repeat(groups()[:4], 5, axis=0)
-    with pytest.warns(FewerClustersWarning):
-        text = str(BicliqueSpectralClustering(6, random_state=0).fit(X).summary())
-    assert text.startswith("BicliqueSpectralClustering of 20 rows, 4 distinct\n")
-    assert "4 found, 6 asked for" in text
-    assert "as asked for" not in text
+    for affinity, counted in (("neighborhoods", "20 rows"), ("rbf", "20 rows, 4 distinct")):
+        with pytest.warns(FewerClustersWarning):
+            text = str(BicliqueSpectralClustering(6, affinity=affinity, random_state=0).fit(X).summary())
+        assert text.startswith(f"BicliqueSpectralClustering of {counted}\n")
+        assert "4 found, 6 asked for" in text
+        assert "as asked for" not in text
 
 
 def test_a_summary_needs_a_fit():

@@ -65,10 +65,6 @@ class RowContract(ABC):
         assert isinstance(source.name, str)
         assert isinstance(source.in_memory, bool)
         assert np.array_equal(source.weights, weights) if self.keeps_weights else source.weights is None
-        mass = source.mass(1)
-        np.testing.assert_allclose(
-            [mass.total, mass.effective], [weights.sum(), weights.sum() ** 2 / (weights**2).sum()]
-        )
         assert source.n_counted == (weights > 0).sum()
         self.blocks(source)
         assert source.n_rows == self.rows

@@ -21,7 +21,6 @@ from biclique.exceptions import (
     DegreeError,
     FewerClustersWarning,
     ParameterError,
-    RankWarning,
 )
 from biclique.features.maps import NystroemMap
 from biclique.io import open_chunks
@@ -40,10 +39,12 @@ CHUNKS = (130, 0, 1, 40, 129)
 """Of the 300 rows of the blobs: an empty one and one of a single row among them."""
 
 
+KERNEL = {"affinity": "rbf", "gram": "nystroem", "order": 4, "row_normalize": True}
+LINEAR = {"affinity": "linear", "gram": "features", "rank": "auto", "order": 4, "row_normalize": True}
+
+
 def model(**parameters):
-    return BicliqueSpectralClustering(
-        **{"n_clusters": 4, "random_state": 0, "gram": "nystroem", "rank": 60, "order": 4, **parameters}
-    )
+    return BicliqueSpectralClustering(**{"n_clusters": 4, "random_state": 0, "rank": 60, **parameters})
 
 
 def delayed(X, chunks=CHUNKS, *, known=True, columns=None):
@@ -85,11 +86,13 @@ class TestDaskInManyChunks(TestDask):
     "parameters",
     [
         {},
-        {"order": "auto"},
-        {"gram": "features", "rank": 200},
-        {"affinity": "linear", "gram": "features", "rank": "auto"},
-        {"assign_labels": "cluster_qr"},
-        {"row_normalize": False, "order": "auto"},
+        {"rank": "auto"},
+        {"order": 4, "assign_labels": "cluster_qr"},
+        KERNEL,
+        {**KERNEL, "order": "auto", "gamma": 0.05},
+        {**KERNEL, "gram": "features", "rank": 200},
+        LINEAR,
+        {**KERNEL, "row_normalize": False, "order": "auto", "gamma": 0.05},
     ],
     ids=str,
 )
@@ -132,13 +135,13 @@ def test_new_rows_are_lazy(blobs):
         np.testing.assert_allclose(lazy.compute(), now, atol=1e-6)  # products of a single row round otherwise
     assert found.fit_predict(delayed(X)).chunks == (CHUNKS,)
     # A model of rows in memory, too, and an exact one:
-    held = model(gram="dense", rank="auto").fit(X)
+    held = model(affinity="rbf", gram="dense", rank="auto").fit(X)
     np.testing.assert_array_equal(held.predict(new).compute(), held.predict(X + 1e-3))
 
 
 def test_embeddings(blobs):
     X, _ = blobs
-    parameters = {"n_components": 2, "gram": "nystroem", "rank": 60, "order": 4, "random_state": 0}
+    parameters = {"n_components": 2, "rank": 60, "random_state": 0}
     found = BicliqueSpectralEmbedding(**parameters).fit_transform(delayed(X))
     assert found.chunks == (CHUNKS, (2,))
     np.testing.assert_allclose(found.compute(), BicliqueSpectralEmbedding(**parameters).fit_transform(X), atol=1e-5)
@@ -147,9 +150,9 @@ def test_embeddings(blobs):
 def test_weights(blobs):
     X, _ = blobs
     weights = np.arange(300) % 3 / 2
-    held = model(order="auto").fit(X, sample_weight=weights)
+    held = model().fit(X, sample_weight=weights)
     given = [weights, delayed(weights), delayed(weights, known=False)]
-    found = [model(order="auto").fit(delayed(X), sample_weight=w) for w in given]
+    found = [model().fit(delayed(X), sample_weight=w) for w in given]
     for one in found:
         np.testing.assert_array_equal(one.embedding_.compute(), found[0].embedding_.compute())
         np.testing.assert_allclose(one.embedding_.compute(), held.embedding_, atol=1e-5)
@@ -161,10 +164,9 @@ def test_weighted_sums_of_few_columns():
     random = np.random.RandomState(0)
     X = random.normal(size=(2500, 5)) + 3 * random.randint(4, size=(2500, 1))
     weights = random.uniform(0.1, 3.0, size=2500)
-    linear = {"affinity": "linear", "gram": "features", "rank": "auto"}
-    held = model(**linear).fit(X, sample_weight=weights)
+    held = model(**LINEAR).fit(X, sample_weight=weights)
     cut = [da.from_array(given, chunks=333) for given in (X, weights)]
-    found = model(**linear).fit(cut[0], sample_weight=cut[1])
+    found = model(**LINEAR).fit(cut[0], sample_weight=cut[1])
     np.testing.assert_allclose(found.embedding_.compute(), held.embedding_, atol=1e-5 * np.abs(held.embedding_).max())
     np.testing.assert_array_equal(found.labels_.compute(), held.labels_)
     assert found.labels_.dtype == found.predict(cut[0]).dtype == held.labels_.dtype == held.predict(X).dtype
@@ -172,11 +174,11 @@ def test_weighted_sums_of_few_columns():
 
 def test_sparse_blocks(blobs):
     X = np.where(np.abs(blobs[0]) > 1, blobs[0], 0.0)
-    held = model(affinity="cosine", gram="features", rank="auto").fit(sparse.csr_array(X))
     cut = delayed(X).map_blocks(sparse.csr_matrix)
-    found = model(affinity="cosine", gram="features", rank="auto").fit(cut)
-    np.testing.assert_allclose(found.embedding_.compute(), held.embedding_, atol=1e-5)
-    assert adjusted_rand_score(found.predict(cut).compute(), held.labels_) == 1
+    for parameters in ({**LINEAR, "affinity": "cosine"}, {"kernel_params": {"metric": "cosine"}}):
+        held, found = (model(**parameters).fit(rows) for rows in (sparse.csr_array(X), cut))
+        np.testing.assert_allclose(found.embedding_.compute(), held.embedding_, atol=1e-5)
+        assert adjusted_rand_score(found.predict(cut).compute(), held.labels_) == 1
 
 
 @needs("pandas")
@@ -212,19 +214,20 @@ def test_frames(blobs):
         model().fit(dd.from_pandas(frame, npartitions=2))
 
 
-def test_settings_and_numbers_of_clusters_are_selected_on_the_drawn_rows(blobs):
+def test_the_number_of_clusters_is_selected_on_the_drawn_rows(blobs):
     X, _ = blobs
-    held, found = (model(gamma="select", order="auto").fit(rows) for rows in (X, delayed(X)))
-    assert held.selection_.chosen == found.selection_.chosen
+    held, found = (model(n_clusters="select", k_max=5).fit(rows) for rows in (X, delayed(X)))
+    assert held.n_clusters_ == found.n_clusters_ == 4
     assert adjusted_rand_score(held.labels_, found.labels_.compute()) == 1
-    assert model(n_clusters="select", k_max=5).fit(delayed(X)).n_clusters_ == 4
 
 
 def test_plans(blobs):
     plan = model().plan(delayed(blobs[0]))
+    assert (plan.way, plan.rows, plan.rank) == ("neighborhoods", 300, 60)
+    plan = model(**KERNEL).plan(delayed(blobs[0]))
     assert (plan.way, plan.rows, plan.rank) == ("factored", 300, 60)
     with pytest.warns(ApproximationWarning, match="the rows are read in chunks"):
-        model(gram="auto").fit(delayed(blobs[0]))
+        model(affinity="rbf").fit(delayed(blobs[0]))
 
 
 def test_pickled_models_drop_what_is_lazy(blobs):
@@ -268,8 +271,8 @@ def test_masked_values_are_refused(blobs):
 
 def test_fewer_clusters_than_asked_for(blobs):
     X = np.repeat(blobs[0][:3], 100, axis=0)
-    with pytest.warns(RankWarning), pytest.warns(FewerClustersWarning, match="3 clusters returned, 4 asked for"):
-        found = model(n_clusters=4, rank=3).fit(delayed(X))
+    with pytest.warns(FewerClustersWarning, match="3 clusters returned, 4 asked for"):
+        found = model().fit(delayed(X))
     assert sorted(np.unique(found.labels_.compute())) == [0, 1, 2]
 
 
@@ -280,7 +283,7 @@ def test_bits_do_not_depend_on_the_scheduler(blobs):
     found = []
     for scheduler in ("sync", "threads"):
         with dask.config.set(scheduler=scheduler, num_workers=4):
-            found.append(model(order="auto").fit(delayed(blobs[0])).embedding_.compute())
+            found.append(model().fit(delayed(blobs[0])).embedding_.compute())
     np.testing.assert_array_equal(*found)
 
 
@@ -297,7 +300,7 @@ SUMMED = """
 import dask.array as da, dask.dataframe as dd, numpy as np, pandas as pd
 from biclique import BicliqueSpectralClustering
 X = np.random.RandomState(0).normal(size=(200, 3)) + 6 * (np.arange(200) % 2)[:, None]
-model = BicliqueSpectralClustering(2, gram="nystroem", rank=30, order=4, random_state=0)
+model = BicliqueSpectralClustering(2, rank=30, random_state=0)
 found = []
 frame = dd.from_pandas(pd.DataFrame(X, columns=list("abc")).assign(d=range(200), e=True), npartitions=3)
 weights = dd.from_pandas(pd.Series(1.0 + np.arange(200) % 3), npartitions=3)
@@ -443,7 +446,7 @@ def test_a_bad_row_that_was_not_drawn(blobs, monkeypatch):
     with pytest.raises(DataError, match=told):
         model(rank=20).fit(delayed(with_nan(blobs[0], 145)), sample_weight=delayed(weights))
     with pytest.raises(DataError, match=r"in the pass over the rows for the (draw|sums): affinity='chi2' needs"):
-        model(affinity="chi2", rank=20).fit(delayed(-np.abs(blobs[0])))
+        model(**{**KERNEL, "affinity": "chi2"}, rank=20).fit(delayed(-np.abs(blobs[0])))
 
 
 def test_a_chunk_that_cannot_be_read(blobs):
@@ -464,7 +467,7 @@ def test_a_kernel_that_fails_says_where(blobs):
         raise ZeroDivisionError("by zero")
 
     with pytest.raises(ZeroDivisionError):
-        model(affinity=kernel, rank=20).fit(delayed(blobs[0][:40], (20, 20)))
+        model(**{**KERNEL, "affinity": kernel}, rank=20).fit(delayed(blobs[0][:40], (20, 20)))
 
 
 def test_what_is_refused(blobs):
@@ -492,7 +495,7 @@ def test_what_is_refused(blobs):
     with pytest.raises(DataError, match="sample_weight is zero in every row"):
         model().fit(lazy, sample_weight=delayed(np.zeros(300)))
     with pytest.raises(DataError, match="X has 300 rows, fewer than n_clusters=301"):
-        model(n_clusters=301, rank=20).fit(lazy)
+        model(n_clusters=301, rank="auto").fit(lazy)
     with pytest.raises(DataError, match="X holds <U3, not numbers"):
         model().fit(da.from_array(np.full((9, 2), "abc"), chunks=3))
     with pytest.raises(DataError, match="sample_weight has 299 numbers, X has 300 rows"):
@@ -504,7 +507,7 @@ def test_what_is_refused(blobs):
     ):
         model().fit(da.from_array(X.astype(object), chunks=100))
     with pytest.raises(ParameterError, match="modelling='biclique'"):
-        model(modelling="symmetric", order=3).fit(lazy)
+        model(affinity="rbf", modelling="symmetric", order=3).fit(lazy)
     with pytest.raises(DataError, match="rows in memory are needed here"):
         BicliqueKernelKMeans(4).fit(lazy)
     with pytest.raises(DataError, match="representatives needs rows in memory"):
@@ -515,13 +518,13 @@ def test_what_is_refused(blobs):
     with pytest.raises(DataError, match=r"chunk 3 of X.*it has 39 rows, and Dask says 40"):
         model().fit(wrong)
     with pytest.raises(DegreeError):
-        model(affinity="linear", gram="features", rank="auto", order=2).fit(delayed(X - X.mean(axis=0)))
+        model(**{**LINEAR, "order": 2}).fit(delayed(X - X.mean(axis=0)))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_no_rows(blobs, weighted):
     X, given = blobs[0], {"sample_weight": da.zeros(0)} if weighted else {}
-    for parameters in ({"rank": 20}, {"rank": "auto", "order": "auto"}, {"gram": "tiled", "rank": "auto"}):
+    for parameters in ({"rank": 20}, {"rank": "auto"}, {"affinity": "rbf", "gram": "tiled", "rank": "auto"}):
         with pytest.raises(
             DataError, match=r"X has no rows \(its only chunk is empty\): at least 2 are needed\. Look at"
         ):
@@ -543,7 +546,7 @@ def test_warnings_of_tasks_are_raised_where_fit_was_called(blobs):
 
     warned, blocks = [], []
     with pytest.warns(RuntimeWarning, match="a kernel of mine") as found:
-        model(affinity=kernel, rank=5, n_clusters=2).fit(delayed(blobs[0][:30], (15, 15)))
+        model(**{**KERNEL, "affinity": kernel}, rank=5, n_clusters=2).fit(delayed(blobs[0][:30], (15, 15)))
     assert any(one.filename == __file__ for one in found)
 
 

@@ -26,9 +26,7 @@ CHUNKS = (90, 1, 0, 109, 100)
 
 
 def model(**parameters):
-    return BicliqueSpectralClustering(
-        **{"n_clusters": 4, "random_state": 0, "gram": "nystroem", "rank": 40, "order": 4, **parameters}
-    )
+    return BicliqueSpectralClustering(**{"n_clusters": 4, "random_state": 0, "rank": 40, **parameters})
 
 
 def delayed(X):
@@ -68,17 +66,22 @@ def quiet():
         yield
 
 
-@pytest.fixture
-def expected(blobs):
-    """The embedding, in one thread. Some versions of Dask warn of that where a client is active."""
+def in_one_thread(X, **parameters):
+    """The embedding. Some versions of Dask warn of the scheduler where a client is active."""
     with dask.config.set(scheduler="sync"), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Running on a single-machine scheduler")
-        return model().fit(delayed(blobs[0])).embedding_.compute()
+        return model(**parameters).fit(delayed(X)).embedding_.compute()
 
 
-def test_bits_are_those_of_one_thread(client, blobs, expected, capsys):
-    found = model(verbose=1).fit(delayed(blobs[0]))
-    np.testing.assert_array_equal(found.embedding_.compute(), expected)
+@pytest.fixture
+def expected(blobs):
+    return in_one_thread(blobs[0])
+
+
+@pytest.mark.parametrize("parameters", [{}, {"affinity": "rbf", "gram": "nystroem", "order": 4}], ids=str)
+def test_bits_are_those_of_one_thread(client, blobs, parameters, capsys):
+    found = model(verbose=1, **parameters).fit(delayed(blobs[0]))
+    np.testing.assert_array_equal(found.embedding_.compute(), in_one_thread(blobs[0], **parameters))
     np.testing.assert_array_equal(found.predict(delayed(blobs[0])).compute(), found.labels_.compute())
     told = capsys.readouterr().err
     assert f"tasks run on {client.scheduler.address}" in told
@@ -168,7 +171,7 @@ def loud(x, y):
 def test_warnings_come_back(client, blobs):
     X = da.from_array(blobs[0][:30], chunks=(15, 5))
     with pytest.warns(RuntimeWarning, match="a kernel of process") as found:
-        model(affinity=loud, rank=5, n_clusters=2).fit(X)
+        model(affinity=loud, gram="nystroem", rank=5, n_clusters=2, order=4).fit(X)
     processes = {int(str(one.message).split()[-1]) for one in found}
     assert processes - {os.getpid()}
 
@@ -183,9 +186,11 @@ def test_cancelling_frees_everything(client, blobs):
     timer = threading.Timer(1.0, _thread.interrupt_main)
     found = model()
     timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        found.fit(X)
-    timer.join()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            found.fit(X)
+    finally:
+        timer.cancel()  # or it would interrupt the tests that follow, if the fit failed at once
     assert not hasattr(found, "labels_")
     for _ in range(100):
         left = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.tasks))
@@ -211,7 +216,15 @@ def test_workers_may_leave_while_it_runs(client, blobs, expected):
 def test_exact_tiles_on_the_workers(client, blobs, monkeypatch):
     monkeypatch.setattr("biclique.spectral.solver.DIRECT_BELOW", 10)
     X = np.repeat(blobs[0], 2, axis=0)  # equal rows are one vertex, there as here
-    exact = {"gram": "tiled", "rank": "auto", "precision": "float64", "gamma": 0.05}
+    exact = {
+        "affinity": "rbf",
+        "gram": "tiled",
+        "rank": "auto",
+        "precision": "float64",
+        "gamma": 0.05,
+        "order": 4,
+        "row_normalize": True,
+    }
     here = model(**exact).fit(X)
     there = model(**exact).fit(da.from_array(X, chunks=(250, 3)))
     np.testing.assert_array_equal(there.labels_, here.labels_)

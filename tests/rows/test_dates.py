@@ -72,7 +72,7 @@ def test_every_estimator_refuses_dates(model):
 
 
 def test_new_rows_with_dates_are_refused():
-    model = BicliqueSpectralClustering(2, gamma=0.1, random_state=0).fit(pl.DataFrame({"when": NUMBERS}))
+    model = BicliqueSpectralClustering(2, random_state=0).fit(pl.DataFrame({"when": NUMBERS}))
     with pytest.raises(DataError, match=FIRST):
         model.predict(pl.DataFrame({"when": DAYS}))
 
@@ -80,11 +80,9 @@ def test_new_rows_with_dates_are_refused():
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
 def test_booleans_and_columns_called_date_stay_numbers(frame):
     high = NUMBERS > 2
-    labels = (
-        BicliqueSpectralClustering(2, gamma=0.1, random_state=0).fit(frame({"date": NUMBERS, "time": high})).labels_
-    )
+    labels = BicliqueSpectralClustering(2, random_state=0).fit(frame({"date": NUMBERS, "time": high})).labels_
     assert np.array_equal(labels == labels[0], high == high[0])
-    only = BicliqueSpectralClustering(2, gamma=0.1, random_state=0).fit(frame({"a": high, "b": high})).labels_
+    only = BicliqueSpectralClustering(2, random_state=0).fit(frame({"a": high, "b": high})).labels_
     assert np.array_equal(only == only[0], high == high[0])
 
 

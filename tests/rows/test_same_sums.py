@@ -1,7 +1,7 @@
 """A fit does not depend on where its rows are cut: in memory, in chunks or by Dask; at every rank.
 
-The rows have no clusters, and the kernel is flat: eigenvalues lie close, and products with large coefficients cancel.
-Sums and products in float32 would move the embedding by 1e-4 of its largest entry here.
+The rows have no clusters, and the kernel of the landmarks is flat: eigenvalues lie close, and products with large
+coefficients cancel. Sums and products in float32 would move the embedding by 1e-4 of its largest entry there.
 """
 
 import numpy as np
@@ -15,6 +15,7 @@ from tests.optional import Optional, needs
 da = Optional("dask.array")
 
 RANKS = (64, 200, 512)
+KINDS = [*((rank, "rbf") for rank in RANKS), (200, "neighborhoods"), ("auto", "neighborhoods")]
 TOLERANCE = 1e-6
 """As a share of the largest entry of the embedding."""
 
@@ -30,13 +31,14 @@ def rows():
 
 @pytest.fixture(scope="module")
 def expected(rows):
-    """The fits of the array in memory, by rank; the same rows are drawn whatever the source."""
-    return {rank: fitted(rank, *rows) for rank in RANKS}
+    """The fits of the array in memory; the same rows are drawn whatever the source."""
+    return {kind: fitted(*kind, *rows) for kind in KINDS}
 
 
-def fitted(rank, X, weights):
+def fitted(rank, affinity, X, weights):
+    options = {"gram": "nystroem", "order": 4, "gamma": 1e-3, "precision": "float32", "row_normalize": True}
     model = BicliqueSpectralClustering(
-        3, gram="nystroem", rank=rank, order=4, gamma=1e-3, precision="float32", random_state=0
+        3, affinity=affinity, rank=rank, random_state=0, **(options if affinity == "rbf" else {})
     )
     return model.fit(X, sample_weight=weights)
 
@@ -47,26 +49,26 @@ def assert_same(found, expected, tolerance=TOLERANCE):
     np.testing.assert_array_equal(np.asarray(found.labels_), expected.labels_)
 
 
-@pytest.mark.parametrize("rank", RANKS)
-def test_blocks_in_memory(rows, expected, rank, monkeypatch):
-    monkeypatch.setattr(maps, "BLOCK_ENTRIES", 100 * rank)
-    assert_same(fitted(rank, *rows), expected[rank])
+@pytest.mark.parametrize("kind", KINDS)
+def test_blocks_in_memory(rows, expected, kind, monkeypatch):
+    monkeypatch.setattr(maps, "BLOCK_ENTRIES", 100 * expected[kind].rank_)
+    assert_same(fitted(*kind, *rows), expected[kind])
 
 
-@pytest.mark.parametrize("rank", RANKS)
-def test_chunks(rows, expected, rank):
+@pytest.mark.parametrize("kind", KINDS)
+def test_chunks(rows, expected, kind):
     X, weights = rows
-    found = fitted(rank, IterableChunks(lambda: iter(np.array_split(X, 11))), weights)
+    found = fitted(*kind, IterableChunks(lambda: iter(np.array_split(X, 11))), weights)
     found.embedding_ = found.transform(X)
-    assert_same(found, expected[rank])
+    assert_same(found, expected[kind])
 
 
 @needs("dask")
-@pytest.mark.parametrize("rank", RANKS)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("chunk", [37, 500])
-def test_dask(rows, expected, rank, chunk):
+def test_dask(rows, expected, kind, chunk):
     X, weights = (da.from_array(given, chunks=(chunk, 2)[: given.ndim]) for given in rows)
-    assert_same(fitted(rank, X, weights), expected[rank])
+    assert_same(fitted(*kind, X, weights), expected[kind])
 
 
 @needs("dask")
@@ -75,4 +77,4 @@ def test_dask_of_many_rows(rows, expected, monkeypatch):
     monkeypatch.setattr(maps, "PRECISE_ROWS", 0)
     monkeypatch.setattr(maps, "LEAST_PANEL", 1)
     X, weights = (da.from_array(given, chunks=(111, 2)[: given.ndim]) for given in rows)
-    assert_same(fitted(200, X, weights), expected[200], 1e-5)
+    assert_same(fitted(200, "rbf", X, weights), expected[200, "rbf"], 1e-5)

@@ -18,7 +18,7 @@ from biclique.selection.count_result import Counted
 from biclique.selection.count_search import CountSearch, choose_count, curve
 from biclique.selection.criteria import best_jaccard
 from biclique.selection.halves import random_halves
-from biclique.selection.one_embedding import count_parts
+from biclique.selection.one_embedding import OneEmbedding, count_parts
 from tests.oracles import half_agreement, largest_as_stable, parts_large_enough
 
 CORNERS = [[0, 0], [9, 0], [0, 9], [9, 9]]
@@ -48,8 +48,10 @@ def test_the_curve_is_the_mean_agreement_with_halves(corners):
     search = CountSearch(vertices, 5, halves, Progress(False))
     search.run(1)
     result = search.chosen()
-    own = curve(vertices, range(2, 6))
-    of_halves = [curve(vertices.some(rows), range(2, 6)) for rows in halves]
+    own, *of_halves = (
+        curve(OneEmbedding(some.data, some.weights, 5), range(2, 6))
+        for some in (vertices, *(vertices.some(rows) for rows in halves))
+    )
     for j, one in enumerate(result.counted):
         single = [half_agreement(own[j], [rows], [half[j]]) for rows, half in zip(halves, of_halves, strict=True)]
         assert one.stability == pytest.approx(np.mean(single))
@@ -115,19 +117,18 @@ def test_the_choice_is_that_of_the_definition(seed):
     [([60, 60, 12, 11, 3], 8, 4), ([60, 60, 12, 11, 3], 3, 3), ([20] * 6, 8, 6), ([80, 5], 8, 1), ([90], 8, 1)],
 )
 def test_parts_that_are_large_enough_are_counted(sizes, most, expected):
-    random, y = np.random.default_rng(0), np.repeat(np.arange(len(sizes)), sizes)
-    X = random.uniform(0, 1, (len(y), 2)) + 50 * np.column_stack([y % 3, y // 3])
-    assert count_parts(X, np.ones(len(X)), most) == expected == parts_large_enough(X, most)
-    assert count_parts(X, np.full(len(X), 4.0), most) >= expected  # as four rows each
+    parts = np.random.default_rng(0).permutation(np.repeat(np.arange(len(sizes)), sizes))
+    assert count_parts(parts, np.ones(len(parts)), most) == expected == parts_large_enough(sizes, most)
+    assert count_parts(parts, np.full(len(parts), 4.0), most) == parts_large_enough([4 * size for size in sizes], most)
 
 
-def test_every_part_of_the_neighbour_graph_has_a_cluster():
+def test_every_connected_component_has_a_cluster():
     """Four large clusters and four small ones: halves hardly find the small ones again, but no neighbour links them."""
     random, y = np.random.default_rng(0), np.repeat(np.arange(8), [120] * 4 + [12] * 4)
     X = random.normal(size=(len(y), 2)) + 25 * np.column_stack([y % 4, y // 4])
     result = select_n_clusters(X, 10, random_state=0)
     assert result.n_clusters == 8
-    assert "the best of 8 to 10 (the neighbour graph has 8 parts)" in result.reason
+    assert "the best of 8 to 10 (there are 8 connected components)" in result.reason
     assert "fewer than parts" in result.summary()
     assert list(result.frame["allowed"])[:6] == [False] * 6
 

@@ -5,7 +5,6 @@ import pytest
 from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 
-import biclique.selection.one_embedding as one_embedding
 from biclique.exceptions import DataError, ParameterError
 from biclique.selection import layers
 
@@ -37,12 +36,6 @@ def test_nested_layers_are_nested():
         for label in range(found[:, fine].max() + 1):
             assert len(np.unique(found[found[:, fine] == label, coarse])) == 1
     np.testing.assert_array_equal(found[:, 2], layers(X, [25])[:, 0])
-
-
-def test_many_rows_take_the_sparse_way(squares, monkeypatch):
-    X, y = squares
-    monkeypatch.setattr(one_embedding, "MOST_DENSE", 100)
-    assert adjusted_rand_score(y, layers(X, [16])[:, 0]) == 1
 
 
 def test_rows_of_weight_zero_and_wrong_arguments(squares):

@@ -15,11 +15,15 @@ ORDERS = [2, 2.1, 4, np.inf]
 
 @pytest.mark.parametrize(
     "options",
-    [{"gamma": 1.0}, {"affinity": "nearest_neighbors"}, {"gamma": 1.0, "gram": "tiled", "row_normalize": False}],
+    [
+        {"affinity": "rbf", "gamma": 1.0, "row_normalize": True},
+        {"affinity": "nearest_neighbors"},
+        {"affinity": "rbf", "gamma": 1.0, "gram": "tiled"},
+    ],
 )
 def test_every_order_is_its_own_fit(options):
     X = load_iris().data
-    path = order_path(X, ORDERS, n_clusters=3, random_state=0, **options)
+    path = order_path(X, ORDERS, n_clusters=3, n_init=10, random_state=0, **options)
     for i, order in enumerate(ORDERS):
         model = BicliqueSpectralClustering(3, order=order, random_state=0, **options).fit(X)
         assert oracles.pair_agreement(path.labels[i], model.labels_) > 0.97
@@ -31,9 +35,10 @@ def test_every_order_is_its_own_fit(options):
 
 def test_orders_of_many_rows_start_from_each_other():
     X = make_moons(700, noise=0.1, random_state=0)[0]
-    path = order_path(X, [2.1, 3, 4], n_clusters=2, random_state=0)
+    options = {"n_clusters": 2, "affinity": "rbf", "row_normalize": True, "random_state": 0}
+    path = order_path(X, [2.1, 3, 4], **options)
     for i, order in enumerate([2.1, 3, 4]):
-        model = BicliqueSpectralClustering(2, order=order, random_state=0).fit(X)
+        model = BicliqueSpectralClustering(order=order, **options).fit(X)
         assert oracles.pair_agreement(path.labels[i][:200], model.labels_[:200]) > 0.97
 
 
@@ -77,11 +82,13 @@ def test_bad_arguments():
         order_path(X, [2, 1.5], n_clusters=3)
     with pytest.raises(ParameterError, match="sample_weight is 0 in 1 rows"):
         order_path(X, [2], n_clusters=3, sample_weight=np.arange(150))
+    with pytest.raises(ParameterError, match=r"'neighborhoods' has order 2: use affinity='rbf'"):
+        order_path(X, [2], n_clusters=3, affinity="neighborhoods")
     with pytest.raises(DataError, match="square matrix"):
         order_path(X, [2], n_clusters=3, affinity="precomputed")
 
 
-def test_gamma_is_that_of_the_lowest_order_whichever_comes_first():
+def test_the_sequence_of_orders_does_not_matter():
     X, _ = make_moons(400, noise=0.1, random_state=1)
     up, down = (order_path(X, orders, n_clusters=2, random_state=0) for orders in ([2, 3], [3, 2]))
     assert (up.labels == down.labels[::-1]).all()

@@ -1,13 +1,10 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
 from biclique.spectral import ASSIGNERS as ALL_ASSIGNERS
-from biclique.spectral.rounding import Rounding, kmeans, spread_out_rows, weighted_means
-from tests.oracles import k_way_cut
+from biclique.spectral.rounding import spread_out_rows, weighted_means
 
 # Those that need nothing but the embedding.
 ASSIGNERS = {name: ALL_ASSIGNERS[name] for name in ("kmeans", "cluster_qr", "discretize")}
@@ -88,59 +85,6 @@ def test_rows_of_zeros_are_no_trouble(name):
     rows[:5] = 0
     labels = ASSIGNERS[name].assign(rows, np.ones(len(rows)), 3, n_init=1, random_state=0).rule.labels(rows)
     assert set(labels[5:]) == {0, 1, 2}
-
-
-# Rows of length 1, or rows as they are
-
-
-def all_eigenpairs(K):
-    """√S and all other eigenvectors of B at order 2, as columns; and the eigenvalues of these."""
-    degrees = K.sum(axis=1)
-    trivial = np.sqrt(degrees / degrees.sum())
-    B = K / np.sqrt(np.outer(degrees, degrees)) - np.outer(trivial, trivial)
-    values, vectors = np.linalg.eigh(B)
-    kept = np.abs(trivial @ vectors) < 0.5  # the trivial one has the eigenvalue 0 here
-    return np.column_stack([trivial, vectors[:, kept]]), values[kept]
-
-
-def one_cluster(rows):
-    return kmeans(rows, np.ones(len(rows)), 1, n_init=1, random_state=0)
-
-
-def test_with_all_eigenpairs_clusters_hold_what_is_not_cut():
-    random = np.random.default_rng(0)
-    X = random.normal(size=(30, 2))
-    rows, values = all_eigenpairs(np.exp(-((X[:, None] - X) ** 2).sum(axis=2)))
-    labels = random.integers(0, 4, 30)
-    held = Rounding(rows, values, np.ones(30), 4, one_cluster, 1).held(labels)
-    assert held == pytest.approx(3 - k_way_cut(np.exp(-((X[:, None] - X) ** 2).sum(axis=2)), labels), abs=1e-9)
-    # Empty clusters hold nothing.
-    assert Rounding(rows, values, np.ones(30), 6, one_cluster, 1).held(labels) == pytest.approx(held)
-
-
-def test_the_rounding_that_holds_clearly_more_is_taken():
-    random = np.random.default_rng(0)
-    y = np.repeat([0, 1], [285, 15])
-    X = random.normal(size=(300, 10))
-    X[y == 1, 0] += 6
-    rows, values = all_eigenpairs(np.exp(-0.03 * ((X[:, None] - X) ** 2).sum(axis=2)))
-    rows, values = rows[:, [0, -1]], values[-1:]
-
-    def assign(some):
-        return ASSIGNERS["kmeans"].assign(some, np.ones(len(some)), 2, n_init=10, random_state=0)
-
-    unit = assign(rows / np.linalg.norm(rows, axis=1, keepdims=True))
-    plain = assign(rows)
-    rounding = Rounding(rows, values, np.ones(300), 2, assign, 10)
-    holds = [rounding.held(found.labels) for found in (plain, unit)]
-    found, reason = rounding.clusters()
-    assert holds[0] > 1.05 * holds[1]
-    assert np.array_equal(found.labels, plain.labels)
-    assert adjusted_rand_score(y, found.labels) > 0.9 > adjusted_rand_score(y, unit.labels)
-    assert reason.startswith("labels come from rows of the embedding as they are")
-    # Clusters of dust are none, whatever they hold.
-    weights = np.where(y == 1, 1e-3, 1.0)
-    assert replace(rounding, weights=weights).clusters()[1] == ""
 
 
 def test_rows_of_length_one_start_at_the_first_whatever_the_rounding():

@@ -1,11 +1,13 @@
 import numpy as np
 import pytest
 
+from biclique import BicliqueSpectralClustering
 from biclique.exceptions import DegreeError, ParameterError
 from biclique.gram import DenseGram, TiledGram
 from biclique.kernels import KERNEL_NAMES, Columns, make_kernel
 from biclique.spectral import NormalizedCut
-from biclique.spectral.cut import check_order
+from biclique.spectral.cut import check_order, cluster_shares, least_order
+from tests import oracles
 from tests.oracles import algorithm_1, contracted, contracted_gram, gram_tensor, modularity, projector
 
 ORDERS = [2, 2.5, 4, 20, 1000]
@@ -166,3 +168,47 @@ def test_a_degree_near_the_smallest_number():
     assert np.isfinite(matrix_of(cut)).all()
     # Row 0 is a part of its own, with eigenvalue 1 beside the trivial vector of the whole.
     np.testing.assert_allclose(np.linalg.eigvalsh(matrix_of(cut)).max(), 1, atol=1e-9)
+
+
+# Which order
+
+
+def tried(smallest, n=100):
+    """What ``least_order`` takes if the smaller of two clusters has so many of 100 rows; None: no positive degrees."""
+    asked = []
+
+    def attempt(order):
+        asked.append(order)
+        size = smallest[order]
+        if size is None:
+            raise DegreeError("no cut")
+        return np.array([1 - size / n, size / n]), n, f"the fit at {order}"
+
+    found = least_order(list(smallest), 2, attempt)
+    return found.order, found.result, asked
+
+
+def test_the_least_order_without_a_small_cluster_is_taken():
+    """√(100/2) is 7.07 rows."""
+    assert tried({2: 8, 3: 50, 4: 50}) == (2, "the fit at 2", [2])
+    assert tried({2: 7, 3: 8, 4: 50}) == (3, "the fit at 3", [2, 3])
+    assert tried({2: 1, 3: 5, 4: 5}) == (3, "the fit at 3", [2, 3, 4])
+    assert tried({2: None, 3: 1, 4: None}) == (3, "the fit at 3", [2, 3, 4])
+    with pytest.raises(DegreeError, match="no order from 2 to 4 can be taken: no cut"):
+        tried({2: None, 4: None})
+
+
+def test_shares_are_of_weights():
+    assert cluster_shares(np.array([0, 2, 2]), np.array([1.0, 2.0, 5.0]), 4).tolist() == [1 / 8, 0, 7 / 8, 0]
+
+
+@pytest.mark.parametrize("n_far", [0, 1, 4])
+def test_a_fit_takes_the_order_of_the_definition(n_far):
+    random = np.random.default_rng(0)
+    X = np.concatenate(
+        [random.normal(size=(60, 2)), random.normal(size=(40, 2)) + 4, 9 * random.normal(size=(n_far, 2))]
+    )
+    model = BicliqueSpectralClustering(2, affinity="rbf", gamma=0.5, random_state=0).fit(X)
+    expected = oracles.least_order(np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(axis=2)), 2)
+    assert model.order_ == expected
+    assert (expected > 2) == (n_far > 0)

@@ -107,7 +107,8 @@ def test_a_path_without_memory_for_a_common_space_is_the_same():
 def test_a_path_of_rows_that_fall_into_parts(orders):
     X = np.random.RandomState(0).standard_normal((300, 2))
     far = np.concatenate([X, X[:, ::-1] * 1.1 + 1000])
-    path = order_path(far, orders, n_clusters=3, random_state=0, eigen_tol=1e-6)
+    options = {"affinity": "nearest_neighbors", "random_state": 0, "eigen_tol": 1e-6}
+    path = order_path(far, orders, n_clusters=3, **options)
     for order, values in zip(orders, path.eigenvalues, strict=True):
-        model = BicliqueSpectralClustering(3, order=order, random_state=0, eigen_tol=1e-6).fit(far)
+        model = BicliqueSpectralClustering(3, order=order, **options).fit(far)
         np.testing.assert_allclose(values, model.eigenvalues_, atol=1e-9)

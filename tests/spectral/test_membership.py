@@ -130,5 +130,7 @@ def test_rows_of_a_border_that_are_one_place():
     X = random.normal(size=(n, d)) * random.choice([1, 3, 0.1], size=(n, 1))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BicliqueWarning)
-        model = BicliqueSpectralClustering(k, gamma=float(10 ** random.uniform(-4, 2)), random_state=0).fit(X)
+        model = BicliqueSpectralClustering(
+            k, affinity="rbf", gamma=float(10 ** random.uniform(-4, 2)), row_normalize=True, random_state=0
+        ).fit(X)
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)

@@ -160,17 +160,6 @@ def test_panels_give_the_same_bits_for_any_number_of_threads(monkeypatch):
         np.testing.assert_array_equal(other.vectors, found[0].vectors)
 
 
-def test_eigenvalues_below_a_floor_are_not_pursued():
-    operator = Known(np.concatenate([np.linspace(0.9, 0.89, 40), np.linspace(0.5, 0, 1960)]))
-    whole = top_eigenpairs(operator, 3, random_state=0)
-    low, high = (top_eigenpairs(operator, 3, random_state=0, floor=floor) for floor in (0.85, 0.95))
-    assert high.converged
-    assert high.n_passes < whole.n_passes
-    assert (high.values < 0.95).all()
-    assert low.n_passes == whole.n_passes  # what is above the floor is found as ever
-    np.testing.assert_array_equal(low.values, whole.values)
-
-
 def test_every_pass_is_reported():
     seen = []
     result = top_eigenpairs(Known(SPECTRA["gap"]), 4, random_state=0, report=lambda *facts: seen.append(facts))

@@ -16,11 +16,11 @@ from biclique.cli.common import (
     check_rows,
     checked_option,
     constant_note,
-    count_or_auto,
     count_or_select,
     number_or_word,
     order,
     print_estimate,
+    rank,
     report,
 )
 from biclique.cli.predict_command import save_run
@@ -159,10 +159,11 @@ def add_command(commands: Any) -> None:
     )
     work.add_argument(
         "--rank",
-        type=count_or_auto,
+        type=rank,
         default="auto",
         metavar="N",
-        help="landmarks of neighborhoods (default: 4000) and nystroem, columns of features (default: 1000)",
+        help="landmarks of neighborhoods (default: 4000; all: every distinct row) and nystroem, columns of features "
+        "(default: 1000)",
     )
     work.add_argument(
         "--landmarks", choices=list(LANDMARKS), default="uniform", help="how nystroem draws them (default: uniform)"
@@ -191,9 +192,13 @@ def _cluster(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     if options.append and not options.output:
         options.fail("--append needs a file to write to: -o FILE")
+    if options.metric != METRICS[0] and options.affinity != NEIGHBORHOODS:
+        options.fail(
+            f"--metric {options.metric} is for --affinity neighborhoods, not {options.affinity}: leave one out"
+        )
     if options.missing == "keep" and not takes_codes(options):
         options.fail(
-            f"--missing keep is for --affinity gower, and --affinity {options.affinity} needs every value: use "
+            "--missing keep is for --metric gower and --affinity gower, and the others need every value: use "
             "--missing drop, mean, median or indicator"
         )
     with checked_option():

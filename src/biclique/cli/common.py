@@ -41,10 +41,10 @@ def number_or_word(text: str) -> float | str:
         return text
 
 
-def count_or_auto(text: str) -> int | str:
-    if text != "auto" and not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"must be a whole number or auto, got {text!r}")
-    return text if text == "auto" else int(text)
+def rank(text: str) -> int | str:
+    if text not in ("auto", "all") and not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"must be a whole number, auto or all, got {text!r}")
+    return int(text) if text.isdecimal() else text
 
 
 def count_or_select(text: str) -> int | str:
@@ -64,8 +64,8 @@ def seed(text: str) -> int:
 
 def order(text: str) -> float | str:
     value = number_or_word(text)
-    if isinstance(value, str) and value not in ("auto", "select"):
-        raise argparse.ArgumentTypeError(f"must be a number from 2 to inf, auto or select, got {text!r}")
+    if isinstance(value, str) and value != "auto":
+        raise argparse.ArgumentTypeError(f"must be a number from 2 to inf, or auto, got {text!r}")
     return value
 
 
@@ -204,11 +204,9 @@ def report(
         return
     measured = model.approximation_
     error, exact = ("", True) if measured is None else (str(measured), measured.counts_as_exact)
-    # How close the approximation is, is said once: by our own line, unless a warning says more about it.
-    shown = [m for m in messages if not error or error not in m or model.gram_reason_ not in m]
-    print_warnings(shown)
-    warned = any(error in m for m in shown)
-    _print_summary(result, "less closely than aimed at (see the warning)" if error and warned else error, exact)
+    # How close the approximation is, is said once: by our own line.
+    print_warnings([m for m in messages if not error or error not in m])
+    _print_summary(result, error, exact)
 
 
 def _summary(
@@ -369,8 +367,7 @@ def needs_memory(model: BicliqueSpectralClustering) -> tuple[str, str] | None:
         return None
     name, other = barrier
     option = f"--{name.replace('_', '-')}"
-    such = "a kernel, such as " if name == "affinity" else ""
-    return f"{option} {getattr(model, name)}", "leave it out" if other == "None" else f"use {such}{option} {other}"
+    return f"{option} {getattr(model, name)}", "leave it out" if other == "None" else f"use {option} {other}"
 
 
 def print_estimate(plan: Plan, facts: dict[str, Any], how: str, options: argparse.Namespace) -> int:

@@ -58,7 +58,7 @@ def add_table_options(table: Any) -> None:
         choices=CHOICES["missing"],
         default="refuse",
         help="missing values: leave out such rows, fill in the mean or median of the column (of categories the most "
-        "frequent level), or the mean with a column more that says so, or keep them, for --affinity gower (default: "
+        "frequent level), or the mean with a column more that says so, or keep them, for --metric gower (default: "
         "refuse; with gower: keep)",
     )
     table.add_argument(

@@ -22,15 +22,15 @@ from biclique.selection.count_search import search_count, warn_about_structure
 
 
 class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
-    """Spectral clustering that outliers do not disturb: the order-m normalised cut of a kernel or graph.
+    """Clustering by the normalised cut of a hypergraph of neighbourhoods, or of a kernel at any order.
 
-    The order m is the one extra knob. Order 2 is the ordinary normalised cut. Higher orders stop isolated points from
-    taking a cluster of their own. ``order="auto"`` raises it only as far as the data ask.
+    The default needs no bandwidth: at most 4,000 landmarks stand for the rows, every landmark has a hyperedge of the
+    rows that have it among their 7 nearest, and the hypergraph is cut (``docs/default.md``). It takes linear time.
 
-    Behind it: points are the vertices of an m-uniform hypergraph. Its weights come from the biclique kernel, the sum
-    of a base kernel over all pairs across two halves of m points (Saito, AAAI-22). The order only shrinks the degrees
-    toward their mean, S = (2/m) δ + (1 − 2/m) δ̄. So each order costs the same as the graph cut. The hypergraph is
-    never formed, and for large data the n × n matrix is not either.
+    With a kernel (``affinity="rbf"``) it is Algorithm 1 of Saito (AAAI-22): points are the vertices of an m-uniform
+    hypergraph, whose weights come from the biclique kernel, the sum of a base kernel over all pairs across two halves
+    of m points. The order m only shrinks the degrees toward their mean, S = (2/m) δ + (1 − 2/m) δ̄. So each order costs
+    the same as the graph cut, and the hypergraph is never formed.
 
     Every parameter of ``sklearn.cluster.SpectralClustering`` is accepted with its meaning.
 
@@ -38,36 +38,30 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
     ----------
     n_clusters : int or "select", default=8
         Number of clusters. "select" takes the largest one, from 2 to ``k_max``, that random halves of at most 1,000
-        rows find again (``docs/selection.md``). Other parameters that are "select" are then selected for it.
-    order : "auto", "select" or float from 2 to infinity, default="auto"
-        Order m of the hypergraph; any real number. Order 2 is the ordinary normalised cut, ``numpy.inf`` spectral
-        modularity. "auto" is the least of 2, 2.05, 2.1, 2.25, 2.5, 3 and 4 that leaves no cluster of dust: each cluster
-        has at least √(n/k) rows (``docs/order.md``). A few rows that are like hardly any other may be left out for
-        that, and are then labelled as new rows are. With very many rows smaller steps above 2 are tried too. For
-        neighbour graphs "auto" is the first of 2 and 2.1 that does. "select" searches
-        (``docs/selection.md``).
+        rows find again (``docs/selection.md``).
+    order : "auto" or float from 2 to infinity, default="auto"
+        Order m of the hypergraph of a kernel; any real number. Order 2 is the ordinary normalised cut, ``numpy.inf``
+        spectral modularity. "auto" is 2 for neighbourhoods and graphs. For kernels it is the least of 2, 2.05, 2.1,
+        2.25, 2.5, 3 and 4 whose clusters all have at least √(n/k) rows, else the one whose smallest cluster is largest.
     modelling : {"biclique", "symmetric"}, default="biclique"
-        How m points make an edge. "biclique": all pairs across two halves. "symmetric": all pairs; for whole orders,
-        odd ones too. The symmetric contraction can be indefinite: the algebraically largest eigenvalues are taken, with
-        a warning if any of them is negative.
-    affinity : str, callable or Kernel, default="rbf"
+        How m points make an edge of a kernel. "biclique": all pairs across two halves. "symmetric": all pairs; for
+        whole orders, odd ones too. The symmetric contraction can be indefinite: the algebraically largest eigenvalues
+        are taken, with a warning if any of them is negative.
+    affinity : str, callable or Kernel, default="neighborhoods"
         What makes rows similar:
 
+        - "neighborhoods": landmarks that are near to both,
         - a kernel: "rbf", "laplacian", "polynomial" ("poly"), "linear", "cosine", "sigmoid", "chi2" or "additive_chi2",
         - "gower": a kernel for tables of numbers and categories, NaN for gaps (``docs/mixed-tables.md``),
-        - "nearest_neighbors": a neighbour graph, for curved shapes and many columns,
+        - "nearest_neighbors": scikit-learn's graph of nearest neighbours,
         - "precomputed": X is a symmetric similarity matrix, dense or sparse,
         - "precomputed_nearest_neighbors": X is a sparse graph of distances, as
           ``sklearn.neighbors.KNeighborsTransformer`` gives it,
-        - a function of two rows, or, which is faster, a ``biclique.kernels.Kernel`` of your own,
-        - "select": rbf or a neighbour graph, by a search on at most 1,000 rows (``docs/selection.md``).
-          ``n_neighbors``, ``neighbor_weights`` and ``row_normalize`` are selected too if they have their defaults.
+        - a function of two rows, or, which is faster, a ``biclique.kernels.Kernel`` of your own.
 
-    gamma : float, "auto", "select", "median" or "scale", default="auto"
+    gamma : float, "auto", "median" or "scale", default="auto"
         Bandwidth of rbf, laplacian, chi2 and gower, and factor of polynomial and sigmoid. "auto" is 0.2 divided by the
-        median squared distance to the 7th neighbour within at most 1,000 distinct rows (gower: the Gower distance), or
-        4 or 16 times that if clusters then part fewer neighbours (docs/order.md).
-        "select" searches among multiples of that.
+        median squared distance to the 7th neighbour within at most 1,000 distinct rows (gower: the Gower distance).
     n_components : int, optional
         Columns of the embedding; ``n_clusters`` by default.
     assign_labels : {"kmeans", "cluster_qr", "discretize", "kernel_kmeans"}, default="kmeans"
@@ -90,21 +84,15 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
     degree, coef0 : float, default=3 and 1
         Of the polynomial kernel, and the constant of the sigmoid one.
     kernel_params : dict, optional
-        Keyword arguments of a callable affinity.
+        For neighbourhoods ``{"metric": "euclidean"}`` (the default), ``"cosine"`` or ``"gower"``. For a callable
+        affinity its keyword arguments.
     categorical_features : array of bool, int or str, "from_dtype" or None
-        Columns of categories for ``affinity="gower"``: a mask, numbers, names of columns of a frame, or "from_dtype"
-        for those of pandas' or polars' type of categories. Values are codes: whole numbers from 0, NaN for a missing
-        value. None: all columns are numbers.
-    n_neighbors : int, default=10
-        Neighbours of a row in a neighbour graph, the row itself counted.
-    neighbor_weights : {"auto", "connectivity", "rbf", "self_tuning"}, default="auto"
-        Weights of a neighbour graph:
-
-        - "connectivity": 1,
-        - "rbf", which is "auto": exp(−γ|x − y|²), with γ = 0.2 / median squared distance to the last neighbour unless
-          ``gamma`` is a number,
-        - "self_tuning": exp(−|x − y|²/(σ_x σ_y)), σ the distance to the 7th neighbour.
-
+        Columns of categories for the affinity or the metric "gower": a mask, numbers, names of columns of a frame, or
+        "from_dtype" for those of pandas' or polars' type of categories. Values are codes: whole numbers from 0, NaN for
+        a missing value. None: all columns are numbers.
+    n_neighbors : int, optional
+        Landmarks of a row (7 by default), or neighbours of a row in a neighbour graph, the row itself counted (10). If
+        the hypergraph has more connected components than clusters, it is doubled until it has not.
     gram : {"auto", "dense", "tiled", "fourier", "nystroem", "features"}, default="auto"
         How K is stored or computed:
 
@@ -116,21 +104,19 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
         - "features": as K ≈ ΦΦᵀ by features. For linear, cosine and polynomial kernels these are exact: the columns
           themselves, or monomials; a sketch of them if they are too many. For rbf and laplacian they are random.
         - "auto": stored up to 4,096 distinct rows, or more if the kernel is slow to compute and the matrix fits the
-          memory limit; "fourier" from 10,000 rows on; features if they are exact and few; "nystroem", with a warning,
-          if exact tiles would take more than about 12 s on two cores (some 110,000 rows in 16 columns); else "tiled".
+          memory limit; else "tiled". A fit that will take long says so.
 
-        A neighbour graph is always a sparse matrix.
-    rank : int or "auto", default="auto"
-        Landmarks or random features. "auto" doubles from 128 to 2,048 until the eigenvalues of a sample of 2,000 rows
-        are within 0.01 of the exact ones, relative to the largest.
+        For kernels alone: neighbourhoods and graphs are always sparse.
+    rank : int, "auto" or "all", default="auto"
+        Landmarks of neighbourhoods: "auto" is 4,000, or 20 for each cluster if that is more; "all" takes every distinct
+        row. Landmarks or random features of a kernel: "auto" is 1,000.
     landmarks : {"uniform", "kmeans++", "leverage"}, default="uniform"
         How landmarks are drawn. "uniform": every row alike. "kmeans++": far from each other. "leverage": by ridge
         leverage scores, which prefer rows that are unlike the others.
     row_normalize : bool or "auto", default="auto"
-        Scale rows of the embedding to length 1 before labels are assigned. "auto" is True, except for "cluster_qr",
-        whose pivots are the longest rows. With "kmeans", "auto" also compares other clusters of the embedding and of X,
-        and takes those that share clearly fewer links between nearest rows (``docs/order.md``). The paper's numbers
-        need False. ``embedding_`` is not scaled.
+        Scale rows of the embedding to length 1 before labels are assigned. "auto" is True for neighbourhoods and
+        neighbour graphs (not with "cluster_qr", whose pivots are the longest rows), and False for kernels and given
+        matrices, as in the paper. ``embedding_`` is not scaled.
     precision : {"auto", "float32", "float64", "fast"}, default="auto"
         Of tiles: "auto" is float32 unless its rounding would show. A stored K is always float64. "fast" is for a GPU:
         kernel values in half precision. "float64" takes the slower tiles of PyTorch there.
@@ -171,20 +157,15 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
         √S normalised, then the leading eigenvectors of B. After a fit on a chunk source it does not exist:
         ``transform`` gives it.
     eigenvalues_, residuals_ : ndarray of shape (n_components - 1,)
-        Of B = S^(−1/2) (K − δδᵀ/ρ) S^(−1/2), descending, and |B v − λ v|. If K falls into parts: 1 for every part
-        beyond the first, dust that has no column of its own included, then those of the parts' own B. At order 2 these
-        are eigenvalues of the whole B; for neighbour graphs at other orders they are not.
-    selection_ : SelectionResult
-        With any parameter "select": every candidate with its criteria, the choice, the second, and the reason.
+        Of B = S^(−1/2) (K − δδᵀ/ρ) S^(−1/2), descending, and |B v − λ v|.
     plan_ : Plan
         Every decision of the fit with its reason; printed, it explains the fit. ``plan(X)`` makes one without a fit.
     gamma_, order_, gram_, gram_reason_, precision_, rank_ :
         What was chosen, and why K is stored so; ``rank_`` is None if K is not factored.
     order_reason_ : str
         The sizes of clusters that ruled lower orders out, or "as asked for".
-    rows_left_out_ : ndarray
-        Numbers of the rows that order "auto" left out at order 2. A fit at order 2, with ``gamma_`` and a
-        ``sample_weight`` of 0 for these rows, gives the same labels.
+    n_neighbors_ : int
+        Landmarks of a row, of neighbourhoods.
     approximation_ : ApproximationError or None
         How far an approximate K is from the exact one on a sample of rows: ``eigenvalues``, ``kernel``, ``n_rows``.
     cut_history_ : ndarray
@@ -199,7 +180,7 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
     >>> X = load_iris().data
     >>> model = BicliqueSpectralClustering(n_clusters=3, random_state=0).fit(X)
     >>> sorted(int((model.labels_ == j).sum()) for j in range(3))
-    [36, 50, 64]
+    [47, 50, 53]
     >>> bool((model.predict(X) == model.labels_).all())
     True
     """

@@ -20,7 +20,7 @@ from biclique.fit.estimate import check_hours, with_seconds
 from biclique.fit.exact import solve_exact
 from biclique.fit.exact_fitted import finish_exact
 from biclique.fit.kernel_columns import with_columns
-from biclique.fit.neighborhoods import fit_neighborhoods
+from biclique.fit.neighborhood_cut import fit_neighborhoods
 from biclique.fit.plan import (
     EXACT,
     FACTORED_WAY,
@@ -36,7 +36,7 @@ from biclique.fit.plan import (
 from biclique.fit.settings import CONSTRAINTS, SELECT, Check, Settings, check_parameters
 from biclique.fit.three_passes import fit_factored
 from biclique.io import is_dask
-from biclique.kernels import KERNEL_NAMES, KERNELS, check_rows_for_kernel, make_kernel
+from biclique.kernels import KERNEL_NAMES, KERNELS, Gower, check_rows_for_kernel, make_kernel
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, DeviceRows, Found, Opener, RowSource, find_opener
 from biclique.rows.checks import (
@@ -168,6 +168,10 @@ class KernelEstimator(Estimator):
                 f"affinity={affinity!r} needs a square matrix of {kind}, got X of shape {rows.shape}: leave "
                 "affinity at 'neighborhoods' for a table of features."
             )
+        if sparse.issparse(rows) and settings.kernel.neighborhoods and gaps:
+            raise DataError(
+                "sparse X works with the metrics 'euclidean' and 'cosine', not with 'gower': use one of these."
+            )
         if sparse.issparse(rows) and settings.kernel.of_rows and not settings.kernel.kernel().accepts_sparse:
             takers = [name for name in KERNEL_NAMES if make_kernel(name, gamma=None).accepts_sparse]
             raise DataError(
@@ -291,6 +295,8 @@ class KernelEstimator(Estimator):
         tags = super().__sklearn_tags__()
         affinity = self.affinity
         kind = KERNELS.get(affinity) if isinstance(affinity, str) else None
+        if affinity == NEIGHBORHOODS and (self.kernel_params or {}).get("metric") == "gower":
+            kind = Gower
         tags.input_tags.sparse = kind is None or kind.accepts_sparse
         tags.input_tags.allow_nan = kind is not None and kind.takes_gaps
         tags.input_tags.pairwise = isinstance(affinity, str) and affinity.startswith("precomputed")
@@ -500,11 +506,11 @@ class ClustererBase(ClusterMixin, KernelEstimator):
 def run(planned: Planned, source: RowSource, random: np.random.RandomState, progress: Progress) -> Result:
     """Fit as planned: the one sentence, by the way that the plan has chosen."""
     plan, settings = planned.plan, planned.plan.settings
-    if not settings.kernel.given and settings.kernel.euclidean and (planned.pool is not None or source.in_memory):
-        factored = plan.way == FACTORED_WAY and planned.pool is not None
-        warn_about_spread(planned.pool.rows if factored and planned.pool else source.held, source.names)
     if plan.way == NEIGHBORHOODS:
         return fit_neighborhoods(plan, source, random, progress)
+    if not settings.kernel.given and settings.kernel.euclidean:
+        factored = plan.way == FACTORED_WAY and planned.pool is not None
+        warn_about_spread(planned.pool.rows if factored and planned.pool else source.held, source.names)
     if plan.way == FACTORED_WAY and planned.pool is not None:
         return fit_factored(plan, source, planned.pool, random, progress)
     fit = solve_exact(planned, source, random, progress)

@@ -267,7 +267,8 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
             )
         if len(sizes) > 1:
             shown = ", ".join(map(str, sizes[:5])) + (", …" if len(sizes) > 5 else "")
-            whole = self.order_ == 2 and len(sizes) >= self.plan_.settings.n_columns >= self.n_clusters
+            searched = self.plan_.settings.assigning.needs_cut
+            whole = self.order_ == 2 and len(sizes) >= self.n_clusters and not searched
             said = (
                 "they are grouped whole, so that nothing is cut"
                 if whole

@@ -106,6 +106,7 @@ memory_limit, n_jobs, random_state, verbose :
         coef0: float = 1,
         kernel_params: Mapping[str, Any] | None = None,
         categorical_features: Categorical | None = None,
+        n_neighbors: int | None = None,
         gram: str = "auto",
         rank: int | str = "auto",
         landmarks: str = "uniform",
@@ -127,6 +128,7 @@ memory_limit, n_jobs, random_state, verbose :
         self.coef0 = coef0
         self.kernel_params = kernel_params
         self.categorical_features = categorical_features
+        self.n_neighbors = n_neighbors
         self.gram = gram
         self.rank = rank
         self.landmarks = landmarks
@@ -152,7 +154,7 @@ memory_limit, n_jobs, random_state, verbose :
             settings, source = self._source(settings, X, sample_weight, progress)
             random = check_random(settings.random_state)
             planned = self._planned(settings, source, random, progress)
-            if settings.kernel.of_rows and settings.kernel.euclidean:
+            if not settings.kernel.given and settings.kernel.euclidean:
                 warn_about_spread(source.held, source.names)
             fit = solve_exact(planned, source, random, progress)
             cut, n, index = fit.solved.cut, fit.prepared.vertices.n, fit.prepared.vertices.index

@@ -98,9 +98,11 @@ class HowSure(ClustererBase):
     def _probabilities(self, X: Any) -> FloatArray:
         """The probability of every cluster for rows, dense or sparse."""
         seen, n_jobs, order = self._seen, self.n_jobs, self.order_
+        short = self._fitted.plan.settings.kernel.neighborhoods
 
         def of_rows(fitted: Fitted, rows: Rows) -> FloatArray:
-            return seen.probabilities(fitted.embed(rows, n_jobs), fitted.labels(rows, n_jobs), order)
+            embedded, labels = fitted.embed(rows, n_jobs), fitted.labels(rows, n_jobs)
+            return seen.probabilities(embedded, labels, order, short_steps=short)
 
         lazy = self._later(X, of_rows, self._n_found(), np.float64)
         if lazy is not None:
@@ -120,7 +122,9 @@ class HowSure(ClustererBase):
         """
         seen, n_found = self._seen, self._n_found()
         with single_threaded_blas():
-            own = seen.probabilities(seen.rows, seen.labels, self.order_)[np.arange(len(seen.labels)), seen.labels]
+            short = self._fitted.plan.settings.kernel.neighborhoods
+            found = seen.probabilities(seen.rows, seen.labels, self.order_, short_steps=short)
+            own = found[np.arange(len(seen.labels)), seen.labels]
         weights = np.bincount(seen.labels, seen.weights, minlength=n_found)
         sums = np.bincount(seen.labels, seen.weights * own, minlength=n_found)
         return np.where(weights > 0, sums / np.maximum(weights, np.finfo(float).tiny), np.nan)
@@ -183,7 +187,8 @@ class HowSure(ClustererBase):
             raise DataError(
                 f"half of X has {half} rows, fewer than n_clusters={k}: pass at least {2 * max(k, 2)} rows."
             )
-        seeds, asked = random.randint(2**31, size=n_splits), {"n_clusters": self._asked_for}
+        seeds = random.randint(2**31, size=n_splits)
+        asked: dict[str, Any] = {"n_clusters": self._asked_for}  # halves are not searched again
         if self.categorical_features is not None:  # by number: the rows have no names now
             asked["categorical_features"] = self.plan_.settings.kernel.categorical_features
 

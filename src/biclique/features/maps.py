@@ -55,7 +55,16 @@ class FeatureMap(ABC):
     """The lowest of these, as a share of the largest."""
 
     @classmethod
-    def make(cls, kernel: Kernel, pool: Rows, size: int, **options: Any) -> FeatureMap:  # noqa: ARG003
+    def make(
+        cls,
+        kernel: Kernel,  # noqa: ARG003
+        pool: Rows,  # noqa: ARG003
+        size: int,  # noqa: ARG003
+        *,
+        landmarks: str,  # noqa: ARG003
+        random: np.random.RandomState,  # noqa: ARG003
+        dtype: Any,  # noqa: ARG003
+    ) -> FeatureMap:
         """The map of a kernel, with ``size`` columns if it has a choice; the pool has distinct rows for landmarks."""
         raise TypeError(f"{cls.__name__} is not made of a kernel")
 
@@ -682,7 +691,8 @@ def stacked(blocks: list[FloatArray], empty: tuple[int, ...], X: Rows) -> FloatA
 def squared_lengths(feature_map: FeatureMap, X: Rows, *, n_jobs: int | None = None) -> FloatArray:
     """|φ(x)|² of every row, shape (n,)."""
     if feature_map.is_sparse:
-        return np.asarray(feature_map.columns(X).power(2).sum(axis=1)).ravel()
+        columns: Any = feature_map.columns(X)
+        return np.asarray(columns.power(2).sum(axis=1)).ravel()
     root = feature_map.lift(np.eye(feature_map.rank))
     xp = namespace(X)
     blocks = map_rows(feature_map, X, root, lambda features: xp.einsum("ij,ij->i", features, features), n_jobs=n_jobs)

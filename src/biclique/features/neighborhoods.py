@@ -23,7 +23,7 @@ from biclique.features.maps import FeatureMap
 from biclique.kernels import Gower, squared_norms
 from biclique.neighbors.index import NeighborIndex
 from biclique.runtime import PANEL
-from biclique.runtime.namespace import float64, full_float32, moved, namespace, on_host, rows_on_host, to_host
+from biclique.runtime.namespace import as_dtype, float64, full_float32, moved, namespace, on_host, rows_on_host, to_host
 
 NEIGHBORS = 7
 """r: landmarks of a row. More of them help Gaussians in many columns, and hurt images."""
@@ -103,7 +103,8 @@ class NeighborhoodMap(FeatureMap):
         tied = np.flatnonzero(member[:, -1])
         if not len(tied) or near.shape[1] == self.size:
             return near, member
-        near, member = (np.pad(x, ((0, 0), (0, most - x.shape[1]))) for x in (near, member))
+        more = ((0, 0), (0, most - near.shape[1]))
+        near, member = np.pad(near, more), np.pad(member, more)
         near[tied], member[tied] = self._tied_members(rows_on_host(X, tied), most)
         return near, member
 
@@ -157,10 +158,15 @@ class NeighborhoodMap(FeatureMap):
         Z = np.asarray(self.landmarks, dtype=np.float64)
         offset = Z.mean(axis=0)
         scale = float(2.0 ** -np.ceil(np.log2(np.abs(Z - offset).max() or 1.0)))  # so that float32 cannot overflow
-        rows, landmarks = (float64(X) - moved(offset, X)) * scale, moved((Z - offset) * scale, X)
+        given = float64(X)
+        if self.metric == "cosine":
+            lengths = torch.sqrt((given * given).sum(1))[:, None]
+            given = given / torch.where(lengths > 0, lengths, 1.0)
+        rows, landmarks = (given - moved(offset, X)) * scale, moved((Z - offset) * scale, X)
         squares, own = (landmarks * landmarks).sum(1), (rows * rows).sum(1)
         with full_float32(torch):
-            bounds = squares.to(torch.float32) - 2 * (rows.to(torch.float32) @ landmarks.to(torch.float32).T)
+            left, right = as_dtype(rows, np.float32), as_dtype(landmarks, np.float32)
+            bounds = as_dtype(squares, np.float32) - 2 * (left @ right.T)
         found, places = torch.topk(bounds, near, dim=1, largest=False)
         places = torch.sort(places, dim=1).values
         gap = torch.stack([((rows - landmarks[places[:, j]]) ** 2).sum(1) for j in range(near)], dim=1)
@@ -183,7 +189,7 @@ def edge_weights(radii: FloatArray) -> FloatArray:
     middle = float(np.median(squares))
     if middle == 0:  # more than half of the landmarks have r others at no distance
         return np.where(squares > 0, FLOOR, 1.0)
-    return np.maximum(np.exp(-squares / middle), FLOOR)
+    return np.asarray(np.maximum(np.exp(-squares / middle), FLOOR))
 
 
 def unit_length(X: Rows) -> Rows:
@@ -209,12 +215,13 @@ def _nearest_by_gower(kernel: Gower, X: Rows, Z: Rows, count: int) -> tuple[Floa
 def joined_components(incidence: Any) -> IntArray:
     """The connected component of every column of an incidence matrix (rows × columns), −1 for a column without rows.
 
-    Two columns are connected if a row has both.
+    Two columns are connected if a row has both. Components are numbered by their first column, so that the order of
+    rows does not matter.
     """
     n, p = incidence.shape
     ends = incidence.tocoo()
-    both = sparse.coo_array((np.ones(len(ends.row), dtype=np.int8), (ends.row, n + ends.col)), shape=(n + p,) * 2)
-    found = connected_components(both, directed=False)[1][n:]
+    both = sparse.coo_array((np.ones(len(ends.row), dtype=np.int8), (ends.col, p + ends.row)), shape=(n + p,) * 2)
+    found = connected_components(both, directed=False)[1][:p]
     used = np.zeros(p, dtype=bool)
     used[ends.col] = True
     out = np.full(p, -1)
@@ -223,7 +230,13 @@ def joined_components(incidence: Any) -> IntArray:
 
 
 def choose_landmarks(
-    rows: Rows, weights: FloatArray, most: int, random: np.random.RandomState, *, are_rows: bool = False
+    rows: Rows,
+    weights: FloatArray,
+    most: int,
+    random: np.random.RandomState,
+    *,
+    are_rows: bool = False,
+    n_jobs: int | None = None,
 ) -> Rows:
     """At most so many landmarks for distinct rows: all of them, or centres of them, or some of them (``are_rows``)."""
     n = rows.shape[0]
@@ -233,7 +246,7 @@ def choose_landmarks(
     if are_rows:
         return landmarks
     for _ in range(LLOYD_STEPS):
-        nearest = NeighborIndex(landmarks, search="exact").query(rows, 1)[1][:, 0]
+        nearest = NeighborIndex(landmarks, search="exact", n_jobs=n_jobs).query(rows, 1)[1][:, 0]
         of_centres = sparse.csr_array((weights, (nearest, np.arange(n))), shape=(len(landmarks), n))
         volume = np.bincount(nearest, weights, len(landmarks))
         filled = volume > 0

@@ -9,6 +9,7 @@ import numpy as np
 from biclique.device.torch_tiles import device_type
 from biclique.exceptions import ParameterError
 from biclique.features.maps import device_factored_bytes, factored_bytes, make_map
+from biclique.features.neighborhoods import LANDMARKS
 from biclique.fit.cost import (
     DEVICE_SECONDS_PER_ROW,
     STARTED_PASSES,
@@ -22,11 +23,15 @@ from biclique.fit.cost import (
     torch_cpu_seconds,
 )
 from biclique.fit.low_rank import kind_of_map, rank_of
-from biclique.fit.plan import FACTORED_WAY, Plan, Planned
+from biclique.fit.plan import FACTORED_WAY, NEIGHBORHOODS, Plan, Planned
 from biclique.io import CHUNK_ROWS
 from biclique.progress import format_seconds
 from biclique.rows.array import Pool, RowSource, Vertices
 from biclique.runtime import count_threads
+
+SECONDS_AT_LEAST, SECONDS_PER_DISTANCE, DISTANCE_COLUMNS = 0.1, 1e-10, 30
+"""Of neighbourhoods: of the smallest fit, and of a column of a distance between a row and a landmark, on one core. What
+else a distance takes counts as so many columns."""
 
 LLOYD_STEPS = 12
 """Of one start of k-means, besides the drawing of centres, which tries 2 + ln k rows for each of them."""
@@ -38,6 +43,11 @@ DIRECT_PRODUCTS = 12
 def with_seconds(planned: Planned, source: RowSource) -> Plan:
     """The plan with its time; nothing is fitted."""
     plan, pool = planned.plan, planned.pool
+    if plan.way == NEIGHBORHOODS:
+        landmarks = LANDMARKS if isinstance(plan.rank, str) else plan.rank or 1
+        distances = plan.rows * min(landmarks, plan.rows) * (source.n_columns + DISTANCE_COLUMNS)
+        seconds = SECONDS_AT_LEAST + SECONDS_PER_DISTANCE * distances / count_threads(plan.settings.n_jobs)
+        return replace(plan, seconds=seconds)
     if plan.way == FACTORED_WAY and pool is not None:
         return _factored(plan, source, pool)
     if plan.device is not None and pool is not None:

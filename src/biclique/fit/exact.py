@@ -13,10 +13,9 @@ from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import MemoryLimitError
 from biclique.fit.exact_fitted import ExactFit, ExactFitted, Solved, assign_exact
 from biclique.fit.holding import Prepared, hold, hold_on_device
-from biclique.fit.neighborhoods import factored_pairs
+from biclique.fit.neighborhood_cut import factored_pairs
 from biclique.fit.plan import FINE_TOLERANCE, QUICK_TOLERANCE, Plan, Planned
 from biclique.fit.settings import Settings
-from biclique.gram import FactoredGram
 from biclique.multiway import SymmetricGram
 from biclique.neighbors.index import members_of
 from biclique.progress import Progress
@@ -278,8 +277,9 @@ class ExactSearch:
 
     def _solve_connected(self, cut: NormalizedCut, k: int, random: np.random.RandomState) -> EigenResult:
         """The eigenpairs of the whole cut, or of that of a part."""
-        if k > 0 and isinstance(cut.gram, FactoredGram) and cut.gram.map.is_sparse:
-            return factored_pairs(cut, cut.gram.map.columns(cut.gram.held.rows), k, self.options.graph_tol)
+        phi = cut.gram.sparse_factor() if k > 0 else None
+        if phi is not None:
+            return factored_pairs(cut, phi, k, self.options.graph_tol)
         if k > 0 and cut.gram.is_graph and self.options.multigrid and not self.prepared.symmetric:
             parts = self.parts(cut) if cut.gram is self.prepared.base else None
             if parts is None or parts.max() == 0:

@@ -153,7 +153,9 @@ class ExactFitted:
 
     def match(self, X: Rows) -> Rows:
         """New rows in the form in which the training rows came, dense or sparse."""
-        if self.trained is None or sparse.issparse(X) == sparse.issparse(self.trained.rows):
+        if self.trained is None or self.plan.settings.kernel.given:
+            return X  # a matrix
+        if sparse.issparse(X) == sparse.issparse(self.trained.rows):
             return X
         return X.toarray() if sparse.issparse(X) else sparse.csr_array(X)
 

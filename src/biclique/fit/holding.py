@@ -11,7 +11,7 @@ from scipy import sparse
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DataError
 from biclique.fit.low_rank import check_rank, choose_map, pool_size
-from biclique.fit.neighborhoods import map_of_vertices
+from biclique.fit.neighborhood_cut import map_of_vertices
 from biclique.fit.plan import GRAPH_NEIGHBORS, Plan, make_gram
 from biclique.fit.settings import Settings
 from biclique.gram import DenseGram, FactoredGram, GramOperator, MeasuredError, NeighborGram, SparseGram, TorchGram

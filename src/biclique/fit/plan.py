@@ -11,8 +11,9 @@ from scipy import sparse
 
 from biclique._typing import Device, FloatArray, IntArray, Rows
 from biclique.device.torch_tiles import check_device_kernel, check_device_precision, device_type
-from biclique.exceptions import DataError, ParameterError
-from biclique.features.maps import FEATURE_MAPS, factored_bytes
+from biclique.exceptions import DataError, LongFitWarning, ParameterError, warn_user
+from biclique.features.maps import DEVICE_ENTRIES, FEATURE_MAPS, factored_bytes
+from biclique.features.neighborhoods import LANDMARKS
 from biclique.fit.cost import Cost, device_bytes
 from biclique.fit.low_rank import check_map_on_device, check_rank, kind_of_map, pool_size, rank_of
 from biclique.fit.settings import FACTORED, Settings
@@ -20,6 +21,7 @@ from biclique.gram import GRAMS, GramOperator, MeasuredError, dense_bytes, given
 from biclique.io import CHUNK_ROWS, listed
 from biclique.kernels import GAMMA_KERNELS, HeldRows, Kernel, bandwidth, check_rows_for_kernel
 from biclique.neighbors.index import search_bytes, uses_tree
+from biclique.progress import format_seconds
 from biclique.rows.array import Pool, RowSource, Vertices, distinct_given, distinct_rows
 from biclique.rows.checks import check_clusters_fit
 from biclique.runtime import Tick, data_bytes, format_bytes, parse_memory_limit, require
@@ -47,6 +49,9 @@ CHOICE_ROWS = 4_096
 """Rows from which the bandwidth is chosen on a device: there a search for equal rows would take as long as the fit."""
 
 BLOCK_ROWS = 4_096
+
+BYTES_PER_ROW = 400
+"""Of neighbourhoods of rows in memory: the landmarks of a row, and copies of them."""
 
 GRAPH_NEIGHBORS = 10
 """``n_neighbors`` of a neighbour graph, as in scikit-learn: with fewer rows, all of them are neighbours."""
@@ -256,20 +261,32 @@ def plan_neighborhoods(settings: Settings, source: RowSource) -> Plan:
         raise ParameterError(f"rank={rank} landmarks are fewer than the {groups} clusters: use rank='auto' or more.")
     if rank == "all" and not source.in_memory:
         raise ParameterError("rank='all' needs X in memory: load the rows, or use rank='auto'.")
-    if settings.assigning.n_clusters is not None and n is not None:
+    if settings.assigning.n_clusters is not None and n:  # without rows, the draw says why
         check_clusters_fit(settings.assigning.n_clusters, n, source.n_counted or 0)
+    limit = parse_memory_limit(settings.holding.memory_limit)
+    size = (n or 0) * (BYTES_PER_ROW + 8 * settings.n_columns) if source.in_memory else 0
+    require(size, limit, f"neighbourhoods of {n} rows", "raise memory_limit, or pass a Dask collection.")
     return Plan(
         settings=settings,
         way=NEIGHBORHOODS,
         rows=n or 0,
         gram="neighborhoods",
         gram_reason="the hypergraph of neighbourhoods",
-        memory_limit=parse_memory_limit(settings.holding.memory_limit),
+        memory_limit=limit,
+        bytes=size,
         orders=(2.0,) if isinstance(order, str) else (check_order(order),),
         rank=rank,
         n_vectors=settings.n_columns - 1,
         device=None if source.device is None else str(source.device),
+        device_bytes=0 if source.device is None else _neighborhoods_on_device(source, rank),
     )
+
+
+def _neighborhoods_on_device(source: RowSource, rank: int | str) -> int:
+    """Bytes of the rows, of a block of them in float64, and of their products with the landmarks."""
+    n, d = source.held.shape
+    landmarks = min(LANDMARKS if isinstance(rank, str) else rank, n)
+    return int(n * d * source.held.dtype.itemsize + min(n, DEVICE_ENTRIES // 64) * (16 * d + 8 * landmarks))
 
 
 # Which way
@@ -282,6 +299,8 @@ def choose_way(settings: Settings, source: RowSource) -> tuple[str, Choice]:
     if kernel.neighborhoods and settings.pointwise:
         if sparse.issparse(source.held) if source.device is not None else False:
             raise DataError("device= needs dense rows: pass X.toarray(), or leave device at None.")
+        if source.device is not None and kernel.metric == "gower":
+            raise ParameterError("the metric 'gower' works on the host: leave device at None.")
         return NEIGHBORHOODS, asked
     if source.device is not None:
         _check_device(settings, source.held, source.device)
@@ -512,6 +531,7 @@ def plan_exact(settings: Settings, some: Vertices, n: int, chosen: ChosenKernel)
     computed = kernel is not None and choice.name in GRAMS
     if computed:
         GRAMS[choice.name].check_memory(n, limit)
+        _warn_about_time(choice.name, kernel, n, some.data)
     anew = computed and not GRAMS[choice.name].passes_are_cheap
     what = f"gram={choice.name!r} for {n} distinct rows and {k} eigenvectors"
     way_out = "ask for fewer clusters, or fit a sample of the rows and predict the rest."
@@ -536,6 +556,18 @@ def plan_exact(settings: Settings, some: Vertices, n: int, chosen: ChosenKernel)
         basis_blocks=basis.blocks,
         start_rows=START_ROWS if started else 0,
         bytes=size + basis.bytes,
+    )
+
+
+def _warn_about_time(gram: str, kernel: Kernel | None, n: int, X: Rows) -> None:
+    """Say it if tiles will take long."""
+    if kernel is None or gram != "tiled" or exact_work(kernel, n, X) <= LONG_WORK:
+        return
+    seconds = format_seconds(exact_work(kernel, n, X) / WORK_PER_SECOND)
+    warn_user(
+        f"an exact fit of {n} rows takes some {seconds} on two cores (verbose=1 shows the time left): "
+        "affinity='neighborhoods', the default, takes seconds.",
+        LongFitWarning,
     )
 
 

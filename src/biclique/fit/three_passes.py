@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -141,7 +142,8 @@ def fit_factored(
         if settings.assigning.n_clusters is None and len(plan.orders) == 1:
             return np.ones(1), 1, (spectrum, None)
         found = assign_pool(FactoredFitted(plan, spectrum), pool, k)
-        return cluster_shares(found.labels, pool.weights, k), len(pool.weights), (spectrum, found)
+        weights = pool.distinct_weights if pool.n_distinct <= k else pool.weights  # as assign_pool labels them
+        return cluster_shares(found.labels, weights, k), len(pool.weights), (spectrum, found)
 
     found = least_order(plan.orders, k, attempt)
     spectrum, assignment = found.result
@@ -150,7 +152,7 @@ def fit_factored(
     if settings.assigning.n_clusters is None:
         assignment = None
     _warn(fitted, kernel.takes_gaps)
-    return third_pass(fitted, source, source, chosen.map, pool, assignment, progress)
+    return third_pass(fitted, source, source, chosen.map, pool, chosen.map, assignment, progress)
 
 
 def assign_pool(fitted: FactoredFitted, pool: Pool, n_clusters: int) -> Assignment:
@@ -177,16 +179,20 @@ def third_pass(
     rows: RowSource,
     columns: FeatureMap,
     pool: Pool,
+    pool_columns: FeatureMap,
     assignment: Assignment | None,
     progress: Progress,
 ) -> Result:
     """What every row gets: at once if rows are in memory or in files, later if they are Dask's.
 
-    ``columns`` is the map of ``rows``, which are those of the source, or what is kept of them.
+    ``columns`` is the map of ``rows``, which are those of the source, or what is kept of them; ``pool_columns`` that of
+    the pool.
     """
     settings, n_jobs, n = fitted.plan.settings, fitted.plan.settings.n_jobs, pool.n_distinct
     rules = [] if assignment is None else [labelling(assignment.pointwise, settings)]
-    embedding, labels, clusters = None, None, None
+    embedding: FloatArray | None = None
+    labels: Any = None
+    clusters = None
     own = replace(fitted, spectrum=replace(fitted.spectrum, map=columns)).for_rows()
     if source.lazy and assignment is not None:
         k = settings.n_groups
@@ -204,8 +210,9 @@ def third_pass(
     if source.lazy:
         embedding, labels = _later(fitted, source)
     if fitted.rule is not None:
-        embedded = fitted.embed(pool.rows, n_jobs)
-        fitted.seen = Seen.of(embedded, fitted.labels(pool.rows, n_jobs), pool.weights, fitted.eigenvalues)
+        of_pool = replace(fitted, spectrum=replace(fitted.spectrum, map=pool_columns))
+        labels_of_pool = of_pool.labels(pool.rows, n_jobs)
+        fitted.seen = Seen.of(of_pool.embed(pool.rows, n_jobs), labels_of_pool, pool.weights, fitted.eigenvalues)
     return Result(fitted, n, embedding, labels, clusters=clusters)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from biclique._typing import FloatArray, Rows
@@ -46,6 +48,9 @@ class FactoredGram(GramOperator):
 
     def diagonal(self) -> FloatArray:
         return squared_lengths(self.map, self.held.rows, n_jobs=self.n_jobs)
+
+    def sparse_factor(self) -> Any | None:
+        return self.map.columns(self.held.rows) if self.map.is_sparse else None
 
     def training(self) -> FactoredRows:
         return self.held

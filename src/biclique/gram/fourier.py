@@ -13,7 +13,6 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.util import find_spec
 from itertools import product
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -31,7 +30,6 @@ from biclique.gram.operator import CrossGram
 from biclique.kernels import HeldRows, Kernel, KernelCross, Spectrum
 from biclique.neighbors.index import members_of
 from biclique.runtime import Pulse, Tick, count_threads, require, run_groups
-from biclique.runtime.namespace import on_host
 
 MOST_COLUMNS = 3
 TARGET = 1e-5
@@ -95,22 +93,6 @@ def spectrum_of(kernel: Kernel, n_columns: int) -> Spectrum:
             "use gram='tiled' (exact) or gram='nystroem'."
         )
     return found
-
-
-def can_help(kernel: Kernel, X: Rows, n: int) -> bool:
-    """Whether a grid holds n rows, X being some of them, and is quicker than tiles; the kernel has its bandwidth."""
-    d = X.shape[1]
-    if sparse.issparse(X) or not on_host(X) or d > MOST_COLUMNS or kernel.spectrum(d) is None:
-        return False
-    rows = np.asarray(X[:: max(X.shape[0] // LOOKED_AT, 1)], dtype=np.float64)
-    low, high = np.quantile(rows, [OUTLIERS, 1 - OUTLIERS], axis=0)  # those far out have boxes of their own
-    modes = count_modes(spectrum_of(kernel, d), high - low, PRECISIONS[1][1])
-    return bool(modes <= min(MOST_MODES / 4, float(n) ** 2 / (PAIRS_PER_MODE * 2**d)))
-
-
-def is_installed() -> bool:
-    """Whether finufft is there."""
-    return find_spec("finufft") is not None
 
 
 @dataclass(frozen=True)

@@ -141,14 +141,13 @@ class GramOperator(ABC):
         """The connected component of every row, of a K that ``has_parts``: 0, 1, …"""
         return np.zeros(self.n, dtype=np.intp)
 
+    def sparse_factor(self) -> Any | None:
+        """Φ with K = ΦΦᵀ as a sparse matrix, if K is stored so."""
+        return None
+
     def normal(self, shape: tuple[int, ...], seed: int) -> Any:
         """Standard normal numbers, drawn on the device of ``like``."""
         return np.random.RandomState(seed).standard_normal(shape)
-
-    @property
-    def chooses_rows(self) -> bool:
-        """Whether ``restricted`` works."""
-        return type(self).restricted is not GramOperator.restricted
 
     def restricted(self, members: IntArray) -> GramOperator:
         """K of some of the rows, in their order; new rows are compared with these alone."""

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DataError
 from biclique.gram.dense import StoredCross, check_asymmetry
 from biclique.gram.operator import CrossGram, GramOperator
-from biclique.neighbors.index import NeighborIndex, Pairs, _with_transpose, within_radius
+from biclique.neighbors.index import NeighborIndex, Pairs, _with_transpose, components, within_radius
 from biclique.runtime import Tick, check_count, given_panel, panel_product
 
 
@@ -43,7 +42,7 @@ class SparseGram(GramOperator):
         return self.K
 
     def parts(self) -> IntArray:
-        return np.asarray(connected_components(self.K, directed=False)[1], dtype=np.intp)
+        return components(self.K)
 
     def restricted(self, members: IntArray) -> SparseGram:
         return SparseGram(self.K[members][:, members], n_jobs=self.n_jobs)

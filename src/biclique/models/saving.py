@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 
 from biclique import __version__
 from biclique.exceptions import BicliqueError, DataError, ParameterError, printable
-from biclique.fit.plan import FACTORED_WAY
+from biclique.fit.plan import FACTORED_WAY, NEIGHBORHOODS
 from biclique.fit.state import Value
 from biclique.io.atomic_files import check_target
 from biclique.models.archive import DAMAGED, read_archive, write_archive
@@ -140,7 +140,9 @@ def _needs(model: BaseEstimator) -> str:
     """What of the training rows the file holds, in words."""
     said = []
     for plan in what_predict_needs(model).values():
-        if plan.way == FACTORED_WAY:
+        if plan.way == NEIGHBORHOODS:
+            said.append(f"with {plan.rank} landmarks: rows, or means of rows")
+        elif plan.way == FACTORED_WAY:
             said.append(
                 f"with {plan.rank} {'landmarks' if plan.gram == 'nystroem' else 'features'} instead of the rows"
             )

@@ -609,11 +609,8 @@ def _checked(name: str, X: Rows) -> Rows:
 # Sparse graphs of rows: parts, loops and ties
 
 
-def components(K: Any, weakest: float = 0.0) -> IntArray:
-    """The part of every row: 0, 1, … for the parts that edges of more than ``weakest`` connect."""
-    if K.nnz and K.data.min() <= weakest:
-        K = sparse.csr_array((K.data > weakest, K.indices, K.indptr), shape=K.shape, copy=True)
-        K.eliminate_zeros()  # in place, in a copy of its own
+def components(K: Any) -> IntArray:
+    """The connected component of every row: 0, 1, …"""
     return np.asarray(connected_components(K, directed=False)[1], dtype=np.intp)
 
 
@@ -634,33 +631,7 @@ def without_loops(K: Any) -> Any:
     return K
 
 
-def with_ties(K: Any, first: IntArray, second: IntArray) -> Any:
-    """K + ½ Σ (E_ij + E_ji) over pairs of rows."""
-    if not len(first):
-        return K
-    ends = (first.astype(K.indices.dtype), second.astype(K.indices.dtype))
-    return K + _with_transpose(sparse.csr_array(sparse.coo_array((np.full(len(first), 0.5), ends), shape=K.shape)))
-
-
-def nearest_among(index: NeighborIndex, rows: IntArray, others: IntArray) -> tuple[IntArray, FloatArray]:
-    """For every row the nearest of the others, and how far it is."""
-    search = NeighborIndex(index.rows[others], n_jobs=index.n_jobs, random_state=index.seed)
-    gap, near = search.query(index.rows[rows], 1)
-    return others[near[:, 0]], gap[:, 0]
-
-
 def _with_transpose(A: Any) -> Any:
     """A + Aᵀ, with as few copies as CSR arithmetic needs."""
     A.sort_indices()
     return A + sparse.csr_array(A.T)
-
-
-def links_inside(A: sparse.csr_array, labels: IntArray) -> float:
-    """The mean over clusters of the share of their links that stay inside; a cluster without links counts as 0."""
-    k = int(labels.max(initial=0)) + 1
-    ends = A.tocoo()
-    inside = labels[ends.row] == labels[ends.col]
-    within = np.bincount(labels[ends.row][inside], ends.data[inside], k)
-    volume = np.bincount(labels[ends.row], ends.data, k)
-    present = np.bincount(labels, minlength=k) > 0
-    return float((within / np.where(volume > 0, volume, 1.0))[present].mean())

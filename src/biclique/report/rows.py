@@ -108,7 +108,8 @@ def _look(told: Told, rows: Rows, sums: Sums | None) -> Facts:
     mixed = np.zeros((k, k))
     best: FloatArray = np.ones(len(labels))
     if fitted.seen is not None:
-        probabilities = fitted.seen.probabilities(embedded, labels, fitted.plan.order or 2.0)
+        short, order = fitted.plan.settings.kernel.neighborhoods, fitted.plan.order or 2.0
+        probabilities = fitted.seen.probabilities(embedded, labels, order, short_steps=short)
         inside = sparse.csr_array((np.ones(len(labels)), (labels, np.arange(len(labels)))), shape=(k, len(labels)))
         mixed[:, : probabilities.shape[1]] = inside @ probabilities
         best = np.take_along_axis(probabilities, labels[:, None], axis=1)[:, 0]

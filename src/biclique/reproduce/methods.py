@@ -317,10 +317,19 @@ def inhomogeneous_own(problem: Problem, settings: Settings, random: np.random.Ra
 
 
 def label_free(problem: Problem, settings: Settings, random: np.random.RandomState) -> list[Result]:
-    """What a user gets: the defaults, orders 2 and 4, nothing chosen with labels."""
+    """Algorithm 1 at orders 2 and 4 with γ by the rule for kernels, nothing chosen with labels."""
     del random
     models = [
-        BicliqueSpectralClustering(problem.k, order=m, row_normalize=False, random_state=settings.seed, n_jobs=1)
+        BicliqueSpectralClustering(
+            problem.k,
+            affinity="rbf",
+            order=m,
+            gamma="auto",
+            row_normalize=False,
+            n_init=10,
+            random_state=settings.seed,
+            n_jobs=1,
+        )
         for m in (2, 4)
     ]
     return [{"order": model.order, **_fitted(model, problem), "gamma": model.gamma_} for model in models]

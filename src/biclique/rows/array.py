@@ -48,15 +48,6 @@ class Block:
     """The number of the first one."""
 
 
-@dataclass(frozen=True)
-class Mass:
-    """What the weights of all rows add up to."""
-
-    n_rows: int
-    total: float  # Σw
-    effective: float  # (Σw)² / Σw²: the number of rows, where all weights are equal
-
-
 class RowSource(ABC):
     """Rows with their multiplicities, passed over as often as is asked.
 
@@ -103,14 +94,6 @@ class RowSource(ABC):
     def n_counted(self) -> int | None:
         """Rows of positive weight."""
         return self.n_rows if self.weights is None else int((self.weights > 0).sum())
-
-    def mass(self, at_least: int) -> Mass:
-        """Sums of the weights; there are ``at_least`` so many rows, if only a pass can tell."""
-        if self.weights is None:
-            n = self.n_rows or at_least
-            return Mass(n, float(n), float(n))
-        total = float(self.weights.sum())
-        return Mass(len(self.weights), total, total**2 / float(self.weights @ self.weights))
 
     @abstractmethod
     def draw(self, size: int, random: np.random.RandomState) -> tuple[Rows, FloatArray]:
@@ -231,29 +214,6 @@ class Vertices:
         """Some of the rows."""
         return Vertices.as_they_are(self.data[chosen], self.weights[chosen], self.numbers[chosen])
 
-    def without(self, left_out: IntArray) -> Vertices:
-        """The others alone, as if these had weight 0: rows that are ``left_out`` are vertex −1."""
-        stays = np.ones(self.n, dtype=bool)
-        stays[left_out] = False
-        number = np.append(np.where(stays, np.cumsum(stays) - 1, -1), -1)  # the last is for rows that are no vertex
-        chosen = np.flatnonzero(stays)
-        data = self.data[chosen][:, chosen] if self.given else self.data[chosen]
-        digests, places = self.digests, self.places
-        if places is not None:
-            digests, places = digests[stays[places]], number[places[stays[places]]]
-        elif len(digests):
-            digests = digests[chosen]
-        return Vertices(
-            data,
-            self.weights[chosen],
-            number[self.index],
-            digests,
-            self.numbers[chosen],
-            self.given,
-            self.numbers[chosen] if self.given else None,
-            places,
-        )
-
 
 def digests(X: Rows, short: bool = False) -> np.ndarray:
     """16 bytes for every row; they are equal only if rows are equal. Shape (n,).
@@ -349,12 +309,6 @@ class Pool:
     def vertices(self) -> Vertices:
         """Its distinct rows."""
         return Vertices.as_they_are(self.rows[self.distinct], self.distinct_weights)
-
-
-def many_repeats(X: Rows) -> bool:
-    """Whether most of a few thousand rows are equal to another."""
-    rows = X[:: max(X.shape[0] // 4096, 1)]
-    return bool(len(np.unique(digests(rows))) < 0.5 * rows.shape[0])
 
 
 def find_rows(known: np.ndarray, X: Rows) -> IntArray:

@@ -22,7 +22,7 @@ from scipy import sparse
 from biclique._typing import Array, FloatArray, IntArray, Rows
 from biclique.exceptions import BicliqueError, DataError, optional, warn_user
 from biclique.progress import Progress
-from biclique.rows.array import ArrayRows, Block, Check, Found, Mass, RowSource, Sum
+from biclique.rows.array import ArrayRows, Block, Check, Found, RowSource, Sum
 from biclique.rows.checks import check_no_dates, check_values
 from biclique.rows.tasks import NOTE, LaterWork, Outcome, Work, call_later, fold, length_of, listed, merged
 from biclique.runtime import draw_numbers, parse_memory_limit, require
@@ -116,12 +116,6 @@ class DaskRows(RowSource):
     @property
     def n_counted(self) -> int:
         return self.n_rows if self._weights is None else int(sum(self._counted.counts))
-
-    def mass(self, at_least: int) -> Mass:
-        if self._weights is None:
-            return super().mass(at_least)
-        found = self._counted
-        return Mass(self.n_rows, found.total, found.total**2 / found.squares)
 
     @cached_property
     def _counted(self) -> _Counts:

@@ -1,19 +1,10 @@
-"""How partitions are judged without labels: the neutral cut, stability, consensus, and the doubt that they leave."""
+"""How alike two partitions of the same rows are."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from biclique._typing import FloatArray, IntArray
-
-NEUTRAL_NEIGHBORS = 10
-"""Neighbours of the graph on which every candidate is judged."""
-
-SIMILAR = 5
-"""Families that the consensus looks at."""
-
-DIGITS = 9
-"""Criteria are compared to so many digits: rounding must decide nothing."""
 
 
 def crossed(first: IntArray, second: IntArray, weights: FloatArray, k: int) -> FloatArray:

@@ -8,8 +8,8 @@ import numpy as np
 from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.features.neighborhoods import NeighborhoodMap, joined_components
-from biclique.fit.neighborhoods import landmark_pairs
+from biclique.features.neighborhoods import NEIGHBORS, NeighborhoodMap, joined_components
+from biclique.fit.neighborhood_cut import landmark_pairs
 from biclique.neighbors.index import NeighborIndex
 from biclique.runtime.namespace import unit_rows
 
@@ -27,9 +27,9 @@ class OneEmbedding:
     few clusters may have another hypergraph than many.
     """
 
-    def __init__(self, rows: Rows, weights: FloatArray, n_columns: int) -> None:
+    def __init__(self, rows: Rows, weights: FloatArray, n_columns: int, n_neighbors: int = NEIGHBORS) -> None:
         self.weights, self.n_columns = weights, min(n_columns, rows.shape[0])
-        self.maps, self.parts = [NeighborhoodMap(rows)], list[IntArray]()
+        self.maps, self.parts = [NeighborhoodMap(rows, n_neighbors)], list[IntArray]()
         self._rows = rows
         self._columns = [self.maps[0].columns(rows)]
         self.parts.append(joined_components(self._columns[0]))

@@ -43,6 +43,9 @@ more (``docs/selection.md``)."""
 SPECTRUM_ROWS = 400
 """Rows of the graph that is compared with references: 79 graphs are solved at most."""
 
+SPECTRUM_NEIGHBORS = 10
+"""Landmarks of a row in that graph: with fewer, eigenvalues of references vary more."""
+
 EIGENVALUES = 5
 """The first and the mean of these are compared: two clusters raise the first, several clusters and curves more."""
 
@@ -263,7 +266,7 @@ def leading_means(X: FloatArray) -> FloatArray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         vertices = distinct_rows(X, np.ones(len(X)))
-        values = OneEmbedding(vertices.data, vertices.weights, EIGENVALUES + 1).values
+        values = OneEmbedding(vertices.data, vertices.weights, EIGENVALUES + 1, SPECTRUM_NEIGHBORS).values
     return np.array([values[0], values.mean()]) if len(values) else np.zeros(2)
 
 

@@ -100,6 +100,9 @@ def parted_eigenpairs(
         vectors[members_of_parts[part], column] = own[part].vectors[:, j]
     images = cut.matmat(vectors)
     values = np.einsum("ij,ij->j", vectors, images)
+    values[: known.shape[1]] = 1.0  # but for rounding
+    order = np.argsort(-values, kind="stable")
+    values, vectors, images = values[order], vectors[:, order], images[:, order]
     residuals = np.linalg.norm(images - vectors * values, axis=0)
     passes = max((found.n_passes for found in own), default=0)
     cut.n_passes += passes

@@ -12,7 +12,8 @@ is fitted is log p_b/p_a, a line in u. Means less than two deviations apart are 
 
 A cluster may be drawn out along u: a curved one, whose far end is many steps away from its near end. Its spread then
 says nothing about the overlap at the boundary. Then p_b is that of a boundary known up to one step, the least that the
-kernel can see: the normal distribution function of the steps from the labels' boundary.
+kernel can see: the normal distribution function of the steps from the labels' boundary. A step of neighbourhoods is so
+short that every cluster is many steps long: there the two normal distributions are always taken.
 
 Rows far out are counted, but not placed. At order 2 these are √n rows of a cluster of n: ρ and M are averaged over as
 many, so u is not known there. Orders above 2 send rows of low degree anywhere. That folds the outer part of a cluster
@@ -92,8 +93,19 @@ def walk_coordinates(rows: FloatArray) -> tuple[FloatArray, np.ndarray]:
     return np.divide(rows[:, 1:], first, out=np.zeros_like(rows[:, 1:]), where=first > 0), here
 
 
-def fit_odds(rows: FloatArray, labels: IntArray, weights: FloatArray, values: FloatArray, order: float) -> Odds:
-    """The log-odds of every pair of clusters, from training rows, eigenvalues and the order of the cut."""
+def fit_odds(
+    rows: FloatArray,
+    labels: IntArray,
+    weights: FloatArray,
+    values: FloatArray,
+    order: float,
+    *,
+    short_steps: bool = False,
+) -> Odds:
+    """The log-odds of every pair of clusters, from training rows, eigenvalues and the order of the cut.
+
+    ``short_steps``: those of neighbourhoods, by whose length no cluster is judged to be drawn out.
+    """
     k = int(labels.max()) + 1
     coordinates, here = walk_coordinates(rows)
     members = [np.flatnonzero((labels == j) & here) for j in range(k)]
@@ -109,7 +121,7 @@ def fit_odds(rows: FloatArray, labels: IntArray, weights: FloatArray, values: Fl
         rate = float(direction**2 @ (1 - values) / max(direction @ direction, np.finfo(float).tiny))
         lines.append(_Line.of(t[place], w[place], (w * rows[both, 0] ** 2)[place], side, rate, folded=order > 2))
     _settle(lines)
-    return Odds(k, directions, [line.knots for line in lines], [line.log_odds() for line in lines])
+    return Odds(k, directions, [line.knots for line in lines], [line.log_odds(short_steps) for line in lines])
 
 
 def _median_row(rows: FloatArray) -> FloatArray:
@@ -181,12 +193,12 @@ class _Line:
         knots = np.array([middle - near, middle + near])
         return cls(knots, np.array([-1.0, 1.0]), none, none, none, none, none, 0.0, shares, np.log1p(total))
 
-    def log_odds(self) -> FloatArray:
+    def log_odds(self, short_steps: bool) -> FloatArray:
         """At the knots."""
         if not len(self.means):
             return self.most * self.places
         gap = self.means[1] - self.means[0]
-        if self.deviation > DRAWN_OUT * self.step > 0:
+        if self.deviation > DRAWN_OUT * self.step > 0 and not short_steps:
             steps = (self.places - self.boundary) / self.step
             return np.asarray(np.clip(log_ndtr(steps) - log_ndtr(-steps), -self.most, self.most))
         values = gap / self.deviation**2 * (self.places - self.means.mean()) + np.log(self.shares[1] / self.shares[0])

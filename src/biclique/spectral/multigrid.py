@@ -26,7 +26,14 @@ from sklearn.utils import check_random_state
 from biclique._typing import FloatArray, IntArray
 from biclique.runtime import single_threaded_blas
 from biclique.spectral.cut import NormalizedCut
-from biclique.spectral.solver import RESOLVED_GAP, EigenResult, Report, solves_directly, top_eigenpairs
+from biclique.spectral.solver import (
+    RESOLVED_GAP,
+    EigenResult,
+    Report,
+    dense_eigenpairs,
+    solves_directly,
+    top_eigenpairs,
+)
 
 SPARE = 3
 """Columns beyond the k wanted: the first shows the eigengap, the others speed convergence."""
@@ -90,7 +97,7 @@ def graph_eigenpairs(
     n = cut.shape[0]
     with single_threaded_blas():
         if solves_directly(n, k):
-            return top_eigenpairs(cut, k, deflate=cut.trivial)
+            return dense_eigenpairs(cut, k, cut.trivial)
         random = check_random_state(random_state)
         # Neighbours get neighbouring numbers: products are three times as quick for rows in random order.
         order = reverse_cuthill_mckee(cut.gram.stored(), symmetric_mode=True)

@@ -30,12 +30,6 @@ SAMPLE_ROWS = 20_000
 BLOCK_ENTRIES = 2**26
 """Entries of the table rows × clusters that are in memory at once on a device."""
 
-FEW_ENTRIES = 10_000
-"""Rows times clusters up to which k-means takes all starts at once: scikit-learn's takes most of its time to begin."""
-
-STEPS, SHIFT = 300, 1e-8
-"""Most Lloyd steps, and the squared shift of centres that ends them, as a share of the variance of a column."""
-
 SEEN_ROWS = 20_000
 """Training rows that are kept for probabilities. With so many, errors of a few thousandths are left."""
 
@@ -112,18 +106,22 @@ class Seen:
         return {"rows": self.rows, "labels": self.labels, "weights": self.weights, "values": self.values}
 
     @cached_property
-    def _found(self) -> dict[float, Odds]:
+    def _found(self) -> dict[tuple[float, bool], Odds]:
         return {}
 
-    def odds(self, order: float) -> Odds:
+    def odds(self, order: float, *, short_steps: bool = False) -> Odds:
         """Of every pair of clusters of a cut of this order."""
-        if order not in self._found:
-            self._found[order] = fit_odds(self.rows, self.labels, self.weights, self.values, order)
-        return self._found[order]
+        key = order, short_steps
+        if key not in self._found:
+            values = self.values
+            self._found[key] = fit_odds(self.rows, self.labels, self.weights, values, order, short_steps=short_steps)
+        return self._found[key]
 
-    def probabilities(self, rows: FloatArray, labels: IntArray, order: float) -> FloatArray:
+    def probabilities(
+        self, rows: FloatArray, labels: IntArray, order: float, *, short_steps: bool = False
+    ) -> FloatArray:
         """Probabilities of clusters, (n, k), of embedded rows with known labels: the largest is the label's."""
-        return self.odds(order).probabilities(rows, labels)
+        return self.odds(order, short_steps=short_steps).probabilities(rows, labels)
 
 
 @dataclass(frozen=True)
@@ -214,26 +212,9 @@ def _best_centres(
     embedding: FloatArray, weights: FloatArray, first: FloatArray, n_init: int, random: np.random.RandomState
 ) -> FloatArray:
     """The centres that k-means ends at, from the first ones or from the best of the other starts."""
-    k, others = len(first), max(n_init - 1, 0)
-    if embedding.shape[0] * k <= FEW_ENTRIES:
-        middle = embedding.mean(axis=0)
-        rows, before = embedding - middle, random.get_state()
-        drawn = rows[spread_starts(rows, weights, k, others, random)]
-        centres, inertias, well = lloyd_together(rows, weights, np.concatenate([(first - middle)[None], drawn]))
-        if well.all():
-            return np.asarray(centres[_least(inertias)] + middle)
-        random.set_state(before)  # scikit-learn has a way on if a cluster loses its rows
-    best, least = _lloyd(embedding, weights, k, first, 1, random)
-    if others:
-        other, inertia = _lloyd(embedding, weights, k, "k-means++", others, random)
-        best = other if inertia < (1 - TIE) * least else best
-    return best
-
-
-def _least(inertias: FloatArray) -> int:
-    """The start with the least inertia; the first one if it is as good, up to rounding."""
-    least = float(inertias.min())
-    return 0 if least >= (1 - TIE) * inertias[0] else int(np.argmax(inertias <= (1 + TIE**2) * least))
+    best, least = _lloyd(embedding, weights, len(first), first, 1, random)
+    other, inertia = _lloyd(embedding, weights, len(first), "k-means++", n_init - 1, random)
+    return other if inertia < (1 - TIE) * least else best
 
 
 def assigned(rule: EmbeddingRule, embedding: FloatArray) -> Assignment:
@@ -253,82 +234,9 @@ def _lloyd(
     with warnings.catch_warnings():
         # Fewer distinct rows than clusters: the estimator says so itself, with numbers.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = KMeans(n_clusters, init=init, n_init=n_init, random_state=random, tol=SHIFT)
+        model = KMeans(n_clusters, init=init, n_init=n_init, random_state=random, tol=0)
         model.fit(embedding, sample_weight=weights)
     return np.asarray(model.cluster_centers_, dtype=float), float(model.inertia_)
-
-
-def spread_starts(
-    rows: FloatArray, weights: FloatArray, n_clusters: int, n_starts: int, random: np.random.RandomState
-) -> IntArray:
-    """Rows to start from, (n_starts, n_clusters), by greedy k-means++: up to rounding, scikit-learn's.
-
-    Each next row is drawn by weight times squared distance to the rows before it. Of 2 + ⌊log k⌋ such rows, the one
-    that leaves the least of that sum is taken.
-    """
-    n, trials = len(rows), 2 + int(np.log(n_clusters))
-    first, later = np.empty(n_starts), np.empty((n_starts, n_clusters - 1, trials))
-    for start in range(n_starts):
-        first[start] = random.random_sample()
-        later[start] = random.uniform(size=(n_clusters - 1, trials))
-    odds = np.cumsum(weights / weights.sum())
-    chosen = np.empty((n_starts, n_clusters), dtype=np.intp)
-    chosen[:, 0] = np.searchsorted(odds / odds[-1], first, side="right")
-    squares, each = np.einsum("ij,ij->i", rows, rows), np.arange(n_starts)
-
-    def distances(places: IntArray) -> FloatArray:
-        """Squared distances of all rows to some, (…, n)."""
-        product = rows[places] @ rows.T
-        found: FloatArray = np.maximum(squares + squares[places][..., None] - 2 * product, 0.0)
-        return found
-
-    nearest = distances(chosen[:, 0])  # (n_starts, n)
-    left = nearest @ weights
-    for centre in range(1, n_clusters):
-        marks, sums = later[:, centre - 1] * left[:, None], np.cumsum(weights * nearest, axis=1)
-        drawn = np.empty(marks.shape, dtype=np.intp)
-        for start in range(n_starts):
-            drawn[start] = np.minimum(np.searchsorted(sums[start], marks[start]), n - 1)
-        closer = np.minimum(distances(drawn), nearest[:, None])  # (n_starts, trials, n)
-        potentials = closer @ weights
-        best = np.argmin(potentials, axis=1)
-        chosen[:, centre], nearest, left = drawn[each, best], closer[each, best], potentials[each, best]
-    return chosen
-
-
-def lloyd_together(
-    rows: FloatArray, weights: FloatArray, centres: FloatArray
-) -> tuple[FloatArray, FloatArray, np.ndarray]:
-    """Centres where Lloyd steps from each start end, (s, k, columns), their inertias (s,), and which starts ended well.
-
-    A start in which a cluster loses all its rows ends there.
-    """
-    k, centres = centres.shape[1], np.array(centres)
-    weighted = np.column_stack([weights[:, None] * rows, weights])
-    labels = np.full((len(centres), len(rows)), -1)
-    well = np.ones(len(centres), dtype=bool)
-    live, enough = np.arange(len(centres)), SHIFT * float(rows.var(axis=0).mean())
-    for _ in range(STEPS):
-        before = centres[live]
-        nearest = _nearest(rows, before)
-        sums = (nearest[:, None] == np.arange(k)[:, None]).astype(float) @ weighted
-        whole = (sums[:, :, -1] > 0).all(axis=1)
-        well[live] = whole
-        moves = whole & (nearest != labels[live]).any(axis=1)
-        labels[live], live = nearest, live[moves]
-        centres[live] = sums[moves, :, :-1] / sums[moves, :, -1:]
-        live = live[((centres[live] - before[moves]) ** 2).sum(axis=(1, 2)) > enough]
-        if not len(live):
-            break
-    labels = _nearest(rows, centres)
-    own = centres[np.arange(len(centres))[:, None], labels]  # (s, n, columns)
-    return centres, ((rows - own) ** 2).sum(axis=2) @ weights, well
-
-
-def _nearest(rows: FloatArray, centres: FloatArray) -> IntArray:
-    """The nearest centre of every start to every row, (s, n)."""
-    scores: FloatArray = np.einsum("skd,skd->sk", centres, centres)[:, :, None] - 2 * (centres @ rows.T)
-    return np.asarray(np.argmin(scores, axis=1))
 
 
 def cluster_sums(values: FloatArray, labels: IntArray, n_clusters: int) -> FloatArray:
@@ -378,9 +286,3 @@ def sorted_order(centres: FloatArray) -> IntArray:
     """The order of centres by their second column (the leading eigenvector), then the others."""
     columns = np.roll(np.arange(centres.shape[1]), -1)
     return np.lexsort(centres[:, columns[::-1]].T)
-
-
-# Which clusters
-
-
-Assign = Callable[[FloatArray], Assignment]

@@ -45,9 +45,6 @@ BASIS_BLOCKS = 12
 EARLY_PASSES = 3
 """Up to here a start that knows most of the eigenvectors can converge before a missing one shows."""
 
-OUTDONE = 10
-"""A Ritz value that is so many residuals below what is wanted is not pursued."""
-
 MANY_ROWS = 200_000
 """Beyond so many rows blocks are worked on panel by panel."""
 
@@ -148,21 +145,6 @@ Report = Callable[[int, float, float], None]
 """Told after every pass: passes so far, worst residual, target."""
 
 
-@dataclass(frozen=True)
-class Progressing:
-    """How far a search has come."""
-
-    passes: int
-    share: float
-    """The worst residual over the eigengap."""
-    least: float
-    """The k-th Ritz value: never above the k-th eigenvalue, and rising."""
-
-
-GiveUp = Callable[[Progressing, Callable[[], FloatArray]], bool]
-"""Asked after every pass; the second argument gives the Ritz vectors (n, k)."""
-
-
 TakeStart = Callable[[], tuple[FloatArray | None, FloatArray | None]]
 """A start and its image, or None for a random one."""
 
@@ -206,8 +188,6 @@ def top_eigenpairs(
     random_state: int | np.random.RandomState | None = None,
     report: Report | None = None,
     keep_space: bool = False,
-    give_up: GiveUp | None = None,
-    floor: float = -np.inf,
     take_start: TakeStart | None = None,
     n_jobs: int | None = 1,
 ) -> EigenResult:
@@ -225,9 +205,8 @@ def top_eigenpairs(
     pass). ``take_start`` gives both; they may be overwritten and freed, which saves memory. If the start is wider than
     k + 4 columns, so are the other blocks. ``deflate`` (n,) is a unit eigenvector with eigenvalue zero that is not
     wanted: without it, it would stand before negative eigenvalues. With ``keep_space`` the result holds the space it
-    was found in. ``give_up`` may end it early. Eigenvalues below ``floor`` need not be found: after the first passes, k
-    Ritz values that are below it by ten residuals each count as converged. ``n_jobs`` threads share the work on long
-    blocks; results do not depend on it.
+    was found in. ``n_jobs`` threads share the work on long blocks; results do not
+    depend on it.
 
     The basis is on the operator's device, as ``operator.like`` says. Small matrices are decomposed on the host;
     on a device a pass waits for it twice.
@@ -248,15 +227,10 @@ def top_eigenpairs(
         worst = float(state.residuals.max(initial=0.0))
         if report is not None:
             report(solver.n_passes, worst, target)
-        done = worst <= target or (
-            solver.n_passes > EARLY_PASSES and bool((state.values[:k] + OUTDONE * state.residuals < floor).all())
-        )
+        done = worst <= target
         doubt = done and not doubted and not state.settled and solver.n_passes <= EARLY_PASSES
         doubted = doubted or doubt
         over = solver.n_passes >= max_iter
-        if not done and not over and give_up is not None:
-            now = Progressing(solver.n_passes, worst / gap if gap > 0 else np.inf, float(state.values[k - 1]))
-            over = give_up(now, lambda: solver.vectors(state))  # noqa: B023
         if (done and not doubt) or over:
             found = solver.result(state, done, target)
             return replace(found, space=solver.space()) if keep_space else found

@@ -37,11 +37,11 @@ from biclique.gram import SparseGram
 from biclique.kernels import Gower
 from biclique.neighbors.index import members_of
 from biclique.progress import Progress
-from biclique.rows.array import ArrayRows, Block, Pool, RowSource, Vertices
+from biclique.rows.array import ArrayRows, Block, Pool, RowSource, Sum, Vertices
+from biclique.rows.checks import warn_about_spread
 from biclique.runtime import Pulse, run_groups, run_panels
-from biclique.runtime.namespace import on_host
+from biclique.runtime.namespace import float64, on_host
 from biclique.spectral import (
-    NULL_EIGENVALUE,
     EigenResult,
     NormalizedCut,
     graph_eigenpairs,
@@ -119,15 +119,20 @@ def fit_neighborhoods(plan: Plan, source: RowSource, random: np.random.RandomSta
     """Landmarks, neighbourhoods, three passes, and what all rows get."""
     settings, n_jobs = plan.settings, plan.settings.n_jobs
     pool = draw_pool(settings, source, np.random.RandomState(random.randint(2**31)))
+    if settings.kernel.euclidean:
+        warn_about_spread(pool.rows, source.names)
     found = choose_map(settings, pool, np.random.RandomState(random.randint(2**31)))
     graph = connected(found, source, settings.n_groups, n_jobs, progress)
-    spectrum = sparse_spectrum(graph, plan, progress).with_signs(pool.rows, pool.weights, n_jobs)
-    plan = replace(plan, rank=found.size, n_neighbors=graph.map.n_neighbors, order=spectrum.order)
-    fitted = FactoredFitted(plan, spectrum)
+    kept = KeptMap(found.size)
+    pool = replace(pool, rows=graph.map.columns(pool.rows))  # φ of the pool, which is embedded several times
+    spectrum = replace(sparse_spectrum(graph, plan, progress), map=kept).with_signs(pool.rows, pool.weights, n_jobs)
+    reason = "neighbourhoods are cut at order 2" if settings.cut.auto else "as asked for"
+    plan = replace(plan, rank=found.size, n_neighbors=graph.map.n_neighbors, order=spectrum.order, order_reason=reason)
     assignment = None
     if settings.assigning.n_clusters is not None:
-        assignment = assign_pool(fitted, pool, settings.assigning.n_clusters)
-    return third_pass(fitted, source, graph.rows, graph.columns, pool, assignment, progress)
+        assignment = assign_pool(FactoredFitted(plan, spectrum), pool, settings.assigning.n_clusters)
+    fitted = FactoredFitted(plan, replace(spectrum, map=graph.map))
+    return third_pass(fitted, source, graph.rows, graph.columns, pool, kept, assignment, progress)
 
 
 # Landmarks
@@ -147,8 +152,16 @@ def draw_pool(settings: Settings, source: RowSource, random: np.random.RandomSta
     every = settings.holding.rank == "all"
     pool = Pool.of(*source.draw((source.n_rows or most) if every else DRAWN_ROWS * most, random))
     rows, weights = pool.rows[pool.distinct], pool.distinct_weights
-    order = canonical_order(rows)
+    order = _order_of(rows, settings)
     return Pool(rows[order], weights[order], np.arange(len(order)), weights[order])
+
+
+def _order_of(rows: Rows, settings: Settings) -> IntArray:
+    """The canonical order of rows; by Gower distances the unit of every column alone does not matter."""
+    columns = settings.kernel.columns
+    if columns is not None:
+        rows = (rows - np.nan_to_num(columns.low)) / np.where(columns.span > 0, columns.span, 1.0)
+    return canonical_order(rows)
 
 
 def choose_map(settings: Settings, pool: Pool, random: np.random.RandomState) -> NeighborhoodMap:
@@ -157,7 +170,9 @@ def choose_map(settings: Settings, pool: Pool, random: np.random.RandomState) ->
     if metric == "gower":
         metric = settings.kernel.gower
     are_rows = metric != "euclidean" or sparse.issparse(pool.rows)
-    landmarks = choose_landmarks(pool.rows, pool.weights, landmark_count(settings), random, are_rows=are_rows)
+    landmarks = choose_landmarks(
+        pool.rows, pool.weights, landmark_count(settings), random, are_rows=are_rows, n_jobs=settings.n_jobs
+    )
     alone = landmarks.shape[0] <= settings.n_groups  # every landmark is a cluster
     return NeighborhoodMap(landmarks, 1 if alone else settings.holding.n_neighbors or NEIGHBORS, metric)
 
@@ -168,7 +183,8 @@ def connected(
     """The hypergraph, with r doubled until it has at most k connected components."""
     while True:
         progress.say(f"{found.size} landmarks, {found.n_neighbors} of them a row")
-        rows, columns = source, found
+        rows: RowSource = source
+        columns: FeatureMap = found
         if source.in_memory:
             rows, columns = keep_columns(found, source, n_jobs, progress), KeptMap(found.size)
         first = rows.sum(_first_pass(columns, n_jobs), "sums", progress)
@@ -200,7 +216,9 @@ def _first_pass(columns: FeatureMap, n_jobs: int | None) -> Callable[[Block], Fi
     return lambda block: _added(columns, block, of_piece, n_jobs)
 
 
-def _second_pass(columns: FeatureMap, s: FloatArray, mean_degree: float, order: float, n_jobs: int | None) -> Any:
+def _second_pass(
+    columns: FeatureMap, s: FloatArray, mean_degree: float, order: float, n_jobs: int | None
+) -> Callable[[Block], SparseSum]:
     def of_piece(phi: sparse.csr_array, w: FloatArray) -> SparseSum:
         shrunken = shrunken_degrees(phi @ s, mean_degree, order)
         scale = np.sqrt(np.divide(w, shrunken, out=np.zeros(len(w)), where=shrunken > 0))
@@ -210,24 +228,26 @@ def _second_pass(columns: FeatureMap, s: FloatArray, mean_degree: float, order: 
     return lambda block: _added(columns, block, of_piece, n_jobs)
 
 
-def _added(columns: FeatureMap, block: Block, of_piece: Callable[[Any, FloatArray], Any], n_jobs: int | None) -> Any:
+def _added(
+    columns: FeatureMap, block: Block, of_piece: Callable[[sparse.csr_array, FloatArray], Sum], n_jobs: int | None
+) -> Sum:
     """Σ of a function of φ and w over pieces of a block, in an order that does not depend on the threads."""
     starts = block_starts(columns, block.rows)
 
-    def work(group: int, pulse: Pulse) -> Any:
-        total = None
+    def work(group: int, pulse: Pulse) -> Sum:
+        found = []
         for top in starts[group::GROUPS]:
             place = slice(top, top + starts.step)
-            found = of_piece(columns.columns(block.rows[place]), np.asarray(block.weights[place], dtype=np.float64))
-            total = found if total is None else total.__iadd__(found)
+            phi: Any = columns.columns(block.rows[place])
+            found.append(of_piece(phi, float64(block.weights[place])))
+            if len(found) > 1:
+                found = [found[0].__iadd__(found[1])]
             pulse()
-        return total
+        return found[0]
 
-    groups = min(GROUPS, max(len(starts), 1))
-    parts = run_groups(work, groups, n_jobs=n_jobs, total=len(starts))
-    total = parts[0]
-    for part in parts[1:]:
-        total += part
+    total, *more = run_groups(work, min(GROUPS, len(starts)), n_jobs=n_jobs, total=len(starts))
+    for one in more:
+        total = total.__iadd__(one)
     return total
 
 
@@ -247,9 +267,10 @@ def sparse_spectrum(graph: Hypergraph, plan: Plan, progress: Progress) -> Factor
     pairs = landmark_pairs(G, s, first.parts, k, tol) if order == 2 else deflated_pairs(G, unit, k, tol)
     warn_unless_converged(pairs)
     values, U = pairs.values, pairs.vectors
-    informative = values > NULL_EIGENVALUE * float(np.finfo(np.float64).eps)
+    informative = values > pairs.residuals + float(np.finfo(np.float64).eps)  # else it may be 0
     scale = np.where(informative, 1 / np.sqrt(np.where(informative, values, 1.0)), 0.0)
-    warn_about_null_columns(informative, k + 1)
+    if graph.map.size >= (plan.settings.assigning.n_clusters or 0):  # with fewer landmarks enough is said
+        warn_about_null_columns(informative, plan.settings.n_columns)
     return FactoredSpectrum(
         map=graph.map,
         order=order,
@@ -267,6 +288,12 @@ def sparse_spectrum(graph: Hypergraph, plan: Plan, progress: Progress) -> Factor
 
 def landmark_pairs(G: sparse.csr_array, s: FloatArray, parts: IntArray, k: int, tol: float) -> EigenResult:
     """The leading eigenpairs of G beside s, at order 2: the cut of the graph diag(s) G diag(s), part by part."""
+    used = np.flatnonzero(parts >= 0)
+    if len(used) < len(parts):  # a centre that is in no neighbourhood has no coordinate
+        found = landmark_pairs(sparse.csr_array(G[used][:, used]), s[used], parts[used], k, tol)
+        vectors, images = np.zeros((2, len(parts), len(found.values)))
+        vectors[used], images[used] = found.vectors, found.images
+        return replace(found, vectors=vectors, images=images, space=None)
     scale = sparse.dia_array((s[None, :], [0]), shape=G.shape)
     cut = NormalizedCut(SparseGram(sparse.csr_array(scale @ G @ scale), n_jobs=1), 2.0)
 
@@ -298,7 +325,7 @@ def deflated_pairs(G: sparse.csr_array, unit: FloatArray, k: int, tol: float) ->
 
 def map_of_vertices(settings: Settings, vertices: Vertices, random: np.random.RandomState) -> NeighborhoodMap:
     """The neighbourhoods of rows in memory."""
-    order = canonical_order(vertices.data)
+    order = _order_of(vertices.data, settings)
     rows, weights = vertices.data[order], vertices.weights[order]
     found = choose_map(settings, Pool(rows, weights, np.arange(len(order)), weights), random)
     source = ArrayRows(vertices.data, vertices.weights)

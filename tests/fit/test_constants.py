@@ -1,0 +1,260 @@
+"""Every module constant that default fits read, with what it is for; few of them can change labels.
+
+Fits of five kinds are traced. What counts is the bytecode of the functions that run, branches that are not taken
+included, and the defaults of their parameters.
+"""
+
+import ast
+import dis
+import inspect
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import make_blobs
+
+import biclique
+from biclique import BicliqueSpectralClustering
+from tests.optional import Optional, needs
+
+pytestmark = [needs("dask"), needs("pandas")]
+dask, da, pd = Optional("dask"), Optional("dask.array"), Optional("pandas")
+
+CLUSTERS = "choice about clusters"
+LABELS = "numerics that can change labels"
+SPEED = "speed or memory only: results do not depend on it"
+"""But for the rounding of sums, and for eigenpairs within ``fit.neighborhood_cut.TOLERANCE``."""
+
+MOST_OF_LABELS, MOST_OF_CLUSTERS = 12, 4
+
+PARAMETERS = {"n_init": (CLUSTERS, "Starts of k-means; the default of a parameter, so no code reads it.")}
+
+CONSTANTS = {
+    "features.neighborhoods.NEIGHBORS": (CLUSTERS, "r: landmarks of a row."),
+    "features.neighborhoods.LANDMARKS": (CLUSTERS, "The resolution: clusters of a few landmarks are merged."),
+    "features.neighborhoods.FLOOR": (CLUSTERS, "The least weight of a hyperedge, for heavy tails."),
+    "features.neighborhoods.LANDMARKS_A_CLUSTER": (LABELS, "More landmarks if there are more than 200 clusters."),
+    "features.neighborhoods.DRAWN_ROWS": (LABELS, "Rows that centres are means of, and that k-means sees."),
+    "features.neighborhoods.LLOYD_STEPS": (LABELS, "Where centres are, if rows are more than landmarks."),
+    "features.neighborhoods.TIE": (LABELS, "Distances that count as equal."),
+    "features.neighborhoods.MOST_TIED": (LABELS, "How many equally near landmarks a row may have."),
+    "fit.neighborhood_cut.TOLERANCE": (LABELS, "How accurate eigenpairs are."),
+    "spectral.multigrid.NOISE": (SPEED, "Rounding: no smaller residual is asked for."),
+    "spectral.rounding.SAMPLE_ROWS": (LABELS, "Of more drawn rows, so many make the centres of k-means."),
+    "spectral.rounding.TIE": (LABELS, "By how much another start of k-means must be better than the first."),
+    "cluster.estimator.LONG_SECONDS": (SPEED, "When ``verbose`` tells what a fit takes."),
+    "features.maps.BLOCK_ENTRIES": (SPEED, "Entries of φ in a block."),
+    "features.maps.DEVICE_ENTRIES": (SPEED, "The same on a device."),
+    "features.maps.GROUPS": (SPEED, "Partial sums, which threads share."),
+    "features.maps.PANEL_ENTRIES": (SPEED, "Entries of a product at a time."),
+    "features.maps.SPARSE_ROWS": (SPEED, "Rows of a block of sparse φ."),
+    "fit.kernel_columns.MOST_NAMED": (SPEED, "Columns that messages name."),
+    "fit.plan.BYTES_PER_ROW": (SPEED, "Memory that a plan tells."),
+    "io.chunks.CHUNK_ROWS": (SPEED, "Rows of a block of an array."),
+    "kernels.gower.MOST_CODES": (SPEED, "Codes from which categories are refused."),
+    "neighbors.index.BLOCK": (SPEED, "Neighbours of a block of the search."),
+    "neighbors.index.CLOSE": (SPEED, "When the tree is asked for more: below ``TIE``, which decides."),
+    "neighbors.index.EXACT_SECONDS": (SPEED, "When a search may be approximate; that of landmarks is exact."),
+    "neighbors.index.FOLD": (SPEED, "How tight a first bound of the brute search is."),
+    "neighbors.index.PAIRS": (SPEED, "Differences in memory at a time."),
+    "neighbors.index.PIECE": (SPEED, "Neighbours that a thread asks for at a time."),
+    "neighbors.index.TIED": (SPEED, "Rounding of squared distances: below ``TIE``, which decides."),
+    "neighbors.index.TREE_COLUMNS": (SPEED, "Columns up to which a tree is quicker."),
+    "neighbors.index.VALUES": (SPEED, "Bounds of a panel of the brute search."),
+    "rows.array.DIGEST_BYTES": (SPEED, "Length of a digest of a row."),
+    "rows.array.ROWS_AT_ONCE": (SPEED, "Rows whose digests are made at a time."),
+    "rows.checks.LARGEST_VALUE": (SPEED, "From where values are refused."),
+    "rows.checks.LARGEST_WEIGHT": (SPEED, "From where weights are refused."),
+    "rows.checks.MOST_NAMED": (SPEED, "Columns that messages name."),
+    "rows.checks.MOST_SPREAD": (SPEED, "When a warning tells that columns have unlike units."),
+    "rows.checks.SMALLEST_VALUE": (SPEED, "From where values are refused."),
+    "rows.checks.SPREAD_ROWS": (SPEED, "Rows that such a warning looks at."),
+    "rows.dask_rows.FAN_IN": (SPEED, "Sums that one task adds."),
+    "rows.dask_rows.ROWS_PER_RANK": (SPEED, "Rows of a task."),
+    "runtime.memory.FREE_BY_GUESS": (SPEED, "Free memory where the system does not tell."),
+    "runtime.namespace.PIECE_ROWS": (SPEED, "Rows of long arrays that are worked on at a time."),
+    "runtime.threads.PANEL": (SPEED, "Rows of a panel."),
+    "runtime.threads.POLL_SECONDS": (SPEED, "How soon Ctrl-C is heard."),
+    "runtime.threads.SMALL_PRODUCT": (SPEED, "Products that are not worth threads."),
+    "spectral.multigrid.COARSEST": (SPEED, "Vertices of the coarsest graph."),
+    "spectral.multigrid.DAMPED": (SPEED, "What the smoother damps."),
+    "spectral.multigrid.DECOMPOSED": (SPEED, "Vertices of a coarse graph that can be decomposed."),
+    "spectral.multigrid.FILL": (SPEED, "Entries of a coarse graph that are worth it."),
+    "spectral.multigrid.HUB": (SPEED, "Neighbours of a vertex that is left by itself."),
+    "spectral.multigrid.LEVEL_STEPS": (SPEED, "Iterations on coarse graphs."),
+    "spectral.multigrid.NULL_SWEEPS": (SPEED, "Steps for the vector that a coarse graph must hold."),
+    "spectral.multigrid.SHIFT": (SPEED, "Where the cycle inverts."),
+    "spectral.multigrid.SMOOTHING": (SPEED, "Step of the smoothing."),
+    "spectral.multigrid.SPARE": (SPEED, "Columns beyond those wanted."),
+    "spectral.multigrid.STRONG": (SPEED, "Edges along which vertices are put together."),
+    "spectral.rounding.BLOCK_ENTRIES": (SPEED, "Entries of a table of distances on a device."),
+    "spectral.rounding.SEEN_ROWS": (SPEED, "Rows that are kept for probabilities; labels do not need them."),
+    "spectral.solver.DIRECT_BELOW": (SPEED, "Rows of a matrix that is decomposed at once."),
+    "spectral.solver.FEW": (SPEED, "When LAPACK's solver for a few pairs is quicker."),
+    "spectral.solver.SPARE_COLUMNS": (SPEED, "Columns of a block beyond those wanted."),
+}
+
+# Five kinds of fits
+
+
+def labels_of(X, **parameters):
+    return np.asarray(BicliqueSpectralClustering(3, random_state=0, **parameters).fit(X).labels_)
+
+
+def rows(n, d):
+    return make_blobs(n, d, centers=4 * np.eye(3, d), random_state=0)[0]
+
+
+def of_few_rows():
+    return labels_of(rows(150, 4))
+
+
+def of_more_rows_than_landmarks():
+    return labels_of(rows(6000, 3))
+
+
+def of_dask_rows():
+    with dask.config.set(scheduler="sync"):
+        return labels_of(da.from_array(rows(3000, 3), chunks=(500, 3)))
+
+
+def of_sparse_rows():
+    random = np.random.default_rng(0)
+    words = random.random((600, 60)) < np.where(np.arange(60) // 20 == np.arange(600)[:, None] % 3, 0.3, 0.05)
+    words[np.arange(600), np.arange(600) % 60] = True
+    return labels_of(sparse.csr_array(words.astype(float)), kernel_params={"metric": "cosine"})
+
+
+def of_a_mixed_table():
+    random, y = np.random.default_rng(0), np.arange(300) % 3
+    table = pd.DataFrame({"size": random.normal(size=300) + 2 * y, "age": random.normal(size=300) - y})
+    table["kind"] = pd.Categorical((y + (random.random(300) < 0.1)) % 3)
+    return labels_of(table, kernel_params={"metric": "gower"}, categorical_features="from_dtype")
+
+
+FITS = [of_few_rows, of_more_rows_than_landmarks, of_dask_rows, of_sparse_rows, of_a_mixed_table]
+
+
+# What they read
+
+PACKAGE = Path(biclique.__file__).parent
+
+
+def parsed():
+    """The syntax tree of every module, by its name."""
+    found = {}
+    for path in PACKAGE.rglob("*.py"):
+        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+        found[".".join(parts[:-1] if path.stem == "__init__" else parts)] = ast.parse(path.read_text("utf-8"))
+    return found
+
+
+TREES = parsed()
+
+
+def defaults_of_parameters():
+    """Names in the defaults of parameters, by the module and the first line of a function."""
+    found = {}
+    for module, tree in TREES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+                line = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", []))])
+                given = [*node.args.defaults, *filter(None, node.args.kw_defaults)]
+                found[module, line] = [name.id for one in given for name in ast.walk(one) if isinstance(name, ast.Name)]
+    return found
+
+
+DEFAULTS = defaults_of_parameters()
+
+
+def home(module, name):
+    """The module in which a name was given its value, and its name there."""
+    for line in TREES[module].body:
+        if isinstance(line, ast.ImportFrom) and line.module in TREES:
+            for alias in line.names:
+                if (alias.asname or alias.name) == name:
+                    return home(line.module, alias.name)
+    return module, name
+
+
+def is_number(value):
+    if isinstance(value, tuple):
+        return len(value) > 0 and all(map(is_number, value))
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+
+
+def names_in(code, scope):
+    """Names of modules that a function reads, as (module, name): in its body, and in the defaults of parameters."""
+    module, last = scope["__name__"], None
+    for step in dis.get_instructions(code):
+        if step.opname == "LOAD_GLOBAL":
+            last = scope.get(step.argval)
+            yield module, step.argval
+        elif step.opname in ("LOAD_ATTR", "LOAD_METHOD") and inspect.ismodule(last):
+            yield last.__name__, step.argval
+            last = None
+    yield from ((module, name) for name in DEFAULTS.get((module, code.co_firstlineno), ()))
+
+
+def constants_read(fit):
+    """The module constants in the functions that a fit runs, in any of its threads."""
+    ran = {}
+
+    def note(frame, event, _):
+        if event == "call" and frame.f_code.co_filename.startswith(str(PACKAGE)):
+            ran[frame.f_code] = frame.f_globals
+
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        fit()
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    found = set()
+    for code, scope in ran.items():
+        for module, name in names_in(code, scope):
+            if name.isupper() and module in TREES:
+                place, own = home(module, name)
+                if is_number(getattr(sys.modules.get(place), own, None)):
+                    found.add(f"{place.removeprefix('biclique.')}.{own}")
+    return found
+
+
+def test_the_list_is_what_default_fits_read():
+    found = set().union(*map(constants_read, FITS))
+    assert sorted(found - set(CONSTANTS)) == []  # say in the list what they are for
+    assert sorted(set(CONSTANTS) - found) == []  # not read any more
+    defaults = inspect.signature(BicliqueSpectralClustering).parameters
+    assert all(is_number(defaults[name].default) for name in PARAMETERS)
+
+
+def test_few_constants_can_change_labels():
+    kinds = [kind for kind, _ in {**PARAMETERS, **CONSTANTS}.values()]
+    assert set(kinds) == {CLUSTERS, LABELS, SPEED}
+    assert kinds.count(CLUSTERS) <= MOST_OF_CLUSTERS
+    assert kinds.count(CLUSTERS) + kinds.count(LABELS) <= MOST_OF_LABELS
+
+
+def changed(value, more):
+    """Whole numbers halved or doubled, others a tenth less or more."""
+    if isinstance(value, int):
+        return 2 * value if more else max(value // 2, 1)
+    return value * (1.1 if more else 0.9)
+
+
+@pytest.mark.parametrize("more", [False, True])
+def test_other_constants_do_not_change_labels(more, monkeypatch):
+    before = [fit() for fit in FITS]
+    for name, (kind, _) in CONSTANTS.items():
+        place, own = f"biclique.{name}".rsplit(".", 1)
+        value = getattr(sys.modules[place], own)
+        if kind == SPEED:
+            for module in TREES.keys() & sys.modules.keys():
+                if own in vars(sys.modules[module]) and home(module, own) == (place, own):
+                    monkeypatch.setattr(sys.modules[module], own, changed(value, more))
+    for fit, expected in zip(FITS, before, strict=True):
+        np.testing.assert_array_equal(fit(), expected, err_msg=fit.__name__)

@@ -1,0 +1,226 @@
+"""The default on many rows: wherever they are, for any number of threads, with weights, and by every metric.
+
+The definition itself is tested in ``tests/features/test_neighborhoods.py``.
+"""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import make_blobs, make_moons
+from sklearn.metrics import adjusted_rand_score
+
+from biclique import BicliqueSpectralClustering, BicliqueSpectralEmbedding
+from biclique.exceptions import ParameterError
+from biclique.features.neighborhoods import LANDMARKS, NeighborhoodMap
+from biclique.fit.neighborhood_cut import landmark_count
+from biclique.io import open_chunks
+from tests import oracles
+from tests.optional import Optional, needs
+
+da = Optional("dask.array")
+N, RANK = 100_000, 500
+
+
+def fitted(X, k, sample_weight=None, **parameters):
+    return BicliqueSpectralClustering(k, random_state=0, **parameters).fit(X, sample_weight=sample_weight)
+
+
+def unequal(n, seed=0):
+    """90, 8 and 2 % of the rows."""
+    random = np.random.default_rng(seed)
+    y = random.choice(3, n, p=[0.9, 0.08, 0.02])
+    return random.normal(size=(n, 4)) + np.array([[0, 0, 0, 0], [5, 5, 0, 0], [5, -5, 0, 0]])[y], y
+
+
+DATA = {
+    "moons": (*make_moons(N, noise=0.1, random_state=0), 2),
+    "blobs": (*make_blobs(N, n_features=8, centers=5, cluster_std=2.5, random_state=0), 5),
+    "unequal": (*unequal(N), 3),
+}
+
+
+@pytest.fixture(scope="module", params=[(name, exact) for name in DATA for exact in (False, True)], ids=str)
+def held(request):
+    """Rows, the fit of them in memory, and the gap below its eigenvalues."""
+    name, exact = request.param
+    X, y, k = DATA[name]
+    if exact:
+        X = np.round(X * 1024) / 1024  # multiples of 2⁻¹⁰
+    model = fitted(X, k, rank=RANK)
+    assert adjusted_rand_score(y, model.labels_) > 0.97
+    assert np.array_equal(model.predict(X), model.labels_)
+    values = BicliqueSpectralEmbedding(k + 1, rank=RANK, random_state=0).fit(X).eigenvalues_
+    return X, k, model, values[-2] - values[-1], exact
+
+
+def in_dask(X):
+    return da.from_array(X, chunks=(3 * len(X) // 10, -1)), {}
+
+
+def in_chunks(X):
+    return open_chunks(X), {}
+
+
+def on_device(X):
+    return X, {"device": "cpu"}
+
+
+PLACES = [pytest.param(in_dask, marks=needs("dask")), in_chunks, pytest.param(on_device, marks=needs("torch"))]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_it_does_not_matter_where_rows_are(held, place):
+    X, k, model, gap, exact = held
+    rows, settings = place(X)
+    other = fitted(rows, k, rank=RANK, **settings)
+    agreement = adjusted_rand_score(model.labels_, np.asarray(other.labels_))
+    assert agreement == 1 if exact else agreement >= 0.9999
+    assert (other.rank_, other.n_neighbors_, other.order_) == (model.rank_, model.n_neighbors_, 2.0)
+    np.testing.assert_allclose(other.eigenvalues_, model.eigenvalues_, atol=1e-8)
+    assert gap > 1e-4  # else the test says nothing
+    U, V = (one.transform(X[:200]) * np.sqrt(N) for one in (model, other))  # of length √k or so
+    np.testing.assert_allclose(U @ U.T, V @ V.T, rtol=0, atol=1e-5)
+    assert np.array_equal(other.predict(X[:1000]), np.asarray(other.labels_[:1000]))
+
+
+# Threads
+
+
+@pytest.mark.parametrize("order", [2, 3])
+@pytest.mark.parametrize("place", [lambda X: (X, {}), *PLACES])
+def test_bits_do_not_depend_on_threads(place, order):
+    X = unequal(20_000)[0]
+    rows, settings = place(X)
+    first, *more = (fitted(rows, 3, rank=200, order=order, n_jobs=n_jobs, **settings) for n_jobs in (1, 2, 5))
+    for other in more:
+        assert np.array_equal(other.eigenvalues_, first.eigenvalues_)
+        assert np.array_equal(np.asarray(other.labels_), np.asarray(first.labels_))
+        assert np.array_equal(other.transform(X[:500]), first.transform(X[:500]))
+
+
+# Weights
+
+
+def test_weights_are_repeated_rows_with_centres():
+    X, y = make_blobs(20_000, n_features=4, centers=3, random_state=3)
+    counts = np.random.default_rng(1).integers(0, 4, len(X))
+    weighted, repeated = fitted(X, 3, counts, rank=300), fitted(np.repeat(X, counts, axis=0), 3, rank=300)
+    assert weighted.rank_ == repeated.rank_ == 300
+    assert adjusted_rand_score(np.repeat(weighted.labels_, counts), repeated.labels_) > 0.99
+    np.testing.assert_allclose(weighted.eigenvalues_, repeated.eigenvalues_, atol=0.01)
+    assert adjusted_rand_score(y[counts == 0], weighted.labels_[counts == 0]) > 0.97  # rows that do not count
+    ones = fitted(X, 3, np.full(len(X), 7.0), rank=300)
+    plain = fitted(X, 3, rank=300)
+    assert np.array_equal(ones.labels_, plain.labels_)
+    np.testing.assert_allclose(ones.eigenvalues_, plain.eigenvalues_, atol=1e-9)
+
+
+# Metrics
+
+
+def words(n, seed=0):
+    """Counts of 60 words in n short texts of five kinds and of any length."""
+    random = np.random.default_rng(seed)
+    y = random.integers(0, 5, n)
+    means = np.where(np.arange(60) // 12 == y[:, None], 1.0, 0.05)
+    return random.poisson(means * random.uniform(0.5, 10, (n, 1))) + (np.arange(60) // 12 == y[:, None]) * 1.0, y
+
+
+@pytest.mark.parametrize("rank", ["auto", 300])
+def test_cosine(rank):
+    X, y = words(900)
+    settings = {"kernel_params": {"metric": "cosine"}, "rank": rank}
+    dense, stored = fitted(X, 5, **settings), fitted(sparse.csr_array(X), 5, **settings)
+    scaled = fitted(X * np.random.default_rng(1).uniform(1e-6, 1e6, (900, 1)), 5, **settings)
+    for model in (dense, stored, scaled):
+        assert model.rank_ == (900 if rank == "auto" else 300)
+        assert adjusted_rand_score(y, model.labels_) > 0.99
+    for rows in (X, sparse.csr_array(X), sparse.csr_matrix(X)):
+        assert np.array_equal(dense.predict(rows), dense.labels_)
+        assert np.array_equal(stored.predict(rows), stored.labels_)
+    if rank == "auto":  # landmarks are the rows: the euclidean ones of rows of length 1
+        unit = fitted(X / np.linalg.norm(X, axis=1, keepdims=True), 5)
+        for model in (dense, stored, scaled):
+            np.testing.assert_allclose(model.eigenvalues_, unit.eigenvalues_, atol=1e-6)
+            assert adjusted_rand_score(model.labels_, unit.labels_) == 1
+
+
+def mixed(n, seed=0):
+    """Two numbers and two categories; of the last of each a fifth is missing."""
+    random = np.random.default_rng(seed)
+    y = random.integers(0, 3, n)
+    X = np.column_stack(
+        [
+            3.0 * y + random.normal(size=n),
+            random.normal(size=n) * 50 + 90 * (y == 1),
+            np.where(random.random(n) < 0.9, y, random.integers(0, 3, n)),
+            random.integers(0, 2, n),
+        ]
+    )
+    X[:, [1, 3]] = np.where(random.random((n, 2)) < 0.2, np.nan, X[:, [1, 3]])
+    return X, y
+
+
+GOWER = {"kernel_params": {"metric": "gower"}, "categorical_features": [2, 3]}
+
+
+def test_gower_by_its_definition():
+    X, _ = mixed(70)
+    model = fitted(X, 3, **GOWER)
+    found = model._fitted.spectrum.map
+    assert isinstance(found, NeighborhoodMap)
+    Z, r, ranges = found.landmarks, model.n_neighbors_, oracles.gower_ranges(X)
+    assert len(Z) == len(X)
+    categorical = [False, False, True, True]
+    near = np.array([[oracles.gower_distance(x, z, ranges, categorical) for z in Z] for x in X])
+    columns = found.columns(X).toarray()
+    for own, row in zip(near, columns, strict=True):
+        radius = np.sort(own)[r - 1]
+        expected = set(np.flatnonzero(own <= radius * (1 + 1e-9)).tolist())
+        members = set(np.flatnonzero(row).tolist())
+        assert members == expected if len(expected) <= 4 * r else members <= expected
+    between = np.array([[oracles.gower_distance(x, z, ranges, categorical) for z in Z] for x in Z])
+    radii = np.sort(between, axis=1)[:, r]  # the landmark itself is its nearest
+    np.testing.assert_allclose(
+        found.edge_weights, np.maximum(np.exp(-(radii**2) / np.median(radii**2)), 2.0**-52), rtol=1e-9
+    )
+
+
+@pytest.mark.parametrize("place", [pytest.param(in_dask, marks=needs("dask")), in_chunks])
+def test_gower_of_many_rows(place):
+    X, y = mixed(6000)
+    gaps = fitted(X, 3, rank=200, **GOWER)
+    assert adjusted_rand_score(y, gaps.labels_) > 0.6
+    assert np.array_equal(gaps.predict(X), gaps.labels_)
+    X = np.nan_to_num(X)  # which are for rows in memory
+    model = fitted(X, 3, rank=200, **GOWER)
+    rows, settings = place(X)
+    other = fitted(rows, 3, rank=200, **GOWER, **settings)
+    assert adjusted_rand_score(model.labels_, np.asarray(other.labels_)) == 1
+
+
+# How many landmarks
+
+
+def test_all_rows_are_landmarks():
+    X, y = make_moons(5000, noise=0.1, random_state=0)
+    X[:3] = X[3:6]
+    model = fitted(X, 2, rank="all")
+    assert (model.rank_, fitted(X, 2).rank_) == (4997, LANDMARKS)
+    assert np.array_equal(np.unique(model._fitted.spectrum.map.landmarks, axis=0), np.unique(X, axis=0))
+    assert adjusted_rand_score(y, model.labels_) > 0.97
+    assert np.array_equal(model.predict(X), model.labels_)
+    assert np.array_equal(model.labels_, fitted(X, 2, rank=4997).labels_)
+    with pytest.raises(ParameterError, match="rank='all' needs X in memory"):
+        fitted(in_chunks(X)[0], 2, rank="all")
+
+
+def test_many_clusters_have_twenty_landmarks_each():
+    for k, expected in ((2, 4000), (200, 4000), (201, 4020), (250, 5000)):
+        assert landmark_count(BicliqueSpectralClustering(k)._settings()) == expected
+    random = np.random.default_rng(0)
+    y = np.repeat(np.arange(250), 40)
+    X = np.column_stack([y // 16, y % 16]) * 10.0 + random.normal(size=(10_000, 2))
+    model = fitted(X, 250, n_init=1)
+    assert LANDMARKS < model.rank_ <= 5000
+    assert adjusted_rand_score(y, model.labels_) > 0.99
