@@ -99,7 +99,7 @@ def one_start(
 
 METHODS: dict[str, Callable[[np.ndarray, np.ndarray, int], np.ndarray]] = {
     "gower": by_gower,
-    "one-hot, rbf": by_one_hot,
+    "one-hot": by_one_hot,
     "k-prototypes": by_prototypes,
 }
 

@@ -64,7 +64,7 @@ def sampled_biclique(X: np.ndarray, k: int) -> np.ndarray:
 
 
 METHODS = {
-    "biclique, order 4": biclique,
+    "biclique": biclique,
     "inhomogeneous, protocol": inhomogeneous,
     "d^inh, sampled": sampled_subspaces,
     "own splitting, sampled": own_splitting,

@@ -304,7 +304,11 @@ def test_ids_of_rows_left_out_are_left_out(capsys, tmp_path):
         (["cluster", "t.npy", "-k", "3", "--drop", "0", "1", "2", "3"], 3, "no feature columns are left"),
         (["cluster", "t.npy", "-k", "3", "-o", "t.npy"], 2, "is the input table itself"),
         (["cluster", "t.npy", "-k", "3", "-o", "no/l.csv"], 2, "there is no folder no"),
-        (["cluster", "t.npy", "-k", "3", "--memory-limit", "1MB"], 4, "limit 1 MiB"),
+        (
+            ["cluster", "t.npy", "-k", "3", "--affinity", "rbf", "--gram", "nystroem", "--memory-limit", "1MB"],
+            4,
+            "limit 1 MiB",
+        ),
         (["cluster", "t.npy", "-k", "3", "--memory-limit", "few"], 2, "memory_limit must be"),
         (["cluster", "absent.npy", "-k", "3"], 3, "no such file"),
         (["cluster", "t.npz", "-k", "3"], 3, "leave out --stream to read it whole"),
