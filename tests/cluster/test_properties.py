@@ -15,7 +15,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::biclique.exceptions.BicliqueWar
 
 seeds = st.integers(0, 2**31 - 1)
 orders = st.one_of(st.floats(2, 100), st.just(np.inf))
-HELD = [{}, {"affinity": "rbf", "gram": "dense"}, {"affinity": "rbf", "gram": "tiled"}]
+HELD = [{}, {"affinity": "rbf", "gamma": 0.5, "gram": "dense"}, {"affinity": "rbf", "gamma": 0.5, "gram": "tiled"}]
 examples = settings(max_examples=25, deadline=None, derandomize=True)
 
 
@@ -46,9 +46,9 @@ def test_integer_weights_equal_repeated_rows(seed, order, held):
     weights = np.random.default_rng(seed + 1).integers(0, 4, 30)
     weights[:3] = 1
     repeated = np.repeat(np.arange(30), weights)
-    few = cluster(X, order=order, gamma=0.5, **held)
+    few = cluster(X, order=order, **held)
     few.fit(X, sample_weight=weights)
-    many = cluster(X[repeated], order=order, gamma=0.5, **held)
+    many = cluster(X[repeated], order=order, **held)
     np.testing.assert_allclose(few.embedding_[repeated], many.embedding_, atol=1e-10)
     assert np.array_equal(few.labels_[repeated], many.labels_)
 

@@ -528,3 +528,17 @@ def test_fewer_landmarks_than_rows():
     model = fitted(X, 3, rank=60)
     assert same_partition(group, model.labels_)
     assert np.array_equal(model.predict(X), model.labels_)
+
+
+def test_shuffled_integers_keep_their_labels():
+    """Ties of the order by which starts are drawn are broken by columns, not by where rows stand."""
+    for seed in range(3):
+        X = np.random.default_rng(seed).integers(0, 4, (300, 3)).astype(float)
+        shuffle = np.random.default_rng(seed + 1).permutation(300)
+        assert same_partition(fitted(X, 4).labels_[shuffle], fitted(X[shuffle], 4).labels_)
+
+
+def test_tenths_in_float32_keep_their_labels():
+    """0.1 is not exact in either precision: distances tie up to the rounding of the rows."""
+    X = np.random.default_rng(0).integers(1, 6, (400, 5)) / 10
+    assert same_partition(fitted(X, 3).labels_, fitted(X.astype(np.float32), 3).labels_)

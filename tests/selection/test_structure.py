@@ -118,3 +118,10 @@ def test_weights_count_as_repeated_rows():
     assert structure.repeated_rows(vertices, np.random.RandomState(0)).sum(axis=0).tolist() == [1, 2, 3]
     heavy = Vertices.as_they_are(np.eye(3), np.array([1.0, 2, 3]) * 1e6)
     assert len(structure.repeated_rows(heavy, np.random.RandomState(0))) == structure.MODE_ROWS
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_rare_value_that_is_not_drawn(seed):
+    """A column that is constant among the rows compared with references, though not among all."""
+    X = np.column_stack([np.random.default_rng(0).normal(size=(3000, 3)), np.arange(3000) < 3])
+    assert find_structure(X, random_state=seed).found is not None

@@ -70,6 +70,8 @@ class NeighborhoodMap(FeatureMap):
         self.metric, self.dtype = metric, np.dtype(np.float64)
         self.landmarks = unit_length(landmarks) if metric == "cosine" else landmarks
         self.size = p = int(landmarks.shape[0])
+        values = self.landmarks.data if sparse.issparse(self.landmarks) else self.landmarks
+        self._largest = 0.0 if isinstance(metric, Gower) else float(np.abs(values).max(initial=0.0))
         self.n_neighbors = min(n_neighbors, max(1, p // 2))
         self._index: NeighborIndex | None = None
         self.edge_weights = edge_weights(self._radii())
@@ -99,7 +101,7 @@ class NeighborhoodMap(FeatureMap):
         """Numbers of the nearest landmarks of every row, (m, c), and which of them are in N(x)."""
         r, most = self.n_neighbors, min(MOST_TIED * self.n_neighbors, self.size)
         gap, near = self._nearest(X, min(r + 1, most))
-        member = gap <= gap[:, r - 1 : r] * (1 + TIE)
+        member = gap <= self._reach(X, gap)
         tied = np.flatnonzero(member[:, -1])
         if not len(tied) or near.shape[1] == self.size:
             return near, member
@@ -108,16 +110,17 @@ class NeighborhoodMap(FeatureMap):
         near[tied], member[tied] = self._tied_members(rows_on_host(X, tied), most)
         return near, member
 
+    def _reach(self, X: Rows, gap: FloatArray) -> FloatArray:
+        """The distance up to which landmarks are members: that of the r-th, up to ties and the rounding of the rows."""
+        rounding = 4 * float(np.finfo(X.dtype).eps) * self._largest if X.dtype.kind == "f" else 0.0
+        return gap[:, self.n_neighbors - 1 : self.n_neighbors] * (1 + TIE) + rounding
+
     def _tied_members(self, X: Rows, most: int) -> tuple[IntArray, np.ndarray]:
         """The same for rows with ties at the r-th place: the nearer landmarks, then the tied ones by number."""
-        r, count = self.n_neighbors, most
-        while True:
-            gap, near = self._nearest(X, count)
-            radius = gap[:, r - 1 : r]
-            if count == self.size or not (gap[:, -1:] <= radius * (1 + TIE)).any():
-                break
-            count = min(4 * count, self.size)
-        nearer, member = gap < radius * (1 - TIE), gap <= radius * (1 + TIE)
+        r = self.n_neighbors
+        gap, near = self._nearest(X, min(MOST_TIED * most, self.size))
+        reach = self._reach(X, gap)
+        nearer, member = gap < 2 * gap[:, r - 1 : r] - reach, gap <= reach
         order = np.lexsort((near, ~nearer, ~member), axis=1)[:, :most]
         return np.take_along_axis(near, order, axis=1), np.take_along_axis(member, order, axis=1)
 
@@ -257,13 +260,21 @@ def choose_landmarks(
 def canonical_order(rows: Rows) -> IntArray:
     """An order of distinct rows that neither units nor signs nor the order of columns change, up to ties.
 
-    Rows are sorted by their distance from the mean, to nine digits. Ties stay in the order in which they come.
+    Rows are sorted by their distance from the mean, to nine digits. Ties of dense rows are sorted by their columns;
+    those of sparse rows stay in the order in which they come.
     """
     if sparse.issparse(rows):
         squares = squared_norms(rows)
+        filled = np.empty((len(squares), 0))
     else:
         filled = np.nan_to_num(np.asarray(rows, dtype=np.float64))
-        filled -= filled.mean(axis=0)
-        squares = np.einsum("ij,ij->i", filled, filled)
-    largest = float(squares.max(initial=0.0)) or 1.0
-    return np.argsort(np.round(squares / largest, 9), kind="stable")
+        away = filled - filled.mean(axis=0)
+        squares = np.einsum("ij,ij->i", away, away)
+    keys = np.round(squares / (float(squares.max(initial=0.0)) or 1.0), 9)
+    order = np.argsort(keys, kind="stable")
+    same = keys[order][1:] == keys[order][:-1]
+    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
+    if len(tied) and filled.shape[1]:
+        places = order[tied]
+        order[tied] = places[np.lexsort((*filled[places].T[::-1], keys[places]))]
+    return order

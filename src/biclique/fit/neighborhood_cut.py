@@ -37,7 +37,7 @@ from biclique.gram import SparseGram
 from biclique.kernels import Gower
 from biclique.neighbors.index import members_of
 from biclique.progress import Progress
-from biclique.rows.array import ArrayRows, Block, Pool, RowSource, Sum, Vertices
+from biclique.rows.array import ArrayRows, Block, Pool, RowSource, Sum, Vertices, digests
 from biclique.rows.checks import warn_about_spread
 from biclique.runtime import Pulse, run_groups, run_panels
 from biclique.runtime.namespace import float64, on_host
@@ -152,6 +152,8 @@ def draw_pool(settings: Settings, source: RowSource, random: np.random.RandomSta
     every = settings.holding.rank == "all"
     pool = Pool.of(*source.draw((source.n_rows or most) if every else DRAWN_ROWS * most, random))
     rows, weights = pool.rows[pool.distinct], pool.distinct_weights
+    by_bytes = np.argsort(digests(rows), kind="stable")  # not as they came
+    rows, weights = rows[by_bytes], weights[by_bytes]
     order = _order_of(rows, settings)
     return Pool(rows[order], weights[order], np.arange(len(order)), weights[order])
 

@@ -98,6 +98,11 @@ class KernelSettings:
         return str((self.kernel_params or {}).get("metric", METRICS[0]))
 
     @property
+    def measure(self) -> str:
+        """The parameter that says how rows are compared, for messages."""
+        return f"the metric {self.metric!r}" if self.neighborhoods else f"affinity={self.affinity!r}"
+
+    @property
     def gower(self) -> Gower:
         """The distance of neighbourhoods in tables of numbers and categories; its γ does not matter."""
         return Gower(1.0, self.columns)
@@ -263,7 +268,7 @@ class Settings:
         if counting and not settings.kernel.euclidean:
             raise ParameterError(
                 f"n_clusters='select' judges by Euclidean neighbours, which mean nothing for "
-                f"affinity={settings.kernel.affinity!r}: give a number."
+                f"{settings.kernel.measure}: give a number."
             )
         settings.check()
         return settings
@@ -493,6 +498,8 @@ def _conflicts(settings: Settings) -> Iterator[str]:
     if kernel.neighborhoods and set(kernel.kernel_params or {}) - {"metric"}:
         other = sorted(set(kernel.kernel_params or {}) - {"metric"})[0]
         yield f"kernel_params: affinity='neighborhoods' takes 'metric' alone, got {other!r}."
+    if kernel.neighborhoods and kernel.gamma != "auto":
+        yield f"gamma={kernel.gamma!r} is for kernels: leave it at 'auto', or use affinity='rbf'."
     if kernel.neighborhoods and gram != "auto":
         yield f"gram={gram!r} is for kernels: leave it at 'auto', or use affinity='rbf'."
     if settings.holding.rank == "all" and not kernel.neighborhoods:
