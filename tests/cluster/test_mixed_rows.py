@@ -270,8 +270,11 @@ def test_gaps_are_equal_whatever_their_bits():
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"affinity": "rbf"}, r"categorical_features works with affinity='gower', not with affinity='rbf'.*OneHot"),
-        ({"affinity": "nearest_neighbors"}, "works with affinity='gower', not with affinity='nearest_neighbors'"),
+        (
+            {"affinity": "rbf"},
+            r"categorical_features works with the metric 'gower' or affinity='gower', not with affinity='rbf'.*OneHot",
+        ),
+        ({"affinity": "nearest_neighbors"}, "or affinity='gower', not with affinity='nearest_neighbors'"),
         ({"device": "cpu", **NEIGHBORHOODS}, "the metric 'gower' works on the host"),
         ({"k": "select"}, "n_clusters='select' judges by Euclidean neighbours.*give a number"),
         ({"gamma": "scale"}, "gamma='scale' is the variance"),

@@ -16,7 +16,7 @@ from biclique import (
     Hypergraph,
     HypergraphSpectralClustering,
 )
-from biclique.exceptions import BicliqueError, BicliqueWarning
+from biclique.exceptions import BicliqueError, BicliqueWarning, LongFitWarning
 from biclique.io import CHUNK_ROWS, ChunkSource, open_chunks
 from biclique.kernels import RBF
 from biclique.rows.array import ChunkRows
@@ -283,3 +283,9 @@ def test_rules_of_the_order(blobs):
         assert model(affinity=affinity).plan(X).rule == "2"
     assert model(affinity="rbf").plan(X).rule.startswith("the least of 2, ")
     assert "a kernel of your own" in str(model(affinity=RBF(0.2)).plan(X))
+
+
+def test_a_long_exact_fit_is_said_before_it_begins():
+    X = np.random.default_rng(0).normal(size=(120_000, 16)).astype(np.float32)
+    with pytest.warns(LongFitWarning, match=r"an exact fit of 120000 rows takes some .* affinity='neighborhoods'"):
+        BicliqueSpectralClustering(3, affinity="rbf", gamma=0.1, order=2).plan(X)

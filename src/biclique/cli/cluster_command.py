@@ -41,7 +41,7 @@ from biclique.cli.text import EXIT_CODES, EXIT_OK
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.datasets import SHIPPED
 from biclique.features.maps import LANDMARKS
-from biclique.features.neighborhoods import METRICS
+from biclique.features.neighborhoods import METRICS, NEIGHBORS
 from biclique.fit.settings import GRAM_NAMES, MODELLINGS, NEIGHBORHOODS, PRECISIONS
 from biclique.io import check_output, check_target, formats, listed, writers
 from biclique.io.columns import ColumnsError
@@ -144,7 +144,7 @@ def add_command(commands: Any) -> None:
         "--n-neighbors",
         type=int,
         metavar="N",
-        help="of neighborhoods (default: 7) and nearest_neighbors (default: 10)",
+        help=f"of neighborhoods (default: {NEIGHBORS}) and nearest_neighbors (default: 10)",
     )
     model.add_argument(
         "--row-normalize",

@@ -24,7 +24,7 @@ from biclique.selection.count_search import search_count, warn_about_structure
 class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
     """Clustering by the normalised cut of a hypergraph of neighbourhoods, or of a kernel at any order.
 
-    The default needs no bandwidth: at most 4,000 landmarks stand for the rows, every landmark has a hyperedge of the
+    The default needs no bandwidth: some 4,000 landmarks stand for the rows, every landmark has a hyperedge of the
     rows that have it among their 7 nearest, and the hypergraph is cut (``docs/default.md``). It takes linear time.
 
     With a kernel (``affinity="rbf"``) it is Algorithm 1 of Saito (AAAI-22): points are the vertices of an m-uniform
@@ -32,7 +32,8 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
     of m points. The order m only shrinks the degrees toward their mean, S = (2/m) δ + (1 − 2/m) δ̄. So each order costs
     the same as the graph cut, and the hypergraph is never formed.
 
-    Every parameter of ``sklearn.cluster.SpectralClustering`` is accepted with its meaning.
+    Every parameter of ``sklearn.cluster.SpectralClustering`` is accepted with its meaning; gamma needs a kernel
+    (``affinity="rbf"``).
 
     Parameters
     ----------
@@ -70,15 +71,16 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
     n_init : int, default=10
         Starts of k-means. With 1: a single k-means++ start; with more, the first is deterministic.
     random_state : int, RandomState or None
-        For the rows that choose gamma, the solver's start, and k-means. Fix it for equal results.
+        For landmarks and k-means; with a kernel also for the rows that choose gamma and the solver's start. Fix it for
+        equal results.
     eigen_solver : {None, "auto", "krylov", "arpack", "lobpcg", "amg"}
         None and "auto" decompose small problems whole and use block Krylov for the rest; multigrid ("amg") for
-        neighbour graphs and for given sparse matrices without negative entries. A factored K needs none: its
-        eigenpairs come from one small matrix.
+        neighbour graphs and for given sparse matrices without negative entries. Neighbourhoods, landmarks and features
+        do not use it: their eigenpairs come from one matrix of the landmarks or features.
     eigen_tol : float or "auto", default="auto"
         Residuals must fall below this share of the gap between the eigenvalues wanted and the next one. "auto" is
-        1e-8 for a stored K or with ``precision="float64"``, 1e-3 for tiles, which is plenty for labels, and 0.1 for
-        neighbour graphs.
+        1e-5 for neighbourhoods, 1e-8 for a stored K or with ``precision="float64"``, and 1e-3 for tiles and neighbour
+        graphs, which is plenty for labels.
     max_iter : int, default=100
         Most passes over K. (For lobpcg its steps; arpack may restart n times as often.)
     degree, coef0 : float, default=3 and 1
@@ -111,8 +113,8 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
         Landmarks of neighbourhoods: "auto" is 4,000, or 20 for each cluster if that is more; "all" takes every distinct
         row. Landmarks or random features of a kernel: "auto" is 1,000.
     landmarks : {"uniform", "kmeans++", "leverage"}, default="uniform"
-        How landmarks are drawn. "uniform": every row alike. "kmeans++": far from each other. "leverage": by ridge
-        leverage scores, which prefer rows that are unlike the others.
+        How landmarks of a kernel are drawn. "uniform": every row alike. "kmeans++": far from each other. "leverage": by
+        ridge leverage scores, which prefer rows that are unlike the others.
     row_normalize : bool or "auto", default="auto"
         Scale rows of the embedding to length 1 before labels are assigned. "auto" is True for neighbourhoods and
         neighbour graphs (not with "cluster_qr", whose pivots are the longest rows), and False for kernels and given
@@ -126,11 +128,11 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
         Where K is computed and the cut is solved. None is the host, "cuda" a GPU (``pip install 'biclique[gpu]'``).
         PyTorch has others: "cpu", "mps", "xpu". A number chooses among several, as in "cuda:1".
 
-        - Rows must be dense, and the kernel one of rbf, laplacian, polynomial, linear and cosine. Landmarks do not work
-          with laplacian.
+        - Rows must be dense. Of neighbourhoods the device searches the nearest landmarks. Kernels may be rbf,
+          laplacian, polynomial, linear and cosine. Landmarks of a kernel do not work with laplacian.
         - Results are exact unless ``gram`` is "nystroem" or "features".
         - A tensor as X stays on its device, and asks for it. Only samples come to the host, to choose gamma and
-          landmarks: at most 20,000 rows, or four for each landmark if ``rank`` is above 5,000.
+          landmarks, and the numbers of the landmarks of every row.
 
     max_hours : float, default=24
         An exact fit on a Dask cluster (``gram="tiled"``) that would take longer is refused (``docs/cluster.md``).

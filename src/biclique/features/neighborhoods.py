@@ -1,7 +1,7 @@
 """The hypergraph of neighbourhoods, the default: a feature map with r entries a row.
 
 Landmarks z₁ … z_p stand for the rows. Every landmark has a hyperedge e_z = {x : z ∈ N(x)}, and a weight that says how
-dense the rows are there:
+dense the landmarks are there:
 
     N(x) = the landmarks no farther from x than its r-th nearest one,
     w_z = max(exp(−ρ_z² / median of ρ²), 2⁻⁵²),   ρ_z the distance from z to its r-th nearest other landmark,

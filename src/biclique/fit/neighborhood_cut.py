@@ -1,7 +1,8 @@
 """The default: the cut of the hypergraph of neighbourhoods, in three passes over rows with r entries each.
 
-With s = Φᵀw, δ = Φs, ρ = sᵀs and S as ever, B = AAᵀ for A = W^(1/2) S^(−1/2) Φ (I − ssᵀ/ρ). So its eigenpairs come from
-the sparse p × p matrix G = Φᵀ W S⁻¹ Φ, without its part along s.
+With s = Φᵀw, δ = Φs, ρ = sᵀs, S the shrunken degrees and B the matrix of the cut (``spectral/cut.py``), B = AAᵀ for
+A = W^(1/2) S^(−1/2) Φ (I − ssᵀ/ρ). So its eigenpairs come from the sparse p × p matrix G = Φᵀ W S⁻¹ Φ, without its part
+along s.
 
 At order 2 (S = δ), G s = s: G is the normalised adjacency of a graph on the landmarks, whose edges diag(s) G diag(s)
 have the degrees s². Connected components of that graph are those of the hypergraph, and come first; the eigenpairs of

@@ -465,7 +465,8 @@ def _check_categorical(settings: Settings) -> None:
     if kernel.categorical_features is not None and not kernel.takes_gaps:
         names = " or ".join(repr(name) for name, kind in KERNELS.items() if kind.takes_gaps)
         raise ParameterError(
-            f"categorical_features works with affinity={names}, not with affinity={kernel.affinity!r}: use that, or "
+            f"categorical_features works with the metric 'gower' or affinity={names}, not with {kernel.measure}: use "
+            "kernel_params={'metric': 'gower'}, or "
             "turn categories into numbers first (sklearn.preprocessing.OneHotEncoder)."
         )
 
