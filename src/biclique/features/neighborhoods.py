@@ -112,7 +112,8 @@ class NeighborhoodMap(FeatureMap):
 
     def _reach(self, X: Rows, gap: FloatArray) -> FloatArray:
         """The distance up to which landmarks are members: that of the r-th, up to ties and the rounding of the rows."""
-        rounding = 4 * float(np.finfo(X.dtype).eps) * self._largest if X.dtype.kind == "f" else 0.0
+        dtype = np.result_type(X.dtype, np.float32) if on_host(X) else X.dtype
+        rounding = 4 * float(namespace(X).finfo(dtype).eps) * self._largest
         return gap[:, self.n_neighbors - 1 : self.n_neighbors] * (1 + TIE) + rounding
 
     def _tied_members(self, X: Rows, most: int) -> tuple[IntArray, np.ndarray]:
