@@ -220,6 +220,7 @@ SHAPES: dict[str, Callable[[int], Made]] = {
 }
 
 MANY_ROWS: dict[str, Callable[[int], Made]] = {
+    "five blobs apart": lambda n: blobs(n, 1, 5, spread=0.5),
     "five blobs": lambda n: blobs(n, 1, 5),
     "five blobs that overlap": lambda n: blobs(n, 0, 5),
     "moons, noise 0.1": lambda n: moons(0, 0.1, n),

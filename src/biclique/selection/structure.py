@@ -40,7 +40,7 @@ PROMINENCE = 1.25
 """The prominence that counts, in units of what noise gives: about 1 in 100 lines and strips without structure have
 more (``docs/selection.md``)."""
 
-SPECTRUM_ROWS = 400
+SPECTRUM_ROWS = 600
 """Rows of the graph that is compared with references: 79 graphs are solved at most."""
 
 SPECTRUM_NEIGHBORS = 10
