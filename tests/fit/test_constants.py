@@ -65,6 +65,8 @@ CONSTANTS = {
     "neighbors.index.TREE_COLUMNS": (SPEED, "Columns up to which a tree is quicker."),
     "neighbors.index.VALUES": (SPEED, "Bounds of a panel of the brute search."),
     "rows.array.DIGEST_BYTES": (SPEED, "Length of a digest of a row."),
+    "rows.array.MANY_ROWS": (SPEED, "How equal dense rows are recognised; their order is by columns anyway."),
+    "rows.array.SHORT_BYTES": (SPEED, "The same."),
     "rows.array.ROWS_AT_ONCE": (SPEED, "Rows whose digests are made at a time."),
     "rows.checks.LARGEST_VALUE": (SPEED, "From where values are refused."),
     "rows.checks.LARGEST_WEIGHT": (SPEED, "From where weights are refused."),

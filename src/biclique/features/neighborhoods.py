@@ -12,6 +12,7 @@ So K = H W Hᵀ is the clique expansion of a weighted hypergraph, and a semi-def
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,17 @@ from biclique.features.maps import FeatureMap
 from biclique.kernels import Gower, squared_norms
 from biclique.neighbors.index import NeighborIndex
 from biclique.runtime import PANEL
-from biclique.runtime.namespace import as_dtype, float64, full_float32, moved, namespace, on_host, rows_on_host, to_host
+from biclique.runtime.namespace import (
+    as_dtype,
+    float64,
+    full_float32,
+    moved,
+    namespace,
+    on_host,
+    rows_on_host,
+    to_host,
+    unit_rows,
+)
 
 NEIGHBORS = 7
 """r: landmarks of a row. More of them help Gaussians in many columns, and hurt images."""
@@ -72,22 +83,22 @@ class NeighborhoodMap(FeatureMap):
         self.size = p = int(landmarks.shape[0])
         values = self.landmarks.data if sparse.issparse(self.landmarks) else self.landmarks
         self._largest = 0.0 if isinstance(metric, Gower) else float(np.abs(values).max(initial=0.0))
-        self.n_neighbors = min(n_neighbors, max(1, p // 2))
         self._index: NeighborIndex | None = None
-        self.edge_weights = edge_weights(self._radii())
-        self._entries: FloatArray = np.sqrt(self.edge_weights)
+        self._set_neighbors(min(n_neighbors, max(1, p // 2)))
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_index": None}  # made again of the landmarks when it is next needed
 
     def with_neighbors(self, n_neighbors: int) -> NeighborhoodMap:
         """The same landmarks with another r, of at most p."""
-        other = object.__new__(NeighborhoodMap)
-        other.__dict__.update(self.__dict__)
-        other.n_neighbors = min(n_neighbors, self.size)
-        other.edge_weights = edge_weights(other._radii())
-        other._entries = np.sqrt(other.edge_weights)
+        other = copy(self)
+        other._set_neighbors(min(n_neighbors, self.size))
         return other
+
+    def _set_neighbors(self, n_neighbors: int) -> None:
+        self.n_neighbors = n_neighbors
+        self.edge_weights = edge_weights(self._radii())
+        self._entries: FloatArray = np.sqrt(self.edge_weights)
 
     def columns(self, X: Rows) -> Any:
         """φ(x) of every row, a CSR matrix (m, p) on the host."""
@@ -162,10 +173,7 @@ class NeighborhoodMap(FeatureMap):
         Z = np.asarray(self.landmarks, dtype=np.float64)
         offset = Z.mean(axis=0)
         scale = float(2.0 ** -np.ceil(np.log2(np.abs(Z - offset).max() or 1.0)))  # so that float32 cannot overflow
-        given = float64(X)
-        if self.metric == "cosine":
-            lengths = torch.sqrt((given * given).sum(1))[:, None]
-            given = given / torch.where(lengths > 0, lengths, 1.0)
+        given = unit_rows(float64(X)) if self.metric == "cosine" else float64(X)
         rows, landmarks = (given - moved(offset, X)) * scale, moved((Z - offset) * scale, X)
         squares, own = (landmarks * landmarks).sum(1), (rows * rows).sum(1)
         with full_float32(torch):

@@ -38,7 +38,7 @@ from biclique.gram import SparseGram
 from biclique.kernels import Gower
 from biclique.neighbors.index import members_of
 from biclique.progress import Progress
-from biclique.rows.array import ArrayRows, Block, Pool, RowSource, Sum, Vertices, digests
+from biclique.rows.array import ArrayRows, Block, Pool, RowSource, Sum, Vertices, distinct_rows
 from biclique.rows.checks import warn_about_spread
 from biclique.runtime import Pulse, run_groups, run_panels
 from biclique.runtime.namespace import float64, on_host
@@ -151,12 +151,15 @@ def draw_pool(settings: Settings, source: RowSource, random: np.random.RandomSta
     """Distinct rows that landmarks and clusters come from, in an order that does not depend on how they came."""
     most = landmark_count(settings)
     every = settings.holding.rank == "all"
-    pool = Pool.of(*source.draw((source.n_rows or most) if every else DRAWN_ROWS * most, random))
-    rows, weights = pool.rows[pool.distinct], pool.distinct_weights
-    by_bytes = np.argsort(digests(rows), kind="stable")  # not as they came
-    rows, weights = rows[by_bytes], weights[by_bytes]
-    order = _order_of(rows, settings)
-    return Pool(rows[order], weights[order], np.arange(len(order)), weights[order])
+    distinct = distinct_rows(*source.draw((source.n_rows or most) if every else DRAWN_ROWS * most, random))
+    return _pool_of(distinct, settings)
+
+
+def _pool_of(distinct: Vertices, settings: Settings) -> Pool:
+    """Distinct rows as a pool in their canonical order."""
+    order = _order_of(distinct.data, settings)
+    weights = distinct.weights[order]
+    return Pool(distinct.data[order], weights, np.arange(len(order)), weights)
 
 
 def _order_of(rows: Rows, settings: Settings) -> IntArray:
@@ -328,9 +331,7 @@ def deflated_pairs(G: sparse.csr_array, unit: FloatArray, k: int, tol: float) ->
 
 def map_of_vertices(settings: Settings, vertices: Vertices, random: np.random.RandomState) -> NeighborhoodMap:
     """The neighbourhoods of rows in memory."""
-    order = _order_of(vertices.data, settings)
-    rows, weights = vertices.data[order], vertices.weights[order]
-    found = choose_map(settings, Pool(rows, weights, np.arange(len(order)), weights), random)
+    found = choose_map(settings, _pool_of(vertices, settings), random)
     source = ArrayRows(vertices.data, vertices.weights)
     return connected(found, source, settings.n_groups, settings.n_jobs, Progress(False)).map
 

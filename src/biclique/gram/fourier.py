@@ -47,10 +47,6 @@ USUAL_MODES = 2**18
 SECONDS_PER_ROW = (1e-7, 4e-7, 2e-6)
 """Of two vectors on one core, in one, two and three columns (``benchmarks/fourier.py``)."""
 
-PAIRS_PER_MODE = 120
-"""Pairs of rows that tiles compute while a mode of the fine grid (2^d for a mode of a box) is transformed."""
-
-OUTLIERS = 5e-4
 LOOKED_AT = 20_000
 """Rows by which it is seen whether a grid holds them all."""
 
