@@ -1,52 +1,55 @@
-"""docs/architecture.md and the tables of CONTRIBUTING.md are true: files and folders."""
+"""docs/architecture.md is true, files have names of their own, and imports have no cycle."""
 
+import ast
 import re
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
-import biclique
-
 ROOT = Path(__file__).parent.parent
-SOURCE = Path(biclique.__file__).parent
-PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+SOURCE = ROOT / "src" / "biclique"
+FILES = sorted(path.relative_to(SOURCE) for path in SOURCE.rglob("*.py"))
 
 
-def section(text, title):
-    """What stands below a heading, up to the next one of its level or above."""
-    level = title.index(" ")
-    return re.split(rf"^#{{1,{level}}} ", text.split(f"{title}\n", 1)[1], maxsplit=1, flags=re.MULTILINE)[0]
+def imports():
+    """For each module the modules that it imports, at the top, in functions and for types."""
+    modules = {".".join(("biclique", *path.with_suffix("").parts)).removesuffix(".__init__"): path for path in FILES}
+    graph = {}
+    for module, path in modules.items():
+        named = set()
+        for node in ast.walk(ast.parse((SOURCE / path).read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                named |= {node.module, *(f"{node.module}.{part.name}" for part in node.names)}
+            elif isinstance(node, ast.Import):
+                named |= {part.name for part in node.names}
+        graph[module] = (named & modules.keys()) - {module, "biclique"}
+    return graph
 
 
-def source_files():
-    return sorted(path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py"))
+@pytest.mark.xfail(reason="fit/plan.py and fit/low_rank.py")
+def test_imports_have_no_cycle():
+    try:
+        TopologicalSorter(imports()).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
 
 
 def test_every_folder_has_a_noun():
-    named = re.findall(r"^\| `(\w+)/` \| ", section(PAGE, "## Folders"), flags=re.MULTILINE)
-    folders = {name.split("/")[0] for name in source_files() if "/" in name}
-    assert sorted(named) == sorted(folders)
-
-
-def test_every_file_is_named_once_among_the_layers():
-    named = []
-    for item in section(CONTRIBUTING, "## Layers").split("\n- ")[1:]:
-        folder = re.match(r"`([\w/]+/)`", item)
-        named += [(folder[1] if folder else "") + name for name in re.findall(r"`(\w+\.py)`", item)]
-    files = [name for name in source_files() if not name.endswith(("__init__.py", "__main__.py"))]
-    assert sorted(named) == files
+    section = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").split("## Folders\n")[1]
+    named = re.findall(r"^\| `(\w+)/` \| ", section, flags=re.MULTILINE)
+    assert sorted(named) == sorted({path.parts[0] for path in FILES if len(path.parts) > 1})
 
 
 def test_every_file_name_is_there_once():
-    for files in (SOURCE.rglob("*.py"), (ROOT / "tests").rglob("test_*.py")):
+    for files in (FILES, (ROOT / "tests").rglob("test_*.py")):
         names = [path.name for path in files if not path.name.startswith("__")]
         assert len(set(names)) == len(names)
 
 
 def test_tests_lie_in_the_folders_of_the_source():
-    folders = {path.parent.relative_to(ROOT / "tests").as_posix() for path in (ROOT / "tests").rglob("test_*.py")}
-    assert folders - {".", "fuzz", "golden"} <= {str(Path(name).parent) for name in source_files()}
+    folders = {path.parent.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("test_*.py")}
+    assert folders - {Path(), Path("fuzz"), Path("golden")} <= {path.parent for path in FILES}
 
 
 @pytest.mark.parametrize(
@@ -55,5 +58,5 @@ def test_tests_lie_in_the_folders_of_the_source():
 def test_files_that_documents_name_exist(page):
     text = (ROOT / page).read_text(encoding="utf-8")
     named = set(re.findall(r"(?<![\w/.])((?:[\w.]+/)+\w+\.py)\b", text))
-    missing = [name for name in named if not any((place / name).exists() for place in (ROOT, SOURCE, ROOT / "src"))]
-    assert not missing
+    places = (ROOT, SOURCE, ROOT / "src", ROOT / "tests")
+    assert [name for name in named if not any((place / name).exists() for place in places)] == []

@@ -167,13 +167,13 @@ def test_every_help_has_examples(capsys, command):
 def test_info(capsys):
     code, out, err = run(capsys, "info")
     assert (code, err) == (0, "")
-    for word in ("Python", "numpy", "threads", "BLAS", "CPU features", "memory", "devices", "extra io"):
+    for word in ("Python", "numpy", "threads", "BLAS", "CPU features", "memory", "devices", "extra tables"):
         assert word in out
     _, out, _ = run(capsys, "info", "--json")
     facts = json.loads(out)
     assert facts["biclique"] == biclique.__version__
     assert facts["free_memory_bytes"] > 0
-    assert set(facts["extras"]) == {"io", "plot", "neighbors", "fourier", "gpu", "hypergraph"}
+    assert set(facts["extras"]) == {"tables", "dask", "plot", "neighbors", "fourier", "gpu", "hypergraph"}
 
 
 @pytest.fixture

@@ -133,7 +133,7 @@ def test_labels_into_pipes_and_devices(capfd, tmp_path):
 @pytest.mark.parametrize(
     ("error", "code", "said"),
     [
-        (MemoryError(), 4, "not enough memory: set a lower --memory-limit"),
+        (MemoryError(), 4, "not enough memory: take fewer rows or columns"),
         (MemoryError("Unable to allocate 9 TiB"), 4, "(Unable to allocate 9 TiB)"),
         (RecursionError("maximum depth"), 3, "nested too deeply"),
         (OverflowError("int too large"), 3, "too large (int too large)"),

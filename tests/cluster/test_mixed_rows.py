@@ -339,10 +339,22 @@ def test_sparse_rows_text_and_searches_are_refused():
 def test_a_kernel_with_columns_of_its_own():
     X, _ = mixed(60, 0.1)
     named = quiet(model(gamma=3.0), X)
-    own = quiet(model(affinity=Gower(3.0, Columns.of(X, MASK)), categorical_features=None), X)
+    own = quiet(model(affinity=Gower(gamma=3.0, columns=Columns.of(X, MASK)), categorical_features=None), X)
     np.testing.assert_array_equal(own.embedding_, named.embedding_)
     with pytest.raises(ParameterError, match="made for 5 columns"):
-        model(affinity=Gower(3.0, Columns.of(X, MASK)), categorical_features=None).fit(X[:, :4])
+        model(affinity=Gower(gamma=3.0, columns=Columns.of(X, MASK)), categorical_features=None).fit(X[:, :4])
+
+
+@pytest.mark.parametrize("asked", [CODES, MASK, list("cde")], ids=["numbers", "mask", "names"])
+@pytest.mark.parametrize("options", [{}, NEIGHBORHOODS], ids=["affinity", "metric"])
+def test_the_kernel_object_is_the_name_with_its_columns(asked, options):
+    X, _ = mixed(80, 0.1)
+    table = pd.DataFrame(X, columns=list("abcde"))
+    named = quiet(model(**options), X)
+    gower = Gower(categorical=asked)
+    given = {"kernel_params": {"metric": gower}} if options else {"affinity": gower}
+    own = quiet(model(**{**options, **given, "categorical_features": None}), table)
+    np.testing.assert_array_equal(own.embedding_, named.embedding_)
 
 
 def test_clone_and_parameters():

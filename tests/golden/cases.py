@@ -16,9 +16,10 @@ from scipy import sparse
 
 import biclique
 from biclique.kernels import InnerProductKernel, Kernel
-from tests.golden.data import DATA, GIVEN, SOURCES, rows_of, weights_of
+from tests.golden.data import CHUNKS, DATA, GIVEN, SOURCES, rows_of, weights_of
 from tests.golden.record import Case, Record, attempt, note, note_model
-from tests.golden.refusals import REFUSALS
+from tests.golden.refusals import OTHER_MESSAGES, REFUSALS
+from tests.golden.trees import own_names
 
 ESTIMATORS = {
     "clustering": biclique.BicliqueSpectralClustering,
@@ -59,9 +60,6 @@ SAME_KIND = ("float32", "fortran", "csr", "csr float32", "csc", "csr_matrix", "p
 TENSORS = ("tensor", "tensor float32")
 """Sources of which new rows are of the same kind; for others they are an array."""
 
-GRAPH = "neighbour graphs become those of scikit-learn"
-PARTS = "K falls into parts"
-
 CASES: dict[str, Case] = {}
 
 
@@ -86,7 +84,7 @@ def parameters_of(estimator: str, data: str, own: dict[str, Any]) -> dict[str, A
 
 
 def make(estimator: str, data: str, own: dict[str, Any]) -> Any:
-    return ESTIMATORS[estimator](**parameters_of(estimator, data, own))
+    return own_names(ESTIMATORS[estimator], parameters_of(estimator, data, own))
 
 
 def fit(
@@ -98,7 +96,6 @@ def fit(
     sample_weight: str | None = None,
     call: str = "fit",
     needs: str = "",
-    moves: str = "",
     **own: Any,
 ) -> None:
     """Add a case: one fit, then labels, embeddings and probabilities of training rows, new rows and a row far away."""
@@ -114,9 +111,12 @@ def fit(
         if call != "fit":
             note(record, call, returned)
         note_model(record, model)
+        if source in CHUNKS:  # what Dask returns is of another type, and it keeps the embedding
+            record.pop("embedding_", None)
+            record["labels_"] = np.asarray(record.get("labels_", []), np.int64)
         note_use(record, model, X, given, convert if source in (*SAME_KIND, *TENSORS) else None)
 
-    add(name, run, (package, needs), moves)
+    add(name, run, (package, needs))
 
 
 def note_use(record: Record, model: Any, X: Any, given: Any, convert: Any = None) -> None:
@@ -219,10 +219,10 @@ def add_orders() -> None:
         for data in ("similarities", "indefinite", "connected_graph"):
             fit(f"order/{data}/{order}", data, **GIVEN_MATRIX, order=order)
         for data in ("dusty", "outlier", "parted"):
-            fit(f"order/{data}/{order}", data, order=order, moves=PARTS)
+            fit(f"order/{data}/{order}", data, order=order)
         for data in ("blocks", "similarity_graph"):
-            fit(f"order/{data}/{order}", data, **GIVEN_MATRIX, order=order, moves=PARTS)
-        fit(f"order/neighbors/{order}", "touching", **NEIGHBORS, order=order, moves=GRAPH)
+            fit(f"order/{data}/{order}", data, **GIVEN_MATRIX, order=order)
+        fit(f"order/neighbors/{order}", "touching", **NEIGHBORS, order=order)
 
 
 def add_symmetric() -> None:
@@ -237,20 +237,20 @@ def add_symmetric() -> None:
 
 
 def add_assigners() -> None:
-    ways: dict[str, tuple[str, dict[str, Any], str]] = {
-        "dense": ("touching", GRAMS["dense"], ""),
-        "tiled": ("touching", GRAMS["tiled"], ""),
-        "nystroem": ("touching", GRAMS["nystroem"], ""),
-        "similarities": ("similarities", GIVEN_MATRIX, ""),
-        "connected graph": ("connected_graph", GIVEN_MATRIX, ""),
-        "parts": ("parted", {"order": 2}, PARTS),
-        "neighbors": ("touching", NEIGHBORS, GRAPH),
+    ways: dict[str, tuple[str, dict[str, Any]]] = {
+        "dense": ("touching", GRAMS["dense"]),
+        "tiled": ("touching", GRAMS["tiled"]),
+        "nystroem": ("touching", GRAMS["nystroem"]),
+        "similarities": ("similarities", GIVEN_MATRIX),
+        "connected graph": ("connected_graph", GIVEN_MATRIX),
+        "parts": ("parted", {"order": 2}),
+        "neighbors": ("touching", NEIGHBORS),
     }
     for assign in ASSIGNERS:
-        for way, (data, own, moves) in ways.items():
+        for way, (data, own) in ways.items():
             for scaled in (True, False):
                 name = f"assign/{assign}/{way}/{'scaled' if scaled else 'as they are'}"
-                fit(name, data, assign_labels=assign, row_normalize=scaled, moves=moves, **own)
+                fit(name, data, assign_labels=assign, row_normalize=scaled, **own)
         fit(f"assign/{assign}/n_init 1", "touching", assign_labels=assign, n_init=1)
         fit(f"assign/{assign}/few rows", "few", assign_labels=assign)
         fit(f"assign/{assign}/more components", "touching", assign_labels=assign, n_components=6)
@@ -285,11 +285,11 @@ def add_weights() -> None:
         fit(f"weights/{kind}/repeated", "repeated", sample_weight=kind)
         fit(f"weights/{kind}/similarities", "similarities", sample_weight=kind, **GIVEN_MATRIX)
         fit(f"weights/{kind}/graph", "connected_graph", sample_weight=kind, **GIVEN_MATRIX)
-        fit(f"weights/{kind}/parts", "parted", sample_weight=kind, order=2, moves=PARTS)
-        fit(f"weights/{kind}/neighbors", "touching", sample_weight=kind, **NEIGHBORS, moves=GRAPH)
+        fit(f"weights/{kind}/parts", "parted", sample_weight=kind, order=2)
+        fit(f"weights/{kind}/neighbors", "touching", sample_weight=kind, **NEIGHBORS)
     for kind in ("list", "number", "ones"):
         fit(f"weights/{kind}", sample_weight=kind)
-    fit("weights/chunks", sample_weight="integers", source="list of chunks", **GRAMS["nystroem"])
+    fit("weights/chunks", sample_weight="integers", source="chunks", **GRAMS["nystroem"])
 
 
 def add_shapes() -> None:
@@ -316,26 +316,22 @@ def add_shapes() -> None:
 
 def add_neighbors() -> None:
     for n_neighbors in (4, 10):
-        fit(f"neighbors/{n_neighbors}", "rings", **{**NEIGHBORS, "n_neighbors": n_neighbors}, moves=GRAPH)
-    fit("neighbors/embedding", "rings", "embedding", **NEIGHBORS, moves=GRAPH)
-    fit("neighbors/sparse rows", "counts", source="csr", **NEIGHBORS, moves=GRAPH)
-    fit("neighbors/given", "distance_graph", **GIVEN_NEIGHBORS, moves=GRAPH)
-    fit("neighbors/given, weights", "distance_graph", sample_weight="integers", **GIVEN_NEIGHBORS, moves=GRAPH)
-    fit("neighbors/given, embedding", "distance_graph", "embedding", **GIVEN_NEIGHBORS, moves=GRAPH)
+        fit(f"neighbors/{n_neighbors}", "rings", **{**NEIGHBORS, "n_neighbors": n_neighbors})
+    fit("neighbors/embedding", "rings", "embedding", **NEIGHBORS)
+    fit("neighbors/sparse rows", "counts", source="csr", **NEIGHBORS)
+    fit("neighbors/given", "distance_graph", **GIVEN_NEIGHBORS)
+    fit("neighbors/given, weights", "distance_graph", sample_weight="integers", **GIVEN_NEIGHBORS)
+    fit("neighbors/given, embedding", "distance_graph", "embedding", **GIVEN_NEIGHBORS)
 
 
 def add_given() -> None:
     for estimator in ("embedding", "kernel k-means"):
         for data in ("similarities", "indefinite", "connected_graph"):
             fit(f"given/{data}/{estimator}", data, estimator, **GIVEN_MATRIX)
-        fit(f"given/blocks/{estimator}", "blocks", estimator, **GIVEN_MATRIX, moves=PARTS)
+        fit(f"given/blocks/{estimator}", "blocks", estimator, **GIVEN_MATRIX)
     for source in ("csr", "csc", "float32", "pandas"):
         fit(f"given/{source}", "similarities", source=source, **GIVEN_MATRIX)
     fit("given/negative eigenvalues", "indefinite", **GIVEN_MATRIX, order=2, n_clusters=40)
-
-
-IN_CHUNKS = ("path", "npy", "parquet", "zarr", "csv", "chunks", "dask")
-"""What the names of sources have in them that are read in pieces: K is factored."""
 
 
 def add_sources() -> None:
@@ -343,9 +339,9 @@ def add_sources() -> None:
         if source not in TENSORS:
             data = "whole" if source == "int64" else "counts" if source.startswith(("csr", "csc")) else "blobs"
             fit(f"source/{source}/nystroem", data, source=source, gram="nystroem", rank=12)
-            if not any(part in source for part in IN_CHUNKS):
+            if source not in (*CHUNKS, "dask", "dask frame"):  # in chunks K is factored
                 fit(f"source/{source}/dense", data, source=source)
-    for source in ("list of chunks", "function of chunks", "parquet", "dask", "dask frame"):
+    for source in ("chunks", "parquet", "dask", "dask frame"):
         fit(f"source/{source}/linear", "positive", source=source, affinity="linear", gram="features", rank=4)
         fit(f"source/{source}/features", source=source, gram="features", rank=40, order=2.1)
         fit(f"source/{source}/embedding", "touching", "embedding", source=source, gram="nystroem", rank=40)
@@ -385,10 +381,10 @@ def add_hypergraphs() -> None:
             fit(f"hypergraph/{name}/{order}", "planted", "hypergraph", expansion=expansion, order=order)
     for assign in ASSIGNERS:
         fit(f"hypergraph/{assign}", "mixed_edges", "hypergraph", assign_labels=assign)
-        fit(f"hypergraph/{assign}/separate", "separate_edges", "hypergraph", assign_labels=assign, moves=PARTS)
+        fit(f"hypergraph/{assign}/separate", "separate_edges", "hypergraph", assign_labels=assign)
     for order in (2, 4):
         fit(f"hypergraph/many/{order}", "many_edges", "hypergraph", order=order)
-        fit(f"hypergraph/separate/{order}", "separate_edges", "hypergraph", order=order, n_clusters=6, moves=PARTS)
+        fit(f"hypergraph/separate/{order}", "separate_edges", "hypergraph", order=order, n_clusters=6)
     fit("hypergraph/as they are", "planted", "hypergraph", row_normalize=False, n_init=1)
     fit("hypergraph/components", "planted", "hypergraph", n_components=5)
     for source in ("as it is", "csr", "pandas", "int64"):
@@ -457,7 +453,7 @@ def add_devices() -> None:
     for data in ("repeated", "few", "middling"):
         on_cpu(f"device/{data}", data, gram="tiled")
     for data in ("dusty", "outlier", "parted"):
-        on_cpu(f"device/{data}", data, gram="tiled", order=2, moves=PARTS)
+        on_cpu(f"device/{data}", data, gram="tiled", order=2)
     on_cpu("device/embedding", "touching", "embedding", gram="tiled")
     fit("device/tensor/embedding", "touching", "embedding", source="tensor", gram="tiled")
 
@@ -481,8 +477,8 @@ def _pickled(record: Record, model: Any, X: Any) -> None:
 
 
 def _saved(record: Record, model: Any, X: Any) -> None:
-    biclique.save(model, "model.biclique")
-    note_use(record, biclique.load("model.biclique"), X, X)
+    biclique.save(model, "model.skops")
+    note_use(record, biclique.load("model.skops"), X, X)
 
 
 def add_again() -> None:
@@ -519,4 +515,4 @@ add_kinds()
 add_devices()
 add_again()
 for _name, _run in REFUSALS.items():
-    add(_name, _run)
+    add(_name, _run, moves=OTHER_MESSAGES.get(_name, ""))

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from biclique.hypergraph.hypergraph import Hypergraph
-from biclique.io import open_chunks
+from biclique import Hypergraph
+from tests.golden.trees import in_chunks
 
 
 def groups(sizes: list[int], d: int = 4, apart: float = 8.0, spread: float = 1.0, seed: int = 0) -> np.ndarray:
@@ -255,9 +255,7 @@ def _npy(X: np.ndarray) -> Path:
 
 
 def _parquet(X: np.ndarray) -> Path:
-    import pyarrow.parquet as pq
-
-    pq.write_table(_arrow(X), "rows.parquet")
+    _pandas(X).to_parquet("rows.parquet")
     return Path("rows.parquet")
 
 
@@ -311,24 +309,21 @@ SOURCES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "pandas": (_pandas, "pandas"),
     "polars": (_polars, "polars"),
     "arrow": (_arrow, "pyarrow"),
-    "path of npy": (_npy, ""),
-    "text path of npy": (lambda X: str(_npy(X)), ""),
     "memory map": (lambda X: np.load(_npy(X), mmap_mode="r"), ""),
-    "npy": (lambda X: open_chunks(_npy(X)), ""),
-    "npy float32": (lambda X: open_chunks(_npy(X.astype(np.float32))), ""),
-    "path of parquet": (_parquet, "pyarrow"),
-    "parquet": (lambda X: open_chunks(_parquet(X)), "pyarrow"),
-    "path of zarr": (_zarr, "zarr"),
-    "zarr": (lambda X: open_chunks(_zarr(X)), "zarr"),
-    "csv": (lambda X: open_chunks(_csv(X)), ""),
-    "path of csv": (_csv, ""),
-    "chunks of an array": (open_chunks, ""),
-    "list of chunks": (lambda X: open_chunks(_pieces(X)), ""),
-    "function of chunks": (lambda X: open_chunks(lambda: iter(_pieces(X))), ""),
-    "frames in chunks": (lambda X: open_chunks([_pandas(part) for part in _pieces(X)]), "pandas"),
+    "npy": (lambda X: in_chunks(_npy(X)), "dask"),
+    "npy float32": (lambda X: in_chunks(_npy(X.astype(np.float32))), "dask"),
+    "parquet": (lambda X: in_chunks(_parquet(X)), "dask"),
+    "zarr": (lambda X: in_chunks(_zarr(X)), "zarr"),
+    "csv": (lambda X: in_chunks(_csv(X)), "dask"),
+    "one chunk": (lambda X: in_chunks([X]), "dask"),
+    "chunks": (lambda X: in_chunks(_pieces(X)), "dask"),
+    "frames in chunks": (lambda X: in_chunks([_pandas(part) for part in _pieces(X)]), "dask"),
     "dask": (_dask, "dask"),
     "dask frame": (_dask_frame, "dask"),
     "tensor": (_tensor, "torch"),
     "tensor float32": (lambda X: _tensor(X, "float32"), "torch"),
 }
 """How rows are passed, and the package that this needs."""
+
+CHUNKS = ("npy", "npy float32", "parquet", "zarr", "csv", "one chunk", "chunks", "frames in chunks")
+"""Sources that the base reads by ``open_chunks`` and that are Dask's now."""

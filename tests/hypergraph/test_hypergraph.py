@@ -179,7 +179,7 @@ def test_restricted_and_renamed():
         (lambda: Hypergraph.from_edges([[1, 9]], vertices=3), "edge 0 holds 9"),
         (lambda: Hypergraph.from_edges([["a"], ["b", "z"]], vertices=["a", "b"]), "edge 1 holds 'z'"),
         (lambda: Hypergraph.from_edges([[1]], [1, 2]), "one entry for each edge"),
-        (lambda: Hypergraph.from_edges([[1]], ["x"]), "weights must hold numbers"),
+        (lambda: Hypergraph.from_edges([[1]], ["x"]), "weights must be numbers"),
         (lambda: Hypergraph.from_edges([[1]], [np.inf]), "finite"),
         (lambda: Hypergraph.from_edges([[1], [2]], edge_names=["a", "a"]), "distinct"),
         (lambda: Hypergraph.from_dict([[1]]), "mapping"),

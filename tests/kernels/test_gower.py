@@ -25,7 +25,7 @@ MASK = np.array([False, False, False, False, True, True])
 
 
 def kernel_of(X, mask=MASK, gamma=GAMMA):
-    return Gower(gamma, Columns.of(X, mask))
+    return Gower(gamma=gamma, columns=Columns.of(X, mask))
 
 
 @pytest.mark.parametrize("gaps", [0.0, 0.2, 0.6])
@@ -68,14 +68,14 @@ def test_without_gaps_no_eigenvalue_is_negative_and_a_row_is_like_itself(gaps):
 
 def test_new_rows_beyond_the_range_and_unseen_categories():
     X = np.array([[0.0, 1.0, 3.0], [10.0, 2.0, 3.0]])
-    kernel = Gower(1.0, Columns.of(X, np.array([False, True, False])))
+    kernel = Gower(gamma=1.0, columns=Columns.of(X, np.array([False, True, False])))
     new = np.array([[30.0, 7.0, 4.0]])  # 3 and 2 ranges away, a category of its own, not the constant
     np.testing.assert_allclose(kernel.distances(new, X), [[5 / 3, 4 / 3]])
 
 
 def test_rows_without_a_column_in_common_are_one_apart():
     X = np.array([[1.0, np.nan, 2.0], [np.nan, 3.0, np.nan], [2.0, 4.0, 2.0]])
-    q = Gower(1.0, Columns.of(X)).dissimilarity(X)
+    q = Gower(gamma=1.0, columns=Columns.of(X)).dissimilarity(X)
     np.testing.assert_allclose(q, [[0, 1, 0.5], [1, 0, 1], [0.5, 1, 0]])
     assert gower_distance(X[0], X[1], gower_ranges(X), [False] * 3) == 1.0
 
@@ -86,8 +86,8 @@ def test_columns_of_gaps_count_for_nothing():
     columns = Columns.of(X, MASK)
     assert columns.empty.tolist() == [False, True, False, False, False, False]
     rest = np.delete(X, 1, axis=1)
-    alone = Gower(GAMMA, Columns.of(rest, np.delete(MASK, 1))).block(rest, rest)
-    np.testing.assert_allclose(Gower(GAMMA, columns).block(X, X), alone, rtol=1e-13)
+    alone = Gower(gamma=GAMMA, columns=Columns.of(rest, np.delete(MASK, 1))).block(rest, rest)
+    np.testing.assert_allclose(Gower(gamma=GAMMA, columns=columns).block(X, X), alone, rtol=1e-13)
 
 
 def test_ranges_of_parts_are_those_of_the_whole():
@@ -137,7 +137,7 @@ def test_codes_that_are_no_codes_are_named(value):
 
 def test_a_million_levels_are_told_apart_in_float32():
     codes = np.arange(1_000_000, dtype=np.float64)[::250_000][:, None] + [[0.0], [1.0], [2.0], [3.0]]
-    held = HeldRows(Gower(1.0, Columns.of(codes, np.array([True]))), codes, np.float32)
+    held = HeldRows(Gower(gamma=1.0, columns=Columns.of(codes, np.array([True]))), codes, np.float32)
     np.testing.assert_allclose(held.kernel.distances(held.rows, held.rows), 1 - np.eye(4))
 
 

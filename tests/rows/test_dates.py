@@ -88,9 +88,9 @@ def test_booleans_and_columns_called_date_stay_numbers(frame):
 
 def test_incidences_and_points_of_modellings_are_no_dates_either():
     dates = np.column_stack([ARRAY, ARRAY])
-    with pytest.raises(DataError, match="the incidence matrix must hold real numbers, got dates or times"):
+    with pytest.raises(DataError, match="the incidence matrix must be real numbers, got dates or times"):
         Hypergraph.from_incidence(dates)
-    with pytest.raises(DataError, match="X must hold numbers, got dates or times"):
+    with pytest.raises(DataError, match="X must be real numbers, got dates or times"):
         modelling_gram(dates, "max")
 
 

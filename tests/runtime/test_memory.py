@@ -5,7 +5,7 @@ import ctypes
 import numpy as np
 import pytest
 
-from biclique.exceptions import ParameterError
+from biclique.exceptions import MemoryLimitError, ParameterError
 from biclique.runtime import memory
 from biclique.runtime.memory import format_bytes, free_memory, parse_memory_limit
 
@@ -36,6 +36,13 @@ def test_bad_memory_limits_are_refused(text):
 
 def test_auto_is_about_half_of_what_is_free():
     assert 0 < parse_memory_limit("auto") <= free_memory()
+
+
+def test_what_needs_more_than_is_free_is_refused(monkeypatch):
+    monkeypatch.setattr(memory, "free_memory", lambda: 3 * GIB)
+    memory.require_memory(3 * GIB, "the matrix", "take fewer rows.")
+    with pytest.raises(MemoryLimitError, match=r"the matrix needs 4 GiB, and 3 GiB are free: take fewer rows\."):
+        memory.require_memory(4 * GIB, "the matrix", "take fewer rows.")
 
 
 def test_bytes_read_well():

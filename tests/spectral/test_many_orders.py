@@ -6,8 +6,9 @@ import pytest
 from biclique import BicliqueSpectralClustering
 from biclique.gram import DenseGram
 from biclique.selection import order_path
-from biclique.spectral import NormalizedCut, top_eigenpairs
-from biclique.spectral.many_orders import FEWEST_BLOCKS, ManyOrders, block_width, columns_within
+from biclique.spectral.cut import NormalizedCut
+from biclique.spectral.many_orders import ManyOrders
+from biclique.spectral.solver import top_eigenpairs
 from tests import oracles
 
 ORDERS = [2.25, 3, 8, np.inf]
@@ -19,12 +20,12 @@ def similarities(seed=0):
     return np.exp(-((X[:, None] - X[None]) ** 2).sum(-1))
 
 
-def solved(K, k=K_PAIRS, columns=200, tol=1e-6, weights=None, max_passes=100, first_tol=1e-3):
+def solved(K, k=K_PAIRS, tol=1e-6, weights=None, max_passes=100, first_tol=1e-3):
     first = NormalizedCut(DenseGram(K), 2.1, weights)
     found = top_eigenpairs(first, k, tol=first_tol, deflate=first.trivial, random_state=0, keep_space=True)
     cuts = [first.at_order(order) for order in ORDERS]
-    solver = ManyOrders(first, found.space, cuts, k, columns)
-    return cuts, solver, solver.solve(tol, 1e-15, max_passes)
+    solver = ManyOrders(first, found.space, k)
+    return cuts, solver, solver.solve(cuts, tol, 1e-15, max_passes)
 
 
 def check(cuts, pairs, k=K_PAIRS, tol=1e-6):
@@ -52,15 +53,6 @@ def test_with_weights():
     check(cuts, pairs)
 
 
-def test_a_space_that_is_full_shrinks_and_goes_on(monkeypatch):
-    shrinks, shrink = [], ManyOrders._shrink
-    monkeypatch.setattr(ManyOrders, "_shrink", lambda self: (shrinks.append(self), shrink(self)))
-    cuts, solver, pairs = solved(similarities(), columns=FEWEST_BLOCKS * block_width(K_PAIRS), tol=1e-9)
-    assert shrinks
-    assert solver.basis.shape[1] <= FEWEST_BLOCKS * block_width(K_PAIRS)
-    check(cuts, pairs)
-
-
 def test_wanted_eigenvalues_may_be_negative():
     """B has two positive eigenvalues. The trivial vector, with eigenvalue zero, must not be the third."""
     random = np.random.RandomState(2)
@@ -78,27 +70,18 @@ def test_passes_are_fewer_than_of_each_order_alone():
     check(cuts, pairs, tol=1e-5)
 
 
-def test_too_few_passes_are_told():
+def test_too_few_passes_are_reported():
     _, solver, pairs = solved(similarities(), tol=1e-12, max_passes=1)
     assert solver.n_passes == 1
     assert not any(own.converged for own in pairs)
 
 
-def test_columns_within_a_budget():
-    width = block_width(3)
-    assert columns_within(10**5, 3, 10**12) == 12 * width
-    enough = 8 * 10**5 * (10 + 2 * FEWEST_BLOCKS) * width
-    assert columns_within(10**5, 3, enough) == FEWEST_BLOCKS * width
-    assert columns_within(10**5, 3, enough - 8 * 10**5 * 2) == 0
-
-
-def test_a_path_without_memory_for_a_common_space_is_the_same():
+def test_orders_that_a_full_space_has_not_solved_are_solved_one_by_one(monkeypatch):
     X = np.random.RandomState(0).standard_normal((N, 3)) + 4 * (np.arange(N) % 2)[:, None]
     options = {"n_clusters": 2, "random_state": 0, "gram": "tiled", "eigen_tol": 1e-6}
     usual = order_path(X, [2.5, 2.1, 4], **options)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("biclique.fit.exact.columns_within", lambda *_: 0)
-        short = order_path(X, [2.5, 2.1, 4], **options)
+    monkeypatch.setattr("biclique.spectral.many_orders.MOST_BLOCKS", 0)
+    short = order_path(X, [2.5, 2.1, 4], **options)
     np.testing.assert_allclose(usual.eigenvalues, short.eigenvalues, atol=1e-9)
     np.testing.assert_array_equal(usual.labels, short.labels)
 

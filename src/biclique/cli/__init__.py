@@ -15,7 +15,7 @@ def main(arguments: list[str] | None = None, *, alone: bool = False) -> int:
     try:
         from biclique.cli.run import run, run_process
 
-        return run_process() if alone else run(arguments)
+        return run_process() if alone else run(sys.argv[1:] if arguments is None else arguments)
     except KeyboardInterrupt:  # before there was a handler
         if sys.stderr is not None:
             sys.stderr.write("biclique: error: interrupted; nothing was written\n")

@@ -23,6 +23,7 @@ from biclique.cli.common import (
     rank,
     report,
 )
+from biclique.cli.output import EXIT_CODES, EXIT_OK
 from biclique.cli.predict_command import save_run
 from biclique.cli.report_command import check_report, row_names, shown_columns, write_report
 from biclique.cli.standard_streams import standard_streams
@@ -37,7 +38,6 @@ from biclique.cli.table_rows import (
     takes_codes,
     write_new,
 )
-from biclique.cli.text import EXIT_CODES, EXIT_OK
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.datasets import SHIPPED
 from biclique.features.maps import LANDMARKS
@@ -61,14 +61,11 @@ examples:
 """
 
 
-def add_command(commands: Any) -> None:
-    parser = commands.add_parser(
-        "cluster",
-        help="cluster the rows of a table",
-        description="Cluster the rows of a table. Columns are scaled to unit variance unless --scale says otherwise.",
-        epilog=f"{EXAMPLES}\n{EXIT_CODES}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def add_to(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Cluster the rows of a table. Columns are scaled to unit variance unless --scale says otherwise."
     )
+    parser.epilog = f"{EXAMPLES}\n{EXIT_CODES}"
     parser.set_defaults(run=_cluster, fail=parser.error)
     files, folders = (
         listed([kind.endings[0] for kind in formats() if (kind.place == "folder") is folder], "or")

@@ -17,8 +17,8 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import RobustScaler
 
 from biclique._typing import FloatArray, IntArray, Rows
+from biclique.cli.output import EXIT_OK, block, line, print_warnings
 from biclique.cli.standard_streams import shown_output
-from biclique.cli.text import EXIT_OK, block, line, print_warnings
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.exceptions import BicliqueWarning, DataError, ParameterError, printable
 from biclique.fit.plan import Plan, barrier_to_chunks

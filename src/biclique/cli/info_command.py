@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import platform
 import sys
+from dataclasses import dataclass
 from importlib import import_module, metadata
 from importlib.util import find_spec
 from typing import Any
@@ -14,13 +14,15 @@ from typing import Any
 from threadpoolctl import threadpool_info
 
 from biclique import __version__
-from biclique.cli.text import EXIT_OK, block, line
-from biclique.runtime import count_threads, format_bytes, free_memory
-from biclique.runtime.memory import total_memory
+from biclique.cli.options import Command, Options, option
+from biclique.cli.output import EXIT_OK, block, line
+from biclique.runtime.memory import format_bytes, free_memory, total_memory
+from biclique.runtime.threads import count_threads
 
-CORE = ("numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl")
+CORE = ("numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl", "tqdm", "skops")
 EXTRAS = {
-    "io": ("pyarrow", "zarr", "numcodecs"),
+    "tables": ("pandas", "pyarrow", "openpyxl"),
+    "dask": ("dask", "distributed", "zarr"),
     "plot": ("matplotlib",),
     "neighbors": ("faiss-cpu",),
     "fourier": ("finufft",),
@@ -34,19 +36,12 @@ examples:
 """
 
 
-def add_command(commands: Any) -> None:
-    parser = commands.add_parser(
-        "info",
-        help="versions, threads, BLAS, CPU, devices, extras and memory",
-        description="What this installation and this machine have.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.set_defaults(run=_info)
-    parser.add_argument("--json", action="store_true", help="print JSON")
+@dataclass(frozen=True, kw_only=True)
+class InfoOptions(Options):
+    json: bool = option("--json", default=False, action="store_true", help="print JSON")
 
 
-def _info(options: argparse.Namespace) -> int:
+def run(options: InfoOptions) -> int:
     facts = machine()
     if options.json:
         block(json.dumps(facts, indent=2))
@@ -60,7 +55,7 @@ def _info(options: argparse.Namespace) -> int:
     line(f"CPU features: {' '.join(facts['cpu_features']) or 'unknown'}")
     total = facts["memory_bytes"]
     of_all = f" of {format_bytes(total)}" if total else ""
-    line(f"memory: {format_bytes(facts['free_memory_bytes'])} free{of_all}; the default limit is half of what is free")
+    line(f"memory: {format_bytes(facts['free_memory_bytes'])} free{of_all}")
     line(f"devices: {', '.join(facts['devices']) or 'none besides the CPU'}")
     for extra, packages in facts["extras"].items():
         there = ", ".join(f"{name} {version or 'missing'}" for name, version in packages.items())
@@ -125,3 +120,6 @@ def devices() -> list[str]:
         return [*shown, "mps"] if has_mps else shown
     except Exception as error:  # a broken driver can raise anything, and is worth a line here
         return [f"PyTorch cannot say ({error})"]
+
+
+add_to = Command(run, InfoOptions, "What this installation and this machine have.", EXAMPLES).add_to

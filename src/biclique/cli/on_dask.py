@@ -26,7 +26,7 @@ from biclique.cli.common import (
     print_estimate,
     report,
 )
-from biclique.cli.text import EXIT_OK, line
+from biclique.cli.output import EXIT_OK, line
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.exceptions import DataError, ParameterError, TableError, printable
 from biclique.io import LabelWriter, Roles, find_format, open_chunks, write_text

@@ -8,7 +8,6 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -16,10 +15,10 @@ from sklearn.pipeline import Pipeline
 
 from biclique._typing import IntArray
 from biclique.cli.common import add_run_options, caught_messages, check_apart, checked_option, progress_of
+from biclique.cli.output import EXIT_CODES, EXIT_OK, block, line, print_warnings
 from biclique.cli.standard_streams import shown_output, standard_streams
 from biclique.cli.table_options import add_new_row_options, form_of, given_form
 from biclique.cli.table_rows import id_names, ids_of, probabilities_of, rows_of, write_new, written_as_fitted
-from biclique.cli.text import EXIT_CODES, EXIT_OK, block, line, print_warnings
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.exceptions import BicliqueError, DataError, ParameterError, printable
 from biclique.io import (
@@ -44,15 +43,12 @@ examples:
 """
 
 
-def add_command(commands: Any) -> None:
-    parser = commands.add_parser(
-        "predict",
-        help="label new rows with a saved model",
-        description="Label the rows of a table with a model that was saved. Columns are found by their names; others "
-        "are ignored. The file of a model runs no code.",
-        epilog=f"{EXAMPLES}\n{EXIT_CODES}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def add_to(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Label the rows of a table with a model that was saved. Columns are found by their names; others "
+        "are ignored. The file of a model runs no code."
     )
+    parser.epilog = f"{EXAMPLES}\n{EXIT_CODES}"
     parser.set_defaults(run=_predict, fail=parser.error)
     parser.add_argument("model", metavar="MODEL", help="file that --save wrote, such as model.biclique")
     parser.add_argument(

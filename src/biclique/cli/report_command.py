@@ -14,9 +14,9 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from biclique.cli.common import caught_messages, check_apart, checked_option
+from biclique.cli.output import EXIT_CODES, EXIT_OK, line, print_warnings
 from biclique.cli.table_options import add_new_row_options, form_of
 from biclique.cli.table_rows import id_names, ids_of, rows_of, written_as_fitted
-from biclique.cli.text import EXIT_CODES, EXIT_OK, line, print_warnings
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.exceptions import DataError
 from biclique.io import Column, TypedTable, check_target, read_columns
@@ -30,15 +30,12 @@ examples:
 """
 
 
-def add_command(commands: Any) -> None:
-    parser = commands.add_parser(
-        "report",
-        help="write a page about a saved model and a table",
-        description="Write one HTML page about the clusters that a saved model finds in a table: a map, what sets each "
-        "cluster apart, how sure the labels are. The page needs no network.",
-        epilog=f"{EXAMPLES}\n{EXIT_CODES}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def add_to(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Write one HTML page about the clusters that a saved model finds in a table: a map, what sets each "
+        "cluster apart, how sure the labels are. The page needs no network."
     )
+    parser.epilog = f"{EXAMPLES}\n{EXIT_CODES}"
     parser.set_defaults(run=_report)
     parser.add_argument("model", metavar="MODEL", help="file of biclique.save, such as model.biclique")
     parser.add_argument("table", metavar="TABLE", help="the rows: of the fit, or others with the same columns")

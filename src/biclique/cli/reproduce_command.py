@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
 import signal
 import sys
-from typing import Any
+from dataclasses import dataclass
 
 from biclique.cli import signals
-from biclique.cli.text import EXIT_CODES, EXIT_OK, EXIT_SIGNAL, block, line
+from biclique.cli.options import Command, Options, option
+from biclique.cli.output import EXIT_OK, EXIT_SIGNAL, block, line
 from biclique.progress import PLAIN_SECONDS
-from biclique.reproduce import TARGETS, reproduce
+from biclique.reproduce.everything import TARGETS, reproduce
 from biclique.reproduce.printed import DATA
 
 EXAMPLES = """\
+Data sets are looked for in --data-home, else in the folder named by BICLIQUE_DATA, else fetched.
+
 examples:
   biclique reproduce table1 --data iris --quick --out quick
   biclique reproduce all --jobs 4
@@ -21,36 +23,32 @@ examples:
 """
 
 
-def add_command(commands: Any) -> None:
-    """``biclique reproduce TARGET``."""
-    parser = commands.add_parser(
-        "reproduce",
-        help="regenerate the paper's tables and figures",
-        description="Regenerate the paper's tables and figures from its data. Every finished cell is a record in "
-        "FOLDER: a run that was stopped goes on with --resume.",
-        epilog="Data sets are looked for in --data-home, else in the folder named by BICLIQUE_DATA, else fetched.\n\n"
-        f"{EXAMPLES}\n{EXIT_CODES}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+@dataclass(frozen=True, kw_only=True)
+class ReproduceOptions(Options):
+    target: str = option(metavar="TARGET", choices=list(TARGETS), help=", ".join(TARGETS))
+    data: tuple[str, ...] = option("--data", default=DATA, nargs="+", choices=DATA, help="data sets (default: all)")
+    data_home: str | None = option("--data-home", metavar="FOLDER", help="where the data sets lie")
+    out: str = option("--out", default="reproduction", metavar="FOLDER", help="(default: reproduction)")
+    quick: bool = option(
+        "--quick", default=False, action="store_true", help="fewer repeats, orders and sequences: minutes"
     )
-    parser.set_defaults(run=_reproduce)
-    parser.add_argument("target", metavar="TARGET", choices=list(TARGETS), help=", ".join(TARGETS))
-    parser.add_argument("--data", nargs="+", choices=DATA, default=list(DATA), help="data sets (default: all)")
-    parser.add_argument("--data-home", metavar="FOLDER", help="where the data sets lie")
-    parser.add_argument("--out", metavar="FOLDER", default="reproduction", help="(default: reproduction)")
-    parser.add_argument("--quick", action="store_true", help="fewer repeats, orders and sequences: minutes")
-    parser.add_argument("--resume", action="store_true", help="go on with the run in FOLDER")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes (default: 1)")
-    parser.add_argument("--page", metavar="FILE", help="also write the whole page to FILE, its figures beside it")
-    parser.add_argument("-q", "--quiet", action="store_true", help="print errors only")
+    resume: bool = option("--resume", default=False, action="store_true", help="go on with the run in FOLDER")
+    jobs: int = option("--jobs", default=1, type=int, metavar="N", help="processes (default: 1)")
+    page: str | None = option("--page", metavar="FILE", help="also write the whole page to FILE, its figures beside it")
+    quiet: bool = option("-q", "--quiet", default=False, action="store_true", help="print errors only")
+
+    @property
+    def repeated_by(self) -> str:
+        """The command without folders: the page shows it."""
+        words = ["biclique", "reproduce", self.target]
+        if self.data != tuple(DATA):
+            words += ["--data", *self.data]
+        words += ["--quick"] * self.quick
+        words += ["--jobs", str(self.jobs)] * (self.jobs > 1)
+        return " ".join(words)
 
 
-def _reproduce(options: argparse.Namespace) -> int:
-    words = ["biclique", "reproduce", options.target]
-    if list(options.data) != list(DATA):
-        words += ["--data", *options.data]
-    words += [
-        flag for flag, given in (("--quick", options.quick), ("--jobs " + str(options.jobs), options.jobs > 1)) if given
-    ]
+def run(options: ReproduceOptions) -> int:
     try:
         tables = reproduce(
             options.target,
@@ -61,7 +59,7 @@ def _reproduce(options: argparse.Namespace) -> int:
             resume=options.resume,
             jobs=options.jobs,
             page=options.page,
-            command=" ".join(words),
+            command=options.repeated_by,
             verbose=0 if options.quiet else PLAIN_SECONDS,
         )
     except KeyboardInterrupt:
@@ -75,3 +73,12 @@ def _reproduce(options: argparse.Namespace) -> int:
             block(table.markdown())
         line(f"tables, records and any figures are in {options.out}")
     return EXIT_OK
+
+
+add_to = Command(
+    run,
+    ReproduceOptions,
+    "Regenerate the paper's tables and figures from its data. Every finished cell is a record in FOLDER: a run that "
+    "was stopped goes on with --resume.",
+    EXAMPLES,
+).add_to

@@ -1,4 +1,4 @@
-"""One run of the command line, from its arguments to its exit code; every error becomes one."""
+"""One run of the command line, from its arguments to its exit code; every error becomes one line."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import shlex
 import signal
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
+from importlib import import_module
 from typing import Any, NoReturn
 
-from biclique.cli import signals
-from biclique.cli.text import (
+import biclique.cli.signals as signals
+from biclique import __version__
+from biclique.cli.output import (
     EXIT_CODES,
     EXIT_DATA,
     EXIT_FAILURE,
@@ -31,6 +33,18 @@ from biclique.cli.text import (
 
 TRACEBACK = "BICLIQUE_TRACEBACK"
 """The environment variable that shows where an error came from."""
+STDOUT = "/dev/stdout"
+"""What ``-o -`` stands for."""
+RAW = argparse.RawDescriptionHelpFormatter
+COMMANDS = {
+    "cluster": "cluster the rows of a table",
+    "predict": "label new rows with a saved model",
+    "report": "write a page about a saved model and a table",
+    "hypergraph": "cluster, convert or describe a hypergraph",
+    "reproduce": "regenerate the paper's tables and figures",
+    "info": "versions, threads, BLAS, CPU, devices, extras and memory",
+}
+"""Each is a module of this folder."""
 OPTIONS = {
     "Roles(label=…)": "--label-column",
     "Roles(id=…)": "--id",
@@ -56,26 +70,24 @@ OPTIONS = {
     "a file, such as labels.csv": "a file, such as labels.csv, or leave -o out",
 }
 """What errors call by Python's name, in the words of the command line."""
-
-
 EXAMPLES = """\
 examples:
-  biclique cluster customers.csv -k 5 -o labels.csv           cluster the rows of a table
-  biclique cluster customers.csv -k select                    without knowing the number of clusters
-  biclique cluster customers.csv -k 5 --save m.biclique       keep the model,
-  biclique predict m.biclique new.csv -o labels.csv           and label new rows with it
-  biclique hypergraph cluster papers.csv -k 3                 cluster what is tied by groups, such as authors
-  biclique info                                               what this machine has
+  biclique cluster customers.csv -k 5 -o labels.csv        cluster the rows of a table
+  biclique cluster customers.csv -k select                 without knowing the number of clusters
+  biclique cluster customers.csv -k 5 --save m.skops       keep the model,
+  biclique predict m.skops new.csv -o labels.csv           and label new rows with it
+  biclique hypergraph cluster papers.csv -k 3              cluster what is tied by groups, such as authors
+  biclique info                                            what this machine has
 """
 OVERVIEW = f"""\
 biclique clusters the rows of a table, or the vertices of a hypergraph. What people do:
 
 {EXAMPLES.partition(chr(10))[2]}
 biclique COMMAND --help has every option and examples;
-commands: cluster, predict, report, hypergraph, reproduce, info."""
+commands: {", ".join(COMMANDS)}."""
 
 
-def run(arguments: list[str] | None) -> int:
+def run(arguments: Sequence[str]) -> int:
     """The exit code. Wrong options and --help raise SystemExit, as argparse does."""
     before = signals.listen()
     try:
@@ -93,7 +105,7 @@ def run_process() -> int:
         except OSError:  # closed: the next file that is opened must not become standard output
             os.open(os.devnull, os.O_RDWR)
     try:
-        code = _guarded(None)
+        code = _guarded(sys.argv[1:])
     except SystemExit as stop:
         code = stop.code if isinstance(stop.code, int) else EXIT_FAILURE
     signals.ignore()
@@ -102,15 +114,14 @@ def run_process() -> int:
     return code
 
 
-def _guarded(arguments: list[str] | None) -> int:
+def _guarded(arguments: Sequence[str]) -> int:
     with _standard_streams() as closed:
         try:
             try:
                 code = _work(arguments, closed)
-            except SystemExit:
-                flush()
-                raise
-            flush()
+            finally:
+                if sys.exc_info()[0] in (None, SystemExit):
+                    flush()
         except SystemExit:
             raise
         except BaseException as error:
@@ -121,27 +132,39 @@ def _guarded(arguments: list[str] | None) -> int:
         return code
 
 
-def _work(arguments: list[str] | None, closed: bool) -> int:
-    if not (sys.argv[1:] if arguments is None else arguments):
+def _work(arguments: Sequence[str], closed: bool) -> int:
+    if not arguments:
         block(OVERVIEW)
         return EXIT_OK
-    from biclique.cli import cluster_command as table
-    from biclique.cli import hypergraph_command as hypergraph
-    from biclique.cli import info_command as info
-    from biclique.cli import predict_command as predict
-    from biclique.cli import report_command as report
-    from biclique.cli import reproduce_command as reproduce
+    given = vars(make_parser(arguments[0]).parse_args(arguments))
+    from biclique.exceptions import BicliqueError, TableError
     from biclique.io.atomic_files import files
     from biclique.progress import start_clock
 
     files.placed = files.partial = None
+
     start_clock()
-    options = _parser([table, predict, report, hypergraph, reproduce, info]).parse_args(arguments)
-    options.arguments = sys.argv[1:] if arguments is None else arguments
-    options.command = shlex.join(["biclique", *options.arguments])
+    old = "run" in given
+    command = given.pop("chosen", None)
+    options = _with_command(given, arguments) if old else command.options.read(given | {"arguments": tuple(arguments)})
     if closed and not any(getattr(options, name, None) for name in ("output", "save", "target", "quiet", "report")):
         raise OSError(errno.EBADF, "standard output is closed, and the result would be lost: write it to a file")
-    return int(options.run(options))
+    if old:
+        return int(options.run(options))
+    to_stdout = getattr(options, "output", None) == STDOUT
+    with redirect_stdout(sys.stderr if to_stdout else sys.stdout):  # labels go to standard output alone
+        try:
+            return int(command.run(options))
+        except TableError:
+            raise
+        except BicliqueError as error:
+            error.args = (options.in_words(str(error)),)
+            raise
+
+
+def _with_command(given: dict[str, Any], arguments: Sequence[str]) -> argparse.Namespace:
+    command = shlex.join(["biclique", *arguments])
+    return argparse.Namespace(**given, arguments=list(arguments), command=command)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -155,19 +178,20 @@ class _Parser(argparse.ArgumentParser):
             block(message.removesuffix("\n"), file or sys.stderr)
 
 
-def _parser(modules: list[Any]) -> argparse.ArgumentParser:
-    from biclique import __version__
-
+def make_parser(word: str) -> argparse.ArgumentParser:
+    """The parser. Only the command of this word is imported, and has its options."""
     parser = _Parser(
         prog="biclique",
         description="Clustering through multi-way similarity.",
         epilog=f"{EXAMPLES}\n{EXIT_CODES}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=RAW,
     )
     parser.add_argument("--version", action="version", version=f"biclique {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in modules:
-        module.add_command(commands)
+    for name, text in COMMANDS.items():
+        command = commands.add_parser(name, help=text, formatter_class=RAW)
+        if name == word:
+            import_module(f"biclique.cli.{name}_command").add_to(command)
     return parser
 
 
@@ -205,15 +229,15 @@ def _flush_or_drop() -> None:
 def _explain(error: BaseException) -> int:
     """Say what went wrong, and return the exit code."""
     number = signals.came() or (signal.SIGINT if isinstance(error, KeyboardInterrupt) else None)
+    written = _written()
     if number is not None:  # an import that is interrupted can raise anything
-        return fail(f"{signals.WORDS[number]}; {_written() or 'nothing was written'}", EXIT_SIGNAL + number)
+        return fail(f"{signals.WORDS[number]}; {written or 'nothing was written'}", EXIT_SIGNAL + number)
     if isinstance(error, BrokenPipeError):
         return EXIT_OK  # whoever read our output has seen enough
     if os.environ.get(TRACEBACK):
         with suppress(OSError):
             traceback.print_exception(error)
     message, code = _in_words(error)
-    written = _written()
     return fail(f"{message}; {written}" if written else message, code)
 
 
@@ -239,7 +263,7 @@ def _in_words(error: BaseException) -> tuple[str, int]:
             return text, EXIT_MEMORY
         case MemoryError():
             why = f" ({text})" if text else ""
-            return f"not enough memory{why}: set a lower --memory-limit, such as 1GB, or free some", EXIT_MEMORY
+            return f"not enough memory{why}: take fewer rows or columns, or free some", EXIT_MEMORY
         case ParameterError() | NotImplementedError():
             return text, EXIT_USAGE
         case UnicodeEncodeError():

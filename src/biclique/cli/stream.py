@@ -29,11 +29,11 @@ from biclique.cli.common import (
     progress_of,
     report,
 )
+from biclique.cli.output import EXIT_OK, line
 from biclique.cli.predict_command import save_run
 from biclique.cli.report_command import write_report
 from biclique.cli.table_options import form_of, names_of
 from biclique.cli.table_rows import notes_of, preparer_of, probabilities_of
-from biclique.cli.text import EXIT_OK, line
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.exceptions import DataError, MemoryLimitError, ParameterError, TableError, printable
 from biclique.io import (

@@ -17,8 +17,8 @@ from sklearn.pipeline import Pipeline
 
 from biclique._typing import FloatArray
 from biclique.cli.common import Classes, Facts
+from biclique.cli.output import EXIT_DATA, fail, line
 from biclique.cli.table_options import command, form_of, names_of, take_form
-from biclique.cli.text import EXIT_DATA, fail, line
 from biclique.cluster import BicliqueSpectralClustering
 from biclique.datasets import SHIPPED, load_shipped
 from biclique.exceptions import BicliqueError, DataError, TableError, printable

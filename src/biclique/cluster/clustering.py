@@ -12,8 +12,9 @@ from biclique._typing import Device
 from biclique.cluster.estimator import ClustererBase, SpectralEstimator
 from biclique.cluster.reporting import Reporting
 from biclique.fit.plan import Result
-from biclique.fit.settings import COUNTING, SELECT, Categorical, Check, Settings
+from biclique.fit.settings import COUNTING, SELECT, Check, Settings
 from biclique.kernels import Kernel
+from biclique.kernels.gower import Categorical
 from biclique.progress import Progress
 from biclique.rows.array import RowSource
 from biclique.runtime.threads import single_threaded_blas

@@ -9,8 +9,9 @@ import numpy as np
 
 from biclique._typing import Device, FloatArray
 from biclique.cluster.estimator import SpectralEstimator
-from biclique.fit.settings import CONSTRAINTS, Categorical, count
+from biclique.fit.settings import CONSTRAINTS, count
 from biclique.kernels import Kernel
+from biclique.kernels.gower import Categorical
 from biclique.runtime import check_flag
 
 

@@ -12,8 +12,9 @@ from biclique.cluster.estimator import ClustererBase
 from biclique.exceptions import ParameterError, SolverWarning, warn_user
 from biclique.fit.exact import solve_exact
 from biclique.fit.exact_fitted import ExactFit, ExactFitted
-from biclique.fit.settings import CONSTRAINTS, Categorical, Settings, choice
+from biclique.fit.settings import CONSTRAINTS, Settings, choice
 from biclique.kernels import Kernel
+from biclique.kernels.gower import Categorical
 from biclique.rows.checks import check_weights, warn_about_spread
 from biclique.runtime import check_choice, check_random
 from biclique.runtime.namespace import unit_rows

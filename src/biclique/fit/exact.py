@@ -31,7 +31,6 @@ from biclique.spectral import (
     block_columns,
     block_width,
     cluster_shares,
-    columns_within,
     dense_eigenpairs,
     direct_bytes,
     graph_eigenpairs,
@@ -220,27 +219,22 @@ class ExactSearch:
             return self._embedded(cut, order, self._solve_parts(cut, parts), parts)
         return self._embedded(cut, order, self._solve_connected(cut, self.n_vectors, self.prepared.random))
 
-    def together(self, orders: Sequence[float], budget: int) -> dict[float, Solved]:
-        """Fits at several orders, in full and in one space of vectors that takes at most so many bytes.
-
-        Where there is no such space, every order starts from the one before.
-        """
-        ahead = sorted(dict.fromkeys(orders), key=lambda order: order != 2)  # which may fall into parts
+    def together(self, orders: Sequence[float]) -> dict[float, Solved]:
+        """Fits at several orders, in one space of vectors if there is one. Order 2 may fall into parts: it is last."""
+        ahead = sorted(dict.fromkeys(orders), key=lambda order: order == 2)
         last = self.at(ahead[0], None)
         found = {ahead[0]: last}
-        space, columns = last.pairs.space, columns_within(self.n, self.n_vectors, budget)
-        if space is not None and columns and not self.prepared.symmetric:
-            first = last.cut
-            cuts = [first.at_order(order) for order in ahead[1:]]
-            solver = ManyOrders(first, space, cuts, self.n_vectors, columns)
-            if solver.knows_enough:
-                options = self.options
-                pairs = solver.solve(options.tol, first.gram.noise, options.max_passes, self.progress.passed)
-                return found | {
-                    cut.order: self._embedded(cut, cut.order, own) for cut, own in zip(cuts, pairs, strict=True)
-                }
+        space, options = last.pairs.space, self.options
+        if space is not None and not self.prepared.symmetric:
+            cuts = [last.cut.at_order(order) for order in ahead[1:] if order != 2 or self.parts(last.cut) is None]
+            solver = ManyOrders(last.cut, space, self.n_vectors)
+            pairs = solver.solve(cuts, options.tol, last.cut.gram.noise, options.max_passes, self.progress.passed)
+            for cut, own in zip(cuts, pairs, strict=True):
+                if own.converged:
+                    found[cut.order] = self._embedded(cut, cut.order, own)
         for order in ahead[1:]:
-            last = found[order] = self.at(order, last, block_width(self.n_vectors))
+            if order not in found:
+                last = found[order] = self.at(order, last, block_width(self.n_vectors))
         return found
 
     def _first_cut(self, order: float) -> NormalizedCut:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +9,7 @@ from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import GapsWarning, ParameterError, warn_user
-from biclique.fit.settings import FROM_DTYPE, Categorical, Settings
+from biclique.fit.settings import Settings
 from biclique.kernels import Columns
 from biclique.progress import Progress
 from biclique.rows.array import Block, RowSource
@@ -34,7 +33,7 @@ def with_columns(
     may do with the ranges of ``looked_at`` rows if these are read in chunks.
     """
     kernel = settings.kernel
-    mask = categorical_mask(kernel.categorical_features, source.names, source.n_columns, by_dtype)
+    mask = kernel.gower.categorical_mask(source.n_columns, source.names, by_dtype)
     own = kernel.kernel().columns
     if own is not None and (len(own.categorical) != source.n_columns or kernel.categorical_features is not None):
         raise ParameterError(
@@ -67,51 +66,6 @@ def with_columns(
 def dense(rows: Rows) -> FloatArray:
     """The rows; sparse ones were refused before, and are for the type checker."""
     return rows.toarray() if sparse.issparse(rows) else rows
-
-
-def categorical_mask(
-    asked: Categorical | None, names: Sequence[str] | None, n_columns: int, by_dtype: np.ndarray | None
-) -> np.ndarray:
-    """Which columns hold categories, (d,): by a mask, by numbers, by names, or by the types of a frame."""
-    mask = np.zeros(n_columns, dtype=bool)
-    if asked is None:
-        return mask
-    if isinstance(asked, str):
-        if by_dtype is None:
-            raise ParameterError(
-                f"categorical_features={FROM_DTYPE!r} needs X to be a frame of pandas or polars, whose columns have "
-                "types: pass one, or the columns by their numbers."
-            )
-        return by_dtype
-    wanted = np.asarray(asked)
-    if wanted.dtype.kind == "b":
-        if wanted.shape != (n_columns,):
-            raise ParameterError(
-                f"categorical_features is a mask of {wanted.size} columns, and X has {n_columns}: give True or False "
-                "for each, or the numbers of the columns."
-            )
-        return wanted
-    if wanted.dtype.kind == "U":
-        if names is None:
-            raise ParameterError(
-                f"categorical_features names columns ({str(wanted[0])!r}), and X has no names: pass a frame, or the "
-                "columns by their numbers."
-            )
-        unknown = [name for name in wanted.tolist() if name not in list(names)]
-        if unknown:
-            raise ParameterError(
-                f"categorical_features has {unknown[0]!r}, which is not a column of X: the columns are "
-                f"{', '.join(map(repr, list(names)[:MOST_NAMED]))}{' …' if len(names) > MOST_NAMED else ''}."
-            )
-        wanted = np.array([list(names).index(name) for name in wanted.tolist()], dtype=np.intp)
-    outside = wanted[(wanted < 0) | (wanted >= n_columns)]
-    if len(outside):
-        raise ParameterError(
-            f"categorical_features has column {outside[0]}, and X has {n_columns}: columns count from 0 to "
-            f"{n_columns - 1}."
-        )
-    mask[wanted.astype(np.intp)] = True
-    return mask
 
 
 def _warn_about_gaps(columns: Columns, source: RowSource) -> None:

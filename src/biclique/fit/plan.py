@@ -19,7 +19,7 @@ from biclique.fit.low_rank import check_map_on_device, check_rank, kind_of_map, 
 from biclique.fit.settings import FACTORED, Settings
 from biclique.gram import GRAMS, GramOperator, MeasuredError, dense_bytes, given_bytes
 from biclique.io import CHUNK_ROWS, listed
-from biclique.kernels import GAMMA_KERNELS, HeldRows, Kernel, bandwidth, check_rows_for_kernel
+from biclique.kernels import HeldRows, Kernel, bandwidth, check_rows_for_kernel, needs_gamma
 from biclique.neighbors.index import search_bytes, uses_tree
 from biclique.progress import format_seconds
 from biclique.rows.array import Pool, RowSource, Vertices, distinct_given, distinct_rows
@@ -485,7 +485,7 @@ def choose_kernel(asked: Settings, vertices: Vertices, random: np.random.RandomS
     settings = asked.kernel
     affinity, rule = settings.affinity, settings.gamma
     gamma: float | None = None
-    if isinstance(affinity, str) and affinity in GAMMA_KERNELS:
+    if needs_gamma(affinity):
         gamma = float(rule) if not isinstance(rule, str) else 0.0
         if isinstance(rule, str):
             gamma = bandwidth(rule, settings.kernel(), vertices.data, vertices.weights, random)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
 from typing import Any, cast
@@ -20,6 +20,7 @@ from biclique.features.maps import FEATURE_MAPS, LANDMARKS
 from biclique.features.neighborhoods import METRICS
 from biclique.gram import GRAMS
 from biclique.kernels import GAMMA_RULES, KERNEL_NAMES, KERNELS, Columns, Gower, Kernel, make_kernel
+from biclique.kernels.gower import Categorical, check_categorical
 from biclique.runtime import (
     MOST_STARTS,
     Names,
@@ -52,12 +53,6 @@ DEVICES = ("cpu", "cuda", "mps", "xpu")
 
 SELECT = "select"
 """The word for what a search chooses (``biclique.selection``); "auto" is a fixed rule."""
-
-FROM_DTYPE = "from_dtype"
-"""What ``categorical_features`` may be: the columns of a frame whose type is that of categories."""
-
-Categorical = str | Sequence[bool] | Sequence[int] | Sequence[str] | np.ndarray[Any, Any]
-"""Columns of categories: a mask, numbers, names, or "from_dtype"."""
 
 Affinity = str | Kernel | Callable[..., float]
 Auto = float | str
@@ -95,7 +90,8 @@ class KernelSettings:
     @property
     def metric(self) -> str:
         """How neighbourhoods measure distances."""
-        return str((self.kernel_params or {}).get("metric", METRICS[0]))
+        asked = (self.kernel_params or {}).get("metric", METRICS[0])
+        return asked.name if isinstance(asked, Gower) else str(asked)
 
     @property
     def measure(self) -> str:
@@ -104,8 +100,10 @@ class KernelSettings:
 
     @property
     def gower(self) -> Gower:
-        """The distance of neighbourhoods in tables of numbers and categories; its γ does not matter."""
-        return Gower(1.0, self.columns)
+        """The Gower kernel that was asked for, as the affinity or as the metric."""
+        asked = (self.kernel_params or {}).get("metric") if self.neighborhoods else self.affinity
+        found = asked if isinstance(asked, Gower) else Gower(self.categorical_features)
+        return found if self.columns is None else found.of_columns(self.columns)
 
     @property
     def of_rows(self) -> bool:
@@ -362,18 +360,6 @@ def an_affinity(name: str, value: object) -> None:
         )
 
 
-def some_columns(name: str, value: object) -> None:
-    """Columns of categories: None, "from_dtype", or a mask, numbers or names."""
-    if value is None or (isinstance(value, str) and value == FROM_DTYPE):
-        return
-    kinds = {np.asarray(item).dtype.kind for item in value} if isinstance(value, (Sequence, np.ndarray)) else {""}
-    if isinstance(value, str) or not (kinds <= {"b"} or kinds <= {"i", "u"} or kinds <= {"U"}):
-        raise ParameterError(
-            f"{name} must be None, {FROM_DTYPE!r}, or columns by a mask of True and False, by numbers or by names, got "
-            f"{value!r}."
-        )
-
-
 def a_bandwidth(name: str, value: object) -> None:
     """γ: a positive number or the name of a rule."""
     if isinstance(value, str):
@@ -430,7 +416,7 @@ CONSTRAINTS: dict[str, Check] = {
     "affinity": an_affinity,
     "order": known_order,
     "gamma": a_bandwidth,
-    "categorical_features": some_columns,
+    "categorical_features": check_categorical,
     "degree": number(least=1),
     "coef0": number(),
     "gram": choice(lambda: tuple(GRAM_NAMES)),

@@ -69,12 +69,11 @@ def number_array(values: Any, what: str, dimensions: int) -> FloatArray:
     try:
         found = np.asarray(values)
         numbers = found if found.dtype.kind in "cMm" else found.astype(float)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{what} must hold numbers: {error}.") from error
-    if found.dtype.kind == "c":
-        raise DataError(f"{what} must hold real numbers, got complex ones.")
-    if found.dtype.kind in "Mm":
-        raise DataError(f"{what} must hold real numbers, got dates or times ({found.dtype}).")
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"{what} must be numbers, in rows of one length: {error}.") from error
+    if found.dtype.kind in "cMm":
+        kind = "complex ones: pass their real part" if found.dtype.kind == "c" else f"dates or times ({found.dtype})"
+        raise DataError(f"{what} must be real numbers, got {kind}.")
     if found.ndim != dimensions:
         words = {1: "one dimension", 2: "two dimensions"}[dimensions]
         raise DataError(f"{what} must have {words}, got shape {found.shape}.")

@@ -31,6 +31,7 @@ from biclique.kernels.named import (
     Sigmoid,
     check_rows_for_kernel,
     make_kernel,
+    needs_gamma,
     squared_norms,
 )
 
@@ -64,5 +65,6 @@ __all__ = [
     "dense_product",
     "make_kernel",
     "middle",
+    "needs_gamma",
     "squared_norms",
 ]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -16,11 +18,35 @@ from biclique.runtime import PANEL
 MOST_CODES = 2**24
 """Codes of categories are below this: float32 holds such numbers exactly."""
 
-SMALLEST_SPAN, LARGEST_SPAN = 1e-30, 1e30
-"""Ranges of columns between which differences fit float32."""
+SMALLEST_SPAN = 1e-30
+"""Smallest range of a column whose differences fit float32."""
+
+LARGEST_SPAN = 1e30
+"""Largest range of a column whose differences fit float32."""
 
 ERROR_ROWS = 256
 """Rows that tell how far rows are apart, for an estimate of rounding."""
+
+FROM_DTYPE = "from_dtype"
+"""Columns of a frame whose type is that of categories."""
+
+MOST_NAMED = 10
+"""Columns that a message names."""
+
+Categorical = str | Sequence[bool] | Sequence[int] | Sequence[str] | np.ndarray[Any, Any]
+"""Columns of categories: a mask, numbers, names, or "from_dtype"."""
+
+
+def check_categorical(name: str, value: object) -> None:
+    """Refuse what is not None, "from_dtype", a mask, numbers or names."""
+    if value is None or (isinstance(value, str) and value == FROM_DTYPE):
+        return
+    kinds = {np.asarray(item).dtype.kind for item in value} if isinstance(value, (Sequence, np.ndarray)) else {""}
+    if isinstance(value, str) or not (kinds <= {"b"} or kinds <= {"i", "u"} or kinds <= {"U"}):
+        raise ParameterError(
+            f"{name} must be None, {FROM_DTYPE!r}, or columns by a mask of True and False, by numbers or by names, got "
+            f"{value!r}."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +97,7 @@ class Columns:
             column = int(np.flatnonzero(self.categorical)[place])
             named = f"column {column}" if names is None else f"column {column} ({names[column]!r})"
             raise DataError(
-                f"categorical_features: {named} has {codes[row, place]:.10g} in row {numbers[row]}. Codes of "
+                f"categorical: {named} has {codes[row, place]:.10g} in row {numbers[row]}. Codes of "
                 f"categories must be whole numbers from 0 to {MOST_CODES - 1}, or NaN for a missing value (pandas "
                 "writes -1): encode the column with sklearn.preprocessing.OrdinalEncoder, or leave it numeric."
             )
@@ -99,24 +125,91 @@ class Gower(Kernel):
     than 1; a category that the training rows do not have differs from all of theirs.
 
     Without gaps κ is positive semi-definite. Gaps can give K negative eigenvalues.
+
+    Parameters
+    ----------
+    categorical : array of bool, int or str, "from_dtype" or None
+        Columns of categories: a mask, numbers, names of columns of a frame, or "from_dtype" for the columns of a frame
+        whose type is categorical. Their codes are whole numbers from 0. None: all columns are numbers.
+    gamma : float or None
+        γ; None leaves it to ``gamma`` of the estimator.
+    columns : Columns or None
+        Ranges of the columns, if not those of the rows that are fitted.
     """
 
     name = "gower"
     has_gamma = positive = translation_invariant = takes_gaps = True
     euclidean = False
 
-    def __init__(self, gamma: float, columns: Columns | None = None) -> None:
-        self.gamma, self.columns = gamma, columns
+    def __init__(
+        self,
+        categorical: Categorical | None = None,
+        *,
+        gamma: float | None = None,
+        columns: Columns | None = None,
+    ) -> None:
+        check_categorical("categorical", categorical)
+        self.categorical, self.gamma, self.columns = categorical, gamma, columns
+
+    def __repr__(self) -> str:
+        return f"Gower(categorical={self.categorical!r}, gamma={self.gamma!r})"
+
+    @classmethod
+    def from_parameters(cls, *, gamma: float, coef0: float, degree: float) -> Gower:  # noqa: ARG003
+        return cls(gamma=gamma)
+
+    def with_gamma(self, gamma: float) -> Gower:
+        """The same with this γ, if it has none of its own."""
+        if self.gamma is not None:
+            return self
+        found = copy(self)
+        found.gamma = gamma
+        return found
 
     def of_columns(self, columns: Columns) -> Gower:
-        return Gower(self.gamma, columns)
+        """The same with the ranges of these columns."""
+        found = copy(self)
+        found.columns = columns
+        return found
+
+    def categorical_mask(
+        self, n_columns: int, names: Sequence[str] | None = None, by_dtype: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Which columns of X hold categories, (d,); ``by_dtype`` is the same by the types of a frame."""
+        mask = np.zeros(n_columns, dtype=bool)
+        if self.categorical is None:
+            return mask
+        if isinstance(self.categorical, str):
+            if by_dtype is None:
+                raise ParameterError(
+                    f"categorical={FROM_DTYPE!r} needs X to be a frame of pandas or polars, whose columns have types: "
+                    "pass one, or the columns by their numbers."
+                )
+            return by_dtype
+        wanted = np.asarray(self.categorical)
+        if wanted.dtype.kind == "b":
+            if wanted.shape != (n_columns,):
+                raise ParameterError(
+                    f"categorical is a mask of {wanted.size} columns, and X has {n_columns}: give True or False for "
+                    "each, or the numbers of the columns."
+                )
+            return wanted
+        if wanted.dtype.kind == "U":
+            wanted = _places(wanted.tolist(), names)
+        outside = wanted[(wanted < 0) | (wanted >= n_columns)]
+        if len(outside):
+            raise ParameterError(
+                f"categorical has column {outside[0]}, and X has {n_columns}: columns count from 0 to {n_columns - 1}."
+            )
+        mask[wanted.astype(np.intp)] = True
+        return mask
 
     def _columns(self) -> Columns:
         if self.columns is None:
             raise ParameterError(
                 "affinity='gower' needs the ranges of the columns, which a fit of BicliqueSpectralClustering, "
                 "BicliqueSpectralEmbedding or BicliqueKernelKMeans finds: use one of these, or "
-                "biclique.kernels.Gower(gamma, biclique.kernels.Columns.of(X))."
+                "biclique.kernels.Gower(gamma=gamma, columns=biclique.kernels.Columns.of(X))."
             )
         return self.columns
 
@@ -154,6 +247,8 @@ class Gower(Kernel):
         return np.divide(total, shared, out=np.ones_like(total), where=shared > 0)
 
     def block(self, X: Rows, Y: Rows) -> FloatArray:
+        if self.gamma is None:
+            raise ParameterError("Gower: gamma is None, which an estimator replaces by its own: give a number here.")
         q = self.distances(X, Y)
         q *= -self.gamma
         return np.exp(q, out=q)
@@ -186,17 +281,34 @@ class Gower(Kernel):
         return np.where(self._columns().categorical | found.empty, 0.0, found.low)
 
     def float32_error(self, X: Rows) -> float:
-        columns = self._columns()
+        columns, gamma = self._columns(), self.gamma or 1.0
         span = columns.span[~columns.by_equality]
         if len(span) and (span.min() < SMALLEST_SPAN or span.max() > LARGEST_SPAN):
             return 1.0  # differences that do not fit float32
         some = X[:: max(X.shape[0] // ERROR_ROWS, 1)][:ERROR_ROWS]
-        mean = self.gamma * float(self.dissimilarity(some).mean())
+        mean = gamma * float(self.dissimilarity(some).mean())
         eps = float(np.finfo(np.float32).eps)
         # A number has an error of eps of its range. What tells rows apart is 1 − κ, of the size of γ q.
-        return eps * max(4.0, 4 * self.gamma, 1 / mean) if mean > eps else 1.0
+        return eps * max(4.0, 4 * gamma, 1 / mean) if mean > eps else 1.0
 
 
 def _shared(X: np.ndarray, Y: np.ndarray) -> FloatArray:
     """Columns that both rows have, (n_x, n_y)."""
     return X.astype(np.float64) @ Y.astype(np.float64).T
+
+
+def _places(wanted: list[str], names: Sequence[str] | None) -> IntArray:
+    """The numbers of named columns."""
+    if names is None:
+        raise ParameterError(
+            f"categorical names columns ({wanted[0]!r}), and X has no names: pass a frame, or the columns by their "
+            "numbers."
+        )
+    known = list(names)
+    unknown = [name for name in wanted if name not in known]
+    if unknown:
+        raise ParameterError(
+            f"categorical has {unknown[0]!r}, which is not a column of X: the columns are "
+            f"{', '.join(map(repr, known[:MOST_NAMED]))}{' …' if len(known) > MOST_NAMED else ''}."
+        )
+    return np.array([known.index(name) for name in wanted], dtype=np.intp)

@@ -517,6 +517,13 @@ GAMMA_KERNELS = Names(lambda: (name for name, kernel in KERNELS.items() if kerne
 """The names of kernels that have a γ."""
 
 
+def needs_gamma(affinity: object) -> bool:
+    """Whether γ comes from the estimator: for a name whose kernel has one, and for ``Gower`` without its own."""
+    if isinstance(affinity, str):
+        return affinity in GAMMA_KERNELS
+    return isinstance(affinity, Gower) and affinity.gamma is None
+
+
 def make_kernel(
     affinity: str | Kernel | Callable[..., float],
     *,
@@ -526,6 +533,8 @@ def make_kernel(
     kernel_params: Mapping[str, Any] | None = None,
 ) -> Kernel:
     """The kernel for a name, a ``Kernel`` or a function of two rows; γ must be a number by now."""
+    if isinstance(affinity, Gower):
+        return affinity.with_gamma(1.0 if gamma is None else gamma)
     if isinstance(affinity, Kernel):
         return affinity
     for name, value in (("gamma", gamma), ("degree", degree), ("coef0", coef0)):

@@ -109,6 +109,13 @@ def require(needed: float, limit: float, what: str, *way_out: str) -> None:
         raise MemoryLimitError(f"{what} needs {format_bytes(needed)}, limit {format_bytes(limit)}: ", *way_out)
 
 
+def require_memory(needed: float, what: str, way_out: str) -> None:
+    """Refuse, before allocating, what needs more bytes than are free now."""
+    free = free_memory()
+    if needed > free:
+        raise MemoryLimitError(f"{what} needs {format_bytes(needed)}, and {format_bytes(free)} are free: {way_out}")
+
+
 def data_bytes(data: Any) -> int:
     """Memory of an array or a CSR matrix."""
     if sparse.issparse(data):

@@ -61,7 +61,7 @@ class KernelCuts:
         self._last: Solved | None = None
         self._found: dict[float, Solved] = {}
         if together:
-            self._found = self._search.together(orders, self.plan.spare)
+            self._found = self._search.together(orders)
             for solved in self._found.values():
                 warn_unless_converged(solved.pairs)
 

@@ -28,7 +28,7 @@ from biclique.spectral.lloyd import (
     plus_plus_start,
     random_start,
 )
-from biclique.spectral.many_orders import ManyOrders, block_width, columns_within
+from biclique.spectral.many_orders import ManyOrders, block_width
 from biclique.spectral.multigrid import graph_eigenpairs
 from biclique.spectral.rounding import (
     Assignment,
@@ -85,7 +85,6 @@ __all__ = [
     "check_order",
     "cluster_shares",
     "column_signs",
-    "columns_within",
     "dense_eigenpairs",
     "device_kmeans",
     "direct_bytes",

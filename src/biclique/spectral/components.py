@@ -13,13 +13,12 @@ One convention for neighbourhoods, neighbour graphs, given sparse matrices and h
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from biclique._typing import FloatArray, IntArray
 from biclique.spectral.cut import NormalizedCut
-from biclique.spectral.solver import EigenResult, RitzSpace, Space
+from biclique.spectral.solver import EigenResult
 
 
 def grouped(parts: IntArray, volumes: FloatArray, n_groups: int) -> IntArray:
@@ -36,33 +35,6 @@ def grouped(parts: IntArray, volumes: FloatArray, n_groups: int) -> IntArray:
 
 Solve = Callable[[IntArray, int], EigenResult]
 """So many leading eigenpairs of the cut of some rows alone."""
-
-
-@dataclass(frozen=True)
-class PartedSpace:
-    """The parts' own vectors, eigenvalue 1, and a space inside each part that was solved."""
-
-    known: FloatArray  # (n, q − 1)
-    inside: list[tuple[IntArray, Space]]
-
-    def rescaled(self, ratio: FloatArray, columns: int) -> tuple[FloatArray, FloatArray]:
-        """As ``RitzSpace.rescaled``: the leading vectors of all pieces, of one length, and their images."""
-        root = np.sqrt(ratio)[:, None]
-        everywhere: IntArray = np.arange(len(ratio))
-        pieces: list[tuple[IntArray, FloatArray, FloatArray]] = [(everywhere, root * self.known, self.known / root)]
-        pieces += [(members, *space.rescaled(ratio[members], columns)) for members, space in self.inside]
-        lengths = [np.linalg.norm(start, axis=0) for _, start, _ in pieces]
-        values = [
-            np.einsum("ij,ij->j", start, image) / size**2
-            for (_, start, image), size in zip(pieces, lengths, strict=True)
-        ]
-        ranked = sorted((-float(x), piece, j) for piece, own in enumerate(values) for j, x in enumerate(own))[:columns]
-        starts, images = np.zeros((2, len(ratio), len(ranked)))
-        for column, (_, piece, j) in enumerate(ranked):
-            members, start, image = pieces[piece]
-            starts[members, column] = start[:, j] / lengths[piece][j]
-            images[members, column] = image[:, j] / lengths[piece][j]
-        return starts, images
 
 
 def parted_rotation(volumes: FloatArray) -> FloatArray:
@@ -107,12 +79,5 @@ def parted_eigenpairs(
     passes = max((found.n_passes for found in own), default=0)
     cut.n_passes += passes
     target = max((found.target for found in own if len(found.values)), default=0.0)
-    inside = [
-        (members, found.space or RitzSpace.of_pairs(found))
-        for members, found in zip(members_of_parts, own, strict=True)
-        if len(found.values)
-    ]
     finished = all(found.converged for found in own)
-    return EigenResult(
-        values, vectors, images, residuals, passes + 1, finished, float(target), PartedSpace(known, inside)
-    )
+    return EigenResult(values, vectors, images, residuals, passes + 1, finished, float(target))

@@ -28,7 +28,7 @@ from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DegreeError, ParameterError
 from biclique.gram import CrossGram, GramOperator
 from biclique.runtime.namespace import float64, full, moved, namespace, row_slices, scalars, to_host
-from biclique.spectral.solver import EigenResult, Space
+from biclique.spectral.solver import EigenResult, RitzSpace
 
 FAINT = 1e-8
 """A row whose degree is below this share of κ(x, x) is like no other row."""
@@ -91,7 +91,7 @@ class NormalizedCut:
         self._scale = xp.sqrt(self.weights) / xp.sqrt(self.shrunken)  # w/S may be too large for a float
         self.trivial: FloatArray = xp.sqrt(self.weights * self.shrunken / self.volume)
 
-    def at_order(self, order: float, space: Space | None = None, columns: int = 0) -> NormalizedCut:
+    def at_order(self, order: float, space: RitzSpace | None = None, columns: int = 0) -> NormalizedCut:
         """The same K at another order: no pass over K.
 
         A space in which eigenvectors of this cut were found gives ``columns`` vectors to start from, with their images:

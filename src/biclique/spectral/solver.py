@@ -85,7 +85,7 @@ class EigenResult:
     converged: bool
     target: float
     """The residual that was asked for: the tolerance times the eigengap."""
-    space: Space | None = None
+    space: RitzSpace | None = None
     """The space in which the pairs were found, kept on request: another order starts from it."""
 
     @classmethod
@@ -105,12 +105,6 @@ class EigenResult:
         )
 
 
-class Space(Protocol):
-    """A space whose image under B is known."""
-
-    def rescaled(self, ratio: FloatArray, columns: int) -> tuple[FloatArray, FloatArray]: ...
-
-
 @dataclass(frozen=True)
 class RitzSpace:
     """A space with an orthonormal basis Q whose image is known: B Q = Q H + N C, N the next block."""
@@ -119,12 +113,6 @@ class RitzSpace:
     H: FloatArray  # QᵀBQ, (q, q), on the host
     next: FloatArray  # N, (n, b)
     coupling: FloatArray  # C, (b, q), on the host
-
-    @classmethod
-    def of_pairs(cls, pairs: EigenResult) -> RitzSpace:
-        """The span of exact eigenvectors."""
-        vectors = pairs.vectors
-        return cls(vectors, np.diag(pairs.values), vectors[:, :0], np.empty((0, len(pairs.values))))
 
     def rescaled(self, ratio: FloatArray, columns: int) -> tuple[FloatArray, FloatArray]:
         """The leading Ritz vectors of D^(−1/2) B D^(−1/2), D = diag(ratio), in D^(1/2) span(Q), and their images.
@@ -222,8 +210,7 @@ def top_eigenpairs(
     doubted = False
     while True:
         state = solver.ritz()
-        gap = max(state.gap, RESOLVED_GAP * state.scale)
-        target = max(tol * gap, 10 * noise)
+        target = residual_target(state.values, k, tol, noise)
         worst = float(state.residuals.max(initial=0.0))
         if report is not None:
             report(solver.n_passes, worst, target)
@@ -237,6 +224,13 @@ def top_eigenpairs(
         if solver.full:
             solver.restart(state)
         solver.extend()
+
+
+def residual_target(values: FloatArray, k: int, tol: float, noise: float) -> float:
+    """``tol`` × (λ_k − λ_(k+1)) for values in descending order; never below 10 × ``noise``."""
+    gap = float(values[k - 1] - values[k]) if len(values) > k else 0.0
+    scale = float(np.abs(values).max(initial=0.0))
+    return max(tol * max(gap, RESOLVED_GAP * scale), 10 * noise)
 
 
 def dense_eigenpairs(operator: Operator, k: int, deflate: FloatArray | None = None) -> EigenResult:
@@ -289,8 +283,6 @@ class _Ritz:
     values: FloatArray
     coordinates: FloatArray
     residuals: FloatArray  # of the first k
-    gap: float
-    scale: float
     settled: bool
     """Whether no other pair can be among the first k, by the residual it has."""
 
@@ -442,9 +434,8 @@ class BlockKrylov:
         values, vectors = values[::-1], vectors[:, ::-1]
         k = self.k
         residuals = np.linalg.norm(self.coupling @ vectors, axis=0)
-        gap = float(values[k - 1] - values[k]) if len(values) > k else 0.0
         settled = bool((values[k:] + residuals[k:] < values[k - 1]).all())
-        return _Ritz(values, vectors, residuals[:k], gap, float(np.abs(values).max(initial=0.0)), settled)
+        return _Ritz(values, vectors, residuals[:k], settled)
 
     def restart(self, state: _Ritz) -> None:
         """Keep the best Ritz vectors, and go on from there."""

@@ -157,7 +157,7 @@ def test_xgi_refuses_what_it_cannot_hold(xgi):
         as_hypergraph(xgi.DiHypergraph([([1], [2])]))
     network = xgi.Hypergraph()
     network.add_edge([1, 2], weight="heavy")
-    with pytest.raises(DataError, match="weights must hold numbers"):
+    with pytest.raises(DataError, match="weights must be numbers"):
         from_xgi(network)
 
 

@@ -1,7 +1,7 @@
 """The contraction of a modelling to a similarity matrix: triples exactly, the dot product at every order.
 
-Triples i < j < k are gone through by their middle point j, a rectangle of (i, k) each, in pieces that fit the cache:
-every triple once, in contiguous memory, in O(n³) time, for n²/2 numbers a thread and no tensor.
+Triples i < j < k are visited by their middle point j, a rectangle of (i, k) each, in pieces that fit the cache: every
+triple once, in O(n³) time, for n²/2 numbers a thread and no tensor.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist, squareform
 
-from biclique._typing import FloatArray
+from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import ParameterError
-from biclique.gram import DenseGram
+from biclique.gram.dense import DenseGram
 from biclique.hypergraph.points.modellings import (
     AffineDistance,
     AffineEigenvalue,
@@ -32,7 +32,9 @@ from biclique.hypergraph.points.modellings import (
     make_modelling,
     modelling_values,
 )
-from biclique.runtime import Pulse, check_jobs, parse_memory_limit, require, run_groups, single_threaded_blas
+from biclique.runtime.arguments import check_jobs
+from biclique.runtime.memory import require_memory
+from biclique.runtime.threads import Pulse, run_groups, single_threaded_blas
 
 # All triples
 
@@ -41,7 +43,7 @@ GROUPS = 8
 """Groups of middle points, each with a sum of its own; never a function of the number of threads."""
 
 PIECE = 6144
-"""Triples at once: about sixteen buffers of them stay in the second cache."""
+"""Triples at once: the arrays of a formula stay in the second cache."""
 
 TINY = 1e-150
 """Added to denominators that can be zero together with their numerators; distances are scaled to at most 1."""
@@ -49,8 +51,8 @@ TINY = 1e-150
 FLAT = 1e-8
 """Triangles with (2A)² below this share of abc(a + b + c) lose digits by their sides; their points are looked at."""
 
-Weigh = Callable[[int, slice, slice, FloatArray], FloatArray]
-"""(j, rows i, columns k, buffers) → the weights of triples i < j < k, shape (rows, columns), in one of the buffers."""
+Weigh = Callable[[int, slice, slice], FloatArray]
+"""(j, rows i, columns k) → the weights of triples i < j < k, shape (rows, columns)."""
 
 
 def sum_triples(n: int, weigh: Weigh, n_jobs: int | None) -> FloatArray:
@@ -58,14 +60,12 @@ def sum_triples(n: int, weigh: Weigh, n_jobs: int | None) -> FloatArray:
 
     def add_up(group: int, pulse: Pulse) -> FloatArray:
         total = np.zeros((n, n))
-        buffers = np.empty((16, max(PIECE, n)))
         for j in range(1 + group, n - 1, GROUPS):
-            width, k = n - 1 - j, slice(j + 1, n)
-            step = max(PIECE // width, 1)
+            k = slice(j + 1, n)
+            step = max(PIECE // (n - 1 - j), 1)
             for top in range(0, j, step):
                 i = slice(top, min(top + step, j))
-                count = i.stop - i.start
-                weights = weigh(j, i, k, buffers[:, : count * width].reshape(16, count, width))
+                weights = weigh(j, i, k)
                 total[i, j] += weights.sum(axis=1)
                 total[j, k] += weights.sum(axis=0)
                 total[i, k] += weights
@@ -77,17 +77,10 @@ def sum_triples(n: int, weigh: Weigh, n_jobs: int | None) -> FloatArray:
 
 
 def _max_triples(model: MaxKernel, X: FloatArray) -> Weigh:
-    kernel = model.kernel.precise(X)
     with np.errstate(over="ignore", invalid="ignore"):  # which holds for this thread alone
-        K = DenseGram.from_kernel(kernel, X, memory_limit=16 * len(X) ** 2, n_jobs=1).K
+        K = DenseGram.from_kernel(model.kernel.precise(X), X, memory_limit=16 * len(X) ** 2, n_jobs=1).K
     check_weights(K, "modelling='max'")
-
-    def weigh(j: int, i: slice, k: slice, buffers: FloatArray) -> FloatArray:
-        out = buffers[0]
-        np.maximum(K[i, k], K[i, j, None], out=out)
-        return np.asarray(np.maximum(out, K[j, k], out=out))
-
-    return weigh
+    return lambda j, i, k: np.maximum(np.maximum(K[i, k], K[i, j, None]), K[j, k])
 
 
 def _rate(gamma: float | str, scale: float) -> float:
@@ -104,60 +97,33 @@ class _Triangles:
     def __init__(self, X: FloatArray) -> None:
         D = np.asarray(cdist(X, X))
         self.unit = float(2.0 ** np.ceil(np.log2(D.max() or 1.0)))
-        self.columns = np.ascontiguousarray(X.T) / self.unit
+        self.points = X / self.unit
         self.sides = D / self.unit
 
-    def sixteen_squared_areas(self, j: int, i: slice, k: slice, out: FloatArray, work: FloatArray) -> FloatArray:
-        """16 A² = (a + b + c)(a + b − c)(c − (a − b))(c + (a − b)), Heron's; nearly flat ones from the points."""
+    def sixteen_squared_areas(self, j: int, i: slice, k: slice) -> FloatArray:
+        """16A² = (a + b + c)(a + b − c)(c − (a − b))(c + (a − b)), Heron's; nearly flat ones from the points."""
         a, b, c = self.sides[i, j, None], self.sides[j, k], self.sides[i, k]
-        around, bound, other = work[:3]
-        np.add(a, b, out=around)
-        np.subtract(around, c, out=out)
-        around += c
-        out *= around
-        np.subtract(a, b, out=bound)
-        np.subtract(c, bound, out=other)
-        bound += c
-        out *= other
-        out *= bound
-        np.multiply(around, c, out=bound)
-        bound *= a * (4 * FLAT)
-        bound *= b
-        flat = np.less(out, bound)
-        n_flat = int(np.count_nonzero(flat))
-        if 8 * n_flat > flat.size:  # many: all of them, without gathering
-            between = self.columns[:, None, k]
-            exact = _four_areas(self.columns[:, i, None], self.columns[:, j, None, None], between, c < np.minimum(a, b))
-            np.copyto(out, np.square(exact, out=exact), where=flat)
-        elif n_flat:
+        both, apart = a + b, a - b
+        around = both + c
+        squares = around * (both - c) * (c - apart) * (c + apart)
+        flat = squares < 4 * FLAT * a * b * c * around
+        if flat.any():
             row, column = np.nonzero(flat)
-            first, last = row + i.start, column + k.start
-            a, b, c = self.sides[first, j], self.sides[j, last], self.sides[first, last]
-            points = self.columns[:, first], self.columns[:, j, None], self.columns[:, last]
-            out[row, column] = _four_areas(*points, c < np.minimum(a, b)) ** 2
-        return np.asarray(np.maximum(out, 0, out=out))
+            squares[row, column] = self._from_points(row + i.start, j, column + k.start)
+        return np.asarray(np.maximum(squares, 0, out=squares))
 
+    def _from_points(self, i: IntArray, j: int, k: IntArray) -> FloatArray:
+        """16A² = 4|p|²|q − (⟨p, q⟩/|p|²)p|², p = x_i − x_j and q = x_k − x_j.
 
-def _four_areas(x: FloatArray, y: FloatArray, z: FloatArray, base: Any) -> FloatArray:
-    """4A = 2|p||q − (⟨p, q⟩/|p|²)p| of triangles x, y, z, coordinate by coordinate, each (d, …).
-
-    p = x − y and q = z − y, or q = z − x where ``base`` says that this side is the shortest: the error is about
-    eps |p||q|, so that no height is wrong by more than eps times a side beside it.
-    """
-    p = x - y
-    squares = np.einsum("d...,d...->...", p, p)
-    inner = np.zeros(base.shape)
-    for axis in range(len(p)):
-        inner += (z[axis] - np.where(base, x[axis], y[axis])) * p[axis]
-    inner /= squares + TINY
-    rest = np.zeros(base.shape)
-    for axis in range(len(p)):
-        beside = z[axis] - np.where(base, x[axis], y[axis])
-        beside -= inner * p[axis]
-        rest += np.square(beside, out=beside)
-    np.sqrt(rest, out=rest)
-    rest *= 2 * np.sqrt(squares)
-    return rest
+        q = x_k − x_i if this side is the shortest: the error is about eps |p||q|, so that no height is wrong by more
+        than eps times a side beside it.
+        """
+        shortest = self.sides[i, k] < np.minimum(self.sides[i, j], self.sides[j, k])
+        p = self.points.take(i, axis=0) - self.points[j]  # (N, d)
+        q = self.points.take(k, axis=0) - self.points.take(np.where(shortest, i, j), axis=0)
+        length = np.einsum("nd,nd->n", p, p)
+        q -= (np.einsum("nd,nd->n", p, q) / (length + TINY))[:, None] * p
+        return np.asarray(4 * length * np.einsum("nd,nd->n", q, q))
 
 
 def _vertex_triples(model: VertexDistance, X: FloatArray) -> Weigh:
@@ -166,35 +132,21 @@ def _vertex_triples(model: VertexDistance, X: FloatArray) -> Weigh:
     D = triangles.sides
     inverse = np.divide(1.0, D, out=np.zeros_like(D), where=D > 0)
     coincide = bool(np.count_nonzero(D) < len(X) * (len(X) - 1))
-    power = model.power
-    rate = _rate(model.gamma, triangles.unit**power)
+    rate = _rate(model.gamma, triangles.unit**model.power)
 
-    def weigh(j: int, i: slice, k: slice, buffers: FloatArray) -> FloatArray:
-        c, total, out, work = buffers[0], buffers[1], buffers[2], buffers[3:]
-        a, b = D[i, j, None], D[j, k]
-        np.copyto(c, D[i, k])
-        doubled = np.sqrt(triangles.sixteen_squared_areas(j, i, k, out, work), out=out)
-        doubled *= 0.5
+    def weigh(j: int, i: slice, k: slice) -> FloatArray:
+        a, b, c = D[i, j, None], D[j, k], D[i, k]
         # No height is longer than a side beside it: 2A is at most the product of any two sides.
-        np.minimum(doubled, np.multiply(a, b, out=work[0]), out=doubled)
-        np.minimum(a, b, out=work[0])
-        work[0] *= c
-        np.minimum(doubled, work[0], out=doubled)
+        doubled = np.sqrt(triangles.sixteen_squared_areas(j, i, k)) / 2
+        doubled = np.minimum(np.minimum(doubled, a * b), np.minimum(a, b) * c)
+        of_a, of_b, of_c = inverse[i, j, None], inverse[j, k], inverse[i, k]
         if model.squared:
-            np.multiply(doubled, inverse[i, k], out=total)
-            np.square(total, out=total)
-            for side in (inverse[i, j, None], inverse[j, k]):
-                np.multiply(doubled, side, out=work[0])
-                total += np.square(work[0], out=work[0])
+            total = (doubled * of_a) ** 2 + (doubled * of_b) ** 2 + (doubled * of_c) ** 2
         else:
-            np.add(inverse[i, j, None], inverse[j, k], out=total)
-            total += inverse[i, k]
-            total *= doubled
+            total = doubled * (of_a + of_b + of_c)
         if coincide:
-            np.maximum(c, np.maximum(a, b), out=work[0])
-            np.copyto(total, work[0] ** power, where=(c == 0) | (a == 0) | (b == 0))
-        total *= rate
-        return np.asarray(np.exp(total, out=total))
+            total = np.where((a == 0) | (b == 0) | (c == 0), np.maximum(np.maximum(a, b), c) ** model.power, total)
+        return np.asarray(np.exp(rate * total))
 
     return weigh
 
@@ -208,57 +160,26 @@ def _affine_distance_triples(model: AffineDistance, X: FloatArray) -> Weigh:
     (dimension 0) the squared distances are (2T − a²)/3, and so on.
     """
     triangles = _Triangles(X)
-    D = triangles.sides
-    S = D * D
+    S = triangles.sides**2
     rate = _rate(model.gamma, triangles.unit)
 
-    def weigh_line(j: int, i: slice, k: slice, buffers: FloatArray) -> FloatArray:
-        c, area, trace, gap, widest, work = *buffers[:5], buffers[5:]
-        triangles.sixteen_squared_areas(j, i, k, area, work)
-        a, b = S[i, j, None], S[j, k]
-        np.copyto(c, S[i, k])
-        np.add(a, b, out=trace)
-        trace += c
-        trace *= 1 / 3
-        np.subtract(a, b, out=gap)
-        np.square(gap, out=gap)
-        for side in (a, b):
-            np.subtract(side, c, out=work[0])
-            gap += np.square(work[0], out=work[0])
-        gap *= 2 / 9
-        np.sqrt(gap, out=gap)
-        np.maximum(a, b, out=widest)
-        np.maximum(widest, c, out=widest)
-        widest -= trace
-        np.minimum(widest, gap, out=widest)
-        np.maximum(widest, np.multiply(gap, 0.5, out=work[0]), out=widest)  # z² is from 1/2 to 2/3
-        widest += gap
-        widest += 2 * TINY
-        area *= widest
-        trace += gap
-        trace += TINY
-        area /= trace
-        gap += TINY
-        area /= gap
-        np.sqrt(area, out=area)
-        area *= rate * (2 / 3) / np.sqrt(18)
-        return np.asarray(np.exp(area, out=area))
-
-    def weigh_point(j: int, i: slice, k: slice, buffers: FloatArray) -> FloatArray:
-        total, doubled, work = buffers[:3]
+    def to_line(j: int, i: slice, k: slice) -> FloatArray:
         a, b, c = S[i, j, None], S[j, k], S[i, k]
-        np.add(a, b, out=doubled)
-        doubled += c
-        doubled *= 2 / 3
-        total[:] = 0
-        for side in (a, b, c):
-            np.subtract(doubled, side, out=work)
-            np.maximum(work, 0, out=work)
-            total += np.sqrt(work, out=work)
-        total *= rate / (3 * np.sqrt(3))
-        return np.asarray(np.exp(total, out=total))
+        trace = (a + b + c) / 3
+        gap = np.sqrt((2 / 9) * ((a - b) ** 2 + (b - c) ** 2 + (c - a) ** 2))
+        widest = np.maximum(np.maximum(a, b), c) - trace
+        widest = np.maximum(np.minimum(widest, gap), gap / 2)  # z² is from 1/2 to 2/3
+        areas = triangles.sixteen_squared_areas(j, i, k)
+        squares = areas * (widest + gap + 2 * TINY) / ((trace + gap + TINY) * (gap + TINY))  # 18 μ₂z²
+        return np.asarray(np.exp((rate * (2 / 3) / np.sqrt(18)) * np.sqrt(squares)))
 
-    return weigh_point if model.dimension == 0 else weigh_line
+    def to_point(j: int, i: slice, k: slice) -> FloatArray:
+        a, b, c = S[i, j, None], S[j, k], S[i, k]
+        doubled = (2 / 3) * (a + b + c)
+        lengths = [np.sqrt(np.maximum(doubled - side, 0)) for side in (a, b, c)]
+        return np.asarray(np.exp(rate / (3 * np.sqrt(3)) * (lengths[0] + lengths[1] + lengths[2])))
+
+    return to_point if model.dimension == 0 else to_line
 
 
 def _eigenvalue_triples(model: AffineEigenvalue, X: FloatArray) -> Weigh:
@@ -270,80 +191,38 @@ def _eigenvalue_triples(model: AffineEigenvalue, X: FloatArray) -> Weigh:
     rate = _rate(model.gamma, largest)
     norms = G.diagonal().copy()
 
-    def weigh(j: int, i: slice, k: slice, buffers: FloatArray) -> FloatArray:
-        out = smallest_eigenvalues((norms[i, None], norms[j], norms[k]), (G[i, j, None], G[i, k], G[j, k]), buffers)
-        np.maximum(out, 0, out=out)
-        out *= rate
-        return np.asarray(np.exp(out, out=out))
+    def weigh(j: int, i: slice, k: slice) -> FloatArray:
+        smallest = smallest_eigenvalues((norms[i, None], norms[j], norms[k]), (G[i, j, None], G[i, k], G[j, k]))
+        return np.asarray(np.exp(rate * np.maximum(smallest, 0)))
 
     return weigh
 
 
 def smallest_eigenvalues(
-    diagonal: tuple[FloatArray, FloatArray, FloatArray],
-    beside: tuple[FloatArray, FloatArray, FloatArray],
-    buffers: FloatArray,
+    diagonal: tuple[FloatArray, FloatArray, FloatArray], beside: tuple[FloatArray, FloatArray, FloatArray]
 ) -> FloatArray:
     """λ_min = q + 2p cos(φ + 2π/3) of symmetric 3 × 3 matrices (a₁₁, a₂₂, a₃₃), (a₁₂, a₁₃, a₂₃), to eps · λ_max.
 
     q = tr/3, B = (A − qI)/p with |B|² = 6, r = det(B)/2 = cos 3φ. The angle comes from both its cosine and its sine,
     3φ = atan2(|V|/√6, r) with V = B² − 2I − rB: the cosine alone loses half the digits where two eigenvalues are
-    close, which is the usual case here. ``buffers`` are 16 arrays of the shape of the result.
+    close, which is the usual case here.
     """
-    b1, b2, b3, o12, o13, o23, s12, s13, s23, mean, scale, r, work, more, out, _ = buffers
-    np.add(diagonal[0], diagonal[2], out=mean)
-    mean += diagonal[1]
-    mean *= 1 / 3
-    scale[:] = 0
-    for entry, row, square in zip((o12, o13, o23), beside, (s12, s13, s23), strict=True):
-        np.copyto(entry, row)
-        scale += np.square(entry, out=square)
-    scale *= 2
-    for entry, row in zip((b1, b2, b3), diagonal, strict=True):
-        np.subtract(row, mean, out=entry)
-        scale += np.square(entry, out=work)
-    scale *= 1 / 6
-    np.sqrt(scale, out=scale)
-    np.divide(1.0, np.add(scale, TINY, out=work), out=work)
-    for entry in (b1, b2, b3, o12, o13, o23):
-        entry *= work
-    for entry, square in zip((o12, o13, o23), (s12, s13, s23), strict=True):
-        np.square(entry, out=square)
-    # r = det(B)/2 = (b₁b₂b₃ − b₁o₂₃² − b₂o₁₃² − b₃o₁₂²)/2 + o₁₂o₁₃o₂₃
-    np.multiply(b2, b3, out=r)
-    r -= s23
-    r *= b1
-    for entry, square in ((b2, s13), (b3, s12)):
-        r -= np.multiply(entry, square, out=work)
-    r *= 0.5
-    np.multiply(o12, o13, out=work)
-    work *= o23
-    r += work
-    # |V|², entry by entry
-    out[:] = 0
-    for entry, first, second in ((b1, s12, s13), (b2, s12, s23), (b3, s13, s23)):
-        np.subtract(entry, r, out=work)
-        work *= entry
-        work += first
-        work += second
-        work -= 2
-        out += np.square(work, out=work)
-    out *= 0.5
-    for entry, first, second, other in ((o12, o13, o23, b3), (o13, o12, o23, b2), (o23, o12, o13, b1)):
-        np.add(other, r, out=work)
-        work *= entry
-        work -= np.multiply(first, second, out=more)
-        out += np.square(work, out=work)
-    out *= 1 / 3  # (½ Σ diagonal² + Σ beside²) · 2/6
-    np.sqrt(out, out=out)
-    np.arctan2(out, r, out=out)
-    out *= 1 / 3
-    out += 2 * np.pi / 3
-    np.cos(out, out=out)
-    out *= scale
-    out *= 2
-    out += mean
-    return np.asarray(out)
+    q = (diagonal[0] + diagonal[1] + diagonal[2]) / 3
+    b11, b22, b33 = (entry - q for entry in diagonal)
+    b12, b13, b23 = beside
+    p = np.sqrt((b11 * b11 + b22 * b22 + b33 * b33 + 2 * (b12 * b12 + b13 * b13 + b23 * b23)) / 6)
+    inverse = 1 / (p + TINY)
+    b11, b22, b33, b12, b13, b23 = (entry * inverse for entry in (b11, b22, b33, b12, b13, b23))
+    s12, s13, s23 = b12 * b12, b13 * b13, b23 * b23
+    r = (b11 * (b22 * b33 - s23) - b22 * s13 - b33 * s12) / 2 + b12 * b13 * b23
+    v11 = b11 * (b11 - r) + s12 + s13 - 2
+    v22 = b22 * (b22 - r) + s12 + s23 - 2
+    v33 = b33 * (b33 - r) + s13 + s23 - 2
+    v12 = b12 * (b33 + r) - b13 * b23  # up to its sign, like the next two
+    v13 = b13 * (b22 + r) - b12 * b23
+    v23 = b23 * (b11 + r) - b12 * b13
+    squares = (v11 * v11 + v22 * v22 + v33 * v33) / 2 + v12 * v12 + v13 * v13 + v23 * v23  # |V|²/2
+    return np.asarray(q + 2 * p * np.cos((np.arctan2(np.sqrt(squares / 3), r) + 2 * np.pi) / 3))
 
 
 TRIPLES: dict[type[Modelling], Callable[[Any, FloatArray], Weigh]] = {
@@ -359,7 +238,7 @@ TRIPLES: dict[type[Modelling], Callable[[Any, FloatArray], Weigh]] = {
 
 
 LARGEST_FACTORIAL = 170
-"""170! is the last one that a number can hold."""
+"""170! is the last one in the range of floats."""
 
 CANCELLATION = 10.0
 """What the contraction of dot products may lose by taking points out of sums: one digit."""
@@ -372,7 +251,6 @@ def modelling_gram(
     order: int = 3,
     n_jobs: int | None = None,
     random_state: RandomState = None,
-    memory_limit: object = "auto",
     **options: Any,
 ) -> FloatArray:
     """A_ij = Σ_{k_3, …, k_m} w(x_i, x_j, x_{k_3}, …, x_{k_m}) over ordered choices, all m indices distinct; (n, n).
@@ -393,8 +271,6 @@ def modelling_gram(
     random_state : int or RandomState, optional
         For ``gamma="auto"`` alone.
 
-    memory_limit : "auto", number of bytes or text like "4GB"
-
     Notes
     -----
     Triples of ``affine_eigenvalue`` come from inner products: λ_min is right up to about 1e-16 of the largest
@@ -414,9 +290,8 @@ def modelling_gram(
             f"modelling={chosen.name!r} depends on the order of its points: its contraction is biclique_gram, O(n²)."
         )
     of_dot, of_triples = 3 * n * n + 4 * max(order - 1, 2) * n * d, (GROUPS + 4) * n * n + 2 * n * d
-    require(
+    require_memory(
         8 * (of_dot if isinstance(chosen, GeneralizedDot) else of_triples),
-        parse_memory_limit(memory_limit),
         f"modelling_gram of {n} rows",
         "use fewer rows, or sample_hyperedges.",
     )
@@ -447,11 +322,14 @@ def _dot_gram(X: FloatArray, order: int, repeats: bool) -> FloatArray:
     with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):
         if repeats:
             gram = (X * X.sum(axis=0) ** rest) @ X.T
-            return check_weights(np.asarray((gram + gram.T) / 2), "modelling='dot'")
-        gram = _removed(X, rest) if rest == 0 or _can_remove(X, rest) else _left_out(X, rest)
-        gram = (gram + gram.T) * (factorial(rest) / 2)
-    np.fill_diagonal(gram, 0)
-    return check_weights(gram, "modelling='dot'")
+        elif rest == 0 or _can_remove(X, rest):
+            gram = _removed(X, rest) * factorial(rest)
+        else:
+            gram = _left_out(X, rest) * factorial(rest)
+        gram = (gram + gram.T) / 2
+    if not repeats:
+        np.fill_diagonal(gram, 0)
+    return check_weights(np.asarray(gram), "modelling='dot'")
 
 
 def _elementary(X: FloatArray, rest: int) -> FloatArray:
@@ -474,10 +352,8 @@ def _removed(X: FloatArray, rest: int) -> FloatArray:
         powers.append(powers[-1] * -X)  # (−1)^a X^{∘(a+1)}
     gram = np.zeros((len(X), len(X)))
     for a in range(rest + 1):
-        right = powers[0] * elementary[rest - a]
-        for b in range(1, rest - a + 1):
-            right += powers[b] * elementary[rest - a - b]
-        gram += powers[a] @ right.T
+        right = sum(powers[b] * elementary[rest - a - b] for b in range(rest - a + 1))
+        gram += powers[a] @ np.transpose(right)
     return gram
 
 
@@ -485,10 +361,8 @@ def _can_remove(X: FloatArray, rest: int) -> bool:
     """Whether taking points out cancels few digits: its terms against those left without the two largest points."""
     sizes = np.sort(np.abs(X), axis=0)
     elementary = _elementary(sizes, rest)
-    terms = np.zeros(X.shape[1])
-    for a in range(rest + 1):
-        for b in range(rest - a + 1):
-            terms += sizes[-1] ** a * sizes[-2] ** b * elementary[rest - a - b]
+    powers = [(a, b) for a in range(rest + 1) for b in range(rest - a + 1)]
+    terms = sum(sizes[-1] ** a * sizes[-2] ** b * elementary[rest - a - b] for a, b in powers)
     return bool((terms <= CANCELLATION * _elementary(sizes[:-2], rest)[rest]).all())
 
 

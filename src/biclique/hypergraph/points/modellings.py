@@ -15,6 +15,7 @@ from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, ParameterError
+from biclique.hypergraph.build import number_array
 from biclique.kernels import (
     GAMMA_KERNELS,
     GAMMA_RULES,
@@ -24,7 +25,8 @@ from biclique.kernels import (
     check_rows_for_kernel,
     make_kernel,
 )
-from biclique.runtime import check_count, check_flag, check_jobs, check_number, check_random, run_panels
+from biclique.runtime.arguments import check_choice, check_count, check_flag, check_jobs, check_number, check_random
+from biclique.runtime.threads import run_panels
 
 # Tuples of points
 
@@ -43,16 +45,8 @@ def check_points(X: Any) -> FloatArray:
     """Rows of points as a finite float64 table, with numbers that can be squared."""
     if sparse.issparse(X):
         raise DataError("X must be dense for modellings of tuples, got a sparse matrix: pass X.toarray().")
-    try:
-        given = np.asarray(X)
-        table = given if given.dtype.kind in "cMm" else given.astype(np.float64, copy=False)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"X must be a table of numbers with rows of one length: {error}.") from error
-    if table.dtype.kind == "c":
-        raise DataError("X must hold real numbers, got complex ones: pass X.real, or real and imaginary columns.")
-    if table.dtype.kind in "Mm":
-        raise DataError(f"X must hold numbers, got dates or times ({table.dtype}): turn them into numbers first.")
-    if table.ndim != 2 or not table.shape[1]:
+    table = number_array(X, "X", 2)
+    if not table.shape[1]:
         raise DataError(f"X must be a table of shape (n, d), d of at least 1, got shape {table.shape}.")
     if not np.isfinite(table).all():
         row, column = np.argwhere(~np.isfinite(table))[0]
@@ -63,7 +57,7 @@ def check_points(X: Any) -> FloatArray:
             f"X has {largest:.3g} as its largest magnitude, and its squares leave the range of numbers: rescale X to "
             f"between {1 / LARGEST:g} and {LARGEST:g}, such as X / {largest:.3g}."
         )
-    return np.asarray(table)
+    return table
 
 
 def check_weights(weights: FloatArray, what: str) -> FloatArray:
@@ -189,7 +183,6 @@ class Modelling(ABC):
     """
 
     name: ClassVar[str] = "custom"
-    formula: ClassVar[str] = ""
     symmetric: ClassVar[bool] = True
     """Whether the weight is the same for every order of the points."""
 
@@ -206,9 +199,8 @@ class Modelling(ABC):
 
 
 def _check_gamma(gamma: object, rules: tuple[str, ...]) -> None:
-    if isinstance(gamma, str) and gamma in rules:
-        return
-    if isinstance(gamma, (str, bool)) or not isinstance(gamma, Real) or not 0 < float(gamma) < np.inf:
+    positive = isinstance(gamma, Real) and not isinstance(gamma, bool) and 0 < float(gamma) < np.inf
+    if not positive and gamma not in rules:
         raise ParameterError(
             f"gamma must be a positive number or one of {', '.join(map(repr, rules))}, got {gamma!r}: 'auto' chooses "
             "it from the data."
@@ -243,17 +235,14 @@ class _OfKernel(Modelling):
 
     def __post_init__(self) -> None:
         _check_gamma(self.gamma, GAMMA_RULES)
-        if isinstance(self.affinity, str) and self.affinity not in KERNEL_NAMES:
+        known = self.affinity in KERNEL_NAMES if isinstance(self.affinity, str) else callable(self.affinity)
+        if not known and not isinstance(self.affinity, Kernel):
             raise ParameterError(
                 f"affinity must be one of {', '.join(map(repr, KERNEL_NAMES))}, a function of two rows or a "
                 f"biclique.kernels.Kernel, got {self.affinity!r}."
             )
-        if not (isinstance(self.affinity, (str, Kernel)) or callable(self.affinity)):
-            raise ParameterError(
-                f"affinity must be a name, a function of two rows or a biclique.kernels.Kernel, got {self.affinity!r}."
-            )
-        for name, value in (("degree", self.degree), ("coef0", self.coef0)):
-            check_number(name, value)
+        check_number("degree", self.degree)
+        check_number("coef0", self.coef0)
 
     def fitted(self, X: FloatArray, order: int, random_state: RandomState) -> Modelling:  # noqa: ARG002
         check_rows_for_kernel(self.affinity, X)
@@ -283,7 +272,6 @@ class MaxKernel(_OfKernel):
     """w = max_{i<j} κ(x_i, x_j)."""
 
     name = "max"
-    formula = "max_{i<j} κ(x_i, x_j)"
 
     def weights(self, X: FloatArray, tuples: IntArray) -> FloatArray:
         pairs = combinations(range(tuples.shape[1]), 2)
@@ -298,7 +286,6 @@ class BicliqueWeights(_OfKernel):
     """
 
     name = "biclique"
-    formula = "Σ_γ Σ_ν κ(x_γ, x_{h+ν}), h = m/2"
     symmetric = False
 
     def check_order(self, order: int) -> None:
@@ -356,7 +343,6 @@ class AffineEigenvalue(_OfDistance):
     """
 
     name = "affine_eigenvalue"
-    formula = "exp(−γ λ_min(⟨x_i, x_j⟩))"
     translation_invariant = False
 
     @property
@@ -378,7 +364,6 @@ class AffineDistance(_OfDistance):
     """
 
     name = "affine_distance"
-    formula = "exp(−γ mean_i dist(x_i, best affine subspace))"
     dimension: int | None = None
 
     def __post_init__(self) -> None:
@@ -405,7 +390,6 @@ class VertexDistance(_OfDistance):
     """w = exp(−γ Σ_v dist(v, affine span of the others)), the paper's d^{H−2}; ``squared`` distances as an option."""
 
     name = "vertex_distance"
-    formula = "exp(−γ Σ_v dist(v, affine span of the others))"
     squared: bool = False
 
     def __post_init__(self) -> None:
@@ -426,7 +410,6 @@ class GeneralizedDot(Modelling):
     """w = Σ_l Π_i x_il, the dot product of m points; ``repeats`` lets a point stand in a tuple more than once."""
 
     name = "dot"
-    formula = "Σ_l Π_i x_il"
     repeats: bool = False
 
     def __post_init__(self) -> None:
@@ -454,20 +437,9 @@ def make_modelling(
     >>> make_modelling("vertex_distance", [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], 3, gamma=2.0)
     VertexDistance(gamma=2.0, squared=False)
     """
-    if isinstance(modelling, Modelling):
-        if options:
-            raise ParameterError(f"{', '.join(options)} given beside a modelling object: set them in the object.")
-        chosen = modelling
-    elif isinstance(modelling, str) and modelling in POINT_MODELLINGS:
-        kind = POINT_MODELLINGS[modelling]
-        allowed = [field.name for field in fields(kind)]
-        unknown = [name for name in options if name not in allowed]
-        if unknown:
-            raise ParameterError(f"modelling={modelling!r} has no option {unknown[0]!r}: it has {', '.join(allowed)}.")
-        chosen = kind(**options)
-    else:
-        names = ", ".join(map(repr, POINT_MODELLINGS))
-        raise ParameterError(f"modelling must be one of {names} or a Modelling, got {modelling!r}.")
+    chosen = modelling if isinstance(modelling, Modelling) else _named_modelling(modelling, options)
+    if chosen is modelling and options:
+        raise ParameterError(f"{', '.join(options)} given beside a modelling object: set them in the object.")
     order = check_count("order", order, least=2)
     random = check_random(random_state)
     chosen.check_order(order)
@@ -475,6 +447,15 @@ def make_modelling(
     if len(X) < order and not getattr(chosen, "repeats", False):
         raise DataError(f"X has {len(X)} rows, but a tuple of order {order} needs {order} distinct ones: lower order.")
     return chosen.fitted(X, order, random)
+
+
+def _named_modelling(name: str, options: Mapping[str, Any]) -> Modelling:
+    check_choice("modelling", name, POINT_MODELLINGS)
+    allowed = [field.name for field in fields(POINT_MODELLINGS[name])]
+    unknown = [option for option in options if option not in allowed]
+    if unknown:
+        raise ParameterError(f"modelling={name!r} has no option {unknown[0]!r}: it has {', '.join(allowed)}.")
+    return POINT_MODELLINGS[name](**options)
 
 
 def modelling_values(

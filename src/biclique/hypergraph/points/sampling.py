@@ -23,18 +23,11 @@ from biclique.hypergraph.points.modellings import (
     make_modelling,
     modelling_values,
 )
-from biclique.multiway import k_way_normalized_cut
-from biclique.runtime import (
-    check_choice,
-    check_count,
-    check_flag,
-    check_jobs,
-    check_random,
-    parse_memory_limit,
-    require,
-    single_threaded_blas,
-)
+from biclique.multiway.objectives import k_way_normalized_cut
+from biclique.runtime.arguments import check_choice, check_count, check_flag, check_jobs, check_random
+from biclique.runtime.memory import require_memory
 from biclique.runtime.namespace import unit_rows
+from biclique.runtime.threads import single_threaded_blas
 from biclique.spectral import NormalizedCut, kmeans, top_eigenpairs
 from biclique.spectral.lloyd import by_first_appearance
 
@@ -42,9 +35,13 @@ METHODS = ("uniform", "iterative")
 """The ways of drawing tuples."""
 
 KMEANS_STARTS = 10
+"""Starts of k-means in a round."""
 
-EDGE_COPIES, ROUND_COPIES = 6, 10
-"""Numbers in memory at once for every point of every edge, while a sample is drawn and while a round is cut."""
+EDGE_COPIES = 6
+"""Numbers in memory at once for every point of every edge while a sample is drawn."""
+
+ROUND_COPIES = 10
+"""The same while a round is cut."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +69,6 @@ def sample_hyperedges(
     max_rounds: int = 10,
     n_jobs: int | None = None,
     random_state: RandomState = None,
-    memory_limit: object = "auto",
     **options: Any,
 ) -> Hypergraph:
     """(e_1, w(e_1)), …, (e_N, w(e_N)): sampled m-tuples of distinct points as a hypergraph on the n rows of X.
@@ -100,8 +96,6 @@ def sample_hyperedges(
         Threads; the result is the same for every number.
     random_state : int or RandomState, optional
         The same gives the same edges.
-    memory_limit : "auto", number of bytes or text like "4GB"
-        More is a MemoryLimitError before any is taken; it grows with N · m, not with the number of all tuples.
     """
     check_choice("method", method, METHODS)
     n_edges, order = check_count("n_edges", n_edges), check_count("order", order, least=2)
@@ -128,7 +122,6 @@ def sample_hyperedges(
             max_rounds=max_rounds,
             n_jobs=n_jobs,
             random_state=random,
-            memory_limit=memory_limit,
             **options,
         ).hypergraph
     if n_clusters is not None:
@@ -138,12 +131,8 @@ def sample_hyperedges(
         raise DataError(f"X has {len(X)} rows, but an edge of order {order} needs {order} distinct ones: lower order.")
     n_sets = comb(len(X), order)
     permuted = n_sets if not replace and n_edges <= n_sets < 2 * n_edges else 0
-    require(
-        8 * (n_edges * (EDGE_COPIES * order + 6) + permuted),
-        parse_memory_limit(memory_limit),
-        f"a sample of {n_edges} edges of order {order}",
-        "lower n_edges, or raise memory_limit.",
-    )
+    needed = 8 * (n_edges * (EDGE_COPIES * order + 6) + permuted)
+    require_memory(needed, f"a sample of {n_edges} edges of order {order}", "lower n_edges.")
     tuples = draw_tuples(len(X), order, n_edges, random) if replace else draw_sets(len(X), order, n_edges, random)
     return Hypergraph.from_edges(tuples, modelling_values(X, tuples, chosen, n_jobs=n_jobs), vertices=len(X))
 
@@ -158,7 +147,6 @@ def iterative_sample(
     max_rounds: int = 10,
     n_jobs: int | None = None,
     random_state: RandomState = None,
-    memory_limit: object = "auto",
     **options: Any,
 ) -> IterativeSample:
     """W_uv = Σ w(S ∪ v) over draws S ∋ u of m − 1 points, cut, and S drawn again inside the clusters found.
@@ -176,7 +164,7 @@ def iterative_sample(
     n_clusters : int
     n_draws : int
         Draws a round; the hypergraph has n_draws · (n − order + 1) edges.
-    order, modelling, n_jobs, random_state, memory_limit, **options
+    order, modelling, n_jobs, random_state, **options
         As in ``sample_hyperedges``.
     max_rounds : int
     """
@@ -190,45 +178,33 @@ def iterative_sample(
     if n < order:
         raise DataError(f"X has {n} rows, but an edge of order {order} needs {order} distinct ones: lower order.")
     n_edges = n_draws * (n - order + 1)
-    require(
+    require_memory(
         n_draws * n + 8 * n_edges * (ROUND_COPIES * order + 6),
-        parse_memory_limit(memory_limit),
         f"a round of {n_edges} edges of order {order}",
-        "lower n_draws (n_edges of sample_hyperedges), or raise memory_limit.",
+        "lower n_draws (n_edges of sample_hyperedges).",
     )
     advice = "lower gamma" if hasattr(chosen, "gamma") else "shift X so that the weights are positive"
 
-    def one_round(labels: IntArray) -> _Round:
-        tuples = joined_tuples(_draws_inside(labels, order - 1, n_draws, random), n)
-        weights = modelling_values(X, tuples, chosen, n_jobs=n_jobs)
-        gram = _linked(tuples, weights, n, n_jobs, advice)
-        found = _cut(gram, k, random)
-        return _Round(tuples, weights, found, k_way_normalized_cut(gram, found))
-
+    labels: IntArray = np.zeros(n, dtype=np.intp)
+    best: tuple[IntArray, IntArray, FloatArray] = (labels, labels[:, None], np.ones(n))
+    best_rank = (0, np.inf)  # of no cluster: the first round is better
+    cuts: list[float] = []
+    converged = False
     with single_threaded_blas():
-        current = best = one_round(np.zeros(n, dtype=np.intp))
-        cuts, converged = [best.cut], k == 1
         while not converged and len(cuts) < max_rounds:
-            before, current = by_first_appearance(current.labels), one_round(current.labels)
-            converged = np.array_equal(before, by_first_appearance(current.labels))
-            cuts.append(current.cut)
-            best = min(best, current, key=_Round.rank)
-    hypergraph = Hypergraph.from_edges(best.tuples, best.weights, vertices=n)
-    return IterativeSample(hypergraph, best.labels, len(cuts), np.array(cuts), converged)
-
-
-@dataclass(frozen=True)
-class _Round:
-    """The edges of one round, the clusters found from them, and their normalised cut."""
-
-    tuples: IntArray
-    weights: FloatArray
-    labels: IntArray
-    cut: float
-
-    def rank(self) -> tuple[int, float]:
-        """Lower is better: more clusters first (fewer have a lower cut for nothing), then the cut."""
-        return -len(np.unique(self.labels)), self.cut
+            tuples = joined_tuples(_draws_inside(labels, order - 1, n_draws, random), n)
+            weights = modelling_values(X, tuples, chosen, n_jobs=n_jobs)
+            gram = _linked(tuples, weights, n, n_jobs, advice)
+            found = _cut(gram, k, random)
+            cuts.append(k_way_normalized_cut(gram, found))
+            unchanged = bool(len(cuts) > 1 and np.array_equal(by_first_appearance(labels), by_first_appearance(found)))
+            converged, labels = k == 1 or unchanged, found
+            rank = (-len(np.unique(found)), cuts[-1])  # fewer clusters have a lower cut for nothing
+            if rank < best_rank:
+                best, best_rank = (found, tuples, weights), rank
+    labels, tuples, weights = best
+    hypergraph = Hypergraph.from_edges(tuples, weights, vertices=n)
+    return IterativeSample(hypergraph, labels, len(cuts), np.array(cuts), converged)
 
 
 def _draws_inside(labels: IntArray, size: int, n_draws: int, random: np.random.RandomState) -> IntArray:
@@ -248,10 +224,10 @@ def _linked(tuples: IntArray, weights: FloatArray, n: int, n_jobs: int | None, a
     pairs = (tuples[:, :-1].ravel(), np.repeat(tuples[:, -1], size))
     W = sparse.coo_array((np.repeat(weights, size), pairs), shape=(n, n)).tocsr()
     W = (W + W.T).tocsr()
-    lonely = np.flatnonzero(np.asarray(W.sum(axis=1)).ravel() <= 0)
-    if len(lonely):
+    isolated = np.flatnonzero(np.asarray(W.sum(axis=1)).ravel() <= 0)
+    if len(isolated):
         raise DataError(
-            f"the sampled weights of {len(lonely)} of {n} points sum to nothing positive (first: row {lonely[0]}): "
+            f"the sampled weights of {len(isolated)} of {n} points sum to nothing positive (first: row {isolated[0]}): "
             f"{advice}, or use a modelling with positive weights."
         )
     return SparseGram(W, n_jobs=n_jobs)

@@ -1,4 +1,4 @@
-"""What is printed, and where: lines on standard output, warnings and errors on standard error."""
+"""What is printed, and where: results on standard output, warnings and errors on standard error."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ import sys
 from contextlib import suppress
 from typing import TextIO
 
-EXIT_OK, EXIT_FAILURE, EXIT_USAGE, EXIT_DATA, EXIT_MEMORY = 0, 1, 2, 3, 4
+EXIT_OK = 0
+EXIT_FAILURE = 1
+EXIT_USAGE = 2
+EXIT_DATA = 3
+EXIT_MEMORY = 4
 EXIT_SIGNAL = 128
 """With the number of the signal added: 130 is Ctrl-C."""
 EXIT_CODES = """\
@@ -16,14 +20,14 @@ exit codes:
   1  failed for another reason, such as a full disk
   2  an option is wrong
   3  the data cannot be used (unreadable, missing values, too few rows)
-  4  the work does not fit the memory limit, or the memory
+  4  the work does not fit the memory
   130, 143, 129  interrupted, terminated, hung up; the message says whether the output file was written
 """
 
 
 def printed(text: str) -> str:
     """One line that a terminal shows as it is."""
-    if text.isprintable():  # as our own words: an interrupt is told before anything large is imported
+    if text.isprintable():  # our own words: an interrupt is reported before anything large is imported
         return text
     from biclique.exceptions import printable
 
@@ -41,19 +45,19 @@ def block(text: str, stream: TextIO | None = None) -> None:
     try:
         out.write(text + "\n")
     except (OSError, ValueError) as error:
-        raise _lost(error) from error
+        raise _not_written(error) from error
 
 
 def flush() -> None:
-    """Send what was printed on its way now, while an error can still be told."""
+    """Send what was printed on its way now, while an error can still be reported."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
     except (OSError, ValueError) as error:
-        raise _lost(error) from error
+        raise _not_written(error) from error
 
 
-def _lost(error: OSError | ValueError) -> OSError:
+def _not_written(error: OSError | ValueError) -> OSError:
     """A broken pipe stays one; ValueError is a stream that was closed."""
     number = (error.errno if isinstance(error, OSError) else None) or errno.EBADF
     return OSError(number, f"cannot write to standard output ({getattr(error, 'strerror', None) or error})")

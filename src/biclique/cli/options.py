@@ -1,0 +1,227 @@
+"""Options of the command line: one field of a frozen dataclass each, with its flags, its kind and its help.
+
+An option that was not given is not there after parsing: the dataclass has the default, and parameters of an estimator
+have none but its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+import warnings
+from argparse import SUPPRESS
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+from inspect import signature
+from typing import Any, Generic, Self, TypeVar
+
+from biclique.cli.output import EXIT_CODES
+from biclique.progress import PLAIN_SECONDS
+
+RAW = argparse.RawDescriptionHelpFormatter
+STDOUT = "/dev/stdout"
+"""What ``-o -`` stands for."""
+MODEL = "the model"
+WORK = "the work"
+EDGE_LIST = "columns of an edge list"
+TABLE = "the table"
+GROUPS = {
+    TABLE: None,
+    EDGE_LIST: """\
+For .csv and .tsv files whose columns are not called edge and vertex.
+
+One line for each author of a paper, with the header paper,author,year:
+  --edge-column paper --vertex-column author
+One line for each paper, with the header title,authors and lists like Ann;Bob;Cy:
+  --vertex-column authors --separator ';'
+No header, the edge in the first column and the vertex in the second:
+  --no-header --edge-column 0 --vertex-column 1
+""",
+    MODEL: None,
+    WORK: None,
+}
+"""Headings of the help, in their order, with what stands below them."""
+
+
+def option(
+    *flags: str,
+    default: Any = None,
+    group: str = "",
+    parameter: bool = False,
+    also: tuple[str, str, str] | None = None,
+    **how: Any,
+) -> Any:
+    """A field that is an option, or without flags a positional argument; ``how`` is for argparse.
+
+    parameter: its value goes to the estimator, under the name of the field.
+    also: another flag, the value that it stands for, and its help.
+    """
+    return field(
+        default=default, metadata={"flags": flags, "group": group, "parameter": parameter, "also": also, "how": how}
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What was asked for: read once, never changed."""
+
+    arguments: tuple[str, ...]
+    """The words of the command, without ``biclique``."""
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> Self:
+        """From what argparse has found; a list of words becomes a tuple."""
+        names = {one.name for one in fields(cls)}
+        values = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+        return cls(**{name: value for name, value in values.items() if name in names})
+
+    @property
+    def command(self) -> str:
+        return shlex.join(["biclique", *self.arguments])
+
+    def parameters(self) -> dict[str, Any]:
+        """Parameters of the estimator that were given."""
+        asked = [one.name for one in fields(self) if one.metadata.get("parameter")]
+        return {name: getattr(self, name) for name in asked if getattr(self, name) is not None}
+
+    def in_words(self, text: str) -> str:
+        """A message of the library in the words of the command line: ``gram='tiled'`` becomes ``--gram tiled``.
+
+        What stands in quotes is somebody's text, such as the name of a column.
+        """
+        flags = {one.name: max(one.metadata["flags"], key=len) for one in fields(self) if one.metadata.get("flags")}
+        names = "|".join(flags)
+        text = re.sub(
+            rf"(?<!['\w])({names})=(?:'([^']*)'|([\w.+-]*\w))", lambda m: f"{flags[m[1]]} {m[2] or m[3]}", text
+        )
+        text = re.sub(rf"^({names})(?= must)", lambda m: flags[m[1]], text)
+        several = "|".join(name for name in flags if "_" in name)
+        return re.sub(rf"(?<!['\w])({several})(?!['\w])", lambda m: flags[m[1]], text)
+
+    @contextmanager
+    def caught_messages(self) -> Iterator[list[str]]:
+        """Our warnings as a list of texts, which is filled when the block ends."""
+        from biclique.exceptions import BicliqueWarning
+
+        messages: list[str] = []
+        with warnings.catch_warnings(record=True, action="always", category=BicliqueWarning) as caught:
+            yield messages
+        texts = [str(one.message) for one in caught if issubclass(one.category, BicliqueWarning)]
+        messages.extend(map(self.in_words, texts))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Printing(Options):
+    """What is printed."""
+
+    json: bool = option("--json", default=False, group=WORK, action="store_true", help="print the result as JSON")
+    quiet: bool = option("-q", "--quiet", default=False, group=WORK, action="store_true", help="print errors only")
+
+    @property
+    def verbose(self) -> int:
+        """Of estimators: on a terminal a bar, elsewhere a line in so many seconds."""
+        return 0 if self.quiet else PLAIN_SECONDS
+
+
+def number_or_word(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def whole_or(*words: str) -> Callable[[str], int | str]:
+    """A whole number, or one of these words."""
+
+    def read(text: str) -> int | str:
+        if text in words:
+            return text
+        if not text.removeprefix("-").isdecimal():
+            raise argparse.ArgumentTypeError(f"must be a whole number{' or '.join(['', *words])}, got {text!r}")
+        return int(text)
+
+    return read
+
+
+def seed(text: str) -> int:
+    if not text.isdecimal() or int(text) >= 2**32:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to 2**32 - 1, got {text!r}")
+    return int(text)
+
+
+def output_file(text: str) -> str:
+    return STDOUT if text == "-" else text
+
+
+ASSIGN_LABELS = ("kmeans", "cluster_qr", "discretize", "kernel_kmeans")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assigning(Printing):
+    """From the embedding to labels, and threads: the same for tables and hypergraphs."""
+
+    assign_labels: str | None = option(
+        "--assign-labels", group=MODEL, parameter=True, choices=ASSIGN_LABELS, help="from the embedding to labels"
+    )
+    n_init: int | None = option(
+        "--n-init", group=MODEL, parameter=True, type=int, metavar="N", help="starts of k-means"
+    )
+    random_state: int = option(
+        "--seed", group=MODEL, parameter=True, default=0, type=seed, help="of everything random (default: 0)"
+    )
+    eigen_tol: float | str | None = option(
+        "--tol", group=WORK, parameter=True, type=number_or_word, help="of eigenpairs, relative to the eigengap"
+    )
+    n_jobs: int | None = option(
+        "--jobs", group=WORK, parameter=True, type=int, metavar="N", help="threads (default: every core)"
+    )
+
+
+@contextmanager
+def checked_output() -> Iterator[None]:
+    """What is wrong with the name of an output is wrong with an option: exit code 2."""
+    from biclique.exceptions import DataError, ParameterError
+
+    try:
+        yield
+    except DataError as error:
+        raise ParameterError(*error.args) from error
+
+
+# Commands
+
+O = TypeVar("O", bound=Options)  # noqa: E741
+
+
+@dataclass(frozen=True)
+class Command(Generic[O]):
+    """A word after ``biclique``: its options, and what it does;"""
+
+    run: Callable[[O], int]
+    options: type[O]
+    description: str
+    examples: str
+    estimator: Callable[..., Any] | None = None
+    """Its signature has the defaults that the help names."""
+
+    def add_to(self, parser: argparse.ArgumentParser) -> None:
+        parser.description = self.description
+        parser.epilog = f"{self.examples}\n{EXIT_CODES}"
+        parser.set_defaults(chosen=self)
+        defaults = {} if self.estimator is None else signature(self.estimator).parameters
+        groups: dict[str, Any] = {"": parser} | {
+            name: parser.add_argument_group(name, text) for name, text in GROUPS.items()
+        }
+        for one in fields(self.options):
+            if "flags" not in one.metadata:
+                continue
+            how = {"default": SUPPRESS, **one.metadata["how"]}
+            if one.metadata["parameter"] and one.default is None and defaults[one.name].default is not None:
+                how["help"] += f" (default: {defaults[one.name].default})"
+            group, flags = groups[one.metadata["group"]], one.metadata["flags"]
+            group.add_argument(*flags, dest=one.name, **how) if flags else group.add_argument(one.name, **how)
+            if one.metadata["also"] is not None:
+                flag, const, text = one.metadata["also"]
+                group.add_argument(flag, dest=one.name, action="store_const", const=const, default=SUPPRESS, help=text)
