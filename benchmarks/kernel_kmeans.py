@@ -16,7 +16,8 @@ from timing import best_of, product_seconds
 
 from biclique.gram import TiledGram
 from biclique.kernels import RBF, bandwidth, make_kernel
-from biclique.spectral import KernelKMeansProblem, NormalizedCut, kernel_kmeans, random_start
+from biclique.spectral.cut import NormalizedCut
+from biclique.spectral.lloyd import KernelKMeansProblem, kernel_kmeans, random_start
 
 
 def main() -> None:

@@ -27,7 +27,9 @@ from timing import product_seconds
 from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.gram import NeighborGram, SparseGram
 from biclique.neighbors.index import NeighborIndex, components
-from biclique.spectral import NormalizedCut, graph_eigenpairs, top_eigenpairs
+from biclique.spectral.cut import NormalizedCut
+from biclique.spectral.multigrid import graph_eigenpairs
+from biclique.spectral.solver import top_eigenpairs
 
 KRYLOV_PASSES = 300
 

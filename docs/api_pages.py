@@ -25,7 +25,6 @@ MODULES = {
     "biclique.exceptions": "Errors and warnings",
     "biclique.progress": "Progress",
     "biclique.gram": "Gram operators, for developers",
-    "biclique.spectral": "Cut, eigenpairs, labels, for developers",
     "biclique.runtime": "Threads, memory, arguments, for developers",
     "biclique.reproduce": "The paper's evaluation",
 }

@@ -20,7 +20,7 @@ from biclique.exceptions import DisconnectedWarning, ParameterError, RankWarning
 from biclique.fit import plan as _prepare
 from biclique.kernels import KERNEL_NAMES, Columns, Kernel, make_kernel
 from biclique.scores import clustering_error
-from biclique.spectral import ASSIGNERS
+from biclique.spectral.assign import ASSIGNERS
 from tests.optional import Optional
 from tests.oracles import algorithm_1, modularity, order_2_like_sklearn, partition, projector
 

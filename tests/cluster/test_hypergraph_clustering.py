@@ -27,8 +27,7 @@ from biclique.fit.cost import Cost
 from biclique.hypergraph import SPLITTINGS, ExpansionGram, k_way_normalized_cut, to_hypergraphx, to_xgi
 from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.scores import clustering_error
-from biclique.spectral import basis_bytes
-from biclique.spectral.solver import FEWEST_BLOCKS
+from biclique.spectral.solver import FEWEST_BLOCKS, basis_bytes
 from tests import oracles
 from tests.optional import Optional
 

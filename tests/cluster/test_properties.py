@@ -9,7 +9,7 @@ from scipy.stats import ortho_group
 from sklearn.metrics import adjusted_rand_score
 
 from biclique.cluster.clustering import BicliqueSpectralClustering
-from biclique.spectral import ASSIGNERS
+from biclique.spectral.assign import ASSIGNERS
 
 pytestmark = pytest.mark.filterwarnings("ignore::biclique.exceptions.BicliqueWarning")
 

@@ -19,8 +19,7 @@ from biclique.gram import GRAMS, GramOperator
 from biclique.kernels.kernel import HeldRows
 from biclique.rows.array import OPENERS, Opener
 from biclique.runtime.memory import data_bytes
-from biclique.spectral import ASSIGNERS
-from biclique.spectral.assign import Assigner
+from biclique.spectral.assign import ASSIGNERS, Assigner
 from biclique.spectral.rounding import Assignment, EmbeddingRule, NearestCentre, kmeans
 from tests.rows.pieces import PieceRows
 

@@ -22,7 +22,7 @@ from biclique.exceptions import (
     ParameterError,
     RankWarning,
 )
-from biclique.spectral import ASSIGNERS
+from biclique.spectral.assign import ASSIGNERS
 
 
 def fitted(X, n_clusters=2, sample_weight=None, **parameters):

@@ -6,7 +6,7 @@ from sklearn.datasets import make_blobs
 
 from biclique import BicliqueSpectralClustering
 from biclique.exceptions import DegreeError
-from biclique.spectral import ORDERS, least_order
+from biclique.spectral.cut import ORDERS, least_order
 
 
 def outliers(n_far, seed=0):

@@ -9,7 +9,8 @@ from biclique.features.maps import ExactMap, FourierMap, NystroemMap, map_rows
 from biclique.fit.low_rank import ExactSample, factored_spectrum
 from biclique.gram import DenseGram
 from biclique.kernels import RBF, Laplacian, Linear
-from biclique.spectral import Extension, NormalizedCut, top_eigenpairs
+from biclique.spectral.cut import Extension, NormalizedCut
+from biclique.spectral.solver import top_eigenpairs
 from tests.rows.pieces import PieceRows
 
 N = 400

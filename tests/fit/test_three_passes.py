@@ -28,7 +28,7 @@ from biclique.exceptions import (
 )
 from biclique.features.maps import LANDMARKS
 from biclique.io import open_chunks
-from biclique.spectral import ASSIGNERS
+from biclique.spectral.assign import ASSIGNERS
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@ import pytest
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
-from biclique.spectral import ASSIGNERS as ALL_ASSIGNERS
+from biclique.spectral.assign import ASSIGNERS as ALL_ASSIGNERS
 from biclique.spectral.rounding import spread_out_rows, weighted_means
 
 # Those that need nothing but the embedding.

@@ -9,7 +9,9 @@ from biclique import BicliqueSpectralClustering
 from biclique.features.neighborhoods import joined_components
 from biclique.fit.neighborhood_cut import landmark_pairs
 from biclique.gram import SparseGram
-from biclique.spectral import NormalizedCut, dense_eigenpairs, grouped, parted_eigenpairs
+from biclique.spectral.components import grouped, parted_eigenpairs
+from biclique.spectral.cut import NormalizedCut
+from biclique.spectral.solver import dense_eigenpairs
 from tests.oracles import leading_pairs
 
 

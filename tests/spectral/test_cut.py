@@ -5,8 +5,7 @@ from biclique import BicliqueSpectralClustering
 from biclique.exceptions import DegreeError, ParameterError
 from biclique.gram import DenseGram, TiledGram
 from biclique.kernels import KERNEL_NAMES, Columns, make_kernel
-from biclique.spectral import NormalizedCut
-from biclique.spectral.cut import check_order, cluster_shares, least_order
+from biclique.spectral.cut import NormalizedCut, check_order, cluster_shares, least_order
 from tests import oracles
 from tests.oracles import algorithm_1, contracted, contracted_gram, gram_tensor, modularity, projector
 

@@ -4,7 +4,8 @@ import pytest
 from biclique.exceptions import DegreeError
 from biclique.gram import DenseGram, StoredCross, TiledGram
 from biclique.kernels import RBF, Linear
-from biclique.spectral import Extension, NormalizedCut, top_eigenpairs
+from biclique.spectral.cut import Extension, NormalizedCut
+from biclique.spectral.solver import top_eigenpairs
 from tests.oracles import extended
 
 EPS = float(np.finfo(float).eps)

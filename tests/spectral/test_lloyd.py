@@ -4,7 +4,8 @@ import pytest
 from biclique.gram import DenseGram, TiledGram
 from biclique.kernels import RBF, Linear
 from biclique.multiway import k_way_normalized_cut, weighted_kernel_kmeans_objective
-from biclique.spectral import KernelKMeansProblem, NormalizedCut, kernel_kmeans, plus_plus_start, random_start
+from biclique.spectral.cut import NormalizedCut
+from biclique.spectral.lloyd import KernelKMeansProblem, kernel_kmeans, plus_plus_start, random_start
 from tests import oracles
 
 RNG = np.random.default_rng(0)

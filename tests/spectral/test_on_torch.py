@@ -12,9 +12,9 @@ from biclique.fit.low_rank import factored_spectrum
 from biclique.gram import CrossGram, DenseGram, FactoredGram, GramOperator, StoredCross
 from biclique.kernels import RBF, Cosine, Laplacian, Linear, Polynomial
 from biclique.runtime.namespace import float64, moved, namespace, pivoted_qr, right_divide, scalars, to_host
-from biclique.spectral import Extension, NormalizedCut, assign_sampled, device_kmeans, top_eigenpairs
-from biclique.spectral.cut import column_signs
-from biclique.spectral.solver import DIRECT_BELOW, BlockKrylov
+from biclique.spectral.assign import assign_sampled, device_kmeans
+from biclique.spectral.cut import Extension, NormalizedCut, column_signs
+from biclique.spectral.solver import DIRECT_BELOW, BlockKrylov, top_eigenpairs
 from tests.oracles import projector
 from tests.rows.pieces import PieceRows
 

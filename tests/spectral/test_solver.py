@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from biclique.runtime import single_threaded_blas
-from biclique.spectral import scipy_eigenpairs, solver, top_eigenpairs
-from biclique.spectral.solver import DIRECT_BELOW, BlockKrylov, TallKrylov, dense_eigenpairs
+from biclique.spectral import solver
+from biclique.spectral.alternatives import scipy_eigenpairs
+from biclique.spectral.solver import DIRECT_BELOW, BlockKrylov, TallKrylov, dense_eigenpairs, top_eigenpairs
 
 
 class Known:

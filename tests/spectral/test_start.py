@@ -6,7 +6,10 @@ from scipy import sparse
 
 from biclique.gram import DenseGram, TiledGram
 from biclique.kernels import RBF, Linear
-from biclique.spectral import NormalizedCut, start, start_from_few, top_eigenpairs
+from biclique.spectral import start
+from biclique.spectral.cut import NormalizedCut
+from biclique.spectral.solver import top_eigenpairs
+from biclique.spectral.start import start_from_few
 
 ORDER = 4
 

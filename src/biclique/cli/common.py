@@ -29,7 +29,7 @@ from biclique.models import Saved
 from biclique.progress import PLAIN_SECONDS, Progress, format_seconds
 from biclique.report.shown_columns import effects_of
 from biclique.scores import clustering_error
-from biclique.spectral import ASSIGNERS
+from biclique.spectral.assign import ASSIGNERS
 
 # Kinds of options
 

@@ -18,7 +18,9 @@ from biclique.exceptions import DataError, FewerClustersWarning, ParameterError,
 from biclique.hypergraph import ExpansionGram, Hypergraph
 from biclique.runtime import check_count, check_random, panel_product, run_panels, single_threaded_blas
 from biclique.runtime.page_links import PageLink
-from biclique.spectral import NormalizedCut, assign_in_place, top_eigenpairs
+from biclique.spectral.assign import assign_in_place
+from biclique.spectral.cut import NormalizedCut
+from biclique.spectral.solver import top_eigenpairs
 
 MISSING = -1
 """The label of a row that a partition says nothing about."""

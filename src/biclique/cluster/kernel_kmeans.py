@@ -18,7 +18,8 @@ from biclique.kernels.gower import Categorical
 from biclique.rows.checks import check_weights, warn_about_spread
 from biclique.runtime import check_choice, check_random
 from biclique.runtime.namespace import unit_rows
-from biclique.spectral import Assignment, KernelKMeansProblem, kernel_kmeans, kmeans, plus_plus_start, random_start
+from biclique.spectral.lloyd import KernelKMeansProblem, kernel_kmeans, plus_plus_start, random_start
+from biclique.spectral.rounding import Assignment, kmeans
 
 STARTS = ("spectral", "random", "k-means++")
 WEIGHTS = ("cut", "paper")

@@ -20,7 +20,8 @@ from biclique.progress import Progress
 from biclique.rows.array import digests, find_rows
 from biclique.rows.checks import check_values
 from biclique.runtime import check_random, parse_memory_limit, require
-from biclique.spectral import NormalizedCut, kmeans
+from biclique.spectral.cut import NormalizedCut
+from biclique.spectral.rounding import kmeans
 
 FLAT = 1e-24
 """Mean squared distances below this, for coordinates up to 1, are rounding: one subspace holds all points."""

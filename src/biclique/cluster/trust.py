@@ -19,7 +19,7 @@ from biclique.fit.plan import Fitted
 from biclique.io import is_dask
 from biclique.report.rows import typical_rows
 from biclique.runtime import check_count, check_number, check_random, single_threaded_blas
-from biclique.spectral import Seen
+from biclique.spectral.rounding import Seen
 
 REJECTED = -1
 """The label of a row whose cluster is not sure enough."""

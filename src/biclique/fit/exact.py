@@ -21,23 +21,17 @@ from biclique.neighbors.index import members_of
 from biclique.progress import Progress
 from biclique.rows.array import RowSource
 from biclique.runtime.namespace import on_host, padded
-from biclique.spectral import (
+from biclique.spectral.alternatives import scipy_eigenpairs
+from biclique.spectral.components import grouped, parted_eigenpairs
+from biclique.spectral.cut import NULL_EIGENVALUE, Extension, NormalizedCut, cluster_shares, least_order
+from biclique.spectral.many_orders import ManyOrders, block_width
+from biclique.spectral.multigrid import graph_eigenpairs
+from biclique.spectral.solver import (
     BASIS_BLOCKS,
-    NULL_EIGENVALUE,
     EigenResult,
-    Extension,
-    ManyOrders,
-    NormalizedCut,
     block_columns,
-    block_width,
-    cluster_shares,
     dense_eigenpairs,
     direct_bytes,
-    graph_eigenpairs,
-    grouped,
-    least_order,
-    parted_eigenpairs,
-    scipy_eigenpairs,
     top_eigenpairs,
 )
 

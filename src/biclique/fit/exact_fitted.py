@@ -20,23 +20,12 @@ from biclique.neighbors.index import NeighborIndex
 from biclique.rows.array import find_rows, known_or_new
 from biclique.runtime import check_random
 from biclique.runtime.namespace import moved, on_host, padded, to_host, unit_rows
-from biclique.spectral import (
-    Assignment,
-    EigenResult,
-    Extension,
-    LargestCoordinate,
-    NewRows,
-    NormalizedCut,
-    Rule,
-    Seen,
-    assign_in_place,
-    grouped,
-    one_each,
-    warn_about_clipped,
-    warn_about_null_columns,
-    warn_unless_converged,
-)
-from biclique.spectral.rounding import weighted_means
+from biclique.spectral.assign import assign_in_place, one_each
+from biclique.spectral.components import grouped
+from biclique.spectral.cut import Extension, NormalizedCut
+from biclique.spectral.lloyd import NewRows
+from biclique.spectral.rounding import Assignment, LargestCoordinate, Rule, Seen, weighted_means
+from biclique.spectral.solver import EigenResult, warn_about_clipped, warn_about_null_columns, warn_unless_converged
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,8 @@ from biclique.progress import Progress
 from biclique.rows.array import Pool, RowSource, Vertices
 from biclique.runtime import Tick, draw_by_permutation, draw_numbers
 from biclique.runtime.namespace import moved
-from biclique.spectral import BASIS_BLOCKS, block_columns, start_from_few
+from biclique.spectral.solver import BASIS_BLOCKS, block_columns
+from biclique.spectral.start import start_from_few
 
 
 @dataclass(frozen=True)

@@ -20,16 +20,10 @@ from biclique.progress import Progress
 from biclique.rows.array import Vertices
 from biclique.runtime import data_bytes, parse_memory_limit, single_threaded_blas
 from biclique.runtime.namespace import padded
-from biclique.spectral import (
-    EigenResult,
-    Extension,
-    NewRows,
-    NormalizedCut,
-    Rule,
-    Seen,
-    block_columns,
-    warn_unless_converged,
-)
+from biclique.spectral.cut import Extension, NormalizedCut
+from biclique.spectral.lloyd import NewRows
+from biclique.spectral.rounding import Rule, Seen
+from biclique.spectral.solver import EigenResult, block_columns, warn_unless_converged
 
 DIGITS = 8
 """Digits of the embedding that count: solvers are asked for as many."""

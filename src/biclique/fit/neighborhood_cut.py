@@ -42,16 +42,10 @@ from biclique.rows.array import ArrayRows, Block, Pool, RowSource, Sum, Vertices
 from biclique.rows.checks import warn_about_spread
 from biclique.runtime import Pulse, run_groups, run_panels
 from biclique.runtime.namespace import float64, on_host
-from biclique.spectral import (
-    EigenResult,
-    NormalizedCut,
-    graph_eigenpairs,
-    parted_eigenpairs,
-    shrunken_degrees,
-    top_eigenpairs,
-    warn_about_null_columns,
-    warn_unless_converged,
-)
+from biclique.spectral.components import parted_eigenpairs
+from biclique.spectral.cut import NormalizedCut, shrunken_degrees
+from biclique.spectral.multigrid import graph_eigenpairs
+from biclique.spectral.solver import EigenResult, top_eigenpairs, warn_about_null_columns, warn_unless_converged
 
 TOLERANCE = 1e-5
 """Residuals of eigenpairs, as a share of the eigengap, unless ``eigen_tol`` is given."""

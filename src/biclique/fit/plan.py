@@ -26,15 +26,15 @@ from biclique.rows.array import Pool, RowSource, Vertices, distinct_given, disti
 from biclique.rows.checks import check_clusters_fit
 from biclique.runtime import Tick, data_bytes, format_bytes, parse_memory_limit, require
 from biclique.runtime.namespace import on_host
-from biclique.spectral import (
-    ASSIGNERS,
+from biclique.spectral.assign import ASSIGNERS
+from biclique.spectral.cut import check_order
+from biclique.spectral.rounding import Seen
+from biclique.spectral.solver import (
     BASIS_BLOCKS,
     FEWEST_BLOCKS,
-    Seen,
     basis_bytes,
     block_columns,
     blocks_within,
-    check_order,
     direct_bytes,
     solves_directly,
 )

@@ -33,7 +33,8 @@ from biclique.runtime import (
     is_finite,
     parse_memory_limit,
 )
-from biclique.spectral import ASSIGNERS, ORDERS, SYMMETRIC_ORDERS, check_order
+from biclique.spectral.assign import ASSIGNERS
+from biclique.spectral.cut import ORDERS, SYMMETRIC_ORDERS, check_order
 
 FACTORED = Names(lambda: (*(name for name, kind in FEATURE_MAPS.items() if kind.by_name), "features"))
 """What ``gram`` may be for an approximate K = ΦΦᵀ."""

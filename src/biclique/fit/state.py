@@ -38,7 +38,9 @@ from biclique.hypergraph import ExpansionGram, Hypergraph
 from biclique.kernels import KERNELS, Columns, DirectRBF, HeldRows, Kernel
 from biclique.multiway.symmetric import SymmetricRows, SymmetricShift
 from biclique.neighbors.index import NeighborIndex
-from biclique.spectral import Extension, KernelRule, LargestCoordinate, NearestCentre, Seen
+from biclique.spectral.cut import Extension
+from biclique.spectral.lloyd import KernelRule
+from biclique.spectral.rounding import LargestCoordinate, NearestCentre, Seen
 
 Value: TypeAlias = "bool | int | float | str | np.ndarray[Any, Any] | list[Value] | dict[str, Value] | None"
 State: TypeAlias = dict[str, Value]

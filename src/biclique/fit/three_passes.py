@@ -20,18 +20,10 @@ from biclique.progress import Progress
 from biclique.rows.array import Block, Pool, RowSource
 from biclique.runtime import check_random
 from biclique.runtime.namespace import padded, rows_on_host, to_host, unit_rows
-from biclique.spectral import (
-    Assignment,
-    EmbeddingRule,
-    Seen,
-    assign_sampled,
-    cluster_shares,
-    least_order,
-    one_each,
-    warn_about_clipped,
-    warn_about_null_columns,
-)
-from biclique.spectral.cut import unshrunken_degrees
+from biclique.spectral.assign import assign_sampled, one_each
+from biclique.spectral.cut import cluster_shares, least_order, unshrunken_degrees
+from biclique.spectral.rounding import Assignment, EmbeddingRule, Seen
+from biclique.spectral.solver import warn_about_clipped, warn_about_null_columns
 
 Labelling = Callable[[FloatArray], IntArray]
 """The labels of rows of an embedding."""

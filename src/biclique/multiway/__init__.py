@@ -30,7 +30,7 @@ from biclique.multiway.tensors import (
     semidefiniteness,
     tensor_form,
 )
-from biclique.spectral import check_order, shrunken_degrees
+from biclique.spectral.cut import check_order, shrunken_degrees
 
 __all__ = [
     "Definiteness",

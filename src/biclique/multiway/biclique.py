@@ -9,7 +9,7 @@ import numpy as np
 from biclique._typing import FloatArray, Rows
 from biclique.exceptions import DataError, ParameterError
 from biclique.kernels import Kernel, make_kernel
-from biclique.spectral import check_order, shrunken_degrees
+from biclique.spectral.cut import check_order, shrunken_degrees
 
 
 def power_of_count(n: int, order: float) -> float:

@@ -15,7 +15,7 @@ from biclique.exceptions import DataError, DegreeError
 from biclique.gram import DenseGram, GramOperator
 from biclique.multiway.biclique import check_even_order, square
 from biclique.multiway.tensors import contract, cubical
-from biclique.spectral import check_order, shrunken_degrees
+from biclique.spectral.cut import check_order, shrunken_degrees
 
 
 def as_operator(gram: GramOperator | FloatArray) -> GramOperator:

@@ -25,7 +25,8 @@ from biclique.kernels import RBF, Polynomial
 from biclique.multiway import biclique_gram
 from biclique.reproduce.printed import DEGREES, GAMMAS, OFFSETS
 from biclique.scores import clustering_error
-from biclique.spectral import NormalizedCut, dense_eigenpairs
+from biclique.spectral.cut import NormalizedCut
+from biclique.spectral.solver import dense_eigenpairs
 
 # Many runs of plain k-means at once, as the paper's repeats need: one k-means++ start each
 

@@ -24,7 +24,8 @@ from biclique.runtime.threads import single_threaded_blas
 from biclique.selection.criteria import agreement
 from biclique.selection.halves import fixed_seed
 from biclique.selection.reading import read_rows
-from biclique.spectral import check_order, warn_unless_converged
+from biclique.spectral.cut import check_order
+from biclique.spectral.solver import warn_unless_converged
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,10 @@ from biclique.runtime.arguments import check_choice, check_count, check_flag, ch
 from biclique.runtime.memory import require_memory
 from biclique.runtime.namespace import unit_rows
 from biclique.runtime.threads import single_threaded_blas
-from biclique.spectral import NormalizedCut, kmeans, top_eigenpairs
+from biclique.spectral.cut import NormalizedCut
 from biclique.spectral.lloyd import by_first_appearance
+from biclique.spectral.rounding import kmeans
+from biclique.spectral.solver import top_eigenpairs
 
 METHODS = ("uniform", "iterative")
 """The ways of drawing tuples."""
