@@ -3,6 +3,7 @@
 import tracemalloc
 import warnings
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -61,6 +62,8 @@ def fit(X, k=3, sample_weight=None, **parameters):
         (np.empty((10, 0)), "0 feature"),
         (np.array([["a", "b"]] * 5), r"X holds text \(could not convert string to float: .*OneHotEncoder"),
         (GOOD * 1j, "Complex data not supported"),
+        ("t.csv", r"X is a path \('t\.csv'\), .* pandas\.read_csv, or with dask\.dataframe\.read_csv"),
+        (Path("t.npy"), r"X is a path \('t\.npy'\)"),
     ],
 )
 def test_bad_rows(X, message):

@@ -13,7 +13,6 @@ from biclique import BicliqueSpectralClustering, BicliqueSpectralEmbedding
 from biclique.exceptions import ParameterError
 from biclique.features.neighborhoods import LANDMARKS, NeighborhoodMap
 from biclique.fit.neighborhood_cut import landmark_count
-from biclique.io import open_chunks
 from tests import oracles
 from tests.optional import Optional, needs
 
@@ -57,15 +56,11 @@ def in_dask(X):
     return da.from_array(X, chunks=(3 * len(X) // 10, -1)), {}
 
 
-def in_chunks(X):
-    return open_chunks(X), {}
-
-
 def on_device(X):
     return X, {"device": "cpu"}
 
 
-PLACES = [pytest.param(in_dask, marks=needs("dask")), in_chunks, pytest.param(on_device, marks=needs("torch"))]
+PLACES = [pytest.param(in_dask, marks=needs("dask")), pytest.param(on_device, marks=needs("torch"))]
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -186,16 +181,15 @@ def test_gower_by_its_definition():
     )
 
 
-@pytest.mark.parametrize("place", [pytest.param(in_dask, marks=needs("dask")), in_chunks])
-def test_gower_of_many_rows(place):
+@needs("dask")
+def test_gower_of_many_rows():
     X, y = mixed(6000)
     gaps = fitted(X, 3, rank=200, **GOWER)
     assert adjusted_rand_score(y, gaps.labels_) > 0.6
     assert np.array_equal(gaps.predict(X), gaps.labels_)
     X = np.nan_to_num(X)  # which are for rows in memory
     model = fitted(X, 3, rank=200, **GOWER)
-    rows, settings = place(X)
-    other = fitted(rows, 3, rank=200, **GOWER, **settings)
+    other = fitted(in_dask(X)[0], 3, rank=200, **GOWER)
     assert adjusted_rand_score(model.labels_, np.asarray(other.labels_)) == 1
 
 
@@ -211,8 +205,12 @@ def test_all_rows_are_landmarks():
     assert adjusted_rand_score(y, model.labels_) > 0.97
     assert np.array_equal(model.predict(X), model.labels_)
     assert np.array_equal(model.labels_, fitted(X, 2, rank=4997).labels_)
+
+
+@needs("dask")
+def test_all_rows_as_landmarks_need_memory():
     with pytest.raises(ParameterError, match="rank='all' needs X in memory"):
-        fitted(in_chunks(X)[0], 2, rank="all")
+        fitted(in_dask(np.ones((9, 2)))[0], 2, rank="all")
 
 
 def test_many_clusters_have_twenty_landmarks_each():

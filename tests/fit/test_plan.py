@@ -17,9 +17,7 @@ from biclique import (
     HypergraphSpectralClustering,
 )
 from biclique.exceptions import BicliqueError, BicliqueWarning, LongFitWarning
-from biclique.io import CHUNK_ROWS, ChunkSource, open_chunks
 from biclique.kernels import RBF
-from biclique.rows.array import ChunkRows
 
 
 def model(estimator=BicliqueSpectralClustering, **parameters):
@@ -85,7 +83,7 @@ def test_a_fit_does_what_its_plan_says(blobs, way):
     assert plan.bytes > 0
 
 
-def test_of_other_estimators_and_sources(blobs, tmp_path):
+def test_of_other_estimators_and_sources(blobs):
     X, _ = blobs
     K = RBF(0.1).block(X, X)
     given = model(affinity="precomputed")
@@ -96,10 +94,6 @@ def test_of_other_estimators_and_sources(blobs, tmp_path):
         parameters = {"random_state": 0, "memory_limit": "1GB"}
         but = {"n_neighbors"} if estimator is BicliqueSpectralEmbedding else set()
         compare(estimator(**parameters).plan(X), fitted(estimator(**parameters), X).plan_, but)
-    np.save(tmp_path / "rows.npy", X)
-    for affinity, but in (("rbf", {"bytes"}), ("neighborhoods", {"n_neighbors"})):
-        chunked = model(affinity=affinity, rank=50)
-        compare(chunked.plan(tmp_path / "rows.npy"), fitted(chunked, tmp_path / "rows.npy").plan_, but)
     hypergraph = Hypergraph.from_edges([[0, 1, 2], [1, 2, 3], [4, 5, 6], [5, 6, 7], [3, 4]])
     edges = HypergraphSpectralClustering(2, random_state=0, memory_limit="1GB")
     compare(edges.plan(hypergraph), fitted(edges, hypergraph).plan_)
@@ -139,32 +133,6 @@ def test_no_device_is_needed(blobs, monkeypatch):
     default = model(device="cuda").plan(blobs[0])
     assert (default.way, default.device) == (planning.NEIGHBORHOODS, "cuda")
     assert default.seconds > 0
-
-
-def test_no_full_pass_over_chunks(tmp_path, monkeypatch):
-    X = np.random.default_rng(0).random((3 * CHUNK_ROWS, 2), dtype=np.float32)
-    np.save(tmp_path / "rows.npy", X)
-    passes, drawn = [], []
-    chunks, draw = ChunkSource.chunks, ChunkRows.draw
-
-    def count_chunks(self, *args, **options):
-        for rows in chunks(self, *args, **options):
-            passes.append(len(rows))
-            yield rows
-
-    def count_drawn(self, size, random):
-        found = draw(self, size, random)
-        drawn.append(len(found[0]))
-        return found
-
-    monkeypatch.setattr(ChunkSource, "chunks", count_chunks)
-    monkeypatch.setattr(ChunkRows, "draw", count_drawn)
-    for source in (tmp_path / "rows.npy", open_chunks(X)):
-        for affinity in ("rbf", "neighborhoods"):
-            assert model(affinity=affinity, rank=64).plan(source).rows == 3 * CHUNK_ROWS
-    assert passes == []
-    assert len(drawn) == 2
-    assert max(drawn) <= planning.LOOKED_AT
 
 
 @pytest.mark.parametrize(
@@ -236,26 +204,6 @@ def test_a_fit_and_its_plan_are_refused_alike(blobs, parameters):
     X, _ = blobs
     asked = model(**parameters)
     assert refusal(lambda: asked.plan(X)) == refusal(lambda: asked.fit(X)) == refusal(lambda: asked.estimate_cost(X))
-
-
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"assign_labels": "kernel_kmeans"},
-        {"device": "cpu"},
-        {"rank": "all"},
-        {"affinity": "rbf", "gram": "tiled"},
-        {"affinity": "rbf", "modelling": "symmetric"},
-        {"affinity": "nearest_neighbors"},
-        {"affinity": "rbf", "device": "cpu"},
-        {"affinity": "rbf", "rank": 301},
-    ],
-    ids=str,
-)
-def test_chunks_are_refused_alike(blobs, tmp_path, parameters):
-    np.save(tmp_path / "rows.npy", blobs[0])
-    asked = model(**parameters)
-    assert refusal(lambda: asked.plan(tmp_path / "rows.npy")) == refusal(lambda: asked.fit(tmp_path / "rows.npy"))
 
 
 # What a plan says

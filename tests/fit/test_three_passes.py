@@ -21,14 +21,15 @@ from biclique.cluster.embedding import BicliqueSpectralEmbedding
 from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
 from biclique.exceptions import (
     ApproximationWarning,
-    DataError,
     MemoryLimitError,
     ParameterError,
     RankWarning,
 )
 from biclique.features.maps import LANDMARKS
-from biclique.io import open_chunks
 from biclique.spectral.assign import ASSIGNERS
+from tests.optional import Optional, needs
+
+da = Optional("dask.array")
 
 
 @pytest.fixture(scope="module")
@@ -273,70 +274,26 @@ def test_laplacian_and_own_kernels(blobs):
 # Chunks
 
 
-@pytest.fixture
-def stored(blobs, tmp_path):
+# Memory maps, and rows that Dask holds
+
+
+def test_a_memory_map_gives_what_the_array_gives(blobs, tmp_path):
     X = blobs[0].astype(np.float32)
     np.save(tmp_path / "rows.npy", X)
-    return X, tmp_path / "rows.npy"
+    held, mapped = (fitted(rows, rank=200) for rows in (X, np.load(tmp_path / "rows.npy", mmap_mode="r")))
+    np.testing.assert_array_equal(mapped.embedding_, held.embedding_)
+    np.testing.assert_array_equal(mapped.labels_, held.labels_)
 
 
-@pytest.mark.once
-def test_a_file_gives_what_the_array_gives(stored):
-    X, path = stored
-    held = fitted(X, rank=200)
-    for source in (path, str(path), open_chunks(path), open_chunks(X), np.load(path, mmap_mode="r")):
-        read = fitted(source, rank=200)
-        np.testing.assert_allclose(read.eigenvalues_, held.eigenvalues_, rtol=1e-3)
-        assert np.array_equal(read.labels_, held.labels_)
-        assert np.array_equal(read.predict(X), read.labels_)
-    read = fitted(path, rank=200)
-    assert not hasattr(read, "embedding_")
-    assert read.labels_.dtype == np.int32
-    np.testing.assert_allclose(read.transform(X), held.embedding_, atol=1e-4)
-    assert np.array_equal(read.predict(path), read.labels_)
-    assert read.transform(open_chunks(path)).shape == (6000, 5)
-
-
-@pytest.mark.once
-def test_chunks_from_python(stored):
-    X, _ = stored
-
-    def pieces():
-        for top in range(0, len(X), 700):
-            yield X[top : top + 700]
-
-    model = fitted(open_chunks(pieces), rank=200)
-    assert adjusted_rand_score(model.labels_, fitted(X, rank=200).labels_) > 0.98
-    weights = np.random.default_rng(0).integers(0, 3, len(X))
-    weighted = BicliqueSpectralClustering(5, affinity="rbf", gram="nystroem", rank=200, random_state=0)
-    weighted.fit(open_chunks(pieces), sample_weight=weights)
-    assert len(weighted.labels_) == len(X)
-    with pytest.raises(DataError, match="sample_weight has 10 numbers for 6000 rows"):
-        clone(weighted).fit(open_chunks(pieces), sample_weight=np.ones(10))
-
-
-@pytest.mark.once
-def test_an_embedding_of_a_file(stored):
-    X, path = stored
-    read = BicliqueSpectralEmbedding(2, affinity="rbf", gram="nystroem", rank=100, random_state=0).fit(path)
-    held = BicliqueSpectralEmbedding(2, affinity="rbf", gram="nystroem", rank=100, random_state=0).fit(X)
-    np.testing.assert_allclose(read.transform(path), held.embedding_, atol=1e-4)
-    assert np.array_equal(clone(read).fit_transform(path), read.transform(path))
-
-
-@pytest.mark.once
-def test_auto_on_a_file_is_said(stored):
+@needs("dask")
+def test_what_needs_memory_says_so(blobs):
+    rows = da.from_array(blobs[0], chunks=(1000, -1))
     with pytest.warns(ApproximationWarning, match=r"\(approximate: the rows are read in chunks\)"):
-        model = BicliqueSpectralClustering(5, affinity="rbf", random_state=0).fit(stored[1])
+        model = BicliqueSpectralClustering(5, affinity="rbf", random_state=0).fit(rows)
     assert (model.gram_, model.rank_) == ("nystroem", 1000)
-    linear = BicliqueSpectralClustering(2, affinity="linear", random_state=0).fit(open_chunks(stored[0] + 30))
-    assert linear.gram_ == "features"
-
-
-def test_what_needs_memory_says_so(stored):
-    _, path = stored
+    assert BicliqueSpectralClustering(2, affinity="linear", random_state=0).fit(rows + 30).gram_ == "features"
     for parameters, message in [
-        ({"gram": "tiled"}, "gram='tiled' needs X in memory"),
+        ({"gram": "dense"}, "gram='dense' needs X in memory"),
         ({"gram": "auto", "affinity": "nearest_neighbors"}, "affinity='nearest_neighbors' needs X in memory"),
         ({"gram": "auto", "affinity": "precomputed"}, "affinity='precomputed' needs X in memory"),
         ({"affinity": "nearest_neighbors"}, "gram='nystroem' needs rows and a kernel, not affinity='nearest"),
@@ -344,38 +301,7 @@ def test_what_needs_memory_says_so(stored):
         ({"assign_labels": "kernel_kmeans"}, "rows in chunks work with modelling='biclique'"),
     ]:
         with pytest.raises(ParameterError, match=message):
-            fitted(path, **parameters)
-    exact = fitted(stored[0][:500], gram="dense")
-    with pytest.raises(DataError, match="a model with gram_='dense' takes rows in memory"):
-        exact.predict(path)
-
-
-@pytest.mark.once
-def test_bad_files_and_chunks(stored, tmp_path):
-    X, path = stored
-    path.write_bytes(path.read_bytes()[:-1000])
-    with pytest.raises(DataError, match="ends early"):
-        fitted(path)
-    broken = X.copy()
-    broken[4321, 2] = np.nan
-    np.save(tmp_path / "nan.npy", broken)
-    with pytest.raises(DataError, match=r"nan.npy: missing value .* in row 4322 .*column 2"):
-        fitted(tmp_path / "nan.npy")
-    with pytest.raises(DataError, match=r"chunk 1 .* 5 columns"):
-        fitted(open_chunks([X[:3000], X[3000:, :5]]))
-    with pytest.raises(DataError, match="float64"):
-        fitted(open_chunks([X[:3000], X[3000:].astype(float)]))
-    with pytest.raises(DataError, match="fresh"):
-        fitted(open_chunks(chunk for chunk in [X]))
-    model = fitted(X, rank=50)
-    np.save(tmp_path / "narrow.npy", X[:, :4])
-    with pytest.raises(DataError, match="has 4 columns, the model was fitted with 6"):
-        model.predict(tmp_path / "narrow.npy")
-    huge = X.copy()
-    huge[5000, 1] = 1e30
-    np.save(tmp_path / "huge.npy", huge)
-    with pytest.raises(DataError, match="whose squares overflow"):
-        fitted(tmp_path / "huge.npy")
+            fitted(rows, **parameters)
 
 
 # Bad input
@@ -412,14 +338,12 @@ def test_unseen_rows_are_said(blobs):
         fitted(X, order=2, rank=100, random_state=1)
 
 
-def test_costs_are_estimated(blobs, tmp_path):
+def test_costs_are_estimated(blobs):
     X, _ = blobs
     model = BicliqueSpectralClustering(5, affinity="rbf", gram="nystroem", rank=200)
     cost = model.estimate_cost(X)
     assert (cost.gram, cost.rows) == ("nystroem", 6000)
     assert 0 < cost.seconds < 60
-    np.save(tmp_path / "rows.npy", X)
-    assert model.estimate_cost(tmp_path / "rows.npy").rows == 6000
     assert not hasattr(model, "n_features_in_")
     neighbors = BicliqueSpectralClustering(5, affinity="nearest_neighbors").estimate_cost(X)
     assert neighbors.gram == "neighbors"
@@ -464,7 +388,7 @@ def test_costs_of_float64_and_other_devices(blobs):
     assert on_host.estimate_cost(X).seconds > 0
 
 
-def test_costs_of_what_a_device_cannot_do(blobs, tmp_path):
+def test_costs_of_what_a_device_cannot_do(blobs):
     for parameters, message in (
         ({"affinity": "nearest_neighbors"}, "leave device at None"),
         ({"affinity": "sigmoid"}, "the kernel 'sigmoid' is not supported on a GPU"),
@@ -475,11 +399,16 @@ def test_costs_of_what_a_device_cannot_do(blobs, tmp_path):
     ):
         with pytest.raises(ParameterError, match=message):
             BicliqueSpectralClustering(5, **{"device": "cuda", **parameters}).estimate_cost(blobs[0])
-    np.save(tmp_path / "rows.npy", blobs[0])
+
+
+@needs("dask")
+def test_a_device_needs_rows_in_memory(blobs):
+    rows = da.from_array(blobs[0], chunks=(1000, -1))
     for affinity in ("neighborhoods", "rbf"):
-        for ask in ("estimate_cost", "fit"):
-            with pytest.raises(ParameterError, match="device='cuda' needs X in memory"):
-                getattr(BicliqueSpectralClustering(5, affinity=affinity, device="cuda"), ask)(tmp_path / "rows.npy")
+        with pytest.raises(ParameterError, match="device='cuda' needs X in memory"):
+            BicliqueSpectralClustering(5, affinity=affinity, device="cuda").fit(rows)
+    with pytest.raises(ParameterError, match="precision='fast'"):
+        BicliqueSpectralClustering(5, precision="fast").fit(rows)
 
 
 @pytest.mark.parametrize("device", ["nope", "", 0, "cuda:", "cuda:x", "CUDA", "meta", ["cuda"], b"cuda"])
@@ -487,13 +416,6 @@ def test_what_is_no_device(blobs, device):
     for ask in ("estimate_cost", "fit"):
         with pytest.raises(ParameterError, match=r"device must be None, 'cpu', 'cuda', .* got "):
             getattr(BicliqueSpectralClustering(5, device=device), ask)(blobs[0])
-
-
-def test_fast_needs_a_device_for_files_too(blobs, tmp_path):
-    np.save(tmp_path / "rows.npy", blobs[0])
-    for ask in ("estimate_cost", "fit"):
-        with pytest.raises(ParameterError, match="precision='fast' is for device='cuda'"):
-            getattr(BicliqueSpectralClustering(5, precision="fast"), ask)(tmp_path / "rows.npy")
 
 
 @pytest.mark.once

@@ -181,11 +181,12 @@ def kill_many(name: str, number: signal.Signals, kills: int, seed: int, folder: 
 
 def ways() -> dict[str, Callable[[], Any]]:
     """A fit of each kind, as a function that gives the labels."""
+    import dask.array as da
+
     from biclique.cluster.clustering import BicliqueSpectralClustering
     from biclique.cluster.hypergraph_clustering import HypergraphSpectralClustering
     from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
     from biclique.hypergraph.hypergraph import Hypergraph
-    from biclique.io import open_chunks
 
     draw = np.random.RandomState(0)
     X = draw.normal(size=(8000, 5)) + 6 * np.eye(3, 5)[draw.randint(0, 3, 8000)]
@@ -202,7 +203,7 @@ def ways() -> dict[str, Callable[[], Any]]:
         "tiled": fit(X, affinity="rbf", gram="tiled"),
         "nystroem": fit(X, affinity="rbf", gram="nystroem", rank=300),
         "features": fit(X, affinity="rbf", gram="features", rank=300),
-        "chunks": lambda: fit(open_chunks(X))(),
+        "dask": lambda: fit(da.from_array(X, chunks=(1000, -1)))().compute(),
         "nearest_neighbors": fit(X, affinity="nearest_neighbors"),
         "kernel_kmeans": lambda: BicliqueKernelKMeans(3, random_state=0).fit(X[:3000]).labels_,
         "hypergraph": lambda: HypergraphSpectralClustering(3, random_state=0).fit(edges).labels_,

@@ -267,7 +267,7 @@ def test_wrong_arguments(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("case", ["graph", "sparse", "given", "chunks", "infinite", "one", "two"])
+@pytest.mark.parametrize("case", ["graph", "sparse", "given", "infinite", "one", "two"])
 def test_every_kind_of_model_has_a_report(tmp_path, case):
     X = groups()
     model = {"graph": fitted(affinity="nearest_neighbors"), "infinite": fitted(order=np.inf)}.get(case)
@@ -279,10 +279,6 @@ def test_every_kind_of_model_has_a_report(tmp_path, case):
         rows = np.exp(-((X[:, None] - X) ** 2).sum(axis=2))
         model = BicliqueSpectralClustering(3, affinity="precomputed", random_state=0).fit(rows)
         table = X
-    if case == "chunks":
-        rows = table = tmp_path / "rows.npy"
-        np.save(rows, X)
-        model = BicliqueSpectralClustering(3, rank=40, random_state=0).fit(rows)
     if case in ("one", "two"):
         rows = X[:, :2]
         model = BicliqueSpectralClustering({"one": 1, "two": 2}[case], random_state=0).fit(rows)

@@ -23,7 +23,6 @@ from biclique.exceptions import (
     ParameterError,
 )
 from biclique.features.maps import NystroemMap
-from biclique.io import open_chunks
 from biclique.kernels import make_kernel
 from biclique.models import load, save
 from biclique.progress import Progress
@@ -473,8 +472,6 @@ def test_a_kernel_that_fails_says_where(blobs):
 def test_what_is_refused(blobs):
     X, _ = blobs
     lazy = delayed(X)
-    with pytest.raises(DataError, match="open_chunks does not read a Array of Dask: pass it to fit"):
-        open_chunks(lazy)
     with pytest.raises(DataError, match="X must have two axes"):
         model().fit(lazy[:, 0])
     with pytest.raises(DataError, match="an array or a data frame is needed"):

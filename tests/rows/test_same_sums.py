@@ -1,4 +1,4 @@
-"""A fit does not depend on where its rows are cut: in memory, in chunks or by Dask; at every rank.
+"""A fit does not depend on where its rows are cut: in memory or by Dask; at every rank.
 
 The rows have no clusters, and the kernel of the landmarks is flat: eigenvalues lie close, and products with large
 coefficients cancel. Sums and products in float32 would move the embedding by 1e-4 of its largest entry there.
@@ -9,7 +9,6 @@ import pytest
 
 from biclique import BicliqueSpectralClustering
 from biclique.features import maps
-from biclique.io.sources import IterableChunks
 from tests.optional import Optional, needs
 
 da = Optional("dask.array")
@@ -53,14 +52,6 @@ def assert_same(found, expected, tolerance=TOLERANCE):
 def test_blocks_in_memory(rows, expected, kind, monkeypatch):
     monkeypatch.setattr(maps, "BLOCK_ENTRIES", 100 * expected[kind].rank_)
     assert_same(fitted(*kind, *rows), expected[kind])
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_chunks(rows, expected, kind):
-    X, weights = rows
-    found = fitted(*kind, IterableChunks(lambda: iter(np.array_split(X, 11))), weights)
-    found.embedding_ = found.transform(X)
-    assert_same(found, expected[kind])
 
 
 @needs("dask")

@@ -4,23 +4,17 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from biclique.io import CHUNK_ROWS
 from biclique.rows import array
-from biclique.rows.array import ArrayRows, DeviceRows, find_opener, open_chunk_rows
+from biclique.rows.array import ArrayRows, DeviceRows
+from biclique.runtime.namespace import PIECE_ROWS
 from tests import oracles
-from tests.optional import Optional, needs
+from tests.optional import needs
 from tests.rows.contract import RowContract
 from tests.rows.pieces import PieceRows
-
-pa, parquet = Optional("pyarrow"), Optional("pyarrow.parquet")
 
 
 def ones_for(X, weights):
     return np.ones(len(X)) if weights is None else weights
-
-
-def nothing(rows, numbers):
-    assert len(rows) == len(numbers)
 
 
 class TestArray(RowContract):
@@ -33,50 +27,12 @@ class TestNamedArray(TestArray):
 
 
 class TestArrayOfSeveralBlocks(TestArray):
-    rows = CHUNK_ROWS + 5
+    rows = PIECE_ROWS + 5
 
 
 class TestSparseArray(RowContract):
     def create(self, X, weights, tmp_path):  # noqa: ARG002
         return ArrayRows(sparse.csr_array(X), ones_for(X, weights))
-
-
-class TestNpyFile(RowContract):
-    def create(self, X, weights, tmp_path):
-        path = tmp_path / "rows.npy"
-        if not path.exists():
-            np.save(path, X)
-        assert find_opener(path).open is open_chunk_rows
-        return open_chunk_rows(path, weights, "auto", nothing)
-
-
-class TestLongNpyFile(TestNpyFile):
-    rows = CHUNK_ROWS + 5
-
-
-@needs("pyarrow")
-class TestParquetFile(RowContract):
-    names = ["a", "b", "c"]  # noqa: RUF012
-
-    def create(self, X, weights, tmp_path):
-        path = tmp_path / "rows.parquet"
-        if not path.exists():
-            parquet.write_table(pa.table(dict(zip(self.names, X.T, strict=True))), path, row_group_size=100)
-        return open_chunk_rows(path, weights, "auto", nothing)
-
-
-class TestListOfChunks(RowContract):
-    knows_length = False
-
-    def create(self, X, weights, tmp_path):  # noqa: ARG002
-        return open_chunk_rows([X[:300], X[300:301], X[301:]], weights, "auto", nothing)
-
-
-class TestFunctionOfChunks(RowContract):
-    knows_length = False
-
-    def create(self, X, weights, tmp_path):  # noqa: ARG002
-        return open_chunk_rows(lambda: iter([X[:300], X[300:]]), weights, "auto", nothing)
 
 
 @needs("torch")

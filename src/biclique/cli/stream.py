@@ -12,11 +12,12 @@ from dataclasses import replace
 from functools import partial
 from itertools import compress, islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from biclique._typing import IntArray
+from biclique._typing import FloatArray, IntArray, Rows
 from biclique.cli.common import (
     Classes,
     Facts,
@@ -58,6 +59,8 @@ from biclique.io.label_files import NewColumns, append_labels, text_fields
 from biclique.io.prepare_chunks import PreparedChunks, fit_chunks
 from biclique.io.prepare_columns import about_ids
 from biclique.progress import Progress
+from biclique.rows.array import OPENERS, Block, Check, Opener, RowSource, drawn
+from biclique.rows.checks import check_values, check_weights
 from biclique.runtime import format_bytes, parse_memory_limit
 
 QUARTILE_VALUES = 2**24  # of a sample of rows that gives medians and quartiles
@@ -425,3 +428,58 @@ def _print_estimate(
     plan = replace(plan, seconds=plan.cost.seconds + PASSES * reading)
     facts = {"table": table.name, "rows": table.n_rows, "columns": table.n_used, "streamed": True}
     return print_estimate(plan, facts, "read in chunks", options)
+
+
+# Rows of a table in chunks, as the fit takes them
+
+
+class ChunkRows(RowSource):
+    """Rows of a chunk source; the first pass looks for values that cannot be used."""
+
+    def __init__(self, source: ChunkSource, weights: FloatArray | None, check: Check) -> None:
+        self.source, self.weights, self.check = source, weights, check
+        self.name, self.n_columns, self.names = source.name, source.n_columns, source.columns
+        self._checked = False
+
+    @property
+    def n_rows(self) -> int | None:
+        return self.source.n_rows
+
+    def draw(self, size: int, random: np.random.RandomState) -> tuple[Rows, FloatArray]:
+        if self.weights is None:
+            rows, numbers = self.source.draw(size, random)
+        else:
+            numbers = drawn(self.weights, size, random)
+            rows = self.source.take(numbers)
+            if self.n_rows is not None and len(self.weights) != self.n_rows:
+                raise DataError(
+                    f"sample_weight has {len(self.weights)} numbers for {self.n_rows} rows: give one for each row."
+                )
+        self.check(rows, numbers)
+        return rows, np.ones(len(rows)) if self.weights is None else self.weights[numbers]
+
+    def _blocks(self) -> Iterator[Block]:
+        done = 0
+        for rows in self.source.chunks(CHUNK_ROWS, check_finite=not self._checked):
+            if not self._checked:
+                check_values(rows, self.source.columns, first_row=done)
+                self.check(rows, range(done, done + len(rows)))
+            weights = np.ones(len(rows)) if self.weights is None else self.weights[done : done + len(rows)]
+            yield Block(rows, weights, done)
+            done += len(rows)
+        self._checked = True
+
+
+def open_chunk_rows(X: Any, sample_weight: Any, memory_limit: int | str, check: Check) -> ChunkRows:
+    """Rows of a chunk source."""
+    limit = parse_memory_limit(memory_limit)
+    source = open_chunks(X, memory_limit=limit)
+    source.require_labels(limit)
+    weights = None
+    if sample_weight is not None:
+        n = source.n_rows
+        weights = check_weights(sample_weight, np.size(sample_weight) if n is None else n)
+    return ChunkRows(source, weights, check)
+
+
+OPENERS["chunks"] = Opener(lambda X: isinstance(X, ChunkSource), open_chunk_rows)

@@ -157,8 +157,7 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
     structure_reason_ : str
         Why.
     embedding_ : ndarray of shape (n_samples, n_components)
-        √S normalised, then the leading eigenvectors of B. After a fit on a chunk source it does not exist:
-        ``transform`` gives it.
+        √S normalised, then the leading eigenvectors of B.
     eigenvalues_, residuals_ : ndarray of shape (n_components - 1,)
         Of B = S^(−1/2) (K − δδᵀ/ρ) S^(−1/2), descending, and |B v − λ v|.
     plan_ : Plan

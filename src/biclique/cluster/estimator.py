@@ -44,6 +44,7 @@ from biclique.rows.checks import (
     check_clusters_fit,
     check_no_dates,
     check_no_mask,
+    check_no_path,
     check_numbers_there,
     check_values,
     check_weights,
@@ -139,10 +140,11 @@ class KernelEstimator(Estimator):
 
     def _read(self, settings: Settings, X: Any, *, reset: bool, keep: bool = False) -> Rows:
         """X as a float array or CSR matrix, checked; with ``keep`` a tensor stays a tensor on its device."""
+        check_no_path(X)
         if opener_of(X) is not None or callable(X) or isinstance(X, Iterator):
             raise DataError(
-                f"X is a {type(X).__name__}, and rows in memory are needed here: load them (numpy.load), or fit "
-                "BicliqueSpectralClustering or BicliqueSpectralEmbedding on biclique.io.open_chunks(X)."
+                f"X is a {type(X).__name__}, and rows in memory are needed here: load them, or fit "
+                "BicliqueSpectralClustering or BicliqueSpectralEmbedding on a Dask array or data frame."
             )
         given, affinity = settings.kernel.given, settings.kernel.affinity
         check_numbers_there(X, "X")
@@ -317,11 +319,9 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
 
         Parameters
         ----------
-        X : array, tensor, data frame, CSR matrix, Dask collection or chunk source of shape (n_samples, n_features)
+        X : array, tensor, data frame, CSR matrix, Dask array or data frame of shape (n_samples, n_features)
             With ``affinity="precomputed"``: similarities of shape (n_samples, n_samples). Rows of a Dask array or data
-            frame stay where they are; ``labels_`` and ``embedding_`` are lazy then (``docs/cluster.md``). A path of a
-            .npy, Parquet or Zarr file, or ``biclique.io.open_chunks`` of anything that gives rows in pieces, is
-            read in chunks, three times; the rows are never all in memory.
+            frame stay where they are; ``labels_`` and ``embedding_`` are lazy then (``docs/cluster.md``).
         y : ignored
         sample_weight : array of shape (n_samples,), optional
             How often each row counts. Integer weights give what repeated rows would; a row of weight 0 does not
@@ -478,7 +478,7 @@ class ClustererBase(ClusterMixin, KernelEstimator):
 
         Parameters
         ----------
-        X : array, tensor, data frame, CSR matrix or chunk source of shape (n_new, n_features)
+        X : array, tensor, data frame, CSR matrix, Dask array or data frame of shape (n_new, n_features)
             With ``affinity="precomputed"``: similarities of shape (n_new, n_train).
 
         Returns

@@ -35,7 +35,7 @@ class HowSure(ClustererBase):
 
         Parameters
         ----------
-        X : array, tensor, data frame, CSR matrix or chunk source of shape (n_new, n_features)
+        X : array, tensor, data frame, CSR matrix, Dask array or data frame of shape (n_new, n_features)
             With ``affinity="precomputed"``: similarities of shape (n_new, n_train).
         reject_below : float from 0 to 1, optional
             Rows whose largest probability (``predict_proba``) is below this get the label −1.

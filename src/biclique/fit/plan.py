@@ -722,7 +722,7 @@ def _factored_bytes(settings: Settings, gram: str, kernel: Kernel, source: RowSo
     chunk = BLOCK_ROWS if source.in_memory else min(CHUNK_ROWS, source.n_rows or CHUNK_ROWS)
     way_out = "raise memory_limit or lower rank."
     if source.in_memory:
-        way_out = "raise memory_limit, lower rank, or pass the rows as a chunk source (biclique.io.open_chunks)."
+        way_out = "raise memory_limit, lower rank, or pass the rows as a Dask array or data frame."
     needed = factored_bytes(rank, chunk, d) + kept
     require(needed, limit, f"gram={gram!r} of rank {rank} for {source.n_rows or 'unknown'} rows", way_out)
     return needed

@@ -1,4 +1,4 @@
-"""Where rows come from: the contract (draw, sum, map), rows in memory, in chunks and on a device."""
+"""Where rows come from: the contract (draw, sum, map), rows in memory and on a device."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
@@ -16,15 +15,11 @@ from scipy import sparse
 
 from biclique._typing import Array, Device, FloatArray, IntArray, Rows
 from biclique.device.torch_tiles import place_rows
-from biclique.exceptions import DataError
 from biclique.gram import GIVEN_WAY_OUT, checked_matrix, checked_sparse, given_bytes
 from biclique.gram.spread import Spread
-from biclique.io import CHUNK_ROWS, ChunkSource, Roles, is_chunked, open_chunks
-from biclique.io.chunks import is_path, open_file
 from biclique.progress import Progress
-from biclique.rows.checks import check_values, check_weights
-from biclique.runtime import data_bytes, draw_numbers, parse_memory_limit, require
-from biclique.runtime.namespace import is_dask, moved, rows_on_host
+from biclique.runtime import data_bytes, draw_numbers, require
+from biclique.runtime.namespace import PIECE_ROWS, is_dask, moved, rows_on_host
 
 Found = TypeVar("Found")
 
@@ -51,7 +46,7 @@ class Block:
 class RowSource(ABC):
     """Rows with their multiplicities, passed over as often as is asked.
 
-    Arrays in memory, tensors on a device and files in chunks are subclasses. What they yield is cut by sizes alone, so
+    Arrays in memory, tensors on a device and Dask collections are subclasses. What they yield is cut by sizes alone, so
     that sums have the same bits however many threads there are.
     """
 
@@ -172,8 +167,8 @@ class ArrayRows(RowSource):
         return rows_on_host(self.X, chosen), self.weights[chosen]
 
     def _blocks(self) -> Iterator[Block]:
-        for top in range(0, self.n_rows, CHUNK_ROWS):
-            yield Block(self.X[top : top + CHUNK_ROWS], self.weights[top : top + CHUNK_ROWS], top)
+        for top in range(0, self.n_rows, PIECE_ROWS):
+            yield Block(self.X[top : top + PIECE_ROWS], self.weights[top : top + PIECE_ROWS], top)
 
 
 DIGEST_BYTES = 16
@@ -336,48 +331,11 @@ def _places(known: np.ndarray, keys: np.ndarray) -> IntArray:
     return np.where(known[place] == keys, place, -1)
 
 
-# Rows that are read piece by piece, and how X of such a kind is recognised
+# Rows that are never all in memory
 
 
 Check = Callable[[Rows, Sequence[int] | np.ndarray], None]
 """Refuses rows, given with their numbers."""
-
-
-class ChunkRows(RowSource):
-    """Rows of a chunk source; the first pass looks for values that cannot be used."""
-
-    def __init__(self, source: ChunkSource, weights: FloatArray | None, check: Check) -> None:
-        self.source, self.weights, self.check = source, weights, check
-        self.name, self.n_columns, self.names = source.name, source.n_columns, source.columns
-        self._checked = False
-
-    @property
-    def n_rows(self) -> int | None:
-        return self.source.n_rows
-
-    def draw(self, size: int, random: np.random.RandomState) -> tuple[Rows, FloatArray]:
-        if self.weights is None:
-            rows, numbers = self.source.draw(size, random)
-        else:
-            numbers = drawn(self.weights, size, random)
-            rows = self.source.take(numbers)
-            if self.n_rows is not None and len(self.weights) != self.n_rows:
-                raise DataError(
-                    f"sample_weight has {len(self.weights)} numbers for {self.n_rows} rows: give one for each row."
-                )
-        self.check(rows, numbers)
-        return rows, np.ones(len(rows)) if self.weights is None else self.weights[numbers]
-
-    def _blocks(self) -> Iterator[Block]:
-        done = 0
-        for rows in self.source.chunks(CHUNK_ROWS, check_finite=not self._checked):
-            if not self._checked:
-                check_values(rows, self.source.columns, first_row=done)
-                self.check(rows, range(done, done + len(rows)))
-            weights = np.ones(len(rows)) if self.weights is None else self.weights[done : done + len(rows)]
-            yield Block(rows, weights, done)
-            done += len(rows)
-        self._checked = True
 
 
 @dataclass(frozen=True)
@@ -391,18 +349,6 @@ class Opener:
     first pass, go through the check."""
 
 
-def open_chunk_rows(X: Any, sample_weight: Any, memory_limit: int | str, check: Check) -> ChunkRows:
-    """Rows of a file, of a chunk source, or of anything that ``open_chunks`` takes."""
-    limit = parse_memory_limit(memory_limit)
-    source = open_file(Path(X), Roles(), limit) if is_path(X) else open_chunks(X, memory_limit=limit)
-    source.require_labels(limit)
-    weights = None
-    if sample_weight is not None:
-        n = source.n_rows
-        weights = check_weights(sample_weight, np.size(sample_weight) if n is None else n)
-    return ChunkRows(source, weights, check)
-
-
 def open_dask(X: Any, sample_weight: Any, memory_limit: int | str, check: Check) -> RowSource:
     """Rows of a Dask collection: Dask is imported here, and by nobody else."""
     from biclique.rows.dask_rows import open_dask_rows
@@ -410,11 +356,8 @@ def open_dask(X: Any, sample_weight: Any, memory_limit: int | str, check: Check)
     return open_dask_rows(X, sample_weight, memory_limit, check)
 
 
-OPENERS: dict[str, Opener] = {
-    "dask": Opener(is_dask, open_dask),
-    "chunks": Opener(lambda X: is_path(X) or (not isinstance(X, np.ndarray) and is_chunked(X)), open_chunk_rows),
-}
-"""The kinds of rows that are read piece by piece; ``fit``, ``plan`` and ``predict`` read this table."""
+OPENERS: dict[str, Opener] = {"dask": Opener(is_dask, open_dask)}
+"""The kinds of rows that are never all in memory; ``fit`` and ``predict`` read this table."""
 
 
 def find_opener(X: Any) -> Opener | None:

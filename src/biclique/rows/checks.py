@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import date, time, timedelta
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,15 @@ MOST_NAMED = 10
 def column_name(names: Sequence[str] | None, column: int) -> str:
     """``column 2`` or ``column 2 ('petal length')``."""
     return f"column {column}" if names is None else f"column {column} ({names[column]!r})"
+
+
+def check_no_path(X: Any) -> None:
+    """Refuse the name of a file."""
+    if isinstance(X, (str, bytes, PathLike)):
+        raise DataError(
+            f"X is a path ({str(X)!r}), and rows are needed: read the table first, with pandas.read_csv, or with "
+            "dask.dataframe.read_csv if it is larger than the memory."
+        )
 
 
 def check_no_dates(X: Any) -> None:
