@@ -15,7 +15,8 @@ import biclique.cli
 from biclique.cli import cluster_command as table
 from biclique.cli import main, signals
 from biclique.exceptions import printable
-from biclique.io import atomic_files, label_files
+from biclique.io import label_files
+from biclique.tables import atomic_files
 from tests.cli.full_disk import full_disk
 from tests.cli.test_hypergraph_command import run
 

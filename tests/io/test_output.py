@@ -10,7 +10,6 @@ import pytest
 from biclique.exceptions import DataError
 from biclique.io import (
     LabelWriter,
-    atomic_files,
     atomic_path,
     check_output,
     csv_files,
@@ -18,6 +17,7 @@ from biclique.io import (
     write_labels,
     writers,
 )
+from biclique.tables import atomic_files
 from tests.optional import Optional, needs
 
 pd = Optional("pandas")

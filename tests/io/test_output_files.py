@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from biclique.exceptions import DataError
-from biclique.io import LabelWriter, atomic_files, atomic_path, check_output
+from biclique.io import LabelWriter, check_output
+from biclique.tables import atomic_files
+from biclique.tables.atomic_files import atomic_path
 
 LABELS = np.array([2, 0, 1])
 
@@ -19,7 +21,7 @@ LABELS = np.array([2, 0, 1])
 def left_behind(target):
     """A temporary file for this target by a process that was killed."""
     code = (
-        "import os, sys; from biclique.io import atomic_path\n"
+        "import os, sys; from biclique.tables.atomic_files import atomic_path\n"
         "with atomic_path(sys.argv[1]) as path: path.write_text('half'); os.kill(os.getpid(), 9)"
     )
     assert subprocess.run([sys.executable, "-c", code, target], check=False).returncode == -signal.SIGKILL

@@ -23,13 +23,13 @@ from biclique.cluster import BicliqueSpectralClustering
 from biclique.exceptions import BicliqueWarning, DataError, ParameterError, printable
 from biclique.fit.plan import Plan, barrier_to_chunks
 from biclique.gram import MeasuredError
-from biclique.io.atomic_files import is_stream
 from biclique.io.sources import varies
 from biclique.models import Saved
 from biclique.progress import PLAIN_SECONDS, Progress, format_seconds
 from biclique.report.shown_columns import effects_of
 from biclique.scores import clustering_error
 from biclique.spectral.assign import ASSIGNERS
+from biclique.tables.atomic_files import is_stream
 
 # Kinds of options
 

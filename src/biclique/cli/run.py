@@ -138,8 +138,8 @@ def _work(arguments: Sequence[str], closed: bool) -> int:
         return EXIT_OK
     given = vars(make_parser(arguments[0]).parse_args(arguments))
     from biclique.exceptions import BicliqueError, TableError
-    from biclique.io.atomic_files import files
     from biclique.progress import start_clock
+    from biclique.tables.atomic_files import files
 
     files.placed = files.partial = None
 
@@ -243,7 +243,7 @@ def _explain(error: BaseException) -> int:
 
 def _written() -> str:
     """What became of the output; empty if there is none."""
-    files = getattr(sys.modules.get("biclique.io.atomic_files"), "files", None)
+    files = getattr(sys.modules.get("biclique.tables.atomic_files"), "files", None)
     if files is None:
         return ""
     files.discard()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from biclique.exceptions import Argument, BicliqueError, TableError
-from biclique.io.atomic_files import files, uninterrupted
+from biclique.tables.atomic_files import files, uninterrupted
 
 INPUT = "standard input"
 OUTPUT = "/dev/stdout"

@@ -12,13 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from biclique.cluster.trust import HowSure
 from biclique.exceptions import ParameterError
-from biclique.io.atomic_files import check_target, write_text
 from biclique.report.gather import Ids, gather
 from biclique.report.page import make_page
 from biclique.report.rows import Told
 from biclique.report.summary import Summary, summary_of
 from biclique.runtime.threads import single_threaded_blas
 from biclique.selection import CountResult
+from biclique.tables.atomic_files import check_target, write_text
 
 
 class Reporting(HowSure):

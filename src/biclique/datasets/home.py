@@ -24,8 +24,8 @@ import numpy as np
 from scipy.io import loadmat, whosmat
 
 from biclique.exceptions import DataError, printable
-from biclique.io import atomic_path
 from biclique.progress import Progress
+from biclique.tables.atomic_files import atomic_path
 
 VARIABLE = "BICLIQUE_DATA"
 CHUNK = 1 << 16

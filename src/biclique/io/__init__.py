@@ -1,6 +1,5 @@
 """Tables in, results out."""
 
-from biclique.io.atomic_files import atomic_path, check_target, write_text
 from biclique.io.chunks import (
     CHUNK_ROWS,
     FORMATS,
@@ -20,6 +19,7 @@ from biclique.io.sources import ArrayChunks, FiniteChunks, ScaledChunks, column_
 from biclique.io.tables import is_chunked, open_chunks, open_columns, read_columns, read_table
 from biclique.io.typed_columns import Column, ColumnSource, TypedTable, as_columns
 from biclique.runtime.namespace import is_dask
+from biclique.tables.atomic_files import atomic_path, check_target, write_text
 
 __all__ = [
     "CHUNK_ROWS",

@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import Argument, DataError, ParameterError, TableError
 from biclique.io.arrow import import_pyarrow
-from biclique.io.atomic_files import atomic_path, check_target, is_stream
 from biclique.io.chunks import FORMATS, LabelSink, find_format, writers
 from biclique.io.columns import texts_of
 from biclique.io.fields import Kind, TextForm
@@ -25,6 +24,7 @@ from biclique.io.roles import as_texts
 from biclique.io.text_blocks import TextFile
 from biclique.io.typed_columns import ColumnSource
 from biclique.runtime import parse_memory_limit
+from biclique.tables.atomic_files import atomic_path, check_target, is_stream
 
 OUTPUT = Argument("a file, such as labels.csv")
 ROWS = 65_536  # that are written at once

@@ -28,9 +28,9 @@ import numpy as np
 
 from biclique.exceptions import BicliqueError, DataError, printable
 from biclique.fit.state import State, Value
-from biclique.io.atomic_files import atomic_path
 from biclique.io.chunks import HEADER_BYTES, read_header
 from biclique.runtime import parse_memory_limit, require
+from biclique.tables.atomic_files import atomic_path
 
 FORMAT = 1
 """Of the file. A larger number is a file of a newer version."""

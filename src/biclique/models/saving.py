@@ -17,10 +17,10 @@ from biclique import __version__
 from biclique.exceptions import BicliqueError, DataError, ParameterError, printable
 from biclique.fit.plan import FACTORED_WAY, NEIGHBORHOODS
 from biclique.fit.state import Value
-from biclique.io.atomic_files import check_target
 from biclique.models.archive import DAMAGED, read_archive, write_archive
 from biclique.models.contents import HEAVY, model_from, model_state, what_predict_needs
 from biclique.runtime import format_bytes
+from biclique.tables.atomic_files import check_target
 
 Notes = Mapping[str, Value]
 

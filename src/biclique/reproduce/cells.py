@@ -30,12 +30,12 @@ from biclique import __version__
 from biclique._typing import FloatArray
 from biclique.datasets import Hopkins155, data_home, load_hopkins155, load_iris, load_ovarian, load_spine
 from biclique.exceptions import BicliqueError, BicliqueWarning, DataError
-from biclique.io import write_text
 from biclique.progress import Progress
 from biclique.reproduce.methods import METHODS, Problem, Settings
 from biclique.reproduce.printed import ORDERS, REPEATS
 from biclique.runtime import single_threaded_blas
 from biclique.runtime.namespace import unit_rows
+from biclique.tables.atomic_files import write_text
 
 QUICK_SEQUENCES = 10
 FULL = Settings(REPEATS, ORDERS)

@@ -11,7 +11,6 @@ import numpy as np
 
 from biclique.datasets.home import silent_downloads
 from biclique.exceptions import DataError, MissingExtraError, ParameterError
-from biclique.io import atomic_path, write_text
 from biclique.progress import Progress
 from biclique.reproduce.cells import (
     FULL,
@@ -38,6 +37,7 @@ from biclique.reproduce.result_tables import (
 )
 from biclique.runtime import check_choice, check_count
 from biclique.runtime.axes import figure_class
+from biclique.tables.atomic_files import atomic_path, write_text
 
 # The paper's two figures: error and run time against the order
 

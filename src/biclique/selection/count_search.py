@@ -24,9 +24,9 @@ from biclique.runtime.arguments import check_count
 from biclique.runtime.threads import Pulse, single_threaded_blas
 from biclique.selection.count_result import Counted, CountResult
 from biclique.selection.criteria import agreement, best_jaccard
+from biclique.selection.given_rows import read_rows
 from biclique.selection.halves import fixed_seed, random_halves, run_silently
 from biclique.selection.one_embedding import OneEmbedding, count_parts
-from biclique.selection.reading import read_rows
 from biclique.selection.structure import Structure, structure_of
 
 DRAWN_ROWS = 1_000

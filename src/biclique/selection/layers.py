@@ -16,8 +16,8 @@ from biclique.rows.checks import check_clusters_fit, check_weights
 from biclique.runtime.arguments import check_count, check_flag
 from biclique.runtime.namespace import unit_rows
 from biclique.runtime.threads import single_threaded_blas
+from biclique.selection.given_rows import read_rows
 from biclique.selection.one_embedding import OneEmbedding, steady_kmeans
-from biclique.selection.reading import read_rows
 from biclique.spectral.rounding import weighted_means
 
 

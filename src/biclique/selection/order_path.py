@@ -22,8 +22,8 @@ from biclique.rows.checks import check_clusters_fit, check_weights
 from biclique.runtime.arguments import check_random
 from biclique.runtime.threads import single_threaded_blas
 from biclique.selection.criteria import agreement
+from biclique.selection.given_rows import read_rows
 from biclique.selection.halves import fixed_seed
-from biclique.selection.reading import read_rows
 from biclique.spectral.cut import check_order
 from biclique.spectral.solver import warn_unless_converged
 

@@ -24,8 +24,8 @@ from biclique.rows.array import Vertices, distinct_rows, drawn
 from biclique.rows.checks import check_weights
 from biclique.runtime.arguments import check_random
 from biclique.runtime.threads import single_threaded_blas
+from biclique.selection.given_rows import read_rows
 from biclique.selection.one_embedding import OneEmbedding, shortest_ties
-from biclique.selection.reading import read_rows
 
 LEAST_ROWS = 50
 """Below this nothing is tested: four neighbourhoods of 12 rows show no modes."""

@@ -16,9 +16,8 @@ from biclique.hypergraph.files.hgr import format_hgr, parse_hgr
 from biclique.hypergraph.files.hif import format_hif, parse_hif
 from biclique.hypergraph.files.lines import line_number
 from biclique.hypergraph.hypergraph import Hypergraph
-from biclique.io import atomic_path
-from biclique.io.atomic_files import FULL
 from biclique.runtime import format_bytes, parse_memory_limit, require
+from biclique.tables.atomic_files import FULL, atomic_path
 
 READERS: dict[str, Callable[..., Hypergraph]] = {
     ".json": parse_hif,

@@ -1,0 +1,1 @@
+"""Tables in, numbers and labels out."""

@@ -1,0 +1,122 @@
+"""Arrays as tables: .npy, .npz and Zarr. Nothing is unpickled, headers are not trusted, and codecs run no code."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Collection, Iterator
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from biclique.exceptions import TableError, optional, printable
+from biclique.runtime import free_memory, require
+
+ZARR = "Zarr is read with zarr and Dask: pip install 'biclique[dask]'"
+"""The sentence about packages that are not installed."""
+METADATA = ("zarr.json", ".zarray")
+"""Files in which an array describes itself, of Zarr 3 and 2."""
+MOST_METADATA = 2**20
+"""Bytes of such a file; more is refused."""
+CODECS = frozenset(
+    [
+        *("bytes", "endian", "transpose", "sharding_indexed", "crc32c", "crc32", "adler32", "fletcher32"),
+        *("blosc", "zlib", "gzip", "zstd", "lz4", "bz2", "lzma"),
+        *("delta", "shuffle", "fixedscaleoffset", "bitround", "quantize", "packbits"),
+    ]
+)
+"""Codecs of Zarr that compute and run no code of others."""
+
+
+def read_npy(path: Path) -> NDArray[Any]:
+    """The array of a .npy file, as a memory map."""
+    return as_table(printable(path), np.load(path, mmap_mode="r", allow_pickle=False))
+
+
+def read_npz(path: Path, more: Collection[str] = ()) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
+    """The array called X, or the only one with two dimensions; and those of ``more`` with one value for each row."""
+    name = printable(path)
+    with zipfile.ZipFile(path) as archive:
+        shapes = {member.filename.removesuffix(".npy"): _shape(archive, member) for member in archive.infolist()}
+    tables = ["X"] if "X" in shapes else [key for key, shape in shapes.items() if len(shape) == 2]
+    if len(tables) != 1:
+        shown = ", ".join(map(repr, sorted(shapes)[:20]))
+        raise TableError(f"{name}: needs an array called X or one two-dimensional array; it has {shown}.")
+    rows = shapes[tables[0]][:1]
+    with np.load(path, allow_pickle=False) as arrays:
+        X = as_table(name, arrays[tables[0]])
+        return X, {key: arrays[key] for key in more if shapes.get(key) == rows}
+
+
+def _shape(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> tuple[int, ...]:
+    """The shape that the header of a member promises, if its bytes are as many; () for what is no array."""
+    with archive.open(member) as stream:
+        try:
+            version = npy.read_magic(stream)
+            read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+            shape, _, dtype = read(stream)
+        except ValueError:
+            return ()
+        promised = prod(shape) * dtype.itemsize
+        found = member.file_size - stream.tell()
+    if promised != found and not dtype.hasobject:
+        raise TableError(
+            f"{printable(archive.filename)}: the array {member.filename!r} has {found} bytes, its header promises "
+            f"{promised}; write it again."
+        )
+    require(promised, free_memory(), f"{printable(archive.filename)}: {member.filename!r}", "take fewer rows.")
+    return tuple(map(int, shape))
+
+
+def as_table(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    """The same array, if it is a table of numbers."""
+    if array.ndim != 2 or array.dtype.kind not in "fiub":
+        raise TableError(
+            f"{name}: needs a two-dimensional array of numbers, got {array.ndim} dimensions of "
+            f"{printable(array.dtype)}."
+        )
+    return array
+
+
+# Zarr
+
+
+def open_zarr(path: Path) -> Any:
+    """The array of a folder, which is not read yet."""
+    zarr = optional("zarr", ZARR)
+    name = printable(path)
+    described = [path / file for file in METADATA if (path / file).is_file()]
+    if not described:
+        raise TableError(f"{name}: not a readable Zarr array: it has neither {METADATA[0]} nor {METADATA[1]}.")
+    if described[0].stat().st_size > MOST_METADATA:
+        raise TableError(f"{name}: {described[0].name} has more than {MOST_METADATA} bytes.")
+    for codec in _codecs(json.loads(described[0].read_text(encoding="utf-8"))):
+        if not isinstance(codec, str) or codec.removeprefix("numcodecs.") not in CODECS:
+            raise TableError(f"{name}: its codec {printable(repr(codec))} is not read, because codecs can run code.")
+    array = zarr.open_array(str(path), mode="r")
+    if array.ndim != 2 or array.dtype.kind not in "fiub":
+        raise TableError(
+            f"{name}: needs a two-dimensional array of numbers, got {array.ndim} dimensions of "
+            f"{printable(array.dtype)}."
+        )
+    chunk = prod(array.chunks) * array.dtype.itemsize
+    require(chunk, free_memory(), f"{name}: a chunk of shape {array.chunks}", "write it with smaller chunks.")
+    return array
+
+
+def _codecs(metadata: Any) -> Iterator[object]:
+    """The names of all codecs in what describes an array, those inside shards among them."""
+    if isinstance(metadata, list):
+        for part in metadata:
+            yield from _codecs(part)
+    if not isinstance(metadata, dict):
+        return
+    for key in ("codecs", "index_codecs", "filters", "compressor"):
+        found = metadata.get(key)
+        for codec in found if isinstance(found, list) else [found] * (found is not None):
+            yield codec.get("name", codec.get("id")) if isinstance(codec, dict) else codec
+            yield from _codecs(codec.get("configuration") if isinstance(codec, dict) else None)

@@ -1,0 +1,268 @@
+"""What each column of a table looks like, and one error about all that cannot be used as they are."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from biclique._typing import FloatArray
+from biclique.exceptions import TableError, printable
+from biclique.tables.frames import kind_of, level, levels_of, numbers_of
+from biclique.tables.text_form import THOUSANDS, Kind, as_amount, as_number, date_orders
+
+Look: TypeAlias = Literal["number", "boolean", "date", "category", "id", "text", "mostly missing"]
+
+MOST_LEVELS = 100
+"""Levels of a text that is taken as a category by itself: each level is a column of the prepared table."""
+SHOWN_LEVELS = 4
+"""Levels of a category that are named."""
+SHOWN_LETTERS = 30
+"""Letters of a text that are shown."""
+DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+")
+COMMAS = "numbers with a decimal comma"
+"""How such columns are described, and recognised by the advice."""
+ORDER_WORDS = {
+    ("day",): "date written day/month/year",
+    ("month",): "date written month/day/year",
+    ("day", "month"): "date with the day or the month first",
+}
+"""Descriptions of dates such as 01/02/2020, by the orders that read them."""
+NOTHING_LEFT = "No column would be left: write the values as numbers, or save the table in another way."
+"""What is said if the advice would drop every column."""
+
+
+@dataclass(frozen=True)
+class Looks:
+    """What a column looks like, in words and numbers."""
+
+    name: str
+    kind: Kind
+    look: Look
+    words: str
+    n_rows: int
+    n_missing: int
+    n_levels: int
+    """Different texts; 0 for other columns."""
+    orders: tuple[str, ...] = ()
+    """Of dates such as 01/02/2020: what may come first."""
+
+
+def look_at(column: Any) -> Looks:
+    """What a column of a frame looks like.
+
+    - mostly missing: more than half of its values,
+    - date: also a text of dates such as 31/12/2020,
+    - category: a text of at most 100 levels that come twice each on average,
+    - text: numbers, more than half of them, among which there are others,
+    - id: a text whose values nearly all differ, most of them without spaces; numbers that count the rows; different
+      whole numbers in a column whose name ends in "id"; a column without a name,
+    - text: any other text.
+    """
+    kind, name, n = kind_of(column), str(column.name), len(column)
+    texts = [text for text in levels_of(column).tolist() if text is not None] if kind == "text" else []
+    n_missing = n - len(texts) if kind == "text" else int(column.isna().sum())
+    levels = Counter(texts)
+    if n_missing == n:
+        return Looks(name, kind, "mostly missing", f"missing in every row ({n})", n, n, 0)
+    look, words = _look_of_texts(column, levels) if kind == "text" else _look_of_values(column, kind)
+    if 2 * n_missing > n:
+        look, words = "mostly missing", f"mostly missing: {n_missing} of {n}; the others: {words}"
+    elif n_missing:
+        words += f"; {n_missing} of {n} missing"
+    orders = date_orders(levels) if look == "date" else ()
+    return Looks(name, kind, look, words, n, n_missing, len(levels), orders)
+
+
+def _look_of_values(column: Any, kind: Kind) -> tuple[Look, str]:
+    """Of numbers, booleans and dates."""
+    present = column.dropna()
+    first = present.iloc[0]
+    if kind == "date":
+        return "date", f"date: {present.min():%Y-%m-%d} to {present.max():%Y-%m-%d}"
+    if kind == "number" and counts_rows(column):
+        return "id", f"id: counts the rows from {level(first, 'number')}"
+    if kind == "number" and str(column.name).lower().endswith("id") and _all_differ(numbers_of(present)):
+        return "id", f"id: {len(present)} different whole numbers, such as {level(first, 'number')}"
+    if column.name == "":
+        return "id", f"no name: {kind}"
+    return ("boolean", "boolean") if kind == "boolean" else ("number", "number")
+
+
+def _look_of_texts(column: Any, levels: Counter[str]) -> tuple[Look, str]:
+    n = sum(levels.values())
+    first = next(iter(levels))
+    spoilt = _spoilt_numbers(column, levels)
+    if spoilt:
+        return "text", spoilt
+    orders = date_orders(levels)
+    if orders:
+        sure = f"say so with date_order={orders[0]!r}"
+        way = sure if len(orders) == 1 else "see whether date_order='day' or 'month' is right"
+        example = next((text for text in levels if date_orders([text]) == orders), first)
+        return "date", f"{ORDER_WORDS[orders]}, such as {_short(example)}: {way}"
+    if len(levels) <= min(MOST_LEVELS, max(n // 2, 1)):
+        common = [f"{_short(text)} {count}" for text, count in levels.most_common(SHOWN_LEVELS)]
+        more = f" and {len(levels) - SHOWN_LEVELS} more" if len(levels) > SHOWN_LEVELS else ""
+        return "category", f"category: {counted(len(levels), 'level')} ({', '.join(common)}{more})"
+    if all(as_amount(text) for text in levels):
+        return "text", f"amounts with several signs, such as {_short(first)}: write them without"
+    if all(len(text.split()) > 1 and all(as_number(part) is not None for part in text.split()) for text in levels):
+        return "text", f"numbers between spaces, such as {_short(first)}: put commas between them"
+    spaced = sum(any(letter.isspace() for letter in text.strip()) for text in levels)
+    look: Look = "id" if 2 * spaced <= len(levels) and 10 * len(levels) >= 9 * n else "text"
+    return look, f"{look}: {len(levels)} different, such as {_short(first)}"
+
+
+def _spoilt_numbers(column: Any, levels: Counter[str]) -> str:
+    """What is wrong with numbers of which some cannot be read; empty for other texts.
+
+    Nothing here depends on the decimal sign that the file was read with.
+    """
+    wrong = {text for text in levels if as_number(text) is None}
+    comma = {text for text in wrong if DECIMAL_COMMA.fullmatch(text.strip())}
+    grouped = {text for text in wrong if THOUSANDS.fullmatch(text.strip())}
+    point = {text for text in levels if "." in text} - wrong
+    other = wrong - comma - grouped
+    n, n_other = sum(levels.values()), sum(levels[text] for text in other)
+    if 2 * (n - n_other) <= n or not (wrong or point):
+        return ""
+
+    def first(some: set[str]) -> tuple[int, str]:
+        return next((i, _short(text)) for i, text in enumerate(column.tolist()) if text in some)
+
+    decimal, thousands = comma - grouped, grouped - comma  # "1,000" can be either
+    if other:
+        row, text = first(other)
+        return f"numbers{' with commas' * bool(comma)}, but for {n_other} of {n}: {text} in row {row} (from 0)"
+    if decimal and (point or thousands):
+        return f"numbers written in several ways, such as {first(decimal)[1]} and {first(point | thousands)[1]}"
+    if decimal:
+        return f"{COMMAS}, such as {first(decimal)[1]}: say so with decimal=','"
+    if grouped:
+        either = "" if point or thousands else "; if it is a decimal comma, say so with decimal=','"
+        return f"numbers with thousands separators, such as {first(grouped)[1]}: write them without{either}"
+    return (
+        f"numbers as texts (with a decimal comma a point is refused: it may mean thousands), such as {first(point)[1]}"
+    )
+
+
+def counts_rows(column: Any) -> bool:
+    """True for numbers that only count the rows: each is the one before plus 1."""
+    values = numbers_of(column)
+    return len(values) > 2 and bool(values[0] == np.rint(values[0])) and bool((np.diff(values) == 1).all())
+
+
+def _all_differ(values: FloatArray) -> bool:
+    return bool((values == np.rint(values)).all()) and len(np.unique(values)) == len(values)
+
+
+def _short(text: str) -> str:
+    return printable(repr(text if len(text) <= SHOWN_LETTERS else text[: SHOWN_LETTERS - 1] + "…"))
+
+
+def counted(n: int, word: str) -> str:
+    """``1 level``, ``2 levels``."""
+    return f"{n} {word}" if n == 1 else f"{n} {word}s"
+
+
+# One error about all columns
+
+
+@dataclass
+class Advice:
+    """What to do about columns: names by the option that deals with them, and options with one value."""
+
+    id: list[str] = field(default_factory=list)
+    drop: list[str] = field(default_factory=list)
+    categorical: list[str] = field(default_factory=list)
+    decimal: list[str] = field(default_factory=list)
+    """Numbers with a decimal comma: a matter of how the file is read."""
+    year_last: list[str] = field(default_factory=list)
+    """Dates such as 31/12/2020: their order is a matter of how the file is read, too."""
+    date_order: str | None = None
+    dates: str | None = None
+    missing: str | None = None
+
+    def leaves_nothing(self, names: Collection[str]) -> bool:
+        """True if no column of these is left."""
+        return {*names} <= {*self.id, *self.drop}
+
+    def python(self, given: dict[str, Any]) -> str:
+        """A call to paste; ``given`` are the parameters that were set before."""
+        call = dict(given)
+        away = [*self.id, *self.drop, *self.decimal, *self.year_last]
+        if away:
+            call["drop"] = [*call.get("drop", ()), *away]
+        if self.categorical:
+            before = call.get("categorical", ())
+            call["categorical"] = self.categorical if isinstance(before, str) else [*before, *self.categorical]
+        if self.dates is not None:
+            call["dates"] = self.dates
+        if self.missing is not None:
+            call["missing"] = self.missing
+        return f"TablePreparer({', '.join(f'{name}={value!r}' for name, value in call.items())})"
+
+
+class ColumnsError(TableError):
+    """Columns that cannot be used as they are: which, what they look like, and what deals with all of them.
+
+    Without a call, nothing but another table does.
+    """
+
+    def __init__(self, description: str, call: str, advice: Advice) -> None:
+        super().__init__(description, f"\nThis deals with all of them:\n  {call}" if call else f"\n{NOTHING_LEFT}")
+        self.description, self.advice, self.hopeless = description, advice, not call
+        self._made_of = description, call, advice
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ColumnsError, self._made_of
+
+
+def describe(name: str, problems: Sequence[Looks], n_columns: int, first_gap: str = "") -> str:
+    """The columns, one a line."""
+    gaps = sum(found.n_missing > 0 for found in problems)
+    other = sum(found.kind not in ("number", "boolean") for found in problems)
+    what = [f"{other} {'is' if other == 1 else 'are'} not numbers"] * bool(other)
+    what += [f"{gaps} {'has' if gaps == 1 else 'have'} missing values (NaN)"] * bool(gaps)
+    about = " and ".join(what) or f"{len(problems)} should not be used as they are"
+    first = f", the first {first_gap}" if gaps and first_gap else ""
+    names = [printable(found.name) or "''" for found in problems]
+    width = min(max(map(len, names)), SHOWN_LETTERS)
+    lines = [f"  {shown:<{width}}  {found.words}" for shown, found in zip(names, problems, strict=True)]
+    return "\n".join([f"{name}: of {counted(n_columns, 'column')}, {about}{first}:", *lines])
+
+
+def advise(problems: Sequence[Looks], handled: Collection[str] = (), fill: bool = True) -> Advice:
+    """What deals with all of these columns; ``handled`` are categories already, ``fill`` is for gaps too."""
+    orders = [found.orders for found in problems if found.orders]
+    order = min(orders, key=len)[0] if orders else None  # of a column that leaves no choice, if there is one
+    advice = Advice()
+    for found in problems:
+        way = _way(found, handled, order)
+        if way in ("id", "drop", "categorical", "decimal", "year_last"):
+            getattr(advice, way).append(found.name)
+        if way == "dates":
+            advice.dates = "ordinal"
+        if way == "year_last":
+            advice.date_order = order
+        if fill and (way == "missing" or (found.n_missing and way not in ("id", "drop"))):
+            advice.missing = "mean"
+    return advice
+
+
+def _way(found: Looks, handled: Collection[str], order: str | None) -> str:
+    """The option that deals with a column; "" if nothing is wrong but its gaps."""
+    if found.name in handled and found.n_missing < found.n_rows:
+        return "missing"
+    if found.orders:
+        return "year_last" if order in found.orders else "drop"
+    if found.words.startswith(COMMAS):
+        return "decimal"
+    if found.look in ("text", "mostly missing") or (found.look == "category" and found.n_levels < 2):
+        return "drop"
+    return {"id": "id", "category": "categorical", "date": "dates"}.get(found.look, "")

@@ -1,0 +1,93 @@
+"""Parquet files, and folders of them, as Arrow tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from biclique.exceptions import TableError, printable
+from biclique.tables.frames import pyarrow
+
+
+def open_parquet(path: Path) -> Any:
+    """A file or a folder of files, whose columns are not read yet."""
+    parquet = pyarrow("pyarrow.parquet")
+    if getattr(pyarrow().lib, "_py_extension_type_auto_load", False):
+        raise TableError(
+            f"{printable(path)}: not read, because pyarrow was told to run code that files hold; call "
+            "pyarrow.PyExtensionType.set_auto_load(False) first."
+        )
+    return parquet.ParquetDataset(path, page_checksum_verification=True)
+
+
+def columns_of(path: Path, schema: Any) -> list[str]:
+    """The names of the columns: an index of pandas is none of them. Extension types are refused."""
+    names = [name for name in schema.names if name not in _index_names(schema)]
+    for name in names:
+        extension = _extension_in(schema.field(name).type)
+        if extension is not None:
+            raise TableError(
+                f"{printable(path)}: column {name!r} holds the extension type {printable(extension)}, which is not "
+                f"read; store it as {printable(extension.storage_type)}."
+            )
+    return names
+
+
+def _index_names(schema: Any) -> Sequence[str]:
+    """The columns that hold the index of a pandas frame, by what pandas wrote beside the schema."""
+    written = (schema.metadata or {}).get(b"pandas", b"{}")
+    try:
+        found = json.loads(written).get("index_columns", [])
+    except (ValueError, AttributeError, RecursionError):
+        return []
+    return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
+
+
+def _extension_in(kind: Any) -> Any:
+    """An extension type, alone or inside lists and structures, or None."""
+    pa = pyarrow()
+    if isinstance(kind, pa.BaseExtensionType):
+        return kind
+    if pa.types.is_dictionary(kind):
+        return _extension_in(kind.value_type)
+    for i in range(kind.num_fields):
+        found = _extension_in(kind.field(i).type)
+        if found is not None:
+            return found
+    return None
+
+
+def read_parquet(path: Path, texts: Sequence[str] = ()) -> Any:
+    """The whole table; columns in ``texts`` as texts."""
+    dataset = open_parquet(path)
+    return with_texts(dataset.read(columns=columns_of(path, dataset.schema)), texts)
+
+
+def with_texts(table: Any, names: Sequence[str]) -> Any:
+    """The same table with these columns as texts, empty for null: whole numbers keep every digit."""
+    pa = pyarrow()
+    for j, name in enumerate(table.column_names):
+        if name in names:
+            texts = ["" if value is None else str(value) for value in table.column(j).to_pylist()]
+            table = table.set_column(j, name, pa.array(texts, pa.string()))
+    return table
+
+
+def row_groups(path: Path) -> list[tuple[Path, int, int]]:
+    """Every group of rows: its file, its number in the file, and how many rows it has."""
+    parquet = pyarrow("pyarrow.parquet")
+    files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
+    found = []
+    for file in files:
+        metadata = parquet.read_metadata(file)
+        found += [(file, group, metadata.row_group(group).num_rows) for group in range(metadata.num_row_groups)]
+    return found
+
+
+def read_group(file: Path, group: int, columns: Sequence[str], texts: Sequence[str]) -> Any:
+    """One group of rows."""
+    parquet = pyarrow("pyarrow.parquet")
+    with parquet.ParquetFile(file, page_checksum_verification=True) as source:
+        return with_texts(source.read_row_group(group, columns=list(columns)), texts)

@@ -1,0 +1,231 @@
+"""Tables in, by the ending of their name: whole as a pandas frame, or lazily as a collection of Dask.
+
+A new format is one entry of ``FORMATS``. Nothing is unpickled, and no code that a file names is run.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import zipfile
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from biclique.exceptions import BicliqueError, MemoryLimitError, TableError, optional, printable
+from biclique.runtime import free_memory, require
+from biclique.tables.array_tables import open_zarr, read_npy, read_npz
+from biclique.tables.frames import INSTALL, as_frame, from_arrow, pandas, pyarrow, settled, texts_of
+from biclique.tables.parquet_tables import open_parquet, read_parquet
+from biclique.tables.text_form import PLAIN, TextForm
+from biclique.tables.text_tables import (
+    check_names,
+    find_head,
+    no_rows,
+    read_bytes,
+    split_fields,
+    typed_frame,
+)
+
+PACKED = 5
+"""How many times larger a gzip file is assumed to be when unpacked."""
+COPIES = 3
+"""How many times a table is in memory while it is read."""
+FEWER = "leave out columns, or take fewer rows."
+"""The way out of a table that does not fit the memory."""
+
+
+@dataclass(frozen=True)
+class TableFormat:
+    """A kind of file."""
+
+    name: str
+    read: Callable[[Path, TextForm, Sequence[str], bool], Any]
+    """``read(path, form, texts, as_text)`` gives a frame."""
+    size: Callable[[Path], int]
+    """About how many bytes the table takes in memory."""
+    place: Literal["file", "folder", "both"] = "file"
+    is_text: bool = False
+
+
+# Each format
+
+
+def _read_text(path: Path, form: TextForm, texts: Sequence[str], as_text: bool) -> Any:
+    name = printable(path)
+    data = read_bytes(path, form)
+    head = find_head(name, data, form, delimiter_of(path))
+    table = split_fields(name, data, head, head.start) if head.start < len(data) else None
+    if table is None or not table.num_rows:
+        raise no_rows(name, head)
+    frame = table.to_pandas().astype(object) if as_text else typed_frame(table, form, texts)
+    frame.attrs["notes"] = head.notes
+    return frame
+
+
+def delimiter_of(path: Path) -> str:
+    """A tab if the name says so; nothing if the file must tell."""
+    return "\t" if _ending(path) in (".tsv", ".tab", ".tsv.gz", ".tab.gz") else ""
+
+
+def _text_size(path: Path) -> int:
+    return path.stat().st_size * (PACKED if path.suffix.lower() == ".gz" else 1)
+
+
+def _read_excel(path: Path, form: TextForm, texts: Sequence[str], as_text: bool) -> Any:
+    optional("openpyxl", INSTALL)
+    header = None if form.header is False else 0
+    frame = pandas().read_excel(path, header=header, dtype=object, na_filter=False)
+    frame.columns = ["" if str(name).startswith("Unnamed: ") else str(name).strip() for name in frame.columns]
+    check_names(printable(path), list(frame.columns))
+    frame = as_frame(frame.replace({"": None}))
+    for name in frame.columns:
+        if as_text or name in texts:
+            frame[name] = texts_of(frame[name])
+        else:
+            frame[name] = settled(frame[name], form, numbers=True)
+    return frame
+
+
+def _zip_size(path: Path) -> int:
+    with zipfile.ZipFile(path) as archive:
+        return sum(member.file_size for member in archive.infolist())
+
+
+def _read_parquet(path: Path, form: TextForm, texts: Sequence[str], as_text: bool) -> Any:  # noqa: ARG001
+    return from_arrow(read_parquet(path, texts))
+
+
+def _parquet_size(path: Path) -> int:
+    dataset = open_parquet(path)
+    rows = sum(fragment.metadata.num_rows for fragment in dataset.fragments)
+    return int(8 * rows * len(dataset.schema.names))
+
+
+def _read_npy(path: Path, form: TextForm, texts: Sequence[str], as_text: bool) -> Any:  # noqa: ARG001
+    return as_frame(read_npy(path))
+
+
+def _read_npz(path: Path, form: TextForm, texts: Sequence[str], as_text: bool) -> Any:  # noqa: ARG001
+    X, more = read_npz(path, texts)
+    frame = as_frame(X)
+    for name, values in more.items():
+        frame[name] = values.astype(str)
+    return frame
+
+
+def _read_zarr(path: Path, form: TextForm, texts: Sequence[str], as_text: bool) -> Any:  # noqa: ARG001
+    return as_frame(open_zarr(path)[:])
+
+
+def _zarr_size(path: Path) -> int:
+    return int(open_zarr(path).nbytes)
+
+
+def _file_size(path: Path) -> int:
+    return path.stat().st_size
+
+
+TEXT = TableFormat("text file", _read_text, _text_size, is_text=True)
+PARQUET = TableFormat("Parquet file", _read_parquet, _parquet_size, place="both")
+FORMATS = {
+    **dict.fromkeys((".csv", ".txt", ".tsv", ".tab", ".csv.gz", ".txt.gz", ".tsv.gz", ".tab.gz"), TEXT),
+    **dict.fromkeys((".parquet", ".pq"), PARQUET),
+    ".xlsx": TableFormat("Excel file", _read_excel, _zip_size),
+    ".npy": TableFormat("NumPy file", _read_npy, _file_size),
+    ".npz": TableFormat("NumPy file", _read_npz, _zip_size),
+    ".zarr": TableFormat("Zarr array", _read_zarr, _zarr_size, place="folder"),
+}
+"""The kinds of files, by the ending of their name."""
+
+
+def _ending(path: str | os.PathLike[str]) -> str:
+    suffixes = Path(path).suffixes
+    return "".join(suffixes[-2:] if suffixes[-1:] in ([".gz"], [".GZ"]) else suffixes[-1:]).lower()
+
+
+def find_format(path: str | os.PathLike[str]) -> TableFormat | None:
+    """The format of a file by its name; None if it is not known."""
+    return FORMATS.get(_ending(path))
+
+
+@contextmanager
+def guarded(path: Path, kind: TableFormat) -> Iterator[None]:
+    """Turn whatever a damaged file makes a library raise into one sentence."""
+    name = printable(path)
+    try:
+        yield
+    except BicliqueError:
+        raise
+    except MemoryError as error:
+        raise MemoryLimitError(f"{name}: there was not enough memory to read it: {FEWER}") from error
+    except OSError as error:
+        if error.errno is None:
+            raise TableError(f"{name}: not a readable {kind.name} ({first_line(error)}).") from error
+        raise TableError(f"{name}: cannot be read ({error.strerror}).") from error
+    except Exception as error:  # libraries raise what they like
+        raise TableError(f"{name}: not a readable {kind.name} ({first_line(error)}).") from error
+
+
+def first_line(error: object) -> str:
+    """The first line of a message of another library."""
+    return printable((str(error).strip().splitlines() or [type(error).__name__])[0][:200])
+
+
+def known_format(path: Path) -> TableFormat:
+    """The format of a file that exists and is a file."""
+    name = printable(path)
+    kind = find_format(path)
+    if kind is None:
+        raise TableError(f"{name}: unknown kind of table; the name must end in one of {', '.join(FORMATS)}.")
+    with guarded(path, kind):
+        if not path.exists():
+            raise TableError(f"{name}: no such {'folder' if kind.place == 'folder' else 'file'}.")
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode) and kind.place == "file":
+            raise TableError(f"{name}: cannot be read: it is a folder.")
+        if stat.S_ISREG(mode) and kind.place == "folder":
+            raise TableError(f"{name}: cannot be read: it is a file, not a folder.")
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise TableError(f"{name}: cannot be read: it is a pipe or a device. Copy it into a file first.")
+    return kind
+
+
+# Reading
+
+
+def read_frame(
+    path: str | os.PathLike[str], form: TextForm = PLAIN, *, texts: Collection[str] = (), as_text: bool = False
+) -> Any:
+    """The whole table as a pandas frame; the file is opened once.
+
+    Columns are numbers, booleans, dates or texts; None and NaN are missing values.
+
+    - Columns in ``texts``, such as ids, stay as they are written: "007".
+    - ``as_text`` keeps every field of a text file as it is written; ``settle`` then gives the values.
+    - ``attrs["name"]`` is the file for messages, ``attrs["notes"]`` what may have been meant otherwise.
+    """
+    file = Path(path)
+    kind = known_format(file)
+    with guarded(file, kind):
+        require(COPIES * kind.size(file), free_memory(), f"{printable(path)}: the table in memory", FEWER)
+        frame = kind.read(file, form, list(texts), as_text)
+    frame.attrs = {"name": printable(path), "notes": frame.attrs.get("notes", ())}
+    return frame
+
+
+def settle(frame: Any, form: TextForm = PLAIN, *, texts: Collection[str] = ()) -> Any:
+    """A frame of texts (``read_frame(…, as_text=True)``) as ``read_frame`` gives it without ``as_text``."""
+    made = typed_frame(pyarrow().Table.from_pandas(frame, preserve_index=False), form, texts)
+    made.attrs = dict(frame.attrs)
+    return made
+
+
+def size_of(path: str | os.PathLike[str]) -> int:
+    """About how many bytes the table takes in memory."""
+    file = Path(path)
+    kind = known_format(file)
+    with guarded(file, kind):
+        return kind.size(file)

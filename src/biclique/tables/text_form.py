@@ -1,0 +1,122 @@
+"""How a table is written as text, and what a field of it means: a number, true or false, a date, nothing, or text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from biclique.exceptions import ParameterError
+
+Kind: TypeAlias = Literal["number", "boolean", "date", "text"]
+"""What all values of a column are, apart from missing ones."""
+
+MISSING = ("", "na", "n/a", "nan", "null", "none", "?")
+"""Fields that stand for a missing value, in small or large letters."""
+BOOLEANS = {"true": True, "false": False}
+"""Fields of booleans, in small or large letters."""
+DATE_ORDERS = ("day", "month")
+"""What may come first in dates such as 01/02/2020."""
+NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?:inf|infinity)", re.ASCII | re.IGNORECASE)
+THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?", re.ASCII)
+SIGNED = re.compile(r"([+-]?)([$€£¥]?) ?([+-]?)(\d[\d.,]*) ?([%$€£¥]?)", re.ASCII)
+TIME = r"(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?Z?)?"
+DATE = re.compile(rf"\d{{4}}([-/])\d\d\1\d\d{TIME}", re.ASCII)
+YEAR_LAST = re.compile(rf"(\d\d?)([-/.])(\d\d?)\2(\d{{4}})({TIME})", re.ASCII)
+
+
+@dataclass(frozen=True)
+class TextForm:
+    """How a table is written as text.
+
+    - ``header``: True if the first line holds names. None: it does unless all of its fields are numbers.
+    - ``decimal``: "." or ",".
+    - ``date_order``: "day" reads 31/12/2020 as a date, "month" 12/31/2020. 2020-12-31 is always a date.
+    - ``encoding``: one of Python's, such as "latin-1". UTF-16 with a byte order mark is recognised.
+    """
+
+    header: bool | None = None
+    decimal: str = "."
+    date_order: str = ""
+    encoding: str = "utf-8"
+
+    def __post_init__(self) -> None:
+        if self.decimal not in (".", ","):
+            raise ParameterError(f"decimal must be '.' or ',', got {self.decimal!r}.")
+        if self.date_order not in ("", *DATE_ORDERS):
+            raise ParameterError(f"date_order must be 'day', 'month' or '' (neither), got {self.date_order!r}.")
+        try:
+            "".encode(self.encoding)
+        except (LookupError, ValueError):
+            raise ParameterError(
+                f"encoding {self.encoding!r} is not known; common ones are utf-8, latin-1, cp1252 and utf-16."
+            ) from None
+
+
+PLAIN = TextForm()
+"""The usual form: points, UTF-8, a header if the first line has a text."""
+
+
+def is_missing(field: str) -> bool:
+    """True for a field that stands for a missing value."""
+    return field.strip().lower() in MISSING
+
+
+def as_number(field: str, decimal: str = ".") -> float | None:
+    """A field as a number, or None.
+
+    With a decimal comma a point is not a part of a number: 1.500 may mean 1500.
+    """
+    text = field.strip()
+    if decimal == ",":
+        text = "" if "." in text else text.replace(",", ".")
+    return float(text) if NUMBER.fullmatch(text) else None
+
+
+def as_amount(field: str, decimal: str = ".") -> tuple[str, float] | None:
+    """The sign and the number of a field such as 56%, $1,200 or 7 €, or None: 56% is 56."""
+    found = SIGNED.fullmatch(field.strip())
+    if found is None or bool(found[2]) == bool(found[5]) or (found[1] and found[3]):
+        return None
+    points = found[4].replace(",", ";").replace(".", ",").replace(";", ".") if decimal == "," else found[4]
+    if "," in points and not THOUSANDS.fullmatch(points):
+        return None
+    number = as_number(points.replace(",", ""))
+    if number is None:
+        return None
+    return found[2] or found[5], -number if "-" in (found[1], found[3]) else number
+
+
+def as_boolean(field: str) -> bool | None:
+    """A field as True or False, or None."""
+    return BOOLEANS.get(field.strip().lower())
+
+
+def as_date(field: str, order: str = "") -> np.datetime64 | None:
+    """A field as a date, with or without a time, or None: 2020-12-31, 2020/12/31, and with an order 31/12/2020.
+
+    A time without a zone counts as UTC, and so does one that ends in Z.
+    """
+    text = field.strip()
+    if order and (written := YEAR_LAST.fullmatch(text)):
+        day, _, month, year, time = written.groups()
+        if order == "month":
+            day, month = month, day
+        text = f"{year}-{month:0>2}-{day:0>2}{time}"
+    if not DATE.fullmatch(text):
+        return None
+    try:
+        return np.datetime64(text.removesuffix("Z").replace("/", "-").replace(" ", "T"), "us")
+    except ValueError:  # the 31st of February
+        return None
+
+
+def date_orders(fields: Iterable[str]) -> tuple[str, ...]:
+    """The orders that read every one of these fields, dates such as 01/02/2020; none for other fields."""
+    present = [field.strip() for field in fields if not is_missing(field)]
+    if not present or not YEAR_LAST.fullmatch(present[0]):
+        return ()
+    return tuple(order for order in DATE_ORDERS if all(as_date(field, order) is not None for field in present))

@@ -1,0 +1,139 @@
+"""Labels and tables out: CSV, TSV, .npy and Parquet, whole or absent."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from biclique._typing import FloatArray, IntArray
+from biclique.exceptions import Argument, DataError, ParameterError
+from biclique.tables.atomic_files import atomic_path, check_target, is_stream
+from biclique.tables.frames import pandas, pyarrow, texts_of
+from biclique.tables.text_form import PLAIN, TextForm
+
+OUTPUT = Argument("a file, such as labels.csv")
+DELIMITERS = {".csv": ",", ".txt": ",", ".tsv": "\t", ".tab": "\t"}
+"""What stands between the fields of text files that are written, by their ending."""
+PARQUET = (".parquet", ".pq")
+"""Endings of Parquet files."""
+ENDINGS = (*DELIMITERS, ".npy", *PARQUET)
+"""Endings of files that are written."""
+
+
+def check_output(path: str, table: str | None = None, *, several: bool = False) -> None:
+    """Refuse, before any work, an output that could not be written.
+
+    ``table`` is the input, which is never overwritten. ``several`` is for more columns than labels and one id.
+    """
+    if not path:
+        raise ParameterError("the name of the output is empty: give ", OUTPUT, ".")
+    ending = ending_of(path)
+    if ending not in ENDINGS:
+        raise DataError(f"cannot write {path}: its name must end in one of {', '.join(ENDINGS)}.")
+    if several and ending == ".npy":
+        raise DataError(f"cannot write {path}: .npy holds labels alone; use .csv, .tsv or .parquet.")
+    check_target(path)
+    target = Path(path)
+    if table is not None and target.exists() and Path(table).exists() and target.samefile(table):
+        raise DataError(f"output {path} is the input table itself: choose another name.")
+    if ending != ".npy":
+        pyarrow()
+        pandas()
+
+
+def ending_of(path: str | os.PathLike[str]) -> str:
+    """The ending of the name; .csv for a pipe or a device without a known one."""
+    suffix = Path(path).suffix.lower()
+    return ".csv" if suffix not in ENDINGS and is_stream(path) else suffix
+
+
+def free_name(name: str, taken: Sequence[str]) -> str:
+    """``label``, or ``label_2`` if the table has such a column, and so on."""
+    number, found = 1, name
+    while found in taken:
+        number += 1
+        found = f"{name}_{number}"
+    return found
+
+
+def with_labels(
+    frame: Any, labels: IntArray, kept: NDArray[np.bool_] | None = None, probabilities: FloatArray | None = None
+) -> Any:
+    """A frame with one more column, ``label``, and with ``probability`` if there are any, to six digits.
+
+    Rows that are not kept have gaps there.
+    """
+    pd = pandas()
+    kept = np.ones(len(frame), dtype=bool) if kept is None else kept
+    made = frame.copy(deep=False)
+    label = pd.Series(pd.NA, index=frame.index, dtype="Int64")
+    label[kept] = np.asarray(labels)
+    made[free_name("label", list(frame.columns))] = label
+    if probabilities is not None:
+        probability = np.full(len(frame), np.nan)
+        probability[kept] = [float(f"{value:.6g}") for value in probabilities]
+        made[free_name("probability", list(frame.columns))] = probability
+    return made
+
+
+def write_frame(path: str | os.PathLike[str], frame: Any, form: TextForm = PLAIN) -> None:
+    """A frame as CSV, TSV or Parquet. Texts are written as they are; numbers of a text file have the form's decimal."""
+    ending = ending_of(path)
+    with atomic_path(path) as temporary:
+        if ending in PARQUET:
+            frame.to_parquet(temporary, index=False)
+            return
+        with temporary.open("wb") as file:
+            options = {"sep": DELIMITERS[ending], "index": False, "lineterminator": "\n"}
+            frame.iloc[:0].to_csv(file, **options)
+            if all(column.dtype.kind in "iu" for _, column in frame.items()):
+                _write_integers(file, frame, DELIMITERS[ending])
+                return
+            fields = {name: _fields(column, form.decimal) for name, column in frame.items()}
+            pandas().DataFrame(fields, columns=frame.columns).to_csv(file, header=False, **options)
+
+
+def _write_integers(file: BinaryIO, frame: Any, delimiter: str) -> None:
+    """Lines of whole numbers by pyarrow, which is five times faster than pandas."""
+    csv = pyarrow("pyarrow.csv")
+    table = pyarrow().Table.from_pandas(frame, preserve_index=False)
+    csv.write_csv(table, file, csv.WriteOptions(include_header=False, delimiter=delimiter))
+
+
+def _fields(column: Any, decimal: str) -> list[str]:
+    """A column as texts, empty for gaps."""
+    texts = texts_of(column)
+    return [text.replace(".", decimal) for text in texts] if column.dtype.kind == "f" else texts
+
+
+def write_labels(
+    path: str | os.PathLike[str],
+    labels: IntArray,
+    *,
+    rows: IntArray,
+    n_rows: int,
+    ids: Sequence[str] | None = None,
+    id_name: str = "row",
+) -> None:
+    """One line for every row of the table: its number (from 0) or its id, and its label.
+
+    ``rows`` are the numbers of the rows that have a label, ``ids`` those of all ``n_rows`` rows. The label of another
+    row is empty; in .npy, which holds labels alone, it is −1.
+    """
+    kept = np.zeros(n_rows, dtype=bool)
+    kept[rows] = True
+    if ending_of(path) == ".npy":
+        full = np.full(n_rows, -1, dtype=np.int64)
+        full[kept] = labels
+        with atomic_path(path) as temporary, temporary.open("wb") as file:
+            np.save(file, full)
+        return
+    frame = pandas().DataFrame({id_name: np.arange(n_rows) if ids is None else list(ids)})
+    made = with_labels(frame, labels, kept)
+    made.columns = [id_name, "label" if id_name != "label" else "cluster"]
+    write_frame(path, made)
