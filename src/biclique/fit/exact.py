@@ -121,19 +121,20 @@ def solve_cut(
     worth = n // ROWS_A_PASS if cut.gram.passes_are_cheap else max(most, ALL_PASSES)
     if n > DECOMPOSED or direct_bytes(n) > options.spare:
         worth = most + 1
+    start, image = cut.take_start()
     found = top_eigenpairs(
         cut,
         k,
         tol=options.tol,
         max_iter=min(most, worth),
         noise=noise,
-        take_start=cut.take_start,
+        start=start,
+        start_image=image,
         deflate=cut.trivial,
         basis_blocks=basis_blocks,
         random_state=random,
         report=progress.passed,
         keep_space=keep_space,
-        n_jobs=cut.gram.n_jobs,
     )
     if found.converged or found.n_passes < worth:
         return found

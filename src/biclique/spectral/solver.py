@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -20,12 +19,8 @@ from biclique.runtime.namespace import (
     identity,
     moved,
     namespace,
-    on_host,
-    pivoted_qr,
-    right_divide,
     to_host,
 )
-from biclique.runtime.threads import run_panels
 
 DIRECT_BELOW = 512
 """Up to here the whole matrix is made and decomposed: quicker than iterating, and exact."""
@@ -45,14 +40,14 @@ BASIS_BLOCKS = 12
 EARLY_PASSES = 3
 """Up to here a start that knows most of the eigenvectors can converge before a missing one shows."""
 
-MANY_ROWS = 200_000
-"""Beyond so many rows blocks are worked on panel by panel."""
+WORST_START = 1e6
+"""A start whose columns are more alike than this condition number is multiplied again."""
 
-SWEPT_ROWS = 8192
-"""Rows of such a panel."""
+ORTHOGONAL = 0.5
+"""Columns whose cosines have no eigenvalue below this are orthonormal to rounding after one more turn."""
 
-MOST_ALIKE = 1e-8
-"""The least eigenvalue of the columns' cosines, as a share of the largest, with which Cholesky factors do."""
+MOST_ROUNDS = 6
+"""Turns of a block at most: two are usual, four if directions are missing."""
 
 FEWEST_BLOCKS = 5
 """With fewer there is nothing to restart from."""
@@ -133,10 +128,6 @@ Report = Callable[[int, float, float], None]
 """Told after every pass: passes so far, worst residual, target."""
 
 
-TakeStart = Callable[[], tuple[FloatArray | None, FloatArray | None]]
-"""A start and its image, or None for a random one."""
-
-
 def block_columns(k: int, n: int) -> int:
     """Columns of one block for k wanted pairs."""
     return min(k + SPARE_COLUMNS, n)
@@ -176,8 +167,6 @@ def top_eigenpairs(
     random_state: int | np.random.RandomState | None = None,
     report: Report | None = None,
     keep_space: bool = False,
-    take_start: TakeStart | None = None,
-    n_jobs: int | None = 1,
 ) -> EigenResult:
     """The k algebraically largest eigenpairs of a symmetric operator.
 
@@ -190,23 +179,20 @@ def top_eigenpairs(
     more pass is made if a further Ritz value θ with residual r has θ + r ≥ λ_k: it could still be among the k.
 
     ``start`` (n, b) is the first block, ``start_image`` the operator times it if that is known already (this saves a
-    pass). ``take_start`` gives both; they may be overwritten and freed, which saves memory. If the start is wider than
-    k + 4 columns, so are the other blocks. ``deflate`` (n,) is a unit eigenvector with eigenvalue zero that is not
-    wanted: without it, it would stand before negative eigenvalues. With ``keep_space`` the result holds the space it
-    was found in. ``n_jobs`` threads share the work on long blocks; results do not
-    depend on it.
+    pass). If the start is wider than k + 4 columns, so are the other blocks. ``deflate`` (n,) is a unit eigenvector
+    with eigenvalue zero that is not wanted: without it, it would stand before negative eigenvalues. With ``keep_space``
+    the result holds the space it was found in.
 
     The basis is on the operator's device, as ``operator.like`` says. Small matrices are decomposed on the host;
-    on a device a pass waits for it twice.
+    on a device a pass waits for it three times.
     """
     n = operator.shape[0]
     like = operator.like
     deflate = None if deflate is None else moved(deflate, like)
     if solves_directly(n, k):
         return dense_eigenpairs(operator, k, deflate)
-    tall = n > MANY_ROWS and on_host(like)
-    solver = (TallKrylov if tall else BlockKrylov)(operator, k, deflate, basis_blocks, random_state, n_jobs)
-    solver.begin(*((start, start_image) if take_start is None else take_start()))
+    solver = BlockKrylov(operator, k, deflate, max(basis_blocks, FEWEST_BLOCKS), random_state)
+    solver.begin(start, start_image)
     doubted = False
     while True:
         state = solver.ritz()
@@ -248,8 +234,7 @@ def dense_eigenpairs(operator: Operator, k: int, deflate: FloatArray | None = No
         deflate = to_host(deflate)
         bound = float(np.linalg.norm(matrix))
         lowered = matrix - 2 * (bound + np.finfo(float).tiny) * np.outer(deflate, deflate)
-    few = _few_pairs(lowered, k) if FEW * k <= len(lowered) else None
-    values, vectors = few or np.linalg.eigh(lowered)
+    values, vectors = _few_pairs(lowered, k) or np.linalg.eigh(lowered)
     values, vectors = values[::-1][:k], vectors[:, ::-1][:, :k]
     images = matrix @ vectors
     residuals = np.linalg.norm(images - vectors * values, axis=0)
@@ -257,23 +242,20 @@ def dense_eigenpairs(operator: Operator, k: int, deflate: FloatArray | None = No
 
 
 def _few_pairs(matrix: FloatArray, k: int) -> tuple[FloatArray, FloatArray] | None:
-    """The k algebraically largest eigenpairs, ascending; None if LAPACK's solver for a few does not give them."""
+    """The k algebraically largest eigenpairs, ascending; None if these are many, or not what LAPACK returns."""
     n = len(matrix)
-    with suppress(np.linalg.LinAlgError, ValueError):
+    if FEW * k > n:
+        return None
+    try:
         values, vectors = eigh(matrix, subset_by_index=(n - k, n - 1), check_finite=False)
-        if _are_pairs(matrix, k, values, vectors):
-            return values, vectors
-    return None
-
-
-def _are_pairs(matrix: FloatArray, k: int, values: FloatArray, vectors: FloatArray) -> bool:
-    """Whether these are k eigenpairs with orthonormal vectors, up to rounding."""
-    if vectors.shape != (len(matrix), k):
-        return False
-    rounding = 100 * len(matrix) * float(np.finfo(float).eps)
+    except (np.linalg.LinAlgError, ValueError):
+        return None
+    if vectors.shape != (n, k):
+        return None
+    rounding = 100 * n * float(np.finfo(float).eps)
     skew = np.abs(vectors.T @ vectors - np.eye(k)).max()
     residual = np.linalg.norm(matrix @ vectors - vectors * values, axis=0).max()
-    return bool(skew <= rounding and residual <= rounding * np.linalg.norm(matrix))
+    return (values, vectors) if skew <= rounding and residual <= rounding * np.linalg.norm(matrix) else None
 
 
 @dataclass
@@ -302,19 +284,16 @@ class BlockKrylov:
         deflate: FloatArray | None,
         blocks: int,
         random_state: int | np.random.RandomState | None,
-        n_jobs: int | None = 1,
     ) -> None:
-        self.like, self.n_jobs = operator.like, n_jobs
-        self.operator = operator
-        self.deflate = deflate
-        self.k = k
+        self.operator, self.k, self.like = operator, k, operator.like
         self.n = operator.shape[0]
         self.b = block_columns(k, self.n)
         self.random = check_random_state(random_state)
-        self.capacity = min(max(blocks, FEWEST_BLOCKS) * self.b, self.n - self.b)
+        self.capacity = min(blocks * self.b, self.n - self.b)
         # Columns side by side in memory: pages are taken only as the basis grows, and it is never copied. The first is
         # the vector that is not wanted.
-        self._columns: FloatArray = empty_columns(self.n, 1 + self.capacity, self.like)
+        self._first = 0 if deflate is None else 1
+        self._columns: FloatArray = empty_columns(self.n, self._first + self.capacity, self.like)
         if deflate is not None:
             self._columns[:, 0] = deflate
         self._filled = 0
@@ -325,12 +304,7 @@ class BlockKrylov:
 
     @property
     def basis(self) -> FloatArray:
-        return self._columns[:, 1 : 1 + self._filled]
-
-    @property
-    def avoided(self) -> FloatArray:
-        """What a new block is orthogonal to: the basis, and before it the vector that is not wanted."""
-        return self._columns[:, int(self.deflate is None) : 1 + self._filled]
+        return self._columns[:, self._first : self._first + self._filled]
 
     @property
     def full(self) -> bool:
@@ -341,17 +315,14 @@ class BlockKrylov:
         if start is None:
             start, image = self._random(self.b), None
         self.b = max(self.b, start.shape[1])
-        start = self._deflated(moved(start, self.like))
-        Q, R = self._factored(start)
-        sizes = np.abs(np.diagonal(to_host(R)))
-        weak = sizes <= 1e-6 * sizes.max(initial=0.0)
-        if image is None or weak.any():
-            self.next = self._orthonormal(start)[0]
+        block, R = self._orthonormal(moved(start, self.like))
+        if image is None or np.linalg.cond(R) > WORST_START:
+            self.next = block
             self.extend()
         else:
             # B Q = (B start) R⁻¹: the image of the orthonormalised block without another pass.
             self.n_passes += 1
-            self._absorb(Q, self._divided(moved(image, self.like), R))
+            self._absorb(block, moved(image, self.like) @ moved(np.linalg.inv(R), self.like))
 
     def extend(self) -> None:
         """Multiply the next block and take it into the basis: one pass."""
@@ -361,9 +332,11 @@ class BlockKrylov:
 
     def _absorb(self, block: FloatArray, image: FloatArray) -> None:
         q, b = self._filled, block.shape[1]
-        self._columns[:, 1 + q : 1 + q + b] = block
         self._filled += b
-        columns, image = self._projected(image)
+        self.basis[:, q:] = block
+        along = self.basis.T @ image
+        image = image - self.basis @ along
+        columns = to_host(along)
         H = np.empty((q + b, q + b))
         H[:q, :q] = self.H
         H[:, q:] = columns
@@ -371,63 +344,38 @@ class BlockKrylov:
         H[q:, q:] = (columns[q:] + columns[q:].T) / 2
         self.H = H
         self.next, R = self._orthonormal(image)
-        self.coupling = np.zeros((self.next.shape[1], q + b))
+        self.coupling = np.zeros((b, q + b))
         self.coupling[:, q:] = R
 
-    def _projected(self, image: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Qᵀ image on the host, (q, b), and what is left of the image without Q; it may be overwritten."""
-        columns = self.basis.T @ image
-        image = image - self.basis @ columns
-        again = self.basis.T @ image
-        image -= self.basis @ again
-        return to_host(columns + again), image
-
-    def _factored(self, start: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Q and R of a block that nothing stands before."""
-        Q, R = namespace(start).linalg.qr(start)
-        return Q, R
-
-    def _divided(self, image: FloatArray, R: FloatArray) -> FloatArray:
-        """image R⁻¹."""
-        return right_divide(image, R)
-
     def _orthonormal(self, block: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """An orthonormal block Q ⟂ basis with block = Q R; directions that are missing are drawn at random.
+        """An orthonormal block Q orthogonal to the basis, with block = Q R; R is on the host.
 
-        R is on the host.
+        Columns are scaled to length 1, turned onto the eigenvectors of their cosines, and divided by the roots of the
+        eigenvalues, until the cosines are those of an orthonormal block (Stathopoulos and Wu 2002): products of tall
+        matrices alone, quicker than QR. Directions that are missing are drawn at random.
         """
-        xp = namespace(block)
-        Q, factor = xp.linalg.qr(block)
-        R = to_host(factor)
-        if self._lost(R).any():
-            # Pivoting puts the directions that are missing last, where nothing else leans on them.
-            Q, R, pivots = pivoted_qr(block, Q, factor)
-            lost = self._lost(R)
-            Q[:, np.flatnonzero(lost).tolist()] = self._random(int(lost.sum()))
-            R[lost] = 0.0
-            R = R[:, np.argsort(pivots)]
-        for _ in range(2):  # twice is enough: rounding left by the first is removed by the second
-            Q, change = xp.linalg.qr(self._deflated(Q - self.basis @ (self.basis.T @ Q)))
-            flip = xp.where(xp.diagonal(change) < 0, -1.0, 1.0)
-            Q *= flip
-        return Q, R
+        avoided = self._columns[:, : self._first + self._filled]
+        R = np.eye(block.shape[1])
+        for _ in range(MOST_ROUNDS):
+            block = block - avoided @ (avoided.T @ block)
+            product = to_host(block.T @ block)
+            sizes = np.sqrt(np.diagonal(product))
+            lost = sizes <= 1e-13 * max(float(sizes.max()), float(np.abs(self.H).max(initial=0.0)))
+            if lost.any():
+                R[lost] = 0.0
+                block[:, np.flatnonzero(lost).tolist()] = self._random(int(lost.sum()))
+                continue
+            cosines, turn = np.linalg.eigh(product / np.outer(sizes, sizes))
+            lengths = np.sqrt(np.maximum(cosines, np.finfo(float).eps))
+            block = block @ moved(turn / sizes[:, None] / lengths, self.like)
+            R = lengths[:, None] * (turn.T @ (sizes[:, None] * R))
+            if cosines[0] > ORTHOGONAL:
+                break
+        return block, R
 
     def _random(self, columns: int) -> FloatArray:
-        """Standard normal columns, drawn on the host: the same for every device."""
-        return moved(self.random.standard_normal((self.n, columns)), self.like)
-
-    def _lost(self, R: FloatArray) -> np.ndarray:
-        """Which columns of a block are combinations of the others, from the diagonal of its R."""
-        sizes = np.abs(np.diagonal(R))
-        return np.asarray(sizes <= 1e-13 * max(float(sizes.max(initial=0.0)), self._scale()))
-
-    def _deflated(self, block: FloatArray) -> FloatArray:
-        if self.deflate is None:
-            return block
-        return block - namespace(block).outer(self.deflate, self.deflate @ block)  # type: ignore[no-any-return]
-
-    def _scale(self) -> float:
-        return float(np.abs(self.H).max(initial=0.0))
+        """Normal columns of length about 1, drawn on the host: the same for every device."""
+        return moved(self.random.standard_normal((self.n, columns)) / np.sqrt(self.n), self.like)
 
     def ritz(self) -> _Ritz:
         values, vectors = np.linalg.eigh(self.H)
@@ -442,93 +390,20 @@ class BlockKrylov:
         keep = min(self.k + 2 * self.b, self.capacity - self.b)
         coordinates = state.coordinates[:, :keep]
         kept = self.basis @ moved(coordinates, self.like)
-        self._filled = kept.shape[1]
-        self._columns[:, 1 : 1 + self._filled] = kept
+        self._filled = keep
+        self.basis[:] = kept
         self.coupling = self.coupling @ coordinates
         self.H = np.diag(state.values[:keep])
 
     def space(self) -> RitzSpace:
         return RitzSpace(self.basis, self.H, self.next, self.coupling)
 
-    def vectors(self, state: _Ritz) -> FloatArray:
-        """The leading Ritz vectors, (n, k)."""
-        return self.basis @ moved(state.coordinates[:, : self.k], self.like)
-
     def result(self, state: _Ritz, converged: bool, target: float) -> EigenResult:
         coordinates = state.coordinates[:, : self.k]
-        vectors = self.vectors(state)
+        vectors = self.basis @ moved(coordinates, self.like)
         values = state.values[: self.k].copy()
         images = vectors * moved(values, self.like) + self.next @ moved(self.coupling @ coordinates, self.like)
         return EigenResult(values, vectors, images, state.residuals, self.n_passes, converged, target)
-
-
-class TallKrylov(BlockKrylov):
-    """The same for very many rows: panel by panel in threads, in place, and by Cholesky factors instead of QR.
-
-    A Cholesky factor of XᵀX leaves X R⁻¹ orthonormal to the rounding times the condition of XᵀX; a second one removes
-    that. Blocks whose columns are too much alike for that go the other way.
-    """
-
-    def _projected(self, image: FloatArray) -> tuple[FloatArray, FloatArray]:
-        avoided = self.avoided
-        columns = self._sweep(image, avoided)[0]
-        again = self._sweep(image, avoided, take_off=columns)[0]
-        self._sweep(image, avoided, take_off=again)
-        return (columns + again)[avoided.shape[1] - self._filled :], image
-
-    def _factored(self, start: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return self._by_cholesky(start, self.avoided[:, :0]) or super()._factored(start)
-
-    def _divided(self, image: FloatArray, R: FloatArray) -> FloatArray:
-        self._sweep(image, self.avoided[:, :0], times=np.linalg.inv(R))
-        return image
-
-    def _orthonormal(self, block: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return self._by_cholesky(block, self.avoided) or super()._orthonormal(block)
-
-    def _by_cholesky(self, block: FloatArray, avoided: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """Q, overwriting the block, and R; None, and a block as it was, if its columns are too much alike."""
-        factor = self._cholesky(self._sweep(block, avoided[:, :0])[1])
-        if factor is None:
-            return None
-        along, _ = self._sweep(block, avoided, times=np.linalg.inv(factor))
-        _, product = self._sweep(block, avoided, take_off=along)
-        second = np.linalg.cholesky(product).T
-        self._sweep(block, avoided[:, :0], times=np.linalg.inv(second))
-        return block, second @ factor
-
-    def _cholesky(self, product: FloatArray) -> FloatArray | None:
-        """R with RᵀR = product, if that is well determined."""
-        sizes = np.sqrt(np.diagonal(product))
-        if not (sizes > 1e-13 * self._scale()).all():
-            return None
-        cosines = product / np.outer(sizes, sizes)
-        values = np.linalg.eigvalsh(cosines)
-        return np.linalg.cholesky(cosines).T * sizes if values[0] > MOST_ALIKE * values[-1] else None
-
-    def _sweep(
-        self,
-        block: FloatArray,
-        avoided: FloatArray,
-        *,
-        take_off: FloatArray | None = None,
-        times: FloatArray | None = None,
-    ) -> tuple[FloatArray, FloatArray]:
-        """block ← (block − avoided take_off) times, in place; then avoidedᵀ block and blockᵀ block."""
-
-        def work(rows: slice) -> tuple[FloatArray, FloatArray]:
-            some, others = block[rows], avoided[rows]
-            if take_off is not None:
-                some = some - others @ take_off
-            if times is not None:
-                some = some @ times
-            if take_off is not None or times is not None:
-                block[rows] = some
-            return others.T @ some, some.T @ some
-
-        found = run_panels(work, self.n, SWEPT_ROWS, n_jobs=self.n_jobs)
-        along, product = (np.sum(pieces, axis=0) for pieces in zip(*found, strict=True))
-        return along, product
 
 
 def warn_unless_converged(pairs: EigenResult) -> None:
