@@ -154,8 +154,6 @@ class NeighborhoodMap(FeatureMap):
             return self._nearest_on_device(X, count)
         if isinstance(self.metric, Gower):
             return _nearest_by_gower(self.metric, X, self.landmarks, count)
-        if sparse.issparse(X) != sparse.issparse(self.landmarks):
-            X = X.toarray() if sparse.issparse(X) else sparse.csr_array(X)
         return self._searched().query(unit_length(X) if self.metric == "cosine" else X, count)
 
     def _searched(self) -> NeighborIndex:

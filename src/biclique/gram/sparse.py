@@ -12,7 +12,8 @@ from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DataError
 from biclique.gram.dense import StoredCross, check_asymmetry
 from biclique.gram.operator import CrossGram, GramOperator
-from biclique.neighbors.index import NeighborIndex, Pairs, _with_transpose, components, within_radius
+from biclique.neighbors.index import NeighborIndex, components
+from biclique.neighbors.pairs import Pairs, within_radius
 from biclique.runtime import Tick, check_count, given_panel, panel_product
 
 
@@ -115,9 +116,8 @@ class NeighborGram(SparseGram):
     ) -> NeighborGram:
         """K of the rows of X; all rows are neighbours if there are no more than ``n_neighbors``."""
         check_count("n_neighbors", n_neighbors)
-        index = NeighborIndex(X, search=search, n_jobs=n_jobs, tick=tick, random_state=random_state)
-        gap, near = index.query(None, min(n_neighbors, index.n))
-        index.finish()
+        index = NeighborIndex(X, search=search, n_jobs=n_jobs, random_state=random_state)
+        gap, near = index.query(None, n_neighbors, tick)
         return cls._made(gap, near, n_neighbors, index, n_jobs)
 
     @classmethod
@@ -134,9 +134,8 @@ class NeighborGram(SparseGram):
                 f"affinity='precomputed_nearest_neighbors' needs a sparse (n, n) matrix of distances as X, got {got}: "
                 "sklearn.neighbors.kneighbors_graph(X, n_neighbors, mode='distance', include_self=True) gives one."
             )
-        _, near, gap = _smallest(G, n_neighbors, exactly=True)
-        shape = (G.shape[0], n_neighbors)
-        return cls._made(gap.reshape(shape), near.reshape(shape), n_neighbors, None, n_jobs)
+        gap, near = _smallest(G, n_neighbors)
+        return cls._made(gap, near, n_neighbors, None, n_jobs)
 
     @classmethod
     def _made(
@@ -146,7 +145,9 @@ class NeighborGram(SparseGram):
         n, k = gap.shape
         start = np.arange(0, n * k + 1, k, dtype=np.int32 if n * k < 2**31 else np.int64)
         half = sparse.csr_array((np.full(n * k, 0.5), near.ravel().astype(np.int32), start), shape=(n, n))
-        return cls(_with_transpose(half), n_neighbors=n_neighbors, radii=gap[:, -1].copy(), index=index, n_jobs=n_jobs)
+        half.sort_indices()
+        K = half + sparse.csr_array(half.T)
+        return cls(K, n_neighbors=n_neighbors, radii=gap[:, -1].copy(), index=index, n_jobs=n_jobs)
 
     @property
     def rows(self) -> Rows:
@@ -155,9 +156,7 @@ class NeighborGram(SparseGram):
 
     def hold(self, Y: Rows) -> Rows:
         """Other rows, dense or sparse as the training rows are."""
-        if self.index is None or sparse.issparse(Y) == sparse.issparse(self.index.rows):
-            return Y
-        return Y.toarray() if sparse.issparse(Y) else sparse.csr_array(Y)
+        return Y if self.index is None else self.index.like_rows(Y)
 
     def training(self) -> NeighborGram:
         return self
@@ -174,20 +173,21 @@ class NeighborGram(SparseGram):
         their distance is no more than rounding can leave of 0.
         """
         if self.index is None:
-            near, back = self._given_pairs(Y)
+            gap, near, back = self._given_pairs(Y)
+            rounding = _rounding(Y)
         else:
-            Y = self.hold(Y)
-            k = min(self.n_neighbors, self.n)
-            gap, columns = self.index.query(Y, k)
-            near = (np.repeat(np.arange(len(gap)), k), columns.ravel(), gap.ravel())
-            back = self.index.within(Y, k, self.radii)
-        n_new = int(Y.shape[0])
+            gap, near = self.index.query(Y, self.n_neighbors)
+            back = self.index.within(Y, self.n_neighbors, self.radii)
+            rounding = 0.0  # our own distances of equal rows are 0
+        listed = np.repeat(np.arange(len(near)), near.shape[1]), near.ravel()
         parts = [
-            sparse.coo_array((np.full(len(first), 0.5), (first, second)), shape=(n_new, self.n)).tocsr()
-            for first, second, _ in (near, back)
+            sparse.coo_array((np.full(len(first), 0.5), (first, second)), shape=(len(near), self.n)).tocsr()
+            for first, second in (listed, back)
         ]
-        rounding = _rounding(Y) if self.index is None else 0.0  # our own distances of equal rows are 0
-        return NeighborCross(self._equal_rows(near, (parts[0] + parts[1]).tocsr(), rounding), n_jobs=self.n_jobs)
+        equal = gap[:, 0] <= np.sqrt(rounding) * self.radii[near[:, 0]]
+        return NeighborCross(
+            self._equal_rows(sparse.csr_array(parts[0] + parts[1]), equal, near[:, 0]), n_jobs=self.n_jobs
+        )
 
     def with_graph(self, K: sparse.csr_array) -> NeighborGram:
         """The same rows and radii with another graph."""
@@ -195,26 +195,24 @@ class NeighborGram(SparseGram):
         out.K, out.is_graph = K, bool(K.data.min(initial=0.0) >= 0)
         return out
 
-    def _equal_rows(self, near: Pairs, K: sparse.csr_array, rounding: float) -> Any:
-        """K(Y, X); if y equals a training row, the row of K of that one: |y − x_j|² ≤ ``rounding`` r_j²."""
-        n_new = K.shape[0]
-        gap, columns = near[2].reshape(n_new, -1)[:, 0], near[1].reshape(n_new, -1)[:, 0]
-        equal = gap <= np.sqrt(rounding) * self.radii[columns]
+    def _equal_rows(self, K: sparse.csr_array, equal: np.ndarray, nearest: IntArray) -> Any:
+        """K(Y, X); if y equals a training row, the row of K of that one."""
         if not equal.any():
             return K
-        stacked = sparse.vstack([K, self.K[columns[equal]]], format="csr")
-        return stacked[np.where(equal, n_new + np.cumsum(equal) - 1, np.arange(n_new))]
+        stacked = sparse.vstack([K, self.K[nearest[equal]]], format="csr")
+        return stacked[np.where(equal, len(equal) + np.cumsum(equal) - 1, np.arange(len(equal)))]
 
-    def _given_pairs(self, G: Rows) -> tuple[Pairs, Pairs]:
+    def _given_pairs(self, G: Rows) -> tuple[FloatArray, IntArray, Pairs]:
+        """Distances and numbers of the nearest training rows of new ones, and the pairs within a radius."""
         if not sparse.issparse(G) or G.shape[1] != self.n:
             got = f"shape {G.shape}" if sparse.issparse(G) else type(G).__name__
             raise DataError(
                 f"new rows must come as a sparse (n_new, {self.n}) matrix of distances to the training rows with "
                 f"affinity='precomputed_nearest_neighbors', got {got}: KNeighborsTransformer.transform gives one."
             )
-        first, second, gap = _smallest(G, G.shape[1], exactly=False)
-        keep = within_radius(gap, self.radii[second], _rounding(G))
-        return _smallest(G, self.n_neighbors, exactly=True), (first[keep], second[keep], gap[keep])
+        entries = sparse.coo_array(G)
+        keep = within_radius(entries.data, self.radii[entries.col], _rounding(G))
+        return *_smallest(G, self.n_neighbors), (entries.row[keep], entries.col[keep])
 
 
 class NeighborCross(StoredCross):
@@ -236,19 +234,18 @@ def _rounding(G: Rows) -> float:
     return float(np.sqrt(np.finfo(np.result_type(G.dtype, np.float32)).eps))
 
 
-def _smallest(G: Rows, k: int, *, exactly: bool) -> Pairs:
-    """The k smallest stored entries of each row, ascending, ties as stored; all rows must have k if ``exactly``."""
+def _smallest(G: Rows, k: int) -> tuple[FloatArray, IntArray]:
+    """The k smallest stored entries of each row, ascending, ties as stored, and their columns, (n, k)."""
     graph = sparse.csr_array(G)
     counts, values = np.diff(graph.indptr), graph.data
     if graph.nnz and not (np.isfinite(values).all() and values.min() >= 0):
         raise DataError(f"distances of a graph must be finite and not negative, got {values.min()!r} among them.")
-    if exactly and (counts < k).any():
+    if (counts < k).any():
         row = int((counts < k).argmax())
         raise DataError(
             f"n_neighbors={k}, but row {row} of the graph has only {counts[row]} stored entries (the row itself counts "
             "if it is stored): give a graph with more neighbours, or a smaller n_neighbors."
         )
-    first = np.repeat(np.arange(graph.shape[0]), counts)
-    order = np.lexsort((values, first))
-    order = order[np.arange(graph.nnz) - np.repeat(graph.indptr[:-1], counts) < k]  # by rank in its row
-    return first[order], graph.indices[order].astype(np.intp), np.asarray(values[order], dtype=np.float64)
+    order = np.lexsort((values, np.repeat(np.arange(graph.shape[0]), counts)))
+    order = order[graph.indptr[:-1, None] + np.arange(k)]
+    return np.asarray(values[order], dtype=np.float64), graph.indices[order].astype(np.intp)
