@@ -14,9 +14,8 @@ import urllib.request
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +29,10 @@ from biclique.tables.atomic_files import atomic_path
 VARIABLE = "BICLIQUE_DATA"
 CHUNK = 1 << 16
 SECONDS = 30.0
-"""Without an answer."""
+"""Seconds without an answer."""
 
 MOST_SECONDS = 600.0
-"""Of a whole download."""
+"""Seconds of a whole download."""
 
 LARGEST_DOWNLOAD = 2**30
 
@@ -47,11 +46,6 @@ def data_home(folder: str | os.PathLike[str] | None = None) -> Path:
     if home.exists() and not home.is_dir():
         raise DataError(f"data_home must be a folder, {home} is a file.")
     return home
-
-
-def find(home: Path, names: Sequence[str]) -> Path | None:
-    """The first of some names that exists in the folder."""
-    return next((home / name for name in names if (home / name).exists()), None)
 
 
 def content_digest(*arrays: Any) -> str:
@@ -72,27 +66,26 @@ def check_content(name: str, found: str, expected: str | None, source: object) -
         )
 
 
-_silent: ContextVar[bool] = ContextVar("silent", default=False)
+# Downloads
 
 
-@contextmanager
-def silent_downloads(silent: bool = True) -> Iterator[None]:
-    """Inside the block downloads say nothing."""
-    token = _silent.set(silent)
-    try:
-        yield
-    finally:
-        _silent.reset(token)
+class _ToHttpsAlone(urllib.request.HTTPRedirectHandler):
+    """Follows redirects to https, and no others."""
+
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
+        if not newurl.lower().startswith("https://"):
+            raise urllib.error.URLError(f"redirected to {newurl}, which is not https")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
 def download(url: str, target: Path, *, verbose: bool = True) -> None:
     """Fetch a file, whole or not at all, with a bar on standard error; within ten minutes, or it is given up."""
     target.parent.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()
-    with Progress(verbose and not _silent.get()) as progress:
+    request = urllib.request.Request(url, headers={"User-Agent": "biclique"})
+    opener = urllib.request.build_opener(_ToHttpsAlone)
+    with Progress(verbose) as progress:
         progress.note(f"fetching {url}")
-        request = urllib.request.Request(url, headers={"User-Agent": "biclique"})
-        opener = urllib.request.build_opener(_ToHttpsAlone)
         with opener.open(request, timeout=SECONDS) as answer, atomic_path(target) as temporary:
             size, done = int(answer.headers.get("Content-Length") or 0), 0
             with temporary.open("wb") as file:
@@ -108,18 +101,9 @@ def download(url: str, target: Path, *, verbose: bool = True) -> None:
                 raise urllib.error.URLError(f"{done} of {size} bytes came")
 
 
-class _ToHttpsAlone(urllib.request.HTTPRedirectHandler):
-    """Follows redirects to https, and no others."""
-
-    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
-        if not newurl.lower().startswith("https://"):
-            raise urllib.error.URLError(f"redirected to {newurl}, which is not https")
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
-
-
 @contextmanager
-def fetched(name: str, home: Path, files: dict[str, str], instructions: str, *, verbose: bool = True) -> Iterator[None]:
-    """Download the files that are missing, or say exactly which files to put into which folder.
+def fetched(name: str, home: Path, files: dict[str, str], way_out: str, *, verbose: bool = True) -> Iterator[None]:
+    """Download the files that are missing, or name the files to put into the folder.
 
     What was downloaded stays only if the block, which reads and checks it, ends well.
     """
@@ -130,7 +114,7 @@ def fetched(name: str, home: Path, files: dict[str, str], instructions: str, *, 
                 download(files[file.name], file, verbose=verbose)
         except (OSError, ValueError, http.client.HTTPException) as error:
             raise DataError(
-                f"the {name} data are not in {home} and could not be fetched ({printable(error)}): {instructions} "
+                f"the {name} data are not in {home} and could not be fetched ({printable(error)}): {way_out} "
                 f"(or set {VARIABLE}, or pass data_home)."
             ) from error
         yield
@@ -145,10 +129,11 @@ def fetched(name: str, home: Path, files: dict[str, str], instructions: str, *, 
 
 NUMERIC_CLASSES = ("double", "single", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 MATRIX, COMPRESSED = 14, 15
+"""Kinds of elements in MATLAB 5 files."""
 
 
 @contextmanager
-def damage(source: object, said: str) -> Iterator[None]:
+def damage(source: object, what: str) -> Iterator[None]:
     """What the parsers of Python, NumPy and SciPy raise for damaged files as one DataError; no warning of theirs."""
     try:
         with warnings.catch_warnings(action="ignore"):
@@ -157,7 +142,7 @@ def damage(source: object, said: str) -> Iterator[None]:
         raise
     except Exception as error:  # there is no list of what these parsers raise
         reason = printable(error)[:200] or type(error).__name__
-        raise DataError(f"{printable(source)}: {said} ({reason}): remove it and fetch it again.") from error
+        raise DataError(f"{printable(source)}: {what} ({reason}): remove it and fetch it again.") from error
 
 
 def check_size(size: float, source: object, most: int) -> None:
@@ -185,22 +170,18 @@ def read_member(archive: zipfile.ZipFile, name: str, source: object, most: int) 
 
 
 def read_npy(content: bytes, source: object) -> np.ndarray[Any, Any]:
-    """An array of real numbers from an .npy file; its header must announce the bytes that are there."""
+    """An array of real numbers from an .npy file of version 1; its header must announce the bytes that are there."""
     stream = io.BytesIO(content)
-    version = np.lib.format.read_magic(stream)
-    if version not in ((1, 0), (2, 0)):
-        raise DataError(f"{printable(source)}: version {version} of .npy files is not used by the published data.")
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, columns_first, dtype = read(stream)
+    np.lib.format.read_magic(stream)
+    shape, columns_first, dtype = np.lib.format.read_array_header_1_0(stream)
     if dtype.kind not in "biuf" or dtype.itemsize > 8:
-        raise DataError(
-            f"{printable(source)}: not the expected file: X and y must be real numbers, got {printable(dtype)[:80]}."
-        )
-    announced, there = math.prod(shape) * dtype.itemsize, len(content) - stream.tell()
-    if min(shape, default=0) < 0 or announced != there:
-        raise DataError(f"{printable(source)}: {shape} {dtype} need {announced} bytes, got {there}: it is damaged.")
-    found = np.frombuffer(content, dtype=dtype, offset=stream.tell())
-    return found.reshape(shape, order="F" if columns_first else "C")
+        raise DataError(f"{printable(source)}: X and y must be real numbers, got {printable(dtype)[:80]}.")
+    announced = math.prod(shape) * dtype.itemsize
+    found = len(content) - stream.tell()
+    if min(shape, default=0) < 0 or announced != found:
+        raise DataError(f"{printable(source)}: {shape} {dtype} need {announced} bytes, got {found}: it is damaged.")
+    numbers = np.frombuffer(content, dtype=dtype, offset=stream.tell())
+    return numbers.reshape(shape, order="F" if columns_first else "C")
 
 
 def read_mat(content: bytes, names: tuple[str, ...], source: object, most: int) -> list[np.ndarray[Any, Any]]:

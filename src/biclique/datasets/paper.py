@@ -7,12 +7,11 @@ contents. Nothing is unpickled, and archives are read member by member, never un
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import re
 import zipfile
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -22,23 +21,19 @@ from sklearn.utils import Bunch
 
 from biclique._typing import FloatArray, IntArray
 from biclique.datasets.home import (
+    VARIABLE,
     check_content,
     check_size,
     content_digest,
     damage,
     fetched,
-    find,
     read_file,
     read_mat,
     read_member,
     read_npy,
 )
 from biclique.datasets.home import data_home as _home
-from biclique.datasets.hopkins_digests import SEQUENCES
 from biclique.exceptions import DataError, ParameterError, printable
-
-# Those that come with scikit-learn, by name
-
 
 SHIPPED: dict[str, Callable[[], Any]] = {
     "iris": datasets.load_iris,
@@ -48,18 +43,7 @@ SHIPPED: dict[str, Callable[[], Any]] = {
     "diabetes": datasets.load_diabetes,
     "linnerud": datasets.load_linnerud,
 }
-
-
-def load_shipped(name: str) -> Any:
-    """A scikit-learn Bunch; ``target_names`` is None if the target is not a class."""
-    bunch = SHIPPED[name]()
-    if name in ("diabetes", "linnerud"):
-        bunch.target_names = None
-    return bunch
-
-
-# Those of the paper
-
+"""The tables that come with scikit-learn."""
 
 SPINE_FEATURES = (
     "pelvic_incidence",
@@ -75,20 +59,34 @@ OVARIAN_URL = (
     "ovarian_dataset.dat"
 )
 HOPKINS_URL = "https://www.vision.jhu.edu/data/hopkins155/Hopkins155.zip"
-DIGESTS: dict[str, Any] = {
+DIGESTS: dict[str, str | None] = {
     "spine": "85d99e7aaa5d35f2e84dfd15e3a9a89951b296463c0f545542ab10ae6489929f",
     "ovarian100": "688ad13a5f71be4bbfd275ab80af4378b0898ede8a115c47bf053f286b376f42",
     "ovarian4000": "68bd9e82e5cbd64ade923284901dca20c17ba55ae3040a544f04014e6fb7af35",
-    "hopkins155": SEQUENCES,
+    "hopkins155": "0fcb97aac02312836987ac0b74ea6157fc37691952be6f6276199c07d7b32d53",
 }
-"""Checksums of the contents, features then labels; of Hopkins155 for each sequence."""
+"""Checksums of the contents, features then labels; of Hopkins155 that of the names and checksums of its sequences."""
 
-LARGEST_MEMBER, LARGEST_TEXT, LARGEST_SEQUENCES = 16 * 2**20, 4 * 2**20, 256 * 2**20
-"""Bytes of a member of an archive or an array, of a text, and of all sequences: several times the published data's."""
+LARGEST_MEMBER = 16 * 2**20
+"""Bytes of an array or a member of an archive: several times the largest published one."""
+
+LARGEST_TEXT = 4 * 2**20
+"""Bytes of a text: several times the largest published one."""
+
+LARGEST_SEQUENCES = 256 * 2**20
+"""Bytes of all sequences of Hopkins155: several times those published."""
 
 TRUTH = re.compile(r"(?:^|/)([A-Za-z0-9_]+)/\1_truth\.mat$")
-LEFT_OUT = ("dancing",)
+LEFT_OUT = "dancing"
 """Five motions; not one of the 155."""
+
+
+def load_shipped(name: str) -> Any:
+    """A scikit-learn Bunch; ``target_names`` is None if the target is not a class."""
+    bunch = SHIPPED[name]()
+    if name in ("diabetes", "linnerud"):
+        bunch.target_names = None
+    return bunch
 
 
 def load_iris() -> Bunch:
@@ -105,39 +103,39 @@ def load_spine(data_home: str | os.PathLike[str] | None = None, *, classes: int 
     if classes not in (2, 3):
         raise ParameterError(f"classes must be 2 or 3, got {classes!r}.")
     home = _home(data_home)
-    names = () if find(home, ["spine.csv"]) else ("column_2C.dat", "column_3C.dat")
+    names = () if (home / "spine.csv").exists() else ("column_2C.dat", "column_3C.dat")
     way_out = f"put spine.csv, or UCI's column_2C.dat and column_3C.dat, into {home}"
     with fetched("spine", home, {name: SPINE_URL + name for name in names}, way_out, verbose=verbose):
-        X, two, three, source = _read_spine(home)
+        X, two, three = _read_spine(home)
         codes = [np.unique(labels, return_inverse=True)[1] for labels in (two, three)]
-        check_content("spine", content_digest(X, *codes), DIGESTS["spine"], source)
-    classes_found, target = np.unique(two if classes == 2 else three, return_inverse=True)
+        check_content("spine", content_digest(X, *codes), DIGESTS["spine"], home)
+    target_names, target = np.unique(two if classes == 2 else three, return_inverse=True)
     return Bunch(
         data=X,
         target=target,
-        target_names=classes_found,
+        target_names=target_names,
         feature_names=list(SPINE_FEATURES),
         n_clusters=classes,
         name="spine",
     )
 
 
-def _read_spine(home: Path) -> tuple[FloatArray, list[str], list[str], Path]:
+def _read_spine(home: Path) -> tuple[FloatArray, list[str], list[str]]:
+    """Features, two classes, three classes."""
     table = home / "spine.csv"
     if table.exists():
-        rows = _rows(table, ",")
-        header, rows = rows[0], rows[1:]
+        header, *rows = _fields(table)
         if header != [*SPINE_FEATURES, "label_3c", "label_2c"]:
             raise DataError(f"{table}: its columns must be {', '.join(SPINE_FEATURES)}, label_3c, label_2c.")
-        return _numbers(table, [row[:6] for row in rows]), [r[7] for r in rows], [r[6] for r in rows], table
-    two, three = home / "column_2C.dat", home / "column_3C.dat"
-    first, second = _rows(two, " "), _rows(three, " ")
-    if len(first[0]) != 7 or len(second[0]) != 7:
-        raise DataError(f"{two}: every line must have six numbers and a class, got {len(first[0])} fields.")
-    X = _numbers(two, [row[:6] for row in first])
-    if not np.array_equal(X, _numbers(three, [row[:6] for row in second])):
-        raise DataError(f"{three}: its features differ from those of column_2C.dat.")
-    return X, [row[6] for row in first], [row[6] for row in second], two
+        return _numbers(table, [row[:6] for row in rows]), [row[7] for row in rows], [row[6] for row in rows]
+    first, second = home / "column_2C.dat", home / "column_3C.dat"
+    two, three = _fields(first), _fields(second)
+    if len(two[0]) != 7 or len(three[0]) != 7:
+        raise DataError(f"{first}: every line must have six numbers and a class, got {len(two[0])} fields.")
+    X = _numbers(first, [row[:6] for row in two])
+    if not np.array_equal(X, _numbers(second, [row[:6] for row in three])):
+        raise DataError(f"{second}: its features differ from those of {first.name}.")
+    return X, [row[6] for row in two], [row[6] for row in three]
 
 
 def load_ovarian(
@@ -154,19 +152,19 @@ def load_ovarian(
     home = _home(data_home)
     name = f"ovarian{features}"
     path = home / f"{name}.npz"
-    if not path.exists() and features == 4000:
-        raise DataError(
-            f"the ovarian data with 4000 features are not in {home}: in MATLAB, 'load ovariancancer', and put its "
-            f"observations as X (216 × 4000) and its groups as y (1 for cancer) into {path} with numpy.savez "
-            f"(or set BICLIQUE_DATA, or pass data_home)."
-        )
     if path.exists():
         X, y = _arrays(path, ("X", "y"))
         return _ovarian(name, X, y, path)
+    if features == 4000:
+        raise DataError(
+            f"the ovarian data with 4000 features are not in {home}: in MATLAB, 'load ovariancancer', and put its "
+            f"observations as X (216 × 4000) and its groups as y (1 for cancer) into {path} with numpy.savez "
+            f"(or set {VARIABLE}, or pass data_home)."
+        )
     path = home / "ovarian_dataset.dat"
     way_out = f"put {name}.npz or MATLAB's {path.name} into {home}"
     with fetched(name, home, {path.name: OVARIAN_URL}, way_out, verbose=verbose):
-        table = _numbers(path, _rows(path, None))
+        table = _numbers(path, _fields(path))
         if table.shape[1] != 102:
             raise DataError(f"{path}: it must have 102 columns, 100 features and two of targets, got {table.shape[1]}.")
         return _ovarian(name, table[:, :100], (table[:, 100] > 0.5).astype(int), path)
@@ -206,8 +204,13 @@ class Hopkins155:
         if name not in self._members:
             raise ParameterError(f"there is no sequence {name!r}; there are {len(self)}, such as {self.names[0]!r}.")
         X, y = self._read(name)
-        names, target = np.unique(y, return_inverse=True)
-        return Bunch(data=X, target=target, n_clusters=len(names), name=name)
+        motions, target = np.unique(y, return_inverse=True)
+        return Bunch(data=X, target=target, n_clusters=len(motions), name=name)
+
+    def digest(self) -> str:
+        """The checksum of names, tracks and motions."""
+        lines = [f"{name} {content_digest(*self._read(name))}\n" for name in self.names]
+        return sha256("".join(lines).encode()).hexdigest()
 
     def _read(self, name: str) -> tuple[FloatArray, IntArray]:
         member = self._members[name]
@@ -228,22 +231,6 @@ class Hopkins155:
                     content = read_member(archive, member, source, LARGEST_MEMBER)
         return _tracks(content, source)
 
-    def digest(self) -> str:
-        """The checksum of all sequences."""
-        return content_digest(*(part for name in self.names for part in self._read(name)))
-
-    def check(self, expected: dict[str, str]) -> None:
-        """Refuse other sequences than the published ones: by their names, then each by its checksum as it is read."""
-        missing, unknown = expected.keys() - set(self.names), set(self.names) - expected.keys()
-        if missing or unknown:
-            raise DataError(
-                f"{self.path}: not the published Hopkins155 data: {len(missing)} of {len(expected)} sequences are "
-                f"missing, {len(unknown)} are unknown: remove it and fetch it again."
-            )
-        for name in self.names:
-            digest = content_digest(*self._read(name))[: len(expected[name])]
-            check_content("Hopkins155", digest, expected[name], f"{self.path}: {name}")
-
 
 def load_hopkins155(data_home: str | os.PathLike[str] | None = None, *, verbose: bool = True) -> Hopkins155:
     """Hopkins155 (Tron and Vidal): 155 sequences of point tracks, 120 with two motions and 35 with three.
@@ -257,26 +244,24 @@ def load_hopkins155(data_home: str | os.PathLike[str] | None = None, *, verbose:
     ...     print(sequence.name, sequence.data.shape, sequence.n_clusters)
     """
     home = _home(data_home)
-    names = ("hopkins155.npz", "Hopkins155", "Hopkins155.zip")
-    files = {} if find(home, names) else {"Hopkins155.zip": HOPKINS_URL}
+    path = next((home / name for name in ("hopkins155.npz", "Hopkins155") if (home / name).exists()), None)
+    files = {} if path is not None else {"Hopkins155.zip": HOPKINS_URL}
     way_out = f"put hopkins155.npz, the benchmark's Hopkins155.zip or its unpacked folder Hopkins155 into {home}"
     with fetched("Hopkins155", home, files, way_out, verbose=verbose):
-        sequences = Hopkins155(find(home, names) or home)
+        sequences = Hopkins155(path or home / "Hopkins155.zip")
         if DIGESTS["hopkins155"] is not None:
-            sequences.check(DIGESTS["hopkins155"])
+            check_content("Hopkins155", sequences.digest(), DIGESTS["hopkins155"], sequences.path)
     return sequences
 
 
 # Reading
 
 
-def _rows(path: Path, delimiter: str | None) -> list[list[str]]:
+def _fields(path: Path) -> list[list[str]]:
+    """The fields of every line of a text, which are parted by spaces or commas."""
     with damage(path, "cannot be read"):
         text = read_file(path, LARGEST_TEXT).decode("utf-8")
-        if delimiter is None:
-            rows = [re.split(r"[\s,;]+", line.strip()) for line in text.splitlines() if line.strip()]
-        else:
-            rows = [row for row in csv.reader(io.StringIO(text), delimiter=delimiter) if row]
+    rows = [re.split(r"[\s,;]+", line.strip()) for line in text.splitlines() if line.strip()]
     if len(rows) < 2 or len({len(row) for row in rows}) != 1:
         raise DataError(f"{path}: every line must have the same number of fields; it is cut short, or another file.")
     return rows
@@ -290,26 +275,24 @@ def _numbers(path: Path, rows: list[list[str]]) -> FloatArray:
 def _arrays(path: Path, names: tuple[str, ...]) -> list[Any]:
     """Arrays of an .npz file; pickled and oversized ones are refused."""
     with damage(path, "not the expected file"), zipfile.ZipFile(path) as archive:
-        contents = [read_member(archive, f"{name}.npy", path, LARGEST_MEMBER) for name in names]
-        return [read_npy(content, path) for content in contents]
+        return [read_npy(read_member(archive, f"{name}.npy", path, LARGEST_MEMBER), path) for name in names]
 
 
 def _hopkins_members(path: Path) -> dict[str, str]:
     """The file of every sequence; names that are not a plain <name>/<name>_truth.mat are ignored."""
     with damage(path, "not a complete archive"):
         if path.is_dir():
-            sizes = {str(file.relative_to(path)): file.stat().st_size for file in path.rglob("*_truth.mat")}
+            sizes = {file.relative_to(path).as_posix(): file.stat().st_size for file in path.rglob("*_truth.mat")}
         else:
             with zipfile.ZipFile(path) as archive:
                 sizes = {info.filename: info.file_size for info in archive.infolist()}
     if path.suffix == ".npz":
-        named = {name.removesuffix("/X.npy"): name for name in sizes if name.endswith("/X.npy")}
+        members = {file.removesuffix("/X.npy"): file for file in sizes if file.endswith("/X.npy")}
     else:
-        matches = {file: TRUTH.search(file.replace(os.sep, "/")) for file in sizes}
-        named = {m.group(1): file for file, m in matches.items() if m}
-    check_size(sum(sizes[file] for file in named.values()), path, LARGEST_SEQUENCES)
-    kept = {name: file for name, file in named.items() if name not in LEFT_OUT}
-    return dict(zip(kept, kept, strict=True)) if path.suffix == ".npz" else kept
+        members = {match.group(1): file for file in sizes if (match := TRUTH.search(file))}
+    check_size(sum(sizes[file] for file in members.values()), path, LARGEST_SEQUENCES)
+    members.pop(LEFT_OUT, None)
+    return members
 
 
 def _tracks(content: bytes, source: str) -> tuple[FloatArray, IntArray]:

@@ -2,7 +2,7 @@
 
 A record is written whole or not at all, so a run that was killed goes on where it was: finished cells are never done
 again, and the tables come from the records alone. Each holds a checksum of itself: a number that was changed is not
-believed, and the cell is done again, as it is for a record of an older version without one.
+believed, and the cell is done again.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import subprocess
 import threading
 import warnings
 import zlib
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -31,7 +31,7 @@ from biclique._typing import FloatArray
 from biclique.datasets import Hopkins155, data_home, load_hopkins155, load_iris, load_ovarian, load_spine
 from biclique.exceptions import BicliqueError, BicliqueWarning, DataError
 from biclique.progress import Progress
-from biclique.reproduce.methods import METHODS, Problem, Settings
+from biclique.reproduce.methods import METHODS, Problem, Result, Settings
 from biclique.reproduce.printed import ORDERS, REPEATS
 from biclique.runtime import single_threaded_blas
 from biclique.runtime.namespace import unit_rows
@@ -84,13 +84,16 @@ class Cell:
         return f"{self.data}/{re.sub(r'[^A-Za-z0-9_]+', '-', self.problem)}/{self.method}.json"
 
 
+Results = dict[Cell, list[Result]]
+
+
 @lru_cache(maxsize=1)
 def sequences_of(home: str | None) -> Hopkins155:
     """Hopkins155, read and checked once in a process."""
-    return load_hopkins155(home)
+    return load_hopkins155(home, verbose=False)
 
 
-def load_problem(data: str, name: str, home: str | None) -> Problem:
+def load_problem(data: str, name: str, home: str | None, *, verbose: bool = False) -> Problem:
     """A data set as the paper's numbers need it: iris and Hopkins155 raw, spine and ovarian z-scored."""
     if data == "hopkins155":
         bunch = sequences_of(home).sequence(name)
@@ -99,22 +102,28 @@ def load_problem(data: str, name: str, home: str | None) -> Problem:
         features, scaling = name.split(" features, ")
         bunch = load_ovarian(home, features=int(features))
         return Problem(name, PREPARATIONS[scaling](bunch.data), bunch.target, 2)
-    bunch = load_iris() if data == "iris" else load_spine(home) if data == "spine" else load_ovarian(home)
-    X = np.asarray(bunch.data, dtype=float)
-    return Problem(data, X if data == "iris" else _z_scored(X), bunch.target, len(np.unique(bunch.target)), X)
+    if data == "iris":
+        bunch = load_iris()
+        return Problem(data, bunch.data, bunch.target, 3)
+    load = load_spine if data == "spine" else load_ovarian
+    bunch = load(home, verbose=verbose)
+    return Problem(data, _z_scored(bunch.data), bunch.target, bunch.n_clusters, bunch.data)
 
 
-def plan(data: Iterable[str], methods: Iterable[str], home: str | None, *, quick: bool) -> list[Cell]:
-    """Every cell of a run, in order."""
+def plan(
+    data: Iterable[str], methods: Iterable[str], home: str | None, *, quick: bool, verbose: bool = False
+) -> list[Cell]:
+    """Every cell of a run, in order; data that are missing are fetched now, or refused before any work."""
     methods = list(methods)
     cells = []
     for name in dict.fromkeys(data):
         if name == "hopkins155":
-            sequences = sequences_of(home).names
-            chosen = sequences[:: max(len(sequences) // QUICK_SEQUENCES, 1)][:QUICK_SEQUENCES] if quick else sequences
+            chosen = load_hopkins155(home, verbose=verbose).names
+            if quick:
+                chosen = chosen[:: max(len(chosen) // QUICK_SEQUENCES, 1)][:QUICK_SEQUENCES]
             cells += [Cell(name, s, m) for s in chosen for m in methods if m not in NOT_ON_SEQUENCES]
         else:
-            load_problem(name, name, home)  # what is missing is said before any work
+            load_problem(name, name, home, verbose=verbose)
             cells += [Cell(name, name, m) for m in methods if m not in NOT_ON_DATA]
     return cells
 
@@ -147,11 +156,6 @@ class Records:
         self.folder.mkdir(parents=True, exist_ok=True)
         write_text(stamp, json.dumps({"settings": self._stamp}))
 
-    def get(self, cell: Cell) -> list[dict[str, Any]] | None:
-        """The results of a finished cell; None for one that is not, or whose record is damaged or of another run."""
-        record = self._valid(cell)
-        return None if record is None else list(record["results"])
-
     def _valid(self, cell: Cell) -> dict[str, Any] | None:
         record = _read(self.folder / cell.file)
         if record is None or record.get("checksum") != _checksum(record):
@@ -163,16 +167,17 @@ class Records:
             return None
         return record if all(isinstance(r, dict) and {"order", "error", "k"} <= set(r) for r in results) else None
 
-    def put(self, cell: Cell, results: list[dict[str, Any]]) -> None:
+    def get(self, cell: Cell) -> list[Result] | None:
+        """The results of a finished cell; None for one that is not, or whose record is damaged or of another run."""
+        record = self._valid(cell)
+        return None if record is None else list(record["results"])
+
+    def put(self, cell: Cell, results: list[Result]) -> None:
         """Write the record of a cell, whole or not at all."""
         target = self.folder / cell.file
         target.parent.mkdir(parents=True, exist_ok=True)
         record = {"cell": asdict(cell), "settings": self._stamp, "commit": self.commit, "results": results}
         write_text(target, json.dumps({**record, "checksum": _checksum(record)}))
-
-    def count_unusable(self, cells: Iterable[Cell]) -> int:
-        """Cells that have a record which is damaged, changed, without a checksum or of another run."""
-        return sum((self.folder / cell.file).exists() and self._valid(cell) is None for cell in cells)
 
     def commits(self, cells: Iterable[Cell]) -> list[str]:
         """The states of the code that the cells were computed with."""
@@ -180,9 +185,9 @@ class Records:
 
 
 def _checksum(record: dict[str, Any]) -> str:
-    """SHA-256 of what a record says, however it is laid out."""
-    said = {key: value for key, value in record.items() if key != "checksum"}
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+    """SHA-256 of a record without its checksum, however it is laid out."""
+    content = {key: value for key, value in record.items() if key != "checksum"}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _read(path: Path) -> dict[str, Any] | None:
@@ -195,58 +200,50 @@ def _read(path: Path) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def run_cell(cell: Cell, settings: Settings, home: str | None) -> list[dict[str, Any]]:
-    """The results of a cell; its randomness depends on its own name alone."""
+def run_cell(cell: Cell, records: Records, home: str | None) -> list[Result]:
+    """Compute a cell and write its record; its randomness depends on its own name alone."""
     problem = load_problem(cell.data, cell.problem, home)
-    random = np.random.RandomState(zlib.crc32(cell.file.encode()) ^ settings.seed)
+    random = np.random.RandomState(zlib.crc32(cell.file.encode()) ^ records.settings.seed)
     with single_threaded_blas(), warnings.catch_warnings(action="ignore", category=BicliqueWarning):
-        return [{**result, "k": problem.k} for result in METHODS[cell.method](problem, settings, random)]
-
-
-def run_cells(
-    cells: list[Cell], records: Records, *, home: str | None, jobs: int, progress: Progress
-) -> dict[Cell, list[dict[str, Any]]]:
-    """Do what is not done yet, over processes, and return the results of every cell."""
-    results = {cell: found for cell in cells if (found := records.get(cell)) is not None}
-    missing = [cell for cell in cells if cell not in results]
-    if results:
-        progress.note(f"{len(results)} of {len(cells)} cells are there already")
-    unusable = records.count_unusable(missing)
-    if unusable:
-        progress.note(f"{unusable} records are damaged, or of an older version without a checksum: they are done again")
-    for cell, found in _computed(missing, records.settings, home, jobs):
-        records.put(cell, found)
-        results[cell] = found
-        progress.share("cells", len(results) / len(cells), f"{len(results)} of {len(cells)}")
+        results = METHODS[cell.method](problem, records.settings, random)
+    results = [{**result, "k": problem.k} for result in results]
+    records.put(cell, results)
     return results
 
 
-def _computed(
-    cells: list[Cell], settings: Settings, home: str | None, jobs: int
-) -> Iterator[tuple[Cell, list[dict[str, Any]]]]:
-    if jobs <= 1 or len(cells) <= 1:
-        for cell in cells:
-            yield cell, run_cell(cell, settings, home)
-        return
-    context = get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_leave_with_the_parent) as pool:
-        pending: dict[Future[list[dict[str, Any]]], Cell] = {}
-        try:
-            for cell in cells:
-                pending[pool.submit(run_cell, cell, settings, home)] = cell
-                if len(pending) >= 2 * jobs:
-                    yield from _finished(pending)
-            while pending:
-                yield from _finished(pending)
-        except BrokenProcessPool as error:
-            raise BicliqueError(
-                "a worker process died, perhaps because memory ran out: finished cells are kept, go on with --resume "
-                "and fewer --jobs."
-            ) from error
-        except BaseException:
-            for future in pending:
-                future.cancel()
-            raise
+def run_cells(cells: list[Cell], records: Records, *, home: str | None, jobs: int, progress: Progress) -> Results:
+    """Do what is not done yet, over processes, and return the results of every cell."""
+    found = {cell: records.get(cell) for cell in cells}
+    results = {cell: result for cell, result in found.items() if result is not None}
+    missing = [cell for cell in cells if cell not in results]
+    if results:
+        progress.note(f"{len(results)} of {len(cells)} cells are there already")
+    damaged = sum((records.folder / cell.file).exists() for cell in missing)
+    if damaged:
+        progress.note(f"{damaged} records are damaged, or of an older version without a checksum: they are done again")
+
+    def keep(cell: Cell, result: list[Result]) -> None:
+        results[cell] = result
+        progress.share("cells", len(results) / len(cells), f"{len(results)} of {len(cells)}")
+
+    if jobs <= 1 or len(missing) <= 1:
+        for cell in missing:
+            keep(cell, run_cell(cell, records, home))
+    else:
+        with ProcessPoolExecutor(jobs, get_context("spawn"), _leave_with_the_parent) as pool:
+            try:
+                work = {pool.submit(run_cell, cell, records, home): cell for cell in missing}
+                for done in as_completed(work):
+                    keep(work[done], done.result())
+            except BrokenProcessPool as error:
+                raise BicliqueError(
+                    "a worker process died, perhaps because memory ran out: finished cells are kept, go on with "
+                    "--resume and fewer --jobs."
+                ) from error
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+    return {cell: results[cell] for cell in cells}
 
 
 def _leave_with_the_parent() -> None:
@@ -259,20 +256,6 @@ def _leave_with_the_parent() -> None:
             os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-def _finished(pending: dict[Future[Any], Cell]) -> Iterator[tuple[Cell, Any]]:
-    """What has ended; a failure is raised only after every success beside it was handed on."""
-    done, _ = wait(pending, return_when=FIRST_COMPLETED)
-    failures = []
-    for future in done:
-        cell = pending.pop(future)
-        if future.exception() is None:
-            yield cell, future.result()
-        else:
-            failures.append(future)
-    for future in failures:
-        future.result()
 
 
 def current_commit(run: Callable[..., Any] = subprocess.run) -> str:

@@ -9,7 +9,6 @@ from textwrap import fill
 
 import numpy as np
 
-from biclique.datasets.home import silent_downloads
 from biclique.exceptions import DataError, MissingExtraError, ParameterError
 from biclique.progress import Progress
 from biclique.reproduce.cells import (
@@ -17,6 +16,7 @@ from biclique.reproduce.cells import (
     QUICK,
     Cell,
     Records,
+    Results,
     current_commit,
     load_problem,
     plan,
@@ -29,7 +29,6 @@ from biclique.reproduce.printed import DATA, FINDINGS
 from biclique.reproduce.result_tables import (
     INHOMOGENEOUS_ROWS,
     TABLE_1_ROWS,
-    Results,
     Table,
     all_tables,
     by_order,
@@ -105,46 +104,40 @@ def draw(results: Results, folder: Path, target: str) -> dict[str, str]:
 LINE = 100
 """Characters in a line of prose."""
 
-TARGETS: dict[str, tuple[str, ...]] = {
-    "table1": ("table1", "hopkins155", "figures"),
-    "runtime": ("runtime",),
-    "inhomogeneous": ("inhomogeneous", "hopkins155"),
-    "datasets": ("datasets",),
-    "ovarian": ("ovarian",),
-    "figure1": ("figures",),
-    "figure2": ("figures",),
-    "all": ("table1", "ovarian", "hopkins155", "inhomogeneous", "runtime", "datasets", "figures"),
+IMAGES = "images/reproduction"
+"""The folder of figures beside a page."""
+
+COMPARED = tuple(dict.fromkeys(row.method for row in TABLE_1_ROWS))
+CURVES = ("gaussian_ours", "polynomial_ours")
+
+TARGETS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "table1": ((*COMPARED, "label_free"), ("table1", "hopkins155", "figures")),
+    "runtime": (COMPARED, ("runtime",)),
+    "inhomogeneous": (
+        tuple(dict.fromkeys(row.method for row in INHOMOGENEOUS_ROWS)),
+        ("inhomogeneous", "hopkins155"),
+    ),
+    "datasets": ((), ("datasets",)),
+    "ovarian": ((), ("ovarian",)),
+    "figure1": (CURVES, ("figures",)),
+    "figure2": (CURVES, ("figures",)),
+    "all": (
+        tuple(METHODS),
+        ("table1", "ovarian", "hopkins155", "inhomogeneous", "runtime", "datasets", "figures"),
+    ),
 }
-"""What can be asked for, and the tables that it writes; figures come with every target that has the orders."""
+"""What can be asked for: the methods that it needs and the tables that it writes."""
 
 
-def write(
-    results: Results, sizes: dict[str, tuple[int, float]], target: str, out: Path, provenance: str
-) -> dict[str, Table]:
-    """CSV and Markdown of every table, the figures, and ``reproduction.md`` in the folder; returns the tables."""
-    tables = {name: table for name, table in all_tables(results, sizes).items() if name in TARGETS[target]}
-    for name, table in tables.items():
-        write_text(out / f"{name}.csv", table.csv())
-        write_text(out / f"{name}.md", table.markdown())
-    write_text(out / "reproduction.md", page(results, tables, draw(results, out, target), provenance, "."))
-    return tables
-
-
-def publish(results: Results, tables: dict[str, Table], target: Path, provenance: str) -> None:
-    """The page elsewhere, with its figures in ``images/reproduction`` beside it."""
-    images = target.parent / "images" / "reproduction"
-    captions = draw(results, images, "all")
-    link = os.path.relpath(images, target.parent).replace(os.sep, "/")
-    write_text(target, page(results, tables, captions, provenance, link))
-
-
-def page(results: Results, tables: dict[str, Table], captions: dict[str, str], provenance: str, images: str) -> str:
+def page_text(
+    results: Results, tables: dict[str, Table], captions: dict[str, str], provenance: str, images: str
+) -> str:
     """The whole reproduction as Markdown."""
     parts = ["# The paper's evaluation, regenerated", "", provenance, "", *(f"{finding}\n" for finding in FINDINGS)]
     seen = observations(results)
     if seen:
         parts += ["## The paper's two observations", "", *seen, ""]
-    parts += [tables[name].markdown() for name in TARGETS["all"] if name in tables and name != "figures"]
+    parts += [tables[name].markdown() for name in TARGETS["all"][1] if name in tables and name != "figures"]
     for name, caption in captions.items():
         parts += [f"![{name}]({images}/{name}.png)", "", caption, ""]
     return wrapped("\n".join(parts)).rstrip() + "\n"
@@ -166,19 +159,6 @@ def wrapped(text: str) -> str:
 
 
 # One call
-
-
-OF_TARGET: dict[str, tuple[str, ...]] = {
-    "table1": (*dict.fromkeys(row.method for row in TABLE_1_ROWS), "label_free"),
-    "runtime": tuple(dict.fromkeys(row.method for row in TABLE_1_ROWS)),
-    "inhomogeneous": tuple(dict.fromkeys(row.method for row in INHOMOGENEOUS_ROWS)),
-    "datasets": (),
-    "ovarian": (),
-    "figure1": ("gaussian_ours", "polynomial_ours"),
-    "figure2": ("gaussian_ours", "polynomial_ours"),
-    "all": tuple(METHODS),
-}
-"""The methods that a target needs."""
 
 
 def reproduce(
@@ -224,20 +204,27 @@ def reproduce(
     if folder.exists() and not folder.is_dir():
         raise DataError(f"out must be a folder, {folder} is a file.")
     home = None if data_home is None else os.fspath(data_home)
-    with silent_downloads(not verbose):  # all data are there before the first cell
-        cells = plan(data, OF_TARGET[target], home, quick=quick)
-    if target == "ovarian" or (target == "all" and "ovarian" in data):
+    methods, names = TARGETS[target]
+    cells = plan(data, methods, home, quick=quick, verbose=bool(verbose))
+    if "ovarian" in names and "ovarian" in data:
         cells += plan_preparations(home)
     records = Records(folder, QUICK if quick else FULL, resume=resume)
     with Progress.of(verbose) as progress:
-        if "gaussian_ours" in OF_TARGET[target] and why_not_drawn():
+        if "gaussian_ours" in methods and why_not_drawn():
             progress.note(f"skipped: {why_not_drawn()}")
         results = run_cells(cells, records, home=home, jobs=jobs, progress=progress)
+    found = all_tables(results, _sizes(data, cells, home))
+    tables = {name: table for name, table in found.items() if name in names}
+    for name, table in tables.items():
+        write_text(folder / f"{name}.csv", table.csv())
+        write_text(folder / f"{name}.md", table.markdown())
     provenance = _provenance(command, records.commits(cells), quick=quick)
-    ordered = {cell: results[cell] for cell in cells}
-    tables = write(ordered, _sizes(data, cells, home), target, folder, provenance)
+    captions = draw(results, folder, target)
+    write_text(folder / "reproduction.md", page_text(results, tables, captions, provenance, "."))
     if page is not None:
-        publish(ordered, tables, Path(page), _provenance(command, None, quick=quick))
+        captions = draw(results, Path(page).parent / IMAGES, "all")
+        provenance = _provenance(command, None, quick=quick)
+        write_text(Path(page), page_text(results, tables, captions, provenance, IMAGES))
     return tables
 
 

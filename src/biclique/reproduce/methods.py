@@ -7,10 +7,10 @@ step, k-means, is repeated; error rates are over the repeats.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import permutations
+from itertools import permutations, product
 from typing import Any
 
 import numpy as np
@@ -143,8 +143,9 @@ class Problem:
 Result = dict[str, Any]
 """Parameters, order, mean and deviation of the error rate, seconds; or a reason why there is none."""
 
-
 Method = Callable[[Problem, Settings, np.random.RandomState], list[Result]]
+Embed = Callable[[FloatArray, float, int], FloatArray]
+"""K, order and k to the rows that k-means gets, shape (n, k)."""
 
 
 def embedding(K: FloatArray, order: float, k: int) -> FloatArray:
@@ -164,10 +165,7 @@ def _normalized_contraction(K: FloatArray, order: float) -> FloatArray:
 
 
 def demo_embedding(K: FloatArray, order: float, k: int) -> FloatArray:
-    """What the authors' public demo takes: the first k columns of a general eigenvalue routine, as it returns them.
-
-    Nothing is sorted.
-    """
+    """What the authors' public demo takes: the first k columns of a general eigenvalue routine, not sorted."""
     return np.asarray(np.linalg.eig(_normalized_contraction(K, order))[1][:, :k].real)
 
 
@@ -176,113 +174,93 @@ def ascending_embedding(K: FloatArray, order: float, k: int) -> FloatArray:
     return np.asarray(np.linalg.eigh(_normalized_contraction(K, order))[1][:, :k])
 
 
-Embed = Callable[[FloatArray, float, int], FloatArray]
+Candidates = Callable[[Problem, np.random.RandomState], Iterator[tuple[dict[str, float], Callable[[], FloatArray]]]]
+"""Every choice of the parameters, and how its similarity matrix is built."""
 
 
-def evaluate(
-    problem: Problem,
-    K: FloatArray,
-    order: float,
-    settings: Settings,
-    random: np.random.RandomState,
-    built: float,
-    embed: Embed = embedding,
+def search(candidates: Candidates, embed: Embed = embedding, *, every_order: bool = False) -> Method:
+    """The errors of every candidate.
+
+    With ``every_order`` the matrix is a kernel and the biclique model contracts it; order 2 is the baseline. Other
+    matrices are contractions already: what is left is the ordinary cut.
+    """
+
+    def method(problem: Problem, settings: Settings, random: np.random.RandomState) -> list[Result]:
+        orders = settings.orders if every_order else (2,)
+        results: list[Result] = []
+        for parameters, build in candidates(problem, random):
+            start = time.perf_counter()
+            try:
+                with np.errstate(over="ignore", invalid="ignore"):
+                    K = build()
+            except DataError as error:
+                results.append({**parameters, "order": orders[0], "error": None, "reason": str(error)})
+                continue
+            built = time.perf_counter() - start
+            for order in orders:
+                found = _evaluated(problem, K, order, settings, random, embed)
+                if "seconds" in found:
+                    found["seconds"] += built
+                results.append({**parameters, "order": order, **found})
+        return results
+
+    return method
+
+
+def _evaluated(
+    problem: Problem, K: FloatArray, order: float, settings: Settings, random: np.random.RandomState, embed: Embed
 ) -> Result:
-    """The error rates of one similarity matrix at one order; ``built`` seconds went into the matrix."""
+    """The error rates of one similarity matrix at one order, and the seconds of its eigenvectors."""
     start = time.perf_counter()
     try:
         rows = embed(K, order, problem.k)
     except (DegreeError, np.linalg.LinAlgError) as error:
-        return {"order": order, "error": None, "reason": str(error)}
-    solved = time.perf_counter() - start
+        return {"error": None, "reason": str(error)}
+    seconds = time.perf_counter() - start
     errors = error_rates(problem.y, repeated_kmeans(rows, problem.k, settings.repeats, random), problem.k)
-    return {
-        "order": order,
-        "error": float(errors.mean()),
-        "deviation": float(errors.std()),
-        "seconds": built + solved,
-    }
+    return {"error": float(errors.mean()), "deviation": float(errors.std()), "seconds": seconds}
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """One choice of the parameters, and how its similarity matrix is built."""
-
-    parameters: dict[str, float]
-    build: Callable[[], FloatArray]
-
-
-Candidates = Callable[[Problem], list[Candidate]]
-
-
-def _over(
-    problem: Problem,
-    settings: Settings,
-    random: np.random.RandomState,
-    candidates: Iterable[Candidate],
-    orders: tuple[int, ...] = (2,),
-    embed: Embed = embedding,
-) -> list[Result]:
-    results: list[Result] = []
-    for candidate in candidates:
-        start = time.perf_counter()
-        try:
-            with np.errstate(over="ignore", invalid="ignore"):
-                K = candidate.build()
-        except DataError as error:
-            results.append({**candidate.parameters, "order": orders[0], "error": None, "reason": str(error)})
-            continue
-        built = time.perf_counter() - start
-        results.extend(
-            {**candidate.parameters, **evaluate(problem, K, m, settings, random, built, embed)} for m in orders
-        )
-    return results
-
-
-def _gaussian(problem: Problem) -> list[Candidate]:
+def _gaussian(problem: Problem, _: np.random.RandomState) -> Iterator[Any]:
     centred = problem.X - problem.X.mean(axis=0)
-    return [Candidate({"gamma": g}, partial(RBF(g).block, centred, centred)) for g in GAMMAS]
+    for gamma in GAMMAS:
+        yield {"gamma": gamma}, partial(RBF(gamma).block, centred, centred)
 
 
-def _polynomial(X: FloatArray) -> list[Candidate]:
-    return [
-        Candidate({"degree": d, "coef0": c}, partial(Polynomial(gamma=1.0, degree=d, coef0=c).block, X, X))
-        for d in DEGREES
-        for c in OFFSETS
-    ]
+def _polynomial(rows: Callable[[Problem], FloatArray]) -> Candidates:
+    """The polynomial kernels of these rows."""
+
+    def candidates(problem: Problem, _: np.random.RandomState) -> Iterator[Any]:
+        X = rows(problem)
+        for degree, offset in product(DEGREES, OFFSETS):
+            kernel = Polynomial(gamma=1.0, degree=degree, coef0=offset)
+            yield {"degree": degree, "coef0": offset}, partial(kernel.block, X, X)
+
+    return candidates
 
 
 def _triples(name: str) -> Candidates:
     """A modelling of triples, for every γ."""
-    return lambda problem: [
-        Candidate({"gamma": g}, partial(modelling_gram, problem.X, name, gamma=g, n_jobs=1)) for g in GAMMAS
-    ]
+
+    def candidates(problem: Problem, _: np.random.RandomState) -> Iterator[Any]:
+        for gamma in GAMMAS:
+            yield {"gamma": gamma}, partial(modelling_gram, problem.X, name, gamma=gamma, n_jobs=1)
+
+    return candidates
 
 
-def _largest_polynomial(problem: Problem) -> list[Candidate]:
+def _largest_polynomial(problem: Problem, _: np.random.RandomState) -> Iterator[Any]:
     """The largest polynomial kernel of a triple."""
     build = partial(modelling_gram, problem.shifted, "max", affinity="polynomial", gamma=1.0, n_jobs=1)
-    return [Candidate({"degree": d, "coef0": c}, partial(build, degree=d, coef0=c)) for d in DEGREES for c in OFFSETS]
+    for degree, offset in product(DEGREES, OFFSETS):
+        parameters = {"degree": degree, "coef0": offset}
+        yield parameters, partial(build, **parameters)
 
 
-def _dot(problem: Problem) -> list[Candidate]:
+def _dot(problem: Problem, _: np.random.RandomState) -> Iterator[Any]:
     """The generalised dot product of a triple, which has no parameter; distinct points, and repeats allowed."""
-    return [
-        Candidate({"repeats": float(r)}, partial(modelling_gram, problem.shifted, "dot", repeats=r))
-        for r in (False, True)
-    ]
-
-
-def _every_order(candidates: Candidates, embed: Embed = embedding) -> Method:
-    """The biclique model on a kernel, with these eigenvectors; order 2 is the baseline."""
-    return lambda problem, settings, random: _over(
-        problem, settings, random, candidates(problem), settings.orders, embed
-    )
-
-
-def _order_two(candidates: Candidates) -> Method:
-    """A contraction has its order in it: what is left is the ordinary cut."""
-    return lambda problem, settings, random: _over(problem, settings, random, candidates(problem))
+    for repeats in (False, True):
+        yield {"repeats": float(repeats)}, partial(modelling_gram, problem.shifted, "dot", repeats=repeats)
 
 
 def _sampled_edges(n: int, random: np.random.RandomState) -> Hypergraph:
@@ -291,49 +269,52 @@ def _sampled_edges(n: int, random: np.random.RandomState) -> Hypergraph:
     return Hypergraph.from_edges(joined_tuples(draws, n), vertices=n)
 
 
-def _inhomogeneous(
-    problem: Problem,
-    settings: Settings,
-    random: np.random.RandomState,
-    edges: Hypergraph,
-    costs: Callable[[float], Any],
-) -> list[Result]:
-    candidates = [Candidate({"gamma": g}, lambda g=g: cost_graph(edges, costs(g)).toarray()) for g in GAMMAS]  # type: ignore[misc]
-    return _over(problem, settings, random, candidates)
-
-
-def inhomogeneous_subspace(problem: Problem, settings: Settings, random: np.random.RandomState) -> list[Result]:
+def _sampled_subspaces(problem: Problem, random: np.random.RandomState) -> Iterator[Any]:
     """d^inh on edges of four points, sampled once from all points."""
     edges = _sampled_edges(len(problem.X), random)
     tuples = edges.members.indices.reshape(edges.n_edges, 4)
     squares = np.concatenate([span_distances(problem.X[part]) ** 2 for part in np.array_split(tuples, 50)])
-    return _inhomogeneous(problem, settings, random, edges, lambda gamma: np.exp(-gamma * squares))
+    for gamma in GAMMAS:
+        yield {"gamma": gamma}, lambda gamma=gamma: cost_graph(edges, np.exp(-gamma * squares)).toarray()
 
 
-def inhomogeneous_own(problem: Problem, settings: Settings, random: np.random.RandomState) -> list[Result]:
+def _sampled_kernels(problem: Problem, random: np.random.RandomState) -> Iterator[Any]:
     """The paper's own splitting function on edges of four points, sampled once from all points."""
     centred = problem.X - problem.X.mean(axis=0)
     edges = _sampled_edges(len(problem.X), random)
-    return _inhomogeneous(problem, settings, random, edges, lambda gamma: kernel_costs(centred, RBF(gamma)))
+    for gamma in GAMMAS:
+        yield {"gamma": gamma}, lambda gamma=gamma: cost_graph(edges, kernel_costs(centred, RBF(gamma))).toarray()
 
 
-def label_free(problem: Problem, settings: Settings, random: np.random.RandomState) -> list[Result]:
+def label_free(problem: Problem, settings: Settings, _: np.random.RandomState) -> list[Result]:
     """Algorithm 1 at orders 2 and 4 with γ by the rule for kernels, nothing chosen with labels."""
-    del random
-    models = [
-        BicliqueSpectralClustering(
+    results = []
+    for order in (2, 4):
+        model = BicliqueSpectralClustering(
             problem.k,
             affinity="rbf",
-            order=m,
+            order=order,
             gamma="auto",
             row_normalize=False,
             n_init=10,
             random_state=settings.seed,
             n_jobs=1,
         )
-        for m in (2, 4)
-    ]
-    return [{"order": model.order, **_fitted(model, problem), "gamma": model.gamma_} for model in models]
+        results.append({"order": order, **_fitted(model, problem), "gamma": model.gamma_})
+    return results
+
+
+def _protocol(dimension: int, restarts: int = 1) -> Method:
+    """Li and Milenkovic's label-free protocol, with edges of dimension + 2 points; the best of so many searches."""
+
+    def method(problem: Problem, settings: Settings, _: np.random.RandomState) -> list[Result]:
+        d = min(dimension, problem.X.shape[1] - 1)
+        model = InhomogeneousSubspaceClustering(
+            problem.k, subspace_dim=d, n_restarts=restarts, random_state=settings.seed
+        )
+        return [{"order": d + 2, **_fitted(model, problem)}]
+
+    return method
 
 
 def _fitted(model: BicliqueSpectralClustering | InhomogeneousSubspaceClustering, problem: Problem) -> Result:
@@ -344,34 +325,20 @@ def _fitted(model: BicliqueSpectralClustering | InhomogeneousSubspaceClustering,
     return {"error": clustering_error(problem.y, model.labels_), "deviation": 0.0, "seconds": seconds}
 
 
-def _protocol(dimension: int, restarts: int = 1) -> Method:
-    """Li and Milenkovic's label-free protocol, with edges of dimension + 2 points; the best of so many searches."""
-
-    def method(problem: Problem, settings: Settings, random: np.random.RandomState) -> list[Result]:
-        del random
-        d = min(dimension, problem.X.shape[1] - 1)
-        model = InhomogeneousSubspaceClustering(
-            problem.k, subspace_dim=d, n_restarts=restarts, random_state=settings.seed
-        )
-        return [{"order": d + 2, **_fitted(model, problem)}]
-
-    return method
-
-
 METHODS: dict[str, Method] = {
-    "gaussian_ours": _every_order(_gaussian),
-    "gaussian_demo": _every_order(_gaussian, demo_embedding),
-    "gaussian_ascending": _every_order(_gaussian, ascending_embedding),
-    "gaussian_max": _order_two(_triples("max")),
-    "gaussian_affine_eigenvalue": _order_two(_triples("affine_eigenvalue")),
-    "gaussian_affine_distance": _order_two(_triples("affine_distance")),
-    "gaussian_vertex_distance": _order_two(_triples("vertex_distance")),
-    "polynomial_ours": _every_order(lambda problem: _polynomial(problem.shifted)),
-    "polynomial_demo": _every_order(lambda problem: _polynomial(problem.as_in_demo), demo_embedding),
-    "polynomial_max": _order_two(_largest_polynomial),
-    "polynomial_dot": _order_two(_dot),
-    "inhomogeneous_own": inhomogeneous_own,
-    "inhomogeneous_subspace": inhomogeneous_subspace,
+    "gaussian_ours": search(_gaussian, every_order=True),
+    "gaussian_demo": search(_gaussian, demo_embedding, every_order=True),
+    "gaussian_ascending": search(_gaussian, ascending_embedding, every_order=True),
+    "gaussian_max": search(_triples("max")),
+    "gaussian_affine_eigenvalue": search(_triples("affine_eigenvalue")),
+    "gaussian_affine_distance": search(_triples("affine_distance")),
+    "gaussian_vertex_distance": search(_triples("vertex_distance")),
+    "polynomial_ours": search(_polynomial(lambda problem: problem.shifted), every_order=True),
+    "polynomial_demo": search(_polynomial(lambda problem: problem.as_in_demo), demo_embedding, every_order=True),
+    "polynomial_max": search(_largest_polynomial),
+    "polynomial_dot": search(_dot),
+    "inhomogeneous_own": search(_sampled_kernels),
+    "inhomogeneous_subspace": search(_sampled_subspaces),
     "inhomogeneous_protocol_4": _protocol(2),
     "inhomogeneous_protocol_5": _protocol(3),
     "inhomogeneous_protocol_5_of_3": _protocol(3, restarts=3),

@@ -7,11 +7,11 @@ import io
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any
 
 import numpy as np
 
-from biclique.reproduce.cells import Cell
+from biclique.reproduce.cells import Cell, Results
+from biclique.reproduce.methods import Result
 from biclique.reproduce.printed import (
     DATA,
     DATA_SETS,
@@ -21,10 +21,8 @@ from biclique.reproduce.printed import (
     REMARKS,
     RUN_TIMES,
     TABLE_1,
+    Printed,
 )
-
-Result = dict[str, Any]
-Results = dict[Cell, list[Result]]
 
 
 @dataclass(frozen=True)
@@ -40,11 +38,6 @@ class Row:
     """What counts on Hopkins155, if that differs."""
     labels: bool = True
     """Whether parameters are chosen with labels."""
-
-    def kept(self, data: str, result: Result) -> bool:
-        """Whether a result belongs to this row."""
-        keep = self.keep_sequences if data == "hopkins155" and self.keep_sequences is not None else self.keep
-        return keep(result)
 
 
 def _order(low: float, high: float = np.inf) -> Callable[[Result], bool]:
@@ -108,20 +101,19 @@ class Table:
         rows = (self.header, ["---"] * len(self.header), *self.rows)
         escaped = [[cell.replace("|", "\\|").replace("\n", " ") for cell in cells] for cells in rows]
         lines = [f"| {' | '.join(cells)} |" for cells in escaped]
-        return (
-            "\n".join([f"## {self.title}", "", *lines, "", *(f"{note}\n" for note in self.notes if note)]).rstrip()
-            + "\n"
-        )
+        parts = [f"## {self.title}", "", *lines, "", *(f"{note}\n" for note in self.notes if note)]
+        return "\n".join(parts).rstrip() + "\n"
 
 
 @dataclass(frozen=True)
 class Best:
-    """The lowest mean error of a row on a data set: over its parameters; for Hopkins155 by sequence, then averaged."""
+    """The lowest mean error over parameters: errors and deviations are averaged over problems, seconds are summed."""
 
     error: float
     deviation: float
     seconds: float
-    parameters: str
+    first: Result
+    """The result of the first problem."""
 
 
 def best_of(results: Iterable[Result]) -> Result | None:
@@ -130,22 +122,28 @@ def best_of(results: Iterable[Result]) -> Result | None:
     return min(found, key=lambda result: result["error"], default=None)
 
 
-def summarize(results: Results, data: str, row: Row) -> Best | None:
-    """A row on a data set; None where nothing was computed."""
+def best_over_problems(results: Results, data: str, method: str, keep: Callable[[Result], bool]) -> Best | None:
+    """The best of each problem of a data set, taken together; None where nothing was computed."""
     chosen = [
-        best_of(r for r in found if row.kept(data, r))
+        best_of(result for result in found if keep(result))
         for cell, found in results.items()
-        if (cell.data, cell.method) == (data, row.method)
+        if (cell.data, cell.method) == (data, method)
     ]
     kept = [result for result in chosen if result is not None]
     if not kept:
         return None
     return Best(
-        float(np.mean([r["error"] for r in kept])),
-        float(np.mean([r["deviation"] for r in kept])),
-        float(np.sum([r["seconds"] for r in kept])),
-        _parameters(kept[0]) if data != "hopkins155" else "best of each sequence",
+        float(np.mean([result["error"] for result in kept])),
+        float(np.mean([result["deviation"] for result in kept])),
+        float(np.sum([result["seconds"] for result in kept])),
+        kept[0],
     )
+
+
+def summarize(results: Results, data: str, row: Row) -> Best | None:
+    """A row on a data set; None where nothing was computed."""
+    keep = row.keep_sequences if data == "hopkins155" and row.keep_sequences is not None else row.keep
+    return best_over_problems(results, data, row.method, keep)
 
 
 def _parameters(result: Result) -> str:
@@ -154,29 +152,25 @@ def _parameters(result: Result) -> str:
     return ", ".join([*parts, f"m = {result['order']:g}"] if result["order"] > 2 else parts)
 
 
-def comparison(
-    name: str,
-    title: str,
-    rows: Iterable[Row],
-    results: Results,
-    printed: dict[str, dict[str, tuple[float, float | None]]],
-) -> Table:
+def comparison(name: str, title: str, rows: Iterable[Row], results: Results, printed: dict[str, Printed]) -> Table:
     """One line for every row and data set: paper, ours, difference, parameters, remark."""
     table = Table(name, title, ["method", "data", "paper", "ours", "difference", "chosen", "remark"])
     for row, data in product(rows, DATA):
         best = summarize(results, data, row)
-        if best is not None:
-            reference = printed.get(row.paper or row.name, {}).get(data)
-            paper = "" if reference is None else _with_deviation(*reference)
-            difference = "" if reference is None else f"{best.error - reference[0]:+.4f}"
-            over = reference is not None and abs(best.error - reference[0]) > LARGE
-            remark = REMARKS.get((row.name, data), REMARKS.get((row.name, ""), "")) if over else ""
-            deviation = None if data == "hopkins155" or not row.labels else best.deviation
-            by_labels = f"{best.parameters} (by labels)" if best.parameters else "no parameter"
-            chosen = by_labels if row.labels else "without labels"
-            table.rows.append(
-                [row.name, data, paper, _with_deviation(best.error, deviation), difference, chosen, remark]
-            )
+        if best is None:
+            continue
+        paper, deviation = printed[row.paper or row.name][data]
+        difference = best.error - paper
+        remark = REMARKS.get((row.name, data), REMARKS.get((row.name, ""), "")) if abs(difference) > LARGE else ""
+        ours = _with_deviation(best.error, None if data == "hopkins155" or not row.labels else best.deviation)
+        if not row.labels:
+            chosen = "without labels"
+        else:
+            parameters = "best of each sequence" if data == "hopkins155" else _parameters(best.first)
+            chosen = f"{parameters} (by labels)" if parameters else "no parameter"
+        table.rows.append(
+            [row.name, data, _with_deviation(paper, deviation), ours, f"{difference:+.4f}", chosen, remark]
+        )
     return table
 
 
@@ -190,10 +184,8 @@ def run_time_table(results: Results) -> Table:
     for row, data in product(TABLE_1_ROWS, DATA):
         best = summarize(results, data, row)
         if best is not None:
-            paper = RUN_TIMES.get(row.paper or row.name, {}).get(data)
-            printed = "" if paper is None else f"{paper:.2e}"
-            difference = "" if paper is None else f"{best.seconds - paper:+.2e}"
-            table.rows.append([row.name, data, printed, f"{best.seconds:.2e}", difference])
+            paper = RUN_TIMES[row.paper or row.name][data]
+            table.rows.append([row.name, data, f"{paper:.2e}", f"{best.seconds:.2e}", f"{best.seconds - paper:+.2e}"])
     table.notes.append(
         "One repeat at the best parameters: the similarity matrix and its k eigenvectors, on one core with one thread "
         "(with --jobs 2 the other core was busy too); for Hopkins155 the sum over the sequences. The paper's seconds "
@@ -246,20 +238,14 @@ def hopkins_table(results: Results) -> Table:
     free, mean = np.nanmin(errors, axis=1), np.nanmean(errors, axis=0)
     g2, g4 = int(np.nanargmin(mean[:, two])), int(np.nanargmin(mean[:, four]))
     best = np.unravel_index(int(np.nanargmin(mean[:, 1:])), mean[:, 1:].shape)
-    table.rows += [
-        [
-            "the best γ (and m) of each sequence, by its labels",
-            _f(free[:, two]),
-            _f(free[:, four]),
-            _f(np.nanmin(free[:, 1:], axis=1)),
-        ],
-        [
-            "one γ (and m) for all sequences, the best by all labels",
-            f"{mean[g2, two]:.4f} (γ = {gammas[g2]:g})",
-            f"{mean[g4, four]:.4f} (γ = {gammas[g4]:g})",
-            f"{mean[:, 1:][best]:.4f} (γ = {gammas[int(best[0])]:g}, m = {orders[1 + int(best[1])]:g})",
-        ],
+    own = [_f(free[:, two]), _f(free[:, four]), _f(np.nanmin(free[:, 1:], axis=1))]
+    common = [
+        f"{mean[g2, two]:.4f} (γ = {gammas[g2]:g})",
+        f"{mean[g4, four]:.4f} (γ = {gammas[g4]:g})",
+        f"{mean[:, 1:][best]:.4f} (γ = {gammas[int(best[0])]:g}, m = {orders[1 + int(best[1])]:g})",
     ]
+    table.rows.append(["the best γ (and m) of each sequence, by its labels", *own])
+    table.rows.append(["one γ (and m) for all sequences, the best by all labels", *common])
     if cells["label_free"]:
         rule = np.array([[_error_of(found, order=m) for m in (2, 4)] for found in cells["label_free"]])
         table.rows.append(["the default rule for γ, no labels at all", _f(rule[:, 0]), _f(rule[:, 1]), ""])
@@ -327,25 +313,13 @@ def _f(errors: np.ndarray) -> str:
 
 
 def by_order(results: Results, data: str, method: str) -> list[tuple[float, float, float, float]]:
-    """For every order: the lowest mean error over the parameters, its deviation and its seconds.
-
-    Averages, and a sum of seconds, over the sequences of Hopkins155.
-    """
+    """For every order: the lowest mean error over the parameters, its deviation and its seconds."""
     found = [r for cell, r in results.items() if (cell.data, cell.method) == (data, method)]
-    orders = sorted({result["order"] for results_ in found for result in results_})
     curve = []
-    for m in orders:
-        best = [best_of(r for r in results_ if r["order"] == m) for results_ in found]
-        kept = [b for b in best if b is not None]
-        if kept:
-            curve.append(
-                (
-                    float(m),
-                    float(np.mean([b["error"] for b in kept])),
-                    float(np.mean([b["deviation"] for b in kept])),
-                    float(np.sum([b["seconds"] for b in kept])),
-                )
-            )
+    for order in sorted({result["order"] for of_cell in found for result in of_cell}):
+        best = best_over_problems(results, data, method, _order(order, order))
+        if best is not None:
+            curve.append((float(order), best.error, best.deviation, best.seconds))
     return curve
 
 

@@ -6,17 +6,15 @@ import gzip
 import os
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from biclique.exceptions import DataError, ParameterError, TableError, printable
 from biclique.hypergraph.files.edge_list import Columns, format_edge_list, parse_edge_list
 from biclique.hypergraph.files.hgr import format_hgr, parse_hgr
 from biclique.hypergraph.files.hif import format_hif, parse_hif
-from biclique.hypergraph.files.lines import line_number
 from biclique.hypergraph.hypergraph import Hypergraph
-from biclique.runtime import format_bytes, parse_memory_limit, require
+from biclique.runtime.arguments import check_flag
+from biclique.runtime.memory import format_bytes, require_memory
 from biclique.tables.atomic_files import FULL, atomic_path
 
 READERS: dict[str, Callable[..., Hypergraph]] = {
@@ -29,33 +27,13 @@ READERS: dict[str, Callable[..., Hypergraph]] = {
 TABLES = (".csv", ".tsv")
 
 
-@dataclass(frozen=True)
-class Needs:
-    """Bytes of memory while a text is read: for each byte of it, and besides for each line and each mark.
+MARKS = b',;|:"{[ \t'
+"""Bytes after which a text may have a new field: each becomes an object of Python."""
 
-    Every piece of text between two marks becomes a Python object. Measured as the largest resident size; files of very
-    short or of all different names decide.
-    """
-
-    marks: bytes
-    per_mark: int = 100
-    per_line: int = 350
-    per_byte: int = 8
-
-    def of(self, piece: bytes) -> int:
-        n_marks = len(piece) - len(piece.translate(None, self.marks))
-        n_lines = max(piece.count(b"\n"), piece.count(b"\r"))
-        return self.per_byte * len(piece) + self.per_mark * n_marks + self.per_line * n_lines
-
-
-JSON_NEEDS = Needs(b'{[,:"', per_mark=50, per_line=0)
-NEEDS: dict[str, Needs] = {
-    ".json": JSON_NEEDS,
-    ".hif": JSON_NEEDS,
-    ".hgr": Needs(b" \t"),
-    ".csv": Needs(b",;\t|"),
-    ".tsv": Needs(b"\t"),
-}
+BYTES_PER_BYTE = 8
+BYTES_PER_MARK = 100
+BYTES_PER_LINE = 350
+"""Memory while a text is read; files of very short names decide."""
 
 PIECE = 2**20
 """Bytes that are read, or unpacked, at once."""
@@ -77,7 +55,6 @@ def read_hypergraph(
     weight_column: str | int | None = None,
     separator: str | None = None,
     header: bool | None = None,
-    memory_limit: int | str = "auto",
 ) -> Hypergraph:
     """A hypergraph from a file; one that cannot be read is a TableError that names the place and the reason.
 
@@ -104,35 +81,29 @@ def read_hypergraph(
     header : bool, optional
         Whether the first line holds the names of columns. False: it is data, and the columns are called "0", "1", … .
         By default it does if columns are named; otherwise one that looks like a header is an error.
-    memory_limit : int, str or "auto"
-        Such as "4GB"; half of what is free by default. A file that would need more, unpacked and as a hypergraph, is a
-        MemoryLimitError.
+
+    A file that needs more memory than is free, unpacked and as a hypergraph, is a MemoryLimitError.
     """
+    if header is not None:
+        check_flag("header", header)
+        header = bool(header)  # NumPy's booleans too
     columns = Columns(edge_column, vertex_column, weight_column, separator, header)
     suffix = _suffix(path, TableError)
     given = columns.given()
     if given and suffix not in TABLES:
         raise ParameterError(f"{', '.join(given)}: for edge lists ({', '.join(TABLES)}) only, and {path} is not one.")
-    limit, name = parse_memory_limit(memory_limit), printable(path)
-    needs = replace(NEEDS[suffix], marks=NEEDS[suffix].marks + (separator or "").encode("utf-8", "ignore"))
+    name = printable(path)
     try:
-        text = _content(path, name, needs, limit).decode("utf-8-sig")
-    except OSError as error:
-        raise TableError(f"{name}: cannot be read ({error.strerror or error}).") from error
-    except (EOFError, zlib.error) as error:
-        raise TableError(f"{name}: not a complete gzip file ({error}).") from error
+        text = _content(path, name).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise TableError(f"{name}: not a text file in UTF-8 (byte {error.start}); save it as UTF-8.") from error
-    except ValueError as error:
-        raise TableError(f"{path!r}: cannot be read ({error}).") from error
+        raise TableError(f"{name}: not a text file in UTF-8 (byte {error.start}).") from error
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        raise TableError(f"{name}: cannot be read ({getattr(error, 'strerror', None) or error}).") from error
     if not text or text.isspace():
         raise TableError(f"{name}: the file is empty.")
     if "\0" in text:
-        line = line_number(text, text.index("\0"))
-        raise TableError(f"{name}: line {line} has a NUL byte; this is not a text file in UTF-8.")
-    options: dict[str, Any] = {"columns": columns} if given else {}
-    if suffix == ".hgr":
-        options["memory_limit"] = limit
+        raise TableError(f"{name}: character {text.index(chr(0))} is a NUL; this is not a text file in UTF-8.")
+    options = {"columns": columns} if suffix in TABLES else {}
     try:
         return READERS[suffix](text, name, **options)
     except TableError:
@@ -178,18 +149,16 @@ def _suffix(path: str | os.PathLike[str], kind: type[DataError]) -> str:
     return suffix
 
 
-def _content(path: str | os.PathLike[str], name: str, needs: Needs, limit: int) -> bytes:
-    """The bytes of a file, unpacked piece by piece: it ends as soon as the hypergraph would not fit the limit."""
+def _content(path: str | os.PathLike[str], name: str) -> bytes:
+    """The bytes of a file, unpacked piece by piece: it ends as soon as the hypergraph would not fit the memory."""
     pieces: list[bytes] = []
     needed = 0
     with gzip.open(path) if str(path).lower().endswith(".gz") else Path(path).open("rb") as file:
         while piece := file.read(PIECE):
             pieces.append(piece)
-            needed += needs.of(piece)
-            require(
-                needed,
-                limit,
-                f"{name}: the hypergraph of the first {format_bytes(sum(map(len, pieces)))} of text",
-                "raise memory_limit, or read a part of the file.",
-            )
+            marks = len(piece) - len(piece.translate(None, MARKS))
+            lines = max(piece.count(b"\n"), piece.count(b"\r"))
+            needed += BYTES_PER_BYTE * len(piece) + BYTES_PER_MARK * marks + BYTES_PER_LINE * lines
+            what = f"{name}: the hypergraph of the first {format_bytes(sum(map(len, pieces)))} of text"
+            require_memory(needed, what, "read a part of the file.")
     return b"".join(pieces)

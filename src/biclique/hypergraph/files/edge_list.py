@@ -19,9 +19,8 @@ from scipy import sparse
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, ParameterError, TableError, printable
 from biclique.hypergraph.build import reordered
-from biclique.hypergraph.files.lines import NUMBER, WHOLE, decimal, line_around, numbered, parse_number
+from biclique.hypergraph.files.lines import NUMBER, WHOLE, decimal, numbered, parse_number
 from biclique.hypergraph.hypergraph import Hypergraph
-from biclique.runtime import check_flag
 
 # Which column is what, and when a first line looks like a header that nobody announced
 
@@ -39,15 +38,12 @@ LIST_MARKS = ";|"
 FEW_LINES = 3
 """Lines below a header from which on columns that share no name say that this is a table."""
 
-MOST_ALONE = 0.2
-"""If a larger share of the lines has names that occur nowhere else, a first line of that kind says nothing."""
-
 Row = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Columns:
-    """What ``read_hypergraph`` was told about the columns of an edge list."""
+    """The arguments of ``read_hypergraph`` about the columns of an edge list."""
 
     edge: str | int | None = None
     vertex: str | int | None = None
@@ -59,13 +55,8 @@ class Columns:
         for option, column in self.named().items():
             if isinstance(column, bool) or not isinstance(column, (str, int)):
                 raise ParameterError(f"{option} must be the name of a column or its number from 0, got {column!r}.")
-        if self.header is not None:
-            check_flag("header", self.header)
-            object.__setattr__(self, "header", bool(self.header))  # NumPy's booleans too
         separator = self.separator
-        if separator is not None and (
-            not isinstance(separator, str) or re.search('["\r\n]', separator) or not separator
-        ):
+        if separator is not None and not (isinstance(separator, str) and re.fullmatch('[^"\r\n]+', separator)):
             raise ParameterError(
                 f"separator must be the text between the names of a list, such as ';', without quotes and line ends, "
                 f"got {separator!r}."
@@ -150,54 +141,46 @@ def _shown(names: Sequence[str]) -> str:
 def suspect_header(rows: Sequence[Row]) -> tuple[str, str] | None:
     """Why the first line looks like a header, and the options that would read the table; or None.
 
-    Always: all fields below are whole numbers, and none of its own is. Otherwise at least two lines must be below it,
-    and its own fields must be names that differ and occur nowhere else. Then one of these is enough:
+    Its fields must be distinct, no numbers, and occur nowhere below. Then one of these is enough:
 
-    - one of its words is known (``edge``, ``weight``, ``author``, ``…_id``, …).
-    - Every line has as many fields, and a column below holds numbers only.
-    - Every line has as many fields, and two fields of a column below hold a semicolon or a bar: lists of names.
-    - Every line has as many fields, at least three are below, no name occurs in two columns, and at most a fifth of the
-      lines below stand alone like this one. In a list of edges a vertex may stand in any place, so that names meet in
-      several columns; and in a sparse one any line may be alone, the first too.
+    - All fields below are whole numbers.
+    - One of its words is known (``edge``, ``weight``, ``author``, ``…_id``, …), and two lines are below.
+    - Two lines of as many fields are below, and two fields of a column hold a semicolon or a bar: lists of names.
+    - Two lines of as many fields are below, and a column holds numbers only.
+    - Three lines of as many fields are below, no name occurs in two columns, and each line shares a name with another.
+      In a list of edges a vertex may stand in any place, so that names meet in several columns.
     """
     first, below = rows[0], rows[1:]
     own = [cell for cell in first if cell]
-    if not below or not own:
+    if not below or not own or any(map(NUMBER.fullmatch, own)):
         return None
-    if not any(map(WHOLE.fullmatch, own)) and all(WHOLE.fullmatch(cell) for row in below for cell in row if cell):
+    if all(WHOLE.fullmatch(cell) for cell in chain.from_iterable(below) if cell):
         return "above whole numbers", _options(first, [])
-    if len(below) < 2 or len(set(own)) < len(own) or any(map(NUMBER.fullmatch, own)):
-        return None
-    if not set(own).isdisjoint(chain.from_iterable(below)):
+    if len(below) < 2 or len(set(own)) < len(own) or not set(own).isdisjoint(chain.from_iterable(below)):
         return None
     word = next(filter(HEADER_WORD.fullmatch, own), None)
+    known = None if word is None else f"with the word {word!r}"
     if len(first) < 2 or any(len(row) != len(first) for row in below):
-        return None if word is None else (f"with the word {word!r}", _options(first, []))
+        return None if known is None else (known, _options(first, []))
+
     columns = [[cell for cell in column if cell] for column in zip(*below, strict=True)]
     numeric = [j for j, cells in enumerate(columns) if cells and all(map(NUMBER.fullmatch, cells))]
     for mark in LIST_MARKS:
-        lists = [j for j, cells in enumerate(columns) if sum(mark in cell for cell in cells) > 1 and first[j]]
+        lists = [j for j, cells in enumerate(columns) if first[j] and sum(mark in cell for cell in cells) > 1]
         if lists and not any(mark in cell for cell in first):
             reason = f"above lists with {DELIMITERS[mark]} ({first[lists[0]]!r})"
             return reason, f"{_options(first, numeric, lists[0])} --separator {quoted_separator(mark)}"
-    options = _options(first, numeric)
-    if word is not None:
-        return f"with the word {word!r}", options
-    for j in numeric:
-        if first[j]:
-            return f"above a column of numbers ({first[j]!r})", options
-    if len(below) >= FEW_LINES and _share_no_name(columns):
-        once = {cell for cells in columns for cell, count in Counter(cells).items() if count == 1}
-        alone = sum(once.issuperset(filter(None, row)) for row in below)
-        if alone <= MOST_ALONE * len(below):
-            return "above columns that share no name", options
+    if known is not None:
+        return known, _options(first, numeric)
+    named = [first[j] for j in numeric if first[j]]
+    if named:
+        return f"above a column of numbers ({named[0]!r})", _options(first, numeric)
+    times = [Counter(cells) for cells in columns]
+    apart = len(set().union(*times)) == sum(map(len, times))
+    shared = {cell for counts in times for cell, count in counts.items() if count > 1}
+    if len(below) >= FEW_LINES and apart and not any(shared.isdisjoint(row) for row in below):
+        return "above columns that share no name", _options(first, numeric)
     return None
-
-
-def _share_no_name(columns: Sequence[Sequence[str]]) -> bool:
-    """Whether no name occurs in two columns."""
-    distinct = [set(cells) for cells in columns]
-    return len(set().union(*distinct)) == sum(map(len, distinct))
 
 
 def _options(first: Row, numeric: Sequence[int], vertex: int | None = None) -> str:
@@ -205,13 +188,13 @@ def _options(first: Row, numeric: Sequence[int], vertex: int | None = None) -> s
     words = [cell.lower() for cell in first]
     if {"source", "target"} <= set(words):
         return "--header yes"
-    order = sorted((j for j, word in enumerate(words) if word), key=lambda j: j in numeric)
+    rest = sorted((j for j, word in enumerate(words) if word and j != vertex), key=lambda j: j in numeric)
+    edge = next((j for j in rest if words[j] in LIKELY_EDGES), None)
     if vertex is None:
-        vertex = next((j for j in order if words[j] in LIKELY_VERTICES), None)
-    edge = next((j for j in order if words[j] in LIKELY_EDGES and j != vertex), None)
-    rest = [j for j in order if j not in (edge, vertex)]
-    edge = rest.pop(0) if edge is None and rest else edge
-    vertex = rest.pop(0) if vertex is None and rest else vertex
+        vertex = next((j for j in rest if words[j] in LIKELY_VERTICES), None)
+    free = iter(j for j in rest if j not in (edge, vertex))
+    edge = next(free, None) if edge is None else edge
+    vertex = next(free, None) if vertex is None else vertex
     named = {"--edge-column": edge, "--vertex-column": vertex}
     return " ".join(f"{option} {quoted(first[j])}" for option, j in named.items() if j is not None)
 
@@ -229,7 +212,7 @@ def quoted_separator(separator: str) -> str:
 # The edges
 
 
-NOT_BLANK = re.compile(r"\S")
+FIRST_LINE = re.compile(r"\S[^\r\n]*")
 UNWRITABLE = re.compile("[\0\r\ud800-\udfff]")
 NO_COLUMNS = Columns()
 
@@ -258,8 +241,8 @@ def parse_edge_list(text: str, name: str, delimiter: str | None = None, columns:
     vertices are sorted, others come in the order in which they are first seen; if rows without an edge name every
     vertex, their order counts. White space around a field is dropped.
     """
-    found = NOT_BLANK.search(text)
-    line = "" if found is None else text[slice(*line_around(text, found.start()))]
+    found = FIRST_LINE.search(text)
+    line = "" if found is None else found.group()
     most = delimiter or max(",;\t", key=line.count)
     if columns.named():
         return _parse_table(*_rows(text, name, _table_delimiter(line, most, columns)), name, columns)
@@ -287,14 +270,15 @@ def parse_edge_list(text: str, name: str, delimiter: str | None = None, columns:
 def _table_delimiter(line: str, most: str, columns: Columns) -> str:
     """The delimiter at which the first line has all columns that are named by text, else the usual one."""
     wanted = {column for column in columns.named().values() if isinstance(column, str)}
-    if columns.header is not False:
-        for delimiter in (most, *sorted(",;\t|", key=line.count, reverse=True)):
-            if delimiter == columns.separator and delimiter not in line:
-                continue  # a header of one column, above lists
-            with suppress(csv.Error):
-                first = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True))
-                if wanted <= {cell.strip() for cell in first}:
-                    return delimiter
+    if columns.header is False:
+        return most
+    for delimiter in (most, *sorted(",;\t|", key=line.count, reverse=True)):
+        if delimiter == columns.separator and delimiter not in line:
+            continue  # a header of one column, above lists
+        with suppress(csv.Error):
+            first = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True))
+            if wanted <= {cell.strip() for cell in first}:
+                return delimiter
     return most
 
 
@@ -330,8 +314,6 @@ def _refuse_other_delimiters(rows: list[Row], lines: list[int], delimiter: str, 
             continue
         whole = all(WHOLE.fullmatch(part.strip()) for row in rows for part in row[0].split(other) if part)
         if all(inside) or whole or other in ";\t|":
-            if other == "|":
-                _refuse_header([tuple(map(str.strip, row[0].split(other))) for row in rows], lines, name)
             listed = f"--vertex-column {quoted(rows[0][0])} " if not inside[0] and all(inside[1:]) and not whole else ""
             raise TableError(
                 f"{name}: line {lines[inside.index(True)]}: every line is one field between {DELIMITERS[delimiter]}, "

@@ -12,17 +12,19 @@ from scipy import sparse
 from biclique.exceptions import DataError, TableError
 from biclique.hypergraph.files.lines import WHOLE, decimal, numbered, parse_number
 from biclique.hypergraph.hypergraph import Hypergraph
-from biclique.runtime import parse_memory_limit, require
+from biclique.runtime.memory import require_memory
 
-SPARE_VERTICES = 10**6  # isolated ones that a header may announce, beside a hundred for every vertex in an edge
+SPARE_VERTICES = 10**6
+"""Isolated vertices that a header may announce, beside a hundred for every vertex in an edge."""
 
 BYTES_PER_VERTEX = 64
 """Of the arrays that have an entry for every vertex, while names are checked."""
 
-LARGEST_TOTAL = 10**8  # vertices that a file may name, repeated ones each time
+LARGEST_TOTAL = 10**8
+"""Vertices that a file may name, repeated ones each time."""
 
 
-def parse_hgr(text: str, name: str, *, memory_limit: int | str = "auto") -> Hypergraph:
+def parse_hgr(text: str, name: str) -> Hypergraph:
     """``n_edges n_vertices [fmt]``, then one edge on each line, its vertices counted from 1; % starts a comment line.
 
     fmt 1: the weight of the edge comes first on its line; 10: ``n_vertices`` lines with vertex weights follow; 11 is
@@ -71,11 +73,10 @@ def parse_hgr(text: str, name: str, *, memory_limit: int | str = "auto") -> Hype
         raise TableError(
             f"{name}: line {number}: vertices must be whole numbers from 1 to {n_vertices}, got {wrong[:80]!r}."
         )
-    require(
+    require_memory(
         BYTES_PER_VERTEX * n_vertices,
-        parse_memory_limit(memory_limit),
         f"{name}: line {lines[0][0]} announces {n_vertices} vertices, which",
-        "raise memory_limit if that number is right.",
+        "is that number right?",
     )
     indices = np.array(places, dtype=np.int64)[codes]
     indptr = np.concatenate([[0], np.cumsum([len(fields) for _, fields in edges], dtype=np.int64)])

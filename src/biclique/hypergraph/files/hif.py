@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
-from contextlib import suppress
 from itertools import chain
 from typing import Any, NoReturn
 
@@ -14,65 +12,13 @@ from scipy import sparse
 
 from biclique._typing import FloatArray
 from biclique.exceptions import DataError, TableError
-from biclique.hypergraph.files.lines import decimal, line_around, line_number, numbered
+from biclique.hypergraph.files.lines import decimal, numbered
 from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.runtime.arguments import is_finite
 
 SECTIONS = ("network-type", "metadata", "incidences", "nodes", "edges")
 NETWORK_TYPES = ("undirected", "directed", "asc")
 KINDS = {dict: "an object", list: "an array", str: "text", bool: "a boolean", type(None): "null"}
-SPACE = re.compile(r"[ \t\r\n]*")
-NOT_JSON = re.compile(r'"(?:[^"\\]|\\.)*"|(NaN|-?Infinity)')
-
-
-class _Repeated(dict[str, Any]):
-    """An object of a file in which a key comes twice."""
-
-    key = ""
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) == len(pairs):
-        return found
-    repeated = _Repeated(found)
-    repeated.key = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-    return repeated
-
-
-class _Source:
-    """The text of a file and its name, for errors that say where."""
-
-    def __init__(self, text: str, name: str) -> None:
-        self.text, self.name = text, name
-
-    def error(self, section: str, at: int, reason: str, key: str = "") -> TableError:
-        """``name: line 7: section[at].key reason``."""
-        where = f"line {line_number(self.text, self.place(section, at))}: {section}[{at}]"
-        return TableError(f"{self.name}: {where}{key and '.'}{key} {reason}.")
-
-    def refuse(self, section: str, at: int, key: str, allowed: str, value: Any) -> NoReturn:
-        shown = _kind(value) if isinstance(value, (dict, list)) else json.dumps(value)
-        raise self.error(section, at, f"must be {allowed}, got {shown[:80]}", key)
-
-    def place(self, section: str, at: int) -> int:
-        """Where the item begins, by going through the text once more; it is known to be JSON."""
-        decoder = json.JSONDecoder()
-
-        def skip(place: int) -> int:
-            return SPACE.match(self.text, place).end()  # type: ignore[union-attr]
-
-        place = skip(0)
-        while self.text[place] != "}":
-            found, place = decoder.raw_decode(self.text, skip(place + 1))
-            place = skip(skip(place) + 1)  # the colon
-            if found == section:
-                break
-            place = skip(decoder.raw_decode(self.text, place)[1])
-        place = skip(place + 1)
-        for _ in range(at):
-            place = skip(skip(decoder.raw_decode(self.text, place)[1]) + 1)
-        return place
 
 
 def parse_hif(text: str, name: str) -> Hypergraph:
@@ -87,11 +33,9 @@ def parse_hif(text: str, name: str) -> Hypergraph:
     In a simplicial complex (``asc``) the faces listed are the edges. The weights of nodes, attributes, metadata, and
     further keys inside an item, which files in circulation have, are not kept.
     """
-    document, source = _load(text, name), _Source(text, name)
+    document = _load(text, name)
     if not isinstance(document, dict):
         raise TableError(f"{name}: a HIF file must be an object with the key 'incidences', got {_kind(document)}.")
-    if isinstance(document, _Repeated):
-        raise TableError(f"{name}: the key {document.key[:80]!r} comes twice: keep one of them.")
     for key in document:
         if key not in SECTIONS:
             raise TableError(f"{name}: unknown key {key[:80]!r}; allowed are {', '.join(SECTIONS)}.")
@@ -101,41 +45,42 @@ def parse_hif(text: str, name: str) -> Hypergraph:
         raise TableError(f"{name}: network-type must be one of {', '.join(NETWORK_TYPES)}.")
     if not isinstance(document.get("metadata", {}), dict):
         raise TableError(f"{name}: metadata must be an object, got {_kind(document['metadata'])}.")
-    incidences, nodes, edges = (_items(document, section, source) for section in ("incidences", "nodes", "edges"))
-    for at, item in enumerate(incidences):
-        if "direction" in item and item["direction"] not in ("head", "tail"):
-            source.refuse("incidences", at, "direction", "'head' or 'tail'", item["direction"])
+    incidences, nodes, edges = (_Items(document, section, name) for section in ("incidences", "nodes", "edges"))
+    for at, item in enumerate(incidences.items):
+        if item.get("direction", "head") not in ("head", "tail"):
+            incidences.refuse(at, "direction", "'head' or 'tail'", item["direction"])
 
-    node_ids, edge_ids = _ids(nodes, "nodes", "node", source), _ids(edges, "edges", "edge", source)
-    columns, vertex_names = numbered(chain(node_ids, _ids(incidences, "incidences", "node", source)))
-    rows, edge_names = numbered(chain(edge_ids, _ids(incidences, "incidences", "edge", source)))
-    counts = _weights([item.get("weight", 1) for item in incidences], "incidences", source)
-    if (counts < 0).any():
-        at = int(np.flatnonzero(counts < 0)[0])
-        source.refuse("incidences", at, "weight", "0 or more", incidences[at]["weight"])
-    _weights([item.get("weight", 1) for item in nodes], "nodes", source)
-    rows_of, columns_of = rows[len(edges) :], columns[len(nodes) :]
-    members = sparse.coo_array((counts, (rows_of, columns_of)), shape=(len(edge_names), len(vertex_names))).tocsr()
-    if not np.isfinite(members.data).all():
-        found = members.tocoo()
-        first = np.flatnonzero(~np.isfinite(found.data))[0]
-        same = (rows_of == found.row[first]) & (columns_of == found.col[first])
-        reason = "is one too many: the weights of its pair add up to more than a number can hold"
-        raise source.error("incidences", int(np.flatnonzero(same)[-1]), reason)
-    return Hypergraph(members, _edge_weights(edges, rows, len(edge_names), source), vertex_names, edge_names)
+    columns, vertex_names = numbered(chain(nodes.ids("node"), incidences.ids("node")))
+    rows, edge_names = numbered(chain(edges.ids("edge"), incidences.ids("edge")))
+    nodes.weights()  # checked, and not kept
+    counts = incidences.weights()
+    for at in np.flatnonzero(counts < 0).tolist():
+        incidences.refuse(at, "weight", "0 or more", incidences.items[at]["weight"])
+    listed, pairs = rows[: len(edges.items)], (rows[len(edges.items) :], columns[len(nodes.items) :])
+    members = sparse.coo_array((counts, pairs), shape=(len(edge_names), len(vertex_names)))
+    given = edges.weights()
+    weights = np.ones(len(edge_names))
+    weights[listed] = given
+    for at in np.flatnonzero(weights[listed] != given).tolist():
+        raise edges.error(at, "", "comes again with another weight; list every edge once")
+    return Hypergraph(members, weights, vertex_names, edge_names)
 
 
 def _load(text: str, name: str) -> Any:
     def refuse(literal: str) -> NoReturn:  # NaN or Infinity, which Python's reader takes and JSON does not have
-        found = next((match for match in NOT_JSON.finditer(text) if match[1]), None)
-        where = "" if found is None else f" in line {line_number(text, found.start())}"
-        raise TableError(f"{name}: not JSON: {literal}{where} is not a JSON number; leave it out or write null.")
+        raise TableError(f"{name}: not JSON: {literal} is not a JSON number; leave it out or write null.")
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            repeated = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+            raise TableError(f"{name}: an object has the key {repeated[:80]!r} twice: keep one of them.")
+        return found
 
     try:
-        return json.loads(text, parse_constant=refuse, object_pairs_hook=_object)
+        return json.loads(text, parse_constant=refuse, object_pairs_hook=unique)
     except json.JSONDecodeError as error:
-        line, column = line_number(text, error.pos), error.pos - line_around(text, error.pos)[0] + 1
-        raise TableError(f"{name}: not JSON: {error.msg} in line {line}, column {column}.") from error
+        raise TableError(f"{name}: not JSON: {error.msg} in line {error.lineno}, column {error.colno}.") from error
     except TableError:
         raise
     except RecursionError as error:
@@ -145,76 +90,61 @@ def _load(text: str, name: str) -> Any:
 
 
 def _kind(value: Any) -> str:
-    return "an object" if isinstance(value, dict) else KINDS.get(type(value), "a number")
+    return KINDS.get(type(value), "a number")
 
 
-def _items(document: dict[str, Any], section: str, source: _Source) -> list[dict[str, Any]]:
-    """The items of a section: objects whose ``attrs`` (``attr`` in older files) are objects, no key twice."""
-    items = document.get(section, [])
-    if not isinstance(items, list):
-        raise TableError(f"{source.name}: {section} must be an array, got {_kind(items)}.")
-    if not set(map(type, items)) <= {dict}:
-        for at, item in enumerate(items):
+class _Items:
+    """The items of a section, which are objects; errors say ``file: section[at].key``."""
+
+    def __init__(self, document: dict[str, Any], section: str, name: str) -> None:
+        self.section, self.name = section, name
+        self.items: list[dict[str, Any]] = document.get(section, [])
+        if not isinstance(self.items, list):
+            raise TableError(f"{name}: {section} must be an array, got {_kind(self.items)}.")
+        for at, item in enumerate(self.items):
             if not isinstance(item, dict):
-                source.refuse(section, at, "", "an object", item)
-            if isinstance(item, _Repeated):
-                raise source.error(section, at, f"has the key {item.key[:80]!r} twice: keep one of them")
-    for key in ("attrs", "attr"):
-        for at, item in enumerate(items):
-            if key in item and type(item[key]) is not dict:
-                if isinstance(item[key], _Repeated):
-                    raise source.error(section, at, f"has the key {item[key].key[:80]!r} twice: keep one of them", key)
-                source.refuse(section, at, key, "an object", item[key])
-    return items
+                self.refuse(at, "", "an object", item)
+            for key in ("attrs", "attr"):  # "attr" in older files
+                if not isinstance(item.get(key, {}), dict):
+                    self.refuse(at, key, "an object", item[key])
 
+    def error(self, at: int, key: str, reason: str) -> TableError:
+        return TableError(f"{self.name}: {self.section}[{at}]{key and '.'}{key} {reason}.")
 
-def _ids(items: list[dict[str, Any]], section: str, key: str, source: _Source) -> list[str | int]:
-    """The ids of the items: text or integers."""
-    ids = [item.get(key) for item in items]
-    if not set(map(type, ids)) <= {str, int}:
+    def refuse(self, at: int, key: str, allowed: str, value: Any) -> NoReturn:
+        shown = _kind(value) if isinstance(value, (dict, list)) else json.dumps(value)
+        raise self.error(at, key, f"must be {allowed}, got {shown[:80]}")
+
+    def ids(self, key: str) -> list[str | int]:
+        """The ids of the items: text or integers."""
+        ids = [item.get(key) for item in self.items]
         for at, value in enumerate(ids):
             if isinstance(value, float) and value.is_integer():
                 ids[at] = int(value)  # 1.0 is an integer in JSON
-            elif key not in items[at]:
-                raise source.error(section, at, "is missing", key)
+            elif key not in self.items[at]:
+                raise self.error(at, key, "is missing")
             elif type(value) not in (str, int):
-                source.refuse(section, at, key, "text or a whole number", value)
-    return ids  # type: ignore[return-value]
+                self.refuse(at, key, "text or a whole number", value)
+        return ids  # type: ignore[return-value]
+
+    def weights(self) -> FloatArray:
+        """The weights of the items, 1 if there is none: finite numbers."""
+        found = [_weight_of(item, attributes=self.section == "edges") for item in self.items]
+        for at, (value, key) in enumerate(found):
+            if type(value) not in (int, float) or not is_finite(value):
+                shown = "a number too large" if type(value) in (int, float) else _kind(value)
+                raise self.error(at, key, f"must be a finite number, got {shown}")
+        return np.array([value for value, _ in found], dtype=float)
 
 
-def _weights(values: list[Any], section: str, source: _Source, keys: list[str] | None = None) -> FloatArray:
-    """Finite numbers; ``keys`` say where each stood, if not in ``weight``."""
-    with suppress(OverflowError):
-        if set(map(type, values)) <= {int, float}:
-            numbers = np.array(values, dtype=float)
-            if np.isfinite(numbers).all():
-                return numbers
-    at = next(at for at, value in enumerate(values) if type(value) not in (int, float) or not is_finite(value))
-    shown = "a number too large" if type(values[at]) in (int, float) else _kind(values[at])
-    raise source.error(section, at, f"must be a finite number, got {shown}", "weight" if keys is None else keys[at])
-
-
-def _weight_of(item: dict[str, Any]) -> tuple[Any, str]:
-    """The weight of an edge, and the key that it stood at."""
-    if "weight" in item:
-        return item["weight"], "weight"
-    for place in ("attrs", "attr"):
-        if place in item and item[place].get("weight") is not None:
-            return item[place]["weight"], f"{place}.weight"
-    return 1, "weight"
-
-
-def _edge_weights(edges: list[dict[str, Any]], rows: Any, n_edges: int, source: _Source) -> FloatArray:
-    """The weights of all edges; one listed twice must have the same weight both times."""
-    found = [_weight_of(item) for item in edges]
-    given = _weights([value for value, _ in found], "edges", source, [key for _, key in found])
-    listed = rows[: len(edges)]
-    weights = np.ones(n_edges)
-    weights[listed] = given
-    differs = np.flatnonzero(weights[listed] != given)
-    if len(differs):
-        raise source.error("edges", int(differs[0]), "comes again with another weight; list every edge once")
-    return weights
+def _weight_of(item: dict[str, Any], *, attributes: bool) -> tuple[Any, str]:
+    """The weight of an item, and the key that it stood at."""
+    if "weight" not in item and attributes:
+        for place in ("attrs", "attr"):
+            weight = item.get(place, {}).get("weight")
+            if weight is not None:
+                return weight, f"{place}.weight"
+    return item.get("weight", 1), "weight"
 
 
 def format_hif(hypergraph: Hypergraph) -> str:

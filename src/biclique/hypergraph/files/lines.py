@@ -17,18 +17,6 @@ NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,999}")
 
 
-def line_number(text: str, place: int) -> int:
-    """The line of a place in a text, from 1; lines end with a newline, a carriage return or both."""
-    return text.count("\n", 0, place) + text.count("\r", 0, place) - text.count("\r\n", 0, place) + 1
-
-
-def line_around(text: str, place: int) -> tuple[int, int]:
-    """Where the line of a place begins and ends."""
-    start = max(text.rfind(end, 0, place) for end in "\r\n") + 1
-    ends = [found for end in "\r\n" if (found := text.find(end, place)) >= 0]
-    return start, min(ends, default=len(text))
-
-
 def numbered(names: Iterable[Hashable]) -> tuple[IntArray, list[Any]]:
     """The number of every name, and the distinct names in the order in which they are first seen."""
     index: dict[Hashable, int] = defaultdict(count().__next__)

@@ -97,7 +97,7 @@ class _Triangles:
     def __init__(self, X: FloatArray) -> None:
         D = np.asarray(cdist(X, X))
         self.unit = float(2.0 ** np.ceil(np.log2(D.max() or 1.0)))
-        self.points = X / self.unit
+        self.columns = np.ascontiguousarray(X.T) / self.unit  # (d, n)
         self.sides = D / self.unit
 
     def sixteen_squared_areas(self, j: int, i: slice, k: slice) -> FloatArray:
@@ -106,7 +106,7 @@ class _Triangles:
         both, apart = a + b, a - b
         around = both + c
         squares = around * (both - c) * (c - apart) * (c + apart)
-        flat = squares < 4 * FLAT * a * b * c * around
+        flat = squares < around * c * (a * (4 * FLAT)) * b
         if flat.any():
             row, column = np.nonzero(flat)
             squares[row, column] = self._from_points(row + i.start, j, column + k.start)
@@ -119,11 +119,13 @@ class _Triangles:
         than eps times a side beside it.
         """
         shortest = self.sides[i, k] < np.minimum(self.sides[i, j], self.sides[j, k])
-        p = self.points.take(i, axis=0) - self.points[j]  # (N, d)
-        q = self.points.take(k, axis=0) - self.points.take(np.where(shortest, i, j), axis=0)
-        length = np.einsum("nd,nd->n", p, p)
-        q -= (np.einsum("nd,nd->n", p, q) / (length + TINY))[:, None] * p
-        return np.asarray(4 * length * np.einsum("nd,nd->n", q, q))
+        x, y, z = self.columns[:, i], self.columns[:, j, None], self.columns[:, k]
+        p = x - y  # (d, N)
+        q = z - np.where(shortest, x, y)
+        length = np.einsum("dn,dn->n", p, p)
+        share = sum(along * beside for along, beside in zip(p, q, strict=True)) / (length + TINY)
+        height = sum((beside - share * along) ** 2 for along, beside in zip(p, q, strict=True))
+        return np.asarray((2 * np.sqrt(length) * np.sqrt(height)) ** 2)
 
 
 def _vertex_triples(model: VertexDistance, X: FloatArray) -> Weigh:
@@ -141,7 +143,7 @@ def _vertex_triples(model: VertexDistance, X: FloatArray) -> Weigh:
         doubled = np.minimum(np.minimum(doubled, a * b), np.minimum(a, b) * c)
         of_a, of_b, of_c = inverse[i, j, None], inverse[j, k], inverse[i, k]
         if model.squared:
-            total = (doubled * of_a) ** 2 + (doubled * of_b) ** 2 + (doubled * of_c) ** 2
+            total = (doubled * of_c) ** 2 + (doubled * of_a) ** 2 + (doubled * of_b) ** 2
         else:
             total = doubled * (of_a + of_b + of_c)
         if coincide:
@@ -165,12 +167,12 @@ def _affine_distance_triples(model: AffineDistance, X: FloatArray) -> Weigh:
 
     def to_line(j: int, i: slice, k: slice) -> FloatArray:
         a, b, c = S[i, j, None], S[j, k], S[i, k]
-        trace = (a + b + c) / 3
-        gap = np.sqrt((2 / 9) * ((a - b) ** 2 + (b - c) ** 2 + (c - a) ** 2))
+        trace = (a + b + c) * (1 / 3)
+        gap = np.sqrt((2 / 9) * ((a - b) ** 2 + (a - c) ** 2 + (b - c) ** 2))
         widest = np.maximum(np.maximum(a, b), c) - trace
         widest = np.maximum(np.minimum(widest, gap), gap / 2)  # z² is from 1/2 to 2/3
         areas = triangles.sixteen_squared_areas(j, i, k)
-        squares = areas * (widest + gap + 2 * TINY) / ((trace + gap + TINY) * (gap + TINY))  # 18 μ₂z²
+        squares = areas * (widest + gap + 2 * TINY) / (trace + gap + TINY) / (gap + TINY)  # 18 μ₂z²
         return np.asarray(np.exp((rate * (2 / 3) / np.sqrt(18)) * np.sqrt(squares)))
 
     def to_point(j: int, i: slice, k: slice) -> FloatArray:
@@ -207,10 +209,10 @@ def smallest_eigenvalues(
     3φ = atan2(|V|/√6, r) with V = B² − 2I − rB: the cosine alone loses half the digits where two eigenvalues are
     close, which is the usual case here.
     """
-    q = (diagonal[0] + diagonal[1] + diagonal[2]) / 3
+    q = (diagonal[0] + diagonal[2] + diagonal[1]) * (1 / 3)
     b11, b22, b33 = (entry - q for entry in diagonal)
     b12, b13, b23 = beside
-    p = np.sqrt((b11 * b11 + b22 * b22 + b33 * b33 + 2 * (b12 * b12 + b13 * b13 + b23 * b23)) / 6)
+    p = np.sqrt((2 * (b12 * b12 + b13 * b13 + b23 * b23) + b11 * b11 + b22 * b22 + b33 * b33) * (1 / 6))
     inverse = 1 / (p + TINY)
     b11, b22, b33, b12, b13, b23 = (entry * inverse for entry in (b11, b22, b33, b12, b13, b23))
     s12, s13, s23 = b12 * b12, b13 * b13, b23 * b23
@@ -222,7 +224,7 @@ def smallest_eigenvalues(
     v13 = b13 * (b22 + r) - b12 * b23
     v23 = b23 * (b11 + r) - b12 * b13
     squares = (v11 * v11 + v22 * v22 + v33 * v33) / 2 + v12 * v12 + v13 * v13 + v23 * v23  # |V|²/2
-    return np.asarray(q + 2 * p * np.cos((np.arctan2(np.sqrt(squares / 3), r) + 2 * np.pi) / 3))
+    return np.asarray(q + 2 * p * np.cos(np.arctan2(np.sqrt(squares * (1 / 3)), r) * (1 / 3) + 2 * np.pi / 3))
 
 
 TRIPLES: dict[type[Modelling], Callable[[Any, FloatArray], Weigh]] = {
