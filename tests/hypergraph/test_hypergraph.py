@@ -220,7 +220,7 @@ def test_unknown_edge_and_unhashable():
     for wrong in ([0, 99], ["a"], [0, 0], np.ones(7, dtype=bool)):
         with pytest.raises(ParameterError, match="vertices must be"):
             hypergraph.restricted(wrong)
-    with pytest.raises(ParameterError, match="has a name"):
+    with pytest.raises(ParameterError, match="no edge"):
         hypergraph.edge([1])
     with pytest.raises(TypeError):
         hash(hypergraph)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator
 from itertools import chain, count
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from scipy import sparse
@@ -16,13 +14,6 @@ from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError
 
 LARGEST_NAME = np.iinfo(np.int64).max
-
-
-@dataclass(frozen=True)
-class Checked:
-    """A matrix of multiplicities that has been checked and frozen already."""
-
-    matrix: Any
 
 
 def frozen(matrix: Any) -> Any:
@@ -39,8 +30,6 @@ def view(matrix: Any) -> Any:
 
 def checked_counts(members: Any) -> Any:
     """Multiplicities as a matrix of our own: checked, canonical and frozen."""
-    if isinstance(members, Checked):
-        return members.matrix
     if not sparse.issparse(members):
         members = number_array(members, "the incidence matrix", 2)
     elif members.dtype.kind not in "biuf":
@@ -92,13 +81,13 @@ def checked_weights(weights: Any, n_edges: int) -> FloatArray:
     return found
 
 
-def checked_names(names: Sequence[Hashable] | None, n_names: int, what: str) -> np.ndarray[Any, Any]:
+def checked_names(names: Any, n_names: int, what: str) -> np.ndarray[Any, Any]:
     """Names as an array of integers, or of objects; distinct, none missing."""
     found = np.arange(n_names) if names is None else _name_array(names, what)
+    if len(found) != n_names:
+        raise DataError(f"{what}_names must have {n_names} entries, got {len(found)}.")
     if names is not None:
-        if len(found) != n_names:
-            raise DataError(f"{what}_names must have {n_names} entries, got {len(found)}.")
-        distinct = _count_integers(found) if found.dtype != object else _count_distinct(found, what)
+        distinct = _count_distinct(found, what)
         if distinct != n_names:
             raise DataError(f"{what}_names must be distinct; {n_names - distinct} are repeated.")
     found.flags.writeable = False
@@ -106,27 +95,31 @@ def checked_names(names: Sequence[Hashable] | None, n_names: int, what: str) -> 
 
 
 def _name_array(names: Any, what: str) -> np.ndarray[Any, Any]:
-    integers = isinstance(names, np.ndarray) and names.ndim == 1 and names.dtype.kind in "iu"
-    if integers and (not len(names) or int(names.max()) <= LARGEST_NAME):
-        return np.asarray(names.astype(np.int64))
     try:
-        listed: list[Any] = names.tolist() if hasattr(names, "tolist") else list(names)
+        listed = names.tolist() if hasattr(names, "tolist") else list(names)
     except TypeError as error:
         raise DataError(f"{what}_names must be a sequence of names, got {names!r}.") from error
-    if listed and set(map(type, listed)) == {int} and all(-LARGEST_NAME <= name <= LARGEST_NAME for name in listed):
-        return np.array(listed, dtype=np.int64)
+    integers = _integers(names if isinstance(names, np.ndarray) else listed)
+    if integers is not None and len(integers):
+        return integers.copy()
     found = np.empty(len(listed), dtype=object)
     found[:] = listed
     return found
 
 
-def _count_integers(names: IntArray) -> int:
-    """Distinct ones by sorting: ``numpy.unique`` hashes integers, a hundred times slower for millions of them."""
-    ordered = np.sort(names)
-    return int(np.count_nonzero(ordered[1:] != ordered[:-1])) + bool(len(ordered))
+def _integers(names: Any) -> IntArray | None:
+    """Names as int64 if all of them are integers that fit, else None."""
+    if isinstance(names, np.ndarray):
+        fits = names.ndim == 1 and names.dtype.kind in "iu" and int(names.max(initial=0)) <= LARGEST_NAME
+        return names.astype(np.int64, copy=False) if fits else None
+    if set(map(type, names)) <= {int} and all(-LARGEST_NAME <= name <= LARGEST_NAME for name in names):
+        return np.array(names, dtype=np.int64)
+    return None
 
 
 def _count_distinct(names: np.ndarray[Any, Any], what: str) -> int:
+    if names.dtype != object:
+        return int(np.count_nonzero(np.diff(np.sort(names)))) + bool(len(names))
     listed = names.tolist()
     try:
         distinct = len(set(listed))
@@ -148,22 +141,25 @@ def missing(name: Any) -> bool:
 
 
 def flatten(edges: Any) -> tuple[IntArray, Any]:
-    """The size of every edge, and its vertices: one integer array for all, or a list of collections."""
+    """The size of every edge, and all vertices one after the other: an integer array, or a list of names."""
     if hasattr(edges, "columns"):
         raise DataError("edges must be a collection of collections, got a data frame: use from_incidence.")
+    flat: Any
     if isinstance(edges, np.ndarray) and edges.ndim == 2 and edges.dtype.kind in "iu":
-        return np.full(edges.shape[0], edges.shape[1], dtype=np.int64), edges.ravel()
-    listed = [edge if hasattr(edge, "__len__") else list(edge) for edge in _each(edges)]
-    sizes = np.fromiter(map(len, listed), dtype=np.int64, count=len(listed))
-    if listed and all(isinstance(edge, np.ndarray) and edge.ndim == 1 and edge.dtype.kind in "iu" for edge in listed):
-        return sizes, np.concatenate(listed)
-    types = set(map(type, chain.from_iterable(listed)))
-    if types <= {int}:
-        with suppress(OverflowError):
-            return sizes, np.fromiter(chain.from_iterable(listed), dtype=np.int64, count=int(sizes.sum()))
-    if any(issubclass(kind, np.generic) for kind in types):
-        listed = [[v.item() if isinstance(v, np.generic) else v for v in edge] for edge in listed]
-    return sizes, listed
+        sizes, flat = np.full(edges.shape[0], edges.shape[1]), edges.ravel()
+    else:
+        listed = [edge if hasattr(edge, "__len__") else list(edge) for edge in _each(edges)]
+        sizes = np.fromiter(map(len, listed), dtype=np.int64, count=len(listed))
+        flat = [_plain(vertex) for vertex in chain.from_iterable(listed)]
+    integers = _integers(flat)
+    if integers is None and isinstance(flat, np.ndarray):
+        raise DataError("integer vertices must be below 2**63: pass them as text.")
+    return sizes, flat if integers is None else integers
+
+
+def _plain(vertex: Any) -> Any:
+    """A name without NumPy's type around it."""
+    return vertex.item() if isinstance(vertex, np.generic) else vertex
 
 
 def _each(edges: Any) -> Iterator[Any]:
@@ -186,26 +182,30 @@ def encode(flat: Any, vertices: Any, sizes: IntArray) -> tuple[IntArray, Any]:
     """The number of every vertex in ``flat``, and the names by number."""
     known = _known(vertices)
     if isinstance(flat, np.ndarray):
-        if flat.dtype.kind == "u" and len(flat) and int(flat.max()) > LARGEST_NAME:
-            raise DataError("integer vertices must be below 2**63: pass them as text.")
-        flat = flat.astype(np.int64, copy=False)
         if known is None:
-            return _encode_integers(flat)
+            distinct, codes = np.unique(flat, return_inverse=True)
+            return codes, distinct
         if isinstance(known, np.ndarray):
-            return _encode_known(flat, known, sizes)
-        flat = [flat.tolist()]
+            order = np.argsort(known, kind="stable")
+            place = np.searchsorted(known[order], flat).clip(max=len(known) - 1)
+            codes = order[place] if len(known) else np.zeros(len(flat), dtype=int)
+            outside = np.flatnonzero(known[codes] != flat) if len(known) else np.arange(len(flat))
+            if len(outside):
+                _unknown_vertex(int(flat[outside[0]]), int(outside[0]), sizes, len(known))
+            return codes, known
+        flat = flat.tolist()
     index: dict[Hashable, int] = defaultdict(count().__next__)  # a name seen for the first time gets the next number
     try:
         if known is not None:
             listed = known.tolist() if isinstance(known, np.ndarray) else known
             index = {name: number for number, name in enumerate(dict.fromkeys(listed))}
-        codes = np.fromiter(map(index.__getitem__, chain.from_iterable(flat)), dtype=np.int64, count=int(sizes.sum()))
+        codes = np.fromiter(map(index.__getitem__, flat), dtype=np.int64, count=len(flat))
     except KeyError as error:
-        where = next(i for i, name in enumerate(chain.from_iterable(flat)) if name not in index)
+        where = next(i for i, name in enumerate(flat) if name not in index)
         _unknown_vertex(error.args[0], where, sizes, len(index))
     except TypeError as error:
         raise DataError(f"vertices must be hashable, such as numbers, text or tuples: {error}.") from error
-    names: list[Any] = list(index)
+    names = list(index)
     if any(missing(name) for name in names):
         raise DataError("a vertex is missing (None or NaN): leave it out of its edge, or give it a name.")
     if known is None and all(isinstance(name, int) for name in names):
@@ -228,53 +228,14 @@ def _known(vertices: Any) -> Any:
         if vertices < 0:
             raise DataError(f"vertices must be a number from 0, or all names, got {vertices}.")
         return np.arange(int(vertices))
-    if isinstance(vertices, np.ndarray) and vertices.dtype.kind in "iu":
-        return vertices.astype(np.int64)
     try:
-        listed = list(vertices)
+        listed = vertices if isinstance(vertices, np.ndarray) else list(dict.fromkeys(vertices))
     except TypeError as error:
         raise DataError(f"vertices must be a number from 0, or all names, got {vertices!r}.") from error
-    if listed and set(map(type, listed)) == {int} and all(-LARGEST_NAME <= name <= LARGEST_NAME for name in listed):
-        return np.fromiter(dict.fromkeys(listed), dtype=np.int64)
-    return listed
+    integers = _integers(listed)
+    return list(listed) if integers is None else integers
 
 
-def _encode_integers(flat: IntArray) -> tuple[IntArray, IntArray]:
-    """Whole numbers in their sorted order; without a sort if they are dense."""
-    if not len(flat):
-        return flat, np.empty(0, dtype=np.int64)
-    low, high = int(flat.min()), int(flat.max())
-    if high - low < 4 * len(flat) + 1024:
-        present = np.zeros(high - low + 1, dtype=bool)
-        present[flat - low] = True
-        return (np.cumsum(present) - 1)[flat - low], np.flatnonzero(present) + low
-    ordered = np.sort(flat)
-    names = ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])]
-    return np.searchsorted(names, flat), names
-
-
-def _encode_known(flat: IntArray, known: IntArray, sizes: IntArray) -> tuple[IntArray, IntArray]:
-    """Whole numbers by their place among the given ones."""
-    if len(known) and len(flat):
-        order = np.argsort(known, kind="stable")
-        low, high = int(known[order[0]]), int(known[order[-1]])
-        inside = (flat >= low) & (flat <= high)
-        if high - low < 4 * (len(flat) + len(known)) + 1024:
-            table = np.full(high - low + 1, -1)
-            table[known - low] = np.arange(len(known))
-            codes = table[np.where(inside, flat - low, 0)]
-        else:
-            place = np.minimum(np.searchsorted(known[order], flat), len(known) - 1)
-            codes = np.where(known[order[place]] == flat, order[place], -1)
-        codes = np.where(inside, codes, -1)
-    else:
-        codes = np.full(len(flat), -1)
-    outside = np.flatnonzero(codes < 0)
-    if len(outside):
-        _unknown_vertex(int(flat[outside[0]]), int(outside[0]), sizes, len(known))
-    return codes, known
-
-
-def _unknown_vertex(name: Hashable, place: int, sizes: IntArray, n_vertices: int) -> None:
+def _unknown_vertex(name: Hashable, place: int, sizes: IntArray, n_vertices: int) -> NoReturn:
     edge = int(np.searchsorted(np.cumsum(sizes), place, side="right"))
     raise DataError(f"edge {edge} holds {name!r}, which is not among the {n_vertices} vertices given.")

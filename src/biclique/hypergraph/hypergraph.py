@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -12,7 +12,6 @@ from scipy.sparse.csgraph import connected_components
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, ParameterError
 from biclique.hypergraph.build import (
-    Checked,
     checked_counts,
     checked_names,
     checked_weights,
@@ -53,14 +52,14 @@ class Hypergraph:
     [1.0, 1.0, 3.0, 2.0]
     """
 
-    __slots__ = ("_edge_index", "_edge_names", "_incidence", "_members", "_vertex_names", "_weights")
+    __slots__ = ("_edge_names", "_incidence", "_members", "_vertex_names", "_weights")
 
     def __init__(
         self,
         members: Any,
         weights: Any = None,
-        vertex_names: Sequence[Hashable] | None = None,
-        edge_names: Sequence[Hashable] | None = None,
+        vertex_names: Any = None,
+        edge_names: Any = None,
     ) -> None:
         matrix = checked_counts(members)
         n_edges, n_vertices = matrix.shape
@@ -69,7 +68,6 @@ class Hypergraph:
         self._vertex_names = checked_names(vertex_names, n_vertices, "vertex")
         self._edge_names = checked_names(edge_names, n_edges, "edge")
         self._incidence: Any = None
-        self._edge_index: dict[Hashable, int] | None = None
 
     # Ways in
 
@@ -98,12 +96,8 @@ class Hypergraph:
         sizes, flat = flatten(edges)
         codes, names = encode(flat, vertices, sizes)
         indptr = np.concatenate([[0], np.cumsum(sizes)])
-        index = np.int32 if max(len(names), len(codes)) < np.iinfo(np.int32).max else np.int64
-        members = sparse.csr_array(
-            (np.ones(len(codes)), codes.astype(index), indptr.astype(index)), shape=(len(sizes), len(names))
-        )
-        members.sum_duplicates()
-        return cls(Checked(frozen(members)), weights, cast("Sequence[Hashable]", names), edge_names)
+        members = sparse.csr_array((np.ones(len(codes)), codes, indptr), shape=(len(sizes), len(names)))
+        return cls(members, weights, names, edge_names)
 
     @classmethod
     def from_dict(
@@ -242,15 +236,10 @@ class Hypergraph:
 
     def edge(self, name: Hashable) -> list[Hashable]:
         """The vertices of an edge, by its name, in the order of ``vertex_names``; repeated as often as they count."""
-        if self._edge_index is None:
-            self._edge_index = {edge: number for number, edge in enumerate(self._edge_names.tolist())}
-        try:
-            number = self._edge_index.get(name)
-        except TypeError as error:
-            raise ParameterError(f"an edge has a name, got {name!r}.") from error
-        if number is None:
+        names = self._edge_names.tolist()
+        if name not in names:
             raise ParameterError(f"there is no edge {name!r}.")
-        return self._vertices_of(number)
+        return self._vertices_of(names.index(name))
 
     def edges(self) -> Iterator[list[Hashable]]:
         """The vertices of every edge, one after the other."""
@@ -264,10 +253,8 @@ class Hypergraph:
                 f"edge {self._edge_names.item(number)!r} holds shares of vertices ({counts.min():g}), which no list "
                 "can show: use incidence."
             )
-        return cast(
-            "list[Hashable]",
-            np.repeat(self._vertex_names[self._members.indices[start:end]], counts.astype(int)).tolist(),
-        )
+        names: list[Hashable] = self._vertex_names[self._members.indices[start:end]].tolist()
+        return [name for name, times in zip(names, counts.astype(int), strict=True) for _ in range(times)]
 
     def to_dict(self) -> dict[Hashable, list[Hashable]]:
         """Edge names and their vertices."""
@@ -287,7 +274,8 @@ class Hypergraph:
         counts = self._members.data.astype(int)
         for e in range(self.n_edges):
             inside = slice(self._members.indptr[e], self._members.indptr[e + 1])
-            for arrangement in _arrangements(tuple(np.repeat(self._members.indices[inside], counts[inside]).tolist())):
+            edge = np.repeat(self._members.indices[inside], counts[inside]).tolist()
+            for arrangement in _arrangements(edge):
                 tensor[arrangement] += self._weights[e]
         return tensor
 
@@ -299,21 +287,11 @@ class Hypergraph:
         """The same with other names."""
         vertices = self._vertex_names if vertex_names is None else vertex_names
         edges = self._edge_names if edge_names is None else edge_names
-        return Hypergraph(
-            Checked(self._members),
-            self._weights,
-            cast("Sequence[Hashable]", vertices),
-            cast("Sequence[Hashable]", edges),
-        )
+        return Hypergraph(self._members, self._weights, vertices, edges)
 
     def with_weights(self, weights: Any) -> Hypergraph:
         """The same with other edge weights."""
-        return Hypergraph(
-            Checked(self._members),
-            weights,
-            cast("Sequence[Hashable]", self._vertex_names),
-            cast("Sequence[Hashable]", self._edge_names),
-        )
+        return Hypergraph(self._members, weights, self._vertex_names, self._edge_names)
 
     def restricted(self, vertices: Any) -> Hypergraph:
         """On some vertices (numbers or a mask): edges lose the others, and vanish when nothing is left of them."""
@@ -329,12 +307,7 @@ class Hypergraph:
             raise ParameterError("vertices must be distinct numbers, or a mask.")
         members = self._members[:, kept]
         filled = np.flatnonzero(np.diff(members.indptr))
-        return Hypergraph(
-            members[filled],
-            self._weights[filled],
-            cast("Sequence[Hashable]", self._vertex_names[kept]),
-            cast("Sequence[Hashable]", self._edge_names[filled]),
-        )
+        return Hypergraph(members[filled], self._weights[filled], self._vertex_names[kept], self._edge_names[filled])
 
     def components(self) -> IntArray:
         """The connected part of every vertex, largest part first; edges of weight zero connect nothing."""
@@ -390,13 +363,12 @@ class Hypergraph:
         return (Hypergraph, (self._members, self._weights, self._vertex_names, self._edge_names))
 
 
-def _arrangements(index: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+def _arrangements(index: list[int]) -> Iterator[tuple[int, ...]]:
     """Every distinct order of an index with repeats."""
-    if len(index) <= 1:
-        yield index
-        return
+    if not index:
+        yield ()
     for first in sorted(set(index)):
         rest = list(index)
         rest.remove(first)
-        for tail in _arrangements(tuple(rest)):
+        for tail in _arrangements(rest):
             yield (first, *tail)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
 from itertools import chain, pairwise
-from typing import cast
 
 import numpy as np
 from scipy import sparse
@@ -81,7 +79,7 @@ def parse_hgr(text: str, name: str) -> Hypergraph:
     indices = np.array(places, dtype=np.int64)[codes]
     indptr = np.concatenate([[0], np.cumsum([len(fields) for _, fields in edges], dtype=np.int64)])
     members = sparse.csr_array((np.ones(len(indices)), indices, indptr), shape=(n_edges, n_vertices))
-    return Hypergraph(members, weights, cast("Sequence[Hashable]", np.arange(1, n_vertices + 1)))
+    return Hypergraph(members, weights, np.arange(1, n_vertices + 1))
 
 
 def _hgr_header(number: int, fields: tuple[str, ...], name: str) -> tuple[int, int, bool, bool]:
