@@ -205,7 +205,7 @@ def encode(flat: Any, vertices: Any, sizes: IntArray) -> tuple[IntArray, Any]:
         _unknown_vertex(error.args[0], where, sizes, len(index))
     except TypeError as error:
         raise DataError(f"vertices must be hashable, such as numbers, text or tuples: {error}.") from error
-    names = list(index)
+    names: list[Any] = list(index)
     if any(missing(name) for name in names):
         raise DataError("a vertex is missing (None or NaN): leave it out of its edge, or give it a name.")
     if known is None and all(isinstance(name, int) for name in names):
