@@ -241,7 +241,7 @@ def run_cells(cells: list[Cell], records: Records, *, home: str | None, jobs: in
                     "--resume and fewer --jobs."
                 ) from error
             except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
+                pool.shutdown(cancel_futures=True)
                 raise
     return {cell: results[cell] for cell in cells}
 
