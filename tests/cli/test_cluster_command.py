@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_iris, make_moons
 
 from biclique import __version__
 from biclique.cli import main
@@ -105,26 +105,6 @@ def test_scaling_is_standard_unless_asked_otherwise(capsys, tmp_path):
         assert any("column spreads differ" in w for w in result["warnings"]) == (not perfect)
 
 
-def test_dry_run_prints_an_estimate_and_writes_nothing(capsys, tmp_path):
-    arguments = ["cluster", "digits", "-k", 10, "--dry-run"]
-    code, out, _ = run(capsys, *arguments, "-o", tmp_path / "l.csv")
-    assert code == 0
-    assert "1797 rows, gram='neighborhoods': about" in out
-    assert os.listdir(tmp_path) == []
-    code, out, _ = run(capsys, *arguments, "--json")
-    assert json.loads(out)["bytes"] > 1797 * 7 * 12  # what the entries of the hypergraph take
-    arguments += ["--affinity", "rbf"]
-    code, out, _ = run(capsys, *arguments, "--json")
-    assert json.loads(out)["bytes"] > 8 * 1797**2
-    code, out, _ = run(capsys, *arguments, "--device", "cuda")
-    assert "1797 rows, gram='cuda': about" in out
-    assert " on cuda and " in out
-    code, out, _ = run(capsys, *arguments, "--device", "cuda", "--json")
-    found = json.loads(out)
-    assert (found["rows"], found["device"]) == (1797, "cuda")
-    assert found["device_bytes"] > found["bytes"] > 8 * 1797 * 10
-
-
 def test_quiet_prints_nothing(capsys, tmp_path):
     code, out, err = run(capsys, "cluster", "digits", "-k", 10, "--quiet", "-o", tmp_path / "l.npy")
     assert (code, out, err) == (0, "", "")
@@ -141,20 +121,29 @@ def test_constant_columns_are_mentioned(capsys):
     [
         (["cluster", "no-such-thing", "-k", "3"], 3, "neither a file nor a data set of scikit-learn"),
         (["cluster", "absent.csv", "-k", "3"], 3, "no such file"),
-        (["cluster", "iris", "-k", "200"], 3, "fewer than n_clusters=200"),
-        (["cluster", "iris", "-k", "0"], 2, "n_clusters must be a whole number"),
-        (["cluster", "iris", "-k", "3", "--order", "1"], 2, "order must be at least 2, got 1"),
-        (["cluster", "iris", "-k", "3", "--gamma", "-1"], 2, "gamma must be a positive number"),
-        (["cluster", "iris", "-k", "3", "--gamma", "wide"], 2, "gamma must be one of"),
-        (["cluster", "iris", "-k", "3", "--gamma", "select"], 2, "gamma must be one of"),
+        (["cluster", "iris", "-k", "200"], 3, "fewer than --clusters 200"),
+        (["cluster", "iris", "-k", "0"], 2, "--clusters must be a whole number"),
+        (["cluster", "iris", "-k", "3", "--order", "1"], 2, "--order must be at least 2, got 1"),
+        (["cluster", "iris", "-k", "3", "--gamma", "-1"], 2, "--gamma must be a positive number"),
+        (["cluster", "iris", "-k", "3", "--gamma", "wide"], 2, "--gamma must be one of"),
+        (["cluster", "iris", "-k", "3", "--gamma", "select"], 2, "--gamma must be one of"),
         (["cluster", "iris", "-k", "3", "--drop", "zz"], 3, "no column 'zz'"),
         (["cluster", "iris", "-k", "3", "-o", "labels.xls"], 2, "must end in one of"),
-        (["cluster", "iris", "-k", "3", "--affinity", "linear"], 3, "affinity='rbf'"),
-        (["cluster", "iris", "-k", "3", "--affinity", "rbf", "--memory-limit", "1K"], 4, "needs 173 KiB, limit 1 KiB"),
-        (["cluster", "iris", "-k", "3", "--memory-limit", "few"], 2, "memory_limit must be"),
-        (["cluster", "iris", "-k", "3", "--affinity", "poly", "--degree", "inf"], 2, "degree must be a finite number"),
+        (["cluster", "iris", "-k", "3", "--affinity", "linear"], 3, "--affinity rbf"),
+        (
+            ["cluster", "iris", "-k", "3", "--affinity", "poly", "--degree", "inf"],
+            2,
+            "--degree must be a finite number",
+        ),
         (["cluster", "diabetes", "-k", "3", "--label-column", "target"], 3, "its target is a number, not a class"),
-        (["cluster", "iris", "-k", "200", "--dry-run"], 3, "fewer than n_clusters=200"),
+        (["cluster", "iris", "-k", "3", "--affinity", "rbf", "--metric", "cosine"], 2, "--metric cosine is for"),
+        (["cluster", "-k", "3"], 2, "arguments are required: TABLE"),
+        (["cluster", "iris", "-k", "3", "--rank", "0"], 2, "--rank must be"),
+        (["cluster", "iris", "-k", "3", "--rank", "2"], 2, "--rank 2 landmarks are fewer than the 3 clusters"),
+        (["cluster", "iris", "-k", "3", "--gram", "nystroem"], 2, "--gram nystroem is for kernels"),
+        (["cluster", "iris", "-k", "3", "--device", "nowhere"], 2, "--device must be"),
+        (["cluster", "iris", "-k", "3", "-o", "no/l.csv"], 2, "there is no folder no"),
+        (["cluster", "iris", "-k", "3", "--append"], 2, "--append needs a file to write to"),
     ],
 )
 def test_errors_say_what_to_do_and_have_their_exit_code(arguments, code, message, capsys, tmp_path, monkeypatch):
@@ -172,11 +161,16 @@ def test_errors_say_what_to_do_and_have_their_exit_code(arguments, code, message
     [
         ["cluster"],
         ["cluster", "iris"],
+        ["cluster", "iris", "-k", "3", "--rank", "many"],
+        ["cluster", "iris", "-k", "3", "--affinity", "precomputed"],
+        ["cluster", "iris", "-k", "3", "--gram", "sparse"],
+        ["cluster", "iris", "-k", "3", "--row-normalize", "true"],
+        ["cluster", "iris", "-k", "3", "--metric", "manhattan"],
+        ["cluster", "iris", "-k", "3", "--stream"],
         ["cluster", "iris", "-k", "three"],
         ["cluster", "iris", "-k", "3", "--order", "many"],
         ["cluster", "iris", "-k", "3", "--order", "select"],
         ["cluster", "iris", "-k", "3", "--affinity", "select"],
-        ["cluster", "iris", "-k", "3", "--affinity", "rbf", "--metric", "cosine"],
         ["paint"],
         ["cluster", "iris", "-k", "3", "--seed", "-1"],
     ],
@@ -257,8 +251,6 @@ def test_the_number_of_clusters_is_selected_and_the_reason_is_printed(capsys):
     assert told.startswith("selected: 3 clusters: stability")
     code, out, _ = run(capsys, "cluster", "wine", "-k", "select", "--k-max", 6, "--json")
     assert f"selected: {json.loads(out)['selected']}" == told
-    code, out, _ = run(capsys, "cluster", "wine", "-k", "select", "--k-max", 6, "--dry-run")
-    assert told in out
 
 
 def test_gower_divides_by_ranges_itself(capsys):
@@ -269,3 +261,36 @@ def test_gower_divides_by_ranges_itself(capsys):
         found.append(json.loads(out))
     assert found[0]["gamma"] == found[1]["gamma"]
     assert found[0]["error"] < 0.15
+
+
+def test_codes_of_categories_set_no_cluster_apart(capsys, tmp_path):
+    table = tmp_path / "t.csv"
+    table.write_text("age,city\n" + "".join(f"{i % 7 + 50 * (i % 2)},{'ab'[i % 2]}\n" for i in range(60)))
+    command = ["cluster", table, "-k", "2", "--affinity", "gower", "--categorical", "city", "--json"]
+    code, out, _ = run(capsys, *command)
+    assert code == 0
+    columns = [[one["column"] for one in cluster["set_apart_by"]] for cluster in json.loads(out)["clusters"]]
+    assert columns == [["age"], ["age"]]
+
+
+def test_neighbours_on_two_moons(capsys, tmp_path):
+    X, y = make_moons(400, noise=0.06, random_state=0)
+    np.savez(tmp_path / "t.npz", X=X, y=y)
+    arguments = ["cluster", tmp_path / "t.npz", "-k", 2, "--label-column", "y", "--affinity", "nearest_neighbors"]
+    code, out, _ = run(capsys, *arguments, "--n-neighbors", 7, "--json")
+    assert code == 0
+    result = json.loads(out)
+    assert result["error"] == 0
+    assert (result["gram"], result["rank"], result["approximation"]) == ("neighbors", None, None)
+
+
+@pytest.mark.parametrize("normalize", ["auto", "yes", "no"])
+def test_an_approximation_says_how_close_it_is(capsys, normalize):
+    nystroem = ["--affinity", "rbf", "--gram", "nystroem", "--rank", "40", "--row-normalize", normalize]
+    code, out, err = run(capsys, "cluster", "iris", "-k", 3, *nystroem)
+    assert (code, err) == (0, "")
+    assert "approximate: gram nystroem of rank 40 (as asked for), eigenvalues within" in out
+    code, out, _ = run(capsys, "cluster", "iris", "-k", 3, *nystroem, "--json")
+    result = json.loads(out)
+    assert (result["gram"], result["gram_reason"], result["rank"]) == ("nystroem", "as asked for", 40)
+    assert set(result["approximation"]) == {"eigenvalues", "kernel", "n_rows"}

@@ -13,7 +13,6 @@ from sklearn.preprocessing import StandardScaler
 import biclique
 from biclique import BicliqueSpectralClustering, BicliqueSpectralEmbedding
 from biclique.cli import main
-from biclique.progress import Progress
 
 
 def run(capsys, *arguments):
@@ -41,22 +40,13 @@ def labels_in(path):
 
 
 @pytest.mark.parametrize("scale", ["standard", "robust", "none"])
-@pytest.mark.parametrize("streamed", [False, True])
-def test_the_rows_of_the_fit_get_their_labels_again(capsys, tmp_path, rows, scale, streamed):
+def test_the_rows_of_the_fit_get_their_labels_again(capsys, tmp_path, rows, scale):
     model, again = tmp_path / "m.biclique", tmp_path / "again.csv"
-    table = tmp_path / ("t.npy" if streamed else "t.csv")
-    if streamed:
-        np.save(table, rows)
-    else:
-        write(table, rows)
-    way = ["--stream", "--rank", 20] if streamed else []
-    X = rows * [1 / 100, 1] if scale == "none" else rows
-    np.save(table, X) if streamed else write(table, X)
-    command = ["cluster", table, "-k", 3, "--scale", scale, "-o", tmp_path / "first.csv", "--save", model, *way]
+    table = write(tmp_path / "t.csv", rows * [1 / 100, 1] if scale == "none" else rows)
+    command = ["cluster", table, "-k", 3, "--scale", scale, "-o", tmp_path / "first.csv", "--save", model]
     code, out, _ = run(capsys, *command)
     assert code == 0
     assert f"model written to {model}: " in out
-    assert ("with 20 landmarks" if streamed else "with 60 landmarks") in out
     code, out, err = run(capsys, "predict", model, table, "-o", again)
     assert (code, err) == (0, "")
     assert "60 rows labelled by" in out
@@ -241,16 +231,14 @@ def test_a_text_with_decimal_commas_that_is_not_utf_8(tmp_path, rows, command):
         assert again.read_text() == first.read_text()
 
 
-@pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("command", ["predict", "report"])
-def test_a_model_remembers_how_its_table_was_written(capsys, tmp_path, monkeypatch, rows, command, streamed):
+def test_a_model_remembers_how_its_table_was_written(capsys, tmp_path, monkeypatch, rows, command):
     monkeypatch.chdir(tmp_path)
     days = [f"{1 + i % 28}/{1 + i // 28}/2024" for i in range(60)]
     lines = [f"{a:.3f};{b:.3f};{day}\n".replace(".", ",") for (a, b), day in zip(rows, days, strict=True)]
     (tmp_path / "t.csv").write_bytes(("größe;gewicht;tag\n" + "".join(lines)).encode("latin-1"))
     given = ["--decimal", ",", "--encoding", "latin-1", "--date-order", "day", "--dates", "ordinal"]
-    way = ["--stream"] if streamed else []
-    fit = ["cluster", "t.csv", "-k", 3, "-o", "first.csv", "--save", "m.biclique", "-q", *given, *way]
+    fit = ["cluster", "t.csv", "-k", 3, "-o", "first.csv", "--save", "m.biclique", "-q", *given]
     assert run(capsys, *fit)[0] == 0
     target = "again.csv" if command == "predict" else "page.html"
     assert run(capsys, command, "m.biclique", "t.csv", "-o", target, "-q") == (0, "", "")
@@ -316,12 +304,11 @@ def test_predict_never_writes_over_its_model(capsys, tmp_path, saved):
     assert "is another file of this command" in err
 
 
-@pytest.mark.parametrize("way", [[], ["--stream"]])
-def test_several_ids_are_remembered_and_written(capsys, tmp_path, rows, way):
+def test_several_ids_are_remembered_and_written(capsys, tmp_path, rows):
     ids = [("key", [f"{i:03}" for i in range(60)]), ("shop", ["a,b"] * 60)]
     table, model = tmp_path / "t.csv", tmp_path / "m.biclique"
     write(table, rows, extra=[(name, [f'"{text}"' for text in texts]) for name, texts in ids])
-    command = ["cluster", table, "-k", 3, "--id", "key,shop", "--save", model, "-o", tmp_path / "first.csv", "-q", *way]
+    command = ["cluster", table, "-k", 3, "--id", "key,shop", "--save", model, "-o", tmp_path / "first.csv", "-q"]
     assert run(capsys, *command) == (0, "", "")
     assert run(capsys, "predict", model, table, "-o", tmp_path / "again.csv", "-q") == (0, "", "")
     lines = (tmp_path / "again.csv").read_text().splitlines()
@@ -353,9 +340,8 @@ def test_a_table_is_written_back_with_predicted_labels(capsys, tmp_path, saved):
     kept = [line.split(",") for i, line in enumerate(found[1:]) if i != 3]
     np.testing.assert_allclose([float(cells[-1]) for cells in kept], np.delete(expected, 3), rtol=1e-5)
     assert [cells[-2] for cells in kept] == np.delete(labels_in(tmp_path / "first.csv"), 3).tolist()
-    with pytest.raises(SystemExit, match="2"):
-        main(["predict", str(model), str(gaps), "--append"])
-    assert "--append needs a file to write to" in capsys.readouterr().err
+    code, _, err = run(capsys, "predict", model, gaps, "--append")
+    assert (code, "--append needs a file to write to" in err) == (2, True)
     code, _, err = run(capsys, "predict", model, gaps, "--append", "-o", tmp_path / "out.npy")
     assert code == 2
     assert "written as .csv, .tsv or .parquet" in err
@@ -399,40 +385,18 @@ def test_one_row_is_predicted_and_not_clustered(capsys, tmp_path, rows, ending):
     label = biclique.load(model).predict(one)[0]
     assert run(capsys, "predict", model, table, "-o", tmp_path / "l.csv", "-q") == (0, "", "")
     assert (tmp_path / "l.csv").read_text() == f"row,label\n0,{label}\n"
-    for way in [[], ["--dry-run"], *([["--stream"]] if ending != ".npz" else [])]:
-        code, _, err = run(capsys, "cluster", table, "-k", 2, *way)
-        assert code == 3
-        assert "only one row; a table needs at least 2 rows to be clustered: add rows, or label it by a saved" in err
+    code, _, err = run(capsys, "cluster", table, "-k", 2)
+    assert code == 3
+    assert "only one row; a table needs at least 2 rows to be clustered: add rows, or label it by a saved" in err
 
 
-@pytest.mark.parametrize("way", [[], ["--stream"]])
-def test_too_few_rows_say_what_to_do(capsys, tmp_path, way):
+def test_too_few_rows_say_what_to_do(capsys, tmp_path):
     table = tmp_path / "t.csv"
     table.write_text("a,b\n1,\n,2\n3,4\n")
-    code, _, err = run(capsys, "cluster", table, "-k", 2, "--missing", "drop", *way)
+    code, _, err = run(capsys, "cluster", table, "-k", 2, "--missing", "drop")
     assert code == 3
     assert "only one row without missing values; a table needs at least 2 rows to be clustered: fill the gaps" in err
     table.write_text("red,2.5\n")
-    code, _, err = run(capsys, "cluster", table, "-k", 2, *way)
+    code, _, err = run(capsys, "cluster", table, "-k", 2)
     assert code == 3
     assert "its only line was read as names of columns. If it is a row, say so with --header no." in err
-
-
-@pytest.mark.parametrize("quiet", [[], ["-q"]])
-def test_labelling_shows_progress(capsys, tmp_path, monkeypatch, rows, quiet):
-    model = tmp_path / "m.biclique"
-    biclique.save(BicliqueSpectralClustering(3, random_state=0).fit(rows * [0.01, 1]), model)
-    table = write(tmp_path / "t.csv", rows * [0.01, 1])
-    seen = []
-    monkeypatch.setattr(Progress, "share", lambda self, what, share: seen.append((self.enabled, what, share)))
-    assert run(capsys, "predict", model, table, *quiet)[0] == 0
-    shown = quiet == []
-    assert seen == [(shown, "reading the table", 1.0), (shown, "labelling the rows", 1.0)]
-
-
-@pytest.mark.parametrize("way", [[], ["--stream"]])
-def test_a_run_and_its_estimate_count_the_same_columns(capsys, tmp_path, rows, way):
-    table = write(tmp_path / "t.csv", rows, extra=[("city", ["Rome", "Oslo", "Lima"] * 20)])
-    for more in [], ["--dry-run"]:
-        code, out, _ = run(capsys, "cluster", table, "-k", 3, "--categorical", "city", "--json", *way, *more)
-        assert (code, json.loads(out)["columns"]) == (0, 3)

@@ -1,7 +1,6 @@
 import json
 import re
 
-import numpy as np
 import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -36,17 +35,6 @@ def test_cluster_writes_a_report(table, tmp_path, capsys):
     assert ">x<" in text
 
 
-def test_rows_in_chunks_have_a_report(tmp_path):
-    np.save(tmp_path / "rows.npy", groups() * 1000)
-    page = tmp_path / "out.html"
-    command = ["cluster", str(tmp_path / "rows.npy"), "-k", "3", "--stream", "--rank", "40", "--report", str(page)]
-    assert main([*command, "--order", "2", "-q"]) == 0
-    text = page.read_text(encoding="utf-8")
-    assert "(rest " in text
-    assert any(f"{value:,.0f}" in text for value in (6000, *range(5500, 6500)))  # means before the scaling
-    assert "The clusters were made from these columns" in text
-
-
 @pytest.mark.parametrize(
     ("options", "names"),
     [
@@ -56,12 +44,12 @@ def test_rows_in_chunks_have_a_report(tmp_path):
         (["--drop", "name", "--drop", "kind", "--missing", "drop"], [f"row {row}" for row in range(120) if row != 7]),
     ],
 )
-def test_rows_in_chunks_have_their_ids(table, tmp_path, options, names):
+def test_rows_have_their_ids(table, tmp_path, options, names):
     """Also in a table of numbers and texts, and if rows are left out."""
     if "drop" in options:
         table.write_text(re.sub("(?m)^(<b>7</b>),[^,]*", r"\1,", table.read_text()))
     page = tmp_path / "out.html"
-    command = ["cluster", str(table), "-k", "3", "--stream", "--rank", "40", "--order", "2", "--report", str(page)]
+    command = ["cluster", str(table), "-k", "3", "--report", str(page)]
     assert main([*command, "-q", *options]) == 0
     data = re.search('(?s)id="data">(.*?)</script>', page.read_text(encoding="utf-8"))[1]
     assert json.loads(data)["ids"] == names

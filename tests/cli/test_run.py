@@ -161,16 +161,6 @@ def test_any_exception_is_one_line(capsys, monkeypatch, error, code, said):
         assert "Traceback" in run(capsys, *IRIS)[2]
 
 
-@pytest.mark.parametrize("size", ["9" * 400, "9" * 305 + "T", "0", "nan", "1e400", "-1", "1 2"])
-def test_silly_memory_limits(capsys, size):
-    try:
-        code = main([*IRIS, f"--memory-limit={size}"])
-    except SystemExit as stop:
-        code = stop.code
-    assert code == 2
-    assert "Traceback" not in capsys.readouterr().err
-
-
 @pytest.fixture(autouse=True)
 def heard_signals():
     """Signals have their usual handlers here, also where the tests run under nohup."""
@@ -194,7 +184,7 @@ def test_signals_end_the_work_in_the_same_way(capsys, monkeypatch, tmp_path, nam
     assert os.listdir(tmp_path) == []
     assert [signal.getsignal(s) for s in signals.WORDS] == before
     monkeypatch.undo()
-    monkeypatch.setattr(table, "report", lambda *_: signal.raise_signal(number))
+    monkeypatch.setattr(table, "print_result", lambda *_: signal.raise_signal(number))
     code, out, err = run(capsys, *IRIS, "-o", target)
     assert (code, out, err) == (128 + number, "", f"biclique: error: {word}; {target} was written and is complete\n")
     assert os.listdir(tmp_path) == ["l.csv"]
@@ -275,11 +265,6 @@ def test_ctrl_c_is_heard_before_anything_heavy_is_imported():
     code = f"import sys, biclique.cli; sys.exit(len({heavy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
     assert biclique.cli.command
-
-
-def test_a_run_leaves_the_function_that_made_it(capsys):
-    assert main([*IRIS, "--dry-run"]) == 0
-    assert biclique.cli.main is main
 
 
 def test_ctrl_c_while_importing(monkeypatch, tmp_path):

@@ -33,11 +33,10 @@ def left():
 
 
 @pytest.mark.parametrize("zipped", [False, True])
-@pytest.mark.parametrize("more", [[], ["--stream"]])
-def test_standard_input_and_output(send, capfd, zipped, more):
+def test_standard_input_and_output(send, capfd, zipped):
     before = left()
     send(gzip.compress(TEXT.encode()) if zipped else TEXT.encode())
-    assert main(["cluster", "-", "-o", "-", *ARGUMENTS, *more]) == 0
+    assert main(["cluster", "-", "-o", "-", *ARGUMENTS]) == 0
     out, err = capfd.readouterr()
     lines = out.splitlines()
     assert lines[0] == "name,label"
@@ -62,31 +61,28 @@ def test_errors_name_standard_input(send, capsys):
     assert left() == before
 
 
-def test_a_csv_in_chunks_is_that_in_memory(capsys, tmp_path):
+def test_a_packed_table_is_the_table(capsys, tmp_path):
     (tmp_path / "t.csv").write_text(TEXT)
     (tmp_path / "t.tsv.gz").write_bytes(gzip.compress(TEXT.replace(",", "\t").encode()))
     files = []
-    for name, more in (("t.csv", []), ("t.csv", ["--stream"]), ("t.tsv.gz", ["--stream"])):
+    for name in ("t.csv", "t.tsv.gz"):
         for output in ("l.csv", "l.npy"):
-            arguments = [*ARGUMENTS, "--json", *more]
-            assert main(["cluster", str(tmp_path / name), "-o", str(tmp_path / output), *arguments]) == 0
+            assert main(["cluster", str(tmp_path / name), "-o", str(tmp_path / output), *ARGUMENTS, "--json"]) == 0
             result = json.loads(capsys.readouterr().out)
-            assert (result["rows"], result["rows_left_out"], result["streamed"]) == (59, 1, bool(more))
+            assert (result["rows"], result["rows_left_out"], result["streamed"]) == (59, 1, False)
         files.append((tmp_path / "l.csv").read_bytes())
         assert np.flatnonzero(np.load(tmp_path / "l.npy") == -1).tolist() == [5]
-    assert files[0] == files[1] == files[2]
+    assert files[0] == files[1]
 
 
-def test_rows_count_from_0_and_an_estimate_reads_the_table(capsys, tmp_path):
+def test_rows_count_from_0(capsys, tmp_path):
     (tmp_path / "t.csv").write_text(TEXT)
     arguments = ["cluster", str(tmp_path / "t.csv"), "-k", "2", "--drop", "name", "--drop-missing"]
     assert main([*arguments, "-o", str(tmp_path / "l.csv")]) == 0
     lines = (tmp_path / "l.csv").read_text().splitlines()
     assert [line.split(",")[0] for line in lines] == ["row", *map(str, range(60))]
     assert lines[6] == "5,"
-    for more in ([], ["--stream"]):
-        assert main([*arguments, "--dry-run", *more]) == 0
-        assert "3 columns" in capsys.readouterr().out
+    assert "3 columns" in capsys.readouterr().out
 
 
 def test_decimal_commas_encodings_and_a_header_of_numbers(capsys, tmp_path):
@@ -100,13 +96,11 @@ def test_decimal_commas_encodings_and_a_header_of_numbers(capsys, tmp_path):
     ):
         assert main(arguments) == 3
         assert message in capsys.readouterr().err
-    for more in ([], ["--stream"]):
-        assert main([*good, *more]) == 0
-        assert "40 rows, 2 columns" in capsys.readouterr().out
+    assert main(good) == 0
+    assert "40 rows, 2 columns" in capsys.readouterr().out
     path.write_text("2019,2020,2021\n" + "".join(f"{i % 2 * 9}.5,{i * 7 % 40},1{i}\n" for i in range(40)))
-    for more in ([], ["--stream"]):
-        assert main(["cluster", str(path), "-k", "2", *more]) == 0
-        assert "say so: --header yes." in capsys.readouterr().err
+    assert main(["cluster", str(path), "-k", "2"]) == 0
+    assert "say so: --header yes." in capsys.readouterr().err
     assert main(["cluster", str(path), "-k", "2", "--header", "yes"]) == 0
     out, err = capsys.readouterr()
     assert ("40 rows" in out, err) == (True, "")

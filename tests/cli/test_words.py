@@ -75,9 +75,6 @@ def test_tables_that_do_not_fit(ending, capsys, tmp_path):
         MemoryLimitError, match=r"raise memory_limit, leave out columns, .* in chunks \(open_chunks\)\.$"
     ):
         read_table(path, memory_limit="10K")
-    if ending == "csv":
-        assert main(["cluster", str(path), "-k", "2", "--memory-limit", "10K"]) == 4
-        assert "raise --memory-limit, or take fewer rows." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -118,14 +118,9 @@ def test_a_gram_operator_is_refused_where_it_cannot_be(blobs):
 
 
 @pytest.mark.usefixtures("rowwise")
-def test_a_gram_operator_on_the_command_line(table, tmp_path, capsys):
+def test_a_gram_operator_on_the_command_line(table, capsys):
     assert main(["cluster", table, "-k", "4", *OF_RBF, "--gram", "rowwise"]) == 0
     assert "rowwise" in capsys.readouterr().out
-    assert main(["cluster", table, "-k", "4", *OF_RBF, "--gram", "rowwise", "--dry-run"]) == 0
-    assert "rowwise" in capsys.readouterr().out
-    np.save(tmp_path / "rows.npy", np.ones((9, 2)))
-    assert main(["cluster", str(tmp_path / "rows.npy"), "-k", "2", "--stream", *OF_RBF, "--gram", "rowwise"]) == 2
-    assert "--stream does not work with --gram rowwise" in capsys.readouterr().err
 
 
 def test_the_gram_operator_is_gone_with_its_entry(blobs, table, capsys):
@@ -183,12 +178,10 @@ def test_a_feature_map_is_planned(blobs):
 
 
 @pytest.mark.usefixtures("bumps")
-def test_a_feature_map_on_the_command_line(table, tmp_path, blobs, capsys):
+def test_a_feature_map_on_the_command_line(table, capsys):
     options = ["-k", "4", *OF_RBF, "--gram", "bumps", "--rank", "50", "--order", "4"]
     assert main(["cluster", table, *options]) == 0
     assert "bumps" in capsys.readouterr().out
-    np.save(tmp_path / "rows.npy", blobs[0])
-    assert main(["cluster", str(tmp_path / "rows.npy"), "--stream", *options]) == 0
 
 
 def test_the_feature_map_is_gone_with_its_entry(blobs, table, capsys):
@@ -282,15 +275,9 @@ def test_an_assigner_in_chunks(blobs):
 
 
 @pytest.mark.usefixtures("assigners")
-def test_assigners_on_the_command_line(table, tmp_path, blobs, capsys):
+def test_assigners_on_the_command_line(table):
     for name in ("signs", "similarity"):
         assert main(["cluster", table, "-k", "2", "--assign-labels", name]) == 0
-    np.save(tmp_path / "rows.npy", blobs[0])
-    capsys.readouterr()
-    stream = ["cluster", str(tmp_path / "rows.npy"), "-k", "2", "--stream", "--assign-labels"]
-    assert main([*stream, "signs"]) == 0
-    assert main([*stream, "similarity"]) == 2
-    assert "--stream does not work with --assign-labels similarity" in capsys.readouterr().err
 
 
 def test_assigners_are_gone_with_their_entries(blobs, table, capsys):

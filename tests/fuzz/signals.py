@@ -46,7 +46,7 @@ class Command:
 COMMANDS = {
     "default": Command("cluster {folder}/t.csv -k 3 -o {output}", ".csv"),
     "exact": Command("cluster {folder}/t.csv -k 3 --affinity rbf --gram tiled -o {output}", ".csv"),
-    "stream": Command("cluster {folder}/t.npy -k 3 --stream -o {output}", ".parquet"),
+    "array": Command("cluster {folder}/t.npy -k 3 -o {output}", ".parquet"),
     "neighbours": Command("cluster {folder}/t.npy -k 3 --affinity nearest_neighbors -o {output}", ".npy"),
     "hypergraph": Command("hypergraph cluster {folder}/h.hgr -k 3 -o {output}", ".csv"),
     "convert": Command("hypergraph convert {folder}/h.hgr {output}", ".json"),

@@ -89,12 +89,11 @@ def test_a_new_format_is_fitted_from_its_path(table, tmp_path):
 
 
 @pytest.mark.usefixtures("toy")
-@pytest.mark.parametrize("more", [[], ["--stream", "--rank", "20"]])
-def test_a_new_format_on_the_command_line(more, table, tmp_path, capsys):
+def test_a_new_format_on_the_command_line(table, tmp_path, capsys):
     path, _ = table
     output = tmp_path / "labels.toy"
     roles = ["--label-column", "kind", "--id", "name"]
-    assert main(["cluster", str(path), "-k", "2", "-o", str(output), *roles, *more]) == 0
+    assert main(["cluster", str(path), "-k", "2", "-o", str(output), *roles]) == 0
     assert "error 0.0000 against the known classes" in capsys.readouterr().out
     lines = [line.split("|") for line in output.read_text().splitlines()]
     assert lines[0] == ["name", "label"]
@@ -109,9 +108,6 @@ def test_messages_and_help_name_a_new_format(capsys, tmp_path):
     shown = " ".join(capsys.readouterr().out.split())
     assert ".csv, .tsv, .npy, .npz, .parquet or .toy file, .zarr folder" in shown
     assert "to FILE (.csv, .tsv, .npy, .parquet or .toy)" in shown
-    assert "read a .csv, .tsv, .npy, .parquet, .zarr or .toy table in chunks" in shown
-    assert main(["cluster", "iris", "-k", "2", "--stream"]) == 3
-    assert "--stream reads CSV, TSV, .npy, Parquet and toy files and .zarr folders" in capsys.readouterr().err
     for read, message in (
         (read_table, r"\.toy, \.toytoy\.$"),
         (open_chunks, r"in chunks .*\.zarr, \.toy, \.toytoy\.$"),

@@ -2,302 +2,165 @@
 
 from __future__ import annotations
 
-import argparse
 import time
-from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from biclique.cli import on_dask, stream
-from biclique.cli.common import (
-    add_assignment_options,
-    add_work_options,
-    caught_messages,
-    check_apart,
-    check_rows,
-    checked_option,
-    constant_note,
-    count_or_select,
-    number_or_word,
-    order,
-    print_estimate,
-    rank,
-    report,
-)
-from biclique.cli.output import EXIT_CODES, EXIT_OK
-from biclique.cli.predict_command import save_run
-from biclique.cli.report_command import check_report, row_names, shown_columns, write_report
-from biclique.cli.standard_streams import standard_streams
-from biclique.cli.table_options import add_table_options, add_text_options, find_table
+import numpy as np
+from sklearn.pipeline import Pipeline
+
+from biclique.cli import on_dask
+from biclique.cli.cluster_options import ClusterOptions
+from biclique.cli.options import Command
+from biclique.cli.output import EXIT_OK
+from biclique.cli.results import Clustered, print_result, result_of
+from biclique.cli.standard_streams import table_file
 from biclique.cli.table_rows import (
     Prepared,
     explain,
-    is_shipped,
     notes_of,
     prepare,
     probabilities_of,
-    takes_codes,
+    row_names,
+    shown_columns,
     write_new,
 )
-from biclique.cluster import BicliqueSpectralClustering
-from biclique.datasets import SHIPPED
-from biclique.features.maps import LANDMARKS
-from biclique.features.neighborhoods import METRICS, NEIGHBORS
-from biclique.fit.settings import GRAM_NAMES, MODELLINGS, NEIGHBORHOODS, PRECISIONS
-from biclique.io import check_output, check_target, formats, listed, writers
+from biclique.cluster.clustering import BicliqueSpectralClustering
+from biclique.exceptions import DataError
 from biclique.io.columns import ColumnsError
-from biclique.io.label_files import NewColumns, check_append, check_ids
-from biclique.kernels import KERNEL_NAMES
-from biclique.progress import PLAIN_SECONDS, Progress
-
-SWITCH: dict[str, bool | str] = {"auto": "auto", "yes": True, "no": False}
-
+from biclique.io.label_files import NewColumns, check_ids
+from biclique.models.saving import save
+from biclique.runtime.memory import format_bytes
+from biclique.selection.count_search import select_n_clusters
 
 EXAMPLES = """\
 examples:
   biclique cluster iris -k 3
   biclique cluster customers.csv -k 5 --id name --drop notes -o labels.csv
-  biclique cluster customers.csv -k select --save customers.biclique
-  biclique cluster rows.npy -k 10 --stream --dry-run
+  biclique cluster customers.csv -k select --save customers.skops
+  biclique cluster rows.npy -k 10 --report rows.html
 """
 
 
-def add_to(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Cluster the rows of a table. Columns are scaled to unit variance unless --scale says otherwise."
-    )
-    parser.epilog = f"{EXAMPLES}\n{EXIT_CODES}"
-    parser.set_defaults(run=_cluster, fail=parser.error)
-    files, folders = (
-        listed([kind.endings[0] for kind in formats() if (kind.place == "folder") is folder], "or")
-        for folder in (False, True)
-    )
-    parser.add_argument(
-        "table",
-        nargs="?",  # --drop a b TABLE takes it at first
-        metavar="TABLE",
-        help=f"{files} file, {folders} folder, - for standard input, or a data set of scikit-learn "
-        f"({', '.join(SHIPPED)}); a text file may end in .gz",
-    )
-    parser.add_argument(
-        "-k", "--clusters", type=count_or_select, required=True, metavar="K", help="number of clusters, or select"
-    )
-    parser.add_argument(
-        "--k-max", type=int, default=20, metavar="K", help="most clusters that select tries (default: 20)"
-    )
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help=f"write one label per row to FILE ({listed([*writers()], 'or')}); - is standard output",
-    )
-    parser.add_argument(
-        "--append",
-        action="store_true",
-        help="write the whole table to FILE, with columns for the label of each row and its probability",
-    )
-    parser.add_argument("--report", metavar="FILE", help="write a page to look at and to send, such as report.html")
-    parser.add_argument("--save", metavar="FILE", help="write the model to FILE, for biclique predict (model.biclique)")
-    table = parser.add_argument_group("the table")
-    add_table_options(table)
-    add_text_options(table)
-    table.add_argument(
-        "--scale",
-        choices=["standard", "robust", "none"],
-        default="standard",
-        help="standard: mean 0, variance 1 (default); robust: by median and quartiles; none: as they are, always for "
-        "gower, which divides by ranges",
-    )
-    table.add_argument(
-        "--stream",
-        action="store_true",
-        help=f"read a {listed([kind.endings[0] for kind in formats(in_chunks=True)], 'or')} table in chunks, not "
-        "whole (large tables are read so by themselves)",
-    )
-    model = parser.add_argument_group("the model")
-    model.add_argument(
-        "--order", type=order, default="auto", help="order of the hypergraph: 2 to inf, or auto (default)"
-    )
-    model.add_argument(
-        "--modelling", choices=MODELLINGS, default="biclique", help="symmetric: whole orders, odd ones too"
-    )
-    model.add_argument(
-        "--gamma", type=number_or_word, default="auto", help="bandwidth of a kernel: a number, auto, median, scale"
-    )
-    model.add_argument(
-        "--affinity",
-        choices=(NEIGHBORHOODS, *KERNEL_NAMES, "nearest_neighbors"),
-        default=NEIGHBORHOODS,
-        help="the hypergraph of neighbourhoods (default), a kernel, or a graph of nearest neighbours",
-    )
-    model.add_argument(
-        "--metric",
-        choices=METRICS,
-        default="euclidean",
-        help="how neighborhoods measures distances: cosine for text, gower for tables with categories",
-    )
-    model.add_argument("--degree", type=float, default=3, help="of the polynomial kernel (default: 3)")
-    model.add_argument("--coef0", type=float, default=1, help="of the polynomial and sigmoid kernels (default: 1)")
-    model.add_argument(
-        "--n-neighbors",
-        type=int,
-        metavar="N",
-        help=f"of neighborhoods (default: {NEIGHBORS}) and nearest_neighbors (default: 10)",
-    )
-    model.add_argument(
-        "--row-normalize",
-        choices=list(SWITCH),
-        default="auto",
-        help="embedding rows of length 1 (default: auto, that is no for kernels and yes for the others)",
-    )
-    add_assignment_options(model)
-    work = parser.add_argument_group("the work")
-    work.add_argument(
-        "--gram", choices=GRAM_NAMES, default="auto", help="how the kernel matrix is stored (default: auto)"
-    )
-    work.add_argument(
-        "--rank",
-        type=rank,
-        default="auto",
-        metavar="N",
-        help="landmarks of neighborhoods (default: 4000; all: every distinct row) and nystroem, columns of features "
-        "(default: 1000)",
-    )
-    work.add_argument(
-        "--landmarks", choices=list(LANDMARKS), default="uniform", help="how nystroem draws them (default: uniform)"
-    )
-    work.add_argument("--precision", choices=PRECISIONS, default="auto", help="of tiles (default: auto)")
-    work.add_argument("--device", metavar="NAME", help="such as cuda: exact, on a GPU (needs biclique[gpu])")
-    work.add_argument(
-        "--dask",
-        metavar="WHERE",
-        help="run on a Dask cluster: the address of its scheduler, or local: processes on this machine. TABLE may be a "
-        "pattern such as 'rows/*.parquet', one chunk a file, and -o names a folder (needs biclique[dask])",
-    )
-    work.add_argument("--dry-run", action="store_true", help="print an estimate of time and memory, and stop")
-    add_work_options(work, max_iter=100, passes_over="kernel matrix")
+def run(options: ClusterOptions) -> int:
+    with table_file(options.table) as path:
+        options.check(path)
+        if options.dask is not None:
+            return on_dask.cluster(options.model([]), options, options.dask)
+        try:
+            return _cluster(options, path)
+        except ColumnsError as error:
+            return explain(error, options, path, options.compares_levels)
 
 
-# Commands
-
-
-def _cluster(options: argparse.Namespace) -> int:
-    find_table(options)
-    with standard_streams(options):
-        return _run(options)
-
-
-def _run(options: argparse.Namespace) -> int:
-    if options.append and not options.output:
-        options.fail("--append needs a file to write to: -o FILE")
-    if options.metric != METRICS[0] and options.affinity != NEIGHBORHOODS:
-        options.fail(
-            f"--metric {options.metric} is for --affinity neighborhoods, not {options.affinity}: leave one out"
-        )
-    if options.missing == "keep" and not takes_codes(options):
-        options.fail(
-            "--missing keep is for --metric gower and --affinity gower, and the others need every value: use "
-            "--missing drop, mean, median or indicator"
-        )
-    with checked_option():
-        if options.append:
-            check_append(options.output, options.table)
-        if options.output is not None and options.dask is None:
-            check_output(options.output, options.table)
-        if options.save is not None:
-            check_target(options.save)
-            check_apart("model", options.save, options.table, options.output)
-        check_report(options.report, options.table, options.output, options.save)
-    if takes_codes(options):
-        options.scale = "none"  # gower divides by ranges itself, and leaves gaps out
-        options.missing = "keep" if options.missing == "refuse" and not options.stream else options.missing
-    model = _model(options)
-    if options.dask is not None:
-        return on_dask.cluster(model, options)
-    try:
-        source = None if is_shipped(options.table) and not options.stream else stream.open_streamed(model, options)
-        if source is not None:
-            return stream.cluster(model, source, options)
-        return _cluster_held(model, options)
-    except ColumnsError as error:
-        return explain(error, options)
-
-
-def _cluster_held(model: BicliqueSpectralClustering, options: argparse.Namespace) -> int:
-    reading = time.perf_counter()
-    with caught_messages() as notes, Progress.of(model.verbose) as progress:
-        prepared = prepare(options, lambda share: progress.share("reading the table", share))
-    reading = time.perf_counter() - reading
+def _cluster(options: ClusterOptions, path: str) -> int:
+    with options.caught_messages() as messages:
+        prepared = prepare(options, path, options.compares_levels)
     if options.output and not options.append and len(prepared.ids) > 1:
         check_ids(options.output)
-    if takes_codes(options):
-        model.set_params(categorical_features=prepared.preparer.categorical_places_ or None)
-    check_rows(prepared.table.name, len(prepared.X), len(prepared.kept))
-    if options.dry_run:
-        return _print_estimate(model, prepared, options, reading)
+    _check_rows(prepared)
+    model = options.model(prepared.preparer.categorical_places_)
     start = time.perf_counter()
-    with caught_messages() as messages:
-        model.fit(prepared.X) if prepared.weights is None else model.fit(prepared.X, sample_weight=prepared.weights)
+    with options.caught_messages() as warned:
+        _fit(model, prepared, options)
     seconds = time.perf_counter() - start
-    messages += [*notes, *notes_of(options)]
-    messages += constant_note(prepared.constant)
+    messages = [*warned, *messages, *notes_of(options, path), *prepared.about_constants()]
     if options.output:
-        messages += _write(model, prepared, options)
-    saved = None if options.save is None else save_run(model, prepared.preparer, options, [*prepared.ids])
+        messages += _write(model, prepared, options, path)
+    saved = None if options.save is None else _save(model, prepared, options)
     if options.report:
-        shown = shown_columns(prepared.table, prepared.kept, [*prepared.ids])
-        used = [*prepared.preparer.number_columns_, *prepared.preparer.category_columns_]
-        write_report(model, prepared.X, options, messages, shown, used, row_names(prepared.kept, prepared.ids))
-    report(model, prepared.facts, options, seconds, messages, saved)
+        model.report(
+            prepared.X,
+            options.report,
+            table=shown_columns(prepared.table, prepared.kept, [*prepared.ids]),
+            used=[*prepared.preparer.number_columns_, *prepared.preparer.category_columns_],
+            ids=row_names(prepared.kept, prepared.ids),
+            title=Path(options.shown_table).name,
+            command=options.command,
+            notes=messages,
+        )
+    if options.json or not options.quiet:
+        made = {
+            "seconds": seconds,
+            "output": options.output,
+            "report": options.report,
+            "saved": saved,
+            "warnings": messages,
+        }
+        print_result(options, result_of(model, _clustered(model, prepared)) | made, model)
     return EXIT_OK
 
 
-def _model(options: argparse.Namespace) -> BicliqueSpectralClustering:
-    return BicliqueSpectralClustering(
-        options.clusters,
-        order=options.order,
-        modelling=options.modelling,
-        gamma=options.gamma,
-        affinity=options.affinity,
-        degree=options.degree,
-        coef0=options.coef0,
-        n_neighbors=options.n_neighbors,
-        kernel_params=None if options.metric == METRICS[0] else {"metric": options.metric},
-        row_normalize=SWITCH[options.row_normalize],
-        assign_labels=options.assign_labels,
-        n_init=options.n_init,
-        random_state=options.seed,
-        gram=options.gram,
-        rank=options.rank,
-        landmarks=options.landmarks,
-        precision=options.precision,
-        device=options.device,
-        eigen_tol=options.tol,
-        max_iter=options.max_iter,
-        memory_limit=options.memory_limit,
-        n_jobs=options.jobs,
-        verbose=0 if options.quiet else PLAIN_SECONDS,
-        k_max=options.k_max,
+def _check_rows(prepared: Prepared) -> None:
+    """Refuse a table of which less than two rows are left."""
+    kept, rows = len(prepared.X), len(prepared.kept)
+    if kept >= 2:
+        return
+    few = ("no row", "only one row")[kept]
+    why, way = "", "add rows, or label it by a saved model (biclique predict)"
+    if kept < rows:
+        why = " without missing values"
+        way = "fill the gaps in with --missing mean, or leave out the columns that have them with --drop"
+    raise DataError(f"{prepared.table.name}: {few}{why}; a table needs at least 2 rows to be clustered: {way}.")
+
+
+def _fit(model: BicliqueSpectralClustering, prepared: Prepared, options: ClusterOptions) -> None:
+    weights: dict[str, Any] = {} if prepared.weights is None else {"sample_weight": prepared.weights}
+    if options.n_clusters != "select" or options.k_max is None:
+        model.fit(prepared.X, **weights)
+        return
+    selection = select_n_clusters(
+        prepared.X,
+        options.k_max,
+        random_state=options.random_state,
+        n_jobs=options.n_jobs,
+        verbose=options.verbose,
+        **weights,
     )
+    model.set_params(n_clusters=selection.n_clusters).fit(prepared.X, **weights)
+    model.k_selection_ = selection
 
 
-def _write(model: BicliqueSpectralClustering, prepared: Prepared, options: argparse.Namespace) -> list[str]:
+def _write(model: BicliqueSpectralClustering, prepared: Prepared, options: ClusterOptions, path: str) -> list[str]:
     """Write the labels; what there is to say about that."""
     probabilities, notes = probabilities_of(model, prepared.X) if options.append else (None, [])
-    write_new(options, prepared.table, NewColumns(prepared.kept, model.labels_, probabilities), prepared.ids)
+    new = NewColumns(prepared.kept, model.labels_, probabilities)
+    write_new(options, path, prepared.table, new, prepared.ids, options.form())
     return notes
 
 
-# Printing
+def _save(model: BicliqueSpectralClustering, prepared: Prepared, options: ClusterOptions) -> dict[str, Any]:
+    """Columns, model, which columns are ids, and how the text is written: ``biclique predict`` needs all of them."""
+    notes: dict[str, Any] = {"table": options.table, "id": [*prepared.ids], "text": options.written}
+    target = options.save or ""
+    save(Pipeline([("prepare", prepared.preparer), ("cluster", model)]), target, notes=notes)
+    size = Path(target).stat().st_size
+    return {"file": target, "bytes": size, "told": f"{target}: {format_bytes(size)}"}
 
 
-def _print_estimate(
-    model: BicliqueSpectralClustering, prepared: Prepared, options: argparse.Namespace, reading: float
-) -> int:
-    X = prepared.X
-    with caught_messages():
-        plan = model.plan(X, sample_weight=prepared.weights)
-    plan = replace(plan, seconds=plan.cost.seconds + reading)
-    facts: dict[str, Any] = {"table": prepared.table.name, "rows": len(X), "columns": prepared.preparer.n_used}
-    if plan.device is None:
-        facts["distinct_rows"] = plan.rows
-    return print_estimate(plan, facts, "", options)
+def _clustered(model: BicliqueSpectralClustering, prepared: Prepared) -> Clustered:
+    n_clusters = getattr(model, "n_clusters_", model.n_clusters)
+    codes = prepared.preparer.categorical_places_  # no quantities
+    names = {j: str(name) for j, name in enumerate(prepared.preparer.get_feature_names_out()) if j not in codes}
+    return Clustered(
+        name=prepared.table.name,
+        rows=len(prepared.X),
+        left_out=len(prepared.kept) - len(prepared.X),
+        columns=prepared.preparer.n_used,
+        scale=prepared.preparer.scale,
+        sizes=np.bincount(model.labels_[model.labels_ >= 0], minlength=int(n_clusters)).tolist(),
+        shown=prepared.X[:, [*names]],
+        shown_labels=model.labels_,
+        names=[*names.values()],
+        labels=model.labels_,
+        classes=prepared.classes,
+    )
+
+
+add_to = Command(
+    run,
+    ClusterOptions,
+    "Cluster the rows of a table. Columns are scaled to unit variance unless --scale says otherwise.",
+    EXAMPLES,
+    BicliqueSpectralClustering,
+).add_to

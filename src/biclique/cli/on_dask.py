@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,23 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.preprocessing import RobustScaler
 
 from biclique import __version__
 from biclique._typing import Array, FloatArray, IntArray
-from biclique.cli.common import (
-    Facts,
-    caught_messages,
-    column_scale,
-    constant_note,
-    needs_memory,
-    print_estimate,
-    report,
-)
+from biclique.cli.cluster_options import ClusterOptions
 from biclique.cli.output import EXIT_OK, line
-from biclique.cluster import BicliqueSpectralClustering
+from biclique.cli.results import Clustered, print_result, result_of
+from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.exceptions import DataError, ParameterError, TableError, printable
 from biclique.io import LabelWriter, Roles, find_format, open_chunks, write_text
-from biclique.io.sources import Moments
+from biclique.io.sources import Moments, varies
 from biclique.progress import Progress
 from biclique.rows.array import Block
 from biclique.rows.dask_rows import DaskRows, array_of_pieces, import_distributed, no_check, open_dask_rows
@@ -43,65 +36,61 @@ CONNECT_SECONDS = 30
 
 QUARTILE_ROWS = 100_000
 
-SHAPING = (
-    *("clusters", "k_max", "id", "drop", "scale", "order", "modelling", "gamma", "affinity", "metric"),
-    *(
-        "n_neighbors",
-        "degree",
-        "coef0",
-        "row_normalize",
-        "assign_labels",
-        "n_init",
-        "seed",
-        "gram",
-        "rank",
-        "landmarks",
-        "precision",
-    ),
-)
-"""The options that labels depend on."""
 
-
-def cluster(model: BicliqueSpectralClustering, options: argparse.Namespace) -> int:
+def cluster(model: BicliqueSpectralClustering, options: ClusterOptions, where: str) -> int:
     """Fit on the cluster, write the parts that are missing, print."""
-    _check(model, options)
+    _check(options)
     files = Files.found(options)
-    parts = None if options.output is None or options.dry_run else Parts.opened(options, files)
+    parts = None if options.output is None else Parts.opened(options.output, _run_of(options, files), len(files.paths))
     if parts is not None and not parts.missing:
         if not options.quiet:
             line(f"{options.output}: all {len(files.paths)} parts of this run are there; nothing to do.")
         return EXIT_OK
     start = time.perf_counter()
-    with connected(options.dask, options.jobs), Progress(bool(model.verbose)) as progress:
+    with connected(where, options.n_jobs), Progress(bool(model.verbose)) as progress:
         source, notes = _scaled(files, options, progress)
-        if options.dry_run:
-            return _print_estimate(model, source, files, options)
-        with caught_messages() as messages:
+        with options.caught_messages() as messages:
             model.fit(source.array)
         if parts is not None:
             parts.write(model, source, files, _id(options), progress)
-    facts = Facts(files.name, source.n_rows, 0, source.n_columns, streamed=True, sizes=model._lazy_sizes)
-    report(model, facts, options, time.perf_counter() - start, messages + notes)
+    found = Clustered(
+        name=files.name,
+        rows=source.n_rows,
+        left_out=0,
+        columns=source.n_columns,
+        scale=options.scale or "standard",
+        sizes=[int(size) for size in model._lazy_sizes],
+        streamed=True,
+    )
+    made = {
+        "seconds": time.perf_counter() - start,
+        "output": options.output,
+        "report": None,
+        "saved": None,
+        "warnings": messages + notes,
+    }
+    print_result(options, result_of(model, found) | made, model)
     return EXIT_OK
 
 
-def _id(options: argparse.Namespace) -> str | None:
+def _id(options: ClusterOptions) -> str | None:
     """The column that names the rows."""
     return options.id[0] if options.id else None
 
 
-def _check(model: BicliqueSpectralClustering, options: argparse.Namespace) -> None:
+def _check(options: ClusterOptions) -> None:
     """What a cluster cannot do."""
-    for option, given in (("--label-column", options.label_column), ("--missing", options.missing != "refuse")):
-        if given:
-            raise ParameterError(f"{option} does not work with --dask: leave it out, or use --drop for a column.")
-    others = ("append", "save", "report", "columns", "categorical", "weight")
+    others = ("label", "missing", "append", "save", "report", "columns", "categorical", "weight")
     given = [f"--{name}" for name in others if getattr(options, name)] + ["--id"] * (len(options.id) > 1)
     if given:
-        raise ParameterError(f"{', '.join(given)} cannot be used with --dask yet: prepare the files first.")
-    barrier = needs_memory(model)
-    if barrier is not None:
-        raise ParameterError(f"--dask does not work with {barrier[0]}: {barrier[1]}.")
+        raise ParameterError(f"{', '.join(given)} cannot be used with --dask: prepare the files first.")
+
+
+def _run_of(options: ClusterOptions, files: Files) -> str:
+    """Files, version and options that labels depend on."""
+    settings = {name: getattr(options, name) for name in ("id", "drop", "scale", "metric", "row_normalize", "k_max")}
+    settings |= options.parameters() | {"affinity": options.affinity, "n_jobs": None}
+    return json.dumps({"version": __version__, "files": files.signature(), "options": settings}, indent=1)
 
 
 @contextmanager
@@ -145,7 +134,7 @@ class Files:
     roles: Roles
 
     @classmethod
-    def found(cls, options: argparse.Namespace) -> Files:
+    def found(cls, options: ClusterOptions) -> Files:
         """What a pattern or a path names, in the order of the names; sizes and columns from the heads of the files."""
         table = options.table
         path = Path(table)
@@ -155,7 +144,7 @@ class Files:
         if not paths:
             raise TableError(f"{printable(table)}: no such file, and no file has a name of this pattern.")
         roles = Roles(None, _id(options), tuple(options.drop))
-        opened = [open_chunks(one, roles=roles, memory_limit=options.memory_limit) for one in paths]
+        opened = [open_chunks(one, roles=roles) for one in paths]
         first = opened[0]
         for one, other in zip(paths, opened, strict=True):
             if other.columns != first.columns or other.n_columns != first.n_columns:
@@ -194,27 +183,25 @@ def scale_rows(rows: Array, offset: FloatArray, factor: FloatArray) -> Array:
     return np.asarray((rows - offset) * factor, dtype=rows.dtype)
 
 
-def _scaled(files: Files, options: argparse.Namespace, progress: Progress) -> tuple[DaskRows, list[str]]:
+def _scaled(files: Files, options: ClusterOptions, progress: Progress) -> tuple[DaskRows, list[str]]:
     """The rows, scaled as those in memory are, and what there is to say about the columns."""
     array = files.array()
-    plain = open_dask_rows(array, None, options.memory_limit, no_check)
+    plain = open_dask_rows(array, None, "auto", no_check)
     found = plain.sum(moments_of, "scale", progress)
     deviation = np.sqrt(found.squares / found.n)
     names = files.columns or [str(j) for j in range(files.n_columns)]
-    notes = constant_note([names[j] for j in np.flatnonzero(deviation == 0)])
+    constant = [repr(names[j]) for j in np.flatnonzero(deviation == 0)]
+    notes = [f"constant columns tell nothing apart: {', '.join(constant)}."] if constant else []
     if options.scale == "none":
         return plain, notes
-    random = np.random.RandomState(options.seed)
-    offset, scale, told = column_scale(
-        options.scale,
-        found.mean,
-        deviation,
-        int(found.n.max()),
-        QUARTILE_ROWS,
-        lambda rows: plain.draw(rows, random)[0],
-    )
+    offset, scale = found.mean, np.where(varies(found.mean, deviation**2, int(found.n.max())), deviation, 1.0)
+    if options.scale == "robust":
+        size = min(QUARTILE_ROWS, int(found.n.max()))
+        drawn = plain.draw(size, np.random.RandomState(options.random_state))[0]
+        scaler = RobustScaler().fit(np.asarray(drawn, dtype=np.float64))
+        offset, scale = scaler.center_, scaler.scale_
     scaled = array.map_blocks(scale_rows, offset, 1 / scale, dtype=array.dtype, meta=np.empty((0, 0), array.dtype))
-    return open_dask_rows(scaled, None, options.memory_limit, no_check), notes + told
+    return open_dask_rows(scaled, None, "auto", no_check), notes
 
 
 # Labels
@@ -228,25 +215,23 @@ class Parts:
     names: list[str]
 
     @classmethod
-    def opened(cls, options: argparse.Namespace, files: Files) -> Parts:
+    def opened(cls, output: str, run: str, n_parts: int) -> Parts:
         """A fresh folder, or that of the same run, which is gone on with."""
-        folder = Path(options.output).absolute()
-        width = max(len(str(len(files.paths) - 1)), 5)
-        names = [f"part-{i:0{width}d}.parquet" for i in range(len(files.paths))]
-        settings = {name: getattr(options, name) for name in SHAPING}
-        run = json.dumps({"version": __version__, "files": files.signature(), "options": settings}, indent=1)
-        told = folder / RUN_FILE
+        folder = Path(output).absolute()
+        width = max(len(str(n_parts - 1)), 5)
+        names = [f"part-{i:0{width}d}.parquet" for i in range(n_parts)]
+        note = folder / RUN_FILE
         if folder.exists() and not folder.is_dir():
-            raise DataError(f"{printable(options.output)}: is a file, and --dask writes a folder: give another -o.")
-        if folder.exists() and any(path != told for path in folder.iterdir()):  # a run that failed left no labels
-            if not told.exists() or told.read_text(encoding="utf-8") != run:
+            raise DataError(f"{printable(output)}: is a file, and --dask writes a folder: give another -o.")
+        if folder.exists() and any(path != note for path in folder.iterdir()):  # a run that failed left no labels
+            if not note.exists() or note.read_text(encoding="utf-8") != run:
                 raise DataError(
-                    f"{printable(options.output)}: holds something else than labels of this run (other files, options "
-                    "or version): give another folder, or empty it."
+                    f"{printable(output)}: holds something else than labels of this run (other files, options or "
+                    "version): give another folder, or empty it."
                 )
         else:
             folder.mkdir(parents=True, exist_ok=True)
-            write_text(told, run)
+            write_text(note, run)
         return cls(folder, names)
 
     @property
@@ -293,12 +278,3 @@ def write_part(
     with LabelWriter(paths[number], id_name=id_name or "row") as writer:
         writer.write(labels, ids)
     return len(labels)
-
-
-def _print_estimate(
-    model: BicliqueSpectralClustering, source: DaskRows, files: Files, options: argparse.Namespace
-) -> int:
-    with caught_messages():
-        plan = model.plan(source.array)
-    facts = {"table": files.name, "rows": source.n_rows, "columns": source.n_columns, "chunks": len(files.paths)}
-    return print_estimate(plan, facts, f"{len(files.paths)} chunks", options)

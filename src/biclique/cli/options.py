@@ -7,6 +7,7 @@ have none but its own.
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shlex
 import warnings
@@ -17,12 +18,13 @@ from dataclasses import dataclass, field, fields
 from inspect import signature
 from typing import Any, Generic, Self, TypeVar
 
-from biclique.cli.output import EXIT_CODES
+from biclique.cli.output import EXIT_CODES, STDOUT
+from biclique.exceptions import BicliqueWarning, DataError, ParameterError
 from biclique.progress import PLAIN_SECONDS
+from biclique.spectral.assign import ASSIGNERS
+from biclique.tables.atomic_files import is_stream
 
 RAW = argparse.RawDescriptionHelpFormatter
-STDOUT = "/dev/stdout"
-"""What ``-o -`` stands for."""
 MODEL = "the model"
 WORK = "the work"
 EDGE_LIST = "columns of an edge list"
@@ -92,7 +94,10 @@ class Options:
         What stands in quotes is somebody's text, such as the name of a column.
         """
         flags = {one.name: max(one.metadata["flags"], key=len) for one in fields(self) if one.metadata.get("flags")}
+        switches = [one.name for one in fields(self) if one.metadata.get("how", {}).get("action") == "store_true"]
         names = "|".join(flags)
+        if switches:
+            text = re.sub(rf"(?<!['\w])({'|'.join(switches)})=True", lambda m: flags[m[1]], text)
         text = re.sub(
             rf"(?<!['\w])({names})=(?:'([^']*)'|([\w.+-]*\w))", lambda m: f"{flags[m[1]]} {m[2] or m[3]}", text
         )
@@ -103,8 +108,6 @@ class Options:
     @contextmanager
     def caught_messages(self) -> Iterator[list[str]]:
         """Our warnings as a list of texts, which is filled when the block ends."""
-        from biclique.exceptions import BicliqueWarning
-
         messages: list[str] = []
         with warnings.catch_warnings(record=True, action="always", category=BicliqueWarning) as caught:
             yield messages
@@ -155,7 +158,11 @@ def output_file(text: str) -> str:
     return STDOUT if text == "-" else text
 
 
-ASSIGN_LABELS = ("kmeans", "cluster_qr", "discretize", "kernel_kmeans")
+def order(text: str) -> float | str:
+    value = number_or_word(text)
+    if isinstance(value, str) and value != "auto":
+        raise argparse.ArgumentTypeError(f"must be a number from 2 to inf, or auto, got {text!r}")
+    return value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +170,7 @@ class Assigning(Printing):
     """From the embedding to labels, and threads: the same for tables and hypergraphs."""
 
     assign_labels: str | None = option(
-        "--assign-labels", group=MODEL, parameter=True, choices=ASSIGN_LABELS, help="from the embedding to labels"
+        "--assign-labels", group=MODEL, parameter=True, choices=ASSIGNERS, help="from the embedding to labels"
     )
     n_init: int | None = option(
         "--n-init", group=MODEL, parameter=True, type=int, metavar="N", help="starts of k-means"
@@ -179,11 +186,17 @@ class Assigning(Printing):
     )
 
 
+def check_apart(what: str, path: str, *others: str | None) -> None:
+    """Refuse to write over another file of the same command. Pipes and devices take several outputs."""
+    for other in filter(None, () if is_stream(path) else others):
+        same = os.path.realpath(path) == os.path.realpath(other)
+        if same or (os.path.exists(path) and os.path.exists(other) and os.path.samefile(path, other)):
+            raise DataError(f"{what} {path} is another file of this command: choose another name.")
+
+
 @contextmanager
 def checked_output() -> Iterator[None]:
     """What is wrong with the name of an output is wrong with an option: exit code 2."""
-    from biclique.exceptions import DataError, ParameterError
-
     try:
         yield
     except DataError as error:
@@ -211,8 +224,9 @@ class Command(Generic[O]):
         parser.epilog = f"{self.examples}\n{EXIT_CODES}"
         parser.set_defaults(chosen=self)
         defaults = {} if self.estimator is None else signature(self.estimator).parameters
+        used = {one.metadata.get("group") for one in fields(self.options)}
         groups: dict[str, Any] = {"": parser} | {
-            name: parser.add_argument_group(name, text) for name, text in GROUPS.items()
+            name: parser.add_argument_group(name, text) for name, text in GROUPS.items() if name in used
         }
         for one in fields(self.options):
             if "flags" not in one.metadata:

@@ -7,6 +7,8 @@ import sys
 from contextlib import suppress
 from typing import TextIO
 
+STDOUT = "/dev/stdout"
+"""What ``-o -`` stands for."""
 EXIT_OK = 0
 EXIT_FAILURE = 1
 EXIT_USAGE = 2

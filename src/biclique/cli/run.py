@@ -6,7 +6,6 @@ import argparse
 import errno
 import io
 import os
-import shlex
 import signal
 import sys
 import traceback
@@ -25,6 +24,7 @@ from biclique.cli.output import (
     EXIT_OK,
     EXIT_SIGNAL,
     EXIT_USAGE,
+    STDOUT,
     block,
     fail,
     flush,
@@ -33,9 +33,6 @@ from biclique.cli.output import (
 
 TRACEBACK = "BICLIQUE_TRACEBACK"
 """The environment variable that shows where an error came from."""
-STDOUT = "/dev/stdout"
-"""What ``-o -`` stands for."""
-RAW = argparse.RawDescriptionHelpFormatter
 COMMANDS = {
     "cluster": "cluster the rows of a table",
     "predict": "label new rows with a saved model",
@@ -137,34 +134,24 @@ def _work(arguments: Sequence[str], closed: bool) -> int:
         block(OVERVIEW)
         return EXIT_OK
     given = vars(make_parser(arguments[0]).parse_args(arguments))
-    from biclique.exceptions import BicliqueError, TableError
+    from biclique.exceptions import BicliqueError
     from biclique.progress import start_clock
     from biclique.tables.atomic_files import files
 
     files.placed = files.partial = None
 
     start_clock()
-    old = "run" in given
-    command = given.pop("chosen", None)
-    options = _with_command(given, arguments) if old else command.options.read(given | {"arguments": tuple(arguments)})
+    command = given.pop("chosen")
+    options = command.options.read(given | {"arguments": tuple(arguments)})
     if closed and not any(getattr(options, name, None) for name in ("output", "save", "target", "quiet", "report")):
         raise OSError(errno.EBADF, "standard output is closed, and the result would be lost: write it to a file")
-    if old:
-        return int(options.run(options))
     to_stdout = getattr(options, "output", None) == STDOUT
     with redirect_stdout(sys.stderr if to_stdout else sys.stdout):  # labels go to standard output alone
         try:
             return int(command.run(options))
-        except TableError:
-            raise
         except BicliqueError as error:
-            error.args = (options.in_words(str(error)),)
+            error.args = (options.in_words(error.in_words(OPTIONS)),)
             raise
-
-
-def _with_command(given: dict[str, Any], arguments: Sequence[str]) -> argparse.Namespace:
-    command = shlex.join(["biclique", *arguments])
-    return argparse.Namespace(**given, arguments=list(arguments), command=command)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -184,12 +171,12 @@ def make_parser(word: str) -> argparse.ArgumentParser:
         prog="biclique",
         description="Clustering through multi-way similarity.",
         epilog=f"{EXAMPLES}\n{EXIT_CODES}",
-        formatter_class=RAW,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"biclique {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, text in COMMANDS.items():
-        command = commands.add_parser(name, help=text, formatter_class=RAW)
+        command = commands.add_parser(name, help=text, formatter_class=argparse.RawDescriptionHelpFormatter)
         if name == word:
             import_module(f"biclique.cli.{name}_command").add_to(command)
     return parser

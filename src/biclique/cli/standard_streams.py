@@ -2,48 +2,34 @@
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, redirect_stdout
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from biclique.cli.output import STDOUT
 from biclique.exceptions import Argument, BicliqueError, TableError
 from biclique.tables.atomic_files import files, uninterrupted
 
 INPUT = "standard input"
-OUTPUT = "/dev/stdout"
 BEGINNINGS = {b"PAR1": ".parquet", b"\x93NUM": ".npy", b"PK\x03\x04": ".npz"}
 """The first bytes of tables that are not text, with the endings of their names."""
 
 
 def shown_output(path: str) -> str:
     """What to call an output in words."""
-    return "standard output" if path == OUTPUT else path
+    return "standard output" if path == STDOUT else path
 
 
 @contextmanager
-def standard_streams(options: argparse.Namespace) -> Iterator[None]:
-    """Options in which ``-`` is a file: a copy of standard input, which is removed afterwards, or standard output.
-
-    Labels go to standard output alone: what is printed besides goes to standard error.
-    """
-    with ExitStack() as stack:
-        if options.output == "-":
-            options.output = OUTPUT
-            stack.enter_context(redirect_stdout(sys.stderr))
-        options.shown_table = options.table
-        if options.table == "-":
-            options.table, options.shown_table = str(stack.enter_context(_spooled())), INPUT
-        yield
-
-
-@contextmanager
-def _spooled() -> Iterator[Path]:
-    """Standard input as a file, because a table is read several times."""
+def table_file(name: str) -> Iterator[str]:
+    """The file of a table: a copy of standard input for ``-``, which is removed afterwards."""
+    if name != "-":
+        yield name
+        return
     stream: IO[bytes] | None = getattr(sys.stdin, "buffer", None)
     if stream is None or sys.stdin.isatty():
         raise TableError(f"{INPUT}: there is no table in it: send one, as in biclique cluster - -k 3 < table.csv.")
@@ -58,7 +44,7 @@ def _spooled() -> Iterator[Path]:
         with file:
             file.write(beginning)
             shutil.copyfileobj(stream, file)
-        yield path
+        yield str(path)
     except BicliqueError as error:
         error.args = tuple(
             part if isinstance(part, Argument) else str(part).replace(str(path), INPUT) for part in error.args

@@ -1,150 +1,207 @@
-"""Options about the columns of a table: which are used, and as what; and a command that deals with all of them."""
+"""Options about a table: which columns are used, and as what; and a command that deals with all of them."""
 
 from __future__ import annotations
 
-import argparse
 import csv
 import os
 import shlex
 import subprocess
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+from biclique.cli.options import TABLE, Options, checked_output, option, output_file
+from biclique.cli.standard_streams import INPUT
 from biclique.datasets import SHIPPED
-from biclique.io import find_format
+from biclique.exceptions import ParameterError
+from biclique.io import check_output, find_format, listed, writers
 from biclique.io.columns import Advice
 from biclique.io.fields import DATE_ORDERS, TextForm
+from biclique.io.label_files import check_append
 from biclique.io.prepare import CHOICES
 from biclique.io.roles import absent_column
 
 SEVERAL = "several: NAME,NAME or the option again"
 HEADER = {"auto": None, "yes": True, "no": False}
-FORM: dict[str, Collection[str]] = {
-    "header": HEADER,
-    "decimal": (".", ","),
-    "date_order": DATE_ORDERS,
-    "encoding": (),
-}
-"""How a text file is written: the option, and its values; encodings have names by the hundred."""
+TEXT_CHOICES = {"header": tuple(HEADER), "decimal": (".", ","), "date_order": DATE_ORDERS, "encoding": ()}
+"""Options about text, and their values; encodings have names by the hundred."""
 
 
-def add_table_options(table: Any) -> None:
-    """What columns are for. No option takes more than one word, except --drop, which gives the table back."""
-    table.add_argument(
-        "--columns", metavar="NAME", action="append", default=[], help=f"use these columns alone ({SEVERAL})"
+@dataclass(frozen=True, kw_only=True)
+class SavedModel(Options):
+    """A model for the rows of a table."""
+
+    model: str = option(metavar="MODEL", help="file that --save or biclique.save wrote, such as model.skops")
+    drop_missing: bool = option(
+        "--drop-missing", default=False, action="store_true", help="leave out rows with missing values"
     )
-    table.add_argument(
-        "--drop", metavar="NAME", nargs="+", action="append", default=[], help=f"columns to leave out ({SEVERAL})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOptions(Options):
+    """A table, the columns that name its rows, and how it is written if it is a text file."""
+
+    table: str = option(metavar="TABLE", help="table of rows, with the columns of the fit; - for standard input")
+    id: tuple[str, ...] = option(
+        "--id",
+        group=TABLE,
+        default=(),
+        action="append",
+        metavar="NAME",
+        help=f"column that names the rows: left out, written beside the labels ({SEVERAL})",
     )
-    _add_id(table, f": left out, written beside the labels ({SEVERAL})")
-    table.add_argument("--weight", metavar="NAME", help="column that says how often a row counts: left out")
-    table.add_argument(
+    header: str | None = option(
+        "--header",
+        group=TABLE,
+        choices=TEXT_CHOICES["header"],
+        help="whether a text file's first line holds names (auto: unless all of them are numbers)",
+    )
+    decimal: str | None = option(
+        "--decimal", group=TABLE, choices=TEXT_CHOICES["decimal"], help="decimal sign of a text file"
+    )
+    date_order: str | None = option(
+        "--date-order",
+        group=TABLE,
+        choices=TEXT_CHOICES["date_order"],
+        help="what comes first in dates of a text file such as 01/02/2020 (2020-02-01 needs no order)",
+    )
+    encoding: str | None = option("--encoding", group=TABLE, metavar="NAME", help="of a text file, such as latin-1")
+
+    @property
+    def shown_table(self) -> str:
+        """What messages call the table."""
+        return INPUT if self.table == "-" else self.table
+
+    @property
+    def written(self) -> dict[str, str]:
+        """How a text file is written, as far as options say so; a model is saved with them."""
+        return {name: value for name in TEXT_CHOICES if (value := getattr(self, name)) is not None}
+
+    def form(self, fitted: Mapping[str, str] | None = None) -> TextForm:
+        """How a text file is written: by the options, else as the table of the fit."""
+        found: dict[str, Any] = {**(fitted or {}), **self.written}
+        return TextForm(**{**found, "header": HEADER[found.get("header", "auto")]})
+
+    def taken_from(self, notes: Mapping[str, Any]) -> dict[str, str]:
+        """How the table of the fit was written, as far as options do not say otherwise.
+
+        What is no value of such an option is left alone: the file of a model may come from anybody.
+        """
+        noted = notes.get("text")
+        return {
+            name: value
+            for name, value in (noted.items() if isinstance(noted, Mapping) else ())
+            if name in TEXT_CHOICES
+            and isinstance(value, str)
+            and name not in self.written
+            and (name == "encoding" or value in TEXT_CHOICES[name])
+        }
+
+    def names(self, name: str, columns: Sequence[str]) -> list[str]:
+        """The columns that an option such as ``id`` names."""
+        return names_of(self.shown_table, f"--{name}", getattr(self, name), columns)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labelling(TableOptions):
+    """Where labels go."""
+
+    output: str | None = option(
+        "-o",
+        "--output",
+        type=output_file,
+        metavar="FILE",
+        help=f"write one label per row to FILE ({listed([*writers()], 'or')}); - is standard output",
+    )
+    append: bool = option(
+        "--append",
+        default=False,
+        action="store_true",
+        help="write the whole table to FILE, with columns for the label of each row and its probability",
+    )
+
+    def check_labels(self, table: str) -> None:
+        """Refuse, before any work, an output that could not be written."""
+        if self.append and not self.output:
+            raise ParameterError("--append needs a file to write to: -o FILE.")
+        if self.output is not None:
+            with checked_output():
+                if self.append:
+                    check_append(self.output, table)
+                check_output(self.output, table)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnOptions(Labelling):
+    """What the columns of a table to cluster are for. No option takes several words, except --drop."""
+
+    columns: tuple[str, ...] = option(
+        "--columns",
+        group=TABLE,
+        default=(),
+        action="append",
+        metavar="NAME",
+        help=f"use these columns alone ({SEVERAL})",
+    )
+    drop: tuple[str, ...] = option(
+        "--drop",
+        group=TABLE,
+        default=(),
+        action="append",
+        nargs="+",
+        metavar="NAME",
+        help=f"columns to leave out ({SEVERAL})",
+    )
+    weight: str | None = option(
+        "--weight", group=TABLE, metavar="NAME", help="column that says how often a row counts: left out"
+    )
+    label: str | None = option(
         "--label",
         "--label-column",
-        dest="label_column",
+        group=TABLE,
         metavar="NAME",
         help="column of known classes: left out, used for an error rate",
     )
-    table.add_argument(
+    categorical: tuple[str, ...] = option(
         "--categorical",
-        metavar="NAME",
+        group=TABLE,
+        default=(),
         action="append",
-        default=[],
+        metavar="NAME",
         help=f"columns whose values are levels; auto: all texts that look so ({SEVERAL})",
     )
-    table.add_argument(
+    missing: str | None = option(
         "--missing",
+        group=TABLE,
         choices=CHOICES["missing"],
-        default="refuse",
         help="missing values: leave out such rows, fill in the mean or median of the column (of categories the most "
         "frequent level), or the mean with a column more that says so, or keep them, for --metric gower (default: "
         "refuse; with gower: keep)",
+        also=("--drop-missing", "drop", "the same as --missing drop"),
     )
-    table.add_argument(
-        "--drop-missing", dest="missing", action="store_const", const="drop", help="the same as --missing drop"
+    dates: str | None = option(
+        "--dates", group=TABLE, choices=CHOICES["dates"], help="columns of dates: as days, or left out"
     )
-    table.add_argument(
-        "--dates",
-        choices=CHOICES["dates"],
-        default="refuse",
-        help="columns of dates: as days, or left out (default: refuse)",
-    )
-
-
-def _add_id(table: Any, more: str) -> None:
-    table.add_argument("--id", metavar="NAME", action="append", default=[], help=f"column that names the rows{more}")
-
-
-def add_text_options(table: Any, *, of_new_rows: bool = False) -> None:
-    """How a text file is written. An option that is not given is None: ``form_of`` has the defaults."""
-    as_fitted = "as the table of the fit" if of_new_rows else ""
-    table.add_argument(
-        "--header",
-        choices=FORM["header"],
-        help="whether a text file's first line holds names "
-        f"(default: {as_fitted or 'auto: unless all of them are numbers'})",
-    )
-    table.add_argument(
-        "--decimal", choices=[".", ","], help=f"decimal sign of a text file (default: {as_fitted or '.'})"
-    )
-    table.add_argument(
-        "--date-order",
-        choices=FORM["date_order"],
-        help="what comes first in dates of a text file such as 01/02/2020 (2020-02-01 needs no order"
-        f"{'; default: ' * of_new_rows}{as_fitted})",
-    )
-    table.add_argument(
-        "--encoding", metavar="NAME", help=f"of a text file, such as latin-1 (default: {as_fitted or 'utf-8'})"
+    scale: str | None = option(
+        "--scale",
+        group=TABLE,
+        choices=CHOICES["scale"],
+        help="standard: mean 0, variance 1 (default); robust: by median and quartiles; none: as they are, always for "
+        "gower, which divides by ranges",
     )
 
-
-def add_new_row_options(parser: Any, dropped: str) -> None:
-    """A table for a saved model: which rows get a name, which are left out, and how it is written."""
-    _add_id(parser, f" (default: as in the fit; {SEVERAL})")
-    parser.add_argument("--drop-missing", action="store_true", help=dropped)
-    add_text_options(parser, of_new_rows=True)
-    parser.add_argument(
-        "--memory-limit", default="auto", metavar="SIZE", help="such as 4GB (default: half of what is free)"
-    )
-
-
-def form_of(options: argparse.Namespace) -> TextForm:
-    """How a text file is written, by the options."""
-    given = {name: value for name, value in given_form(options).items() if name != "header"}
-    return TextForm(header=HEADER[options.header or "auto"], **given)
-
-
-def given_form(options: argparse.Namespace) -> dict[str, str]:
-    """Those options that were given; a model is saved with them."""
-    return {name: value for name in FORM if (value := getattr(options, name)) is not None}
-
-
-def take_form(options: argparse.Namespace, noted: object) -> list[str]:
-    """Options that were not given, from those of the fit; what was taken, as words of a command.
-
-    What is no value of such an option is left alone: the file of a model may come from anybody.
-    """
-    taken = []
-    for name, value in noted.items() if isinstance(noted, Mapping) else ():
-        if name in FORM and isinstance(value, str) and getattr(options, name) is None:
-            if value not in FORM[name] and name != "encoding":
-                continue
-            setattr(options, name, value)
-            taken.append(f"--{name.replace('_', '-')} {shlex.quote(value)}")
-    return taken
-
-
-def find_table(options: argparse.Namespace) -> None:
-    """Take the name of the table back from ``--drop a b TABLE``, and make one list of what is to be dropped."""
-    groups: list[list[str]] = options.drop
-    if options.table is None:
-        taken = next((group for group in groups if len(group) > 1 and is_table(group[-1])), None)
-        if taken is None:
-            options.fail("the following arguments are required: TABLE")
-        else:
-            options.table = taken.pop()
-    options.drop = [name for group in groups for name in group]
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> Self:
+        """``--drop a b TABLE`` takes the table for a column: it is given back."""
+        groups = [list(group) for group in given.get("drop", ())]
+        table = given.get("table")
+        if table is None:
+            taken = next((group for group in groups if len(group) > 1 and is_table(group[-1])), None)
+            if taken is None:
+                raise ParameterError("the following arguments are required: TABLE; usage: biclique cluster --help")
+            table = taken.pop()
+        return super().read({**given, "table": table, "drop": [name for group in groups for name in group]})
 
 
 def is_table(text: str) -> bool:
@@ -167,16 +224,16 @@ def names_of(table: str, option: str, values: Sequence[str], columns: Sequence[s
 def command(arguments: Sequence[str], advice: Advice) -> str:
     """The command that was given, with options that deal with all columns: to paste."""
     words = ["biclique", *arguments]
-    for option, names in (("--id", advice.id), ("--drop", advice.drop), ("--categorical", advice.categorical)):
+    for flag, names in (("--id", advice.id), ("--drop", advice.drop), ("--categorical", advice.categorical)):
         plain = [name for name in names if name and "," not in name and '"' not in name and name == name.strip()]
         for value in [",".join(plain)] * bool(plain) + [name for name in names if name not in plain]:
-            words += [f"{option}={value}"] if value.startswith("-") else [option, value]
+            words += [f"{flag}={value}"] if value.startswith("-") else [flag, value]
     choices = {
         "--decimal": "," if advice.decimal else None,
         "--date-order": advice.date_order,
         "--dates": "ordinal" if advice.year_last else advice.dates,
         "--missing": advice.missing,
     }
-    for option, choice in choices.items():
-        words += [option, choice] if choice is not None else []
+    for flag, choice in choices.items():
+        words += [flag, choice] if choice is not None else []
     return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)

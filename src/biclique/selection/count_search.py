@@ -98,7 +98,7 @@ def select_n_clusters(
     settings = Settings.of({"random_state": random_state, "n_jobs": n_jobs, "verbose": verbose}, n_columns=1)
     rows = read_rows(X, settings)
     source = ArrayRows(rows, check_weights(sample_weight, rows.shape[0]))
-    with single_threaded_blas(), Progress(bool(verbose)) as progress:
+    with single_threaded_blas(), Progress.of(verbose) as progress:
         found = search_count(settings, source, progress, k_max, n_rows=n_rows, n_halves=n_halves)
     warn_about_structure(found)
     return found
