@@ -54,12 +54,12 @@ _FOLDERS = (
 )
 _HOMES = {
     "Hypergraph": "hypergraph",
-    "load": "models",
+    "load": "models.saving",
     "read_hypergraph": "hypergraph",
-    "save": "models",
+    "save": "models.saving",
     "write_hypergraph": "hypergraph",
 }
-"""Folders of the names that are not estimators."""
+"""Modules of the names that are not estimators."""
 _FILES = ("exceptions", "progress", "scores")
 
 

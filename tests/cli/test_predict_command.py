@@ -41,7 +41,7 @@ def labels_in(path):
 
 @pytest.mark.parametrize("scale", ["standard", "robust", "none"])
 def test_the_rows_of_the_fit_get_their_labels_again(capsys, tmp_path, rows, scale):
-    model, again = tmp_path / "m.biclique", tmp_path / "again.csv"
+    model, again = tmp_path / "m.skops", tmp_path / "again.csv"
     table = write(tmp_path / "t.csv", rows * [1 / 100, 1] if scale == "none" else rows)
     command = ["cluster", table, "-k", 3, "--scale", scale, "-o", tmp_path / "first.csv", "--save", model]
     code, out, _ = run(capsys, *command)
@@ -56,7 +56,7 @@ def test_the_rows_of_the_fit_get_their_labels_again(capsys, tmp_path, rows, scal
 def test_columns_are_found_by_their_names_and_ids_are_written(capsys, tmp_path, rows):
     names = [("name", [f"n{i}" for i in range(60)])]
     first = write(tmp_path / "t.csv", rows, extra=names)
-    model = tmp_path / "m.biclique"
+    model = tmp_path / "m.skops"
     assert main(["cluster", str(first), "-k", "3", "--id", "name", "--save", str(model), "-q"]) == 0
     other = write(tmp_path / "new.csv", rows[:, ::-1], ("weight", "height"), [*names, ("city", ["Rome"] * 60)])
     code, out, err = run(capsys, "predict", model, other, "-o", tmp_path / "l.csv", "--json")
@@ -72,7 +72,7 @@ def test_columns_are_found_by_their_names_and_ids_are_written(capsys, tmp_path, 
 
 
 def test_gaps_are_refused_or_get_no_label(capsys, tmp_path, rows):
-    model = tmp_path / "m.biclique"
+    model = tmp_path / "m.skops"
     assert main(["cluster", str(write(tmp_path / "t.csv", rows)), "-k", "3", "--save", str(model), "-q"]) == 0
     with_gap = rows.copy()
     with_gap[7, 1] = np.nan
@@ -101,8 +101,8 @@ def test_models_of_python(capsys, tmp_path, rows):
 def test_wrong_files_and_options(capsys, tmp_path, rows):
     table = write(tmp_path / "t.csv", rows)
     for arguments, expected, message in [
-        (["predict", tmp_path / "none.biclique", table], 3, "no such file"),
-        (["predict", table, table], 3, "no model of biclique"),
+        (["predict", tmp_path / "none.skops", table], 3, "no such file"),
+        (["predict", table, table], 3, "no model that biclique wrote"),
         (["predict", table, table, "-o", tmp_path / "x.doc"], 2, "its name must end in one of"),
         (["predict", table, table, "-o", table], 2, "is the input table itself"),
         (["cluster", table, "-k", 3, "-o", tmp_path / "x.doc"], 2, "its name must end in one of"),
@@ -170,7 +170,7 @@ def test_info(capsys):
 def saved(tmp_path, rows):
     """A model of the table t.csv, whose rows have ids that are no float64."""
     table = write(tmp_path / "t.csv", rows, extra=[("key", [f"00{10**18 + i}" for i in range(60)])])
-    model = tmp_path / "m.biclique"
+    model = tmp_path / "m.skops"
     command = ["cluster", table, "-k", 3, "--id", "key", "--save", model, "-o", tmp_path / "first.csv", "-q"]
     assert main([str(part) for part in command]) == 0
     return model, table
@@ -218,7 +218,7 @@ def test_standard_input_and_output(capsys, tmp_path, monkeypatch, saved):
 
 @pytest.mark.parametrize("command", ["predict", "report"])
 def test_a_text_with_decimal_commas_that_is_not_utf_8(tmp_path, rows, command):
-    table, model = tmp_path / "t.csv", tmp_path / "m.biclique"
+    table, model = tmp_path / "t.csv", tmp_path / "m.skops"
     text = "größe;gewicht\n" + "".join(f"{a:.3f};{b:.3f}\n".replace(".", ",") for a, b in rows)
     table.write_bytes(text.encode("latin-1"))
     form = ["--decimal", ",", "--encoding", "latin-1", "-q"]
@@ -238,26 +238,26 @@ def test_a_model_remembers_how_its_table_was_written(capsys, tmp_path, monkeypat
     lines = [f"{a:.3f};{b:.3f};{day}\n".replace(".", ",") for (a, b), day in zip(rows, days, strict=True)]
     (tmp_path / "t.csv").write_bytes(("größe;gewicht;tag\n" + "".join(lines)).encode("latin-1"))
     given = ["--decimal", ",", "--encoding", "latin-1", "--date-order", "day", "--dates", "ordinal"]
-    fit = ["cluster", "t.csv", "-k", 3, "-o", "first.csv", "--save", "m.biclique", "-q", *given]
+    fit = ["cluster", "t.csv", "-k", 3, "-o", "first.csv", "--save", "m.skops", "-q", *given]
     assert run(capsys, *fit)[0] == 0
     target = "again.csv" if command == "predict" else "page.html"
-    assert run(capsys, command, "m.biclique", "t.csv", "-o", target, "-q") == (0, "", "")
+    assert run(capsys, command, "m.skops", "t.csv", "-o", target, "-q") == (0, "", "")
     if command == "predict":
         assert (tmp_path / "again.csv").read_text() == (tmp_path / "first.csv").read_text()
     with_points = "größe;gewicht;tag\n" + "".join(lines).replace(",", ".")
     (tmp_path / "new.csv").write_text(with_points)
-    code, _, err = run(capsys, command, "m.biclique", "new.csv", "-o", target, "--encoding", "utf-8")
+    code, _, err = run(capsys, command, "m.skops", "new.csv", "-o", target, "--encoding", "utf-8")
     assert code == 3
     assert "holds texts now" in err
     assert "read with --decimal , --date-order day, as the table of the fit: give the option with another" in err
     other = ["--encoding", "utf-8", "--decimal", "."]
-    assert run(capsys, command, "m.biclique", "new.csv", "-o", target, "-q", *other) == (0, "", "")
+    assert run(capsys, command, "m.skops", "new.csv", "-o", target, "-q", *other) == (0, "", "")
     if command == "predict":
         assert (tmp_path / "again.csv").read_text() == (tmp_path / "first.csv").read_text()
 
 
 def test_names_that_are_numbers_are_remembered(capsys, tmp_path, rows):
-    table, model = write(tmp_path / "t.csv", rows, ("2020", "2021")), tmp_path / "m.biclique"
+    table, model = write(tmp_path / "t.csv", rows, ("2020", "2021")), tmp_path / "m.skops"
     assert main(["cluster", str(table), "-k", "3", "--header", "yes", "--save", str(model), "-q"]) == 0
     code, out, _ = run(capsys, "predict", model, table)
     assert (code, "60 rows labelled by" in out) == (0, True)
@@ -265,7 +265,7 @@ def test_names_that_are_numbers_are_remembered(capsys, tmp_path, rows):
 
 @pytest.mark.parametrize("noted", [{"decimal": "x", "header": 3, "jobs": "2"}, ["decimal"], "decimal", 1.5])
 def test_notes_that_are_no_options_are_left_alone(capsys, tmp_path, rows, noted):
-    model = tmp_path / "m.biclique"
+    model = tmp_path / "m.skops"
     biclique.save(BicliqueSpectralClustering(3, random_state=0).fit(rows * [0.01, 1]), model, notes={"text": noted})
     code, out, _ = run(capsys, "predict", model, write(tmp_path / "t.csv", rows * [0.01, 1]))
     assert (code, "60 rows labelled by" in out) == (0, True)
@@ -306,7 +306,7 @@ def test_predict_never_writes_over_its_model(capsys, tmp_path, saved):
 
 def test_several_ids_are_remembered_and_written(capsys, tmp_path, rows):
     ids = [("key", [f"{i:03}" for i in range(60)]), ("shop", ["a,b"] * 60)]
-    table, model = tmp_path / "t.csv", tmp_path / "m.biclique"
+    table, model = tmp_path / "t.csv", tmp_path / "m.skops"
     write(table, rows, extra=[(name, [f'"{text}"' for text in texts]) for name, texts in ids])
     command = ["cluster", table, "-k", 3, "--id", "key,shop", "--save", model, "-o", tmp_path / "first.csv", "-q"]
     assert run(capsys, *command) == (0, "", "")
@@ -349,7 +349,7 @@ def test_a_table_is_written_back_with_predicted_labels(capsys, tmp_path, saved):
 
 @pytest.mark.parametrize("command", ["predict", "report"])
 def test_predict_and_report_say_the_same_of_a_table(capsys, tmp_path, rows, command):
-    model = tmp_path / "m.biclique"
+    model = tmp_path / "m.skops"
     biclique.save(BicliqueSpectralClustering(3, random_state=0).fit(rows * [0.01, 1]), model)
     target = ["-o", tmp_path / "page.html"] if command == "report" else []
     code, _, err = run(capsys, command, model, write(tmp_path / "w.csv", np.c_[rows, rows], "abcd"), *target)
@@ -363,7 +363,7 @@ def test_predict_and_report_say_the_same_of_a_table(capsys, tmp_path, rows, comm
 
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".tsv", ".npy", ".npz", ".parquet", ".zarr"])
 def test_one_row_is_predicted_and_not_clustered(capsys, tmp_path, rows, ending):
-    model, table = tmp_path / "m.biclique", tmp_path / f"one{ending}"
+    model, table = tmp_path / "m.skops", tmp_path / f"one{ending}"
     biclique.save(BicliqueSpectralClustering(3, random_state=0).fit(rows * [0.01, 1]), model)
     one = (rows * [0.01, 1])[30:31]
     text = "\t".join(map(repr, map(float, one[0])))

@@ -58,8 +58,8 @@ def test_rows_have_their_ids(table, tmp_path, options, names):
 def test_a_saved_model_and_a_table_give_a_report(table, tmp_path, capsys):
     X = groups()
     model = make_pipeline(StandardScaler(), biclique.BicliqueSpectralClustering(3, random_state=0)).fit(X)
-    biclique.save(model, tmp_path / "model.biclique")
-    command = ["report", str(tmp_path / "model.biclique"), str(table), "--id", "name"]
+    biclique.save(model, tmp_path / "model.skops")
+    command = ["report", str(tmp_path / "model.skops"), str(table), "--id", "name"]
     assert main(command) == 0
     assert f"report written to {tmp_path / 'data.html'}" in capsys.readouterr().out
     text = (tmp_path / "data.html").read_text(encoding="utf-8")
@@ -68,7 +68,7 @@ def test_a_saved_model_and_a_table_give_a_report(table, tmp_path, capsys):
 
 
 def test_a_model_of_the_command_line_knows_its_scale_and_its_ids(table, tmp_path):
-    model, page = tmp_path / "model.biclique", tmp_path / "out.html"
+    model, page = tmp_path / "model.skops", tmp_path / "out.html"
     first = ["cluster", str(table), "-k", "3", "--id", "name", "--label-column", "kind", "--save", str(model), "-q"]
     assert main([*first, "--report", str(tmp_path / "first.html")]) == 0
     assert main(["report", str(model), str(table), "-o", str(page), "-q"]) == 0
@@ -80,11 +80,11 @@ def test_a_model_of_the_command_line_knows_its_scale_and_its_ids(table, tmp_path
 
 
 def test_rows_with_gaps_are_named(table, tmp_path, capsys):
-    biclique.save(biclique.BicliqueSpectralClustering(3, random_state=0).fit(groups()), tmp_path / "model.biclique")
+    biclique.save(biclique.BicliqueSpectralClustering(3, random_state=0).fit(groups()), tmp_path / "model.skops")
     table.write_text(table.read_text().replace("<b>5</b>,", "<b>5</b>,NA;").replace("NA;", "NA,0,0,a\nx,1,"))
     lines = table.read_text().splitlines()
     table.write_text("\n".join(line for line in lines if line.count(",") == 4) + "\n")
-    command = ["report", str(tmp_path / "model.biclique"), str(table), "-o", str(tmp_path / "out.html")]
+    command = ["report", str(tmp_path / "model.skops"), str(table), "-o", str(tmp_path / "out.html")]
     assert main(command) == 3
     assert "leave them out with --drop-missing" in capsys.readouterr().err
     assert main([*command, "--drop-missing"]) == 0
@@ -96,8 +96,8 @@ def test_rows_with_gaps_are_named(table, tmp_path, capsys):
     [
         (["cluster", "iris", "-k", "3", "--report", "out.txt"], 2, "must end in .html"),
         (["cluster", "iris", "-k", "3", "--report", "nowhere/out.html"], 2, "there is no folder"),
-        (["report", "nothing.biclique", "iris.csv", "-o", "out.txt"], 2, "must end in .html"),
-        (["report", "nothing.biclique", "iris.csv", "-o", "out.html"], 3, "nothing.biclique"),
+        (["report", "nothing.skops", "iris.csv", "-o", "out.txt"], 2, "must end in .html"),
+        (["report", "nothing.skops", "iris.csv", "-o", "out.html"], 3, "nothing.skops"),
     ],
 )
 def test_what_cannot_be_written_or_read_is_refused_first(tmp_path, monkeypatch, capsys, command, code, words):
@@ -108,12 +108,12 @@ def test_what_cannot_be_written_or_read_is_refused_first(tmp_path, monkeypatch, 
 
 
 def test_other_columns_than_those_of_the_fit_are_refused(table, tmp_path, capsys):
-    biclique.save(biclique.BicliqueSpectralClustering(2, random_state=0).fit(groups()[:, :2]), tmp_path / "m.biclique")
-    assert main(["report", str(tmp_path / "m.biclique"), str(table), "-o", str(tmp_path / "o.html")]) == 3
+    biclique.save(biclique.BicliqueSpectralClustering(2, random_state=0).fit(groups()[:, :2]), tmp_path / "m.skops")
+    assert main(["report", str(tmp_path / "m.skops"), str(table), "-o", str(tmp_path / "o.html")]) == 3
     assert "3 columns of numbers, and the model was fitted with 2" in capsys.readouterr().err
 
 
 def test_a_model_without_a_report_is_named(table, tmp_path, capsys):
-    biclique.save(biclique.BicliqueKernelKMeans(3, random_state=0).fit(groups()), tmp_path / "m.biclique")
-    assert main(["report", str(tmp_path / "m.biclique"), str(table), "-o", str(tmp_path / "o.html")]) == 3
+    biclique.save(biclique.BicliqueKernelKMeans(3, random_state=0).fit(groups()), tmp_path / "m.skops")
+    assert main(["report", str(tmp_path / "m.skops"), str(table), "-o", str(tmp_path / "o.html")]) == 3
     assert "holds a BicliqueKernelKMeans" in capsys.readouterr().err

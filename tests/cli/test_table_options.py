@@ -135,11 +135,11 @@ def test_names_with_commas_and_dashes():
 
 
 def test_gower_takes_categories_and_gaps_as_they_are(capsys, people):
-    options = ["--columns", "age,city,weight", "--categorical", "city", "--affinity", "gower", "--save", "m.biclique"]
+    options = ["--columns", "age,city,weight", "--categorical", "city", "--affinity", "gower", "--save", "m.skops"]
     code, out, err = run(capsys, "cluster", people, "-k", 3, *options, "-o", "a.csv")
     assert (code, err) == (0, "")
     assert "30 rows, 3 columns, scale none" in out
-    assert run(capsys, "predict", "m.biclique", people, "-o", "b.csv", "-q") == (0, "", "")
+    assert run(capsys, "predict", "m.skops", people, "-o", "b.csv", "-q") == (0, "", "")
     assert Path("a.csv").read_text() == Path("b.csv").read_text()
     groups = [line.split(",")[1] for line in Path("a.csv").read_text().splitlines()[1:]]
     assert all(len({groups[i] for i in range(start, N, 3)}) == 1 for start in range(3))
@@ -177,13 +177,13 @@ def test_dates_with_the_year_last(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     days = [f"{1 + i % 28:02}/{1 + i % 12:02}/{2000 + i % 2 * 20}" for i in range(60)]
     Path("t.csv").write_text("x,day\n" + "".join(f"{i % 2 * 9 + i % 7 / 9},{day}\n" for i, day in enumerate(days)))
-    code, _, err = run(capsys, "cluster", "t.csv", "-k", 2, "--save", "m.biclique", "-o", "a.csv")
+    code, _, err = run(capsys, "cluster", "t.csv", "-k", 2, "--save", "m.skops", "-o", "a.csv")
     assert code == 3
     assert "date written day/month/year, such as '13/01/2000': say so with --date-order 'day'" in err
     paste = shlex.split(err.splitlines()[-1])
     assert paste[-4:] == ["--date-order", "day", "--dates", "ordinal"]
     assert run(capsys, *paste[1:], "-q") == (0, "", "")
-    assert run(capsys, "predict", "m.biclique", "t.csv", "-o", "b.csv", "-q") == (0, "", "")  # it remembers the order
+    assert run(capsys, "predict", "m.skops", "t.csv", "-o", "b.csv", "-q") == (0, "", "")  # it remembers the order
     assert Path("a.csv").read_text() == Path("b.csv").read_text()
 
 
@@ -193,12 +193,12 @@ def test_dates_with_the_year_last_for_a_model_of_other_dates(capsys, tmp_path, m
     for name, form in (("iso.csv", "{0}-{1:02}-{2:02}"), ("t.csv", "{2:02}/{1:02}/{0}")):
         days = [form.format(*date) for date in dates]
         Path(name).write_text("x,day\n" + "".join(f"{i % 2 * 9 + i % 7 / 9},{day}\n" for i, day in enumerate(days)))
-    fit = ["cluster", "iso.csv", "-k", 2, "--dates", "ordinal", "--save", "m.biclique", "-o", "a.csv", "-q"]
+    fit = ["cluster", "iso.csv", "-k", 2, "--dates", "ordinal", "--save", "m.skops", "-o", "a.csv", "-q"]
     assert run(capsys, *fit) == (0, "", "")
-    code, _, err = run(capsys, "predict", "m.biclique", "t.csv")
+    code, _, err = run(capsys, "predict", "m.skops", "t.csv")
     assert code == 3
     assert "held dates in fit and holds texts now, such as '01/01/2000' in row 1 (line 2): say whether" in err
-    assert run(capsys, "predict", "m.biclique", "t.csv", "--date-order", "day", "-o", "b.csv", "-q") == (0, "", "")
+    assert run(capsys, "predict", "m.skops", "t.csv", "--date-order", "day", "-o", "b.csv", "-q") == (0, "", "")
     assert Path("a.csv").read_text() == Path("b.csv").read_text()
 
 

@@ -24,7 +24,7 @@ from biclique.exceptions import (
 )
 from biclique.features.maps import NystroemMap
 from biclique.kernels import make_kernel
-from biclique.models import load, save
+from biclique.models.saving import load, save
 from biclique.progress import Progress
 from biclique.rows.tasks import Outcome, kept_warnings
 from biclique.runtime.threads import count_threads, one_thread
@@ -240,13 +240,13 @@ def test_pickled_models_drop_what_is_lazy(blobs):
 
 def test_saved_models_drop_what_is_lazy(blobs, tmp_path):
     found = model().fit(delayed(blobs[0]))
-    save(found, tmp_path / "model.biclique")
-    again = load(tmp_path / "model.biclique")
+    save(found, tmp_path / "model.skops")
+    again = load(tmp_path / "model.skops")
     assert not hasattr(again, "labels_")
     np.testing.assert_array_equal(again.predict(blobs[0]), found.labels_.compute())
     assert again.predict_proba(blobs[0]).shape == (300, 4)
     with pytest.raises(ParameterError, match=r"include names 'labels_', lazy .* model\.labels_\.to_zarr"):
-        save(found, tmp_path / "other.biclique", include=["labels_"])
+        save(found, tmp_path / "other.skops", include=["labels_"])
 
 
 def test_a_summary_computes_nothing(blobs, monkeypatch):

@@ -787,10 +787,7 @@ def check_fast(precision: str, device: Device | None) -> None:
 
 
 class Fitted(Protocol):
-    """A fitted embedding, and the rule for labels if labels were asked for.
-
-    Its state is arrays and plain values (``biclique.fit.state``).
-    """
+    """A fitted embedding, and the rule for labels if labels were asked for."""
 
     plan: Plan
     seen: Seen | None

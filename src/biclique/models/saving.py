@@ -1,70 +1,99 @@
-"""``save`` and ``load``: a fitted model as one file, which runs no code when it is read."""
+"""Fitted models as files of skops: a zip of JSON and of .npy arrays. Reading one runs no code of its own."""
 
 from __future__ import annotations
 
+import io
+import json
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import stat
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import fields, is_dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
-import scipy
-import sklearn
+from scipy import sparse
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
 
 from biclique import __version__
-from biclique.exceptions import BicliqueError, DataError, ParameterError, printable
-from biclique.fit.plan import FACTORED_WAY, NEIGHBORHOODS
-from biclique.fit.state import Value
-from biclique.models.archive import DAMAGED, read_archive, write_archive
-from biclique.models.contents import HEAVY, model_from, model_state, what_predict_needs
-from biclique.runtime import format_bytes
-from biclique.tables.atomic_files import check_target
+from biclique.cluster.estimator import Estimator
+from biclique.exceptions import DataError, MemoryLimitError, ParameterError, printable
+from biclique.io.atomic_files import atomic_path, check_target
+from biclique.kernels.named import KERNELS
+from biclique.runtime.memory import require_memory
+from biclique.runtime.namespace import is_dask
 
-Notes = Mapping[str, Value]
+FOLDERS = (
+    "biclique.cluster.",
+    "biclique.features.",
+    "biclique.fit.",
+    "biclique.gram.",
+    "biclique.hypergraph.",
+    "biclique.io.",
+    "biclique.kernels.",
+    "biclique.multiway.",
+    "biclique.neighbors.",
+    "biclique.selection.",
+    "biclique.spectral.",
+    "biclique.tables.",
+)
+"""Folders whose classes a model may consist of."""
+
+OTHERS = ("numpy.dtype", "scipy.sparse._csr.csr_array", "scipy.sparse._csr.csr_matrix")
+"""Classes that a model may consist of besides, and besides those that skops trusts."""
+
+CALLED = "biclique.hypergraph.hypergraph.Hypergraph"
+"""The one class of ours that is made by calling it, because it checks its arguments; others get their attributes."""
+
+LARGE = ("labels_", "embedding_")
+"""One value or row for every training row, which ``predict`` does not need."""
+
+UNCOUNTED = ("random_state", "seed", "rows", "n_rows", "unseen", "_lazy_sizes", "max_iter", "bytes", "memory_limit")
+"""Attributes that may be a whole number above the bytes of the file."""
+
+SCHEMA = "schema.json"
+"""The member of the zip in which skops declares every object."""
+
+SCHEMA_BYTES = 2**26
+"""Most bytes of that text: parsed, it takes many times its size."""
+
+ABOUT = "biclique.json"
+"""The member of the zip with our version and the notes."""
+
+DAMAGED = "it was damaged, or it is no model that biclique wrote: save it again"
 
 
-@dataclass(frozen=True)
-class Saved:
-    """What ``save`` wrote; printed, a sentence."""
-
-    path: str
-    bytes: int
-    """Of the file."""
-    parts: Mapping[str, int]
-    """Bytes of every array by its place in the model, the largest first; ``"text"`` is everything that is not an array.
-    """
-    needs: str = ""
-    """What of the training rows ``predict`` needs."""
-
-    def __str__(self) -> str:
-        return f"{self.path}: {format_bytes(self.bytes)}" + (f", {self.needs}" if self.needs else "")
+# Writing
 
 
 def save(
-    model: BaseEstimator, path: str | os.PathLike[str], *, include: Sequence[str] = (), notes: Notes | None = None
-) -> Saved:
+    model: BaseEstimator,
+    path: str | os.PathLike[str],
+    *,
+    include: Sequence[str] = (),
+    notes: Mapping[str, Any] | None = None,
+) -> None:
     """Write a fitted model, or a pipeline that ends in one, into a file.
 
-    The file is a zip of JSON and .npy arrays. ``load`` makes the same model of it: ``predict``, ``transform`` and
-    ``predict_proba`` give the same bits. It holds estimators of biclique, scikit-learn's scalers and pipelines of
-    these; anything else is refused by its name. The file is written whole or not at all.
+    The file is one of skops: a zip of JSON and .npy arrays. ``load`` makes the same model of it: ``predict``,
+    ``transform`` and ``predict_proba`` give the same bits. It holds estimators of biclique and of scikit-learn; code
+    of your own is refused by its name. The file is written whole or not at all.
 
     Parameters
     ----------
     model : estimator or Pipeline
     path : str or path
-        Such as "model.biclique". An existing file is replaced.
+        Such as "model.skops". An existing file is replaced.
     include : sequence of "labels_", "embedding_"
         What is left out otherwise: one value or one row for every training row, which ``predict`` does not need.
     notes : dictionary, optional
-        Text, numbers, lists and dictionaries to keep beside the model; ``load_with_notes`` returns them.
-
-    Returns
-    -------
-    Saved
-        With ``bytes`` and ``parts``; printed, it says how large the file is and what makes it so.
+        What JSON can hold, to keep beside the model; ``load_with_notes`` returns it.
 
     Examples
     --------
@@ -74,78 +103,194 @@ def save(
     >>> X = load_iris().data
     >>> model = biclique.BicliqueSpectralClustering(3, random_state=0).fit(X)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     saved = biclique.save(model, pathlib.Path(folder) / "iris.biclique")
-    ...     again = biclique.load(saved.path)
+    ...     biclique.save(model, pathlib.Path(folder) / "iris.skops")
+    ...     again = biclique.load(pathlib.Path(folder) / "iris.skops")
     >>> bool((again.predict(X) == model.labels_).all())
     True
     """
-    if isinstance(include, str) or not set(include) <= set(HEAVY):
-        raise ParameterError(f"include must be a list of some of {', '.join(map(repr, HEAVY))}, got {include!r}.")
+    import skops.io
+    from skops.io.exceptions import UnsupportedTypeException
+
+    if isinstance(include, str) or not set(include) <= set(LARGE):
+        raise ParameterError(f"include must be a list of some of {', '.join(map(repr, LARGE))}, got {include!r}.")
     check_target(path)
-    state = {"model": model_state(model, include), "notes": _noted(dict(notes or {}), "notes")}
-    made_by = {
-        "biclique": __version__,
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-        "scikit-learn": sklearn.__version__,
-    }
-    parts = write_archive(path, state, made_by)
-    ordered = dict(sorted(parts.items(), key=lambda part: -part[1]))
-    return Saved(os.fspath(path), Path(path).stat().st_size, ordered, _needs(model))
+    _check_fitted(model)
+    try:
+        content = io.BytesIO(skops.io.dumps(_without_large(model, include)))
+    except UnsupportedTypeException as error:
+        raise ParameterError(f"this {type(model).__name__} cannot be saved: {error}") from error
+    with zipfile.ZipFile(content, "a") as archive:
+        archive.writestr(ABOUT, json.dumps({"version": __version__, "notes": dict(notes or {})}))
+        trusted = _trusted(_nodes(archive, content.getbuffer().nbytes))
+    foreign = set(skops.io.get_untrusted_types(data=content.getvalue())) - set(trusted)
+    if foreign:
+        raise ParameterError(
+            f"{', '.join(sorted(foreign))} cannot be saved: a file holds estimators of biclique and scikit-learn and "
+            "their numbers, no code of your own. Enter a kernel class in biclique.kernels.KERNELS, or fit the matrix "
+            "of similarities with affinity='precomputed'."
+        )
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(content.getvalue())
 
 
-def load(path: str | os.PathLike[str], *, memory_limit: int | str = "auto") -> Any:
+def _check_fitted(model: object) -> None:
+    if not isinstance(model, BaseEstimator):
+        raise ParameterError(f"model must be an estimator or a Pipeline, got a {type(model).__name__}.")
+    try:
+        check_is_fitted(model)
+    except NotFittedError as error:
+        raise ParameterError(f"this {type(model).__name__} is not fitted: call fit first.") from error
+
+
+def _without_large(model: Any, include: Sequence[str]) -> Any:
+    """A copy without what grows with the training rows, and without a folder for intermediate results."""
+    light = copy(model)
+    if isinstance(model, Pipeline):
+        light.memory = None
+        light.steps = [(name, _without_large(step, include)) for name, step in model.steps]
+    if not isinstance(model, Estimator):
+        return light
+    held = vars(model)
+    if any(is_dask(held.get(name)) for name in include):
+        raise ParameterError(
+            f"include names {', '.join(map(repr, include))}, lazy in a model that was fitted on a Dask collection: "
+            "leave include out, and write such arrays by themselves, such as model.labels_.to_zarr(path)."
+        )
+    left_out = [name for name in LARGE if name in held and name not in include]
+    if left_out:
+        light._left_out = left_out
+    if "labels_" in left_out and not is_dask(held["labels_"]):
+        light._n_labels = int(np.max(held["labels_"], initial=-1)) + 1
+    for name in left_out:
+        vars(light).pop(name, None)
+    if held.get("device") is not None:
+        light.device = str(held["device"])
+    return light
+
+
+# Reading
+
+
+def load(path: str | os.PathLike[str]) -> Any:
     """The model in a file that ``save`` wrote.
 
-    No code in the file is run: it holds numbers and text, and the classes it may name are a fixed list. A file that
-    is damaged, or of a newer version, is a ``DataError``.
-
-    Parameters
-    ----------
-    path : str or path
-    memory_limit : "auto", int or str, default "auto"
-        A larger file is refused before it is read; "auto" is half of what is free.
+    No code in the file is run: it holds numbers and text, and the classes it may name are those of biclique,
+    scikit-learn and NumPy. A file that is damaged, or of a newer version, is a ``DataError``.
     """
-    return load_with_notes(path, memory_limit=memory_limit)[0]
+    return load_with_notes(path)[0]
 
 
-def load_with_notes(path: str | os.PathLike[str], *, memory_limit: int | str = "auto") -> tuple[Any, dict[str, Any]]:
+def load_with_notes(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
     """The model in a file, and the notes that were saved beside it."""
     name = printable(os.fspath(path))
-    state, made_by = read_archive(path, memory_limit)
-    model, notes = state.get("model"), state.get("notes")
-    if not isinstance(model, dict) or not isinstance(notes, dict):
-        raise DataError(f"{name}: holds no model: {DAMAGED}.")
-    by = f"written by biclique {printable(made_by.get('biclique'))}, this is {__version__}"
     try:
-        return model_from(model), notes
-    except BicliqueError as error:
-        raise DataError(f"{name}: {str(error).rstrip('.')} ({by}): fit and save it again.") from error
-    except Exception as error:  # fields that are missing, too many or of another kind
-        raise DataError(f"{name}: its parts do not make a model ({printable(error)}; {by}): {DAMAGED}.") from error
+        if not stat.S_ISREG(Path(path).stat().st_mode):
+            raise DataError("is a folder, a pipe or a device, and a model is a file")
+        with Path(path).open("rb") as file:
+            return _read(file)
+    except FileNotFoundError as error:
+        raise DataError(f"{name}: no such file.") from error
+    except MemoryLimitError:
+        raise
+    except DataError as error:
+        raise DataError(f"{name}: {printable(error)}.") from error
+    except Exception as error:  # of zipfile, json, NumPy and skops
+        raise DataError(f"{name}: cannot be read ({printable(error)}): {DAMAGED}.") from error
 
 
-def _noted(value: object, name: str) -> Any:
-    """Notes as plain values."""
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, (list, tuple)):
-        return [_noted(x, name) for x in value]
-    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
-        return {key: _noted(x, f"{name}[{key!r}]") for key, x in value.items()}
-    raise ParameterError(f"{name} must be text, numbers, lists or dictionaries of these, got a {type(value).__name__}.")
+def _read(file: BinaryIO) -> tuple[Any, dict[str, Any]]:
+    import skops.io
+
+    size = os.fstat(file.fileno()).st_size
+    require_memory(2 * size, "this model", "close other programs.")
+    with zipfile.ZipFile(file) as archive:
+        nodes = _nodes(archive, size)
+        about = json.loads(archive.read(ABOUT)) if ABOUT in archive.namelist() else {}
+    try:
+        model = skops.io.load(file, trusted=_trusted(nodes))
+        _check_fitted(model)
+        _check_parts(model, size)
+    except Exception as error:
+        written = about.get("version")
+        if written in (None, __version__):
+            raise
+        raise DataError(
+            f"written by biclique {written}, and this is {__version__}, which cannot read it ({error}): install that "
+            "version, or fit and save the model again"
+        ) from error
+    return model, dict(about.get("notes", {}))
 
 
-def _needs(model: BaseEstimator) -> str:
-    """What of the training rows the file holds, in words."""
-    said = []
-    for plan in what_predict_needs(model).values():
-        if plan.way == NEIGHBORHOODS:
-            said.append(f"with {plan.rank} landmarks: rows, or means of rows")
-        elif plan.way == FACTORED_WAY:
-            said.append(
-                f"with {plan.rank} {'landmarks' if plan.gram == 'nystroem' else 'features'} instead of the rows"
-            )
-        else:
-            said.append(f"with all {plan.rows} distinct training rows, which exact predictions need")
-    return " and ".join(said)
+def _nodes(archive: zipfile.ZipFile, size: int) -> list[dict[str, Any]]:
+    """Every object that the JSON text of a file declares, if reading them takes no more memory than its size."""
+    members = {member.filename: member for member in archive.infolist()}
+    if "model.json" in members:
+        raise DataError("written by biclique 0.1, which alone can read it (pip install biclique==0.1)")
+    if sum(member.file_size for member in members.values()) > size:
+        raise DataError(f"its members have more bytes than the file: {DAMAGED}")
+    if members[SCHEMA].file_size > SCHEMA_BYTES:
+        raise DataError(f"its text has {members[SCHEMA].file_size} bytes, limit {SCHEMA_BYTES}: {DAMAGED}")
+    nodes: list[dict[str, Any]] = []
+
+    def note(node: dict[str, Any]) -> dict[str, Any]:
+        nodes.append(node)
+        return node
+
+    json.loads(archive.read(SCHEMA), object_hook=note)
+    arrays = {(node["file"], node.get("__id__")) for node in nodes if isinstance(node.get("file"), str)}
+    if len(arrays) > len(members):
+        raise DataError(f"it reads arrays more than once: {DAMAGED}")
+    return nodes
+
+
+def _trusted(nodes: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Names of the classes that these objects may have: of ``FOLDERS``, and of the table of kernels."""
+    trusted = {*OTHERS, *(f"{kind.__module__}.{kind.__name__}" for kind in KERNELS.values())}
+    for node in nodes:
+        module, kind = str(node.get("__module__")), str(node.get("__class__"))
+        name = f"{module}.{kind}"
+        if not module.startswith(FOLDERS) or not name.replace(".", "").isidentifier():
+            continue
+        if node["__loader__"] != ("ConstructorFromReduceNode" if name == CALLED else "ObjectNode"):
+            raise DataError(f"{name} is no object: {DAMAGED}")
+        found = getattr(import_module(module), kind, None)
+        if isinstance(found, type) and found.__module__ == module:
+            trusted.add(name)
+    return sorted(trusted)
+
+
+def _check_parts(model: object, size: int) -> None:
+    """Refuse what ``predict`` would allocate for, or count to: labels and indices above the number of all values in
+    the arrays, counts above the bytes of the file, indices that point outside of a sparse matrix.
+    """
+    parts = list(_parts("model", model, set()))
+    values = sum(part.size for _, part in parts if isinstance(part, np.ndarray))
+    for name, part in parts:
+        if sparse.issparse(part):
+            part.check_format(full_check=True)
+        if isinstance(part, np.ndarray) and part.dtype.kind in "iu" and np.abs(part).max(initial=0) > values:
+            raise DataError(f"{name} has the index {np.abs(part).max()} among {values} values: {DAMAGED}")
+        if isinstance(part, (int, np.integer)) and abs(int(part)) > size and name not in UNCOUNTED:
+            raise DataError(f"{name} is {part} in a file of {size} bytes: {DAMAGED}")
+        if isinstance(part, Pipeline) and part.memory is not None:
+            raise DataError(f"a Pipeline names the folder {part.memory}: {DAMAGED}")
+        if is_dataclass(part) and not {field.name for field in fields(part)} <= set(vars(part)):
+            raise DataError(f"a {type(part).__name__} is not whole: {DAMAGED}")
+
+
+def _parts(name: str, value: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
+    """Every value inside a model with the name of its attribute; of classes of scikit-learn, those of pipelines."""
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    yield name, value
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield from _parts(str(key), part, seen)
+    elif isinstance(value, (list, tuple)):
+        for part in value:
+            yield from _parts(name, part, seen)
+    elif isinstance(value, Pipeline):
+        yield from _parts("steps", value.steps, seen)
+    elif type(value).__module__.startswith("biclique.") and hasattr(value, "__dict__"):
+        yield from _parts(name, vars(value), seen)
