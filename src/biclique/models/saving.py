@@ -24,10 +24,10 @@ from sklearn.utils.validation import check_is_fitted
 from biclique import __version__
 from biclique.cluster.estimator import Estimator
 from biclique.exceptions import DataError, MemoryLimitError, ParameterError, printable
-from biclique.io.atomic_files import atomic_path, check_target
 from biclique.kernels.named import KERNELS
 from biclique.runtime.memory import require_memory
 from biclique.runtime.namespace import is_dask
+from biclique.tables.atomic_files import atomic_path, check_target
 
 FOLDERS = (
     "biclique.cluster.",
