@@ -131,7 +131,7 @@ def _write(model: BicliqueSpectralClustering, prepared: Prepared, options: Clust
 
 def _save(model: BicliqueSpectralClustering, prepared: Prepared, options: ClusterOptions) -> dict[str, Any]:
     """Columns, model, which columns are ids, and how the text is written: ``biclique predict`` needs all of them."""
-    notes: dict[str, Any] = {"table": options.table, "id": [*prepared.ids], "text": options.written}
+    notes: dict[str, Any] = {"id": [*prepared.ids], "text": options.written}
     target = options.save or ""
     save(Pipeline([("prepare", prepared.preparer), ("cluster", model)]), target, notes=notes)
     size = Path(target).stat().st_size

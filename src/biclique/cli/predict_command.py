@@ -98,8 +98,8 @@ def _new_columns(
         probabilities, notes = probabilities_of(rest, X) if options.append else (None, [])
     except BicliqueError:
         raise
-    except (AttributeError, IndexError, KeyError, TypeError, FloatingPointError) as error:
-        # Checksums are right, and yet it is no model: somebody wrote the file by hand.
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError, FloatingPointError) as error:
+        # All can be read, and yet it is no model: somebody wrote the file by hand.
         raise DataError(
             f"{options.model}: its parts do not make a model ({type(error).__name__}: {error}): save it again."
         ) from error
