@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from biclique._typing import FloatArray
-from biclique.exceptions import DataError, optional
+from biclique.exceptions import DataError, TableError, optional
 from biclique.tables.text_form import PLAIN, Kind, TextForm, as_amount, as_boolean, as_date, as_number, is_missing
 
 INSTALL = "tables are read with pandas and pyarrow: pip install 'biclique[tables]'"
@@ -60,11 +61,20 @@ def as_frame(X: Any, name: str = "X") -> Any:
         if array.ndim != 2:
             raise DataError(f"{name}: needs two dimensions (rows, columns), got shape {array.shape}.")
         frame = pd.DataFrame(array)
-    columns = [normal(frame.iloc[:, j]) for j in range(frame.shape[1])]
-    made = pd.DataFrame(dict(enumerate(columns)), index=frame.index, copy=False)
-    made.columns = [str(column) for column in frame.columns]
-    made.attrs = {"name": name, **getattr(X, "attrs", {})}
+    names = [str(column) for column in frame.columns]
+    attributes = {"name": name, **getattr(X, "attrs", {})}
+    check_names(attributes["name"], names)
+    columns = {column: normal(frame.iloc[:, j]) for j, column in enumerate(names)}
+    made = pd.DataFrame(columns, index=frame.index, copy=False)
+    made.attrs = attributes
     return made
+
+
+def check_names(name: str, columns: Sequence[str]) -> None:
+    """Refuse two columns of one name."""
+    for column, count in Counter(columns).items():
+        if count > 1:
+            raise TableError(f"{name}: column name {column!r} appears {count} times; rename it.")
 
 
 def from_arrow(table: Any) -> Any:
@@ -78,7 +88,7 @@ def from_arrow(table: Any) -> Any:
 
 
 def normal(series: Any) -> Any:
-    """A column as numbers, booleans, dates without a zone, or texts with None for gaps."""
+    """A column as numbers, booleans, dates without a zone, or texts with None for gaps and words such as NA."""
     pd = pandas()
     if isinstance(series.dtype, pd.CategoricalDtype):
         series = series.astype(series.cat.categories.dtype)
@@ -92,7 +102,9 @@ def normal(series: Any) -> Any:
         return pd.to_datetime(series, utc=True).dt.tz_convert(None)
     if found != "text":
         return series.astype(object).where(series.notna(), None).astype(DTYPES[found])
-    return series.astype(object).map(str, na_action="ignore").where(series.notna(), None)
+    codes, levels = pd.factorize(series.astype(object))
+    texts = np.array([*(None if is_missing(str(level)) else str(level) for level in levels), None], dtype=object)
+    return pd.Series(texts[codes], index=series.index, name=series.name, dtype=object)
 
 
 def kind_of(series: Any) -> Kind:
@@ -175,8 +187,6 @@ def levels_of(series: Any) -> NDArray[Any]:
     texts = np.empty(len(values) + 1, dtype=object)
     for i, value in enumerate(values):
         texts[i] = str(value) if kind == "text" else level(value, kind)
-    if kind == "text":
-        texts[:-1][[is_missing(text) for text in texts[:-1]]] = None
     return np.asarray(texts[codes])
 
 
@@ -195,5 +205,5 @@ def level(value: Any, kind: Kind) -> str:
 def texts_of(series: Any) -> list[str]:
     """The values as texts, empty for gaps; texts as they are."""
     if kind_of(series) == "text":
-        return ["" if value is None or value != value else str(value) for value in series.tolist()]
+        return [str(text) for text in series.astype(object).where(series.notna(), "").tolist()]
     return ["" if text is None else text for text in levels_of(series).tolist()]

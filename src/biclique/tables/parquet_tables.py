@@ -73,21 +73,3 @@ def with_texts(table: Any, names: Sequence[str]) -> Any:
             texts = ["" if value is None else str(value) for value in table.column(j).to_pylist()]
             table = table.set_column(j, name, pa.array(texts, pa.string()))
     return table
-
-
-def row_groups(path: Path) -> list[tuple[Path, int, int]]:
-    """Every group of rows: its file, its number in the file, and how many rows it has."""
-    parquet = pyarrow("pyarrow.parquet")
-    files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
-    found = []
-    for file in files:
-        metadata = parquet.read_metadata(file)
-        found += [(file, group, metadata.row_group(group).num_rows) for group in range(metadata.num_row_groups)]
-    return found
-
-
-def read_group(file: Path, group: int, columns: Sequence[str], texts: Sequence[str]) -> Any:
-    """One group of rows."""
-    parquet = pyarrow("pyarrow.parquet")
-    with parquet.ParquetFile(file, page_checksum_verification=True) as source:
-        return with_texts(source.read_row_group(group, columns=list(columns)), texts)

@@ -14,14 +14,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
+from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import BicliqueError, MemoryLimitError, TableError, optional, printable
 from biclique.runtime import free_memory, require
 from biclique.tables.array_tables import open_zarr, read_npy, read_npz
-from biclique.tables.frames import INSTALL, as_frame, from_arrow, pandas, pyarrow, settled, texts_of
+from biclique.tables.frames import INSTALL, as_frame, check_names, from_arrow, pandas, pyarrow, settled, texts_of
+from biclique.tables.lazy_tables import open_chunks, open_groups, open_npy, open_text
 from biclique.tables.parquet_tables import open_parquet, read_parquet
+from biclique.tables.preparer import TablePreparer
 from biclique.tables.text_form import PLAIN, TextForm
 from biclique.tables.text_tables import (
-    check_names,
+    delimiter_of,
     find_head,
     no_rows,
     read_bytes,
@@ -33,6 +38,8 @@ PACKED = 5
 """How many times larger a gzip file is assumed to be when unpacked."""
 COPIES = 3
 """How many times a table is in memory while it is read."""
+WAY_OUT = "save it as Parquet, which is read in parts."
+"""The way out of a file that is read whole."""
 FEWER = "leave out columns, or take fewer rows."
 """The way out of a table that does not fit the memory."""
 
@@ -46,6 +53,8 @@ class TableFormat:
     """``read(path, form, texts, as_text)`` gives a frame."""
     size: Callable[[Path], int]
     """About how many bytes the table takes in memory."""
+    open: Callable[[Path, TextForm, Sequence[str]], Any] | None = None
+    """``open(path, form, texts)`` gives a collection of Dask; None if such a file is read whole."""
     place: Literal["file", "folder", "both"] = "file"
     is_text: bool = False
 
@@ -63,11 +72,6 @@ def _read_text(path: Path, form: TextForm, texts: Sequence[str], as_text: bool) 
     frame = table.to_pandas().astype(object) if as_text else typed_frame(table, form, texts)
     frame.attrs["notes"] = head.notes
     return frame
-
-
-def delimiter_of(path: Path) -> str:
-    """A tab if the name says so; nothing if the file must tell."""
-    return "\t" if _ending(path) in (".tsv", ".tab", ".tsv.gz", ".tab.gz") else ""
 
 
 def _text_size(path: Path) -> int:
@@ -128,27 +132,27 @@ def _file_size(path: Path) -> int:
     return path.stat().st_size
 
 
-TEXT = TableFormat("text file", _read_text, _text_size, is_text=True)
-PARQUET = TableFormat("Parquet file", _read_parquet, _parquet_size, place="both")
+TEXT = TableFormat("text file", _read_text, _text_size, open_text, is_text=True)
+PARQUET = TableFormat("Parquet file", _read_parquet, _parquet_size, open_groups, place="both")
 FORMATS = {
     **dict.fromkeys((".csv", ".txt", ".tsv", ".tab", ".csv.gz", ".txt.gz", ".tsv.gz", ".tab.gz"), TEXT),
     **dict.fromkeys((".parquet", ".pq"), PARQUET),
     ".xlsx": TableFormat("Excel file", _read_excel, _zip_size),
-    ".npy": TableFormat("NumPy file", _read_npy, _file_size),
+    ".npy": TableFormat("NumPy file", _read_npy, _file_size, open_npy),
     ".npz": TableFormat("NumPy file", _read_npz, _zip_size),
-    ".zarr": TableFormat("Zarr array", _read_zarr, _zarr_size, place="folder"),
+    ".zarr": TableFormat("Zarr array", _read_zarr, _zarr_size, open_chunks, place="folder"),
 }
 """The kinds of files, by the ending of their name."""
 
 
-def _ending(path: str | os.PathLike[str]) -> str:
+def ending_of(path: str | os.PathLike[str]) -> str:
     suffixes = Path(path).suffixes
     return "".join(suffixes[-2:] if suffixes[-1:] in ([".gz"], [".GZ"]) else suffixes[-1:]).lower()
 
 
 def find_format(path: str | os.PathLike[str]) -> TableFormat | None:
     """The format of a file by its name; None if it is not known."""
-    return FORMATS.get(_ending(path))
+    return FORMATS.get(ending_of(path))
 
 
 @contextmanager
@@ -229,3 +233,66 @@ def size_of(path: str | os.PathLike[str]) -> int:
     kind = known_format(file)
     with guarded(file, kind):
         return kind.size(file)
+
+
+def open_lazily(path: str | os.PathLike[str], form: TextForm = PLAIN, *, texts: Collection[str] = ()) -> Any:
+    """A table larger than memory as a Dask frame (CSV, TSV, Parquet) or a Dask array (.npy, Zarr).
+
+    The columns of a text file hold what they hold in its first rows; other values below are an error.
+    """
+    file = Path(path)
+    kind = known_format(file)
+    if kind.open is None:
+        raise TableError(
+            f"{printable(path)}: a {kind.name} is read whole, and this one does not fit the memory: {WAY_OUT}"
+        )
+    with guarded(file, kind):
+        return kind.open(file, form, list(texts))
+
+
+@dataclass(frozen=True)
+class Table:
+    """Features, and the label and the id of every row if there are such columns."""
+
+    X: FloatArray  # (n, d)
+    columns: list[str]
+    rows: IntArray  # (n,), numbers of the rows kept, counting from 0
+    n_rows: int
+    """Rows in the file."""
+    labels: list[str] | None = None
+    ids: list[str] | None = None
+    notes: tuple[str, ...] = ()
+    """What may have been meant otherwise."""
+
+
+def read_table(
+    path: str | os.PathLike[str],
+    *,
+    label: str | None = None,
+    id: str | None = None,
+    drop: Sequence[str] = (),
+    header: bool | None = None,
+    decimal: str = ".",
+    encoding: str = "utf-8",
+    drop_missing: bool | None = False,
+) -> Table:
+    """Read a table of numbers by the ending of its name.
+
+    ``label`` and ``id`` name columns that come as texts, ``drop`` columns to leave out. Columns that are not numbers
+    are one error (``TablePreparer`` deals with them), and so is a missing or infinite value, unless ``drop_missing``
+    leaves such rows out; None keeps them. Booleans are 0 and 1.
+
+    Text files: ``header`` says whether the first line holds names; by default it does unless all of its fields are
+    numbers. ``decimal`` is "." or ",". ``encoding`` is one of Python's, such as "latin-1".
+    """
+    roles = [name for name in (label, id) if name is not None]
+    frame = read_frame(path, TextForm(header, decimal, encoding=encoding), texts=roles)
+    missing = "keep" if drop_missing is None else "drop" if drop_missing else "refuse"
+    preparer = TablePreparer(drop=[*roles, *drop], missing=missing, scale="none").fit(frame)
+    X, kept = preparer.transform_rows(frame)
+    rows = np.flatnonzero(kept)
+
+    def texts(name: str | None) -> list[str] | None:
+        return None if name is None else texts_of(frame[name].iloc[rows])
+
+    return Table(X, preparer.number_columns_, rows, len(frame), texts(label), texts(id), frame.attrs["notes"])

@@ -10,7 +10,6 @@ import csv
 import gzip
 import io
 import re
-from collections import Counter
 from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -20,7 +19,7 @@ from typing import Any
 
 from biclique.exceptions import Argument, TableError, printable
 from biclique.runtime import count_threads, format_bytes, free_memory
-from biclique.tables.frames import DTYPES, kind_of, pandas, pyarrow, settled
+from biclique.tables.frames import DTYPES, check_names, kind_of, pandas, pyarrow, settled
 from biclique.tables.text_form import MISSING, Kind, TextForm, as_amount, as_number, is_missing
 
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
@@ -131,6 +130,11 @@ def find_head(name: str, data: bytes, form: TextForm, delimiter: str = "") -> He
     return Head(delimiter, names, len(skipped.encode()), has_names and form.header is None, notes)
 
 
+def delimiter_of(path: Path) -> str:
+    """A tab if the name says so; nothing if the file must tell."""
+    return "\t" if Path(path.name.lower().removesuffix(".gz")).suffix in (".tsv", ".tab") else ""
+
+
 def find_delimiter(line: str, decimal: str) -> str:
     """The most frequent sign outside quotes; a comma if there is none. A decimal comma is no delimiter."""
     bare = QUOTED.sub("", line)
@@ -158,20 +162,13 @@ def header_note(name: str, fields: Sequence[str]) -> str:
     )
 
 
-def check_names(name: str, columns: Sequence[str]) -> None:
-    """Refuse two columns of one name."""
-    doubled = [column for column, count in Counter(columns).items() if count > 1]
-    if doubled:
-        raise TableError(f"{name}: column name {doubled[0]!r} appears {columns.count(doubled[0])} times; rename it.")
-
-
 # Columns of texts
 
 
-def split_fields(name: str, data: bytes, head: Head, start: int = 0) -> Any:
+def split_fields(name: str, data: bytes, head: Head, start: int = 0, *, last: bool = True) -> Any:
     """An Arrow table of texts, from a byte on.
 
-    Blank lines are rows in a table of one column only, and never at the end.
+    Blank lines are rows in a table of one column only. The ``last`` rows of a file are left out if they have no value.
     """
     pa, csv_reader = pyarrow(), pyarrow("pyarrow.csv")
     wrong: list[Any] = []
@@ -200,7 +197,7 @@ def split_fields(name: str, data: bytes, head: Head, start: int = 0) -> Any:
         )
 
     try:
-        return without_last_gaps(parse(threads=True))
+        table = parse(threads=True)
     except pa.ArrowInvalid as error:
         if not wrong:
             raise
@@ -212,6 +209,7 @@ def split_fields(name: str, data: bytes, head: Head, start: int = 0) -> Any:
             f"{name}: row {row.number} has {row.actual_columns} fields, the first has {row.expected_columns}: mend the "
             f"line; a field that has a {DELIMITERS[head.delimiter]} in it needs quotes."
         ) from error
+    return without_last_gaps(table) if last else table
 
 
 def longest_line(data: bytes) -> int:

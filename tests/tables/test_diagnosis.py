@@ -1,0 +1,162 @@
+"""What columns look like, and the one error about them."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from biclique.tables.diagnosis import ColumnsError, advise, describe, look_at
+from biclique.tables.frames import kind_of, levels_of, normal, settled
+from tests.optional import Optional
+
+pd = Optional("pandas")
+
+
+def texts(name, values):
+    return normal(pd.Series(list(values), name=name, dtype=object))
+
+
+def numbers(name, values):
+    return pd.Series(values, name=name, dtype=float)
+
+
+def dates(name, values):
+    return pd.Series(np.array(values, dtype="datetime64[us]"), name=name)
+
+
+DAYS = ["2024-02-29", "2021-01-01", "NaT"]
+
+
+@pytest.mark.parametrize(
+    ("column", "look", "words"),
+    [
+        (texts("c", "abab"), "category", "category: 2 levels ('a' 2, 'b' 2)"),
+        (
+            texts("c", ["a"] * 3 + ["b", "c", "d", "e"] * 2),
+            "category",
+            "category: 5 levels ('a' 3, 'b' 2, 'c' 2, 'd' 2 and 1 more)",
+        ),
+        (texts("c", ["a", "a", "", "b", "b"]), "category", "category: 2 levels ('a' 2, 'b' 2); 1 of 5 missing"),
+        (
+            texts("c", ["a", "NA", "?", ""]),
+            "mostly missing",
+            "mostly missing: 3 of 4; the others: category: 1 level ('a' 1)",
+        ),
+        (texts("c", [f"k{i}" for i in range(9)]), "id", "id: 9 different, such as 'k0'"),
+        (texts("c", [f"a note {i}" for i in range(9)]), "text", "text: 9 different, such as 'a note 0'"),
+        (texts("c", [f"level {i // 2}" for i in range(202)]), "text", "text: 101 different, such as 'level 0'"),
+        (texts("c", [f"level {i // 2}" for i in range(200)]), "category", "category: 100 levels"),
+        (dates("d", DAYS), "date", "date: 2021-01-01 to 2024-02-29; 1 of 3 missing"),
+        (pd.Series([False, True, True], name="b"), "boolean", "boolean"),
+        (numbers("x", [1.5, 2.5, 3.5]), "number", "number"),
+        (numbers("x", [4, 5, 6]), "id", "id: counts the rows from 4"),
+        (numbers("x", [4, 5, 7]), "number", "number"),
+        (numbers("x", [np.nan] * 3), "mostly missing", "missing in every row (3)"),
+        (numbers("customer_id", [903, 17, 5]), "id", "id: 3 different whole numbers, such as 903"),
+        (numbers("customer_id", [17, 17, 5]), "number", "number"),
+        (numbers("", [3, 1, 2]), "id", "no name: number"),
+        (
+            texts("d", ["31/12/2020", "", "1/2/2021"]),
+            "date",
+            "date written day/month/year, such as '31/12/2020': say so with date_order='day'; 1 of 3 missing",
+        ),
+        (
+            texts("d", ["12/31/2020 10:30", "01/02/2021"]),
+            "date",
+            "date written month/day/year, such as '12/31/2020 10:30': say so with date_order='month'",
+        ),
+        (
+            texts("d", ["1.2.2020", "3.4.2021"]),
+            "date",
+            "date with the day or the month first, such as '1.2.2020': see whether date_order='day' or 'month'",
+        ),
+        (texts("d", ["31/12/2020", "12/31/2020"]), "id", "id: 2 different"),
+        (
+            texts("x", ["1,000", "25"]),
+            "text",
+            "numbers with thousands separators, such as '1,000': write them without; if it is a decimal comma, say",
+        ),
+        (
+            texts("x", ["1,000.5", "25"]),
+            "text",
+            "numbers with thousands separators, such as '1,000.5': write them without",
+        ),
+        (texts("x", ["1,5", "1,000"]), "text", "numbers with a decimal comma, such as '1,5': say so with decimal=','"),
+        (texts("x", ["1,5", "1.500", "3"]), "text", "numbers written in several ways, such as '1,5' and '1.500'"),
+        (texts("x", ["1,5", "2,5", "1O"]), "text", "numbers with commas, but for 1 of 3: '1O' in row 2 (from 0)"),
+        (texts("x", ["1.500", "3"]), "text", "numbers as texts (with a decimal comma a point is refused"),
+        (texts("x", ["$1,000.50", "-$5", "7 €"]), "text", "amounts with several signs, such as '$1,000.50'"),
+        (texts("x", ["5%", "10%"] * 2), "category", "category: 2 levels ('5%' 2, '10%' 2)"),
+        (texts("x", ["1 2.5", "3  4"]), "text", "numbers between spaces, such as '1 2.5': put commas between them"),
+        (texts("x", ["01", "02", "01", "02"]), "category", "category: 2 levels ('01' 2, '02' 2)"),
+    ],
+)
+def test_looks(column, look, words):
+    found = look_at(column)
+    assert found.look == look
+    assert found.words.startswith(words)
+
+
+def test_texts_of_dates_and_booleans_are_such():
+    assert kind_of(settled(texts("d", ["2024-12-31", "", "2024-12-31 12:00"]))) == "date"
+    assert settled(texts("b", ["True", "FALSE", "NA"])).tolist()[:2] == [True, False]
+    assert settled(texts("p", ["$1,200", "-$5.50"])).tolist() == [1200, -5.5]
+    for column in (texts("t", ["2024-12-31", "soon"]), texts("z", ["01", "02"]), numbers("x", [1, 2])):
+        assert settled(column).tolist() == column.tolist()
+
+
+def test_levels_are_texts():
+    assert levels_of(numbers("x", [1, 2.5, np.nan, 1e300])).tolist() == ["1", "2.5", None, "1e+300"]
+    assert levels_of(pd.Series([True, False, None], dtype="boolean")).tolist() == ["true", "false", None]
+    assert levels_of(dates("d", DAYS)).tolist() == ["2024-02-29", "2021-01-01", None]
+    assert levels_of(texts("t", ["a", "?"])).tolist() == ["a", None]
+
+
+def test_advice_names_each_column_once():
+    columns = [
+        texts("key", [f"k{i}" for i in range(9)]),
+        texts("note", [f"a note {i}" for i in range(9)]),
+        texts("same", ["a"] * 9),
+        texts("kind", ["a", "b", "c"] * 3),
+        numbers("gaps", [np.nan] + [1.0] * 8),
+        dates("day", ["2024-01-01"] * 9),
+        numbers("empty", [np.nan] * 9),
+    ]
+    advice = advise([look_at(column) for column in columns])
+    assert (advice.id, advice.drop, advice.categorical) == (["key"], ["note", "same", "empty"], ["kind"])
+    assert (advice.dates, advice.missing) == ("ordinal", "mean")
+    call = advice.python({"drop": ("x",), "scale": "none"})
+    assert call == (
+        "TablePreparer(drop=['x', 'key', 'note', 'same', 'empty'], scale='none', categorical=['kind'], "
+        "dates='ordinal', missing='mean')"
+    )
+    assert advise([look_at(columns[3])], ["kind"]).categorical == []
+    assert advise([look_at(column) for column in columns], fill=False).missing is None
+
+
+def test_one_order_of_dates_is_advised():
+    day, month, either = (texts(name, [name, "01/02/2020"]) for name in ("31/12/2020", "12/31/2020", "05/06/2020"))
+    for columns, order, fitting in (
+        ([either, day], "day", [either, day]),
+        ([either, month], "month", [either, month]),
+        ([either], "day", [either]),
+        ([day, month], "day", [day]),
+    ):
+        advice = advise([look_at(column) for column in columns])
+        assert advice.date_order == order
+        assert advice.year_last == [column.name for column in fitting]
+        assert advice.drop == [column.name for column in columns if column.name not in advice.year_last]
+
+
+def test_names_and_values_of_columns_cannot_write_to_the_terminal():
+    found = look_at(texts("a\n\x1b[31mb", [f"\x1b[2J{'x' * 40}{i}" for i in range(9)]))
+    shown = describe("t\u202e.csv".encode("unicode_escape").decode(), [found], 1)
+    assert "\x1b" not in shown
+    assert len(shown.splitlines()) == 2
+    assert "…" in shown
+
+
+def test_the_error_survives_pickle():
+    advice = advise([look_at(texts("kind", "abab"))])
+    error = pickle.loads(pickle.dumps(ColumnsError("columns", "call", advice)))
+    assert (str(error), error.advice) == ("columns\nThis deals with all of them:\n  call", advice)
