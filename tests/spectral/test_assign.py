@@ -1,8 +1,11 @@
 import numpy as np
 import pytest
 from sklearn.cluster import KMeans
+from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 
+from biclique import BicliqueSpectralClustering
+from biclique.exceptions import FewerClustersWarning
 from biclique.spectral.assign import ASSIGNERS as ALL_ASSIGNERS
 from biclique.spectral.rounding import spread_out_rows, weighted_means
 
@@ -100,3 +103,18 @@ def test_rows_of_length_one_start_at_the_first_whatever_the_rounding():
     longer = rows.copy()
     longer[7] *= 1.001
     assert spread_out_rows(longer, 4)[0] == 7
+
+
+@pytest.mark.parametrize("n_init", [1, 10])
+def test_a_row_is_not_split_by_its_rounding(n_init):
+    rows = np.repeat([[0.6, 0.8], [1.0, 0.0]], [100, 50], axis=0)
+    rows *= 1 + 1e-15 * np.random.RandomState(0).normal(size=rows.shape)
+    found = ASSIGNERS["kmeans"].assign(rows, np.ones(150), 3, n_init=n_init, random_state=0)
+    assert np.bincount(found.labels).tolist() in ([100, 50], [50, 100])
+
+
+def test_two_components_in_two_columns_are_two_clusters():
+    X = make_blobs(150, centers=3, cluster_std=2.0, random_state=1)[0]
+    with pytest.warns(FewerClustersWarning, match="2 clusters returned, 3 asked for"):
+        model = BicliqueSpectralClustering(3, n_components=2).fit(X)
+    assert sorted(np.bincount(model.labels_)) == [50, 100]

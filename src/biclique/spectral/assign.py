@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,6 +34,13 @@ from biclique.spectral.rounding import (
 )
 
 DISCRETIZE_STEPS = 100
+"""Most rotations of ``discretize``."""
+
+START_ROWS = 5_000
+"""Rows of the sample in which k-means on a device starts: steps over all rows improve it."""
+
+LLOYD_STEPS = 10
+"""Steps over all rows on a device: centres of a sample are so near that few rows move after the first."""
 
 MANY_ROWS = 200_000
 """With more rows an assigner is fitted on a sample of them, because every step of k-means takes long."""
@@ -178,42 +184,24 @@ def _pivot_rotation(rows: FloatArray) -> FloatArray:
     return np.asarray(left @ right)
 
 
-START_ROWS = 5_000
-"""Rows of the sample: only a start, which the steps over all rows improve."""
-
-
-LLOYD_STEPS = 10
-"""Steps over all rows: centres of a sample are so near that few rows move after the first."""
-
-
 def device_kmeans(
     embedding: FloatArray,
     weights: FloatArray,
     n_clusters: int,
     *,
-    cut: NormalizedCut | None = None,
     n_init: int,
     random_state: int | np.random.RandomState | None,
-    steps: int = LLOYD_STEPS,
 ) -> Assignment:
     """Weighted k-means: the best start of a sample, then Lloyd steps over all rows until no label moves.
 
     A sample of rows travels to the host, nothing else of their size; labels stay with the rows. A step waits for the
-    device twice. ``steps=0`` is ``assign_sampled``.
+    device twice.
     """
-    start = assign_sampled(
-        "kmeans",
-        embedding,
-        weights,
-        n_clusters,
-        cut=cut,
-        n_init=n_init,
-        random_state=random_state,
-        sample_rows=START_ROWS,
-    )
+    options: dict[str, Any] = {"cut": None, "n_init": n_init, "random_state": random_state}
+    start = assign_sampled("kmeans", embedding, weights, n_clusters, sample_rows=START_ROWS, **options)
     labels, rule = start.labels, start.pointwise
     weights = moved(float64(weights), embedding)
-    for _ in range(steps):
+    for _ in range(LLOYD_STEPS):
         centres = _means(embedding, weights, labels, rule.centres)  # type: ignore[attr-defined]
         rule = NearestCentre(centres[sorted_order(centres)])
         before, labels = labels, rule.labels(embedding)
@@ -253,11 +241,11 @@ def assign_in_place(
     random_state: RandomState,
 ) -> Assignment:
     """Labels, on the host, of rows wherever they lie."""
-    if on_host(rows):
-        assign = partial(assign_sampled, name) if len(rows) > MANY_ROWS else ASSIGNERS[name].assign
-        return assign(rows, weights, n_clusters, cut=cut, n_init=n_init, random_state=random_state)
-    if name == "kmeans":
-        found = device_kmeans(rows, weights, n_clusters, cut=cut, n_init=n_init, random_state=random_state)
+    options: dict[str, Any] = {"n_init": n_init, "random_state": random_state}
+    if on_host(rows) and len(rows) <= MANY_ROWS:
+        return ASSIGNERS[name].assign(rows, weights, n_clusters, cut=cut, **options)
+    if name == "kmeans" and not on_host(rows):
+        found = device_kmeans(rows, weights, n_clusters, **options)
     else:
-        found = assign_sampled(name, rows, weights, n_clusters, cut=cut, n_init=n_init, random_state=random_state)
+        found = assign_sampled(name, rows, weights, n_clusters, cut=cut, **options)
     return replace(found, labels=to_host(found.labels).astype(np.intp))

@@ -24,6 +24,9 @@ from biclique.spectral.membership import Odds, fit_odds
 TIE = 1e-6
 """Another k-means start wins only by this relative margin; otherwise the deterministic one stays."""
 
+SAME = 1e-9
+"""Rows that differ by less, as a share of the largest entry, are equal: what is left is rounding."""
+
 SAMPLE_ROWS = 20_000
 """With more rows centres come from a sample: they are then known to a hundredth of a cluster's width."""
 
@@ -186,35 +189,20 @@ def kmeans(
     """Weighted k-means.
 
     With ``n_init=1``: one k-means++ start from ``random_state``, as the paper's repeats need. With more,
-    the first start is deterministic (the means of the rows nearest to each of k rows that span the embedding
-    best) and is left only for a start that is better by more than rounding.
+    the first start is deterministic, and is left only for a start that is better by more than rounding.
+
+    If there are no more distinct rows than clusters, each is a cluster: k-means would split one by its rounding.
     """
     random = check_random_state(random_state)
-    return assigned(NearestCentre(_centres(embedding, weights, n_clusters, n_init, random)), embedding)
-
-
-def _centres(
-    embedding: FloatArray, weights: FloatArray, n_clusters: int, n_init: int, random: np.random.RandomState
-) -> FloatArray:
-    """The centres of k-means, sorted."""
-    if n_init == 1:
-        centres = _lloyd(embedding, weights, n_clusters, "k-means++", 1, random)[0]
-    else:
-        start = spread_out_rows(embedding, n_clusters)
-        first_labels = NearestCentre(embedding[start]).labels(embedding)
-        first, present = weighted_means(embedding, weights, first_labels, n_clusters)
-        first[~present] = embedding[start][~present]
-        centres = _best_centres(embedding, weights, first, n_init, random)
-    return centres[sorted_order(centres)]
-
-
-def _best_centres(
-    embedding: FloatArray, weights: FloatArray, first: FloatArray, n_init: int, random: np.random.RandomState
-) -> FloatArray:
-    """The centres that k-means ends at, from the first ones or from the best of the other starts."""
-    best, least = _lloyd(embedding, weights, len(first), first, 1, random)
-    other, inertia = _lloyd(embedding, weights, len(first), "k-means++", n_init - 1, random)
-    return other if inertia < (1 - TIE) * least else best
+    centres = few_distinct_rows(embedding, n_clusters)
+    if centres is None and n_init == 1:
+        centres, _ = lloyd(embedding, weights, n_clusters, "k-means++", random)
+    elif centres is None:
+        centres, least = lloyd(embedding, weights, n_clusters, first_centres(embedding, weights, n_clusters), random)
+        others, inertia = lloyd(embedding, weights, n_clusters, "k-means++", random, n_init - 1)
+        if inertia < (1 - TIE) * least:
+            centres = others
+    return assigned(NearestCentre(centres[sorted_order(centres)]), embedding)
 
 
 def assigned(rule: EmbeddingRule, embedding: FloatArray) -> Assignment:
@@ -222,21 +210,41 @@ def assigned(rule: EmbeddingRule, embedding: FloatArray) -> Assignment:
     return Assignment(rule.labels(embedding), rule)
 
 
-def _lloyd(
+def lloyd(
     embedding: FloatArray,
     weights: FloatArray,
     n_clusters: int,
     init: str | FloatArray,
-    n_init: int,
-    random: np.random.RandomState,
+    random: np.random.RandomState | None,
+    n_init: int = 1,
 ) -> tuple[FloatArray, float]:
     """The centres of scikit-learn's k-means, and their inertia."""
+    model = KMeans(n_clusters, init=init, n_init=n_init, random_state=random, tol=0)
     with warnings.catch_warnings():
         # Fewer distinct rows than clusters: the estimator says so itself, with numbers.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = KMeans(n_clusters, init=init, n_init=n_init, random_state=random, tol=0)
         model.fit(embedding, sample_weight=weights)
     return np.asarray(model.cluster_centers_, dtype=float), float(model.inertia_)
+
+
+def few_distinct_rows(embedding: FloatArray, most: int) -> FloatArray | None:
+    """The distinct rows if there are at most so many, else None; rows that agree to ``SAME`` are one."""
+    rows, found = embedding, list[FloatArray]()
+    near = SAME * float(np.abs(embedding).max(initial=0.0))
+    while len(rows):
+        if len(found) == most:
+            return None
+        found.append(rows[0])
+        rows = rows[np.abs(rows - rows[0]).max(axis=1) > near]
+    return np.array(found)
+
+
+def first_centres(embedding: FloatArray, weights: FloatArray, n_clusters: int) -> FloatArray:
+    """Means of the rows nearest to each of k rows that span the embedding best: a start with nothing random."""
+    start = embedding[spread_out_rows(embedding, n_clusters)]
+    labels = NearestCentre(start).labels(embedding)
+    means, present = weighted_means(embedding, weights, labels, n_clusters)
+    return np.where(present[:, None], means, start)
 
 
 def cluster_sums(values: FloatArray, labels: IntArray, n_clusters: int) -> FloatArray:
