@@ -493,7 +493,7 @@ def test_edge_lists_refuse_names_that_would_come_back_as_others():
     [
         ("edge,vertex\na\n", "line 2: 1 fields, the header has 2"),
         ("edge,vertex\n\na,b,c\n", "line 3: 3 fields, the header has 2"),
-        ("edge,vertex,edge\n", "column 'edge' appears 2 times"),
+        ("edge,vertex,edge\n", "both 'edge' and 'edge'"),
         ("edge,vertex,node\n", "both 'vertex' and 'node'"),
         ("edge,vertex,weight\ne,a,1\nf,b,2\ne,c,2\n", "line 4: edge 'e' has weight 1 above and 2 here"),
         ("edge,vertex,weight\ne,a,x\n", "line 2: the weight must be a finite number, got 'x'"),

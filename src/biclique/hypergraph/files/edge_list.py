@@ -22,9 +22,6 @@ from biclique.hypergraph.build import reordered
 from biclique.hypergraph.files.lines import NUMBER, WHOLE, decimal, numbered, parse_number
 from biclique.hypergraph.hypergraph import Hypergraph
 
-# Which column is what, and when a first line looks like a header that nobody announced
-
-
 DELIMITERS = {" ": "spaces", "\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars"}
 EDGE_WORDS = ("edge", "hyperedge", "edge_id")
 VERTEX_WORDS = ("vertex", "node", "vertices", "node_id")
@@ -37,6 +34,9 @@ LIST_MARKS = ";|"
 
 FEW_LINES = 3
 """Lines below a header from which on columns that share no name say that this is a table."""
+
+FIRST_LINE = re.compile(r"\S[^\r\n]*")
+UNWRITABLE = re.compile("[\0\r\ud800-\udfff]")
 
 Row = tuple[str, ...]
 
@@ -73,173 +73,29 @@ class Columns:
         return [*self.named(), *(option for option, value in others.items() if value is not None)]
 
 
-def is_known_header(first: Row) -> bool:
-    """Whether a line has a word for the edge and one for the vertex."""
-    words = {cell.lower() for cell in first}
-    return not (words.isdisjoint(EDGE_WORDS) or words.isdisjoint(VERTEX_WORDS))
-
-
-def find_places(first: Row, columns: Columns, name: str) -> tuple[int, int | None, int | None, int | None]:
-    """The places of vertex, edge, weight and count in a line; None for a column that does not exist.
-
-    Columns that were not named are found by the words that are known. ``weight`` and ``count`` are read without being
-    named only if neither the edges' nor the vertices' column is named.
-    """
-    names = [str(j) for j in range(len(first))] if columns.header is False else list(first)
-    words = [cell.lower() for cell in names]
-
-    def place(option: str, column: str | int) -> int:
-        found = [j for j, cell in enumerate(names) if column in (j, cell)]
-        if len(found) != 1:
-            problem = f"appears {len(found)} times: rename it" if found else "does not exist"
-            hint = " Without a header, say --no-header: columns are numbers from 0."
-            raise TableError(
-                f"{name}: {option} (--{option.replace('_', '-')}) names column {column!r}, which {problem}; "
-                f"columns: {_shown(names)}.{'' if found or columns.header is False else hint}"
-            )
-        return found[0]
-
-    def known(*candidates: str) -> int | None:
-        for word in candidates:
-            if words.count(word) > 1:
-                raise TableError(f"{name}: column {word!r} appears {words.count(word)} times in the header.")
-        found = [word for word in candidates if word in words]
-        if len(found) > 1:
-            raise TableError(f"{name}: the header has both {found[0]!r} and {found[1]!r}: rename one of them.")
-        return words.index(found[0]) if found else None
-
-    places = {option: place(option, column) for option, column in columns.named().items()}
-    if len(set(places.values())) < len(places):
-        raise ParameterError(f"{', '.join(places)} must name different columns, got {columns.named()}.")
-    plain = columns.edge is None and columns.vertex is None
-    vertex = places.get("vertex_column", known(*VERTEX_WORDS) if columns.vertex is None else None)
-    edge = places.get("edge_column", known(*EDGE_WORDS) if columns.edge is None else None)
-    if edge is not None and edge == vertex:  # a word for the one was named as the other
-        edge, vertex = (edge, None) if columns.vertex is None else (None, vertex)
-    if vertex is None:
-        raise TableError(
-            f"{name}: which column holds the vertices? Name it with --vertex-column (vertex_column=); columns: "
-            f"{_shown(names)}."
-        )
-    if edge is None and columns.separator is None:
-        raise TableError(
-            f"{name}: one vertex on each line needs the edges' column, --edge-column (edge_column=); columns: "
-            f"{_shown(names)}. If a line is an edge and {names[vertex]!r} a list, say what stands between its names, "
-            "such as --separator ';' (separator=)."
-        )
-    count = known("count") if plain else None
-    return vertex, edge, places.get("weight_column", known("weight") if plain else None), count
-
-
-def _shown(names: Sequence[str]) -> str:
-    return ", ".join(repr(cell[:80]) for cell in names[:20]) + (", …" if len(names) > 20 else "")
-
-
-# A header that nobody announced
-
-
-def suspect_header(rows: Sequence[Row]) -> tuple[str, str] | None:
-    """Why the first line looks like a header, and the options that would read the table; or None.
-
-    Its fields must be distinct, no numbers, and occur nowhere below. Then one of these is enough:
-
-    - All fields below are whole numbers.
-    - One of its words is known (``edge``, ``weight``, ``author``, ``…_id``, …), and two lines are below.
-    - Two lines of as many fields are below, and two fields of a column hold a semicolon or a bar: lists of names.
-    - Two lines of as many fields are below, and a column holds numbers only.
-    - Three lines of as many fields are below, no name occurs in two columns, and each line shares a name with another.
-      In a list of edges a vertex may stand in any place, so that names meet in several columns.
-    """
-    first, below = rows[0], rows[1:]
-    own = [cell for cell in first if cell]
-    if not below or not own or any(map(NUMBER.fullmatch, own)):
-        return None
-    if all(WHOLE.fullmatch(cell) for cell in chain.from_iterable(below) if cell):
-        return "above whole numbers", _options(first, [])
-    if len(below) < 2 or len(set(own)) < len(own) or not set(own).isdisjoint(chain.from_iterable(below)):
-        return None
-    word = next(filter(HEADER_WORD.fullmatch, own), None)
-    known = None if word is None else f"with the word {word!r}"
-    if len(first) < 2 or any(len(row) != len(first) for row in below):
-        return None if known is None else (known, _options(first, []))
-
-    columns = [[cell for cell in column if cell] for column in zip(*below, strict=True)]
-    numeric = [j for j, cells in enumerate(columns) if cells and all(map(NUMBER.fullmatch, cells))]
-    for mark in LIST_MARKS:
-        lists = [j for j, cells in enumerate(columns) if first[j] and sum(mark in cell for cell in cells) > 1]
-        if lists and not any(mark in cell for cell in first):
-            reason = f"above lists with {DELIMITERS[mark]} ({first[lists[0]]!r})"
-            return reason, f"{_options(first, numeric, lists[0])} --separator {quoted_separator(mark)}"
-    if known is not None:
-        return known, _options(first, numeric)
-    named = [first[j] for j in numeric if first[j]]
-    if named:
-        return f"above a column of numbers ({named[0]!r})", _options(first, numeric)
-    times = [Counter(cells) for cells in columns]
-    apart = len(set().union(*times)) == sum(map(len, times))
-    shared = {cell for counts in times for cell, count in counts.items() if count > 1}
-    if len(below) >= FEW_LINES and apart and not any(shared.isdisjoint(row) for row in below):
-        return "above columns that share no name", _options(first, numeric)
-    return None
-
-
-def _options(first: Row, numeric: Sequence[int], vertex: int | None = None) -> str:
-    """Options that would read the table: columns by words that are likely, else the first two without numbers."""
-    words = [cell.lower() for cell in first]
-    if {"source", "target"} <= set(words):
-        return "--header yes"
-    rest = sorted((j for j, word in enumerate(words) if word and j != vertex), key=lambda j: j in numeric)
-    edge = next((j for j in rest if words[j] in LIKELY_EDGES), None)
-    if vertex is None:
-        vertex = next((j for j in rest if words[j] in LIKELY_VERTICES), None)
-    free = iter(j for j in rest if j not in (edge, vertex))
-    edge = next(free, None) if edge is None else edge
-    vertex = next(free, None) if vertex is None else vertex
-    named = {"--edge-column": edge, "--vertex-column": vertex}
-    return " ".join(f"{option} {quoted(first[j])}" for option, j in named.items() if j is not None)
-
-
-def quoted(text: str) -> str:
-    """A text as it is typed in a shell, on one line."""
-    return shlex.quote(text if text.isprintable() else text.encode("unicode_escape").decode())
-
-
-def quoted_separator(separator: str) -> str:
-    """A separator in quotes: ';' or ',' or '\\t'."""
-    return f"'{separator}'".replace("\t", r"\t")
-
-
-# The edges
-
-
-FIRST_LINE = re.compile(r"\S[^\r\n]*")
-UNWRITABLE = re.compile("[\0\r\ud800-\udfff]")
 NO_COLUMNS = Columns()
 
 
 def parse_edge_list(text: str, name: str, delimiter: str | None = None, columns: Columns = NO_COLUMNS) -> Hypergraph:
     """An edge list in one of two layouts; the named columns say which one, or else the first line.
 
-    Table: columns with names, one row for each vertex in an edge. The header has ``edge`` (or ``hyperedge``,
-    ``edge_id``) and ``vertex`` (or ``node``, ``vertices``, ``node_id``), and perhaps ``weight``, the weight of the
-    edge, and ``count``, how often the vertex is in the edge. Or ``columns`` names the columns, and then only those are
-    read. Other columns are left aside.
+    Table: one row for each vertex in an edge. Its columns are named by ``columns``, and then only those are read; or
+    the header has ``edge`` and ``vertex`` (or words like them), and perhaps ``weight`` of the edge and ``count``, how
+    often the vertex is in the edge.
 
     - A pair that comes twice counts twice.
     - The weight may stand in any row of its edge, or in several if it is the same.
     - A row without an edge names a vertex, one without a vertex names an edge.
     - With a separator the vertices' field is a list of names. If there is no column for the edges, a row is an edge.
 
-    Otherwise: one edge a line, its vertices separated by the delimiter, or by the separator. A vertex named twice
-    counts twice. A first line that looks like a header (``columns.suspect_header``) is an error, unless
-    ``columns.header`` says that it is one (then it is left out) or that it is not.
+    Otherwise: one edge a line, its vertices between delimiters, or between separators. A vertex named twice counts
+    twice. A first line that looks like a header (``suspect_header``) is an error, unless ``columns.header`` says that
+    it is one (then it is left out) or that it is not.
 
     The delimiter of a ``.csv`` file is the most frequent of comma, semicolon and tab in the first line that is not
-    blank; for named columns it may be a bar. Lines that are one field each with another delimiter inside are an error.
-
-    Names that are all whole numbers become integers; one that is not (007 is not) makes all of them text. Integer
-    vertices are sorted, others come in the order in which they are first seen; if rows without an edge name every
-    vertex, their order counts. White space around a field is dropped.
+    blank; for named columns it may be a bar. Names that are all whole numbers become integers. Integer vertices are
+    sorted, others come in the order in which they are first seen; if rows without an edge name every vertex, their
+    order counts. White space around a field is dropped.
     """
     found = FIRST_LINE.search(text)
     line = "" if found is None else found.group()
@@ -247,7 +103,9 @@ def parse_edge_list(text: str, name: str, delimiter: str | None = None, columns:
     if columns.named():
         return _parse_table(*_rows(text, name, _table_delimiter(line, most, columns)), name, columns)
     rows, lines = _rows(text, name, most)
-    if columns.header is not False and is_known_header(rows[0]):
+    words = {cell.lower() for cell in rows[0]}
+    known = not (words.isdisjoint(EDGE_WORDS) or words.isdisjoint(VERTEX_WORDS))
+    if known and columns.header is not False:
         return _parse_table(rows, lines, name, columns)
     if columns.separator is not None:
         if len(columns.separator) > 1:
@@ -265,21 +123,6 @@ def parse_edge_list(text: str, name: str, delimiter: str | None = None, columns:
     if columns.header is None:
         _refuse_header(rows, lines, name)
     return _parse_lines(rows, lines, name)
-
-
-def _table_delimiter(line: str, most: str, columns: Columns) -> str:
-    """The delimiter at which the first line has all columns that are named by text, else the usual one."""
-    wanted = {column for column in columns.named().values() if isinstance(column, str)}
-    if columns.header is False:
-        return most
-    for delimiter in (most, *sorted(",;\t|", key=line.count, reverse=True)):
-        if delimiter == columns.separator and delimiter not in line:
-            continue  # a header of one column, above lists
-        with suppress(csv.Error):
-            first = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True))
-            if wanted <= {cell.strip() for cell in first}:
-                return delimiter
-    return most
 
 
 def _rows(text: str, name: str, delimiter: str) -> tuple[list[Row], list[int]]:
@@ -301,26 +144,88 @@ def _rows(text: str, name: str, delimiter: str) -> tuple[list[Row], list[int]]:
     return rows, lines
 
 
-def _refuse_other_delimiters(rows: list[Row], lines: list[int], delimiter: str, name: str) -> None:
-    """An error if every line is one field with another delimiter inside.
+def _table_delimiter(line: str, most: str, columns: Columns) -> str:
+    """The delimiter at which the first line has all columns that are named by text, else the usual one."""
+    wanted = {column for column in columns.named().values() if isinstance(column, str)}
+    if columns.header is False:
+        return most
+    for delimiter in (most, *sorted(",;\t|", key=line.count, reverse=True)):
+        if delimiter == columns.separator and delimiter not in line:
+            continue  # a header of one column, above lists
+        with suppress(csv.Error):
+            first = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True))
+            if wanted <= {cell.strip() for cell in first}:
+                return delimiter
+    return most
 
-    Spaces and commas may be parts of names: they must be in every line, or between whole numbers.
+
+# A header that nobody announced, and other delimiters
+
+
+def suspect_header(rows: Sequence[Row]) -> tuple[str, str] | None:
+    """Why the first line looks like a header, and the options that would read the table; or None.
+
+    Its fields must be distinct, no numbers, and occur nowhere below. Then one of these is enough:
+
+    - All fields below are whole numbers.
+    - One of its words is known (``edge``, ``weight``, ``author``, ``…_id``, …), and two lines are below.
+    - Two lines of as many fields are below, and two fields of a column hold a semicolon or a bar: lists of names.
+    - Two lines of as many fields are below, and a column holds numbers only.
+    - Three lines of as many fields are below, no name occurs in two columns, and each line shares a name with another.
+      In a list of edges a vertex may stand in any place, so that names meet in several columns.
     """
-    if any(any(row[1:]) for row in rows):
-        return
-    for other, plural in DELIMITERS.items():
-        inside = [other in row[0] for row in rows]
-        if other == delimiter or not any(inside):
-            continue
-        whole = all(WHOLE.fullmatch(part.strip()) for row in rows for part in row[0].split(other) if part)
-        if all(inside) or whole or other in ";\t|":
-            listed = f"--vertex-column {quoted(rows[0][0])} " if not inside[0] and all(inside[1:]) and not whole else ""
-            raise TableError(
-                f"{name}: line {lines[inside.index(True)]}: every line is one field between {DELIMITERS[delimiter]}, "
-                f"but has {plural} inside: separate fields by {DELIMITERS[delimiter]}, or say what stands between "
-                f"names, {listed}--separator {quoted_separator(other)}. If {plural} are parts of names: --separator "
-                f"{quoted_separator(delimiter)} (in Python separator=)."
-            )
+    first, below = rows[0], rows[1:]
+    own = [cell for cell in first if cell]
+    if not below or not own or any(map(NUMBER.fullmatch, own)):
+        return None
+    if all(WHOLE.fullmatch(cell) for cell in chain.from_iterable(below) if cell):
+        return "above whole numbers", _options(first)
+    if len(below) < 2 or len(set(own)) < len(own) or not set(own).isdisjoint(chain.from_iterable(below)):
+        return None
+    word = next(filter(HEADER_WORD.fullmatch, own), None)
+    even = len(first) > 1 and all(len(row) == len(first) for row in below)
+    if not even:
+        return None if word is None else (f"with the word {word!r}", _options(first))
+
+    columns = [[cell for cell in column if cell] for column in zip(*below, strict=True)]
+    numeric = [j for j, cells in enumerate(columns) if cells and all(map(NUMBER.fullmatch, cells))]
+    for mark in LIST_MARKS:
+        lists = [j for j, cells in enumerate(columns) if first[j] and sum(mark in cell for cell in cells) > 1]
+        if lists and not any(mark in cell for cell in first):
+            reason = f"above lists with {DELIMITERS[mark]} ({first[lists[0]]!r})"
+            return reason, f"{_options(first, numeric, lists[0])} --separator '{mark}'"
+    if word is not None:
+        return f"with the word {word!r}", _options(first, numeric)
+    named = [first[j] for j in numeric if first[j]]
+    if named:
+        return f"above a column of numbers ({named[0]!r})", _options(first, numeric)
+    times = [Counter(cells) for cells in columns]
+    apart = len(set().union(*times)) == sum(map(len, times))
+    shared = {cell for counts in times for cell, count in counts.items() if count > 1}
+    if len(below) >= FEW_LINES and apart and not any(shared.isdisjoint(row) for row in below):
+        return "above columns that share no name", _options(first)
+    return None
+
+
+def _options(first: Row, numeric: Sequence[int] = (), vertex: int | None = None) -> str:
+    """Options that would read the table: columns by words that are likely, else the first two without numbers."""
+    words = [cell.lower() for cell in first]
+    if {"source", "target"} <= set(words):
+        return "--header yes"
+    rest = sorted((j for j, word in enumerate(words) if word and j != vertex), key=lambda j: j in numeric)
+    edge = next((j for j in rest if words[j] in LIKELY_EDGES), None)
+    if vertex is None:
+        vertex = next((j for j in rest if words[j] in LIKELY_VERTICES), None)
+    free = iter(j for j in rest if j not in (edge, vertex))
+    edge = next(free, None) if edge is None else edge
+    vertex = next(free, None) if vertex is None else vertex
+    named = {"--edge-column": edge, "--vertex-column": vertex}
+    return " ".join(f"{option} {quoted(first[j])}" for option, j in named.items() if j is not None)
+
+
+def quoted(text: str) -> str:
+    """A text as it is typed in a shell, on one line."""
+    return shlex.quote(text if text.isprintable() else text.encode("unicode_escape").decode())
 
 
 def _refuse_header(rows: list[Row], lines: list[int], name: str) -> None:
@@ -336,9 +241,34 @@ def _refuse_header(rows: list[Row], lines: list[int], name: str) -> None:
         )
 
 
+def _refuse_other_delimiters(rows: list[Row], lines: list[int], delimiter: str, name: str) -> None:
+    """An error if every line is one field with another delimiter inside.
+
+    Spaces and commas may be parts of names: they must be in every line, or between whole numbers.
+    """
+    if any(any(row[1:]) for row in rows):
+        return
+    for other, plural in DELIMITERS.items():
+        inside = [other in row[0] for row in rows]
+        if other == delimiter or not any(inside):
+            continue
+        whole = all(WHOLE.fullmatch(part.strip()) for row in rows for part in row[0].split(other) if part)
+        if all(inside) or whole or other in ";\t|":
+            listed = f"--vertex-column {quoted(rows[0][0])} " if not inside[0] and all(inside[1:]) and not whole else ""
+            shown, usual = (f"'{mark}'".replace("\t", r"\t") for mark in (other, delimiter))
+            raise TableError(
+                f"{name}: line {lines[inside.index(True)]}: every line is one field between {DELIMITERS[delimiter]}, "
+                f"but has {plural} inside: separate fields by {DELIMITERS[delimiter]}, or say what stands between "
+                f"names, {listed}--separator {shown}. If {plural} are parts of names: --separator {usual} (in Python "
+                "separator=)."
+            )
+
+
+# One edge a line
+
+
 def _parse_lines(rows: list[Row], lines: list[int], name: str) -> Hypergraph:
-    """One edge a line."""
-    rows = [_filled(row, f"{name}: line {lines[at]}: field") for at, row in enumerate(rows)]
+    rows = [_filled(row, f"{name}: line {number}: field") for row, number in zip(rows, lines, strict=True)]
     codes, texts = numbered(chain.from_iterable(rows))
     codes, names = _sorted_integers(codes, _typed(texts))
     indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
@@ -348,17 +278,72 @@ def _parse_lines(rows: list[Row], lines: list[int], name: str) -> Hypergraph:
 
 def _filled(fields: Row, where: str) -> Row:
     """Fields without the empty ones at the end; an empty one inside is an error."""
-    if "" not in fields:
-        return fields
     filled = fields[: max((place for place, field in enumerate(fields, 1) if field), default=0)]
     if "" in filled:
         raise TableError(f"{where} {filled.index('') + 1} is empty.")
     return filled
 
 
+# One membership a row
+
+
+def _find_places(first: Row, columns: Columns, name: str) -> tuple[int, int | None, int | None, int | None]:
+    """The places of vertex, edge, weight and count in a row; None for a column that does not exist.
+
+    Columns that were not named are found by the words that are known. ``weight`` and ``count`` are read without being
+    named only if neither the edges' nor the vertices' column is named.
+    """
+    names = [str(j) for j in range(len(first))] if columns.header is False else list(first)
+    words = [cell.lower() for cell in names]
+    shown = ", ".join(repr(cell[:80]) for cell in names[:20]) + (", …" if len(names) > 20 else "")
+
+    def place(option: str, column: str | int) -> int:
+        found = [j for j, cell in enumerate(names) if column in (j, cell)]
+        if len(found) != 1:
+            problem = f"appears {len(found)} times: rename it" if found else "does not exist"
+            hint = " Without a header, say --no-header: columns are numbers from 0."
+            raise TableError(
+                f"{name}: {option} (--{option.replace('_', '-')}) names column {column!r}, which {problem}; "
+                f"columns: {shown}.{'' if found or columns.header is False else hint}"
+            )
+        return found[0]
+
+    def known(*candidates: str) -> int | None:
+        found = [j for j, word in enumerate(words) if word in candidates]
+        if len(found) > 1:
+            both = " and ".join(repr(names[j]) for j in found[:2])
+            raise TableError(f"{name}: the header has both {both}: rename one of them.")
+        return found[0] if found else None
+
+    places = {option: place(option, column) for option, column in columns.named().items()}
+    if len(set(places.values())) < len(places):
+        raise ParameterError(f"{', '.join(places)} must name different columns, got {columns.named()}.")
+    vertex = places.get("vertex_column")
+    edge = places.get("edge_column")
+    plain = edge is None and vertex is None
+    if vertex is None:
+        vertex = known(*VERTEX_WORDS)
+        vertex = None if vertex == edge else vertex
+    if edge is None:
+        edge = known(*EDGE_WORDS)
+        edge = None if edge == vertex else edge
+    if vertex is None:
+        raise TableError(
+            f"{name}: which column holds the vertices? Name it with --vertex-column (vertex_column=); columns: {shown}."
+        )
+    if edge is None and columns.separator is None:
+        raise TableError(
+            f"{name}: one vertex on each line needs the edges' column, --edge-column (edge_column=); columns: "
+            f"{shown}. If a line is an edge and {names[vertex]!r} a list, say what stands between its names, such as "
+            "--separator ';' (separator=)."
+        )
+    weight = places.get("weight_column", known("weight") if plain else None)
+    return vertex, edge, weight, known("count") if plain else None
+
+
 def _parse_table(rows: list[Row], lines: list[int], name: str, columns: Columns) -> Hypergraph:
     """Columns with names or numbers."""
-    (vertex, edge, weight, count), width = find_places(rows[0], columns, name), len(rows[0])
+    (vertex, edge, weight, count), width = _find_places(rows[0], columns, name), len(rows[0])
     if columns.header is not False:
         rows, lines = rows[1:], lines[1:]
     for at, row in enumerate(rows):
@@ -381,24 +366,23 @@ def _parse_table(rows: list[Row], lines: list[int], name: str, columns: Columns)
     def bad(at: Any, reason: str) -> TableError:
         return TableError(f"{name}: line {lines[owners[int(at)]]}: {reason}.")
 
-    found = None if edge is None else _numbered_cells(cells(edge))
-    edges, edge_names = (np.array(owners, dtype=np.int64), None) if found is None else found
-    n_edges = len(rows) if edge_names is None else len(edge_names)
-    return _from_cells(edges, n_edges, edge_names, vertices, cells(weight), cells(count), bad)
+    weights, counts = _numbers(cells(weight), "weight", bad), _numbers(cells(count), "count", bad)
+    if edge is None:
+        return _joined(np.array(owners, dtype=np.int64), list(range(len(rows))), vertices, weights, counts, bad)
+    edges, edge_names = _numbered_cells(cells(edge))
+    return _joined(edges, _typed(edge_names), vertices, weights, counts, bad)
 
 
-def _from_cells(
+def _joined(
     edges: IntArray,
-    n_edges: int,
-    edge_names: list[str] | None,
+    edge_names: list[Any],
     vertex_cells: list[str],
-    weight_cells: list[str],
-    count_cells: list[str],
+    weights: FloatArray,
+    counts: FloatArray,
     bad: Callable[[Any, str], TableError],
 ) -> Hypergraph:
-    """One entry a vertex in an edge; ``bad`` makes the error of an entry."""
+    """One entry a vertex in an edge, NaN for a weight or count that is not given; ``bad`` makes an entry's error."""
     vertices, vertex_names = _numbered_cells(vertex_cells)
-    weights, counts = _numbers(weight_cells, "weight", bad), _numbers(count_cells, "count", bad)
     alone, inside = edges < 0, (edges >= 0) & (vertices >= 0)
     for wrong, reason in (
         (alone & (vertices < 0), "neither an edge nor a vertex"),
@@ -409,33 +393,29 @@ def _from_cells(
         if wrong.any():
             raise bad(np.flatnonzero(wrong)[0], reason)
     given = np.flatnonzero(~np.isnan(weights))
-    edge_weights = np.ones(n_edges)
+    edge_weights = np.ones(len(edge_names))
     edge_weights[edges[given[::-1]]] = weights[given[::-1]]  # the first one stays
-    differs = given[edge_weights[edges[given]] != weights[given]]
-    if len(differs):
-        at, edge = differs[0], int(edges[differs[0]])
-        shown = edge if edge_names is None else edge_names[edge]
-        first, here = decimal(float(edge_weights[edge])), decimal(float(weights[at]))
-        raise bad(at, f"edge {shown!r} has weight {first} above and {here} here")
-    vertices, names = _vertex_order(vertices, _typed(vertex_names), vertices[alone])
+    for at in given[edge_weights[edges[given]] != weights[given]].tolist():
+        first, here = decimal(float(edge_weights[edges[at]])), decimal(float(weights[at]))
+        raise bad(at, f"edge {edge_names[edges[at]]!r} has weight {first} above and {here} here")
+    names = _typed(vertex_names)
+    listed = list(dict.fromkeys(vertices[alone].tolist()))
+    whole = len(listed) == len(names)  # rows of their own name every vertex
+    vertices, names = reordered(vertices, names, listed) if whole else _sorted_integers(vertices, names)
     members = sparse.coo_array(
         (np.where(np.isnan(counts), 1.0, counts)[inside], (edges[inside], vertices[inside])),
-        shape=(n_edges, len(names)),
+        shape=(len(edge_names), len(names)),
     )
-    return Hypergraph(members.tocsr(), edge_weights, names, None if edge_names is None else _typed(edge_names))
+    return Hypergraph(members, edge_weights, names, edge_names)
 
 
 def _numbered_cells(cells: list[str]) -> tuple[IntArray, list[str]]:
     """Names by number; an empty field is −1."""
-    codes, names = numbered(cells)
-    if "" in names:
-        blank = names.index("")
-        names.pop(blank)
-        codes = np.where(codes == blank, -1, codes - (codes > blank))
-    return codes, names
+    codes, names = numbered(["", *cells])
+    return codes[1:] - 1, names[1:]
 
 
-def _numbers(cells: list[str], column: str, bad: Any) -> FloatArray:
+def _numbers(cells: list[str], column: str, bad: Callable[[Any, str], TableError]) -> FloatArray:
     """Numbers; an empty field is NaN."""
     codes, texts = numbered(cells)
     values = [np.nan if text == "" else parse_number(text) for text in texts]
@@ -450,16 +430,13 @@ def _typed(texts: list[str]) -> list[Any]:
     return list(map(int, texts)) if all(map(WHOLE.fullmatch, texts)) else texts
 
 
-def _vertex_order(codes: IntArray, names: list[Any], listed: IntArray) -> tuple[IntArray, list[Any]]:
-    """Vertices in the order of their own rows if these name all of them, else in the usual order."""
-    order = list(dict.fromkeys(listed.tolist()))
-    return reordered(codes, names, order) if len(order) == len(names) else _sorted_integers(codes, names)
-
-
 def _sorted_integers(codes: IntArray, names: list[Any]) -> tuple[IntArray, list[Any]]:
     if names and isinstance(names[0], int):
         return reordered(codes, names, sorted(range(len(names)), key=names.__getitem__))
     return codes, names
+
+
+# Writing
 
 
 def format_edge_list(hypergraph: Hypergraph, delimiter: str = ",") -> str:
