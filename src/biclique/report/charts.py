@@ -29,27 +29,26 @@ def mark(cluster: int, class_: str = "mark") -> Markup:
     """The mark of a cluster: its colour and shape."""
     kind = f"c{cluster % COLOURS}"
     shape = cluster % SHAPES
-    drawn = (
-        element("circle", cx="8", cy="8", r="6.5", class_=kind)
-        if shape == 0
-        else element("polygon", points=POLYGONS[shape], class_=kind)
-    )
+    if shape == 0:
+        drawn = element("circle", cx="8", cy="8", r="6.5", class_=kind)
+    else:
+        drawn = element("polygon", points=POLYGONS[shape], class_=kind)
     return element("svg", drawn, viewBox="0 0 16 16", class_=class_, aria_hidden="true", focusable="false")
+
+
+def _bar(*pieces: tuple[float, float, str]) -> Markup:
+    """Rectangles in a bar of length 100: where each starts, its length and its class."""
+    rectangles = [
+        element("rect", x=start, y="0", width=length, height="10", class_=kind)
+        for start, length, kind in ((0.0, 100.0, "ground"), *pieces)
+    ]
+    shape = {"viewBox": "0 0 100 10", "preserveAspectRatio": "none"}
+    return element("svg", *rectangles, **shape, class_="bar", aria_hidden="true", focusable="false")
 
 
 def share_bar(share: float, cluster: int) -> Markup:
     """A bar for a share from 0 to 1."""
-    width = 100.0 * min(max(share, 0.0), 1.0)
-    return element(
-        "svg",
-        element("rect", x="0", y="0", width="100", height="10", class_="ground"),
-        element("rect", x="0", y="0", width=width, height="10", class_=f"c{cluster % COLOURS}"),
-        viewBox="0 0 100 10",
-        preserveAspectRatio="none",
-        class_="bar",
-        aria_hidden="true",
-        focusable="false",
-    )
+    return _bar((0.0, 100.0 * min(max(share, 0.0), 1.0), f"c{cluster % COLOURS}"))
 
 
 MOST_EFFECT = 3.0
@@ -59,18 +58,8 @@ MOST_EFFECT = 3.0
 def effect_bar(effect: float) -> Markup:
     """A bar from the middle, to the right for more, to the left for less."""
     length = 50.0 * min(abs(effect), MOST_EFFECT) / MOST_EFFECT
-    start = 50.0 if effect > 0 else 50.0 - length
-    return element(
-        "svg",
-        element("rect", x="0", y="0", width="100", height="10", class_="ground"),
-        element("rect", x=start, y="0", width=length, height="10", class_="more" if effect > 0 else "less"),
-        element("rect", x="49.5", y="0", width="1", height="10", class_="zero"),
-        viewBox="0 0 100 10",
-        preserveAspectRatio="none",
-        class_="bar",
-        aria_hidden="true",
-        focusable="false",
-    )
+    side = (50.0, length, "more") if effect > 0 else (50.0 - length, length, "less")
+    return _bar(side, (49.5, 1.0, "zero"))
 
 
 class Frame:

@@ -15,7 +15,6 @@ from scipy.sparse.linalg import svds
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import BicliqueError, DataError
-from biclique.io.tables import is_chunked, open_chunks
 from biclique.report.rows import LEAST_POINTS, MOST_POINTS, Facts, Told, look, picked, thinned, typical_rows
 from biclique.report.sample import SAMPLE_LEAST, SAMPLE_ROWS, Sampled, sample_again
 from biclique.report.sentence import first_sentence
@@ -212,22 +211,10 @@ def _versions() -> dict[str, str]:
 def _of_table(table: Any, labels: IntArray, k: int, drawn: IntArray) -> tuple[Sums, Columns, list[Category]]:
     """Sums of the columns to show, these columns of the drawn rows, and categories of all rows."""
     sums = Sums(k)
-    if not is_chunked(table):
-        shown = Columns.of(table)
-        check_length(shown.numbers.shape[0], len(labels))
-        sums.add(shown.numbers, labels)
-        return sums, shown.some(drawn), shown.categories
-    source, start, found = open_chunks(table), 0, []
-    for chunk in source.chunks():
-        if start + len(chunk) > len(labels):
-            check_length(start + len(chunk), len(labels))
-        sums.add(chunk, labels[start : start + len(chunk)])
-        own = drawn[np.searchsorted(drawn, start) : np.searchsorted(drawn, start + len(chunk))] - start
-        found.append(chunk[own])
-        start += len(chunk)
-    check_length(start, len(labels))
-    names = source.columns or [f"x{j}" for j in range(source.n_columns)]
-    return sums, Columns(list(names), np.concatenate(found), []), []
+    shown = Columns.of(table)
+    check_length(shown.numbers.shape[0], len(labels))
+    sums.add(shown.numbers, labels)
+    return sums, shown.some(drawn), shown.categories
 
 
 def check_length(length: int, n: int) -> None:
@@ -265,25 +252,17 @@ def _stability(told: Told, rows: Rows, labels: IntArray, n_splits: int) -> tuple
 def _notes(told: Told, facts: Facts, known: str) -> list[str]:
     """What a reader should know, unless it is known from warnings."""
     counted, error = told.counted, told.fitted.plan.error
-    reason = "" if counted is None or counted.has_structure is not False else counted.structure.reason
+    notes = []
+    if counted is not None and counted.has_structure is False and counted.structure.reason not in known:
+        notes.append(counted.structure.reason)
     asked = told.parameters.get("n_clusters", told.n_clusters) if counted is None else told.n_clusters
-    notes = (
-        (reason and reason not in known, reason),
-        (
-            asked != told.n_clusters and f"{asked} asked for" not in known,
-            f"{told.n_clusters} clusters were found, {asked} asked for.",
-        ),
-        (error is not None and str(error) not in known, f"Similarities are approximate: {error}."),
-        (
-            told.fitted.seen is None,
-            "This model was fitted before models kept rows for probabilities: all are shown as 1.",
-        ),
-        (
-            np.isnan(facts.degrees).any(),
-            "Degrees are not known at order infinity: rows far from all others are not counted.",
-        ),
-    )
-    return [text for is_so, text in notes if is_so]
+    if asked != told.n_clusters and f"{asked} asked for" not in known:
+        notes.append(f"{told.n_clusters} clusters were found, {asked} asked for.")
+    if error is not None and str(error) not in known:
+        notes.append(f"Similarities are approximate: {error}.")
+    if np.isnan(facts.degrees).any():
+        notes.append("Degrees are not known at order infinity: rows far from all others are not counted.")
+    return notes
 
 
 def _python(told: Told) -> str:

@@ -5,18 +5,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 
 import numpy as np
 
-from biclique.report.charts import (
-    count_chart,
-    effect_bar,
-    eigenvalue_chart,
-    histogram,
-    mark,
-    share_bar,
-)
+from biclique.report.charts import count_chart, effect_bar, eigenvalue_chart, histogram, mark, share_bar
 from biclique.report.gather import Cluster, Difference, ReportData
 from biclique.report.map_data import LEVELS_TEXT, NAMED, map_data, order_text
 from biclique.report.markup import Markup, element, escaped, fill, joined, json_text, name_of, shown
@@ -24,8 +18,11 @@ from biclique.report.rows import FAINT, HARD, LEAST_POINTS, MOST_POINTS, UNSURE
 from biclique.report.sentence import percent
 from biclique.report.shown_columns import YEAR
 
-STABLE, DISSOLVED = 0.85, 0.6
-"""What Hennig calls a stable and a dissolved cluster."""
+STABLE = 0.85
+"""A stability from which on Hennig calls a cluster stable."""
+
+DISSOLVED = 0.6
+"""A stability below which Hennig calls a cluster dissolved."""
 
 MOST_CLUSTERS = 100
 """Clusters that tables and cards show, the largest ones."""
@@ -144,37 +141,41 @@ def _notes(data: ReportData) -> Markup:
 
 
 def _cluster_table(data: ReportData) -> Markup:
-    head = element(
-        "tr",
-        *(
-            element("th", text, scope="col", class_=kind)
-            for text, kind in (
-                ("Cluster", None),
-                ("Rows", "number"),
-                ("Share", None),
-                ("Sure", "number"),
-                ("Fit nowhere well", "number"),
-                ("Found again", None),
-            )
-        ),
-    )
-    rows = [
+    head = {
+        "Cluster": None,
+        "Rows": "number",
+        "Share": "share",
+        "Sure": "number",
+        "Fit nowhere well": "number",
+        "Found again": None,
+    }
+    rows = []
+    for one in largest(data):
+        share = one.rows / data.n_rows
+        cells = [
+            joined([mark(one.number), f" {one.number}"]),
+            f"{one.rows:,}",
+            element("span", share_bar(share, one.number), percent(share)),
+            f"{one.sure:.2f}",
+            f"{one.nowhere:,}",
+            stability_text(one.stability),
+        ]
+        rows.append(cells)
+    return _table(head, rows)
+
+
+def _table(head: Mapping[str, str | None], rows: Sequence[Sequence[object]]) -> Markup:
+    """A table with the class of each column; the first cell of a row is its head."""
+    titles = [element("th", text, scope="col", class_=kind) for text, kind in head.items()]
+    lines = [
         element(
             "tr",
-            element("th", mark(one.number), f" {one.number}", scope="row"),
-            element("td", f"{one.rows:,}", class_="number"),
-            element(
-                "td",
-                element("span", share_bar(one.rows / data.n_rows, one.number), percent(one.rows / data.n_rows)),
-                class_="share",
-            ),
-            element("td", f"{one.sure:.2f}", class_="number"),
-            element("td", f"{one.nowhere:,}", class_="number"),
-            element("td", stability_text(one.stability)),
+            element("th", first, scope="row"),
+            *(element("td", cell, class_=kind) for cell, kind in zip(cells, list(head.values())[1:], strict=True)),
         )
-        for one in largest(data)
+        for first, *cells in rows
     ]
-    return element("table", element("thead", head), element("tbody", *rows))
+    return element("table", element("thead", element("tr", *titles)), element("tbody", *lines))
 
 
 def stability_text(stability: float | None) -> str:
@@ -220,9 +221,7 @@ def _difference(one: Difference) -> Markup:
     return element(
         "tr",
         element("th", what, scope="row"),
-        element(
-            "td", effect_bar(one.effect if np.isfinite(one.effect) else math.copysign(9, one.effect)), class_="wide"
-        ),
+        element("td", effect_bar(one.effect), class_="wide"),
         element("td", numbers, element("span", size, class_="size")),
     )
 
@@ -245,17 +244,13 @@ def _sure(data: ReportData) -> Markup:
     best = data.facts.best
     told = f"Probabilities of {data.n_rows:,} rows: median {np.median(best):.2f}."
     chart = histogram(best, told, "probability of a row's own cluster")
-    lines = [
-        element(
-            "li", mark(a), f" {a} and ", mark(b), f" {b}: about {percent(share)} of their rows may belong to the other"
-        )
-        for a, b, share in data.facts.hard_pairs()[:10]
-    ]
-    words = (
-        element("ul", *lines, class_="pairs")
-        if lines
-        else element("p", f"No two clusters share {percent(HARD)} of their rows or more.")
-    )
+    lines = []
+    for a, b, share in data.facts.hard_pairs()[:10]:
+        text = f" {b}: about {percent(share)} of their rows may belong to the other"
+        lines.append(element("li", mark(a), f" {a} and ", mark(b), text))
+    words = element("ul", *lines, class_="pairs")
+    if not lines:
+        words = element("p", f"No two clusters share {percent(HARD)} of their rows or more.")
     unsure, faint, nowhere = (int(rows.sum()) for rows in (best < UNSURE, data.facts.faint, data.facts.nowhere))
     counts = (
         f"Rows without a cluster of probability {UNSURE:g} or more: {unsure:,}. Rows with less than {percent(FAINT)} "
@@ -265,20 +260,18 @@ def _sure(data: ReportData) -> Markup:
 
 
 def _selection(data: ReportData) -> Markup:
-    told, parts = data.told, []
-    if told.counted is not None:
-        found = told.counted
-        parts.append(element("p", shown(found.told, 2000)))
-        if found.counted:
-            words = "The large mark is the choice. Open marks cannot be chosen: they have a cluster that is too small."
-            parts += [count_chart(found), element("p", words, class_="faded")]
-        if found.runner_up is not None:
-            margin = found.margin or 0.0
-            word = "lower" if margin > 0 else "higher"
-            beside = f", with a stability that is {abs(margin):.3f} {word}" if margin else ""
-            parts.append(element("p", f"The next best number is {found.runner_up}{beside}."))
-    if not parts:
+    found = data.told.counted
+    if found is None:
         return Markup("")
+    parts = [element("p", shown(found.told, 2000))]
+    if found.counted:
+        words = "The large mark is the choice. Open marks cannot be chosen: they have a cluster that is too small."
+        parts += [count_chart(found), element("p", words, class_="faded")]
+    if found.runner_up is not None:
+        margin = found.margin or 0.0
+        word = "lower" if margin > 0 else "higher"
+        beside = f", with a stability that is {abs(margin):.3f} {word}" if margin else ""
+        parts.append(element("p", f"The next best number is {found.runner_up}{beside}."))
     title = element("h2", "How the number of clusters was chosen", id="h-selection")
     return element("section", title, *parts, aria_labelledby="h-selection")
 
@@ -288,16 +281,11 @@ def _orders(data: ReportData) -> Markup:
     if path is None:
         return Markup("")
     own = float(data.told.fitted.plan.order or 2.0)
-    head = element("tr", *(element("th", t, scope="col") for t in ("Order", "Same as this model", "Sizes of clusters")))
-    rows = [
-        element(
-            "tr",
-            element("th", order_text(order) + (" (this model)" if order == own else ""), scope="row"),
-            element("td", f"{agreed:.2f}", class_="number"),
-            element("td", ", ".join(map(str, sizes[:30])) + (", …" if len(sizes) > 30 else "")),
-        )
-        for order, agreed, sizes in zip(path.orders, path.agreement, path.sizes, strict=True)
-    ]
+    rows = []
+    for order, agreed, sizes in zip(path.orders, path.agreement, path.sizes, strict=True):
+        name = f"{order_text(order)} (this model)" if order == own else order_text(order)
+        rows.append([name, f"{agreed:.2f}", ", ".join(map(str, sizes[:30])) + (", …" if len(sizes) > 30 else "")])
+    table = _table({"Order": None, "Same as this model": "number", "Sizes of clusters": None}, rows)
     which = f"{len(data.places):,} of the rows" if len(data.places) < data.n_rows else "the rows"
     words = element(
         "p",
@@ -305,9 +293,7 @@ def _orders(data: ReportData) -> Markup:
         f"their own. Here {which} are clustered anew at every order, each row counted once. "
         "1 means the same clusters. The slider above the map shows them.",
     )
-    return joined(
-        [words, element("div", element("table", element("thead", head), element("tbody", *rows)), class_="scroll")]
-    )
+    return joined([words, element("div", table, class_="scroll")])
 
 
 def _similarities(data: ReportData) -> Markup:
