@@ -26,7 +26,6 @@ MODULES = {
     "biclique.progress": "Progress",
     "biclique.gram": "Gram operators, for developers",
     "biclique.runtime": "Threads, memory, arguments, for developers",
-    "biclique.reproduce": "The paper's evaluation",
 }
 """Every public module, and its title."""
 

@@ -47,10 +47,8 @@ _FOLDERS = (
     "models",
     "multiway",
     "report",
-    "reproduce",
     "runtime",
     "selection",
-    "spectral",
 )
 _HOMES = {
     "Hypergraph": "hypergraph",
