@@ -1,4 +1,4 @@
-"""The one place that shows progress: a line on standard error, or nothing at all."""
+"""The one place that shows progress: a line on standard error by tqdm, or nothing at all."""
 
 from __future__ import annotations
 
@@ -7,15 +7,19 @@ import os
 import sys
 import time
 from types import TracebackType
-from typing import TextIO
+from typing import Any, ClassVar, Self, TextIO
 
 REFRESH_SECONDS = 0.1
-BARS = (20, 10, 0)
-"""Widths of the bar: the longest that fits the terminal."""
-USUAL_COLUMNS = 80
-"""Of a terminal that does not say how wide it is."""
+"""Between two drawings of the bar."""
+
 PLAIN_SECONDS = 10
 """``verbose`` of the command line: seconds between two lines if standard error is not a terminal."""
+
+FIRST_GUESS = 5.0
+"""Passes that are expected before residuals tell more."""
+
+LINE = "biclique: {desc} |{bar}|"
+"""The line that is redrawn; tqdm fits its bar to the terminal."""
 
 
 def format_seconds(seconds: float) -> str:
@@ -30,95 +34,76 @@ def format_seconds(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
-def _bar(share: float, width: int) -> str:
-    filled = round(width * min(share, 1.0))
-    return f"[{'#' * filled}{'.' * (width - filled)}]"
-
-
-class _Clock:
-    """When the last plain line was written: one for all work of a process."""
-
-    last = -math.inf
-
-
-clock = _Clock()
-
-
-def start_clock() -> None:
-    """Work begins now: the first plain line comes when it has taken as long as two lines are apart."""
-    clock.last = time.perf_counter()
-
-
 class Progress:
     """A bar with passes, residual and time left.
 
-    On a terminal one line is redrawn, never wider than the terminal. Elsewhere one line is written a pass; with
-    ``every``, one in so many seconds. Disabled, it does nothing.
+    On a terminal and in a notebook one line is redrawn. Elsewhere one line is written a pass; with ``every``, one in
+    so many seconds. Disabled, it does nothing.
     """
+
+    _last_line: ClassVar[float] = -math.inf
+    """When the last line that stays was written, by any work of this process."""
 
     def __init__(self, enabled: bool = False, stream: TextIO | None = None, every: float = 0.0) -> None:
         self.enabled = enabled
         self.stream = stream if stream is not None else sys.stderr
-        self._redraws = enabled and self.stream.isatty()
+        self._redraws = enabled and (self.stream.isatty() or "ipykernel" in sys.modules)
         self._every = every
-        self._drawn = 0
+        self._bar: Any = None
         self._last_draw = 0.0
-        self._start = time.perf_counter()
-        self._passes = 0
-        self._expected = 5.0
-        self._residual = math.nan
-        self._target = math.nan
-        self._next_line = 0.0
         self._what = ""
+        self._start = time.perf_counter()
+        self._next_share = 0.0
+        self._passes = 0
+        self._expected = FIRST_GUESS
+        self._residual = self._target = math.nan
 
     @classmethod
-    def of(cls, verbose: float) -> Progress:
+    def of(cls, verbose: float) -> Self:
         """What an estimator's ``verbose`` asks for: 1 is a line a pass, more is a line in so many seconds."""
         return cls(bool(verbose), every=float(verbose) if verbose > 1 else 0.0)
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._wipe()
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
 
     def say(self, text: str) -> None:
         """One line that stays, unless the last one is too near."""
-        if self.enabled:
-            self._wipe()
-            self._plain(text)
+        if self.enabled and self._line_is_due():
+            self.note(text)
 
     def note(self, text: str) -> None:
         """One line that stays."""
-        if self.enabled:
-            self._wipe()
-            clock.last = -math.inf
-            self._plain(text)
-
-    def tick(self, share: float) -> None:
-        """The share of the current pass that is done."""
-        if self._is_time():
-            self._tell(self._text(share))
+        if not self.enabled:
+            return
+        Progress._last_line = time.perf_counter()
+        if self._bar is not None:
+            self._bar.clear()
+        self.stream.write(f"biclique: {text}\n")
+        self.stream.flush()
 
     def share(self, what: str, share: float, detail: str = "") -> None:
         """The share of some work that is done: redrawn on a terminal, a line for every tenth elsewhere."""
         if not self.enabled:
             return
-        now = time.perf_counter()
-        if what != self._what:  # another piece of work: its time counts from here
-            self._what, self._start, self._next_line = what, now, 0.0
-        if self._is_time() or share >= (1 if self._redraws else self._next_line):
-            self._next_line = math.floor(10 * share + 1e-9) / 10 + 0.1
-            self._tell((share, f"{what} {share:.0%}", detail, self._left(share)))
+        if what != self._what:
+            self._what = what
+            self._start = time.perf_counter()
+            self._next_share = 0.0
+        if self._is_time() or share >= (1.0 if self._redraws else self._next_share):
+            self._next_share = math.floor(10 * share + 1e-9) / 10 + 0.1
+            self._show(what, share, detail)
 
-    def _left(self, share: float) -> str:
-        """The time left if this share is done, or the time that all of it took."""
-        elapsed = time.perf_counter() - self._start
-        if share >= 1:
-            return format_seconds(elapsed)
-        return f"{format_seconds(elapsed * (1 - share) / share)} left" if share > 0 else ""
+    def tick(self, share: float) -> None:
+        """The share of the current pass that is done."""
+        if self._is_time():
+            self._show_passes(share)
 
     def passed(self, passes: int, residual: float, target: float) -> None:
         """A pass has ended with this worst residual; the work ends when it is at most the target."""
@@ -126,7 +111,7 @@ class Progress:
             return
         self._expected = self._forecast(passes, residual, target)
         self._passes, self._residual, self._target = passes, residual, target
-        self._tell(self._text(0.0))
+        self._show_passes(0.0)
 
     def _forecast(self, passes: int, residual: float, target: float) -> float:
         """How many passes there will be, if residuals go on shrinking as they did."""
@@ -137,74 +122,48 @@ class Progress:
             return max(self._expected, passes + 2.0)
         return passes + max(1.0, math.log(residual / target) / math.log(shrink))
 
-    def _text(self, share: float) -> _Parts:
+    def _show_passes(self, share: float) -> None:
         done = min((self._passes + share) / max(self._expected, 1.0), 1.0)
         known = math.isfinite(self._residual)
         detail = f"residual {self._residual:.1e} (target {self._target:.1e})" if known else ""
-        return done, f"pass {self._passes + (share > 0)}", detail, self._left(done)
+        self._show(f"pass {self._passes + (share > 0)}", done, detail)
 
     def _is_time(self) -> bool:
         """Whether what is shown is old enough to be shown anew."""
         if self._redraws:
             return time.perf_counter() - self._last_draw >= REFRESH_SECONDS
-        return bool(self._every) and self._due()
+        return bool(self._every) and self._line_is_due()
 
-    def _tell(self, parts: _Parts) -> None:
+    def _line_is_due(self) -> bool:
+        return self._redraws or time.perf_counter() - Progress._last_line >= self._every
+
+    def _show(self, what: str, share: float, detail: str) -> None:
+        elapsed = time.perf_counter() - self._start
+        left = f"{format_seconds(elapsed * (1 - share) / share)} left" if 0 < share < 1 else format_seconds(elapsed)
+        text = "  ".join(part for part in (f"{what} {share:.0%}", left, detail) if part)
         if self._redraws:
-            self._show(parts)
+            self._draw(text, min(share, 1.0))
         else:
-            share, *texts = parts
-            self._plain("  ".join(part for part in (_bar(share, BARS[0]), *texts) if part))
+            self.say(text)
 
-    # Lines that stay
+    def _draw(self, text: str, share: float) -> None:
+        self._last_draw = time.perf_counter()
+        if self._bar is None:
+            from tqdm.auto import tqdm
 
-    def _due(self) -> bool:
-        return time.perf_counter() - clock.last >= self._every
-
-    def _plain(self, text: str) -> None:
-        """A line, unless the last one is too near."""
-        if self._redraws or not self._every or self._due():
-            clock.last = time.perf_counter()
-            self.stream.write(f"biclique: {text}\n")
-            self.stream.flush()
-
-    # The line that is redrawn
+            shown = {"total": 1.0, "initial": share, "desc": text, "ncols": self._columns()}
+            self._bar = tqdm(file=self.stream, leave=False, bar_format=LINE, **shown)
+        self._bar.n, self._bar.ncols = share, self._columns()
+        self._bar.set_description_str(text)
 
     def _columns(self) -> int:
-        """Of the terminal, asked every time: windows change."""
+        """Of the terminal, which may change, less one: some terminals scroll after the last."""
         try:
-            return os.get_terminal_size(self.stream.fileno()).columns or USUAL_COLUMNS
+            return max(os.get_terminal_size(self.stream.fileno()).columns - 1, 1)
         except (OSError, ValueError, AttributeError):
-            return USUAL_COLUMNS
-
-    def _show(self, parts: _Parts) -> None:
-        # One column stays free: a line that ends in the last one makes some terminals scroll.
-        most = max(self._columns() - 1, 1)
-        text = fitted_line(parts, most)
-        self.stream.write("\r" + text.ljust(min(self._drawn, most)))
-        self.stream.flush()
-        self._drawn = len(text)
-        self._last_draw = time.perf_counter()
-
-    def _wipe(self) -> None:
-        if self._drawn:
-            self.stream.write("\r" + " " * min(self._drawn, max(self._columns() - 1, 1)) + "\r")
-            self.stream.flush()
-            self._drawn = 0
+            return 79
 
 
-_Parts = tuple[float, str, str, str]
-"""The share that is done, of what, a detail, and the time left."""
-
-
-def fitted_line(parts: _Parts, most: int) -> str:
-    """As much as fits into so many columns: first the bar is shortened, then the detail left out, then the name."""
-    share, what, detail, left = parts
-    for some in (detail, ""):
-        for width in BARS:
-            bar = _bar(share, width) if width else ""
-            text = "biclique: " + "  ".join(part for part in (bar, what, some, left) if part)
-            if len(text) <= most:
-                return text
-    short = "  ".join(part for part in (what, left) if part)
-    return short[:most]
+def start_clock() -> None:
+    """Work begins now: the first plain line comes when it has taken as long as two lines are apart."""
+    Progress._last_line = time.perf_counter()
