@@ -117,11 +117,6 @@ def test_empty_clusters_are_filled():
     assert (np.diff(result.history) <= 0).all()
 
 
-def test_as_many_clusters_as_rows():
-    result = kernel_kmeans(problem_of(K[:5, :5]), np.arange(5), 5)
-    assert sorted(result.labels) == [0, 1, 2, 3, 4]
-
-
 @pytest.mark.parametrize("order", [2, 4, np.inf])
 def test_the_rule_gives_training_rows_their_labels(order):
     gram = TiledGram(RBF(0.4), X, dtype=float)
@@ -147,15 +142,6 @@ def test_starts_have_no_empty_part():
         assert set(labels) == set(range(6))
     duplicates = np.ones((6, 6))
     assert set(plus_plus_start(problem_of(duplicates), 3, 0)) == {0, 1, 2}
-
-
-def test_plus_plus_is_better_than_chance():
-    rows = np.concatenate([RNG.normal(size=(30, 2)) + c for c in ([0, 0], [8, 0], [0, 8], [8, 8])])
-    matrix = RBF(0.3).block(rows, rows)
-    problem = problem_of(matrix)
-    drawn = [problem.state(plus_plus_start(problem, 4, s), 4).gain for s in range(5)]
-    random = [problem.state(random_start(120, 4, s), 4).gain for s in range(5)]
-    assert min(drawn) > max(random)
 
 
 def test_linear_kernel_is_kmeans():

@@ -2,6 +2,8 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.linalg import LinAlgWarning
+from scipy.sparse.linalg import ArpackNoConvergence, lobpcg
 
 from biclique.runtime import single_threaded_blas
 from biclique.spectral import solver
@@ -147,107 +149,68 @@ def test_every_pass_is_reported():
     assert seen[-1][1] <= seen[-1][2]
 
 
-@pytest.mark.parametrize("solver", ["arpack", "lobpcg"])
-def test_scipys_solvers_find_the_same(solver):
-    operator = Known(SPECTRA["gap"])
-    result = scipy_eigenpairs(
-        operator, 4, solver, tol=1e-8, max_iter=200, start=None, deflate=operator.vector(N - 1), random_state=0
-    )
-    np.testing.assert_allclose(result.values, SPECTRA["gap"][:4], atol=1e-7)
-    assert result.converged
-    assert result.n_passes == operator.passes
-
-
-def test_what_scipy_says_about_its_own_steps_is_not_passed_on(monkeypatch):
-    """Residuals that are mere rounding give lobpcg an ill-conditioned matrix, on some CPUs."""
-    from scipy.linalg import LinAlgWarning
-    from scipy.sparse.linalg import lobpcg
-
-    def warns(*args, **options):
-        warnings.warn("An ill-conditioned matrix detected", LinAlgWarning, stacklevel=1)
-        return lobpcg(*args, **options)
-
-    monkeypatch.setattr("biclique.spectral.alternatives.lobpcg", warns)
-    operator = Known(SPECTRA["gap"])
-    result = scipy_eigenpairs(
-        operator, 4, "lobpcg", tol=1e-8, max_iter=200, start=None, deflate=operator.vector(N - 1), random_state=0
-    )
-    assert result.converged
-
-
-def test_arpack_returns_k_pairs_even_when_it_gives_up(monkeypatch):
-    from scipy.sparse.linalg import ArpackNoConvergence
-
-    def gives_up(linear, k, **options):
-        raise ArpackNoConvergence("no", np.array([0.99]), np.eye(N)[:, :1])
-
-    monkeypatch.setattr("biclique.spectral.alternatives.eigsh", gives_up)
-    operator = Known(SPECTRA["gap"])
-    result = scipy_eigenpairs(
-        operator, 4, "arpack", tol=1e-8, max_iter=1, start=None, deflate=operator.vector(N - 1), random_state=0
-    )
-    assert result.values.shape == (4,)
-    assert not result.converged
-
-
 # SciPy's solvers: the same target
 
-DOUBLE = np.concatenate([[1.0, 1.0, 0.95], np.linspace(0.9, 0, 297)])
+
+def by_scipy(operator, k, solver, tol=1e-8, max_iter=500):
+    unwanted = operator.vector(operator.shape[0] - 1)
+    return scipy_eigenpairs(
+        operator, k, solver, tol=tol, max_iter=max_iter, start=None, deflate=unwanted, random_state=0
+    )
+
+
+CROWDED = {
+    "double": np.concatenate([[1.0, 1.0, 0.95], np.linspace(0.9, 0, 297)]),
+    "threefold": np.concatenate([[1.0, 1.0, 1.0, 0.95], np.linspace(0.9, 0, 296)]),
+    "gap": np.concatenate([[0.99, 0.95, 0.9], np.linspace(0.3, 0, 297)]),
+    "crowded": np.concatenate([[0.9999, 0.9995, 0.999, 0.995], np.linspace(0.99, 0, 296)]),
+}
 
 
 @pytest.mark.parametrize("solver", ["arpack", "lobpcg"])
 @pytest.mark.parametrize("tol", [0.1, 1e-3, 1e-8])
-@pytest.mark.parametrize("name", ["double", "threefold", "gap", "crowded"])
-def test_scipys_solvers_meet_the_target(solver, tol, name):
-    spectrum = {
-        "double": DOUBLE,
-        "threefold": np.concatenate([[1.0, 1.0, 1.0, 0.95], np.linspace(0.9, 0, 296)]),
-        "gap": np.concatenate([[0.99, 0.95, 0.9], np.linspace(0.3, 0, 297)]),
-        "crowded": np.concatenate([[0.9999, 0.9995, 0.999, 0.995], np.linspace(0.99, 0, 296)]),
-    }[name]
+@pytest.mark.parametrize("name", CROWDED)
+def test_scipys_solvers_find_the_same(solver, tol, name):
+    spectrum = CROWDED[name]
     operator = Known(spectrum)
-    result = scipy_eigenpairs(
-        operator, 3, solver, tol=tol, max_iter=500, start=None, deflate=operator.vector(299), random_state=0
-    )
-    gap = spectrum[2] - spectrum[3]
+    result = by_scipy(operator, 3, solver, tol)
     assert result.converged
     assert result.n_passes == operator.passes
-    assert result.target == pytest.approx(tol * gap, rel=0.3)
+    assert result.target == pytest.approx(tol * (spectrum[2] - spectrum[3]), rel=0.3)
     true = np.linalg.norm(operator.matmat(result.vectors) - result.vectors * result.values, axis=0)
     np.testing.assert_allclose(result.residuals, true, atol=1e-12)
     assert (true <= result.target).all()
     np.testing.assert_allclose(result.vectors.T @ result.vectors, np.eye(3), atol=1e-10)
     exact = np.column_stack([operator.vector(i) for i in range(3)])
     assert np.linalg.norm(result.vectors - exact @ (exact.T @ result.vectors), 2) <= 2 * tol
+    assert np.array_equal(by_scipy(Known(spectrum), 3, solver, tol).vectors, result.vectors)
 
 
-def test_lobpcg_says_when_it_misses_the_target(recwarn):
-    operator = Known(1 - np.linspace(0, 1, N) ** 2)
-    result = scipy_eigenpairs(
-        operator, 4, "lobpcg", tol=1e-10, max_iter=30, start=None, deflate=operator.vector(N - 1), random_state=0
-    )
+def test_arpack_returns_k_pairs_even_when_it_gives_up(monkeypatch):
+    def gives_up(linear, k, **options):
+        raise ArpackNoConvergence("no", np.array([0.99]), np.eye(N)[:, :1])
+
+    monkeypatch.setattr("biclique.spectral.alternatives.eigsh", gives_up)
+    result = by_scipy(Known(SPECTRA["gap"]), 4, "arpack")
+    assert result.values.shape == (4,)
+    assert not result.converged
+
+
+def test_lobpcg_says_when_it_misses_the_target_and_scipys_words_are_not_passed_on(monkeypatch, recwarn):
+    """Residuals that are mere rounding give lobpcg an ill-conditioned matrix, on some CPUs."""
+
+    def warns(*args, **options):
+        warnings.warn("An ill-conditioned matrix detected", LinAlgWarning, stacklevel=1)
+        return lobpcg(*args, **options)
+
+    monkeypatch.setattr("biclique.spectral.alternatives.lobpcg", warns)
+    result = by_scipy(Known(1 - np.linspace(0, 1, N) ** 2), 4, "lobpcg", tol=1e-10, max_iter=30)
     assert not result.converged
     assert (result.residuals > result.target).any()
-    assert not recwarn.list  # SciPy's own words are not for the user
+    assert not recwarn.list
 
 
-@pytest.mark.parametrize("solver", ["arpack", "lobpcg"])
-def test_scipys_solvers_give_the_same_bits_twice(solver):
-    found = [
-        scipy_eigenpairs(
-            Known(DOUBLE),
-            3,
-            solver,
-            tol=0.1,
-            max_iter=100,
-            start=None,
-            deflate=Known(DOUBLE).vector(299),
-            random_state=0,
-        )
-        for _ in range(2)
-    ]
-    assert np.array_equal(found[0].vectors, found[1].vectors)
-    assert np.array_equal(found[0].values, found[1].values)
+# Starts
 
 
 def test_small_residuals_are_not_trusted_before_the_others_have_settled():

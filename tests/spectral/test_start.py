@@ -57,22 +57,6 @@ def test_a_start_from_few_saves_passes_and_changes_nothing(rows):
     np.testing.assert_allclose(pairs.values, plain.values, rtol=1e-8)
 
 
-def test_no_direction_is_left_out_that_the_few_rows_do_not_have():
-    """Three parts far away, of which none of the few rows is: at order 2 each has the eigenvalue 1."""
-    random = np.random.default_rng(0)
-    near = random.normal(size=(600, 3))
-    X = np.concatenate([near, *(random.normal(size=(5, 3)) * 0.3 + far for far in (100, 200, 300))])
-    gram = DenseGram(RBF(0.1).block(X, X))
-    few = TiledGram(RBF(0.1), near[::3], dtype=np.float64)
-    probe = start_from_few(random_probe(len(X)), few, X, 2, np.ones(200), 0)
-    assert (np.abs(probe[600:]) > 0).all()
-    cut = NormalizedCut(gram, 2, None, probe)
-    pairs = top_eigenpairs(
-        cut, 4, tol=1e-8, start=cut.start, start_image=cut.start_image, deflate=cut.trivial, random_state=0
-    )
-    np.testing.assert_allclose(pairs.values[:3], 1, rtol=1e-10)
-
-
 def test_few_rows_without_a_cut_leave_the_start_random(rows):
     """Values of both signs that sum to nothing: the few have no cut, whatever the many have."""
     few = np.array([[1.0, 0, 0], [-1.0, 0, 0], [0, 1.0, 0], [0, -1.0, 0]])
@@ -163,19 +147,6 @@ def test_weights_that_the_few_rows_do_not_have(heavy):
     cut = NormalizedCut(DenseGram(RBF(0.5).block(X, X)), 2, weights)
     exact = top_eigenpairs(cut, 4, tol=1e-6, deflate=cut.trivial, random_state=0)
     np.testing.assert_allclose(pairs.values, exact.values, atol=1e-4)
-
-
-def test_no_row_is_unseen_at_a_higher_order():
-    X = planted(8)
-    few = TiledGram(RBF(0.5), X[:3000:6])
-    probe = random_probe(len(X))
-    assert start_from_few(probe, few, X, 4, np.ones(500), 0).shape == probe.shape
-    assert start_from_few(probe, few, X, 2, np.ones(500), 0).shape == (len(X), 12)
-
-
-def test_the_least_seen_rows_join_where_there_are_many():
-    numbers = start._unseen(np.array([5.0, 0.2, 0.0, 0.9, 0.1]), np.array([1.0, 1.0, 1.0, 1.0, 0.0]), 2)
-    assert numbers.tolist() == [1, 2]
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from scipy.linalg import qr
 
 from biclique._typing import Array, FloatArray, IntArray, Rows
 
@@ -124,15 +123,6 @@ def right_divide(block: Array, R: Array) -> Array:
     xp = namespace(block)
     # Unlike solve, solve_triangular waits for nothing.
     return np.linalg.solve(R.T, block.T).T if xp is np else xp.linalg.solve_triangular(R, block, upper=True, left=False)
-
-
-def pivoted_qr(block: Any, Q: Any, R: Any) -> tuple[Any, Any, Any]:
-    """Q, R (on the host) and pivots of a block whose plain factors are given."""
-    if on_host(block):
-        return qr(block, mode="economic", pivoting=True)  # type: ignore[no-any-return]
-    # block = QR and RP = Q'R' give block P = (QQ')R': only the small factor is pivoted, on the host.
-    turn, triangle, pivots = qr(to_host(R), mode="economic", pivoting=True)
-    return Q @ moved(turn, Q), triangle, pivots
 
 
 @contextmanager

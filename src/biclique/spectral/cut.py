@@ -328,11 +328,11 @@ def unshrunken_degrees(shrunken: FloatArray, mean_degree: float, order: float) -
 
 # Which order: the least one that leaves no tiny cluster
 
-
 ORDERS = (2.0, 2.05, 2.1, 2.25, 2.5, 3.0, 4.0)
 """What ``order="auto"`` tries in turn for a kernel."""
 
 SYMMETRIC_ORDERS = (2.0, 3.0, 4.0)
+"""The same for symmetric contractions, which have whole orders."""
 
 Result = TypeVar("Result")
 
@@ -354,23 +354,23 @@ def least_order(
     ``attempt`` gives the share of the weight of every cluster, n, and the fit.
     """
     best: tuple[float, float, Result] | None = None
-    told, error = [], None
+    reasons, error = [], None
     for order in orders:
         try:
             shares, n, result = attempt(order)
         except DegreeError as found:
             error = found
-            told.append(f"order {order:g}: degrees that are not positive")
+            reasons.append(f"order {order:g}: degrees that are not positive")
             continue
         smallest, needed = float(shares.min()), 1 / np.sqrt(n * n_clusters)
-        told.append(f"order {order:g}: smallest cluster {n * smallest:.4g} of {n} rows ({n * needed:.1f} needed)")
+        reasons.append(f"order {order:g}: smallest cluster {n * smallest:.4g} of {n} rows ({n * needed:.1f} needed)")
         if best is None or smallest > best[0]:
             best = smallest, order, result
         if smallest >= needed:
             break
     if best is None:
         raise DegreeError(f"no order from {orders[0]:g} to {orders[-1]:g} can be taken: {error}") from error
-    return FoundOrder(best[1], "; ".join(told), best[2])
+    return FoundOrder(best[1], "; ".join(reasons), best[2])
 
 
 def cluster_shares(labels: IntArray, weights: FloatArray, n_clusters: int) -> FloatArray:

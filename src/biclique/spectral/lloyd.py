@@ -173,12 +173,13 @@ def kernel_kmeans(
     Clusters that lose all their rows get the row that lies farthest from its own mean.
     """
     state = problem.state(_without_empty(problem, labels, k, None), k)
-    history, shift, converged = [problem.cut_value(state.gain, k)], 0.0, False
-    while len(history) <= max_iter:
-        moved = _step(problem, state, shift, k)
-        if np.array_equal(moved, state.labels):
+    history, shift = [problem.cut_value(state.gain, k)], 0.0
+    while True:
+        labels = _step(problem, state, shift, k)
+        converged = np.array_equal(labels, state.labels)
+        if converged or len(history) > max_iter:
             break
-        new = problem.state(moved, k)
+        new = problem.state(labels, k)
         if new.gain < state.gain:
             if shift == 0 and state.gain - new.gain > problem.rounding:
                 shift = _lowest_shift(problem, random_state)
@@ -190,10 +191,8 @@ def kernel_kmeans(
         history.append(problem.cut_value(state.gain, k))
         if report is not None:
             report(len(history) - 1, history[-1])
-    converged = converged or np.array_equal(_step(problem, state, shift, k), state.labels)
-    return KernelKMeansResult(
-        state.labels, _rule(problem, state, k), np.array(history), len(history) - 1, shift, converged
-    )
+    rule = _rule(problem, state, k)
+    return KernelKMeansResult(state.labels, rule, np.array(history), len(history) - 1, shift, converged)
 
 
 def _by_cluster(values: FloatArray, labels: IntArray, k: int) -> FloatArray:

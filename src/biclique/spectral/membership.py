@@ -36,8 +36,11 @@ OUTER = 0.25
 CELLS = 200
 """Cells between the two cuts in which EM counts rows."""
 
-STEPS, SETTLED = 300, 1e-8
-"""Most steps of EM, and the rise of the mean log-likelihood that ends it."""
+STEPS = 300
+"""Most steps of EM."""
+
+SETTLED = 1e-8
+"""The rise of the mean log-likelihood that ends EM."""
 
 TIE = 1e-9
 """How far below the label's, as a share, another probability stays at least."""
@@ -53,7 +56,9 @@ MODES = 2.0
 
 FAR = 1e4
 """Standard deviations from which on a tail is its limit, to a relative 1e-16."""
+
 LOG_NORMAL = 0.5 * np.log(2 * np.pi)
+"""−log of the density of a standard normal distribution at 0."""
 
 
 @dataclass(frozen=True)
