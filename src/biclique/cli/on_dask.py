@@ -21,12 +21,12 @@ from biclique.cli.cluster_options import ClusterOptions
 from biclique.cli.output import EXIT_OK, line
 from biclique.cli.results import Clustered, print_result, result_of
 from biclique.cluster.clustering import BicliqueSpectralClustering
-from biclique.exceptions import DataError, ParameterError, TableError, printable
+from biclique.exceptions import DataError, ParameterError, TableError, optional, printable
 from biclique.io import LabelWriter, Roles, find_format, open_chunks, write_text
 from biclique.io.sources import Moments, varies
 from biclique.progress import Progress
 from biclique.rows.array import Block
-from biclique.rows.dask_rows import DaskRows, array_of_pieces, import_distributed, no_check, open_dask_rows
+from biclique.rows.dask_rows import DaskRows, import_dask, no_check, open_dask_rows
 from biclique.runtime import count_threads
 
 RUN_FILE = "_biclique.json"
@@ -96,7 +96,7 @@ def _run_of(options: ClusterOptions, files: Files) -> str:
 @contextmanager
 def connected(where: str, jobs: int | None) -> Iterator[None]:
     """A client of the scheduler at an address; or of processes on this machine, one for each core."""
-    distributed = import_distributed()
+    distributed = optional("distributed", "a Dask cluster needs distributed: pip install 'biclique[dask]'")
     if where != "local":
         try:
             client = distributed.Client(where, timeout=CONNECT_SECONDS)
@@ -157,7 +157,13 @@ class Files:
     def array(self) -> Any:
         """The rows, lazy."""
         read = partial(read_file, self.paths, self.roles, self.dtype)
-        return array_of_pieces(read, self.lengths, self.n_columns, self.dtype)
+        numbers = import_dask().array.from_array(np.arange(len(self.lengths)), chunks=1)
+        return numbers.map_blocks(
+            lambda number: read(int(number[0])),
+            chunks=(tuple(self.lengths), (self.n_columns,)),
+            new_axis=1,
+            meta=np.empty((0, 0), self.dtype),
+        )
 
     def signature(self) -> list[list[Any]]:
         """What tells whether files have changed."""
@@ -248,12 +254,12 @@ class Parts:
         progress: Progress,
     ) -> None:
         """The parts that are missing, each by the worker that computes its labels."""
-        fitted, starts = model._fitted.for_rows(), source.starts
+        fitted, starts = model._fitted.for_rows(), np.cumsum(source.lengths) - source.lengths
         label: Callable[[Any], IntArray] = lambda rows: fitted.labels(rows, 1)  # noqa: E731
         paths = [str(self.folder / name) for name in self.names]
         work = partial(write_part, label, paths, files.paths, files.roles, id_name, starts, source.lengths)
         empty = [i for i in self.missing if not source.lengths[i]]
-        source.map(work, "label files", progress, chunks=[i for i in self.missing if source.lengths[i]])
+        source.map(work, "label files", progress)
         for i in empty:
             with LabelWriter(paths[i], id_name=id_name or "row"):
                 pass
@@ -271,6 +277,8 @@ def write_part(
 ) -> int:
     """The labels of one chunk, in a file of their own, with ids or numbers of rows from 0, as everywhere."""
     number = int(np.flatnonzero((starts == block.start) & (lengths > 0))[0])
+    if Path(paths[number]).exists():
+        return 0
     labels = np.asarray(label(block.rows), dtype=np.int64)
     ids: Any = np.arange(block.start, block.start + len(labels), dtype=np.int64)
     if id_name is not None:
