@@ -357,7 +357,7 @@ def read_record(path: Path) -> None:
     results = found.get(CELL)
     if results is not None and results[0]["error"] != 0.25:
         raise AssertionError(asdict(CELL))
-    found.commits([CELL])
+    found.versions([CELL])
 
 
 READERS = {

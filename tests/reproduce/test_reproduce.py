@@ -18,6 +18,7 @@ from scipy.io import savemat
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_iris
 
+from biclique import __version__
 from biclique.cli import main
 from biclique.datasets import paper as sources
 from biclique.exceptions import DataError, DegreeError, ParameterError
@@ -29,7 +30,6 @@ from biclique.reproduce.cells import (
     QUICK,
     Cell,
     Records,
-    current_commit,
     load_problem,
     plan,
     plan_preparations,
@@ -315,7 +315,7 @@ def test_cells_do_not_depend_on_processes_or_order(tmp_path, home):
     assert records.get(cell) == json.loads(json.dumps(plain))
     again = run_cell(cell, records, str(home))
     assert [{**r, "seconds": 0} for r in plain] == [{**r, "seconds": 0} for r in again]
-    assert records.commits([cell]) == [current_commit()]
+    assert records.versions([cell]) == [__version__]
     path = tmp_path / "out" / "records" / cell.file
     good = json.loads(path.read_text())
     for damage in ({"results": []}, {"results": [{"order": 2}]}, {"settings": {}}, {"cell": {}}):
@@ -438,15 +438,6 @@ def test_polynomial_rows_as_in_the_demo():
     np.testing.assert_allclose(problem.shifted, bunch.data - bunch.data.min())
 
 
-def test_commit_or_version():
-    assert current_commit().split()[0] in ("commit", "version")
-
-    def nothing(*arguments, **options):
-        raise OSError
-
-    assert current_commit(nothing).startswith("version")
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -472,7 +463,7 @@ def test_changed_and_damaged_records_are_not_believed(tmp_path, change):
     path.write_text(change(text))
     assert path.read_text() != text
     assert records.get(cell) is None
-    assert records.commits([cell]) == []
+    assert records.versions([cell]) == []
     (tmp_path / "records" / "run.json").write_text(change(text))
     with suppress(DataError):
         Records(tmp_path, QUICK, resume=True)

@@ -150,14 +150,14 @@ def flatten(edges: Any) -> tuple[IntArray, Any]:
     else:
         listed = [edge if hasattr(edge, "__len__") else list(edge) for edge in _each(edges)]
         sizes = np.fromiter(map(len, listed), dtype=np.int64, count=len(listed))
-        flat = [_plain(vertex) for vertex in chain.from_iterable(listed)]
+        flat = [plain(vertex) for vertex in chain.from_iterable(listed)]
     integers = _integers(flat)
     if integers is None and isinstance(flat, np.ndarray):
         raise DataError("integer vertices must be below 2**63: pass them as text.")
     return sizes, flat if integers is None else integers
 
 
-def _plain(vertex: Any) -> Any:
+def plain(vertex: Any) -> Any:
     """A name without NumPy's type around it."""
     return vertex.item() if isinstance(vertex, np.generic) else vertex
 

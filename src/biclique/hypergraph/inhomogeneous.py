@@ -18,9 +18,10 @@ the others; only the pairs of a drawn point and the other one are linked.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, DegreeError, ParameterError
+from biclique.hypergraph.build import number_array
 from biclique.hypergraph.expansions import (
     Expansion,
     ExpansionGram,
@@ -83,7 +85,14 @@ def cost_graph(hypergraph: Hypergraph, costs: Any) -> Any:
         raise DataError(
             f"an edge has {sizes.max()} vertices: one-vertex costs form all its pairs, at most {MOST_SIZE}."
         )
-    flat = None if callable(costs) else _aligned(costs, hypergraph)
+    flat = None
+    if not callable(costs):
+        flat = number_array(np.ravel(np.asarray(costs, dtype=object)), "costs", 1)
+        if len(flat) != hypergraph.n_incidences or np.ndim(costs) > 2:
+            raise DataError(
+                f"costs must have one entry for every vertex of every edge, {hypergraph.n_incidences}, got shape "
+                f"{np.shape(costs)}."
+            )
     total = sparse.csr_array((n, n))
     for edges in _batches(sizes):
         s = int(sizes[edges[0]])
@@ -112,19 +121,6 @@ def _batches(sizes: IntArray) -> Iterator[IntArray]:
         step = max(1, BATCH_PAIRS // int(s) ** 2)
         for top in range(0, len(edges), step):
             yield edges[top : top + step]
-
-
-def _aligned(costs: Any, hypergraph: Hypergraph) -> FloatArray:
-    try:
-        found = np.asarray(costs, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"costs must be numbers, or a function of vertex numbers: {error}.") from error
-    if found.size != hypergraph.n_incidences or found.ndim > 2:
-        raise DataError(
-            f"costs must have one entry for every vertex of every edge, {hypergraph.n_incidences}, got shape "
-            f"{found.shape}."
-        )
-    return found.ravel()
 
 
 def subspace_costs(X: FloatArray, gamma: float) -> Callable[[IntArray], FloatArray]:
@@ -165,11 +161,18 @@ def inhomogeneous_kernel(hypergraph: Hypergraph, part: Any, splitting: AnySplitt
     inside = _mask(hypergraph, part)
     if not hypergraph.has_whole_counts:
         raise DataError("a splitting function counts vertices: multiplicities must be whole numbers.")
-    if isinstance(splitting, SubsetSplitting):
-        return np.asarray(hypergraph.weights * _subset_costs(hypergraph, inside, splitting))
-    find_splitting(splitting)
-    here = np.asarray(hypergraph.members @ inside.astype(float)).astype(int)
-    return np.asarray(hypergraph.weights * _counted_costs(splitting, here, hypergraph.edge_sizes.astype(int)))
+    if not isinstance(splitting, SubsetSplitting):
+        find_splitting(splitting)
+        here = np.asarray(hypergraph.members @ inside.astype(float)).astype(int)
+        return np.asarray(hypergraph.weights * _counted_costs(splitting, here, hypergraph.edge_sizes.astype(int)))
+    costs = np.zeros(hypergraph.n_edges)
+    for e, edge in enumerate(_numbered_edges(hypergraph)):
+        own = tuple(v for v in edge if inside[v])
+        if 0 < len(own) < len(edge):
+            costs[e] = float(splitting.function(own, edge))
+    if not np.isfinite(costs).all():
+        raise ParameterError("a splitting function must be finite.")
+    return np.asarray(hypergraph.weights * costs)
 
 
 def _counted_costs(splitting: str | SplittingFunction, here: IntArray, sizes: IntArray) -> FloatArray:
@@ -181,6 +184,13 @@ def _counted_costs(splitting: str | SplittingFunction, here: IntArray, sizes: In
     return out
 
 
+def _numbered_edges(hypergraph: Hypergraph) -> Iterator[tuple[int, ...]]:
+    """The vertices of every edge as numbers, repeated as often as they count."""
+    members = hypergraph.members
+    for start, end in pairwise(members.indptr):
+        yield tuple(np.repeat(members.indices[start:end], members.data[start:end].astype(int)).tolist())
+
+
 def _mask(hypergraph: Hypergraph, part: Any) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """A part as a mask; 0 and 1 will do."""
     inside = np.asarray(part)
@@ -189,20 +199,6 @@ def _mask(hypergraph: Hypergraph, part: Any) -> np.ndarray[Any, np.dtype[np.bool
     if inside.dtype.kind not in "biuf" or not np.isin(inside, (0, 1)).all():
         raise DataError("part must be a mask, True (or 1) for the vertices in it and False (or 0) for the others.")
     return inside.astype(bool)
-
-
-def _subset_costs(hypergraph: Hypergraph, inside: np.ndarray, splitting: SubsetSplitting) -> FloatArray:
-    members = hypergraph.members
-    out = np.zeros(hypergraph.n_edges)
-    for e in range(hypergraph.n_edges):
-        place = slice(members.indptr[e], members.indptr[e + 1])
-        edge = np.repeat(members.indices[place], members.data[place].astype(int))
-        here = edge[inside[edge]]
-        if 0 < len(here) < len(edge):
-            out[e] = float(splitting.function(tuple(here.tolist()), tuple(edge.tolist())))
-    if not np.isfinite(out).all():
-        raise ParameterError("a splitting function must be finite.")
-    return out
 
 
 def inhomogeneous_contraction(
@@ -247,13 +243,10 @@ def _one_vertex_degrees(hypergraph: Hypergraph, splitting: AnySplitting) -> Floa
         costs = hypergraph.weights[of_edge] * _counted_costs(splitting, members.data.astype(int), sizes)
         return np.bincount(members.indices, costs, minlength=hypergraph.n_vertices).astype(float)
     degrees = np.zeros(hypergraph.n_vertices)
-    for e in range(hypergraph.n_edges):
-        place = slice(members.indptr[e], members.indptr[e + 1])
-        counts = members.data[place].astype(int)
-        edge = tuple(np.repeat(members.indices[place], counts).tolist())
-        for v, times in zip(members.indices[place].tolist(), counts.tolist(), strict=True):
+    for weight, edge in zip(hypergraph.weights, _numbered_edges(hypergraph), strict=True):
+        for v, times in Counter(edge).items():
             if times < len(edge):
-                degrees[v] += hypergraph.weights[e] * float(splitting.function((v,) * times, edge))
+                degrees[v] += weight * float(splitting.function((v,) * times, edge))
     return degrees
 
 
@@ -384,13 +377,15 @@ class AffineSubspace:
         return np.asarray(np.einsum("nd,nd->n", rest, rest))
 
 
-def fit_subspace(X: FloatArray, dimension: int) -> AffineSubspace:
-    """Total least squares: the mean, and the leading right singular vectors of the centred rows."""
-    origin = X.mean(axis=0)
-    _, singular, right = np.linalg.svd(X - origin, full_matrices=False)
-    return AffineSubspace(origin, right[:dimension], float((singular[dimension:] ** 2).sum()))
-
-
 def fit_subspaces(X: FloatArray, labels: IntArray, dimension: int) -> list[AffineSubspace]:
-    """The subspace of every cluster, in the order of the labels."""
-    return [fit_subspace(X[labels == label], dimension) for label in np.unique(labels)]
+    """The subspace of every cluster, in the order of the labels.
+
+    Total least squares: the mean, and the leading right singular vectors of the centred rows.
+    """
+    found = []
+    for label in np.unique(labels):
+        rows = X[labels == label]
+        origin = rows.mean(axis=0)
+        _, singular, right = np.linalg.svd(rows - origin, full_matrices=False)
+        found.append(AffineSubspace(origin, right[:dimension], float((singular[dimension:] ** 2).sum())))
+    return found

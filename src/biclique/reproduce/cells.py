@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import re
-import subprocess
 import threading
 import warnings
 import zlib
@@ -142,7 +141,7 @@ class Records:
     """The records of one run in a folder, each with what it was done with."""
 
     def __init__(self, out: Path, settings: Settings, *, resume: bool) -> None:
-        self.folder, self.settings, self.commit = out / "records", settings, current_commit()
+        self.folder, self.settings = out / "records", settings
         self._stamp = json.loads(json.dumps(asdict(settings)))
         finished = len(list(self.folder.glob("*/*/*.json")))
         if finished and not resume:
@@ -176,12 +175,12 @@ class Records:
         """Write the record of a cell, whole or not at all."""
         target = self.folder / cell.file
         target.parent.mkdir(parents=True, exist_ok=True)
-        record = {"cell": asdict(cell), "settings": self._stamp, "commit": self.commit, "results": results}
+        record = {"cell": asdict(cell), "settings": self._stamp, "version": __version__, "results": results}
         write_text(target, json.dumps({**record, "checksum": _checksum(record)}))
 
-    def commits(self, cells: Iterable[Cell]) -> list[str]:
-        """The states of the code that the cells were computed with."""
-        return sorted({str(record.get("commit")) for cell in cells if (record := self._valid(cell)) is not None})
+    def versions(self, cells: Iterable[Cell]) -> list[str]:
+        """The versions of the package that the cells were computed with."""
+        return sorted({str(record.get("version")) for cell in cells if (record := self._valid(cell)) is not None})
 
 
 def _checksum(record: dict[str, Any]) -> str:
@@ -256,19 +255,3 @@ def _leave_with_the_parent() -> None:
             os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-def current_commit(run: Callable[..., Any] = subprocess.run) -> str:
-    """The commit of the code if this file is in a checkout, and whether it was changed; else its version."""
-    here = Path(__file__)
-
-    def git(*arguments: str) -> str:
-        answer = run(["git", *arguments], cwd=here.parent, capture_output=True, text=True, timeout=10, check=True)
-        return str(answer.stdout).strip()
-
-    try:
-        git("ls-files", "--error-unmatch", here.name)
-        changed = git("status", "--porcelain", "--untracked-files=no")
-        return f"commit {git('rev-parse', '--short', 'HEAD')}" + (" with changes" if changed else "")
-    except (OSError, subprocess.SubprocessError):
-        return f"version {__version__}"

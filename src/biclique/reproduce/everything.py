@@ -17,7 +17,6 @@ from biclique.reproduce.cells import (
     Cell,
     Records,
     Results,
-    current_commit,
     load_problem,
     plan,
     plan_preparations,
@@ -218,19 +217,19 @@ def reproduce(
     for name, table in tables.items():
         write_text(folder / f"{name}.csv", table.csv())
         write_text(folder / f"{name}.md", table.markdown())
-    provenance = _provenance(command, records.commits(cells), quick=quick)
+    provenance = _provenance(command, records.versions(cells), quick=quick)
     captions = draw(results, folder, target)
     write_text(folder / "reproduction.md", page_text(results, tables, captions, provenance, "."))
     if page is not None:
         captions = draw(results, Path(page).parent / IMAGES, "all")
-        provenance = _provenance(command, None, quick=quick)
+        provenance = _provenance(command, [], quick=quick)
         write_text(Path(page), page_text(results, tables, captions, provenance, IMAGES))
     return tables
 
 
-def _provenance(command: str, commits: list[str] | None, *, quick: bool) -> str:
-    """Where tables come from: with the commits for files of results, without them for a page."""
-    computed = "Computed" if commits is None else f"Computed on {', '.join(commits) or current_commit()}"
+def _provenance(command: str, versions: list[str], *, quick: bool) -> str:
+    """Where tables come from: with versions for files of results, without them for a page."""
+    computed = f"Computed with biclique {', '.join(versions)}" if versions else "Computed"
     made = f"{computed} by `{command}`." if command else f"{computed}."
     return made + (" Quick: 20 repeats, five orders, ten sequences of Hopkins155." if quick else "")
 

@@ -82,17 +82,9 @@ def test_matrices_and_hypergraphs():
     assert frame == expected.renamed(vertex_names=["a", "b", "c"], edge_names=["e", "f"])
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ([[0, 1], [1, 2]], r"in a list: Hypergraph\.from_edges takes a list of edges"),
-        ({"e": [1]}, r"in a dict: Hypergraph\.from_dict"),
-        ("file.json", "in a str: allowed are a Hypergraph, an incidence matrix"),
-        (None, "in a NoneType: allowed are"),
-    ],
-)
-def test_what_is_no_hypergraph(given, message):
-    with pytest.raises(DataError, match=message):
+@pytest.mark.parametrize("given", [[[0, 1], [1, 2]], {"e": [1]}, "file.json", None])
+def test_what_is_no_hypergraph(given):
+    with pytest.raises(DataError, match=f"in a {type(given).__name__}: allowed are .*from_edges takes .*from_dict"):
         as_hypergraph(given)
 
 

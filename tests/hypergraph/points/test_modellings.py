@@ -6,7 +6,6 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from biclique.exceptions import DataError, MemoryLimitError, ParameterError
-from biclique.hypergraph.points import contraction
 from biclique.hypergraph.points.contraction import TRIPLES, modelling_gram, smallest_eigenvalues
 from biclique.hypergraph.points.modellings import (
     POINT_MODELLINGS,
@@ -218,18 +217,6 @@ def test_the_dot_product_beside_a_large_point(m, large):
         exact, magnitudes = exact_dot(X, m)
         error = np.abs(modelling_gram(frozen(X), "dot", order=m) - exact)
         assert (error <= 1e-14 * magnitudes).all()
-
-
-def test_the_dot_product_of_many_points_both_ways():
-    X = np.random.default_rng(6).normal(size=(60, 3))
-    off = ~np.eye(60, dtype=bool)
-    for rest in (1, 2):
-        assert contraction._can_remove(X, rest)
-        scale = contraction._left_out(np.abs(X), rest)
-        difference = np.abs(contraction._left_out(X, rest) - contraction._removed(X, rest))
-        assert (difference[off] <= 1e-14 * scale[off]).all()
-        large = X * np.where(np.arange(60) == 3, 1e8, 1)[:, None]
-        assert not contraction._can_remove(large, rest)
 
 
 def test_eigenvalues_far_from_the_origin():

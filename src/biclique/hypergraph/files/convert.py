@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from importlib import import_module
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from biclique.exceptions import DataError, optional
+from biclique.hypergraph.build import number_array, plain
 from biclique.hypergraph.files.lines import numbered
 from biclique.hypergraph.hypergraph import Hypergraph
 
@@ -29,14 +30,11 @@ def as_hypergraph(obj: Any) -> Hypergraph:
             return convert(obj)
     if isinstance(obj, np.ndarray) or sparse.issparse(obj) or hasattr(obj, "iloc"):
         return Hypergraph.from_incidence(obj)
-    lists = "Hypergraph.from_edges takes a list of edges, Hypergraph.from_incidence a matrix as nested lists"
-    ways_out = {Mapping: "Hypergraph.from_dict takes edge names and their vertices", list: lists, tuple: lists}
-    allowed = (
-        "allowed are a Hypergraph, an incidence matrix (array, sparse or pandas frame), and the hypergraphs of XGI, "
-        "HyperNetX and hypergraphx"
+    raise DataError(
+        f"cannot tell the hypergraph in a {type(obj).__name__}: allowed are a Hypergraph, an incidence matrix (array, "
+        "sparse or pandas frame), and the hypergraphs of XGI, HyperNetX and hypergraphx; Hypergraph.from_edges takes a "
+        "list of edges, Hypergraph.from_dict edge names and their vertices."
     )
-    way_out = next((text for kind, text in ways_out.items() if isinstance(obj, kind)), allowed)
-    raise DataError(f"cannot tell the hypergraph in a {type(obj).__name__}: {way_out}.")
 
 
 # XGI
@@ -88,14 +86,11 @@ def from_hypernetx(network: Any) -> Hypergraph:
     with warnings.catch_warnings(action="ignore"):  # of pandas, about how HyperNetX calls it
         frame = network.incidences.to_dataframe
         edge_weights = network.edges.to_dataframe["weight"].to_dict()
-    pairs = [(_plain(edge), _plain(node)) for edge, node in frame.index.tolist()]
+    pairs = [(plain(edge), plain(node)) for edge, node in frame.index.tolist()]
     rows, edge_names = numbered([edge for edge, _ in pairs])
     columns, vertex_names = numbered([node for _, node in pairs])
-    by_edge = {_plain(edge): weight for edge, weight in edge_weights.items()}
-    try:
-        counts = frame["weight"].to_numpy(dtype=float)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"the weights of the incidences must be numbers: {error}.") from error
+    by_edge = {plain(edge): weight for edge, weight in edge_weights.items()}
+    counts = number_array(frame["weight"].to_numpy(), "the weights of the incidences", 1)
     members = sparse.coo_array((counts, (rows, columns)), shape=(len(edge_names), len(vertex_names)))
     return Hypergraph(members, [by_edge.get(edge, 1.0) for edge in edge_names], vertex_names, edge_names)
 
@@ -109,9 +104,9 @@ def to_hypernetx(hypergraph: Hypergraph) -> Any:
     hypernetx = _package("hypernetx")
     members = hypergraph.members
     empty = np.flatnonzero(np.diff(members.indptr) == 0)
-    alone = np.flatnonzero(np.bincount(members.indices, minlength=hypergraph.n_vertices) == 0)
+    isolated = np.setdiff1d(np.arange(hypergraph.n_vertices), members.indices)
     for found, what, names in (
-        (alone, "isolated vertices", hypergraph.vertex_names),
+        (isolated, "isolated vertices", hypergraph.vertex_names),
         (empty, "empty edges", hypergraph.edge_names),
     ):
         if len(found):
@@ -215,11 +210,6 @@ def _packages(obj: Any) -> set[str]:
 
 def _class_names(obj: Any) -> set[str]:
     return {kind.__name__ for kind in type(obj).__mro__}
-
-
-def _plain(name: Any) -> Any:
-    """A name without NumPy's type around it."""
-    return name.item() if isinstance(name, np.generic) else name
 
 
 def _edges(hypergraph: Hypergraph) -> Any:

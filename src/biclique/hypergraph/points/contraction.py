@@ -242,9 +242,6 @@ TRIPLES: dict[type[Modelling], Callable[[Any, FloatArray], Weigh]] = {
 LARGEST_FACTORIAL = 170
 """170! is the last one in the range of floats."""
 
-CANCELLATION = 10.0
-"""What the contraction of dot products may lose by taking points out of sums: one digit."""
-
 
 def modelling_gram(
     X: FloatArray,
@@ -322,50 +319,11 @@ def _dot_gram(X: FloatArray, order: int, repeats: bool) -> FloatArray:
             "the range of numbers. Pass repeats=True, or sample_hyperedges."
         )
     with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):
-        if repeats:
-            gram = (X * X.sum(axis=0) ** rest) @ X.T
-        elif rest == 0 or _can_remove(X, rest):
-            gram = _removed(X, rest) * factorial(rest)
-        else:
-            gram = _left_out(X, rest) * factorial(rest)
+        gram = (X * X.sum(axis=0) ** rest) @ X.T if repeats else _left_out(X, rest) * factorial(rest)
         gram = (gram + gram.T) / 2
     if not repeats:
         np.fill_diagonal(gram, 0)
     return check_weights(np.asarray(gram), "modelling='dot'")
-
-
-def _elementary(X: FloatArray, rest: int) -> FloatArray:
-    """e_0, …, e_rest of every column; shape (rest + 1, d)."""
-    elementary = np.zeros((rest + 1, X.shape[1]))
-    elementary[0] = 1
-    for x in X:
-        elementary[1:] += x * elementary[:-1]
-    return elementary
-
-
-def _removed(X: FloatArray, rest: int) -> FloatArray:
-    """Σ_{a+b≤r} (−1)^{a+b} X^{∘(a+1)} diag(e_{r−a−b}) (X^{∘(b+1)})ᵀ, r = m − 2: points taken out of all by products.
-
-    Without points i and j, e_r is Σ_{a,b} (−x_i)^a (−x_j)^b e_{r−a−b}.
-    """
-    elementary = _elementary(X, rest)
-    powers = [X]
-    for _ in range(rest):
-        powers.append(powers[-1] * -X)  # (−1)^a X^{∘(a+1)}
-    gram = np.zeros((len(X), len(X)))
-    for a in range(rest + 1):
-        right = sum(powers[b] * elementary[rest - a - b] for b in range(rest - a + 1))
-        gram += powers[a] @ np.transpose(right)
-    return gram
-
-
-def _can_remove(X: FloatArray, rest: int) -> bool:
-    """Whether taking points out cancels few digits: its terms against those left without the two largest points."""
-    sizes = np.sort(np.abs(X), axis=0)
-    elementary = _elementary(sizes, rest)
-    powers = [(a, b) for a in range(rest + 1) for b in range(rest - a + 1)]
-    terms = sum(sizes[-1] ** a * sizes[-2] ** b * elementary[rest - a - b] for a, b in powers)
-    return bool((terms <= CANCELLATION * _elementary(sizes[:-2], rest)[rest]).all())
 
 
 def _left_out(X: FloatArray, rest: int) -> FloatArray:
