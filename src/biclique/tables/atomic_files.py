@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
-import platform
 import re
 import shutil
 import signal
 import stat
 import tempfile
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -22,9 +19,10 @@ from typing import Any
 
 from biclique.exceptions import DataError
 
-STALE_SECONDS = 3600  # age of a temporary file whose process is gone, from which on it is removed
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the disk, the user's share of it, or what a file may take
+"""Signals that end the work."""
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Errors of a disk that is full, of a user's share of it, and of the largest file."""
 
 
 @dataclass
@@ -81,9 +79,6 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     Symbolic links are followed. A pipe or a character device, such as /dev/stdout, is not replaced: what was written
     is copied into it at the end.
-
-    A process that is killed leaves its temporary file, ``.biclique-…-HOST-PID-….part``. The next one that writes the
-    same file on the same host removes it, if it is more than an hour old and its process is gone.
     """
     stream = is_stream(path)
     target = Path(path) if stream else Path(os.path.realpath(path))
@@ -91,7 +86,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     files.partial = None
     try:
         with uninterrupted():
-            temporary = _make_temporary(target, Path(tempfile.gettempdir()) if stream else target.parent)
+            temporary = _make_temporary(Path(tempfile.gettempdir()) if stream else target.parent)
         yield temporary
         if stream:
             files.partial = target
@@ -119,41 +114,11 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
                 files.temporary.discard(temporary)
 
 
-# Temporary files
-
-
-def _make_temporary(target: Path, folder: Path) -> Path:
-    """An empty file of ours: its name says for which target, by which host and by which process, and stays short."""
-    key = hashlib.sha256(os.fsencode(target.name)).hexdigest()[:8]
-    host = re.sub(r"[^A-Za-z0-9]+", "_", platform.node())[:32]
-    _remove_stale(folder, f".biclique-{key}-{host}-")
-    handle, name = tempfile.mkstemp(dir=folder, prefix=f".biclique-{key}-{host}-{os.getpid()}-", suffix=".part")
+def _make_temporary(folder: Path) -> Path:
+    handle, name = tempfile.mkstemp(dir=folder, prefix=f".biclique-{os.getpid()}-", suffix=".part")
     os.close(handle)
     files.temporary.add(Path(name))
     return Path(name)
-
-
-def _remove_stale(folder: Path, prefix: str) -> None:
-    """Remove what killed processes of this host left behind."""
-    with suppress(OSError):
-        for entry in folder.iterdir():
-            match = re.fullmatch(re.escape(prefix) + r"(\d+)-\w+\.part", entry.name)
-            if match and _is_gone(int(match[1])):
-                with suppress(OSError):
-                    if time.time() - entry.stat().st_mtime > STALE_SECONDS:
-                        entry.unlink()
-
-
-def _is_gone(process: int) -> bool:
-    if os.name != "posix":
-        return False  # elsewhere, to ask is to kill
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return True
-    except (OSError, OverflowError):
-        return False
-    return False
 
 
 # Pipes and devices
@@ -197,31 +162,25 @@ def _umask() -> int:
 
 def check_target(path: str | os.PathLike[str]) -> None:
     """Refuse, before any work, a file that could not be written."""
-    try:
-        mode = os.stat(path).st_mode
-    except FileNotFoundError:
-        mode = stat.S_IFREG
-    except (OSError, ValueError) as error:
-        raise DataError(f"cannot write {path}: {getattr(error, 'strerror', None) or error}.") from error
-    if stat.S_ISDIR(mode):
-        raise DataError(f"cannot write {path}: it is a folder.")
+    target = Path(os.path.realpath(path))
     if is_stream(path):
         if not os.access(path, os.W_OK):
             raise DataError(f"cannot write {path}: no permission to write into it.")
         return
-    if not stat.S_ISREG(mode):
-        raise DataError(f"cannot write {path}: it is a disk or a socket, not a file, a pipe or a character device.")
-    target = Path(os.path.realpath(path))
-    if not target.parent.is_dir():
-        raise DataError(f"cannot write {path}: there is no folder {Path(path).parent}.")
-    if not os.access(target.parent, os.W_OK):
-        raise DataError(f"cannot write {path}: no permission to write in {target.parent}.")
     try:
+        with suppress(FileNotFoundError):
+            os.stat(path)  # a name that is too long, or a loop of links
+        if target.is_dir():
+            raise DataError(f"cannot write {path}: it is a folder.")
+        if target.exists() and not target.is_file():
+            raise DataError(f"cannot write {path}: it is a disk or a socket, not a file, a pipe or a character device.")
+        if not target.parent.is_dir():
+            raise DataError(f"cannot write {path}: there is no folder {Path(path).parent}.")
         with uninterrupted():
-            temporary = _make_temporary(target, target.parent)
+            temporary = _make_temporary(target.parent)
             temporary.unlink()
             files.temporary.discard(temporary)
     except OSError as error:
         if error.errno in FULL:
             raise OSError(error.errno, f"cannot write {path} ({error.strerror}): make room first") from error
-        raise DataError(f"cannot write {path}: no file can be made in {target.parent} ({error.strerror}).") from error
+        raise DataError(f"cannot write {path}: no file can be made there ({error.strerror}).") from error

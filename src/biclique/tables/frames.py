@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from biclique._typing import FloatArray
+from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, TableError, optional
 from biclique.tables.text_form import PLAIN, Kind, TextForm, as_amount, as_boolean, as_date, as_number, is_missing
 
 INSTALL = "tables are read with pandas and pyarrow: pip install 'biclique[tables]'"
 """The sentence about packages that are not installed."""
-DAY = np.timedelta64(1, "D")
-"""The unit of dates as numbers."""
+KINDS: dict[str, Kind] = {"i": "number", "u": "number", "f": "number", "b": "boolean", "M": "date"}
+"""What a column holds, by the kind of its dtype; everything else is text."""
 INFERRED: dict[str, Kind] = {
-    "integer": "number",
-    "floating": "number",
-    "mixed-integer-float": "number",
-    "decimal": "number",
+    **dict.fromkeys(("integer", "floating", "mixed-integer-float", "decimal", "empty"), "number"),
     "boolean": "boolean",
-    "date": "date",
-    "datetime": "date",
-    "datetime64": "date",
-    "empty": "number",
+    **dict.fromkeys(("date", "datetime", "datetime64"), "date"),
 }
 """What a column of Python's objects holds, by pandas' word for it; everything else is text."""
 DTYPES: dict[Kind, Any] = {"number": np.float64, "boolean": "boolean", "date": "datetime64[us]", "text": object}
@@ -49,25 +43,21 @@ def as_frame(X: Any, name: str = "X") -> Any:
 
     The columns of an array are called "0", "1", …
     """
-    pd = pandas()
-    if hasattr(X, "column_names") and hasattr(X, "schema"):
-        frame = from_arrow(X)
-    elif hasattr(X, "get_columns"):
-        frame = from_arrow(X.to_arrow())
-    elif hasattr(X, "iloc"):
-        frame = X
-    else:
-        array = np.asarray(X)
-        if array.ndim != 2:
-            raise DataError(f"{name}: needs two dimensions (rows, columns), got shape {array.shape}.")
-        frame = pd.DataFrame(array)
-    names = [str(column) for column in frame.columns]
-    attributes = {"name": name, **getattr(X, "attrs", {})}
-    check_names(attributes["name"], names)
-    columns = {column: normal(frame.iloc[:, j]) for j, column in enumerate(names)}
-    made = pd.DataFrame(columns, index=frame.index, copy=False)
-    made.attrs = attributes
-    return made
+    if hasattr(X, "get_columns"):
+        X = X.to_arrow()
+    if hasattr(X, "column_names"):
+        X = from_arrow(X)
+    if not hasattr(X, "iloc"):
+        if np.ndim(X) != 2:
+            raise DataError(f"{name}: needs two dimensions (rows, columns), got shape {np.shape(X)}.")
+        X = pandas().DataFrame(np.asarray(X))
+    name = X.attrs.get("name", name)
+    names = [str(column) for column in X.columns]
+    check_names(name, names)
+    columns = {column: normal(X.iloc[:, j]) for j, column in enumerate(names)}
+    frame = pandas().DataFrame(columns, index=X.index, copy=False)
+    frame.attrs = {**X.attrs, "name": name}
+    return frame
 
 
 def check_names(name: str, columns: Sequence[str]) -> None:
@@ -78,42 +68,47 @@ def check_names(name: str, columns: Sequence[str]) -> None:
 
 
 def from_arrow(table: Any) -> Any:
-    """An Arrow table as a pandas frame; whole numbers and booleans with gaps keep their type."""
-    pd, pa = pandas(), pyarrow()
-    types = {pa.bool_(): pd.BooleanDtype()}
-    for size in (8, 16, 32, 64):
-        types[getattr(pa, f"int{size}")()] = getattr(pd, f"Int{size}Dtype")()
-        types[getattr(pa, f"uint{size}")()] = getattr(pd, f"UInt{size}Dtype")()
-    return table.to_pandas(types_mapper=types.get, date_as_object=False, ignore_metadata=True)
+    """An Arrow table as a pandas frame whose columns keep their types."""
+
+    def dtype(kind: Any) -> Any:
+        return None if pyarrow().types.is_floating(kind) else pandas().ArrowDtype(kind)  # Arrow's NaN is no gap
+
+    return table.to_pandas(types_mapper=dtype, ignore_metadata=True)
 
 
 def normal(series: Any) -> Any:
     """A column as numbers, booleans, dates without a zone, or texts with None for gaps and words such as NA."""
     pd = pandas()
-    if isinstance(series.dtype, pd.CategoricalDtype):
-        series = series.astype(series.cat.categories.dtype)
-    kind = getattr(series.dtype, "kind", "O")
-    if kind in "iufb":
+    kind = kind_of(series)
+    if kind == "date":
+        return series if series.dt.tz is None else series.dt.tz_convert("UTC").dt.tz_localize(None)
+    if kind != "text":
         return series
-    if kind == "M":
-        return series if series.dt.tz is None else series.dt.tz_convert(None)
+    series = series.astype(object)
     found = INFERRED.get(pd.api.types.infer_dtype(series, skipna=True), "text")
     if found == "date":
-        return pd.to_datetime(series, utc=True).dt.tz_convert(None)
+        return pd.to_datetime(series, utc=True).dt.tz_localize(None)
     if found != "text":
-        return series.astype(object).where(series.notna(), None).astype(DTYPES[found])
-    codes, levels = pd.factorize(series.astype(object))
-    texts = np.array([*(None if is_missing(str(level)) else str(level) for level in levels), None], dtype=object)
-    return pd.Series(texts[codes], index=series.index, name=series.name, dtype=object)
+        return series.where(series.notna(), None).astype(DTYPES[found])
+    codes, fields = _fields(series)
+    return _column(series, "text", codes, fields)
 
 
 def kind_of(series: Any) -> Kind:
     """What a normal column holds."""
-    kinds: dict[str, Kind] = {"i": "number", "u": "number", "f": "number", "b": "boolean", "M": "date"}
-    return kinds.get(series.dtype.kind, "text")
+    return KINDS.get(getattr(series.dtype, "kind", "O"), "text")
 
 
-# Texts that mean something else
+def _fields(series: Any) -> tuple[IntArray, list[str | None]]:
+    """The different texts of a column, None for those that stand for a missing value, and the place of every row's."""
+    codes, fields = pandas().factorize(series.astype(object))
+    return codes, [None if is_missing(str(field)) else str(field) for field in fields]
+
+
+def _column(series: Any, kind: Kind, codes: IntArray, values: Sequence[Any]) -> Any:
+    """A column with one of these values in every row; place −1 is a gap."""
+    table = np.array([*values, None], dtype=object if kind == "boolean" else DTYPES[kind])
+    return pandas().Series(table[codes], index=series.index, name=series.name, dtype=DTYPES[kind])
 
 
 def settled(series: Any, form: TextForm = PLAIN, *, numbers: bool = False) -> Any:
@@ -123,50 +118,29 @@ def settled(series: Any, form: TextForm = PLAIN, *, numbers: bool = False) -> An
     """
     if kind_of(series) != "text":
         return series
-    pd = pandas()
-    codes, levels = pd.factorize(series)
-    kind, values = meaning([str(level) for level in levels], form, numbers)
-    table = np.array([*values, None], dtype=object if kind == "boolean" else DTYPES[kind])
-    return pd.Series(table[codes], index=series.index, name=series.name, dtype=DTYPES[kind])
-
-
-def meaning(texts: Sequence[str], form: TextForm, numbers: bool) -> tuple[Kind, list[Any]]:
-    """The first kind that takes every text, and their values, None for missing ones."""
-    gaps = [is_missing(text) for text in texts]
-    present = [text for text, gap in zip(texts, gaps, strict=True) if not gap]
-    readers: list[tuple[Kind, Callable[[str], Any]]] = [
-        ("boolean", as_boolean),
-        ("date", partial(as_date, order=form.date_order)),
-    ]
-    if numbers or not present:
-        readers.insert(0, ("number", partial(as_number, decimal=form.decimal)))
-    amounts = [amount for text in present[:1] if (amount := as_amount(text, form.decimal)) is not None]
-    if amounts:
-        sign = amounts[0][0]
-        readers.append(("number", lambda text: _amount(text, sign, form.decimal)))
+    codes, fields = _fields(series)
+    present = [field for field in fields if field is not None]
+    sign, _ = (as_amount(present[0], form.decimal) if present else None) or ("", 0.0)
+    readers: list[tuple[Kind, Any]] = [("number", partial(as_number, decimal=form.decimal))]
+    if not numbers and present:
+        readers = []
+    readers += [("boolean", as_boolean), ("date", partial(as_date, order=form.date_order))]
+    readers += [("number", lambda field: _amount(field, sign, form.decimal))]
     for kind, read in readers:
-        found = _read_all(present, read)
-        if found is not None:
-            values = iter(found)
-            return kind, [None if gap else next(values) for gap in gaps]
-    return "text", [None if gap else text for text, gap in zip(texts, gaps, strict=True)]
+        values: list[Any] = []
+        for field in fields:
+            values.append(None if field is None else read(field))
+            if values[-1] is None and field is not None:
+                break
+        else:
+            return _column(series, kind, codes, values)
+    return _column(series, "text", codes, fields)
 
 
-def _amount(text: str, sign: str, decimal: str) -> float | None:
+def _amount(field: str, sign: str, decimal: str) -> float | None:
     """The number of an amount with this sign."""
-    found = as_amount(text, decimal)
+    found = as_amount(field, decimal)
     return found[1] if found is not None and found[0] == sign else None
-
-
-def _read_all(texts: Sequence[str], read: Callable[[str], Any]) -> list[Any] | None:
-    """The values of all texts; None as soon as one of them cannot be read."""
-    values = []
-    for text in texts:
-        value = read(text)
-        if value is None:
-            return None
-        values.append(value)
-    return values
 
 
 # Values
@@ -175,8 +149,8 @@ def _read_all(texts: Sequence[str], read: Callable[[str], Any]) -> list[Any] | N
 def numbers_of(series: Any) -> FloatArray:
     """float64 with NaN for gaps; dates are days since 1970-01-01 with their fraction."""
     if kind_of(series) == "date":
-        days = (series.to_numpy(dtype="datetime64[us]") - np.datetime64(0, "us")) / DAY
-        return np.asarray(days, dtype=np.float64)
+        series = series.astype("datetime64[us]")
+        return np.asarray((series.to_numpy() - np.datetime64(0, "us")) / np.timedelta64(1, "D"), dtype=np.float64)
     return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
@@ -184,26 +158,21 @@ def levels_of(series: Any) -> NDArray[Any]:
     """The values as texts, None for gaps: 1.0 is "1", a date is "2024-12-31", a boolean "true" or "false"."""
     kind = kind_of(series)
     codes, values = pandas().factorize(series)
-    texts = np.empty(len(values) + 1, dtype=object)
-    for i, value in enumerate(values):
-        texts[i] = str(value) if kind == "text" else level(value, kind)
+    texts = np.array([*(level(value, kind) for value in values), None], dtype=object)
     return np.asarray(texts[codes])
 
 
 def level(value: Any, kind: Kind) -> str:
-    """A value that is not a text, as a text."""
+    """A value as a text."""
     if kind == "boolean":
-        return "true" if value else "false"
+        return str(bool(value)).lower()
     if kind == "date":
         return str(np.datetime64(value, "us")).removesuffix("T00:00:00.000000")
-    if isinstance(value, (int, np.integer)):
-        return str(value)
-    number = float(value)
-    return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
+    if kind == "number" and float(value).is_integer() and abs(value) < 2**63:
+        return str(int(value))
+    return str(value) if kind == "text" else repr(float(value))
 
 
 def texts_of(series: Any) -> list[str]:
     """The values as texts, empty for gaps; texts as they are."""
-    if kind_of(series) == "text":
-        return [str(text) for text in series.astype(object).where(series.notna(), "").tolist()]
     return ["" if text is None else text for text in levels_of(series).tolist()]

@@ -5,28 +5,19 @@ The parts depend on the file alone, so every pass gives the same bits.
 
 from __future__ import annotations
 
-import codecs
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from biclique.exceptions import TableError, optional, printable
 from biclique.tables.array_tables import open_zarr, read_npy
-from biclique.tables.frames import from_arrow, kind_of
+from biclique.tables.frames import DTYPES, from_arrow, kind_of, pandas
 from biclique.tables.parquet_tables import columns_of, open_parquet, with_texts
 from biclique.tables.text_form import Kind, TextForm
-from biclique.tables.text_tables import (
-    Head,
-    as_kinds,
-    delimiter_of,
-    find_head,
-    in_utf8,
-    no_rows,
-    split_fields,
-    typed_frame,
-)
+from biclique.tables.text_tables import UTF_16, Head, find_head, in_utf8, split_fields, typed_frame, without_last_gaps
 
 DASK = "tables larger than memory are read with Dask: pip install 'biclique[dask]'"
 """The sentence about packages that are not installed."""
@@ -40,7 +31,7 @@ ARRAY_BLOCK = 2**26
 
 @dataclass(frozen=True)
 class Stamp:
-    """When and how long a file was written: a file that changes between two passes is refused."""
+    """When and how long a file was written: one that changes between two passes is refused."""
 
     path: Path
     size: int
@@ -49,8 +40,7 @@ class Stamp:
     @classmethod
     def of(cls, path: Path) -> Stamp:
         """That of the file as it is now."""
-        found = path.stat()
-        return cls(path, found.st_size, found.st_mtime_ns)
+        return cls(path, path.stat().st_size, path.stat().st_mtime_ns)
 
     def check(self) -> None:
         """Refuse a file that was written since."""
@@ -60,53 +50,31 @@ class Stamp:
             )
 
 
+def _frame_of(read: Callable[[Any], Any], parts: Sequence[Any], meta: Any, name: str, notes: Sequence[str] = ()) -> Any:
+    """A Dask frame of what is read of every part."""
+    frame = optional("dask.dataframe", DASK).from_map(read, parts, meta=meta, enforce_metadata=False)
+    frame.attrs = {"name": name, "notes": notes}
+    return frame
+
+
 # Text
 
 
-@dataclass(frozen=True)
-class TextBlocks:
-    """A text file that is read by blocks of bytes, whose columns have the kinds of its first rows."""
-
-    stamp: Stamp
-    form: TextForm
-    head: Head
-    kinds: dict[str, Kind]
-    texts: Sequence[str]
-
-    def read(self, place: tuple[int, int]) -> Any:
-        """The rows between two bytes."""
-        self.stamp.check()
-        start, stop = place
-        with self.stamp.path.open("rb") as file:
-            file.seek(start)
-            data = file.read(stop - start)
-        name = f"{printable(self.stamp.path)} (from byte {start} on)"
-        table = split_fields(name, in_utf8(name, data, self.form.encoding), self.head, last=stop == self.stamp.size)
-        frame = as_kinds(name, table, self.form, self.kinds, self.texts)
-        frame.attrs["name"] = name
-        return frame
-
-
 def open_text(path: Path, form: TextForm, texts: Sequence[str]) -> Any:
-    """A Dask frame of a text file."""
-    dask = optional("dask.dataframe", DASK)
+    """A Dask frame of a text file, whose columns hold what they hold in its first rows."""
     name = printable(path)
     with path.open("rb") as file:
         first = file.read(FIRST_BYTES) + file.readline()
-    if path.suffix.lower() == ".gz" or first.startswith((b"\x1f\x8b", *(codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))):
+    if first.startswith((b"\x1f\x8b", *UTF_16)):
         raise TableError(f"{name}: does not fit the memory, and can not be read in parts: unpack it, in UTF-8.")
     text = in_utf8(name, first, form.encoding)
-    head = find_head(name, text, form, delimiter_of(path))
-    if head.start >= len(text):
-        raise no_rows(name, head)
+    head = find_head(path, text, form)
     seen = typed_frame(split_fields(name, text, head, head.start), form, texts)
-    kinds = {column: kind_of(seen[column]) for column in head.names}
-    start = len(first) - len(text[head.start :].decode().encode(form.encoding.replace("-sig", "")))
-    blocks = TextBlocks(Stamp.of(path), form, head, kinds, texts)
-    places = list(pairwise(block_edges(path, start)))
-    made = dask.from_map(blocks.read, places, meta=seen.iloc[:0], enforce_metadata=False)
-    made.attrs = {"name": name, "notes": head.notes}
-    return made
+    kinds = {column: "text" if column in texts else kind_of(seen[column]) for column in head.names}
+    rows = text[head.start :].decode().encode(form.encoding.replace("-sig", ""))
+    edges = block_edges(path, len(first) - len(rows))
+    read = partial(read_block, Stamp.of(path), form, head, kinds, texts)
+    return _frame_of(read, list(pairwise(edges)), seen.iloc[:0], name, head.notes)
 
 
 def block_edges(path: Path, start: int) -> list[int]:
@@ -115,50 +83,63 @@ def block_edges(path: Path, start: int) -> list[int]:
     with path.open("rb") as file:
         file.seek(start)
         while block := file.read(TEXT_BLOCK):
-            block += file.readline()
-            quotes = block.count(b'"')
+            quotes = (block + file.readline()).count(b'"')
             while quotes % 2 and (line := file.readline()):
                 quotes += line.count(b'"')
             edges.append(file.tell())
     return edges
 
 
+def read_block(
+    stamp: Stamp, form: TextForm, head: Head, kinds: dict[str, Kind], texts: Sequence[str], place: tuple[int, int]
+) -> Any:
+    """The rows between two bytes, with the kinds of the first rows."""
+    stamp.check()
+    with stamp.path.open("rb") as file:
+        file.seek(place[0])
+        data = file.read(place[1] - place[0])
+    name = f"{printable(stamp.path)} (from byte {place[0]} on)"
+    table = split_fields(name, in_utf8(name, data, form.encoding), head)
+    if place[1] == stamp.size:
+        table = without_last_gaps(table)
+    frame = typed_frame(table, form, texts)
+    for column, kind in kinds.items():
+        found = kind_of(frame[column])
+        if found != kind and frame[column].isna().all():
+            frame[column] = pandas().Series([None] * len(frame), dtype=DTYPES[kind])
+        elif found != kind and kind == "text":
+            frame[column] = table.column(column).to_pandas().astype(object)
+        elif found != kind:
+            raise TableError(
+                f"{name}: column {column!r} holds {kind}s in the first rows and {found}s here: mend the values, or "
+                "leave it out."
+            )
+    frame.attrs["name"] = name
+    return frame
+
+
 # Parquet
 
 
-@dataclass(frozen=True)
-class RowGroups:
-    """Groups of rows of a Parquet file or of a folder of files."""
-
-    groups: Sequence[Any]
-    stamps: Sequence[Stamp]
-    columns: Sequence[str]
-    texts: Sequence[str]
-    schema: Any
-
-    def read(self, number: int) -> Any:
-        """One group of rows."""
-        self.stamps[number].check()
-        table = self.groups[number].to_table(schema=self.schema, columns=list(self.columns))
-        frame = from_arrow(with_texts(table, self.texts))
-        frame.attrs["name"] = f"{printable(self.stamps[number].path)} (group {number} of rows)"
-        return frame
-
-
 def open_groups(path: Path, form: TextForm, texts: Sequence[str]) -> Any:  # noqa: ARG001
-    """A Dask frame of a Parquet file or of a folder of files."""
-    dask = optional("dask.dataframe", DASK)
+    """A Dask frame of the groups of rows of a Parquet file or of a folder of files."""
     dataset = open_parquet(path)
-    groups = [group for fragment in dataset.fragments for group in fragment.split_by_row_group()]
-    stamps = [Stamp.of(Path(group.path)) for group in groups]
     columns = columns_of(path, dataset.schema)
-    source = RowGroups(groups, stamps, columns, texts, dataset.schema)
-    nothing = from_arrow(with_texts(dataset.schema.empty_table().select(columns), texts))
+    groups = [group for fragment in dataset.fragments for group in fragment.split_by_row_group()]
     if not groups:
         raise TableError(f"{printable(path)}: the table has no rows.")
-    made = dask.from_map(source.read, range(len(groups)), meta=nothing, enforce_metadata=False)
-    made.attrs = {"name": printable(path), "notes": ()}
-    return made
+    parts = [(Stamp.of(Path(group.path)), group) for group in groups]
+    nothing = from_arrow(with_texts(dataset.schema.empty_table().select(columns), texts))
+    return _frame_of(partial(read_group, dataset.schema, columns, texts), parts, nothing, printable(path))
+
+
+def read_group(schema: Any, columns: Sequence[str], texts: Sequence[str], part: tuple[Stamp, Any]) -> Any:
+    """One group of rows."""
+    stamp, group = part
+    stamp.check()
+    frame = from_arrow(with_texts(group.to_table(schema=schema, columns=list(columns)), texts))
+    frame.attrs["name"] = printable(stamp.path)
+    return frame
 
 
 # Arrays

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, Self
 
@@ -11,11 +12,11 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder, RobustScaler, StandardScaler
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
 from biclique._typing import FloatArray
 from biclique.exceptions import Argument, DataError, ParameterError, TableError, TableWarning, optional, warn_user
-from biclique.runtime import free_memory, require
+from biclique.runtime import check_choice, free_memory, require
 from biclique.runtime.namespace import is_dask
 from biclique.runtime.page_links import PageLink
 from biclique.tables.frames import as_frame, kind_of, numbers_of, pandas, settled
@@ -41,18 +42,17 @@ CHOICES = {
     "encode": ("one-hot", "codes"),
 }
 """The values of parameters that are one of a few words."""
-SCALERS = {"standard": StandardScaler, "robust": RobustScaler}
-"""scikit-learn's scalers, by the value of ``scale``."""
 WHOLE_TABLE = {
     "missing": ("median", "missing='median' needs every value of a column at once: use missing='mean'"),
     "scale": ("robust", "scale='robust' needs every value of a column at once: use scale='standard'"),
     "categorical": ("auto", "categorical='auto' needs a look at the whole table: name the columns"),
 }
 """What a Dask frame cannot have, by parameter: its value, and the way out."""
+SCALERS = {"standard": StandardScaler, "robust": RobustScaler}
+"""scikit-learn's scalers, by the value of ``scale``."""
 DASK = "Dask frames need Dask: pip install 'biclique[dask]'"
 """The sentence about packages that are not installed."""
 DROP = Argument("drop")
-MISSING = Argument("missing")
 MISSING_DROP = Argument("missing='drop'")
 SCALE_NONE = Argument("scale='none'")
 
@@ -149,8 +149,9 @@ class TablePreparer(TransformerMixin, PageLink, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Learn what to do with each column."""
         if is_dask(X):
-            return self._fit_partitions(X)
-        self._fit(self._read(X, reset=True))
+            self._fit_partitions(as_partitions(X))
+        else:
+            self._fit(self._read(X, reset=True))
         return self
 
     def transform(self, X: Any) -> Any:
@@ -161,16 +162,6 @@ class TablePreparer(TransformerMixin, PageLink, BaseEstimator):
             nothing = pandas().DataFrame(np.empty((0, len(names))), columns=names)
             return as_partitions(X).map_partitions(self._partition, meta=nothing)
         made, kept = self._transform(self._read(X, reset=False))
-        warn_about_rows(kept)
-        return self._packed(X, made, kept)
-
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """``fit(X).transform(X)``, reading X once."""
-        if is_dask(X):
-            return self.fit(X, y).transform(X)
-        frame = self._read(X, reset=True)
-        self._fit(frame)
-        made, kept = self._transform(frame)
         warn_about_rows(kept)
         return self._packed(X, made, kept)
 
@@ -185,18 +176,7 @@ class TablePreparer(TransformerMixin, PageLink, BaseEstimator):
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
         """``age``, ``age=(missing)`` for its indicator, ``color=red`` for a level."""
         check_is_fitted(self)
-        before = getattr(self, "feature_names_in_", None)
-        if input_features is None:
-            names = before if before is not None else [f"x{j}" for j in range(self.n_features_in_)]
-        else:
-            names = np.asarray(input_features, dtype=object)
-            if before is not None and not np.array_equal(names, before):
-                raise ParameterError("input_features is not equal to feature_names_in_: leave it out.")
-            if len(names) != self.n_features_in_:
-                raise ParameterError(
-                    "input_features should have length equal to number of features: "
-                    f"{self.n_features_in_}, got {len(names)}."
-                )
+        names = _check_feature_names_in(self, input_features)
         shown = dict(zip(self.names_, names, strict=True))
         made = [shown[name] for name in self.number_columns_]
         made += [f"{shown[name]}=(missing)" for name in self.indicated_]
@@ -274,9 +254,7 @@ class TablePreparer(TransformerMixin, PageLink, BaseEstimator):
     def _choose(self, frame: Any, whole: bool = True) -> Any:
         """Sort the columns into numbers and categories, after a look at the parameters; the columns that are chosen."""
         for parameter, allowed in CHOICES.items():
-            if getattr(self, parameter) not in allowed:
-                got = getattr(self, parameter)
-                raise ParameterError(f"{parameter} must be one of {', '.join(allowed)}, got {got!r}.")
+            check_choice(parameter, getattr(self, parameter), allowed)
         auto = isinstance(self.categorical, str) and self.categorical == "auto"
         asked = {
             "columns": None if self.columns is None else listed_names("columns", self.columns),
@@ -341,46 +319,10 @@ class TablePreparer(TransformerMixin, PageLink, BaseEstimator):
 
     def _fit(self, frame: Any) -> None:
         X, L, self.kept_ = self._rows(self._choose(frame))
-        if not len(X):
-            raise _only_gaps(frame)
-        gaps = np.isnan(X).any(axis=0) & (self.missing == "indicator")
-        self.indicated_ = [self.number_columns_[j] for j in np.flatnonzero(gaps)]
-        self.imputer_ = self.scaler_ = self.level_imputer_ = self.encoder_ = None
-        if X.shape[1] and self.missing in ("mean", "median", "indicator"):
-            strategy = "median" if self.missing == "median" else "mean"
-            self.imputer_ = SimpleImputer(strategy=strategy).fit(X)
-            X = self.imputer_.transform(X)
-        scaled = self._scaled()
-        if scaled and self.scale != "none":
-            with np.errstate(over="ignore", invalid="ignore"):
-                scaler = SCALERS[self.scale](copy=False).fit(X[:, scaled])
-            if not np.isfinite(getattr(scaler, "var_", scaler.scale_)).all():
-                raise _too_large(frame)
-            self.scaler_ = scaler
-        if L.shape[1] and self.missing in ("mean", "median"):
-            self.level_imputer_ = SimpleImputer(strategy="most_frequent", missing_values=None).fit(L)
-            L = self.level_imputer_.transform(L)
-        self._fit_levels([{*column.tolist()} for column in L.T])
+        self._learn(name_of(frame), Sums.of(X, L), X)
 
-    def _scaled(self) -> list[int]:
-        """The places of numbers and dates among the columns that are used as numbers: booleans stay 0 and 1."""
-        return [j for j, name in enumerate(self.number_columns_) if self.kinds_[name] != "boolean"]
-
-    def _fit_levels(self, found: Sequence[set[str | None]]) -> None:
-        """Levels in order; a gap, None, is the last of them unless it stays a gap."""
-        self.levels_: dict[str, list[str | None]] = {}
-        for name, values in zip(self.category_columns_, found, strict=True):
-            gap = [None] if None in values and self.missing != "keep" else []
-            self.levels_[name] = [*sorted(value for value in values if value is not None), *gap]
-        if self.category_columns_ and self.encode == "one-hot":
-            levels = [np.array(levels, dtype=object) for levels in self.levels_.values()]
-            self.encoder_ = OneHotEncoder(categories=levels, handle_unknown="ignore", sparse_output=False)
-            self.encoder_.fit(np.array([[some[0] for some in levels]], dtype=object))
-
-    # Fitting a Dask frame: sums of each partition, added in their order
-
-    def _fit_partitions(self, X: Any) -> Self:
-        X = as_partitions(X)
+    def _fit_partitions(self, X: Any) -> None:
+        """Sums of each partition, added in their order."""
         for parameter, (value, way_out) in WHOLE_TABLE.items():
             asked = getattr(self, parameter)
             if isinstance(asked, str) and asked == value:
@@ -388,49 +330,64 @@ class TablePreparer(TransformerMixin, PageLink, BaseEstimator):
         first = self._read(X.partitions[0].compute(), reset=True)
         self._choose(first, whole=X.npartitions == 1)
         sums = Sums.added(computed(self._sums, X))
-        if not sums.n_rows:
-            raise _only_gaps(first)
         names = [*self.number_columns_, *self.category_columns_]
-        empty = [name for name, n in zip(names, sums.n_values, strict=True) if not n]
-        if empty:
-            raise TableError(f"{name_of(first)}: columns {', '.join(map(repr, empty))} have no value: ", DROP, " them.")
-        self._learn(first, sums)
-        return self
+        empty = [repr(name) for name, n in zip(names, sums.n_values, strict=True) if not n]
+        if sums.n_rows and empty:
+            raise TableError(f"{name_of(first)}: columns {', '.join(empty)} have no value: leave them out with ", DROP)
+        self._learn(name_of(first), sums)
 
     def _sums(self, part: Any) -> Sums:
         frame = as_frame(part)
-        if self.missing == "refuse":
-            self._refuse_gaps(frame)
+        self._refuse_gaps(frame)
         X, L, _ = self._rows(frame)
         return Sums.of(X, L)
 
-    def _learn(self, frame: Any, sums: Sums) -> None:
-        """The transformers of scikit-learn, fitted to rows that have these sums."""
+    def _learn(self, name: str, sums: Sums, X: FloatArray | None = None) -> None:
+        """Fit scikit-learn's transformers to rows that have these sums; X for what needs every value."""
+        if not sums.n_rows:
+            raise TableError(f"{name}: every row has a missing value; leave out columns with ", DROP, ".")
         self.imputer_ = self.scaler_ = self.level_imputer_ = self.encoder_ = None
-        filled = self.missing in ("mean", "indicator")
-        with_gaps = sums.counts < sums.n_rows
-        self.indicated_ = [
-            name
-            for name, gaps in zip(self.number_columns_, with_gaps, strict=True)
-            if gaps and self.missing == "indicator"
-        ]
-        if self.number_columns_ and filled:
-            self.imputer_ = SimpleImputer(strategy="mean").fit(sums.means[None])
+        with_gaps = (sums.counts < sums.n_rows) & (self.missing == "indicator")
+        self.indicated_ = [self.number_columns_[j] for j in np.flatnonzero(with_gaps)]
+        if self.number_columns_ and self.missing in ("mean", "median", "indicator"):
+            median = self.missing == "median"
+            self.imputer_ = SimpleImputer(strategy="median" if median else "mean")
+            self.imputer_.fit(X if median else sums.means[None])
         scaled = self._scaled()
-        if scaled and self.scale == "standard":
-            rows = sums.n_rows if filled else sums.counts[scaled]  # filled values have deviation 0
-            deviation = np.sqrt(sums.squares[scaled] / rows)
-            if not np.isfinite(deviation).all():
-                raise _too_large(frame)
-            mean = sums.means[scaled]
-            self.scaler_ = StandardScaler(copy=False).fit(np.array([mean - deviation, mean + deviation]))
-        levels = [set(counts) for counts in sums.levels]
-        if self.category_columns_ and self.missing == "mean":
-            common = [min((-n, level) for level, n in c.items() if level is not None)[1] for c in sums.levels]
-            fills = SimpleImputer(strategy="most_frequent", missing_values=None)
-            self.level_imputer_ = fills.fit(np.array([common], dtype=object))
-            levels = [values - {None} for values in levels]
-        self._fit_levels(levels)
+        if scaled and self.scale != "none":
+            with np.errstate(over="ignore", invalid="ignore"):
+                self.scaler_ = SCALERS[self.scale](copy=False).fit(self._rows_to_scale(sums, X)[:, scaled])
+            if not np.isfinite(getattr(self.scaler_, "var_", self.scaler_.scale_)).all():
+                raise _too_large(name)
+        self._learn_levels(sums.levels)
+
+    def _rows_to_scale(self, sums: Sums, X: FloatArray | None) -> FloatArray:
+        """The rows, filled; of partitions two rows with their mean and variance."""
+        if X is not None:
+            return X if self.imputer_ is None else np.asarray(self.imputer_.transform(X))
+        rows = sums.counts if self.imputer_ is None else sums.n_rows  # filled values have deviation 0
+        deviation = np.sqrt(sums.squares / rows)
+        return np.array([sums.means - deviation, sums.means + deviation])
+
+    def _scaled(self) -> list[int]:
+        """The places of numbers and dates among the columns that are used as numbers: booleans stay 0 and 1."""
+        return [j for j, name in enumerate(self.number_columns_) if self.kinds_[name] != "boolean"]
+
+    def _learn_levels(self, found: Sequence[Counter[str | None]]) -> None:
+        """Levels in order; a gap, None, is the last of them if it is not filled and does not stay a gap."""
+        filled = self.missing in ("mean", "median")
+        levels: list[list[Any]] = [sorted(level for level in counts if level is not None) for counts in found]
+        if filled and found:
+            common = [max(some, key=counts.__getitem__) for some, counts in zip(levels, found, strict=True)]
+            self.level_imputer_ = SimpleImputer(strategy="most_frequent", missing_values=None)
+            self.level_imputer_.fit(np.array([common], dtype=object))
+        if not filled and self.missing != "keep":
+            levels = [[*some, None] if None in counts else some for some, counts in zip(levels, found, strict=True)]
+        self.levels_ = dict(zip(self.category_columns_, levels, strict=True))
+        if levels and self.encode == "one-hot":
+            known = [np.array(some, dtype=object) for some in levels]
+            self.encoder_ = OneHotEncoder(categories=known, handle_unknown="ignore", sparse_output=False)
+            self.encoder_.fit(np.array([[some[0] for some in known]], dtype=object))
 
     def _partition(self, part: Any) -> Any:
         """A partition as numbers, with the index of its rows."""
@@ -440,14 +397,15 @@ class TablePreparer(TransformerMixin, PageLink, BaseEstimator):
     # Transforming
 
     def _refuse_gaps(self, frame: Any) -> None:
+        if self.missing != "refuse":
+            return
         used = frame[[name for name in self._used() if name in frame.columns]]
         gap = first_gap(used)
         if gap:
             raise DataError(f"{name_of(frame)}: {gap} (NaN); fit with another missing=, such as 'mean' or 'drop'.")
 
     def _transform(self, frame: Any) -> tuple[FloatArray, NDArray[np.bool_]]:
-        if self.missing == "refuse":
-            self._refuse_gaps(frame)
+        self._refuse_gaps(frame)
         n_out = len(self.get_feature_names_out())
         require(
             16 * len(frame) * n_out,
@@ -469,7 +427,7 @@ class TablePreparer(TransformerMixin, PageLink, BaseEstimator):
             with np.errstate(over="ignore", invalid="ignore"):
                 X[:, scaled] = self.scaler_.transform(X[:, scaled])
             if np.isinf(X).any() or (np.isnan(X) & ~gaps).any():
-                raise _too_large(frame)
+                raise _too_large(name_of(frame))
         return np.hstack([X, gaps[:, indicated].astype(float), self._encoded(L)]), kept
 
     def _encoded(self, L: NDArray[Any]) -> FloatArray:
@@ -519,17 +477,5 @@ def computed(function: Callable[[Any], Any], X: Any) -> Sequence[Any]:
     return tuple(dask.compute(*(dask.delayed(function)(part) for part in X.to_delayed())))
 
 
-def _only_gaps(frame: Any) -> TableError:
-    return TableError(
-        f"{name_of(frame)}: every row has a missing value; leave out columns with ",
-        DROP,
-        ", or use another ",
-        MISSING,
-        ".",
-    )
-
-
-def _too_large(frame: Any) -> DataError:
-    return DataError(
-        f"{name_of(frame)}: values too large to scale; rescale the columns first, or use ", SCALE_NONE, "."
-    )
+def _too_large(name: str) -> DataError:
+    return DataError(f"{name}: values too large to scale; rescale the columns first, or use ", SCALE_NONE, ".")

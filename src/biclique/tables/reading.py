@@ -6,13 +6,11 @@ A new format is one entry of ``FORMATS``. Nothing is unpickled, and no code that
 from __future__ import annotations
 
 import os
-import stat
-import zipfile
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -20,26 +18,17 @@ from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import BicliqueError, MemoryLimitError, TableError, optional, printable
 from biclique.runtime import free_memory, require
 from biclique.tables.array_tables import open_zarr, read_npy, read_npz
-from biclique.tables.frames import INSTALL, as_frame, check_names, from_arrow, pandas, pyarrow, settled, texts_of
+from biclique.tables.frames import INSTALL, as_frame, from_arrow, pandas, pyarrow, settled, texts_of
 from biclique.tables.lazy_tables import open_chunks, open_groups, open_npy, open_text
 from biclique.tables.parquet_tables import open_parquet, read_parquet
 from biclique.tables.preparer import TablePreparer
 from biclique.tables.text_form import PLAIN, TextForm
-from biclique.tables.text_tables import (
-    delimiter_of,
-    find_head,
-    no_rows,
-    read_bytes,
-    split_fields,
-    typed_frame,
-)
+from biclique.tables.text_tables import find_head, no_rows, read_bytes, split_fields, typed_frame, without_last_gaps
 
-PACKED = 5
-"""How many times larger a gzip file is assumed to be when unpacked."""
+UNPACKED = 5
+"""How many times larger a packed file is assumed to be in memory."""
 COPIES = 3
 """How many times a table is in memory while it is read."""
-WAY_OUT = "save it as Parquet, which is read in parts."
-"""The way out of a file that is read whole."""
 FEWER = "leave out columns, or take fewer rows."
 """The way out of a table that does not fit the memory."""
 
@@ -51,31 +40,21 @@ class TableFormat:
     name: str
     read: Callable[[Path, TextForm, Sequence[str], bool], Any]
     """``read(path, form, texts, as_text)`` gives a frame."""
-    size: Callable[[Path], int]
-    """About how many bytes the table takes in memory."""
     open: Callable[[Path, TextForm, Sequence[str]], Any] | None = None
     """``open(path, form, texts)`` gives a collection of Dask; None if such a file is read whole."""
-    place: Literal["file", "folder", "both"] = "file"
     is_text: bool = False
-
-
-# Each format
 
 
 def _read_text(path: Path, form: TextForm, texts: Sequence[str], as_text: bool) -> Any:
     name = printable(path)
     data = read_bytes(path, form)
-    head = find_head(name, data, form, delimiter_of(path))
-    table = split_fields(name, data, head, head.start) if head.start < len(data) else None
-    if table is None or not table.num_rows:
+    head = find_head(path, data, form)
+    table = without_last_gaps(split_fields(name, data, head, head.start))
+    if not table.num_rows:
         raise no_rows(name, head)
     frame = table.to_pandas().astype(object) if as_text else typed_frame(table, form, texts)
     frame.attrs["notes"] = head.notes
     return frame
-
-
-def _text_size(path: Path) -> int:
-    return path.stat().st_size * (PACKED if path.suffix.lower() == ".gz" else 1)
 
 
 def _read_excel(path: Path, form: TextForm, texts: Sequence[str], as_text: bool) -> Any:
@@ -83,8 +62,7 @@ def _read_excel(path: Path, form: TextForm, texts: Sequence[str], as_text: bool)
     header = None if form.header is False else 0
     frame = pandas().read_excel(path, header=header, dtype=object, na_filter=False)
     frame.columns = ["" if str(name).startswith("Unnamed: ") else str(name).strip() for name in frame.columns]
-    check_names(printable(path), list(frame.columns))
-    frame = as_frame(frame.replace({"": None}))
+    frame = as_frame(frame, printable(path))
     for name in frame.columns:
         if as_text or name in texts:
             frame[name] = texts_of(frame[name])
@@ -93,19 +71,8 @@ def _read_excel(path: Path, form: TextForm, texts: Sequence[str], as_text: bool)
     return frame
 
 
-def _zip_size(path: Path) -> int:
-    with zipfile.ZipFile(path) as archive:
-        return sum(member.file_size for member in archive.infolist())
-
-
 def _read_parquet(path: Path, form: TextForm, texts: Sequence[str], as_text: bool) -> Any:  # noqa: ARG001
     return from_arrow(read_parquet(path, texts))
-
-
-def _parquet_size(path: Path) -> int:
-    dataset = open_parquet(path)
-    rows = sum(fragment.metadata.num_rows for fragment in dataset.fragments)
-    return int(8 * rows * len(dataset.schema.names))
 
 
 def _read_npy(path: Path, form: TextForm, texts: Sequence[str], as_text: bool) -> Any:  # noqa: ARG001
@@ -124,30 +91,25 @@ def _read_zarr(path: Path, form: TextForm, texts: Sequence[str], as_text: bool) 
     return as_frame(open_zarr(path)[:])
 
 
-def _zarr_size(path: Path) -> int:
-    return int(open_zarr(path).nbytes)
-
-
-def _file_size(path: Path) -> int:
-    return path.stat().st_size
-
-
-TEXT = TableFormat("text file", _read_text, _text_size, open_text, is_text=True)
-PARQUET = TableFormat("Parquet file", _read_parquet, _parquet_size, open_groups, place="both")
+TEXT = TableFormat("text file", _read_text, open_text, is_text=True)
+PARQUET = TableFormat("Parquet file", _read_parquet, open_groups)
 FORMATS = {
     **dict.fromkeys((".csv", ".txt", ".tsv", ".tab", ".csv.gz", ".txt.gz", ".tsv.gz", ".tab.gz"), TEXT),
     **dict.fromkeys((".parquet", ".pq"), PARQUET),
-    ".xlsx": TableFormat("Excel file", _read_excel, _zip_size),
-    ".npy": TableFormat("NumPy file", _read_npy, _file_size, open_npy),
-    ".npz": TableFormat("NumPy file", _read_npz, _zip_size),
-    ".zarr": TableFormat("Zarr array", _read_zarr, _zarr_size, open_chunks, place="folder"),
+    ".xlsx": TableFormat("Excel file", _read_excel),
+    ".npy": TableFormat("NumPy file", _read_npy, open_npy),
+    ".npz": TableFormat("NumPy file", _read_npz),
+    ".zarr": TableFormat("Zarr array", _read_zarr, open_chunks),
 }
 """The kinds of files, by the ending of their name."""
+FOLDERS = (".parquet", ".pq", ".zarr")
+"""Endings of names that may be those of folders."""
 
 
 def ending_of(path: str | os.PathLike[str]) -> str:
-    suffixes = Path(path).suffixes
-    return "".join(suffixes[-2:] if suffixes[-1:] in ([".gz"], [".GZ"]) else suffixes[-1:]).lower()
+    """``.csv``, ``.csv.gz``"""
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes[-2:]]
+    return "".join(suffixes if suffixes[-1:] == [".gz"] else suffixes[-1:])
 
 
 def find_format(path: str | os.PathLike[str]) -> TableFormat | None:
@@ -156,48 +118,28 @@ def find_format(path: str | os.PathLike[str]) -> TableFormat | None:
 
 
 @contextmanager
-def guarded(path: Path, kind: TableFormat) -> Iterator[None]:
-    """Turn whatever a damaged file makes a library raise into one sentence."""
-    name = printable(path)
+def opened(path: str | os.PathLike[str]) -> Iterator[tuple[Path, TableFormat]]:
+    """A file that exists, and its format. Whatever a damaged one makes a library raise becomes one sentence."""
+    file, name, kind = Path(path), printable(path), find_format(path)
+    if kind is None:
+        raise TableError(f"{name}: unknown kind of table; the name must end in one of {', '.join(FORMATS)}.")
     try:
-        yield
+        if not file.exists():
+            raise TableError(f"{name}: no such {'folder' if ending_of(path) == '.zarr' else 'file'}.")
+        if file.is_dir() and ending_of(path) not in FOLDERS:
+            raise TableError(f"{name}: cannot be read: it is a folder.")
+        if not file.is_dir() and not file.is_file():
+            raise TableError(f"{name}: cannot be read: it is a pipe or a device. Copy it into a file first.")
+        yield file, kind
     except BicliqueError:
         raise
     except MemoryError as error:
         raise MemoryLimitError(f"{name}: there was not enough memory to read it: {FEWER}") from error
-    except OSError as error:
-        if error.errno is None:
-            raise TableError(f"{name}: not a readable {kind.name} ({first_line(error)}).") from error
-        raise TableError(f"{name}: cannot be read ({error.strerror}).") from error
     except Exception as error:  # libraries raise what they like
-        raise TableError(f"{name}: not a readable {kind.name} ({first_line(error)}).") from error
-
-
-def first_line(error: object) -> str:
-    """The first line of a message of another library."""
-    return printable((str(error).strip().splitlines() or [type(error).__name__])[0][:200])
-
-
-def known_format(path: Path) -> TableFormat:
-    """The format of a file that exists and is a file."""
-    name = printable(path)
-    kind = find_format(path)
-    if kind is None:
-        raise TableError(f"{name}: unknown kind of table; the name must end in one of {', '.join(FORMATS)}.")
-    with guarded(path, kind):
-        if not path.exists():
-            raise TableError(f"{name}: no such {'folder' if kind.place == 'folder' else 'file'}.")
-        mode = path.stat().st_mode
-        if stat.S_ISDIR(mode) and kind.place == "file":
-            raise TableError(f"{name}: cannot be read: it is a folder.")
-        if stat.S_ISREG(mode) and kind.place == "folder":
-            raise TableError(f"{name}: cannot be read: it is a file, not a folder.")
-        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-            raise TableError(f"{name}: cannot be read: it is a pipe or a device. Copy it into a file first.")
-    return kind
-
-
-# Reading
+        system = isinstance(error, OSError) and error.strerror
+        what = "cannot be read" if system else f"not a readable {kind.name}"
+        line = (str(system or error).strip().splitlines() or [type(error).__name__])[0]
+        raise TableError(f"{name}: {what} ({printable(line[:200])}).") from error
 
 
 def read_frame(
@@ -211,10 +153,8 @@ def read_frame(
     - ``as_text`` keeps every field of a text file as it is written; ``settle`` then gives the values.
     - ``attrs["name"]`` is the file for messages, ``attrs["notes"]`` what may have been meant otherwise.
     """
-    file = Path(path)
-    kind = known_format(file)
-    with guarded(file, kind):
-        require(COPIES * kind.size(file), free_memory(), f"{printable(path)}: the table in memory", FEWER)
+    with opened(path) as (file, kind):
+        require(COPIES * size_of(path), free_memory(), f"{printable(path)}: the table in memory", FEWER)
         frame = kind.read(file, form, list(texts), as_text)
     frame.attrs = {"name": printable(path), "notes": frame.attrs.get("notes", ())}
     return frame
@@ -229,10 +169,14 @@ def settle(frame: Any, form: TextForm = PLAIN, *, texts: Collection[str] = ()) -
 
 def size_of(path: str | os.PathLike[str]) -> int:
     """About how many bytes the table takes in memory."""
-    file = Path(path)
-    kind = known_format(file)
-    with guarded(file, kind):
-        return kind.size(file)
+    with opened(path) as (file, kind):
+        if kind is PARQUET:
+            dataset = open_parquet(file)
+            rows = sum(fragment.metadata.num_rows for fragment in dataset.fragments)
+            return int(8 * rows * len(dataset.schema.names))
+        if file.is_dir():
+            return int(open_zarr(file).nbytes)
+        return file.stat().st_size * (UNPACKED if ending_of(path).endswith((".gz", "x", "z")) else 1)
 
 
 def open_lazily(path: str | os.PathLike[str], form: TextForm = PLAIN, *, texts: Collection[str] = ()) -> Any:
@@ -240,13 +184,9 @@ def open_lazily(path: str | os.PathLike[str], form: TextForm = PLAIN, *, texts: 
 
     The columns of a text file hold what they hold in its first rows; other values below are an error.
     """
-    file = Path(path)
-    kind = known_format(file)
-    if kind.open is None:
-        raise TableError(
-            f"{printable(path)}: a {kind.name} is read whole, and this one does not fit the memory: {WAY_OUT}"
-        )
-    with guarded(file, kind):
+    with opened(path) as (file, kind):
+        if kind.open is None:
+            raise TableError(f"{printable(path)}: a {kind.name} is read whole: save it as Parquet to read it in parts.")
         return kind.open(file, form, list(texts))
 
 
@@ -291,8 +231,5 @@ def read_table(
     preparer = TablePreparer(drop=[*roles, *drop], missing=missing, scale="none").fit(frame)
     X, kept = preparer.transform_rows(frame)
     rows = np.flatnonzero(kept)
-
-    def texts(name: str | None) -> list[str] | None:
-        return None if name is None else texts_of(frame[name].iloc[rows])
-
-    return Table(X, preparer.number_columns_, rows, len(frame), texts(label), texts(id), frame.attrs["notes"])
+    labels, ids = (None if name is None else texts_of(frame[name].iloc[rows]) for name in (label, id))
+    return Table(X, preparer.number_columns_, rows, len(frame), labels, ids, frame.attrs["notes"])

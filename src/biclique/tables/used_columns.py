@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from biclique._typing import FloatArray
 from biclique.exceptions import Argument, DataError, ParameterError, TableError, TableWarning, printable, warn_user
 from biclique.tables.diagnosis import ColumnsError, advise, counted, counts_rows, describe, look_at
-from biclique.tables.frames import DTYPES, kind_of, level, levels_of, numbers_of, texts_of
-from biclique.tables.text_form import Kind, as_boolean, as_number, date_orders, is_missing
+from biclique.tables.frames import DTYPES, kind_of, levels_of, numbers_of, settled, texts_of
+from biclique.tables.text_form import Kind, as_number
 
 DATE_ORDER = Argument("date_order=…")
 DECIMAL = Argument("decimal=','")
@@ -128,54 +128,32 @@ def weights_of(column: Any, kept: NDArray[np.bool_], name: str) -> FloatArray:
 
 def number_as_fitted(column: Any, fitted: Kind, name: str) -> Any:
     """A column of another table that is used as numbers, if it holds what it held in ``fit``."""
-    kind = kind_of(column)
-    if kind == fitted or (fitted == "number" and kind == "boolean"):
+    kind, present = kind_of(column), column.dropna()
+    if kind == fitted or (fitted == "number" and kind == "boolean") or not len(present):
         return column
-    present = column.dropna()
-    if fitted == "boolean" and kind == "number" and present.isin((0, 1)).all():
+    other = present[~present.isin((0, 1))]
+    if fitted == "boolean" and kind == "number" and not len(other):
         return column
-    if not len(present):
-        return column.astype(float)
-    row, value = _first_odd(column, kind, fitted)
-    what = (
+    texts = texts_of(other)
+    odd = [text for text in texts if fitted != "number" or as_number(text) is None]
+    raise DataError(
         f"{name}: column {column.name!r} held {fitted}s in fit and holds {kind}s now, such as "
-        f"{printable(repr(value))} in row {row + 1}: "
+        f"{printable(repr((odd or texts)[0]))}: mend the values, or say how they are written with ",
+        DECIMAL,
+        " or ",
+        DATE_ORDER,
+        ", or fit again.",
     )
-    if fitted == "date" and date_orders([value]):
-        raise DataError(what, "say whether the day or the month comes first with ", DATE_ORDER, ", or fit again.")
-    if fitted == "number" and kind == "text" and as_number(value, ",") is not None:
-        raise DataError(what, "say so with ", DECIMAL, " if it has a decimal comma, or fit again.")
-    raise DataError(what, "mend the values, or fit again.")
-
-
-def _first_odd(column: Any, kind: Kind, fitted: Kind) -> tuple[int, str]:
-    """The row and the text of the first value that is not as in ``fit``; one that is no number with a comma either."""
-    texts = texts_of(column)
-    odd = [i for i, text in enumerate(texts) if not is_missing(text)]
-    if kind == "text" and fitted == "number":
-        odd = [i for i in odd if as_number(texts[i]) is None]
-        odd = [i for i in odd if as_number(texts[i], ",") is None] or odd
-    if kind == "number" and fitted == "boolean":
-        odd = [i for i in odd if texts[i] not in ("0", "1")]
-    return odd[0], texts[odd[0]]
 
 
 def levels_as_fitted(column: Any, fitted: Kind) -> NDArray[Any]:
     """The levels of a category, written as in ``fit``: 1, 1.0 and "1.0" are the same if they were numbers there."""
-    kind = kind_of(column)
-    if kind == fitted or fitted not in ("number", "boolean"):
-        return levels_of(column)
-    if kind == "boolean" or (kind == "number" and column.dropna().isin((0, 1)).all()):
-        return levels_of(column.astype(float).astype(DTYPES[fitted]))
-    levels = levels_of(column)
-    if kind != "text":
-        return levels
-    read = as_number if fitted == "number" else as_boolean
-    for text in {*levels.tolist()} - {None}:
-        value = read(text)
-        if value is not None:
-            levels[levels == text] = level(value, fitted)
-    return levels
+    if fitted in ("number", "boolean") and kind_of(column) != fitted:
+        column = settled(column, numbers=True)
+        is_number = kind_of(column) in ("number", "boolean")
+        if is_number and (fitted == "number" or column.dropna().isin((0, 1)).all()):
+            column = column.astype(float).astype(DTYPES[fitted])
+    return levels_of(column)
 
 
 # Warnings
