@@ -35,7 +35,6 @@ from biclique.fit.plan import (
 )
 from biclique.fit.settings import CONSTRAINTS, SELECT, Check, Settings, check_parameters
 from biclique.fit.three_passes import fit_factored
-from biclique.io import is_dask
 from biclique.kernels import KERNEL_NAMES, KERNELS, Gower, check_rows_for_kernel, make_kernel
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, DeviceRows, Found, Opener, RowSource, find_opener
@@ -53,7 +52,7 @@ from biclique.rows.checks import (
     warn_about_spread,
 )
 from biclique.runtime import check_random, single_threaded_blas
-from biclique.runtime.namespace import as_dtype, float64, namespace, on_host, to_host
+from biclique.runtime.namespace import as_dtype, float64, is_dask, namespace, on_host, to_host
 from biclique.runtime.page_links import PageLink
 
 LONG_SECONDS = 10.0

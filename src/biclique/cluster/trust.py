@@ -16,9 +16,9 @@ from biclique.cluster.profile import profile_of
 from biclique.cluster.stability import stability_of
 from biclique.exceptions import DataError, ParameterError
 from biclique.fit.plan import Fitted
-from biclique.io import is_dask
 from biclique.report.rows import typical_rows
 from biclique.runtime import check_count, check_number, check_random, single_threaded_blas
+from biclique.runtime.namespace import is_dask
 from biclique.spectral.rounding import Seen
 
 REJECTED = -1

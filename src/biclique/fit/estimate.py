@@ -24,10 +24,10 @@ from biclique.fit.cost import (
 )
 from biclique.fit.low_rank import kind_of_map, rank_of
 from biclique.fit.plan import FACTORED_WAY, NEIGHBORHOODS, Plan, Planned
-from biclique.io import CHUNK_ROWS
 from biclique.progress import format_seconds
 from biclique.rows.array import Pool, RowSource, Vertices
 from biclique.runtime import count_threads
+from biclique.runtime.namespace import PIECE_ROWS
 
 SECONDS_AT_LEAST, SECONDS_PER_DISTANCE, DISTANCE_COLUMNS = 0.1, 1e-10, 30
 """Of neighbourhoods: of the smallest fit, and of a column of a distance between a row and a landmark, on one core. What
@@ -126,7 +126,7 @@ def _factored(plan: Plan, source: RowSource, pool: Pool) -> Plan:
         seconds = estimate_factored(made, pool.rows, n, settings.n_jobs)
     else:
         seconds = device_factored_seconds(made.size, n, d) + DEVICE_SECONDS_PER_ROW * n * settings.n_columns
-    size = factored_bytes(made.size, CHUNK_ROWS, d) + kept
+    size = factored_bytes(made.size, PIECE_ROWS, d) + kept
     if plan.device is None:
         return replace(plan, seconds=seconds, bytes=size)
     rows = n * (d * pool.rows.dtype.itemsize + 8 * settings.n_columns)

@@ -15,11 +15,10 @@ from biclique.fit.holding import Prepared
 from biclique.fit.plan import Plan, Result
 from biclique.fit.settings import Settings
 from biclique.gram import CrossGram, GramOperator, StoredCross, TrainedRows
-from biclique.io import CHUNK_ROWS
 from biclique.neighbors.index import NeighborIndex
 from biclique.rows.array import find_rows, known_or_new
 from biclique.runtime import check_random
-from biclique.runtime.namespace import moved, on_host, padded, to_host, unit_rows
+from biclique.runtime.namespace import PIECE_ROWS, moved, on_host, padded, to_host, unit_rows
 from biclique.spectral.assign import assign_in_place, one_each
 from biclique.spectral.components import grouped
 from biclique.spectral.cut import Extension, NormalizedCut
@@ -233,9 +232,9 @@ class ExactFitted:
 
 def _chunks(X: Rows, whole: bool) -> list[Rows]:
     """Rows of one array in pieces whose similarities fit a device; on the host all at once."""
-    if whole or X.shape[0] <= CHUNK_ROWS:
+    if whole or X.shape[0] <= PIECE_ROWS:
         return [X] if X.shape[0] else []
-    return [X[top : top + CHUNK_ROWS] for top in range(0, X.shape[0], CHUNK_ROWS)]
+    return [X[top : top + PIECE_ROWS] for top in range(0, X.shape[0], PIECE_ROWS)]
 
 
 def assign_exact(settings: Settings, solved: Solved, n_clusters: int, rows: FloatArray | None = None) -> Assignment:

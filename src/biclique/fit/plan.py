@@ -18,14 +18,13 @@ from biclique.fit.cost import Cost, device_bytes
 from biclique.fit.low_rank import check_map_on_device, check_rank, kind_of_map, pool_size, rank_of
 from biclique.fit.settings import FACTORED, Settings
 from biclique.gram import GRAMS, GramOperator, MeasuredError, dense_bytes, given_bytes
-from biclique.io import CHUNK_ROWS, listed
 from biclique.kernels import HeldRows, Kernel, bandwidth, check_rows_for_kernel, needs_gamma
 from biclique.neighbors.index import search_bytes, uses_tree
 from biclique.progress import format_seconds
 from biclique.rows.array import Pool, RowSource, Vertices, distinct_given, distinct_rows
 from biclique.rows.checks import check_clusters_fit
 from biclique.runtime import Tick, data_bytes, format_bytes, parse_memory_limit, require
-from biclique.runtime.namespace import on_host
+from biclique.runtime.namespace import PIECE_ROWS, on_host
 from biclique.spectral.assign import ASSIGNERS
 from biclique.spectral.cut import check_order
 from biclique.spectral.rounding import Seen
@@ -350,7 +349,7 @@ def _choose_for_chunks(settings: Settings, n_columns: int) -> Choice:
 
 def _pointwise() -> str:
     """The assigners that do with the embedding alone."""
-    return listed([repr(name) for name, assigner in ASSIGNERS.items() if not assigner.needs_cut], "or")
+    return " or ".join(repr(name) for name, assigner in ASSIGNERS.items() if not assigner.needs_cut)
 
 
 def _check_device(settings: Settings, X: Rows, device: Device) -> None:
@@ -719,7 +718,7 @@ def _factored_bytes(settings: Settings, gram: str, kernel: Kernel, source: RowSo
     if FEATURE_MAPS[kind_of_map(settings.holding, gram, kernel, d)].exact:
         rank = kernel.exact_columns(d) or rank
     # Rows that are held are only looked at, a block at a time.
-    chunk = BLOCK_ROWS if source.in_memory else min(CHUNK_ROWS, source.n_rows or CHUNK_ROWS)
+    chunk = BLOCK_ROWS if source.in_memory else min(PIECE_ROWS, source.n_rows or PIECE_ROWS)
     way_out = "raise memory_limit or lower rank."
     if source.in_memory:
         way_out = "raise memory_limit, lower rank, or pass the rows as a Dask array or data frame."

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from biclique._typing import Array, FloatArray, IntArray, Rows
-from biclique.io import CHUNK_ROWS
 from biclique.kernels import Kernel
 from biclique.runtime import Tick
+from biclique.runtime.namespace import PIECE_ROWS
 
 if TYPE_CHECKING:
     from biclique.gram.spread import Spread
@@ -60,7 +60,7 @@ class GramOperator(ABC):
     starts_from_few: bool = True
     """Whether a start from the eigenvectors of a few rows saves passes, if passes are slow."""
 
-    cross_rows: int = CHUNK_ROWS
+    cross_rows: int = PIECE_ROWS
     """How many new rows are compared with the training rows together, if there are many."""
 
     error: MeasuredError | None = None

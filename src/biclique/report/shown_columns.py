@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.io.typed_columns import Column, TypedTable, as_columns
 from biclique.neighbors.index import members_of
+from biclique.tables.frames import as_frame, kind_of, levels_of, numbers_of, pandas
 
 MISSING = 255
 """The code of a missing value; the other 255 codes are values."""
@@ -183,20 +183,27 @@ class Columns:
 
     @classmethod
     def of(cls, table: Any) -> Columns:
-        """From a frame of pandas, polars or Arrow, typed columns, an array or a CSR matrix; dates become years."""
+        """From a frame of pandas, polars or Arrow, an array or a CSR matrix; dates become years."""
         if sparse.issparse(table):
             return cls(_numbered(table.shape[1]), sparse.csr_array(table), [])
         if isinstance(table, np.ndarray) and table.ndim == 2 and table.dtype.kind in "biuf":
             return cls(_numbered(table.shape[1]), table, [])
-        typed = table if isinstance(table, TypedTable) else as_columns(table, "table")
+        if hasattr(table, "column_chunks"):
+            table = pandas().DataFrame({column.name: column.values for column in table.columns})
         start = "" if hasattr(table, "columns") or hasattr(table, "column_names") else "x"
-        texts = [
-            Category.of(f"{start}{column.name}", _texts(column)) for column in typed.columns if column.kind == "text"
-        ]
-        others = [column for column in typed.columns if column.kind != "text"]
-        values = [years(column.values) if column.kind == "date" else column.values for column in others]
-        held = np.column_stack(values) if values else np.empty((typed.n_rows, 0))
-        return cls([f"{start}{column.name}{YEAR * (column.kind == 'date')}" for column in others], held, texts)
+        frame = as_frame(table, "table")
+        names: list[str] = []
+        numbers: list[FloatArray] = []
+        categories: list[Category] = []
+        for name, column in frame.items():
+            kind = kind_of(column)
+            if kind == "text":
+                categories.append(Category.of(f"{start}{name}", levels_of(column)))
+                continue
+            names.append(f"{start}{name}{YEAR * (kind == 'date')}")
+            numbers.append(years(column.to_numpy(dtype="datetime64[us]")) if kind == "date" else numbers_of(column))
+        held = np.column_stack(numbers) if numbers else np.empty((len(frame), 0))
+        return cls(names, held, categories)
 
     def some(self, chosen: IntArray) -> Columns:
         """Some of the rows."""
@@ -234,13 +241,6 @@ class Coded:
     def of_category(cls, column: Category) -> Coded:
         """The levels."""
         return cls(np.where(column.codes < 0, MISSING, column.codes).astype(np.uint8), list(column.levels), True)
-
-
-def _texts(column: Column) -> NDArray[Any]:
-    """None for missing ones."""
-    values = column.values.astype(object)
-    values[column.missing] = None
-    return values
 
 
 def _numbered(n_columns: int) -> list[str]:

@@ -14,7 +14,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from biclique.exceptions import TableError, optional, printable
-from biclique.runtime import free_memory, require
+from biclique.runtime.memory import require_memory
 
 ZARR = "Zarr is read with zarr and Dask: pip install 'biclique[dask]'"
 """The sentence about packages that are not installed."""
@@ -68,7 +68,7 @@ def _shape(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> tuple[int, ...]
             f"{printable(archive.filename)}: the array {member.filename!r} has {found} bytes, its header promises "
             f"{promised}; write it again."
         )
-    require(promised, free_memory(), f"{printable(archive.filename)}: {member.filename!r}", "take fewer rows.")
+    require_memory(promised, f"{printable(archive.filename)}: {member.filename!r}", "take fewer rows.")
     return tuple(map(int, shape))
 
 
@@ -104,7 +104,7 @@ def open_zarr(path: Path) -> Any:
             f"{printable(array.dtype)}."
         )
     chunk = prod(array.chunks) * array.dtype.itemsize
-    require(chunk, free_memory(), f"{name}: a chunk of shape {array.chunks}", "write it with smaller chunks.")
+    require_memory(chunk, f"{name}: a chunk of shape {array.chunks}", "write it with smaller chunks.")
     return array
 
 

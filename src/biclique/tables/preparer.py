@@ -16,7 +16,8 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, v
 
 from biclique._typing import FloatArray
 from biclique.exceptions import Argument, DataError, ParameterError, TableError, TableWarning, optional, warn_user
-from biclique.runtime import check_choice, free_memory, require
+from biclique.runtime import check_choice
+from biclique.runtime.memory import require_memory
 from biclique.runtime.namespace import is_dask
 from biclique.runtime.page_links import PageLink
 from biclique.tables.frames import as_frame, kind_of, numbers_of, pandas, settled
@@ -407,9 +408,8 @@ class TablePreparer(TransformerMixin, PageLink, BaseEstimator):
     def _transform(self, frame: Any) -> tuple[FloatArray, NDArray[np.bool_]]:
         self._refuse_gaps(frame)
         n_out = len(self.get_feature_names_out())
-        require(
+        require_memory(
             16 * len(frame) * n_out,
-            free_memory(),
             f"{name_of(frame)}: {len(frame)} rows of {n_out} prepared columns",
             "leave out categories with many levels, or take fewer rows.",
         )

@@ -16,7 +16,7 @@ import numpy as np
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import BicliqueError, MemoryLimitError, TableError, optional, printable
-from biclique.runtime import free_memory, require
+from biclique.runtime.memory import require_memory
 from biclique.tables.array_tables import open_zarr, read_npy, read_npz
 from biclique.tables.frames import INSTALL, as_frame, from_arrow, pandas, pyarrow, settled, texts_of
 from biclique.tables.lazy_tables import open_chunks, open_groups, open_npy, open_text
@@ -154,7 +154,7 @@ def read_frame(
     - ``attrs["name"]`` is the file for messages, ``attrs["notes"]`` what may have been meant otherwise.
     """
     with opened(path) as (file, kind):
-        require(COPIES * size_of(path), free_memory(), f"{printable(path)}: the table in memory", FEWER)
+        require_memory(COPIES * size_of(path), f"{printable(path)}: the table in memory", FEWER)
         frame = kind.read(file, form, list(texts), as_text)
     frame.attrs = {"name": printable(path), "notes": frame.attrs.get("notes", ())}
     return frame
