@@ -278,7 +278,6 @@ def test_gaps_are_equal_whatever_their_bits():
         ({"device": "cpu", **NEIGHBORHOODS}, "the metric 'gower' works on the host"),
         ({"k": "select"}, "n_clusters='select' judges by Euclidean neighbours.*give a number"),
         ({"gamma": "scale"}, "gamma='scale' is the variance"),
-        ({"landmarks": "kmeans++"}, "landmarks='kmeans\\+\\+' measures Euclidean distances.*'uniform' or 'leverage'"),
         ({"device": "cpu"}, "gower"),
         ({"gram": "features"}, "gram='features' knows rbf.*not 'gower': use gram='nystroem'"),
         ({"categorical_features": "c"}, "categorical_features must be None, 'from_dtype', or columns"),

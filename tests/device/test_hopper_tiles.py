@@ -19,7 +19,7 @@ from biclique.device import hopper_tiles  # noqa: E402
 from biclique.device.hopper_tiles import COLUMNS, FOLD_TILES, ROWS, units  # noqa: E402
 from biclique.exceptions import BicliqueWarning  # noqa: E402
 from biclique.gram.torch_gram import TorchGram  # noqa: E402
-from biclique.kernels import make_kernel  # noqa: E402
+from biclique.kernels.named import make_kernel  # noqa: E402
 
 ROWS_A_FOLD = FOLD_TILES * COLUMNS
 DEVICE = "cuda" if GPU else "cpu"

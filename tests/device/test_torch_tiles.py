@@ -22,9 +22,9 @@ from biclique.device import torch_tiles as cuda  # noqa: E402
 from biclique.device.torch_tiles import TorchTiles, choose_engine  # noqa: E402
 from biclique.exceptions import DataError, MemoryLimitError, MissingExtraError, ParameterError  # noqa: E402
 from biclique.gram.torch_gram import TorchGram  # noqa: E402
-from biclique.kernels import DirectRBF, make_kernel  # noqa: E402
-from biclique.kernels import kernel as cross  # noqa: E402
-from biclique.kernels.kernel import HeldRows  # noqa: E402
+from biclique.kernels import held  # noqa: E402
+from biclique.kernels.held import HeldRows  # noqa: E402
+from biclique.kernels.named import DirectRBF, make_kernel  # noqa: E402
 from biclique.runtime.namespace import to_host  # noqa: E402
 
 NAMES = ["rbf", "laplacian", "polynomial", "linear", "cosine"]
@@ -309,7 +309,7 @@ def test_a_tensor_is_copied_unless_it_is_owned():
 def test_rows_are_centred_a_piece_at_a_time(monkeypatch):
     X = rows(100, 3) + 1e3
     whole = HeldRows(named("rbf", 3), torch.tensor(X), np.float32)
-    monkeypatch.setattr(cross, "DEVICE_ENTRIES", 20)
+    monkeypatch.setattr(held, "DEVICE_ENTRIES", 20)
     pieces = HeldRows(named("rbf", 3), torch.tensor(X), np.float32)
     assert torch.equal(whole.rows, pieces.rows)
     again = pickle.loads(pickle.dumps(pieces))

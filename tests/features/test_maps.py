@@ -8,7 +8,6 @@ from scipy import sparse
 
 from biclique.exceptions import ParameterError
 from biclique.features.maps import (
-    LANDMARKS,
     PRECISE_SIZE,
     SUMS_ERROR,
     ExactMap,
@@ -17,9 +16,7 @@ from biclique.features.maps import (
     SketchMap,
     _panel_rows,
     check_features,
-    choose_landmarks,
     column_sums,
-    leverage_scores,
     make_map,
     map_kind,
     map_product,
@@ -28,7 +25,6 @@ from biclique.features.maps import (
 )
 from biclique.gram import FactoredGram
 from biclique.kernels import RBF, Cosine, Function, Laplacian, Linear, Polynomial, Sigmoid
-from biclique.kernels.kernel import HeldRows
 from tests import oracles
 
 N = 700
@@ -259,35 +255,13 @@ def test_far_from_the_origin_columns_keep_their_digits():
     np.testing.assert_allclose(near, far, atol=2e-3)
 
 
-@pytest.mark.parametrize("method", LANDMARKS)
-def test_landmarks_are_distinct_rows_and_follow_the_random_state(method):
+def test_landmarks_are_distinct_rows_and_follow_the_random_state():
     X = rows(500)
-    chosen = choose_landmarks(method, RBF(0.4), X, 60, np.random.RandomState(0))
-    assert len(np.unique(chosen)) == 60
-    assert (np.diff(chosen) > 0).all()
-    again = choose_landmarks(method, RBF(0.4), X, 60, np.random.RandomState(0))
-    assert np.array_equal(chosen, again)
-    assert np.array_equal(choose_landmarks(method, RBF(0.4), X[:50], 60, np.random.RandomState(0)), np.arange(50))
-
-
-def test_leverage_scores_are_their_definition():
-    X, kernel = rows(80), RBF(0.4)
-    K = kernel.block(X, X)
-    scores = leverage_scores(HeldRows(kernel, X, np.float64), X, 0.3, 1.0)
-    np.testing.assert_allclose(scores, oracles.leverage(K, 0.3), atol=1e-10)
-    counts = np.zeros(80)
-    for seed in range(300):
-        counts[choose_landmarks("leverage", kernel, X, 10, np.random.RandomState(seed))] += 1
-    # Isolated rows have high scores, and are drawn more often than rows in the crowd.
-    high, low = np.argsort(scores)[-10:], np.argsort(scores)[:10]
-    assert counts[high].mean() > 1.5 * counts[low].mean()
-
-
-def test_spread_out_landmarks_reach_further():
-    X = np.concatenate([rows(2000) * 0.1, rows(20, seed=1) + 20])
-    uniform = choose_landmarks("uniform", RBF(0.4), X, 30, np.random.RandomState(0))
-    spread = choose_landmarks("kmeans++", RBF(0.4), X, 30, np.random.RandomState(0))
-    assert (spread >= 2000).sum() > (uniform >= 2000).sum() + 5
+    first, again = (make_map("nystroem", RBF(0.4), X, 60, random=np.random.RandomState(0)) for _ in range(2))
+    assert len(np.unique(first.held.rows, axis=0)) == 60
+    assert np.array_equal(first.held.rows, again.held.rows)
+    few = make_map("nystroem", RBF(0.4), X[:50], 60, random=np.random.RandomState(0))
+    assert few.size == 50
 
 
 def test_which_map():

@@ -16,7 +16,7 @@ from biclique.exceptions import ApproximationWarning, DataError, MemoryLimitErro
 from biclique.features.maps import FEATURE_MAPS, FeatureMap
 from biclique.fit.settings import FACTORED, GRAM_NAMES
 from biclique.gram import GRAMS, GramOperator
-from biclique.kernels.kernel import HeldRows
+from biclique.kernels.held import HeldRows
 from biclique.rows.array import OPENERS, Opener
 from biclique.runtime.memory import data_bytes
 from biclique.spectral.assign import ASSIGNERS, Assigner
@@ -144,7 +144,7 @@ class Bumps(FeatureMap):
         self.kernel, self.rows, self.dtype, self.size = kernel, rows, np.dtype(dtype), len(rows)
 
     @classmethod
-    def make(cls, kernel, pool, size, *, landmarks, random, dtype):  # noqa: ARG003
+    def make(cls, kernel, pool, size, *, random, dtype):
         return cls(kernel, pool[random.choice(len(pool), min(size, len(pool)), replace=False)], dtype)
 
     def columns(self, X):

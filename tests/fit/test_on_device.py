@@ -104,7 +104,7 @@ WAYS = [
     {"gamma": "median"},
     {"gamma": "scale"},
     {"gram": "nystroem", "rank": 60},
-    {"gram": "nystroem", "rank": 60, "affinity": "polynomial", "landmarks": "kmeans++"},
+    {"gram": "nystroem", "rank": 60, "affinity": "polynomial"},
     {"gram": "features", "rank": 100},
     {"gram": "features", "rank": 100, "affinity": "laplacian"},
 ]

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from biclique.kernels import bandwidth, make_kernel
-from biclique.kernels.kernel import weighted_median
+from biclique.kernels.gamma_rules import bandwidth, weighted_median
+from biclique.kernels.named import make_kernel
 from tests.oracles import neighbor_gamma
 
 

@@ -8,7 +8,9 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
 from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.exceptions import DataError, ParameterError
-from biclique.kernels import KERNEL_NAMES, RBF, Columns, Kernel, Polynomial, check_rows_for_kernel, make_kernel
+from biclique.kernels import RBF, Columns, Kernel, Polynomial
+from biclique.kernels.kernel import nonnegative
+from biclique.kernels.named import KERNEL_NAMES, check_rows_for_kernel, make_kernel
 
 GAMMA, DEGREE, COEF0 = 0.3, 3, 1.5
 
@@ -41,17 +43,17 @@ def test_block_and_diagonal_are_scikit_learns(name, rows):
 @pytest.mark.parametrize("name", KERNEL_NAMES)
 def test_kernels_know_when_no_value_is_negative(name, signs, coef0, degree, rows):
     X = rows[0] if signs == "none negative" or "chi2" in name else rows[0] - 0.5
-    kernel = make_kernel(name, gamma=GAMMA, degree=degree, coef0=coef0).of_columns(Columns.of(X))
+    kernel = make_kernel(name, gamma=GAMMA, degree=degree, coef0=coef0, columns=Columns.of(X))
     with np.errstate(invalid="ignore"):
         true = bool((kernel.block(X, X) >= 0).all())
-    if kernel.nonnegative(X):
+    if nonnegative(kernel, X):
         assert true
     # Said wherever it follows from the kernel, or from rows and parameters without a minus sign.
     always = name in ("rbf", "laplacian", "chi2", "gower") or ("poly" in name and degree % 2 == 0)
     plain = signs == "none negative" and (coef0 > 0 or name in ("linear", "cosine")) and name != "additive_chi2"
-    assert kernel.nonnegative(X) == (always or plain)
+    assert nonnegative(kernel, X) == (always or plain)
     if kernel.accepts_sparse:
-        assert kernel.nonnegative(sparse.csr_array(X)) == kernel.nonnegative(X)
+        assert nonnegative(kernel, sparse.csr_array(X)) == nonnegative(kernel, X)
 
 
 @pytest.mark.parametrize("name", ["linear", "cosine", "rbf"])

@@ -1,4 +1,4 @@
-"""Drills: a kernel, a feature map and a Gram operator of one's own are one class and one entry in a table each."""
+"""Drills: a kernel and a Gram operator of one's own are one class and one entry in a table."""
 
 import numpy as np
 import pytest
@@ -8,12 +8,14 @@ from sklearn.metrics import adjusted_rand_score
 from biclique.cli import main
 from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.exceptions import ParameterError
-from biclique.features.maps import FEATURE_MAPS, FeatureMap, make_map, map_kind
+from biclique.features.maps import make_map, map_kind
 from biclique.fit.plan import make_gram
 from biclique.fit.settings import GRAM_NAMES
-from biclique.gram import GRAMS, FactoredGram, GramOperator
-from biclique.kernels import GAMMA_KERNELS, KERNEL_NAMES, KERNELS, RBF, Kernel, make_kernel
-from biclique.kernels.kernel import HeldRows
+from biclique.gram import GRAMS, GramOperator
+from biclique.kernels import KERNELS, RBF, Kernel, Polynomial
+from biclique.kernels.held import HeldRows
+from biclique.kernels.kernel import Form, pair_values
+from biclique.kernels.named import GAMMA_KERNELS, KERNEL_NAMES, make_kernel
 from tests.gram.contract import GramContract, frozen
 
 
@@ -21,7 +23,6 @@ class Rational(Kernel):
     """κ(x, y) = 1 / (1 + γ |x − y|²)."""
 
     name = "rational"
-    has_gamma = True
 
     def __init__(self, gamma):
         self.gamma = gamma
@@ -48,13 +49,6 @@ def test_an_instance_is_an_affinity(blobs, gram):
     assert adjusted_rand_score(y, found.predict(X + 1e-3)) == 1
 
 
-def test_an_instance_reads_rows_in_chunks(blobs, tmp_path):
-    X, y = blobs
-    np.save(tmp_path / "rows.npy", X)
-    found = model(affinity=Rational(0.5), gram="nystroem", rank=40).fit(tmp_path / "rows.npy")
-    assert adjusted_rand_score(y, found.labels_) == 1
-
-
 @pytest.mark.parametrize("gram", ["auto", "nystroem"])
 def test_a_device_refuses_it_with_the_way_out(blobs, gram):
     with pytest.raises(ParameterError, match=r"'rational'.*device=None"):
@@ -66,43 +60,25 @@ def test_features_refuse_it_with_the_way_out(blobs):
         model(affinity=Rational(0.5), gram="features").fit(blobs[0])
 
 
-def test_a_kernel_with_features_and_frequencies_of_its_own(blobs):
+def test_a_kernel_with_a_form_has_features_of_it(blobs):
     class Shifted(Kernel):
-        """κ(x, y) = 1 + ⟨x, y⟩: exact features."""
+        """κ(x, y) = 1 + ⟨x, y⟩."""
+
+        form = Form("power", coef0=1.0)
 
         def block(self, X, Y):
             return 1 + X @ Y.T
-
-        def exact_columns(self, n_columns):
-            return 1 + n_columns
-
-        def exact_features(self, X):
-            return np.column_stack([np.ones(len(X), dtype=X.dtype), X])
-
-    class Slow(Rational):
-        """Frequencies of rbf: E cos⟨ω, x − y⟩ is not its own block, and nobody asks."""
-
-        def frequencies(self, normal):
-            return RBF(0.1).frequencies(normal)
 
     X, _ = blobs
     assert map_kind("features", Shifted(), 5, "auto") == "exact"
     phi = make_map("exact", Shifted(), X, 0, random=np.random.RandomState(0), dtype=np.float64).features(X)
     np.testing.assert_allclose(phi @ phi.T, Shifted().block(X, X), rtol=1e-12)
-    assert map_kind("features", Slow(1.0), 5, "auto") == "fourier"
-    with pytest.raises(ParameterError, match="takes the 3001 columns"):
-        map_kind("features", Shifted(), 3000, "auto")
 
 
-def test_what_a_kernel_does_not_have_is_told():
-    kernel = Rational(1.0)
-    assert (kernel.form, kernel.exact_columns(3), kernel.frequencies(np.ones((2, 3)))) == (None, None, None)
-    assert kernel.precise(np.ones((2, 3))) is kernel
-    for ask in (kernel.left, kernel.right, kernel.exact_features):
-        with pytest.raises(TypeError, match="the rational kernel "):
-            ask(np.ones((2, 3)))
+@pytest.mark.parametrize("kernel", [Rational(1.0), RBF(0.3), Polynomial(0.5, 1.0, 2)])
+def test_values_of_pairs_are_those_of_a_block(kernel):
     X, first, second = np.random.default_rng(0).random((9, 3)), np.array([4, 0, 4, 8]), np.array([1, 1, 2, 8])
-    np.testing.assert_allclose(kernel.pairs(X, first, second), kernel.block(X, X)[first, second])
+    np.testing.assert_allclose(pair_values(kernel, X, first, second), kernel.block(X, X)[first, second])
 
 
 @pytest.mark.usefixtures("rational")
@@ -126,7 +102,7 @@ def test_the_name_is_gone_with_the_entry(capsys):
     with pytest.raises(ParameterError, match="affinity must be one of rbf"):
         make_kernel("rational", gamma=1.0)
     with pytest.raises(SystemExit):
-        main(["cluster", "iris", "--affinity", "rational"])
+        main(["cluster", "iris", "-k", "3", "--affinity", "rational"])
     assert "rational" in capsys.readouterr().err
 
 
@@ -136,44 +112,7 @@ def test_a_dissimilarity_makes_the_bandwidth_rule_work(blobs, monkeypatch):
     assert model(affinity="rational").fit(blobs[0]).gamma_ == pytest.approx(model(affinity="rbf").fit(blobs[0]).gamma_)
 
 
-# A feature map
-
 X = frozen(np.random.default_rng(0).random((120, 3)))
-
-
-class Moments(FeatureMap):
-    """φ(x) = [1, x]: what a kernel looks like from far away."""
-
-    def __init__(self, kernel, n_columns, dtype):
-        self.kernel, self.size, self.dtype = kernel, 1 + n_columns, np.dtype(dtype)
-
-    @classmethod
-    def make(cls, kernel, pool, size, *, landmarks, random, dtype):  # noqa: ARG003
-        return cls(kernel, pool.shape[1], dtype)
-
-    def columns(self, X):
-        return np.column_stack([np.ones(len(X)), X]).astype(self.dtype)
-
-
-class TestOwnMap(GramContract):
-    restricts = False
-
-    @pytest.fixture(autouse=True)
-    def _entry(self, monkeypatch):
-        monkeypatch.setitem(FEATURE_MAPS, "moments", Moments)
-
-    def create(self, n_jobs=None):
-        kind = map_kind("moments", RBF(1.0), 3, "auto")
-        made = make_map(kind, RBF(1.0), X, 4, random=np.random.RandomState(0), dtype=np.float64)
-        return FactoredGram(made, X, n_jobs=n_jobs), X
-
-    def dense(self):
-        return 1 + X @ X.T
-
-
-def test_a_map_that_nobody_knows():
-    with pytest.raises(ParameterError, match=r"a feature map must be one of 'nystroem', .* got 'moments'"):
-        make_map("moments", RBF(1.0), X, 4, random=np.random.RandomState(0))
 
 
 # A Gram operator

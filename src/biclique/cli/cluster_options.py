@@ -25,6 +25,7 @@ from biclique.fit.settings import GRAM_NAMES, MODELLINGS, NEIGHBORHOODS, PRECISI
 from biclique.io import check_target, formats, listed
 from biclique.kernels.gower import Gower
 from biclique.kernels.named import KERNEL_NAMES, KERNELS
+from biclique.runtime.arguments import Names
 
 SWITCH: dict[str, bool | str] = {"auto": "auto", "yes": True, "no": False}
 FILES = listed([kind.endings[0] for kind in formats() if kind.place != "folder"], "or")
@@ -72,7 +73,7 @@ class ClusterOptions(Assigning, ColumnOptions):
         "--affinity",
         group=MODEL,
         default=NEIGHBORHOODS,
-        choices=(NEIGHBORHOODS, *KERNEL_NAMES, "nearest_neighbors"),
+        choices=Names(lambda: (NEIGHBORHOODS, *KERNEL_NAMES, "nearest_neighbors")),
         help="the hypergraph of neighbourhoods (default), a kernel, or a graph of nearest neighbours",
     )
     metric: str = option(

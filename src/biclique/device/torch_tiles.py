@@ -15,9 +15,11 @@ import numpy as np
 
 from biclique._typing import Rows
 from biclique.exceptions import MemoryLimitError, MissingExtraError, ParameterError, optional
-from biclique.kernels import KERNELS, Kernel
+from biclique.kernels.held import near_one
+from biclique.kernels.kernel import Form, Kernel
+from biclique.kernels.named import power
 from biclique.runtime import Tick, format_bytes, free_memory
-from biclique.runtime.namespace import on_host
+from biclique.runtime.namespace import on_host, unit_rows
 
 FLOAT32_ERROR = 1e-3
 """Above this bound on the error of a value in float32 tiles are computed in float64, by torch."""
@@ -44,13 +46,14 @@ def load_torch() -> Any:
     return optional("torch", "a device needs torch: pip install 'biclique[gpu]'")
 
 
-def check_device_kernel(kernel: Kernel) -> None:
-    """Refuse a kernel that has no tiles on a device."""
-    if not kernel.on_device:
-        known = ", ".join(name for name, other in KERNELS.items() if other.on_device and other.name == name)
+def check_device_kernel(kernel: Kernel) -> Form:
+    """The function that tiles on a device compute; refuse a kernel that they do not know."""
+    if kernel.form is None or not kernel.on_device:
         raise ParameterError(
-            f"the kernel {kernel.name!r} is not supported on a GPU ({known} are): use the host (device=None)."
+            f"the kernel {kernel.name!r} is not supported on a GPU (rbf, laplacian, polynomial, linear, cosine are): "
+            "use the host (device=None)."
         )
+    return kernel.form
 
 
 def check_device_precision(precision: str, device: Any) -> None:
@@ -117,9 +120,9 @@ def choose_engine(requested: str, kernel: Kernel, device: Any, n_columns: int, w
 def can_fuse(kernel: Kernel) -> bool:
     """Whether the fused kernel has this function: powers are taken by multiplication, so their degree is whole."""
     form = kernel.form
-    if form is None or form.function != "power":
-        return form is not None
-    return form.degree == int(form.degree) and 1 <= form.degree <= LIFT and form.gamma > 0
+    if form is None or form.direct or not kernel.on_device:
+        return False
+    return form.function != "power" or (form.degree in range(1, LIFT + 1) and form.gamma > 0)
 
 
 def sums_differences(kernel: Kernel) -> bool:
@@ -159,13 +162,21 @@ class TorchTiles:
 
     def __init__(self, kernel: Kernel, device: Any, dtype: Any) -> None:
         self.torch, self.kernel, self.device = load_torch(), kernel, device
+        self.form = check_device_kernel(kernel)
         self.dtype = self.torch.float64 if np.dtype(dtype) == np.float64 else self.torch.float32
         self.sums = self.torch.float32 if device.type == "mps" else self.torch.float64  # Apple's has no float64
         self.columns = TILE_COLUMNS.get(device.type, ON_DEVICE)
 
     def side(self, rows: Rows, *, right: bool) -> tuple[Any, Any]:  # noqa: ARG002
-        """Rows on the device as the kernel's ``device_tile`` takes them, and a number for each, or None."""
-        return self.kernel.device_side(place_rows(rows, self.device).to(self.dtype))
+        """Rows on the device as ``tile`` takes them, and a number for each of rbf, or None."""
+        X = place_rows(rows, self.device).to(self.dtype)
+        if self.form.unit:
+            near: Any = near_one(X)  # else squares would vanish or overflow
+            return unit_rows(near), None
+        if self.form.function != "gauss" or self.form.direct:
+            return X, None
+        Z = X * float(np.sqrt(self.form.gamma))
+        return Z, (Z * Z).sum(1)
 
     def mirror(self, right: Any, rows: Rows) -> Any:  # noqa: ARG002
         """The same rows as the left side."""
@@ -213,9 +224,20 @@ class TorchTiles:
 
     def tile(self, left: Any, right: Any, I: slice, J: slice) -> Any:  # noqa: E741
         """κ(y_i, x_j) for i in I and j in J."""
-        (Y, y_own), (X, x_own) = left, right
-        own = (None, None) if y_own is None else (y_own[I], x_own[J])
-        return self.kernel.device_tile(Y[I], X[J], *own)
+        (Y, y_own), (X, x_own), form = left, right, self.form
+        Y, X = Y[I], X[J]
+        if form.function == "manhattan":
+            return self.torch.cdist(Y, X, p=1).mul_(-form.gamma).exp_()
+        if form.direct:
+            gaps = self.torch.cdist(Y, X, compute_mode="donot_use_mm_for_euclid_dist")
+            return gaps.square_().mul_(-form.gamma).exp_()
+        inner = Y @ X.T
+        if form.function == "gauss":  # rounding can lift an exponent above zero
+            inner.mul_(2).sub_(y_own[I, None]).sub_(x_own[J]).clamp_(max=0).exp_()
+        if form.function == "power":
+            inner.mul_(form.gamma).add_(form.coef0)
+            return power(inner, form.degree)
+        return inner
 
 
 def _is_memory(torch: Any, error: BaseException) -> bool:

@@ -25,7 +25,7 @@ from biclique.device.torch_tiles import (
     pad_vectors,
 )
 from biclique.exceptions import BicliqueWarning, MemoryLimitError, ParameterError, warn_user
-from biclique.kernels import Kernel
+from biclique.kernels.kernel import Kernel
 from biclique.runtime import Tick, format_bytes
 from biclique.runtime.namespace import largest_size, on_host
 

@@ -11,18 +11,23 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
+from functools import lru_cache
+from itertools import combinations_with_replacement
+from math import factorial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.cluster import kmeans_plusplus
+from scipy.special import ndtr
 from sklearn.kernel_approximation import PolynomialCountSketch
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import ParameterError
-from biclique.kernels import HeldRows, Kernel, dense_product, middle
-from biclique.runtime import PANEL, Pulse, Result, Tick, check_choice, run_groups, run_panels
+from biclique.kernels.held import HeldRows, in_range
+from biclique.kernels.kernel import Form, InnerProductKernel, Kernel, dense_product, middle
+from biclique.runtime.arguments import check_choice
 from biclique.runtime.namespace import as_dtype, float64, full, full_float32, moved, namespace, on_host, to_host
+from biclique.runtime.threads import Pulse, Result, Tick, run_groups, run_panels
 
 MOST_EXACT_COLUMNS = 2048
 """Exact maps with more columns than this are left to sketches and landmarks."""
@@ -55,18 +60,11 @@ class FeatureMap(ABC):
     """The lowest of these, as a share of the largest."""
 
     @classmethod
-    def make(
-        cls,
-        kernel: Kernel,  # noqa: ARG003
-        pool: Rows,  # noqa: ARG003
-        size: int,  # noqa: ARG003
-        *,
-        landmarks: str,  # noqa: ARG003
-        random: np.random.RandomState,  # noqa: ARG003
-        dtype: Any,  # noqa: ARG003
-    ) -> FeatureMap:
-        """The map of a kernel, with ``size`` columns if it has a choice; the pool has distinct rows for landmarks."""
-        raise TypeError(f"{cls.__name__} is not made of a kernel")
+    def make(cls, kernel: Kernel, pool: Rows, size: int, **how: Any) -> FeatureMap:
+        """The map of a kernel, with ``size`` columns if it has a choice; ``how`` is ``random`` and ``dtype``."""
+        make: Any = cls
+        made: FeatureMap = make(kernel, pool, size, **how)
+        return made
 
     @abstractmethod
     def columns(self, X: Rows) -> FloatArray:
@@ -97,9 +95,8 @@ class FeatureMap(ABC):
 class FourierMap(FeatureMap):
     """φ(x) = √(2/p) [cos⟨ω_j, x⟩, sin⟨ω_j, x⟩], j = 1..p/2: E⟨φ(x), φ(y)⟩ = κ(x, y) for a kernel of x − y.
 
-    The kernel makes its frequencies (``Kernel.frequencies``) from rows of random orthogonal matrices, each stretched to
-    the length of a normal vector: every row is standard normal, and together they are spread out better than
-    independent ones.
+    Frequencies come from rows of random orthogonal matrices, each stretched to the length of a normal vector: every row
+    is standard normal, and together they are spread out better than independent ones.
     """
 
     by_name = False
@@ -110,23 +107,8 @@ class FourierMap(FeatureMap):
     ) -> None:
         self.kernel, self.dtype, self.size = kernel, np.dtype(dtype), max(size // 2, 1) * 2
         self.offset = middle(_dense(pool[:1000]))  # phases are taken from the middle of the rows, which saves digits
-        frequencies = kernel.frequencies(_orthogonal_rows(pool.shape[1], self.size // 2, random))
-        if frequencies is None:
-            raise ParameterError(f"the {kernel.name} kernel has no Fourier features.")
+        frequencies = _frequencies(kernel.form, _orthogonal_rows(pool.shape[1], self.size // 2, random))
         self.frequencies: FloatArray = np.ascontiguousarray(frequencies.T, dtype=self.dtype)  # (d, p/2)
-
-    @classmethod
-    def make(
-        cls,
-        kernel: Kernel,
-        pool: Rows,
-        size: int,
-        *,
-        landmarks: str,  # noqa: ARG003
-        random: np.random.RandomState,
-        dtype: Any,
-    ) -> FourierMap:
-        return cls(kernel, pool, size, random, dtype)
 
     def columns(self, X: Rows) -> FloatArray:
         half = self.size // 2
@@ -143,6 +125,16 @@ class FourierMap(FeatureMap):
         return out
 
 
+def _frequencies(form: Form | None, normal: FloatArray) -> FloatArray:
+    """ω with E cos⟨ω, x − y⟩ = κ(x, y), from standard normal rows."""
+    if form is not None and form.function == "gauss":
+        return np.asarray(np.sqrt(2 * float(form.gamma)) * normal)  # normal with variance 2γ
+    if form is not None and form.function == "manhattan":
+        # Cauchy of scale γ: the normal numbers carried over through their distribution function.
+        return np.asarray(float(form.gamma) * np.tan(np.pi * (ndtr(normal) - 0.5)))
+    raise ParameterError("only the rbf and laplacian kernels have Fourier features.")
+
+
 def _orthogonal_rows(d: int, count: int, random: np.random.RandomState) -> FloatArray:
     """Rows that are each standard normal, and orthogonal to one another within every run of d, shape (count, d)."""
     runs, width = [], min(d, count)
@@ -154,14 +146,15 @@ def _orthogonal_rows(d: int, count: int, random: np.random.RandomState) -> Float
 
 
 class ExactMap(FeatureMap):
-    """φ(x) with ⟨φ(x), φ(y)⟩ = κ(x, y): the kernel's own ``exact_features``.
-
-    They are x itself for linear, x/|x| for cosine, weighted monomials for polynomial.
-    """
+    """φ(x) with ⟨φ(x), φ(y)⟩ = κ(x, y): x itself for linear, x/|x| for cosine, weighted monomials for polynomial."""
 
     exact = True
     by_name = False
     takes_tensors = True
+
+    @classmethod
+    def make(cls, kernel: Kernel, pool: Rows, *_: int, **how: Any) -> ExactMap:
+        return cls(kernel, pool.shape[1], how["dtype"])
 
     def __init__(self, kernel: Kernel, n_columns: int, dtype: Any = np.float64) -> None:
         size = kernel.exact_columns(n_columns)
@@ -169,29 +162,51 @@ class ExactMap(FeatureMap):
             raise ParameterError(f"the {kernel.name} kernel has no exact feature map.")
         self.kernel, self.dtype, self.size = kernel, np.dtype(dtype), size
 
-    @classmethod
-    def make(
-        cls,
-        kernel: Kernel,
-        pool: Rows,
-        size: int,  # noqa: ARG003
-        *,
-        landmarks: str,  # noqa: ARG003
-        random: np.random.RandomState,  # noqa: ARG003
-        dtype: Any,
-    ) -> ExactMap:
-        return cls(kernel, pool.shape[1], dtype)
-
     def columns(self, X: Rows) -> FloatArray:
-        X = self.kernel.rescaled(X)
+        X = in_range(self.kernel, X)
         rows = sparse.csr_array(X, dtype=self.dtype) if sparse.issparse(X) else as_dtype(X, self.dtype)
-        return self.kernel.exact_features(rows)
+        form = self.kernel.form
+        if form is not None and form.function == "power":
+            return _weighted_monomials(form, _dense(rows))
+        left = self.kernel.left(rows) if isinstance(self.kernel, InnerProductKernel) else rows
+        if on_host(left):
+            return np.array(_dense(left))
+        return namespace(left).clone(left)  # type: ignore[no-any-return]
+
+
+def _weighted_monomials(form: Form, X: FloatArray) -> FloatArray:
+    """(γ⟨x, y⟩ + c)^q = Σ_a (q choose a) Π_l (γ x_l y_l)^(a_l) c^(a_0): the roots of its terms, in d + 1 variables."""
+    factors, scales = _monomials(X.shape[1], int(form.degree))
+    constant = _as_rows(full((X.shape[0], 1), float(np.sqrt(form.coef0)), X), X)
+    variables = namespace(X).concatenate([constant, float(np.sqrt(form.gamma)) * X], axis=1)
+    out = variables[:, moved(factors[0], X)] * _as_rows(scales, X)
+    for factor in factors[1:]:
+        out *= variables[:, moved(factor, X)]
+    return out  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=8)
+def _monomials(d: int, degree: int) -> tuple[IntArray, FloatArray]:
+    """The variables of every monomial of d + 1 variables, (degree, p), and √(q choose a), (p,)."""
+    monomials = list(combinations_with_replacement(range(d + 1), degree))
+    counts = [np.unique(m, return_counts=True)[1].tolist() for m in monomials]
+    scales = np.sqrt([factorial(degree) / np.prod([factorial(c) for c in cs]) for cs in counts])
+    return np.array(monomials).T.copy(), scales
+
+
+def _as_rows(values: FloatArray, X: Rows) -> Any:
+    """Values in the precision of the rows, on their device."""
+    return namespace(X).asarray(moved(values, X), dtype=X.dtype)
 
 
 class SketchMap(FeatureMap):
     """φ(x) with E⟨φ(x), φ(y)⟩ = (γ⟨x, y⟩ + c)^q: scikit-learn's PolynomialCountSketch, for rows on the host."""
 
     by_name = False
+
+    @classmethod
+    def make(cls, kernel: Kernel, pool: Rows, size: int, **how: Any) -> SketchMap:
+        return cls(kernel, pool.shape[1], size, **how)
 
     def __init__(
         self, kernel: Kernel, n_columns: int, size: int, random: np.random.RandomState, dtype: Any = np.float64
@@ -204,19 +219,6 @@ class SketchMap(FeatureMap):
             gamma=form.gamma, degree=int(form.degree), coef0=form.coef0, n_components=size, random_state=random
         ).fit(np.zeros((1, n_columns)))
 
-    @classmethod
-    def make(
-        cls,
-        kernel: Kernel,
-        pool: Rows,
-        size: int,
-        *,
-        landmarks: str,  # noqa: ARG003
-        random: np.random.RandomState,
-        dtype: Any,
-    ) -> SketchMap:
-        return cls(kernel, pool.shape[1], size, random, dtype)
-
     def columns(self, X: Rows) -> FloatArray:
         return np.asarray(self._sketch.transform(np.asarray(_dense(X), dtype=np.float64)), dtype=self.dtype)
 
@@ -228,12 +230,10 @@ def has_sketch(kernel: Kernel) -> bool:
 
 def check_features(kernel: Kernel, n_columns: int) -> None:
     """Refuse a kernel that has no feature map."""
-    if kernel.form is not None and kernel.form.coef0 < 0:
-        raise ParameterError(
-            f"gram='features' needs coef0 of at least 0, got {kernel.form.coef0:g}: use gram='nystroem'."
-        )
-    columns = kernel.exact_columns(n_columns)
-    if columns is None and kernel.frequencies(np.zeros((1, n_columns))) is None:
+    form, columns = kernel.form, kernel.exact_columns(n_columns)
+    if form is not None and has_sketch(kernel) and form.coef0 < 0:
+        raise ParameterError(f"gram='features' needs coef0 of at least 0, got {form.coef0:g}: use gram='nystroem'.")
+    if columns is None and (form is None or form.function not in ("gauss", "manhattan")):
         raise ParameterError(
             f"gram='features' knows rbf, laplacian, linear, cosine and polynomial of whole degree, not "
             f"{kernel.name!r}: use gram='nystroem', which takes every kernel."
@@ -262,23 +262,18 @@ def map_kind(gram: str, kernel: Kernel, n_columns: int, rank: int | str) -> str:
 
 
 def make_map(
-    kind: str,
-    kernel: Kernel,
-    pool: Rows,
-    size: int,
-    *,
-    landmarks: str = "uniform",
-    random: np.random.RandomState,
-    dtype: Any = np.float32,
+    kind: str, kernel: Kernel, pool: Rows, size: int, *, random: np.random.RandomState, dtype: Any = np.float32
 ) -> FeatureMap:
-    """The feature map of a kind, with ``size`` columns; landmarks come from a pool of distinct rows."""
+    """The feature map of a kind, with ``size`` columns if it has a choice; landmarks are drawn from distinct rows."""
     check_choice("a feature map", kind, FEATURE_MAPS)
-    return FEATURE_MAPS[kind].make(kernel, pool, size, landmarks=landmarks, random=random, dtype=dtype)
+    return FEATURE_MAPS[kind].make(kernel, pool, size, random=random, dtype=dtype)
 
 
-FLOAT32_CUT, FLOAT64_CUT = 1e-7, 1e-12
-"""Eigenvalues of κ(Z, Z) below this share of the largest are rounding in that precision, and are left out."""
+FLOAT32_CUT = 1e-7
+"""Eigenvalues of κ(Z, Z) below this share of the largest are rounding in float32, and are left out."""
 
+FLOAT64_CUT = 1e-12
+"""The same in float64."""
 
 SUMS_ERROR = 1e-3
 """What rounding in sums over rows may add to an eigenvalue of the cut, as a share of the largest one."""
@@ -307,38 +302,36 @@ class NystroemMap(FeatureMap):
         kept = values > least
         self.n_negative, self.lowest = int((values < -least).sum()), float(values[0] / max(values[-1], 1e-300))
         self._root: FloatArray = vectors[:, kept] / np.sqrt(values[kept])  # T, (p, r)
-        self._right: Rows | None = self._right_side() if kernel.inner_product else None
-
-    def _right_side(self) -> Rows:
-        right = self.kernel.right(self.held.rows)
-        return right.T.tocsr() if sparse.issparse(right) else np.ascontiguousarray(right.T)
+        self._right: Rows | None = None  # r(Z)ᵀ of a kernel of an inner product, made when it is needed
 
     @classmethod
-    def make(
-        cls, kernel: Kernel, pool: Rows, size: int, *, landmarks: str, random: np.random.RandomState, dtype: Any
-    ) -> NystroemMap:
-        return cls(kernel, pool[choose_landmarks(landmarks, kernel, pool, size, random, dtype)], dtype)
+    def make(cls, kernel: Kernel, pool: Rows, size: int, **how: Any) -> NystroemMap:
+        chosen = np.arange(pool.shape[0])
+        if len(chosen) > size:
+            chosen = np.sort(how["random"].choice(len(chosen), size, replace=False))
+        return cls(kernel, pool[chosen], how["dtype"])
 
     def for_rows(self) -> NystroemMap:
         light = copy(self)
-        light._root, light._right = self._root[:0], None  # the second is made of the landmarks when it is needed
+        light._root, light._right = self._root[:0], None
         return light
 
     def columns(self, X: Rows) -> FloatArray:
         rows = self.held.hold(X.tocsr() if sparse.issparse(X) else X)
-        if self._right is None and self.kernel.inner_product:
-            self._right = self._right_side()
-        if not on_host(X):
-            if not isinstance(self._right, np.ndarray):
+        if not isinstance(self.kernel, InnerProductKernel):
+            if not on_host(X):
                 raise ParameterError(
-                    "landmarks on a device need dense rows and a kernel of an inner product, not "
-                    f"{self.kernel.name!r}: hold the rows on the host."
+                    f"landmarks on a device need a kernel of an inner product, not {self.kernel.name!r}: hold the rows "
+                    "on the host."
                 )
-            return self.kernel.finish(self.kernel.left(rows) @ moved(self._right, rows))
-        if self._right is None:
             return np.asarray(self.kernel.block(rows, self.held.rows)).astype(self.dtype, copy=False)
+        if self._right is None:
+            right = self.kernel.right(self.held.rows)
+            self._right = right.T.tocsr() if sparse.issparse(right) else np.ascontiguousarray(right.T)
         # Rounding cannot lift an exponent of rbf far above zero here: landmarks lie near the middle of all rows.
-        return self.kernel.finish(dense_product(self.kernel.left(rows), self._right))
+        left = self.kernel.left(rows)
+        inner = dense_product(left, self._right) if on_host(X) else left @ moved(self._right, rows)
+        return self.kernel.finish(inner)
 
     @property
     def rank(self) -> int:
@@ -367,66 +360,13 @@ def smallest_eigenvalue(W: FloatArray, values: FloatArray, dtype: Any) -> float:
     return largest * max(share, eps / SUMS_ERROR * spread)
 
 
-def choose_landmarks(
-    method: str, kernel: Kernel, pool: Rows, size: int, random: np.random.RandomState, dtype: Any = np.float64
-) -> IntArray:
-    """``size`` row numbers of a pool of distinct rows, ascending."""
-    if pool.shape[0] <= size:
-        return np.arange(pool.shape[0])
-    return np.sort(LANDMARKS[method](kernel, pool, size, random, dtype))
-
-
-def _uniform(kernel: Kernel, pool: Rows, size: int, random: np.random.RandomState, dtype: Any) -> IntArray:  # noqa: ARG001
-    """Every row alike: as dense as the data."""
-    return np.asarray(random.choice(pool.shape[0], size, replace=False))
-
-
-def _spread(kernel: Kernel, pool: Rows, size: int, random: np.random.RandomState, dtype: Any) -> IntArray:  # noqa: ARG001
-    """k-means++: each next one with probability as its squared distance to those chosen; spread out, outliers among."""
-    chosen = np.unique(kmeans_plusplus(pool, size, random_state=random, n_local_trials=1)[1])
-    rest = np.setdiff1d(np.arange(pool.shape[0]), chosen)  # where rows are so close that one was drawn twice
-    return np.concatenate([chosen, random.choice(rest, size - len(chosen), replace=False)])
-
-
-def _leverage(kernel: Kernel, pool: Rows, size: int, random: np.random.RandomState, dtype: Any) -> IntArray:
-    """Ridge leverage scores, from as many uniform pilots: rows that others do not stand for are drawn more often."""
-    pilots = HeldRows(kernel, pool[np.sort(_uniform(kernel, pool, size, random, dtype))], np.float64)
-    scores = leverage_scores(pilots, pool, None, size / pool.shape[0])
-    # Draws without replacement in proportion to the scores: the largest of u^(1/τ), in logarithms.
-    keys = np.log(random.uniform(size=len(scores))) / np.maximum(scores, 1e-12)
-    return np.argsort(-keys, kind="stable")[:size]
-
-
-def leverage_scores(pilots: HeldRows, X: Rows, ridge: float | None, share: float) -> FloatArray:
-    """τ(x) = min(1, (q/ν) [κ(x, x) − κ(x, Z)(W + νI)⁻¹κ(Z, x)]), pilots Z being a share q of the rows.
-
-    With every row a pilot this is the diagonal of K(K + νI)⁻¹. A row that is like no pilot keeps all of κ(x, x). The
-    ridge ν is the median |eigenvalue| of W unless given.
-    """
-    kernel = pilots.kernel
-    W = np.asarray(kernel.block(pilots.rows, pilots.rows), dtype=np.float64)
-    values, vectors = np.linalg.eigh((W + W.T) / 2)
-    ridge = max(float(np.median(np.abs(values))) if ridge is None else ridge, float(np.finfo(float).tiny))
-    root = vectors / np.sqrt(np.maximum(values, 0.0) + ridge)
-    scores = np.empty(X.shape[0])
-    for top in range(0, X.shape[0], PANEL):
-        rows = pilots.hold(X[top : top + PANEL])
-        explained = ((kernel.block(rows, pilots.rows) @ root) ** 2).sum(axis=1)
-        scores[top : top + PANEL] = kernel.diagonal(rows) - explained
-    return np.clip(share / ridge * scores, 0.0, 1.0)
-
-
-LANDMARKS: dict[str, Callable[..., IntArray]] = {"uniform": _uniform, "kmeans++": _spread, "leverage": _leverage}
-"""The ways of choosing landmarks by name; validation and documentation read this table."""
-
-
 FEATURE_MAPS: dict[str, type[FeatureMap]] = {
     "nystroem": NystroemMap,
     "exact": ExactMap,
     "fourier": FourierMap,
     "sketch": SketchMap,
 }
-"""The feature maps by kind; ``FeatureMap.make`` makes one."""
+"""The feature maps by kind."""
 
 
 # Passes over the rows of a feature map: sums and products, nothing of size n × p kept
@@ -441,11 +381,11 @@ DEVICE_ENTRIES = 2**23
 SPARSE_ROWS = 2**14
 """Rows whose sparse columns are computed at once."""
 
-PRECISE_SIZE, PRECISE_ROWS = 128, 2**15
-"""Matrices of at most so many columns, or of fewer rows, are products in float64 on the host, and take less time than
-other steps then. Products of a block in float32 would depend on how rows are cut into blocks, and eigenvectors on that,
-the more the closer eigenvalues are.
-"""
+PRECISE_SIZE = 128
+"""Matrices of at most so many columns are products in float64 on the host: blocks of rows do not change these."""
+
+PRECISE_ROWS = 2**15
+"""The same for matrices of fewer rows than this."""
 
 SHORT_SUM = 16
 """Rows that a sum of the columns of many rows adds up in float32."""

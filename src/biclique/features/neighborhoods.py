@@ -21,9 +21,9 @@ from scipy.sparse.csgraph import connected_components
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.features.maps import FeatureMap
-from biclique.kernels import Gower, squared_norms
+from biclique.kernels.gower import Gower
+from biclique.kernels.kernel import squared_norms
 from biclique.neighbors.index import NeighborIndex
-from biclique.runtime import PANEL
 from biclique.runtime.namespace import (
     as_dtype,
     float64,
@@ -153,7 +153,7 @@ class NeighborhoodMap(FeatureMap):
         if not on_host(X):
             return self._nearest_on_device(X, count)
         if isinstance(self.metric, Gower):
-            return _nearest_by_gower(self.metric, X, self.landmarks, count)
+            return self.metric.near_rows(X, self.landmarks, count)
         return self._searched().query(unit_length(X) if self.metric == "cosine" else X, count)
 
     def _searched(self) -> NeighborIndex:
@@ -209,17 +209,6 @@ def unit_length(X: Rows) -> Rows:
     if sparse.issparse(X):
         return sparse.csr_array(sparse.dia_array((scale[None, :], [0]), shape=(len(scale),) * 2) @ X)
     return np.asarray(X * scale[:, None])
-
-
-def _nearest_by_gower(kernel: Gower, X: Rows, Z: Rows, count: int) -> tuple[FloatArray, IntArray]:
-    """The same by Gower distances: all pairs, a few rows at a time."""
-    gaps, nears = np.empty((X.shape[0], count)), np.empty((X.shape[0], count), dtype=np.intp)
-    for top in range(0, X.shape[0], PANEL):
-        place = slice(top, top + PANEL)
-        q = kernel.distances(X[place], Z)
-        near = np.argsort(q, axis=1, kind="stable")[:, :count]
-        gaps[place], nears[place] = np.take_along_axis(q, near, axis=1), near
-    return gaps, nears
 
 
 def joined_components(incidence: Any) -> IntArray:

@@ -448,7 +448,7 @@ def choose_map(plan: Plan, pool: Pool, random: np.random.RandomState) -> ChosenM
     # At a landmark the approximation is exact: rows to compare on are none, where there are others.
     others = np.setdiff1d(pool.distinct, compared)
     rows = pool.rows[others if size <= len(others) else pool.distinct]
-    chosen = make_map(kind, kernel, rows, size, landmarks=holding.landmarks, random=random, dtype=dtype)
+    chosen = make_map(kind, kernel, rows, size, random=random, dtype=dtype)
     return ChosenMap(chosen, sample.error(chosen))
 
 

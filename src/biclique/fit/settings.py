@@ -16,7 +16,7 @@ import numpy as np
 
 from biclique._typing import Device, RandomState
 from biclique.exceptions import ParameterError
-from biclique.features.maps import FEATURE_MAPS, LANDMARKS
+from biclique.features.maps import FEATURE_MAPS
 from biclique.features.neighborhoods import METRICS
 from biclique.gram import GRAMS
 from biclique.kernels import GAMMA_RULES, KERNEL_NAMES, KERNELS, Columns, Gower, Kernel, make_kernel
@@ -422,7 +422,7 @@ CONSTRAINTS: dict[str, Check] = {
     "coef0": number(),
     "gram": choice(lambda: tuple(GRAM_NAMES)),
     "rank": or_auto(a_rank),
-    "landmarks": choice(lambda: tuple(LANDMARKS)),
+    "landmarks": choice(lambda: ("uniform",)),
     "precision": choice(lambda: PRECISIONS),
     "max_iter": count(),
     "max_hours": number(least=0.0),

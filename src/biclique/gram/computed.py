@@ -10,6 +10,7 @@ from numpy.typing import DTypeLike
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.gram.operator import CrossGram, GramOperator, TrainedRows
 from biclique.kernels import HeldRows, Kernel
+from biclique.kernels.kernel import nonnegative
 from biclique.runtime import Tick
 
 
@@ -34,7 +35,7 @@ class ComputedGram(GramOperator):
 
     @property
     def nonnegative(self) -> bool:
-        return self.kernel.nonnegative(self.held.rows)
+        return nonnegative(self.kernel, self.held.rows)
 
     def diagonal(self) -> FloatArray:
         return self.kernel.diagonal(self.held.rows)

@@ -11,6 +11,7 @@ from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DataError
 from biclique.gram.operator import CrossGram, GramOperator
 from biclique.kernels import HeldRows, Kernel
+from biclique.kernels.kernel import nonnegative
 from biclique.runtime import PANEL, Pulse, Tick, given_panel, panel_product, require, run_groups
 
 
@@ -92,7 +93,7 @@ class DenseGram(GramOperator):
 
     @cached_property
     def nonnegative(self) -> bool:
-        known = self.held is not None and self.held.kernel.nonnegative(self.held.rows)
+        known = self.held is not None and nonnegative(self.held.kernel, self.held.rows)
         return known or bool(self.K.min(initial=0.0) >= 0)  # a look at all of K takes as long as half a pass
 
     def matmat(self, V: FloatArray) -> FloatArray:

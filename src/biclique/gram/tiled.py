@@ -65,12 +65,7 @@ class TiledGram(ComputedGram):
         self._n_features = X.shape[1]
         self._require(1)
         self.held = HeldRows(kernel, X, dtype)
-        self._sides: tuple[Rows, Rows] | None = self._make_sides() if kernel.inner_product else None
-
-    def _make_sides(self) -> tuple[Rows, Rows]:
-        right = self.kernel.right(self.held.rows)
-        turned = right.T.tocsr() if sparse.issparse(right) else np.ascontiguousarray(right.T)
-        return self.kernel.left(self.held.rows), turned
+        self._sides = self.held.sides()
 
     def _require(self, b: int) -> None:
         require(
@@ -116,18 +111,18 @@ class TiledGram(ComputedGram):
 
     def tile(self, top: int, bottom: int, left: int, right: int, buffer: FloatArray) -> FloatArray:
         """κ of some rows and some others, in a buffer if it can be."""
-        if not self.kernel.inner_product:
+        if self._sides is None and self.kernel.inner_product:
+            self._sides = self.held.sides()
+        if self._sides is None:
             rows = self.held.rows
             return self.kernel.block(rows[top:bottom], rows[left:right]).astype(self.dtype, copy=False)
-        if self._sides is None:
-            self._sides = self._make_sides()
-        rows, columns = self._sides
+        rows, columns, finish = self._sides
         if sparse.issparse(rows):
             inner = (rows[top:bottom] @ columns[:, left:right]).toarray()
         else:
             inner = buffer[: (bottom - top) * (right - left)].reshape(bottom - top, right - left)
             np.matmul(rows[top:bottom], columns[:, left:right], out=inner)
-        return self.kernel.finish(inner)
+        return finish(inner)
 
     def spread_over(self, spread: Spread) -> TiledGram:
         from biclique.gram.spread import SpreadTiles  # a subclass of this one

@@ -27,6 +27,7 @@ from biclique.device.torch_tiles import (
 from biclique.exceptions import DataError, ParameterError
 from biclique.gram.operator import CrossGram, GramOperator
 from biclique.kernels import HeldRows, Kernel
+from biclique.kernels.kernel import nonnegative
 from biclique.runtime import Tick
 from biclique.runtime.namespace import float64, full_float32, on_host, to_host
 
@@ -113,7 +114,7 @@ class TorchGram(GramOperator):
 
     @property
     def nonnegative(self) -> bool:
-        return self.kernel.nonnegative(self.held.rows)
+        return nonnegative(self.kernel, self.held.rows)
 
     def diagonal(self) -> Any:
         return place_rows(float64(self.kernel.diagonal(self.held.rows)), self.device)

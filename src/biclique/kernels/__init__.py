@@ -1,19 +1,16 @@
 """κ(x, y): named kernels, a user's own, and the bandwidth rule."""
 
+from biclique.kernels.gamma_rules import GAMMA_RULES, NEIGHBOR, SAMPLE, bandwidth
 from biclique.kernels.gower import Columns, Gower
+from biclique.kernels.held import HeldRows, KernelCross
 from biclique.kernels.kernel import (
-    GAMMA_RULES,
-    NEIGHBOR,
-    SAMPLE,
     Form,
-    HeldRows,
     InnerProductKernel,
     Kernel,
-    KernelCross,
     Spectrum,
-    bandwidth,
     dense_product,
     middle,
+    squared_norms,
 )
 from biclique.kernels.named import (
     GAMMA_KERNELS,
@@ -32,7 +29,6 @@ from biclique.kernels.named import (
     check_rows_for_kernel,
     make_kernel,
     needs_gamma,
-    squared_norms,
 )
 
 __all__ = [

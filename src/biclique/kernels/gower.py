@@ -13,7 +13,6 @@ from scipy.spatial.distance import cdist
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DataError, ParameterError
 from biclique.kernels.kernel import Kernel
-from biclique.runtime import PANEL
 
 MOST_CODES = 2**24
 """Codes of categories are below this: float32 holds such numbers exactly."""
@@ -23,6 +22,9 @@ SMALLEST_SPAN = 1e-30
 
 LARGEST_SPAN = 1e30
 """Largest range of a column whose differences fit float32."""
+
+NEAREST_PAIRS = 2**21
+"""Pairs of rows that are compared at once in the search for near rows."""
 
 ERROR_ROWS = 256
 """Rows that tell how far rows are apart, for an estimate of rounding."""
@@ -138,7 +140,7 @@ class Gower(Kernel):
     """
 
     name = "gower"
-    has_gamma = positive = translation_invariant = takes_gaps = True
+    positive = translation_invariant = takes_gaps = True
     euclidean = False
 
     def __init__(
@@ -154,22 +156,11 @@ class Gower(Kernel):
     def __repr__(self) -> str:
         return f"Gower(categorical={self.categorical!r}, gamma={self.gamma!r})"
 
-    @classmethod
-    def from_parameters(cls, *, gamma: float, coef0: float, degree: float) -> Gower:  # noqa: ARG003
-        return cls(gamma=gamma)
-
-    def with_gamma(self, gamma: float) -> Gower:
-        """The same with this γ, if it has none of its own."""
-        if self.gamma is not None:
-            return self
+    def completed(self, gamma: float | None, columns: Columns | None) -> Gower:
+        """The same with this γ, if it has none of its own, and with the ranges of these columns."""
         found = copy(self)
-        found.gamma = gamma
-        return found
-
-    def of_columns(self, columns: Columns) -> Gower:
-        """The same with the ranges of these columns."""
-        found = copy(self)
-        found.columns = columns
+        found.gamma = gamma if self.gamma is None else self.gamma
+        found.columns = self.columns if columns is None else columns
         return found
 
     def categorical_mask(
@@ -257,22 +248,28 @@ class Gower(Kernel):
         return np.ones(X.shape[0])
 
     def dissimilarity(self, X: Rows) -> FloatArray:
+        """q of all pairs of rows."""
         q = self.distances(X, X)
         np.fill_diagonal(q, 0.0)
         return q
 
+    def of_columns(self, columns: Columns) -> Gower:
+        """The same with the ranges of these columns."""
+        return self.completed(self.gamma, columns)
+
     def nearest(self, Y: Rows, X: Rows) -> tuple[FloatArray, IntArray]:
-        gap, near = np.empty(Y.shape[0]), np.empty(Y.shape[0], dtype=np.intp)
-        for top in range(0, Y.shape[0], PANEL):
-            best = np.full(min(PANEL, Y.shape[0] - top), np.inf)
-            which = np.zeros(len(best), dtype=np.intp)
-            for left in range(0, X.shape[0], PANEL):
-                q = self.distances(Y[top : top + PANEL], X[left : left + PANEL])
-                place = q.argmin(axis=1)
-                least = q[np.arange(len(q)), place]
-                closer = least < best
-                best[closer], which[closer] = least[closer], left + place[closer]
-            gap[top : top + PANEL], near[top : top + PANEL] = best, which
+        gap, near = self.near_rows(Y, X, 1)
+        return gap[:, 0], near[:, 0]
+
+    def near_rows(self, Y: Rows, X: Rows, count: int) -> tuple[FloatArray, IntArray]:
+        """Distances and numbers of the nearest rows of X for every row of Y, by (distance, number), (n_y, count)."""
+        gap, near = np.empty((Y.shape[0], count)), np.empty((Y.shape[0], count), dtype=np.intp)
+        step = max(NEAREST_PAIRS // X.shape[0], 1)
+        for top in range(0, Y.shape[0], step):
+            place = slice(top, top + step)
+            q = self.distances(Y[place], X)
+            near[place] = np.argsort(q, axis=1, kind="stable")[:, :count]
+            gap[place] = np.take_along_axis(q, near[place], axis=1)
         return gap, near
 
     def centre(self, X: FloatArray) -> FloatArray:

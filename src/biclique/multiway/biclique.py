@@ -8,7 +8,8 @@ import numpy as np
 
 from biclique._typing import FloatArray, Rows
 from biclique.exceptions import DataError, ParameterError
-from biclique.kernels import Kernel, make_kernel
+from biclique.kernels.kernel import Kernel
+from biclique.kernels.named import make_kernel
 from biclique.spectral.cut import check_order, shrunken_degrees
 
 

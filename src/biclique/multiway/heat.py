@@ -16,7 +16,9 @@ import numpy as np
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DataError, MemoryLimitError, ParameterError
-from biclique.kernels import RBF, HeldRows, Kernel
+from biclique.kernels.held import HeldRows
+from biclique.kernels.kernel import Form
+from biclique.kernels.named import RBF
 from biclique.multiway.biclique import biclique_kernel, check_even_order
 
 MOST_TUPLES = 10**6
@@ -24,24 +26,28 @@ MEAN_ZERO = 1e-9
 """Means up to this share of the largest value are rounding."""
 
 
-class HeatKernel(Kernel):
+class HeatKernel(RBF):
     """G_t(x, y) = (4πt)^(−d/2) exp(−|x − y|²/4t), the Gaussian as a heat kernel; d is the manifold's dimension."""
 
     name = "heat"
-    translation_invariant = True
-    cheap = True
 
     def __init__(self, t: float, dimension: int) -> None:
         if not t > 0:
             raise ParameterError(f"t must be positive, got {t!r}.")
         if dimension < 1:
             raise ParameterError(f"dimension must be at least 1, got {dimension!r}: that of the manifold.")
+        super().__init__(1 / (4 * t))
         self.t, self.dimension = t, dimension
         self.factor = (4 * np.pi * t) ** (-dimension / 2)
-        self._rbf = RBF(1 / (4 * t))
 
-    def block(self, X: Rows, Y: Rows) -> FloatArray:
-        return np.asarray(self.factor * self._rbf.block(X, Y))
+    @property
+    def form(self) -> Form | None:  # type: ignore[override]
+        return None
+
+    def finish(self, inner: FloatArray) -> FloatArray:
+        inner = super().finish(inner)
+        inner *= self.factor
+        return inner
 
     def diagonal(self, X: Rows) -> FloatArray:
         return np.full(X.shape[0], self.factor)

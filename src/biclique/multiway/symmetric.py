@@ -9,7 +9,8 @@ import numpy as np
 from biclique._typing import FloatArray, Rows
 from biclique.exceptions import DataError, ParameterError
 from biclique.gram import CrossGram, GramOperator, TrainedRows
-from biclique.kernels import Kernel, make_kernel
+from biclique.kernels.kernel import Kernel
+from biclique.kernels.named import make_kernel
 from biclique.multiway.biclique import check_finite_order, power_of_count, square
 
 

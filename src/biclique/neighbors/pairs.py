@@ -9,8 +9,7 @@ from numpy.typing import DTypeLike
 from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.kernels.kernel import dense_product, middle
-from biclique.kernels.named import squared_norms
+from biclique.kernels.kernel import dense_product, middle, squared_norms
 from biclique.runtime.threads import single_threaded_blas
 
 ENERGY = 0.94

@@ -1,0 +1,151 @@
+"""A kernel and its training rows as they are stored, and new rows against them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike
+from scipy import sparse
+from sklearn.utils.sparsefuncs import inplace_csr_row_scale
+
+from biclique._typing import Array, FloatArray, IntArray, Rows
+from biclique.kernels.kernel import InnerProductKernel, Kernel
+from biclique.runtime.namespace import as_dtype, float64, moved, namespace, on_host, to_host
+from biclique.runtime.threads import PANEL, Pulse, run_groups
+
+DEVICE_ENTRIES = 2**26
+"""How many numbers are converted to float64 at once when rows are centred on a device."""
+
+
+class Sides(NamedTuple):
+    """The parts of κ(x_i, x_j) = f(⟨l(x_i), r(x_j)⟩), made once for all rows."""
+
+    left: Rows  # l(X), (n, p)
+    right: Rows  # r(X)ᵀ, (p, n)
+    finish: Callable[[FloatArray], FloatArray]
+    """f, in place."""
+
+
+class HeldRows:
+    """A kernel and its training rows as they are stored: in one precision, centred if the kernel allows it.
+
+    The expanded square |x|² − 2⟨x, y⟩ + |y|² loses digits far from the origin, so the middle of the rows is taken off
+    first, in float64, for every kernel that does not see a translation. Rows on a device are held there; pickled ones
+    are the host's. The caller's tensor is copied, because the caller may change it, unless ``owned`` says that it was
+    made for this.
+    """
+
+    def __init__(self, kernel: Kernel, X: Rows, dtype: DTypeLike, *, owned: bool = False) -> None:
+        self.kernel = kernel
+        self.dtype = np.dtype(dtype)
+        self.offset = None if sparse.issparse(X) else kernel.centre(X)
+        self.rows = self.hold(X)
+        if self.rows is X and not owned and not on_host(X):
+            self.rows = namespace(X).clone(X)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ if on_host(self.rows) else {**self.__dict__, "rows": to_host(self.rows)}
+
+    def hold(self, X: Rows) -> Rows:
+        """Other rows, treated as the training rows were."""
+        X = in_range(self.kernel, X)
+        if sparse.issparse(X) and self.offset is None:
+            return sparse.csr_array(X, dtype=self.dtype)
+        if sparse.issparse(X):
+            X = X.toarray()  # the training rows are dense, and counted from their middle
+        if self.offset is None:
+            return np.ascontiguousarray(X, dtype=self.dtype) if on_host(X) else as_dtype(X, self.dtype)
+        if on_host(X):  # in float64, rounded as it is stored
+            return np.subtract(X, self.offset, out=np.empty(X.shape, dtype=self.dtype), casting="same_kind")
+        offset, step = moved(self.offset, X), max(DEVICE_ENTRIES // X.shape[1], 1)
+        out: Array = namespace(X).empty(X.shape, dtype=getattr(namespace(X), self.dtype.name), device=X.device)
+        for top in range(0, X.shape[0], step):
+            out[top : top + step] = float64(X[top : top + step]) - offset
+        return out
+
+    def sides(self) -> Sides | None:
+        """These rows as factors of a matrix product; None unless κ is a function of an inner product."""
+        if not isinstance(self.kernel, InnerProductKernel):
+            return None
+        right = self.kernel.right(self.rows)
+        turned = right.T.tocsr() if sparse.issparse(right) else np.ascontiguousarray(right.T)
+        return Sides(self.kernel.left(self.rows), turned, self.kernel.finish)
+
+    def some(self, members: IntArray) -> HeldRows:
+        """Some of these rows, as they are held."""
+        other = copy(self)
+        other.rows = self.rows[members]
+        return other
+
+    def came_from(self, other: HeldRows) -> None:
+        """These rows were held by another before: what that took off is taken off new rows too."""
+        if self.offset is not None and other.offset is not None:
+            self.offset = self.offset + other.offset
+
+    def stacked(self, Y: Rows) -> Rows:
+        """These rows, equal to the given ones up to rounding, and others below them."""
+        if sparse.issparse(Y):
+            return sparse.vstack([self.rows, Y], format="csr")
+        rows = self.rows if self.offset is None else float64(self.rows) + moved(self.offset, self.rows)
+        both: Array = namespace(Y).concatenate([moved(rows, Y), Y])
+        return both
+
+    def cross(self, Y: Rows, n_jobs: int | None = None) -> KernelCross:
+        """κ(y, x) of new rows against these."""
+        return KernelCross(self, Y, n_jobs=n_jobs)
+
+
+class KernelCross:
+    """κ(y, x) from a kernel and rows, a panel at a time."""
+
+    def __init__(self, held: HeldRows, Y: Rows, *, n_jobs: int | None = None) -> None:
+        self.held = held
+        self.rows = held.hold(Y)
+        self.n_jobs = n_jobs
+
+    def matmat(self, V: FloatArray) -> FloatArray:
+        kernel, training = self.held.kernel, self.held.rows
+        V = np.asarray(V, dtype=self.held.dtype)
+        out = np.empty((self.rows.shape[0], V.shape[1]))
+        starts = range(0, out.shape[0], PANEL)
+
+        def multiply(panel: int, pulse: Pulse) -> None:
+            top = starts[panel]
+            rows = self.rows[top : top + PANEL]
+            total = np.zeros((rows.shape[0], V.shape[1]))
+            for left in range(0, training.shape[0], PANEL):
+                total += kernel.block(rows, training[left : left + PANEL]) @ V[left : left + PANEL]
+                pulse()
+            out[top : top + PANEL] = total
+
+        run_groups(multiply, len(starts), n_jobs=self.n_jobs)
+        return out
+
+    def diagonal(self) -> FloatArray:
+        return self.held.kernel.diagonal(self.rows)
+
+
+def in_range(kernel: Kernel, X: Rows) -> Rows:
+    """X, or rows with the same κ that fit float32 in any unit, if only their directions count."""
+    return near_one(X) if kernel.form is not None and kernel.form.unit else X
+
+
+def near_one(X: Rows) -> Rows:
+    """Every row times a power of two, which rounds nothing, such that its largest |value| is near 1."""
+    if sparse.issparse(X):
+        X = sparse.csr_array(X, copy=True, dtype=X.dtype if X.dtype.kind == "f" else float)
+        inplace_csr_row_scale(X, _power_near_one(abs(X).max(axis=1).toarray().ravel()))
+        return X
+    xp = namespace(X)
+    return X * _power_near_one(xp.amax(xp.abs(X), 1))[:, None]
+
+
+def _power_near_one(largest: FloatArray) -> FloatArray:
+    """2^−e with 2^(e−1) ≤ largest < 2^e; 1 for 0. At the very ends of the range, the nearest power that is finite."""
+    xp = namespace(largest)
+    part, e = xp.frexp(largest)
+    most = int(np.log2(float(xp.finfo(part.dtype).max))) - 8
+    return xp.ldexp(xp.ones_like(part), -xp.clip(e, -most, most))  # type: ignore[no-any-return]
