@@ -172,7 +172,7 @@ class CountSearch:
             with lock:
                 if rows is None:
                     self.full = found
-                    self.n_parts = count_parts(embedding.parts[0], some.weights, self.counts[-1])
+                    self.n_parts = count_parts(embedding.parts, some.weights, self.counts[-1])
                 else:
                     self.of_halves[number - 1] = found
 

@@ -25,7 +25,7 @@ from biclique.rows.checks import check_weights
 from biclique.runtime.arguments import check_random
 from biclique.runtime.threads import single_threaded_blas
 from biclique.selection.given_rows import read_rows
-from biclique.selection.one_embedding import OneEmbedding, shortest_ties
+from biclique.selection.one_embedding import OneEmbedding
 
 LEAST_ROWS = 50
 """Below this nothing is tested: four neighbourhoods of 12 rows show no modes."""
@@ -224,6 +224,21 @@ def mode_prominences(X: FloatArray, n_neighbors: int = MODE_NEIGHBORS) -> FloatA
     return prominences(height, first, second, low)
 
 
+def shortest_ties(rows: FloatArray, part_of: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
+    """The shortest connections that make one piece of all parts: their ends and lengths, one less than parts."""
+    first, second, gaps = [], [], []
+    while part_of.max(initial=0) > 0:
+        inner, outer = np.flatnonzero(part_of == 0), np.flatnonzero(part_of != 0)
+        gap, near = NeighborIndex(rows[inner], search="exact", n_jobs=1).query(rows[outer], 1)
+        best = int(np.argmin(gap[:, 0]))
+        first.append(inner[near[best, 0]])
+        second.append(outer[best])
+        gaps.append(float(gap[best, 0]))
+        joined = np.where(part_of == part_of[outer[best]], 0, part_of)
+        part_of = np.unique(joined, return_inverse=True)[1]
+    return np.array(first, dtype=np.intp), np.array(second, dtype=np.intp), np.array(gaps, dtype=float)
+
+
 def prominences(height: FloatArray, first: IntArray, second: IntArray, low: FloatArray) -> FloatArray:
     """Mode minus saddle of every mode but the highest of its piece, descending, for edges of height ``low``."""
     n = len(height)
@@ -267,7 +282,9 @@ def leading_means(X: FloatArray) -> FloatArray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         vertices = distinct_rows(X, np.ones(len(X)))
-        values = OneEmbedding(vertices.data, vertices.weights, EIGENVALUES + 1, SPECTRUM_NEIGHBORS).values
+        values = OneEmbedding(vertices.data, vertices.weights, EIGENVALUES + 1, SPECTRUM_NEIGHBORS).embedded(
+            EIGENVALUES + 1
+        )[1]
     return np.array([values[0], values.mean()]) if len(values) else np.zeros(2)
 
 

@@ -199,12 +199,17 @@ def device_kmeans(
     """
     options: dict[str, Any] = {"cut": None, "n_init": n_init, "random_state": random_state}
     start = assign_sampled("kmeans", embedding, weights, n_clusters, sample_rows=START_ROWS, **options)
+    return lloyd_steps(embedding, weights, start, LLOYD_STEPS)
+
+
+def lloyd_steps(rows: FloatArray, weights: FloatArray, start: Assignment, most: int) -> Assignment:
+    """So many steps of k-means, or until no label moves, over rows wherever they lie."""
     labels, rule = start.labels, start.pointwise
-    weights = moved(float64(weights), embedding)
-    for _ in range(LLOYD_STEPS):
-        centres = _means(embedding, weights, labels, rule.centres)  # type: ignore[attr-defined]
+    weights = moved(float64(weights), rows)
+    for _ in range(most):
+        centres = _means(rows, weights, labels, rule.centres)  # type: ignore[attr-defined]
         rule = NearestCentre(centres[sorted_order(centres)])
-        before, labels = labels, rule.labels(embedding)
+        before, labels = labels, rule.labels(rows)
         if not scalars((labels != before).any())[0]:
             break
     return Assignment(labels, rule)

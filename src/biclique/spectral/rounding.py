@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.linalg import qr
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -229,13 +228,15 @@ def lloyd(
 
 def few_distinct_rows(embedding: FloatArray, most: int) -> FloatArray | None:
     """The distinct rows if there are at most so many, else None; rows that agree to ``SAME`` are one."""
-    rows, found = embedding, list[FloatArray]()
     near = SAME * float(np.abs(embedding).max(initial=0.0))
-    while len(rows):
-        if len(found) == most:
-            return None
-        found.append(rows[0])
-        rows = rows[np.abs(rows - rows[0]).max(axis=1) > near]
+    found = list[FloatArray]()
+    for rows in (embedding[: 2 * most], embedding):  # the first rows show at once that there are more
+        found.clear()
+        while len(rows):
+            if len(found) == most:
+                return None
+            found.append(rows[0])
+            rows = rows[np.abs(rows - rows[0]).max(axis=1) > near]
     return np.array(found)
 
 
@@ -264,21 +265,29 @@ def weighted_means(
 
 
 def spread_out_rows(embedding: FloatArray, n_clusters: int) -> IntArray:
-    """k rows that span the embedding best, by pivoted QR; by distance beyond its number of columns.
+    """k rows that span the embedding best: each is farthest from the span of those before, as in pivoted QR.
 
-    The longest row is taken first, and of rows equally long the first one: rows of length 1 differ by rounding alone.
+    Of rows that are equally far the first one is taken: rows of length 1 differ by rounding alone. If the span is all
+    there is, the rows farthest from those before follow.
     """
-    columns = np.array(embedding[:, :n_clusters])
-    lengths = np.einsum("ij,ij->i", columns, columns)
-    columns[np.argmax(lengths >= (1 - TIE) * lengths.max())] *= 1 + TIE
-    pivots = list(qr(columns.T, mode="r", pivoting=True)[1][: columns.shape[1]])
-    nearest, known = np.full(len(embedding), np.inf), 0
-    while len(pivots) < n_clusters:
-        for p in pivots[known:]:
-            nearest = np.minimum(nearest, np.sum((embedding - embedding[p]) ** 2, axis=1))
-        known = len(pivots)
-        pivots.append(int(np.argmax(nearest)))
-    return np.asarray(pivots)
+    rest, found = np.array(embedding[:, :n_clusters]), list[int]()
+    least = 0.0
+    while len(found) < min(n_clusters, rest.shape[1]):
+        squares = np.einsum("ij,ij->i", rest, rest)
+        largest = squares.max()
+        least = least or SAME**2 * largest
+        if largest <= least:
+            break
+        found.append(int(np.argmax(squares >= (1 - TIE) * largest)))
+        direction = rest[found[-1]] / np.sqrt(squares[found[-1]])
+        rest -= np.outer(rest @ direction, direction)
+    distances = np.full(len(embedding), np.inf)
+    for place in found:
+        distances = np.minimum(distances, np.sum((embedding - embedding[place]) ** 2, axis=1))
+    while len(found) < n_clusters:
+        found.append(int(np.argmax(distances)))
+        distances = np.minimum(distances, np.sum((embedding - embedding[found[-1]]) ** 2, axis=1))
+    return np.asarray(found)
 
 
 def by_sorted_centres(rule: LargestCoordinate, embedding: FloatArray, weights: FloatArray) -> LargestCoordinate:
