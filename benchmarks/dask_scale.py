@@ -90,7 +90,7 @@ def write_files(folder: Path, n: int, chunk: int) -> np.ndarray:
 
 def model(n_jobs: int | None, rank: int) -> BicliqueSpectralClustering:
     return BicliqueSpectralClustering(
-        GROUPS, affinity="rbf", gram="nystroem", rank=rank, order=4, random_state=0, n_jobs=n_jobs, memory_limit="2GB"
+        GROUPS, affinity="rbf", gram="nystroem", rank=rank, order=4, random_state=0, n_jobs=n_jobs
     )
 
 
@@ -338,7 +338,7 @@ def exact(n: int, threads: int, client: distributed.Client, repeats: int) -> Non
     """
     X = rows_of(0, n)[0]
     rows = da.from_array(X, chunks=(-(-n // 8), COLUMNS))
-    parameters = {"gram": "tiled", "order": 4, "random_state": 0, "gamma": 0.02, "memory_limit": "4GB"}
+    parameters = {"gram": "tiled", "order": 4, "random_state": 0, "gamma": 0.02}
     client.run(import_module, "biclique.gram.spread")
     print(f"exact tiles, {n} rows", flush=True)
     found, best, least = {}, {}, {}

@@ -54,9 +54,7 @@ def contender(name: str, gamma: float) -> BicliqueSpectralClustering | SpectralC
             CLUSTERS, gamma=gamma, eigen_solver=None if solver == "default" else solver, random_state=0
         )
     if name == "dense float64":
-        return BicliqueSpectralClustering(
-            CLUSTERS, affinity="rbf", gamma=gamma, order=2, gram="dense", memory_limit="20GB", random_state=0
-        )
+        return BicliqueSpectralClustering(CLUSTERS, affinity="rbf", gamma=gamma, order=2, gram="dense", random_state=0)
     return BicliqueSpectralClustering(
         CLUSTERS,
         affinity="rbf",

@@ -58,11 +58,9 @@ def best(work: Callable[[], object], repeats: int) -> tuple[float, object]:
     return min(seconds), found
 
 
-def contenders(n: int, k: int, gamma: float, memory: str) -> dict[str, Callable[[np.ndarray], object] | None]:
+def contenders(n: int, k: int, gamma: float) -> dict[str, Callable[[np.ndarray], object] | None]:
     def ours(**options: object) -> Callable[[np.ndarray], object]:
-        return lambda X: BicliqueSpectralClustering(
-            k, affinity="rbf", random_state=0, memory_limit=memory, **options
-        ).fit(X)
+        return lambda X: BicliqueSpectralClustering(k, affinity="rbf", random_state=0, **options).fit(X)
 
     peer = make_pipeline(Nystroem(gamma=gamma, n_components=300, random_state=0), KMeans(k, random_state=0))
     spectral = SpectralClustering(k, gamma=gamma, random_state=0)
@@ -85,7 +83,6 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[10**4, 2 * 10**4, 10**5, 10**6])
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--only", default="", help="part of a data set's name")
-    parser.add_argument("--memory", default="auto", help="memory_limit of our fits")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     rows = []
@@ -103,7 +100,7 @@ def main() -> None:
             print(f"{name}: a pass of {VECTORS} vectors {once:.2f} s ({once / unit:.1f} products), {gram.error}")
             del gram, V
             fast, cells = None, []
-            for contender, fit in contenders(n, k, gamma, options.memory).items():
+            for contender, fit in contenders(n, k, gamma).items():
                 if fit is None:
                     print(f"  {contender:28s}  —")
                     cells.append("—")
@@ -117,7 +114,7 @@ def main() -> None:
                 cells.append(f"{seconds:.1f} ({score:.3f})")
             rows.append([str(n), name, f"{once:.2f}", f"{unit:.2f}", *cells])
     print("\nSeconds of whole fits with labels, and the adjusted Rand index")
-    heads = ["rows", "data", f"one pass of {VECTORS} vectors", "product", *contenders(1, 2, 1.0, "auto")]
+    heads = ["rows", "data", f"one pass of {VECTORS} vectors", "product", *contenders(1, 2, 1.0)]
     print(f"| {' | '.join(heads)} |\n|{' --- |' * len(heads)}")
     for row in rows:
         print(f"| {' | '.join(row)} |")

@@ -49,7 +49,7 @@ def table(n: int, categories: int, gaps: float, spread: float, seed: int) -> tup
 
 
 def by_gower(X: np.ndarray, mask: np.ndarray, seed: int) -> np.ndarray:
-    model = BicliqueSpectralClustering(GROUPS, affinity="gower", categorical_features=mask, random_state=seed)
+    model = BicliqueSpectralClustering(GROUPS, affinity=Gower(mask), random_state=seed)
     return np.asarray(model.fit(X).labels_)
 
 

@@ -252,12 +252,6 @@ def features(bench: Bench) -> None:
         for rank in (500, 1000):
             found = bench.measure("ours", bench.rows("blobs", rows), affinity=affinity, gram="features", rank=rank)
             row(affinity, rows, rank, *with_errors(found))
-    header("### features: landmarks of gram='nystroem', rank 200", "rows", "landmarks", "seconds", *errors, *TIMED)
-    for name, size in (("blobs", n), ("outliers", n), ("pendigits", None)):
-        path = bench.rows(name, size)
-        for landmarks in ("uniform", "kmeans++", "leverage") if path else ():
-            found = bench.measure("ours", path, gram="nystroem", rank=200, landmarks=landmarks)
-            row(name, landmarks, *with_errors(found))
 
 
 def with_errors(found: dict[str, Any]) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 How many clusters?
 ==================
 
-``n_clusters="select"`` tries 2 to ``k_max`` clusters. It takes the largest number that random halves
+``n_clusters="select"`` tries 2 to 20 clusters. It takes the largest number that random halves
 of the rows find again. It also says if there is nothing to find.
 """
 
@@ -22,7 +22,7 @@ from biclique.selection import select_n_clusters
 # -----------
 
 X, y = make_blobs(400, centers=5, cluster_std=0.9, random_state=3)
-model = BicliqueSpectralClustering("select", k_max=10, random_state=0).fit(X)
+model = BicliqueSpectralClustering("select", random_state=0).fit(X)
 print(model.k_selection_.summary())
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), constrained_layout=True)
@@ -42,7 +42,7 @@ plt.show()
 cloud = np.random.default_rng(0).normal(size=(400, 2))
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
-    nothing = BicliqueSpectralClustering("select", k_max=10, random_state=0).fit(cloud)
+    nothing = BicliqueSpectralClustering("select", random_state=0).fit(cloud)
 print("structure:", nothing.has_structure_)
 print(caught[-1].message)
 

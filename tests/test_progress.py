@@ -1,7 +1,6 @@
 import io
 import sys
 
-import numpy as np
 import pytest
 
 from biclique import progress as module
@@ -76,15 +75,6 @@ def test_nothing_is_printed_unless_asked_for(capfd, many_blobs):
         assert out == ""
         assert said in err
     assert "residual" in err
-
-
-def test_long_work_is_announced(capfd, monkeypatch, many_blobs):
-    monkeypatch.setattr("biclique.cluster.estimator.LONG_SECONDS", 0.0)
-    BicliqueSpectralClustering(5, affinity="rbf", verbose=1).fit(many_blobs[0])
-    assert "3000 rows, gram='dense': about" in capfd.readouterr().err
-    cost = BicliqueSpectralClustering(5, affinity="rbf").estimate_cost(np.asarray(many_blobs[0]))
-    assert cost.rows == 3000
-    assert cost.bytes > 8 * 3000**2
 
 
 @pytest.mark.parametrize("columns", [80, 40, 25, 12, 2])

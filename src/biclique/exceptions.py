@@ -13,7 +13,6 @@
     BicliqueWarning          (UserWarning)
     ├── ColumnSpreadWarning                 columns live on scales more than 100 × apart
     ├── ApproximationWarning                K is approximated by a rule, or worse than asked for
-    ├── LongFitWarning                      an exact fit will take long, and the default would not
     ├── DisconnectedWarning                 a graph has more connected components than clusters
     ├── TableWarning                        rows or values of a table were left out or could not be told apart
     ├── RankWarning                         fewer informative eigenvectors than asked for
@@ -121,10 +120,6 @@ class ColumnSpreadWarning(BicliqueWarning):
 
 class ApproximationWarning(BicliqueWarning):
     """K is approximated without having been asked to be, or less well than was aimed at."""
-
-
-class LongFitWarning(BicliqueWarning):
-    """An exact fit will take long, and the default would not."""
 
 
 class DisconnectedWarning(BicliqueWarning):

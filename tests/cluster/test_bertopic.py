@@ -33,7 +33,7 @@ class Topics:
 def test_every_document_gets_a_topic_and_new_ones_the_same(n_clusters):
     X, truth = make_blobs([90, 60, 50, 40], 5, cluster_std=0.7, center_box=(-15, 15), random_state=2)
     X = X.astype(np.float32)  # as UMAP gives them
-    clusters = BicliqueSpectralClustering(n_clusters, affinity="nearest_neighbors", k_max=6, random_state=0)
+    clusters = BicliqueSpectralClustering(n_clusters, affinity="nearest_neighbors", random_state=0)
     model = Topics(hdbscan_model=clusters)
     topics, probabilities = model.fit_transform(X)
     assert probabilities is None

@@ -203,13 +203,6 @@ def test_symmetric_orders_are_whole_and_given_matrices_have_no_new_diagonal(iris
         model.predict(K[:5])
 
 
-def test_starts_without_eigenvectors_need_no_memory_for_them(many_blobs):
-    X = many_blobs[0]
-    ask = {**RBF, "gram": "tiled", "memory_limit": "20MB", "max_iter": 300}
-    model = BicliqueKernelKMeans(3, init="random", **ask).fit(X)
-    assert len(set(model.labels_)) == 3
-
-
 def test_rows_of_no_weight_have_a_place_but_no_say():
     X = np.random.default_rng(0).normal(size=(60, 2))
     X[:20] += 8

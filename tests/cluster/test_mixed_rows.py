@@ -23,9 +23,8 @@ da = Optional("dask.array")
 
 MASK = np.array([False, False, True, True, True])
 CODES = [2, 3, 4]
-METRIC = {"metric": "gower"}
 PRECISIONS = ("float32", "float64")
-NEIGHBORHOODS = {"affinity": "neighborhoods", "kernel_params": METRIC}
+NEIGHBORHOODS = {"affinity": "neighborhoods"}
 
 
 def mixed(n=120, gaps=0.0, seed=0, k=3):
@@ -41,10 +40,11 @@ def mixed(n=120, gaps=0.0, seed=0, k=3):
     return X, y
 
 
-def model(k=3, **parameters):
-    return BicliqueSpectralClustering(
-        k, **{"affinity": "gower", "categorical_features": CODES, "random_state": 0, **parameters}
-    )
+def model(k=3, categorical=CODES, affinity="gower", **parameters):
+    """Clusters by Gower's kernel, or by neighbourhoods with its metric."""
+    gower = Gower(categorical)
+    way = {"affinity": gower} if affinity == "gower" else {"affinity": affinity, "kernel_params": {"metric": gower}}
+    return BicliqueSpectralClustering(k, **{**way, "random_state": 0, **parameters})
 
 
 def quiet(estimator, X, **parameters):
@@ -92,10 +92,10 @@ def test_every_way_of_holding_finds_the_groups_and_its_own_labels_again(options,
 @pytest.mark.parametrize("gaps", [0.0, 0.15])
 def test_the_other_estimators(gaps):
     X, y = mixed(gaps=gaps)
-    local = BicliqueKernelKMeans(3, affinity="gower", categorical_features=CODES, random_state=0)
+    local = BicliqueKernelKMeans(3, affinity=Gower(CODES), random_state=0)
     assert adjusted_rand_score(quiet(local, X).labels_, y) > 0.9
     np.testing.assert_array_equal(local.predict(X), local.labels_)
-    embedding = BicliqueSpectralEmbedding(2, affinity="gower", categorical_features=CODES, random_state=0)
+    embedding = BicliqueSpectralEmbedding(2, affinity=Gower(CODES), random_state=0)
     assert quiet(embedding, X).embedding_.shape == (120, 2)
 
 
@@ -118,7 +118,7 @@ def test_weights_are_repeats_and_a_row_of_weight_zero_does_not_widen_a_range(opt
     repeated = quiet(model(**options), np.repeat(X, counts, axis=0))
     np.testing.assert_allclose(weighted.eigenvalues_, repeated.eigenvalues_, rtol=1e-9)
     np.testing.assert_array_equal(np.repeat(weighted.labels_, counts), repeated.labels_)
-    assert weighted.plan_.settings.kernel.columns.high[0] < 10
+    assert weighted._fitted.chosen.columns.high[0] < 10
 
 
 @pytest.mark.parametrize("options", [{}, NEIGHBORHOODS])
@@ -140,12 +140,12 @@ def test_categories_that_the_fit_has_not_seen_differ_from_all():
     new[:, 2] = [8, 9]
     np.testing.assert_array_equal(fitted.predict(new), fitted.labels_[:2])
     q = [[gower_distance(a, b, gower_ranges(X), MASK) for b in X] for a in new]
-    np.testing.assert_allclose(fitted.plan_.kernel.distances(new, X), q)
+    np.testing.assert_allclose(fitted._fitted.chosen.kernel.distances(new, X), q)
 
 
 @pytest.mark.parametrize("rows", [np.arange(12.0).reshape(12, 1) // 4, np.eye(12)[:, :5]])
 def test_tables_of_categories_alone(rows):
-    fitted = quiet(model(2, categorical_features=np.ones(rows.shape[1], bool), gamma=1.0), rows)
+    fitted = quiet(model(2, categorical=np.ones(rows.shape[1], bool), gamma=1.0), rows)
     assert len(set(fitted.labels_)) == 2
 
 
@@ -158,15 +158,15 @@ def test_ways_to_name_the_columns_agree(options):
     small = pl.DataFrame({name: X[:, j] for j, name in enumerate("abcde")})
     ways = [(MASK, X), (MASK.tolist(), X), (tuple(CODES), X), (list("cde"), frame), (np.array(list("cde")), small)]
     for asked, table in [*ways, ("from_dtype", typed)]:
-        found = model(categorical_features=asked, **options).fit(table)
+        found = model(categorical=asked, **options).fit(table)
         np.testing.assert_array_equal(found.embedding_, expected.embedding_)
-        assert found.plan_.settings.kernel.categorical_features == (2, 3, 4)
+        assert np.flatnonzero(found._fitted.chosen.columns.categorical).tolist() == CODES
         np.testing.assert_array_equal(found.predict(table), expected.labels_)
 
 
 def test_stability_and_profile_of_a_frame():
     X, _ = mixed(60)
-    fitted = model(categorical_features=list("cde")).fit(pd.DataFrame(X, columns=list("abcde")))
+    fitted = model(categorical=list("cde")).fit(pd.DataFrame(X, columns=list("abcde")))
     assert (fitted.cluster_stability(pd.DataFrame(X, columns=list("abcde")), n_splits=2) > 0.8).all()
     assert [len(rows) for rows in fitted.representatives(pd.DataFrame(X, columns=list("abcde")), 2)] == [2, 2, 2]
 
@@ -221,7 +221,7 @@ def test_columns_without_a_value_are_told_and_rows_without_one_refused(options):
     X[:, 1] = np.nan
     with pytest.warns(GapsWarning, match=r"1 of 5 columns have no value at all \(1\)"):
         fitted = model(**options).fit(X)
-    rest = model(categorical_features=[1, 2, 3], **options).fit(np.delete(X, 1, axis=1))
+    rest = model(categorical=[1, 2, 3], **options).fit(np.delete(X, 1, axis=1))
     np.testing.assert_array_equal(fitted.labels_, rest.labels_)
     alone = np.array([[np.nan, 4.0, np.nan, np.nan, np.nan]])
     with pytest.raises(DataError, match=r"1 of 1 rows have no value in any column that the fit can use \(rows 0\)"):
@@ -261,7 +261,7 @@ def test_gaps_are_equal_whatever_their_bits():
     other[np.isnan(X)] = -np.nan
     other.view(np.int64)[np.isnan(X)] |= 5
     a, b = quiet(model(), np.concatenate([X, X])), quiet(model(), np.concatenate([X, other]))
-    assert a.plan_.rows == b.plan_.rows == len(np.unique(X, axis=0))
+    assert a._fitted.chosen.n_rows == b._fitted.chosen.n_rows == len(np.unique(X, axis=0))
 
 
 # What is refused
@@ -270,25 +270,20 @@ def test_gaps_are_equal_whatever_their_bits():
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        (
-            {"affinity": "rbf"},
-            r"categorical_features works with the metric 'gower' or affinity='gower', not with affinity='rbf'.*OneHot",
-        ),
-        ({"affinity": "nearest_neighbors"}, "or affinity='gower', not with affinity='nearest_neighbors'"),
         ({"device": "cpu", **NEIGHBORHOODS}, "the metric 'gower' works on the host"),
         ({"k": "select"}, "n_clusters='select' judges by Euclidean neighbours.*give a number"),
         ({"gamma": "scale"}, "gamma='scale' is the variance"),
         ({"device": "cpu"}, "gower"),
         ({"gram": "features"}, "gram='features' knows rbf.*not 'gower': use gram='nystroem'"),
-        ({"categorical_features": "c"}, "categorical_features must be None, 'from_dtype', or columns"),
-        ({"categorical_features": [1.5]}, "categorical_features must be None"),
-        ({"categorical_features": 3}, "categorical_features must be None"),
-        ({"categorical_features": [True, 2]}, "categorical_features must be None"),
-        ({"categorical_features": [7]}, "has column 7, and X has 5: columns count from 0 to 4"),
-        ({"categorical_features": [-1]}, "has column -1"),
-        ({"categorical_features": [True, False]}, "a mask of 2 columns, and X has 5"),
-        ({"categorical_features": ["c"]}, "names columns \\('c'\\), and X has no names"),
-        ({"categorical_features": "from_dtype"}, "needs X to be a frame"),
+        ({"categorical": "c"}, "categorical must be None, 'from_dtype', or columns"),
+        ({"categorical": [1.5]}, "categorical must be None"),
+        ({"categorical": 3}, "categorical must be None"),
+        ({"categorical": [True, 2]}, "categorical must be None"),
+        ({"categorical": [7]}, "has column 7, and X has 5: columns count from 0 to 4"),
+        ({"categorical": [-1]}, "has column -1"),
+        ({"categorical": [True, False]}, "a mask of 2 columns, and X has 5"),
+        ({"categorical": ["c"]}, "names columns \\('c'\\), and X has no names"),
+        ({"categorical": "from_dtype"}, "needs X to be a frame"),
     ],
 )
 def test_parameters_that_do_not_go_together(parameters, words):
@@ -298,7 +293,7 @@ def test_parameters_that_do_not_go_together(parameters, words):
 
 def test_a_name_that_is_no_column_is_refused():
     with pytest.raises(ParameterError, match="has 'z', which is not a column of X: the columns are 'a', 'b'"):
-        model(categorical_features=["z"]).fit(pd.DataFrame(mixed(40)[0], columns=list("abcde")))
+        model(categorical=["z"]).fit(pd.DataFrame(mixed(40)[0], columns=list("abcde")))
 
 
 @pytest.mark.parametrize(
@@ -338,27 +333,19 @@ def test_sparse_rows_text_and_searches_are_refused():
 def test_a_kernel_with_columns_of_its_own():
     X, _ = mixed(60, 0.1)
     named = quiet(model(gamma=3.0), X)
-    own = quiet(model(affinity=Gower(gamma=3.0, columns=Columns.of(X, MASK)), categorical_features=None), X)
+    own = quiet(
+        BicliqueSpectralClustering(3, affinity=Gower(gamma=3.0, columns=Columns.of(X, MASK)), random_state=0), X
+    )
     np.testing.assert_array_equal(own.embedding_, named.embedding_)
     with pytest.raises(ParameterError, match="made for 5 columns"):
-        model(affinity=Gower(gamma=3.0, columns=Columns.of(X, MASK)), categorical_features=None).fit(X[:, :4])
-
-
-@pytest.mark.parametrize("asked", [CODES, MASK, list("cde")], ids=["numbers", "mask", "names"])
-@pytest.mark.parametrize("options", [{}, NEIGHBORHOODS], ids=["affinity", "metric"])
-def test_the_kernel_object_is_the_name_with_its_columns(asked, options):
-    X, _ = mixed(80, 0.1)
-    table = pd.DataFrame(X, columns=list("abcde"))
-    named = quiet(model(**options), X)
-    gower = Gower(categorical=asked)
-    given = {"kernel_params": {"metric": gower}} if options else {"affinity": gower}
-    own = quiet(model(**{**options, **given, "categorical_features": None}), table)
-    np.testing.assert_array_equal(own.embedding_, named.embedding_)
+        BicliqueSpectralClustering(3, affinity=Gower(gamma=3.0, columns=Columns.of(X, MASK)), random_state=0).fit(
+            X[:, :4]
+        )
 
 
 def test_clone_and_parameters():
-    copied = clone(model(categorical_features=MASK))
-    np.testing.assert_array_equal(copied.get_params()["categorical_features"], MASK)
+    copied = clone(model(categorical=MASK))
+    np.testing.assert_array_equal(copied.get_params()["affinity"].categorical, MASK)
 
 
 @pytest.mark.once
@@ -367,9 +354,9 @@ def test_clone_and_parameters():
         BicliqueSpectralClustering(2, affinity="gower", n_init=1),
         BicliqueSpectralEmbedding(affinity="gower"),
         BicliqueKernelKMeans(2, affinity="gower"),
-        BicliqueSpectralClustering(2, kernel_params=METRIC, n_init=1),
-        BicliqueSpectralEmbedding(kernel_params=METRIC),
-        BicliqueKernelKMeans(2, kernel_params=METRIC),
+        BicliqueSpectralClustering(2, kernel_params={"metric": "gower"}, n_init=1),
+        BicliqueSpectralEmbedding(kernel_params={"metric": "gower"}),
+        BicliqueKernelKMeans(2, kernel_params={"metric": "gower"}),
     ],
     # scikit-learn 1.6 asks this of every estimator.
     expected_failed_checks=lambda _: {"check_sample_weight_equivalence_on_sparse_data": "gower takes no sparse rows"},

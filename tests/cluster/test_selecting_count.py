@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.base import clone
 from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -25,28 +24,24 @@ def corners():
 
 @pytest.mark.filterwarnings("ignore::biclique.exceptions.BicliqueWarning")
 @pytest.mark.once
-@parametrize_with_checks([BicliqueSpectralClustering("select", k_max=3)])
+@parametrize_with_checks([BicliqueSpectralClustering("select")])
 def test_scikit_learn_compatible(estimator, check):
     check(estimator)
 
 
 def test_the_number_is_selected_fitted_and_explained(corners):
     X, y = corners
-    model = BicliqueSpectralClustering("select", k_max=6, random_state=0).fit(X)
-    alone = select_n_clusters(X, 6, random_state=0)
+    model = BicliqueSpectralClustering("select", random_state=0).fit(X)
+    alone = select_n_clusters(X, random_state=0)
     assert model.n_clusters_ == alone.n_clusters == 4
     assert adjusted_rand_score(y, model.labels_) == 1
     assert model.k_selection_.reason == alone.reason
     assert model.has_structure_ is True
-    assert model.structure_reason_ in model.plan_.selected
-    assert f"selected: {alone.reason}" in str(model.plan_)
-    assert model.plan_.settings.n_columns == 4
+    assert model.structure_reason_ == alone.structure.reason
+    assert model.n_clusters == "select"
     assert model.embedding_.shape == (200, 4)
     assert list(model.get_feature_names_out())[-1].endswith("3")
     np.testing.assert_array_equal(model.predict(X), model.labels_)
-    plan = clone(model).plan(X)
-    assert plan.selected == model.plan_.selected
-    assert plan.settings.assigning.n_clusters == 4
     same = BicliqueSpectralClustering(4, random_state=0).fit(X)
     np.testing.assert_array_equal(same.labels_, model.labels_)
     assert not hasattr(same, "n_clusters_")
@@ -55,14 +50,14 @@ def test_the_number_is_selected_fitted_and_explained(corners):
 def test_no_structure_is_said_and_a_number_returned():
     X = np.random.default_rng(0).normal(size=(120, 2))
     with pytest.warns(StructureWarning, match="No structure"):
-        model = BicliqueSpectralClustering("select", k_max=3, random_state=0).fit(X)
+        model = BicliqueSpectralClustering("select", random_state=0).fit(X)
     assert model.has_structure_ is False
     assert "No structure" in model.structure_reason_
     assert len(np.unique(model.labels_)) == model.n_clusters_
 
 
 def test_a_number_of_columns_stays(corners):
-    model = BicliqueSpectralClustering("select", k_max=5, n_components=6, random_state=0).fit(corners[0])
+    model = BicliqueSpectralClustering("select", n_components=6, random_state=0).fit(corners[0])
     assert model.embedding_.shape == (200, 6)
     assert model.n_clusters_ == 4
 
@@ -71,7 +66,7 @@ def test_sparse_rows_and_weights(corners):
     X = corners[0]
     weights = np.ones(200)
     weights[::3] = 0
-    model = BicliqueSpectralClustering("select", k_max=5, random_state=0)
+    model = BicliqueSpectralClustering("select", random_state=0)
     assert model.fit(sparse.csr_array(X)).n_clusters_ == 4
     assert model.fit(X, sample_weight=weights).n_clusters_ == 4
 
@@ -80,7 +75,6 @@ def test_sparse_rows_and_weights(corners):
     ("wrong", "named"),
     [
         ({"n_clusters": "auto"}, "n_clusters"),
-        ({"n_clusters": "select", "k_max": 0}, "k_max"),
         ({"n_clusters": "select", "affinity": "precomputed"}, "needs rows"),
     ],
 )

@@ -16,13 +16,12 @@ import pytest
 from scipy import sparse
 
 from biclique.exceptions import BicliqueWarning
-from biclique.fit.plan import Plan
+from biclique.fit.fitted import Fitted
 
 
 class FittedContract(ABC):
     tolerance = 0.0
     """Of the embedding of training rows, where they are not looked up."""
-    takes_chunks = False
     keeps_tensors = False
     exact_copies = True
     """Whether a copy, which is the host's, gives the same bits."""
@@ -40,7 +39,7 @@ class FittedContract(ABC):
 
     def test_training_rows_get_their_own_row_of_the_embedding(self, made):
         model, fitted, X, _ = made
-        n_columns = fitted.plan.settings.n_columns
+        n_columns = fitted.settings.n_columns
         found = fitted.embed(X, 1)
         assert isinstance(found, np.ndarray)
         assert found.dtype == np.float64
@@ -53,11 +52,11 @@ class FittedContract(ABC):
         assert isinstance(found, np.ndarray)
         assert found.dtype.kind == "i"
         assert np.array_equal(found, model.labels_)
-        assert np.array_equal(np.unique(found), np.arange(fitted.plan.settings.assigning.n_clusters))
+        assert np.array_equal(np.unique(found), np.arange(fitted.settings.n_clusters))
 
     def test_eigenvalues_and_residuals(self, made):
         model, fitted, _, _ = made
-        n_columns = fitted.plan.settings.n_columns
+        n_columns = fitted.settings.n_columns
         for found, stored in ((fitted.eigenvalues, model.eigenvalues_), (fitted.residuals, model.residuals_)):
             assert found.shape == (n_columns - 1,)
             assert np.isfinite(found).all()
@@ -67,11 +66,12 @@ class FittedContract(ABC):
 
     def test_what_it_says_about_itself(self, made):
         model, fitted, _, _ = made
-        assert isinstance(fitted.plan, Plan)
-        assert fitted.plan == model.plan_ or str(fitted.plan) == str(model.plan_)  # arrays have no equality
-        assert fitted.plan.order == model.order_
+        assert isinstance(fitted, Fitted)
+        assert fitted.settings.random_state == 0
+        assert fitted.chosen.order == model.order_
+        assert f"gram={fitted.chosen.gram!r}: {fitted.chosen.gram_reason}" in str(fitted.chosen)
         assert fitted.n_passes == model.n_passes_ >= 1
-        assert (fitted.takes_chunks, fitted.keeps_tensors) == (self.takes_chunks, self.keeps_tensors)
+        assert fitted.keeps_tensors == self.keeps_tensors
 
     def test_rows_do_not_see_each_other(self, made):
         _, fitted, X, new = made

@@ -18,6 +18,7 @@ from sklearn.datasets import make_blobs
 
 import biclique
 from biclique import BicliqueSpectralClustering
+from biclique.kernels import Gower
 from tests.optional import Optional, needs
 
 pytestmark = [needs("dask"), needs("pandas")]
@@ -45,15 +46,16 @@ CONSTANTS = {
     "spectral.multigrid.NOISE": (SPEED, "Rounding: no smaller residual is asked for."),
     "spectral.rounding.SAMPLE_ROWS": (LABELS, "Of more drawn rows, so many make the centres of k-means."),
     "spectral.rounding.TIE": (LABELS, "By how much another start of k-means must be better than the first."),
-    "cluster.estimator.LONG_SECONDS": (SPEED, "When ``verbose`` tells what a fit takes."),
+    "progress.FIRST_GUESS": (SPEED, "What a bar shows at first."),
+    "spectral.rounding.SAME": (SPEED, "Rounding: rows of the embedding that are equal in truth."),
     "features.maps.BLOCK_ENTRIES": (SPEED, "Entries of φ in a block."),
     "features.maps.DEVICE_ENTRIES": (SPEED, "The same on a device."),
     "features.maps.GROUPS": (SPEED, "Partial sums, which threads share."),
     "features.maps.PANEL_ENTRIES": (SPEED, "Entries of a product at a time."),
     "features.maps.SPARSE_ROWS": (SPEED, "Rows of a block of sparse φ."),
     "fit.kernel_columns.MOST_NAMED": (SPEED, "Columns that messages name."),
-    "fit.plan.BYTES_PER_ROW": (SPEED, "Memory that a plan tells."),
-    "io.chunks.CHUNK_ROWS": (SPEED, "Rows of a block of an array."),
+    "fit.neighborhood_cut.BYTES_PER_ROW": (SPEED, "Memory from which a fit is refused."),
+    "kernels.gower.NEAREST_PAIRS": (SPEED, "Distances in memory at a time."),
     "kernels.gower.MOST_CODES": (SPEED, "Codes from which categories are refused."),
     "neighbors.index.EXACT_SECONDS": (SPEED, "When a search may be approximate; that of landmarks is exact."),
     "neighbors.pairs.CLOSE": (SPEED, "When the tree is asked for more: below ``TIE``, which decides."),
@@ -73,7 +75,6 @@ CONSTANTS = {
     "rows.checks.SMALLEST_VALUE": (SPEED, "From where values are refused."),
     "rows.checks.SPREAD_ROWS": (SPEED, "Rows that such a warning looks at."),
     "rows.dask_rows.FAN_IN": (SPEED, "Sums that one task adds."),
-    "rows.dask_rows.ROWS_PER_RANK": (SPEED, "Rows of a task."),
     "runtime.memory.FREE_BY_GUESS": (SPEED, "Free memory where the system does not tell."),
     "runtime.namespace.PIECE_ROWS": (SPEED, "Rows of long arrays that are worked on at a time."),
     "runtime.threads.PANEL": (SPEED, "Rows of a panel."),
@@ -132,7 +133,7 @@ def of_a_mixed_table():
     random, y = np.random.default_rng(0), np.arange(300) % 3
     table = pd.DataFrame({"size": random.normal(size=300) + 2 * y, "age": random.normal(size=300) - y})
     table["kind"] = pd.Categorical((y + (random.random(300) < 0.1)) % 3)
-    return labels_of(table, kernel_params={"metric": "gower"}, categorical_features="from_dtype")
+    return labels_of(table, kernel_params={"metric": Gower("from_dtype")})
 
 
 FITS = [of_few_rows, of_more_rows_than_landmarks, of_dask_rows, of_sparse_rows, of_a_mixed_table]

@@ -36,17 +36,15 @@ class OfKernel(FittedContract):
 
 
 class TestDefault(OfRows):
-    takes_chunks = True
+    pass
 
 
 class TestCentres(OfRows):
     parameters = {"rank": 40, "order": 3, "assign_labels": "cluster_qr"}  # noqa: RUF012
-    takes_chunks = True
 
 
 class TestNeighborhoodsOfCategories(OfRows):
     parameters = {"kernel_params": {"metric": "gower"}, "n_neighbors": 5}  # noqa: RUF012
-    takes_chunks = True
 
 
 class TestNeighborhoodsRule(OfRows):
@@ -90,12 +88,10 @@ class TestGiven(FittedContract):
 
 class TestLandmarks(OfKernel):
     parameters = {"gram": "nystroem", "rank": 40}  # noqa: RUF012
-    takes_chunks = True
 
 
 class TestFeatures(OfKernel):
     parameters = {"gram": "features", "rank": 64, "assign_labels": "cluster_qr", "order": 4}  # noqa: RUF012
-    takes_chunks = True
 
 
 class TestGraph(OfRows):
@@ -129,8 +125,6 @@ class TestHypergraph(FittedContract):
 
 
 class TestSparseNeighborhoods(FittedContract):
-    takes_chunks = True
-
     def create(self):
         X, new = (sparse.csr_array(np.where(rows > 1.6, rows, 0.1)) for rows in groups())
         model = BicliqueSpectralClustering(3, kernel_params={"metric": "cosine"}, random_state=0)
@@ -140,7 +134,7 @@ class TestSparseNeighborhoods(FittedContract):
 @needs("torch")
 class TestDefaultOnDevice(OfRows):
     parameters = {"device": "cpu"}  # noqa: RUF012
-    takes_chunks = keeps_tensors = True
+    keeps_tensors = True
 
 
 @needs("torch")
@@ -155,4 +149,4 @@ class TestDevice(OfKernel):
 class TestLandmarksOnDevice(OfKernel):
     parameters = {"device": "cpu", "gram": "nystroem", "rank": 40}  # noqa: RUF012
     tolerance = 1e-4
-    takes_chunks = keeps_tensors = True
+    keeps_tensors = True

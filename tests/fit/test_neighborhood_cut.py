@@ -13,6 +13,7 @@ from biclique import BicliqueSpectralClustering, BicliqueSpectralEmbedding
 from biclique.exceptions import ParameterError
 from biclique.features.neighborhoods import LANDMARKS, NeighborhoodMap
 from biclique.fit.neighborhood_cut import landmark_count
+from biclique.kernels import Gower
 from tests import oracles
 from tests.optional import Optional, needs
 
@@ -156,7 +157,7 @@ def mixed(n, seed=0):
     return X, y
 
 
-GOWER = {"kernel_params": {"metric": "gower"}, "categorical_features": [2, 3]}
+GOWER = {"kernel_params": {"metric": Gower([2, 3])}}
 
 
 def test_gower_by_its_definition():
@@ -208,9 +209,9 @@ def test_all_rows_are_landmarks():
 
 
 @needs("dask")
-def test_all_rows_as_landmarks_need_memory():
+def test_all_rows_of_dask_are_no_landmarks():
     with pytest.raises(ParameterError, match="rank='all' needs X in memory"):
-        fitted(in_dask(np.ones((9, 2)))[0], 2, rank="all")
+        fitted(in_dask(np.ones((50, 2)))[0], 2, rank="all")
 
 
 def test_many_clusters_have_twenty_landmarks_each():

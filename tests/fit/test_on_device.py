@@ -9,13 +9,12 @@ from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
 from biclique.cluster import estimator as _base
-from biclique.cluster import estimator as _estimator
 from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.cluster.embedding import BicliqueSpectralEmbedding
 from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
 from biclique.exceptions import DataError, FewerClustersWarning, ParameterError, RankWarning
+from biclique.fit import exact as _device
 from biclique.fit import low_rank as _features
-from biclique.fit import plan as _device
 from biclique.rows import checks as _checks
 
 torch = pytest.importorskip("torch", reason="needs torch: make test-torch")
@@ -89,7 +88,8 @@ def test_a_tensor_asks_for_its_device(blobs, device):
     X = torch.tensor(blobs[0], device=device)
     for affinity, gram in (("rbf", "cuda" if device == "cuda" else "torch"), ("neighborhoods", "neighborhoods")):
         model = BicliqueSpectralClustering(5, affinity=affinity, random_state=0).fit(X)
-        assert (model.gram_, model.plan_.device) == (gram, str(X.device))
+        assert model.gram_ == gram
+        assert model._fitted.keeps_tensors
         assert np.array_equal(model.labels_, fitted(blobs[0], device, affinity=affinity).labels_)
         assert np.array_equal(model.predict(X[:100]), model.labels_[:100])
 
@@ -236,16 +236,14 @@ def test_bad_values_are_found_where_they_lie(device, transfers):
 def test_tensors_without_numbers(blobs):
     X, meta = blobs[0][:300], torch.empty((300, 8), device="meta")
     model = BicliqueSpectralClustering(5, random_state=0)
-    for ask in (model.fit, model.estimate_cost, model.fit(X).predict, BicliqueKernelKMeans(5).fit):
+    for ask in (model.fit, model.fit(X).predict, BicliqueKernelKMeans(5).fit):
         with pytest.raises(DataError, match="X is a meta tensor, which has a shape but no numbers"):
             ask(meta)
-    for ask in (model.fit, model.estimate_cost):
-        with pytest.raises(DataError, match="sample_weight is a meta tensor"):
-            ask(X, sample_weight=meta[:, 0])
+    with pytest.raises(DataError, match="sample_weight is a meta tensor"):
+        model.fit(X, sample_weight=meta[:, 0])
     for device in ("meta", torch.device("meta")):
-        for ask in ("fit", "estimate_cost"):
-            with pytest.raises(ParameterError, match=r"device must be None, .* holds numbers, got .*meta"):
-                getattr(BicliqueSpectralClustering(5, device=device), ask)(X)
+        with pytest.raises(ParameterError, match=r"device must be None, .* holds numbers, got .*meta"):
+            BicliqueSpectralClustering(5, device=device).fit(X)
 
 
 SMALL = [torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.int8, torch.uint8, torch.int16]
@@ -292,17 +290,6 @@ def test_weights_and_gradients_of_a_tensor(blobs, device):
     for affinity in ("neighborhoods", "rbf"):
         model = fitted(tensor, None, affinity=affinity, sample_weight=torch.tensor(counts, device=device))
         assert np.array_equal(model.labels_, fitted(X, device, affinity=affinity, sample_weight=counts).labels_)
-
-
-def test_costs_of_a_tensor_are_those_of_its_device(blobs, device, monkeypatch, capfd):
-    X = torch.tensor(blobs[0], device=device)
-    for affinity, gram in (("neighborhoods", "auto"), ("rbf", "auto"), ("rbf", "nystroem")):
-        cost = BicliqueSpectralClustering(5, affinity=affinity, gram=gram).estimate_cost(X)
-        assert (cost.rows, cost.device) == (3000, str(X.device))
-        assert cost.device_bytes > blobs[0].nbytes
-    monkeypatch.setattr(_estimator, "LONG_SECONDS", 0.0)
-    fitted(X, None, verbose=1)
-    assert f"on {X.device} and " in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("gram", ["auto", "nystroem"])
@@ -430,18 +417,14 @@ def test_features_that_a_device_does_not_have(blobs):
 def test_landmarks_that_a_device_does_not_have(blobs, affinity):
     X = blobs[0][:300]  # chi2 has no negative values either, which are not looked for
     way_out = r"gram='auto' \(exact\), or the host" if affinity == "laplacian" else "use the host"
-    for ask in ("fit", "estimate_cost"):
-        model = BicliqueSpectralClustering(5, device="cpu", gram="nystroem", affinity=affinity)
-        with pytest.raises(ParameterError, match=rf"landmarks on a device are for .* inner product .*{way_out}"):
-            getattr(model, ask)(X)
+    with pytest.raises(ParameterError, match=rf"landmarks on a device are for .* inner product .*{way_out}"):
+        fitted(X, "cpu", gram="nystroem", affinity=affinity)
 
 
 def test_landmarks_of_rows_far_apart(blobs):
     X = blobs[0][:300].astype(np.float64) * 1e12
-    model = BicliqueSpectralClustering(5, affinity="rbf", device="cpu", gram="nystroem", gamma=1e-10)
-    for ask in ("fit", "estimate_cost"):
-        with pytest.raises(ParameterError, match="not for rbf of rows this far apart: use gram='auto'"):
-            getattr(model, ask)(X)
+    with pytest.raises(ParameterError, match="not for rbf of rows this far apart: use gram='auto'"):
+        fitted(X, "cpu", gram="nystroem", gamma=1e-10)
 
 
 @pytest.mark.parametrize("affinity", ["neighborhoods", "rbf"])
@@ -459,11 +442,8 @@ def test_fast_is_for_a_device(blobs):
     assert adjusted_rand_score(fitted(blobs[0], "cpu", precision="fast").labels_, blobs[1]) > 0.99
     X = torch.tensor(blobs[0])
     assert adjusted_rand_score(fitted(X, None, precision="fast").labels_, blobs[1]) > 0.99
-    assert BicliqueSpectralClustering(5, precision="fast").estimate_cost(X).device == "cpu"
-    fast = BicliqueSpectralClustering(5, precision="fast")
-    for ask in (fast.estimate_cost, BicliqueKernelKMeans(5, precision="fast").fit):
-        with pytest.raises(ParameterError, match="precision='fast' is for device='cuda'"):
-            ask(blobs[0])
+    with pytest.raises(ParameterError, match="precision='fast' is for device='cuda'"):
+        BicliqueKernelKMeans(5, precision="fast").fit(blobs[0])
 
 
 @pytest.mark.parametrize("affinity", ["rbf", "laplacian", "polynomial"])

@@ -2,9 +2,6 @@
 
 import functools
 import pickle
-import re
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,14 +18,10 @@ from biclique.cluster.embedding import BicliqueSpectralEmbedding
 from biclique.cluster.kernel_kmeans import BicliqueKernelKMeans
 from biclique.exceptions import (
     ApproximationWarning,
-    MemoryLimitError,
     ParameterError,
     RankWarning,
 )
 from biclique.spectral.assign import ASSIGNERS
-from tests.optional import Optional, needs
-
-da = Optional("dask.array")
 
 
 @pytest.fixture(scope="module")
@@ -62,14 +55,6 @@ def test_agrees_with_the_exact_solution(blobs, exactly, gram, order):
     assert adjusted_rand_score(exact.labels_, ours.labels_) > 0.98
     tolerance = 0.02 if gram == "nystroem" else 0.1
     np.testing.assert_allclose(ours.eigenvalues_, exact.eigenvalues_, atol=tolerance * exact.eigenvalues_[0])
-
-
-@pytest.mark.once
-@pytest.mark.parametrize("landmarks", ["uniform"])
-def test_every_way_of_choosing_landmarks(blobs, exactly, landmarks):
-    model = fitted(blobs[0], landmarks=landmarks, rank=150)
-    assert model.rank_ == 150
-    assert adjusted_rand_score(exactly().labels_, model.labels_) > 0.97
 
 
 def test_all_rows_as_landmarks_are_exact():
@@ -273,36 +258,6 @@ def test_laplacian_and_own_kernels(blobs):
 # Chunks
 
 
-# Memory maps, and rows that Dask holds
-
-
-def test_a_memory_map_gives_what_the_array_gives(blobs, tmp_path):
-    X = blobs[0].astype(np.float32)
-    np.save(tmp_path / "rows.npy", X)
-    held, mapped = (fitted(rows, rank=200) for rows in (X, np.load(tmp_path / "rows.npy", mmap_mode="r")))
-    np.testing.assert_array_equal(mapped.embedding_, held.embedding_)
-    np.testing.assert_array_equal(mapped.labels_, held.labels_)
-
-
-@needs("dask")
-def test_what_needs_memory_says_so(blobs):
-    rows = da.from_array(blobs[0], chunks=(1000, -1))
-    with pytest.warns(ApproximationWarning, match=r"\(approximate: the rows are read in chunks\)"):
-        model = BicliqueSpectralClustering(5, affinity="rbf", random_state=0).fit(rows)
-    assert (model.gram_, model.rank_) == ("nystroem", 1000)
-    assert BicliqueSpectralClustering(2, affinity="linear", random_state=0).fit(rows + 30).gram_ == "features"
-    for parameters, message in [
-        ({"gram": "dense"}, "gram='dense' needs X in memory"),
-        ({"gram": "auto", "affinity": "nearest_neighbors"}, "affinity='nearest_neighbors' needs X in memory"),
-        ({"gram": "auto", "affinity": "precomputed"}, "affinity='precomputed' needs X in memory"),
-        ({"affinity": "nearest_neighbors"}, "gram='nystroem' needs rows and a kernel, not affinity='nearest"),
-        ({"modelling": "symmetric"}, "rows in chunks work with modelling='biclique'"),
-        ({"assign_labels": "kernel_kmeans"}, "rows in chunks work with modelling='biclique'"),
-    ]:
-        with pytest.raises(ParameterError, match=message):
-            fitted(rows, **parameters)
-
-
 # Bad input
 
 
@@ -320,111 +275,11 @@ def test_ranks_that_cannot_be(blobs):
     for rank in (0, -1, 2.5, True, "many"):
         with pytest.raises(ParameterError, match="rank must be 'auto', 'all' or a whole number of at least 1"):
             fitted(X, rank=rank)
-    with pytest.raises(ParameterError, match="landmarks must be one of 'uniform'"):
-        fitted(X, landmarks="random")
     with pytest.raises(ParameterError, match="row_normalize must be True or False"):
         fitted(X, row_normalize="yes")
-
-
-def test_memory_is_asked_for_before(blobs):
-    with pytest.raises(MemoryLimitError, match=r"gram='nystroem' of rank 2000 for 6000 rows needs .* lower rank"):
-        fitted(blobs[0], rank=2000, memory_limit="100MB")
 
 
 def test_unseen_rows_are_said(blobs):
     X = np.concatenate([blobs[0], np.full((2, 6), 500.0)])
     with pytest.warns(ApproximationWarning, match="2 of 6002 rows are like no landmark"):
         fitted(X, order=2, rank=100, random_state=1)
-
-
-def test_costs_are_estimated(blobs):
-    X, _ = blobs
-    model = BicliqueSpectralClustering(5, affinity="rbf", gram="nystroem", rank=200)
-    cost = model.estimate_cost(X)
-    assert (cost.gram, cost.rows) == ("nystroem", 6000)
-    assert 0 < cost.seconds < 60
-    assert not hasattr(model, "n_features_in_")
-    neighbors = BicliqueSpectralClustering(5, affinity="nearest_neighbors").estimate_cost(X)
-    assert neighbors.gram == "neighbors"
-    assert BicliqueSpectralClustering(5, affinity="rbf").estimate_cost(X).gram == "tiled"
-    default = BicliqueSpectralClustering(5).estimate_cost(X)
-    assert (default.gram, default.rows) == ("neighborhoods", 6000)
-    assert 0 < default.seconds < 60
-    assert default.bytes > 8 * 6000 * 5
-
-
-@pytest.mark.once
-@pytest.mark.parametrize("gram", ["auto", "nystroem", "features"])
-def test_costs_on_a_device_need_no_device(blobs, monkeypatch, gram):
-    monkeypatch.setitem(sys.modules, "torch", None)
-    X = blobs[0]
-    for device, name in (("cuda:1", "cuda"), ("cpu", "torch")):
-        cost = BicliqueSpectralClustering(5, affinity="rbf", gram=gram, device=device).estimate_cost(X)
-        assert (cost.gram, cost.rows, cost.device) == (name if gram == "auto" else gram, 6000, device)
-        assert 0 < cost.seconds < (0.1 if name == "cuda" else 60)
-        assert cost.device_bytes > X.nbytes
-        assert cost.bytes >= 8 * 6000 * 5
-        assert f"on {device} and " in str(cost)
-    exact, fast = (
-        BicliqueSpectralClustering(5, affinity="rbf", gram=gram, device="cuda", precision=precision).estimate_cost(
-            np.tile(X, 40)
-        )
-        for precision in ("auto", "fast")
-    )
-    assert fast.seconds < exact.seconds if gram == "auto" else fast.seconds == exact.seconds
-
-
-def test_costs_of_float64_and_other_devices(blobs):
-    X = blobs[0]
-    plain = BicliqueSpectralClustering(5, affinity="rbf", device="cuda").estimate_cost(X).seconds
-    for affinity, device in (("rbf", "mps"), ("polynomial", "cuda")):
-        parameters = {"affinity": affinity, "degree": 2.5}
-        cost = BicliqueSpectralClustering(5, device=device, **parameters).estimate_cost(X)
-        assert cost.seconds > 2 * plain
-    double = BicliqueSpectralClustering(5, affinity="rbf", device="cuda", precision="float64").estimate_cost(X)
-    assert double.seconds > 2 * plain
-    on_host = BicliqueSpectralClustering(5, affinity="rbf", device="cpu", precision="float64")
-    assert on_host.estimate_cost(X).seconds > 0
-
-
-def test_costs_of_what_a_device_cannot_do(blobs):
-    for parameters, message in (
-        ({"affinity": "nearest_neighbors"}, "leave device at None"),
-        ({"affinity": "sigmoid"}, "the kernel 'sigmoid' is not supported on a GPU"),
-        ({"affinity": "polynomial", "gram": "features", "rank": 50}, "is a sketch"),
-        ({"affinity": "laplacian", "gram": "nystroem"}, "landmarks on a device are for kernels of an inner product"),
-        ({"affinity": "sigmoid", "gram": "nystroem"}, "landmarks on a device are for kernels of an inner product"),
-        ({"affinity": "rbf", "device": "mps", "precision": "float64"}, "device='mps' has no float64"),
-    ):
-        with pytest.raises(ParameterError, match=message):
-            BicliqueSpectralClustering(5, **{"device": "cuda", **parameters}).estimate_cost(blobs[0])
-
-
-@needs("dask")
-def test_a_device_needs_rows_in_memory(blobs):
-    rows = da.from_array(blobs[0], chunks=(1000, -1))
-    for affinity in ("neighborhoods", "rbf"):
-        with pytest.raises(ParameterError, match="device='cuda' needs X in memory"):
-            BicliqueSpectralClustering(5, affinity=affinity, device="cuda").fit(rows)
-    with pytest.raises(ParameterError, match="precision='fast'"):
-        BicliqueSpectralClustering(5, precision="fast").fit(rows)
-
-
-@pytest.mark.parametrize("device", ["nope", "", 0, "cuda:", "cuda:x", "CUDA", "meta", ["cuda"], b"cuda"])
-def test_what_is_no_device(blobs, device):
-    for ask in ("estimate_cost", "fit"):
-        with pytest.raises(ParameterError, match=r"device must be None, 'cpu', 'cuda', .* got "):
-            getattr(BicliqueSpectralClustering(5, device=device), ask)(blobs[0])
-
-
-@pytest.mark.once
-def test_costs_on_a_device_are_those_of_the_measured_fits():
-    table = (Path(__file__).parents[2] / "docs" / "performance.md").read_text()
-    measured = re.findall(r"^\| (\d+) \| (?:host|GPU) \| (auto|fast) \| ([\d.]+) \|", table, re.MULTILINE)
-    assert len(measured) >= 5
-    for n, precision, seconds in measured:
-        X = np.broadcast_to(np.float32(0), (int(n), 16))
-        asked = {"affinity": "rbf", "gamma": 1.0, "precision": precision, "device": "cuda"}
-        cost = BicliqueSpectralClustering(10, **asked).estimate_cost(X)
-        assert 1 / 1.5 < cost.seconds / float(seconds) < 1.5, (n, precision)
-        assert 16 * 4 * int(n) < cost.device_bytes < 3000 * int(n)

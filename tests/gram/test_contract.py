@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from biclique.fit.plan import make_gram
-from biclique.gram import DenseGram, SparseGram, TiledGram
+from biclique.gram import GRAMS, DenseGram, SparseGram, TiledGram
 from biclique.kernels import KERNEL_NAMES, Columns, make_kernel
 from biclique.kernels.kernel import nonnegative
 
 N = 700  # over one panel and several tiles, and a multiple of none
-MEMORY = 2**30
 
 
 def rows(n=N, d=3, seed=0):
@@ -20,11 +18,11 @@ def rows(n=N, d=3, seed=0):
 
 
 def tiled(dtype):
-    return lambda kernel, X, n_jobs: TiledGram(kernel, X, dtype=dtype, n_jobs=n_jobs, memory_limit=MEMORY)
+    return lambda kernel, X, n_jobs: TiledGram(kernel, X, dtype=dtype, n_jobs=n_jobs)
 
 
 OPERATORS = {
-    "dense": (lambda kernel, X, n_jobs: DenseGram.from_kernel(kernel, X, memory_limit=MEMORY, n_jobs=n_jobs), 1e-12),
+    "dense": (lambda kernel, X, n_jobs: DenseGram.from_kernel(kernel, X, n_jobs=n_jobs), 1e-12),
     "given": (lambda kernel, X, n_jobs: DenseGram(kernel.block(X, X), n_jobs=n_jobs), 1e-12),
     "sparse": (lambda kernel, X, n_jobs: SparseGram(sparse.csr_array(kernel.block(X, X)), n_jobs=n_jobs), 1e-12),
     "tiled float64": (tiled(np.float64), 1e-12),
@@ -96,7 +94,7 @@ def test_sparse_rows(name, how):
     X = np.where(rows(d=12) > 0.7, rows(d=12), 0)
     kernel = make_kernel(name, gamma=0.7)
     V = np.random.default_rng(2).normal(size=(N, 3))
-    gram = make_gram(how, kernel, sparse.csr_array(X), dtype=np.float64, memory_limit=MEMORY)
+    gram = GRAMS[how].from_kernel(kernel, sparse.csr_array(X), dtype=np.float64)
     np.testing.assert_allclose(gram.matmat(V), kernel.block(X, X) @ V, rtol=1e-10, atol=1e-10)
     cross = gram.cross(sparse.csr_array(X[:9]))
     np.testing.assert_allclose(cross.matmat(V), kernel.block(X[:9], X) @ V, rtol=1e-10, atol=1e-10)
@@ -114,7 +112,7 @@ def test_larger_dense_against_tiled():
     X = rows(5000, 8)
     kernel = make_kernel("rbf", gamma=0.7)
     V = np.random.default_rng(2).normal(size=(5000, 14))
-    dense = DenseGram.from_kernel(kernel, X, memory_limit=MEMORY).matmat(V)
+    dense = DenseGram.from_kernel(kernel, X).matmat(V)
     for dtype, tolerance in ((np.float64, 1e-12), (np.float32, 1e-6)):
         assert relative(TiledGram(kernel, X, dtype=dtype).matmat(V) - dense, dense) < tolerance
 

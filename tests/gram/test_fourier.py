@@ -210,13 +210,12 @@ def test_far_boxes_keep_their_digits():
             np.testing.assert_allclose(gram.matmat(np.ones((len(X), 1)))[place, 0], degrees, rtol=1e-5)
 
 
-def test_a_plan_refuses_what_a_fit_refuses():
+def test_rows_that_spread_too_far_are_refused():
     line = np.stack(np.meshgrid(np.arange(3000) * 2.0, np.arange(4) * 2.0), axis=-1).reshape(-1, 2)
     X = np.concatenate([line, line[:, ::-1]])
     model = BicliqueSpectralClustering(4, affinity="rbf", gram="fourier", order=2, gamma=1.0)
-    for method in (model.plan, model.fit):
-        with pytest.raises(fourier.GridError, match="rows spread too far for this bandwidth"):
-            method(X)
+    with pytest.raises(fourier.GridError, match="rows spread too far for this bandwidth"):
+        model.fit(X)
 
 
 def test_an_error_above_the_promise_is_refused(monkeypatch):

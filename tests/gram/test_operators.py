@@ -1,15 +1,18 @@
 """Every Gram operator keeps the contract: one class each."""
 
 import pickle
+import tracemalloc
 from importlib.util import find_spec
 
 import numpy as np
 import pytest
 from scipy import sparse
 
+from biclique.exceptions import DataError
 from biclique.features.maps import make_map
 from biclique.features.neighborhoods import NeighborhoodMap
-from biclique.gram import DenseGram, FactoredGram, NeighborGram, SparseGram, TiledGram
+from biclique.gram import DenseGram, FactoredGram, NeighborGram, SparseGram, TiledGram, checked_matrix, checked_sparse
+from biclique.gram.tiled import tiled_bytes
 from biclique.gram.torch_gram import TorchGram
 from biclique.hypergraph import Hypergraph
 from biclique.hypergraph.expansions import ExpansionGram
@@ -18,7 +21,6 @@ from biclique.multiway import SymmetricGram, symmetric_gram
 from tests import oracles
 from tests.gram.contract import GramContract, frozen
 
-MEMORY = 2**30
 X = frozen(np.random.default_rng(0).random((300, 3)))
 GROUPS = frozen(np.concatenate([np.random.default_rng(1).random((n, 3)) + at for n, at in ((30, 0), (20, 50))]))
 
@@ -45,7 +47,7 @@ class TestDense(OfRows):
     is_stored = True
 
     def of(self, rows, n_jobs=None):
-        return DenseGram.from_kernel(self.kernel, rows, memory_limit=MEMORY, n_jobs=n_jobs)
+        return DenseGram.from_kernel(self.kernel, rows, n_jobs=n_jobs)
 
 
 class TestGiven(OfRows):
@@ -71,7 +73,7 @@ class TestSparse(TestGiven):
 
 class TestTiled(OfRows):
     def of(self, rows, n_jobs=None):
-        return TiledGram(self.kernel, rows, dtype=np.float64, n_jobs=n_jobs, memory_limit=MEMORY)
+        return TiledGram(self.kernel, rows, dtype=np.float64, n_jobs=n_jobs)
 
 
 class HereAndNow:
@@ -248,3 +250,26 @@ class TestCliqueExpansion(TestStarExpansion):
     def dense(self):
         H = self.hypergraph().incidence.toarray()
         return H @ H.T - np.diag(H.sum(axis=1))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_tiled_stays_within_what_it_says(dtype):
+    rows, V = np.random.default_rng(0).normal(size=(4000, 16)), np.ones((4000, 14))
+    tracemalloc.start()
+    TiledGram(RBF(0.1), rows, dtype=dtype).matmat(V)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.1 * tiled_bytes(4000, 16, 14, dtype) + 2**20
+    assert peak < 4000 * 4000 * 4 / 2  # far from the matrix itself
+
+
+def test_given_matrices_must_be_symmetric():
+    K = np.eye(600)
+    K[3, 550] = 0.5
+    for check, matrix in ((checked_matrix, K), (checked_sparse, sparse.csr_array(K))):
+        with pytest.raises(DataError, match=r"symmetric matrix, but entries \(\d+, \d+\).* differ by 0.5"):
+            check(matrix)
+    K[550, 3] = 0.5 + 1e-8
+    for check, matrix in ((checked_matrix, K), (checked_sparse, sparse.csr_array(K))):
+        fixed = check(matrix)
+        assert (fixed != fixed.T).sum() == 0

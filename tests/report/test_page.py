@@ -335,7 +335,7 @@ def test_a_given_matrix_has_no_columns_to_compare(tmp_path):
 
 
 def test_a_selection_is_shown(tmp_path):
-    model = BicliqueSpectralClustering("select", k_max=5, random_state=0).fit(groups())
+    model = BicliqueSpectralClustering("select", random_state=0).fit(groups())
     text = write(tmp_path, model, groups())
     assert "How the number of clusters was chosen" in text
     assert model.k_selection_.reason[:30] in text
@@ -387,7 +387,7 @@ def test_markup_escapes():
 
 
 def test_halves_get_the_number_of_clusters_that_was_found():
-    model = BicliqueSpectralClustering("select", k_max=5, random_state=0).fit(groups())
+    model = BicliqueSpectralClustering("select", random_state=0).fit(groups())
     assert model.cluster_stability(groups(), n_splits=2).shape == (model.n_clusters_,)
 
 

@@ -58,7 +58,7 @@ def test_eigenvalues(axes):
 
 
 def test_selection(axes):
-    model = BicliqueSpectralClustering("select", k_max=4, random_state=0).fit(groups())
+    model = BicliqueSpectralClustering("select", random_state=0).fit(groups())
     assert rendered(plot_selection(model, ax=axes)) is axes
     stability = [one.stability for one in model.k_selection_.counted]
     np.testing.assert_array_equal(axes.lines[0].get_ydata(), stability)

@@ -208,17 +208,13 @@ def test_frames(blobs):
 
 def test_the_number_of_clusters_is_selected_on_the_drawn_rows(blobs):
     X, _ = blobs
-    held, found = (model(n_clusters="select", k_max=5).fit(rows) for rows in (X, delayed(X)))
+    held, found = (model(n_clusters="select").fit(rows) for rows in (X, delayed(X)))
     assert held.n_clusters_ == found.n_clusters_ == 4
     assert adjusted_rand_score(held.labels_, found.labels_.compute()) == 1
 
 
-def test_plans(blobs):
-    plan = model().plan(delayed(blobs[0]))
-    assert (plan.way, plan.rows, plan.rank) == ("neighborhoods", 300, 60)
-    plan = model(**KERNEL).plan(delayed(blobs[0]))
-    assert (plan.way, plan.rows, plan.rank) == ("factored", 300, 60)
-    with pytest.warns(ApproximationWarning, match="the rows are read in chunks"):
+def test_an_approximation_that_nobody_asked_for_is_said(blobs):
+    with pytest.warns(ApproximationWarning, match="the rows are not in memory"):
         model(affinity="rbf").fit(delayed(blobs[0]))
 
 

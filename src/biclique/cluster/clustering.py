@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,14 +10,10 @@ import numpy as np
 from biclique._typing import Device
 from biclique.cluster.estimator import ClustererBase, SpectralEstimator
 from biclique.cluster.reporting import Reporting
-from biclique.fit.plan import Result
 from biclique.fit.settings import COUNTING, SELECT, Check, Settings
 from biclique.kernels import Kernel
-from biclique.kernels.gower import Categorical
 from biclique.progress import Progress
 from biclique.rows.array import RowSource
-from biclique.runtime.threads import single_threaded_blas
-from biclique.selection import CountResult
 from biclique.selection.count_search import search_count, warn_about_structure
 
 
@@ -39,8 +34,8 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
     Parameters
     ----------
     n_clusters : int or "select", default=8
-        Number of clusters. "select" takes the largest one, from 2 to ``k_max``, that random halves of at most 1,000
-        rows find again (``docs/selection.md``).
+        Number of clusters. "select" takes the largest one, from 2 to 20, that random halves of at most 1,000 rows find
+        again (``docs/selection.md``); ``biclique.selection.select_n_clusters`` looks further.
     order : "auto" or float from 2 to infinity, default="auto"
         Order m of the hypergraph of a kernel; any real number. Order 2 is the ordinary normalised cut, ``numpy.inf``
         spectral modularity. "auto" is 2 for neighbourhoods and graphs. For kernels it is the least of 2, 2.05, 2.1,
@@ -82,17 +77,12 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
         Residuals must fall below this share of the gap between the eigenvalues wanted and the next one. "auto" is
         1e-5 for neighbourhoods, 1e-8 for a stored K or with ``precision="float64"``, and 1e-3 for tiles and neighbour
         graphs, which is plenty for labels.
-    max_iter : int, default=100
-        Most passes over K. (For lobpcg its steps; arpack may restart n times as often.)
     degree, coef0 : float, default=3 and 1
         Of the polynomial kernel, and the constant of the sigmoid one.
     kernel_params : dict, optional
-        For neighbourhoods ``{"metric": "euclidean"}`` (the default), ``"cosine"`` or ``"gower"``. For a callable
-        affinity its keyword arguments.
-    categorical_features : array of bool, int or str, "from_dtype" or None
-        Columns of categories for the affinity or the metric "gower": a mask, numbers, names of columns of a frame, or
-        "from_dtype" for those of pandas' or polars' type of categories. Values are codes: whole numbers from 0, NaN for
-        a missing value. None: all columns are numbers.
+        For neighbourhoods ``{"metric": "euclidean"}`` (the default), ``"cosine"``, ``"gower"`` or
+        ``biclique.kernels.Gower(categorical=…)``, which names columns of categories. For a callable affinity its
+        keyword arguments.
     n_neighbors : int, optional
         Landmarks of a row (7 by default), or neighbours of a row in a neighbour graph, the row itself counted (10). If
         the hypergraph has more connected components than clusters, it is doubled until it has not.
@@ -106,16 +96,12 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
         - "nystroem": approximately, as K ≈ ΦΦᵀ by landmark rows, for every kernel,
         - "features": as K ≈ ΦΦᵀ by features. For linear, cosine and polynomial kernels these are exact: the columns
           themselves, or monomials; a sketch of them if they are too many. For rbf and laplacian they are random.
-        - "auto": stored up to 4,096 distinct rows, or more if the kernel is slow to compute and the matrix fits the
-          memory limit; else "tiled". A fit that will take long says so.
+        - "auto": stored up to 4,096 distinct rows, or 20,000 if the kernel is slow to compute; else "tiled".
 
         For kernels alone: neighbourhoods and graphs are always sparse.
     rank : int, "auto" or "all", default="auto"
         Landmarks of neighbourhoods: "auto" is 4,000, or 20 for each cluster if that is more; "all" takes every distinct
         row. Landmarks or random features of a kernel: "auto" is 1,000.
-    landmarks : {"uniform", "kmeans++", "leverage"}, default="uniform"
-        How landmarks of a kernel are drawn. "uniform": every row alike. "kmeans++": far from each other. "leverage": by
-        ridge leverage scores, which prefer rows that are unlike the others.
     row_normalize : bool or "auto", default="auto"
         Scale rows of the embedding to length 1 before labels are assigned. "auto" is True for neighbourhoods and
         neighbour graphs (not with "cluster_qr", whose pivots are the longest rows), and False for kernels and given
@@ -123,8 +109,6 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
     precision : {"auto", "float32", "float64", "fast"}, default="auto"
         Of tiles: "auto" is float32 unless its rounding would show. A stored K is always float64. "fast" is for a GPU:
         kernel values in half precision. "float64" takes the slower tiles of PyTorch there.
-    memory_limit : "auto", int or str, default="auto"
-        Bytes, or text like "4GB"; "auto" is half of what is free. Larger requests are refused before they start.
     device : str or torch.device, optional
         Where K is computed and the cut is solved. None is the host, "cuda" a GPU (``pip install 'biclique[gpu]'``).
         PyTorch has others: "cpu", "mps", "xpu". A number chooses among several, as in "cuda:1".
@@ -135,15 +119,11 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
         - A tensor as X stays on its device, and asks for it. Only samples come to the host, to choose gamma and
           landmarks, and the numbers of the landmarks of every row.
 
-    max_hours : float, default=24
-        An exact fit on a Dask cluster (``gram="tiled"``) that would take longer is refused (``docs/cluster.md``).
     n_jobs : int, optional
         Threads; None and -1 mean every core. Results do not depend on it.
     verbose : int, default=0
-        1 shows a bar with passes, residual and time left, and an estimate before work of over 10 s. If standard error
-        is not a terminal, 1 prints one line for each pass, and a larger number one line in so many seconds.
-    k_max : int, default=20
-        The largest number of clusters that ``n_clusters="select"`` tries.
+        1 shows a bar with passes, residual and time left. If standard error is not a terminal, 1 prints one line for
+        each pass, and a larger number one line in so many seconds.
 
     Attributes
     ----------
@@ -160,8 +140,6 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
         √S normalised, then the leading eigenvectors of B.
     eigenvalues_, residuals_ : ndarray of shape (n_components - 1,)
         Of B = S^(−1/2) (K − δδᵀ/ρ) S^(−1/2), descending, and |B v − λ v|.
-    plan_ : Plan
-        Every decision of the fit with its reason; printed, it explains the fit. ``plan(X)`` makes one without a fit.
     gamma_, order_, gram_, gram_reason_, precision_, rank_ :
         What was chosen, and why K is stored so; ``rank_`` is None if K is not factored.
     order_reason_ : str
@@ -203,23 +181,17 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
         random_state: int | np.random.RandomState | None = None,
         eigen_solver: str | None = None,
         eigen_tol: float | str = "auto",
-        max_iter: int = 100,
         degree: float = 3,
         coef0: float = 1,
         kernel_params: Mapping[str, Any] | None = None,
-        categorical_features: Categorical | None = None,
         n_neighbors: int | None = None,
         gram: str = "auto",
         rank: int | str = "auto",
-        landmarks: str = "uniform",
         row_normalize: bool | str = "auto",
         precision: str = "auto",
-        memory_limit: int | str = "auto",
         device: Device | None = None,
-        max_hours: float = 24,
         n_jobs: int | None = None,
         verbose: int = 0,
-        k_max: int = 20,
     ) -> None:
         self.n_clusters = n_clusters
         self.order = order
@@ -232,49 +204,24 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
         self.random_state = random_state
         self.eigen_solver = eigen_solver
         self.eigen_tol = eigen_tol
-        self.max_iter = max_iter
         self.degree = degree
         self.coef0 = coef0
         self.kernel_params = kernel_params
-        self.categorical_features = categorical_features
         self.n_neighbors = n_neighbors
         self.gram = gram
         self.rank = rank
-        self.landmarks = landmarks
         self.row_normalize = row_normalize
         self.precision = precision
-        self.memory_limit = memory_limit
         self.device = device
-        self.max_hours = max_hours
         self.n_jobs = n_jobs
         self.verbose = verbose
-        self.k_max = k_max
 
-    @property
-    def _counting(self) -> bool:
-        """Whether the number of clusters is to be selected."""
-        return self.n_clusters == SELECT
-
-    def _count(self, settings: Settings, source: RowSource, progress: Progress) -> tuple[Settings, CountResult]:
-        """Settings with the number of clusters, and how it was found."""
-        found = search_count(settings, source, progress, self.k_max)
-        assigning = replace(settings.assigning, n_clusters=found.n_clusters)
-        columns = self.n_components or found.n_clusters
-        return replace(settings, assigning=assigning, n_columns=columns), found
-
-    def _selected(self, settings: Settings, source: RowSource) -> tuple[Settings, str]:
-        if not self._counting:
-            return settings, ""
-        with single_threaded_blas(), Progress.of(self.verbose) as progress:
-            settings, counted = self._count(settings, source, progress)
-        return settings, counted.told
-
-    def _search(self, settings: Settings, source: RowSource, progress: Progress) -> Result:
-        settings, self.k_selection_ = self._count(settings, source, progress)
-        self.n_clusters_ = self.k_selection_.n_clusters
-        self.has_structure_ = self.k_selection_.has_structure
-        self.structure_reason_ = self.k_selection_.structure.reason
-        selected = self.k_selection_.told
-        progress.say(selected)
-        warn_about_structure(self.k_selection_)
-        return self._run(settings, source, progress, selected)
+    def _selected(self, settings: Settings, source: RowSource, progress: Progress) -> Settings:
+        if self.n_clusters != SELECT:
+            return settings
+        found = search_count(settings, source, progress)
+        self.k_selection_, self.n_clusters_ = found, found.n_clusters
+        self.has_structure_, self.structure_reason_ = found.has_structure, found.structure.reason
+        progress.say(found.told)
+        warn_about_structure(found)
+        return self._settings(n_clusters=found.n_clusters)

@@ -11,7 +11,6 @@ from biclique._typing import Device, FloatArray
 from biclique.cluster.estimator import SpectralEstimator
 from biclique.fit.settings import CONSTRAINTS, count
 from biclique.kernels import Kernel
-from biclique.kernels.gower import Categorical
 from biclique.runtime import check_flag
 
 
@@ -33,9 +32,8 @@ class BicliqueSpectralEmbedding(SpectralEstimator):
     drop_first : bool, default=True
         Leave out the trivial column √S, as ``sklearn.manifold.SpectralEmbedding`` does. With False the columns are
         those in which ``BicliqueSpectralClustering`` with as many clusters works.
-    modelling, affinity, gamma, degree, coef0, kernel_params, categorical_features, n_neighbors, \
-eigen_solver, eigen_tol, max_iter, gram, rank, landmarks, precision, memory_limit, device, max_hours, n_jobs, \
-random_state, verbose :
+    modelling, affinity, gamma, degree, coef0, kernel_params, n_neighbors, eigen_solver, eigen_tol, gram, rank, \
+precision, device, n_jobs, random_state, verbose :
         As in ``BicliqueSpectralClustering``.
 
     Attributes
@@ -68,18 +66,13 @@ random_state, verbose :
         degree: float = 3,
         coef0: float = 1,
         kernel_params: Mapping[str, Any] | None = None,
-        categorical_features: Categorical | None = None,
         n_neighbors: int | None = None,
         eigen_solver: str | None = None,
         eigen_tol: float | str = "auto",
-        max_iter: int = 100,
         gram: str = "auto",
         rank: int | str = "auto",
-        landmarks: str = "uniform",
         precision: str = "auto",
-        memory_limit: int | str = "auto",
         device: Device | None = None,
-        max_hours: float = 24,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -93,18 +86,13 @@ random_state, verbose :
         self.degree = degree
         self.coef0 = coef0
         self.kernel_params = kernel_params
-        self.categorical_features = categorical_features
         self.n_neighbors = n_neighbors
         self.eigen_solver = eigen_solver
         self.eigen_tol = eigen_tol
-        self.max_iter = max_iter
         self.gram = gram
         self.rank = rank
-        self.landmarks = landmarks
         self.precision = precision
-        self.memory_limit = memory_limit
         self.device = device
-        self.max_hours = max_hours
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

@@ -1,40 +1,24 @@
-"""What the estimators share: parameters → Settings, X → rows, plan, fit, and the fitted attributes."""
+"""What the estimators share: parameters → Settings, X → rows, a fit, and the fitted attributes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 import numpy as np
 from numpy.typing import DTypeLike
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, clone
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from biclique._typing import Array, Device, FloatArray, IntArray, Rows
 from biclique.exceptions import ApproximationWarning, DataError, FewerClustersWarning, ParameterError, warn_user
-from biclique.fit.cost import Cost
-from biclique.fit.estimate import check_hours, with_seconds
-from biclique.fit.exact import solve_exact
-from biclique.fit.exact_fitted import finish_exact
-from biclique.fit.kernel_columns import with_columns
-from biclique.fit.neighborhood_cut import fit_neighborhoods
-from biclique.fit.plan import (
-    EXACT,
-    FACTORED_WAY,
-    LOOKED_AT,
-    NEIGHBORHOODS,
-    Fitted,
-    Plan,
-    Planned,
-    Result,
-    check_fast,
-    make_plan,
-)
-from biclique.fit.settings import CONSTRAINTS, SELECT, Check, Settings, check_parameters
-from biclique.fit.three_passes import fit_factored
+from biclique.fit.choose import check_fast
+from biclique.fit.fitted import Fitted, Training
+from biclique.fit.kernel_columns import find_columns
+from biclique.fit.settings import CONSTRAINTS, NEIGHBORHOODS, Check, Settings, check_parameters
+from biclique.fit.solve import fit_rows
 from biclique.kernels import KERNEL_NAMES, KERNELS, Gower, check_rows_for_kernel, make_kernel
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, DeviceRows, Found, Opener, RowSource, find_opener
@@ -49,14 +33,10 @@ from biclique.rows.checks import (
     check_weights,
     one_gap,
     stand_in,
-    warn_about_spread,
 )
-from biclique.runtime import check_random, single_threaded_blas
 from biclique.runtime.namespace import as_dtype, float64, is_dask, namespace, on_host, to_host
 from biclique.runtime.page_links import PageLink
-
-LONG_SECONDS = 10.0
-"""From here on ``verbose`` says what a fit will take."""
+from biclique.runtime.threads import single_threaded_blas
 
 
 class Estimator(PageLink, BaseEstimator):
@@ -84,10 +64,10 @@ class Estimator(PageLink, BaseEstimator):
         """Columns of the embedding, the trivial one among them; None for the rule of ``Settings``."""
         return None
 
-    def _settings(self) -> Settings:
-        """The parameters, checked once."""
+    def _settings(self, **known: int) -> Settings:
+        """The parameters, checked once; ``known`` is what a search has found for some of them."""
         self._check_parameters()
-        return Settings.of(self.get_params(deep=False), n_columns=self._n_columns())
+        return Settings.of({**self.get_params(deep=False), **known}, n_columns=self._n_columns())
 
     def __getstate__(self) -> dict[str, Any]:
         """A pickled model drops what is lazy: the rows stay where they are."""
@@ -131,7 +111,6 @@ class KernelEstimator(Estimator):
     """An estimator of rows and a kernel, a neighbour graph or a given matrix."""
 
     _fitted: Fitted
-    plan_: Plan
     order_: float
     labels_: IntArray
 
@@ -161,8 +140,8 @@ class KernelEstimator(Estimator):
         check_values(rows, names, squared=not given, gaps=gaps)
         if gaps and isinstance(rows, np.ndarray):
             rows = one_gap(rows)
-            if settings.kernel.columns is not None:
-                settings.kernel.columns.check_rows(rows, range(rows.shape[0]), names)
+            if not reset and self._fitted.chosen.columns is not None:
+                self._fitted.chosen.columns.check_rows(rows, range(rows.shape[0]), names)
         if given and reset and rows.shape[0] != rows.shape[1]:
             kind = "distances" if settings.kernel.neighbors else "similarities"
             raise DataError(
@@ -189,24 +168,21 @@ class KernelEstimator(Estimator):
             return self._opened(settings, opener, X, sample_weight)
         rows = self._read(settings, X, reset=True, keep=device is not None)
         weights = check_weights(sample_weight, rows.shape[0])
-        n_clusters = settings.assigning.n_clusters
-        if n_clusters is not None:
-            check_clusters_fit(n_clusters, rows.shape[0], int((weights > 0).sum()))
+        if settings.n_clusters is not None:
+            check_clusters_fit(settings.n_clusters, rows.shape[0], int((weights > 0).sum()))
         names = getattr(self, "feature_names_in_", None)
         return ArrayRows(rows, weights, names) if device is None else DeviceRows(rows, weights, device, names)
 
-    def _source(
-        self, settings: Settings, X: Any, sample_weight: Any, progress: Progress, looked_at: int | None = None
-    ) -> tuple[Settings, RowSource]:
-        """Where the rows come from, and settings with what a kernel must know of their columns."""
+    def _source(self, settings: Settings, X: Any, sample_weight: Any, progress: Progress) -> RowSource:
+        """Where the rows come from, with what a kernel must know of their columns."""
         source = self._rows(settings, X, sample_weight)
-        if settings.kernel.takes_gaps and source.device is None:  # a device is refused by the plan
-            settings = with_columns(settings, source, category_columns(X), progress, looked_at)
-        return settings, source
+        if settings.kernel.takes_gaps and source.device is None:  # a device is refused by the fit
+            source.columns = find_columns(settings, source, category_columns(X), progress)
+        return source
 
     def _device_of(self, settings: Settings, X: Any) -> Device | None:  # noqa: ARG002
         """The device that is asked for; None is the host."""
-        check_fast(settings.holding.precision, None)
+        check_fast(settings.precision, None)
         return None
 
     def _opened(self, settings: Settings, opener: Opener, X: Any, sample_weight: Any) -> RowSource:  # noqa: ARG002
@@ -214,73 +190,18 @@ class KernelEstimator(Estimator):
         self._read(settings, X, reset=True)
         raise TypeError("rows in memory are needed")
 
-    # Plan
-
-    def plan(self, X: Any, sample_weight: Any = None) -> Plan:
-        """Every decision that a fit would take, with its reasons, bytes and seconds; nothing is fitted.
-
-        At most 65,536 of the rows are looked at, and no device is needed: its time is that of an NVIDIA H200
-        (``docs/performance.md``). A fit that would be refused is refused here.
-
-        Parameters
-        ----------
-        X, sample_weight
-            As in ``fit``.
-
-        Returns
-        -------
-        Plan
-            Printed, it explains the fit. ``fit`` stores the final one as ``plan_``.
-        """
-        model = clone(self)  # a fitted model keeps what it learned of its columns
-        settings = model._settings()
-        settings, source = model._source(settings, X, sample_weight, Progress(False), LOOKED_AT)
-        settings, reason = model._selected(settings, source)
-        planned = make_plan(settings, source, check_random(0), LOOKED_AT)
-        return replace(check_hours(with_seconds(planned, source), source), selected=reason)
-
-    def _selected(self, settings: Settings, source: RowSource) -> tuple[Settings, str]:  # noqa: ARG002
-        """Settings with what was to be selected, and the reason; as they are, unless a subclass searches."""
-        return settings, ""
-
-    def estimate_cost(self, X: Any, sample_weight: Any = None) -> Cost:
-        """Time and memory that ``fit`` would take: those of ``plan``.
-
-        Returns
-        -------
-        Cost
-            With ``seconds``, ``bytes``, ``gram`` and ``rows``, and, if a device is asked for, ``device`` and
-            ``device_bytes``; printed, it is a sentence.
-        """
-        return self.plan(X, sample_weight).cost
-
-    def _planned(
-        self, settings: Settings, source: RowSource, random: np.random.RandomState, progress: Progress
-    ) -> Planned:
-        """The plan of a fit; if the fit will take long, the estimate is shown."""
-        planned = make_plan(settings, source, random)
-        if source.spread is not None:
-            plan = check_hours(with_seconds(planned, source), source)
-            progress.say(str(plan.cost))
-            return replace(planned, plan=plan)
-        if progress.enabled and planned.plan.way == EXACT:
-            cost = with_seconds(planned, source).cost
-            if cost.seconds > LONG_SECONDS:
-                progress.say(str(cost))
-        return planned
-
-    def _store_plan(self, plan: Plan) -> None:
+    def _store(self, fitted: Fitted) -> None:
         """What was chosen, with a warning if it is an approximation that nobody asked for."""
-        self.plan_ = plan
-        self.gamma_, self.order_, self.order_reason_ = plan.gamma, plan.order or 2.0, plan.order_reason
-        self.gram_, self.gram_reason_, self.precision_ = plan.gram, plan.gram_reason, plan.precision
-        self.rank_, self.approximation_ = plan.rank, plan.error
-        if plan.n_neighbors is not None:
-            self.n_neighbors_ = plan.n_neighbors
-        if plan.settings.holding.gram == "auto" and plan.error is not None and not plan.error.counts_as_exact:
+        self._fitted, chosen = fitted, fitted.chosen
+        self.gamma_, self.order_, self.order_reason_ = chosen.gamma, chosen.order, chosen.order_reason
+        self.gram_, self.gram_reason_, self.precision_ = chosen.gram, chosen.gram_reason, chosen.precision
+        self.rank_, self.approximation_ = chosen.rank, chosen.error
+        if chosen.n_neighbors is not None:
+            self.n_neighbors_ = chosen.n_neighbors
+        if fitted.settings.gram == "auto" and chosen.error is not None and not chosen.error.counts_as_exact:
             warn_user(
-                f"gram='auto' took gram={plan.gram!r} of rank {plan.rank} ({plan.gram_reason}): {plan.error}. "
-                f"gram='tiled' is exact; gram={plan.gram!r} takes this choice without a warning.",
+                f"gram='auto' took gram={chosen.gram!r} of rank {chosen.rank} ({chosen.gram_reason}): {chosen.error}. "
+                f"gram='tiled' is exact; gram={chosen.gram!r} takes this choice without a warning.",
                 ApproximationWarning,
             )
 
@@ -328,57 +249,52 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         """
         settings = self._settings()
         with self._fitting() as progress:
-            settings, source = self._source(settings, X, sample_weight, progress)
+            source = self._source(settings, X, sample_weight, progress)
             if source.said:
                 progress.say(source.said)
-            searching = getattr(self, "n_clusters", None) == SELECT
-            result = (self._search if searching else self._run)(settings, source, progress)
-            self._fitted = fitted = result.fitted
-            if result.clusters is not None:
-                self._lazy_sizes = result.clusters.sizes
-            if result.embedding is not None:
-                self.embedding_ = self._output(result.embedding)
+            settings = self._selected(settings, source, progress)
+            fitted, training = fit_rows(settings, source, progress)
+            self._store(fitted)
+            self._store_training(training)
             self.eigenvalues_, self.residuals_ = fitted.eigenvalues, fitted.residuals
             self.n_passes_ = self.n_iter_ = fitted.n_passes
-            self._n_features_out = self._output(np.empty((0, fitted.plan.settings.n_columns))).shape[1]
-            self._store_plan(fitted.plan)
-            if result.labels is not None:
-                self.labels_ = result.labels
-            if result.cut_history is not None:
-                self.cut_history_ = result.cut_history
-        if settings.assigning.n_clusters is not None:
-            self._warn_about_clusters(result.n_vertices, fitted.plan.settings.why_fewer)
+        if settings.n_clusters is not None:
+            self._warn_about_clusters(training.n_distinct, settings.why_fewer)
         return self
 
-    def _search(self, settings: Settings, source: RowSource, progress: Progress) -> Result:
-        """Search for what is "select", and fit with what was found."""
-        raise NotImplementedError
+    def _selected(self, settings: Settings, source: RowSource, progress: Progress) -> Settings:  # noqa: ARG002
+        """Settings with what a search has found; as they are, unless a subclass searches."""
+        return settings
 
-    def _run(self, settings: Settings, source: RowSource, progress: Progress, selected: str = "") -> Result:
-        """Plan and fit; the plan holds what was selected, and why."""
-        random = check_random(settings.random_state)
-        planned = self._planned(settings, source, random, progress)
-        return run(replace(planned, plan=replace(planned.plan, selected=selected)), source, random, progress)
+    def _store_training(self, training: Training) -> None:
+        self.embedding_ = self._output(training.embedding)
+        self._n_features_out = int(self.embedding_.shape[1])
+        if training.labels is not None:
+            self.labels_ = training.labels
+        if training.cut_history is not None:
+            self.cut_history_ = training.cut_history
+        if training.sizes is not None:
+            self._lazy_sizes = training.sizes
 
     def _device_of(self, settings: Settings, X: Any) -> Device | None:
         """The device that is asked for: by name, or by a tensor, which stays where it is."""
-        asked = settings.holding.device
+        asked = settings.device
         device: Device | None = X.device if asked is None and not on_host(X) else asked
-        check_fast(settings.holding.precision, device)
+        check_fast(settings.precision, device)
         return device
 
     def _opened(self, settings: Settings, opener: Opener, X: Any, sample_weight: Any) -> RowSource:
-        holding, affinity = settings.holding, settings.kernel.affinity
-        if holding.device is not None:
+        affinity = settings.kernel.affinity
+        if settings.device is not None:
             raise ParameterError(
-                f"device={holding.device!r} needs X in memory: load the rows, or leave device at None."
+                f"device={settings.device!r} needs X in memory: load the rows, or leave device at None."
             )
 
         def check(rows: Rows, numbers: Sequence[int] | np.ndarray) -> None:
             check_rows_for_kernel(affinity, rows, numbers)
 
-        source = opener.open(X, sample_weight, holding.memory_limit, check)
-        source = source.for_gram(holding.gram, holding.memory_limit)
+        source = opener.open(X, sample_weight, "auto", check)
+        source = source.for_gram(settings.gram, "auto")
         self.n_features_in_ = source.n_columns
         if source.names is not None:
             self.feature_names_in_ = np.asarray(source.names, dtype=object)
@@ -390,7 +306,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         """A function of rows: of one array, checked, or of every piece of a source."""
         source = self._source_of_new(X)
         if source is None:
-            return [function(self._read(self.plan_.settings, X, reset=False, keep=self._fitted.keeps_tensors))]
+            return [function(self._read(self._fitted.settings, X, reset=False, keep=self._fitted.keeps_tensors))]
         return source.map(lambda block: function(block.rows), "new rows", Progress(False))
 
     def _later(
@@ -405,17 +321,15 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
 
     def _source_of_new(self, X: Any) -> RowSource | None:
         """The source of new rows that are read piece by piece; None for rows in memory."""
-        settings, opener = self.plan_.settings, opener_of(X)
+        columns, opener = self._fitted.chosen.columns, opener_of(X)
         if opener is None:
             return None
 
         def check(rows: Rows, numbers: Sequence[int] | np.ndarray) -> None:
-            if settings.kernel.columns is not None and not sparse.issparse(rows):
-                settings.kernel.columns.check_rows(rows, numbers, getattr(self, "feature_names_in_", None))
+            if columns is not None and not sparse.issparse(rows):
+                columns.check_rows(rows, numbers, getattr(self, "feature_names_in_", None))
 
-        source = opener.open(X, None, settings.holding.memory_limit, check)
-        if not (self._fitted.takes_chunks or source.lazy):
-            raise DataError(f"a model with gram_={self.gram_!r} takes rows in memory: pass the chunks one by one.")
+        source = opener.open(X, None, "auto", check)
         if source.n_columns != self.n_features_in_:
             raise DataError(
                 f"{source.name} has {source.n_columns} columns, the model was fitted with {self.n_features_in_}."
@@ -442,7 +356,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         ndarray of shape (n_new, n_columns)
         """
         check_is_fitted(self)
-        n_jobs, columns = self.n_jobs, self._fitted.plan.settings.n_columns
+        n_jobs, columns = self.n_jobs, self._fitted.settings.n_columns
         lazy = self._later(X, lambda fitted, rows: fitted.embed(rows, n_jobs), columns, np.float64)
         if lazy is not None:
             return self._output(lazy)
@@ -470,7 +384,7 @@ class ClustererBase(ClusterMixin, KernelEstimator):
         return found
 
     def _of_rows(self, X: Any, function: Callable[[Rows], Found]) -> list[Found]:
-        return [function(self._read(self.plan_.settings, X, reset=False))]
+        return [function(self._read(self._fitted.settings, X, reset=False))]
 
     def predict(self, X: Any) -> IntArray:
         """The cluster of rows: ``labels_`` for the training rows, the fitted rule for new ones.
@@ -500,22 +414,6 @@ class ClustererBase(ClusterMixin, KernelEstimator):
         dtype: DTypeLike,  # noqa: ARG002
     ) -> Array | None:
         return None
-
-
-def run(planned: Planned, source: RowSource, random: np.random.RandomState, progress: Progress) -> Result:
-    """Fit as planned: the one sentence, by the way that the plan has chosen."""
-    plan, settings = planned.plan, planned.plan.settings
-    if plan.way == NEIGHBORHOODS:
-        return fit_neighborhoods(plan, source, random, progress)
-    if not settings.kernel.given and settings.kernel.euclidean:
-        factored = plan.way == FACTORED_WAY and planned.pool is not None
-        warn_about_spread(planned.pool.rows if factored and planned.pool else source.held, source.names)
-    if plan.way == FACTORED_WAY and planned.pool is not None:
-        return fit_factored(plan, source, planned.pool, random, progress)
-    fit = solve_exact(planned, source, random, progress)
-    result = finish_exact(fit, source.held)
-    fit.warn(settings.n_groups)
-    return result
 
 
 def read_array(

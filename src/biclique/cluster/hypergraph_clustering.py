@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import Any, Self, cast
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import ClusterMixin, clone
+from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from biclique._typing import IntArray
 from biclique.cluster.estimator import Estimator, read_array
 from biclique.exceptions import DataError, DisconnectedWarning, warn_user
-from biclique.fit.cost import Cost
-from biclique.fit.hypergraphs import NO_CLUSTER, fit_hypergraph, plan_hypergraph, seconds_of_hypergraph
-from biclique.fit.plan import Fitted, Plan, Result
+from biclique.fit.fitted import Fitted, Training
+from biclique.fit.hypergraphs import NO_CLUSTER, fit_hypergraph
 from biclique.fit.settings import CONSTRAINTS, an_order
 from biclique.hypergraph import SPLITTINGS, ExpansionGram, Hypergraph, as_hypergraph, distortion, find_expansion
 from biclique.hypergraph.expansions import AnyExpansion
 from biclique.multiway import k_way_normalized_cut
 from biclique.rows.checks import check_values
-from biclique.runtime import check_flag, check_random, single_threaded_blas
+from biclique.runtime.arguments import check_flag
+from biclique.runtime.threads import single_threaded_blas
 
 FAINT = 1e-13
 """Degrees below this share of the largest are rounding."""
@@ -55,10 +54,6 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
     random_state : int, RandomState or None
     eigen_tol : float or "auto"
         Angle to the true eigenvectors that is asked for; "auto" is 1e-8.
-    max_iter : int, default 1000
-        Most passes over the incidences.
-    memory_limit : int, str or "auto"
-        Such as "4GB"; half of what is free by default.
     n_jobs : int, optional
         Threads; every core by default. The result does not depend on it.
     verbose : int, default 0
@@ -113,8 +108,6 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
         n_init: int = 10,
         random_state: int | np.random.RandomState | None = None,
         eigen_tol: float | str = "auto",
-        max_iter: int = 1000,
-        memory_limit: int | str = "auto",
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -127,8 +120,6 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
         self.n_init = n_init
         self.random_state = random_state
         self.eigen_tol = eigen_tol
-        self.max_iter = max_iter
-        self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.verbose = verbose
 
@@ -156,8 +147,8 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
             largest = float(np.abs(inner.weights).max(initial=0.0)) or 1.0  # cuts do not depend on their scale
             gram = ExpansionGram(inner.with_weights(inner.weights / largest), self.expansion, n_jobs=self.n_jobs)
             _check_degrees(gram, hypergraph.vertex_names[together])
-            result = fit_hypergraph(settings, inner, gram, check_random(settings.random_state), progress)
-            self._store(result, together)
+            fitted, training = fit_hypergraph(settings, inner, gram, progress)
+            self._store(fitted, training, together)
             self.part_sizes_ = np.bincount(parts[together])
             self.cut_ = k_way_normalized_cut(gram, self.labels_[together], self.order_)
             self.distortion_ = _distortion(self.expansion, inner)
@@ -166,40 +157,18 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
         self._warn(hypergraph, joined)
         return self
 
-    def _store(self, result: Result, together: np.ndarray) -> None:
+    def _store(self, fitted: Fitted, training: Training, together: np.ndarray) -> None:
         """What was found for vertices that share an edge with another, in its place among all."""
-        self._fitted = fitted = result.fitted
-        self.plan_ = fitted.plan
-        self.order_ = float(fitted.plan.orders[0])
+        self._fitted = fitted
+        self.order_ = fitted.chosen.order
         self.labels_ = np.full(len(together), NO_CLUSTER)
-        self.labels_[together] = result.labels
-        self.embedding_ = np.zeros((len(together), fitted.plan.settings.n_columns))
-        self.embedding_[together] = result.embedding
+        self.labels_[together] = training.labels
+        self.embedding_ = np.zeros((len(together), fitted.settings.n_columns))
+        self.embedding_[together] = training.embedding
         self.eigenvalues_, self.residuals_ = fitted.eigenvalues, fitted.residuals
-        if result.cut_history is not None:
-            self.cut_history_ = result.cut_history
+        if training.cut_history is not None:
+            self.cut_history_ = training.cut_history
         self.n_passes_ = self.n_iter_ = fitted.n_passes
-
-    def plan(self, X: Any) -> Plan:
-        """Every decision that a fit would take, with its bytes, and seconds from one pass over these incidences.
-
-        Long, thin hypergraphs need more passes than are usual, and take longer.
-        """
-        model = clone(self)  # a fitted model keeps what it learned
-        settings = model._settings()
-        gram = ExpansionGram(model._read(X), model.expansion, n_jobs=model.n_jobs)
-        plan = plan_hypergraph(settings, gram)
-        return replace(plan, seconds=seconds_of_hypergraph(plan, gram))
-
-    def estimate_cost(self, X: Any) -> Cost:
-        """Time and memory that ``fit`` would take: those of ``plan``.
-
-        Returns
-        -------
-        Cost
-            With ``seconds``, ``bytes``, ``gram`` (the expansion) and ``rows`` (the vertices); printed, a sentence.
-        """
-        return self.plan(X).cost
 
     def predict(self, X: Any) -> IntArray:
         """The cluster of new vertices, from the training edges they join; −1 for one that joins none.
@@ -267,17 +236,17 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
             )
         if len(sizes) > 1:
             shown = ", ".join(map(str, sizes[:5])) + (", …" if len(sizes) > 5 else "")
-            searched = self.plan_.settings.assigning.needs_cut
+            searched = self._fitted.settings.needs_cut
             whole = self.order_ == 2 and len(sizes) >= self.n_clusters and not searched
-            said = (
+            grouping = (
                 "they are grouped whole, so that nothing is cut"
                 if whole
                 else "nothing tells which parts belong together"
             )
             warn_user(
-                f"the hypergraph falls into {len(sizes)} connected parts ({shown} of {n} vertices): {said}. To cluster "
-                "the largest part alone, fit hypergraph.largest_component(); an order above 2 splits large parts "
-                "before it spends a cluster on small ones.",
+                f"the hypergraph falls into {len(sizes)} connected parts ({shown} of {n} vertices): {grouping}. To "
+                "cluster the largest part alone, fit hypergraph.largest_component(); an order above 2 splits large "
+                "parts before it spends a cluster on small ones.",
                 DisconnectedWarning,
             )
         self._warn_about_fewer(

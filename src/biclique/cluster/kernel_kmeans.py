@@ -10,14 +10,16 @@ import numpy as np
 from biclique._typing import FloatArray, IntArray
 from biclique.cluster.estimator import ClustererBase
 from biclique.exceptions import ParameterError, SolverWarning, warn_user
-from biclique.fit.exact import solve_exact
-from biclique.fit.exact_fitted import ExactFit, ExactFitted
+from biclique.fit.choose import check_source
+from biclique.fit.exact import CutEmbedding
+from biclique.fit.exact_fitted import ExactFitted, exact_cuts
 from biclique.fit.settings import CONSTRAINTS, Settings, choice
 from biclique.kernels import Kernel
-from biclique.kernels.gower import Categorical
-from biclique.rows.checks import check_weights, warn_about_spread
-from biclique.runtime import check_choice, check_random
+from biclique.rows.array import Vertices
+from biclique.rows.checks import check_weights
+from biclique.runtime.arguments import check_choice, check_random, fixed_seed
 from biclique.runtime.namespace import unit_rows
+from biclique.spectral.cut import NormalizedCut
 from biclique.spectral.lloyd import KernelKMeansProblem, kernel_kmeans, plus_plus_start, random_start
 from biclique.spectral.rounding import Assignment, kmeans
 
@@ -25,10 +27,6 @@ STARTS = ("spectral", "random", "k-means++")
 WEIGHTS = ("cut", "paper")
 NO_WEIGHT = 1e-12
 """A weight of zero counts as this share of the largest: the row has no say, but a place."""
-
-
-SOLVER_PASSES = 100
-"""Most passes of the eigenvector solver."""
 
 
 def _weights(name: str, value: object) -> None:
@@ -61,8 +59,7 @@ class BicliqueKernelKMeans(ClustererBase):
         Random starts of which the best counts; for "spectral", the starts of its k-means.
     max_iter : int, default=100
         Most Lloyd steps.
-    affinity, gamma, degree, coef0, kernel_params, categorical_features, gram, rank, landmarks, precision, \
-memory_limit, n_jobs, random_state, verbose :
+    affinity, gamma, degree, coef0, kernel_params, n_neighbors, gram, rank, precision, n_jobs, random_state, verbose :
         As in ``BicliqueSpectralClustering``, without neighbour graphs.
 
     Attributes
@@ -107,13 +104,10 @@ memory_limit, n_jobs, random_state, verbose :
         degree: float = 3,
         coef0: float = 1,
         kernel_params: Mapping[str, Any] | None = None,
-        categorical_features: Categorical | None = None,
         n_neighbors: int | None = None,
         gram: str = "auto",
         rank: int | str = "auto",
-        landmarks: str = "uniform",
         precision: str = "auto",
-        memory_limit: int | str = "auto",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -129,13 +123,10 @@ memory_limit, n_jobs, random_state, verbose :
         self.degree = degree
         self.coef0 = coef0
         self.kernel_params = kernel_params
-        self.categorical_features = categorical_features
         self.n_neighbors = n_neighbors
         self.gram = gram
         self.rank = rank
-        self.landmarks = landmarks
         self.precision = precision
-        self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -153,17 +144,18 @@ memory_limit, n_jobs, random_state, verbose :
         """
         settings = self._settings()
         with self._fitting() as progress:
-            settings, source = self._source(settings, X, sample_weight, progress)
-            random = check_random(settings.random_state)
-            planned = self._planned(settings, source, random, progress)
-            if not settings.kernel.given and settings.kernel.euclidean:
-                warn_about_spread(source.held, source.names)
-            fit = solve_exact(planned, source, random, progress)
-            cut, n, index = fit.solved.cut, fit.prepared.vertices.n, fit.prepared.vertices.index
-            order, k = cut.order if fit.plan.order is None else fit.plan.order, min(self.n_clusters, n)
-            paper = isinstance(self.weights, str) and self.weights == "paper" and np.isfinite(order)
-            factor = (2 / order) ** 2 if paper else 1.0  # from J with K and 1/S to the paper's J'
-            problem = KernelKMeansProblem(cut, self._vertex_weights(fit, source.weights), factor=factor)
+            source = self._source(settings, X, sample_weight, progress)
+            seed = fixed_seed(settings.random_state)
+            random = np.random.RandomState(seed)
+            check_source(settings, source)
+            cuts = exact_cuts(settings, source, random, progress)
+            found, _, chosen = cuts.run(seed)
+            cut, n, index = found.cut, cuts.vertices.n, cuts.vertices.index
+            k = min(self.n_clusters, n)
+            paper = isinstance(self.weights, str) and self.weights == "paper" and np.isfinite(chosen.order)
+            factor = (2 / chosen.order) ** 2 if paper else 1.0  # from J with K and 1/S to the paper's J'
+            weights = self._vertex_weights(cut, cuts.vertices, source.weights)
+            problem = KernelKMeansProblem(cut, weights, factor=factor)
             result = min(
                 (
                     kernel_kmeans(
@@ -174,17 +166,18 @@ memory_limit, n_jobs, random_state, verbose :
                         random_state=random,
                         report=lambda step, value: progress.say(f"step {step}: objective {value:.6g}"),
                     )
-                    for start in self._starts(fit, problem, k)
+                    for start in self._starts(found, problem, k, seed, random)
                 ),
-                key=lambda found: found.history[-1],
+                key=lambda one: one.history[-1],
             )
-            self._fitted = fitted = ExactFitted.of(fit, Assignment(result.labels, result.rule))
-            self.labels_ = fitted.labels_of_vertices(source.held, index, self.n_jobs)
+            assignment = Assignment(result.labels, result.rule)
+            fitted = ExactFitted.of(cuts, found, chosen, assignment)
+            self._store(fitted)
+            self.labels_ = fitted.labels_of(source.held, index, assignment)
             self.cut_history_, self.cut_ = result.history, float(result.history[-1])
             self.shift_, self.n_iter_ = result.shift, max(result.n_iter, 1)
-            self._store_plan(fit.plan)
         if self.init == "spectral":
-            fit.warn(self.n_clusters)
+            found.warn(settings, self.n_clusters)
         if not result.converged:
             warn_user(
                 f"rows still moved after {result.n_iter} steps (objective {self.cut_:.6g}); raise max_iter.",
@@ -193,28 +186,26 @@ memory_limit, n_jobs, random_state, verbose :
         self._warn_about_clusters(n, "clusters ran empty")
         return self
 
-    def _starts(self, fit: ExactFit, problem: KernelKMeansProblem, k: int) -> list[IntArray]:
-        prepared, n = fit.prepared, fit.prepared.vertices.n
+    def _starts(
+        self, found: CutEmbedding, problem: KernelKMeansProblem, k: int, seed: int, random: np.random.RandomState
+    ) -> list[IntArray]:
+        n, weights = problem.shape[0], found.cut.weights
         if n <= k:
             return [np.arange(n)]
         if self.init == "spectral":
-            assignment = kmeans(
-                unit_rows(fit.solved.rows),
-                prepared.vertices.weights,
-                k,
-                n_init=self.n_init,
-                random_state=check_random(self.random_state),
-            )
-            return [assignment.labels]
+            rows = unit_rows(found.rows)
+            return [kmeans(rows, weights, k, n_init=self.n_init, random_state=check_random(seed)).labels]
         if self.init == "random":
-            return [random_start(n, k, prepared.random) for _ in range(self.n_init)]
-        return [plus_plus_start(problem, k, prepared.random) for _ in range(self.n_init)]
+            return [random_start(n, k, random) for _ in range(self.n_init)]
+        return [plus_plus_start(problem, k, random) for _ in range(self.n_init)]
 
-    def _vertex_weights(self, fit: ExactFit, multiplicities: FloatArray | None) -> FloatArray | None:
+    def _vertex_weights(
+        self, cut: NormalizedCut, vertices: Vertices, multiplicities: FloatArray | None
+    ) -> FloatArray | None:
         """The weights v of plain weighted kernel k-means, one for each vertex; None for the cut."""
         if isinstance(self.weights, str):
-            return None if self.weights == "cut" else 1.0 / fit.solved.cut.shrunken
-        vertices, index = fit.prepared.vertices, fit.prepared.vertices.index
+            return None if self.weights == "cut" else 1.0 / cut.shrunken
+        index = vertices.index
         given = check_weights(self.weights, len(index), "weights")
         if multiplicities is None:
             multiplicities = np.ones(len(index))
@@ -228,10 +219,10 @@ memory_limit, n_jobs, random_state, verbose :
         # For a random start the cut alone is needed.
         return self.n_clusters if self.init == "spectral" or self.order == "auto" else 1
 
-    def _settings(self) -> Settings:
+    def _settings(self, **known: int) -> Settings:
         self._check_parameters()
-        # Steps are passes over K; ``max_iter`` is theirs, not the eigenvector solver's.
-        asked = {**self.get_params(deep=False), "assign_labels": "kernel_kmeans", "max_iter": SOLVER_PASSES}
+        # Steps are passes over K.
+        asked = {**self.get_params(deep=False), "assign_labels": "kernel_kmeans", **known}
         settings = Settings.of(asked, n_columns=self._n_columns())
         if settings.kernel.neighbors:
             raise ParameterError(

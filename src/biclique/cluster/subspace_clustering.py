@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from biclique._typing import FloatArray, IntArray
 from biclique.cluster.estimator import Estimator, read_array
 from biclique.exceptions import DataError
-from biclique.fit.exact import SolverOptions, solve_cut
+from biclique.fit.exact import solve_cut
 from biclique.fit.settings import CONSTRAINTS, count
 from biclique.gram import DenseGram
 from biclique.hypergraph import AffineSubspace, draw_together, edge_distances, fit_subspaces, linked_pairs
@@ -19,7 +19,8 @@ from biclique.kernels import middle
 from biclique.progress import Progress
 from biclique.rows.array import digests, find_rows
 from biclique.rows.checks import check_values
-from biclique.runtime import check_random, parse_memory_limit, require
+from biclique.runtime.arguments import check_random
+from biclique.runtime.memory import require_memory
 from biclique.spectral.cut import NormalizedCut
 from biclique.spectral.rounding import kmeans
 
@@ -50,7 +51,6 @@ class InhomogeneousSubspaceClustering(ClusterMixin, Estimator):
     n_init : int, default 10
         Starts of k-means.
     random_state : int, RandomState or None
-    memory_limit : int, str or "auto"
     verbose : int, default 0
 
     Attributes
@@ -78,7 +78,7 @@ class InhomogeneousSubspaceClustering(ClusterMixin, Estimator):
 
     _constraints = {  # noqa: RUF012
         **dict.fromkeys(("n_clusters", "subspace_dim", "n_draws", "n_rounds", "n_restarts", "n_init"), count()),
-        **{name: CONSTRAINTS[name] for name in ("memory_limit", "random_state")},
+        "random_state": CONSTRAINTS["random_state"],
     }
 
     def __init__(
@@ -91,7 +91,6 @@ class InhomogeneousSubspaceClustering(ClusterMixin, Estimator):
         n_restarts: int = 1,
         n_init: int = 10,
         random_state: int | np.random.RandomState | None = None,
-        memory_limit: int | str = "auto",
         verbose: int = 0,
     ) -> None:
         self.n_clusters = n_clusters
@@ -101,7 +100,6 @@ class InhomogeneousSubspaceClustering(ClusterMixin, Estimator):
         self.n_restarts = n_restarts
         self.n_init = n_init
         self.random_state = random_state
-        self.memory_limit = memory_limit
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
@@ -174,7 +172,7 @@ class InhomogeneousSubspaceClustering(ClusterMixin, Estimator):
         if int(linked.sum()) <= k:
             return np.asarray(random.randint(k, size=len(X)))
         cut = NormalizedCut(DenseGram(A if linked.all() else A[np.ix_(linked, linked)]), 2)
-        pairs = solve_cut(cut, k - 1, SolverOptions(), random, Progress())
+        pairs = solve_cut(cut, k - 1, random, Progress())
         rows = pairs.vectors / np.sqrt(cut.shrunken)[:, None]
         found = kmeans(rows / np.abs(rows).max(), np.ones(len(rows)), k, n_init=self.n_init, random_state=random).labels
         if linked.all():
@@ -208,11 +206,10 @@ class InhomogeneousSubspaceClustering(ClusterMixin, Estimator):
                 f"X has {n} rows (n_samples={n}), but subspace_dim={self.subspace_dim} and "
                 f"n_clusters={self.n_clusters} need at least {max(size + 1, self.n_clusters)}: lower them."
             )
-        require(
+        require_memory(
             8.0 * n * (3 * n + 4 * self.n_draws * (size + 1)),
-            parse_memory_limit(self.memory_limit),
             f"hyperedges of {self.n_draws} draws and {n} points",
-            "raise memory_limit, lower n_draws, or fit a sample of the rows and predict the rest.",
+            "lower n_draws, or fit a sample of the rows and predict the rest.",
         )
 
 

@@ -15,7 +15,8 @@ from biclique.cluster.estimator import ClustererBase
 from biclique.cluster.profile import profile_of
 from biclique.cluster.stability import stability_of
 from biclique.exceptions import DataError, ParameterError
-from biclique.fit.plan import Fitted
+from biclique.fit.fitted import Fitted
+from biclique.kernels import Gower
 from biclique.report.rows import typical_rows
 from biclique.runtime import check_count, check_number, check_random, single_threaded_blas
 from biclique.runtime.namespace import is_dask
@@ -98,7 +99,7 @@ class HowSure(ClustererBase):
     def _probabilities(self, X: Any) -> FloatArray:
         """The probability of every cluster for rows, dense or sparse."""
         seen, n_jobs, order = self._seen, self.n_jobs, self.order_
-        short = self._fitted.plan.settings.kernel.neighborhoods
+        short = self._fitted.settings.kernel.neighborhoods
 
         def of_rows(fitted: Fitted, rows: Rows) -> FloatArray:
             embedded, labels = fitted.embed(rows, n_jobs), fitted.labels(rows, n_jobs)
@@ -122,7 +123,7 @@ class HowSure(ClustererBase):
         """
         seen, n_found = self._seen, self._n_found()
         with single_threaded_blas():
-            short = self._fitted.plan.settings.kernel.neighborhoods
+            short = self._fitted.settings.kernel.neighborhoods
             found = seen.probabilities(seen.rows, seen.labels, self.order_, short_steps=short)
             own = found[np.arange(len(seen.labels)), seen.labels]
         weights = np.bincount(seen.labels, seen.weights, minlength=n_found)
@@ -177,10 +178,11 @@ class HowSure(ClustererBase):
 
     def _stability(self, rows: Rows, labels: IntArray, n_splits: int) -> FloatArray:
         """The same for rows that were read, with their labels."""
-        if self.plan_.settings.kernel.given:
+        kernel, columns = self._fitted.settings.kernel, self._fitted.chosen.columns
+        if kernel.given:
             raise DataError(
-                f"cluster_stability needs rows, not affinity={self.plan_.settings.kernel.affinity!r}: halves of a "
-                "given matrix are to be cut out and fitted by hand."
+                f"cluster_stability needs rows, not affinity={kernel.affinity!r}: halves of a given matrix are to be "
+                "cut out and fitted by hand."
             )
         random, half, k = check_random(self.random_state), rows.shape[0] // 2, self._asked_for
         if half < max(k, 2):
@@ -189,8 +191,9 @@ class HowSure(ClustererBase):
             )
         seeds = random.randint(2**31, size=n_splits)
         asked: dict[str, Any] = {"n_clusters": self._asked_for}  # halves are not searched again
-        if self.categorical_features is not None:  # by number: the rows have no names now
-            asked["categorical_features"] = self.plan_.settings.kernel.categorical_features
+        if columns is not None:  # by number: the rows have no names now
+            gower = Gower(np.flatnonzero(columns.categorical), gamma=kernel.gower().gamma)
+            asked |= {"kernel_params": {"metric": gower}} if kernel.neighborhoods else {"affinity": gower}
 
         def fit_half(chosen: IntArray, split: int) -> IntArray:
             model = clone(self).set_params(**asked, random_state=int(seeds[split]), verbose=0)

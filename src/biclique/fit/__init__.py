@@ -1,1 +1,1 @@
-"""Settings → Plan → Fitted: the one sentence, once."""
+"""Settings → fit → Fitted: the one sentence, once."""

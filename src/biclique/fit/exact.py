@@ -3,49 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from biclique._typing import FloatArray, IntArray
-from biclique.exceptions import MemoryLimitError
-from biclique.fit.exact_fitted import ExactFit, ExactFitted, Solved, assign_exact
-from biclique.fit.holding import Prepared, hold, hold_on_device
-from biclique.fit.neighborhood_cut import factored_pairs
-from biclique.fit.plan import FINE_TOLERANCE, QUICK_TOLERANCE, Plan, Planned
-from biclique.fit.settings import Settings
+from biclique.exceptions import DataError, DisconnectedWarning, ParameterError, RankWarning, warn_user
+from biclique.fit.choose import (
+    GRAPH_NEIGHBORS,
+    Chosen,
+    check_memory,
+    check_rank,
+    choose_gram,
+    choose_kernel,
+    choose_precision,
+)
+from biclique.fit.low_rank import choose_map, pool_size
+from biclique.fit.neighborhood_cut import factored_pairs, map_of_vertices
+from biclique.fit.settings import FACTORED, Settings
+from biclique.gram import GRAMS, DenseGram, FactoredGram, GramOperator, NeighborGram, SparseGram, TorchGram
+from biclique.kernels import Kernel
 from biclique.multiway import SymmetricGram
-from biclique.neighbors.index import members_of
+from biclique.neighbors.index import members_of, without_loops
 from biclique.progress import Progress
-from biclique.rows.array import RowSource
-from biclique.runtime.namespace import on_host, padded
+from biclique.rows.array import Pool, RowSource, Vertices
+from biclique.runtime.arguments import check_random
+from biclique.runtime.draws import draw_by_permutation, draw_numbers
+from biclique.runtime.namespace import moved, on_host, padded, unit_rows
 from biclique.spectral.alternatives import scipy_eigenpairs
+from biclique.spectral.assign import assign_in_place, one_each
 from biclique.spectral.components import grouped, parted_eigenpairs
 from biclique.spectral.cut import NULL_EIGENVALUE, Extension, NormalizedCut, cluster_shares, least_order
 from biclique.spectral.many_orders import ManyOrders, block_width
 from biclique.spectral.multigrid import graph_eigenpairs
+from biclique.spectral.rounding import Assignment, LargestCoordinate, weighted_means
 from biclique.spectral.solver import (
-    BASIS_BLOCKS,
     EigenResult,
     block_columns,
     dense_eigenpairs,
-    direct_bytes,
+    solves_directly,
     top_eigenpairs,
+    warn_about_clipped,
+    warn_about_null_columns,
+    warn_unless_converged,
 )
+from biclique.spectral.start import start_from_few
 
-__all__ = [
-    "ExactFit",
-    "ExactFitted",
-    "ExactSearch",
-    "Solved",
-    "SolverOptions",
-    "assign_exact",
-    "solve_cut",
-    "solve_exact",
-    "solve_graph",
-]
+QUICK_TOLERANCE = 1e-3
+"""Angle to the true eigenspace that ``eigen_tol="auto"`` asks for tiles and graphs: plenty for labels."""
+
+FINE_TOLERANCE = 1e-8
+"""The same for a stored K."""
+
+MAX_PASSES = 100
+"""Most passes of the eigenvector solver over K."""
 
 DECOMPOSED = 2_048
 """Up to so many rows the matrix is decomposed if passes do not find the eigenpairs (long chains)."""
@@ -53,177 +65,280 @@ DECOMPOSED = 2_048
 ROWS_A_PASS = 20
 """For a stored K, a pass for so many rows is enough before that: a decomposition takes about as many."""
 
-ALL_PASSES = 100
-"""The same for a K that is not stored."""
+START_FROM = 30_000
+"""With tiles of this many rows and more, the solver starts from the eigenvectors of a sample."""
 
+START_ROWS = 2_048
+"""Rows of that sample."""
 
-@dataclass(frozen=True)
-class SolverOptions:
-    """How eigenpairs are found."""
+DEVICE_START_FROM = 400_000
+"""The same on a device."""
 
-    name: str | None = None
-    tol: float = FINE_TOLERANCE
-    graph_tol: float = QUICK_TOLERANCE
-    """Of multigrid."""
-    max_passes: int = 100
-    spare: float = np.inf
-    """Bytes that a decomposition may take."""
+DEVICE_START_ROWS = 8_192
+"""Rows of the sample on a device."""
 
-    @classmethod
-    def of(cls, plan: Plan) -> SolverOptions:
-        solving = plan.settings.solving
-        tol = FINE_TOLERANCE if plan.tolerance is None else plan.tolerance
-        graph_tol = QUICK_TOLERANCE if isinstance(solving.eigen_tol, str) else tol
-        return cls(solving.eigen_solver, tol, graph_tol, solving.max_iter, spare=plan.spare)
-
-    @property
-    def multigrid(self) -> bool:
-        """Whether a graph is solved by multigrid."""
-        return self.name in (None, "auto", "amg")
-
-
-def solve_graph(
-    cut: NormalizedCut, k: int, options: SolverOptions, random: np.random.RandomState, progress: Progress
-) -> EigenResult:
-    """The k leading eigenpairs of a connected graph, by multigrid."""
-    return graph_eigenpairs(
-        cut, k, tol=options.graph_tol, max_iter=options.max_passes, random_state=random, report=progress.passed
-    )
+CHOICE_ROWS = 4_096
+"""Rows from which the bandwidth is chosen on a device: there a search for equal rows would take as long as the fit."""
 
 
 def solve_cut(
     cut: NormalizedCut,
     k: int,
-    options: SolverOptions,
     random: np.random.RandomState,
     progress: Progress,
     *,
-    basis_blocks: int = BASIS_BLOCKS,
+    solver: str | None = None,
+    tol: float = FINE_TOLERANCE,
+    max_passes: int = MAX_PASSES,
     keep_space: bool = False,
 ) -> EigenResult:
     """The k leading eigenpairs of B, by the solver that was asked for."""
-    noise = cut.gram.noise
+    noise, n = cut.gram.noise, cut.shape[0]
     if k < 1:
         return EigenResult.none(cut.trivial)
-    if options.name in ("arpack", "lobpcg"):
+    if solver in ("arpack", "lobpcg"):
         return scipy_eigenpairs(
             cut,
             k,
-            options.name,
-            tol=options.tol,
-            max_iter=options.max_passes,
+            solver,
+            tol=tol,
+            max_iter=max_passes,
             start=cut.take_start()[0],
             deflate=cut.trivial,
             random_state=random,
             noise=noise,
         )
-    n, most = cut.shape[0], options.max_passes
-    worth = n // ROWS_A_PASS if cut.gram.passes_are_cheap else max(most, ALL_PASSES)
-    if n > DECOMPOSED or direct_bytes(n) > options.spare:
-        worth = most + 1
+    worth = n // ROWS_A_PASS if cut.gram.passes_are_cheap else max(max_passes, MAX_PASSES)
+    if n > DECOMPOSED:
+        worth = max_passes + 1
     start, image = cut.take_start()
     found = top_eigenpairs(
         cut,
         k,
-        tol=options.tol,
-        max_iter=min(most, worth),
+        tol=tol,
+        max_iter=min(max_passes, worth),
         noise=noise,
         start=start,
         start_image=image,
         deflate=cut.trivial,
-        basis_blocks=basis_blocks,
         random_state=random,
         report=progress.passed,
         keep_space=keep_space,
     )
     if found.converged or found.n_passes < worth:
         return found
-    with suppress(MemoryLimitError):  # of tiles and so many vectors
-        whole = dense_eigenpairs(cut, k, cut.trivial)
-        return replace(whole, n_passes=found.n_passes + 1)
-    return found
+    return replace(dense_eigenpairs(cut, k, cut.trivial), n_passes=found.n_passes + 1)
 
 
-def solve_exact(planned: Planned, source: RowSource, random: np.random.RandomState, progress: Progress) -> ExactFit:
-    """Solve the cut as planned, at the order that is asked for, or at the least one without a tiny cluster."""
-    plan, settings = planned.plan, planned.plan.settings
-    weights = source.weights if planned.vertices is None else planned.vertices.weights
-    if weights is None:
-        weights = np.ones(plan.rows)
-    if planned.vertices is None:
-        prepared = hold_on_device(plan, source, weights, random, progress)
-    else:
-        prepared = hold(plan, planned.vertices, random, progress)
-        if source.spread is not None:
-            prepared = replace(prepared, base=prepared.base.spread_over(source.spread))
-    search = ExactSearch(settings, prepared, plan.orders, SolverOptions.of(plan), progress)
-    solved, reason = search.run()
-    decided: dict[str, Any] = {"error": prepared.error, "order_reason": reason}
-    if plan.rank is not None:
-        decided["rank"] = prepared.base.rank
-    if plan.device is not None:
-        decided |= {"gram_reason": f"{plan.gram_reason} by {prepared.base.engine}", "gram": prepared.base.name}
-        decided["precision"] = plan.precision if plan.precision == "fast" else str(prepared.base.dtype)
-    return ExactFit(replace(plan, order=solved.order, **decided), prepared, solved)
+@dataclass(frozen=True)
+class CutEmbedding:
+    """A cut at an order with its eigenpairs, and the embedding made of them."""
+
+    cut: NormalizedCut
+    order: float
+    pairs: EigenResult
+    extension: Extension
+    rows: FloatArray  # (n, n_columns), the trivial column first
+    eigenvalues: FloatArray  # (n_columns − 1,)
+    residuals: FloatArray
+    parts: IntArray | None = None
+    """The connected component of every row, if there are several."""
+    clipped: int = 0
+    """Eigenvalues that were negative and are taken as 0: columns of zeros."""
+    lowest: float = 0.0
+    """The lowest of these, as a share of the largest."""
+
+    def warn(self, settings: Settings, n_clusters: int) -> None:
+        """Say what is wrong with connected components and eigenpairs."""
+        parts, pairs, n = self.parts, self.pairs, self.rows.shape[0]
+        if parts is not None and parts.max() + 1 > n_clusters:
+            sizes = np.sort(np.bincount(parts, self.cut.weights))[::-1]
+            shown = ", ".join(f"{size:g}" for size in sizes[:5]) + (", …" if len(sizes) > 5 else "")
+            warn_user(
+                f"the graph has {len(sizes)} connected components ({shown} of {n} rows), more than the {n_clusters} "
+                "clusters that were asked for: they are grouped whole, so that nothing is cut. Ask for more clusters, "
+                "or connect the graph (a larger n_neighbors).",
+                DisconnectedWarning,
+            )
+        informative = self.extension.informative
+        warn_unless_converged(pairs)
+        negative = int((pairs.values[informative] < 0).sum())
+        if negative:
+            warn_user(
+                f"{negative} of {len(pairs.values)} eigenvalues are negative (lowest {pairs.values.min():.2g}): the "
+                "kernel's contraction is indefinite, and those columns set apart what is similar; ask for fewer "
+                "clusters, or use another affinity or order.",
+                RankWarning,
+            )
+        warn_about_clipped(self.clipped, len(pairs.values), self.lowest, "the cut")
+        if n >= (settings.n_clusters or 0):  # with fewer rows enough is said
+            warn_about_null_columns(informative, settings.n_columns)
 
 
-class ExactSearch:
-    """Fits of one K at one order after the other."""
+class ExactCuts:
+    """K of some rows, and its cut at one order after the other: what one order finds starts the next."""
 
     def __init__(
         self,
         settings: Settings,
-        prepared: Prepared,
+        vertices: Vertices,
+        gram: GramOperator,
+        chosen: Chosen,
         orders: Sequence[float],
-        options: SolverOptions,
+        random: np.random.RandomState,
         progress: Progress,
+        *,
+        probe: FloatArray | None = None,
     ) -> None:
-        self.settings, self.prepared, self.orders = settings, prepared, tuple(orders)
-        self.options, self.progress = options, progress
-        self.n, self.n_columns = prepared.base.n, settings.n_columns
-        self.n_vectors = min(self.n_columns, self.n) - 1
-        draws = on_host(prepared.base.like)
-        self.seed = int(prepared.random.randint(2**31)) if draws else 0
+        self.settings, self.vertices, self.gram, self.chosen = settings, vertices, gram, chosen
+        self.orders, self.random, self.progress, self.probe = tuple(orders), random, progress, probe
+        self.n_columns = settings.n_columns
+        self.n_vectors = min(self.n_columns, gram.n) - 1
+        quick = chosen.kernel is not None and not gram.passes_are_cheap and settings.precision != "float64"
+        self.tol = settings.tolerance(QUICK_TOLERANCE if quick else FINE_TOLERANCE)
+        self.graph_tol = settings.tolerance(QUICK_TOLERANCE)
+        self._part_seed = int(random.randint(2**31)) if on_host(gram.like) else 0
         self._parts: IntArray | None = None
 
-    def run(self) -> tuple[Solved, str]:
-        """The fit at the order asked for, or at the least one without a tiny cluster; and why."""
-        if len(self.orders) == 1:
-            return self.at(self.orders[0], None), "as asked for" if not self.settings.cut.auto else "the only one"
-        k, weights = self.settings.n_groups, self.prepared.vertices.weights
-        last: Solved | None = None
+    @classmethod
+    def of_rows(
+        cls,
+        settings: Settings,
+        source: RowSource,
+        vertices: Vertices,
+        random: np.random.RandomState,
+        progress: Progress,
+        orders: Sequence[float] | None = None,
+    ) -> ExactCuts:
+        """K of rows in memory, stored as ``choose_gram`` says; by default at the orders that were asked for."""
+        n, n_jobs = vertices.n, settings.n_jobs
+        if settings.symmetric and vertices.given and (vertices.index < 0).any():
+            raise DataError(
+                "modelling='symmetric' with affinity='precomputed' cannot label rows of weight 0, since κ(y, y) of "
+                "rows outside the fit is not known: leave those rows and columns out of the matrix."
+            )
+        orders = settings.orders_for(n) if orders is None else tuple(orders)
+        name, reason = choose_gram(settings, source, n)
+        kernel, gamma = choose_kernel(settings, vertices, random, source.columns)
+        precision = "float64"
+        if kernel is not None:
+            if name in GRAMS and name == settings.gram:
+                GRAMS[name].check_rows(kernel, vertices.data)
+            precision = choose_precision(settings, name, kernel, vertices.data)
+        chosen = Chosen(name, reason, n, kernel, gamma, source.columns, precision=precision)
+        check_memory(settings, name, vertices.data, n, chosen.dtype)
+        tick = progress.tick if progress.enabled else None
+        start = None
+        gram: GramOperator
+        if settings.kernel.neighbors:
+            gram = neighbor_gram(settings, vertices, progress, random)
+        elif settings.kernel.neighborhoods:
+            found = map_of_vertices(settings, source.columns, vertices, random)
+            gram = FactoredGram(found, vertices.data, n_jobs=n_jobs, tick=tick)
+            chosen = replace(chosen, rank=found.size, n_neighbors=found.n_neighbors)
+        elif kernel is None:
+            gram = given_gram(vertices, n_jobs)
+        elif name in FACTORED:
+            check_rank(settings, n, what="distinct rows")
+            some = draw_by_permutation(n, pool_size(settings.rank), random)
+            weights = vertices.weights[some]
+            pool = Pool(vertices.data[some], weights, np.arange(len(some)), weights)
+            approximate = choose_map(settings, chosen, orders[0], pool, random)
+            gram = FactoredGram(approximate.map, vertices.data, n_jobs=n_jobs, tick=tick)
+            chosen = replace(chosen, rank=approximate.map.size, error=approximate.error)
+        else:
+            gram = GRAMS[name].from_kernel(kernel, vertices.data, dtype=chosen.dtype, n_jobs=n_jobs, tick=tick)
+            gram.weigh(vertices.weights)  # an error is measured as if all rows counted the same
+            chosen = replace(chosen, error=gram.error)
+            if n >= START_FROM and not gram.passes_are_cheap and gram.starts_from_few:
+                start = kernel
+        probe = _probe(settings, chosen, vertices, orders[0], random, start)
+        if source.spread is not None:
+            gram = gram.spread_over(source.spread)
+        return cls(settings, vertices, gram, chosen, orders, random, progress, probe=probe)
 
-        def attempt(order: float) -> tuple[FloatArray, int, Solved]:
+    @classmethod
+    def on_device(
+        cls, settings: Settings, source: RowSource, random: np.random.RandomState, progress: Progress
+    ) -> ExactCuts:
+        """K of all rows on a device, in tiles; a few thousand come to the host, from which the bandwidth is chosen.
+
+        Equal rows are not made one.
+        """
+        n = int(source.held.shape[0])
+        if source.n_counted != n:
+            raise ParameterError("sample_weight of 0 works without device=: leave those rows out, and predict them.")
+        pool = Pool.of(*source.draw(CHOICE_ROWS, np.random.RandomState(random.randint(2**31))))
+        kernel, gamma = choose_kernel(settings, pool.vertices, random, None)
+        if kernel is None:
+            raise TypeError("a device computes K of a kernel")
+        _, reason = choose_gram(settings, source, n)
+        X, owned = source.placed()
+        precision = "float32" if settings.precision == "auto" else settings.precision
+        facts: dict[str, Any] = {"device": str(source.device), "precision": precision}
+        gram = TorchGram(kernel, X, tick=progress.tick if progress.enabled else None, owned=owned, **facts)
+        weights = np.ones(n) if source.weights is None else source.weights
+        orders = settings.orders_for(pool.n_distinct)
+        k = min(settings.n_columns, n) - 1
+        probe = None
+        if k > 0 and not solves_directly(n, k):
+            seed = int(random.randint(2**31))
+            probe = gram.normal((n, block_columns(k, n)), seed)
+            if n >= DEVICE_START_FROM:
+                some = draw_numbers(n, DEVICE_START_ROWS, np.random.RandomState(seed))
+                few = TorchGram(kernel, X[moved(some, X)], **facts)
+                probe = start_from_few(probe, few, X, orders[0], weights[some], seed, weights)
+        chosen = Chosen(
+            gram.name,
+            f"{reason} by {gram.engine}",
+            n,
+            kernel,
+            gamma,
+            precision=precision if precision == "fast" else str(gram.dtype),
+        )
+        everyone: IntArray = np.arange(n)  # the operator holds what it needs of the rows
+        vertices = Vertices(np.empty((0, X.shape[1])), weights, everyone, np.empty(0), everyone)
+        return cls(settings, vertices, gram, chosen, orders, random, progress, probe=probe)
+
+    def run(self, seed: int) -> tuple[CutEmbedding, Assignment | None, Chosen]:
+        """The cut at the order asked for, or at the least one without a tiny cluster, then with its clusters."""
+        if len(self.orders) == 1:
+            found = self.at(self.orders[0])
+            reason = "the only one" if isinstance(self.settings.order, str) else "as asked for"
+            return found, None, replace(self.chosen, order=found.order, order_reason=reason)
+        k, weights = self.settings.n_groups, self.vertices.weights
+        last: CutEmbedding | None = None
+
+        def attempt(order: float) -> tuple[FloatArray, int, tuple[CutEmbedding, Assignment]]:
             nonlocal last
             last = self.at(order, last)
-            found = assign_exact(self.settings, last, k)
-            last = replace(last, assignment=found)
-            return cluster_shares(found.labels, weights, k), len(weights), last
+            assignment = assign(self.settings, last, k, seed)
+            return cluster_shares(assignment.labels, weights, k), len(weights), (last, assignment)
 
-        found = least_order(self.orders, k, attempt)
-        return found.result, found.reason
+        least = least_order(self.orders, k, attempt)
+        return *least.result, replace(self.chosen, order=least.order, order_reason=least.reason)
 
-    def at(self, order: float, last: Solved | None, columns: int = 0) -> Solved:
-        """A fit at an order, from what the one before it found: so many vectors of that, or a block."""
-        if last is None or self.prepared.symmetric:
+    def at(self, order: float, last: CutEmbedding | None = None, columns: int = 0) -> CutEmbedding:
+        """The cut at an order, from what the one before it found: so many vectors of that, or a block."""
+        if last is None or self.settings.symmetric:
             cut = self._first_cut(order)
         else:
-            cut = last.cut.at_order(order, last.pairs.space, max(columns, block_columns(self.n_vectors, self.n)))
+            cut = last.cut.at_order(order, last.pairs.space, max(columns, block_columns(self.n_vectors, self.gram.n)))
         parts = self.parts(cut) if order == 2 else None
         if parts is not None and parts.max() > 0:
             return self._embedded(cut, order, self._solve_parts(cut, parts), parts)
-        return self._embedded(cut, order, self._solve_connected(cut, self.n_vectors, self.prepared.random))
+        return self._embedded(cut, order, self.solve_connected(cut, self.n_vectors, self.random))
 
-    def together(self, orders: Sequence[float]) -> dict[float, Solved]:
-        """Fits at several orders, in one space of vectors if there is one. Order 2 may fall into parts: it is last."""
-        ahead = sorted(dict.fromkeys(orders), key=lambda order: order == 2)
-        last = self.at(ahead[0], None)
+    def together(self) -> dict[float, CutEmbedding]:
+        """The cuts at all orders, in one space of vectors if there is one. Order 2 may fall into parts: it is last."""
+        ahead = sorted(dict.fromkeys(self.orders), key=lambda order: order == 2)
+        last = self.at(ahead[0])
         found = {ahead[0]: last}
-        space, options = last.pairs.space, self.options
-        if space is not None and not self.prepared.symmetric:
+        space = last.pairs.space
+        if space is not None and not self.settings.symmetric:
             cuts = [last.cut.at_order(order) for order in ahead[1:] if order != 2 or self.parts(last.cut) is None]
             solver = ManyOrders(last.cut, space, self.n_vectors)
-            pairs = solver.solve(cuts, options.tol, last.cut.gram.noise, options.max_passes, self.progress.passed)
+            pairs = solver.solve(cuts, self.tol, last.cut.gram.noise, MAX_PASSES, self.progress.passed)
             for cut, own in zip(cuts, pairs, strict=True):
                 if own.converged:
                     found[cut.order] = self._embedded(cut, cut.order, own)
@@ -234,48 +349,52 @@ class ExactSearch:
 
     def _first_cut(self, order: float) -> NormalizedCut:
         """The cut of K: one pass, which multiplies the probe too."""
-        prepared = self.prepared
-        base, vertices, probe = prepared.base, prepared.vertices, prepared.probe
-        if not prepared.symmetric:
-            return NormalizedCut(base, order, vertices.weights, probe, vertices.numbers)
-        gram = SymmetricGram(base, int(order), vertices.weights)
+        vertices = self.vertices
+        if not self.settings.symmetric:
+            return NormalizedCut(self.gram, order, vertices.weights, self.probe, vertices.numbers)
+        gram = SymmetricGram(self.gram, int(order), vertices.weights)
         # The contraction already has the order in it: what is left is its ordinary normalised cut.
-        cut = NormalizedCut(gram, 2, vertices.weights, probe, vertices.numbers)
+        cut = NormalizedCut(gram, 2, vertices.weights, self.probe, vertices.numbers)
         cut.n_passes += 1  # the one for the degrees of K
         return cut
 
     def parts(self, cut: NormalizedCut) -> IntArray | None:
         """The connected component of every row, for a sparse K or a hypergraph; None for any other."""
-        if self.n_vectors < 1 or self.prepared.symmetric or not cut.gram.has_parts:
+        if self.n_vectors < 1 or self.settings.symmetric or not cut.gram.has_parts:
             return None
         if self._parts is None:
-            self._parts = self.prepared.base.parts()
+            self._parts = self.gram.parts()
         return self._parts
 
-    def _embedded(self, cut: NormalizedCut, order: float, pairs: EigenResult, parts: IntArray | None = None) -> Solved:
+    def _embedded(
+        self, cut: NormalizedCut, order: float, pairs: EigenResult, parts: IntArray | None = None
+    ) -> CutEmbedding:
         """The embedding that eigenpairs give."""
         clipped, lowest = 0, 0.0
-        if self.settings.kernel.takes_gaps and not self.prepared.symmetric:  # gaps can make K indefinite
+        if self.settings.kernel.takes_gaps and not self.settings.symmetric:  # gaps can make K indefinite
             clipped = int((pairs.values < -NULL_EIGENVALUE * cut.gram.noise).sum())
             lowest = float(pairs.values.min(initial=0.0))  # the largest is the trivial one, 1
             pairs = replace(pairs, values=np.maximum(pairs.values, 0.0))
         extension, rows = Extension.fit(cut, pairs, cut.gram.noise)
-        n_columns = self.n_columns
-        embedded = padded(rows, n_columns), padded(pairs.values, n_columns - 1), padded(pairs.residuals, n_columns - 1)
-        return Solved(cut, order, pairs, extension, *embedded, parts, clipped=clipped, lowest=lowest)
+        m = self.n_columns
+        values, residuals = padded(pairs.values, m - 1), padded(pairs.residuals, m - 1)
+        return CutEmbedding(cut, order, pairs, extension, padded(rows, m), values, residuals, parts, clipped, lowest)
 
-    def _solve_connected(self, cut: NormalizedCut, k: int, random: np.random.RandomState) -> EigenResult:
-        """The eigenpairs of the whole cut, or of that of a part."""
+    def solve_connected(self, cut: NormalizedCut, k: int, random: np.random.RandomState) -> EigenResult:
+        """The eigenpairs of the whole cut, or of that of a connected component."""
+        solver = self.settings.eigen_solver
         phi = cut.gram.sparse_factor() if k > 0 else None
         if phi is not None:
-            return factored_pairs(cut, phi, k, self.options.graph_tol)
-        if k > 0 and cut.gram.is_graph and self.options.multigrid and not self.prepared.symmetric:
-            parts = self.parts(cut) if cut.gram is self.prepared.base else None
+            return factored_pairs(cut, phi, k, self.graph_tol)
+        multigrid = solver in (None, "auto", "amg") and not self.settings.symmetric
+        if k > 0 and cut.gram.is_graph and multigrid:
+            parts = self.parts(cut) if cut.gram is self.gram else None
             if parts is None or parts.max() == 0:
-                return solve_graph(cut, k, self.options, random, self.progress)
+                return graph_eigenpairs(
+                    cut, k, tol=self.graph_tol, max_iter=MAX_PASSES, random_state=random, report=self.progress.passed
+                )
         keep = len(self.orders) > 1  # another order may start from what this one found
-        blocks = self.prepared.basis_blocks
-        return solve_cut(cut, k, self.options, random, self.progress, basis_blocks=blocks, keep_space=keep)
+        return solve_cut(cut, k, random, self.progress, solver=solver, tol=self.tol, keep_space=keep)
 
     def _solve_parts(self, cut: NormalizedCut, parts: IntArray) -> EigenResult:
         """The eigenpairs of connected components; see ``spectral/components.py``."""
@@ -285,9 +404,87 @@ class ExactSearch:
             parts = grouped(parts, volumes, k)[parts]
 
         def solve(members: IntArray, wanted: int) -> EigenResult:
-            own = cut.restricted(self.prepared.base.restricted(members), members)
-            return self._solve_connected(own, wanted, np.random.RandomState(self.seed))
+            own = cut.restricted(self.gram.restricted(members), members)
+            return self.solve_connected(own, wanted, np.random.RandomState(self._part_seed))
 
         found = parted_eigenpairs(cut, parts, members_of(parts), self.n_vectors, solve)
         cut.take_start()  # of which nothing is needed any more
         return found
+
+
+def _probe(
+    settings: Settings,
+    chosen: Chosen,
+    vertices: Vertices,
+    order: float,
+    random: np.random.RandomState,
+    kernel: Kernel | None,
+) -> FloatArray | None:
+    """A start for the solver, multiplied in the pass that gives the degrees; with a kernel, from a sample of rows."""
+    n, k = vertices.n, min(settings.n_columns, vertices.n) - 1
+    by_scipy = settings.eigen_solver in ("arpack", "lobpcg")
+    if k < 1 or (solves_directly(n, k) and not by_scipy):
+        return None
+    probe = random.standard_normal((n, block_columns(k, n)))
+    if kernel is None:
+        return probe
+    seed = int(random.randint(2**31))
+    some = draw_numbers(n, START_ROWS, np.random.RandomState(seed))
+    few = GRAMS[chosen.gram].from_kernel(kernel, vertices.data[some], dtype=chosen.dtype, n_jobs=settings.n_jobs)
+    return start_from_few(probe, few, vertices.data, order, vertices.weights[some], seed, vertices.weights)
+
+
+def given_gram(vertices: Vertices, n_jobs: int | None) -> GramOperator:
+    """K that was given, dense or sparse."""
+    K = vertices.data
+    return DenseGram(K, n_jobs=n_jobs) if isinstance(K, np.ndarray) else SparseGram(K, n_jobs=n_jobs)
+
+
+def neighbor_gram(
+    settings: Settings, vertices: Vertices, progress: Progress, random: np.random.RandomState
+) -> NeighborGram:
+    """scikit-learn's graph of nearest neighbours, ½ (A + Aᵀ) without loops."""
+    n_neighbors, n_jobs = settings.n_neighbors or GRAPH_NEIGHBORS, settings.n_jobs
+    if n_neighbors > max(vertices.n, GRAPH_NEIGHBORS):
+        raise ParameterError(
+            f"n_neighbors={n_neighbors} is more than the {vertices.n} distinct rows there are: use fewer, "
+            f"such as {GRAPH_NEIGHBORS}."
+        )
+    if vertices.given:
+        graph = NeighborGram.from_graph(vertices.data, n_neighbors, n_jobs=n_jobs)
+    else:
+        tick = progress.tick if progress.enabled else None
+        graph = NeighborGram.from_rows(vertices.data, n_neighbors, n_jobs=n_jobs, tick=tick, random_state=random)
+    return graph.with_graph(without_loops(graph.K))
+
+
+# Labels
+
+
+def assign(
+    settings: Settings, found: CutEmbedding, n_clusters: int, seed: int, rows: FloatArray | None = None
+) -> Assignment:
+    """The labels of the vertices, by the assigner that is asked for; ``rows`` if they were scaled already."""
+    if rows is None:
+        rows = unit_rows(found.rows) if settings.scales_rows else found.rows
+    if rows.shape[0] <= n_clusters and on_host(rows):
+        return one_each(rows, found.cut if settings.needs_cut else None).contiguous()
+    if found.parts is not None and found.parts.max() + 1 >= n_clusters and not settings.needs_cut:
+        return _whole_parts(found, found.parts, n_clusters)
+    return assign_in_place(
+        settings.assign_labels,
+        rows,
+        found.cut.weights,
+        n_clusters,
+        cut=found.cut,
+        n_init=settings.n_init,
+        random_state=check_random(seed),
+    ).contiguous()
+
+
+def _whole_parts(found: CutEmbedding, parts: IntArray, n_clusters: int) -> Assignment:
+    """At least k connected components: they are grouped whole, and new rows go where their direction is."""
+    weights = found.cut.weights
+    labels = grouped(parts, weights * found.cut.shrunken, n_clusters)[parts]
+    means, _ = weighted_means(unit_rows(found.rows), weights, labels, n_clusters)
+    return Assignment(labels, LargestCoordinate(unit_rows(means).T, absolute=False)).contiguous()

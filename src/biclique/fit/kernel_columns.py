@@ -1,8 +1,8 @@
-"""What a fit knows of the columns of X before it is planned: categories, ranges, gaps. For kernels that need it."""
+"""What a fit knows of the columns of X before it computes: categories, ranges, gaps. For kernels that need it."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import reduce
 
 import numpy as np
 from scipy import sparse
@@ -20,28 +20,20 @@ MOST_PATTERNS = 4096
 MOST_NAMED = 10
 
 
-def with_columns(
-    settings: Settings,
-    source: RowSource,
-    by_dtype: np.ndarray | None,
-    progress: Progress,
-    looked_at: int | None = None,
-) -> Settings:
-    """Settings with the columns of the rows, for a kernel that takes categories and gaps: one pass for the ranges.
+def find_columns(settings: Settings, source: RowSource, by_dtype: np.ndarray | None, progress: Progress) -> Columns:
+    """The columns of the rows, for a kernel that takes categories and gaps: one pass for the ranges.
 
-    ``by_dtype`` is a mask of the columns whose type is that of categories, None if X has no types of columns. A plan
-    may do with the ranges of ``looked_at`` rows if these are read in chunks.
+    ``by_dtype`` is a mask of the columns whose type is that of categories, None if X has no types of columns.
     """
-    kernel = settings.kernel
-    mask = kernel.gower.categorical_mask(source.n_columns, source.names, by_dtype)
-    own = kernel.kernel().columns
-    if own is not None and (len(own.categorical) != source.n_columns or kernel.categorical_features is not None):
+    gower = settings.kernel.gower()
+    own, d = gower.columns, source.n_columns
+    if own is not None and len(own.categorical) != d:
         raise ParameterError(
             f"affinity is a kernel that was made for {len(own.categorical)} columns with categories of its own: "
-            f"pass X with as many ({source.n_columns} came), and leave categorical_features at None."
+            f"pass X with as many ({d} came)."
         )
-
-    everywhere = Columns(mask, np.zeros(len(mask)), np.zeros(len(mask)))  # until it is known which have no value
+    mask = gower.categorical_mask(d, source.names, by_dtype)
+    everywhere = Columns(mask, np.zeros(d), np.zeros(d))  # until it is known which have no value
 
     def of_block(block: Block) -> Columns:
         rows = dense(block.rows)
@@ -49,18 +41,10 @@ def with_columns(
         (everywhere if own is None else own).check_rows(rows, numbers, source.names)
         return Columns.of(rows[block.weights > 0], mask)
 
-    if looked_at is not None and not source.in_memory:
-        found = [of_block(Block(*source.draw(looked_at, np.random.RandomState(0))))]
-    else:
-        found = source.map(of_block, "ranges of the columns", progress)
-    columns = found[0]
-    for more in found[1:]:
-        columns = columns.joined(more)
-    if own is not None:
-        columns = own
+    found = source.map(of_block, "ranges of the columns", progress)
+    columns = own or reduce(Columns.joined, found)
     _warn_about_gaps(columns, source)
-    chosen = tuple(np.flatnonzero(columns.categorical).tolist())
-    return replace(settings, kernel=replace(kernel, categorical_features=chosen, columns=columns))
+    return columns
 
 
 def dense(rows: Rows) -> FloatArray:
@@ -72,14 +56,14 @@ def _warn_about_gaps(columns: Columns, source: RowSource) -> None:
     """Columns without a value, and rows without a column in common."""
     if columns.empty.any():
         empty = np.flatnonzero(columns.empty)
-        told = [str(j) if source.names is None else repr(source.names[j]) for j in empty[:MOST_NAMED]]
+        named = [str(j) if source.names is None else repr(source.names[j]) for j in empty[:MOST_NAMED]]
         more = " …" if len(empty) > MOST_NAMED else ""
         warn_user(
-            f"{len(empty)} of {len(columns.empty)} columns have no value at all ({', '.join(told)}{more}), and count "
+            f"{len(empty)} of {len(columns.empty)} columns have no value at all ({', '.join(named)}{more}), and count "
             "for nothing: leave them out.",
             GapsWarning,
         )
-    if not source.in_memory:  # which has no gaps: readers of chunks refuse them
+    if not source.in_memory:  # Dask's rows have no gaps: reading them refuses them
         return
     there = ~np.isnan(source.held)
     if there.all():

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,17 +18,16 @@ from biclique._typing import FloatArray, Rows
 from biclique.exceptions import DegreeError, ParameterError
 from biclique.features.maps import (
     FEATURE_MAPS,
-    MOST_EXACT_COLUMNS,
     FeatureMap,
     absolute_product,
     column_sums,
     make_map,
-    map_kind,
     map_rows,
     stacked,
     weighted_gram,
 )
-from biclique.fit.settings import HoldingSettings
+from biclique.fit.choose import Chosen, kind_of_map, rank_of
+from biclique.fit.settings import Settings
 from biclique.gram import DenseGram
 from biclique.kernels import Kernel
 from biclique.progress import Progress
@@ -37,9 +36,6 @@ from biclique.runtime import Result
 from biclique.runtime.namespace import as_dtype, float64, moved, namespace, scalars, to_host
 from biclique.spectral.cut import NULL_EIGENVALUE, NormalizedCut, check_order, column_signs, shrunken_degrees
 from biclique.spectral.solver import top_eigenpairs
-
-if TYPE_CHECKING:
-    from biclique.fit.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -410,9 +406,6 @@ POOL_ROWS = 20_000
 CHECK_ROWS = 2_000
 """Rows on which an approximation is compared with the exact kernel."""
 
-RANK = 1_000
-"""``rank="auto"``: landmarks or features of a kernel."""
-
 
 @dataclass(frozen=True)
 class ChosenMap:
@@ -427,67 +420,28 @@ def pool_size(rank: int | str) -> int:
     return POOL_ROWS if isinstance(rank, str) else max(POOL_ROWS, 4 * rank)
 
 
-def choose_map(plan: Plan, pool: Pool, random: np.random.RandomState) -> ChosenMap:
+def choose_map(
+    settings: Settings, chosen: Chosen, order: float, pool: Pool, random: np.random.RandomState
+) -> ChosenMap:
     """The feature map of the rank asked for, compared with the exact kernel on a sample of rows."""
-    holding, gram, dtype = plan.settings.holding, plan.gram, plan.dtype
-    kernel = plan.kernel_of_rows
-    kind = kind_of_map(holding, gram, kernel, pool.rows.shape[1])
+    kernel, dtype, n = chosen.kernel, chosen.dtype, pool.rows.shape[0]
+    if kernel is None:
+        raise ParameterError(f"rows and a kernel are needed here, not affinity={settings.kernel.affinity!r}.")
+    kind = kind_of_map(settings, chosen.gram, kernel, pool.rows.shape[1])
     landmarks, available = FEATURE_MAPS[kind].has_landmarks, pool.n_distinct
     if FEATURE_MAPS[kind].exact:
         return ChosenMap(make_map(kind, kernel, pool.rows, 0, random=random, dtype=dtype), None)
-    if landmarks and not isinstance(holding.rank, str) and holding.rank > available:
+    if landmarks and not isinstance(settings.rank, str) and settings.rank > available:
         raise ParameterError(
-            f"rank={holding.rank} landmarks need as many distinct rows, and there are {available} among "
-            f"{pool.rows.shape[0]} rows: use rank='auto', a rank of at most {available}, or gram='dense' (exact)."
+            f"rank={settings.rank} landmarks need as many distinct rows, and there are {available} among {n} rows: use "
+            f"rank='auto', a rank of at most {available}, or gram='dense' (exact)."
         )
-    compared = np.sort(random.permutation(pool.rows.shape[0])[: min(CHECK_ROWS, max(pool.rows.shape[0] // 2, 2))])
-    sample = ExactSample(
-        kernel, pool.rows[compared].astype(np.float64), pool.weights[compared], plan.orders[0], plan.n_vectors, random
-    )
-    size = rank_of(holding, available if landmarks else None)
+    compared = np.sort(random.permutation(n)[: min(CHECK_ROWS, max(n // 2, 2))])
+    exact_rows = pool.rows[compared].astype(np.float64)
+    sample = ExactSample(kernel, exact_rows, pool.weights[compared], order, settings.n_columns - 1, random)
+    size = rank_of(settings, available if landmarks else None)
     # At a landmark the approximation is exact: rows to compare on are none, where there are others.
     others = np.setdiff1d(pool.distinct, compared)
     rows = pool.rows[others if size <= len(others) else pool.distinct]
-    chosen = make_map(kind, kernel, rows, size, random=random, dtype=dtype)
-    return ChosenMap(chosen, sample.error(chosen))
-
-
-def rank_of(holding: HoldingSettings, available: int | None = None) -> int:
-    """Landmarks or features of a kernel: the number asked for, or ``RANK``, but no more than there are rows."""
-    if not isinstance(holding.rank, str):
-        return holding.rank
-    return RANK if available is None else min(RANK, available)
-
-
-def kind_of_map(holding: HoldingSettings, gram: str, kernel: Kernel, n_columns: int) -> str:
-    """Which feature map holds K. ``gram="auto"`` takes features only if they are exact, so the rank does not matter."""
-    return map_kind(gram, kernel, n_columns, "auto" if holding.gram == "auto" else holding.rank)
-
-
-def check_map_on_device(holding: HoldingSettings, gram: str, kernel: Kernel, n_columns: int) -> None:
-    """Refuse a feature map that only the host computes: called with the bare kernel, and once it is chosen."""
-    if gram == "nystroem" and not kernel.landmarks_on_device:
-        exact = "gram='auto' (exact), or " if kernel.on_device else ""
-        raise ParameterError(
-            "landmarks on a device are for kernels of an inner product (rbf, polynomial, linear, cosine), not for "
-            f"{kernel.label}: use {exact}the host (device=None, X as an array)."
-        )
-    kind = kind_of_map(holding, gram, kernel, n_columns)
-    if kind == gram and not FEATURE_MAPS[kind].takes_tensors:
-        raise ParameterError(
-            f"gram={gram!r} is not supported on a device: use gram='nystroem', or the host (device=None)."
-        )
-    if not FEATURE_MAPS[kind].takes_tensors:
-        columns = kernel.exact_columns(n_columns)
-        exact = "rank='auto' (all of them, exact), " if columns is not None and columns <= MOST_EXACT_COLUMNS else ""
-        raise ParameterError(
-            f"gram='features' of {columns} monomials ({kernel.name}, {n_columns} columns) with rank={holding.rank!r} "
-            f"is a sketch, which is not supported on a device: use {exact}gram='nystroem', or the host (device=None)."
-        )
-
-
-def check_rank(rank: int | str, n_rows: int | None, *, held: bool = True, what: str = "rows") -> None:
-    """Refuse more landmarks or features than rows."""
-    if not isinstance(rank, str) and n_rows is not None and rank > n_rows:
-        way_out = "use rank='auto', or gram='dense', which is exact and smaller" if held else "use rank='auto'"
-        raise ParameterError(f"rank={rank} is more than the {n_rows} {what} there are: {way_out}.")
+    found = make_map(kind, kernel, rows, size, random=random, dtype=dtype)
+    return ChosenMap(found, sample.error(found))

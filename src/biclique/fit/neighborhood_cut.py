@@ -19,6 +19,7 @@ import numpy as np
 from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
+from biclique.exceptions import ParameterError
 from biclique.features.maps import GROUPS, FeatureMap, block_starts
 from biclique.features.neighborhoods import (
     DRAWN_ROWS,
@@ -30,25 +31,31 @@ from biclique.features.neighborhoods import (
     choose_landmarks,
     joined_components,
 )
+from biclique.fit.choose import OF_NEIGHBORHOODS, Chosen
+from biclique.fit.fitted import Training
 from biclique.fit.low_rank import FactoredSpectrum
-from biclique.fit.plan import Plan, Result
 from biclique.fit.settings import Settings
 from biclique.fit.three_passes import FactoredFitted, assign_pool, third_pass
 from biclique.gram import SparseGram
-from biclique.kernels import Gower
+from biclique.kernels import Columns, Gower
 from biclique.neighbors.index import members_of
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, Block, Pool, RowSource, Sum, Vertices, distinct_rows
-from biclique.rows.checks import warn_about_spread
-from biclique.runtime import Pulse, run_groups, run_panels
+from biclique.rows.checks import check_clusters_fit, warn_about_spread
+from biclique.runtime.arguments import fixed_seed
+from biclique.runtime.memory import require_memory
 from biclique.runtime.namespace import float64, on_host
+from biclique.runtime.threads import Pulse, run_groups, run_panels
 from biclique.spectral.components import parted_eigenpairs
-from biclique.spectral.cut import NormalizedCut, shrunken_degrees
+from biclique.spectral.cut import NormalizedCut, check_order, shrunken_degrees
 from biclique.spectral.multigrid import graph_eigenpairs
 from biclique.spectral.solver import EigenResult, top_eigenpairs, warn_about_null_columns, warn_unless_converged
 
 TOLERANCE = 1e-5
 """Residuals of eigenpairs, as a share of the eigengap, unless ``eigen_tol`` is given."""
+
+BYTES_PER_ROW = 400
+"""Of rows in memory: the landmarks of a row, and copies of them."""
 
 
 class KeptMap(FeatureMap):
@@ -110,24 +117,42 @@ class Hypergraph:
     first: FirstPass
 
 
-def fit_neighborhoods(plan: Plan, source: RowSource, random: np.random.RandomState, progress: Progress) -> Result:
+def fit_neighborhoods(settings: Settings, source: RowSource, progress: Progress) -> tuple[FactoredFitted, Training]:
     """Landmarks, neighbourhoods, three passes, and what all rows get."""
-    settings, n_jobs = plan.settings, plan.settings.n_jobs
+    n_jobs, k, n, rank = settings.n_jobs, settings.n_clusters, source.n_rows, settings.rank
+    if not isinstance(rank, str) and rank < settings.n_groups:
+        raise ParameterError(
+            f"rank={rank} landmarks are fewer than the {settings.n_groups} clusters: use rank='auto' or more."
+        )
+    if k is not None and n:  # without rows, the draw says why
+        check_clusters_fit(k, n, source.n_counted or 0)
+    if source.in_memory and n:
+        size = n * (BYTES_PER_ROW + 8 * settings.n_columns)
+        require_memory(size, f"neighbourhoods of {n} rows", "pass a Dask collection.")
+    seed = fixed_seed(settings.random_state)
+    random = np.random.RandomState(seed)
     pool = draw_pool(settings, source, np.random.RandomState(random.randint(2**31)))
     if settings.kernel.euclidean:
         warn_about_spread(pool.rows, source.names)
-    found = choose_map(settings, pool, np.random.RandomState(random.randint(2**31)))
+    found = choose_map(settings, source.columns, pool, np.random.RandomState(random.randint(2**31)))
     graph = connected(found, source, settings.n_groups, n_jobs, progress)
     kept = KeptMap(found.size)
     pool = replace(pool, rows=graph.map.columns(pool.rows))  # φ of the pool, which is embedded several times
-    spectrum = replace(sparse_spectrum(graph, plan, progress), map=kept).with_signs(pool.rows, pool.weights, n_jobs)
-    reason = "neighbourhoods are cut at order 2" if settings.cut.auto else "as asked for"
-    plan = replace(plan, rank=found.size, n_neighbors=graph.map.n_neighbors, order=spectrum.order, order_reason=reason)
-    assignment = None
-    if settings.assigning.n_clusters is not None:
-        assignment = assign_pool(FactoredFitted(plan, spectrum), pool, settings.assigning.n_clusters)
-    fitted = FactoredFitted(plan, replace(spectrum, map=graph.map))
-    return third_pass(fitted, source, graph.rows, graph.columns, pool, kept, assignment, progress)
+    spectrum = replace(sparse_spectrum(graph, settings, progress), map=kept)
+    spectrum = spectrum.with_signs(pool.rows, pool.weights, n_jobs)
+    chosen = Chosen(
+        *OF_NEIGHBORHOODS,
+        n or 0,
+        columns=source.columns,
+        order=spectrum.order,
+        order_reason="neighbourhoods are cut at order 2" if isinstance(settings.order, str) else "as asked for",
+        rank=found.size,
+        n_neighbors=graph.map.n_neighbors,
+    )
+    of_pool = FactoredFitted.of(settings, chosen, spectrum, on_device=source.device is not None)
+    assignment = None if k is None else assign_pool(of_pool, pool, k, seed)
+    fitted = of_pool.with_map(graph.map)
+    return fitted, third_pass(fitted, source, graph.rows, graph.columns, pool, kept, assignment, progress)
 
 
 # Landmarks
@@ -135,46 +160,41 @@ def fit_neighborhoods(plan: Plan, source: RowSource, random: np.random.RandomSta
 
 def landmark_count(settings: Settings) -> int:
     """How many landmarks are wanted at most."""
-    rank = settings.holding.rank
-    if rank == "auto":
+    if settings.rank == "auto":
         return max(LANDMARKS, LANDMARKS_A_CLUSTER * settings.n_groups)
-    return 2**62 if isinstance(rank, str) else int(rank)
+    return 2**62 if isinstance(settings.rank, str) else settings.rank
 
 
 def draw_pool(settings: Settings, source: RowSource, random: np.random.RandomState) -> Pool:
     """Distinct rows that landmarks and clusters come from, in an order that does not depend on how they came."""
     most = landmark_count(settings)
-    every = settings.holding.rank == "all"
-    distinct = distinct_rows(*source.draw((source.n_rows or most) if every else DRAWN_ROWS * most, random))
-    return _pool_of(distinct, settings)
+    size = (source.n_rows or most) if settings.rank == "all" else DRAWN_ROWS * most
+    return _pool_of(distinct_rows(*source.draw(size, random)), source.columns)
 
 
-def _pool_of(distinct: Vertices, settings: Settings) -> Pool:
-    """Distinct rows as a pool in their canonical order."""
-    order = _order_of(distinct.data, settings)
+def _pool_of(distinct: Vertices, columns: Columns | None) -> Pool:
+    """Distinct rows as a pool in their canonical order; by Gower distances the unit of a column does not matter."""
+    rows = distinct.data
+    if columns is not None:
+        rows = (rows - np.nan_to_num(columns.low)) / np.where(columns.span > 0, columns.span, 1.0)
+    order = canonical_order(rows)
     weights = distinct.weights[order]
     return Pool(distinct.data[order], weights, np.arange(len(order)), weights)
 
 
-def _order_of(rows: Rows, settings: Settings) -> IntArray:
-    """The canonical order of rows; by Gower distances the unit of every column alone does not matter."""
-    columns = settings.kernel.columns
-    if columns is not None:
-        rows = (rows - np.nan_to_num(columns.low)) / np.where(columns.span > 0, columns.span, 1.0)
-    return canonical_order(rows)
-
-
-def choose_map(settings: Settings, pool: Pool, random: np.random.RandomState) -> NeighborhoodMap:
+def choose_map(
+    settings: Settings, columns: Columns | None, pool: Pool, random: np.random.RandomState
+) -> NeighborhoodMap:
     """The neighbourhoods of landmarks: all rows of the pool, their centres, or, if these have no meaning, some rows."""
     metric: str | Gower = settings.kernel.metric
     if metric == "gower":
-        metric = settings.kernel.gower
+        metric = settings.kernel.gower(columns)
     are_rows = metric != "euclidean" or sparse.issparse(pool.rows)
     landmarks = choose_landmarks(
         pool.rows, pool.weights, landmark_count(settings), random, are_rows=are_rows, n_jobs=settings.n_jobs
     )
     alone = landmarks.shape[0] <= settings.n_groups  # every landmark is a cluster
-    return NeighborhoodMap(landmarks, 1 if alone else settings.holding.n_neighbors or NEIGHBORS, metric)
+    return NeighborhoodMap(landmarks, 1 if alone else settings.n_neighbors or NEIGHBORS, metric)
 
 
 def connected(
@@ -254,23 +274,24 @@ def _added(
 # The small matrix
 
 
-def sparse_spectrum(graph: Hypergraph, plan: Plan, progress: Progress) -> FactoredSpectrum:
+def sparse_spectrum(graph: Hypergraph, settings: Settings, progress: Progress) -> FactoredSpectrum:
     """The leading eigenpairs of B for K = ΦΦᵀ: the second pass, and a sparse eigenproblem of the landmarks."""
-    first, order, n_jobs = graph.first, plan.orders[0], plan.settings.n_jobs
-    k = min(plan.settings.n_columns, graph.map.size) - 1
+    first, n_jobs = graph.first, settings.n_jobs
+    order = 2.0 if isinstance(settings.order, str) else check_order(settings.order)
+    k = min(settings.n_columns, graph.map.size) - 1
     s = first.sums
     total = float(s @ s)  # ρ
     mean_degree, unit = total / first.weight, s / np.sqrt(total)
     second = _second_pass(graph.columns, s, mean_degree, order, n_jobs)
     G = graph.rows.sum(second, "matrix", progress, graph.map.n_neighbors).matrix
-    tol = plan.settings.solving.tolerance(TOLERANCE)
+    tol = settings.tolerance(TOLERANCE)
     pairs = landmark_pairs(G, s, first.parts, k, tol) if order == 2 else deflated_pairs(G, unit, k, tol)
     warn_unless_converged(pairs)
     values, U = pairs.values, pairs.vectors
     informative = values > pairs.residuals + float(np.finfo(np.float64).eps)  # else it may be 0
     scale = np.where(informative, 1 / np.sqrt(np.where(informative, values, 1.0)), 0.0)
-    if graph.map.size >= (plan.settings.assigning.n_clusters or 0):  # with fewer landmarks enough is said
-        warn_about_null_columns(informative, plan.settings.n_columns)
+    if graph.map.size >= (settings.n_clusters or 0):  # with fewer landmarks enough is said
+        warn_about_null_columns(informative, settings.n_columns)
     return FactoredSpectrum(
         map=graph.map,
         order=order,
@@ -323,9 +344,11 @@ def deflated_pairs(G: sparse.csr_array, unit: FloatArray, k: int, tol: float) ->
 # For weighted kernel k-means, whose steps are products with K
 
 
-def map_of_vertices(settings: Settings, vertices: Vertices, random: np.random.RandomState) -> NeighborhoodMap:
+def map_of_vertices(
+    settings: Settings, columns: Columns | None, vertices: Vertices, random: np.random.RandomState
+) -> NeighborhoodMap:
     """The neighbourhoods of rows in memory."""
-    found = choose_map(settings, _pool_of(vertices, settings), random)
+    found = choose_map(settings, columns, _pool_of(vertices, columns), random)
     source = ArrayRows(vertices.data, vertices.weights)
     return connected(found, source, settings.n_groups, settings.n_jobs, Progress(False)).map
 

@@ -1,24 +1,33 @@
-"""The factored way: three passes over the rows, in memory or read in chunks, on the host or on a device."""
+"""The factored way: three passes over the rows, in memory or in Dask's chunks, on the host or on a device."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import cast
 
 import numpy as np
 
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.exceptions import ApproximationWarning, warn_user
+from biclique.exceptions import ApproximationWarning, DataError, warn_user
 from biclique.features.maps import FeatureMap
-from biclique.fit.low_rank import FactoredSpectrum, RowSums, choose_map, factored_spectrum
-from biclique.fit.plan import Clusters, Plan, Result
+from biclique.fit.choose import (
+    Chosen,
+    check_map_on_device,
+    check_memory,
+    check_rank,
+    choose_gram,
+    choose_kernel,
+    choose_precision,
+)
+from biclique.fit.fitted import Fitted, Training
+from biclique.fit.low_rank import FactoredSpectrum, RowSums, choose_map, factored_spectrum, pool_size
 from biclique.fit.settings import Settings
 from biclique.neighbors.index import NeighborIndex
 from biclique.progress import Progress
 from biclique.rows.array import Block, Pool, RowSource
-from biclique.runtime import check_random
+from biclique.rows.checks import check_clusters_fit, warn_about_spread
+from biclique.runtime.arguments import check_random, fixed_seed
 from biclique.runtime.namespace import padded, rows_on_host, to_host, unit_rows
 from biclique.spectral.assign import assign_sampled, one_each
 from biclique.spectral.cut import cluster_shares, least_order, unshrunken_degrees
@@ -29,35 +38,37 @@ Labelling = Callable[[FloatArray], IntArray]
 """The labels of rows of an embedding."""
 
 
-@dataclass
-class FactoredFitted:
+@dataclass(kw_only=True)
+class FactoredFitted(Fitted):
     """The embedding as a function of a point, and the rule for labels."""
 
-    plan: Plan
     spectrum: FactoredSpectrum
-    rule: EmbeddingRule | None = None
-    n_passes: int = 3
-    takes_chunks: bool = True
-    seen: Seen | None = None
-    """Rows of the pool, for probabilities."""
+    on_device: bool = False
 
-    @property
-    def eigenvalues(self) -> FloatArray:
-        """Of B, descending; zero if K has no more."""
-        return padded(self.spectrum.values, self.plan.settings.n_columns - 1)
-
-    @property
-    def residuals(self) -> FloatArray:
-        """Of the eigenvalues."""
-        return padded(self.spectrum.residuals, self.plan.settings.n_columns - 1)
+    @classmethod
+    def of(cls, settings: Settings, chosen: Chosen, spectrum: FactoredSpectrum, *, on_device: bool) -> FactoredFitted:
+        """Of eigenpairs, before labels are assigned."""
+        columns = settings.n_columns - 1
+        return cls(
+            settings=settings,
+            chosen=chosen,
+            eigenvalues=padded(spectrum.values, columns),
+            residuals=padded(spectrum.residuals, columns),
+            n_passes=3,
+            spectrum=spectrum,
+            on_device=on_device,
+        )
 
     @property
     def keeps_tensors(self) -> bool:
-        return self.plan.device is not None
+        return self.on_device
 
     def for_rows(self) -> FactoredFitted:
-        """The same, as small as can be, to embed and label rows elsewhere."""
-        return replace(self, spectrum=replace(self.spectrum, map=self.spectrum.map.for_rows()), seen=None)
+        return replace(self.with_map(self.spectrum.map.for_rows()), seen=None)
+
+    def with_map(self, found: FeatureMap) -> FactoredFitted:
+        """The same for rows of which another map gives φ(x)."""
+        return replace(self, spectrum=replace(self.spectrum, map=found))
 
     def embed(self, X: Rows, n_jobs: int | None) -> FloatArray:
         return self._padded(self.spectrum.embed(X, n_jobs))
@@ -67,25 +78,22 @@ class FactoredFitted:
         return unshrunken_degrees(embedded[:, 0] ** 2 * spectrum.total, spectrum.mean_degree, spectrum.order)
 
     def labels(self, X: Rows, n_jobs: int | None) -> IntArray:
-        if self.rule is None:
-            raise ValueError("no labels have been assigned")
-        return self.labels_by(X, [labelling(self.rule, self.plan.settings)], n_jobs)[0][0]
+        rule = cast("EmbeddingRule", self.known_rule())
+        return self.labels_by(X, [labelling(rule, self.settings)], n_jobs)[0][0]
 
     def _padded(self, rows: FloatArray) -> FloatArray:
         """Rows with as many columns as were asked for, on the host."""
-        return padded(to_host(rows), self.plan.settings.n_columns)
+        return padded(to_host(rows), self.settings.n_columns)
 
-    def labels_by(
-        self, X: Rows, rules: list[Labelling], n_jobs: int | None, *, keep: bool = False
-    ) -> tuple[list[IntArray], FloatArray | None]:
-        """The labels of any rows by each of some rules; and their embedding, if it is to be kept whole.
+    def labels_by(self, X: Rows, rules: list[Labelling], n_jobs: int | None) -> tuple[list[IntArray], FloatArray]:
+        """The labels of any rows by each of some rules, and their embedding.
 
         A row that no landmark sees takes the label of its nearest landmark.
         """
 
         def of_block(rows: FloatArray, seen: np.ndarray) -> tuple[np.ndarray, list[IntArray], FloatArray]:
             rows = self._padded(rows)
-            return seen, [rule(rows) for rule in rules], rows if keep else rows[:0]
+            return seen, [rule(rows) for rule in rules], rows
 
         blocks = self.spectrum.apply_seen(X, of_block, n_jobs)
         out = [np.concatenate([labels[j] for _, labels, _ in blocks]) for j in range(len(rules))]
@@ -100,7 +108,7 @@ class FactoredFitted:
             embedded = self._padded(self.spectrum.embed_landmarks(n_jobs))
             for labels, rule in zip(out, rules, strict=True):
                 labels[unseen] = rule(embedded)[places]
-        return out, np.concatenate([rows for _, _, rows in blocks]) if keep else None
+        return out, np.concatenate([rows for _, _, rows in blocks])
 
 
 def labelling(rule: EmbeddingRule, settings: Settings) -> Labelling:
@@ -108,21 +116,39 @@ def labelling(rule: EmbeddingRule, settings: Settings) -> Labelling:
     return lambda rows: rule.labels(unit_rows(rows) if settings.scales_rows else rows)
 
 
-def fit_factored(
-    plan: Plan, source: RowSource, pool: Pool, random: np.random.RandomState, progress: Progress
-) -> Result:
-    """Fit landmarks or features of a kernel as planned: sums, the small matrix, and what all rows get."""
-    settings, n_jobs = plan.settings, plan.settings.n_jobs
-    chosen = choose_map(plan, pool, random)
-    progress.say(f"gram={chosen.map.name!r} of rank {chosen.map.size}: {chosen.error or 'exact'}")
-    plan = replace(plan, rank=chosen.map.size, error=chosen.error)
-    kernel, k = plan.kernel_of_rows, settings.n_groups
-    first = RowSums.of(chosen.map, source, n_jobs, progress)
+def fit_factored(settings: Settings, source: RowSource, progress: Progress) -> tuple[FactoredFitted, Training]:
+    """Landmarks or features of a kernel: sums, the small matrix, and what all rows get."""
+    seed, n_jobs = fixed_seed(settings.random_state), settings.n_jobs
+    random = np.random.RandomState(seed)
+    gram, reason = choose_gram(settings, source, None)
+    check_rank(settings, source.n_rows or None, in_memory=source.in_memory)  # without rows, the draw says so
+    # Sources draw in ways of their own: what they use up must not shift what is drawn after.
+    pool = Pool.of(*source.draw(pool_size(settings.rank), np.random.RandomState(random.randint(2**31))))
+    n = pool.rows.shape[0]
+    if settings.n_clusters is not None and source.n_rows is not None:
+        check_clusters_fit(settings.n_clusters, source.n_rows, source.n_counted or 0)
+    if n < 2:
+        raise DataError(f"X has {n} rows that count: at least 2 are needed.")
+    kernel, gamma = choose_kernel(settings, pool.vertices, random, source.columns)
+    if kernel is None:
+        raise TypeError("a factored K is that of a kernel")
+    if source.device is not None:
+        check_map_on_device(settings, gram, kernel, source.n_columns)
+    precision = choose_precision(settings, gram, kernel, pool.rows)
+    chosen = Chosen(gram, reason, source.n_rows or n, kernel, gamma, source.columns, precision=precision)
+    check_memory(settings, gram, pool.rows, n, chosen.dtype)
+    if settings.kernel.euclidean:
+        warn_about_spread(pool.rows, source.names)
+    orders, k = settings.orders_for(pool.n_distinct), settings.n_groups
+    found = choose_map(settings, chosen, orders[0], pool, random)
+    chosen = replace(chosen, rank=found.map.size, error=found.error)
+    progress.say(f"gram={found.map.name!r} of rank {found.map.size}: {found.error or 'exact'}")
+    first = RowSums.of(found.map, source, n_jobs, progress)
     length = float(np.sqrt(np.abs(kernel.diagonal(pool.rows[:1000])).mean()))
 
-    def attempt(order: float) -> tuple[FloatArray, int, tuple[FactoredSpectrum, Assignment | None]]:
+    def attempt(order: float) -> tuple[FloatArray, int, tuple[FactoredFitted, Assignment | None]]:
         spectrum = factored_spectrum(
-            chosen.map,
+            found.map,
             source,
             order,
             settings.n_columns - 1,
@@ -131,37 +157,37 @@ def fit_factored(
             n_jobs=n_jobs,
             progress=progress,
         ).with_signs(pool.rows, pool.weights, n_jobs)
-        if settings.assigning.n_clusters is None and len(plan.orders) == 1:
-            return np.ones(1), 1, (spectrum, None)
-        found = assign_pool(FactoredFitted(plan, spectrum), pool, k)
+        fitted = FactoredFitted.of(settings, chosen, spectrum, on_device=source.device is not None)
+        if settings.n_clusters is None and len(orders) == 1:
+            return np.ones(1), 1, (fitted, None)
+        assignment = assign_pool(fitted, pool, k, seed)
         weights = pool.distinct_weights if pool.n_distinct <= k else pool.weights  # as assign_pool labels them
-        return cluster_shares(found.labels, weights, k), len(pool.weights), (spectrum, found)
+        return cluster_shares(assignment.labels, weights, k), len(pool.weights), (fitted, assignment)
 
-    found = least_order(plan.orders, k, attempt)
-    spectrum, assignment = found.result
-    reason = found.reason if settings.cut.auto else "as asked for"
-    fitted = FactoredFitted(replace(plan, order=found.order, order_reason=reason), spectrum)
-    if settings.assigning.n_clusters is None:
-        assignment = None
+    least = least_order(orders, k, attempt)
+    fitted, assignment = least.result
+    reason = least.reason if isinstance(settings.order, str) else "as asked for"
+    fitted.chosen = replace(chosen, order=least.order, order_reason=reason)
     _warn(fitted, kernel.takes_gaps)
-    return third_pass(fitted, source, source, chosen.map, pool, chosen.map, assignment, progress)
+    labelled = None if settings.n_clusters is None else assignment
+    return fitted, third_pass(fitted, source, source, found.map, pool, found.map, labelled, progress)
 
 
-def assign_pool(fitted: FactoredFitted, pool: Pool, n_clusters: int) -> Assignment:
+def assign_pool(fitted: FactoredFitted, pool: Pool, n_clusters: int, seed: int) -> Assignment:
     """Clusters of the pool, by the assigner that was asked for."""
-    settings = fitted.plan.settings
+    settings = fitted.settings
     rows = fitted.embed(pool.rows, settings.n_jobs)
     scaled = unit_rows(rows) if settings.scales_rows else rows
     if pool.n_distinct <= n_clusters:
         return one_each(scaled[pool.distinct])
     return assign_sampled(
-        settings.assigning.assign_labels,
+        settings.assign_labels,
         scaled,
         pool.weights,
         n_clusters,
         cut=None,
-        n_init=settings.assigning.n_init,
-        random_state=check_random(deepcopy(settings.random_state)),
+        n_init=settings.n_init,
+        random_state=check_random(seed),
     )
 
 
@@ -174,45 +200,57 @@ def third_pass(
     pool_columns: FeatureMap,
     assignment: Assignment | None,
     progress: Progress,
-) -> Result:
-    """What every row gets: at once if rows are in memory or in files, later if they are Dask's.
+) -> Training:
+    """What every row gets: at once if rows are in memory, later if they are Dask's.
 
     ``columns`` is the map of ``rows``, which are those of the source, or what is kept of them; ``pool_columns`` that of
-    the pool.
+    the pool. The rule is kept, without clusters that have no rows.
     """
-    settings, n_jobs, n = fitted.plan.settings, fitted.plan.settings.n_jobs, pool.n_distinct
+    settings, n_jobs = fitted.settings, fitted.settings.n_jobs
     rules = [] if assignment is None else [labelling(assignment.pointwise, settings)]
-    embedding: FloatArray | None = None
-    labels: Any = None
-    clusters = None
-    own = replace(fitted, spectrum=replace(fitted.spectrum, map=columns)).for_rows()
-    if source.lazy and assignment is not None:
-        k = settings.n_groups
-        sizes = source.sum(lambda block: _cluster_sizes(own, block, rules, k, n_jobs), "labels", progress)
-        clusters = Clusters(tuple(sizes[sizes > 0].astype(int).tolist()))
-        fitted.rule = assignment.pointwise.keeping(np.flatnonzero(sizes))
-    elif not source.lazy and (source.in_memory or rules):
-        keep = source.in_memory
-        pieces = rows.map(lambda block: own.labels_by(block.rows, rules, n_jobs, keep=keep), "labels", progress)
-        if keep:
-            embedding = np.concatenate([found for _, found in pieces if found is not None])
-        if assignment is not None:
-            used = replace(assignment, labels=np.concatenate([found[0] for found, _ in pieces])).contiguous()
-            fitted.rule, labels = used.pointwise, used.labels if keep else used.labels.astype(np.int32)
+    own = fitted.with_map(columns).for_rows()
     if source.lazy:
-        embedding, labels = _later(fitted, source)
+        training = _later(fitted, own, source, pool.n_distinct, assignment, rules, progress)
+    else:
+        pieces = rows.map(lambda block: own.labels_by(block.rows, rules, n_jobs), "labels", progress)
+        embedding, labels = np.concatenate([found for _, found in pieces]), None
+        if assignment is not None:
+            found = np.concatenate([found[0] for found, _ in pieces])
+            used = replace(assignment, labels=found).contiguous()
+            fitted.rule, labels = used.pointwise, used.labels
+        training = Training(pool.n_distinct, embedding, labels)
     if fitted.rule is not None:
-        of_pool = replace(fitted, spectrum=replace(fitted.spectrum, map=pool_columns))
+        of_pool = fitted.with_map(pool_columns)
         labels_of_pool = of_pool.labels(pool.rows, n_jobs)
         fitted.seen = Seen.of(of_pool.embed(pool.rows, n_jobs), labels_of_pool, pool.weights, fitted.eigenvalues)
-    return Result(fitted, n, embedding, labels, clusters=clusters)
+    return training
 
 
-def _cluster_sizes(
-    fitted: FactoredFitted, block: Block, rules: list[Labelling], n_clusters: int, n_jobs: int | None
-) -> FloatArray:
-    """Rows of every cluster, (k,)."""
-    return np.bincount(fitted.labels_by(block.rows, rules, n_jobs)[0][0], minlength=n_clusters).astype(float)
+def _later(
+    fitted: FactoredFitted,
+    own: FactoredFitted,
+    source: RowSource,
+    n_distinct: int,
+    assignment: Assignment | None,
+    rules: list[Labelling],
+    progress: Progress,
+) -> Training:
+    """The embedding and the labels of all rows, lazy, and the sizes of the clusters, which take a pass."""
+    settings, n_jobs, k = fitted.settings, fitted.settings.n_jobs, fitted.settings.n_groups
+    sizes = labels = None
+
+    def count(block: Block) -> FloatArray:
+        return np.bincount(own.labels_by(block.rows, rules, n_jobs)[0][0], minlength=k).astype(float)
+
+    if assignment is not None:
+        counted = source.sum(count, "labels", progress)
+        sizes = tuple(counted[counted > 0].astype(int).tolist())
+        fitted.rule = assignment.pointwise.keeping(np.flatnonzero(counted))
+    light = fitted.for_rows()
+    embedding = source.later(lambda rows: light.embed(rows, n_jobs), settings.n_columns, np.float64, checked=True)
+    if assignment is not None:
+        labels = source.later(lambda rows: light.labels(rows, n_jobs), None, np.intp, checked=True)
+    return Training(n_distinct, embedding, labels, sizes=sizes)
 
 
 def _warn(fitted: FactoredFitted, takes_gaps: bool) -> None:
@@ -225,15 +263,4 @@ def _warn(fitted: FactoredFitted, takes_gaps: bool) -> None:
         )
     if takes_gaps:
         warn_about_clipped(spectrum.map.n_negative, spectrum.map.size, spectrum.map.lowest, "κ of the landmarks")
-    warn_about_null_columns(spectrum.informative, fitted.plan.settings.n_columns)
-
-
-def _later(fitted: FactoredFitted, source: RowSource) -> tuple[FloatArray, IntArray | None]:
-    """The embedding and the labels of all rows, lazy."""
-    light, settings = fitted.for_rows(), fitted.plan.settings
-    embedding = source.later(
-        lambda rows: light.embed(rows, settings.n_jobs), settings.n_columns, np.float64, checked=True
-    )
-    if fitted.rule is None:
-        return embedding, None
-    return embedding, source.later(lambda rows: light.labels(rows, settings.n_jobs), None, np.intp, checked=True)
+    warn_about_null_columns(spectrum.informative, fitted.settings.n_columns)

@@ -27,11 +27,10 @@ class ComputedGram(GramOperator):
         *,
         dtype: DTypeLike = np.float32,
         n_jobs: int | None = None,
-        memory_limit: float | None = None,
         tick: Tick | None = None,
     ) -> None:
         self.kernel, self.n, self.dtype = kernel, X.shape[0], np.dtype(dtype)
-        self.n_jobs, self.tick, self._memory_limit = n_jobs, tick, np.inf if memory_limit is None else memory_limit
+        self.n_jobs, self.tick = n_jobs, tick
 
     @property
     def nonnegative(self) -> bool:
@@ -53,5 +52,4 @@ class ComputedGram(GramOperator):
         return found
 
     def with_rows(self, Y: Rows) -> Self:
-        rows, limit = self.held.stacked(Y), self._memory_limit
-        return type(self)(self.kernel, rows, dtype=self.dtype, n_jobs=self.n_jobs, memory_limit=limit)
+        return type(self)(self.kernel, self.held.stacked(Y), dtype=self.dtype, n_jobs=self.n_jobs)

@@ -12,7 +12,8 @@ from biclique.exceptions import DataError
 from biclique.gram.operator import CrossGram, GramOperator
 from biclique.kernels import HeldRows, Kernel
 from biclique.kernels.kernel import nonnegative
-from biclique.runtime import PANEL, Pulse, Tick, given_panel, panel_product, require, run_groups
+from biclique.runtime import PANEL, Pulse, Tick, given_panel, panel_product, run_groups
+from biclique.runtime.memory import require_memory
 
 
 class StoredCross(CrossGram):
@@ -52,14 +53,12 @@ class DenseGram(GramOperator):
         kernel: Kernel,
         X: Rows,
         *,
-        memory_limit: int,
         dtype: DTypeLike = np.float64,  # noqa: ARG003
         n_jobs: int | None = None,
         tick: Tick | None = None,
     ) -> DenseGram:
         """Evaluate the kernel once for every pair; each block above the diagonal is mirrored below it."""
         n = X.shape[0]
-        cls.check_memory(n, memory_limit)
         held = HeldRows(kernel, X, np.float64)
         K = np.empty((n, n))
         starts = range(0, n, PANEL)
@@ -78,19 +77,6 @@ class DenseGram(GramOperator):
         K.setflags(write=False)
         return cls(K, held=held, n_jobs=n_jobs)
 
-    @classmethod
-    def bytes_for(cls, n: int, n_columns: int, vectors: int, dtype: DTypeLike) -> int:  # noqa: ARG003
-        return dense_bytes(n)
-
-    @classmethod
-    def check_memory(cls, n: int, memory_limit: int) -> None:
-        require(
-            dense_bytes(n),
-            memory_limit,
-            f"gram='dense' for {n} distinct rows",
-            "use gram='tiled' (exact, never stores the matrix), or raise memory_limit.",
-        )
-
     @cached_property
     def nonnegative(self) -> bool:
         known = self.held is not None and nonnegative(self.held.kernel, self.held.rows)
@@ -102,7 +88,7 @@ class DenseGram(GramOperator):
     def diagonal(self) -> FloatArray:
         return np.diagonal(self.K).copy()
 
-    def stored(self, memory_limit: int | str = "auto") -> FloatArray:  # noqa: ARG002
+    def stored(self) -> FloatArray:
         return self.K
 
     def training(self) -> HeldRows | None:
@@ -116,10 +102,10 @@ class DenseGram(GramOperator):
         return StoredCross(Y, n_jobs=self.n_jobs) if self.held is None else self.held.cross(Y, n_jobs=self.n_jobs)
 
 
-GIVEN_WAY_OUT = "raise memory_limit, or make the matrix symmetric and float64 yourself."
+GIVEN_WAY_OUT = "make the matrix symmetric and float64 yourself, so that no copy is needed."
 
 
-def checked_matrix(K: FloatArray, memory_limit: float = np.inf) -> FloatArray:
+def checked_matrix(K: FloatArray) -> FloatArray:
     """A given matrix, checked: square and symmetric up to float32 rounding, which is averaged out in a copy."""
     n = K.shape[0]
     worst, where = 0.0, (0, 0)
@@ -132,7 +118,7 @@ def checked_matrix(K: FloatArray, memory_limit: float = np.inf) -> FloatArray:
     check_asymmetry(worst, float(max(K.max(initial=0.0), -K.min(initial=0.0))), where)
     if worst == 0:
         return K
-    require(K.nbytes, memory_limit, f"a symmetric copy of the given {n} × {n} matrix", GIVEN_WAY_OUT)
+    require_memory(K.nbytes, f"a symmetric copy of the given {n} × {n} matrix", GIVEN_WAY_OUT)
     out = np.add(K, K.T, order="C")
     out /= 2
     return out

@@ -29,7 +29,8 @@ from biclique.gram.computed import ComputedGram
 from biclique.gram.operator import CrossGram
 from biclique.kernels import HeldRows, Kernel, KernelCross, Spectrum
 from biclique.neighbors.index import members_of
-from biclique.runtime import Pulse, Tick, count_threads, require, run_groups
+from biclique.runtime import Pulse, Tick, count_threads, run_groups
+from biclique.runtime.memory import require_memory
 
 MOST_COLUMNS = 3
 TARGET = 1e-5
@@ -40,12 +41,6 @@ PRECISIONS = ((np.float32, 1e-6), (np.float64, 1e-9), (np.float64, 1e-12))
 
 MOST_MODES = 2**24
 """Of one box: 256 MiB in float64, and 2^d times that while it is transformed."""
-
-USUAL_MODES = 2**18
-"""For an estimate of memory: 512 in each of two columns."""
-
-SECONDS_PER_ROW = (1e-7, 4e-7, 2e-6)
-"""Of two vectors on one core, in one, two and three columns (``benchmarks/fourier.py``)."""
 
 LOOKED_AT = 20_000
 """Rows by which it is seen whether a grid holds them all."""
@@ -364,13 +359,12 @@ class FourierGram(ComputedGram):
         *,
         dtype: DTypeLike = np.float32,
         n_jobs: int | None = None,
-        memory_limit: float | None = None,
         tick: Tick | None = None,
     ) -> None:
         load_finufft()
         if sparse.issparse(X):
             X = X.toarray()
-        super().__init__(kernel, X, dtype=dtype, n_jobs=n_jobs, memory_limit=memory_limit, tick=tick)
+        super().__init__(kernel, X, dtype=dtype, n_jobs=n_jobs, tick=tick)
         self.held = HeldRows(kernel, X, np.float64)
         self._finer = [facts for facts in PRECISIONS if np.dtype(facts[0]).itemsize >= np.dtype(dtype).itemsize]
         self._set(*self._finer.pop(0))
@@ -406,11 +400,10 @@ class FourierGram(ComputedGram):
         self.dtype, self.tolerance = np.dtype(dtype), tolerance
         self._boxes = _Boxes(self.kernel, np.asarray(self.held.rows), self.dtype, tolerance)
         modes = self._boxes.checked_modes()
-        require(
+        require_memory(
             fourier_bytes(self.n, self.held.rows.shape[1], 2, modes, count_threads(self.n_jobs)),
-            self._memory_limit,
             f"gram='fourier' for {self.n} distinct rows",
-            "raise memory_limit, or use gram='nystroem'.",
+            "use gram='nystroem'.",
         )
 
     def _measure(self) -> ProductError:
@@ -442,14 +435,6 @@ class FourierGram(ComputedGram):
         some = X[:: max(X.shape[0] // LOOKED_AT, 1)]
         rows = np.asarray(some.toarray() if sparse.issparse(some) else some, dtype=np.float64)
         _Boxes(kernel, rows, *PRECISIONS[0]).checked_modes()
-
-    @classmethod
-    def bytes_for(cls, n: int, n_columns: int, vectors: int, dtype: DTypeLike) -> int:  # noqa: ARG003
-        return fourier_bytes(n, n_columns, vectors, USUAL_MODES, count_threads(None))
-
-    @classmethod
-    def pass_seconds(cls, n: int, n_columns: int, vectors: int, threads: int) -> float:
-        return SECONDS_PER_ROW[n_columns - 1] * n * -(-vectors // 2) / min(threads, -(-vectors // 2))
 
     def matmat(self, V: FloatArray) -> FloatArray:
         return self._boxes.multiply(np.asarray(V, dtype=np.float64), self.n_jobs, self.tick)

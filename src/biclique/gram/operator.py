@@ -69,7 +69,7 @@ class GramOperator(ABC):
     like: Array = np.empty(0)
     """An empty array on the host or on the device, wherever the operator takes and returns arrays."""
 
-    # Of operators that are made of a kernel and rows: what a plan asks before one is made
+    # Of operators that are made of a kernel and rows
 
     @classmethod
     def from_kernel(
@@ -77,33 +77,18 @@ class GramOperator(ABC):
         kernel: Kernel,
         X: Rows,
         *,
-        memory_limit: int,
         dtype: DTypeLike = np.float64,
         n_jobs: int | None = None,
         tick: Tick | None = None,
     ) -> GramOperator:
         """K of a kernel over rows; ``dtype`` is the precision of values that are computed anew."""
         make: Any = cls
-        made: GramOperator = make(kernel, X, dtype=dtype, n_jobs=n_jobs, memory_limit=memory_limit, tick=tick)
+        made: GramOperator = make(kernel, X, dtype=dtype, n_jobs=n_jobs, tick=tick)
         return made
-
-    @classmethod
-    def bytes_for(cls, n: int, n_columns: int, vectors: int, dtype: DTypeLike) -> int:  # noqa: ARG003
-        """Memory of K of n rows, those as they came aside, and of a product with so many vectors; here the product."""
-        return 16 * n * vectors
-
-    @classmethod  # noqa: B027
-    def check_memory(cls, n: int, memory_limit: int) -> None:
-        """Refuse K of n rows if it does not fit by itself."""
 
     @classmethod  # noqa: B027
     def check_rows(cls, kernel: Kernel, X: Rows) -> None:
         """Refuse rows that K cannot be made of; X may be some of them."""
-
-    @classmethod
-    def pass_seconds(cls, n: int, n_columns: int, vectors: int, threads: int) -> float | None:  # noqa: ARG003
-        """Time of a pass if it is known; None to measure tiles."""
-        return None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -126,8 +111,8 @@ class GramOperator(ABC):
     def cross(self, Y: Rows) -> CrossGram:
         """New rows against the training rows."""
 
-    def stored(self, memory_limit: int | str = "auto") -> Any:  # noqa: ARG002
-        """K itself, an array or a sparse matrix in rows, if it fits a limit; a TypeError if it is never stored."""
+    def stored(self) -> Any:
+        """K itself, an array or a sparse matrix in rows, if it fits the memory; a TypeError if it is never stored."""
         raise TypeError(f"{type(self).__name__} never stores K: use matmat, which multiplies it.")
 
     def weigh(self, weights: FloatArray) -> None:  # noqa: B027

@@ -39,7 +39,7 @@ class SparseGram(GramOperator):
     def diagonal(self) -> FloatArray:
         return np.asarray(self.K.diagonal())
 
-    def stored(self, memory_limit: int | str = "auto") -> Any:  # noqa: ARG002
+    def stored(self) -> Any:
         return self.K
 
     def parts(self) -> IntArray:

@@ -13,7 +13,7 @@ from scipy import sparse
 from biclique._typing import FloatArray, Rows
 from biclique.gram.computed import ComputedGram
 from biclique.kernels import HeldRows, Kernel
-from biclique.runtime import Pulse, Tick, require, run_groups
+from biclique.runtime import Pulse, Tick, run_groups
 
 if TYPE_CHECKING:
     from biclique.gram.spread import Spread
@@ -57,31 +57,15 @@ class TiledGram(ComputedGram):
         *,
         dtype: DTypeLike = np.float32,
         n_jobs: int | None = None,
-        memory_limit: float | None = None,
         tick: Tick | None = None,
     ) -> None:
-        super().__init__(kernel, X, dtype=dtype, n_jobs=n_jobs, memory_limit=memory_limit, tick=tick)
+        super().__init__(kernel, X, dtype=dtype, n_jobs=n_jobs, tick=tick)
         self.noise = float(np.finfo(self.dtype).eps)
-        self._n_features = X.shape[1]
-        self._require(1)
         self.held = HeldRows(kernel, X, dtype)
         self._sides = self.held.sides()
 
-    def _require(self, b: int) -> None:
-        require(
-            tiled_bytes(self.n, self._n_features, b, self.dtype),
-            self._memory_limit,
-            f"gram='tiled' for {self.n} distinct rows and {b} vectors",
-            "raise memory_limit, ask for fewer clusters, or fit a sample of the rows and predict the rest.",
-        )
-
-    @classmethod
-    def bytes_for(cls, n: int, n_columns: int, vectors: int, dtype: DTypeLike) -> int:
-        return tiled_bytes(n, n_columns, vectors, dtype)
-
     def matmat(self, V: FloatArray) -> FloatArray:
         n, b = V.shape
-        self._require(b)
         V = np.ascontiguousarray(V, dtype=self.dtype)
         strips = range(0, n, TILE_ROWS)
         n_groups = min(count_groups(n, b), len(strips))

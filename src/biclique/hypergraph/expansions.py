@@ -43,7 +43,8 @@ from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DataError, DegreeError, ParameterError
 from biclique.gram import CrossGram, GramOperator
 from biclique.hypergraph.hypergraph import Hypergraph
-from biclique.runtime import check_choice, panel_product, parse_memory_limit, require
+from biclique.runtime import check_choice, panel_product
+from biclique.runtime.memory import require_memory
 
 # Splitting functions
 
@@ -272,15 +273,14 @@ class ExpansionGram(GramOperator):
         other._degrees = np.asarray((self.coefficients * inner.edge_sizes) @ inner.members + other._off)
         return other
 
-    def stored(self, memory_limit: int | str = "auto") -> Any:
-        """A as a sparse matrix, for edges that are small; refused if it would not fit the memory limit."""
+    def stored(self) -> Any:
+        """A as a sparse matrix, for edges that are small; refused if it would not fit the free memory."""
         members = self.hypergraph.members
         sizes = np.diff(members.indptr).astype(float)
-        require(
+        require_memory(
             2 * 16 * min(float(sizes @ sizes), float(self.n) ** 2),
-            parse_memory_limit(memory_limit),
             f"the {self.name} matrix of edges of up to {int(sizes.max(initial=0))} vertices",
-            "the operator needs no matrix: use matmat, or raise memory_limit.",
+            "the operator needs no matrix: use matmat.",
         )
         A = sparse.csr_array(self.hypergraph.incidence @ sparse.diags_array(self.coefficients) @ members)
         A = A + sparse.diags_array(self._off)

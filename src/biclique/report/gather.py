@@ -137,7 +137,7 @@ def gather(
     ``used`` names the columns of the table from which the clusters were made; None if that is not known.
     """
     random = np.random.RandomState(random_state)
-    given = told.fitted.plan.settings.kernel.given
+    given = told.fitted.settings.kernel.given
     own = Sums(told.n_clusters) if table is None and not given else None
     facts = look(told, X, own)
     n = len(facts.labels)
@@ -251,7 +251,7 @@ def _stability(told: Told, rows: Rows, labels: IntArray, n_splits: int) -> tuple
 
 def _notes(told: Told, facts: Facts, known: str) -> list[str]:
     """What a reader should know, unless it is known from warnings."""
-    counted, error = told.counted, told.fitted.plan.error
+    counted, error = told.counted, told.fitted.chosen.error
     notes = []
     if counted is not None and counted.has_structure is False and counted.structure.reason not in known:
         notes.append(counted.structure.reason)

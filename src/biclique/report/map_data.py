@@ -57,7 +57,7 @@ def map_data(data: ReportData) -> dict[str, Any]:
         if path is None
         else {
             "orders": [order_text(order) for order in path.orders],
-            "own": path.orders.index(float(data.told.fitted.plan.order or 2.0)),
+            "own": path.orders.index(data.told.fitted.chosen.order),
             "places": as_base64(data.places.astype("<u4")),
             "labels": [as_base64(labels.astype("<u2")) for labels in path.labels],
         },

@@ -92,7 +92,7 @@ def _controls(data: ReportData) -> Markup:
     ]
     path = data.sampled.path
     if path is not None:
-        own = path.orders.index(float(data.told.fitted.plan.order or 2.0))
+        own = path.orders.index(data.told.fitted.chosen.order)
         slider = element(
             "input",
             type="range",
@@ -280,7 +280,7 @@ def _orders(data: ReportData) -> Markup:
     path = data.sampled.path
     if path is None:
         return Markup("")
-    own = float(data.told.fitted.plan.order or 2.0)
+    own = data.told.fitted.chosen.order
     rows = []
     for order, agreed, sizes in zip(path.orders, path.agreement, path.sizes, strict=True):
         name = f"{order_text(order)} (this model)" if order == own else order_text(order)
@@ -333,7 +333,7 @@ def _repeat(data: ReportData) -> Markup:
             element("pre", shown(data.command, 4000), id="command"),
             element("button", "Copy", type="button", id="copy-command"),
             element("h3", "What was decided"),
-            element("pre", "\n".join(shown(line, 1000) for line in str(data.told.fitted.plan).splitlines())),
+            element("pre", "\n".join(shown(line, 1000) for line in str(data.told.fitted.chosen).splitlines())),
             element("h3", "Parameters that are not the defaults"),
             element("table", element("tbody", *settings)) if settings else element("p", "None."),
             element("p", shown(versions, 400), class_="faded"),

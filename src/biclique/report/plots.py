@@ -32,7 +32,7 @@ def _checked(model: Model) -> Model:
 
 def _check_columns(told: Told, way_out: str) -> None:
     """Refuse a model of a given matrix, whose X has one column for every training row."""
-    kernel = told.fitted.plan.settings.kernel
+    kernel = told.fitted.settings.kernel
     if kernel.given:
         raise DataError(
             f"there are no columns to plot: with affinity={kernel.affinity!r} X holds similarities or distances of "
@@ -171,7 +171,7 @@ def plot_affinity(model: Model, X: Any, *, ax: Any = None) -> Any:
     labels = np.asarray(model.predict(X))
     places = thinned(labels, told.n_clusters, SAMPLE_ROWS, SAMPLE_LEAST, np.random.RandomState(0))
     (rows,) = told.of_rows(X, lambda found: found[places])
-    if told.fitted.plan.settings.kernel.given:
+    if told.fitted.settings.kernel.given:
         if rows.shape[1] != len(labels):
             raise DataError(f"X has shape {(len(labels), rows.shape[1])}: pass the square matrix of the fit.")
         rows = rows[:, places]

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
-from biclique.fit.plan import Fitted
+from biclique.fit.fitted import Fitted
 from biclique.report.shown_columns import PIECE, Sums
 from biclique.runtime.namespace import on_host, to_host, unit_rows
 from biclique.selection import CountResult
@@ -108,7 +108,7 @@ def _look(told: Told, rows: Rows, sums: Sums | None) -> Facts:
     mixed = np.zeros((k, k))
     best: FloatArray = np.ones(len(labels))
     if fitted.seen is not None:
-        short, order = fitted.plan.settings.kernel.neighborhoods, fitted.plan.order or 2.0
+        short, order = fitted.settings.kernel.neighborhoods, fitted.chosen.order
         probabilities = fitted.seen.probabilities(embedded, labels, order, short_steps=short)
         inside = sparse.csr_array((np.ones(len(labels)), (labels, np.arange(len(labels)))), shape=(k, len(labels)))
         mixed[:, : probabilities.shape[1]] = inside @ probabilities

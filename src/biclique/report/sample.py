@@ -10,10 +10,11 @@ from scipy.optimize import linear_sum_assignment
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import BicliqueError
-from biclique.fit.plan import find_vertices
+from biclique.fit.choose import find_vertices
 from biclique.fit.settings import Settings
 from biclique.progress import Progress
 from biclique.report.rows import Told
+from biclique.rows.array import ArrayRows
 from biclique.runtime.threads import single_threaded_blas
 from biclique.selection.criteria import agreement
 from biclique.selection.order_path import KernelCuts
@@ -66,8 +67,8 @@ def sample_again(told: Told, rows: Rows, labels: IntArray, *, path: bool = True)
             similarities = _similarities(cuts, index, labels, told.n_clusters)
             if not path:
                 return Sampled(similarities, None)
-            kernel = told.fitted.plan.settings.kernel
-            if kernel.neighborhoods or kernel.neighbors or told.fitted.plan.settings.cut.symmetric:
+            kernel = told.fitted.settings.kernel
+            if kernel.neighborhoods or kernel.neighbors or told.fitted.settings.symmetric:
                 return Sampled(similarities, None)
             if told.n_clusters < 2:
                 return Sampled(similarities, None, "one cluster is the same at every order")
@@ -80,25 +81,29 @@ def sample_again(told: Told, rows: Rows, labels: IntArray, *, path: bool = True)
 
 def _cuts(told: Told, rows: Rows) -> tuple[KernelCuts, IntArray]:
     """K of the rows with the bandwidth of the fit, and the place of every row in it."""
-    plan = told.fitted.plan
-    settings: Settings = plan.settings
-    kernel, holding = settings.kernel, settings.holding
-    if plan.gamma is not None:
-        settings = replace(settings, kernel=replace(kernel, gamma=plan.gamma))
+    settings: Settings = told.fitted.settings
+    if told.fitted.chosen.gamma is not None:
+        settings = replace(settings, kernel=replace(settings.kernel, gamma=told.fitted.chosen.gamma))
     settings = replace(
         settings,
         n_columns=told.n_clusters if settings.n_columns == settings.n_groups else settings.n_columns,
-        cut=replace(settings.cut, modelling="biclique", order=2.0),
-        holding=replace(holding, gram="auto", rank="auto", device=None, precision="auto"),
-        assigning=replace(settings.assigning, n_clusters=told.n_clusters),
+        modelling="biclique",
+        order=2.0,
+        gram="auto",
+        rank="auto",
+        device=None,
+        precision="auto",
+        n_clusters=told.n_clusters,
         random_state=0,
     )
-    vertices = find_vertices(settings, rows, np.ones(rows.shape[0]))
-    return KernelCuts(settings, vertices, _orders(told), Progress(False)), vertices.index
+    source = ArrayRows(rows, np.ones(rows.shape[0]))
+    source.columns = told.fitted.chosen.columns
+    vertices = find_vertices(settings, rows, source.weights)
+    return KernelCuts(settings, source, vertices, _orders(told), Progress(False)), vertices.index
 
 
 def _orders(told: Told) -> list[float]:
-    return sorted({*ORDERS, float(told.fitted.plan.order or 2.0)})
+    return sorted({*ORDERS, told.fitted.chosen.order})
 
 
 def _path(told: Told, cuts: KernelCuts, index: IntArray, labels: IntArray) -> Path:

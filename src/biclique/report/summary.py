@@ -34,25 +34,26 @@ MOST_SIZES = 12
 
 def summary_of(told: Told, sizes: list[int] | None) -> Summary:
     """The choices of a fit; ``sizes`` of clusters if the labels are known."""
-    plan = told.fitted.plan
-    kernel, values = plan.settings.kernel, told.fitted.eigenvalues
+    chosen = told.fitted.chosen
+    kernel, values = told.fitted.settings.kernel, told.fitted.eigenvalues
     affinity = kernel.affinity if isinstance(kernel.affinity, str) else "a kernel of your own"
-    order = "infinity" if plan.order == math.inf else f"{plan.order or 2.0:g}"
-    rank = "" if plan.rank is None else f" of rank {plan.rank}"
+    order = "infinity" if chosen.order == math.inf else f"{chosen.order:g}"
+    rank = "" if chosen.rank is None else f" of rank {chosen.rank}"
     shown = ", ".join(f"{v:.3f}" for v in values[:8].tolist())
     lines = (
         ("clusters", str(told.n_clusters) if sizes is None else _sizes(sizes)),
         ("number of clusters", _number(told)),
-        ("similarity", affinity if plan.gamma is None else f"{affinity}, gamma {plan.gamma:.4g}"),
-        ("order", f"{order} ({plan.order_reason})" if plan.order_reason else order),
-        ("neighbours", "" if plan.n_neighbors is None else f"{plan.n_neighbors} of {plan.rank} landmarks a row"),
-        ("kernel matrix", "" if plan.n_neighbors is not None else f"{plan.gram}{rank} ({plan.gram_reason})"),
-        ("approximation", "" if plan.error is None else str(plan.error)),
+        ("similarity", affinity if chosen.gamma is None else f"{affinity}, gamma {chosen.gamma:.4g}"),
+        ("order", f"{order} ({chosen.order_reason})" if chosen.order_reason else order),
+        ("neighbours", "" if chosen.n_neighbors is None else f"{chosen.n_neighbors} of {chosen.rank} landmarks a row"),
+        ("kernel matrix", "" if chosen.n_neighbors is not None else f"{chosen.gram}{rank} ({chosen.gram_reason})"),
+        ("approximation", "" if chosen.error is None else str(chosen.error)),
         ("eigenvalues", f"{shown}, …" if len(values) > 8 else shown),
-        *(("changed", reason) for reason in plan.changes),
     )
     rows = (
-        f"{plan.rows} rows" if sizes is None or sum(sizes) == plan.rows else f"{sum(sizes)} rows, {plan.rows} distinct"
+        f"{chosen.n_rows} rows"
+        if sizes is None or sum(sizes) == chosen.n_rows
+        else f"{sum(sizes)} rows, {chosen.n_rows} distinct"
     )
     return Summary(f"{told.kind} of {rows}", tuple((name, text) for name, text in lines if text))
 

@@ -17,8 +17,10 @@ from biclique._typing import Array, Device, FloatArray, IntArray, Rows
 from biclique.device.torch_tiles import place_rows
 from biclique.gram import GIVEN_WAY_OUT, checked_matrix, checked_sparse, given_bytes
 from biclique.gram.spread import Spread
+from biclique.kernels import Columns
 from biclique.progress import Progress
-from biclique.runtime import data_bytes, draw_numbers, require
+from biclique.runtime import data_bytes, draw_numbers
+from biclique.runtime.memory import require_memory
 from biclique.runtime.namespace import PIECE_ROWS, is_dask, moved, rows_on_host
 
 Found = TypeVar("Found")
@@ -66,6 +68,8 @@ class RowSource(ABC):
     weights: FloatArray | None
     names: Sequence[str] | None = None
     """Of the columns."""
+    columns: Columns | None = None
+    """What is known of the columns, once a kernel that needs it has asked."""
 
     @property
     @abstractmethod
@@ -259,14 +263,14 @@ def _distinct(X: Rows, weights: FloatArray) -> tuple[FloatArray, IntArray, np.nd
     return totals, index, found, np.flatnonzero(positive)[first]
 
 
-def distinct_given(X: Rows, weights: FloatArray, memory_limit: int) -> Vertices:
+def distinct_given(X: Rows, weights: FloatArray) -> Vertices:
     """The distinct rows of a symmetric matrix, in the order in which they come.
 
     Rows that are alike to all rows, and so to each other, are equal.
     """
     n = X.shape[0]
-    require(given_bytes(X), memory_limit, f"work on the given {n} × {X.shape[1]} matrix", GIVEN_WAY_OUT)
-    K = checked_sparse(X) if sparse.issparse(X) else checked_matrix(np.asarray(X, dtype=float), memory_limit)
+    require_memory(given_bytes(X), f"work on the given {n} × {X.shape[1]} matrix", GIVEN_WAY_OUT)
+    K = checked_sparse(X) if sparse.issparse(X) else checked_matrix(np.asarray(X, dtype=float))
     totals, index, found, numbers = _distinct(X, weights)
     order = np.argsort(numbers)
     places = np.empty_like(order)
@@ -275,7 +279,7 @@ def distinct_given(X: Rows, weights: FloatArray, memory_limit: int) -> Vertices:
     if len(kept) < n:
         what = f"a copy of the {len(kept)} distinct rows and columns of the given matrix"
         copied = 0 if K is X else data_bytes(K)
-        require(copied + data_bytes(K) * (len(kept) / n) ** 2, memory_limit, what, "raise memory_limit.")
+        require_memory(copied + data_bytes(K) * (len(kept) / n) ** 2, what, GIVEN_WAY_OUT)
         K = K[kept][:, kept] if sparse.issparse(K) else K[np.ix_(kept, kept)]
     index = np.where(index < 0, -1, places[index])
     return Vertices(K, totals[order], index, found, kept, True, kept if len(kept) < n else None, places)

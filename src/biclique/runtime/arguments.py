@@ -97,3 +97,10 @@ def check_random(random_state: object) -> np.random.RandomState:
         f"random_state must be None, a whole number or a numpy.random.RandomState, got {random_state!r}: a seed from a "
         "Generator is int(rng.integers(2**32))."
     )
+
+
+def fixed_seed(random_state: int | np.random.RandomState | None) -> int:
+    """A number that all draws come from: the seed itself, or one that a generator is asked for once."""
+    if isinstance(random_state, Integral):
+        return int(random_state)
+    return int(check_random(random_state).randint(2**31))

@@ -20,12 +20,12 @@ from biclique.fit.settings import CONSTRAINTS, Settings, check_parameters
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, RowSource, Vertices, distinct_rows
 from biclique.rows.checks import check_weights
-from biclique.runtime.arguments import check_count
+from biclique.runtime.arguments import check_count, fixed_seed
 from biclique.runtime.threads import Pulse, single_threaded_blas
 from biclique.selection.count_result import Counted, CountResult
 from biclique.selection.criteria import agreement, best_jaccard
 from biclique.selection.given_rows import read_rows
-from biclique.selection.halves import fixed_seed, random_halves, run_silently
+from biclique.selection.halves import random_halves, run_silently
 from biclique.selection.one_embedding import OneEmbedding, count_parts
 from biclique.selection.structure import Structure, structure_of
 

@@ -8,16 +8,9 @@ from collections.abc import Callable
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from biclique._typing import IntArray, RandomState
+from biclique._typing import IntArray
 from biclique.progress import Progress
-from biclique.runtime import Pulse, check_random, run_groups
-
-
-def fixed_seed(random_state: RandomState) -> int:
-    """A number: a generator would go on from fit to fit, in the order in which threads come to it."""
-    if isinstance(random_state, (int, np.integer)):
-        return int(random_state)
-    return int(check_random(random_state).randint(2**31))
+from biclique.runtime import Pulse, run_groups
 
 
 def random_halves(n: int, n_halves: int, random: np.random.RandomState) -> tuple[IntArray, ...]:

@@ -11,19 +11,17 @@ import numpy as np
 
 from biclique._typing import FloatArray, IntArray, RandomState
 from biclique.exceptions import ParameterError
-from biclique.fit.exact import ExactSearch, Solved, SolverOptions, assign_exact
-from biclique.fit.holding import hold
-from biclique.fit.plan import QUICK_TOLERANCE, choose_kernel, find_vertices, plan_exact, plan_graph
+from biclique.fit.choose import find_vertices
+from biclique.fit.exact import QUICK_TOLERANCE, CutEmbedding, ExactCuts, assign
 from biclique.fit.settings import CONSTRAINTS, Affinity, Auto, Settings, check_parameters
 from biclique.gram import GramOperator
 from biclique.progress import Progress
-from biclique.rows.array import Vertices
+from biclique.rows.array import ArrayRows, RowSource, Vertices
 from biclique.rows.checks import check_clusters_fit, check_weights
-from biclique.runtime.arguments import check_random
+from biclique.runtime.arguments import fixed_seed
 from biclique.runtime.threads import single_threaded_blas
 from biclique.selection.criteria import agreement
 from biclique.selection.given_rows import read_rows
-from biclique.selection.halves import fixed_seed
 from biclique.spectral.cut import check_order
 from biclique.spectral.solver import warn_unless_converged
 
@@ -45,34 +43,31 @@ class KernelCuts:
     def __init__(
         self,
         settings: Settings,
+        source: RowSource,
         vertices: Vertices,
         orders: Sequence[float],
         progress: Progress,
         *,
         together: bool = False,
     ) -> None:
-        random = check_random(settings.random_state)
-        if settings.kernel.neighbors:
-            self.plan = plan_graph(settings, vertices, vertices.n)
-        else:
-            self.plan = plan_exact(settings, vertices, vertices.n, choose_kernel(settings, vertices, random))
-        prepared = hold(self.plan, vertices, random, progress)
-        self.gram = prepared.base
-        self._search = ExactSearch(settings, prepared, tuple(orders), SolverOptions.of(self.plan), progress)
-        self._last: Solved | None = None
-        self._found: dict[float, Solved] = {}
+        self._seed, self._settings = fixed_seed(settings.random_state), settings
+        random = np.random.RandomState(self._seed)
+        self._cuts = ExactCuts.of_rows(settings, source, vertices, random, progress, orders)
+        self.gram = self._cuts.gram
+        self._last: CutEmbedding | None = None
+        self._found: dict[float, CutEmbedding] = {}
         if together:
-            self._found = self._search.together(orders)
-            for solved in self._found.values():
-                warn_unless_converged(solved.pairs)
+            self._found = self._cuts.together()
+            for found in self._found.values():
+                warn_unless_converged(found.pairs)
 
     def at(self, order: float) -> Found:
         """The fit at an order."""
-        solved = self._found.get(order)
-        if solved is None:
-            solved = self._last = self._search.at(order, self._last)
-        labels = assign_exact(self.plan.settings, solved, self.plan.settings.n_groups).labels
-        return Found(solved.eigenvalues, labels)
+        found = self._found.get(order)
+        if found is None:
+            found = self._last = self._cuts.at(order, self._last)
+        labels = assign(self._settings, found, self._settings.n_groups, self._seed).labels
+        return Found(found.eigenvalues, labels)
 
 
 # Public
@@ -120,7 +115,6 @@ def order_path(
     gram: str = "auto",
     eigen_tol: Auto = "auto",
     n_init: int = 1,
-    memory_limit: int | str = "auto",
     random_state: RandomState = None,
     n_jobs: int | None = None,
     verbose: int = 0,
@@ -169,11 +163,11 @@ def order_path(
     check_clusters_fit(n_clusters, rows.shape[0], int((weights > 0).sum()))
     # Labels of one order must not depend on the others.
     settings = replace(settings, random_state=fixed_seed(random_state))
-    if settings.solving.eigen_tol == "auto" and not settings.kernel.neighbors:
-        settings = replace(settings, solving=replace(settings.solving, eigen_tol=QUICK_TOLERANCE))
+    if settings.eigen_tol == "auto" and not settings.kernel.neighbors:
+        settings = replace(settings, eigen_tol=QUICK_TOLERANCE)
     with single_threaded_blas(), Progress(bool(verbose)) as progress:
         vertices = find_vertices(settings, rows, weights)
-        cuts = KernelCuts(settings, vertices, wanted, progress, together=True)
+        cuts = KernelCuts(settings, ArrayRows(rows, weights), vertices, wanted, progress, together=True)
         found = []
         for number, order in enumerate(wanted):
             found.append(cuts.at(order))

@@ -412,7 +412,7 @@ def warn_unless_converged(pairs: EigenResult) -> None:
     if not pairs.converged and above:
         warn_user(
             f"{above} of {len(pairs.values)} eigenpairs above tol (worst residual {pairs.residuals.max():.1e} > "
-            f"{pairs.target:.1e}) after {pairs.n_passes} passes; raise max_iter or eigen_tol.",
+            f"{pairs.target:.1e}) after {pairs.n_passes} passes; raise eigen_tol.",
             SolverWarning,
         )
 

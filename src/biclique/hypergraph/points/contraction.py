@@ -78,7 +78,7 @@ def sum_triples(n: int, weigh: Weigh, n_jobs: int | None) -> FloatArray:
 
 def _max_triples(model: MaxKernel, X: FloatArray) -> Weigh:
     with np.errstate(over="ignore", invalid="ignore"):  # which holds for this thread alone
-        K = DenseGram.from_kernel(model.kernel.precise(X), X, memory_limit=16 * len(X) ** 2, n_jobs=1).K
+        K = DenseGram.from_kernel(model.kernel.precise(X), X, n_jobs=1).K
     check_weights(K, "modelling='max'")
     return lambda j, i, k: np.maximum(np.maximum(K[i, k], K[i, j, None]), K[j, k])
 

@@ -1,0 +1,345 @@
+"""What a fit decides before it computes: how K is stored, its kernel, γ and precision; and what it refuses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from biclique._typing import Device, FloatArray, Rows
+from biclique.device.torch_tiles import check_device_kernel, check_device_precision, device_type
+from biclique.exceptions import DataError, ParameterError
+from biclique.features.maps import FEATURE_MAPS, MOST_EXACT_COLUMNS, map_kind
+from biclique.fit.settings import Settings
+from biclique.gram import GRAMS, MeasuredError, dense_bytes
+from biclique.gram.tiled import tiled_bytes
+from biclique.kernels import Columns, HeldRows, Kernel, bandwidth, needs_gamma
+from biclique.neighbors.index import search_bytes, uses_tree
+from biclique.rows.array import RowSource, Vertices, distinct_given, distinct_rows
+from biclique.runtime.memory import format_bytes, require_memory
+from biclique.runtime.namespace import on_host
+from biclique.spectral.assign import ASSIGNERS
+from biclique.spectral.solver import BASIS_BLOCKS, basis_bytes, block_columns, direct_bytes, solves_directly
+
+STORE_BELOW = 4096
+"""Up to here a stored K (128 MiB) is quick to build and gives float64 throughout."""
+
+STORE_SLOW_BELOW = 20_000
+"""The same for a kernel that is slow to compute (3 GB)."""
+
+FEW_EXACT_COLUMNS = 512
+"""Exact features of so many columns are taken for rows that are not in memory."""
+
+FLOAT32_ERROR = 1e-3
+"""Above this (generous) bound on the relative error of a value, ``precision="auto"`` computes tiles in float64."""
+
+HOPELESS_ERROR = 1e-2
+"""Above this one, float32 is refused even when asked for."""
+
+GRAPH_NEIGHBORS = 10
+"""``n_neighbors`` of a neighbour graph, as in scikit-learn: with fewer rows, all of them are neighbours."""
+
+BYTES_PER_NEIGHBOR = 120
+"""Of a graph while it is made, for every row and neighbour."""
+
+OF_NEIGHBORHOODS = "neighborhoods", "the hypergraph of neighbourhoods"
+"""How the K of the default is stored, and why."""
+
+RANK = 1_000
+"""``rank="auto"``: landmarks or features of a kernel."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What a fit chose, and why."""
+
+    gram: str
+    gram_reason: str
+    n_rows: int
+    """Rows that are fitted: the distinct ones, if equal rows are made one."""
+    kernel: Kernel | None = None
+    gamma: float | None = None
+    columns: Columns | None = None
+    """What is known of the columns of X, for a kernel that needs it."""
+    order: float = 2.0
+    order_reason: str = ""
+    precision: str = "float64"
+    rank: int | None = None
+    """Of a factored K."""
+    n_neighbors: int | None = None
+    """r in effect, of neighbourhoods."""
+    error: MeasuredError | None = None
+    """Of an approximate K."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The precision of kernel values."""
+        return np.dtype(np.float32 if self.precision == "fast" else self.precision)
+
+    def __str__(self) -> str:
+        gamma = "" if self.gamma is None else f"gamma: {self.gamma:.4g}"
+        rank = "" if self.rank is None else f"rank: {self.rank}" + ("" if self.error is None else f" ({self.error})")
+        neighbors = "" if self.n_neighbors is None else f"neighbours: {self.n_neighbors} landmarks a row"
+        lines = [
+            f"{self.n_rows} rows, {self.precision}",
+            f"gram={self.gram!r}: {self.gram_reason}",
+            gamma,
+            f"order: {self.order:g} ({self.order_reason})",
+            rank,
+            neighbors,
+        ]
+        return "\n".join(line for line in lines if line)
+
+
+# How K is stored
+
+
+def choose_gram(settings: Settings, source: RowSource, n: int | None) -> tuple[str, str]:
+    """How K of n distinct rows is stored, and why. All of ``gram="auto"`` is exact for rows in memory."""
+    kernel, gram = settings.kernel, settings.gram
+    if kernel.neighborhoods:
+        return OF_NEIGHBORHOODS
+    if kernel.neighbors:
+        return "neighbors", "the graph is given" if kernel.given else "a sparse matrix of nearest neighbours"
+    if kernel.given:
+        return "sparse" if sparse.issparse(source.held) else "dense", "the matrix is given"
+    if source.device is not None and not settings.factored:
+        return "cuda" if device_type(source.device) == "cuda" else "torch", f"exact: tiles on {source.device}"
+    if source.device is not None:
+        return gram, f"as asked for, on {source.device}"
+    if gram != "auto":
+        return gram, "as asked for"
+    if not source.in_memory:
+        columns = kernel.kernel().exact_columns(source.n_columns)
+        if columns is not None and columns <= FEW_EXACT_COLUMNS:
+            return "features", "exact: the kernel is an inner product of few columns"
+        return "nystroem", "approximate: the rows are not in memory"
+    n = n or 0
+    size = format_bytes(dense_bytes(n))
+    slow = not kernel.kernel().cheap or sparse.issparse(source.held)
+    if n <= STORE_BELOW or (slow and n <= STORE_SLOW_BELOW):
+        return "dense", f"exact: the matrix of {n} rows takes {size}"
+    return "tiled", f"exact: the matrix of {n} rows would take {size}"
+
+
+def choose_precision(settings: Settings, gram: str, kernel: Kernel, X: Rows) -> str:
+    """The precision of kernel values: float32 for what is computed anew, unless its rounding would show.
+
+    Landmarks of a kernel that is not a function of x − y have float64: values are dominated by what all rows share, and
+    W^(−1/2) magnifies the rounding of that over what tells rows apart.
+    """
+    asked = settings.precision
+    if asked == "float64" or (gram in GRAMS and not GRAMS[gram].takes_precision):
+        return "float64"
+    landmarks = gram in FEATURE_MAPS and FEATURE_MAPS[gram].has_landmarks
+    if asked == "auto" and landmarks and not kernel.translation_invariant:
+        return "float64"
+    error = kernel.float32_error(HeldRows(kernel, X, np.float32).rows)
+    if asked == "float32" and error > HOPELESS_ERROR:
+        raise ParameterError(
+            f"precision='float32' would give kernel values off by {error:.1g}: rows lie too far apart for this kernel "
+            "(or its values too close together, or too small); use precision='auto' or 'float64'."
+        )
+    return "float32" if asked == "float32" or error <= FLOAT32_ERROR else "float64"
+
+
+def rank_of(settings: Settings, available: int | None = None) -> int:
+    """Landmarks or features of a kernel: the number asked for, or ``RANK``, but no more than there are rows."""
+    if not isinstance(settings.rank, str):
+        return settings.rank
+    return RANK if available is None else min(RANK, available)
+
+
+def kind_of_map(settings: Settings, gram: str, kernel: Kernel, n_columns: int) -> str:
+    """Which feature map holds K. ``gram="auto"`` takes features only if they are exact, so the rank does not matter."""
+    return map_kind(gram, kernel, n_columns, "auto" if settings.gram == "auto" else settings.rank)
+
+
+# Rows and kernel
+
+
+def find_vertices(settings: Settings, X: Rows, weights: FloatArray) -> Vertices:
+    """Distinct rows with multiplicities; for a given matrix the rows that count."""
+    if not settings.kernel.given:
+        return distinct_rows(X, weights)
+    if settings.kernel.neighbors:
+        if (weights == 0).any():
+            raise DataError(
+                "affinity='precomputed_nearest_neighbors' takes no sample_weight of 0, because rows of weight 0 "
+                "are in the lists of others: leave those rows and columns out of the graph."
+            )
+        return Vertices.as_they_are(X, weights, given=True)  # distances need not be symmetric
+    return distinct_given(X, weights)
+
+
+def choose_kernel(
+    settings: Settings, vertices: Vertices, random: np.random.RandomState, columns: Columns | None
+) -> tuple[Kernel | None, float | None]:
+    """The kernel and its γ, a number that was asked for or that of a rule; neither for graphs and given matrices."""
+    asked = settings.kernel
+    if not asked.of_rows:
+        return None, None
+    gamma: float | None = None
+    if needs_gamma(asked.affinity):
+        if isinstance(asked.gamma, str):
+            gamma = bandwidth(asked.gamma, asked.kernel(None, columns), vertices.data, vertices.weights, random)
+        else:
+            gamma = float(asked.gamma)
+    kernel = asked.kernel(gamma, columns)
+    if not isinstance(asked.affinity, str):
+        _check_own_kernel(kernel, vertices)
+        return kernel, gamma
+    return kernel.precise(vertices.data), gamma
+
+
+def _check_own_kernel(kernel: Kernel, vertices: Vertices) -> None:
+    """A user's kernel must be symmetric and return one finite number a pair: seen on a few rows."""
+    rows = vertices.data[:32]
+    # Two arrays: scikit-learn asks a function for half of the pairs only when it is given one twice.
+    block = np.asarray(kernel.block(rows, rows.copy()), dtype=float)
+    if block.shape != (rows.shape[0],) * 2 or not np.isfinite(block).all():
+        raise DataError(
+            f"affinity must give a finite number for every pair of rows, got {block.shape} for {len(rows)}."
+        )
+    gap = np.abs(block - block.T)
+    if gap.max() > 1e-6 * np.abs(block).max():
+        i, j = np.unravel_index(int(gap.argmax()), gap.shape)
+        a, b = vertices.numbers[i], vertices.numbers[j]
+        raise DataError(
+            f"affinity must be symmetric, but rows {a} and {b} give {block[i, j]:.3g} one way and {block[j, i]:.3g} "
+            "the other: use (f(x, y) + f(y, x)) / 2."
+        )
+
+
+# What is refused
+
+
+def check_memory(settings: Settings, gram: str, X: Rows, n: int, dtype: np.dtype[Any]) -> None:
+    """Refuse a K of n rows, with the vectors of the solver, that does not fit the free memory, before it is made."""
+    k = min(settings.n_columns, n) - 1
+    vectors = 0
+    if k > 0:
+        vectors = direct_bytes(n) if solves_directly(n, k) else basis_bytes(n, k, BASIS_BLOCKS)
+    needed, way_out = 0, "ask for fewer clusters, or fit a sample of the rows and predict the rest."
+    if gram == "dense" and not settings.kernel.given:
+        needed, way_out = dense_bytes(n), "use gram='tiled', which is exact and never stores the matrix."
+    elif gram == "tiled":
+        needed = tiled_bytes(n, X.shape[1], block_columns(k, n), dtype)
+    elif gram == "neighbors":
+        d, neighbors = int(X.shape[1]), settings.n_neighbors or GRAPH_NEIGHBORS
+        by_pairs = not (sparse.issparse(X) or uses_tree(n, d))
+        search = search_bytes(n, d, settings.n_jobs) if by_pairs else 0
+        needed = max(search, BYTES_PER_NEIGHBOR * n * neighbors)
+        way_out = "lower n_neighbors, or use affinity='neighborhoods'."
+    elif gram in FEATURE_MAPS or gram == "features":
+        needed = 8 * rank_of(settings, n) * (3 * rank_of(settings, n) + X.shape[1])
+        way_out = "lower rank."
+    require_memory(
+        needed + vectors, f"gram={gram!r} for {n} rows and {settings.n_columns} columns of the embedding", way_out
+    )
+
+
+def pointwise_assigners() -> str:
+    """The assigners that need the embedding alone, for messages."""
+    return " or ".join(repr(name) for name, assigner in ASSIGNERS.items() if not assigner.needs_cut)
+
+
+def check_source(settings: Settings, source: RowSource) -> None:
+    """Refuse what cannot be done with rows that are not in memory, or on a device."""
+    if source.device is not None:
+        _check_device(settings, source.held, source.device)
+    elif not source.in_memory:
+        _check_lazy(settings)
+
+
+def barrier_to_chunks(settings: Settings) -> tuple[str, str] | None:
+    """The parameter that needs rows in memory, and a value that does not; None if none does."""
+    if not (settings.kernel.of_rows or settings.kernel.neighborhoods):
+        return "affinity", "neighborhoods"
+    if settings.device is not None:
+        return "device", "None"
+    if settings.gram != "auto" and not settings.factored:
+        return "gram", "nystroem"
+    if settings.symmetric:
+        return "modelling", "biclique"
+    return ("assign_labels", "kmeans") if settings.needs_cut else None
+
+
+def _check_lazy(settings: Settings) -> None:
+    if settings.rank == "all":
+        raise ParameterError("rank='all' needs X in memory: load the rows, or use rank='auto'.")
+    barrier = barrier_to_chunks(settings)
+    if barrier is None:
+        return
+    name, other = barrier
+    value = {"affinity": settings.kernel.affinity, "gram": settings.gram}.get(name)
+    if value is None:
+        raise ParameterError(
+            "rows that are not in memory work with modelling='biclique' and with "
+            f"assign_labels={pointwise_assigners()}: what was asked for needs X in memory."
+        )
+    raise ParameterError(f"{name}={value!r} needs X in memory: load the rows, or use {name}={other!r}.")
+
+
+def _check_device(settings: Settings, X: Rows, device: Device) -> None:
+    way_out = "leave device at None" if on_host(X) else "pass X.cpu().numpy() and leave device at None"
+    if settings.kernel.neighborhoods and settings.kernel.metric == "gower" and settings.pointwise:
+        raise ParameterError("the metric 'gower' works on the host: leave device at None.")
+    known = settings.kernel.of_rows or settings.kernel.neighborhoods
+    if not known or not settings.pointwise:
+        raise ParameterError(
+            f"device={str(device)!r} works with a kernel by name, modelling='biclique' and "
+            f"assign_labels={pointwise_assigners()}: {way_out} for the rest."
+        )
+    if settings.gram in GRAMS and not GRAMS[settings.gram].has_device_tiles:
+        raise ParameterError(
+            f"gram={settings.gram!r} works on the host, and device={str(device)!r} computes its tiles: leave gram at "
+            f"'auto', or {way_out}."
+        )
+    if sparse.issparse(X):
+        raise DataError("device= needs dense rows: pass X.toarray(), or leave device at None.")
+    if settings.kernel.neighborhoods:
+        return
+    check_device_precision(settings.precision, device)
+    if settings.factored:
+        check_map_on_device(settings, settings.gram, settings.kernel.kernel(), X.shape[1])
+    else:
+        check_device_kernel(settings.kernel.kernel())
+
+
+def check_map_on_device(settings: Settings, gram: str, kernel: Kernel, n_columns: int) -> None:
+    """Refuse a feature map that only the host computes: called with the bare kernel, and once it is chosen."""
+    if gram == "nystroem" and not kernel.landmarks_on_device:
+        exact = "gram='auto' (exact), or " if kernel.on_device else ""
+        raise ParameterError(
+            "landmarks on a device are for kernels of an inner product (rbf, polynomial, linear, cosine), not for "
+            f"{kernel.label}: use {exact}the host (device=None, X as an array)."
+        )
+    kind = kind_of_map(settings, gram, kernel, n_columns)
+    if FEATURE_MAPS[kind].takes_tensors:
+        return
+    if kind == gram:
+        raise ParameterError(
+            f"gram={gram!r} is not supported on a device: use gram='nystroem', or the host (device=None)."
+        )
+    columns = kernel.exact_columns(n_columns)
+    exact = "rank='auto' (all of them, exact), " if columns is not None and columns <= MOST_EXACT_COLUMNS else ""
+    raise ParameterError(
+        f"gram='features' of {columns} monomials ({kernel.name}, {n_columns} columns) with rank={settings.rank!r} "
+        f"is a sketch, which is not supported on a device: use {exact}gram='nystroem', or the host (device=None)."
+    )
+
+
+def check_fast(precision: str, device: Device | None) -> None:
+    """Half precision needs a device: the one asked for, or the one on which X is."""
+    if precision == "fast" and device is None:
+        raise ParameterError("precision='fast' is for device='cuda': use precision='auto' or 'float32' on the host.")
+
+
+def check_rank(settings: Settings, n_rows: int | None, *, in_memory: bool = True, what: str = "rows") -> None:
+    """Refuse more landmarks or features of a kernel than rows."""
+    if not isinstance(settings.rank, str) and n_rows is not None and settings.rank > n_rows:
+        way_out = "use rank='auto', or gram='dense', which is exact and smaller" if in_memory else "use rank='auto'"
+        raise ParameterError(f"rank={settings.rank} is more than the {n_rows} {what} there are: {way_out}.")
