@@ -1,4 +1,4 @@
-"""A fit on a Dask cluster of worker processes against the streaming fit of one process, from Parquet to labels.
+"""A fit on a Dask cluster of worker processes against Dask's threads in one process, from Parquet to labels.
 
     python benchmarks/dask_scale.py --rows 2000000
     python benchmarks/dask_scale.py --rows 20000000 --small 1000000
@@ -37,18 +37,20 @@ import pyarrow.parquet as pq
 from sklearn.metrics import adjusted_rand_score
 
 from biclique import BicliqueSpectralClustering
-from biclique.cli.on_dask import Files, Parts
+from biclique.cli.label_output import Labels, Parts
+from biclique.cli.opened_tables import open_table
 from biclique.features import maps
 from biclique.fit import low_rank
 from biclique.gram.spread import SpreadTiles
 from biclique.gram.tiled import TiledGram
-from biclique.io import LabelWriter, open_chunks
-from biclique.io.sources import IterableChunks
 from biclique.kernels import RBF
 from biclique.progress import Progress
 from biclique.rows import dask_rows
 from biclique.rows.array import ArrayRows
 from biclique.runtime.threads import single_threaded_blas
+from biclique.tables.preparer import TablePreparer
+from biclique.tables.reading import read_frame
+from biclique.tables.text_form import PLAIN
 
 COLUMNS, GROUPS = 16, 10
 
@@ -92,18 +94,6 @@ def model(n_jobs: int | None, rank: int) -> BicliqueSpectralClustering:
     return BicliqueSpectralClustering(
         GROUPS, affinity="rbf", gram="nystroem", rank=rank, order=4, random_state=0, n_jobs=n_jobs
     )
-
-
-def options(folder: Path, output: Path) -> argparse.Namespace:
-    """What the command line would hand over."""
-    names = dict.fromkeys(("id", "drop"), None) | {"table": str(folder / "*.parquet"), "output": str(output)}
-    found = argparse.Namespace(**{**names, "drop": [], "memory_limit": "auto"})
-    for name in (
-        *("clusters", "k_max", "scale", "order", "modelling", "gamma", "affinity", "degree", "coef0", "row_normalize"),
-        *("assign_labels", "n_init", "seed", "gram", "rank", "landmarks", "precision"),
-    ):
-        setattr(found, name, None)
-    return found
 
 
 def moved(client: distributed.Client) -> int:
@@ -173,7 +163,7 @@ class Speed:
             seconds.append(cpu_seconds() - start)
             return found
 
-        X = timed(lambda: np.concatenate(list(open_chunks(path).chunks())))
+        X = timed(lambda: read_frame(path).to_numpy(np.float32))
         source, quiet = ArrayRows(X, np.ones(len(X))), Progress(False)
         feature_map, Q = maps.NystroemMap(RBF(0.02), X[:rank], np.float32), np.ones((rank, GROUPS))
         with single_threaded_blas():
@@ -304,29 +294,19 @@ class Watched:
         dask_rows._Pass.run = self._run
 
 
-def on_cluster(folder: Path, labels: Path, rank: int) -> float:
+def clustered(folder: Path, labels: Path, rank: int, n_jobs: int) -> float:
+    """Seconds from files to files: on the workers of the active client, else in threads of this process."""
     start = time.perf_counter()
-    chosen = options(folder, labels)
-    files = Files.found(chosen)
-    parts = Parts.opened(chosen, files)
-    source = dask_rows.open_dask_rows(files.array(), None, "auto", dask_rows.no_check)
-    found = model(1, rank).fit(source.array)
-    parts.write(found, source, files, None, Progress(False))
-    return time.perf_counter() - start
-
-
-def in_one_process(folder: Path, labels: Path, threads: int, rank: int) -> float:
-    start = time.perf_counter()
-    paths = sorted(folder.glob("*.parquet"))
-    source = IterableChunks(lambda: (chunk for path in paths for chunk in open_chunks(path).chunks()))
-    found = model(threads, rank).fit(source)
-    with LabelWriter(labels) as writer:
-        writer.write(found.labels_.astype(np.int64))
+    table = open_table(str(folder / "*.parquet"), PLAIN, dask=True)
+    X, _ = table.prepared(TablePreparer(scale="none"))
+    parts = Parts.opened(str(labels), table, {})
+    found = model(n_jobs, rank).fit(X)
+    parts.write(Labels(np.asarray(found.labels_)), table, [])
     return time.perf_counter() - start
 
 
 def error_of(labels: Path, truth: np.ndarray) -> float:
-    paths = sorted(labels.glob("part-*.parquet")) if labels.is_dir() else [labels]
+    paths = sorted(labels.glob("part-*.parquet"))
     return adjusted_rand_score(truth, np.concatenate([pq.read_table(path)["label"].to_numpy() for path in paths]))
 
 
@@ -465,7 +445,7 @@ def main() -> int:
                 truth = write_files(folder, n, chosen.chunk)
                 speed = calibrated(client, work, chosen.rank)
                 with Watched(client) as watched:
-                    seconds = on_cluster(folder, work / f"labels-{n}", chosen.rank)
+                    seconds = clustered(folder, work / f"labels-{n}", chosen.rank, 1)
                 per_row.append(seconds / n)
                 told = f"{n} rows x {COLUMNS}, rank {chosen.rank}"
                 print(f"{told}: cluster {seconds:.1f} s, {seconds / n * 1e6:.2f} us a row", flush=True)
@@ -476,8 +456,8 @@ def main() -> int:
                     shutil.rmtree(folder)
                     continue
                 with dask.config.set(scheduler="threads"):
-                    alone = in_one_process(folder, work / f"one-{n}.parquet", chosen.workers, chosen.rank)
-                same = error_of(work / f"one-{n}.parquet", truth)
+                    alone = clustered(folder, work / f"one-{n}", chosen.rank, chosen.workers)
+                same = error_of(work / f"one-{n}", truth)
                 print(
                     f"  one process, {chosen.workers} threads: {alone:.1f} s, adjusted Rand index {same:.4f}; "
                     f"cluster / one process {seconds / alone:.2f}"

@@ -15,8 +15,7 @@ import biclique.cli
 from biclique.cli import cluster_command as table
 from biclique.cli import main, signals
 from biclique.exceptions import printable
-from biclique.io import label_files
-from biclique.tables import atomic_files
+from biclique.tables import atomic_files, writing
 from tests.cli.full_disk import full_disk
 from tests.cli.test_hypergraph_command import run
 
@@ -216,7 +215,7 @@ def test_a_signal_while_a_temporary_file_is_made(capsys, monkeypatch, tmp_path, 
         signal.raise_signal(signal.SIGINT)
         return made
 
-    monkeypatch.setattr(label_files, "check_target", lambda path: None)
+    monkeypatch.setattr(writing, "check_target", lambda path: None)
     monkeypatch.setattr(module, place, signalled)
     code, _, err = run(capsys, *IRIS, "-o", tmp_path / "l.csv")
     assert (code, err) == (130, "biclique: error: interrupted; nothing was written\n")

@@ -1,37 +1,38 @@
-"""``biclique cluster``: the rows of a table."""
+"""``biclique cluster``: open the table, prepare, fit, describe, write."""
 
 from __future__ import annotations
 
+import sys
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from biclique.cli import on_dask
+from biclique._typing import Array, FloatArray, IntArray
 from biclique.cli.cluster_options import ClusterOptions
+from biclique.cli.label_output import Labels, Parts, is_folder, write_file
+from biclique.cli.opened_tables import LazyTable, OpenedTable, connected, is_shipped, open_table
 from biclique.cli.options import Command
-from biclique.cli.output import EXIT_OK
+from biclique.cli.output import EXIT_DATA, EXIT_OK, fail, line
 from biclique.cli.results import Clustered, print_result, result_of
 from biclique.cli.standard_streams import table_file
-from biclique.cli.table_rows import (
-    Prepared,
-    explain,
-    notes_of,
-    prepare,
-    probabilities_of,
-    row_names,
-    shown_columns,
-    write_new,
-)
+from biclique.cli.table_options import command, possible_names
 from biclique.cluster.clustering import BicliqueSpectralClustering
-from biclique.exceptions import DataError
-from biclique.io.columns import ColumnsError
-from biclique.io.label_files import NewColumns, check_ids
+from biclique.exceptions import BicliqueError, DataError, TableError, printable
 from biclique.models.saving import save
 from biclique.runtime.memory import format_bytes
 from biclique.selection.count_search import select_n_clusters
+from biclique.tables.diagnosis import NOTHING_LEFT, Advice, ColumnsError
+from biclique.tables.frames import kind_of, texts_of
+from biclique.tables.preparer import TablePreparer
+from biclique.tables.text_form import TextForm
+from biclique.tables.used_columns import weights_of
+from biclique.tables.writing import check_output
 
 EXAMPLES = """\
 examples:
@@ -45,40 +46,54 @@ examples:
 def run(options: ClusterOptions) -> int:
     with table_file(options.table) as path:
         options.check(path)
-        if options.dask is not None:
-            return on_dask.cluster(options.model([]), options, options.dask)
         try:
-            return _cluster(options, path)
+            with connected(options.dask, options.n_jobs):
+                return _cluster(options, path)
         except ColumnsError as error:
-            return explain(error, options, path, options.compares_levels)
+            return _explain(error, options, path)
+
+
+@dataclass(frozen=True)
+class Work:
+    """A table with its columns told apart and its rows as numbers."""
+
+    table: OpenedTable
+    ids: list[str]
+    preparer: TablePreparer
+    X: Array  # (rows that are kept, prepared columns)
+    kept: NDArray[np.bool_]  # (rows of the table,)
+    classes: list[str] | None  # of the rows that are kept
+    weights: Array | None  # of the rows that are kept
 
 
 def _cluster(options: ClusterOptions, path: str) -> int:
-    with options.caught_messages() as messages:
-        prepared = prepare(options, path, options.compares_levels)
-    if options.output and not options.append and len(prepared.ids) > 1:
-        check_ids(options.output)
-    _check_rows(prepared)
-    model = options.model(prepared.preparer.categorical_places_)
+    table = _open(options, path, options.form())
+    ids = options.names("id", table.names)
+    if options.output and len(ids) > 1 and not is_folder(options.output):
+        check_output(options.output, several=True)
+    parts = _parts(options, table)
+    if parts is not None and parts.complete:
+        if not options.quiet:
+            line(f"{options.output}: all {len(parts.paths)} parts of this run are there; nothing to do.")
+        return EXIT_OK
+    with options.caught_messages() as about_table:
+        work = _prepare(options, path, table, ids)
+    model = options.model(work.preparer.categorical_places_)
     start = time.perf_counter()
-    with options.caught_messages() as warned:
-        _fit(model, prepared, options)
+    with options.caught_messages() as about_fit:
+        _fit(options, model, work)
+    labels = np.asarray(model.labels_)
     seconds = time.perf_counter() - start
-    messages = [*warned, *messages, *notes_of(options, path), *prepared.about_constants()]
-    if options.output:
-        messages += _write(model, prepared, options, path)
-    saved = None if options.save is None else _save(model, prepared, options)
+    messages = [*about_fit, *about_table, *map(options.in_words, table.notes), *_about_constants(work)]
+    if parts is not None and isinstance(table, LazyTable):
+        parts.write(Labels(_in_place(labels, work.kept)), table, ids)
+    elif options.output:
+        messages += _write(options, model, work, labels)
+    saved = None if options.save is None else _save(options, model, work)
+    if options.report or options.json or not options.quiet:
+        frame, rows, numbers = table.shown(work.X, work.kept, options.random_state)
     if options.report:
-        model.report(
-            prepared.X,
-            options.report,
-            table=shown_columns(prepared.table, prepared.kept, [*prepared.ids]),
-            used=[*prepared.preparer.number_columns_, *prepared.preparer.category_columns_],
-            ids=row_names(prepared.kept, prepared.ids),
-            title=Path(options.shown_table).name,
-            command=options.command,
-            notes=messages,
-        )
+        _report(options, model, work, frame, rows, numbers, messages)
     if options.json or not options.quiet:
         made = {
             "seconds": seconds,
@@ -87,73 +102,205 @@ def _cluster(options: ClusterOptions, path: str) -> int:
             "saved": saved,
             "warnings": messages,
         }
-        print_result(options, result_of(model, _clustered(model, prepared)) | made, model)
+        print_result(options, result_of(model, _clustered(options, model, work, labels, rows, numbers)) | made, model)
     return EXIT_OK
 
 
-def _check_rows(prepared: Prepared) -> None:
-    """Refuse a table of which less than two rows are left."""
-    kept, rows = len(prepared.X), len(prepared.kept)
-    if kept >= 2:
-        return
-    few = ("no row", "only one row")[kept]
-    why, way = "", "add rows, or label it by a saved model (biclique predict)"
-    if kept < rows:
-        why = " without missing values"
-        way = "fill the gaps in with --missing mean, or leave out the columns that have them with --drop"
-    raise DataError(f"{prepared.table.name}: {few}{why}; a table needs at least 2 rows to be clustered: {way}.")
+# Open, and prepare
 
 
-def _fit(model: BicliqueSpectralClustering, prepared: Prepared, options: ClusterOptions) -> None:
-    weights: dict[str, Any] = {} if prepared.weights is None else {"sample_weight": prepared.weights}
+def _open(options: ClusterOptions, path: str, form: TextForm) -> OpenedTable:
+    named = [*options.id, *([] if options.label is None else [options.label])]
+    return open_table(path, form, texts=possible_names(named), append=options.append, dask=options.dask is not None)
+
+
+def _preparer(options: ClusterOptions, names: Sequence[str], label: str | None) -> TablePreparer:
+    leave_out = [*options.names("id", names), *options.names("weight", names), *([] if label is None else [label])]
+    return options.preparer(names, leave_out=leave_out, codes=options.compares_levels)
+
+
+def _prepare(options: ClusterOptions, path: str, table: OpenedTable, ids: list[str]) -> Work:
+    name = printable(options.shown_table)
+    label = next(iter(options.names("label", table.names)), None)
+    if is_shipped(path) and "target" in table.names:
+        label = "target"
+    preparer = _preparer(options, table.names, label)
+    X, kept = table.prepared(preparer)
+    n_rows = int(kept.sum())
+    if n_rows < 2:
+        few = ("no row", "only one row")[n_rows]
+        why, way = "", "add rows, or label it by a saved model (biclique predict)"
+        if n_rows < len(kept):
+            why = " without missing values"
+            way = "fill the gaps in with --missing mean, or leave out the columns that have them with --drop"
+        raise DataError(f"{name}: {few}{why}; a table needs at least 2 rows to be clustered: {way}.")
+    classes = None if label is None else texts_of(table.column(label)[kept])
+    weights = None
+    if options.weight is not None:
+        weights = table.weights(weights_of(table.column(options.weight), kept, name), X)
+    return Work(table, ids, preparer, X, kept, classes, weights)
+
+
+def _explain(error: ColumnsError, options: ClusterOptions, path: str) -> int:
+    """Print what each column looks like, and the command that deals with all of them."""
+    text = options.in_words(error.description.replace(printable(path), printable(options.shown_table)))
+    advice, more = _with_one_decimal(error.advice, options, path)
+    first, *others = text.splitlines()
+    code = fail(first, EXIT_DATA)
+    way = ["This deals with all of them:", f"  {command(options.arguments, advice)}"]
+    for one in (*others, *more, *([NOTHING_LEFT] if error.hopeless else way)):
+        line(one, sys.stderr)
+    return code
+
+
+def _with_one_decimal(advice: Advice, options: ClusterOptions, path: str) -> tuple[Advice, list[str]]:
+    """The advice if some columns have decimal commas and others points; and lines about the latter.
+
+    A file is read with one sign: that of more columns, and the others are left out.
+    """
+    if not advice.decimal:
+        return advice, []
+    table = _open(options, path, replace(options.form(), decimal=","))
+    try:
+        preparer = _preparer(options, table.names, options.label)
+    except TableError:  # without commas between fields the names are others
+        return advice, []
+    dealt_with = {*advice.id, *advice.drop, *advice.categorical, *advice.year_last, *map(str, preparer.drop)}
+    used = [str(name) for name in preparer.columns or table.names]
+    points = [name for name in used if name not in dealt_with and kind_of(table.column(name)) == "text"]
+    more = [
+        f"  {printable(name)}  numbers with a decimal point: a file is read with one decimal sign" for name in points
+    ]
+    if len(points) > len(advice.decimal):
+        return replace(advice, drop=[*advice.drop, *advice.decimal], decimal=[]), more
+    return replace(advice, drop=[*advice.drop, *points]), more
+
+
+# Fit
+
+
+def _fit(options: ClusterOptions, model: BicliqueSpectralClustering, work: Work) -> None:
+    weights: dict[str, Any] = {} if work.weights is None else {"sample_weight": work.weights}
     if options.n_clusters != "select" or options.k_max is None:
-        model.fit(prepared.X, **weights)
+        model.fit(work.X, **weights)
         return
     selection = select_n_clusters(
-        prepared.X,
+        work.X,
         options.k_max,
         random_state=options.random_state,
         n_jobs=options.n_jobs,
         verbose=options.verbose,
         **weights,
     )
-    model.set_params(n_clusters=selection.n_clusters).fit(prepared.X, **weights)
+    model.set_params(n_clusters=selection.n_clusters).fit(work.X, **weights)
     model.k_selection_ = selection
 
 
-def _write(model: BicliqueSpectralClustering, prepared: Prepared, options: ClusterOptions, path: str) -> list[str]:
+def _about_constants(work: Work) -> list[str]:
+    """What there is to say about columns with a single value, if there are any."""
+    names = work.preparer.get_feature_names_out()
+    spreads = np.asarray(work.X.max(axis=0) - work.X.min(axis=0))
+    constant = [repr(str(name)) for name, spread in zip(names, spreads, strict=True) if spread == 0]
+    return [f"constant columns tell nothing apart: {', '.join(constant)}."] if constant else []
+
+
+# Write
+
+
+def _in_place(values: Array, kept: NDArray[np.bool_], fill: float = -1) -> Any:
+    """One value for every row of the table."""
+    full = np.full(len(kept), fill, dtype=values.dtype)
+    full[kept] = values
+    return full
+
+
+def _parts(options: ClusterOptions, table: OpenedTable) -> Parts | None:
+    """The folder of labels, if the output is one."""
+    if options.output is None or options.dask is None or not isinstance(table, LazyTable):
+        return None
+    if not is_folder(options.output):
+        return None
+    settings = {name: getattr(options, name) for name in options.flags if name not in ("output", "dask", "n_jobs")}
+    return Parts.opened(options.output, table, settings)
+
+
+def _write(options: ClusterOptions, model: BicliqueSpectralClustering, work: Work, labels: IntArray) -> list[str]:
     """Write the labels; what there is to say about that."""
-    probabilities, notes = probabilities_of(model, prepared.X) if options.append else (None, [])
-    new = NewColumns(prepared.kept, model.labels_, probabilities)
-    write_new(options, path, prepared.table, new, prepared.ids, options.form())
+    probabilities, notes = None, []
+    if options.append:
+        try:
+            probabilities = _in_place(np.asarray(model.predict_proba(work.X).max(axis=1)), work.kept, np.nan)
+        except (BicliqueError, NotImplementedError, AttributeError) as error:
+            notes = [f"probabilities are left out: {error}"]
+    found = Labels(_in_place(labels, work.kept), probabilities)
+    write_file(options.output or "", found, work.table, work.ids, options.form(), append=options.append)
     return notes
 
 
-def _save(model: BicliqueSpectralClustering, prepared: Prepared, options: ClusterOptions) -> dict[str, Any]:
+def _save(options: ClusterOptions, model: BicliqueSpectralClustering, work: Work) -> dict[str, Any]:
     """Columns, model, which columns are ids, and how the text is written: ``biclique predict`` needs all of them."""
-    notes: dict[str, Any] = {"id": [*prepared.ids], "text": options.written}
     target = options.save or ""
-    save(Pipeline([("prepare", prepared.preparer), ("cluster", model)]), target, notes=notes)
+    notes: dict[str, Any] = {"id": work.ids, "text": options.written}
+    save(Pipeline([("prepare", work.preparer), ("cluster", model)]), target, notes=notes)
     size = Path(target).stat().st_size
     return {"file": target, "bytes": size, "told": f"{target}: {format_bytes(size)}"}
 
 
-def _clustered(model: BicliqueSpectralClustering, prepared: Prepared) -> Clustered:
+def _report(
+    options: ClusterOptions,
+    model: BicliqueSpectralClustering,
+    work: Work,
+    frame: Any,
+    rows: FloatArray,
+    numbers: IntArray,
+    messages: list[str],
+) -> None:
+    notes = list(messages)
+    if len(rows) < int(work.kept.sum()):
+        notes.append(f"this page is made of {len(rows)} of {int(work.kept.sum())} rows, drawn at random.")
+    model.report(
+        rows,
+        options.report or "",
+        table=frame.drop(columns=work.ids),
+        used=[*work.preparer.number_columns_, *work.preparer.category_columns_],
+        ids=row_names(frame, work.ids, np.flatnonzero(work.kept)[numbers]),
+        title=Path(options.shown_table).name,
+        command=options.command,
+        notes=notes,
+    )
+
+
+def row_names(frame: Any, ids: Sequence[str], places: IntArray) -> list[str] | None:
+    """The ids of some rows; their numbers in the table if some are left out."""
+    if ids:
+        return texts_of(frame[ids[0]])
+    return None if len(places) and places[-1] == len(places) - 1 else [f"row {row}" for row in places]
+
+
+def _clustered(
+    options: ClusterOptions,
+    model: BicliqueSpectralClustering,
+    work: Work,
+    labels: IntArray,
+    rows: FloatArray,
+    numbers: IntArray,
+) -> Clustered:
     n_clusters = getattr(model, "n_clusters_", model.n_clusters)
-    codes = prepared.preparer.categorical_places_  # no quantities
-    names = {j: str(name) for j, name in enumerate(prepared.preparer.get_feature_names_out()) if j not in codes}
+    codes = work.preparer.categorical_places_  # no quantities
+    names = {j: str(name) for j, name in enumerate(work.preparer.get_feature_names_out()) if j not in codes}
     return Clustered(
-        name=prepared.table.name,
-        rows=len(prepared.X),
-        left_out=len(prepared.kept) - len(prepared.X),
-        columns=prepared.preparer.n_used,
-        scale=prepared.preparer.scale,
-        sizes=np.bincount(model.labels_[model.labels_ >= 0], minlength=int(n_clusters)).tolist(),
-        shown=prepared.X[:, [*names]],
-        shown_labels=model.labels_,
+        name=printable(options.shown_table),
+        rows=len(labels),
+        left_out=len(work.kept) - len(labels),
+        columns=work.preparer.n_used,
+        scale=work.preparer.scale,
+        sizes=np.bincount(labels[labels >= 0], minlength=int(n_clusters)).tolist(),
+        streamed=work.table.streamed,
+        shown=rows[:, [*names]],
+        shown_labels=labels[numbers],
         names=[*names.values()],
-        labels=model.labels_,
-        classes=prepared.classes,
+        labels=labels,
+        classes=work.classes,
     )
 
 

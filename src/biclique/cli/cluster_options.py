@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from biclique.cli.label_output import is_folder
 from biclique.cli.options import (
     MODEL,
     WORK,
@@ -18,18 +19,17 @@ from biclique.cli.options import (
 )
 from biclique.cli.table_options import ColumnOptions
 from biclique.cluster.clustering import BicliqueSpectralClustering
-from biclique.datasets import SHIPPED
+from biclique.datasets.paper import SHIPPED
 from biclique.exceptions import DataError, ParameterError
 from biclique.features.neighborhoods import METRICS
 from biclique.fit.settings import GRAM_NAMES, MODELLINGS, NEIGHBORHOODS, PRECISIONS
-from biclique.io import check_target, formats, listed
 from biclique.kernels.gower import Gower
 from biclique.kernels.named import KERNEL_NAMES, KERNELS
 from biclique.runtime.arguments import Names
+from biclique.tables.atomic_files import check_target
+from biclique.tables.reading import FORMATS
 
 SWITCH: dict[str, bool | str] = {"auto": "auto", "yes": True, "no": False}
-FILES = listed([kind.endings[0] for kind in formats() if kind.place != "folder"], "or")
-FOLDERS = listed([kind.endings[0] for kind in formats() if kind.place == "folder"], "or")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,8 +37,8 @@ class ClusterOptions(Assigning, ColumnOptions):
     table: str = option(
         nargs="?",  # --drop a b TABLE takes it at first
         metavar="TABLE",
-        help=f"{FILES} file, {FOLDERS} folder, - for standard input, or a data set of scikit-learn "
-        f"({', '.join(SHIPPED)}); a text file may end in .gz",
+        help=f"file or folder ({', '.join(FORMATS)}), - for standard input, or a data set of scikit-learn "
+        f"({', '.join(SHIPPED)})",
     )
     n_clusters: int | str = option(
         "-k",
@@ -139,7 +139,7 @@ class ClusterOptions(Assigning, ColumnOptions):
 
     def check(self, table: str) -> None:
         """Refuse, before any work, what cannot be done or written."""
-        if self.dask is None:
+        if self.dask is None or self.output is None or not is_folder(self.output):
             self.check_labels(table)
         if self.metric != METRICS[0] and self.affinity != NEIGHBORHOODS:
             raise ParameterError(

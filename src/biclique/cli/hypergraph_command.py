@@ -31,8 +31,9 @@ from biclique.exceptions import DataError, ParameterError
 from biclique.hypergraph.expansions import EXPANSIONS, SPLITTINGS
 from biclique.hypergraph.files.by_ending import read_hypergraph, write_hypergraph
 from biclique.hypergraph.hypergraph import Hypergraph
-from biclique.io import check_output, check_target, listed, write_labels, writers
 from biclique.progress import format_seconds
+from biclique.tables.atomic_files import check_target
+from biclique.tables.writing import ENDINGS, check_output, write_labels
 
 EXAMPLES = """\
 examples:
@@ -104,7 +105,7 @@ class ClusterOptions(Assigning, EdgeList):
         "--output",
         type=output_file,
         metavar="FILE",
-        help=f"write one label per vertex to FILE ({listed([*writers()], 'or')}), such as labels.csv",
+        help=f"write one label per vertex to FILE ({', '.join(ENDINGS)}), such as labels.csv",
     )
     expansion: str | None = option(
         "--expansion",

@@ -15,15 +15,18 @@ from argparse import SUPPRESS
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from inspect import signature
 from typing import Any, Generic, Self, TypeVar
 
 from biclique.cli.output import EXIT_CODES, STDOUT
-from biclique.exceptions import BicliqueWarning, DataError, ParameterError
+from biclique.exceptions import Argument, BicliqueError, BicliqueWarning, DataError, ParameterError
 from biclique.progress import PLAIN_SECONDS
 from biclique.spectral.assign import ASSIGNERS
 from biclique.tables.atomic_files import is_stream
 
+WORDS = {"True": "yes", "False": "no"}
+"""Values of Python, as options have them."""
 RAW = argparse.RawDescriptionHelpFormatter
 MODEL = "the model"
 WORK = "the work"
@@ -88,22 +91,32 @@ class Options:
         asked = [one.name for one in fields(self) if one.metadata.get("parameter")]
         return {name: getattr(self, name) for name in asked if getattr(self, name) is not None}
 
+    @cached_property
+    def flags(self) -> dict[str, str]:
+        """The longest flag of every option, by the name of its field."""
+        return {one.name: max(one.metadata["flags"], key=len) for one in fields(self) if one.metadata.get("flags")}
+
     def in_words(self, text: str) -> str:
         """A message of the library in the words of the command line: ``gram='tiled'`` becomes ``--gram tiled``.
 
         What stands in quotes is somebody's text, such as the name of a column.
         """
-        flags = {one.name: max(one.metadata["flags"], key=len) for one in fields(self) if one.metadata.get("flags")}
+        flags, names = self.flags, "|".join(self.flags)
         switches = [one.name for one in fields(self) if one.metadata.get("how", {}).get("action") == "store_true"]
-        names = "|".join(flags)
-        if switches:
-            text = re.sub(rf"(?<!['\w])({'|'.join(switches)})=True", lambda m: flags[m[1]], text)
-        text = re.sub(
-            rf"(?<!['\w])({names})=(?:'([^']*)'|([\w.+-]*\w))", lambda m: f"{flags[m[1]]} {m[2] or m[3]}", text
-        )
+
+        def given(found: re.Match[str]) -> str:
+            value = "" if found[1] in switches else found[2] or WORDS.get(found[3], found[3]) or ""
+            return f"{flags[found[1]]} {value}".rstrip()
+
+        text = re.sub(rf"(?<!['\w])({names})=(?:'([^']*)'|([\w.+-]*\w)|…)", given, text)
         text = re.sub(rf"^({names})(?= must)", lambda m: flags[m[1]], text)
         several = "|".join(name for name in flags if "_" in name)
         return re.sub(rf"(?<!['\w])({several})(?!['\w])", lambda m: flags[m[1]], text)
+
+    def explained(self, error: BicliqueError) -> str:
+        """The message of an error in the words of the command line."""
+        parts = [self.flags.get(part, part) if isinstance(part, Argument) else str(part) for part in error.args]
+        return self.in_words("".join(parts))
 
     @contextmanager
     def caught_messages(self) -> Iterator[list[str]]:

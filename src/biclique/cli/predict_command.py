@@ -6,22 +6,24 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from biclique._typing import IntArray
+from biclique.cli.label_output import Labels, write_file
+from biclique.cli.opened_tables import open_table
 from biclique.cli.options import WORK, Command, Printing, check_apart, checked_output, option
 from biclique.cli.output import EXIT_OK, block, line, print_warnings
+from biclique.cli.saved_models import id_names, possible_ids, rows_of, written_as_fitted
 from biclique.cli.standard_streams import shown_output, table_file
 from biclique.cli.table_options import Labelling, SavedModel
-from biclique.cli.table_rows import id_names, ids_of, probabilities_of, rows_of, write_new, written_as_fitted
-from biclique.exceptions import BicliqueError, DataError, ParameterError, printable
-from biclique.io import CHUNK_ROWS, TypedTable, open_columns
-from biclique.io.label_files import NewColumns, check_ids
+from biclique.exceptions import BicliqueError, BicliqueWarning, DataError, ParameterError, printable, warn_user
 from biclique.models.saving import load_with_notes
-from biclique.progress import Progress, format_seconds
+from biclique.progress import format_seconds
+from biclique.tables.writing import check_output
 
 EXAMPLES = """\
 examples:
@@ -52,26 +54,21 @@ def _predict(options: PredictOptions, path: str) -> int:
     if not hasattr(model, "predict"):
         raise ParameterError(f"{options.model}: a {type(model).__name__} gives no labels, so it cannot predict.")
     taken = options.taken_from(notes)
-    with written_as_fitted(taken), Progress.of(options.verbose) as progress:
-        table = open_columns(path, options.form(taken))
-        ids = id_names(options, notes, list(table.kinds))
-        if options.output and not options.append and len(ids) > 1:
-            check_ids(options.output)
-        found: list[NewColumns] = []
-        with options.caught_messages() as messages:
-            for chunk in table.column_chunks(CHUNK_ROWS):
-                new, about = _new_columns(model, chunk, ids, options)
-                found.append(new)
-                progress.share("labelling the rows", (chunk.first_row + chunk.n_rows) / (table.n_rows or 1))
-                messages += [text for text in about if text not in messages]
-        whole = NewColumns.joined(found)
-        if not len(whole.kept):
-            raise DataError(f"{table.name}: the table has no rows.")
+    with written_as_fitted(taken), options.caught_messages() as messages:
+        form = options.form(taken)
+        table = open_table(path, form, texts=possible_ids(options, notes), append=options.append)
+        ids = id_names(options, notes, table.names)
+        if options.output and len(ids) > 1:
+            check_output(options.output, several=True)
+        found = [_labels(options, model, piece, ids) for piece in table.pieces()]
+        labels = np.concatenate([one.labels for one in found])
+        if not len(labels):
+            raise DataError(f"{options.shown_table}: the table has no rows.")
+        probabilities = None
+        if options.append and all(one.probabilities is not None for one in found):
+            probabilities = np.concatenate([one.probabilities for one in found if one.probabilities is not None])
         if options.output:
-            form = options.form(taken)
-            write_new(options, path, table, whole, ids_of(table, [] if options.append else ids, path, form), form)
-    labels = np.full(len(whole.kept), -1, dtype=np.int64)
-    labels[whole.kept] = whole.labels
+            write_file(options.output, Labels(labels, probabilities), table, ids, form, append=options.append)
     _print(options, labels, _n_clusters(model, labels), messages, time.perf_counter() - start)
     return EXIT_OK
 
@@ -82,20 +79,18 @@ def _n_clusters(model: BaseEstimator, found: IntArray) -> int:
     return max(int(found.max(initial=-1)) + 1, known if isinstance(known, int) else 0)
 
 
-def _new_columns(
-    model: BaseEstimator, table: TypedTable, ids: Sequence[str], options: PredictOptions
-) -> tuple[NewColumns, list[str]]:
-    """Labels of a piece of the table, with probabilities for ``--append``; and what there is to say about these."""
-    X, kept, rest = rows_of(model, table, ids, options.drop_missing)
+def _labels(options: PredictOptions, model: BaseEstimator, frame: Any, ids: Sequence[str]) -> Labels:
+    """The label of every row of a frame, −1 for none; with probabilities for ``--append``."""
+    X, kept, rest = rows_of(model, frame, ids, options.drop_missing)
+    labels = np.full(len(kept), -1, dtype=np.int64)
+    probabilities = np.full(len(kept), np.nan)
     if not kept.any():
-        nothing = np.empty(0) if options.append else None
-        return NewColumns(kept, np.empty(0, dtype=np.int64), nothing), []
+        return Labels(labels, probabilities)
+    for one in rest if isinstance(rest, Pipeline) else [rest]:
+        if options.n_jobs is not None and "n_jobs" in one.get_params(deep=False):
+            one.set_params(n_jobs=options.n_jobs)
     try:
-        for one in rest if isinstance(rest, Pipeline) else [rest]:
-            if options.n_jobs is not None and "n_jobs" in one.get_params(deep=False):
-                one.n_jobs = options.n_jobs
-        labels = np.asarray(rest.predict(X))
-        probabilities, notes = probabilities_of(rest, X) if options.append else (None, [])
+        labels[kept] = rest.predict(X)
     except BicliqueError:
         raise
     except (AttributeError, IndexError, KeyError, TypeError, ValueError, FloatingPointError) as error:
@@ -103,10 +98,13 @@ def _new_columns(
         raise DataError(
             f"{options.model}: its parts do not make a model ({type(error).__name__}: {error}): save it again."
         ) from error
-    inside = labels >= 0  # -1 is no label
-    kept = kept.copy()
-    kept[kept] = inside
-    return NewColumns(kept, labels[inside], None if probabilities is None else probabilities[inside]), notes
+    if options.append:
+        try:
+            probabilities[kept] = rest.predict_proba(X).max(axis=1)
+        except (BicliqueError, NotImplementedError, AttributeError) as error:
+            warn_user(f"probabilities are left out: {error}", BicliqueWarning)
+            return Labels(labels)
+    return Labels(labels, probabilities)
 
 
 def _print(options: PredictOptions, labels: IntArray, n_clusters: int, messages: list[str], seconds: float) -> None:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
+from biclique.cli.cluster_command import row_names
 from biclique.cli.cluster_options import check_page
 from biclique.cli.options import WORK, Command, checked_output, option
 from biclique.cli.output import EXIT_OK, line, print_warnings
+from biclique.cli.saved_models import id_names, number_columns, possible_ids, rows_of, written_as_fitted
 from biclique.cli.table_options import SavedModel, TableOptions
-from biclique.cli.table_rows import id_names, ids_of, row_names, rows_of, shown_columns, written_as_fitted
 from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.exceptions import DataError
-from biclique.io import TypedTable, read_columns
 from biclique.models.saving import load_with_notes
+from biclique.tables.reading import read_frame
 
 EXAMPLES = """\
 examples:
@@ -50,21 +52,20 @@ def run(options: ReportOptions) -> int:
         )
     taken = options.taken_from(notes)
     with written_as_fitted(taken), options.caught_messages() as messages:
-        table = read_columns(options.table, options.form(taken))
-        ids = id_names(options, notes, table.names)
-        X, kept, rest = rows_of(model, table, ids, options.drop_missing)
+        frame = read_frame(options.table, options.form(taken), texts=possible_ids(options, notes))
+        ids = id_names(options, notes, list(frame.columns))
+        X, kept, rest = rows_of(model, frame, ids, options.drop_missing)
         if isinstance(rest, Pipeline) and len(rest) > 1:
             X = np.asarray(rest[:-1].transform(X))
-        shown = shown_columns(table, kept, ids)
         if not kept.all():
             left = int((~kept).sum())
             messages.append(f"{left} {'row' if left == 1 else 'rows'} with missing values left out.")
         last.report(
             X,
             options.page,
-            table=shown,
-            used=_used(model, shown),
-            ids=row_names(kept, ids_of(table, ids, options.table, options.form(taken))),
+            table=frame[kept].drop(columns=ids),
+            used=_used(model, frame, ids),
+            ids=row_names(frame[kept], ids, np.flatnonzero(kept)),
             title=Path(options.table).name,
             command=options.command,
             notes=messages,
@@ -75,13 +76,13 @@ def run(options: ReportOptions) -> int:
     return EXIT_OK
 
 
-def _used(model: BaseEstimator, shown: TypedTable) -> list[str]:
+def _used(model: BaseEstimator, frame: Any, ids: list[str]) -> list[str]:
     """The columns of a table that a model, or the pipeline that ends in it, clusters."""
     first = model[0] if isinstance(model, Pipeline) else model
     if hasattr(first, "number_columns_"):  # a TablePreparer
         return [*first.number_columns_, *first.category_columns_]
     known = getattr(first, "feature_names_in_", None)
-    return [c.name for c in shown.columns if c.numbers is not None] if known is None else list(map(str, known))
+    return number_columns(frame, ids) if known is None else list(map(str, known))
 
 
 add_to = Command(

@@ -42,31 +42,6 @@ COMMANDS = {
     "info": "versions, threads, BLAS, CPU, devices, extras and memory",
 }
 """Each is a module of this folder."""
-OPTIONS = {
-    "Roles(label=…)": "--label-column",
-    "Roles(id=…)": "--id",
-    "Roles(id='')": "--id ''",
-    "Roles(drop=…)": "--drop",
-    "Roles(drop=[''])": "--drop ''",
-    "drop_missing=True": "--drop-missing",
-    "scale='none'": "--scale none",
-    "missing='drop'": "--missing drop",
-    "missing='median'": "--missing median",
-    "missing='mean'": "--missing mean",
-    "scale='robust'": "--scale robust",
-    "scale='standard'": "--scale standard",
-    "categorical='auto'": "--categorical auto",
-    "missing": "--missing",
-    "drop": "--drop",
-    "memory_limit": "--memory-limit",
-    "decimal=','": "--decimal ,",
-    "encoding=…": "--encoding",
-    "header=False": "--header no",
-    "date_order=…": "--date-order",
-    "open_chunks": "--stream",
-    "a file, such as labels.csv": "a file, such as labels.csv, or leave -o out",
-}
-"""What errors call by Python's name, in the words of the command line."""
 EXAMPLES = """\
 examples:
   biclique cluster customers.csv -k 5 -o labels.csv        cluster the rows of a table
@@ -150,7 +125,7 @@ def _work(arguments: Sequence[str], closed: bool) -> int:
         try:
             return int(command.run(options))
         except BicliqueError as error:
-            error.args = (options.in_words(error.in_words(OPTIONS)),)
+            error.args = (options.explained(error),)
             raise
 
 
@@ -244,7 +219,7 @@ def _in_words(error: BaseException) -> tuple[str, int]:
         from biclique.exceptions import BicliqueError, MemoryLimitError, ParameterError
     except ImportError:
         return f"cannot start ({error}): install again with pip install biclique", EXIT_FAILURE
-    text = error.in_words(OPTIONS) if isinstance(error, BicliqueError) else str(error)
+    text = str(error)
     match error:
         case MemoryLimitError():
             return text, EXIT_MEMORY

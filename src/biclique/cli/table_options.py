@@ -13,14 +13,14 @@ from typing import Any, Self
 
 from biclique.cli.options import TABLE, Options, checked_output, option, output_file
 from biclique.cli.standard_streams import INPUT
-from biclique.datasets import SHIPPED
-from biclique.exceptions import ParameterError
-from biclique.io import check_output, find_format, listed, writers
-from biclique.io.columns import Advice
-from biclique.io.fields import DATE_ORDERS, TextForm
-from biclique.io.label_files import check_append
-from biclique.io.prepare import CHOICES
-from biclique.io.roles import absent_column
+from biclique.datasets.paper import SHIPPED
+from biclique.exceptions import ParameterError, printable
+from biclique.tables.diagnosis import Advice
+from biclique.tables.preparer import CHOICES, TablePreparer
+from biclique.tables.reading import find_format
+from biclique.tables.text_form import DATE_ORDERS, TextForm
+from biclique.tables.used_columns import absent_column
+from biclique.tables.writing import ENDINGS, check_output
 
 SEVERAL = "several: NAME,NAME or the option again"
 HEADER = {"auto": None, "yes": True, "no": False}
@@ -36,6 +36,9 @@ class SavedModel(Options):
     drop_missing: bool = option(
         "--drop-missing", default=False, action="store_true", help="leave out rows with missing values"
     )
+
+    def in_words(self, text: str) -> str:
+        return super().in_words(text.replace("missing='drop'", "drop_missing=True"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +103,9 @@ class TableOptions(Options):
 
     def names(self, name: str, columns: Sequence[str]) -> list[str]:
         """The columns that an option such as ``id`` names."""
-        return names_of(self.shown_table, f"--{name}", getattr(self, name), columns)
+        value = getattr(self, name)
+        given = value if isinstance(value, tuple) else () if value is None else (value,)
+        return names_of(printable(self.shown_table), self.flags[name], given, columns)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +117,7 @@ class Labelling(TableOptions):
         "--output",
         type=output_file,
         metavar="FILE",
-        help=f"write one label per row to FILE ({listed([*writers()], 'or')}); - is standard output",
+        help=f"write one label per row to FILE ({', '.join(ENDINGS)}); - is standard output",
     )
     append: bool = option(
         "--append",
@@ -127,9 +132,7 @@ class Labelling(TableOptions):
             raise ParameterError("--append needs a file to write to: -o FILE.")
         if self.output is not None:
             with checked_output():
-                if self.append:
-                    check_append(self.output, table)
-                check_output(self.output, table)
+                check_output(self.output, table, several=self.append)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,17 +206,41 @@ class ColumnOptions(Labelling):
             table = taken.pop()
         return super().read({**given, "table": table, "drop": [name for group in groups for name in group]})
 
+    def preparer(self, names: Sequence[str], *, leave_out: Sequence[str], codes: bool) -> TablePreparer:
+        """What makes numbers of the columns; ``codes`` if the model compares levels and leaves gaps out itself."""
+        away = list(dict.fromkeys([*self.names("drop", names), *leave_out]))
+        chosen = self.names("columns", names)
+        auto = self.categorical == ("auto",) and "auto" not in names
+        given = {"missing": self.missing, "dates": self.dates, "scale": self.scale}
+        if codes:
+            given |= {"missing": self.missing or "keep", "scale": "none", "encode": "codes"}
+        return TablePreparer(
+            columns=[name for name in chosen if name not in away] if chosen else None,
+            drop=[] if chosen else away,
+            categorical="auto" if auto else self.names("categorical", names),
+            **{name: value for name, value in given.items() if value is not None},
+        )
+
 
 def is_table(text: str) -> bool:
     """Whether a word names a table rather than a column: a data set, a file that exists, or a known ending."""
     return text.replace("-", "_") in SHIPPED or os.path.exists(text) or find_format(Path(text)) is not None
 
 
+def possible_names(values: Sequence[str]) -> list[str]:
+    """All names that the values of an option may stand for, before the columns are known."""
+    return [name for value in values for name in (value, *_split(value))]
+
+
+def _split(value: str) -> list[str]:
+    return [part.strip() for part in next(csv.reader([value]), [""])]
+
+
 def names_of(table: str, option: str, values: Sequence[str], columns: Sequence[str]) -> list[str]:
     """The columns that the values of an option name: each is a name, or several with commas between."""
     names: list[str] = []
     for value in values:
-        parts = [value] if value in columns else [part.strip() for part in next(csv.reader([value]), [""])]
+        parts = [value] if value in columns else _split(value)
         absent = next((part for part in parts if part not in columns), None)
         if absent is not None:
             raise absent_column(table, option, absent, columns)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -83,19 +83,43 @@ def with_labels(
 
 def write_frame(path: str | os.PathLike[str], frame: Any, form: TextForm = PLAIN) -> None:
     """A frame as CSV, TSV or Parquet. Texts are written as they are; numbers of a text file have the form's decimal."""
+    write_pieces(path, [frame], form)
+
+
+def write_pieces(path: str | os.PathLike[str], pieces: Iterable[Any], form: TextForm = PLAIN) -> None:
+    """Frames of the same columns, one after the other, as ``write_frame`` writes one."""
     ending = ending_of(path)
     with atomic_path(path) as temporary:
         if ending in PARQUET:
-            frame.to_parquet(temporary, index=False)
+            _write_parquet(temporary, pieces)
             return
         with temporary.open("wb") as file:
-            options = {"sep": DELIMITERS[ending], "index": False, "lineterminator": "\n"}
-            frame.iloc[:0].to_csv(file, **options)
-            if all(column.dtype.kind in "iu" for _, column in frame.items()):
-                _write_integers(file, frame, DELIMITERS[ending])
-                return
-            fields = {name: _fields(column, form.decimal) for name, column in frame.items()}
-            pandas().DataFrame(fields, columns=frame.columns).to_csv(file, header=False, **options)
+            for number, piece in enumerate(pieces):
+                _write_text(file, piece, DELIMITERS[ending], form.decimal, header=number == 0)
+
+
+def _write_parquet(path: Path, pieces: Iterable[Any]) -> None:
+    pa, parquet = pyarrow(), pyarrow("pyarrow.parquet")
+    writer = None
+    try:
+        for piece in pieces:
+            table = pa.Table.from_pandas(piece, preserve_index=False)
+            writer = writer or parquet.ParquetWriter(path, table.schema)
+            writer.write_table(table.cast(writer.schema))
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+def _write_text(file: BinaryIO, frame: Any, delimiter: str, decimal: str, *, header: bool) -> None:
+    options = {"sep": delimiter, "index": False, "lineterminator": "\n"}
+    if header:
+        frame.iloc[:0].to_csv(file, **options)
+    if all(column.dtype.kind in "iu" for _, column in frame.items()):
+        _write_integers(file, frame, delimiter)
+        return
+    fields = {name: _fields(column, decimal) for name, column in frame.items()}
+    pandas().DataFrame(fields, columns=frame.columns).to_csv(file, header=False, **options)
 
 
 def _write_integers(file: BinaryIO, frame: Any, delimiter: str) -> None:

@@ -1,0 +1,124 @@
+"""Labels out: beside the whole table, beside ids or beside numbers of rows; one file, or a folder of parts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from biclique import __version__
+from biclique._typing import FloatArray, IntArray
+from biclique.cli.opened_tables import LazyTable, OpenedTable
+from biclique.exceptions import DataError, printable
+from biclique.tables.atomic_files import write_text
+from biclique.tables.frames import pandas
+from biclique.tables.text_form import TextForm
+from biclique.tables.writing import ENDINGS, ending_of, with_labels, write_frame, write_labels, write_pieces
+
+RUN_FILE = "_biclique.json"
+"""In the folder of parts: which run they are of. Readers of Parquet folders skip names that begin so."""
+NUMBERED_ROWS = 2**20
+"""Rows that are written at once if they have numbers alone."""
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The label of every row of a table, −1 for none, and its probability."""
+
+    labels: IntArray  # (n,)
+    probabilities: FloatArray | None = None  # (n,)
+
+    def beside(self, frame: Any, start: int) -> Any:
+        """Rows of the table from a number on, with their labels."""
+        rows = slice(start, start + len(frame))
+        labels = self.labels[rows]
+        kept = labels >= 0
+        probabilities = None if self.probabilities is None else self.probabilities[rows][kept]
+        return with_labels(frame, labels[kept], kept, probabilities)
+
+    def pieces(self, table: OpenedTable, ids: Sequence[str], append: bool) -> Iterator[Any]:
+        """What is written, piece by piece."""
+        start = 0
+        frames = table.written() if append else _numbered(len(self.labels))
+        if ids and not append:
+            frames = (piece[list(ids)] for piece in table.pieces())
+        for frame in frames:
+            yield self.beside(frame, start)
+            start += len(frame)
+
+
+def _numbered(n_rows: int) -> Iterator[Any]:
+    for start in range(0, n_rows, NUMBERED_ROWS):
+        yield _row_numbers(start, min(n_rows, start + NUMBERED_ROWS))
+
+
+def _row_numbers(start: int, stop: int) -> Any:
+    return pandas().DataFrame({"row": np.arange(start, stop)})
+
+
+def write_file(
+    path: str, found: Labels, table: OpenedTable, ids: Sequence[str], form: TextForm, *, append: bool
+) -> None:
+    """One file, whole or not at all."""
+    if ending_of(path) == ".npy":
+        rows = np.flatnonzero(found.labels >= 0)
+        write_labels(path, found.labels[rows], rows=rows, n_rows=len(found.labels))
+    else:
+        write_pieces(path, found.pieces(table, ids, append), form)
+
+
+# A folder of parts
+
+
+def is_folder(path: str) -> bool:
+    """Whether an output of ``--dask`` is a folder: its name has no ending of a file of labels."""
+    return ending_of(path) not in ENDINGS
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A Parquet file for every partition of the table, each whole or not there. A run that was stopped goes on."""
+
+    folder: Path
+    paths: list[str]
+
+    @classmethod
+    def opened(cls, output: str, table: LazyTable, settings: Mapping[str, Any]) -> Parts:
+        """A fresh folder, or that of the same run; ``settings`` are the options that labels depend on."""
+        folder = Path(output).absolute()
+        files = [[path, Path(path).stat().st_size, Path(path).stat().st_mtime_ns] for path in table.paths]
+        run = json.dumps({"version": __version__, "files": files, "options": settings}, indent=1)
+        note = folder / RUN_FILE
+        if folder.exists() and not folder.is_dir():
+            raise DataError(f"{printable(output)}: is a file, and --dask writes a folder: give another -o.")
+        if not folder.exists() or not any(path != note for path in folder.iterdir()):  # new, or it failed early
+            folder.mkdir(parents=True, exist_ok=True)
+            write_text(note, run)
+        elif not note.exists() or note.read_text(encoding="utf-8") != run:
+            raise DataError(
+                f"{printable(output)}: holds something else than labels of this run (other files, options or version): "
+                "give another folder, or empty it."
+            )
+        return cls(folder, [str(folder / f"part-{number:05d}.parquet") for number in range(table.frame.npartitions)])
+
+    @property
+    def complete(self) -> bool:
+        return all(Path(path).exists() for path in self.paths)
+
+    def write(self, found: Labels, table: LazyTable, ids: Sequence[str]) -> None:
+        """The parts that are missing, each by the worker that reads its rows."""
+        start, tasks = 0, []
+        for path, part, length in zip(self.paths, table.frame.to_delayed(), table.lengths, strict=True):
+            own = Labels(found.labels[start : start + length])
+            if not Path(path).exists():
+                tasks.append(table.dask.delayed(_write_part)(path, part, list(ids), own, start))
+            start += length
+        table.dask.compute(*tasks)
+
+
+def _write_part(path: str, part: Any, ids: list[str], found: Labels, start: int) -> None:
+    write_frame(path, found.beside(part[ids] if ids else _row_numbers(start, start + len(part)), 0))
