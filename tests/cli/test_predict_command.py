@@ -278,11 +278,11 @@ def test_a_decimal_comma_in_new_rows_is_named(capsys, tmp_path, saved):
     other.write_text("height;weight\n1,5;2\n3;4\n")
     code, _, err = run(capsys, "predict", model, other)
     assert code == 3
-    assert "holds texts now, such as '1,5' in row 1: say so with --decimal , if it has a decimal comma" in err
+    assert "holds texts now, such as '1,5': mend the values, or say how they are written with --decimal ," in err
     other.write_text("height;weight\n1,5;2\n1O;4\n")
     code, _, err = run(capsys, "predict", model, other, "--decimal", ",")
     assert code == 3
-    assert "holds texts now, such as '1O' in row 2: mend the values" in err
+    assert "holds texts now, such as '1O': mend the values" in err
 
 
 @pytest.mark.parametrize("option", ["--save t.csv", "-o l.csv --save l.csv", "--report p.html --save p.html"])

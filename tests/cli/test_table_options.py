@@ -198,7 +198,7 @@ def test_dates_with_the_year_last_for_a_model_of_other_dates(capsys, tmp_path, m
     assert run(capsys, *fit) == (0, "", "")
     code, _, err = run(capsys, "predict", "m.skops", "t.csv")
     assert code == 3
-    assert "held dates in fit and holds texts now, such as '01/01/2000' in row 1: say whether" in err
+    assert "held dates in fit and holds texts now, such as '01/01/2000': mend the values, or say how" in err
     assert run(capsys, "predict", "m.skops", "t.csv", "--date-order", "day", "-o", "b.csv", "-q") == (0, "", "")
     assert Path("a.csv").read_text() == Path("b.csv").read_text()
 
