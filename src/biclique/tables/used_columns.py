@@ -136,6 +136,7 @@ def number_as_fitted(column: Any, fitted: Kind, name: str) -> Any:
         return column
     texts = texts_of(other)
     odd = [text for text in texts if fitted != "number" or as_number(text) is None]
+    odd = [text for text in odd if as_number(text, ",") is None] or odd  # wrong with either decimal sign
     raise DataError(
         f"{name}: column {column.name!r} held {fitted}s in fit and holds {kind}s now, such as "
         f"{printable(repr((odd or texts)[0]))}: mend the values, or say how they are written with ",
