@@ -190,7 +190,7 @@ def test_new_tables_may_have_more_columns_and_another_order():
     [
         (["2020-01-31", "2020-02-01"], ["31/01/2020", "1/2/2020"], "such as '31/01/2020': .*date_order=…"),
         ([1.0, 2.0], ["1,5", "2,5"], "such as '1,5': .*decimal=','"),
-        ([1.0, 2.0], ["1,5", "much"], "such as '1,5': mend the values"),
+        ([1.0, 2.0], ["1,5", "much"], "such as 'much': mend the values"),
     ],
 )
 def test_values_that_are_written_otherwise_than_in_fit(fitted, now, message):
