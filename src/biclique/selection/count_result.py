@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from importlib import import_module
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from biclique._typing import IntArray
-from biclique.exceptions import ParameterError
+from biclique.exceptions import ParameterError, optional
 from biclique.runtime.axes import new_axes
 from biclique.selection.structure import Structure
-
-Value = float | int | str | bool | None
 
 
 @dataclass(frozen=True)
@@ -43,18 +39,6 @@ class Counted:
         """Whether it can be chosen."""
         return self.large_enough and self.covers_parts
 
-    def record(self) -> dict[str, Value]:
-        """Its row of the table."""
-        return {
-            "n_clusters": self.n_clusters,
-            "stability": self.stability,
-            "standard_error": self.standard_error,
-            "weakest": self.weakest,
-            "smallest": self.smallest,
-            "needed": self.needed,
-            "allowed": self.allowed,
-        }
-
 
 @dataclass(frozen=True)
 class CountResult:
@@ -78,8 +62,9 @@ class CountResult:
 
     @property
     def frame(self) -> Any:
-        """A frame over k: stability, standard error, weakest and smallest cluster; pandas' if installed."""
-        return as_frame([one.record() for one in self.counted])
+        """A pandas frame over k: stability, standard error, weakest and smallest cluster."""
+        pandas = optional("pandas", "a frame needs pandas: pip install 'biclique[tables]', or read counted")
+        return pandas.DataFrame([{**asdict(one), "allowed": one.allowed} for one in self.counted])
 
     @property
     def has_structure(self) -> bool | None:
@@ -124,41 +109,3 @@ class CountResult:
         ax.set_xlabel("number of clusters")
         ax.set_ylabel("stability")
         return ax
-
-
-class Records(Sequence[Mapping[str, Value]]):
-    """A table without pandas: a sequence of rows, each a mapping, with ``columns``."""
-
-    def __init__(self, rows: Sequence[Mapping[str, Value]]) -> None:
-        self._rows = list(rows)
-        self.columns = list(rows[0]) if rows else []
-
-    def __getitem__(self, place: Any) -> Any:
-        """A row by its number, or a column by its name."""
-        return [row[place] for row in self._rows] if isinstance(place, str) else self._rows[place]
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __iter__(self) -> Iterator[Mapping[str, Value]]:
-        return iter(self._rows)
-
-    def __repr__(self) -> str:
-        shown = [self.columns, *([_shown(row[name]) for name in self.columns] for row in self._rows)]
-        widths = [max(len(line[j]) for line in shown) for j in range(len(self.columns))]
-        return "\n".join("  ".join(f"{x:{w}s}" for x, w in zip(line, widths, strict=True)).rstrip() for line in shown)
-
-
-def _shown(value: Value) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
-
-
-def as_frame(records: Sequence[Mapping[str, Value]]) -> Any:
-    """A frame of records: pandas' if it is installed, else ``Records``."""
-    try:
-        frame = import_module("pandas").DataFrame
-    except ImportError:
-        return Records(records)
-    return frame.from_records(records)

@@ -137,7 +137,7 @@ def search_count(
     structure = Structure(None, "Structure was not tested: the search was interrupted.")
     if not search.interrupted:
         try:
-            structure = structure_of(vertices, np.random.RandomState(seed), settings.n_jobs, progress)
+            structure = structure_of(vertices, np.random.RandomState(seed), progress)
         except KeyboardInterrupt:
             search.interrupted = True
     result = replace(search.chosen(), structure=structure)
@@ -184,53 +184,36 @@ class CountSearch:
 
     def chosen(self) -> CountResult:
         """The curve and the choice."""
-        vertices = self.vertices
+        vertices, weights = self.vertices, self.vertices.weights
         if not self.counts:
             k = max(min(2, self.k_max, vertices.n), 1)
             what = f"k_max is {self.k_max}" if self.k_max < 2 else f"there are only {vertices.n} distinct rows"
             reason = f"{k} cluster{'s' if k > 1 else ''}: {what}, so there is nothing to compare."
             labels = np.arange(vertices.n) % k
             return CountResult((), k, None, None, reason, vertices.n, labels, Structure(None, ""))
-        pairs = [(rows, self.of_halves[i]) for i, rows in enumerate(self.halves) if i in self.of_halves]
-        agreements = np.array(
-            [
-                [agreement(labels[rows], half[j], vertices.weights[rows]) for j, labels in enumerate(self.full)]
-                for rows, half in pairs
-            ]
-        )
-        weakest = [
-            float(
-                np.mean([best_jaccard(own[rows], half[j], vertices.weights[rows], k) for rows, half in pairs], 0).min()
+        counted = []
+        for j, k in enumerate(self.counts):
+            own = self.full[j]
+            agreements, overlaps = [], []
+            for number in sorted(self.of_halves):
+                rows, half = self.halves[number], self.of_halves[number][j]
+                agreements.append(agreement(own[rows], half, weights[rows]))
+                overlaps.append(best_jaccard(own[rows], half, weights[rows], k))
+            counted.append(
+                Counted(
+                    k,
+                    stability=float(np.mean(agreements)),
+                    standard_error=float(np.std(agreements, ddof=1) / np.sqrt(len(agreements))),
+                    weakest=float(np.mean(overlaps, axis=0).min()),
+                    smallest=float(np.bincount(own, weights, k).min()),
+                    needed=float(np.sqrt(weights.sum() / k)),
+                    covers_parts=k >= self.n_parts,
+                )
             )
-            for j, (k, own) in enumerate(zip(self.counts, self.full, strict=True))
-        ]
-        mean = agreements.mean(axis=0)
-        error = agreements.std(axis=0, ddof=1) / np.sqrt(len(agreements))
-        total = float(vertices.weights.sum())
-        parts = self.n_parts
-        counted = tuple(
-            Counted(
-                k,
-                float(mean[j]),
-                float(error[j]),
-                weakest[j],
-                float(np.bincount(self.full[j], vertices.weights, k).min()),
-                float(np.sqrt(total / k)),
-                k >= parts,
-            )
-            for j, k in enumerate(self.counts)
-        )
         k, second, margin, reason = choose_count(counted)
+        labels, untested = self.full[k - 2], Structure(None, "")
         return CountResult(
-            counted,
-            k,
-            second,
-            margin,
-            reason,
-            vertices.n,
-            self.full[k - 2],
-            Structure(None, ""),
-            self.interrupted,
+            tuple(counted), k, second, margin, reason, vertices.n, labels, untested, interrupted=self.interrupted
         )
 
 
@@ -263,31 +246,25 @@ def choose_count(counted: Sequence[Counted]) -> tuple[int, int | None, float | N
     stability = {one.n_clusters: round(one.stability, 9) for one in allowed}
     best = max(allowed, key=lambda one: (stability[one.n_clusters], one.n_clusters))
     tolerance = max(EQUAL, round(best.standard_error, 9))
-
-    def found_again(one: Counted) -> bool:
-        return round(one.weakest, 9) >= FOUND_AGAIN
-
-    kept = max(
-        (
-            one
-            for one in allowed
-            if one is best or (stability[one.n_clusters] >= stability[best.n_clusters] - tolerance and found_again(one))
-        ),
-        key=lambda one: one.n_clusters,
-    )
+    kept = best
+    for one in allowed:
+        as_stable = stability[one.n_clusters] >= stability[best.n_clusters] - tolerance
+        found_again = round(one.weakest, 9) >= FOUND_AGAIN
+        if one.n_clusters > kept.n_clusters and as_stable and found_again:
+            kept = one
     k = kept.n_clusters
-    told = f"{k} clusters: stability {stability[k]:.2f} ± {kept.standard_error:.2f}"
+    reason = f"{k} clusters: stability {stability[k]:.2f} ± {kept.standard_error:.2f}"
     parts = min((one.n_clusters for one in counted if one.covers_parts), default=0)
     if k == best.n_clusters and counted[0].n_clusters < parts <= k:
-        told += f", the best of {parts} to {counted[-1].n_clusters} (there are {parts} connected components)"
+        reason += f", the best of {parts} to {counted[-1].n_clusters} (there are {parts} connected components)"
     elif k == best.n_clusters:
-        told += f", the best of {counted[0].n_clusters} to {counted[-1].n_clusters}"
+        reason += f", the best of {counted[0].n_clusters} to {counted[-1].n_clusters}"
     else:
-        told += f", the most clusters that are as stable as {best.n_clusters} ({stability[best.n_clusters]:.2f})"
+        reason += f", the most clusters that are as stable as {best.n_clusters} ({stability[best.n_clusters]:.2f})"
     others = [other for other in stability if other != k]
     if not others:
-        return k, None, None, f"{told}."
+        return k, None, None, f"{reason}."
     second = max(others, key=lambda other: (stability[other], other))
     margin = stability[k] - stability[second]
     narrow = "; a small margin, so look at both" if margin <= tolerance else ""
-    return k, second, margin, f"{told}, {margin:+.2f} from {second} clusters{narrow}."
+    return k, second, margin, f"{reason}, {margin:+.2f} from {second} clusters{narrow}."

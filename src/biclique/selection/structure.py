@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
+from scipy.sparse.csgraph import connected_components
 from scipy.special import polygamma
 from sklearn.preprocessing import PowerTransformer
 
@@ -71,9 +71,7 @@ class Structure:
     """The mean of the leading five eigenvalues, if references were needed."""
 
 
-def find_structure(
-    X: Any, *, sample_weight: Any = None, random_state: RandomState = None, n_jobs: int | None = None
-) -> Structure:
+def find_structure(X: Any, *, sample_weight: Any = None, random_state: RandomState = None) -> Structure:
     """Test whether rows have clusters or another structure, or are one cloud.
 
     A single curved piece, such as an arc, counts as structure.
@@ -96,28 +94,26 @@ def find_structure(
     >>> find_structure(np.concatenate([X, X + 9]), random_state=0).found
     True
     """
-    check_parameters({"random_state": random_state, "n_jobs": n_jobs}, CONSTRAINTS)
+    check_parameters({"random_state": random_state}, CONSTRAINTS)
     rows = read_rows(X, Settings.of({}, n_columns=1))
     weights = check_weights(sample_weight, rows.shape[0])
     random = check_random(random_state)
     with single_threaded_blas(), Progress(False) as progress:
         some = drawn(weights, MODE_ROWS, random)
-        return structure_of(distinct_rows(rows[some], weights[some]), random, n_jobs, progress)
+        return structure_of(distinct_rows(rows[some], weights[some]), random, progress)
 
 
-def structure_of(
-    vertices: Vertices, random: np.random.RandomState, n_jobs: int | None, progress: Progress
-) -> Structure:
+def structure_of(vertices: Vertices, random: np.random.RandomState, progress: Progress) -> Structure:
     """The same for distinct rows with their weights."""
-    del n_jobs
-    if sparse.issparse(vertices.data) and vertices.data.shape[1] > MOST_COLUMNS:
-        told = f"{vertices.data.shape[1]} columns of a sparse table, {MOST_COLUMNS} at most"
-        return Structure(None, f"Structure was not tested: {told}.")
+    n_columns = vertices.data.shape[1]
+    if sparse.issparse(vertices.data) and n_columns > MOST_COLUMNS:
+        return Structure(
+            None, f"Structure was not tested: {n_columns} columns of a sparse table, {MOST_COLUMNS} at most."
+        )
     X = repeated_rows(vertices, random)
     if len(X) < LEAST_ROWS:
         return Structure(None, f"Structure was not tested: {len(X)} rows, and {LEAST_ROWS} are needed.")
-    width = np.ptp(X, axis=0)
-    X = X[:, width > 0]
+    X = X[:, np.ptp(X, axis=0) > 0]
     if not X.shape[1]:
         return Structure(False, "No structure was found: all rows are equal.")
     X = dithered(X, random)
@@ -132,12 +128,12 @@ def structure_of(
     some = some[:, np.ptp(some, axis=0) > 0]  # a rare value may not have been drawn
     own = leading_means(some)
     above = np.ones(len(own), dtype=bool)
-    seed, kinds = int(random.randint(2**31)), (gaussian_reference, uniform_reference)
-    makers = [(kind.__name__.split("_")[0], kind(some)) for kind in kinds]
+    seed = int(random.randint(2**31))
+    makers = {"gaussian": gaussian_reference(some), "uniform": uniform_reference(some)}
     for number in range(REFERENCES):
         if progress.enabled:
             progress.share("references", number / REFERENCES)
-        for place, (name, make) in enumerate(makers):
+        for place, (name, make) in enumerate(makers.items()):
             other = leading_means(make(np.random.RandomState((seed + 2 * number + place) % 2**32)))
             above &= other < own
             if not above.any():
@@ -240,14 +236,12 @@ def shortest_ties(rows: FloatArray, part_of: IntArray) -> tuple[IntArray, IntArr
 
 
 def prominences(height: FloatArray, first: IntArray, second: IntArray, low: FloatArray) -> FloatArray:
-    """Mode minus saddle of every mode but the highest of its piece, descending, for edges of height ``low``."""
-    n = len(height)
-    keep = first != second
-    # The tree of the highest edges holds all saddles. Lengths must be positive, and equal edges are one.
-    length = low.max() - low[keep] + 1.0
-    tree = minimum_spanning_tree(_least(first[keep], second[keep], length, n)).tocoo()
-    order = np.lexsort((tree.col, tree.row, tree.data))
-    owner, peak, found = list(range(n)), height.tolist(), [0.0]
+    """Mode minus saddle of every mode but the highest of its piece, descending, for edges of height ``low``.
+
+    Edges join pieces from the highest on; the edge that joins the piece of a lower mode to that of a higher is its
+    saddle.
+    """
+    owner, peak, found = list(range(len(height))), height.tolist(), [0.0]
 
     def root(i: int) -> int:
         while owner[i] != i:
@@ -255,23 +249,15 @@ def prominences(height: FloatArray, first: IntArray, second: IntArray, low: Floa
             i = owner[i]
         return i
 
-    for e in order.tolist():
-        a, b = root(int(tree.row[e])), root(int(tree.col[e]))
+    for edge in np.argsort(-low, kind="stable"):
+        a, b = root(int(first[edge])), root(int(second[edge]))
+        if a == b:
+            continue
         if peak[a] < peak[b]:
             a, b = b, a
-        found.append(peak[b] - (float(low.max()) + 1.0 - float(tree.data[e])))
+        found.append(peak[b] - float(low[edge]))
         owner[b] = a
     return np.sort(np.maximum(found, 0.0))[::-1]
-
-
-def _least(first: IntArray, second: IntArray, length: FloatArray, n: int) -> sparse.csr_array:
-    """A symmetric graph with the least length of every pair."""
-    # Older versions of SciPy search trees with 32-bit row numbers alone.
-    a, b = np.minimum(first, second).astype(np.int32), np.maximum(first, second).astype(np.int32)
-    order = np.lexsort((length, b, a))
-    a, b, length = a[order], b[order], length[order]
-    new = np.append(True, (a[1:] != a[:-1]) | (b[1:] != b[:-1]))
-    return sparse.csr_array((length[new], (a[new], b[new])), shape=(n, n))
 
 
 # The spectrum beside references
