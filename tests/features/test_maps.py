@@ -323,16 +323,6 @@ def test_sums_of_many_rows_are_products_of_short_panels(monkeypatch):
     assert errors[0, 6000] > 3 * errors[0, 1]
 
 
-def test_column_sums_of_many_rows_are_float32_sums_of_few(monkeypatch):
-    X = np.random.RandomState(0).normal(size=(5003, 5)).astype(np.float32) + 3
-    feature_map = NystroemMap(RBF(0.1), X[:200])
-    V = np.random.RandomState(1).uniform(size=(len(X), 2))
-    expected = feature_map.columns(X).astype(float).T @ V
-    np.testing.assert_allclose(column_sums(feature_map, X, V), expected, rtol=1e-13)
-    many = column_sums(feature_map, X, V, n_rows=10**6)
-    assert 1e-10 < np.abs(many / expected - 1).max() < np.finfo(np.float32).eps
-
-
 def test_a_panel_follows_from_all_rows_not_from_a_block():
     for n_rows, expected in ((1000, 0), (2**15 - 1, 0), (2**15, 256), (10**5, 316), (10**6, 1000)):
         assert _panel_rows(300, n_rows) == expected

@@ -387,9 +387,6 @@ PRECISE_SIZE = 128
 PRECISE_ROWS = 2**15
 """The same for matrices of fewer rows than this."""
 
-SHORT_SUM = 16
-"""Rows that a sum of the columns of many rows adds up in float32."""
-
 LEAST_PANEL = 256
 """Rows of the shortest product in float32: each is followed by p × p additions in float64."""
 
@@ -454,35 +451,17 @@ def _product(columns: FloatArray, Q: FloatArray) -> FloatArray:
 
 
 def absolute_product(columns: FloatArray, sizes: FloatArray) -> FloatArray:
-    """|C| sizes, shape (m,), products in the precision of C: a few rows at a time, which stay in a core's cache."""
-    if sparse.issparse(columns):
-        return np.asarray(abs(columns) @ sizes)
-    if not on_host(columns):
-        return float64(abs(columns) @ sizes)
-    out, step = np.empty(columns.shape[0]), max(PANEL_ENTRIES // columns.shape[1], 16)
-    room = np.empty((min(step, columns.shape[0]), columns.shape[1]), columns.dtype)
-    for top in range(0, columns.shape[0], step):
-        panel = np.abs(columns[top : top + step], out=room[: min(step, columns.shape[0] - top)])
-        out[top : top + step] = panel @ sizes
-    return out
+    """|C| sizes, shape (m,), products in the precision of C."""
+    return float64(abs(columns) @ sizes)
 
 
-def _add_sums(total: FloatArray, columns: FloatArray, V: FloatArray, n_rows: int) -> None:
-    """Add Cᵀ V to a sum over ``n_rows`` rows in float64: if they are many, float32 products of few rows."""
-    if sparse.issparse(columns):
+def _add_sums(total: FloatArray, columns: FloatArray, V: FloatArray) -> None:
+    """Add Cᵀ V to a sum in float64."""
+    if sparse.issparse(columns) or not on_host(columns):
         total += columns.T @ V
         return
-    if not on_host(columns):
-        total += columns.T @ V
-        return
-    whole = 0
-    if n_rows >= PRECISE_ROWS:
-        whole = columns.shape[0] // SHORT_SUM * SHORT_SUM
-        factors = V[:whole].astype(columns.dtype).reshape(-1, SHORT_SUM, V.shape[1])
-        sums = factors.transpose(0, 2, 1) @ columns[:whole].reshape(-1, SHORT_SUM, columns.shape[1])
-        total += sums.sum(axis=0, dtype=np.float64).T
-    for place, panel in _precise_panels(columns[whole:]):
-        total += panel.T @ V[whole:][place]
+    for place, panel in _precise_panels(columns):
+        total += panel.T @ V[place]
 
 
 def _panel_rows(n_columns: int, n_rows: int) -> int:
@@ -517,24 +496,16 @@ def _digits(X: Rows) -> AbstractContextManager[None]:
 
 
 def column_sums(
-    feature_map: FeatureMap,
-    X: Rows,
-    V: FloatArray,
-    *,
-    n_rows: int | None = None,
-    n_jobs: int | None = None,
-    tick: Tick | None = None,
+    feature_map: FeatureMap, X: Rows, V: FloatArray, *, n_jobs: int | None = None, tick: Tick | None = None
 ) -> FloatArray:
-    """c(X)ᵀ V, shape (p, b), in float64, summed in a fixed order; c is in the map's precision.
+    """c(X)ᵀ V, shape (p, b), on the host, summed in float64 in a fixed order.
 
-    ``n_rows`` is the number of all rows of the sum, if X has only some of them: if they are many (``PRECISE_ROWS``),
-    products of a few rows are in the map's precision too. So are those of a block on a device. The sums are on the
-    host, wherever the rows lie.
+    c is in the map's precision, and so are the products of a block on a device.
     """
     V = _factor(V, feature_map, X)
 
     def add(total: FloatArray, columns: FloatArray, place: slice) -> None:
-        _add_sums(total, columns, V[place], n_rows or X.shape[0])
+        _add_sums(total, columns, V[place])
 
     return _summed(feature_map, X, V.shape[1], add, n_jobs, tick)
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
+from sklearn.preprocessing import normalize
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.features.maps import FeatureMap
@@ -79,7 +80,7 @@ class NeighborhoodMap(FeatureMap):
 
     def __init__(self, landmarks: Rows, n_neighbors: int = NEIGHBORS, metric: str | Gower = "euclidean") -> None:
         self.metric, self.dtype = metric, np.dtype(np.float64)
-        self.landmarks = unit_length(landmarks) if metric == "cosine" else landmarks
+        self.landmarks = normalize(landmarks) if metric == "cosine" else landmarks
         self.size = p = int(landmarks.shape[0])
         values = self.landmarks.data if sparse.issparse(self.landmarks) else self.landmarks
         self._largest = 0.0 if isinstance(metric, Gower) else float(np.abs(values).max(initial=0.0))
@@ -154,7 +155,7 @@ class NeighborhoodMap(FeatureMap):
             return self._nearest_on_device(X, count)
         if isinstance(self.metric, Gower):
             return self.metric.near_rows(X, self.landmarks, count)
-        return self._searched().query(unit_length(X) if self.metric == "cosine" else X, count)
+        return self._searched().query(normalize(X) if self.metric == "cosine" else X, count)
 
     def _searched(self) -> NeighborIndex:
         if self._index is None:
@@ -200,15 +201,6 @@ def edge_weights(radii: FloatArray) -> FloatArray:
     if middle == 0:  # more than half of the landmarks have r others at no distance
         return np.where(squares > 0, FLOOR, 1.0)
     return np.asarray(np.maximum(np.exp(-squares / middle), FLOOR))
-
-
-def unit_length(X: Rows) -> Rows:
-    """Rows divided by their lengths; a row of zeros stays."""
-    lengths = np.sqrt(squared_norms(X))
-    scale = np.where(lengths > 0, 1 / np.where(lengths > 0, lengths, 1.0), 0.0)
-    if sparse.issparse(X):
-        return sparse.csr_array(sparse.dia_array((scale[None, :], [0]), shape=(len(scale),) * 2) @ X)
-    return np.asarray(X * scale[:, None])
 
 
 def joined_components(incidence: Any) -> IntArray:

@@ -126,11 +126,11 @@ class RowSums:
     ) -> RowSums:
         """One pass over the rows."""
 
-        light, n_rows = feature_map.for_rows(), source.n_rows
+        light = feature_map.for_rows()
 
         def of_block(block: Block) -> RowSums:
             w = block.weights
-            sums = column_sums(light, block.rows, w[:, None], n_rows=n_rows, n_jobs=n_jobs)[:, 0]
+            sums = column_sums(light, block.rows, w[:, None], n_jobs=n_jobs)[:, 0]
             return cls(sums, float(w.sum()), block.rows.shape[0])
 
         return source.sum(of_block, "sums", progress or Progress())

@@ -207,34 +207,23 @@ class Gower(Kernel):
     def distances(self, X: Rows, Y: Rows) -> FloatArray:
         """q(x_i, y_j) for every row of X and of Y, shape (n_x, n_y), in float64."""
         columns = self._columns()
-        equal, d = columns.by_equality, X.shape[1]
-        there = ~np.isnan(X), ~np.isnan(Y)
-        gaps = not (there[0].all() and there[1].all())
-        total = np.zeros((X.shape[0], Y.shape[0]))
-        if not equal.all():
-            numbers = [Z[:, ~equal] for Z in (X, Y)]
-            if gaps:  # a gap becomes a zero, and zero is a value that Y has: this keeps digits
-                least = Columns.of(numbers[1]).low
-                numbers = [np.nan_to_num(Z - np.nan_to_num(least)) for Z in numbers]
-            numbers = [Z / columns.span[~equal] for Z in numbers]
-            total = cdist(*numbers, "cityblock")
-            if gaps:  # take off what a row has where the other has a gap
-                missing = [(~found[:, ~equal]).astype(np.float64) for found in there]
-                surplus = np.abs(numbers[0]) @ missing[1].T + missing[0] @ np.abs(numbers[1]).T
-                total -= surplus
-                surplus *= 8 * numbers[0].shape[1] * np.finfo(np.float64).eps
-                total[total <= surplus] = 0.0  # rounding: the rule for γ counts distances that are positive
-        if equal.any():
-            width = int(equal.sum())
-            differ = cdist(X[:, equal].astype(np.float64), Y[:, equal].astype(np.float64), "hamming")
-            differ *= width  # NaN differs from all
-            if gaps:
-                differ -= width - _shared(there[0][:, equal], there[1][:, equal])
-            total += np.rint(differ, out=differ)
-        if not gaps:
-            total /= d
+        equal, span = columns.by_equality, columns.span
+        X, Y = np.asarray(X, dtype=np.float64), np.asarray(Y, dtype=np.float64)
+        total, shared = np.zeros((2, X.shape[0], Y.shape[0]))
+        if not (np.isnan(X).any() or np.isnan(Y).any()):
+            if not equal.all():
+                total = cdist(X[:, ~equal] / span[~equal], Y[:, ~equal] / span[~equal], "cityblock")
+            if equal.any():
+                differ = cdist(X[:, equal], Y[:, equal], "hamming")
+                differ *= equal.sum()
+                total += np.rint(differ, out=differ)
+            total /= X.shape[1]
             return total
-        shared = _shared(*there)
+        for j, unit in enumerate(np.where(equal, 1.0, span)):
+            s = np.abs(np.subtract.outer(X[:, j], Y[:, j])) / unit  # NaN if one of the two is missing
+            known = ~np.isnan(s)
+            shared += known
+            total += (s > 0) if equal[j] else np.where(known, s, 0.0)
         return np.divide(total, shared, out=np.ones_like(total), where=shared > 0)
 
     def block(self, X: Rows, Y: Rows) -> FloatArray:
@@ -287,11 +276,6 @@ class Gower(Kernel):
         eps = float(np.finfo(np.float32).eps)
         # A number has an error of eps of its range. What tells rows apart is 1 − κ, of the size of γ q.
         return eps * max(4.0, 4 * gamma, 1 / mean) if mean > eps else 1.0
-
-
-def _shared(X: np.ndarray, Y: np.ndarray) -> FloatArray:
-    """Columns that both rows have, (n_x, n_y)."""
-    return X.astype(np.float64) @ Y.astype(np.float64).T
 
 
 def _places(wanted: list[str], names: Sequence[str] | None) -> IntArray:
