@@ -77,17 +77,17 @@ class Frame:
     def drawn(
         self,
         parts: Sequence[Markup],
-        told: str,
+        title: str,
         labels: tuple[str, str],
         x_ticks: Sequence[float],
         y_ticks: Sequence[float],
     ) -> Markup:
-        """The chart; ``told`` says in words what it shows."""
+        """The chart; ``title`` says in words what it shows."""
         low, left = HEIGHT - BOTTOM, LEFT
         turned = f"translate(11 {(TOP + low) / 2:g}) rotate(-90)"
         return element(
             "svg",
-            element("title", told),
+            element("title", title),
             *(element("line", x1=left, y1=self.up(y), x2=WIDTH - RIGHT, y2=self.up(y), class_="grid") for y in y_ticks),
             *(_text(left - 6, self.up(y) + 4, f"{y:g}", "end") for y in y_ticks),
             *(_text(self.across(x), low + 15, f"{x:g}", "middle") for x in x_ticks),
@@ -109,7 +109,7 @@ def _text(x: float, y: float, text: str, anchor: str) -> Markup:
     return element("text", text, x=x, y=y, text_anchor=anchor)
 
 
-def histogram(values: FloatArray, told: str, label: str) -> Markup:
+def histogram(values: FloatArray, title: str, label: str) -> Markup:
     """Twenty bars from 0 to 1, heights as shares of all."""
     counts, edges = np.histogram(values, bins=20, range=(0.0, 1.0))
     shares = counts / max(len(values), 1)
@@ -129,7 +129,7 @@ def histogram(values: FloatArray, told: str, label: str) -> Markup:
         if count
     ]
     ticks = [0.0, float(f"{most / 2:.2g}"), float(f"{most:.2g}")]
-    return frame.drawn(bars, told, (label, "share of rows"), (0.0, 0.25, 0.5, 0.75, 1.0), ticks)
+    return frame.drawn(bars, title, (label, "share of rows"), (0.0, 0.25, 0.5, 0.75, 1.0), ticks)
 
 
 def eigenvalue_chart(values: FloatArray) -> Markup:
@@ -144,8 +144,8 @@ def eigenvalue_chart(values: FloatArray) -> Markup:
             element("circle", element("title", f"{value:.4f}"), cx=x, cy=frame.up(value), r="4", class_="dot"),
         ]
     step = max(1, len(values) // 10)
-    told = f"{len(values)} eigenvalues: {', '.join(f'{v:.3f}' for v in values[:20].tolist())}"
-    return frame.drawn(parts, told, ("eigenvalue", "value"), range(1, len(values) + 1, step), (0.0, 0.5, 1.0))
+    title = f"{len(values)} eigenvalues: {', '.join(f'{v:.3f}' for v in values[:20].tolist())}"
+    return frame.drawn(parts, title, ("eigenvalue", "value"), range(1, len(values) + 1, step), (0.0, 0.5, 1.0))
 
 
 def count_chart(found: CountResult) -> Markup:
@@ -161,12 +161,12 @@ def count_chart(found: CountResult) -> Markup:
         ends = frame.up(one.stability - one.standard_error), frame.up(one.stability + one.standard_error)
         best = one.n_clusters == found.n_clusters
         kind = "chosen" if best else "dot" if one.allowed else "ruled-out"
-        told = f"{one.n_clusters} clusters: stability {one.stability:.3f} ± {one.standard_error:.3f}"
+        title = f"{one.n_clusters} clusters: stability {one.stability:.3f} ± {one.standard_error:.3f}"
         if not one.allowed:
-            told += f"; too small a cluster: {one.smallest:g} rows, {one.needed:.1f} needed"
+            title += f"; too small a cluster: {one.smallest:g} rows, {one.needed:.1f} needed"
         parts += [
             element("line", x1=x, y1=ends[0], x2=x, y2=ends[1], class_="error"),
-            element("circle", element("title", told), cx=x, cy=y, r="7" if best else "4", class_=kind),
+            element("circle", element("title", title), cx=x, cy=y, r="7" if best else "4", class_=kind),
         ]
     step = max(1, len(k) // 10)
     words = f"Stability of {min(k)} to {max(k)} clusters. Chosen: {found.n_clusters}."
