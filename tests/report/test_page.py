@@ -14,7 +14,7 @@ from biclique.exceptions import DataError, FewerClustersWarning, ParameterError
 from biclique.report.gather import DIFFERENCES, TYPICAL, Cluster, Difference, Shown, View, gather, principal
 from biclique.report.markup import element, escaped, fill, json_text, shown
 from biclique.report.page import make_page, month_text, number_text, stability_text
-from biclique.report.rows import LEAST_POINTS, MOST_POINTS, Facts, Told, thinned
+from biclique.report.rows import LEAST_POINTS, MOST_POINTS, Facts, Subject, thinned
 from biclique.report.sample import CELLS, SAMPLE_LEAST, SAMPLE_ROWS, Sampled, Similarities, groups_of
 from biclique.report.sentence import first_sentence, percent
 from biclique.report.shown_columns import Coded
@@ -166,7 +166,7 @@ def test_many_rows_and_columns_stay_below_three_megabytes(tmp_path, n, d):
 def largest_page(n, n_columns, k, name, end_of_id):
     """The data of the largest page: as much of everything as ``gather`` gives for such a table, all names long."""
     random = np.random.default_rng(0)
-    small = gather(fitted(affinity="rbf")._told(), groups(), n_splits=0)
+    small = gather(fitted(affinity="rbf")._subject(), groups(), n_splits=0)
     labels, best = np.arange(n) % k, random.random(n).astype(np.float32)
     drawn = thinned(labels, k, MOST_POINTS, LEAST_POINTS, np.random.RandomState(0))
     places = thinned(labels[drawn], k, SAMPLE_ROWS, SAMPLE_LEAST, np.random.RandomState(0))
@@ -178,7 +178,7 @@ def largest_page(n, n_columns, k, name, end_of_id):
     return replace(
         small,
         title=name,
-        told=replace(small.told, n_clusters=k),
+        subject=replace(small.subject, n_clusters=k),
         n_rows=n,
         n_columns=n_columns,
         facts=Facts(labels, best, np.ones(n, np.float32), random.random((k, k)) * n / k**2),
@@ -297,8 +297,8 @@ def test_fewer_clusters_than_asked_for_are_said(tmp_path):
     with pytest.warns(FewerClustersWarning):
         model = BicliqueSpectralClustering(6, random_state=0).fit(X)
     assert "4 clusters were found, 6 asked for." in write(tmp_path, model, X)
-    told = "4 clusters returned, 6 asked for: X has only 4 distinct rows"
-    assert "4 clusters were found" not in write(tmp_path, model, X, notes=[told])
+    subject = "4 clusters returned, 6 asked for: X has only 4 distinct rows"
+    assert "4 clusters were found" not in write(tmp_path, model, X, notes=[subject])
 
 
 def test_the_page_says_what_the_clusters_were_made_from(tmp_path):
@@ -349,12 +349,12 @@ def facts(best, sizes, mixed=None):
 
 
 def test_the_first_sentence():
-    told = Told("m", {}, None, 2, None, None, None)
-    assert first_sentence(told, facts([1, 1, 1, 1], [2, 2])) == "2 clusters; every row fits its cluster."
+    subject = Subject("m", {}, None, 2, None, None, None)
+    assert first_sentence(subject, facts([1, 1, 1, 1], [2, 2])) == "2 clusters; every row fits its cluster."
     mixed = np.array([[1.0, 1.0], [0.0, 2.0]])
-    found = first_sentence(told, facts([0.4, 1, 1, 1], [2, 2], mixed))
+    found = first_sentence(subject, facts([0.4, 1, 1, 1], [2, 2], mixed))
     assert found == "2 clusters; cluster 0 is hard to tell from 1; 25 % of the rows fit nowhere well."
-    assert first_sentence(told, facts([1.0], [1])).startswith("1 cluster;")
+    assert first_sentence(subject, facts([1.0], [1])).startswith("1 cluster;")
 
 
 def test_shares_in_words():
@@ -393,7 +393,7 @@ def test_halves_get_the_number_of_clusters_that_was_found():
 
 def test_gathering_twice_gives_the_same_page():
     model, X = fitted(), groups()
-    first, second = (make_page(gather(model._told(), X, n_splits=0)) for _ in range(2))
+    first, second = (make_page(gather(model._subject(), X, n_splits=0)) for _ in range(2))
     assert first == second
     assert re.search(r"NaN|Infinity", first.split('id="data">')[1].split("</script>")[0]) is None
 

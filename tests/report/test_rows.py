@@ -36,7 +36,7 @@ def test_few_rows_are_all_kept():
 
 def test_facts_are_those_of_the_model():
     model, X = fitted(), groups()
-    facts = look(model._told(), X, None)
+    facts = look(model._subject(), X, None)
     assert np.array_equal(facts.labels, model.labels_)
     p = model.predict_proba(X)
     np.testing.assert_allclose(facts.best, p.max(axis=1), rtol=1e-6)
@@ -69,7 +69,7 @@ def test_hard_pairs_are_named_worst_first():
 def test_rows_are_picked_by_number():
     model, X = fitted(), groups()
     chosen = np.array([0, 5, 119])
-    assert np.array_equal(picked(model._told(), X, chosen), X[chosen])
+    assert np.array_equal(picked(model._subject(), X, chosen), X[chosen])
 
 
 def test_labels_are_matched_to_those_of_the_model():
@@ -93,7 +93,7 @@ def test_groups_stay_inside_clusters():
 @pytest.mark.parametrize("affinity", ["neighborhoods", "nearest_neighbors", "rbf"])
 def test_the_sample_gives_the_models_own_clusters_at_its_order(affinity, order):
     model, X = fitted(affinity=affinity, order=order), groups()
-    found = sample_again(model._told(), X, model.labels_)
+    found = sample_again(model._subject(), X, model.labels_)
     if affinity == "rbf":
         at = found.path.orders.index(model.order_)
         assert found.path.agreement[at] == 1
@@ -109,7 +109,7 @@ def test_similarities_are_means_of_the_kernel():
     model, X = fitted(affinity="rbf", gamma=0.3), groups()
     from biclique.kernels import RBF
 
-    found = sample_again(model._told(), X, model.labels_, path=False)
+    found = sample_again(model._subject(), X, model.labels_, path=False)
     cells, _ = groups_of(model.labels_, 3, 160)
     K = RBF(0.3).block(X, X)
     assert found.similarities.cells[0, 7] == pytest.approx(K[np.ix_(cells[0], cells[7])].mean())
@@ -117,6 +117,6 @@ def test_similarities_are_means_of_the_kernel():
 
 def test_what_cannot_be_sampled_has_a_reason():
     model = fitted()
-    found = sample_again(model._told(), groups()[:1], model.labels_[:1])
+    found = sample_again(model._subject(), groups()[:1], model.labels_[:1])
     assert (found.similarities, found.path) == (None, None)
     assert found.reason == "there is only one row"

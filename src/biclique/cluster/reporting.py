@@ -14,7 +14,7 @@ from biclique.cluster.trust import HowSure
 from biclique.exceptions import ParameterError
 from biclique.report.gather import Ids, gather
 from biclique.report.page import make_page
-from biclique.report.rows import Told
+from biclique.report.rows import Subject
 from biclique.report.summary import Summary, summary_of
 from biclique.runtime.threads import single_threaded_blas
 from biclique.selection import CountResult
@@ -75,7 +75,7 @@ class Reporting(HowSure):
         check_target(path)
         with single_threaded_blas():
             data = gather(
-                self._told(),
+                self._subject(),
                 X,
                 table=table,
                 used=used,
@@ -90,13 +90,15 @@ class Reporting(HowSure):
     def summary(self) -> Summary:
         """What the fit chose, and why: text when printed, a table in a notebook."""
         check_is_fitted(self)
-        told = self._told()
+        subject = self._subject()
         if hasattr(self, "_lazy_sizes"):  # of labels that nobody has computed
-            return summary_of(told, list(self._lazy_sizes))
+            return summary_of(subject, list(self._lazy_sizes))
         labels = getattr(self, "labels_", None)
-        return summary_of(told, None if labels is None else np.bincount(labels, minlength=told.n_clusters).tolist())
+        return summary_of(
+            subject, None if labels is None else np.bincount(labels, minlength=subject.n_clusters).tolist()
+        )
 
-    def _told(self) -> Told:
+    def _subject(self) -> Subject:
         defaults = {name: given.default for name, given in signature(type(self)).parameters.items()}
         parameters = self.get_params(deep=False)
         changed = {
@@ -104,7 +106,7 @@ class Reporting(HowSure):
             for name, value in parameters.items()
             if type(value) is not type(defaults[name]) or value != defaults[name]
         }
-        return Told(
+        return Subject(
             type(self).__name__,
             {"n_clusters": parameters["n_clusters"], **changed},
             self._fitted,

@@ -15,7 +15,7 @@ from scipy.sparse.linalg import svds
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import BicliqueError, DataError
-from biclique.report.rows import LEAST_POINTS, MOST_POINTS, Facts, Told, look, picked, thinned, typical_rows
+from biclique.report.rows import LEAST_POINTS, MOST_POINTS, Facts, Subject, look, picked, thinned, typical_rows
 from biclique.report.sample import SAMPLE_LEAST, SAMPLE_ROWS, Sampled, sample_again
 from biclique.report.sentence import first_sentence
 from biclique.report.shown_columns import YEAR, Category, Coded, Columns, Sums
@@ -97,7 +97,7 @@ class ReportData:
 
     title: str
     sentence: str
-    told: Told
+    subject: Subject
     n_rows: int
     n_columns: int
     facts: Facts
@@ -120,7 +120,7 @@ class ReportData:
 
 
 def gather(
-    told: Told,
+    subject: Subject,
     X: Any,
     *,
     table: Any = None,
@@ -137,37 +137,37 @@ def gather(
     ``used`` names the columns of the table from which the clusters were made; None if that is not known.
     """
     random = np.random.RandomState(random_state)
-    given = told.fitted.settings.kernel.given
-    own = Sums(told.n_clusters) if table is None and not given else None
-    facts = look(told, X, own)
+    given = subject.fitted.settings.kernel.given
+    own = Sums(subject.n_clusters) if table is None and not given else None
+    facts = look(subject, X, own)
     n = len(facts.labels)
-    drawn = thinned(facts.labels, told.n_clusters, MOST_POINTS, LEAST_POINTS, random)
+    drawn = thinned(facts.labels, subject.n_clusters, MOST_POINTS, LEAST_POINTS, random)
     named = None if ids is None else _named(ids, drawn, n)
-    rows = picked(told, X, drawn)
+    rows = picked(subject, X, drawn)
     host = rows if on_host(rows) else to_host(rows)
     labels = facts.labels[drawn]
     if table is not None:
-        own, drawn_columns, categories = _of_table(table, facts.labels, told.n_clusters, drawn)
+        own, drawn_columns, categories = _of_table(table, facts.labels, subject.n_clusters, drawn)
     else:
-        own_names = _names(told, 0 if given else host.shape[1])
+        own_names = _names(subject, 0 if given else host.shape[1])
         drawn_columns, categories = Columns(own_names, host[:, : len(own_names)], []), []
-    embedded = told.fitted.embed(rows, told.n_jobs)
-    places = thinned(labels, told.n_clusters, SAMPLE_ROWS, SAMPLE_LEAST, random)
+    embedded = subject.fitted.embed(rows, subject.n_jobs)
+    places = thinned(labels, subject.n_clusters, SAMPLE_ROWS, SAMPLE_LEAST, random)
     some = host[places]
     if given and host.shape[1] != n:
         sampled = Sampled(None, None, "X is not the matrix of the fit")
     else:
         again = some[:, drawn[places]] if given else some
-        sampled = sample_again(told, again, labels[places])
-    stability, why = _stability(told, some, labels[places], n_splits)
+        sampled = sample_again(subject, again, labels[places])
+    stability, why = _stability(subject, some, labels[places], n_splits)
     names = [*drawn_columns.names, *(one.name for one in categories)]
-    made_from = None if given else _used(told, names, used, raw=table is None)
-    differences = _differences(own, drawn_columns.names, categories, facts, told.n_clusters)
+    made_from = None if given else _used(subject, names, used, raw=table is None)
+    differences = _differences(own, drawn_columns.names, categories, facts, subject.n_clusters)
     if made_from is not None:
         differences = [[replace(one, used=one.column in made_from) for one in found] for found in differences]
-    typical = _typical(embedded, labels, told.n_clusters, named, drawn)
-    sure = np.bincount(facts.labels, facts.best, minlength=told.n_clusters)
-    nowhere = np.bincount(facts.labels, facts.nowhere, minlength=told.n_clusters)
+    typical = _typical(embedded, labels, subject.n_clusters, named, drawn)
+    sure = np.bincount(facts.labels, facts.best, minlength=subject.n_clusters)
+    nowhere = np.bincount(facts.labels, facts.nowhere, minlength=subject.n_clusters)
     clusters = [
         Cluster(
             j,
@@ -180,11 +180,11 @@ def gather(
         )
         for j, size in enumerate(facts.sizes)
     ]
-    said = [*notes, *_notes(told, facts, " ".join(notes)), *([why] if why else [])]
+    all_notes = [*notes, *_notes(subject, facts, " ".join(notes)), *([why] if why else [])]
     return ReportData(
         title or "Clusters",
-        first_sentence(told, facts),
-        told,
+        first_sentence(subject, facts),
+        subject,
         n,
         len(names),
         facts,
@@ -192,13 +192,13 @@ def gather(
         drawn,
         named,
         _views(host, embedded, drawn_columns, given=given, raw=table is None),
-        _columns(own, drawn_columns, categories, facts, told.n_clusters),
+        _columns(own, drawn_columns, categories, facts, subject.n_clusters),
         _origin(names, made_from, given=given),
         places,
         sampled,
         0 if stability is None else n_splits,
-        said,
-        command or _python(told),
+        all_notes,
+        command or _python(subject),
         _versions(),
     )
 
@@ -234,30 +234,30 @@ def _named(ids: Ids, drawn: IntArray, n: int) -> list[str]:
     return [str(ids[row]) for row in drawn]
 
 
-def _names(told: Told, n_columns: int) -> list[str]:
-    known = told.names
+def _names(subject: Subject, n_columns: int) -> list[str]:
+    known = subject.names
     return [str(name) for name in known] if known is not None and n_columns else [f"x{j}" for j in range(n_columns)]
 
 
-def _stability(told: Told, rows: Rows, labels: IntArray, n_splits: int) -> tuple[FloatArray | None, str]:
+def _stability(subject: Subject, rows: Rows, labels: IntArray, n_splits: int) -> tuple[FloatArray | None, str]:
     """Of every cluster, on some rows; or why not."""
     if n_splits == 0:
         return None, ""
     try:
-        return told.stability(rows, labels, n_splits), ""
+        return subject.stability(rows, labels, n_splits), ""
     except (BicliqueError, ValueError, np.linalg.LinAlgError) as error:
         return None, f"Stability could not be computed: {error}"
 
 
-def _notes(told: Told, facts: Facts, known: str) -> list[str]:
+def _notes(subject: Subject, facts: Facts, known: str) -> list[str]:
     """What a reader should know, unless it is known from warnings."""
-    counted, error = told.counted, told.fitted.chosen.error
+    counted, error = subject.counted, subject.fitted.chosen.error
     notes = []
     if counted is not None and counted.has_structure is False and counted.structure.reason not in known:
         notes.append(counted.structure.reason)
-    asked = told.parameters.get("n_clusters", told.n_clusters) if counted is None else told.n_clusters
-    if asked != told.n_clusters and f"{asked} asked for" not in known:
-        notes.append(f"{told.n_clusters} clusters were found, {asked} asked for.")
+    asked = subject.parameters.get("n_clusters", subject.n_clusters) if counted is None else subject.n_clusters
+    if asked != subject.n_clusters and f"{asked} asked for" not in known:
+        notes.append(f"{subject.n_clusters} clusters were found, {asked} asked for.")
     if error is not None and str(error) not in known:
         notes.append(f"Similarities are approximate: {error}.")
     if np.isnan(facts.degrees).any():
@@ -265,19 +265,19 @@ def _notes(told: Told, facts: Facts, known: str) -> list[str]:
     return notes
 
 
-def _python(told: Told) -> str:
-    given = ", ".join(f"{name}={value!r}" for name, value in told.parameters.items())
-    return f"{told.kind}({given}).fit(X)"
+def _python(subject: Subject) -> str:
+    given = ", ".join(f"{name}={value!r}" for name, value in subject.parameters.items())
+    return f"{subject.kind}({given}).fit(X)"
 
 
 # Columns
 
 
-def _used(told: Told, names: list[str], used: Collection[str] | None, *, raw: bool) -> set[str] | None:
+def _used(subject: Subject, names: list[str], used: Collection[str] | None, *, raw: bool) -> set[str] | None:
     """The columns, among those that are shown, from which the clusters were made; None if that is not known."""
     if raw:
         return set(names)
-    known = told.names if used is None else used
+    known = subject.names if used is None else used
     if known is None:
         return None
     fitted = {str(name) for name in known}

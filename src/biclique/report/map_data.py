@@ -30,7 +30,7 @@ def map_data(data: ReportData) -> dict[str, Any]:
     levels = iter(_levels([one.coded.values for one in data.columns if one.is_category]))
     return {
         "n": len(data.drawn),
-        "clusters": data.told.n_clusters,
+        "clusters": data.subject.n_clusters,
         "colours": COLOURS,
         "shapes": SHAPES,
         "rows": as_base64(data.drawn.astype("<u4")),
@@ -57,7 +57,7 @@ def map_data(data: ReportData) -> dict[str, Any]:
         if path is None
         else {
             "orders": [order_text(order) for order in path.orders],
-            "own": path.orders.index(data.told.fitted.chosen.order),
+            "own": path.orders.index(data.subject.fitted.chosen.order),
             "places": as_base64(data.places.astype("<u4")),
             "labels": [as_base64(labels.astype("<u2")) for labels in path.labels],
         },

@@ -92,7 +92,7 @@ def _controls(data: ReportData) -> Markup:
     ]
     path = data.sampled.path
     if path is not None:
-        own = path.orders.index(data.told.fitted.chosen.order)
+        own = path.orders.index(data.subject.fitted.chosen.order)
         slider = element(
             "input",
             type="range",
@@ -120,19 +120,19 @@ def _legend(data: ReportData) -> Markup:
 
 
 def _about(data: ReportData) -> Markup:
-    told = f"{data.n_rows:,} rows"
+    size = f"{data.n_rows:,} rows"
     if data.n_columns:
-        told += f" in {data.n_columns:,} {'column' if data.n_columns == 1 else 'columns'}"
+        size += f" in {data.n_columns:,} {'column' if data.n_columns == 1 else 'columns'}"
     thin = ""
     if len(data.drawn) < data.n_rows:
-        least = min(LEAST_POINTS, MOST_POINTS // data.told.n_clusters)
+        least = min(LEAST_POINTS, MOST_POINTS // data.subject.n_clusters)
         thin = (
             f" The map draws {len(data.drawn):,} of them: of every cluster at least {least} rows, or all if it has "
             "fewer, so small clusters look larger than they are. Numbers in tables count all rows."
         )
     if len(data.clusters) > MOST_CLUSTERS:
         thin += f" Tables show the {MOST_CLUSTERS} largest of {len(data.clusters):,} clusters."
-    return escaped(f"{told}.{thin}")
+    return escaped(f"{size}.{thin}")
 
 
 def _notes(data: ReportData) -> Markup:
@@ -242,8 +242,8 @@ def month_text(year: float) -> str:
 
 def _sure(data: ReportData) -> Markup:
     best = data.facts.best
-    told = f"Probabilities of {data.n_rows:,} rows: median {np.median(best):.2f}."
-    chart = histogram(best, told, "probability of a row's own cluster")
+    title = f"Probabilities of {data.n_rows:,} rows: median {np.median(best):.2f}."
+    chart = histogram(best, title, "probability of a row's own cluster")
     lines = []
     for a, b, share in data.facts.hard_pairs()[:10]:
         text = f" {b}: about {percent(share)} of their rows may belong to the other"
@@ -260,7 +260,7 @@ def _sure(data: ReportData) -> Markup:
 
 
 def _selection(data: ReportData) -> Markup:
-    found = data.told.counted
+    found = data.subject.counted
     if found is None:
         return Markup("")
     parts = [element("p", shown(found.told, 2000))]
@@ -280,7 +280,7 @@ def _orders(data: ReportData) -> Markup:
     path = data.sampled.path
     if path is None:
         return Markup("")
-    own = data.told.fitted.chosen.order
+    own = data.subject.fitted.chosen.order
     rows = []
     for order, agreed, sizes in zip(path.orders, path.agreement, path.sizes, strict=True):
         name = f"{order_text(order)} (this model)" if order == own else order_text(order)
@@ -312,7 +312,7 @@ def _similarities(data: ReportData) -> Markup:
 
 
 def _eigenvalues(data: ReportData) -> Markup:
-    values = data.told.fitted.eigenvalues
+    values = data.subject.fitted.eigenvalues
     if not len(values):
         return element("p", "One cluster has no eigenvalues to show.")
     words = element(
@@ -325,7 +325,7 @@ def _eigenvalues(data: ReportData) -> Markup:
 def _repeat(data: ReportData) -> Markup:
     settings = [
         element("tr", element("th", name, scope="row"), element("td", shown(repr(value), 200)))
-        for name, value in data.told.parameters.items()
+        for name, value in data.subject.parameters.items()
     ]
     versions = ", ".join(f"{name} {number}" for name, number in data.versions.items())
     return joined(
@@ -333,7 +333,7 @@ def _repeat(data: ReportData) -> Markup:
             element("pre", shown(data.command, 4000), id="command"),
             element("button", "Copy", type="button", id="copy-command"),
             element("h3", "What was decided"),
-            element("pre", "\n".join(shown(line, 1000) for line in str(data.told.fitted.chosen).splitlines())),
+            element("pre", "\n".join(shown(line, 1000) for line in str(data.subject.fitted.chosen).splitlines())),
             element("h3", "Parameters that are not the defaults"),
             element("table", element("tbody", *settings)) if settings else element("p", "None."),
             element("p", shown(versions, 400), class_="faded"),

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from biclique._typing import FloatArray
 from biclique.exceptions import DataError, ParameterError
 from biclique.report.gather import check_length, principal
-from biclique.report.rows import Told, thinned
+from biclique.report.rows import Subject, thinned
 from biclique.report.sample import SAMPLE_LEAST, SAMPLE_ROWS, sample_again
 from biclique.report.shown_columns import Columns, Sums
 from biclique.runtime.axes import new_axes
@@ -24,15 +24,15 @@ MARKERS = ("o", "s", "^", "D", "v")
 
 def _checked(model: Model) -> Model:
     """The model, if it has what plots need."""
-    if not hasattr(model, "_told"):
+    if not hasattr(model, "_subject"):
         raise ParameterError(f"a fitted BicliqueSpectralClustering is needed, got a {type(model).__name__}.")
     check_is_fitted(model)
     return model
 
 
-def _check_columns(told: Told, way_out: str) -> None:
+def _check_columns(subject: Subject, way_out: str) -> None:
     """Refuse a model of a given matrix, whose X has one column for every training row."""
-    kernel = told.fitted.settings.kernel
+    kernel = subject.fitted.settings.kernel
     if kernel.given:
         raise DataError(
             f"there are no columns to plot: with affinity={kernel.affinity!r} X holds similarities or distances of "
@@ -51,7 +51,7 @@ class Model(Protocol):
     def transform(self, X: Any) -> Any:
         """The embedding."""
 
-    def _told(self) -> Told:
+    def _subject(self) -> Subject:
         """What a report asks of it."""
 
 
@@ -78,13 +78,13 @@ def plot_clusters(model: Model, X: Any, *, view: str = "embedding", ax: Any = No
     if view == "embedding":
         places = principal(unit_rows(np.asarray(model.transform(X))))
     else:
-        _check_columns(model._told(), "use view='embedding'")
+        _check_columns(model._subject(), "use view='embedding'")
         columns = Columns.of(X)
         two = len(columns.names) == 2 and not columns.categories
         places = np.asarray(columns.numbers) if two else principal(columns.numbers)
         names = columns.names if two else ["first principal component", "second principal component"]
     ax = new_axes() if ax is None else ax
-    for cluster in range(model._told().n_clusters):
+    for cluster in range(model._subject().n_clusters):
         own = labels == cluster
         ax.scatter(
             *places[own].T,
@@ -128,7 +128,7 @@ def plot_selection(found: Model | CountResult, *, ax: Any = None) -> Any:
     """
     if isinstance(found, CountResult):
         return found.plot(ax)
-    chosen = _checked(found)._told().counted
+    chosen = _checked(found)._subject().counted
     if chosen is None:
         raise ParameterError("nothing was selected in this fit: set n_clusters to 'select'.")
     return chosen.plot(ax)
@@ -167,15 +167,15 @@ def plot_affinity(model: Model, X: Any, *, ax: Any = None) -> Any:
     -------
     matplotlib axes, with one image: means of K over groups of rows of one cluster
     """
-    told = _checked(model)._told()
+    subject = _checked(model)._subject()
     labels = np.asarray(model.predict(X))
-    places = thinned(labels, told.n_clusters, SAMPLE_ROWS, SAMPLE_LEAST, np.random.RandomState(0))
-    (rows,) = told.of_rows(X, lambda found: found[places])
-    if told.fitted.settings.kernel.given:
+    places = thinned(labels, subject.n_clusters, SAMPLE_ROWS, SAMPLE_LEAST, np.random.RandomState(0))
+    (rows,) = subject.of_rows(X, lambda found: found[places])
+    if subject.fitted.settings.kernel.given:
         if rows.shape[1] != len(labels):
             raise DataError(f"X has shape {(len(labels), rows.shape[1])}: pass the square matrix of the fit.")
         rows = rows[:, places]
-    found = sample_again(told, rows, labels[places], path=False)
+    found = sample_again(subject, rows, labels[places], path=False)
     if found.similarities is None:
         raise DataError(f"there are no similarities to plot: {found.reason}.")
     ax = new_axes() if ax is None else ax
@@ -216,14 +216,14 @@ def plot_profile(model: Model, X: Any, *, table: Any = None, most: int = 15, ax:
     """
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
         raise ParameterError(f"most must be a whole number from 1, got {most!r}.")
-    told = _checked(model)._told()
+    subject = _checked(model)._subject()
     if table is None:
-        _check_columns(told, "pass columns of the same rows as table=")
+        _check_columns(subject, "pass columns of the same rows as table=")
     columns, labels = Columns.of(X if table is None else table), np.asarray(model.predict(X))
     check_length(columns.numbers.shape[0], len(labels))
     if not columns.names:
         raise DataError("there is no column of numbers to plot: model.profile(X) compares categories.")
-    sums = Sums(told.n_clusters)
+    sums = Sums(subject.n_clusters)
     sums.add(columns.numbers, labels)
     best = np.argsort(-sums.separation, kind="stable")[:most]
     effects = sums.effects[:, best].T
@@ -231,6 +231,6 @@ def plot_profile(model: Model, X: Any, *, table: Any = None, most: int = 15, ax:
     limit = float(np.abs(effects[np.isfinite(effects)]).max(initial=1.0))
     image = ax.imshow(np.clip(effects, -limit, limit), cmap="PuOr", vmin=-limit, vmax=limit, aspect="auto")
     ax.set_yticks(range(len(best)), [columns.names[j] for j in best])
-    ax.set(xlabel="cluster", xticks=range(told.n_clusters))
+    ax.set(xlabel="cluster", xticks=range(subject.n_clusters))
     ax.figure.colorbar(image, ax=ax, label="difference from the rest, in standard deviations")
     return ax

@@ -29,7 +29,7 @@ HARD = 0.1
 
 
 @dataclass(frozen=True)
-class Told:
+class Subject:
     """What a report asks of a fitted model."""
 
     kind: str
@@ -91,19 +91,19 @@ class Facts:
         return sorted(((int(i), int(j), float(overlap[i, j])) for i, j in zip(a, b, strict=True)), key=lambda p: -p[2])
 
 
-def look(told: Told, X: Any, sums: Sums | None) -> Facts:
+def look(subject: Subject, X: Any, sums: Sums | None) -> Facts:
     """One pass over the rows; ``sums`` adds up the columns of X, if those are to be shown."""
 
     def of_rows(rows: Rows) -> Facts:
-        return _together([_look(told, rows[top : top + PIECE], sums) for top in range(0, rows.shape[0], PIECE)])
+        return _together([_look(subject, rows[top : top + PIECE], sums) for top in range(0, rows.shape[0], PIECE)])
 
-    return _together(told.of_rows(X, of_rows))
+    return _together(subject.of_rows(X, of_rows))
 
 
-def _look(told: Told, rows: Rows, sums: Sums | None) -> Facts:
-    fitted, k = told.fitted, told.n_clusters
-    embedded = fitted.embed(rows, told.n_jobs)
-    labels = fitted.labels(rows, told.n_jobs)
+def _look(subject: Subject, rows: Rows, sums: Sums | None) -> Facts:
+    fitted, k = subject.fitted, subject.n_clusters
+    embedded = fitted.embed(rows, subject.n_jobs)
+    labels = fitted.labels(rows, subject.n_jobs)
     degrees = fitted.degrees(embedded)
     mixed = np.zeros((k, k))
     best: FloatArray = np.ones(len(labels))
@@ -146,7 +146,7 @@ def thinned(labels: IntArray, n_clusters: int, most: int, least: int, random: np
     return np.sort(np.concatenate(chosen))
 
 
-def picked(told: Told, X: Any, chosen: IntArray) -> Rows:
+def picked(subject: Subject, X: Any, chosen: IntArray) -> Rows:
     """The rows of X with these numbers, ascending, as the model reads them: another pass."""
     start = 0
 
@@ -156,7 +156,7 @@ def picked(told: Told, X: Any, chosen: IntArray) -> Rows:
         start += rows.shape[0]
         return rows[own]
 
-    pieces = told.of_rows(X, of_rows)
+    pieces = subject.of_rows(X, of_rows)
     return sparse.vstack(pieces, format="csr") if sparse.issparse(pieces[0]) else np.concatenate(pieces)
 
 

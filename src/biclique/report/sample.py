@@ -13,7 +13,7 @@ from biclique.exceptions import BicliqueError
 from biclique.fit.choose import find_vertices
 from biclique.fit.settings import Settings
 from biclique.progress import Progress
-from biclique.report.rows import Told
+from biclique.report.rows import Subject
 from biclique.rows.array import ArrayRows
 from biclique.runtime.threads import single_threaded_blas
 from biclique.selection.criteria import agreement
@@ -56,65 +56,65 @@ class Sampled:
     reason: str = ""
 
 
-def sample_again(told: Told, rows: Rows, labels: IntArray, *, path: bool = True) -> Sampled:
+def sample_again(subject: Subject, rows: Rows, labels: IntArray, *, path: bool = True) -> Sampled:
     """Similarities, and for a kernel a path over orders."""
     if len(labels) < 2:
         return Sampled(None, None, "there is only one row")
     try:
         # Warnings of fits that nobody asked for by themselves are not shown.
         with single_threaded_blas(), warnings.catch_warnings(action="ignore"):
-            cuts, index = _cuts(told, rows)
-            similarities = _similarities(cuts, index, labels, told.n_clusters)
+            cuts, index = _cuts(subject, rows)
+            similarities = _similarities(cuts, index, labels, subject.n_clusters)
             if not path:
                 return Sampled(similarities, None)
-            kernel = told.fitted.settings.kernel
-            if kernel.neighborhoods or kernel.neighbors or told.fitted.settings.symmetric:
+            kernel = subject.fitted.settings.kernel
+            if kernel.neighborhoods or kernel.neighbors or subject.fitted.settings.symmetric:
                 return Sampled(similarities, None)
-            if told.n_clusters < 2:
+            if subject.n_clusters < 2:
                 return Sampled(similarities, None, "one cluster is the same at every order")
-            if cuts.gram.n <= told.n_clusters:
+            if cuts.gram.n <= subject.n_clusters:
                 return Sampled(similarities, None, "there are too few different rows")
-            return Sampled(similarities, _path(told, cuts, index, labels))
+            return Sampled(similarities, _path(subject, cuts, index, labels))
     except (BicliqueError, ValueError, np.linalg.LinAlgError) as error:
         return Sampled(None, None, f"these rows alone cannot be clustered: {error}")
 
 
-def _cuts(told: Told, rows: Rows) -> tuple[KernelCuts, IntArray]:
+def _cuts(subject: Subject, rows: Rows) -> tuple[KernelCuts, IntArray]:
     """K of the rows with the bandwidth of the fit, and the place of every row in it."""
-    settings: Settings = told.fitted.settings
-    if told.fitted.chosen.gamma is not None:
-        settings = replace(settings, kernel=replace(settings.kernel, gamma=told.fitted.chosen.gamma))
+    settings: Settings = subject.fitted.settings
+    if subject.fitted.chosen.gamma is not None:
+        settings = replace(settings, kernel=replace(settings.kernel, gamma=subject.fitted.chosen.gamma))
     settings = replace(
         settings,
-        n_columns=told.n_clusters if settings.n_columns == settings.n_groups else settings.n_columns,
+        n_columns=subject.n_clusters if settings.n_columns == settings.n_groups else settings.n_columns,
         modelling="biclique",
         order=2.0,
         gram="auto",
         rank="auto",
         device=None,
         precision="auto",
-        n_clusters=told.n_clusters,
+        n_clusters=subject.n_clusters,
         random_state=0,
     )
     source = ArrayRows(rows, np.ones(rows.shape[0]))
-    source.columns = told.fitted.chosen.columns
+    source.columns = subject.fitted.chosen.columns
     vertices = find_vertices(settings, rows, source.weights)
-    return KernelCuts(settings, source, vertices, _orders(told), Progress(False)), vertices.index
+    return KernelCuts(settings, source, vertices, _orders(subject), Progress(False)), vertices.index
 
 
-def _orders(told: Told) -> list[float]:
-    return sorted({*ORDERS, told.fitted.chosen.order})
+def _orders(subject: Subject) -> list[float]:
+    return sorted({*ORDERS, subject.fitted.chosen.order})
 
 
-def _path(told: Told, cuts: KernelCuts, index: IntArray, labels: IntArray) -> Path:
-    orders = _orders(told)
-    matched = [matched_labels(cuts.at(order).labels[index], labels, told.n_clusters) for order in orders]
+def _path(subject: Subject, cuts: KernelCuts, index: IntArray, labels: IntArray) -> Path:
+    orders = _orders(subject)
+    matched = [matched_labels(cuts.at(order).labels[index], labels, subject.n_clusters) for order in orders]
     ones = np.ones(len(labels))
     return Path(
         orders,
         np.array(matched),
         [float(agreement(one, labels, ones)) for one in matched],
-        [np.bincount(one, minlength=told.n_clusters).tolist() for one in matched],
+        [np.bincount(one, minlength=subject.n_clusters).tolist() for one in matched],
     )
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from biclique.report.rows import Facts, Told
+from biclique.report.rows import Facts, Subject
 
 NAMED_PAIRS = 2
 """Pairs of clusters that the sentence names."""
 
 
-def first_sentence(told: Told, facts: Facts) -> str:
+def first_sentence(subject: Subject, facts: Facts) -> str:
     """``7 clusters; cluster 3 is hard to tell from 5; 2 % of the rows fit nowhere well.``"""
     found = int((facts.sizes > 0).sum())
     parts = ["1 cluster" if found == 1 else f"{found} clusters"]
-    if told.counted is not None and told.counted.has_structure is False:
+    if subject.counted is not None and subject.counted.has_structure is False:
         parts[0] = f"No sign of separate groups: the {found} clusters cut one cloud into pieces"
     pairs = facts.hard_pairs()
     parts += [f"cluster {a} is hard to tell from {b}" for a, b, _ in pairs[:NAMED_PAIRS]]

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from biclique.report.markup import element
-from biclique.report.rows import Told
+from biclique.report.rows import Subject
 from biclique.report.sentence import percent
 
 
@@ -32,17 +32,17 @@ MOST_SIZES = 12
 """Clusters whose sizes are named."""
 
 
-def summary_of(told: Told, sizes: list[int] | None) -> Summary:
+def summary_of(subject: Subject, sizes: list[int] | None) -> Summary:
     """The choices of a fit; ``sizes`` of clusters if the labels are known."""
-    chosen = told.fitted.chosen
-    kernel, values = told.fitted.settings.kernel, told.fitted.eigenvalues
+    chosen = subject.fitted.chosen
+    kernel, values = subject.fitted.settings.kernel, subject.fitted.eigenvalues
     affinity = kernel.affinity if isinstance(kernel.affinity, str) else "a kernel of your own"
     order = "infinity" if chosen.order == math.inf else f"{chosen.order:g}"
     rank = "" if chosen.rank is None else f" of rank {chosen.rank}"
     shown = ", ".join(f"{v:.3f}" for v in values[:8].tolist())
     lines = (
-        ("clusters", str(told.n_clusters) if sizes is None else _sizes(sizes)),
-        ("number of clusters", _number(told)),
+        ("clusters", str(subject.n_clusters) if sizes is None else _sizes(sizes)),
+        ("number of clusters", _number(subject)),
         ("similarity", affinity if chosen.gamma is None else f"{affinity}, gamma {chosen.gamma:.4g}"),
         ("order", f"{order} ({chosen.order_reason})" if chosen.order_reason else order),
         ("neighbours", "" if chosen.n_neighbors is None else f"{chosen.n_neighbors} of {chosen.rank} landmarks a row"),
@@ -55,7 +55,7 @@ def summary_of(told: Told, sizes: list[int] | None) -> Summary:
         if sizes is None or sum(sizes) == chosen.n_rows
         else f"{sum(sizes)} rows, {chosen.n_rows} distinct"
     )
-    return Summary(f"{told.kind} of {rows}", tuple((name, text) for name, text in lines if text))
+    return Summary(f"{subject.kind} of {rows}", tuple((name, text) for name, text in lines if text))
 
 
 def _sizes(sizes: list[int]) -> str:
@@ -64,9 +64,9 @@ def _sizes(sizes: list[int]) -> str:
     return ", ".join([*named, f"{len(sizes) - MOST_SIZES} more"] if len(sizes) > MOST_SIZES else named)
 
 
-def _number(told: Told) -> str:
+def _number(subject: Subject) -> str:
     """Why there are so many clusters."""
-    if told.counted is not None:
-        return told.counted.told
-    asked = told.parameters.get("n_clusters", told.n_clusters)
-    return "as asked for" if asked == told.n_clusters else f"{told.n_clusters} found, {asked} asked for"
+    if subject.counted is not None:
+        return subject.counted.told
+    asked = subject.parameters.get("n_clusters", subject.n_clusters)
+    return "as asked for" if asked == subject.n_clusters else f"{subject.n_clusters} found, {asked} asked for"
