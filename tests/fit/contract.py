@@ -69,7 +69,7 @@ class FittedContract(ABC):
         assert isinstance(fitted, Fitted)
         assert fitted.settings.random_state == 0
         assert fitted.chosen.order == model.order_
-        assert f"gram={fitted.chosen.gram!r}: {fitted.chosen.gram_reason}" in str(fitted.chosen)
+        assert fitted.chosen.gram_reason
         assert fitted.n_passes == model.n_passes_ >= 1
         assert fitted.keeps_tensors == self.keeps_tensors
 

@@ -78,20 +78,6 @@ class Chosen:
         """The precision of kernel values."""
         return np.dtype(np.float32 if self.precision == "fast" else self.precision)
 
-    def __str__(self) -> str:
-        gamma = "" if self.gamma is None else f"gamma: {self.gamma:.4g}"
-        rank = "" if self.rank is None else f"rank: {self.rank}" + ("" if self.error is None else f" ({self.error})")
-        neighbors = "" if self.n_neighbors is None else f"neighbours: {self.n_neighbors} landmarks a row"
-        lines = [
-            f"{self.n_rows} rows, {self.precision}",
-            f"gram={self.gram!r}: {self.gram_reason}",
-            gamma,
-            f"order: {self.order:g} ({self.order_reason})",
-            rank,
-            neighbors,
-        ]
-        return "\n".join(line for line in lines if line)
-
 
 # How K is stored
 

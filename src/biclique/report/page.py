@@ -17,6 +17,7 @@ from biclique.report.markup import Markup, element, escaped, fill, joined, json_
 from biclique.report.rows import FAINT, HARD, LEAST_POINTS, MOST_POINTS, UNSURE
 from biclique.report.sentence import percent
 from biclique.report.shown_columns import YEAR
+from biclique.report.summary import summary_of
 
 STABLE = 0.85
 """A stability from which on Hennig calls a cluster stable."""
@@ -323,19 +324,23 @@ def _eigenvalues(data: ReportData) -> Markup:
 
 
 def _repeat(data: ReportData) -> Markup:
-    settings = [
-        element("tr", element("th", name, scope="row"), element("td", shown(repr(value), 200)))
-        for name, value in data.subject.parameters.items()
-    ]
+    decided = summary_of(data.subject, data.facts.sizes.tolist()).lines
+    settings = [(name, repr(value)) for name, value in data.subject.parameters.items()]
     versions = ", ".join(f"{name} {number}" for name, number in data.versions.items())
     return joined(
         [
             element("pre", shown(data.command, 4000), id="command"),
             element("button", "Copy", type="button", id="copy-command"),
             element("h3", "What was decided"),
-            element("pre", "\n".join(shown(line, 1000) for line in str(data.subject.fitted.chosen).splitlines())),
+            _pairs(decided),
             element("h3", "Parameters that are not the defaults"),
-            element("table", element("tbody", *settings)) if settings else element("p", "None."),
+            _pairs(settings),
             element("p", shown(versions, 400), class_="faded"),
         ]
     )
+
+
+def _pairs(lines: Sequence[tuple[str, str]]) -> Markup:
+    """A table of names and what they are."""
+    rows = [element("tr", element("th", name, scope="row"), element("td", shown(text, 600))) for name, text in lines]
+    return element("table", element("tbody", *rows))
