@@ -1,7 +1,6 @@
 """Data shared by the tests. Arrays are read-only: nothing in the package may write into its input."""
 
 import signal
-import threading
 
 import numpy as np
 import pytest
@@ -26,8 +25,8 @@ def held_blas():
 @pytest.fixture
 def free_blas(monkeypatch):
     """For a test of threads: nobody holds BLAS, and it has two threads at first."""
-    monkeypatch.setattr(threads, "_hold", threads._BlasHold())
-    monkeypatch.setattr(threads, "_alone", threading.local())
+    monkeypatch.setattr(threads, "_blas", threads._OneThread("blas"))
+    monkeypatch.setattr(threads, "_here", threads._Here())
     with threadpool_limits(2):
         yield
 

@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
 from biclique.runtime import threads
 from biclique.runtime.threads import count_threads, run_groups, single_threaded_blas
@@ -34,11 +34,36 @@ def test_blas_is_held_to_one_thread_and_released(free_blas):
     assert blas_threads() == before
 
 
+def test_the_last_to_leave_lifts_the_limit_whichever_thread_it_is(free_blas):
+    inside, entered, left = threading.Event(), threading.Event(), threading.Event()
+
+    def first():
+        with single_threaded_blas():
+            inside.set()
+            entered.wait()
+        left.set()
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    inside.wait()
+    for _ in range(3):
+        with single_threaded_blas():
+            entered.set()
+            left.wait()
+            assert set(blas_threads()) == {1}
+        assert set(blas_threads()) == {2}
+    thread.join()
+
+
 def test_pools_are_looked_for_again_only_after_an_import(free_blas, monkeypatch):
-    first = threads._hold.pools()
-    assert threads._hold.pools() is first
-    monkeypatch.setitem(sys.modules, "a_module_that_may_have_brought_a_pool", sys)
-    assert threads._hold.pools() is not first
+    looked = []
+    monkeypatch.setattr(threads, "ThreadpoolController", lambda: looked.append(1) or ThreadpoolController())
+    for name in ("a_module_that_may_have_brought_a_pool", "another"):
+        monkeypatch.setitem(sys.modules, name, sys)
+        for _ in range(3):
+            with single_threaded_blas():
+                pass
+    assert len(looked) == 2
 
 
 def test_openmp_is_held_in_each_thread_and_released(free_blas):

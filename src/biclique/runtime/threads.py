@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from functools import lru_cache
 from multiprocessing import current_process
 from typing import Any, TypeVar
 
@@ -21,53 +22,64 @@ Tick = Callable[[float], None]
 """Told the share of one pass that is done, from 0 to 1."""
 
 POLL_SECONDS = 0.1
+"""Between two looks at running threads, for progress and Ctrl-C."""
+
+PANEL = 512
+"""Rows of one piece of work, fixed so that sums never depend on the number of threads."""
+
+SMALL_PRODUCT = 2**24
+"""Multiplications that take a few milliseconds: to start threads for them takes as long."""
 
 
-_alone = threading.local()
+class _OneThread:
+    """Holds the pools of one kind to one thread, from the first holder until the last has left, whoever that is."""
 
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Work that this thread starts runs in this thread alone and ignores ``n_jobs``, because other threads are busy."""
-    before = getattr(_alone, "here", False)
-    _alone.here = True
-    try:
-        yield
-    finally:
-        _alone.here = before
-
-
-def count_threads(n_jobs: int | None) -> int:
-    """How many threads to use: None means every core this process may run on, as BLAS would.
-
-    In a process of a ``multiprocessing.Pool`` it means one, because the pool has taken the cores. joblib would say so
-    in a warning about processes, and none are started here.
-    """
-    if getattr(_alone, "here", False):
-        return 1
-    asked = -1 if n_jobs is None else n_jobs
-    if current_process().daemon:
-        return max(asked, 1)
-    return int(effective_n_jobs(asked))
-
-
-class _BlasHold:
-    """How many callers want one BLAS thread now; the first sets the limit, the last lifts it."""
-
-    def __init__(self) -> None:
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
         self.lock = threading.Lock()
         self.holders = 0
-        self.limit: Any = None
-        self._known: tuple[int, ThreadpoolController] | None = None
+        self.pools: ThreadpoolController | None = None
+        self.before: list[tuple[Any, int]] = []
 
-    def pools(self) -> ThreadpoolController:
-        """The pools of the process. Looking for them takes milliseconds, so it is done only after new imports."""
-        if self._known is None or self._known[0] != len(sys.modules):
-            self._known = len(sys.modules), ThreadpoolController()
-        return self._known[1]
+    def __enter__(self) -> None:
+        with self.lock:
+            pools = _pools(len(sys.modules))
+            if pools is not self.pools:  # the first holder, or libraries were loaded since
+                self.pools = pools
+                for library in pools.select(user_api=self.kind).lib_controllers:
+                    self.before.append((library, library.num_threads))
+                    _set_threads(library, 1)
+            self.holders += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self.lock:
+            self.holders -= 1
+            while self.holders == 0 and self.before:
+                self.pools = None
+                _set_threads(*self.before.pop())
 
 
-_hold = _BlasHold()
+def _set_threads(library: Any, n_threads: int) -> None:
+    """From any thread: threadpoolctl 3.8 obeys only the one thread that first set a number."""
+    getattr(library, "_real_set_num_threads", library.set_num_threads)(n_threads)
+
+
+@lru_cache(maxsize=1)
+def _pools(n_modules: int) -> ThreadpoolController:  # noqa: ARG001
+    """The pools of the process. Looking for them takes milliseconds, so it is done only after new imports."""
+    return ThreadpoolController()
+
+
+class _Here(threading.local):
+    """What holds in this thread: OpenMP counts its threads for each thread of ours."""
+
+    def __init__(self) -> None:
+        self.openmp = _OneThread("openmp")
+        self.alone = False
+
+
+_blas = _OneThread("blas")
+_here = _Here()
 
 
 @contextmanager
@@ -77,40 +89,33 @@ def single_threaded_blas() -> Iterator[None]:
     Our own threads run over tiles instead: faster for small products, and the same sums in the same order for any
     number of threads. Nests, and may be entered from several threads.
     """
-    with _hold.lock:
-        pools = _hold.pools()
     # OpenMP first and last: a BLAS on top of it sets the number of this thread too, and another thread may lift that.
-    with _single_threaded_openmp(pools):
-        with _hold.lock:
-            if _hold.holders == 0:
-                _hold.limit = pools.select(user_api="blas").limit(limits=1)
-            _hold.holders += 1
-        try:
-            yield
-        finally:
-            with _hold.lock:
-                _hold.holders -= 1
-                if _hold.holders == 0:
-                    _hold.limit.restore_original_limits()
+    with _here.openmp, _blas:
+        yield
 
 
 @contextmanager
-def _single_threaded_openmp(pools: Any) -> Iterator[None]:
-    """One thread for the OpenMP regions that this thread starts: each thread has a limit of its own."""
-    if getattr(_alone, "openmp", False):
-        yield
-        return
-    limit = _limit_openmp(pools)
+def one_thread() -> Iterator[None]:
+    """Work that this thread starts runs in this thread alone and ignores ``n_jobs``, because other threads are busy."""
+    before, _here.alone = _here.alone, True
     try:
         yield
     finally:
-        _alone.openmp = False
-        limit.restore_original_limits()
+        _here.alone = before
 
 
-def _limit_openmp(pools: Any) -> Any:
-    _alone.openmp = True
-    return pools.select(user_api="openmp").limit(limits=1)
+def count_threads(n_jobs: int | None) -> int:
+    """How many threads to use: None means every core this process may run on, as BLAS would.
+
+    In a process of a ``multiprocessing.Pool`` it means one, because the pool has taken the cores. joblib would warn
+    about processes, and none are started here.
+    """
+    if _here.alone:
+        return 1
+    asked = -1 if n_jobs is None else n_jobs
+    if current_process().daemon:
+        return max(asked, 1)
+    return int(effective_n_jobs(asked))
 
 
 class Stopped(Exception):
@@ -152,16 +157,15 @@ def run_groups(
     pulse = Pulse(total)
 
     def quiet(group: int) -> Result:
-        with np.errstate(
-            over="ignore", invalid="ignore"
-        ):  # what is not finite is an error of the caller's, with a cure
+        # What is not finite is an error of the caller's, with a way out.
+        with np.errstate(over="ignore", invalid="ignore"):
             return work(group, pulse)
 
     n_threads = min(count_threads(n_jobs), n_groups) if n_groups > 1 else n_groups  # to count takes a millisecond
     with single_threaded_blas():
         if n_threads <= 1 and tick is None:
             return [quiet(group) for group in range(n_groups)]
-        with ThreadPoolExecutor(max(n_threads, 1), initializer=_limit_openmp, initargs=(_hold.pools(),)) as pool:
+        with ThreadPoolExecutor(max(n_threads, 1), initializer=lambda: _here.openmp.__enter__()) as pool:
             futures = [pool.submit(quiet, group) for group in range(n_groups)]
             try:
                 pending = set(futures)
@@ -191,14 +195,6 @@ def run_panels(
         return result
 
     return run_groups(of_panel, len(tops), n_jobs=n_jobs, total=len(tops), tick=tick)
-
-
-PANEL = 512
-"""Rows of one piece of work. Fixed, so that sums never depend on the number of threads."""
-
-
-SMALL_PRODUCT = 2**24
-"""Multiplications that take a few milliseconds: to start threads for them takes as long."""
 
 
 def panel_product(K: Any, V: FloatArray, *, n_jobs: int | None, panel: int = PANEL) -> FloatArray:
