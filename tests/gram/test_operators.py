@@ -12,6 +12,7 @@ from biclique.exceptions import DataError
 from biclique.features.maps import make_map
 from biclique.features.neighborhoods import NeighborhoodMap
 from biclique.gram import DenseGram, FactoredGram, NeighborGram, SparseGram, TiledGram, checked_matrix, checked_sparse
+from biclique.gram.spread import SpreadTiles
 from biclique.gram.tiled import tiled_bytes
 from biclique.gram.torch_gram import TorchGram
 from biclique.hypergraph import Hypergraph
@@ -95,7 +96,7 @@ class TestSpreadTiles(TestTiled):
         monkeypatch.setattr("biclique.gram.spread.BLOCK_ROWS", 40)
 
     def of(self, rows, n_jobs=None):
-        return super().of(rows, n_jobs).spread_over(HereAndNow())
+        return SpreadTiles(super().of(rows, n_jobs), HereAndNow())
 
 
 class TestTiledFloat32(OfRows):

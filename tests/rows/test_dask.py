@@ -60,7 +60,7 @@ class TestDask(RowContract):
 
     def create(self, X, weights, tmp_path):  # noqa: ARG002
         given = None if weights is None else delayed(weights, self.chunks, known=self.known)
-        return open_dask_rows(delayed(X, self.chunks, known=self.known), given, "auto", lambda rows, numbers: None)
+        return open_dask_rows(delayed(X, self.chunks, known=self.known), given, lambda rows, numbers: None)
 
 
 class TestDaskOfUnknownLengths(TestDask):
@@ -297,7 +297,7 @@ def sums_sent(X, function, monkeypatch):
         return run(self, compute, told)
 
     monkeypatch.setattr(DaskRows, "_run", caught)
-    source = open_dask_rows(X, None, "auto", lambda rows, numbers: None)
+    source = open_dask_rows(X, None, lambda rows, numbers: None)
     return source.sum(function, "test", Progress(False)), graphs[-1]
 
 

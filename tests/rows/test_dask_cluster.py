@@ -91,7 +91,7 @@ def test_bits_are_those_of_one_thread(client, blobs, parameters, capsys):
 def test_blas_has_one_thread_in_every_task(client, blobs):
     from biclique.rows.dask_rows import open_dask_rows
 
-    source = open_dask_rows(delayed(blobs[0]), None, "auto", lambda rows, numbers: None)
+    source = open_dask_rows(delayed(blobs[0]), None, lambda rows, numbers: None)
     found = source.map(lambda block: [pool["num_threads"] for pool in threadpool_info()], "test", Progress(False))
     assert len(found) == 4
     assert all(set(threads) <= {1} for threads in found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 import numpy as np
@@ -15,13 +16,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from biclique._typing import Array, Device, FloatArray, IntArray, Rows
 from biclique.exceptions import ApproximationWarning, DataError, FewerClustersWarning, ParameterError, warn_user
 from biclique.fit.choose import check_fast
-from biclique.fit.fitted import Fitted, Training
+from biclique.fit.fitted import Fitted
 from biclique.fit.kernel_columns import find_columns
-from biclique.fit.settings import CONSTRAINTS, NEIGHBORHOODS, Check, Settings, check_parameters
+from biclique.fit.settings import CONSTRAINTS, NEIGHBORHOODS, Check, KernelSettings, Settings, check_parameters
 from biclique.fit.solve import fit_rows
 from biclique.kernels import KERNEL_NAMES, KERNELS, Gower, check_rows_for_kernel, make_kernel
 from biclique.progress import Progress
-from biclique.rows.array import ArrayRows, DeviceRows, Found, Opener, RowSource, find_opener
+from biclique.rows.array import ArrayRows, DeviceRows, Found, RowSource
 from biclique.rows.checks import (
     category_columns,
     check_clusters_fit,
@@ -110,6 +111,8 @@ class Estimator(PageLink, BaseEstimator):
 class KernelEstimator(Estimator):
     """An estimator of rows and a kernel, a neighbour graph or a given matrix."""
 
+    _in_passes: ClassVar[bool] = False
+    """Whether rows may be Dask's, or on a device."""
     _fitted: Fitted
     order_: float
     labels_: IntArray
@@ -119,17 +122,16 @@ class KernelEstimator(Estimator):
     def _read(self, settings: Settings, X: Any, *, reset: bool, keep: bool = False) -> Rows:
         """X as a float array or CSR matrix, checked; with ``keep`` a tensor stays a tensor on its device."""
         check_no_path(X)
-        if opener_of(X) is not None or callable(X) or isinstance(X, Iterator):
+        if is_dask(X) or callable(X) or isinstance(X, Iterator):
             raise DataError(
                 f"X is a {type(X).__name__}, and rows in memory are needed here: load them, or fit "
                 "BicliqueSpectralClustering or BicliqueSpectralEmbedding on a Dask array or data frame."
             )
-        given, affinity = settings.kernel.given, settings.kernel.affinity
         check_numbers_there(X, "X")
         tensor = None if on_host(X) else X.detach()
         if tensor is not None:
             X = stand_in(tensor) if keep else to_host(tensor)
-        gaps = settings.kernel.takes_gaps
+        kernel, gaps = settings.kernel, settings.kernel.takes_gaps
         encoder = "OrdinalEncoder" if gaps else "OneHotEncoder"
         rows: Rows = read_array(
             self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], encoder=encoder
@@ -137,58 +139,99 @@ class KernelEstimator(Estimator):
         if tensor is not None and keep:
             rows = _as_float(tensor)
         names = getattr(self, "feature_names_in_", None)
-        check_values(rows, names, squared=not given, gaps=gaps)
-        if gaps and isinstance(rows, np.ndarray):
+        check_values(rows, names, squared=not kernel.given, gaps=gaps)
+        if sparse.issparse(rows):
+            check_takes_sparse(kernel)
+        elif gaps and isinstance(rows, np.ndarray):
             rows = one_gap(rows)
             if not reset and self._fitted.chosen.columns is not None:
                 self._fitted.chosen.columns.check_rows(rows, range(rows.shape[0]), names)
-        if given and reset and rows.shape[0] != rows.shape[1]:
-            kind = "distances" if settings.kernel.neighbors else "similarities"
+        if kernel.given and reset and rows.shape[0] != rows.shape[1]:
+            kind = "distances" if kernel.neighbors else "similarities"
             raise DataError(
-                f"affinity={affinity!r} needs a square matrix of {kind}, got X of shape {rows.shape}: leave "
+                f"affinity={kernel.affinity!r} needs a square matrix of {kind}, got X of shape {rows.shape}: leave "
                 "affinity at 'neighborhoods' for a table of features."
-            )
-        if sparse.issparse(rows) and settings.kernel.neighborhoods and gaps:
-            raise DataError(
-                "sparse X works with the metrics 'euclidean' and 'cosine', not with 'gower': use one of these."
-            )
-        if sparse.issparse(rows) and settings.kernel.of_rows and not settings.kernel.kernel().accepts_sparse:
-            takers = [name for name in KERNEL_NAMES if make_kernel(name, gamma=None).accepts_sparse]
-            raise DataError(
-                f"sparse X works with affinity {', '.join(map(repr, takers))}, not with {affinity!r}: use one of "
-                "these, or pass X.toarray()."
             )
         return rows
 
-    def _rows(self, settings: Settings, X: Any, sample_weight: Any) -> RowSource:
-        """Where the rows come from: an array, a tensor on a device, or chunks."""
-        device = self._device_of(settings, X)
-        opener = opener_of(X)
-        if opener is not None:
-            return self._opened(settings, opener, X, sample_weight)
-        rows = self._read(settings, X, reset=True, keep=device is not None)
-        weights = check_weights(sample_weight, rows.shape[0])
-        if settings.n_clusters is not None:
-            check_clusters_fit(settings.n_clusters, rows.shape[0], int((weights > 0).sum()))
-        names = getattr(self, "feature_names_in_", None)
-        return ArrayRows(rows, weights, names) if device is None else DeviceRows(rows, weights, device, names)
-
     def _source(self, settings: Settings, X: Any, sample_weight: Any, progress: Progress) -> RowSource:
         """Where the rows come from, with what a kernel must know of their columns."""
-        source = self._rows(settings, X, sample_weight)
+        device: Device | None = None
+        if self._in_passes:  # a tensor stays where it is
+            device = X.device if settings.device is None and not on_host(X) else settings.device
+        check_fast(settings.precision, device)
+        source: RowSource
+        if self._in_passes and is_dask(X):
+            source = self._dask_rows(settings, X, sample_weight)
+        else:
+            rows = self._read(settings, X, reset=True, keep=device is not None)
+            weights = check_weights(sample_weight, rows.shape[0])
+            if settings.n_clusters is not None:
+                check_clusters_fit(settings.n_clusters, rows.shape[0], int((weights > 0).sum()))
+            names = getattr(self, "feature_names_in_", None)
+            source = ArrayRows(rows, weights, names) if device is None else DeviceRows(rows, weights, device, names)
         if settings.kernel.takes_gaps and source.device is None:  # a device is refused by the fit
             source.columns = find_columns(settings, source, category_columns(X), progress)
         return source
 
-    def _device_of(self, settings: Settings, X: Any) -> Device | None:  # noqa: ARG002
-        """The device that is asked for; None is the host."""
-        check_fast(settings.precision, None)
-        return None
+    def _dask_rows(self, settings: Settings, X: Any, sample_weight: Any) -> RowSource:
+        """Rows of a Dask array or data frame."""
+        from biclique.rows.dask_rows import open_dask_rows  # which imports Dask
 
-    def _opened(self, settings: Settings, opener: Opener, X: Any, sample_weight: Any) -> RowSource:  # noqa: ARG002
-        """Rows that are read piece by piece, if the estimator takes such rows."""
-        self._read(settings, X, reset=True)
-        raise TypeError("rows in memory are needed")
+        if settings.device is not None:
+            raise ParameterError(
+                f"device={settings.device!r} needs X in memory: load the rows, or leave device at None."
+            )
+        check = partial(check_rows_for_kernel, settings.kernel.affinity)
+        source = open_dask_rows(X, sample_weight, check).for_gram(settings.gram)
+        self.n_features_in_ = source.n_columns
+        if source.names is not None:
+            self.feature_names_in_ = np.asarray(source.names, dtype=object)
+        return source
+
+    def _new_dask_rows(self, X: Any) -> RowSource:
+        """New rows of a Dask array or data frame, with the columns of the fit."""
+        from biclique.rows.dask_rows import open_dask_rows
+
+        columns, known = self._fitted.chosen.columns, getattr(self, "feature_names_in_", None)
+
+        def check(rows: Rows, numbers: Sequence[int] | np.ndarray) -> None:
+            if columns is not None and not sparse.issparse(rows):
+                columns.check_rows(rows, numbers, known)
+
+        source = open_dask_rows(X, None, check)
+        if source.n_columns != self.n_features_in_:
+            raise DataError(
+                f"{source.name} has {source.n_columns} columns, the model was fitted with {self.n_features_in_}."
+            )
+        if known is not None and source.names is not None and list(known) != list(source.names):
+            at = next(j for j, (a, b) in enumerate(zip(known, source.names, strict=True)) if a != b)
+            raise DataError(
+                f"{source.name}: column {at} is {source.names[at]!r}, and was {known[at]!r} when the model was "
+                "fitted: put the columns in that order."
+            )
+        return source
+
+    def _of_rows(self, X: Any, function: Callable[[Rows], Found]) -> list[Found]:
+        """A function of rows, checked: of one array, or of every chunk of Dask's rows."""
+        check_is_fitted(self)
+        if self._in_passes and is_dask(X):
+            return self._new_dask_rows(X).map(lambda block: function(block.rows), "new rows", Progress(False))
+        keep = self._in_passes and self._fitted.keeps_tensors
+        with single_threaded_blas():
+            return [function(self._read(self._fitted.settings, X, reset=False, keep=keep))]
+
+    def _of_new(
+        self, X: Any, function: Callable[[Fitted, Rows], Array], columns: int | None, dtype: DTypeLike
+    ) -> Array:
+        """An array of a row or of a number a row: at once for rows in memory, lazy for Dask's."""
+        check_is_fitted(self)
+        if not (self._in_passes and is_dask(X)):
+            return self._of_rows(X, lambda rows: function(self._fitted, rows))[0]
+        fitted = self._fitted.for_rows()
+        return self._new_dask_rows(X).later(lambda rows: function(fitted, rows), columns, dtype)
+
+    # What a fit leaves
 
     def _store(self, fitted: Fitted) -> None:
         """What was chosen, with a warning if it is an approximation that nobody asked for."""
@@ -228,6 +271,7 @@ class KernelEstimator(Estimator):
 class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
     """The fitted embedding and ``transform``; subclasses choose the columns and what to do with them."""
 
+    _in_passes = True
     embedding_: FloatArray
 
     def _output(self, embedding: FloatArray) -> FloatArray:
@@ -255,9 +299,17 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
             settings = self._selected(settings, source, progress)
             fitted, training = fit_rows(settings, source, progress)
             self._store(fitted)
-            self._store_training(training)
+            self.embedding_ = self._output(training.embedding)
+            self._n_features_out = int(self.embedding_.shape[1])
             self.eigenvalues_, self.residuals_ = fitted.eigenvalues, fitted.residuals
             self.n_passes_ = self.n_iter_ = fitted.n_passes
+            for name, found in (
+                ("labels_", training.labels),
+                ("cut_history_", training.cut_history),
+                ("_lazy_sizes", training.sizes),
+            ):
+                if found is not None:
+                    setattr(self, name, found)
         if settings.n_clusters is not None:
             self._warn_about_clusters(training.n_distinct, settings.why_fewer)
         return self
@@ -265,83 +317,6 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
     def _selected(self, settings: Settings, source: RowSource, progress: Progress) -> Settings:  # noqa: ARG002
         """Settings with what a search has found; as they are, unless a subclass searches."""
         return settings
-
-    def _store_training(self, training: Training) -> None:
-        self.embedding_ = self._output(training.embedding)
-        self._n_features_out = int(self.embedding_.shape[1])
-        if training.labels is not None:
-            self.labels_ = training.labels
-        if training.cut_history is not None:
-            self.cut_history_ = training.cut_history
-        if training.sizes is not None:
-            self._lazy_sizes = training.sizes
-
-    def _device_of(self, settings: Settings, X: Any) -> Device | None:
-        """The device that is asked for: by name, or by a tensor, which stays where it is."""
-        asked = settings.device
-        device: Device | None = X.device if asked is None and not on_host(X) else asked
-        check_fast(settings.precision, device)
-        return device
-
-    def _opened(self, settings: Settings, opener: Opener, X: Any, sample_weight: Any) -> RowSource:
-        affinity = settings.kernel.affinity
-        if settings.device is not None:
-            raise ParameterError(
-                f"device={settings.device!r} needs X in memory: load the rows, or leave device at None."
-            )
-
-        def check(rows: Rows, numbers: Sequence[int] | np.ndarray) -> None:
-            check_rows_for_kernel(affinity, rows, numbers)
-
-        source = opener.open(X, sample_weight, "auto", check)
-        source = source.for_gram(settings.gram, "auto")
-        self.n_features_in_ = source.n_columns
-        if source.names is not None:
-            self.feature_names_in_ = np.asarray(source.names, dtype=object)
-        return source
-
-    # New rows
-
-    def _of_rows(self, X: Any, function: Callable[[Rows], Found]) -> list[Found]:
-        """A function of rows: of one array, checked, or of every piece of a source."""
-        source = self._source_of_new(X)
-        if source is None:
-            return [function(self._read(self._fitted.settings, X, reset=False, keep=self._fitted.keeps_tensors))]
-        return source.map(lambda block: function(block.rows), "new rows", Progress(False))
-
-    def _later(
-        self, X: Any, function: Callable[[Fitted, Rows], Array], columns: int | None, dtype: DTypeLike
-    ) -> Array | None:
-        """A function of rows as a lazy collection; None if X is none."""
-        source = self._source_of_new(X)
-        if source is None or not source.lazy:
-            return None
-        fitted = self._fitted.for_rows()
-        return source.later(lambda rows: function(fitted, rows), columns, dtype)
-
-    def _source_of_new(self, X: Any) -> RowSource | None:
-        """The source of new rows that are read piece by piece; None for rows in memory."""
-        columns, opener = self._fitted.chosen.columns, opener_of(X)
-        if opener is None:
-            return None
-
-        def check(rows: Rows, numbers: Sequence[int] | np.ndarray) -> None:
-            if columns is not None and not sparse.issparse(rows):
-                columns.check_rows(rows, numbers, getattr(self, "feature_names_in_", None))
-
-        source = opener.open(X, None, "auto", check)
-        if source.n_columns != self.n_features_in_:
-            raise DataError(
-                f"{source.name} has {source.n_columns} columns, the model was fitted with {self.n_features_in_}."
-            )
-        known = getattr(self, "feature_names_in_", None)
-        if known is not None and source.names is not None and list(known) != list(source.names):
-            at = next(j for j, (a, b) in enumerate(zip(known, source.names, strict=True)) if a != b)
-            raise DataError(
-                f"{source.name}: column {at} is {source.names[at]!r}, and was {known[at]!r} when the model was "
-                "fitted: put the columns in that order."
-            )
-        return source
 
     def transform(self, X: Any) -> FloatArray:
         """The embedding of rows, by the closed-form extension; a training row gets its own row back.
@@ -357,17 +332,11 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         """
         check_is_fitted(self)
         n_jobs, columns = self.n_jobs, self._fitted.settings.n_columns
-        lazy = self._later(X, lambda fitted, rows: fitted.embed(rows, n_jobs), columns, np.float64)
-        if lazy is not None:
-            return self._output(lazy)
-        with single_threaded_blas():
-            found = self._of_rows(X, lambda rows: self._fitted.embed(rows, self.n_jobs))
-        return self._output(np.concatenate(found))
+        return self._output(self._of_new(X, lambda fitted, rows: fitted.embed(rows, n_jobs), columns, np.float64))
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> FloatArray:  # noqa: ARG002
         """Fit, and return ``embedding_``."""
-        self.fit(X, sample_weight=sample_weight)
-        return self.embedding_ if hasattr(self, "embedding_") else self.transform(X)
+        return self.fit(X, sample_weight=sample_weight).embedding_
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -383,9 +352,6 @@ class ClustererBase(ClusterMixin, KernelEstimator):
         found: IntArray = self.fit(X, y, sample_weight=sample_weight).labels_
         return found
 
-    def _of_rows(self, X: Any, function: Callable[[Rows], Found]) -> list[Found]:
-        return [function(self._read(self._fitted.settings, X, reset=False))]
-
     def predict(self, X: Any) -> IntArray:
         """The cluster of rows: ``labels_`` for the training rows, the fitted rule for new ones.
 
@@ -398,22 +364,20 @@ class ClustererBase(ClusterMixin, KernelEstimator):
         -------
         ndarray of shape (n_new,)
         """
-        check_is_fitted(self)
         n_jobs = self.n_jobs
-        lazy = self._later(X, lambda fitted, rows: fitted.labels(rows, n_jobs), None, np.intp)
-        if lazy is not None:
-            return lazy
-        with single_threaded_blas():
-            return np.concatenate(self._of_rows(X, lambda rows: self._fitted.labels(rows, self.n_jobs)))
+        return self._of_new(X, lambda fitted, rows: fitted.labels(rows, n_jobs), None, np.intp)
 
-    def _later(
-        self,
-        X: Any,  # noqa: ARG002
-        function: Callable[[Fitted, Rows], Array],  # noqa: ARG002
-        columns: int | None,  # noqa: ARG002
-        dtype: DTypeLike,  # noqa: ARG002
-    ) -> Array | None:
-        return None
+
+def check_takes_sparse(kernel: KernelSettings) -> None:
+    """Refuse sparse rows for a similarity that does not take them."""
+    if kernel.neighborhoods and kernel.takes_gaps:
+        raise DataError("sparse X works with the metrics 'euclidean' and 'cosine', not with 'gower': use one of these.")
+    if kernel.of_rows and not kernel.kernel().accepts_sparse:
+        takers = [name for name in KERNEL_NAMES if make_kernel(name, gamma=None).accepts_sparse]
+        raise DataError(
+            f"sparse X works with affinity {', '.join(map(repr, takers))}, not with {kernel.affinity!r}: use one of "
+            "these, or pass X.toarray()."
+        )
 
 
 def read_array(
@@ -455,8 +419,3 @@ def _as_float(tensor: Array) -> Array:
     if tensor.itemsize <= 2:
         return as_dtype(tensor, np.float32)
     return tensor if namespace(tensor).is_floating_point(tensor) else float64(tensor)
-
-
-def opener_of(X: Any) -> Opener | None:
-    """What opens X if its rows are read piece by piece; None for rows in memory, such as an array."""
-    return None if isinstance(X, np.ndarray) else find_opener(X)

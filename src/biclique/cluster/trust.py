@@ -105,11 +105,7 @@ class HowSure(ClustererBase):
             embedded, labels = fitted.embed(rows, n_jobs), fitted.labels(rows, n_jobs)
             return seen.probabilities(embedded, labels, order, short_steps=short)
 
-        lazy = self._later(X, of_rows, self._n_found(), np.float64)
-        if lazy is not None:
-            return lazy
-        with single_threaded_blas():
-            return np.concatenate(self._of_rows(X, lambda rows: of_rows(self._fitted, rows)))
+        return self._of_new(X, of_rows, self._n_found(), np.float64)
 
     def how_sure(self) -> FloatArray:
         """The mean probability of each cluster for its own training rows, of which at most some 20,000 are looked at.
@@ -257,10 +253,7 @@ class HowSure(ClustererBase):
         check_is_fitted(self)
         if is_dask(X):
             raise DataError(f"{name} needs rows in memory: pass a part of them, such as X.blocks[0].compute().")
-        found = self._of_rows(X, lambda rows: (rows, self._fitted.labels(rows, self.n_jobs)))
-        if len(found) != 1:
-            raise DataError(f"{name} needs rows in memory: load them, or pass a part of them.")
-        return found[0]
+        return self._of_rows(X, lambda rows: (rows, self._fitted.labels(rows, self.n_jobs)))[0]
 
     def _labels_for(self, X: Any) -> IntArray:
         """Labels of a table that may hold other columns than the fit did."""

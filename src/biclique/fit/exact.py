@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from biclique.fit.low_rank import choose_map, pool_size
 from biclique.fit.neighborhood_cut import factored_pairs, map_of_vertices
 from biclique.fit.settings import FACTORED, Settings
 from biclique.gram import GRAMS, DenseGram, FactoredGram, GramOperator, NeighborGram, SparseGram, TorchGram
+from biclique.gram.spread import SpreadTiles
+from biclique.gram.tiled import TiledGram
 from biclique.kernels import Kernel
 from biclique.multiway import SymmetricGram
 from biclique.neighbors.index import members_of, without_loops
@@ -254,7 +256,7 @@ class ExactCuts:
                 start = kernel
         probe = _probe(settings, chosen, vertices, orders[0], random, start)
         if source.spread is not None:
-            gram = gram.spread_over(source.spread)
+            gram = SpreadTiles(cast("TiledGram", gram), source.spread)
         return cls(settings, vertices, gram, chosen, orders, random, progress, probe=probe)
 
     @classmethod

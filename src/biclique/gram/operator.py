@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -12,9 +12,6 @@ from biclique._typing import Array, FloatArray, IntArray, Rows
 from biclique.kernels import Kernel
 from biclique.runtime import Tick
 from biclique.runtime.namespace import PIECE_ROWS
-
-if TYPE_CHECKING:
-    from biclique.gram.spread import Spread
 
 
 class GramOperator(ABC):
@@ -137,10 +134,6 @@ class GramOperator(ABC):
     def restricted(self, members: IntArray) -> GramOperator:
         """K of some of the rows, in their order; new rows are compared with these alone."""
         raise NotImplementedError(f"{type(self).__name__} holds no rows of its own to choose from")
-
-    def spread_over(self, spread: Spread) -> GramOperator:  # noqa: ARG002
-        """The same K, its passes run by workers elsewhere if the operator can do so."""
-        return self
 
     def with_rows(self, Y: Rows) -> GramOperator:  # noqa: ARG002
         """K of the training rows and, after them, of more rows."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import reduce
 from operator import iadd
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -14,9 +14,6 @@ from biclique._typing import FloatArray, Rows
 from biclique.gram.computed import ComputedGram
 from biclique.kernels import HeldRows, Kernel
 from biclique.runtime import Pulse, Tick, run_groups
-
-if TYPE_CHECKING:
-    from biclique.gram.spread import Spread
 
 TILE_ROWS = 128
 TILE_COLUMNS = 512
@@ -107,8 +104,3 @@ class TiledGram(ComputedGram):
             inner = buffer[: (bottom - top) * (right - left)].reshape(bottom - top, right - left)
             np.matmul(rows[top:bottom], columns[:, left:right], out=inner)
         return finish(inner)
-
-    def spread_over(self, spread: Spread) -> TiledGram:
-        from biclique.gram.spread import SpreadTiles  # a subclass of this one
-
-        return SpreadTiles(self, spread)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import pairwise
-from typing import Any, Protocol, Self, TypeVar
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -21,7 +21,7 @@ from biclique.kernels import Columns
 from biclique.progress import Progress
 from biclique.runtime import data_bytes, draw_numbers
 from biclique.runtime.memory import require_memory
-from biclique.runtime.namespace import PIECE_ROWS, is_dask, moved, rows_on_host
+from biclique.runtime.namespace import PIECE_ROWS, moved, rows_on_host
 
 Found = TypeVar("Found")
 
@@ -84,10 +84,6 @@ class RowSource(ABC):
     def placed(self) -> tuple[Rows, bool]:
         """The rows on the device that computes, and whether they were copied for that."""
         return self.held, False
-
-    def for_gram(self, gram: str, memory_limit: int | str) -> RowSource:  # noqa: ARG002
-        """The source that a way of holding K needs, within a memory limit: this one."""
-        return self
 
     @property
     def n_counted(self) -> int | None:
@@ -340,33 +336,6 @@ def _places(known: np.ndarray, keys: np.ndarray) -> IntArray:
 
 Check = Callable[[Rows, Sequence[int] | np.ndarray], None]
 """Refuses rows, given with their numbers."""
-
-
-@dataclass(frozen=True)
-class Opener:
-    """A kind of rows that are never all in memory."""
-
-    recognises: Callable[[Any], bool]
-    """Whether X is of this kind."""
-    open: Callable[[Any, Any, int | str, Check], RowSource]
-    """The source of X and of ``sample_weight`` as it came, within a memory limit; rows that are drawn, and those of the
-    first pass, go through the check."""
-
-
-def open_dask(X: Any, sample_weight: Any, memory_limit: int | str, check: Check) -> RowSource:
-    """Rows of a Dask collection: Dask is imported here, and by nobody else."""
-    from biclique.rows.dask_rows import open_dask_rows
-
-    return open_dask_rows(X, sample_weight, memory_limit, check)
-
-
-OPENERS: dict[str, Opener] = {"dask": Opener(is_dask, open_dask)}
-"""The kinds of rows that are never all in memory; ``fit`` and ``predict`` read this table."""
-
-
-def find_opener(X: Any) -> Opener | None:
-    """The first kind that X is of; None if its rows are in memory."""
-    return next((opener for opener in OPENERS.values() if opener.recognises(X)), None)
 
 
 # Rows on a device

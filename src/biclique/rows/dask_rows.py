@@ -20,11 +20,14 @@ from numpy.typing import DTypeLike
 from scipy import sparse
 
 from biclique._typing import Array, FloatArray, IntArray, Rows
-from biclique.exceptions import BicliqueError, DataError, optional
+from biclique.exceptions import BicliqueError, DataError
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, Block, Check, Found, RowSource, Sum
 from biclique.rows.checks import check_no_dates, check_no_mask, check_values, check_weight_values, check_weights
-from biclique.runtime import draw_numbers, parse_memory_limit, require
+from biclique.rows.dask_client import active_client, import_dask
+from biclique.rows.dask_tiles import DaskSpread
+from biclique.runtime import draw_numbers
+from biclique.runtime.memory import require_memory
 from biclique.runtime.threads import one_thread, single_threaded_blas
 
 FAN_IN = 8
@@ -37,13 +40,6 @@ QUIET = Progress(False)
 
 EMPTY = np.empty((0, 0), dtype=object)
 """What Dask is told of arrays whose entries are parts."""
-
-
-def import_dask() -> Any:
-    """Dask, or the line that installs it."""
-    needed = "Dask collections need dask with its arrays: pip install 'biclique[dask]'"
-    optional("dask.array", needed)
-    return optional("dask", needed)
 
 
 # What a task does with its chunk
@@ -237,15 +233,13 @@ class DaskRows(RowSource):
             raise DataError("sample_weight is zero in every row: at least one row must count.")
         return found
 
-    def for_gram(self, gram: str, memory_limit: int | str) -> RowSource:
+    def for_gram(self, gram: str) -> RowSource:
         """All rows in memory for exact tiles, whose passes workers run if there is a cluster."""
         if gram != "tiled":
             return self
-        from biclique.rows.dask_tiles import DaskSpread
-
         what = f"gram='tiled' on a cluster: all {self.n_rows} rows, here and on every worker,"
         way_out = "use gram='nystroem', for which rows stay where they are."
-        require(16 * self.n_rows * self.n_columns, parse_memory_limit(memory_limit), what, way_out)
+        require_memory(16 * self.n_rows * self.n_columns, what, way_out)
         pieces = self.map(lambda block: (block.rows, block.weights), "rows", QUIET)
         gathered = ArrayRows(*self._joined(pieces), self.names)
         gathered.spread = None if active_client() is None else DaskSpread()
@@ -437,7 +431,7 @@ def _chunk_of(error: Any) -> str:
 # From what users have
 
 
-def open_dask_rows(X: Any, sample_weight: Any, memory_limit: int | str, check: Check) -> DaskRows:  # noqa: ARG001
+def open_dask_rows(X: Any, sample_weight: Any, check: Check) -> DaskRows:
     """A row source of a Dask array or data frame; ``sample_weight`` may be one of Dask's too."""
     if import_dask().config.get("array.query-planning", False):
         raise DataError(
@@ -455,12 +449,6 @@ def open_dask_rows(X: Any, sample_weight: Any, memory_limit: int | str, check: C
         said.append(f"tasks run on {client.scheduler.address}, dashboard: {client.dashboard_link}")
     source.said = "; ".join(said)
     return source
-
-
-def active_client() -> Any:
-    """The client that Dask would use now; none is ever made here."""
-    client = getattr(import_dask().base.get_scheduler(), "__self__", None)
-    return client if hasattr(client, "scheduler") else None
 
 
 def as_array(X: Any) -> tuple[Any, list[str] | None]:

@@ -9,7 +9,7 @@ from biclique._typing import Array, FloatArray
 from biclique.exceptions import DataError
 from biclique.gram.spread import PairProduct
 from biclique.gram.tiled import TiledGram
-from biclique.rows.dask_rows import active_client, import_dask
+from biclique.rows.dask_client import active_client, import_dask
 
 
 def given(value: Any) -> Any:
