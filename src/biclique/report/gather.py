@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import svds
+from sklearn.impute import SimpleImputer
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import BicliqueError, DataError
@@ -146,11 +147,18 @@ def gather(
     rows = picked(subject, X, drawn)
     host = rows if on_host(rows) else to_host(rows)
     labels = facts.labels[drawn]
+    categories: list[Category] = []
     if table is not None:
-        own, drawn_columns, categories = _of_table(table, facts.labels, subject.n_clusters, drawn)
+        shown = Columns.of(table)
+        check_length(shown.numbers.shape[0], n)
+        own = Sums(subject.n_clusters)
+        own.add(shown.numbers, facts.labels)
+        drawn_columns, categories = shown.some(drawn), shown.categories
+    elif given:
+        drawn_columns = Columns([], host[:, :0], [])
     else:
-        own_names = _names(subject, 0 if given else host.shape[1])
-        drawn_columns, categories = Columns(own_names, host[:, : len(own_names)], []), []
+        own_names = Columns.numbered(host.shape[1]) if subject.names is None else [str(name) for name in subject.names]
+        drawn_columns = Columns(own_names, host, [])
     embedded = subject.fitted.embed(rows, subject.n_jobs)
     places = thinned(labels, subject.n_clusters, SAMPLE_ROWS, SAMPLE_LEAST, random)
     some = host[places]
@@ -208,15 +216,6 @@ def _versions() -> dict[str, str]:
     return {"biclique": import_module("biclique").__version__, "Python": platform.python_version(), **others}
 
 
-def _of_table(table: Any, labels: IntArray, k: int, drawn: IntArray) -> tuple[Sums, Columns, list[Category]]:
-    """Sums of the columns to show, these columns of the drawn rows, and categories of all rows."""
-    sums = Sums(k)
-    shown = Columns.of(table)
-    check_length(shown.numbers.shape[0], len(labels))
-    sums.add(shown.numbers, labels)
-    return sums, shown.some(drawn), shown.categories
-
-
 def check_length(length: int, n: int) -> None:
     if length != n:
         raise DataError(f"table has {length} rows, X has {n}: pass the same rows in the same order.")
@@ -232,11 +231,6 @@ def _named(ids: Ids, drawn: IntArray, n: int) -> list[str]:
     if len(ids) != n:
         raise DataError(f"ids has {len(ids)} entries, X has {n} rows: pass one for each row.")
     return [str(ids[row]) for row in drawn]
-
-
-def _names(subject: Subject, n_columns: int) -> list[str]:
-    known = subject.names
-    return [str(name) for name in known] if known is not None and n_columns else [f"x{j}" for j in range(n_columns)]
 
 
 def _stability(subject: Subject, rows: Rows, labels: IntArray, n_splits: int) -> tuple[FloatArray | None, str]:
@@ -389,12 +383,8 @@ def principal(rows: Rows) -> FloatArray:
 def filled(rows: Rows) -> FloatArray:
     """Missing values replaced by the mean of their column, 0 if it has none."""
     table = np.asarray(rows, dtype=float)
-    gaps = ~np.isfinite(table)
-    if not gaps.any():
-        return table
-    there = np.where(gaps, 0.0, table)
-    means = there.sum(axis=0) / np.maximum((~gaps).sum(axis=0), 1)
-    return np.where(gaps, means, there)
+    finite = np.where(np.isfinite(table), table, np.nan)
+    return np.asarray(SimpleImputer(keep_empty_features=True).fit_transform(finite))
 
 
 def _signed(places: FloatArray) -> FloatArray:

@@ -185,9 +185,9 @@ class Columns:
     def of(cls, table: Any) -> Columns:
         """From a frame of pandas, polars or Arrow, an array or a CSR matrix; dates become years."""
         if sparse.issparse(table):
-            return cls(_numbered(table.shape[1]), sparse.csr_array(table), [])
+            return cls(cls.numbered(table.shape[1]), sparse.csr_array(table), [])
         if isinstance(table, np.ndarray) and table.ndim == 2 and table.dtype.kind in "biuf":
-            return cls(_numbered(table.shape[1]), table, [])
+            return cls(cls.numbered(table.shape[1]), table, [])
         if hasattr(table, "column_chunks"):
             table = pandas().DataFrame({column.name: column.values for column in table.columns})
         start = "" if hasattr(table, "columns") or hasattr(table, "column_names") else "x"
@@ -204,6 +204,11 @@ class Columns:
             numbers.append(years(column.to_numpy(dtype="datetime64[us]")) if kind == "date" else numbers_of(column))
         held = np.column_stack(numbers) if numbers else np.empty((len(frame), 0))
         return cls(names, held, categories)
+
+    @staticmethod
+    def numbered(n_columns: int) -> list[str]:
+        """Names of columns that have none."""
+        return [f"x{j}" for j in range(n_columns)]
 
     def some(self, chosen: IntArray) -> Columns:
         """Some of the rows."""
@@ -241,10 +246,6 @@ class Coded:
     def of_category(cls, column: Category) -> Coded:
         """The levels."""
         return cls(np.where(column.codes < 0, MISSING, column.codes).astype(np.uint8), list(column.levels), True)
-
-
-def _numbered(n_columns: int) -> list[str]:
-    return [f"x{j}" for j in range(n_columns)]
 
 
 def years(dates: NDArray[Any]) -> FloatArray:
