@@ -15,9 +15,8 @@ from biclique.progress import Progress
 from biclique.rows.array import Vertices
 from biclique.selection import CountResult, select_n_clusters
 from biclique.selection.count_result import Counted
-from biclique.selection.count_search import CountSearch, choose_count, curve
+from biclique.selection.count_search import CountSearch, choose_count, curve, random_halves
 from biclique.selection.criteria import best_jaccard
-from biclique.selection.halves import random_halves
 from biclique.selection.one_embedding import OneEmbedding, count_parts
 from tests.oracles import half_agreement, largest_as_stable, parts_large_enough
 

@@ -221,7 +221,7 @@ EPS = float(np.finfo(float).eps)
 
 def fitted(order, weights, n=40, k=3):
     X = np.random.default_rng(0).normal(size=(n, 3))
-    gram = DenseGram.from_kernel(RBF(0.3), X, memory_limit=2**30)
+    gram = DenseGram.from_kernel(RBF(0.3), X)
     cut = NormalizedCut(gram, order, weights)
     pairs = top_eigenpairs(cut, k, deflate=cut.trivial)
     extension, rows = Extension.fit(cut, pairs, EPS)
@@ -256,7 +256,7 @@ def test_before_convergence_training_rows_still_come_back():
 
 def test_null_eigenvalues_give_columns_of_zeros():
     X = np.random.default_rng(0).normal(size=(30, 2)) + 3
-    gram = DenseGram.from_kernel(Linear(), X, memory_limit=2**30)
+    gram = DenseGram.from_kernel(Linear(), X)
     cut = NormalizedCut(gram, 4)
     extension, rows = Extension.fit(cut, top_eigenpairs(cut, 5, deflate=cut.trivial), EPS)
     assert extension.informative.sum() <= 2
@@ -282,7 +282,7 @@ def test_a_negative_degree_of_a_new_row_is_refused():
 
 def test_a_row_that_no_row_sees_has_no_coordinates_even_in_null_columns():
     X = np.random.default_rng(0).normal(size=(30, 2)) + 5
-    gram = DenseGram.from_kernel(Linear(), X, memory_limit=2**30)  # rank 2: the third pair is null
+    gram = DenseGram.from_kernel(Linear(), X)  # rank 2: the third pair is null
     cut = NormalizedCut(gram, 2)
     extension, _ = Extension.fit(cut, top_eigenpairs(cut, 3, deflate=cut.trivial), EPS)
     assert not extension.informative.all()

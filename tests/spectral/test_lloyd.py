@@ -147,7 +147,7 @@ def test_starts_have_no_empty_part():
 def test_linear_kernel_is_kmeans():
     # Equal weights and the linear kernel: ordinary k-means.
     rows = RNG.normal(size=(60, 2)) + 5
-    gram = DenseGram.from_kernel(Linear(), rows, memory_limit=2**30)
+    gram = DenseGram.from_kernel(Linear(), rows)
     result = kernel_kmeans(KernelKMeansProblem(NormalizedCut(gram, 2), np.ones(60)), random_start(60, 3, 0), 3)
     means = np.array([rows[result.labels == j].mean(axis=0) for j in range(3)])
     assert np.array_equal(np.argmin(((rows[:, None] - means) ** 2).sum(axis=2), axis=1), result.labels)

@@ -166,7 +166,7 @@ def test_blocks_that_lose_directions_are_filled_up(values):
 
 def test_the_same_bits_every_time():
     def run():
-        cut, pairs = solved(TorchGram(gram_of(LARGE)), 4, None, probe_of(LARGE), basis_blocks=5)
+        cut, pairs = solved(TorchGram(gram_of(LARGE)), 4, None, probe_of(LARGE))
         rows = Extension.fit(cut, pairs, EPS)[1]
         return rows, device_kmeans(rows, cut.weights, 3, n_init=3, random_state=0).labels
 
@@ -183,10 +183,10 @@ def test_nothing_of_the_rows_size_comes_to_the_host_while_solving(monkeypatch):
 
     for module in ("cut", "solver"):
         monkeypatch.setattr(f"biclique.spectral.{module}.to_host", counted)
-    cut, pairs = solved(TorchGram(gram_of(LARGE)), 4, None, probe_of(LARGE), basis_blocks=5)
+    cut, pairs = solved(TorchGram(gram_of(LARGE)), 4, None, probe_of(LARGE))
     Extension.fit(cut, pairs, EPS)
     assert pairs.n_passes > 3
-    assert max(sizes) <= (4 + 4) ** 2 * 5
+    assert max(sizes) <= (4 + 4) ** 2 * 13
     # Three reads a pass: new columns of H, and the cosines of the next block twice.
     assert len(sizes) <= 3 * pairs.n_passes + 5
 

@@ -222,6 +222,6 @@ class BicliqueSpectralClustering(Reporting, SpectralEstimator, ClustererBase):
         found = search_count(settings, source, progress)
         self.k_selection_, self.n_clusters_ = found, found.n_clusters
         self.has_structure_, self.structure_reason_ = found.has_structure, found.structure.reason
-        progress.say(found.told)
+        progress.say(found.explanation)
         warn_about_structure(found)
         return self._settings(n_clusters=found.n_clusters)

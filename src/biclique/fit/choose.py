@@ -21,7 +21,7 @@ from biclique.rows.array import RowSource, Vertices, distinct_given, distinct_ro
 from biclique.runtime.memory import format_bytes, require_memory
 from biclique.runtime.namespace import on_host
 from biclique.spectral.assign import ASSIGNERS
-from biclique.spectral.solver import BASIS_BLOCKS, basis_bytes, block_columns, direct_bytes, solves_directly
+from biclique.spectral.solver import basis_bytes, block_columns, direct_bytes, solves_directly
 
 STORE_BELOW = 4096
 """Up to here a stored K (128 MiB) is quick to build and gives float64 throughout."""
@@ -207,7 +207,7 @@ def check_memory(settings: Settings, gram: str, X: Rows, n: int, dtype: np.dtype
     k = min(settings.n_columns, n) - 1
     vectors = 0
     if k > 0:
-        vectors = direct_bytes(n) if solves_directly(n, k) else basis_bytes(n, k, BASIS_BLOCKS)
+        vectors = direct_bytes(n) if solves_directly(n, k) else basis_bytes(n, k)
     needed, way_out = 0, "ask for fewer clusters, or fit a sample of the rows and predict the rest."
     if gram == "dense" and not settings.kernel.given:
         needed, way_out = dense_bytes(n), "use gram='tiled', which is exact and never stores the matrix."

@@ -37,7 +37,6 @@ from biclique.spectral.alternatives import scipy_eigenpairs
 from biclique.spectral.assign import assign_in_place, one_each
 from biclique.spectral.components import grouped, parted_eigenpairs
 from biclique.spectral.cut import NULL_EIGENVALUE, Extension, NormalizedCut, cluster_shares, least_order
-from biclique.spectral.many_orders import ManyOrders, block_width
 from biclique.spectral.multigrid import graph_eigenpairs
 from biclique.spectral.rounding import Assignment, LargestCoordinate, weighted_means
 from biclique.spectral.solver import (
@@ -320,34 +319,16 @@ class ExactCuts:
         least = least_order(self.orders, k, attempt)
         return *least.result, replace(self.chosen, order=least.order, order_reason=least.reason)
 
-    def at(self, order: float, last: CutEmbedding | None = None, columns: int = 0) -> CutEmbedding:
-        """The cut at an order, from what the one before it found: so many vectors of that, or a block."""
+    def at(self, order: float, last: CutEmbedding | None = None) -> CutEmbedding:
+        """The cut at an order, from what the one before it found."""
         if last is None or self.settings.symmetric:
             cut = self._first_cut(order)
         else:
-            cut = last.cut.at_order(order, last.pairs.space, max(columns, block_columns(self.n_vectors, self.gram.n)))
+            cut = last.cut.at_order(order, last.pairs.space, block_columns(self.n_vectors, self.gram.n))
         parts = self.parts(cut) if order == 2 else None
         if parts is not None and parts.max() > 0:
             return self._embedded(cut, order, self._solve_parts(cut, parts), parts)
         return self._embedded(cut, order, self.solve_connected(cut, self.n_vectors, self.random))
-
-    def together(self) -> dict[float, CutEmbedding]:
-        """The cuts at all orders, in one space of vectors if there is one. Order 2 may fall into parts: it is last."""
-        ahead = sorted(dict.fromkeys(self.orders), key=lambda order: order == 2)
-        last = self.at(ahead[0])
-        found = {ahead[0]: last}
-        space = last.pairs.space
-        if space is not None and not self.settings.symmetric:
-            cuts = [last.cut.at_order(order) for order in ahead[1:] if order != 2 or self.parts(last.cut) is None]
-            solver = ManyOrders(last.cut, space, self.n_vectors)
-            pairs = solver.solve(cuts, self.tol, last.cut.gram.noise, MAX_PASSES, self.progress.passed)
-            for cut, own in zip(cuts, pairs, strict=True):
-                if own.converged:
-                    found[cut.order] = self._embedded(cut, cut.order, own)
-        for order in ahead[1:]:
-            if order not in found:
-                last = found[order] = self.at(order, last, block_width(self.n_vectors))
-        return found
 
     def _first_cut(self, order: float) -> NormalizedCut:
         """The cut of K: one pass, which multiplies the probe too."""

@@ -24,7 +24,6 @@ from biclique.spectral.cut import Extension, NormalizedCut, check_order
 from biclique.spectral.lloyd import NewRows
 from biclique.spectral.multigrid import graph_eigenpairs
 from biclique.spectral.solver import (
-    BASIS_BLOCKS,
     EigenResult,
     basis_bytes,
     block_columns,
@@ -120,7 +119,7 @@ def fit_hypergraph(
     """Solve the cut of an expansion, in which every vertex shares an edge with another."""
     n, k = gram.n, min(settings.n_columns, gram.n) - 1
     direct = k < 1 or solves_directly(n, k)
-    needed = direct_bytes(n) if direct else basis_bytes(n, k, BASIS_BLOCKS)
+    needed = direct_bytes(n) if direct else basis_bytes(n, k)
     require_memory(needed, f"{k} eigenvectors of {n} vertices", "ask for fewer clusters.")
     seed = fixed_seed(settings.random_state)
     random = np.random.RandomState(seed)

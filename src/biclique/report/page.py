@@ -264,7 +264,7 @@ def _selection(data: ReportData) -> Markup:
     found = data.subject.counted
     if found is None:
         return Markup("")
-    parts = [element("p", shown(found.told, 2000))]
+    parts = [element("p", shown(found.explanation, 2000))]
     if found.counted:
         words = "The large mark is the choice. Open marks cannot be chosen: they have a cluster that is too small."
         parts += [count_chart(found), element("p", words, class_="faded")]

@@ -108,7 +108,7 @@ def _orders(subject: Subject) -> list[float]:
 
 def _path(subject: Subject, cuts: KernelCuts, index: IntArray, labels: IntArray) -> Path:
     orders = _orders(subject)
-    matched = [matched_labels(cuts.at(order).labels[index], labels, subject.n_clusters) for order in orders]
+    matched = [matched_labels(cuts.at(order)[1][index], labels, subject.n_clusters) for order in orders]
     ones = np.ones(len(labels))
     return Path(
         orders,

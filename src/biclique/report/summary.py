@@ -67,6 +67,6 @@ def _sizes(sizes: list[int]) -> str:
 def _number(subject: Subject) -> str:
     """Why there are so many clusters."""
     if subject.counted is not None:
-        return subject.counted.told
+        return subject.counted.explanation
     asked = subject.parameters.get("n_clusters", subject.n_clusters)
     return "as asked for" if asked == subject.n_clusters else f"{subject.n_clusters} found, {asked} asked for"

@@ -118,13 +118,6 @@ def row_slices(block: Array) -> list[slice]:
     return [slice(top, top + PIECE_ROWS) for top in range(0, block.shape[0], PIECE_ROWS)]
 
 
-def right_divide(block: Array, R: Array) -> Array:
-    """block R⁻¹ for an upper triangular R."""
-    xp = namespace(block)
-    # Unlike solve, solve_triangular waits for nothing.
-    return np.linalg.solve(R.T, block.T).T if xp is np else xp.linalg.solve_triangular(R, block, upper=True, left=False)
-
-
 @contextmanager
 def full_float32(torch: Any) -> Iterator[None]:
     """Hold torch to float32 products: a program may have allowed ten-bit ones (tf32) everywhere."""

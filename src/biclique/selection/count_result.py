@@ -72,7 +72,7 @@ class CountResult:
         return self.structure.found
 
     @property
-    def told(self) -> str:
+    def explanation(self) -> str:
         """The reason, and what is known about structure."""
         return f"{self.reason} {self.structure.reason}"
 

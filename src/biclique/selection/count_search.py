@@ -8,11 +8,13 @@ components of the hypergraph of neighbourhoods that are large enough for one.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from biclique._typing import IntArray, RandomState
 from biclique.exceptions import ParameterError, SelectionWarning, StructureWarning, warn_user
@@ -21,11 +23,10 @@ from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, RowSource, Vertices, distinct_rows
 from biclique.rows.checks import check_weights
 from biclique.runtime.arguments import check_count, fixed_seed
-from biclique.runtime.threads import Pulse, single_threaded_blas
+from biclique.runtime.threads import Pulse, run_groups, single_threaded_blas
 from biclique.selection.count_result import Counted, CountResult
 from biclique.selection.criteria import agreement, best_jaccard
 from biclique.selection.given_rows import read_rows
-from biclique.selection.halves import random_halves, run_silently
 from biclique.selection.one_embedding import OneEmbedding, count_parts
 from biclique.selection.structure import Structure, structure_of
 
@@ -268,3 +269,37 @@ def choose_count(counted: Sequence[Counted]) -> tuple[int, int | None, float | N
     margin = stability[k] - stability[second]
     narrow = "; a small margin, so look at both" if margin <= tolerance else ""
     return k, second, margin, f"{reason}, {margin:+.2f} from {second} clusters{narrow}."
+
+
+def random_halves(n: int, n_halves: int, random: np.random.RandomState) -> tuple[IntArray, ...]:
+    """Numbers of the rows of random halves, both sides of one split after the other."""
+    half, found = n // 2, list[IntArray]()
+    while len(found) < n_halves:
+        order = random.permutation(n)
+        found += [np.sort(order[:half]), np.sort(order[half : 2 * half])]
+    return tuple(found[:n_halves])
+
+
+def run_silently(
+    work: Callable[[int, Pulse], None], n_fits: int, total: int, n_jobs: int | None, progress: Progress, what: str
+) -> bool:
+    """Do every piece of work in threads, without a warning; False if Ctrl-C ended it."""
+    pools = ThreadpoolController()
+
+    def alone(number: int, pulse: Pulse) -> None:
+        with pools.limit(limits=1):  # OpenMP counts threads by the thread that asks
+            work(number, pulse)
+
+    tick = None
+    if progress.enabled:
+
+        def tick(share: float) -> None:
+            progress.share(what, share)
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # threads share the filters
+            run_groups(alone, n_fits, n_jobs=n_jobs, total=total, tick=tick)
+    except KeyboardInterrupt:
+        return False
+    return True

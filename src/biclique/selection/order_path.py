@@ -26,19 +26,8 @@ from biclique.spectral.cut import check_order
 from biclique.spectral.solver import warn_unless_converged
 
 
-@dataclass(frozen=True)
-class Found:
-    """One fit: eigenvalues of B and the labels of the vertices."""
-
-    eigenvalues: FloatArray
-    labels: IntArray
-
-
 class KernelCuts:
-    """One K, cut at one order after the other.
-
-    ``together``: orders are solved in one space of vectors. One that cannot be solved then fails all of them.
-    """
+    """One K, cut at one order after the other: each starts from what the one before it found."""
 
     def __init__(
         self,
@@ -47,30 +36,17 @@ class KernelCuts:
         vertices: Vertices,
         orders: Sequence[float],
         progress: Progress,
-        *,
-        together: bool = False,
     ) -> None:
         self._seed, self._settings = fixed_seed(settings.random_state), settings
         random = np.random.RandomState(self._seed)
         self._cuts = ExactCuts.of_rows(settings, source, vertices, random, progress, orders)
         self.gram = self._cuts.gram
         self._last: CutEmbedding | None = None
-        self._found: dict[float, CutEmbedding] = {}
-        if together:
-            self._found = self._cuts.together()
-            for found in self._found.values():
-                warn_unless_converged(found.pairs)
 
-    def at(self, order: float) -> Found:
-        """The fit at an order."""
-        found = self._found.get(order)
-        if found is None:
-            found = self._last = self._cuts.at(order, self._last)
-        labels = assign(self._settings, found, self._settings.n_groups, self._seed).labels
-        return Found(found.eigenvalues, labels)
-
-
-# Public
+    def at(self, order: float) -> tuple[CutEmbedding, IntArray]:
+        """The cut at an order, and the labels of the vertices."""
+        found = self._last = self._cuts.at(order, self._last)
+        return found, assign(self._settings, found, self._settings.n_groups, self._seed).labels
 
 
 @dataclass(frozen=True)
@@ -119,17 +95,17 @@ def order_path(
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> OrderPath:
-    """Cluster rows at several orders for little more than the price of one.
+    """Cluster rows at several orders, for less than the price of a fit each.
 
-    K is made once. The order enters through the shrunken degrees alone, so one space of vectors, with its product by
-    K, serves all orders (``spectral/many_orders.py``).
+    K is made once. The order enters through the shrunken degrees alone, so the vectors that one order found start the
+    next, with their products by K.
 
     Parameters
     ----------
     X : array, data frame or CSR matrix of shape (n_samples, n_features)
         With ``affinity="precomputed"``: similarities of shape (n_samples, n_samples).
     orders : sequence of numbers from 2 to infinity
-        They are solved together, from the first one on.
+        They are solved in turn: neighbouring orders next to each other are solved soonest.
     eigen_tol : float or "auto", default="auto"
         As in ``BicliqueSpectralClustering``, but "auto" is 1e-3 for a stored K too: plenty for labels.
     n_init : int, default=1
@@ -167,28 +143,26 @@ def order_path(
         settings = replace(settings, eigen_tol=QUICK_TOLERANCE)
     with single_threaded_blas(), Progress(bool(verbose)) as progress:
         vertices = find_vertices(settings, rows, weights)
-        cuts = KernelCuts(settings, ArrayRows(rows, weights), vertices, wanted, progress, together=True)
-        found = []
+        if (vertices.index < 0).any():
+            raise ParameterError(
+                f"sample_weight is 0 in {int((vertices.index < 0).sum())} rows, which order_path cannot label: leave "
+                "those rows out."
+            )
+        cuts = KernelCuts(settings, ArrayRows(rows, weights), vertices, wanted, progress)
+        eigenvalues, partitions = [], []
         for number, order in enumerate(wanted):
-            found.append(cuts.at(order))
+            found, labels = cuts.at(order)
+            warn_unless_converged(found.pairs)
+            eigenvalues.append(found.eigenvalues)
+            partitions.append(labels)
             progress.share("orders", (number + 1) / len(wanted))
-        return _path(wanted, found, cuts, vertices)
-
-
-def _path(orders: list[float], found: list[Found], cuts: KernelCuts, vertices: Vertices) -> OrderPath:
-    of_vertices = [one.labels for one in found]
-    index = vertices.index
-    if (index < 0).any():
-        raise ParameterError(
-            f"sample_weight is 0 in {int((index < 0).sum())} rows, which order_path cannot label: leave those rows out."
+        return OrderPath(
+            np.array(wanted),
+            np.array(eigenvalues),
+            np.array([labels[vertices.index] for labels in partitions]),
+            kept_shares(cuts.gram, partitions, vertices.weights),
+            np.array([agreement(a, b, vertices.weights) for a, b in pairwise(partitions)], dtype=float),
         )
-    return OrderPath(
-        np.array(orders),
-        np.array([one.eigenvalues for one in found]),
-        np.array([labels[index] for labels in of_vertices]),
-        kept_shares(cuts.gram, of_vertices, vertices.weights),
-        np.array([agreement(a, b, vertices.weights) for a, b in pairwise(of_vertices)], dtype=float),
-    )
 
 
 def kept_shares(gram: GramOperator, partitions: Sequence[IntArray], weights: FloatArray) -> FloatArray:

@@ -49,9 +49,6 @@ ORTHOGONAL = 0.5
 MOST_ROUNDS = 6
 """Turns of a block at most: two are usual, four if directions are missing."""
 
-FEWEST_BLOCKS = 5
-"""With fewer there is nothing to restart from."""
-
 
 class Operator(Protocol):
     """What the solver needs of a symmetric operator; ``like`` is an array on its device."""
@@ -133,14 +130,9 @@ def block_columns(k: int, n: int) -> int:
     return min(k + SPARE_COLUMNS, n)
 
 
-def basis_bytes(n: int, k: int, blocks: int) -> int:
-    """Memory of a basis of so many blocks, the next block and its product."""
-    return 8 * n * block_columns(k, n) * (blocks + 3)
-
-
-def blocks_within(n: int, k: int, budget: int) -> int:
-    """Blocks of a basis that fit so many bytes: as many as are of use, and never fewer than are needed."""
-    return next((b for b in range(BASIS_BLOCKS, FEWEST_BLOCKS, -1) if basis_bytes(n, k, b) <= budget), FEWEST_BLOCKS)
+def basis_bytes(n: int, k: int) -> int:
+    """Memory of a whole basis, the next block and its product."""
+    return 8 * n * block_columns(k, n) * (BASIS_BLOCKS + 3)
 
 
 def direct_bytes(n: int) -> int:
@@ -163,7 +155,6 @@ def top_eigenpairs(
     start: FloatArray | None = None,
     start_image: FloatArray | None = None,
     deflate: FloatArray | None = None,
-    basis_blocks: int = BASIS_BLOCKS,
     random_state: int | np.random.RandomState | None = None,
     report: Report | None = None,
     keep_space: bool = False,
@@ -172,8 +163,7 @@ def top_eigenpairs(
 
     Pairs count as converged when every residual |B v − λ v| is at most ``tol`` × (λ_k − λ_(k+1)): the angle
     between the computed and the true invariant subspace is then at most about ``tol``. ``noise`` is the
-    rounding of a product with a unit vector, below which no residual can be asked for. The basis holds at most
-    ``basis_blocks`` blocks of k + 4 columns.
+    rounding of a product with a unit vector, below which no residual can be asked for.
 
     Residuals say that pairs are eigenpairs, not that they are the largest. If they are small within three passes, one
     more pass is made if a further Ritz value θ with residual r has θ + r ≥ λ_k: it could still be among the k.
@@ -191,7 +181,7 @@ def top_eigenpairs(
     deflate = None if deflate is None else moved(deflate, like)
     if solves_directly(n, k):
         return dense_eigenpairs(operator, k, deflate)
-    solver = BlockKrylov(operator, k, deflate, max(basis_blocks, FEWEST_BLOCKS), random_state)
+    solver = BlockKrylov(operator, k, deflate, random_state)
     solver.begin(start, start_image)
     doubted = False
     while True:
@@ -282,14 +272,13 @@ class BlockKrylov:
         operator: Operator,
         k: int,
         deflate: FloatArray | None,
-        blocks: int,
         random_state: int | np.random.RandomState | None,
     ) -> None:
         self.operator, self.k, self.like = operator, k, operator.like
         self.n = operator.shape[0]
         self.b = block_columns(k, self.n)
         self.random = check_random_state(random_state)
-        self.capacity = min(blocks * self.b, self.n - self.b)
+        self.capacity = min(BASIS_BLOCKS * self.b, self.n - self.b)
         # Columns side by side in memory: pages are taken only as the basis grows, and it is never copied. The first is
         # the vector that is not wanted.
         self._first = 0 if deflate is None else 1
