@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pytest
 
@@ -139,3 +141,25 @@ def test_symmetric_operator_and_its_cross(m, weighted):
         cross = gram.cross(rows[:7])
         np.testing.assert_allclose(cross.matmat(V), expected[:7] @ V, atol=1e-10)
         np.testing.assert_allclose(cross.diagonal(), np.diagonal(expected)[:7])
+
+
+def test_huge_orders_and_values_are_errors_of_ours():
+    small = np.eye(3) + 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for order in (1e200, 10**300, 1e308):
+            with pytest.raises(ParameterError, match="too large for the symmetric model"):
+                symmetric_gram(small, order)
+        with pytest.raises(ParameterError, match="pass inf"):
+            symmetric_gram(small, 10**400)
+        with pytest.raises(ParameterError, match="at least 2, got -1e"):
+            symmetric_gram(small, -(10**400))
+        for scaled in (symmetric_gram, biclique_gram, base_gram):
+            with pytest.raises(ParameterError, match=r"order=3000 with scaled=True multiplies by 3\^2998"):
+                scaled(small, 3000, scaled=True)
+        with pytest.raises(ParameterError, match="scaled=True"):
+            biclique_degrees(np.ones(3), 3000, scaled=True)
+        with pytest.raises(DataError, match="K_s leaves the range of numbers: divide K"):
+            symmetric_gram(small * 8e307, 5)
+        with pytest.raises(DataError, match="scale their columns"):
+            symmetric_kernel(Linear(), [[1e200], [1e200]])

@@ -3,7 +3,6 @@ import pytest
 
 from biclique.exceptions import DataError, MemoryLimitError, ParameterError
 from biclique.multiway import (
-    base_gram,
     biclique_gram,
     contract,
     gram_tensor,
@@ -157,8 +156,3 @@ def test_sampling_refutes_but_never_proves():
 def test_odd_orders_are_refused_with_the_reason():
     with pytest.raises(ParameterError, match="odd order 3 is never semi-definite"):
         semidefiniteness(np.ones((2, 2, 2)))
-
-
-def test_the_base_is_found_again_from_the_tensor():
-    K = kernel_matrix(3)
-    np.testing.assert_allclose(base_gram(contract(gram_tensor(K, 4), (0, 2)), 4, scaled=True), K)

@@ -10,7 +10,6 @@ from biclique.multiway.heat import (
     heat_mass_limit,
 )
 from biclique.multiway.objectives import (
-    indicators,
     k_way_normalized_cut,
     literal_k_way_normalized_cut,
     literal_kernel_kmeans_objective,
@@ -21,7 +20,6 @@ from biclique.multiway.objectives import (
 )
 from biclique.multiway.symmetric import SymmetricGram, SymmetricShift, symmetric_gram, symmetric_kernel
 from biclique.multiway.tensors import (
-    Definiteness,
     contract,
     gram_tensor,
     is_half_symmetric,
@@ -30,10 +28,8 @@ from biclique.multiway.tensors import (
     semidefiniteness,
     tensor_form,
 )
-from biclique.spectral.cut import check_order, shrunken_degrees
 
 __all__ = [
-    "Definiteness",
     "HeatKernel",
     "HeatLaplacian",
     "SymmetricGram",
@@ -44,13 +40,11 @@ __all__ = [
     "biclique_gram",
     "biclique_heat_kernel",
     "biclique_kernel",
-    "check_order",
     "contract",
     "gram_tensor",
     "heat_flow",
     "heat_limit",
     "heat_mass_limit",
-    "indicators",
     "is_half_symmetric",
     "is_symmetric",
     "k_way_normalized_cut",
@@ -60,7 +54,6 @@ __all__ = [
     "mode_product",
     "normalized_cut",
     "semidefiniteness",
-    "shrunken_degrees",
     "symmetric_gram",
     "symmetric_kernel",
     "tensor_form",

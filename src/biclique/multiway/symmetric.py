@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -105,11 +106,18 @@ class SymmetricGram(GramOperator):
         return None if base is None else SymmetricRows(base, self.shift)
 
 
+@dataclass(frozen=True)
 class SymmetricShift:
     """What is left of a ``SymmetricGram`` for new rows once it is fitted: everything but K itself."""
 
-    def __init__(self, order: int, weights: FloatArray, column: FloatArray, constant: float) -> None:
-        self.order, self.weights, self.column, self.constant = order, weights, column, constant
+    order: int
+    weights: FloatArray
+    column: FloatArray
+    constant: float
+
+    def column_of(self, diagonal: FloatArray, degrees: FloatArray) -> FloatArray:
+        """a(y) = κ(y, y) + (2(m−2)/n) δ(y) of new rows."""
+        return diagonal + 2 * (float(self.order) - 2) / float(self.weights.sum()) * degrees
 
 
 class SymmetricRows:
@@ -130,22 +138,18 @@ class SymmetricRows:
 
 
 class _SymmetricCross(CrossGram):
-    """¼ [2κ(y, x_j) + a(y) + a_j + c], a(y) = κ(y, y) + (2(m−2)/n) δ(y)."""
+    """¼ [2κ(y, x_j) + a(y) + a_j + c]."""
 
     def __init__(self, base: CrossGram, shift: SymmetricShift) -> None:
         self.base, self.shift = base, shift
 
     def matmat(self, V: FloatArray) -> FloatArray:
-        shift = self.shift
+        shift, sums = self.shift, V.sum(axis=0)
         product = self.base.matmat(np.column_stack([shift.weights, V]))
-        own = self.base.diagonal() + 2 * (float(shift.order) - 2) / float(shift.weights.sum()) * product[:, 0]
-        sums = V.sum(axis=0)
-        out = 2 * product[:, 1:] + np.outer(own, sums) + shift.column @ V + shift.constant * sums
-        return np.asarray(out / 4)
+        own = shift.column_of(self.base.diagonal(), product[:, 0])
+        return np.asarray((2 * product[:, 1:] + np.outer(own, sums) + shift.column @ V + shift.constant * sums) / 4)
 
     def diagonal(self) -> FloatArray:
-        shift = self.shift
         own = self.base.diagonal()
-        degrees = self.base.matmat(shift.weights[:, None])[:, 0]
-        column = own + 2 * (float(shift.order) - 2) / float(shift.weights.sum()) * degrees
-        return np.asarray((2 * own + 2 * column + shift.constant) / 4)
+        degrees = self.base.matmat(self.shift.weights[:, None])[:, 0]
+        return np.asarray((2 * own + 2 * self.shift.column_of(own, degrees) + self.shift.constant) / 4)

@@ -15,8 +15,13 @@ from biclique.multiway.biclique import base_gram, check_even_order, square
 from biclique.runtime import format_bytes
 
 MOST_BYTES = 2**30
+"""Largest tensor that is made unless more is asked for."""
+
 SYMMETRY = 1e-10
+"""Entries that differ by less, as a share of the largest, are equal."""
+
 DEFINITE = 1e-10
+"""An eigenvalue is negative if it lies below zero by more than this share of the largest."""
 
 
 def gram_tensor(K: FloatArray, order: int, *, max_bytes: int = MOST_BYTES) -> FloatArray:
