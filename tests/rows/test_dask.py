@@ -104,13 +104,6 @@ def test_a_fit_is_the_one_in_memory(blobs, parameters, known):
     np.testing.assert_allclose(found.transform(X), found.embedding_.compute(), atol=1e-6)
 
 
-def test_pieces_of_columns_are_put_side_by_side(blobs):
-    X, _ = blobs
-    whole, cut = model().fit(delayed(X)), model().fit(delayed(X, columns=(2, 3)))
-    np.testing.assert_array_equal(whole.embedding_.compute(), cut.embedding_.compute())
-    np.testing.assert_array_equal(cut.predict(delayed(X, columns=(4, 1))).compute(), cut.labels_.compute())
-
-
 def test_new_rows_are_lazy(blobs):
     X, _ = blobs
     found = model().fit(delayed(X))
@@ -131,10 +124,10 @@ def test_new_rows_are_lazy(blobs):
     np.testing.assert_array_equal(held.predict(new).compute(), held.predict(X + 1e-3))
 
 
-def test_embeddings(blobs):
+def test_embeddings_and_pieces_of_columns(blobs):
     X, _ = blobs
     parameters = {"n_components": 2, "rank": 60, "random_state": 0}
-    found = BicliqueSpectralEmbedding(**parameters).fit_transform(delayed(X))
+    found = BicliqueSpectralEmbedding(**parameters).fit_transform(delayed(X, columns=(2, 3)))
     assert found.chunks == (CHUNKS, (2,))
     np.testing.assert_allclose(found.compute(), BicliqueSpectralEmbedding(**parameters).fit_transform(X), atol=1e-5)
 
@@ -151,19 +144,6 @@ def test_weights(blobs):
         assert adjusted_rand_score(one.labels_.compute(), held.labels_) == 1
 
 
-def test_weighted_sums_of_few_columns():
-    """Eigenvalues of 0.01 that are 0.001 apart: sums in float32 would differ by 5e-5 of the embedding."""
-    random = np.random.RandomState(0)
-    X = random.normal(size=(2500, 5)) + 3 * random.randint(4, size=(2500, 1))
-    weights = random.uniform(0.1, 3.0, size=2500)
-    held = model(**LINEAR).fit(X, sample_weight=weights)
-    cut = [da.from_array(given, chunks=333) for given in (X, weights)]
-    found = model(**LINEAR).fit(cut[0], sample_weight=cut[1])
-    np.testing.assert_allclose(found.embedding_.compute(), held.embedding_, atol=1e-5 * np.abs(held.embedding_).max())
-    np.testing.assert_array_equal(found.labels_.compute(), held.labels_)
-    assert found.labels_.dtype == found.predict(cut[0]).dtype == held.labels_.dtype == held.predict(X).dtype
-
-
 def test_sparse_blocks(blobs):
     X = np.where(np.abs(blobs[0]) > 1, blobs[0], 0.0)
     cut = delayed(X).map_blocks(sparse.csr_matrix)
@@ -174,36 +154,29 @@ def test_sparse_blocks(blobs):
 
 
 @needs("pandas")
-def test_frames(blobs):
+def test_frames(blobs, tmp_path):
     import pandas as pd
 
-    X, _ = blobs
-    frame = pd.DataFrame(X, columns=list("abcde"))
+    frame = pd.DataFrame(blobs[0], columns=list("abcde"))
     frame["a"] = frame["a"].astype("Float64")  # pandas' own kind
-    found = model().fit(dd.from_pandas(frame, npartitions=3))
-    assert found.feature_names_in_.tolist() == list("abcde")
-    lengths = found.labels_.chunks[0]
-    assert sum(lengths) == 300
-    np.testing.assert_allclose(found.embedding_.compute(), model().fit(X).embedding_, atol=1e-5)
-    np.testing.assert_array_equal(
-        found.predict(dd.from_pandas(frame, npartitions=2)).compute(), found.labels_.compute()
-    )
-    with pytest.raises(DataError, match="X: column 0 is 'b', and was 'a' when the model was fitted"):
-        found.predict(dd.from_pandas(frame[list("bacde")], npartitions=2))
-    with pytest.raises(DataError, match=r"rows and columns, and is a Series of one: pass X\.to_frame\(\)"):
-        model().fit(dd.from_pandas(frame["b"], npartitions=2))
-    flags = frame.assign(e=frame["e"] > 0)  # booleans beside numbers
-    np.testing.assert_allclose(
-        model().fit(dd.from_pandas(flags, npartitions=3)).embedding_.compute(),
-        model().fit(flags.to_numpy(float)).embedding_,
-        atol=1e-5,
-    )
-    frame["e"] = "text"
-    with pytest.raises(DataError, match="X has columns that are not numbers: 'e'"):
-        model().fit(dd.from_pandas(frame, npartitions=2))
-    frame["e"] = pd.Timestamp("2020-01-01")
-    with pytest.raises(DataError, match=r"X holds dates or times in column 4 \('e'\)"):
-        model().fit(dd.from_pandas(frame, npartitions=2))
+    frame["e"] = frame["e"] > 0  # booleans beside numbers
+    expected = model().fit(frame.to_numpy(float)).embedding_
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    for lazy in (dd.from_pandas(frame, npartitions=3), dd.read_csv(tmp_path / "rows.csv", blocksize=5000)):
+        found = model().fit(lazy)
+        assert found.feature_names_in_.tolist() == list("abcde")
+        assert len(found.labels_.chunks[0]) == lazy.npartitions > 1
+        assert found.labels_.shape == (300,)
+        np.testing.assert_allclose(found.embedding_.compute(), expected, atol=1e-5)
+        np.testing.assert_array_equal(found.predict(lazy).compute(), found.labels_.compute())
+    for columns, message in (
+        (frame[list("bacde")], "X: column 0 is 'b', and was 'a' when the model was fitted"),
+        (frame["b"], r"rows and columns, and is a Series of one: pass X\.to_frame\(\)"),
+        (frame.assign(e="text"), "X has columns that are not numbers: 'e'"),
+        (frame.assign(e=pd.Timestamp("2020-01-01")), r"X holds dates or times in column 4 \('e'\)"),
+    ):
+        with pytest.raises(DataError, match=message):
+            found.predict(dd.from_pandas(columns, npartitions=2))
 
 
 def test_the_number_of_clusters_is_selected_on_the_drawn_rows(blobs):
@@ -218,22 +191,14 @@ def test_an_approximation_that_nobody_asked_for_is_said(blobs):
         model(affinity="rbf").fit(delayed(blobs[0]))
 
 
-def test_pickled_models_drop_what_is_lazy(blobs):
-    found = model().fit(delayed(blobs[0]))
-    copy = pickle.loads(pickle.dumps(found))
-    assert not hasattr(copy, "labels_")
-    assert not hasattr(copy, "embedding_")
-    np.testing.assert_array_equal(copy.predict(blobs[0]), found.labels_.compute())
-    assert copy.predict_proba(delayed(blobs[0])).shape == (300, 4)
-
-
-def test_saved_models_drop_what_is_lazy(blobs, tmp_path):
+def test_files_and_pickles_of_models_drop_what_is_lazy(blobs, tmp_path):
     found = model().fit(delayed(blobs[0]))
     save(found, tmp_path / "model.skops")
-    again = load(tmp_path / "model.skops")
-    assert not hasattr(again, "labels_")
-    np.testing.assert_array_equal(again.predict(blobs[0]), found.labels_.compute())
-    assert again.predict_proba(blobs[0]).shape == (300, 4)
+    for again in (load(tmp_path / "model.skops"), pickle.loads(pickle.dumps(found))):
+        assert not hasattr(again, "labels_")
+        assert not hasattr(again, "embedding_")
+        np.testing.assert_array_equal(again.predict(blobs[0]), found.labels_.compute())
+        assert again.predict_proba(delayed(blobs[0])).shape == (300, 4)
     with pytest.raises(ParameterError, match=r"include names 'labels_', lazy .* model\.labels_\.to_zarr"):
         save(found, tmp_path / "other.skops", include=["labels_"])
 
@@ -244,17 +209,6 @@ def test_a_summary_computes_nothing(blobs, monkeypatch):
     monkeypatch.setattr("dask.base.compute", None)
     assert found.summary().lines[0] == expected.lines[0]
     assert found.summary().lines[0][1].startswith("0: ")
-
-
-def test_masked_values_are_refused(blobs):
-    X, weights = np.ma.masked_array(blobs[0]), np.ma.masked_array(np.ones(300))
-    X[137, 1] = weights[141] = np.ma.masked
-    with pytest.raises(DataError, match=r"chunk 3 of X, .* draw: X has masked values, the first in row 137"):
-        model().fit(delayed(X))
-    with pytest.raises(DataError, match=r"chunk 3 of X, .* X has masked values, the first in row 137"):
-        model().fit(blobs[0]).predict(delayed(X)).compute()
-    with pytest.raises(DataError, match=r"chunk 3 of X, .* sample_weight has masked values, the first in row 141"):
-        model().fit(delayed(blobs[0]), sample_weight=delayed(weights))
 
 
 def test_fewer_clusters_than_asked_for(blobs):
@@ -364,19 +318,6 @@ def test_a_bad_row_that_was_not_drawn(blobs, monkeypatch):
         model(**{**KERNEL, "affinity": "chi2"}, rank=20).fit(delayed(-np.abs(blobs[0])))
 
 
-def test_a_chunk_that_cannot_be_read(blobs):
-    def read(block, block_info=None):
-        if block_info is not None and block_info[0]["chunk-location"][0] == 3:
-            raise OSError("no such file: rows-3.parquet")
-        return block
-
-    broken = delayed(blobs[0]).map_blocks(read, dtype=float, meta=np.empty((0, 0)))
-    with pytest.raises(
-        DataError, match=r"chunk 3 of X, in the pass .* draw: it cannot be read \(OSError: no such file"
-    ):
-        model().fit(broken)
-
-
 @pytest.mark.parametrize("change", [lambda block: block + 1, lambda block: block[:-1]])
 def test_a_chunk_that_changes_between_passes(blobs, change):
     passes = []
@@ -392,50 +333,91 @@ def test_a_chunk_that_changes_between_passes(blobs, change):
         model().fit(X)
 
 
-def test_a_kernel_that_fails_says_where(blobs):
-    def kernel(x, y):
-        raise ZeroDivisionError("by zero")
+def masked(values, *place):
+    found = np.ma.masked_array(values)
+    found[place] = np.ma.masked
+    return found
 
-    with pytest.raises(ZeroDivisionError):
-        model(**{**KERNEL, "affinity": kernel}, rank=20).fit(delayed(blobs[0][:40], (20, 20)))
+
+def fails_to_read(block, block_info=None):
+    if block_info is not None and block_info[0]["chunk-location"][0] == 3:
+        raise OSError("no such file: rows-3.parquet")
+    return block
+
+
+NUMBERS = np.arange(1500.0).reshape(300, 5)
+ONES = np.ones(300)
+
+BAD_ROWS = {
+    "one axis": (lambda: delayed(NUMBERS)[:, 0], "X must have two axes"),
+    "no collection of rows": (lambda: dask.delayed(NUMBERS), "an array or a data frame is needed"),
+    "no columns": (lambda: delayed(NUMBERS)[:, :0], "X has 0 columns"),
+    "text": (lambda: da.from_array(np.full((9, 2), "abc"), chunks=3), "X holds <U3, not numbers"),
+    "objects": (
+        lambda: da.from_array(NUMBERS.astype(object), chunks=100),
+        r"X holds object, not numbers: .* \(X\.astype\(float\), if each of them is one\)",
+    ),
+    "other lengths": (
+        lambda: delayed(NUMBERS).map_blocks(lambda block: block[:-1] if len(block) == 40 else block, dtype=float),
+        r"chunk 3 of X.*it has 39 rows, and Dask says 40",
+    ),
+    "masked": (
+        lambda: delayed(masked(NUMBERS, 137, 1)),
+        r"chunk 3 of X, .* draw: X has masked values, the first in row 137",
+    ),
+    "cannot be read": (
+        lambda: delayed(NUMBERS).map_blocks(fails_to_read, dtype=float, meta=np.empty((0, 0))),
+        r"chunk 3 of X, in the pass .* draw: it cannot be read \(OSError: no such file",
+    ),
+}
+
+BAD_WEIGHTS = {
+    "other chunks": (
+        lambda: da.ones(300, chunks=100),
+        "sample_weight has 300 numbers in 3 chunks, X has 300 rows in 5",
+    ),
+    "other lengths": (lambda: da.ones(300, chunks=60), "sample_weight has 300 numbers in 5 chunks, X has 300 rows in"),
+    "too few": (lambda: da.ones(299, chunks=100), "sample_weight has 299 numbers in 3 chunks, X has 300 rows in 5"),
+    "two axes": (lambda: da.ones((300, 1), chunks=100), r"must have one axis, and has shape \(300, 1\)"),
+    "negative": (
+        lambda: delayed(np.where(np.arange(300) == 140, -1.0, 1.0)),
+        r"chunk 3 of X, .* sample_weight must be finite and not negative, got -1 in row 140",
+    ),
+    "masked": (
+        lambda: delayed(masked(ONES, 141)),
+        r"chunk 3 of X, .* sample_weight has masked values, the first in row 141",
+    ),
+    "dates": (lambda: delayed(np.full(300, "2020-01-01", dtype="M8[s]")), "must be numbers, one for each row, got"),
+    "complex": (lambda: delayed(ONES * 1j), "sample_weight must be numbers, one for each row, got"),
+    "text": (lambda: delayed(np.full(300, "1")), "sample_weight must be numbers, one for each row, got"),
+    "zero": (lambda: delayed(ONES * 0), "sample_weight is zero in every row"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_ROWS)
+def test_bad_rows(case):
+    X, message = BAD_ROWS[case]
+    with pytest.raises(DataError, match=message):
+        model().fit(X())
+
+
+@pytest.mark.parametrize("case", BAD_WEIGHTS)
+def test_bad_weights(case):
+    weights, message = BAD_WEIGHTS[case]
+    with pytest.raises(DataError, match=message):
+        model().fit(delayed(NUMBERS), sample_weight=weights())
 
 
 def test_what_is_refused(blobs):
     X, _ = blobs
     lazy = delayed(X)
-    with pytest.raises(DataError, match="X must have two axes"):
-        model().fit(lazy[:, 0])
-    with pytest.raises(DataError, match="an array or a data frame is needed"):
-        model().fit(dask.delayed(X))
-    with pytest.raises(DataError, match="X has 0 columns"):
-        model().fit(lazy[:, :0])
-    for weights in (da.ones(300, chunks=100), da.ones(300, chunks=60), da.ones(299, chunks=100)):
-        with pytest.raises(DataError, match=r"sample_weight has (300|299) numbers in .* X has 300 rows in 5: give one"):
-            model().fit(lazy, sample_weight=weights)
-    with pytest.raises(
-        DataError, match=r"chunk 3 of X, .* sample_weight must be finite and not negative, got -1 in row 140"
-    ):
-        model().fit(lazy, sample_weight=delayed(np.where(np.arange(300) == 140, -1.0, 1.0)))
-    for wrong in (np.full(300, "2020-01-01", dtype="M8[s]"), np.full(300, 1j), np.full(300, "1")):
-        with pytest.raises(DataError, match="sample_weight must be numbers, one for each row, got"):
-            model().fit(lazy, sample_weight=delayed(wrong))
-    with pytest.raises(DataError, match="sample_weight is zero in every row"):
-        model().fit(lazy, sample_weight=delayed(np.zeros(300)))
-    with pytest.raises(DataError, match="X has 300 rows, fewer than n_clusters=301"):
-        model(n_clusters=301, rank="auto").fit(lazy)
-    with pytest.raises(DataError, match="X holds <U3, not numbers"):
-        model().fit(da.from_array(np.full((9, 2), "abc"), chunks=3))
-    with pytest.raises(DataError, match=r"sample_weight must have one axis, and has shape \(300, 1\)"):
-        model().fit(lazy, sample_weight=da.ones((300, 1), chunks=100))
-    with pytest.raises(
-        DataError, match=r"X holds object, not numbers: .* \(X\.astype\(float\), if each of them is one\)"
-    ):
-        model().fit(da.from_array(X.astype(object), chunks=100))
     with (
         dask.config.set({"array.query-planning": True}),
         pytest.raises(DataError, match=r"array\.query-planning is on, .*: leave it off"),
     ):
         model().fit(lazy)
+    with pytest.raises(DataError, match="X has 300 rows, fewer than n_clusters=301"):
+        model(n_clusters=301, rank="auto").fit(lazy)
     with pytest.raises(ParameterError, match="modelling='biclique'"):
         model(affinity="rbf", modelling="symmetric", order=3).fit(lazy)
     with pytest.raises(DataError, match="rows in memory are needed here"):
@@ -444,11 +426,10 @@ def test_what_is_refused(blobs):
         model().fit(lazy).representatives(lazy)
     with pytest.raises(DataError, match="use predict_proba"):
         model().fit(lazy).membership(lazy)
-    wrong = lazy.map_blocks(lambda block: block[:-1] if len(block) == 40 else block, dtype=float)
-    with pytest.raises(DataError, match=r"chunk 3 of X.*it has 39 rows, and Dask says 40"):
-        model().fit(wrong)
     with pytest.raises(DegreeError):
         model(**{**LINEAR, "order": 2}).fit(delayed(X - X.mean(axis=0)))
+    with pytest.raises(ZeroDivisionError):
+        model(**{**KERNEL, "affinity": lambda x, y: 1 / 0}, rank=20).fit(delayed(X[:40], (20, 20)))
 
 
 @pytest.mark.parametrize("weighted", [False, True])

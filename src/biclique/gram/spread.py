@@ -12,18 +12,17 @@ from biclique._typing import Array, FloatArray, IntArray, Rows
 from biclique.gram.tiled import TILE_COLUMNS, TILE_ROWS, TiledGram
 from biclique.runtime.threads import one_thread, single_threaded_blas
 
-BLOCK_ROWS, MOST_BLOCKS = 4096, 32
-"""Rows of a block at least, and blocks at most: what travels in a pass grows with the number of blocks."""
+BLOCK_ROWS = 4096
+"""Rows of a block at least."""
+
+MOST_BLOCKS = 32
+"""Blocks at most: what travels in a pass grows with their number."""
 
 PairProduct: TypeAlias = Callable[[TiledGram, Array, int, int], tuple[FloatArray, FloatArray]]
 
 
 class Spread(Protocol):
     """Who runs tasks elsewhere."""
-
-    @property
-    def n_threads(self) -> int:
-        """Threads of all workers."""
 
     def keep(self, gram: TiledGram) -> None:
         """Take the rows, which every worker will hold; they travel once."""
@@ -37,31 +36,26 @@ def count_blocks(n: int) -> int:
     return int(np.clip(n // BLOCK_ROWS, 1, MOST_BLOCKS))
 
 
-def block_bounds(n: int, block: int) -> tuple[int, int]:
-    """The first row of a block, and the first behind it."""
+def rows_of_block(n: int, block: int) -> range:
+    """The numbers of the rows of a block."""
     size = -(-n // count_blocks(n))
-    return min(block * size, n), min((block + 1) * size, n)
+    return range(min(block * size, n), min((block + 1) * size, n))
 
 
 def pair_product(gram: TiledGram, V: Array, i: int, j: int) -> tuple[FloatArray, FloatArray]:
-    """K_ij V_j for block i, and K_ijᵀ V_i for block j; of a block with itself the first is all.
-
-    Every tile is computed once and used for both.
-    """
-    (first, last), (left_end, right_end) = block_bounds(gram.n, i), block_bounds(gram.n, j)
-    own, other = np.zeros((last - first, V.shape[1])), np.zeros((right_end - left_end, V.shape[1]))
+    """K_ij V_j for block i, and K_ijᵀ V_i for block j: every tile is computed once and used for both."""
+    rows, columns = rows_of_block(gram.n, i), rows_of_block(gram.n, j)
+    own, other = np.zeros((len(rows), V.shape[1])), np.zeros((len(columns), V.shape[1]))
     buffer = np.empty(TILE_ROWS * TILE_COLUMNS, dtype=gram.dtype)
     with one_thread(), single_threaded_blas():
-        for top in range(first, last, TILE_ROWS):
-            bottom = min(top + TILE_ROWS, last)
-            for left in range(top if i == j else left_end, right_end, TILE_COLUMNS):
-                right = min(left + TILE_COLUMNS, right_end)
+        for top in rows[::TILE_ROWS]:
+            bottom = min(top + TILE_ROWS, rows.stop)
+            for left in columns[::TILE_COLUMNS]:
+                right = min(left + TILE_COLUMNS, columns.stop)
                 tile = gram.tile(top, bottom, left, right, buffer)
-                own[top - first : bottom - first] += tile @ V[left:right]
-                beyond = max(left, bottom) if i == j else left
-                if beyond < right:  # the square on the diagonal holds both of its halves already
-                    target = own if i == j else other
-                    target[beyond - left_end : right - left_end] += tile[:, beyond - left :].T @ V[top:bottom]
+                own[top - rows.start : bottom - rows.start] += tile @ V[left:right]
+                if i < j:
+                    other[left - columns.start : right - columns.start] += tile.T @ V[top:bottom]
     return own, other
 
 
