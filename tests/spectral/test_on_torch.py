@@ -9,6 +9,7 @@ from biclique.features.maps import ExactMap, FourierMap, NystroemMap
 from biclique.fit.low_rank import factored_spectrum
 from biclique.gram import CrossGram, DenseGram, FactoredGram, GramOperator, StoredCross
 from biclique.kernels import RBF, Cosine, Laplacian, Linear, Polynomial
+from biclique.rows.array import ArrayRows
 from biclique.runtime.namespace import to_host
 from biclique.spectral.assign import assign_sampled, device_kmeans
 from biclique.spectral.cut import Extension, NormalizedCut
@@ -243,8 +244,7 @@ def test_landmarks_on_tensors_are_landmarks_on_arrays(order, dtype, close, monke
     np.testing.assert_allclose(to_host(columns), landmarks.columns(X), atol=1e-5 if dtype == np.float32 else 1e-12)
 
     def spectrum(rows, weights):
-        chunks = [(rows[:1700], weights[:1700]), (rows[1700:], weights[1700:])]
-        found = factored_spectrum(landmarks, PieceRows(chunks), order, 3, length=1.0)
+        found = factored_spectrum(landmarks, PieceRows.cut(rows, weights, 1700), order, 3, length=1.0)
         return found.with_signs(rows[:500], weights[:500])
 
     here = spectrum(X, w)
@@ -276,7 +276,7 @@ def test_negative_degrees_of_tensors_are_counted_as_those_of_arrays():
     messages = []
     for rows in (X, torch.tensor(X)):
         with pytest.raises(DegreeError, match=r"of 3000 rows") as error:
-            factored_spectrum(landmarks, PieceRows([(rows, weights)]), 2, 3, length=1.0)
+            factored_spectrum(landmarks, ArrayRows(rows, weights), 2, 3, length=1.0)
         messages.append(str(error.value))
     assert messages[0] == messages[1]
 
@@ -314,7 +314,7 @@ def test_the_cut_of_features_is_that_of_the_host(name):
     features = FEATURES[name](X, np.float64)
 
     def spectrum(rows):
-        found = factored_spectrum(features, PieceRows([(rows, w)]), 4, 2, length=1.0)
+        found = factored_spectrum(features, ArrayRows(rows, w), 4, 2, length=1.0)
         return found.with_signs(rows[:500], w[:500])
 
     here, there = spectrum(X), spectrum(torch.tensor(X))
@@ -335,7 +335,7 @@ def test_passes_keep_their_digits_where_a_program_allows_fewer():
         gram = FactoredGram(Spying(Linear(), 3, np.float32), torch.tensor(points(50)))
         gram.matmat(np.ones((50, 2)))
         gram.diagonal()
-        factored_spectrum(gram.map, PieceRows([(abs(gram.held.rows), np.ones(50))]), 4, 1, length=1.0)
+        factored_spectrum(gram.map, ArrayRows(abs(gram.held.rows), np.ones(50)), 4, 1, length=1.0)
         assert torch.get_float32_matmul_precision() == "medium"
     finally:
         torch.set_float32_matmul_precision("highest")

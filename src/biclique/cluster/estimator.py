@@ -201,13 +201,11 @@ class KernelEstimator(Estimator):
 
         source = open_dask_rows(X, None, check)
         if source.n_columns != self.n_features_in_:
-            raise DataError(
-                f"{source.name} has {source.n_columns} columns, the model was fitted with {self.n_features_in_}."
-            )
+            raise DataError(f"X has {source.n_columns} columns, the model was fitted with {self.n_features_in_}.")
         if known is not None and source.names is not None and list(known) != list(source.names):
             at = next(j for j, (a, b) in enumerate(zip(known, source.names, strict=True)) if a != b)
             raise DataError(
-                f"{source.name}: column {at} is {source.names[at]!r}, and was {known[at]!r} when the model was "
+                f"X: column {at} is {source.names[at]!r}, and was {known[at]!r} when the model was "
                 "fitted: put the columns in that order."
             )
         return source
@@ -294,8 +292,8 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         settings = self._settings()
         with self._fitting() as progress:
             source = self._source(settings, X, sample_weight, progress)
-            if source.said:
-                progress.say(source.said)
+            if source.note:
+                progress.say(source.note)
             settings = self._selected(settings, source, progress)
             fitted, training = fit_rows(settings, source, progress)
             self._store(fitted)

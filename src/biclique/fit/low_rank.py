@@ -194,7 +194,7 @@ def factored_spectrum(
     weigher = _Weigher(feature_map.lift(s), feature_map.dtype, mean_degree, order, noise, negative)
     # The mean column is c of the trivial vector, which is projected out below: without it, less is rounded.
     of_block = weigher.products(feature_map.for_rows(), sums / weight, n_rows, n_jobs)
-    products = source.sum(of_block, "matrix", progress or Progress(), feature_map.size)
+    products = source.sum(of_block, "matrix", progress or Progress())
     gram = feature_map.project(feature_map.project(products.gram).T)
     products.check(feature_map, order, n_rows, mean_degree)
     # (I − ssᵀ/ρ) on both sides: what is left is orthogonal to the trivial vector.

@@ -125,7 +125,7 @@ def fit_neighborhoods(settings: Settings, source: RowSource, progress: Progress)
             f"rank={rank} landmarks are fewer than the {settings.n_groups} clusters: use rank='auto' or more."
         )
     if k is not None and n:  # without rows, the draw says why
-        check_clusters_fit(k, n, source.n_counted or 0)
+        check_clusters_fit(k, n, source.n_counted)
     if source.in_memory and n:
         size = n * (BYTES_PER_ROW + 8 * settings.n_columns)
         require_memory(size, f"neighbourhoods of {n} rows", "pass a Dask collection.")
@@ -168,7 +168,7 @@ def landmark_count(settings: Settings) -> int:
 def draw_pool(settings: Settings, source: RowSource, random: np.random.RandomState) -> Pool:
     """Distinct rows that landmarks and clusters come from, in an order that does not depend on how they came."""
     most = landmark_count(settings)
-    size = (source.n_rows or most) if settings.rank == "all" else DRAWN_ROWS * most
+    size = source.n_rows if settings.rank == "all" else DRAWN_ROWS * most
     return _pool_of(distinct_rows(*source.draw(size, random)), source.columns)
 
 
@@ -283,7 +283,7 @@ def sparse_spectrum(graph: Hypergraph, settings: Settings, progress: Progress) -
     total = float(s @ s)  # ρ
     mean_degree, unit = total / first.weight, s / np.sqrt(total)
     second = _second_pass(graph.columns, s, mean_degree, order, n_jobs)
-    G = graph.rows.sum(second, "matrix", progress, graph.map.n_neighbors).matrix
+    G = graph.rows.sum(second, "matrix", progress).matrix
     tol = settings.tolerance(TOLERANCE)
     pairs = landmark_pairs(G, s, first.parts, k, tol) if order == 2 else deflated_pairs(G, unit, k, tol)
     warn_unless_converged(pairs)

@@ -25,7 +25,7 @@ from biclique.fit.low_rank import FactoredSpectrum, RowSums, choose_map, factore
 from biclique.fit.settings import Settings
 from biclique.neighbors.index import NeighborIndex
 from biclique.progress import Progress
-from biclique.rows.array import Block, Pool, RowSource
+from biclique.rows.array import Pool, RowSource
 from biclique.rows.checks import check_clusters_fit, warn_about_spread
 from biclique.runtime.arguments import check_random, fixed_seed
 from biclique.runtime.namespace import padded, rows_on_host, to_host, unit_rows
@@ -125,8 +125,8 @@ def fit_factored(settings: Settings, source: RowSource, progress: Progress) -> t
     # Sources draw in ways of their own: what they use up must not shift what is drawn after.
     pool = Pool.of(*source.draw(pool_size(settings.rank), np.random.RandomState(random.randint(2**31))))
     n = pool.rows.shape[0]
-    if settings.n_clusters is not None and source.n_rows is not None:
-        check_clusters_fit(settings.n_clusters, source.n_rows, source.n_counted or 0)
+    if settings.n_clusters is not None:
+        check_clusters_fit(settings.n_clusters, source.n_rows, source.n_counted)
     if n < 2:
         raise DataError(f"X has {n} rows that count: at least 2 are needed.")
     kernel, gamma = choose_kernel(settings, pool.vertices, random, source.columns)
@@ -135,7 +135,7 @@ def fit_factored(settings: Settings, source: RowSource, progress: Progress) -> t
     if source.device is not None:
         check_map_on_device(settings, gram, kernel, source.n_columns)
     precision = choose_precision(settings, gram, kernel, pool.rows)
-    chosen = Chosen(gram, reason, source.n_rows or n, kernel, gamma, source.columns, precision=precision)
+    chosen = Chosen(gram, reason, source.n_rows, kernel, gamma, source.columns, precision=precision)
     check_memory(settings, gram, pool.rows, n, chosen.dtype)
     if settings.kernel.euclidean:
         warn_about_spread(pool.rows, source.names)
@@ -209,7 +209,7 @@ def third_pass(
     settings, n_jobs = fitted.settings, fitted.settings.n_jobs
     rules = [] if assignment is None else [labelling(assignment.pointwise, settings)]
     own = fitted.with_map(columns).for_rows()
-    if source.lazy:
+    if not source.in_memory:
         training = _later(fitted, own, source, pool.n_distinct, assignment, rules, progress)
     else:
         pieces = rows.map(lambda block: own.labels_by(block.rows, rules, n_jobs), "labels", progress)
@@ -236,20 +236,16 @@ def _later(
     progress: Progress,
 ) -> Training:
     """The embedding and the labels of all rows, lazy, and the sizes of the clusters, which take a pass."""
-    settings, n_jobs, k = fitted.settings, fitted.settings.n_jobs, fitted.settings.n_groups
+    settings, n_jobs = fitted.settings, fitted.settings.n_jobs
     sizes = labels = None
-
-    def count(block: Block) -> FloatArray:
-        return np.bincount(own.labels_by(block.rows, rules, n_jobs)[0][0], minlength=k).astype(float)
-
     if assignment is not None:
-        counted = source.sum(count, "labels", progress)
-        sizes = tuple(counted[counted > 0].astype(int).tolist())
+        labels, counted = source.label(
+            lambda rows: own.labels_by(rows, rules, n_jobs)[0][0], settings.n_groups, progress
+        )
+        sizes = tuple(counted[counted > 0].tolist())
         fitted.rule = assignment.pointwise.keeping(np.flatnonzero(counted))
     light = fitted.for_rows()
     embedding = source.later(lambda rows: light.embed(rows, n_jobs), settings.n_columns, np.float64, checked=True)
-    if assignment is not None:
-        labels = source.later(lambda rows: light.labels(rows, n_jobs), None, np.intp, checked=True)
     return Training(n_distinct, embedding, labels, sizes=sizes)
 
 

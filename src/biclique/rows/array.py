@@ -34,6 +34,9 @@ class Addable(Protocol):
 
 Sum = TypeVar("Sum", bound=Addable)
 
+Check = Callable[[Rows, Sequence[int] | np.ndarray], None]
+"""Refuses rows, given with their numbers."""
+
 
 @dataclass(frozen=True)
 class Block:
@@ -46,26 +49,22 @@ class Block:
 
 
 class RowSource(ABC):
-    """Rows with their multiplicities, passed over as often as is asked.
+    """Rows with their multiplicities, passed over as often as is asked: in memory, on a device, or Dask's.
 
-    Arrays in memory, tensors on a device and Dask collections are subclasses. What they yield is cut by sizes alone, so
-    that sums have the same bits however many threads there are.
+    What they yield is cut by sizes alone, so that sums have the same bits however many threads there are.
     """
 
-    in_memory: bool = False
-    """Whether an embedding of all rows may be kept."""
-    lazy: bool = False
-    """Whether passes give sums alone, and what every row gets is computed ``later``."""
-    said: str = ""
+    in_memory: bool = True
+    """If not, passes give sums alone, and what every row gets is a lazy collection."""
+    note: str = ""
     """What was done to open it, for ``verbose``."""
     spread: Spread | None = None
     """Who runs the passes of an exact K, if not this process."""
     device: Device | None = None
     """The device on which blocks are tensors; passes run there."""
-    name: str = "X"
-    """In messages."""
     n_columns: int
     weights: FloatArray | None
+    """None if they are never all here."""
     names: Sequence[str] | None = None
     """Of the columns."""
     columns: Columns | None = None
@@ -73,65 +72,44 @@ class RowSource(ABC):
 
     @property
     @abstractmethod
-    def n_rows(self) -> int | None:
-        """None if only a pass can tell."""
+    def n_rows(self) -> int:
+        """All of them."""
+
+    @property
+    @abstractmethod
+    def n_counted(self) -> int:
+        """Rows of positive weight."""
 
     @property
     def held(self) -> Rows:
         """The rows themselves, if they are in memory."""
-        raise TypeError("these rows are read in chunks, and rows in memory are needed")
+        raise TypeError("these are rows of Dask, and rows in memory are needed")
 
     def placed(self) -> tuple[Rows, bool]:
         """The rows on the device that computes, and whether they were copied for that."""
         return self.held, False
-
-    @property
-    def n_counted(self) -> int | None:
-        """Rows of positive weight."""
-        return self.n_rows if self.weights is None else int((self.weights > 0).sum())
 
     @abstractmethod
     def draw(self, size: int, random: np.random.RandomState) -> tuple[Rows, FloatArray]:
         """At most ``size`` rows that count, drawn evenly, with their multiplicities; on the host."""
 
     @abstractmethod
-    def _blocks(self) -> Iterator[Block]:
-        """One pass."""
+    def sum(self, function: Callable[[Block], Sum], what: str, progress: Progress) -> Sum:
+        """Σ of a function of every block, in the order of the rows; its results are added in place."""
 
-    def later(
-        self,
-        function: Callable[[Rows], Array],  # noqa: ARG002
-        columns: int | None,  # noqa: ARG002
-        dtype: DTypeLike,  # noqa: ARG002
-        *,
-        checked: bool = False,  # noqa: ARG002
-    ) -> Array:
-        """What every row gets, as a lazy collection: (n,), or (n, columns). ``checked``: values were looked at."""
-        raise TypeError("these rows give their results at once")
-
-    def sum(self, function: Callable[[Block], Sum], what: str, progress: Progress, rank: int = 1) -> Sum:  # noqa: ARG002
-        """Σ of a function of every block, in the order of the rows; its results are added in place.
-
-        ``rank``: a result is as large as so many rows, or as their square. Who works in tasks makes them larger then.
-        """
-        total: Sum | None = None
-        for found in self._each(function, what, progress):
-            total = found if total is None else total.__iadd__(found)
-        if total is None:
-            raise ValueError("a pass gave no rows")
-        return total
-
+    @abstractmethod
     def map(self, function: Callable[[Block], Found], what: str, progress: Progress) -> list[Found]:
         """A function of every block, in the order of the rows."""
-        return list(self._each(function, what, progress))
 
-    def _each(self, function: Callable[[Block], Found], what: str, progress: Progress) -> Iterator[Found]:
-        told = f"pass over the rows for the {what}"
-        progress.share(told, 0.0)
-        for block in self._blocks():
-            yield function(block)
-            if self.n_rows:
-                progress.share(told, (block.start + block.rows.shape[0]) / self.n_rows)
+    def later(
+        self, function: Callable[[Rows], Array], columns: int | None, dtype: DTypeLike, *, checked: bool = False
+    ) -> Array:
+        """What every row gets, as a lazy collection: (n,), or (n, columns). ``checked``: values were looked at."""
+        raise NotImplementedError("these rows give their results at once")
+
+    def label(self, function: Callable[[Rows], Array], n_clusters: int, progress: Progress) -> tuple[Array, IntArray]:
+        """Labels as a lazy collection, numbered without clusters that have no rows; and the rows of every cluster."""
+        raise NotImplementedError("these rows give their results at once")
 
 
 def drawn(weights: FloatArray, size: int, random: np.random.RandomState) -> IntArray:
@@ -144,9 +122,7 @@ def drawn(weights: FloatArray, size: int, random: np.random.RandomState) -> IntA
 
 
 class ArrayRows(RowSource):
-    """Rows in memory."""
-
-    in_memory = True
+    """Rows in memory, or in a memory map, of which a block is read at a time."""
 
     def __init__(self, X: Rows, weights: FloatArray, names: Sequence[str] | None = None) -> None:
         self.X = X
@@ -159,12 +135,33 @@ class ArrayRows(RowSource):
         return int(self.X.shape[0])
 
     @property
+    def n_counted(self) -> int:
+        return int((self.weights > 0).sum())
+
+    @property
     def held(self) -> Rows:
         return self.X
 
     def draw(self, size: int, random: np.random.RandomState) -> tuple[Rows, FloatArray]:
         chosen = drawn(self.weights, size, random)
         return rows_on_host(self.X, chosen), self.weights[chosen]
+
+    def sum(self, function: Callable[[Block], Sum], what: str, progress: Progress) -> Sum:
+        blocks = self._each(function, what, progress)
+        total = next(blocks)
+        for found in blocks:
+            total = total.__iadd__(found)
+        return total
+
+    def map(self, function: Callable[[Block], Found], what: str, progress: Progress) -> list[Found]:
+        return list(self._each(function, what, progress))
+
+    def _each(self, function: Callable[[Block], Found], what: str, progress: Progress) -> Iterator[Found]:
+        told = f"pass over the rows for the {what}"
+        progress.share(told, 0.0)
+        for block in self._blocks():
+            yield function(block)
+            progress.share(told, (block.start + block.rows.shape[0]) / self.n_rows)
 
     def _blocks(self) -> Iterator[Block]:
         for top in range(0, self.n_rows, PIECE_ROWS):
@@ -329,13 +326,6 @@ def _places(known: np.ndarray, keys: np.ndarray) -> IntArray:
     """The place of every key in an ascending array, −1 if it is not in it."""
     place = np.minimum(np.searchsorted(known, keys), len(known) - 1)
     return np.where(known[place] == keys, place, -1)
-
-
-# Rows that are never all in memory
-
-
-Check = Callable[[Rows, Sequence[int] | np.ndarray], None]
-"""Refuses rows, given with their numbers."""
 
 
 # Rows on a device

@@ -8,7 +8,7 @@ first and whoever dies. Nobody else in the package imports Dask.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -194,7 +194,7 @@ def located(part: Part, told: str, more: str = "") -> Exception:
 class DaskRows(RowSource):
     """Rows of a Dask array in chunks of rows, with multiplicities as a column in the same chunks."""
 
-    lazy = True
+    in_memory = False
 
     def __init__(self, array: Any, names: Sequence[str] | None, check: Check, weights: Any = None) -> None:
         self.array, self.names, self._check, self._weights = array, names, check, weights
@@ -234,7 +234,7 @@ class DaskRows(RowSource):
         return found
 
     def for_gram(self, gram: str) -> RowSource:
-        """All rows in memory for exact tiles, whose passes workers run if there is a cluster."""
+        """These rows; for exact tiles all of them in memory, and workers run the passes if there is a cluster."""
         if gram != "tiled":
             return self
         what = f"gram='tiled' on a cluster: all {self.n_rows} rows, here and on every worker,"
@@ -243,7 +243,7 @@ class DaskRows(RowSource):
         pieces = self.map(lambda block: (block.rows, block.weights), "rows", QUIET)
         gathered = ArrayRows(*self._joined(pieces), self.names)
         gathered.spread = None if active_client() is None else DaskSpread()
-        gathered.said = self.said
+        gathered.note = self.note
         return gathered
 
     def _joined(self, pieces: Sequence[tuple[Rows, FloatArray]]) -> tuple[Rows, FloatArray]:
@@ -279,14 +279,11 @@ class DaskRows(RowSource):
         check_values(rows, self.names)  # of a chunk alone it does not matter if all values are tiny
         return rows, weights
 
-    def _blocks(self) -> Iterator[Block]:
-        raise TypeError("chunks of Dask are looked at on the workers")
-
     def map(self, function: Callable[[Block], Found], what: str, progress: Progress) -> list[Found]:
         found: list[Found] | None = self._reduce(lambda block: [function(block)], what, progress)
         return found or []
 
-    def sum(self, function: Callable[[Block], Sum], what: str, progress: Progress, rank: int = 1) -> Sum:  # noqa: ARG002
+    def sum(self, function: Callable[[Block], Sum], what: str, progress: Progress) -> Sum:
         found: Sum | None = self._reduce(function, what, progress)
         if found is None:
             raise self._no_rows()
@@ -439,15 +436,15 @@ def open_dask_rows(X: Any, sample_weight: Any, check: Check) -> DaskRows:
             "(DASK_ARRAY__QUERY_PLANNING=False when Python starts)."
         )
     source = DaskRows(*as_array(X), check)
-    said = [] if source.known else ["the lengths of the chunks were not known: they are read once"]
+    notes = [] if source.known else ["the lengths of the chunks were not known: they are read once"]
     if sample_weight is not None:
         if not source.n_rows:
             raise source._no_rows()
         source._weights = weight_column(sample_weight, tuple(map(int, source.lengths)))
     client = active_client()
     if client is not None:
-        said.append(f"tasks run on {client.scheduler.address}, dashboard: {client.dashboard_link}")
-    source.said = "; ".join(said)
+        notes.append(f"tasks run on {client.scheduler.address}, dashboard: {client.dashboard_link}")
+    source.note = "; ".join(notes)
     return source
 
 

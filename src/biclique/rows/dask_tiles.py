@@ -9,7 +9,7 @@ from biclique._typing import Array, FloatArray
 from biclique.exceptions import DataError
 from biclique.gram.spread import PairProduct
 from biclique.gram.tiled import TiledGram
-from biclique.rows.dask_client import active_client, import_dask
+from biclique.rows.dask_client import import_dask
 
 
 def given(value: Any) -> Any:
@@ -31,10 +31,6 @@ class DaskSpread:
     def __init__(self) -> None:
         self.dask = import_dask()
         self._gram: Any = None
-
-    @property
-    def n_threads(self) -> int:
-        return max(int(sum(active_client().nthreads().values())), 1)
 
     def keep(self, gram: TiledGram) -> None:
         with self._large_graphs():
