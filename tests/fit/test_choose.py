@@ -135,29 +135,34 @@ def test_a_matrix_is_refused_before_anything_is_allocated(monkeypatch):
 # What rows in memory, on a device and in Dask's chunks are refused
 
 
+LANDMARKS = {"device": "cpu", "gram": "nystroem"}
+
+
 @pytest.mark.parametrize(
-    "parameters",
+    ("parameters", "message"),
     [
-        {"affinity": "neighborhoods", "rank": 3},
-        {"gram": "nystroem", "rank": 301},
-        {"affinity": "nearest_neighbors", "n_neighbors": 301},
-        {"affinity": "chi2", "gram": "features"},
-        {"gram": "tiled", "precision": "float32", "gamma": 1e9},
-        {"precision": "fast"},
-        {"device": "cpu", "gram": "dense"},
-        {"device": "cpu", "modelling": "symmetric"},
-        {"device": "cpu", "affinity": "chi2"},
-        {"device": "cpu", "assign_labels": "kernel_kmeans"},
-        {"device": "cpu", "affinity": "neighborhoods", "kernel_params": {"metric": Gower()}},
-        {"device": "cpu", "affinity": "nearest_neighbors"},
-        {"device": "cpu", "affinity": "polynomial", "gram": "features", "rank": 50},
-        {"device": "cpu", "affinity": "laplacian", "gram": "nystroem"},
-        {"device": "mps", "precision": "float64"},
+        ({"affinity": "neighborhoods", "rank": 3}, "rank=3 landmarks are fewer than the 4 clusters"),
+        ({"gram": "nystroem", "rank": 301}, "rank=301 is more than the 300 rows there are"),
+        ({"affinity": "nearest_neighbors", "n_neighbors": 301}, "more than the 300 distinct rows"),
+        ({"affinity": "sigmoid", "gram": "features"}, "gram='features' knows rbf.*use gram='nystroem'"),
+        ({"gram": "tiled", "precision": "float32", "gamma": 1e9}, "precision='float32' would give"),
+        ({"precision": "fast"}, "precision='fast' is for device='cuda'"),
+        ({"device": "cpu", "gram": "dense"}, "gram='dense' works on the host"),
+        ({"device": "cpu", "modelling": "symmetric"}, "leave device at None"),
+        ({"device": "cpu", "affinity": "sigmoid"}, "the kernel 'sigmoid' is not supported on a GPU"),
+        ({"device": "cpu", "assign_labels": "kernel_kmeans"}, "leave device at None"),
+        ({"device": "cpu", "affinity": "neighborhoods", "kernel_params": {"metric": Gower()}}, "leave device at None"),
+        ({"device": "cpu", "affinity": "nearest_neighbors"}, "leave device at None"),
+        ({"device": "cpu", "affinity": "polynomial", "gram": "features", "rank": 50}, "sketch.*use rank='auto'"),
+        ({**LANDMARKS, "affinity": "laplacian"}, r"inner product .*gram='auto' \(exact\), or the host"),
+        ({**LANDMARKS, "affinity": "chi2"}, "inner product .*use the host"),
+        ({"device": "mps", "precision": "float64"}, "device='mps' has no float64"),
+        ({"device": "nowhere"}, "device must be None, 'cpu', .* got 'nowhere'"),
     ],
     ids=str,
 )
-def test_what_cannot_be_done_is_refused(blobs, parameters):
-    with pytest.raises(ParameterError):
+def test_what_cannot_be_done_is_refused(blobs, parameters, message):
+    with pytest.raises(ParameterError, match=message):
         BicliqueSpectralClustering(**{"n_clusters": 4, "affinity": "rbf", **parameters}).fit(blobs[0])
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from biclique import Hypergraph
-from tests.golden.trees import in_chunks
 
 
 def groups(sizes: list[int], d: int = 4, apart: float = 8.0, spread: float = 1.0, seed: int = 0) -> np.ndarray:
@@ -32,8 +30,8 @@ def rings(n: int = 240) -> np.ndarray:
     return np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
 
 
-def dusty() -> np.ndarray:
-    """Two groups far apart and seven rows of dust, each far from everything."""
+def outliers() -> np.ndarray:
+    """Two groups far apart and seven outliers, each far from everything."""
     random = np.random.RandomState(2)
     parts = [random.standard_normal((60, 2)), random.standard_normal((50, 2)) + [60, 0]]
     return np.concatenate([*parts, random.uniform(-400, 400, (7, 2))])
@@ -168,7 +166,7 @@ DATA: dict[str, tuple[Callable[[], Any], int, float]] = {
     "positive": (lambda: np.abs(groups([40, 40, 40], apart=14) + 20), 3, 0.02),
     "far": (lambda: groups([40, 40, 40], apart=14) + 1e4, 3, 0.02),
     "rings": (rings, 2, 0.5),
-    "dusty": (dusty, 2, 0.3),
+    "outliers": (outliers, 2, 0.3),
     "parted": (parted, 3, 0.2),
     "repeated": (repeated, 3, 0.03),
     "outlier": (outlier, 3, 0.05),
@@ -249,36 +247,15 @@ def _arrow(X: np.ndarray) -> Any:
     return pa.table(_frame(X))
 
 
-def _npy(X: np.ndarray) -> Path:
+def _memory_map(X: np.ndarray) -> np.ndarray:
     np.save("rows.npy", X)
-    return Path("rows.npy")
-
-
-def _parquet(X: np.ndarray) -> Path:
-    _pandas(X).to_parquet("rows.parquet")
-    return Path("rows.parquet")
-
-
-def _zarr(X: np.ndarray) -> Path:
-    import zarr
-
-    zarr.save_array("rows.zarr", np.ascontiguousarray(X))
-    return Path("rows.zarr")
-
-
-def _csv(X: np.ndarray) -> Path:
-    np.savetxt("rows.csv", X, delimiter=",", header=",".join(_frame(X)), comments="")
-    return Path("rows.csv")
+    return np.load("rows.npy", mmap_mode="r")
 
 
 def _tensor(X: np.ndarray, dtype: str = "float64") -> Any:
     import torch
 
     return torch.tensor(X, dtype=getattr(torch, dtype))
-
-
-def _pieces(X: np.ndarray) -> list[np.ndarray]:
-    return [X[:50], X[50:51], X[51:]]
 
 
 def _dask(X: np.ndarray) -> Any:
@@ -309,21 +286,10 @@ SOURCES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "pandas": (_pandas, "pandas"),
     "polars": (_polars, "polars"),
     "arrow": (_arrow, "pyarrow"),
-    "memory map": (lambda X: np.load(_npy(X), mmap_mode="r"), ""),
-    "npy": (lambda X: in_chunks(_npy(X)), "dask"),
-    "npy float32": (lambda X: in_chunks(_npy(X.astype(np.float32))), "dask"),
-    "parquet": (lambda X: in_chunks(_parquet(X)), "dask"),
-    "zarr": (lambda X: in_chunks(_zarr(X)), "zarr"),
-    "csv": (lambda X: in_chunks(_csv(X)), "dask"),
-    "one chunk": (lambda X: in_chunks([X]), "dask"),
-    "chunks": (lambda X: in_chunks(_pieces(X)), "dask"),
-    "frames in chunks": (lambda X: in_chunks([_pandas(part) for part in _pieces(X)]), "dask"),
+    "memory map": (_memory_map, ""),
     "dask": (_dask, "dask"),
     "dask frame": (_dask_frame, "dask"),
     "tensor": (_tensor, "torch"),
     "tensor float32": (lambda X: _tensor(X, "float32"), "torch"),
 }
 """How rows are passed, and the package that this needs."""
-
-CHUNKS = ("npy", "npy float32", "parquet", "zarr", "csv", "one chunk", "chunks", "frames in chunks")
-"""Sources that the base reads by ``open_chunks`` and that are Dask's now."""

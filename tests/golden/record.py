@@ -32,8 +32,6 @@ class Case:
     run: Callable[[Record], None]
     needs: tuple[str, ...] = ()
     """Packages without which it cannot run."""
-    moves: str = ""
-    """Why its results may change; empty if they must not."""
 
     def lacks(self) -> list[str]:
         """The packages that are missing here."""
@@ -48,7 +46,7 @@ def run_case(case: Case) -> Record:
         try:
             case.run(record)
         except Exception as error:
-            record["error"] = told(error)
+            record["error"] = described(error)
         record["warnings"] = ", ".join(sorted({w.category.__name__ for w in caught}))
     return record
 
@@ -65,7 +63,7 @@ def _empty_folder() -> Iterator[None]:
             os.chdir(before)
 
 
-def told(error: Exception) -> str:
+def described(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
@@ -74,7 +72,7 @@ def attempt(record: Record, name: str, call: Callable[[], Any]) -> None:
     try:
         note(record, name, call())
     except Exception as error:
-        record[name] = told(error)
+        record[name] = described(error)
 
 
 def note_model(record: Record, model: Any) -> None:

