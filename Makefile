@@ -48,7 +48,7 @@ test-oldest: $(VENV)-oldest/.test  ## the same tests, and those of files, with t
 		numpy.__version__, 'SciPy', scipy.__version__, 'scikit-learn', sklearn.__version__, \
 		'pyarrow', pyarrow.__version__, 'zarr', zarr.__version__)"
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(VENV)-oldest/bin/python -m pytest -n $(JOBS) --dist worksteal \
-		$(filter-out tests/kernels tests/multiway,$(SENSITIVE)) tests/io tests/rows tests/fuzz/test_readers.py
+		$(filter-out tests/kernels tests/multiway,$(SENSITIVE)) tests/tables tests/rows tests/fuzz/test_readers.py
 
 # HyperNetX holds pandas below 3, so it has an environment of its own.
 $(VENV)-hypernetx/.test: pyproject.toml

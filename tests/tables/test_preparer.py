@@ -88,7 +88,7 @@ def test_one_error_lists_every_column_and_its_call_works():
     frame = pd.DataFrame(mixed()).assign(fax=[None] * 11 + ["x"], note=[f"a note {i}" for i in range(12)], n=range(12))
     with pytest.raises(ColumnsError) as caught:
         TablePreparer(scale="robust").fit(frame)
-    told = str(caught.value)
+    message = str(caught.value)
     for words in (
         "X: of 8 columns, 5 are not numbers and 3 have missing values (NaN), the first missing value in row 1, column",
         "\n  key    id: 12 different, such as 'k00'",
@@ -99,9 +99,9 @@ def test_one_error_lists_every_column_and_its_call_works():
         "\n  note   text: 12 different",
         "\n  n      id: counts the rows from 0",
     ):
-        assert words in told
-    assert "member" not in told
-    call = told.splitlines()[-1].strip()
+        assert words in message
+    assert "member" not in message
+    call = message.splitlines()[-1].strip()
     X = eval(call, {"TablePreparer": TablePreparer}).fit_transform(frame)
     assert X.shape == (12, 3 + 3)
 
@@ -113,7 +113,7 @@ def table(**columns):
     return frame
 
 
-def test_unseen_levels_are_told_and_as_far_from_all():
+def test_unseen_levels_are_named_and_as_far_from_all():
     preparer = TablePreparer(categorical=["c"]).fit(table(c=["a", "b", "a"]))
     with pytest.warns(TableWarning, match="column 'c' has 1 level that fit did not see, in 2 of 3 rows: 'z'"):
         X = preparer.transform(table(c=["z", "a", "z"]))
@@ -150,7 +150,7 @@ def test_labels_are_put_back_in_place():
         preparer.in_place([1, 2, 3])
 
 
-def test_a_gap_that_fit_had_not_is_told():
+def test_a_gap_that_fit_had_not_is_named():
     preparer = TablePreparer(missing="indicator", categorical=["c"]).fit(table(x=[1.0, 3.0], c=["a", "b"]))
     with pytest.warns(TableWarning) as caught:
         X = preparer.transform(table(x=[None, 3.0], c=["a", None]))
@@ -236,7 +236,7 @@ def test_tables_that_cannot_be_used(columns, options, message):
         TablePreparer(**options).fit(table(**columns))
 
 
-def test_a_column_that_counts_the_rows_is_told():
+def test_a_column_that_counts_the_rows_is_named():
     with pytest.warns(TableWarning, match="column 'n' only counts the rows"):
         TablePreparer().fit(table(n=[1, 2, 3, 4], x=[1.0, 5.0, 2.0, 0.0]))
 

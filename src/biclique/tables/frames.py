@@ -85,12 +85,13 @@ def normal(series: Any) -> Any:
     if kind != "text":
         return series
     series = series.astype(object)
-    found = INFERRED.get(pd.api.types.infer_dtype(series, skipna=True), "text")
+    inferred = pd.api.types.infer_dtype(series, skipna=True)
+    found = INFERRED.get(inferred, "text")
     if found == "date":
         return pd.to_datetime(series, utc=True).dt.tz_localize(None)
     if found != "text":
         return series.where(series.notna(), None).astype(DTYPES[found])
-    codes, fields = _fields(series)
+    codes, fields = _fields(series if inferred == "string" else series.map(str, na_action="ignore"))
     return _column(series, "text", codes, fields)
 
 

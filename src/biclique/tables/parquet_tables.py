@@ -16,7 +16,7 @@ def open_parquet(path: Path) -> Any:
     parquet = pyarrow("pyarrow.parquet")
     if getattr(pyarrow().lib, "_py_extension_type_auto_load", False):
         raise TableError(
-            f"{printable(path)}: not read, because pyarrow was told to run code that files hold; call "
+            f"{printable(path)}: not read, because pyarrow is set to run code that files hold; call "
             "pyarrow.PyExtensionType.set_auto_load(False) first."
         )
     return parquet.ParquetDataset(path, page_checksum_verification=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -154,8 +155,10 @@ def write_labels(
     if ending_of(path) == ".npy":
         full = np.full(n_rows, -1, dtype=np.int64)
         full[kept] = labels
-        with atomic_path(path) as temporary, temporary.open("wb") as file:
-            np.save(file, full)
+        packed = io.BytesIO()
+        np.save(packed, full)
+        with atomic_path(path) as temporary:
+            temporary.write_bytes(packed.getbuffer())  # NumPy itself does not say why a disk refuses
         return
     frame = pandas().DataFrame({id_name: np.arange(n_rows) if ids is None else list(ids)})
     made = with_labels(frame, labels, kept)

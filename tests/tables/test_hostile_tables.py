@@ -1,0 +1,249 @@
+"""Files made to run code, to fill memory or to break the reader: each gives one printable line."""
+
+import gzip
+import json
+import pickle
+import struct
+import zipfile
+from contextlib import suppress
+
+import numpy as np
+import pytest
+
+from biclique.exceptions import BicliqueError, MemoryLimitError, TableError
+from biclique.runtime import memory
+from biclique.tables import text_tables
+from biclique.tables.reading import open_lazily, read_frame, read_table
+from tests.optional import Optional, needs
+
+pa, pq, zarr = Optional("pyarrow"), Optional("pyarrow.parquet"), Optional("zarr")
+
+X = np.arange(12.0).reshape(4, 3)
+
+
+def refused(message, path, kind=TableError):
+    with pytest.raises(kind, match=message) as caught:
+        read_frame(path)
+    assert str(caught.value).isprintable()
+
+
+# Code in data
+
+
+class Trap:
+    def __reduce__(self):
+        return (pytest.fail, ("unpickled",))
+
+
+def test_nothing_is_ever_unpickled(tmp_path):
+    np.save(tmp_path / "t.npy", np.array([[Trap()]], dtype=object), allow_pickle=True)
+    np.savez(tmp_path / "t.npz", X=np.array([[Trap()]], dtype=object))
+    for name in ("t.npy", "t.npz"):
+        refused("not a readable NumPy file", tmp_path / name)
+
+
+def put_zarr(folder, version=3, change=None, **options):
+    array = zarr.create_array(folder, shape=X.shape, chunks=X.shape, dtype=X.dtype, zarr_format=version, **options)
+    array[:] = X
+    if change is not None:
+        file = folder / ("zarr.json" if version == 3 else ".zarray")
+        metadata = json.loads(file.read_text())
+        change(metadata)
+        file.write_text(json.dumps(metadata))
+    return folder
+
+
+@needs("zarr")
+@pytest.mark.parametrize("codec", ["pickle", "msgpack2", "json2", "vlen-utf8", "\x1b[2J", 7])
+def test_codecs_that_are_not_known_are_refused_before_they_run(codec, tmp_path):
+    def compressor(metadata):
+        metadata["compressor"] = {"id": codec}
+
+    def objects(metadata):
+        metadata.update(dtype="|O", filters=[{"id": codec}], compressor=None, fill_value=None)
+
+    def codecs(metadata):
+        metadata["codecs"] = [{"name": f"numcodecs.{codec}"}]
+
+    for number, (version, change) in enumerate([(2, compressor), (2, objects), (3, codecs)]):
+        path = put_zarr(tmp_path / f"{number}.zarr", version, change)
+        for chunk in path.rglob("*0"):
+            if chunk.is_file():
+                chunk.write_bytes(pickle.dumps(Trap()))
+        refused("its codec .* is not read, because codecs can run code", path)
+        with pytest.raises(TableError, match="is not read"):
+            open_lazily(path)
+
+
+@needs("zarr")
+def test_codecs_inside_shards_and_types_of_objects(tmp_path):
+    def inside(metadata):
+        metadata["codecs"][0]["configuration"]["codecs"][0]["name"] = "numcodecs.pickle"
+
+    refused("its codec 'numcodecs.pickle'", put_zarr(tmp_path / "shard.zarr", 3, inside, shards=X.shape))
+    refused("t", put_zarr(tmp_path / "o.zarr", 2, lambda metadata: metadata.update(dtype="|O", fill_value=None)))
+
+
+@needs("zarr")
+def test_zarr_codecs_that_are_known_are_read(tmp_path):
+    numcodecs = pytest.importorskip("numcodecs")
+    for number, compressor in enumerate([numcodecs.Blosc(), numcodecs.Zlib(), numcodecs.LZ4(), numcodecs.BZ2(), None]):
+        path = put_zarr(tmp_path / f"{number}.zarr", 2, compressors=compressor, filters=[numcodecs.Delta("<f8")])
+        assert np.array_equal(read_frame(path).to_numpy(), X)
+    for number, codec in enumerate([zarr.codecs.GzipCodec(), zarr.codecs.BloscCodec(), zarr.codecs.ZstdCodec()]):
+        path = put_zarr(tmp_path / f"three{number}.zarr", 3, compressors=[codec, zarr.codecs.Crc32cCodec()])
+        assert np.array_equal(read_frame(path).to_numpy(), X)
+
+
+@needs("pyarrow")
+def test_extension_types_of_parquet_are_refused_by_name(tmp_path, monkeypatch):
+    class Kind(pa.ExtensionType):
+        def __init__(self):
+            super().__init__(pa.float64(), "tests.kind")
+
+        def __arrow_ext_serialize__(self):
+            return b""
+
+        @classmethod
+        def __arrow_ext_deserialize__(cls, storage, serialized):
+            return cls()
+
+    column = pa.ExtensionArray.from_storage(Kind(), pa.array([1.0, 2.0]))
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"a": column, "b": [1.0, 2.0]}), path)
+    pa.register_extension_type(Kind())
+    try:
+        refused("column 'a' holds the extension type .*; store it as double", path)
+    finally:
+        pa.unregister_extension_type("tests.kind")
+    monkeypatch.setattr(pa.lib, "_py_extension_type_auto_load", True, raising=False)
+    refused("pyarrow is set to run code that files hold", path)
+
+
+# Memory
+
+
+def npy_bytes(shape, descr="<f8", numbers=b""):
+    header = repr({"descr": descr, "fortran_order": False, "shape": shape}).encode()
+    header += b" " * (-(len(header) + 11) % 64) + b"\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + numbers
+
+
+def put_npz(path, kind=zipfile.ZIP_DEFLATED, **members):
+    with zipfile.ZipFile(path, "w", kind) as archive:
+        for name, content in members.items():
+            archive.writestr(f"{name}.npy", content)
+    return path
+
+
+def test_headers_that_promise_more_than_there_is(tmp_path):
+    (tmp_path / "t.npy").write_bytes(npy_bytes((10**12, 3), numbers=X.tobytes()))
+    refused("not a readable NumPy file", tmp_path / "t.npy")
+    promise = npy_bytes((10**6, 3), numbers=X.tobytes())
+    refused("has 96 bytes, its header promises 24000000", put_npz(tmp_path / "t.npz", X=promise))
+    more = npy_bytes((4, 3), numbers=X.tobytes()) + b"\0" * 2**20
+    refused("has 1048672 bytes, its header promises 96", put_npz(tmp_path / "more.npz", X=more))
+    long = b"\x93NUMPY\x02\x00\xff\xff\xff\x7f" + b" " * 2**20
+    refused("not a readable NumPy file", put_npz(tmp_path / "h.npz", X=long))
+
+
+def test_tables_that_do_not_fit_the_memory(tmp_path, monkeypatch):
+    np.save(tmp_path / "t.npy", np.zeros((1000, 50)))
+    (tmp_path / "t.csv").write_text(("1," * 49 + "1\n") * 1000)
+    pq.write_table(pa.table({"a": np.zeros(100_000)}), tmp_path / "t.parquet")
+    put_npz(tmp_path / "t.npz", X=npy_bytes((1000, 50), numbers=bytes(400_000)))
+    monkeypatch.setattr(memory, "free_memory", lambda: 100_000)
+    for name in ("t.npy", "t.csv", "t.parquet", "t.npz"):
+        refused("needs .* are free: ", tmp_path / name, MemoryLimitError)
+
+
+def test_packed_text_that_fills_the_memory(tmp_path, monkeypatch):
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(b"1,2\n" * 10**6))
+    monkeypatch.setattr(text_tables, "free_memory", lambda: 4 * 10**6)
+    refused("unpacks to more than 977 KiB", tmp_path / "t.csv.gz")
+
+
+@needs("zarr")
+def test_zarr_arrays_that_are_only_metadata(tmp_path):
+    tall = put_zarr(tmp_path / "tall.zarr", 3, lambda m: m.update(shape=[10**12, 3]))
+    refused("the table in memory needs", tall, MemoryLimitError)
+    huge = {"name": "regular", "configuration": {"chunk_shape": [10**9, 10**9]}}
+    path = put_zarr(tmp_path / "chunk.zarr", 3, lambda m: m.update(chunk_grid=huge))
+    refused("a chunk of shape .* needs", path, MemoryLimitError)
+    path = put_zarr(tmp_path / "long.zarr", 3, lambda m: m.update(attributes={"a": "x" * 2**21}))
+    refused("zarr.json has more than 1048576 bytes", path)
+    path = put_zarr(tmp_path / "deep.zarr")
+    (path / "zarr.json").write_text("[" * 10**5)
+    refused("not a readable Zarr array", path)
+
+
+# Damage
+
+
+def damaged_npz(path):
+    """Archives that zipfile and its decompressors fail on in many ways."""
+    good = npy_bytes((4, 3), numbers=X.tobytes())
+    for kind in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
+        content = put_npz(path, kind, X=good).read_bytes()
+        for place in range(30, len(content), 7):
+            yield content[:place] + bytes([content[place] ^ 0x5A]) + content[place + 1 :]
+    content = put_npz(path, zipfile.ZIP_STORED, X=good).read_bytes()
+    at = content.index(b"PK\x01\x02")
+    for offset, value in [(8, 1), (10, 97), (10, 6)]:  # encrypted, and compressed in unknown ways
+        changed = bytearray(content)
+        struct.pack_into("<H", changed, at + offset, value)
+        struct.pack_into("<H", changed, offset - 2, value)
+        yield bytes(changed)
+    for header in ("(" * 9000, "{'descr': " + "-" * 9000, "'\n", "{'descr': '<f8', 'shape': (1e400,)}", "\0"):
+        text = header.encode() + b"\n"
+        yield put_npz(path, X=b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text).read_bytes()
+    yield put_npz(path, X=b"no array").read_bytes()
+    yield put_npz(path, X=npy_bytes((4, -3))).read_bytes()
+    yield put_npz(path, X=npy_bytes((4, 10**30))).read_bytes()
+
+
+def test_damaged_npz_files_give_one_line(tmp_path):
+    path = tmp_path / "t.npz"
+    for content in damaged_npz(tmp_path / "made.npz"):
+        path.write_bytes(content)
+        message = ""
+        try:
+            assert np.array_equal(read_table(path).X, X)
+        except BicliqueError as error:
+            message = str(error)
+        assert message.isprintable()
+
+
+def test_random_and_truncated_bytes_never_give_a_traceback(tmp_path):
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "good.npy", rng.normal(size=(20, 3)))
+    pq.write_table(pa.table({"a": rng.normal(size=20), "b": ["x", None] * 10}), tmp_path / "good.parquet")
+    Optional("pandas").DataFrame({"a": rng.normal(size=20)}).to_excel(tmp_path / "good.xlsx")
+    (tmp_path / "good.csv").write_text("name,x,kind\na,1,red\nb,3,blue\n\nc,5,red\n")
+    for kind in ("npy", "parquet", "csv", "xlsx"):
+        good = (tmp_path / f"good.{kind}").read_bytes()
+        for trial in range(60):
+            content = bytearray(good)
+            for place in rng.integers(0, len(good), 5):
+                content[place] = rng.integers(0, 256)
+            path = tmp_path / f"bad.{kind}"
+            path.write_bytes(good[: rng.integers(0, len(good))] if trial % 2 else bytes(content))
+            with suppress(TableError, MemoryLimitError):
+                read_frame(path)
+
+
+def test_messages_are_printable(tmp_path):
+    path = tmp_path / "a\nb\x1b.csv"
+    path.write_text("x,y\n1\n")
+    refused(r"a.nb.x1b.csv: row 1", path)
+    refused("unknown kind", tmp_path / "a\n.xls")
+    refused("no such file", tmp_path / "a\n.npy")
+
+
+@needs("pyarrow")
+def test_values_of_parquet_that_are_no_values(tmp_path):
+    path = tmp_path / "t.parquet"
+    kind = pa.struct([pa.field("a\nb\x1b", pa.int8())])
+    pq.write_table(pa.table({"s\n": pa.array([None, {"a\nb\x1b": 1}], kind), "l": [[1], [2, 3]]}), path)
+    with pytest.raises(TableError, match="2 are not numbers"):
+        read_table(path)
