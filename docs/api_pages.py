@@ -15,7 +15,7 @@ MODULES = {
     "biclique.cluster": "Estimators and what they share",
     "biclique.selection": "Settings and the number of clusters, chosen without labels",
     "biclique.hypergraph": "Given hyperedges",
-    "biclique.io": "Tables and chunks",
+    "biclique.tables": "Tables",
     "biclique.models": "Saved models",
     "biclique.report": "Reports and plots",
     "biclique.datasets": "Data sets",

@@ -555,7 +555,7 @@ def reaches(start, ends, level, edges):
 
 
 def prepared_table(columns, missing, scale):
-    """The mixed table of tests/tables/test_preparer.py as numbers, cell by cell: values, names, and rows that are kept."""
+    """The table of tests/tables/test_preparer.py as numbers, cell by cell: values, names, rows that are kept."""
     n = len(columns["age"])
     rows = [{name: values[i] for name, values in columns.items()} for i in range(n)]
     kept = [missing != "drop" or (row["age"] is not None and row["color"] is not None) for row in rows]

@@ -42,13 +42,13 @@ _FOLDERS = (
     "datasets",
     "gram",
     "hypergraph",
-    "io",
     "kernels",
     "models",
     "multiway",
     "report",
     "runtime",
     "selection",
+    "tables",
 )
 _HOMES = {
     "Hypergraph": "hypergraph",

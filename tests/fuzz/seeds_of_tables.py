@@ -1,9 +1,10 @@
-"""Tables: CSV, TSV, .npy, .npz, Parquet and Zarr, whole and in chunks."""
+"""Tables: CSV, Excel, .npy, .npz, Parquet and Zarr, whole and in parts."""
 
 from __future__ import annotations
 
 import gzip
 import tempfile
+import warnings
 import zipfile
 from importlib.util import find_spec
 from io import BytesIO
@@ -11,72 +12,42 @@ from pathlib import Path
 
 import numpy as np
 
-from biclique.exceptions import BicliqueError
-from biclique.io import Roles, Table, hold, open_chunks, read_table
+from biclique.exceptions import BicliqueError, TableWarning
+from biclique.tables.frames import texts_of
+from biclique.tables.preparer import TablePreparer
+from biclique.tables.reading import open_lazily, read_frame
 from tests.fuzz.campaign import Reader
 from tests.fuzz.mutate import Files
 
-LIMIT = 2**26  # bytes that a table may take
-ROLES = [Roles(), Roles(label="kind", id="name"), Roles(label="1"), Roles(drop=["0"])]
 X = np.random.default_rng(0).normal(size=(40, 3)).round(3)
 
 
 # Readers
 
 
-def whole(path: Path) -> list[Table | None]:
-    """The table for each set of roles, or None where it is refused; if all are refused, the first reason is raised."""
-    tables: list[Table | None] = []
-    reasons: list[BicliqueError] = []
-    for roles in ROLES:
-        try:
-            tables.append(read_table(path, roles, memory_limit=LIMIT))
-        except BicliqueError as error:
-            if not str(error).isprintable():
-                raise
-            tables.append(None)
-            reasons.append(error)
-    if len(reasons) == len(ROLES):
-        raise reasons[0]
-    return tables
-
-
-def in_chunks(path: Path, roles: Roles) -> Table:
-    """The same table from passes over chunks."""
-    source = open_chunks(path, roles=roles, memory_limit=LIMIT)
-    if (source.n_rows or 0) * source.n_columns > 10**6:
-        raise BicliqueError("long enough")
-    rows = np.concatenate([np.array(chunk) for chunk in source.chunks(7)])
-    label, key = (
-        None if name is None else [text for texts in source.texts(name) for text in texts]
-        for name in (roles.label, roles.id)
-    )
-    return Table(source.name, rows, source.columns or [], np.arange(len(rows)), len(rows), label, key)
+def whole(path: Path) -> None:
+    """As a frame with ids, and as numbers if it has some."""
+    frame = read_frame(path, texts=["name"])
+    warnings.simplefilter("ignore", TableWarning)
+    try:
+        TablePreparer(categorical="auto", missing="drop", dates="ordinal").fit(frame)
+    except BicliqueError as error:
+        lines = str(error).splitlines()
+        if not all(line.isprintable() for line in lines):
+            raise RuntimeError(f"the message is not printable: {lines!r}") from error
 
 
 def both(path: Path) -> None:
-    """Whole and in chunks: what both read must be equal."""
-    streamed: list[Table | None] = []
-    for roles in ROLES:
-        try:
-            streamed.append(in_chunks(path, roles))
-        except BicliqueError as error:
-            streamed.append(None)
-            if not str(error).isprintable():
-                raise
-    for one, other in zip(whole(path), streamed, strict=True):
-        if one is not None and other is not None:
-            same = np.array_equal(one.X, other.X) and (one.labels, one.ids) == (other.labels, other.ids)
-            if not same:
-                raise RuntimeError(f"whole {one} and in chunks {other}")
-
-
-def zarr_both(path: Path) -> None:
-    """Whole and in chunks, for a folder."""
-    streamed = in_chunks(path, Roles())
-    table = hold(open_chunks(path, memory_limit=LIMIT), Roles(), memory_limit=LIMIT)
-    if not np.array_equal(table.X, streamed.X):
-        raise RuntimeError("whole and in chunks differ")
+    """Whole and in parts: what both read must be equal."""
+    whole(path)
+    found, parts = read_frame(path), open_lazily(path)
+    if hasattr(parts, "chunks"):
+        if not np.array_equal(parts.compute(scheduler="sync"), found.to_numpy(), equal_nan=True):
+            raise RuntimeError("whole and in parts differ")
+        return
+    made = parts.compute(scheduler="sync")
+    if any(texts_of(found[name]) != texts_of(made[name]) for name in found.columns):
+        raise RuntimeError("whole and in parts differ")
 
 
 # Whole files
@@ -163,13 +134,22 @@ def zarr() -> list[Files]:
     return made
 
 
+def excel() -> list[Files]:
+    import pandas as pd
+
+    file = BytesIO()
+    frame = pd.DataFrame({"name": [f"n{i}" for i in range(40)], "x": X[:, 0], "day": pd.Timestamp("2024-01-31")})
+    frame.to_excel(file, index=False)
+    return [{"": file.getvalue()}]
+
+
 READERS = {
     "csv": Reader(texts, both, "table.csv"),
-    "csv.gz": Reader(zipped, both, "table.csv.gz"),
+    "csv.gz": Reader(zipped, whole, "table.csv.gz"),
     "npy": Reader(npy, both, "table.npy"),
     "npz": Reader(npz, whole, "table.npz"),
+    "parquet": Reader(parquet, both, "table.parquet"),
+    "xlsx": Reader(excel, whole, "table.xlsx"),
 }
-if find_spec("pyarrow") is not None:
-    READERS["parquet"] = Reader(parquet, both, "table.parquet")
 if find_spec("zarr") is not None:
-    READERS["zarr"] = Reader(zarr, zarr_both, "table.zarr", folder=True)
+    READERS["zarr"] = Reader(zarr, both, "table.zarr", folder=True)

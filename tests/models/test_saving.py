@@ -36,10 +36,10 @@ from biclique import (
     InhomogeneousSubspaceClustering,
 )
 from biclique.exceptions import BicliqueWarning, DataError, ParameterError
-from biclique.io import TablePreparer
 from biclique.kernels import KERNELS, RBF, Kernel
 from biclique.models.saving import load_with_notes
 from biclique.spectral.assign import ASSIGNERS
+from biclique.tables.preparer import TablePreparer
 from tests.optional import needs
 
 KERNEL_CASES = sorted(set(KERNELS) - {"poly", "additive_chi2"})  # the last is negative: it has no cut

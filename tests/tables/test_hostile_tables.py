@@ -232,6 +232,17 @@ def test_random_and_truncated_bytes_never_give_a_traceback(tmp_path):
                 read_frame(path)
 
 
+@needs("zarr")
+def test_blosc_is_not_asked_to_read_beyond_the_end(tmp_path):
+    path = put_zarr(tmp_path / "t.zarr", 2, compressors=pytest.importorskip("numcodecs").Blosc())
+    content = bytearray((path / "0.0").read_bytes())
+    for place in (4, 12):
+        changed = content.copy()
+        struct.pack_into("<I", changed, place, 2**31 - 1)
+        (path / "0.0").write_bytes(changed)
+        refused(r"its chunk 0\.0 is damaged", path)
+
+
 def test_messages_are_printable(tmp_path):
     path = tmp_path / "a\nb\x1b.csv"
     path.write_text("x,y\n1\n")

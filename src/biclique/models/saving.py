@@ -35,7 +35,6 @@ FOLDERS = (
     "biclique.fit.",
     "biclique.gram.",
     "biclique.hypergraph.",
-    "biclique.io.",
     "biclique.kernels.",
     "biclique.multiway.",
     "biclique.neighbors.",

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.neighbors.index import members_of
-from biclique.tables.frames import as_frame, kind_of, levels_of, numbers_of, pandas
+from biclique.tables.frames import as_frame, kind_of, levels_of, numbers_of
 
 MISSING = 255
 """The code of a missing value; the other 255 codes are values."""
@@ -188,8 +188,6 @@ class Columns:
             return cls(cls.numbered(table.shape[1]), sparse.csr_array(table), [])
         if isinstance(table, np.ndarray) and table.ndim == 2 and table.dtype.kind in "biuf":
             return cls(cls.numbered(table.shape[1]), table, [])
-        if hasattr(table, "column_chunks"):
-            table = pandas().DataFrame({column.name: column.values for column in table.columns})
         start = "" if hasattr(table, "columns") or hasattr(table, "column_names") else "x"
         frame = as_frame(table, "table")
         names: list[str] = []

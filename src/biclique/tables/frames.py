@@ -152,7 +152,8 @@ def numbers_of(series: Any) -> FloatArray:
     if kind_of(series) == "date":
         series = series.astype("datetime64[us]")
         return np.asarray((series.to_numpy() - np.datetime64(0, "us")) / np.timedelta64(1, "D"), dtype=np.float64)
-    return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
+    with np.errstate(invalid="ignore"):  # damaged files have NaN of kinds that cannot be cast
+        return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
 def levels_of(series: Any) -> NDArray[Any]:

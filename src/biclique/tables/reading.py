@@ -83,7 +83,7 @@ def _read_npz(path: Path, form: TextForm, texts: Sequence[str], as_text: bool) -
     X, more = read_npz(path, texts)
     frame = as_frame(X)
     for name, values in more.items():
-        frame[name] = values.astype(str)
+        frame[name] = values.astype(str).astype(object)
     return frame
 
 
