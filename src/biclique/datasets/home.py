@@ -128,8 +128,11 @@ def fetched(name: str, home: Path, files: dict[str, str], way_out: str, *, verbo
 
 
 NUMERIC_CLASSES = ("double", "single", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
-MATRIX, COMPRESSED = 14, 15
-"""Kinds of elements in MATLAB 5 files."""
+MATRIX = 14
+"""The kind of an array in MATLAB 5 files."""
+
+COMPRESSED = 15
+"""The kind of a compressed element in MATLAB 5 files."""
 
 
 @contextmanager

@@ -10,8 +10,11 @@ from biclique._typing import FloatArray
 from biclique.report.markup import Markup, element
 from biclique.selection import CountResult
 
-COLOURS, SHAPES = 7, 5
-"""Cluster j has colour j mod 7 and shape j mod 5: 35 clusters look different, neighbours in both."""
+COLOURS = 7
+"""Cluster j has colour j mod 7."""
+
+SHAPES = 5
+"""Cluster j has shape j mod 5: 35 clusters look different, neighbours in colour and shape."""
 
 POLYGONS = {
     1: "2,2 14,2 14,14 2,14",
@@ -21,8 +24,14 @@ POLYGONS = {
 }
 """Shapes in a square of 16; shape 0 is a circle. ``map.js`` draws the same."""
 
-WIDTH, HEIGHT = 420.0, 190.0
+WIDTH = 420.0
+"""Of a chart."""
+
+HEIGHT = 190.0
+"""Of a chart."""
+
 LEFT, RIGHT, TOP, BOTTOM = 46.0, 12.0, 12.0, 34.0
+"""Margins of a chart."""
 
 
 def mark(cluster: int, class_: str = "mark") -> Markup:

@@ -14,14 +14,23 @@ from biclique.report.gather import ReportData, View
 from biclique.report.markup import json_text, shown
 from biclique.report.shown_columns import as_base64
 
-NAMED, LEVEL = 40, 24
-"""Characters of an id, and of a level, that are kept: 20,000 ids and 30 × 255 levels must not fill the page."""
+NAMED = 40
+"""Characters of an id that are kept: 20,000 ids must not fill the page."""
+
+LEVEL = 24
+"""Characters of a level that are kept: 30 × 255 levels must not fill the page."""
 
 LEVELS_TEXT = 60
 """Characters of a column's name."""
 
-ID_BYTES, LEVEL_BYTES, LONGEST_ID = 500_000, 300_000, 200
-"""Bytes that all ids and all levels may take in the page, and characters of an id that is kept whole."""
+ID_BYTES = 500_000
+"""Bytes that all ids may take in the page."""
+
+LEVEL_BYTES = 300_000
+"""Bytes that all levels may take in the page."""
+
+LONGEST_ID = 200
+"""Characters of an id that is kept whole."""
 
 
 def map_data(data: ReportData) -> dict[str, Any]:

@@ -16,13 +16,17 @@ from biclique.report.shown_columns import PIECE, Sums
 from biclique.runtime.namespace import on_host, to_host, unit_rows
 from biclique.selection import CountResult
 
-MOST_POINTS, LEAST_POINTS = 20_000, 200
-"""Points that are drawn, and how many of every cluster at least, if it has them."""
+MOST_POINTS = 20_000
+"""Points that are drawn."""
+
+LEAST_POINTS = 200
+"""Points of every cluster that are drawn at least, if it has them."""
 
 UNSURE = 0.5
-"""A row fits nowhere well if its best probability is below this,"""
+"""A row fits nowhere well if its best probability is below this."""
+
 FAINT = 0.1
-"""or its degree is below this share of its cluster's median."""
+"""A row fits nowhere well if its degree is below this share of its cluster's median."""
 
 HARD = 0.1
 """Two clusters are hard to tell apart if this share of their rows is expected to belong to the other one."""

@@ -19,8 +19,11 @@ from biclique.runtime.threads import single_threaded_blas
 from biclique.selection.criteria import agreement
 from biclique.selection.order_path import KernelCuts
 
-SAMPLE_ROWS, SAMPLE_LEAST = 1_000, 20
-"""Rows that are clustered anew, and how many of every cluster at least."""
+SAMPLE_ROWS = 1_000
+"""Rows that are clustered anew."""
+
+SAMPLE_LEAST = 20
+"""Rows of every cluster that are clustered anew at least."""
 
 ORDERS = (2.0, 2.1, 2.5, 3.0, 4.0, 8.0, 32.0, np.inf)
 """Orders that the slider shows, besides the model's own."""

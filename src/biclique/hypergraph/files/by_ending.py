@@ -31,9 +31,13 @@ MARKS = b',;|:"{[ \t'
 """Bytes after which a text may have a new field: each becomes an object of Python."""
 
 BYTES_PER_BYTE = 8
+"""Memory for each byte of a text while it is read."""
+
 BYTES_PER_MARK = 100
+"""Memory for each mark besides; files of very short names decide."""
+
 BYTES_PER_LINE = 350
-"""Memory while a text is read; files of very short names decide."""
+"""Memory for each line besides."""
 
 PIECE = 2**20
 """Bytes that are read, or unpacked, at once."""
