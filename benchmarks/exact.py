@@ -34,7 +34,7 @@ from sklearn.metrics import adjusted_rand_score
 from timing import best_of, product_seconds
 
 from biclique.cluster.clustering import BicliqueSpectralClustering
-from biclique.fit import plan
+from biclique.fit import exact
 from biclique.gram import TiledGram
 from biclique.kernels import RBF, bandwidth, make_kernel
 
@@ -140,13 +140,13 @@ def planted(group: int, seed: int) -> np.ndarray:
 def compare_planted() -> None:
     print("| group | seed | leading eigenvalues | found | passes | seconds | passes, random start |")
     print("| ---: | ---: | --- | --- | ---: | ---: | ---: |", flush=True)
-    start_from = plan.START_FROM
+    start_from = exact.START_FROM
     for group in PLANTED_GROUPS:
         for seed in range(PLANTED_SEEDS):
             X = planted(group, seed)
             models = []
             for least in (start_from, len(X) + 1):
-                plan.START_FROM = least
+                exact.START_FROM = least
                 model = BicliqueSpectralClustering(
                     5, affinity="rbf", gamma=0.5, gram="tiled", order=2, random_state=seed
                 )
@@ -162,7 +162,7 @@ def compare_planted() -> None:
                 f"{seconds:.1f} | {random.n_passes_} |",
                 flush=True,
             )
-    plan.START_FROM = start_from
+    exact.START_FROM = start_from
 
 
 def summarize(results: dict[str, dict]) -> None:
