@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator
+from contextlib import suppress
 from itertools import chain, count
 from typing import Any, NoReturn
 
@@ -112,8 +113,9 @@ def _integers(names: Any) -> IntArray | None:
     if isinstance(names, np.ndarray):
         fits = names.ndim == 1 and names.dtype.kind in "iu" and int(names.max(initial=0)) <= LARGEST_NAME
         return names.astype(np.int64, copy=False) if fits else None
-    if set(map(type, names)) <= {int} and all(-LARGEST_NAME <= name <= LARGEST_NAME for name in names):
-        return np.array(names, dtype=np.int64)
+    if set(map(type, names)) <= {int}:
+        with suppress(OverflowError):
+            return np.array(names, dtype=np.int64)
     return None
 
 
@@ -150,7 +152,9 @@ def flatten(edges: Any) -> tuple[IntArray, Any]:
     else:
         listed = [edge if hasattr(edge, "__len__") else list(edge) for edge in _each(edges)]
         sizes = np.fromiter(map(len, listed), dtype=np.int64, count=len(listed))
-        flat = [plain(vertex) for vertex in chain.from_iterable(listed)]
+        flat = list(chain.from_iterable(listed))
+        if any(issubclass(kind, np.generic) for kind in set(map(type, flat))):
+            flat = list(map(plain, flat))
     integers = _integers(flat)
     if integers is None and isinstance(flat, np.ndarray):
         raise DataError("integer vertices must be below 2**63: pass them as text.")
