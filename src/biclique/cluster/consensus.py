@@ -9,31 +9,31 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
-from scipy.linalg import eigh
 from sklearn.base import BaseEstimator, ClusterMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, FewerClustersWarning, ParameterError, warn_user
-from biclique.hypergraph import ExpansionGram, Hypergraph
-from biclique.runtime import check_count, check_random, panel_product, run_panels, single_threaded_blas
+from biclique.features.neighborhoods import joined_components
+from biclique.fit.neighborhood_cut import landmark_pairs
+from biclique.runtime.arguments import check_count, check_random
 from biclique.runtime.page_links import PageLink
+from biclique.runtime.threads import single_threaded_blas
 from biclique.spectral.assign import assign_in_place
-from biclique.spectral.cut import NormalizedCut
-from biclique.spectral.solver import top_eigenpairs
 
 MISSING = -1
 """The label of a row that a partition says nothing about."""
 
-FEW_CLUSTERS = 2_000
-"""Up to so many clusters, of all partitions together, eigenvectors come from the matrix of clusters by clusters."""
-
-BLOCK_ROWS = 2**16
-"""Rows whose pairs of clusters are counted at once."""
+TOLERANCE = 1e-9
+"""Residuals of eigenpairs, as a share of the eigengap."""
 
 
 def consensus_labels(
-    L: ArrayLike, n_clusters: int, *, random_state: int | np.random.RandomState | None = 0, n_jobs: int | None = None
+    L: ArrayLike,
+    n_clusters: int,
+    *,
+    random_state: int | np.random.RandomState | None = 0,
+    n_jobs: int | None = None,  # noqa: ARG001
 ) -> IntArray:
     """One partition for several of the same rows.
 
@@ -50,7 +50,7 @@ def consensus_labels(
     random_state : int, RandomState or None, default 0
         Of k-means in the embedding.
     n_jobs : int, optional
-        Threads; the result does not depend on it.
+        Ignored: one thread is enough.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def consensus_labels(
             "clusters."
         )
     with single_threaded_blas():
-        found = _cut(patterns[voting], weights[voting], n_clusters, check_random(random_state), n_jobs)
+        found = _cut(patterns[voting], weights[voting], n_clusters, check_random(random_state))
     labels[voting] = found
     groups = len(np.unique(found))
     if groups < n_clusters:
@@ -100,83 +100,41 @@ def _checked(L: ArrayLike) -> IntArray:
 
 def equal_rows(table: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
     """The distinct rows, the number of the distinct row that every row equals, and how often each occurs."""
-    # A row is compared whole, as bytes: codes are as short as the clusters allow.
-    codes = [_codes(column) for column in table.T]
-    short = np.column_stack(codes).astype(np.min_scalar_type(max(int(c.max()) for c in codes)))
-    as_bytes = short.view(np.dtype((np.void, short.itemsize * short.shape[1])))[:, 0]
+    as_bytes = np.ascontiguousarray(table).view(f"V{table.itemsize * table.shape[1]}")[:, 0]  # quicker than axis=0
     _, first, index, counts = np.unique(as_bytes, return_index=True, return_inverse=True, return_counts=True)
     return table[first], index.ravel(), counts.astype(float)
 
 
-def _codes(labels: IntArray) -> IntArray:
-    """The labels numbered 0, 1, … in their order; no sort if they are smaller than the rows are many."""
-    lowest = int(labels.min())
-    if int(labels.max()) - lowest > len(labels):
-        return np.asarray(np.unique(labels, return_inverse=True)[1]).ravel()
-    return (np.cumsum(np.bincount(labels - lowest) > 0) - 1)[labels - lowest]
-
-
 def memberships(patterns: IntArray) -> sparse.csr_array:
     """H, (rows, clusters of all partitions): 1 if a row is in a cluster."""
-    here = patterns != MISSING
-    edges = np.empty(patterns.shape, dtype=np.int32)
-    first = 0
-    for place, (column, there) in enumerate(zip(patterns.T, here.T, strict=True)):
-        codes = _codes(column[there]) if there.any() else column[there]
-        edges[there, place] = first + codes
-        first += int(codes.max(initial=-1)) + 1
-    starts = np.concatenate([[0], np.cumsum(here.sum(axis=1))])
-    return sparse.csr_array((np.ones(starts[-1]), edges[here], starts), shape=(len(patterns), first))
+    rows, edges, n_edges = [], [], 0
+    for column in patterns.T:
+        here = np.flatnonzero(column != MISSING)
+        names, codes = np.unique(column[here], return_inverse=True)
+        rows.append(here)
+        edges.append(n_edges + codes)
+        n_edges += len(names)
+    places = np.concatenate(rows), np.concatenate(edges)
+    return sparse.csr_array((np.ones(len(places[0])), places), shape=(len(patterns), n_edges))
 
 
-def partitions_as_hypergraph(patterns: IntArray) -> Hypergraph:
-    """Every cluster of every partition as a hyperedge on the distinct rows.
+def embedded(patterns: IntArray, weights: FloatArray, k: int) -> FloatArray:
+    """The k leading eigenvectors of the normalised cut of order 2, divided by √w, up to a rotation: (rows, ≤ k).
 
-    The star expansion divides by the vertices of an edge, |e|, so w(e) = |e|: then K_ij counts the partitions that put
-    i and j together.
+    K = HHᵀ counts the partitions that put two rows together. With s = Hᵀw, the degrees δ = Hs and A = √(W/δ) H, the
+    cut's matrix is AAᵀ. If AᵀA y = λy, its eigenvector is A y/√λ.
     """
-    members = sparse.csr_array(memberships(patterns).T)
-    return Hypergraph(members, np.asarray(members.sum(axis=1)).ravel())
+    H = memberships(patterns)
+    s = H.T @ weights
+    degrees = H @ s
+    A = sparse.csr_array(H.multiply(np.sqrt(weights / degrees)[:, None]))
+    pairs = landmark_pairs(sparse.csr_array(A.T @ A), s, joined_components(H), min(k, H.shape[1]) - 1, TOLERANCE)
+    kept = pairs.values > np.finfo(float).eps * H.shape[1]
+    vectors = (H @ pairs.vectors[:, kept]) / np.sqrt(pairs.values[kept])
+    return np.column_stack([np.sqrt(degrees / (s @ s)), vectors / np.sqrt(degrees)[:, None]])
 
 
-def embedded(
-    patterns: IntArray, weights: FloatArray, k: int, random: np.random.RandomState, n_jobs: int | None
-) -> FloatArray:
-    """The k leading eigenvectors of the normalised cut of order 2, divided by √w, up to a rotation: (rows, ≤ k)."""
-    members = memberships(patterns)
-    if members.shape[1] <= FEW_CLUSTERS:
-        return from_clusters(members, weights, k, n_jobs)
-    cut = NormalizedCut(ExpansionGram(partitions_as_hypergraph(patterns), "star", n_jobs=n_jobs), 2.0, weights)
-    pairs = top_eigenpairs(cut, k - 1, tol=1e-6, max_iter=200, deflate=cut.trivial, random_state=random)
-    return np.column_stack([cut.trivial, pairs.vectors]) / np.sqrt(weights)[:, None]
-
-
-def from_clusters(members: sparse.csr_array, weights: FloatArray, k: int, n_jobs: int | None) -> FloatArray:
-    """The same from the small matrix of clusters by clusters.
-
-    K = H Hᵀ, and the degree S_i is the sum of the sizes of the clusters that i is in. With A = √(W/S) H, the cut's
-    matrix is AAᵀ. If AᵀA y = λy, its eigenvector is A y/√λ.
-    """
-    degrees = members @ (members.T @ weights)
-    n_edges = members.shape[1]
-    scale = np.sqrt(weights / degrees)
-
-    def of_block(rows: slice) -> sparse.csr_array:
-        scaled = members[rows].multiply(scale[rows, None]).tocsr()
-        return sparse.csr_array(scaled.T.tocsr() @ scaled)
-
-    total = np.zeros((n_edges, n_edges))
-    for block in run_panels(of_block, members.shape[0], BLOCK_ROWS, n_jobs=n_jobs):
-        total += block
-    values, vectors = eigh(total, subset_by_index=[max(n_edges - k, 0), n_edges - 1])
-    kept = values > np.finfo(float).eps * n_edges
-    lifted = vectors[:, kept] / np.sqrt(values[kept])
-    return np.asarray(panel_product(members, lifted, n_jobs=n_jobs) / np.sqrt(degrees)[:, None])
-
-
-def _cut(
-    patterns: IntArray, weights: FloatArray, n_clusters: int, random: np.random.RandomState, n_jobs: int | None
-) -> IntArray:
+def _cut(patterns: IntArray, weights: FloatArray, n_clusters: int, random: np.random.RandomState) -> IntArray:
     """Labels of distinct rows by the normalised cut of order 2."""
     n = len(patterns)
     k = min(n_clusters, n)
@@ -184,7 +142,7 @@ def _cut(
         return np.arange(n)
     if k == 1:
         return np.zeros(n, dtype=np.intp)
-    rows = embedded(patterns, weights, k, random, n_jobs)
+    rows = embedded(patterns, weights, k)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     return assign_in_place("kmeans", rows, weights, k, n_init=10, random_state=random).contiguous().labels
 
