@@ -20,7 +20,6 @@ from biclique.exceptions import (
     DataError,
     DegreeError,
     FewerClustersWarning,
-    ParameterError,
     RankWarning,
 )
 from tests.optional import Optional
@@ -65,37 +64,6 @@ def fit(X, k=3, sample_weight=None, **parameters):
 def test_bad_rows(X, message):
     with pytest.raises(ValueError, match=message):
         fit(X)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"order": 1.5}, r"order must be at least 2, got 1\.5: order 2 is the ordinary graph cut"),
-        ({"order": "high"}, "order must be a number from 2 to infinity, or 'auto', got 'high'"),
-        ({"gamma": 0}, r"gamma must be a positive number or one of 'auto', 'median', 'scale', got 0"),
-        ({"gamma": -1.0}, "gamma must be a positive number"),
-        ({"gamma": np.nan}, "gamma must be a positive number"),
-        ({"gamma": "wide"}, "gamma must be one of"),
-        ({"affinity": "poly", "degree": 0}, "degree must be a finite number of at least 1, got 0"),
-        ({"degree": "3"}, "degree must be a finite number"),
-        ({"coef0": np.nan}, "coef0 must be a finite number, got nan"),
-        ({"k": 0}, "n_clusters must be a whole number of at least 1, got 0"),
-        ({"k": 2.5}, "n_clusters must be a whole number"),
-        ({"affinity": "gauss"}, "affinity must be one of 'neighborhoods', 'rbf'.*'precomputed'.*, got 'gauss'"),
-        ({"affinity": 3}, "affinity must be the name of a kernel"),
-        ({"assign_labels": "best"}, "assign_labels must be one of 'kmeans', 'cluster_qr', 'discretize'"),
-        ({"gram": "gpu"}, "gram must be one of 'auto', 'dense', 'tiled', 'fourier', 'nystroem', 'features', got 'gpu'"),
-        ({"precision": "half"}, "precision must be one of"),
-        ({"eigen_solver": "magic"}, "eigen_solver must be one of"),
-        ({"eigen_tol": -1}, "eigen_tol must be 'auto' or a number from 0 to 1"),
-        ({"n_init": 0}, "n_init must be a whole number"),
-        ({"n_components": 0}, "n_components must be a whole number"),
-        ({"n_jobs": 0}, "n_jobs must be None or -1"),
-    ],
-)
-def test_bad_parameters(parameters, message):
-    with pytest.raises(ParameterError, match=message):
-        fit(GOOD, **parameters)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,6 @@ from biclique.fit import exact as _prepare
 from biclique.fit.exact import solve_cut
 from biclique.kernels import KERNEL_NAMES, Columns, Kernel, make_kernel
 from biclique.scores import clustering_error
-from biclique.spectral.assign import ASSIGNERS
 from tests.optional import Optional
 from tests.oracles import algorithm_1, modularity, order_2_like_sklearn, partition, projector
 
@@ -227,23 +226,6 @@ def test_new_rows_far_away_belong_to_their_nearest_landmarks(many_blobs):
     assert model.predict(far[:1])[0] in model.labels_[nearest]
     assert set(model.predict(far)) <= set(range(5))  # farther away all distances are equal
     assert np.isfinite(model.transform(far)).all()
-
-
-@pytest.mark.once
-@pytest.mark.parametrize("assign", ASSIGNERS)
-@pytest.mark.parametrize("options", [{}, *KERNELS])
-def test_training_rows_keep_their_labels_and_their_embedding(assign, options, many_blobs):
-    X, _ = many_blobs
-    model = BicliqueSpectralClustering(5, assign_labels=assign, random_state=0, **options).fit(X)
-    assert np.array_equal(model.predict(X), model.labels_)
-    np.testing.assert_array_equal(model.transform(X), model.embedding_)
-    if not options:
-        return
-    # The closed form itself says the same without looking rows up.
-    closed = model._fitted.extension.embed(model._fitted.cross(X, None))
-    np.testing.assert_allclose(closed, model.embedding_, atol=1e-6 if model.gram_ == "tiled" else 1e-10)
-    if assign != "kernel_kmeans":
-        assert adjusted_rand_score(model._fitted.rule.labels(closed), model.labels_) > 0.999
 
 
 @pytest.mark.filterwarnings("ignore::biclique.exceptions.DisconnectedWarning")

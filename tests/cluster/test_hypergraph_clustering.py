@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import pickle
 import warnings
 
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.base import clone
 from sklearn.datasets import load_wine
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -20,7 +18,6 @@ from biclique.exceptions import (
     DisconnectedWarning,
     FewerClustersWarning,
     MemoryLimitError,
-    ParameterError,
     SolverWarning,
 )
 from biclique.hypergraph import SPLITTINGS, ExpansionGram, k_way_normalized_cut, to_hypergraphx, to_xgi
@@ -314,34 +311,6 @@ def test_les_miserables_from_hypernetx():
     assert len(np.unique(model.labels_[model.labels_ >= 0])) == 5
     by_name = dict(zip(model.vertex_names_.tolist(), model.labels_.tolist(), strict=True))
     assert by_name["JV"] >= 0
-
-
-def test_clone_and_pickle():
-    hypergraph, _ = planted()
-    model = HypergraphSpectralClustering(3, random_state=0, expansion="clique").fit(hypergraph)
-    assert clone(model).get_params() == model.get_params()
-    again = pickle.loads(pickle.dumps(model))
-    assert (again.predict(hypergraph.incidence) == model.predict(hypergraph.incidence)).all()
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"n_clusters": 0}, "n_clusters must be"),
-        ({"expansion": "other"}, "expansion must be one of"),
-        ({"expansion": 3}, "expansion must be one of"),
-        ({"order": 1}, "order must be at least 2"),
-        ({"order": "auto"}, "order must be a number"),
-        ({"assign_labels": "x"}, "assign_labels must be"),
-        ({"n_components": 0}, "n_components must be"),
-        ({"row_normalize": "auto"}, "row_normalize must be"),
-        ({"eigen_tol": -1}, "eigen_tol must be"),
-        ({"n_jobs": 0}, "n_jobs must be"),
-    ],
-)
-def test_wrong_parameters(parameters, message):
-    with pytest.raises(ParameterError, match=message):
-        HypergraphSpectralClustering(**{"n_clusters": 2, **parameters}).fit(planted()[0])
 
 
 @pytest.mark.parametrize(

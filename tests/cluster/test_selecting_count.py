@@ -1,7 +1,5 @@
 """n_clusters "select" in the estimator."""
 
-import json
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -10,7 +8,6 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from biclique import BicliqueSpectralClustering
-from biclique.cli import main
 from biclique.exceptions import ParameterError, StructureWarning
 from biclique.selection import select_n_clusters
 
@@ -81,16 +78,3 @@ def test_sparse_rows_and_weights(corners):
 def test_wrong_parameters_are_named(wrong, named):
     with pytest.raises(ParameterError, match=named):
         BicliqueSpectralClustering(**wrong).fit(np.eye(60))
-
-
-def test_the_command_line_selects(corners, tmp_path, capsys):
-    table = tmp_path / "corners.csv"
-    np.savetxt(table, corners[0], delimiter=",", header="a,b", comments="")
-    assert main(["cluster", str(table), "-k", "select", "--k-max", "6", "--json"]) == 0
-    result = json.loads(capsys.readouterr().out)
-    assert len(result["clusters"]) == 4
-    assert result["has_structure"] is True
-    assert result["selected"].startswith("4 clusters")
-    with pytest.raises(SystemExit):
-        main(["cluster", str(table), "-k", "many"])
-    assert "a whole number or select, got 'many'" in capsys.readouterr().err

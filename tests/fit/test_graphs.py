@@ -1,6 +1,5 @@
 """scikit-learn's graph of nearest neighbours: its matrix, its labels, connected components, new rows, given graphs."""
 
-import pickle
 import warnings
 
 import numpy as np
@@ -187,14 +186,6 @@ def test_repeated_rows_and_weights():
     some = counts > 1
     part, alone = fitted(X, 3, 1.0 * some), fitted(X[some], 3)
     assert np.array_equal(part.labels_[some], alone.labels_)
-
-
-def test_reproducible_and_kept():
-    X, _ = overlapping()
-    first, second = fitted(X, 3, n_jobs=1), fitted(X, 3, n_jobs=2)
-    assert np.array_equal(first.embedding_, second.embedding_)
-    assert np.array_equal(first.labels_, second.labels_)
-    assert np.array_equal(pickle.loads(pickle.dumps(first)).predict(X), first.labels_)
 
 
 def test_the_embedding():

@@ -29,8 +29,9 @@ ELSEWHERE = {"expansion"}
 
 X = np.random.default_rng(0).random((30, 3))
 WORDS = [object(), "no such word", 3.5, [], None]
-COUNTS = [object(), "many", 0, -1, 2.5, True, np.nan, None, 10**30]
-NUMBERS = [object(), "large", np.nan, np.inf, True, None]
+HUGE = 10**400
+COUNTS = [object(), "many", 0, -1, 2.5, True, np.nan, None, 10**30, HUGE]
+NUMBERS = [object(), "large", np.nan, np.inf, True, None, HUGE]
 WRONG = {
     **dict.fromkeys(["affinity", "gram", "precision", "modelling", "assign_labels", "init"], WORDS),
     "eigen_solver": WORDS[:-1],
@@ -43,10 +44,10 @@ WRONG = {
     "coef0": NUMBERS,
     "gamma": [*NUMBERS, 0, -1.0],
     "order": [object(), "high", 1.5, -np.inf, np.nan, True, None],
-    "eigen_tol": [object(), "tight", -1e-9, 1.0, np.nan, True, None],
+    "eigen_tol": [object(), "tight", -1e-9, 1.0, HUGE, np.nan, True, None],
     "row_normalize": [object(), "yes", 2, None],
     "n_jobs": [object(), 0, "all", 1.5, True],
-    "random_state": [object(), "seed", -1, 2**32, 1.5, True, np.random.default_rng(0)],
+    "random_state": [object(), "seed", -1, 2**32, HUGE, 1.5, True, np.random.default_rng(0)],
     "device": [object(), "gpu", "cuda:x", 0, "meta"],
     "weights": ["heavy"],  # others are data, a number a row
     "drop_first": [object(), "no", 1, None],

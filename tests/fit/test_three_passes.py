@@ -1,14 +1,12 @@
 """The estimators with an approximate or exactly factored K, on rows in memory and in chunks."""
 
 import functools
-import pickle
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from sklearn.base import clone
 from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 
@@ -20,7 +18,6 @@ from biclique.exceptions import (
     ParameterError,
     RankWarning,
 )
-from biclique.spectral.assign import ASSIGNERS
 
 
 @pytest.fixture(scope="module")
@@ -73,30 +70,6 @@ def test_exact_features_are_exact(affinity, degree):
     assert ours.approximation_ is None
     np.testing.assert_allclose(ours.eigenvalues_, exact.eigenvalues_, atol=1e-9)
     assert np.array_equal(ours.labels_, exact.labels_)
-
-
-@pytest.mark.once
-@pytest.mark.parametrize("assign", sorted(ASSIGNERS))
-@pytest.mark.parametrize("gram", ["nystroem", "features"])
-def test_training_rows_keep_their_labels_and_their_embedding(blobs, exactly, assign, gram):
-    X, _ = blobs
-    asked = {"order": 4}
-    model = fitted(X, gram=gram, assign_labels=assign, rank=200, **asked)
-    assert np.array_equal(model.predict(X), model.labels_)
-    np.testing.assert_allclose(model.transform(X), model.embedding_, atol=1e-6)
-    assert model.embedding_.shape == (6000, 5)
-    assert adjusted_rand_score(exactly(**asked).labels_, model.labels_) > 0.95
-
-
-@pytest.mark.once
-def test_reproducible(blobs):
-    X, _ = blobs
-    first, second = fitted(X, rank=100, n_jobs=1), fitted(X, rank=100, n_jobs=2)
-    assert np.array_equal(first.embedding_, second.embedding_)
-    assert np.array_equal(first.labels_, second.labels_)
-    again = pickle.loads(pickle.dumps(first))
-    assert np.array_equal(again.predict(X), first.labels_)
-    assert clone(first).get_params() == first.get_params()
 
 
 @pytest.mark.parametrize("affinity", ["polynomial", "linear", "cosine"])
