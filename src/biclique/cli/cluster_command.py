@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,10 @@ from sklearn.pipeline import Pipeline
 from biclique._typing import Array, FloatArray, IntArray
 from biclique.cli.cluster_options import ClusterOptions
 from biclique.cli.label_output import Labels, Parts, is_folder, write_file
-from biclique.cli.opened_tables import LazyTable, OpenedTable, connected, is_shipped, open_table
+from biclique.cli.opened_tables import LazyTable, OpenedTable, Work, connected, is_shipped, open_table
 from biclique.cli.options import Command
 from biclique.cli.output import EXIT_DATA, EXIT_OK, fail, line
-from biclique.cli.results import Clustered, print_result, result_of
+from biclique.cli.results import facts_of, print_result
 from biclique.cli.standard_streams import table_file
 from biclique.cli.table_options import command, possible_names
 from biclique.cluster.clustering import BicliqueSpectralClustering
@@ -53,19 +53,6 @@ def run(options: ClusterOptions) -> int:
             return _explain(error, options, path)
 
 
-@dataclass(frozen=True)
-class Work:
-    """A table with its columns told apart and its rows as numbers."""
-
-    table: OpenedTable
-    ids: list[str]
-    preparer: TablePreparer
-    X: Array  # (rows that are kept, prepared columns)
-    kept: NDArray[np.bool_]  # (rows of the table,)
-    classes: list[str] | None  # of the rows that are kept
-    weights: Array | None  # of the rows that are kept
-
-
 def _cluster(options: ClusterOptions, path: str) -> int:
     table = _open(options, path, options.form())
     ids = options.names("id", table.names)
@@ -84,25 +71,30 @@ def _cluster(options: ClusterOptions, path: str) -> int:
         _fit(options, model, work)
     labels = np.asarray(model.labels_)
     seconds = time.perf_counter() - start
-    messages = [*about_fit, *about_table, *map(options.in_words, table.notes), *_about_constants(work)]
+    messages = [*about_fit, *about_table, *map(options.in_words, table.notes)]
+    if constant := table.constant(work):
+        messages.append(f"constant columns tell nothing apart: {', '.join(map(repr, constant))}.")
     if parts is not None and isinstance(table, LazyTable):
         parts.write(Labels(_in_place(labels, work.kept)), table, ids)
     elif options.output:
         messages += _write(options, model, work, labels)
     saved = None if options.save is None else _save(options, model, work)
     if options.report or options.json or not options.quiet:
-        frame, rows, numbers = table.shown(work.X, work.kept, options.random_state)
+        frame, rows, numbers = table.shown(work, options.random_state)
     if options.report:
         _report(options, model, work, frame, rows, numbers, messages)
     if options.json or not options.quiet:
-        made = {
+        facts = facts_of(model, work, labels, rows, labels[numbers])
+        result = {
+            "table": printable(options.shown_table),
+            **facts,
             "seconds": seconds,
             "output": options.output,
             "report": options.report,
             "saved": saved,
             "warnings": messages,
         }
-        print_result(options, result_of(model, _clustered(options, model, work, labels, rows, numbers)) | made, model)
+        print_result(options, result, model)
     return EXIT_OK
 
 
@@ -196,14 +188,6 @@ def _fit(options: ClusterOptions, model: BicliqueSpectralClustering, work: Work)
     model.k_selection_ = selection
 
 
-def _about_constants(work: Work) -> list[str]:
-    """What there is to say about columns with a single value, if there are any."""
-    names = work.preparer.get_feature_names_out()
-    spreads = np.asarray(work.X.max(axis=0) - work.X.min(axis=0))
-    constant = [repr(str(name)) for name, spread in zip(names, spreads, strict=True) if spread == 0]
-    return [f"constant columns tell nothing apart: {', '.join(constant)}."] if constant else []
-
-
 # Write
 
 
@@ -275,33 +259,6 @@ def row_names(frame: Any, ids: Sequence[str], places: IntArray) -> list[str] | N
     if ids:
         return texts_of(frame[ids[0]])
     return None if len(places) and places[-1] == len(places) - 1 else [f"row {row}" for row in places]
-
-
-def _clustered(
-    options: ClusterOptions,
-    model: BicliqueSpectralClustering,
-    work: Work,
-    labels: IntArray,
-    rows: FloatArray,
-    numbers: IntArray,
-) -> Clustered:
-    n_clusters = getattr(model, "n_clusters_", model.n_clusters)
-    codes = work.preparer.categorical_places_  # no quantities
-    names = {j: str(name) for j, name in enumerate(work.preparer.get_feature_names_out()) if j not in codes}
-    return Clustered(
-        name=printable(options.shown_table),
-        rows=len(labels),
-        left_out=len(work.kept) - len(labels),
-        columns=work.preparer.n_used,
-        scale=work.preparer.scale,
-        sizes=np.bincount(labels[labels >= 0], minlength=int(n_clusters)).tolist(),
-        streamed=work.table.streamed,
-        shown=rows[:, [*names]],
-        shown_labels=labels[numbers],
-        names=[*names.values()],
-        labels=labels,
-        classes=work.classes,
-    )
 
 
 add_to = Command(

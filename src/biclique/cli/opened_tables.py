@@ -64,8 +64,25 @@ class OpenedTable(ABC):
         """The same pieces, the fields of a text file as they are written."""
 
     @abstractmethod
-    def shown(self, X: Array, kept: NDArray[np.bool_], seed: int) -> tuple[Any, FloatArray, IntArray]:
+    def shown(self, work: Work, seed: int) -> tuple[Any, FloatArray, IntArray]:
         """All rows that are kept, or some: their columns, their rows of X, and which rows of X these are."""
+
+    @abstractmethod
+    def constant(self, work: Work) -> list[str]:
+        """Columns of X with a single value, as far as they are known without another pass."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """A table whose columns are sorted and whose rows are numbers."""
+
+    table: OpenedTable
+    ids: list[str]
+    preparer: TablePreparer
+    X: Array  # (rows that are kept, prepared columns)
+    kept: NDArray[np.bool_]  # (rows of the table,)
+    classes: list[str] | None  # of the rows that are kept
+    weights: Array | None  # of the rows that are kept
 
 
 @dataclass
@@ -95,8 +112,13 @@ class HeldTable(OpenedTable):
     def written(self) -> Iterator[Any]:
         yield self.as_written
 
-    def shown(self, X: Array, kept: NDArray[np.bool_], seed: int) -> tuple[Any, FloatArray, IntArray]:  # noqa: ARG002
-        return self.frame if kept.all() else self.frame[kept], np.asarray(X), np.arange(len(X))
+    def shown(self, work: Work, seed: int) -> tuple[Any, FloatArray, IntArray]:  # noqa: ARG002
+        frame = self.frame if work.kept.all() else self.frame[work.kept]
+        return frame, np.asarray(work.X), np.arange(len(frame))
+
+    def constant(self, work: Work) -> list[str]:
+        names = work.preparer.get_feature_names_out()
+        return [str(name) for name in names[np.ptp(work.X, axis=0) == 0]]
 
 
 @dataclass
@@ -134,16 +156,21 @@ class LazyTable(OpenedTable):
     def written(self) -> Iterator[Any]:
         return (part.compute() for part in self.as_written.to_delayed())
 
-    def shown(self, X: Array, kept: NDArray[np.bool_], seed: int) -> tuple[Any, FloatArray, IntArray]:
-        n = int(kept.sum())
+    def shown(self, work: Work, seed: int) -> tuple[Any, FloatArray, IntArray]:
+        n = int(work.kept.sum())
         numbers = np.sort(np.random.RandomState(seed).choice(n, min(n, SHOWN_ROWS), replace=False))
-        places, start, tasks = np.flatnonzero(kept)[numbers], 0, []
+        places, start, tasks = np.flatnonzero(work.kept)[numbers], 0, []
         for part, length in zip(self.frame.to_delayed(), self.lengths, strict=True):
             own = places[np.searchsorted(places, start) : np.searchsorted(places, start + length)] - start
             tasks.append(self.dask.delayed(_rows)(part, own))
             start += length
         frame = pandas().concat(self.dask.compute(*tasks), ignore_index=True)
-        return frame, np.asarray(X[numbers]), numbers
+        return frame, work.preparer.transform_rows(frame)[0], numbers
+
+    def constant(self, work: Work) -> list[str]:
+        variances = getattr(work.preparer.scaler_, "var_", ())
+        scaled = [name for name in work.preparer.number_columns_ if work.preparer.kinds_[name] != "boolean"]
+        return [name for name, variance in zip(scaled, variances, strict=False) if variance == 0]
 
 
 def _kept(preparer: TablePreparer, part: Any) -> NDArray[np.bool_]:

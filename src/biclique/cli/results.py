@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
 from biclique._typing import FloatArray, IntArray
+from biclique.cli.opened_tables import Work
 from biclique.cli.options import Printing
 from biclique.cli.output import block, line, print_warnings
 from biclique.cli.standard_streams import shown_output
@@ -27,29 +28,6 @@ NAME_WIDTH = 24
 """Letters of a column in that list; longer names are cut."""
 
 
-@dataclass(frozen=True)
-class Clustered:
-    """What is known of a table and its clusters besides the model."""
-
-    name: str
-    rows: int
-    left_out: int
-    columns: int
-    scale: str
-    sizes: Sequence[int]
-    """Rows of every cluster."""
-    streamed: bool = False
-    """Whether the table was never in memory as a whole."""
-    shown: FloatArray | None = None
-    """Rows that show what sets clusters apart: all, or some."""
-    shown_labels: IntArray | None = None
-    names: Sequence[str] = ()
-    """Names of the columns of ``shown``."""
-    labels: IntArray | None = None
-    classes: Sequence[str] | None = None
-    """The known class of every row."""
-
-
 def print_result(options: Printing, result: dict[str, Any], model: BicliqueSpectralClustering) -> None:
     """The result as the options ask for."""
     if options.json:
@@ -61,16 +39,22 @@ def print_result(options: Printing, result: dict[str, Any], model: BicliqueSpect
         _print(result, error, model.approximation_ is None or model.approximation_.counts_as_exact)
 
 
-def result_of(model: BicliqueSpectralClustering, found: Clustered) -> dict[str, Any]:
-    """The facts of a fit, by stable keys."""
+def facts_of(
+    model: BicliqueSpectralClustering, work: Work, labels: IntArray, shown: FloatArray, shown_labels: IntArray
+) -> dict[str, Any]:
+    """The facts of a fit, by stable keys; ``shown`` are rows that tell what sets clusters apart: all, or some."""
+    n_clusters = int(getattr(model, "n_clusters_", model.n_clusters))
+    sizes = np.bincount(labels, minlength=n_clusters).tolist()
+    codes = work.preparer.categorical_places_  # no quantities
+    names = {j: str(name) for j, name in enumerate(work.preparer.get_feature_names_out()) if j not in codes}
+    apart = _set_apart(shown[:, [*names]], shown_labels, [*names.values()], len(sizes))
     selection = getattr(model, "k_selection_", None)
     result: dict[str, Any] = {
-        "table": found.name,
-        "rows": found.rows,
-        "rows_left_out": found.left_out,
-        "columns": found.columns,
-        "streamed": found.streamed,
-        "scale": found.scale,
+        "rows": len(labels),
+        "rows_left_out": len(work.kept) - len(labels),
+        "columns": work.preparer.n_used,
+        "streamed": work.table.streamed,
+        "scale": work.preparer.scale,
         "order": "inf" if np.isinf(model.order_) else model.order_,
         "order_reason": model.order_reason_,
         "affinity": model.affinity if isinstance(model.affinity, str) else "gower",
@@ -85,48 +69,51 @@ def result_of(model: BicliqueSpectralClustering, found: Clustered) -> dict[str, 
         "passes": model.n_passes_,
         "eigenvalues": model.eigenvalues_.tolist(),
         "cut_history": getattr(model, "cut_history_", np.empty(0)).tolist(),
-        "clusters": _clusters(model, found),
+        "clusters": _clusters(model, sizes, apart, labels, work.classes),
         "error": None,
         "adjusted_rand_index": None,
     }
     if model.approximation_ is not None:  # JSON has no NaN
         facts = model.approximation_.facts()
         result["approximation"] = {name: value if math.isfinite(value) else None for name, value in facts.items()}
-    if found.classes is not None and found.labels is not None:
-        truth = np.unique(list(found.classes), return_inverse=True)[1]
-        result["error"] = clustering_error(truth, found.labels)
-        result["adjusted_rand_index"] = float(adjusted_rand_score(truth, found.labels))
+    if work.classes is not None:
+        truth = np.unique(work.classes, return_inverse=True)[1]
+        result["error"] = clustering_error(truth, labels)
+        result["adjusted_rand_index"] = float(adjusted_rand_score(truth, labels))
     return result
 
 
-def _clusters(model: BicliqueSpectralClustering, found: Clustered) -> list[dict[str, Any]]:
-    sure, apart = model.how_sure(), _set_apart(found)
-    classes = None if found.classes is None else np.asarray(found.classes, dtype=object)
+def _clusters(
+    model: BicliqueSpectralClustering,
+    sizes: Sequence[int],
+    apart: list[list[dict[str, Any]]],
+    labels: IntArray,
+    classes: Sequence[str] | None,
+) -> list[dict[str, Any]]:
+    sure = model.how_sure()
     entries = []
-    for cluster, rows in enumerate(found.sizes):
+    for cluster, rows in enumerate(sizes):
         known = cluster < len(sure) and np.isfinite(sure[cluster])
         entry: dict[str, Any] = {
             "label": cluster,
             "rows": rows,
             "probability": float(sure[cluster]) if known else None,
-            "set_apart_by": apart[cluster] if apart else [],
+            "set_apart_by": apart[cluster],
         }
         if classes is not None and rows:
-            names, counts = np.unique(classes[found.labels == cluster], return_counts=True)
-            entry["mostly"] = str(names[counts.argmax()])
-            entry["purity"] = int(counts.max()) / rows
+            counts = Counter(np.asarray(classes)[labels == cluster].tolist())
+            [(name, most)] = counts.most_common(1)
+            entry |= {"mostly": name, "purity": most / rows}
         entries.append(entry)
     return entries
 
 
-def _set_apart(found: Clustered) -> list[list[dict[str, Any]]]:
+def _set_apart(rows: FloatArray, labels: IntArray, names: Sequence[str], n_clusters: int) -> list[list[dict[str, Any]]]:
     """For every cluster the columns in which it differs most from the rest, the largest difference first."""
-    if found.shown is None or found.shown_labels is None or not found.names:
-        return []
     out = []
-    for row in effects_of(found.shown, found.shown_labels, len(found.sizes)):
-        order = np.argsort(-np.nan_to_num(np.abs(row), posinf=np.finfo(float).max), kind="stable")[:MOST_COLUMNS]
-        most = [(found.names[j], float(f"{row[j]:.6g}")) for j in order if np.abs(row[j]) > 0]
+    for effects in effects_of(rows, labels, n_clusters) if names else [()] * n_clusters:
+        order = np.argsort(-np.nan_to_num(np.abs(effects), posinf=np.finfo(float).max), kind="stable")[:MOST_COLUMNS]
+        most = [(names[j], float(f"{effects[j]:.6g}")) for j in order if np.abs(effects[j]) > 0]
         # JSON has no infinity: a column that separates a cluster from the rest without any spread has no number.
         out.append([{"column": c, "difference": x if np.isfinite(x) else None, "above": x > 0} for c, x in most])
     return out
