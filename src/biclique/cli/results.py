@@ -58,7 +58,7 @@ def facts_of(
         "order": "inf" if np.isinf(model.order_) else model.order_,
         "order_reason": model.order_reason_,
         "affinity": model.affinity if isinstance(model.affinity, str) else "gower",
-        "selected": None if selection is None else selection.told,
+        "selected": None if selection is None else selection.explanation,
         "has_structure": None if selection is None else selection.has_structure,
         "gamma": model.gamma_,
         "gram": model.gram_,
