@@ -74,13 +74,13 @@ def _cluster(options: ClusterOptions, path: str) -> int:
     messages = [*about_fit, *about_table, *map(options.in_words, table.notes)]
     if constant := table.constant(work):
         messages.append(f"constant columns tell nothing apart: {', '.join(map(repr, constant))}.")
+    if options.report or options.json or not options.quiet:
+        frame, rows, numbers = table.shown(work, options.random_state)
     if parts is not None and isinstance(table, LazyTable):
         parts.write(Labels(_in_place(labels, work.kept)), table, ids)
     elif options.output:
         messages += _write(options, model, work, labels)
     saved = None if options.save is None else _save(options, model, work)
-    if options.report or options.json or not options.quiet:
-        frame, rows, numbers = table.shown(work, options.random_state)
     if options.report:
         _report(options, model, work, frame, rows, numbers, messages)
     if options.json or not options.quiet:
