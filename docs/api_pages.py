@@ -12,20 +12,15 @@ from pathlib import Path
 
 MODULES = {
     "biclique": "Estimators",
-    "biclique.cluster": "Estimators and what they share",
     "biclique.selection": "Settings and the number of clusters, chosen without labels",
     "biclique.hypergraph": "Given hyperedges",
     "biclique.tables": "Tables",
-    "biclique.models": "Saved models",
     "biclique.report": "Reports and plots",
     "biclique.datasets": "Data sets",
     "biclique.kernels": "Kernels",
     "biclique.multiway": "The paper's definitions",
     "biclique.scores": "Scores",
     "biclique.exceptions": "Errors and warnings",
-    "biclique.progress": "Progress",
-    "biclique.gram": "Gram operators, for developers",
-    "biclique.runtime": "Threads, memory, arguments, for developers",
 }
 """Every public module, and its title."""
 

@@ -37,39 +37,45 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-_FOLDERS = (
-    "cluster",
+_MODULES = (
     "datasets",
-    "gram",
+    "exceptions",
     "hypergraph",
     "kernels",
-    "models",
     "multiway",
     "report",
-    "runtime",
+    "scores",
     "selection",
     "tables",
 )
+"""Public modules, imported when they are first asked for."""
+
 _HOMES = {
-    "Hypergraph": "hypergraph",
+    "BicliqueKernelKMeans": "cluster.kernel_kmeans",
+    "BicliqueSpectralClustering": "cluster.clustering",
+    "BicliqueSpectralEmbedding": "cluster.embedding",
+    "ConsensusClustering": "cluster.consensus",
+    "Hypergraph": "hypergraph.hypergraph",
+    "HypergraphSpectralClustering": "cluster.hypergraph_clustering",
+    "InhomogeneousSubspaceClustering": "cluster.subspace_clustering",
+    "consensus_labels": "cluster.consensus",
     "load": "models.saving",
-    "read_hypergraph": "hypergraph",
+    "read_hypergraph": "hypergraph.files.by_ending",
     "save": "models.saving",
-    "write_hypergraph": "hypergraph",
+    "write_hypergraph": "hypergraph.files.by_ending",
 }
-"""Modules of the names that are not estimators."""
-_FILES = ("exceptions", "progress", "scores")
+"""The file of every public name."""
 
 
 def __getattr__(name: str) -> "Any":
-    if name in _FOLDERS or name in _FILES:
+    if name in _MODULES:
         return import_module(f"biclique.{name}")
-    if name not in __all__:
+    if name not in _HOMES:
         raise AttributeError(f"module 'biclique' has no attribute {name!r}")
-    value = getattr(import_module(f"biclique.{_HOMES.get(name, 'cluster')}"), name)
+    value = getattr(import_module(f"biclique.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_FOLDERS, *_FILES})
+    return sorted({*globals(), *__all__, *_MODULES})

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from biclique._typing import FloatArray, IntArray
-from biclique.cluster import BicliqueSpectralClustering, InhomogeneousSubspaceClustering
+from biclique.cluster.clustering import BicliqueSpectralClustering
+from biclique.cluster.subspace_clustering import InhomogeneousSubspaceClustering
 from biclique.exceptions import DataError, DegreeError
 from biclique.gram import DenseGram
 from biclique.hypergraph import Hypergraph, cost_graph, draw_together, kernel_costs, modelling_gram
