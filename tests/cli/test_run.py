@@ -276,7 +276,7 @@ def test_ctrl_c_while_importing(monkeypatch, tmp_path):
 def test_the_package_gives_its_names_when_asked():
     code = (
         "import biclique, pickle\n"
-        "assert biclique.gram.GRAMS and set(biclique.__all__) <= set(dir(biclique))\n"
+        "assert biclique.kernels.KERNELS and set(biclique.__all__) <= set(dir(biclique))\n"
         "from biclique import *\n"
         "assert pickle.loads(pickle.dumps(BicliqueSpectralClustering(3))).n_clusters == 3\n"
         "assert not hasattr(biclique, 'nothing')\n"
