@@ -37,17 +37,17 @@ Solve = Callable[[IntArray, int], EigenResult]
 """So many leading eigenpairs of the cut of some rows alone."""
 
 
-def parted_rotation(volumes: FloatArray) -> FloatArray:
-    """A reflection of the parts' own vectors, (q, q), after which the first one is √(wS) of all rows, normalised."""
-    away = np.sqrt(volumes / volumes.sum()) - np.eye(len(volumes))[0]
-    length = float(away @ away)
-    return np.eye(len(volumes)) - (2 * np.outer(away, away) / length if length > 0 else 0.0)
-
-
 def part_vectors(cut: NormalizedCut, part_of: IntArray) -> FloatArray:
-    """Orthonormal vectors that span the parts' √(wS), (n, q); the first is the trivial one."""
+    """Orthonormal vectors that span the parts' √(wS), (n, q); the first is the trivial one.
+
+    They are the parts' own vectors after the reflection that takes the first of them to √(wS) of all rows.
+    """
     volumes = np.bincount(part_of, cut.weights * cut.shrunken).astype(float)
-    of_parts = parted_rotation(volumes) / np.sqrt(volumes)[:, None]
+    reflection = np.eye(len(volumes))
+    away = np.sqrt(volumes / volumes.sum()) - reflection[0]
+    if away.any():
+        reflection -= 2 * np.outer(away, away) / float(away @ away)
+    of_parts = reflection / np.sqrt(volumes)[:, None]
     return np.asarray(np.sqrt(cut.weights * cut.shrunken)[:, None] * of_parts[part_of])
 
 

@@ -124,13 +124,29 @@ def fit_odds(
         place = np.argsort(t, kind="stable")
         side = np.repeat([False, True], [len(members[a]), len(members[b])])[place]
         rate = float(direction**2 @ (1 - values) / max(direction @ direction, np.finfo(float).tiny))
-        lines.append(_Line.of(t[place], w[place], (w * rows[both, 0] ** 2)[place], side, rate, folded=order > 2))
-    _settle(lines)
+        lines.append(_line(t[place], w[place], (w * rows[both, 0] ** 2)[place], side, rate, folded=order > 2))
+    _settle([line for line in lines if isinstance(line, _Line)])
     return Odds(k, directions, [line.knots for line in lines], [line.log_odds(short_steps) for line in lines])
 
 
 def _median_row(rows: FloatArray) -> FloatArray:
     return np.median(rows, axis=0) if len(rows) else np.zeros(rows.shape[1])
+
+
+@dataclass(frozen=True)
+class _Step:
+    """Two clusters without a spread, or with too few rows to see one: a step half-way between them."""
+
+    middle: float
+    most: float
+
+    @property
+    def knots(self) -> FloatArray:
+        near = np.spacing(abs(self.middle)) + np.finfo(float).tiny
+        return np.array([self.middle - near, self.middle + near])
+
+    def log_odds(self, short_steps: bool) -> FloatArray:  # noqa: ARG002
+        return np.array([-self.most, self.most])
 
 
 @dataclass
@@ -153,61 +169,56 @@ class _Line:
     boundary: float = 0.0
     """u of the boundary of the labels, half-way between the last row of one and the first of the other."""
 
-    @classmethod
-    def of(
-        cls, t: FloatArray, w: FloatArray, volume: FloatArray, side: np.ndarray, rate: float, *, folded: bool
-    ) -> _Line:
-        """From ascending t, with multiplicities, wS, which rows are of the second cluster, and 1 − λ."""
-        total = float(w.sum())
-        shares = np.array([w[~side].sum(), w[side].sum()])
-        first = np.count_nonzero(~side)
-        middle = float(t[first - 1 : first + 1].mean()) if 0 < first < len(t) else 0.0
-        if len(t) < FEW_ROWS or side.all() or not side.any():
-            return cls._apart(middle, shares, total)
-        knots, places = even_steps(t, volume, rate)
-        u = np.interp(t, knots, places)
-        low, high = u[~side], u[side]
-        cuts = np.array(
-            [np.quantile(low, outer_share(len(low), folded)), np.quantile(high, 1 - outer_share(len(high), folded))]
-        )
-        near = np.clip(u, *cuts)  # EM would not come back from a start that one row far out has widened
-        means = np.array([np.average(near[~side], weights=w[~side]), np.average(near[side], weights=w[side])])
-        deviation = float(np.sqrt(np.average((near - means[side.astype(int)]) ** 2, weights=w)))
-        if not (cuts[0] < cuts[1] and means[0] < means[1] and deviation > 1e-9 * (means[1] - means[0])):
-            return cls._apart(middle, shares, total)
-        out = [~side & (u <= cuts[0]), side & (u >= cuts[1])]
-        inner = ~out[0] & ~out[1]
-        if np.ptp(u[inner]) <= CELLS * np.spacing(np.abs(u[inner]).max()):  # all of them are one place
-            return cls._apart(middle, shares, total)
-        counts, edges = np.histogram(u[inner], CELLS, weights=w[inner])
-        centres = (edges[1:] + edges[:-1]) / 2
-        beyond = np.array([w[o].sum() for o in out])
-        boundary = float(np.interp(middle, knots, places))
-        step = float(np.sqrt(2 * max(rate, 0.0)))
-        most = np.log1p(total)
-        shares = shares / total
-        return cls(
-            knots, places, centres, counts, cuts, beyond, means, deviation, shares, most, step=step, boundary=boundary
-        )
-
-    @classmethod
-    def _apart(cls, middle: float, shares: FloatArray, total: float) -> _Line:
-        """Clusters without a spread, or with too few rows to see one: a step half-way between them."""
-        none = np.empty(0)
-        near = np.spacing(abs(middle)) + np.finfo(float).tiny
-        knots = np.array([middle - near, middle + near])
-        return cls(knots, np.array([-1.0, 1.0]), none, none, none, none, none, 0.0, shares, np.log1p(total))
-
     def log_odds(self, short_steps: bool) -> FloatArray:
         """At the knots."""
-        if not len(self.means):
-            return self.most * self.places
-        gap = self.means[1] - self.means[0]
         if self.deviation > DRAWN_OUT * self.step > 0 and not short_steps:
             steps = (self.places - self.boundary) / self.step
-            return np.asarray(np.clip(log_ndtr(steps) - log_ndtr(-steps), -self.most, self.most))
-        values = gap / self.deviation**2 * (self.places - self.means.mean()) + np.log(self.shares[1] / self.shares[0])
+            values = log_ndtr(steps) - log_ndtr(-steps)
+        else:
+            slope = (self.means[1] - self.means[0]) / self.deviation**2
+            values = slope * (self.places - self.means.mean()) + np.log(self.shares[1] / self.shares[0])
         return np.asarray(np.clip(values, -self.most, self.most))
+
+
+def _line(
+    t: FloatArray, w: FloatArray, volume: FloatArray, side: np.ndarray, rate: float, *, folded: bool
+) -> _Line | _Step:
+    """From ascending t, with multiplicities, wS, which rows are of the second cluster, and 1 − λ."""
+    total, first = float(w.sum()), np.count_nonzero(~side)
+    middle = float(t[first - 1 : first + 1].mean()) if 0 < first < len(t) else 0.0
+    apart = _Step(middle, np.log1p(total))
+    if len(t) < FEW_ROWS or side.all() or not side.any():
+        return apart
+    knots, places = even_steps(t, volume, rate)
+    u = np.interp(t, knots, places)
+    low, high = u[~side], u[side]
+    cuts = np.array(
+        [np.quantile(low, outer_share(len(low), folded)), np.quantile(high, 1 - outer_share(len(high), folded))]
+    )
+    near = np.clip(u, *cuts)  # EM would not come back from a start that one row far out has widened
+    means = np.array([np.average(near[~side], weights=w[~side]), np.average(near[side], weights=w[side])])
+    deviation = float(np.sqrt(np.average((near - means[side.astype(int)]) ** 2, weights=w)))
+    if not (cuts[0] < cuts[1] and means[0] < means[1] and deviation > 1e-9 * (means[1] - means[0])):
+        return apart
+    below, above = ~side & (u <= cuts[0]), side & (u >= cuts[1])
+    inner = ~below & ~above
+    if np.ptp(u[inner]) <= CELLS * np.spacing(np.abs(u[inner]).max()):  # all of them are one place
+        return apart
+    counts, edges = np.histogram(u[inner], CELLS, weights=w[inner])
+    return _Line(
+        knots,
+        places,
+        centres=(edges[1:] + edges[:-1]) / 2,
+        counts=counts,
+        cuts=cuts,
+        beyond=np.array([w[below].sum(), w[above].sum()]),
+        means=means,
+        deviation=deviation,
+        shares=np.array([w[~side].sum(), w[side].sum()]) / total,
+        most=apart.most,
+        step=float(np.sqrt(2 * max(rate, 0.0))),
+        boundary=float(np.interp(middle, knots, places)),
+    )
 
 
 def outer_share(n: int, folded: bool) -> float:
@@ -256,24 +267,23 @@ def _settle(lines: list[_Line]) -> None:
     First the shares are those of the labels. Clusters that overlap much fit nearly as well with any other shares, so
     free shares are taken only if they raise twice the log-likelihood of n rows by more than log n (Schwarz 1978).
     """
-    open_lines = [line for line in lines if len(line.means)]
-    if not open_lines:
+    if not lines:
         return
-    x = np.array([line.centres for line in open_lines])[:, :, None]  # (pairs, cells, 1)
-    counts = np.array([line.counts for line in open_lines])[:, :, None]
-    cuts = np.array([line.cuts for line in open_lines])[:, :, None]  # (pairs, 2 sides, 1)
-    beyond = np.array([line.beyond for line in open_lines])[:, :, None]
+    x = np.array([line.centres for line in lines])[:, :, None]  # (pairs, cells, 1)
+    counts = np.array([line.counts for line in lines])[:, :, None]
+    cuts = np.array([line.cuts for line in lines])[:, :, None]  # (pairs, 2 sides, 1)
+    beyond = np.array([line.beyond for line in lines])[:, :, None]
     start = _Mixtures(
-        np.array([line.means for line in open_lines])[:, None, :],
-        np.array([line.deviation for line in open_lines])[:, None, None],
-        np.array([line.shares for line in open_lines])[:, None, :],
-        np.full(len(open_lines), -np.inf),
+        np.array([line.means for line in lines])[:, None, :],
+        np.array([line.deviation for line in lines])[:, None, None],
+        np.array([line.shares for line in lines])[:, None, :],
+        np.full(len(lines), -np.inf),
     )
     labelled = _climb(x, counts, cuts, beyond, start, free=False)
     free = _climb(x, counts, cuts, beyond, labelled, free=True)
     total = counts.sum(axis=(1, 2)) + beyond.sum(axis=(1, 2))
     against = 2 * (free.likelihood - labelled.likelihood) > np.log(total)
-    for place, line in enumerate(open_lines):
+    for place, line in enumerate(lines):
         found = free if against[place] else labelled
         line.shares = found.shares[place, 0]
         line.means, line.deviation = two_modes(found.means[place, 0], float(found.deviation[place, 0, 0]), line.shares)
