@@ -42,7 +42,7 @@ def counted(*rows, weakest=None):
 
 
 def test_the_curve_is_the_mean_agreement_with_halves(corners):
-    vertices = Vertices.as_they_are(corners, np.ones(len(corners)))
+    vertices = Vertices.of_rows(corners, np.ones(len(corners)))
     halves = random_halves(len(corners), 4, np.random.RandomState(1))
     search = CountSearch(vertices, 5, halves, Progress(False))
     search.run(1)

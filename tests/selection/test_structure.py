@@ -114,9 +114,9 @@ def test_rounded_columns_are_dithered_by_their_least_gap():
 
 
 def test_weights_count_as_repeated_rows():
-    vertices = Vertices.as_they_are(np.eye(3), np.array([1.0, 2, 3]))
+    vertices = Vertices.of_rows(np.eye(3), np.array([1.0, 2, 3]))
     assert structure.repeated_rows(vertices, np.random.RandomState(0)).sum(axis=0).tolist() == [1, 2, 3]
-    heavy = Vertices.as_they_are(np.eye(3), np.array([1.0, 2, 3]) * 1e6)
+    heavy = Vertices.of_rows(np.eye(3), np.array([1.0, 2, 3]) * 1e6)
     assert len(structure.repeated_rows(heavy, np.random.RandomState(0))) == structure.MODE_ROWS
 
 

@@ -156,7 +156,7 @@ def find_vertices(settings: Settings, X: Rows, weights: FloatArray) -> Vertices:
                 "affinity='precomputed_nearest_neighbors' takes no sample_weight of 0, because rows of weight 0 "
                 "are in the lists of others: leave those rows and columns out of the graph."
             )
-        return Vertices.as_they_are(X, weights, given=True)  # distances need not be symmetric
+        return Vertices.of_rows(X, weights, given=True)  # distances need not be symmetric
     return distinct_given(X, weights)
 
 

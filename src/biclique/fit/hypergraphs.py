@@ -125,7 +125,7 @@ def fit_hypergraph(
     random = np.random.RandomState(seed)
     order = check_order(float(settings.order))
     probe = None if direct else _probe(gram.parts(), n, k, random)
-    vertices = Vertices.as_they_are(hypergraph.incidence, np.ones(n), given=True)
+    vertices = Vertices.of_rows(hypergraph.incidence, np.ones(n), given=True)
     chosen = Chosen(gram.name, "an expansion, multiplied edge by edge", n, order=order, order_reason="as asked for")
     found = HypergraphCuts(settings, vertices, gram, chosen, (order,), random, progress, probe=probe).at(order)
     warn_unless_converged(found.pairs)

@@ -173,8 +173,11 @@ DIGEST_BYTES = 16
 ROWS_AT_ONCE = 4096
 """Rows whose bytes are made at once for their digests."""
 
-SHORT_BYTES, MANY_ROWS = 24, 100_000
-"""Among more than so many rows those of at most so many bytes are their own digests: that is quicker."""
+SHORT_BYTES = 24
+"""Rows of at most so many bytes are their own digests if there are many rows: that is quicker."""
+
+MANY_ROWS = 100_000
+"""More rows than these are many."""
 
 
 @dataclass(frozen=True)
@@ -195,22 +198,20 @@ class Vertices:
         return int(self.data.shape[0])
 
     @classmethod
-    def as_they_are(
-        cls, data: Rows, weights: FloatArray, numbers: IntArray | None = None, *, given: bool = False
-    ) -> Vertices:
+    def of_rows(cls, data: Rows, weights: FloatArray, *, given: bool = False) -> Vertices:
         """Every row a vertex of its own, none of which will be met again."""
         everyone = np.arange(data.shape[0])
-        return cls(data, weights, everyone, np.empty(0), everyone if numbers is None else numbers, given)
+        return cls(data, weights, everyone, np.empty(0), everyone, given)
 
     def some(self, chosen: IntArray) -> Vertices:
         """Some of the rows."""
-        return Vertices.as_they_are(self.data[chosen], self.weights[chosen], self.numbers[chosen])
+        return Vertices.of_rows(self.data[chosen], self.weights[chosen])
 
 
 def digests(X: Rows, short: bool = False) -> np.ndarray:
     """16 bytes for every row; they are equal only if rows are equal. Shape (n,).
 
-    Short rows can be their own digests, with a byte more, by which these are told from others.
+    Short rows can be their own digests, with a byte more, which others do not have.
     """
     if sparse.issparse(X):
         X = X.tocsr(copy=True)
@@ -300,7 +301,7 @@ class Pool:
     @property
     def vertices(self) -> Vertices:
         """Its distinct rows."""
-        return Vertices.as_they_are(self.rows[self.distinct], self.distinct_weights)
+        return Vertices.of_rows(self.rows[self.distinct], self.distinct_weights)
 
 
 def find_rows(known: np.ndarray, X: Rows) -> IntArray:

@@ -173,17 +173,16 @@ def map_chunk(rows: Any, *, work: Work, columns: int, kind: DTypeLike, block_id:
     """The task of a lazy result; errors are raised where it is computed."""
     found = work.part(block_id[0], rows, None)
     if found.error is not None:
-        where = "" if work.lengths is not None else "(rows are counted from the start of the chunk) "
-        raise located(found, "computation of a lazy result", where)
+        more = "" if work.lengths is not None else "(rows are counted from the start of the chunk) "
+        raise located(found.error, found.chunk, "computation of a lazy result", more)
     return np.asarray([] if found.value is None else found.value, kind).reshape(-1, columns)
 
 
-def located(part: Part, told: str, more: str = "") -> Exception:
+def located(error: Exception, chunk: int, told: str, more: str = "") -> Exception:
     """The error of a chunk, with its place."""
-    where = f"chunk {part.chunk} of X, in the {told}: {more}"
-    if isinstance(part.error, BicliqueError):
-        return type(part.error)(where, *part.error.args)
-    error = part.error or DataError("there is no error.")
+    where = f"chunk {chunk} of X, in the {told}: {more}"
+    if isinstance(error, BicliqueError):
+        return type(error)(where, *error.args)
     error.add_note(f"biclique, {where}a function raised this.")
     return error
 
@@ -325,7 +324,7 @@ class DaskRows(RowSource):
         found: Part = self._run(total.compute, told).item()
         progress.share(told, 1.0)
         if found.error is not None:
-            raise located(found, told)
+            raise located(found.error, found.chunk, told)
         self._checked = True
         self._checksums |= found.checksums
         return found.value
