@@ -16,7 +16,6 @@ from biclique.rows.array import Vertices
 from biclique.selection import CountResult, select_n_clusters
 from biclique.selection.count_result import Counted
 from biclique.selection.count_search import CountSearch, choose_count, curve, random_halves
-from biclique.selection.criteria import best_jaccard
 from biclique.selection.one_embedding import OneEmbedding, count_parts
 from tests.oracles import half_agreement, largest_as_stable, parts_large_enough
 
@@ -87,18 +86,6 @@ def test_a_larger_number_needs_clusters_that_are_found_again():
     assert choose_count(counted(*rows, weakest=[0.6, 0.55, 0.6]))[0] == 2
 
 
-def test_the_best_jaccard_is_that_of_sets():
-    random = np.random.default_rng(0)
-    first, second, weights = random.integers(0, 3, 30), random.integers(0, 4, 30), random.integers(1, 4, 30)
-    found = best_jaccard(first, second, weights.astype(float), 4)
-    assert found[3] == 0
-    for c in range(3):
-        tried = [
-            weights[(first == c) & (second == d)].sum() / weights[(first == c) | (second == d)].sum() for d in range(4)
-        ]
-        assert found[c] == pytest.approx(max(tried))
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_the_choice_is_that_of_the_definition(seed):
     random = np.random.default_rng(seed)
@@ -138,7 +125,7 @@ def test_fewer_clusters_than_parts_are_left_out_if_that_leaves_any():
     assert choose_count([replace(one, covers_parts=one.n_clusters >= 5) for one in table])[:2] == (2, 3)
 
 
-def test_if_every_number_leaves_dust_the_nearest_to_none_is_taken():
+def test_if_every_number_leaves_a_small_cluster_the_largest_smallest_is_taken():
     k, second, margin, reason = choose_count(counted((1.0, 0.0, 3), (1.0, 0.0, 6), (1.0, 0.0, 6)))
     assert (k, second, margin) == (3, None, None)
     assert "too small" in reason
@@ -182,7 +169,7 @@ def test_sparse_rows_and_repeated_rows(corners):
     assert twice.counted[2].smallest == 2 * dense.counted[2].smallest
 
 
-def test_few_rows_are_said():
+def test_few_rows_are_reported():
     found = select_n_clusters(np.arange(6.0)[:, None], random_state=0)
     assert found.n_clusters == 2
     assert "6 distinct rows" in found.reason
@@ -192,7 +179,7 @@ def test_few_rows_are_said():
     assert select_n_clusters(np.eye(5), 1, random_state=0).n_clusters == 1
 
 
-def test_no_structure_is_said():
+def test_no_structure_is_a_warning():
     X = np.random.default_rng(0).normal(size=(120, 2))
     with pytest.warns(StructureWarning, match="No structure was found"):
         found = select_n_clusters(X, 3, random_state=0)

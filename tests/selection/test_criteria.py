@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from biclique.selection.criteria import agreement
+from biclique.selection.criteria import agreement, best_jaccard
 from tests import oracles
 
 
@@ -27,3 +27,14 @@ def test_a_weight_counts_as_so_many_rows(random):
     weights = random.integers(1, 5, 20)
     repeated = agreement(np.repeat(first, weights), np.repeat(second, weights), np.ones(weights.sum()))
     assert agreement(first, second, weights.astype(float)) == pytest.approx(repeated, abs=1e-12)
+
+
+def test_the_best_jaccard_is_that_of_sets(random):
+    first, second, weights = random.integers(0, 3, 30), random.integers(0, 4, 30), random.integers(1, 4, 30)
+    found = best_jaccard(first, second, weights.astype(float), 4)
+    assert found[3] == 0
+    for c in range(3):
+        tried = [
+            weights[(first == c) & (second == d)].sum() / weights[(first == c) | (second == d)].sum() for d in range(4)
+        ]
+        assert found[c] == pytest.approx(max(tried))

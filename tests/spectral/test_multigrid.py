@@ -178,7 +178,7 @@ def test_the_same_random_state_gives_the_same_bits():
     np.testing.assert_allclose(first.values, other.values, atol=first.target)
 
 
-def test_too_few_iterations_are_said_to_be_too_few():
+def test_too_few_iterations_are_not_called_converged():
     cut = NormalizedCut(SparseGram(neighbour_graph(grid_points(3000))), 2.1)
     result = graph_eigenpairs(cut, 2, max_iter=1, tol=1e-6, random_state=0)
     assert not result.converged

@@ -22,6 +22,7 @@ from biclique.kernels.named import RBF
 from biclique.multiway.biclique import biclique_kernel, check_even_order
 
 MOST_TUPLES = 10**6
+"""Pairs of tuples over which the definition is summed at most."""
 MEAN_ZERO = 1e-9
 """Means up to this share of the largest value are rounding."""
 

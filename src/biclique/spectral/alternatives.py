@@ -54,7 +54,7 @@ def scipy_eigenpairs(
 
     linear = LinearOperator((n, n), matvec=lambda v: lowered(v)[:, 0], matmat=lowered, dtype=np.float64)
     find = _arpack(linear, k, start, max_iter, random) if solver == "arpack" else _lobpcg(linear, start, max_iter)
-    with warnings.catch_warnings(action="ignore"):  # residuals are judged, and said, by our caller
+    with warnings.catch_warnings(action="ignore"):  # our caller judges residuals, and warns
         for vectors in find:
             basis = np.linalg.qr(vectors - np.outer(deflate, deflate @ vectors))[0]
             images = product(basis)

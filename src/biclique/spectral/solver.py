@@ -122,7 +122,7 @@ class RitzSpace:
 
 
 Report = Callable[[int, float, float], None]
-"""Told after every pass: passes so far, worst residual, target."""
+"""Called after every pass: passes so far, worst residual, target."""
 
 
 def block_columns(k: int, n: int) -> int:
