@@ -11,6 +11,7 @@ from sklearn.datasets import load_iris, make_moons
 
 from biclique import __version__
 from biclique.cli import main
+from tests.cli.running import run
 from tests.cli.waiting import wait_for_work
 from tests.optional import Optional
 
@@ -25,12 +26,6 @@ def iris_csv(tmp_path):
     frame.insert(0, "flower", [f"f{i}" for i in range(150)])
     frame.to_csv(tmp_path / "iris.csv", index=False)
     return tmp_path / "iris.csv"
-
-
-def run(capsys, *arguments):
-    code = main([str(a) for a in arguments])
-    out, err = capsys.readouterr()
-    return code, out, err
 
 
 def test_a_data_set_by_name(capsys):

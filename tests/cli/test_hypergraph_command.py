@@ -10,16 +10,11 @@ import pytest
 from biclique.cli import main
 from biclique.hypergraph import EXPANSIONS, SPLITTINGS, read_hypergraph, write_hypergraph
 from biclique.hypergraph.hypergraph import Hypergraph
+from tests.cli.running import run
 from tests.cluster.test_hypergraph_clustering import planted
 from tests.optional import Optional
 
 pd = Optional("pandas")
-
-
-def run(capsys, *arguments):
-    code = main([str(a) for a in arguments])
-    out, err = capsys.readouterr()
-    return code, out, err
 
 
 @pytest.fixture(params=[".json", ".hgr", ".csv", ".tsv", ".json.gz"])

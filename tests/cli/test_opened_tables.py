@@ -8,18 +8,13 @@ import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
-from biclique.cli import cluster_command, main, opened_tables
+from biclique.cli import cluster_command, opened_tables
 from biclique.tables import lazy_tables
+from tests.cli.running import run
 from tests.optional import Optional, needs
 
 pytestmark = [needs("dask"), needs("pyarrow"), needs("pandas")]
 pd, pa, parquet, zarr = Optional("pandas"), Optional("pyarrow"), Optional("pyarrow.parquet"), Optional("zarr")
-
-
-def run(capsys, *arguments):
-    code = main([str(a) for a in arguments])
-    out, err = capsys.readouterr()
-    return code, out, err
 
 
 @pytest.fixture

@@ -14,12 +14,7 @@ import biclique
 from biclique import BicliqueSpectralClustering, BicliqueSpectralEmbedding
 from biclique.cli import main
 from biclique.tables.reading import read_frame
-
-
-def run(capsys, *arguments):
-    code = main([str(a) for a in arguments])
-    out, err = capsys.readouterr()
-    return code, out, err
+from tests.cli.running import run
 
 
 def write(path, X, names=("height", "weight"), extra=()):
@@ -72,26 +67,10 @@ def test_columns_are_found_by_their_names_and_ids_are_written(capsys, tmp_path, 
     assert "column 'weight' was used in fit and is not there" in err
 
 
-def test_gaps_are_refused_or_get_no_label(capsys, tmp_path, rows):
-    model = tmp_path / "m.skops"
-    assert main(["cluster", str(write(tmp_path / "t.csv", rows)), "-k", "3", "--save", str(model), "-q"]) == 0
-    with_gap = rows.copy()
-    with_gap[7, 1] = np.nan
-    table = write(tmp_path / "gap.csv", with_gap)
-    code, _, err = run(capsys, "predict", model, table)
-    assert code == 3
-    assert "missing" in err
-    code, out, _ = run(capsys, "predict", model, table, "--drop-missing", "--json")
-    assert (code, json.loads(out)["without_label"]) == (0, 1)
-
-
 def test_models_of_python(capsys, tmp_path, rows):
     table = write(tmp_path / "t.csv", rows)
     model = BicliqueSpectralClustering(3, random_state=0).fit(StandardScaler().fit_transform(rows))
     biclique.save(model, tmp_path / "m")
-    code, _, err = run(capsys, "predict", tmp_path / "m", write(tmp_path / "wide.csv", np.c_[rows, rows], "abcd"))
-    assert code == 3
-    assert "has 4 columns of numbers, and the model was fitted with 2" in err
     assert run(capsys, "predict", tmp_path / "m", table, "-q") == (0, "", "")
     biclique.save(BicliqueSpectralEmbedding(2).fit(StandardScaler().fit_transform(rows)), tmp_path / "e")
     code, _, err = run(capsys, "predict", tmp_path / "e", table)
@@ -106,7 +85,6 @@ def test_wrong_files_and_options(capsys, tmp_path, rows):
         (["predict", table, table], 3, "no model that biclique wrote"),
         (["predict", table, table, "-o", tmp_path / "x.doc"], 2, "its name must end in one of"),
         (["predict", table, table, "-o", table], 2, "is the input table itself"),
-        (["cluster", table, "-k", 3, "-o", tmp_path / "x.doc"], 2, "its name must end in one of"),
         (["cluster", table, "-k", 3, "--save", tmp_path / "none" / "m"], 2, "there is no folder"),
         (["cluster", table, "-k", 3, "--save", tmp_path], 2, "it is a folder"),
     ]:
@@ -184,7 +162,7 @@ def test_ids_are_written_as_they_stand_in_the_table(tmp_path, saved):
 
 
 @pytest.mark.parametrize("at_fit", [False, True])
-def test_a_row_that_is_left_out_has_an_empty_label_beside_its_id(tmp_path, saved, at_fit):
+def test_a_row_that_is_left_out_has_an_empty_label_beside_its_id(capsys, tmp_path, saved, at_fit):
     model, table = saved
     lines = table.read_text().splitlines()
     lines[4] = "," + lines[4].split(",", 1)[1]
@@ -193,6 +171,9 @@ def test_a_row_that_is_left_out_has_an_empty_label_beside_its_id(tmp_path, saved
     if at_fit:
         command = ["cluster", gaps, "-k", 3, "--id", "key", "--save", model, "--missing", "drop", "-q"]
         assert main([str(part) for part in command]) == 0
+    else:
+        code, _, err = run(capsys, "predict", model, gaps)
+        assert (code, "missing value in row 4" in err) == (3, True)
     way = [] if at_fit else ["--drop-missing"]
     assert main(["predict", str(model), str(gaps), "-o", str(tmp_path / "l.csv"), "-q", *way]) == 0
     found = (tmp_path / "l.csv").read_text().splitlines()

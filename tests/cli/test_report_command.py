@@ -107,12 +107,6 @@ def test_what_cannot_be_written_or_read_is_refused_first(tmp_path, monkeypatch, 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_other_columns_than_those_of_the_fit_are_refused(table, tmp_path, capsys):
-    biclique.save(biclique.BicliqueSpectralClustering(2, random_state=0).fit(groups()[:, :2]), tmp_path / "m.skops")
-    assert main(["report", str(tmp_path / "m.skops"), str(table), "-o", str(tmp_path / "o.html")]) == 3
-    assert "3 columns of numbers, and the model was fitted with 2" in capsys.readouterr().err
-
-
 def test_a_model_without_a_report_is_named(table, tmp_path, capsys):
     biclique.save(biclique.BicliqueKernelKMeans(3, random_state=0).fit(groups()), tmp_path / "m.skops")
     assert main(["report", str(tmp_path / "m.skops"), str(table), "-o", str(tmp_path / "o.html")]) == 3

@@ -14,10 +14,9 @@ import pytest
 import biclique.cli
 from biclique.cli import cluster_command as table
 from biclique.cli import main, signals
-from biclique.exceptions import printable
 from biclique.tables import atomic_files, writing
 from tests.cli.full_disk import full_disk
-from tests.cli.test_hypergraph_command import run
+from tests.cli.running import run
 
 IRIS = ["cluster", "iris", "-k", "3"]
 
@@ -285,11 +284,6 @@ def test_the_package_gives_its_names_when_asked():
 
 
 # What comes from outside
-
-
-def test_printable():
-    assert printable("ordinary γ − text") == "ordinary γ − text"
-    assert printable("a\x1b[2J\n\tb\u202e\udcff") == r"a\x1b[2J\n\tb\u202e\udcff"
 
 
 def test_names_do_not_reach_the_terminal_as_commands(capsys, tmp_path):

@@ -6,20 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from biclique.cli import main
 from biclique.cli.table_options import command, names_of
 from biclique.exceptions import TableError
 from biclique.tables.diagnosis import Advice
 from biclique.tables.preparer import TablePreparer
 from biclique.tables.reading import read_frame
+from tests.cli.running import run
 
 N = 30
-
-
-def run(capsys, *arguments):
-    code = main([str(a) for a in arguments])
-    out, err = capsys.readouterr()
-    return code, out, err
 
 
 @pytest.fixture
