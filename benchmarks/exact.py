@@ -35,8 +35,10 @@ from timing import best_of, product_seconds
 
 from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.fit import exact
-from biclique.gram import TiledGram
-from biclique.kernels import RBF, bandwidth, make_kernel
+from biclique.gram.tiled import TiledGram
+from biclique.kernels import RBF
+from biclique.kernels.gamma_rules import bandwidth
+from biclique.kernels.named import make_kernel
 
 DIMENSIONS, CLUSTERS = 16, 10
 LARGEST_FOR_SKLEARN = 20_000

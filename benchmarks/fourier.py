@@ -27,7 +27,9 @@ from timing import product_seconds
 
 from biclique import BicliqueSpectralClustering
 from biclique.gram.fourier import FourierGram
-from biclique.kernels import RBF, bandwidth, make_kernel
+from biclique.kernels import RBF
+from biclique.kernels.gamma_rules import bandwidth
+from biclique.kernels.named import make_kernel
 
 VECTORS = 14
 TILED_MOST, PEER_MOST, LANDMARKS_MOST = 20_000, 10_000, 10**6

@@ -23,7 +23,7 @@ import triton
 import triton.language as tl
 
 from biclique.gram.torch_gram import TorchGram
-from biclique.kernels import make_kernel
+from biclique.kernels.named import make_kernel
 
 SAMPLE = 256
 

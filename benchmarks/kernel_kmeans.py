@@ -14,8 +14,10 @@ from exact import CLUSTERS
 from sklearn.datasets import make_blobs
 from timing import best_of, product_seconds
 
-from biclique.gram import TiledGram
-from biclique.kernels import RBF, bandwidth, make_kernel
+from biclique.gram.tiled import TiledGram
+from biclique.kernels import RBF
+from biclique.kernels.gamma_rules import bandwidth
+from biclique.kernels.named import make_kernel
 from biclique.spectral.cut import NormalizedCut
 from biclique.spectral.lloyd import KernelKMeansProblem, kernel_kmeans, random_start
 

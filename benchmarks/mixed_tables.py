@@ -27,8 +27,10 @@ import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
 from biclique import BicliqueSpectralClustering
-from biclique.gram import TiledGram
-from biclique.kernels import RBF, Columns, Gower, Kernel, bandwidth, make_kernel
+from biclique.gram.tiled import TiledGram
+from biclique.kernels import RBF, Columns, Gower, Kernel
+from biclique.kernels.gamma_rules import bandwidth
+from biclique.kernels.named import make_kernel
 
 GROUPS, NUMBERS, LEVELS, KEPT = 4, 4, 4, 0.6
 CATEGORIES = (2, 6, 12)

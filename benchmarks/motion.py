@@ -24,7 +24,9 @@ from biclique.cluster.hypergraph_clustering import HypergraphSpectralClustering
 from biclique.cluster.subspace_clustering import InhomogeneousSubspaceClustering
 from biclique.exceptions import BicliqueWarning
 from biclique.hypergraph import cost_graph, fit_subspaces, kernel_costs, sample_hyperedges, subspace_costs
-from biclique.kernels import RBF, bandwidth, make_kernel
+from biclique.kernels import RBF
+from biclique.kernels.gamma_rules import bandwidth
+from biclique.kernels.named import make_kernel
 from biclique.scores import clustering_error
 
 SEQUENCES = ("1R2RC", "1R2RCR_g12", "arm", "cars10", "cars1")

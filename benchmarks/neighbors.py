@@ -25,7 +25,7 @@ from sklearn.neighbors import NearestNeighbors
 from timing import product_seconds
 
 from biclique.cluster.clustering import BicliqueSpectralClustering
-from biclique.gram import NeighborGram, SparseGram
+from biclique.gram.sparse import NeighborGram, SparseGram
 from biclique.neighbors.index import NeighborIndex, components
 from biclique.spectral.cut import NormalizedCut
 from biclique.spectral.multigrid import graph_eigenpairs

@@ -19,7 +19,8 @@ from biclique.cluster.embedding import BicliqueSpectralEmbedding
 from biclique.exceptions import DisconnectedWarning, ParameterError, RankWarning, SolverWarning
 from biclique.fit import exact as _prepare
 from biclique.fit.exact import solve_cut
-from biclique.kernels import KERNEL_NAMES, Columns, Kernel, make_kernel
+from biclique.kernels import Columns, Kernel
+from biclique.kernels.named import KERNEL_NAMES, make_kernel
 from biclique.scores import clustering_error
 from tests.optional import Optional
 from tests.oracles import algorithm_1, modularity, order_2_like_sklearn, partition, projector
@@ -44,7 +45,7 @@ def same(a, b):
 def test_eigenvalues_subspace_and_partition_are_the_definitions(name, order, gram, blobs):
     X, k = blobs[0], 4
     gamma = 0.02
-    K = make_kernel(name, gamma=gamma).of_columns(Columns.of(X)).block(X, X)
+    K = make_kernel(name, gamma=gamma, columns=Columns.of(X)).block(X, X)
     K = (K + K.T) / 2
     model = BicliqueSpectralClustering(
         k, affinity=name, gamma=gamma, order=order, gram=gram, precision="float64", random_state=0

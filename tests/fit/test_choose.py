@@ -10,7 +10,7 @@ from scipy import sparse
 from biclique import BicliqueSpectralClustering
 from biclique.exceptions import MemoryLimitError, ParameterError
 from biclique.fit.choose import check_memory, choose_gram, choose_precision
-from biclique.kernels import RBF, Chi2, Gower, Kernel, Laplacian, Linear
+from biclique.kernels import RBF, Chi2, Gower, Laplacian, Linear
 from biclique.rows.array import ArrayRows
 from tests.optional import Optional, needs
 
@@ -21,13 +21,6 @@ def settings_of(**parameters):
     return BicliqueSpectralClustering(3, **{"affinity": "rbf", **parameters})._settings()
 
 
-class Cheap(Kernel):
-    cheap = True
-
-    def block(self, X, Y):
-        return X @ Y.T
-
-
 @pytest.mark.parametrize(
     ("affinity", "n", "expected"),
     [
@@ -36,7 +29,6 @@ class Cheap(Kernel):
         ("laplacian", 20_000, "dense"),
         ("laplacian", 20_001, "tiled"),
         (lambda x, y: 1.0, 20_000, "dense"),
-        (Cheap(), 5000, "tiled"),
         ("linear", 5000, "tiled"),
         ("neighborhoods", 5000, "neighborhoods"),
         ("nearest_neighbors", 5000, "neighbors"),

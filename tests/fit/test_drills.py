@@ -15,7 +15,8 @@ from biclique.cli import main
 from biclique.exceptions import ParameterError
 from biclique.features.maps import FEATURE_MAPS, FeatureMap
 from biclique.fit.settings import FACTORED, GRAM_NAMES
-from biclique.gram import GRAMS, GramOperator
+from biclique.gram.by_name import GRAMS
+from biclique.gram.operator import GramOperator
 from biclique.kernels.held import HeldRows
 from biclique.spectral.assign import ASSIGNERS, Assigner
 from biclique.spectral.rounding import Assignment, EmbeddingRule, NearestCentre, kmeans

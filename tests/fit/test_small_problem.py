@@ -7,7 +7,7 @@ from biclique.exceptions import DegreeError
 from biclique.features import maps
 from biclique.features.maps import ExactMap, FourierMap, NystroemMap, map_rows
 from biclique.fit.low_rank import ExactSample, factored_spectrum
-from biclique.gram import DenseGram
+from biclique.gram.dense import DenseGram
 from biclique.kernels import RBF, Laplacian, Linear
 from biclique.spectral.cut import Extension, NormalizedCut
 from biclique.spectral.solver import top_eigenpairs

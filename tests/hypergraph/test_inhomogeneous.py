@@ -23,7 +23,7 @@ from biclique.hypergraph import (
     subspace_costs,
 )
 from biclique.hypergraph.hypergraph import Hypergraph
-from biclique.kernels import make_kernel
+from biclique.kernels.named import make_kernel
 from tests import oracles
 
 

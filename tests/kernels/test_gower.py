@@ -122,7 +122,7 @@ def test_auto_bandwidth_looks_at_gower_distances_that_are_positive(gaps):
 def test_near_rows_are_those_of_least_distance(gaps):
     X, Y = table(1100, gaps), table(5, gaps, seed=1)
     kernel = kernel_of(X)
-    gap, near = kernel.near_rows(Y, X, 3)
+    gap, near = kernel.nearest(Y, X, 3)
     q = kernel.distances(Y, X)
     np.testing.assert_array_equal(near, np.argsort(q, axis=1, kind="stable")[:, :3])
     np.testing.assert_array_equal(gap, np.sort(q, axis=1)[:, :3])

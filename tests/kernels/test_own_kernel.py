@@ -1,4 +1,4 @@
-"""Drills: a kernel and a Gram operator of one's own are one class and one entry in a table."""
+"""Drills: a kernel of one's own is one class and one entry in a table."""
 
 import numpy as np
 import pytest
@@ -9,13 +9,9 @@ from biclique.cli import main
 from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.exceptions import ParameterError
 from biclique.features.maps import make_map, map_kind
-from biclique.fit.settings import GRAM_NAMES
-from biclique.gram import GRAMS, GramOperator
 from biclique.kernels import KERNELS, RBF, Kernel, Polynomial
-from biclique.kernels.held import HeldRows
 from biclique.kernels.kernel import Form, pair_values
 from biclique.kernels.named import GAMMA_KERNELS, KERNEL_NAMES, make_kernel
-from tests.gram.contract import GramContract, frozen
 
 
 class Rational(Kernel):
@@ -109,58 +105,3 @@ def test_the_name_is_gone_with_the_entry(capsys):
 def test_a_dissimilarity_makes_the_bandwidth_rule_work(blobs, monkeypatch):
     monkeypatch.setattr(Rational, "dissimilarity", lambda _, X: cdist(X, X, "sqeuclidean"), raising=False)
     assert model(affinity="rational").fit(blobs[0]).gamma_ == pytest.approx(model(affinity="rbf").fit(blobs[0]).gamma_)
-
-
-X = frozen(np.random.default_rng(0).random((120, 3)))
-
-
-# A Gram operator
-
-
-class Doubled(GramOperator):
-    """Twice K, from rows that are computed anew, one at a time."""
-
-    name, dtype = "doubled", np.dtype(np.float64)
-    passes_are_cheap = False
-
-    def __init__(self, kernel, X, *, dtype=None, n_jobs=None, tick=None):  # noqa: ARG002
-        self.held, self.n = HeldRows(kernel, X, np.float64), X.shape[0]
-
-    def matmat(self, V):
-        return self.cross(None).matmat(V)
-
-    def diagonal(self):
-        return 2 * self.held.kernel.diagonal(self.held.rows)
-
-    def cross(self, Y):
-        return Rows(self.held.kernel, self.held.rows if Y is None else self.held.hold(Y), self.held.rows)
-
-
-class Rows:
-    def __init__(self, kernel, Y, X):
-        self.kernel, self.Y, self.X = kernel, Y, X
-
-    def matmat(self, V):
-        return np.concatenate([2 * self.kernel.block(y[None], self.X) @ V for y in self.Y])
-
-    def diagonal(self):
-        return 2 * self.kernel.diagonal(self.Y)
-
-
-class TestOwnOperator(GramContract):
-    restricts = keeps_rows = False
-
-    @pytest.fixture(autouse=True)
-    def _entry(self, monkeypatch):
-        monkeypatch.setitem(GRAMS, "doubled", Doubled)
-
-    def create(self, n_jobs=None):
-        assert "doubled" in GRAM_NAMES
-        return GRAMS["doubled"].from_kernel(RBF(1.0), X, n_jobs=n_jobs), X
-
-    def dense(self):
-        return 2 * RBF(1.0).block(X, X)
-
-
-def test_an_operator_that_nobody_knows():
-    assert list(GRAM_NAMES) == ["auto", "dense", "tiled", "fourier", "nystroem", "features"]

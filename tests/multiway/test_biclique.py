@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from biclique.exceptions import DataError, ParameterError
-from biclique.gram import DenseGram, TiledGram
+from biclique.gram.dense import DenseGram
+from biclique.gram.tiled import TiledGram
 from biclique.kernels import RBF, Linear, Polynomial
 from biclique.multiway import (
     SymmetricGram,

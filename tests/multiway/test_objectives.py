@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from biclique.exceptions import DataError, ParameterError
-from biclique.gram import DenseGram, TiledGram
+from biclique.gram.dense import DenseGram
+from biclique.gram.tiled import TiledGram
 from biclique.kernels import RBF
 from biclique.multiway import (
     SymmetricGram,

@@ -19,7 +19,7 @@ from biclique.exceptions import (
     ParameterError,
 )
 from biclique.features.maps import NystroemMap
-from biclique.kernels import make_kernel
+from biclique.kernels.named import make_kernel
 from biclique.models.saving import load, save
 from biclique.progress import Progress
 from biclique.rows.dask_rows import DaskRows, open_dask_rows

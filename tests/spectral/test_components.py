@@ -8,7 +8,7 @@ from scipy.linalg import block_diag
 from biclique import BicliqueSpectralClustering
 from biclique.features.neighborhoods import joined_components
 from biclique.fit.neighborhood_cut import landmark_pairs
-from biclique.gram import SparseGram
+from biclique.gram.sparse import SparseGram
 from biclique.spectral.components import grouped, parted_eigenpairs
 from biclique.spectral.cut import NormalizedCut
 from biclique.spectral.solver import dense_eigenpairs

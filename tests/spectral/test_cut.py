@@ -3,8 +3,10 @@ import pytest
 
 from biclique import BicliqueSpectralClustering
 from biclique.exceptions import DegreeError, ParameterError
-from biclique.gram import DenseGram, StoredCross, TiledGram
-from biclique.kernels import KERNEL_NAMES, RBF, Columns, Linear, make_kernel
+from biclique.gram.dense import DenseGram, StoredCross
+from biclique.gram.tiled import TiledGram
+from biclique.kernels import RBF, Columns, Linear
+from biclique.kernels.named import KERNEL_NAMES, make_kernel
 from biclique.spectral.cut import Extension, NormalizedCut, check_order, cluster_shares, least_order
 from biclique.spectral.solver import top_eigenpairs
 from tests import oracles
@@ -45,7 +47,7 @@ def test_shrunken_degrees_are_those_of_the_contraction(m):
 @pytest.mark.parametrize("order", ORDERS)
 def test_eigenpairs_are_those_of_algorithm_1(name, order, blobs):
     X = blobs[0][:120]
-    K = make_kernel(name, gamma=0.05).of_columns(Columns.of(X)).block(X, X)
+    K = make_kernel(name, gamma=0.05, columns=Columns.of(X)).block(X, X)
     K = (K + K.T) / 2
     cut = cut_of(K, order)
     values, vectors = np.linalg.eigh(matrix_of(cut))
@@ -63,7 +65,7 @@ def test_eigenpairs_are_those_of_algorithm_1(name, order, blobs):
 @pytest.mark.parametrize("name", USABLE)
 def test_infinite_order_is_modularity(name, blobs):
     X = blobs[0][:120]
-    K = make_kernel(name, gamma=0.05).of_columns(Columns.of(X)).block(X, X)
+    K = make_kernel(name, gamma=0.05, columns=Columns.of(X)).block(X, X)
     K = (K + K.T) / 2
     cut = cut_of(K, np.inf)
     values = np.linalg.eigvalsh(matrix_of(cut))[::-1]

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from biclique.gram import DenseGram, TiledGram
+from biclique.gram.dense import DenseGram
+from biclique.gram.tiled import TiledGram
 from biclique.kernels import RBF, Linear
 from biclique.multiway import k_way_normalized_cut, weighted_kernel_kmeans_objective
 from biclique.spectral.cut import NormalizedCut

@@ -5,7 +5,7 @@ from scipy.spatial import cKDTree
 from sklearn.datasets import make_moons
 from sklearn.metrics import adjusted_rand_score
 
-from biclique.gram import SparseGram
+from biclique.gram.sparse import SparseGram
 from biclique.spectral import multigrid as graph_module
 from biclique.spectral.cut import NormalizedCut
 from biclique.spectral.multigrid import _aggregates, _hierarchy, _strong_edges, graph_eigenpairs

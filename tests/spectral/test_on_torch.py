@@ -7,7 +7,9 @@ from threadpoolctl import threadpool_limits
 from biclique.exceptions import DegreeError, ParameterError
 from biclique.features.maps import ExactMap, FourierMap, NystroemMap
 from biclique.fit.low_rank import factored_spectrum
-from biclique.gram import CrossGram, DenseGram, FactoredGram, GramOperator, StoredCross
+from biclique.gram.dense import DenseGram, StoredCross
+from biclique.gram.factored import FactoredGram
+from biclique.gram.operator import CrossGram, GramOperator
 from biclique.kernels import RBF, Cosine, Laplacian, Linear, Polynomial
 from biclique.rows.array import ArrayRows
 from biclique.runtime.namespace import to_host

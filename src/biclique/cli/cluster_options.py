@@ -135,7 +135,7 @@ class ClusterOptions(Assigning, ColumnOptions):
         """Whether the model compares categories and leaves gaps out itself."""
         if self.affinity == NEIGHBORHOODS:
             return self.metric == "gower"
-        return self.affinity in KERNELS and not KERNELS[self.affinity].euclidean
+        return self.affinity in KERNELS and KERNELS[self.affinity].takes_gaps
 
     def check(self, table: str) -> None:
         """Refuse, before any work, what cannot be done or written."""

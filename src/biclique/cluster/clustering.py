@@ -11,7 +11,7 @@ from biclique._typing import Device
 from biclique.cluster.estimator import ClustererBase, SpectralEstimator
 from biclique.cluster.reporting import Reporting
 from biclique.fit.settings import COUNTING, SELECT, Check, Settings
-from biclique.kernels import Kernel
+from biclique.kernels.kernel import Kernel
 from biclique.progress import Progress
 from biclique.rows.array import RowSource
 from biclique.selection.count_search import search_count, warn_about_structure

@@ -10,7 +10,7 @@ import numpy as np
 from biclique._typing import Device, FloatArray
 from biclique.cluster.estimator import SpectralEstimator
 from biclique.fit.settings import CONSTRAINTS, count
-from biclique.kernels import Kernel
+from biclique.kernels.kernel import Kernel
 from biclique.runtime import check_flag
 
 

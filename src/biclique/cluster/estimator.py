@@ -20,7 +20,8 @@ from biclique.fit.fitted import Fitted
 from biclique.fit.kernel_columns import find_columns
 from biclique.fit.settings import CONSTRAINTS, NEIGHBORHOODS, Check, KernelSettings, Settings, check_parameters
 from biclique.fit.solve import fit_rows
-from biclique.kernels import KERNEL_NAMES, KERNELS, Gower, check_rows_for_kernel, make_kernel
+from biclique.kernels.gower import Gower
+from biclique.kernels.named import KERNEL_NAMES, KERNELS, check_rows_for_kernel, make_kernel
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, DeviceRows, Found, RowSource
 from biclique.rows.checks import (

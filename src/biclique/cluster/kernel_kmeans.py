@@ -14,7 +14,7 @@ from biclique.fit.choose import check_source
 from biclique.fit.exact import CutEmbedding
 from biclique.fit.exact_fitted import ExactFitted, exact_cuts
 from biclique.fit.settings import CONSTRAINTS, Settings, choice
-from biclique.kernels import Kernel
+from biclique.kernels.kernel import Kernel
 from biclique.rows.array import Vertices
 from biclique.rows.checks import check_weights
 from biclique.runtime.arguments import check_choice, check_random, fixed_seed

@@ -13,9 +13,9 @@ from biclique.cluster.estimator import Estimator, read_array
 from biclique.exceptions import DataError
 from biclique.fit.exact import solve_cut
 from biclique.fit.settings import CONSTRAINTS, count
-from biclique.gram import DenseGram
+from biclique.gram.dense import DenseGram
 from biclique.hypergraph import AffineSubspace, draw_together, edge_distances, fit_subspaces, linked_pairs
-from biclique.kernels import middle
+from biclique.kernels.kernel import middle
 from biclique.progress import Progress
 from biclique.rows.array import digests, find_rows
 from biclique.rows.checks import check_values

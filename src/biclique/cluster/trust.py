@@ -16,7 +16,7 @@ from biclique.cluster.profile import profile_of
 from biclique.cluster.stability import stability_of
 from biclique.exceptions import DataError, ParameterError
 from biclique.fit.fitted import Fitted
-from biclique.kernels import Gower
+from biclique.kernels.gower import Gower
 from biclique.report.rows import typical_rows
 from biclique.runtime import check_count, check_number, check_random, single_threaded_blas
 from biclique.runtime.namespace import is_dask

@@ -46,9 +46,14 @@ def load_torch() -> Any:
     return optional("torch", "a device needs torch: pip install 'biclique[gpu]'")
 
 
+def has_tiles(kernel: Kernel) -> bool:
+    """Whether tiles on a device compute this kernel."""
+    return kernel.form is not None and kernel.form.function != "tanh"
+
+
 def check_device_kernel(kernel: Kernel) -> Form:
     """The function that tiles on a device compute; refuse a kernel that they do not know."""
-    if kernel.form is None or not kernel.on_device:
+    if kernel.form is None or not has_tiles(kernel):
         raise ParameterError(
             f"the kernel {kernel.name!r} is not supported on a GPU (rbf, laplacian, polynomial, linear, cosine are): "
             "use the host (device=None)."
@@ -120,14 +125,9 @@ def choose_engine(requested: str, kernel: Kernel, device: Any, n_columns: int, w
 def can_fuse(kernel: Kernel) -> bool:
     """Whether the fused kernel has this function: powers are taken by multiplication, so their degree is whole."""
     form = kernel.form
-    if form is None or form.direct or not kernel.on_device:
+    if form is None or form.direct or not has_tiles(kernel):
         return False
     return form.function != "power" or (form.degree in range(1, LIFT + 1) and form.gamma > 0)
-
-
-def sums_differences(kernel: Kernel) -> bool:
-    """Whether the fused kernel sums |x_l − y_l|, column by column: without tensor cores."""
-    return kernel.form is not None and kernel.form.function == "manhattan"
 
 
 def lie_beside(d: int) -> bool:

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from functools import lru_cache
 from itertools import combinations_with_replacement
-from math import factorial
+from math import comb, factorial
 from typing import Any
 
 import numpy as np
@@ -157,7 +157,7 @@ class ExactMap(FeatureMap):
         return cls(kernel, pool.shape[1], how["dtype"])
 
     def __init__(self, kernel: Kernel, n_columns: int, dtype: Any = np.float64) -> None:
-        size = kernel.exact_columns(n_columns)
+        size = exact_columns(kernel, n_columns)
         if size is None:
             raise ParameterError(f"the {kernel.name} kernel has no exact feature map.")
         self.kernel, self.dtype, self.size = kernel, np.dtype(dtype), size
@@ -172,6 +172,16 @@ class ExactMap(FeatureMap):
         if on_host(left):
             return np.array(_dense(left))
         return namespace(left).clone(left)  # type: ignore[no-any-return]
+
+
+def exact_columns(kernel: Kernel, n_columns: int) -> int | None:
+    """Columns of ``ExactMap``; None if κ is not known as an inner product of finitely many features."""
+    form = kernel.form
+    if form is not None and form.function == "inner":
+        return n_columns
+    if form is None or form.function != "power" or form.degree != int(form.degree) or form.coef0 < 0:
+        return None
+    return comb(n_columns + int(form.degree), int(form.degree))
 
 
 def _weighted_monomials(form: Form, X: FloatArray) -> FloatArray:
@@ -230,7 +240,7 @@ def has_sketch(kernel: Kernel) -> bool:
 
 def check_features(kernel: Kernel, n_columns: int) -> None:
     """Refuse a kernel that has no feature map."""
-    form, columns = kernel.form, kernel.exact_columns(n_columns)
+    form, columns = kernel.form, exact_columns(kernel, n_columns)
     if form is not None and has_sketch(kernel) and form.coef0 < 0:
         raise ParameterError(f"gram='features' needs coef0 of at least 0, got {form.coef0:g}: use gram='nystroem'.")
     if columns is None and (form is None or form.function not in ("gauss", "manhattan")):
@@ -254,7 +264,7 @@ def map_kind(gram: str, kernel: Kernel, n_columns: int, rank: int | str) -> str:
     if gram in FEATURE_MAPS:
         return gram
     check_features(kernel, n_columns)
-    columns = kernel.exact_columns(n_columns)
+    columns = exact_columns(kernel, n_columns)
     if columns is None:
         return "fourier"
     most = MOST_EXACT_COLUMNS if isinstance(rank, str) else max(rank, n_columns)
@@ -395,16 +405,6 @@ PANEL_ENTRIES = 2**16
 
 GROUPS = 8
 """Partial sums of a pass: fixed, so that sums never depend on the number of threads."""
-
-
-def factored_bytes(size: int, chunk_rows: int, n_columns: int) -> int:
-    """Memory of a pass: partial sums of p × p, a chunk of rows, and a few blocks of columns."""
-    return 8 * size * size * (GROUPS + 6) + 16 * chunk_rows * n_columns + 64 * BLOCK_ENTRIES
-
-
-def device_factored_bytes(size: int, itemsize: int) -> int:
-    """Memory of a pass on a device besides the rows: partial sums of p × p, and a few blocks of columns."""
-    return 8 * size * size * (GROUPS + 2) + 4 * itemsize * max(DEVICE_ENTRIES, 64 * size)
 
 
 def block_starts(feature_map: FeatureMap, X: Rows) -> range:

@@ -154,7 +154,7 @@ class NeighborhoodMap(FeatureMap):
         if not on_host(X):
             return self._nearest_on_device(X, count)
         if isinstance(self.metric, Gower):
-            return self.metric.near_rows(X, self.landmarks, count)
+            return self.metric.nearest(X, self.landmarks, count)
         return self._searched().query(normalize(X) if self.metric == "cosine" else X, count)
 
     def _searched(self) -> NeighborIndex:

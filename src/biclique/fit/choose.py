@@ -9,13 +9,19 @@ import numpy as np
 from scipy import sparse
 
 from biclique._typing import Device, FloatArray, Rows
-from biclique.device.torch_tiles import check_device_kernel, check_device_precision, device_type
+from biclique.device.torch_tiles import check_device_kernel, check_device_precision, device_type, has_tiles
 from biclique.exceptions import DataError, ParameterError
-from biclique.features.maps import FEATURE_MAPS, MOST_EXACT_COLUMNS, map_kind
+from biclique.features.maps import FEATURE_MAPS, MOST_EXACT_COLUMNS, exact_columns, map_kind
 from biclique.fit.settings import Settings
-from biclique.gram import GRAMS, MeasuredError, dense_bytes
+from biclique.gram.by_name import GRAMS
+from biclique.gram.dense import dense_bytes
+from biclique.gram.operator import MeasuredError
 from biclique.gram.tiled import tiled_bytes
-from biclique.kernels import Columns, HeldRows, Kernel, bandwidth, needs_gamma
+from biclique.kernels.gamma_rules import bandwidth
+from biclique.kernels.gower import Columns
+from biclique.kernels.held import HeldRows
+from biclique.kernels.kernel import Kernel
+from biclique.kernels.named import needs_gamma, precise_kernel
 from biclique.neighbors.index import search_bytes, uses_tree
 from biclique.rows.array import RowSource, Vertices, distinct_given, distinct_rows
 from biclique.runtime.memory import format_bytes, require_memory
@@ -98,13 +104,13 @@ def choose_gram(settings: Settings, source: RowSource, n: int | None) -> tuple[s
     if gram != "auto":
         return gram, "as asked for"
     if not source.in_memory:
-        columns = kernel.kernel().exact_columns(source.n_columns)
+        columns = exact_columns(kernel.kernel(), source.n_columns)
         if columns is not None and columns <= FEW_EXACT_COLUMNS:
             return "features", "exact: the kernel is an inner product of few columns"
         return "nystroem", "approximate: the rows are not in memory"
     n = n or 0
     size = format_bytes(dense_bytes(n))
-    slow = not kernel.kernel().cheap or sparse.issparse(source.held)
+    slow = not kernel.kernel().inner_product or sparse.issparse(source.held)
     if n <= STORE_BELOW or (slow and n <= STORE_SLOW_BELOW):
         return "dense", f"exact: the matrix of {n} rows takes {size}"
     return "tiled", f"exact: the matrix of {n} rows would take {size}"
@@ -117,7 +123,7 @@ def choose_precision(settings: Settings, gram: str, kernel: Kernel, X: Rows) -> 
     W^(−1/2) magnifies the rounding of that over what tells rows apart.
     """
     asked = settings.precision
-    if asked == "float64" or (gram in GRAMS and not GRAMS[gram].takes_precision):
+    if asked == "float64" or (gram in GRAMS and gram != "tiled"):
         return "float64"
     landmarks = gram in FEATURE_MAPS and FEATURE_MAPS[gram].has_landmarks
     if asked == "auto" and landmarks and not kernel.translation_invariant:
@@ -177,7 +183,7 @@ def choose_kernel(
     if not isinstance(asked.affinity, str):
         _check_own_kernel(kernel, vertices)
         return kernel, gamma
-    return kernel.precise(vertices.data), gamma
+    return precise_kernel(kernel, vertices.data), gamma
 
 
 def _check_own_kernel(kernel: Kernel, vertices: Vertices) -> None:
@@ -279,7 +285,7 @@ def _check_device(settings: Settings, X: Rows, device: Device) -> None:
             f"device={str(device)!r} works with a kernel by name, modelling='biclique' and "
             f"assign_labels={pointwise_assigners()}: {way_out} for the rest."
         )
-    if settings.gram in GRAMS and not GRAMS[settings.gram].has_device_tiles:
+    if settings.gram in GRAMS and settings.gram != "tiled":
         raise ParameterError(
             f"gram={settings.gram!r} works on the host, and device={str(device)!r} computes its tiles: leave gram at "
             f"'auto', or {way_out}."
@@ -297,11 +303,11 @@ def _check_device(settings: Settings, X: Rows, device: Device) -> None:
 
 def check_map_on_device(settings: Settings, gram: str, kernel: Kernel, n_columns: int) -> None:
     """Refuse a feature map that only the host computes: called with the bare kernel, and once it is chosen."""
-    if gram == "nystroem" and not kernel.landmarks_on_device:
-        exact = "gram='auto' (exact), or " if kernel.on_device else ""
+    if gram == "nystroem" and not (kernel.inner_product and has_tiles(kernel)):
+        exact = "gram='auto' (exact), or " if has_tiles(kernel) else ""
         raise ParameterError(
             "landmarks on a device are for kernels of an inner product (rbf, polynomial, linear, cosine), not for "
-            f"{kernel.label}: use {exact}the host (device=None, X as an array)."
+            f"{kernel.name!r}: use {exact}the host (device=None, X as an array)."
         )
     kind = kind_of_map(settings, gram, kernel, n_columns)
     if FEATURE_MAPS[kind].takes_tensors:
@@ -310,7 +316,7 @@ def check_map_on_device(settings: Settings, gram: str, kernel: Kernel, n_columns
         raise ParameterError(
             f"gram={gram!r} is not supported on a device: use gram='nystroem', or the host (device=None)."
         )
-    columns = kernel.exact_columns(n_columns)
+    columns = exact_columns(kernel, n_columns)
     exact = "rank='auto' (all of them, exact), " if columns is not None and columns <= MOST_EXACT_COLUMNS else ""
     raise ParameterError(
         f"gram='features' of {columns} monomials ({kernel.name}, {n_columns} columns) with rank={settings.rank!r} "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -22,10 +23,15 @@ from biclique.fit.choose import (
 from biclique.fit.low_rank import choose_map, pool_size
 from biclique.fit.neighborhood_cut import factored_pairs, map_of_vertices
 from biclique.fit.settings import FACTORED, Settings
-from biclique.gram import GRAMS, DenseGram, FactoredGram, GramOperator, NeighborGram, SparseGram, TorchGram
+from biclique.gram.by_name import GRAMS
+from biclique.gram.dense import DenseGram
+from biclique.gram.factored import FactoredGram
+from biclique.gram.operator import GramOperator
+from biclique.gram.sparse import NeighborGram, SparseGram
 from biclique.gram.spread import SpreadTiles
 from biclique.gram.tiled import TiledGram
-from biclique.kernels import Kernel
+from biclique.gram.torch_gram import TorchGram
+from biclique.kernels.kernel import Kernel
 from biclique.multiway import SymmetricGram
 from biclique.neighbors.index import members_of, without_loops
 from biclique.progress import Progress
@@ -223,8 +229,6 @@ class ExactCuts:
         kernel, gamma = choose_kernel(settings, vertices, random, source.columns)
         precision = "float64"
         if kernel is not None:
-            if name in GRAMS and name == settings.gram:
-                GRAMS[name].check_rows(kernel, vertices.data)
             precision = choose_precision(settings, name, kernel, vertices.data)
         chosen = Chosen(name, reason, n, kernel, gamma, source.columns, precision=precision)
         check_memory(settings, name, vertices.data, n, chosen.dtype)
@@ -248,10 +252,10 @@ class ExactCuts:
             gram = FactoredGram(approximate.map, vertices.data, n_jobs=n_jobs, tick=tick)
             chosen = replace(chosen, rank=approximate.map.size, error=approximate.error)
         else:
-            gram = GRAMS[name].from_kernel(kernel, vertices.data, dtype=chosen.dtype, n_jobs=n_jobs, tick=tick)
+            gram = GRAMS[name](kernel, vertices.data, dtype=chosen.dtype, n_jobs=n_jobs, tick=tick)
             gram.weigh(vertices.weights)  # an error is measured as if all rows counted the same
             chosen = replace(chosen, error=gram.error)
-            if n >= START_FROM and not gram.passes_are_cheap and gram.starts_from_few:
+            if n >= START_FROM and not gram.passes_are_cheap:
                 start = kernel
         probe = _probe(settings, chosen, vertices, orders[0], random, start)
         if source.spread is not None:
@@ -287,8 +291,8 @@ class ExactCuts:
             probe = gram.normal((n, block_columns(k, n)), seed)
             if n >= DEVICE_START_FROM:
                 some = draw_numbers(n, DEVICE_START_ROWS, np.random.RandomState(seed))
-                few = TorchGram(kernel, X[moved(some, X)], **facts)
-                probe = start_from_few(probe, few, X, orders[0], weights[some], seed, weights)
+                make = partial(TorchGram, kernel, **facts)
+                probe = start_from_few(probe, make, X[moved(some, X)], X, orders[0], weights[some], seed, weights)
         chosen = Chosen(
             gram.name,
             f"{reason} by {gram.engine}",
@@ -325,7 +329,7 @@ class ExactCuts:
             cut = self._first_cut(order)
         else:
             cut = last.cut.at_order(order, last.pairs.space, block_columns(self.n_vectors, self.gram.n))
-        parts = self.parts(cut) if order == 2 else None
+        parts = self.parts() if order == 2 else None
         if parts is not None and parts.max() > 0:
             return self._embedded(cut, order, self._solve_parts(cut, parts), parts)
         return self._embedded(cut, order, self.solve_connected(cut, self.n_vectors, self.random))
@@ -341,9 +345,9 @@ class ExactCuts:
         cut.n_passes += 1  # the one for the degrees of K
         return cut
 
-    def parts(self, cut: NormalizedCut) -> IntArray | None:
+    def parts(self) -> IntArray | None:
         """The connected component of every row, for a sparse K or a hypergraph; None for any other."""
-        if self.n_vectors < 1 or self.settings.symmetric or not cut.gram.has_parts:
+        if self.n_vectors < 1 or self.settings.symmetric:
             return None
         if self._parts is None:
             self._parts = self.gram.parts()
@@ -370,8 +374,8 @@ class ExactCuts:
         if phi is not None:
             return factored_pairs(cut, phi, k, self.graph_tol)
         multigrid = solver in (None, "auto", "amg") and not self.settings.symmetric
-        if k > 0 and cut.gram.is_graph and multigrid:
-            parts = self.parts(cut) if cut.gram is self.gram else None
+        if k > 0 and multigrid and cut.gram.graph() is not None:
+            parts = self.parts() if cut.gram is self.gram else None
             if parts is None or parts.max() == 0:
                 return graph_eigenpairs(
                     cut, k, tol=self.graph_tol, max_iter=MAX_PASSES, random_state=random, report=self.progress.passed
@@ -413,8 +417,9 @@ def _probe(
         return probe
     seed = int(random.randint(2**31))
     some = draw_numbers(n, START_ROWS, np.random.RandomState(seed))
-    few = GRAMS[chosen.gram].from_kernel(kernel, vertices.data[some], dtype=chosen.dtype, n_jobs=settings.n_jobs)
-    return start_from_few(probe, few, vertices.data, order, vertices.weights[some], seed, vertices.weights)
+    X, weights = vertices.data, vertices.weights
+    make = partial(GRAMS[chosen.gram], kernel, dtype=chosen.dtype, n_jobs=settings.n_jobs)
+    return start_from_few(probe, make, X[some], X, order, weights[some], seed, weights)
 
 
 def given_gram(vertices: Vertices, n_jobs: int | None) -> GramOperator:

@@ -14,8 +14,9 @@ from biclique.fit.choose import Chosen, find_vertices
 from biclique.fit.exact import CutEmbedding, ExactCuts, assign
 from biclique.fit.fitted import Fitted, Training
 from biclique.fit.settings import Settings
-from biclique.gram import CrossGram, GramOperator, StoredCross, TrainedRows
-from biclique.neighbors.index import NeighborIndex
+from biclique.gram.dense import StoredCross
+from biclique.gram.operator import CrossGram, GramOperator, TrainedRows
+from biclique.neighbors.index import nearest_row
 from biclique.progress import Progress
 from biclique.rows.array import RowSource, find_rows, known_or_new
 from biclique.rows.checks import warn_about_spread
@@ -183,9 +184,7 @@ class ExactFitted(Fitted):
         if not sparse.issparse(rows):
             asked, rows = to_host(asked), to_host(rows)
         kernel = self.chosen.kernel
-        if kernel is not None and not kernel.euclidean:
-            return kernel.nearest(asked, rows)[1]
-        return NeighborIndex(rows, search="exact", n_jobs=n_jobs).query(asked, 1)[1][:, 0]
+        return nearest_row(kernel, asked, rows, n_jobs)
 
     def cross(self, X: Rows, n_jobs: int | None) -> CrossGram:
         """New rows against the vertices."""

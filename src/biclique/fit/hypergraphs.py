@@ -12,7 +12,7 @@ from biclique.fit.choose import Chosen
 from biclique.fit.exact import ExactCuts, assign, solve_cut
 from biclique.fit.fitted import Fitted, Training
 from biclique.fit.settings import Settings
-from biclique.gram import SparseGram
+from biclique.gram.sparse import SparseGram
 from biclique.hypergraph import ExpansionGram, Hypergraph
 from biclique.neighbors.index import components
 from biclique.progress import Progress
@@ -56,7 +56,7 @@ class HypergraphCuts(ExactCuts):
         if pairs.converged:
             return pairs
         graph = self._graph(cut, pairs)
-        if graph is not None and graph.is_graph and components(graph.stored()).max() == 0:
+        if graph is not None and components(graph.K).max() == 0:
             return graph_eigenpairs(
                 NormalizedCut(graph, cut.order, cut.weights),
                 k,
@@ -70,7 +70,8 @@ class HypergraphCuts(ExactCuts):
     def _graph(self, cut: NormalizedCut, pairs: EigenResult) -> SparseGram | None:
         """The expansion as a matrix, if it fits memory."""
         try:
-            return SparseGram(cut.gram.stored(), n_jobs=self.settings.n_jobs)
+            graph = cut.gram.graph()
+            return None if graph is None else SparseGram(graph, n_jobs=self.settings.n_jobs)
         except MemoryLimitError as error:
             warn_user(
                 f"{pairs.n_passes} passes were not enough, and multigrid, which long and thin hypergraphs need, does "

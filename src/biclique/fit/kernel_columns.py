@@ -10,7 +10,7 @@ from scipy import sparse
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import GapsWarning, ParameterError, warn_user
 from biclique.fit.settings import Settings
-from biclique.kernels import Columns
+from biclique.kernels.gower import Columns
 from biclique.progress import Progress
 from biclique.rows.array import Block, RowSource
 

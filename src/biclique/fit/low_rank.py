@@ -28,8 +28,8 @@ from biclique.features.maps import (
 )
 from biclique.fit.choose import Chosen, kind_of_map, rank_of
 from biclique.fit.settings import Settings
-from biclique.gram import DenseGram
-from biclique.kernels import Kernel
+from biclique.gram.dense import DenseGram
+from biclique.kernels.kernel import Kernel
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, Block, Pool, RowSource
 from biclique.runtime import Result

@@ -36,8 +36,8 @@ from biclique.fit.fitted import Training
 from biclique.fit.low_rank import FactoredSpectrum
 from biclique.fit.settings import Settings
 from biclique.fit.three_passes import FactoredFitted, assign_pool, third_pass
-from biclique.gram import SparseGram
-from biclique.kernels import Columns, Gower
+from biclique.gram.sparse import SparseGram
+from biclique.kernels.gower import Columns, Gower
 from biclique.neighbors.index import members_of
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, Block, Pool, RowSource, Sum, Vertices, distinct_rows

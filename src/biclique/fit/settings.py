@@ -18,8 +18,11 @@ from biclique._typing import RandomState
 from biclique.exceptions import ParameterError
 from biclique.features.maps import FEATURE_MAPS
 from biclique.features.neighborhoods import METRICS
-from biclique.gram import GRAMS
-from biclique.kernels import GAMMA_RULES, KERNEL_NAMES, KERNELS, Columns, Gower, Kernel, make_kernel
+from biclique.gram.by_name import GRAMS
+from biclique.kernels.gamma_rules import GAMMA_RULES
+from biclique.kernels.gower import Columns, Gower
+from biclique.kernels.kernel import Kernel
+from biclique.kernels.named import KERNEL_NAMES, KERNELS, make_kernel
 from biclique.runtime.arguments import (
     MOST_STARTS,
     Names,
@@ -101,16 +104,20 @@ class KernelSettings:
 
     def kernel(self, gamma: float | None = None, columns: Columns | None = None) -> Kernel:
         """The kernel with a γ and what it must know of the columns; to ask what it can do, without."""
-        kernel = make_kernel(
-            self.affinity, gamma=gamma, degree=self.degree, coef0=self.coef0, kernel_params=self.kernel_params
+        return make_kernel(
+            self.affinity,
+            gamma=gamma,
+            degree=self.degree,
+            coef0=self.coef0,
+            kernel_params=self.kernel_params,
+            columns=columns,
         )
-        return kernel if columns is None else kernel.of_columns(columns)
 
     def gower(self, columns: Columns | None = None) -> Gower:
         """The Gower kernel that was asked for, as the affinity or as the metric."""
         asked = (self.kernel_params or {}).get("metric") if self.neighborhoods else self.affinity
         kernel = asked if isinstance(asked, Gower) else Gower()
-        return kernel if columns is None else kernel.of_columns(columns)
+        return kernel.completed(None, columns)
 
     @property
     def takes_gaps(self) -> bool:
@@ -124,7 +131,7 @@ class KernelSettings:
         """Whether Euclidean distances between rows have a meaning."""
         if self.neighborhoods:
             return self.metric == "euclidean"
-        return not self.of_rows or self._kind.euclidean
+        return not self.takes_gaps
 
     @property
     def _kind(self) -> type[Kernel] | Kernel:

@@ -8,7 +8,7 @@ from biclique.fit.fitted import Fitted, Training
 from biclique.fit.neighborhood_cut import fit_neighborhoods
 from biclique.fit.settings import Settings
 from biclique.fit.three_passes import fit_factored
-from biclique.kernels import check_rows_for_kernel
+from biclique.kernels.named import check_rows_for_kernel
 from biclique.progress import Progress
 from biclique.rows.array import RowSource
 

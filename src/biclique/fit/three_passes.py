@@ -23,7 +23,7 @@ from biclique.fit.choose import (
 from biclique.fit.fitted import Fitted, Training
 from biclique.fit.low_rank import FactoredSpectrum, RowSums, choose_map, factored_spectrum, pool_size
 from biclique.fit.settings import Settings
-from biclique.neighbors.index import NeighborIndex
+from biclique.neighbors.index import nearest_row
 from biclique.progress import Progress
 from biclique.rows.array import Pool, RowSource
 from biclique.rows.checks import check_clusters_fit, warn_about_spread
@@ -101,10 +101,7 @@ class FactoredFitted(Fitted):
         landmarks = self.spectrum.map.held
         if len(unseen) and landmarks is not None and rules:
             asked, kernel = landmarks.hold(rows_on_host(X, unseen)), landmarks.kernel
-            if kernel.euclidean:
-                places = NeighborIndex(landmarks.rows, search="exact", n_jobs=n_jobs).query(asked, 1)[1][:, 0]
-            else:
-                places = kernel.nearest(asked, landmarks.rows)[1]
+            places = nearest_row(kernel, asked, landmarks.rows, n_jobs)
             embedded = self._padded(self.spectrum.embed_landmarks(n_jobs))
             for labels, rule in zip(out, rules, strict=True):
                 labels[unseen] = rule(embedded)[places]

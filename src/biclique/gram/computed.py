@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 import numpy as np
 from numpy.typing import DTypeLike
 
-from biclique._typing import FloatArray, IntArray, Rows
+from biclique._typing import FloatArray, Rows
 from biclique.gram.operator import CrossGram, GramOperator, TrainedRows
-from biclique.kernels import HeldRows, Kernel
-from biclique.kernels.kernel import nonnegative
+from biclique.kernels.held import HeldRows
+from biclique.kernels.kernel import Kernel, nonnegative
 from biclique.runtime import Tick
 
 
@@ -33,7 +31,7 @@ class ComputedGram(GramOperator):
         self.n_jobs, self.tick = n_jobs, tick
 
     @property
-    def nonnegative(self) -> bool:
+    def nonnegative(self) -> bool:  # type: ignore[override]
         return nonnegative(self.kernel, self.held.rows)
 
     def diagonal(self) -> FloatArray:
@@ -44,12 +42,3 @@ class ComputedGram(GramOperator):
 
     def cross(self, Y: Rows) -> CrossGram:
         return self.training().cross(Y, self.n_jobs)
-
-    def restricted(self, members: IntArray) -> Self:
-        rows = self.held.rows[members]
-        found = type(self)(self.kernel, rows, dtype=self.dtype, n_jobs=self.n_jobs, tick=self.tick)
-        found.held.came_from(self.held)
-        return found
-
-    def with_rows(self, Y: Rows) -> Self:
-        return type(self)(self.kernel, self.held.stacked(Y), dtype=self.dtype, n_jobs=self.n_jobs)

@@ -7,11 +7,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import DTypeLike
 
-from biclique._typing import FloatArray, IntArray, Rows
+from biclique._typing import FloatArray, Rows
 from biclique.exceptions import DataError
 from biclique.gram.operator import CrossGram, GramOperator
-from biclique.kernels import HeldRows, Kernel
-from biclique.kernels.kernel import nonnegative
+from biclique.kernels.held import HeldRows
+from biclique.kernels.kernel import Kernel, nonnegative
 from biclique.runtime import PANEL, Pulse, Tick, given_panel, panel_product, run_groups
 from biclique.runtime.memory import require_memory
 
@@ -53,13 +53,13 @@ class DenseGram(GramOperator):
         kernel: Kernel,
         X: Rows,
         *,
-        dtype: DTypeLike = np.float64,  # noqa: ARG003
+        dtype: DTypeLike = np.float64,
         n_jobs: int | None = None,
         tick: Tick | None = None,
     ) -> DenseGram:
         """Evaluate the kernel once for every pair; each block above the diagonal is mirrored below it."""
         n = X.shape[0]
-        held = HeldRows(kernel, X, np.float64)
+        held = HeldRows(kernel, X, dtype)
         K = np.empty((n, n))
         starts = range(0, n, PANEL)
 
@@ -78,7 +78,7 @@ class DenseGram(GramOperator):
         return cls(K, held=held, n_jobs=n_jobs)
 
     @cached_property
-    def nonnegative(self) -> bool:
+    def nonnegative(self) -> bool:  # type: ignore[override]
         known = self.held is not None and nonnegative(self.held.kernel, self.held.rows)
         return known or bool(self.K.min(initial=0.0) >= 0)  # a look at all of K takes as long as half a pass
 
@@ -88,15 +88,8 @@ class DenseGram(GramOperator):
     def diagonal(self) -> FloatArray:
         return np.diagonal(self.K).copy()
 
-    def stored(self) -> FloatArray:
-        return self.K
-
     def training(self) -> HeldRows | None:
         return self.held
-
-    def restricted(self, members: IntArray) -> DenseGram:
-        held = None if self.held is None else self.held.some(members)
-        return DenseGram(self.K[members].take(members, axis=1), held=held, n_jobs=self.n_jobs)
 
     def cross(self, Y: Rows) -> CrossGram:
         return StoredCross(Y, n_jobs=self.n_jobs) if self.held is None else self.held.cross(Y, n_jobs=self.n_jobs)

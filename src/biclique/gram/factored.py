@@ -38,7 +38,7 @@ class FactoredGram(GramOperator):
     def __init__(
         self, feature_map: FeatureMap, X: Rows, *, n_jobs: int | None = None, tick: Tick | None = None
     ) -> None:
-        self.name, self.rank, self.dtype = feature_map.name, feature_map.size, feature_map.dtype
+        self.name, self.dtype = feature_map.name, feature_map.dtype
         self.noise = float(np.finfo(self.dtype).eps)
         self.map, self.n, self.n_jobs, self.tick = feature_map, X.shape[0], n_jobs, tick
         self.held = FactoredRows(feature_map, X)

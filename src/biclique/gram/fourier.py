@@ -10,12 +10,11 @@ up to ε: what wraps around the box is below κ(reach) = ε, and so is what is l
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -27,7 +26,8 @@ from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import ParameterError, optional
 from biclique.gram.computed import ComputedGram
 from biclique.gram.operator import CrossGram
-from biclique.kernels import HeldRows, Kernel, KernelCross, Spectrum
+from biclique.kernels.held import HeldRows, KernelCross
+from biclique.kernels.kernel import Kernel
 from biclique.neighbors.index import members_of
 from biclique.runtime import Pulse, Tick, count_threads, run_groups
 from biclique.runtime.memory import require_memory
@@ -70,6 +70,25 @@ def load_finufft() -> Any:
     return optional("finufft", "gram='fourier' needs finufft: pip install 'biclique[fourier]'")
 
 
+class Spectrum(NamedTuple):
+    """A kernel of x − y by its frequencies: κ(z) = (2π)^(−d) ∫ κ̂(ω) exp(i⟨ω, z⟩) dω."""
+
+    gamma: float
+    n_columns: int
+
+    def density(self, squared: FloatArray) -> FloatArray:
+        """κ̂(ω) = (π/γ)^(d/2) exp(−|ω|²/(4γ)) of rbf, as a function of |ω|²."""
+        return np.asarray((np.pi / self.gamma) ** (self.n_columns / 2) * np.exp(-squared / (4 * self.gamma)))
+
+    def reach(self, share: float) -> float:
+        """|z| beyond which κ is below a share of κ(0)."""
+        return float(np.sqrt(-np.log(share) / self.gamma))
+
+    def cutoff(self, share: float) -> float:
+        """|ω| beyond which κ̂ is below a share of its largest value."""
+        return float(2 * np.sqrt(-np.log(share) * self.gamma))
+
+
 def spectrum_of(kernel: Kernel, n_columns: int) -> Spectrum:
     """The spectral density of a kernel, or why none can be used."""
     if n_columns > MOST_COLUMNS:
@@ -77,13 +96,12 @@ def spectrum_of(kernel: Kernel, n_columns: int) -> Spectrum:
             f"gram='fourier' is for at most {MOST_COLUMNS} columns, X has {n_columns}: use gram='tiled' (exact) or "
             "gram='nystroem', or reduce the columns first (sklearn.decomposition.PCA)."
         )
-    found = kernel.spectrum(n_columns)
-    if found is None:
+    if kernel.form is None or kernel.form.function != "gauss":
         raise ParameterError(
-            f"gram='fourier' needs a kernel whose spectral density falls off fast, such as rbf, not {kernel.label}: "
+            f"gram='fourier' needs a kernel whose spectral density falls off fast, such as rbf, not {kernel.name!r}: "
             "use gram='tiled' (exact) or gram='nystroem'."
         )
-    return found
+    return Spectrum(kernel.form.gamma, n_columns)
 
 
 @dataclass(frozen=True)
@@ -349,8 +367,6 @@ class FourierGram(ComputedGram):
     """K = [κ(x_i − x_j)] through nonuniform FFTs; ``error`` is measured when it is made."""
 
     name = "fourier"
-    engine = "finufft"
-    cross_rows = 2**20
 
     def __init__(
         self,
@@ -374,14 +390,6 @@ class FourierGram(ComputedGram):
         """Measure with these weights: the error of a product is that of its largest terms."""
         if weights.max() > weights.min():
             self._settle(weights)
-
-    def restricted(self, members: IntArray) -> FourierGram:
-        """K of some rows, in the precision that was enough for all: its products are products of all rows too."""
-        found = copy(self)
-        found.held, found.n, found._weights = self.held.some(members), len(members), self._weights[members]
-        found._set(self.dtype, self.tolerance)
-        found._lowest = float(found.matmat(found._weights[:, None]).min())
-        return found
 
     def _settle(self, weights: FloatArray) -> None:
         """Go to finer precisions until the error is what is promised."""
@@ -428,13 +436,6 @@ class FourierGram(ComputedGram):
         true = np.stack(run_groups(work, len(chosen), n_jobs=self.n_jobs))
         errors = np.abs(found[chosen] - true) / np.abs(true[:, :1])
         return ProductError(float(errors.max(initial=0.0)), len(chosen))
-
-    @classmethod
-    def check_rows(cls, kernel: Kernel, X: Rows) -> None:
-        load_finufft()
-        some = X[:: max(X.shape[0] // LOOKED_AT, 1)]
-        rows = np.asarray(some.toarray() if sparse.issparse(some) else some, dtype=np.float64)
-        _Boxes(kernel, rows, *PRECISIONS[0]).checked_modes()
 
     def matmat(self, V: FloatArray) -> FloatArray:
         return self._boxes.multiply(np.asarray(V, dtype=np.float64), self.n_jobs, self.tick)

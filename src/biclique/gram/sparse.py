@@ -22,16 +22,11 @@ class SparseGram(GramOperator):
 
     name = "sparse"
     dtype = np.dtype(np.float64)
-    has_parts = True
 
     def __init__(self, K: Rows, *, n_jobs: int | None = None) -> None:
         self.K = sparse.csr_array(K, dtype=np.float64)
         self.n, self.n_jobs = self.K.shape[0], n_jobs
-        self.is_graph = self.nonnegative
-
-    @property
-    def nonnegative(self) -> bool:
-        return bool(self.K.data.min(initial=0.0) >= 0)
+        self.nonnegative = bool(self.K.data.min(initial=0.0) >= 0)
 
     def matmat(self, V: FloatArray) -> FloatArray:
         return panel_product(self.K, V, n_jobs=self.n_jobs)
@@ -39,8 +34,8 @@ class SparseGram(GramOperator):
     def diagonal(self) -> FloatArray:
         return np.asarray(self.K.diagonal())
 
-    def stored(self) -> Any:
-        return self.K
+    def graph(self) -> sparse.csr_array | None:
+        return self.K if self.nonnegative else None
 
     def parts(self) -> IntArray:
         return components(self.K)
@@ -192,7 +187,7 @@ class NeighborGram(SparseGram):
     def with_graph(self, K: sparse.csr_array) -> NeighborGram:
         """The same rows and radii with another graph."""
         out = copy.copy(self)
-        out.K, out.is_graph = K, bool(K.data.min(initial=0.0) >= 0)
+        out.K = K
         return out
 
     def _equal_rows(self, K: sparse.csr_array, equal: np.ndarray, nearest: IntArray) -> Any:

@@ -8,7 +8,7 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from biclique._typing import Array, FloatArray, IntArray, Rows
+from biclique._typing import Array, FloatArray
 from biclique.gram.tiled import TILE_COLUMNS, TILE_ROWS, TiledGram
 from biclique.runtime.threads import one_thread, single_threaded_blas
 
@@ -64,7 +64,7 @@ class SpreadTiles(TiledGram):
 
     def __init__(self, gram: TiledGram, spread: Spread) -> None:
         self.__dict__.update(gram.__dict__)
-        self._here, self._spread = gram, spread
+        self._spread = spread
         light = copy(gram)
         light.tick = None
         spread.keep(light)
@@ -72,9 +72,3 @@ class SpreadTiles(TiledGram):
     def matmat(self, V: FloatArray) -> FloatArray:
         V = np.ascontiguousarray(V, dtype=self.dtype)
         return np.concatenate(self._spread.add_pairs(pair_product, V, count_blocks(self.n)))
-
-    def restricted(self, members: IntArray) -> TiledGram:  # type: ignore[override]
-        return self._here.restricted(members)
-
-    def with_rows(self, Y: Rows) -> TiledGram:  # type: ignore[override]
-        return self._here.with_rows(Y)

@@ -12,15 +12,24 @@ from scipy import sparse
 
 from biclique._typing import FloatArray, Rows
 from biclique.gram.computed import ComputedGram
-from biclique.kernels import HeldRows, Kernel
+from biclique.kernels.held import HeldRows
+from biclique.kernels.kernel import Kernel
 from biclique.runtime import Pulse, Tick, run_groups
 
 TILE_ROWS = 128
+"""Rows of a tile."""
+
 TILE_COLUMNS = 512
-"""A float32 tile is a quarter of a MiB: it stays in a core's cache from the product to its last use."""
+"""Columns of a tile: in float32 it is a quarter of a MiB, and stays in a core's cache until its last use."""
 
 PARTIAL_SUM_BYTES = 256 * 2**20
-MIN_GROUPS, MAX_GROUPS = 4, 16
+"""Memory of all partial sums of a product, if that leaves groups enough."""
+
+MIN_GROUPS = 4
+"""Fewest partial sums."""
+
+MAX_GROUPS = 16
+"""Most partial sums."""
 
 
 def count_groups(n: int, b: int) -> int:
@@ -45,7 +54,6 @@ class TiledGram(ComputedGram):
     """
 
     name = "tiled"
-    takes_precision = has_device_tiles = True
 
     def __init__(
         self,

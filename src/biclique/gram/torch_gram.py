@@ -26,8 +26,8 @@ from biclique.device.torch_tiles import (
 )
 from biclique.exceptions import DataError, ParameterError
 from biclique.gram.operator import CrossGram, GramOperator
-from biclique.kernels import HeldRows, Kernel
-from biclique.kernels.kernel import nonnegative
+from biclique.kernels.held import HeldRows
+from biclique.kernels.kernel import Kernel, nonnegative
 from biclique.runtime import Tick
 from biclique.runtime.namespace import float64, full_float32, on_host, to_host
 
@@ -113,7 +113,7 @@ class TorchGram(GramOperator):
             self._left = self._tiles.mirror(self._right, self.held.rows)
 
     @property
-    def nonnegative(self) -> bool:
+    def nonnegative(self) -> bool:  # type: ignore[override]
         return nonnegative(self.kernel, self.held.rows)
 
     def diagonal(self) -> Any:
@@ -124,16 +124,6 @@ class TorchGram(GramOperator):
 
     def training(self) -> HeldRows:
         return self.held
-
-    def with_rows(self, Y: Rows) -> TorchGram:
-        return TorchGram(
-            self.kernel,
-            self.held.stacked(Y),
-            device=self.device,
-            precision=self.precision,
-            engine=self._requested,
-            owned=True,
-        )
 
     def normal(self, shape: tuple[int, ...], seed: int) -> Any:
         """Standard normal numbers, drawn on the device."""

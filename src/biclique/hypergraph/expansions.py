@@ -41,7 +41,7 @@ from scipy.special import gammaln
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DataError, DegreeError, ParameterError
-from biclique.gram import CrossGram, GramOperator
+from biclique.gram.operator import CrossGram, GramOperator
 from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.runtime import check_choice, panel_product
 from biclique.runtime.memory import require_memory
@@ -212,7 +212,6 @@ class ExpansionGram(GramOperator):
 
     dtype = np.dtype(np.float64)
     nonnegative = False  # nothing is known of the signs of edge weights
-    has_parts = True
 
     def __init__(
         self,
@@ -273,7 +272,7 @@ class ExpansionGram(GramOperator):
         other._degrees = np.asarray((self.coefficients * inner.edge_sizes) @ inner.members + other._off)
         return other
 
-    def stored(self) -> Any:
+    def matrix(self) -> sparse.csr_array:
         """A as a sparse matrix, for edges that are small; refused if it would not fit the free memory."""
         members = self.hypergraph.members
         sizes = np.diff(members.indptr).astype(float)
@@ -290,7 +289,9 @@ class ExpansionGram(GramOperator):
         A.eliminate_zeros()
         return A
 
-    matrix = stored
+    def graph(self) -> sparse.csr_array | None:
+        A = self.matrix()
+        return A if A.data.min(initial=0.0) >= 0 else None
 
 
 class ExpansionCross(CrossGram):
@@ -341,7 +342,7 @@ def laplacian(
 
     forward, adjoint = partial(apply, outer=left, inner=right), partial(apply, outer=right, inner=left)
     return LinearOperator(
-        gram.shape, matvec=forward, matmat=forward, rmatvec=adjoint, rmatmat=adjoint, dtype=np.float64
+        (gram.n, gram.n), matvec=forward, matmat=forward, rmatvec=adjoint, rmatmat=adjoint, dtype=np.float64
     )
 
 

@@ -40,7 +40,7 @@ from biclique.hypergraph.expansions import (
 )
 from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.hypergraph.points.modellings import span_distances
-from biclique.kernels import Kernel
+from biclique.kernels.kernel import Kernel, pair_values
 
 MOST_SIZE = 1000
 """Pairs of one edge are formed, so edges stay below this."""
@@ -135,7 +135,7 @@ def kernel_costs(X: FloatArray, kernel: Kernel) -> Callable[[IntArray], FloatArr
     def costs(tuples: IntArray) -> FloatArray:
         out = np.zeros(tuples.shape)
         for a, b in combinations(range(tuples.shape[1]), 2):
-            values = kernel.pairs(X, tuples[:, a], tuples[:, b])
+            values = pair_values(kernel, X, tuples[:, a], tuples[:, b])
             out[:, a] += values
             out[:, b] += values
         return out

@@ -1,66 +1,33 @@
-"""κ(x, y): named kernels, a user's own, and the bandwidth rule."""
+"""κ(x, y): named kernels, and a user's own."""
 
-from biclique.kernels.gamma_rules import GAMMA_RULES, NEIGHBOR, SAMPLE, bandwidth
 from biclique.kernels.gower import Columns, Gower
-from biclique.kernels.held import HeldRows, KernelCross
-from biclique.kernels.kernel import (
-    Form,
-    InnerProductKernel,
-    Kernel,
-    Spectrum,
-    dense_product,
-    middle,
-    squared_norms,
-)
+from biclique.kernels.kernel import InnerProductKernel, Kernel
 from biclique.kernels.named import (
-    GAMMA_KERNELS,
-    KERNEL_NAMES,
     KERNELS,
     RBF,
     AdditiveChi2,
     Chi2,
     Cosine,
-    DirectRBF,
     Function,
     Laplacian,
     Linear,
     Polynomial,
     Sigmoid,
-    check_rows_for_kernel,
-    make_kernel,
-    needs_gamma,
 )
 
 __all__ = [
-    "GAMMA_KERNELS",
-    "GAMMA_RULES",
     "KERNELS",
-    "KERNEL_NAMES",
-    "NEIGHBOR",
     "RBF",
-    "SAMPLE",
     "AdditiveChi2",
     "Chi2",
     "Columns",
     "Cosine",
-    "DirectRBF",
-    "Form",
     "Function",
     "Gower",
-    "HeldRows",
     "InnerProductKernel",
     "Kernel",
-    "KernelCross",
     "Laplacian",
     "Linear",
     "Polynomial",
     "Sigmoid",
-    "Spectrum",
-    "bandwidth",
-    "check_rows_for_kernel",
-    "dense_product",
-    "make_kernel",
-    "middle",
-    "needs_gamma",
-    "squared_norms",
 ]

@@ -141,7 +141,6 @@ class Gower(Kernel):
 
     name = "gower"
     positive = translation_invariant = takes_gaps = True
-    euclidean = False
 
     def __init__(
         self,
@@ -242,15 +241,7 @@ class Gower(Kernel):
         np.fill_diagonal(q, 0.0)
         return q
 
-    def of_columns(self, columns: Columns) -> Gower:
-        """The same with the ranges of these columns."""
-        return self.completed(self.gamma, columns)
-
-    def nearest(self, Y: Rows, X: Rows) -> tuple[FloatArray, IntArray]:
-        gap, near = self.near_rows(Y, X, 1)
-        return gap[:, 0], near[:, 0]
-
-    def near_rows(self, Y: Rows, X: Rows, count: int) -> tuple[FloatArray, IntArray]:
+    def nearest(self, Y: Rows, X: Rows, count: int) -> tuple[FloatArray, IntArray]:
         """Distances and numbers of the nearest rows of X for every row of Y, by (distance, number), (n_y, count)."""
         gap, near = np.empty((Y.shape[0], count)), np.empty((Y.shape[0], count), dtype=np.intp)
         step = max(NEAREST_PAIRS // X.shape[0], 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import DTypeLike
 from scipy import sparse
 from sklearn.utils.sparsefuncs import inplace_csr_row_scale
 
-from biclique._typing import Array, FloatArray, IntArray, Rows
+from biclique._typing import Array, FloatArray, Rows
 from biclique.kernels.kernel import InnerProductKernel, Kernel
 from biclique.runtime.namespace import as_dtype, float64, moved, namespace, on_host, to_host
 from biclique.runtime.threads import PANEL, Pulse, run_groups
@@ -73,25 +72,6 @@ class HeldRows:
         right = self.kernel.right(self.rows)
         turned = right.T.tocsr() if sparse.issparse(right) else np.ascontiguousarray(right.T)
         return Sides(self.kernel.left(self.rows), turned, self.kernel.finish)
-
-    def some(self, members: IntArray) -> HeldRows:
-        """Some of these rows, as they are held."""
-        other = copy(self)
-        other.rows = self.rows[members]
-        return other
-
-    def came_from(self, other: HeldRows) -> None:
-        """These rows were held by another before: what that took off is taken off new rows too."""
-        if self.offset is not None and other.offset is not None:
-            self.offset = self.offset + other.offset
-
-    def stacked(self, Y: Rows) -> Rows:
-        """These rows, equal to the given ones up to rounding, and others below them."""
-        if sparse.issparse(Y):
-            return sparse.vstack([self.rows, Y], format="csr")
-        rows = self.rows if self.offset is None else float64(self.rows) + moved(self.offset, self.rows)
-        both: Array = namespace(Y).concatenate([moved(rows, Y), Y])
-        return both
 
     def cross(self, Y: Rows, n_jobs: int | None = None) -> KernelCross:
         """κ(y, x) of new rows against these."""

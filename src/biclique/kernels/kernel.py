@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from math import comb
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.runtime.namespace import namespace, on_host, to_host
-
-if TYPE_CHECKING:
-    from biclique.kernels.gower import Columns
 
 
 class Form(NamedTuple):
@@ -34,25 +30,6 @@ class Form(NamedTuple):
     unit: bool = False
     direct: bool = False
     """Whether |x − y|² must be summed from differences: the expanded square would lose its digits."""
-
-    def exact_columns(self, n_columns: int) -> int | None:
-        """p of φ(x) in p columns with κ(x, y) = ⟨φ(x), φ(y)⟩; None if there is no such φ of finitely many."""
-        if self.function == "inner":
-            return n_columns
-        if self.function != "power" or self.degree != int(self.degree) or self.coef0 < 0:
-            return None
-        return comb(n_columns + int(self.degree), int(self.degree))
-
-
-class Spectrum(NamedTuple):
-    """A kernel of x − y by its frequencies: κ(z) = (2π)^(−d) ∫ κ̂(ω) exp(i⟨ω, z⟩) dω."""
-
-    density: Callable[[FloatArray], FloatArray]
-    """κ̂ as a function of |ω|²."""
-    reach: Callable[[float], float]
-    """|z| beyond which κ is below a share of κ(0)."""
-    cutoff: Callable[[float], float]
-    """|ω| beyond which κ̂ is below a share of its largest value."""
 
 
 class Kernel(ABC):
@@ -78,59 +55,6 @@ class Kernel(ABC):
     """κ(x, y) ≥ 0 for all rows: in sums of such values nothing cancels."""
     dissimilarity: Callable[[Rows], FloatArray] | None = None
     """q of all pairs of rows, (n, n), if κ = exp(−γ q(x, y)): the rules for γ need it."""
-
-    columns: Columns | None = None
-    """What a fit knows of the columns, for a kernel that needs it."""
-    euclidean: ClassVar[bool] = True
-    """Rows are points: Euclidean distances between them have a meaning."""
-
-    @property
-    def cheap(self) -> bool:
-        """A block costs about one matrix product, so computing it again beats storing it."""
-        return self.inner_product
-
-    @property
-    def on_device(self) -> bool:
-        """Whether devices have tiles of it."""
-        return self.form is not None and self.form.function != "tanh"
-
-    @property
-    def landmarks_on_device(self) -> bool:
-        """Whether ``left`` and ``finish`` take tensors."""
-        return self.inner_product and self.on_device
-
-    @property
-    def label(self) -> str:
-        """What messages call it."""
-        return repr(self.name)
-
-    def of_columns(self, columns: Columns) -> Kernel:  # noqa: ARG002
-        """The kernel with what a fit knows of the columns, if it needs that: itself if not."""
-        return self
-
-    def precise(self, X: Rows) -> Kernel:  # noqa: ARG002
-        """The kernel itself, or one that keeps its digits, if even float64 loses them for these rows."""
-        return self
-
-    def nearest(self, Y: Rows, X: Rows) -> tuple[FloatArray, IntArray]:  # noqa: ARG002
-        """How far the nearest row of X is from every row of Y, and its number, if Euclidean distances do not tell."""
-        raise TypeError(f"near rows of the {self.name} kernel are found by Euclidean distances.")
-
-    def pairs(self, X: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
-        """κ(x_{first_t}, x_{second_t}) for every t."""
-        return pair_values(self, X, first, second)
-
-    def cost_per_pair(self, n_columns: int) -> float:
-        """What a value of κ and its product with a few vectors cost, in columns of a matrix product."""
-        return n_columns + 32 if self.cheap else 8 * n_columns + 128
-
-    def spectrum(self, n_columns: int) -> Spectrum | None:  # noqa: ARG002
-        """The spectral density, if κ is a function of x − y whose density falls off fast; else None."""
-        return None
-
-    def exact_columns(self, n_columns: int) -> int | None:
-        """Columns of exact features; None if κ is not known as an inner product of finitely many features."""
-        return None if self.form is None else self.form.exact_columns(n_columns)
 
     @property
     def form(self) -> Form | None:

@@ -22,7 +22,7 @@ from biclique.exceptions import DataError, ParameterError
 from biclique.kernels.gamma_rules import NEIGHBOR
 from biclique.kernels.gower import Columns, Gower
 from biclique.kernels.held import near_one
-from biclique.kernels.kernel import Form, InnerProductKernel, Kernel, Spectrum, dense_product, middle, squared_norms
+from biclique.kernels.kernel import Form, InnerProductKernel, Kernel, dense_product, middle, squared_norms
 from biclique.runtime.arguments import Names, check_number
 from biclique.runtime.namespace import float64, full, largest_size, namespace, on_host, padded, scalars
 
@@ -90,15 +90,6 @@ class _Gauss(_Exponential):
         small = np.median(np.partition(some, near, axis=1)[:, near]) < 1e-6 * np.max(centred**2)
         return np.asarray(cdist(centred, centred, "sqeuclidean")) if small else q
 
-    def spectrum(self, n_columns: int) -> Spectrum:
-        """κ̂(ω) = (π/γ)^(d/2) exp(−|ω|²/(4γ))."""
-        gamma, d = self.gamma, n_columns
-        return Spectrum(
-            density=lambda squared: (np.pi / gamma) ** (d / 2) * np.exp(-squared / (4 * gamma)),
-            reach=lambda share: float(np.sqrt(-np.log(share) / gamma)),
-            cutoff=lambda share: float(2 * np.sqrt(-np.log(share) * gamma)),
-        )
-
 
 class RBF(_Gauss, InnerProductKernel):
     """κ(x, y) = exp(−γ |x − y|²)."""
@@ -137,16 +128,9 @@ class RBF(_Gauss, InnerProductKernel):
             return 1.0  # differences that vanish in float32
         return EPS32 * max(4.0, 4 * self.gamma * most, 1 / (self.gamma * mean))
 
-    def precise(self, X: Rows) -> Kernel:
-        return precise_kernel(self, X)
-
 
 class DirectRBF(_Gauss):
     """κ(x, y) = exp(−γ |x − y|²) from differences: slower, but exact if the expanded square would lose digits."""
-
-    @property
-    def label(self) -> str:
-        return "rbf of rows this far apart"
 
     @property
     def form(self) -> Form:

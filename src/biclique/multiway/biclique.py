@@ -61,7 +61,7 @@ def biclique_kernel(kernel: Kernel | Callable[..., float], first: Rows, second: 
     first, second : arrays of shape (h, d)
         The two halves.
 
-    >>> from biclique.kernels import Linear
+    >>> from biclique.kernels.named import Linear
     >>> biclique_kernel(Linear(), [[1.0], [2.0]], [[3.0], [4.0]])
     21.0
     """

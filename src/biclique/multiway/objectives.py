@@ -12,7 +12,8 @@ import numpy as np
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, DegreeError
-from biclique.gram import DenseGram, GramOperator
+from biclique.gram.dense import DenseGram
+from biclique.gram.operator import GramOperator
 from biclique.multiway.biclique import check_even_order, square
 from biclique.multiway.tensors import contract, cubical
 from biclique.spectral.cut import check_order, shrunken_degrees

@@ -9,7 +9,7 @@ import numpy as np
 
 from biclique._typing import FloatArray, Rows
 from biclique.exceptions import DataError, ParameterError
-from biclique.gram import CrossGram, GramOperator, TrainedRows
+from biclique.gram.operator import CrossGram, GramOperator, TrainedRows
 from biclique.kernels.kernel import Kernel
 from biclique.kernels.named import make_kernel
 from biclique.multiway.biclique import check_finite_order, power_of_count, square
@@ -25,7 +25,7 @@ def check_whole_order(order: float) -> int:
 def symmetric_kernel(kernel: Kernel | Callable[..., float], points: Rows) -> float:
     """κ_s(x₁..x_m) = ¼ Σ_i Σ_j κ(x_i, x_j), i and j from 1 to m: the same for every order of its points.
 
-    >>> from biclique.kernels import Linear
+    >>> from biclique.kernels.named import Linear
     >>> symmetric_kernel(Linear(), [[1.0], [2.0], [3.0]])
     9.0
     """
@@ -79,16 +79,12 @@ class SymmetricGram(GramOperator):
     def __init__(self, base: GramOperator, order: int, weights: FloatArray) -> None:
         self.base = base
         self.name, self.n, self.dtype = base.name, base.n, base.dtype
-        self.passes_are_cheap, self.rank, self.like = base.passes_are_cheap, base.rank, base.like
+        self.passes_are_cheap, self.nonnegative, self.like = base.passes_are_cheap, base.nonnegative, base.like
         self.noise = float(np.finfo(self.dtype).eps)
         order = check_whole_order(order)
         degrees = base.matmat(weights[:, None])[:, 0]
         self.column, self.constant = _symmetric_terms(base.diagonal(), degrees, weights, order)
         self.shift = SymmetricShift(order, weights, self.column, self.constant)
-
-    @property
-    def nonnegative(self) -> bool:
-        return self.base.nonnegative
 
     def matmat(self, V: FloatArray) -> FloatArray:
         sums = V.sum(axis=0)

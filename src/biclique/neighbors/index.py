@@ -14,7 +14,8 @@ from scipy.spatial import cKDTree
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DataError, optional
-from biclique.kernels.kernel import middle
+from biclique.kernels.gower import Gower
+from biclique.kernels.kernel import Kernel, middle
 from biclique.neighbors.pairs import CLOSE, Pairs, PairSearch, distances, unit_scale, within_radius
 from biclique.runtime.arguments import check_random
 from biclique.runtime.threads import Tick, count_threads, run_panels
@@ -178,6 +179,13 @@ class NeighborIndex:
             else:
                 self._built = LinkSearch(np.asarray(self.rows), self.seed)
         return self._built
+
+
+def nearest_row(kernel: Kernel | None, Y: Rows, X: Rows, n_jobs: int | None) -> IntArray:
+    """The number of the nearest row of X for every row of Y, by Gower distances for that kernel, else Euclidean."""
+    if isinstance(kernel, Gower):
+        return kernel.nearest(Y, X, 1)[1][:, 0]
+    return NeighborIndex(X, search="exact", n_jobs=n_jobs).query(Y, 1)[1][:, 0]
 
 
 class TreeSearch:

@@ -19,10 +19,10 @@ from biclique._typing import FloatArray, IntArray
 from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.cluster.subspace_clustering import InhomogeneousSubspaceClustering
 from biclique.exceptions import DataError, DegreeError
-from biclique.gram import DenseGram
+from biclique.gram.dense import DenseGram
 from biclique.hypergraph import Hypergraph, cost_graph, draw_together, kernel_costs, modelling_gram
 from biclique.hypergraph.points.modellings import joined_tuples, span_distances
-from biclique.kernels import RBF, Polynomial
+from biclique.kernels.named import RBF, Polynomial
 from biclique.multiway import biclique_gram
 from biclique.reproduce.printed import DEGREES, GAMMAS, OFFSETS
 from biclique.scores import clustering_error

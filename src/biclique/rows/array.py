@@ -15,9 +15,10 @@ from scipy import sparse
 
 from biclique._typing import Array, Device, FloatArray, IntArray, Rows
 from biclique.device.torch_tiles import place_rows
-from biclique.gram import GIVEN_WAY_OUT, checked_matrix, checked_sparse, given_bytes
+from biclique.gram.dense import GIVEN_WAY_OUT, checked_matrix
+from biclique.gram.sparse import checked_sparse, given_bytes
 from biclique.gram.spread import Spread
-from biclique.kernels import Columns
+from biclique.kernels.gower import Columns
 from biclique.progress import Progress
 from biclique.runtime import data_bytes, draw_numbers
 from biclique.runtime.memory import require_memory

@@ -10,7 +10,7 @@ from sklearn.utils import check_array
 from biclique._typing import Rows
 from biclique.exceptions import DataError
 from biclique.fit.settings import Settings
-from biclique.kernels import check_rows_for_kernel
+from biclique.kernels.named import check_rows_for_kernel
 from biclique.rows.checks import check_no_dates, check_no_mask, check_numbers_there, check_values
 from biclique.runtime.namespace import on_host, to_host
 

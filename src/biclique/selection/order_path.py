@@ -14,7 +14,7 @@ from biclique.exceptions import ParameterError
 from biclique.fit.choose import find_vertices
 from biclique.fit.exact import QUICK_TOLERANCE, CutEmbedding, ExactCuts, assign
 from biclique.fit.settings import CONSTRAINTS, Affinity, Auto, Settings, check_parameters
-from biclique.gram import GramOperator
+from biclique.gram.operator import GramOperator
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, RowSource, Vertices
 from biclique.rows.checks import check_clusters_fit, check_weights

@@ -26,7 +26,7 @@ import numpy as np
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DegreeError, ParameterError
-from biclique.gram import CrossGram, GramOperator
+from biclique.gram.operator import CrossGram, GramOperator
 from biclique.runtime.namespace import float64, full, moved, namespace, row_slices, scalars, to_host
 from biclique.spectral.solver import EigenResult, RitzSpace
 

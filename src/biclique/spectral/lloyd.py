@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from biclique._typing import FloatArray, IntArray
-from biclique.gram import CrossGram
+from biclique.gram.operator import CrossGram
 from biclique.spectral.cut import NormalizedCut, shrunken_degrees
 from biclique.spectral.solver import top_eigenpairs
 

@@ -100,7 +100,7 @@ def graph_eigenpairs(
             return dense_eigenpairs(cut, k, cut.trivial)
         random = check_random_state(random_state)
         # Neighbours get neighbouring numbers: products are three times as quick for rows in random order.
-        order = reverse_cuthill_mckee(cut.gram.stored(), symmetric_mode=True)
+        order = reverse_cuthill_mckee(_graph(cut), symmetric_mode=True)
         levels = _hierarchy(cut, order, k + SPARE, random)
         if levels[-1].n > DECOMPOSED:
             return _krylov(cut, k, tol, max_iter, random, report)
@@ -158,10 +158,17 @@ class _Level:
         return (mu * self.M - self.K).tocsr()
 
 
+def _graph(cut: NormalizedCut) -> Any:
+    K = cut.gram.graph()
+    if K is None:
+        raise TypeError("multigrid needs a sparse K without negative entries")
+    return K
+
+
 def _hierarchy(cut: NormalizedCut, order: IntArray, columns: int, random: np.random.RandomState) -> list[_Level]:
     """Levels from B, its rows in the given order, down to a graph that is decomposed."""
     scale = np.sqrt(cut.weights / cut.shrunken)[order]
-    C = cut.gram.stored()[order][:, order]
+    C = _graph(cut)[order][:, order]
     C.sort_indices()
     C.data *= np.repeat(scale, np.diff(C.indptr)) * scale[C.indices]
     identity = sparse.eye_array(len(order), format="csr")

@@ -10,12 +10,15 @@ eigenvector. Residuals do not show that it is missing. Two things keep it in the
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
+from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DegreeError
-from biclique.gram import GramOperator
-from biclique.runtime.namespace import float64, moved, namespace, scalars, to_host
+from biclique.gram.operator import GramOperator
+from biclique.runtime.namespace import PIECE_ROWS, float64, moved, namespace, scalars, to_host
 from biclique.spectral.cut import Extension, NormalizedCut
 from biclique.spectral.solver import SPARE_COLUMNS, top_eigenpairs
 
@@ -31,14 +34,15 @@ GUARDS = 2
 
 def start_from_few(
     probe: FloatArray,
-    few: GramOperator,
+    make: Callable[[Rows], GramOperator],
+    sample: Rows,
     rows: Rows,
     order: float,
     weights: FloatArray,
     seed: int,
     row_weights: FloatArray | None = None,
 ) -> FloatArray:
-    """A random ``probe`` (n, b) with eigenvectors of the cut of ``few`` rows, extended to all n ``rows``.
+    """A random ``probe`` (n, b) with eigenvectors of the cut of a ``sample`` of few rows, extended to all n ``rows``.
 
     The result has b columns, and up to ``SPARE_COLUMNS`` more if there are rows that the few do not see.
 
@@ -55,6 +59,7 @@ def start_from_few(
     With 30,000 rows in tiles it saves three of six passes and 40 % of a fit.
     """
     n, width = probe.shape
+    few = make(sample)
     columns = min(width, few.n - 1)
     if row_weights is None:
         row_weights = np.full(n, float(weights.sum()) / few.n)
@@ -65,7 +70,7 @@ def start_from_few(
         row_weights = moved(row_weights, found)
         unseen = _unseen(shrunken, own * namespace(own).clip(row_weights, total / few.n, None), few.n)
         if len(unseen):
-            few = few.with_rows(rows[moved(unseen, rows)])
+            few = make(_stacked(sample, rows[moved(unseen, rows)]))
             weights = np.concatenate([weights, to_host(row_weights)[unseen]])
             if columns == width:  # the joined rows' eigenvectors would push others out of the block
                 columns = min(width + min(width, SPARE_COLUMNS), few.n - 1)
@@ -94,13 +99,20 @@ def _extended(
     pairs = top_eigenpairs(cut, columns, tol=TOLERANCE, deflate=cut.trivial, random_state=seed)
     extension, _ = Extension.fit(cut, pairs, few.noise)
     parts, own = [], []
-    for top in range(0, rows.shape[0], few.cross_rows):
-        cross = few.cross(rows[top : top + few.cross_rows])
+    for top in range(0, rows.shape[0], PIECE_ROWS):
+        cross = few.cross(rows[top : top + PIECE_ROWS])
         parts.append(extension.embed(cross))
         own.append(moved(float64(cross.diagonal()), parts[-1]))
     xp = namespace(parts[0])
     found = xp.concatenate(parts)
     return found, cut.volume * found[:, 0] ** 2, xp.concatenate(own)
+
+
+def _stacked(first: Rows, second: Rows) -> Rows:
+    """Rows of one kind, one below the other."""
+    if sparse.issparse(first):
+        return sparse.vstack([first, second], format="csr")
+    return namespace(first).concatenate([first, second])  # type: ignore[no-any-return]
 
 
 def _unseen(shrunken: FloatArray, least: FloatArray, most: int) -> IntArray:

@@ -16,7 +16,9 @@ from biclique.hypergraph.points.modellings import (
     make_modelling,
     modelling_values,
 )
-from biclique.kernels import RBF, Laplacian, Polynomial, bandwidth, make_kernel
+from biclique.kernels import RBF, Laplacian, Polynomial
+from biclique.kernels.gamma_rules import bandwidth
+from biclique.kernels.named import make_kernel
 from tests.conftest import frozen
 from tests.hypergraph.points import modelling_oracles as oracles
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from biclique.exceptions import DataError, MemoryLimitError, ParameterError
-from biclique.gram import SparseGram
+from biclique.gram.sparse import SparseGram
 from biclique.hypergraph.points.contraction import modelling_gram
 from biclique.hypergraph.points.modellings import (
     draw_sets,

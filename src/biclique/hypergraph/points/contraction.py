@@ -32,6 +32,7 @@ from biclique.hypergraph.points.modellings import (
     make_modelling,
     modelling_values,
 )
+from biclique.kernels.named import precise_kernel
 from biclique.runtime.arguments import check_jobs
 from biclique.runtime.memory import require_memory
 from biclique.runtime.threads import Pulse, run_groups, single_threaded_blas
@@ -78,7 +79,7 @@ def sum_triples(n: int, weigh: Weigh, n_jobs: int | None) -> FloatArray:
 
 def _max_triples(model: MaxKernel, X: FloatArray) -> Weigh:
     with np.errstate(over="ignore", invalid="ignore"):  # which holds for this thread alone
-        K = DenseGram.from_kernel(model.kernel.precise(X), X, n_jobs=1).K
+        K = DenseGram.from_kernel(precise_kernel(model.kernel, X), X, n_jobs=1).K
     check_weights(K, "modelling='max'")
     return lambda j, i, k: np.maximum(np.maximum(K[i, k], K[i, j, None]), K[j, k])
 

@@ -16,15 +16,9 @@ from scipy import sparse
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, ParameterError
 from biclique.hypergraph.build import number_array
-from biclique.kernels import (
-    GAMMA_KERNELS,
-    GAMMA_RULES,
-    KERNEL_NAMES,
-    Kernel,
-    bandwidth,
-    check_rows_for_kernel,
-    make_kernel,
-)
+from biclique.kernels.gamma_rules import GAMMA_RULES, bandwidth
+from biclique.kernels.kernel import Kernel, pair_values
+from biclique.kernels.named import GAMMA_KERNELS, KERNEL_NAMES, check_rows_for_kernel, make_kernel
 from biclique.runtime.arguments import check_choice, check_count, check_flag, check_jobs, check_number, check_random
 from biclique.runtime.threads import run_panels
 
@@ -275,7 +269,7 @@ class MaxKernel(_OfKernel):
 
     def weights(self, X: FloatArray, tuples: IntArray) -> FloatArray:
         pairs = combinations(range(tuples.shape[1]), 2)
-        return np.asarray(np.max([self.kernel.pairs(X, tuples[:, i], tuples[:, j]) for i, j in pairs], axis=0))
+        return np.asarray(np.max([pair_values(self.kernel, X, tuples[:, i], tuples[:, j]) for i, j in pairs], axis=0))
 
 
 @dataclass(frozen=True)
@@ -295,7 +289,7 @@ class BicliqueWeights(_OfKernel):
     def weights(self, X: FloatArray, tuples: IntArray) -> FloatArray:
         kernel, m = self.kernel, tuples.shape[1]
         pairs = product(range(m // 2), range(m // 2, m))
-        return np.asarray(sum(kernel.pairs(X, tuples[:, i], tuples[:, j]) for i, j in pairs))
+        return np.asarray(sum(pair_values(kernel, X, tuples[:, i], tuples[:, j]) for i, j in pairs))
 
 
 @dataclass(frozen=True)

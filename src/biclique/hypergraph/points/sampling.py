@@ -11,7 +11,7 @@ from scipy import sparse
 
 from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, ParameterError
-from biclique.gram import SparseGram
+from biclique.gram.sparse import SparseGram
 from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.hypergraph.points.modellings import (
     Modelling,
