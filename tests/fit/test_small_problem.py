@@ -6,7 +6,7 @@ import pytest
 from biclique.exceptions import DegreeError
 from biclique.features import maps
 from biclique.features.maps import ExactMap, FourierMap, NystroemMap, map_rows
-from biclique.fit.low_rank import ExactSample, factored_spectrum
+from biclique.fit.low_rank import approximation_error, factored_spectrum
 from biclique.gram.dense import DenseGram
 from biclique.kernels import RBF, Laplacian, Linear
 from biclique.spectral.cut import Extension, NormalizedCut
@@ -129,12 +129,15 @@ def test_no_more_pairs_than_there_are():
 
 def test_errors_against_the_exact_kernel():
     X, kernel = rows(300), RBF(0.3)
-    sample = ExactSample(kernel, X, np.ones(300), 4.0, 3, np.random.RandomState(0))
+
+    def error_of(landmarks):
+        return approximation_error(kernel, NystroemMap(kernel, landmarks, np.float64), X, np.ones(300), 4.0, 3, 0)
+
     K = kernel.block(X, X)
-    exact = sample.error(NystroemMap(kernel, X, np.float64))
+    exact = error_of(X)
     assert exact.eigenvalues < 1e-6
     assert exact.kernel < 1e-6
-    errors = [sample.error(NystroemMap(kernel, rows(p, seed=5), np.float64)) for p in (5, 20, 80)]
+    errors = [error_of(rows(p, seed=5)) for p in (5, 20, 80)]
     assert errors[0].eigenvalues > errors[1].eigenvalues > errors[2].eigenvalues
     features = NystroemMap(kernel, rows(5, seed=5), np.float64).features(X)
     approximate = features @ features.T
@@ -145,10 +148,10 @@ def test_errors_against_the_exact_kernel():
         return np.linalg.eigvalsh(cut.matmat(np.eye(300)))[::-1][:3]
 
     # A map of fewer features than eigenvalues are wanted lacks the rest.
-    one = sample.error(NystroemMap(kernel, rows(2, seed=5), np.float64))
+    one = error_of(rows(2, seed=5))
     assert one.eigenvalues >= values(K)[1] / values(K)[0] - 1e-9
     # A map that sees nothing of the rows finds nothing.
-    assert sample.error(NystroemMap(kernel, rows(5) + 100, np.float64)).eigenvalues == 1.0
+    assert error_of(rows(5) + 100).eigenvalues == 1.0
     expected = np.abs(values(approximate) - values(K)).max() / values(K)[0]
     assert errors[0].eigenvalues == pytest.approx(expected, rel=1e-2)
     assert str(errors[0]).startswith("eigenvalues within ")
@@ -156,14 +159,15 @@ def test_errors_against_the_exact_kernel():
 
 def test_errors_are_those_of_the_fit_with_its_rounding(monkeypatch):
     X, w, kernel = rows(300), np.random.default_rng(1).uniform(0.5, 2, 300), RBF(0.1)
-    sample = ExactSample(kernel, X, w, 4.0, 3, np.random.RandomState(0))
+    cut = NormalizedCut(DenseGram(kernel.block(X, X)), 4.0, w)
+    exact = top_eigenpairs(cut, 3, deflate=cut.trivial).values
     monkeypatch.setattr(maps, "smallest_eigenvalue", lambda W, values, dtype: 1e-11 * values.max())
     monkeypatch.setattr(maps, "PRECISE_ROWS", 0)  # sums in float32, as of many rows
     feature_map = NystroemMap(kernel, rows(200, seed=5), np.float32)  # rounding is all over its eigenvalues
     found = factored_spectrum(feature_map, in_chunks(X, w, 300), 4.0, 3, length=1.0).values
-    expected = np.abs(found - sample.eigenvalues).max() / sample.eigenvalues[0]
+    expected = np.abs(found - exact).max() / exact[0]
     assert expected > 0.01
-    assert sample.error(feature_map).eigenvalues == pytest.approx(expected)
+    assert approximation_error(kernel, feature_map, X, w, 4.0, 3, 0).eigenvalues == pytest.approx(expected, rel=1e-3)
 
 
 @pytest.mark.parametrize("order", [2, 2.1])

@@ -8,6 +8,7 @@ the number of rows. Rows on a device are seen there, a block at a time; only sum
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -58,7 +59,6 @@ class FactoredSpectrum:
     n_rows: int
     unseen: int
     """Training rows whose degree S is zero, up to rounding: no feature tells anything of them."""
-    unseen_weight: float = 0.0
 
     def embed(self, X: Rows, n_jobs: int | None = None) -> FloatArray:
         """The embedding of rows, shape (n, 1 + k)."""
@@ -220,7 +220,6 @@ def factored_spectrum(
         noise=noise,
         n_rows=n_rows,
         unseen=products.unseen,
-        unseen_weight=products.unseen_weight,
     )
 
 
@@ -230,7 +229,6 @@ class _Products:
 
     gram: FloatArray  # (p, p)
     unseen: int = 0
-    unseen_weight: float = 0.0
     negative: int = 0
     first: int = 0
     """The first row with a negative degree."""
@@ -239,7 +237,6 @@ class _Products:
     def __iadd__(self, other: _Products) -> _Products:
         self.gram += other.gram
         self.unseen += other.unseen
-        self.unseen_weight += other.unseen_weight
         if other.negative:
             self.first = min(self.first, other.first) if self.negative else other.first
             self.negative += other.negative
@@ -258,8 +255,8 @@ class _Products:
             )
 
 
-_Counts = tuple[int, float, int, int, float]
-"""Rows of a block without a degree: unseen ones, their weight, negative ones, the first of these, the lowest S."""
+_Counts = tuple[int, int, int, float]
+"""Rows of a block without a degree: unseen ones, negative ones, the first of these, the lowest S."""
 
 
 @dataclass(frozen=True)
@@ -310,10 +307,10 @@ class _Weigher:
     def _count(self, w: FloatArray, shrunken: FloatArray, seen: np.ndarray, start: int) -> _Counts:
         counted = w > 0
         bad = np.flatnonzero(counted & (shrunken < self.negative))
-        unseen, weight = int((counted & ~seen).sum()), float(w[~seen].sum())
+        unseen = int((counted & ~seen).sum())
         if not len(bad):
-            return unseen, weight, 0, 0, np.inf
-        return unseen, weight, len(bad), start + int(bad[0]), float(shrunken[bad].min())
+            return unseen, 0, 0, np.inf
+        return unseen, len(bad), start + int(bad[0]), float(shrunken[bad].min())
 
 
 # How far an approximate K is from the exact one, seen on a sample of rows
@@ -332,8 +329,6 @@ class ApproximationError:
     """|K̂ − K| / |K|, Frobenius norms."""
     n_rows: int
     """Rows of the sample."""
-    unseen: int = 0
-    """Those of which no feature tells anything at the order of the fit."""
     counts_as_exact: bool = False
 
     def __str__(self) -> str:
@@ -346,55 +341,42 @@ class ApproximationError:
         return {"eigenvalues": self.eigenvalues, "kernel": self.kernel, "n_rows": self.n_rows}
 
 
-class ExactSample:
-    """The exact K of a sample, and the leading eigenvalues of its cut: what approximations are compared with."""
+def approximation_error(
+    kernel: Kernel, feature_map: FeatureMap, rows: Rows, weights: FloatArray, order: float, k: int, seed: int
+) -> ApproximationError:
+    """The errors of ΦΦᵀ on a sample of rows.
 
-    def __init__(
-        self, kernel: Kernel, rows: Rows, weights: FloatArray, order: float, k: int, random: np.random.RandomState
-    ) -> None:
-        self.rows, self.weights, self.order = rows, weights, order
-        self.k = min(k, rows.shape[0] - 1)
-        block = np.asarray(kernel.block(rows, rows), dtype=np.float64)
-        self.K: FloatArray = (block + block.T) / 2
-        self._seed = int(random.randint(2**31))
-        self.eigenvalues = self._eigenvalues(self.K)
+    λ̂ come from the same sums in the same precision as those of a fit, so that their rounding counts too.
+    """
+    block = np.asarray(kernel.block(rows, rows), dtype=np.float64)
+    K = (block + block.T) / 2
+    k = min(k, len(K) - 1)
+    features = feature_map.features(rows)
+    unit = float(np.abs(K).max(initial=0.0)) or 1.0  # squares of tiny values would vanish
+    size = float(np.linalg.norm(K / unit)) or 1.0  # of a kernel that vanishes, the error itself
+    relative = float(np.linalg.norm((features @ features.T - K) / unit)) / size
+    exact = _exact_eigenvalues(K, weights, order, k, seed)
+    if exact is None:
+        return ApproximationError(float("nan"), relative, len(K))
+    length = float(np.sqrt(np.abs(np.diagonal(K)).mean()))
+    found = np.zeros(k)
+    with suppress(DegreeError):
+        values = factored_spectrum(feature_map, ArrayRows(rows, weights), order, k, length=length).values
+        found[: len(values)] = values
+    largest = float(exact.max(initial=0.0))
+    gap = float(np.abs(found - exact).max(initial=0.0)) / largest if largest > 0 else 0.0
+    return ApproximationError(gap, relative, len(K))
 
-    def error(self, feature_map: FeatureMap) -> ApproximationError:
-        """The errors of ΦΦᵀ."""
-        features = feature_map.features(self.rows)
-        approximate = features @ features.T
-        found, unseen = self._factored_eigenvalues(feature_map)
-        gap = float("nan")
-        if self.eigenvalues is not None:
-            largest = float(self.eigenvalues.max(initial=0.0))
-            gap = float(np.abs(found - self.eigenvalues).max(initial=0.0)) / largest if largest > 0 else 0.0
-        unit = float(np.abs(self.K).max(initial=0.0)) or 1.0  # squares of tiny values would vanish
-        size = float(np.linalg.norm(self.K / unit)) or 1.0  # of a kernel that vanishes, the error itself
-        relative = float(np.linalg.norm((approximate - self.K) / unit)) / size
-        return ApproximationError(gap, relative, len(self.K), unseen)
 
-    def _factored_eigenvalues(self, feature_map: FeatureMap) -> tuple[FloatArray, int]:
-        """Those of a fit of the sample: the same sums in the same precision, so that their rounding counts too.
-
-        And how many rows are not seen.
-        """
-        length = float(np.sqrt(np.abs(np.diagonal(self.K)).mean()))
-        try:
-            spectrum = factored_spectrum(
-                feature_map, ArrayRows(self.rows, self.weights), self.order, self.k, length=length
-            )
-        except DegreeError:
-            return np.zeros(self.k), 0
-        return np.pad(spectrum.values, (0, self.k - len(spectrum.values))), spectrum.unseen
-
-    def _eigenvalues(self, K: FloatArray) -> FloatArray | None:
-        if self.k < 1:
-            return np.empty(0)
-        try:
-            cut = NormalizedCut(DenseGram(K), self.order, self.weights)
-        except DegreeError:
-            return None
-        return top_eigenpairs(cut, self.k, tol=1e-4, deflate=cut.trivial, random_state=self._seed).values
+def _exact_eigenvalues(K: FloatArray, weights: FloatArray, order: float, k: int, seed: int) -> FloatArray | None:
+    """The leading eigenvalues of the cut of K; None if there is no cut."""
+    if k < 1:
+        return np.empty(0)
+    try:
+        cut = NormalizedCut(DenseGram(K), order, weights)
+    except DegreeError:
+        return None
+    return top_eigenpairs(cut, k, tol=1e-4, deflate=cut.trivial, random_state=seed).values
 
 
 # Which feature map, and of which rank
@@ -437,11 +419,12 @@ def choose_map(
             f"rank='auto', a rank of at most {available}, or gram='dense' (exact)."
         )
     compared = np.sort(random.permutation(n)[: min(CHECK_ROWS, max(n // 2, 2))])
-    exact_rows = pool.rows[compared].astype(np.float64)
-    sample = ExactSample(kernel, exact_rows, pool.weights[compared], order, settings.n_columns - 1, random)
+    seed = int(random.randint(2**31))
     size = rank_of(settings, available if landmarks else None)
     # At a landmark the approximation is exact: rows to compare on are none, where there are others.
     others = np.setdiff1d(pool.distinct, compared)
     rows = pool.rows[others if size <= len(others) else pool.distinct]
     found = make_map(kind, kernel, rows, size, random=random, dtype=dtype)
-    return ChosenMap(found, sample.error(found))
+    exact_rows, weights = pool.rows[compared].astype(np.float64), pool.weights[compared]
+    k = settings.n_columns - 1
+    return ChosenMap(found, approximation_error(kernel, found, exact_rows, weights, order, k, seed))
