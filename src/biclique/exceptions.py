@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -55,7 +54,7 @@ def printable(text: object) -> str:
 
 
 class Argument(str):
-    """Python's word for something that the command line has an option for, such as ``memory_limit``."""
+    """Python's word for something that the command line has an option for, such as ``drop``."""
 
     __slots__ = ()
 
@@ -64,12 +63,8 @@ class BicliqueError(Exception):
     """Base of every error raised on purpose.
 
     Its arguments are the pieces of its message: ``TableError("leave the column out with ", DROP, ".")``. A piece that
-    is an ``Argument`` can be said in other words.
+    is an ``Argument`` has another word on the command line.
     """
-
-    def in_words(self, options: Mapping[str, str]) -> str:
-        """The message, with these words instead of Python's."""
-        return "".join(options.get(part, part) if isinstance(part, Argument) else str(part) for part in self.args)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), self.args
