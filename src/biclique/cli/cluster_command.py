@@ -200,9 +200,7 @@ def _in_place(values: Array, kept: NDArray[np.bool_], fill: float = -1) -> Any:
 
 def _parts(options: ClusterOptions, table: OpenedTable) -> Parts | None:
     """The folder of labels, if the output is one."""
-    if options.output is None or options.dask is None or not isinstance(table, LazyTable):
-        return None
-    if not is_folder(options.output):
+    if options.output is None or not isinstance(table, LazyTable) or not is_folder(options.output):
         return None
     settings = {name: getattr(options, name) for name in options.flags if name not in ("output", "dask", "n_jobs")}
     return Parts.opened(options.output, table, settings)

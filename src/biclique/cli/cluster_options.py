@@ -21,11 +21,13 @@ from biclique.cli.table_options import ColumnOptions
 from biclique.cluster.clustering import BicliqueSpectralClustering
 from biclique.datasets.paper import SHIPPED
 from biclique.exceptions import DataError, ParameterError
-from biclique.features.neighborhoods import METRICS
+from biclique.features.neighborhoods import LANDMARKS, METRICS, NEIGHBORS
+from biclique.fit.choose import GRAPH_NEIGHBORS, RANK
 from biclique.fit.settings import GRAM_NAMES, MODELLINGS, NEIGHBORHOODS, PRECISIONS
 from biclique.kernels.gower import Gower
 from biclique.kernels.named import KERNEL_NAMES, KERNELS
 from biclique.runtime.arguments import Names
+from biclique.selection.count_search import MOST_CLUSTERS
 from biclique.tables.atomic_files import check_target
 from biclique.tables.reading import FORMATS
 
@@ -49,7 +51,9 @@ class ClusterOptions(Assigning, ColumnOptions):
         metavar="K",
         help="number of clusters, or select",
     )
-    k_max: int | None = option("--k-max", type=int, metavar="K", help="most clusters that select tries (default: 20)")
+    k_max: int | None = option(
+        "--k-max", type=int, metavar="K", help=f"most clusters that select tries (default: {MOST_CLUSTERS})"
+    )
     report: str | None = option(
         "--report", metavar="FILE", help="write a page to look at and to send, such as report.html"
     )
@@ -93,7 +97,7 @@ class ClusterOptions(Assigning, ColumnOptions):
         parameter=True,
         type=int,
         metavar="N",
-        help="of neighborhoods (default: 7) and nearest_neighbors (default: 10)",
+        help=f"of neighborhoods (default: {NEIGHBORS}) and nearest_neighbors (default: {GRAPH_NEIGHBORS})",
     )
     row_normalize: str = option(
         "--row-normalize",
@@ -111,8 +115,8 @@ class ClusterOptions(Assigning, ColumnOptions):
         parameter=True,
         type=whole_or("auto", "all"),
         metavar="N",
-        help="landmarks of neighborhoods (auto: 4000; all: every distinct row) and nystroem, columns of features "
-        "(auto: 1000)",
+        help=f"landmarks of neighborhoods (auto: {LANDMARKS}; all: every distinct row) and nystroem, columns of "
+        f"features (auto: {RANK})",
     )
     precision: str | None = option("--precision", group=WORK, parameter=True, choices=PRECISIONS, help="of tiles")
     device: str | None = option(

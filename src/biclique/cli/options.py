@@ -245,8 +245,9 @@ class Command(Generic[O]):
             if "flags" not in one.metadata:
                 continue
             how = {"default": SUPPRESS, **one.metadata["how"]}
-            if one.metadata["parameter"] and one.default is None and defaults[one.name].default is not None:
-                how["help"] += f" (default: {defaults[one.name].default})"
+            default = defaults[one.name].default if one.metadata["parameter"] and one.default is None else None
+            if default is not None and not how.get("required"):
+                how["help"] += f" (default: {default})"
             group, flags = groups[one.metadata["group"]], one.metadata["flags"]
             group.add_argument(*flags, dest=one.name, **how) if flags else group.add_argument(one.name, **how)
             if one.metadata["also"] is not None:
