@@ -9,7 +9,7 @@
     outliers   blobs of unequal scales and sizes with 5 % uniform outliers, beside k-means
     peers      the same gamma in scikit-learn, dask-ml and ncut-pytorch (scale_peers.py says how to install these)
     disk       --big rows fitted from a file
-    features   random features; uniform, k-means++ and leverage landmarks
+    features   random features, and landmarks
     neighbors  neighbour graphs: MNIST, pen digits, circles and moons
 
 Every contender runs in a process of its own on rows that it loads from a file, so that its peak memory is its own: the

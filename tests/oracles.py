@@ -387,12 +387,6 @@ def nystroem(kernel, X, Z):
     return C @ np.linalg.pinv(W) @ C.T
 
 
-def leverage(K, mu):
-    """τ_i = (K (K + μI)⁻¹)_ii, by solving for every row."""
-    n = len(K)
-    return np.array([K[i] @ np.linalg.solve(K + mu * np.eye(n), np.eye(n)[i]) for i in range(n)])
-
-
 def least_order(K, k, orders=(2, 2.05, 2.1, 2.25, 2.5, 3, 4)):
     """The first order whose k clusters all have at least √(n/k) rows; else that with the largest smallest cluster."""
     degrees, smallest = K.sum(axis=1), []

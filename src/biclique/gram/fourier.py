@@ -33,6 +33,8 @@ from biclique.runtime import Pulse, Tick, count_threads, run_groups
 from biclique.runtime.memory import require_memory
 
 MOST_COLUMNS = 3
+"""Columns of X that a grid may have: its modes grow with their power."""
+
 TARGET = 1e-5
 """The largest error of a product that is allowed, relative to each row's own degree, on the measured rows."""
 
@@ -41,9 +43,6 @@ PRECISIONS = ((np.float32, 1e-6), (np.float64, 1e-9), (np.float64, 1e-12))
 
 MOST_MODES = 2**24
 """Of one box: 256 MiB in float64, and 2^d times that while it is transformed."""
-
-LOOKED_AT = 20_000
-"""Rows by which it is seen whether a grid holds them all."""
 
 FEW_ROWS = 64
 """Boxes of no more rows are multiplied as they are."""
