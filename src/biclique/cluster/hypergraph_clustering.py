@@ -31,7 +31,7 @@ class HypergraphSpectralClustering(ClusterMixin, Estimator):
     """Cluster the vertices of a hypergraph by the normalised cut of an expansion.
 
     The hypergraph is expanded to a graph on its vertices (never formed as a matrix), and the leading eigenvectors of
-    that graph's normalised cut are clustered. Several connected parts are found first, exactly, and said; a vertex that
+    that graph's normalised cut are clustered. Connected components are found first, with a warning; a vertex that
     shares no edge with another gets the label −1.
 
     Parameters

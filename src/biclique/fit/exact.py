@@ -178,7 +178,7 @@ class CutEmbedding:
                 RankWarning,
             )
         warn_about_clipped(self.clipped, len(pairs.values), self.lowest, "the cut")
-        if n >= (settings.n_clusters or 0):  # with fewer rows enough is said
+        if n >= (settings.n_clusters or 0):  # fewer rows than clusters have a warning of their own
             warn_about_null_columns(informative, settings.n_columns)
 
 

@@ -290,7 +290,7 @@ def sparse_spectrum(graph: Hypergraph, settings: Settings, progress: Progress) -
     values, U = pairs.values, pairs.vectors
     informative = values > pairs.residuals + float(np.finfo(np.float64).eps)  # else it may be 0
     scale = np.where(informative, 1 / np.sqrt(np.where(informative, values, 1.0)), 0.0)
-    if graph.map.size >= (settings.n_clusters or 0):  # with fewer landmarks enough is said
+    if graph.map.size >= (settings.n_clusters or 0):  # fewer landmarks than clusters have a warning of their own
         warn_about_null_columns(informative, settings.n_columns)
     return FactoredSpectrum(
         map=graph.map,
