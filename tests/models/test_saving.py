@@ -120,7 +120,7 @@ def test_ways_and_assigners(groups, tmp_path, parameters, assign_labels):
         {"kernel_params": {"metric": "gower"}},
         {"n_clusters": "select"},
     ],
-    ids=str,
+    ids=" ".join,
 )
 def test_settings(groups, tmp_path, parameters):
     model = fit(groups[0], **parameters)
