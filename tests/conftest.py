@@ -7,7 +7,8 @@ import pytest
 from sklearn.datasets import load_iris, make_blobs
 from threadpoolctl import threadpool_limits
 
-from biclique.runtime import single_threaded_blas, threads
+from biclique.runtime import threads
+from biclique.runtime.threads import single_threaded_blas
 
 # A shell hides Ctrl-C from what runs in its background, and nohup hides SIGHUP; tests send both.
 for _name, _handler in (("SIGINT", signal.default_int_handler), ("SIGHUP", signal.SIG_DFL)):

@@ -160,6 +160,8 @@ def test_other_estimators(groups, tmp_path):
     for parameters in ({}, {"weights": np.arange(90.0) + 1, "init": "k-means++"}, {"weights": "paper"}):
         check(fit(X, BicliqueKernelKMeans, **parameters), tmp_path, X, new)
     again = check(fit(X, InhomogeneousSubspaceClustering, subspace_dim=1, n_draws=30), tmp_path, X, new)
+    biclique.save(again.set_params(n_draws=10**9), tmp_path / "many.skops")
+    assert biclique.load(tmp_path / "many.skops").n_draws == 10**9
     assert again.subspaces_[0].basis.shape == (1, 4)
     parts = [("cut", BicliqueSpectralClustering(3, random_state=0)), ("means", KMeans(4, random_state=0))]
     check(fit(X, ConsensusClustering, estimators=parts), tmp_path, X, new)

@@ -5,7 +5,7 @@ import pytest
 from scipy.linalg import LinAlgWarning
 from scipy.sparse.linalg import ArpackNoConvergence, lobpcg
 
-from biclique.runtime import single_threaded_blas
+from biclique.runtime.threads import single_threaded_blas
 from biclique.spectral import solver
 from biclique.spectral.alternatives import scipy_eigenpairs
 from biclique.spectral.solver import DIRECT_BELOW, BlockKrylov, dense_eigenpairs, top_eigenpairs

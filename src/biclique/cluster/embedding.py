@@ -11,7 +11,7 @@ from biclique._typing import Device, FloatArray
 from biclique.cluster.estimator import SpectralEstimator
 from biclique.fit.settings import CONSTRAINTS, count
 from biclique.kernels.kernel import Kernel
-from biclique.runtime import check_flag
+from biclique.runtime.arguments import check_flag
 
 
 class BicliqueSpectralEmbedding(SpectralEstimator):

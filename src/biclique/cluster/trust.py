@@ -18,8 +18,9 @@ from biclique.exceptions import DataError, ParameterError
 from biclique.fit.fitted import Fitted
 from biclique.kernels.gower import Gower
 from biclique.report.rows import typical_rows
-from biclique.runtime import check_count, check_number, check_random, single_threaded_blas
+from biclique.runtime.arguments import check_count, check_number, check_random
 from biclique.runtime.namespace import is_dask
+from biclique.runtime.threads import single_threaded_blas
 from biclique.spectral.rounding import Seen
 
 REJECTED = -1

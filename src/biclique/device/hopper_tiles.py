@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from math import ceil, sqrt
 from typing import Any
 
-from biclique.runtime import Tick
+from biclique.runtime.threads import Tick
 
 # Without Triton the module can still be read, by tools that look at every file; nothing in it can be called.
 triton: Any = import_module("triton") if find_spec("triton") is not None else None

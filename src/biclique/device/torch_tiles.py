@@ -18,8 +18,9 @@ from biclique.exceptions import MemoryLimitError, MissingExtraError, ParameterEr
 from biclique.kernels.held import near_one
 from biclique.kernels.kernel import Form, Kernel
 from biclique.kernels.named import power
-from biclique.runtime import Tick, format_bytes, free_memory
+from biclique.runtime.memory import format_bytes, free_memory
 from biclique.runtime.namespace import on_host, unit_rows
+from biclique.runtime.threads import Tick
 
 FLOAT32_ERROR = 1e-3
 """Above this bound on the error of a value in float32 tiles are computed in float64, by torch."""

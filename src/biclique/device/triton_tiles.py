@@ -26,8 +26,9 @@ from biclique.device.torch_tiles import (
 )
 from biclique.exceptions import BicliqueWarning, MemoryLimitError, ParameterError, warn_user
 from biclique.kernels.kernel import Kernel
-from biclique.runtime import Tick, format_bytes
+from biclique.runtime.memory import format_bytes
 from biclique.runtime.namespace import largest_size, on_host
+from biclique.runtime.threads import Tick
 
 LINEAR, POWER, GAUSS, MANHATTAN = 0, 1, 2, 3
 """The functions of a tile: S, (cS + l_i r_j)^q, 2^(cS + l_i + r_j), 2^(14 − |x_i − y_j|₁)."""

@@ -33,8 +33,8 @@ from biclique.gram.dense import DenseGram
 from biclique.kernels.kernel import Kernel
 from biclique.progress import Progress
 from biclique.rows.array import ArrayRows, Block, Pool, RowSource
-from biclique.runtime import Result
 from biclique.runtime.namespace import as_dtype, float64, moved, namespace, scalars, to_host
+from biclique.runtime.threads import Result
 from biclique.spectral.cut import NULL_EIGENVALUE, NormalizedCut, check_order, column_signs, shrunken_degrees
 from biclique.spectral.solver import top_eigenpairs
 

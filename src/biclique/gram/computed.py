@@ -9,7 +9,7 @@ from biclique._typing import FloatArray, Rows
 from biclique.gram.operator import CrossGram, GramOperator, TrainedRows
 from biclique.kernels.held import HeldRows
 from biclique.kernels.kernel import Kernel, nonnegative
-from biclique.runtime import Tick
+from biclique.runtime.threads import Tick
 
 
 class ComputedGram(GramOperator):

@@ -12,8 +12,8 @@ from biclique.exceptions import DataError
 from biclique.gram.operator import CrossGram, GramOperator
 from biclique.kernels.held import HeldRows
 from biclique.kernels.kernel import Kernel, nonnegative
-from biclique.runtime import PANEL, Pulse, Tick, given_panel, panel_product, run_groups
 from biclique.runtime.memory import require_memory
+from biclique.runtime.threads import PANEL, Pulse, Tick, given_panel, panel_product, run_groups
 
 
 class StoredCross(CrossGram):

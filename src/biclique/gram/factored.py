@@ -9,7 +9,7 @@ import numpy as np
 from biclique._typing import FloatArray, Rows
 from biclique.features.maps import FeatureMap, column_sums, map_product, squared_lengths
 from biclique.gram.operator import CrossGram, GramOperator
-from biclique.runtime import Tick
+from biclique.runtime.threads import Tick
 
 
 class FactoredRows:

@@ -29,8 +29,8 @@ from biclique.gram.operator import CrossGram
 from biclique.kernels.held import HeldRows, KernelCross
 from biclique.kernels.kernel import Kernel
 from biclique.neighbors.index import members_of
-from biclique.runtime import Pulse, Tick, count_threads, run_groups
 from biclique.runtime.memory import require_memory
+from biclique.runtime.threads import Pulse, Tick, count_threads, run_groups
 
 MOST_COLUMNS = 3
 """Columns of X that a grid may have: its modes grow with their power."""

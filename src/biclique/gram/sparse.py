@@ -14,7 +14,8 @@ from biclique.gram.dense import StoredCross, check_asymmetry
 from biclique.gram.operator import CrossGram, GramOperator
 from biclique.neighbors.index import NeighborIndex, components
 from biclique.neighbors.pairs import Pairs, within_radius
-from biclique.runtime import Tick, check_count, given_panel, panel_product
+from biclique.runtime.arguments import check_count
+from biclique.runtime.threads import Tick, given_panel, panel_product
 
 
 class SparseGram(GramOperator):

@@ -14,7 +14,7 @@ from biclique._typing import FloatArray, Rows
 from biclique.gram.computed import ComputedGram
 from biclique.kernels.held import HeldRows
 from biclique.kernels.kernel import Kernel
-from biclique.runtime import Pulse, Tick, run_groups
+from biclique.runtime.threads import Pulse, Tick, run_groups
 
 TILE_ROWS = 128
 """Rows of a tile."""

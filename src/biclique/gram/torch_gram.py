@@ -28,8 +28,8 @@ from biclique.exceptions import DataError, ParameterError
 from biclique.gram.operator import CrossGram, GramOperator
 from biclique.kernels.held import HeldRows
 from biclique.kernels.kernel import Kernel, nonnegative
-from biclique.runtime import Tick
 from biclique.runtime.namespace import float64, full_float32, on_host, to_host
+from biclique.runtime.threads import Tick
 
 PRECISIONS = ("float32", "fast", "float64")
 """Relative errors of a product: 1e-5, some 2e-4 for vectors of mixed signs, and those of float64, by torch's tiles."""

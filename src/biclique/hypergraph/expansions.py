@@ -43,8 +43,9 @@ from biclique._typing import FloatArray, IntArray, Rows
 from biclique.exceptions import DataError, DegreeError, ParameterError
 from biclique.gram.operator import CrossGram, GramOperator
 from biclique.hypergraph.hypergraph import Hypergraph
-from biclique.runtime import check_choice, panel_product
+from biclique.runtime.arguments import check_choice
 from biclique.runtime.memory import require_memory
+from biclique.runtime.threads import panel_product
 
 # Splitting functions
 

@@ -53,7 +53,7 @@ CALLED = "biclique.hypergraph.hypergraph.Hypergraph"
 LARGE = ("labels_", "embedding_")
 """One value or row for every training row, which ``predict`` does not need."""
 
-UNCOUNTED = ("random_state", "seed", "rows", "n_rows", "unseen", "_lazy_sizes", "max_iter", "bytes", "memory_limit")
+UNCOUNTED = ("random_state", "seed", "rows", "n_rows", "unseen", "_lazy_sizes", "max_iter")
 """Attributes that may be a whole number above the bytes of the file."""
 
 SCHEMA = "schema.json"
@@ -278,7 +278,7 @@ def _check_parts(model: object, size: int) -> None:
 
 
 def _parts(name: str, value: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
-    """Every value inside a model with the name of its attribute; of classes of scikit-learn, those of pipelines."""
+    """Every value that a fit left in a model, with the name of its attribute; of scikit-learn's, that of pipelines."""
     if id(value) in seen:
         return
     seen.add(id(value))
@@ -292,4 +292,7 @@ def _parts(name: str, value: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, Pipeline):
         yield from _parts("steps", value.steps, seen)
     elif type(value).__module__.startswith("biclique.") and hasattr(value, "__dict__"):
-        yield from _parts(name, vars(value), seen)
+        parameters = value.get_params(deep=False) if isinstance(value, BaseEstimator) else {}
+        for key, part in vars(value).items():
+            if key not in parameters:  # which a fit reads, and predict does not
+                yield from _parts(key, part, seen)

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from biclique._typing import FloatArray
 from biclique.exceptions import DataError, MemoryLimitError, ParameterError
 from biclique.multiway.biclique import base_gram, check_even_order, square
-from biclique.runtime import format_bytes
+from biclique.runtime.memory import format_bytes
 
 MOST_BYTES = 2**30
 """Largest tensor that is made unless more is asked for."""

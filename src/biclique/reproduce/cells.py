@@ -32,8 +32,8 @@ from biclique.exceptions import BicliqueError, BicliqueWarning, DataError
 from biclique.progress import Progress
 from biclique.reproduce.methods import METHODS, Problem, Result, Settings
 from biclique.reproduce.printed import ORDERS, REPEATS
-from biclique.runtime import single_threaded_blas
 from biclique.runtime.namespace import unit_rows
+from biclique.runtime.threads import single_threaded_blas
 from biclique.tables.atomic_files import write_text
 
 QUICK_SEQUENCES = 10

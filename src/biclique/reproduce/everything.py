@@ -33,7 +33,7 @@ from biclique.reproduce.result_tables import (
     by_order,
     observations,
 )
-from biclique.runtime import check_choice, check_count
+from biclique.runtime.arguments import check_choice, check_count
 from biclique.runtime.axes import figure_class
 from biclique.tables.atomic_files import atomic_path, write_text
 

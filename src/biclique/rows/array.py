@@ -20,8 +20,8 @@ from biclique.gram.sparse import checked_sparse, given_bytes
 from biclique.gram.spread import Spread
 from biclique.kernels.gower import Columns
 from biclique.progress import Progress
-from biclique.runtime import data_bytes, draw_numbers
-from biclique.runtime.memory import require_memory
+from biclique.runtime.draws import draw_numbers
+from biclique.runtime.memory import data_bytes, require_memory
 from biclique.runtime.namespace import PIECE_ROWS, moved, rows_on_host
 
 Found = TypeVar("Found")

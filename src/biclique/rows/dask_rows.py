@@ -26,7 +26,7 @@ from biclique.rows.array import ArrayRows, Block, Check, Found, RowSource, Sum
 from biclique.rows.checks import check_no_dates, check_no_mask, check_values, check_weight_values, check_weights
 from biclique.rows.dask_client import active_client, import_dask
 from biclique.rows.dask_tiles import DaskSpread
-from biclique.runtime import draw_numbers
+from biclique.runtime.draws import draw_numbers
 from biclique.runtime.memory import require_memory
 from biclique.runtime.threads import one_thread, single_threaded_blas
 

@@ -8,7 +8,6 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.utils import check_random_state
 
-from biclique._typing import FloatArray
 from biclique.exceptions import ParameterError
 
 
@@ -57,13 +56,6 @@ def is_finite(value: Real) -> bool:
         return bool(np.isfinite(float(value)))
     except OverflowError:  # a whole number beyond 1e308
         return False
-
-
-def all_finite(X: FloatArray) -> bool:
-    """Whether no value is NaN or infinite. Most tables are acquitted by their sum, which is quick but may overflow."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = X.sum()
-    return bool(np.isfinite(total) or np.isfinite(X).all())
 
 
 def check_number(name: str, value: object, *, least: float = -np.inf) -> None:

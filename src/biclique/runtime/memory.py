@@ -1,27 +1,24 @@
-"""How much memory there is, and what a request would need."""
+"""How much memory is free, and one refusal before what does not fit is allocated."""
 
 from __future__ import annotations
 
 import ctypes
 import os
-import re
 import sys
-from numbers import Real
 from pathlib import Path
 from typing import Any
 
 from scipy import sparse
 
-from biclique.exceptions import MemoryLimitError, ParameterError
-from biclique.runtime.arguments import is_finite
+from biclique.exceptions import MemoryLimitError
 
 FREE_BY_GUESS = 4 * 2**30
 """If the system does not say how much is free."""
-_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-_CGROUP = (
+CONTAINERS = (
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
     ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
 )
+"""Files with the limit of a container and what it uses, of both kinds of control groups."""
 
 
 def format_bytes(size: float) -> str:
@@ -36,7 +33,7 @@ def format_bytes(size: float) -> str:
 def free_memory() -> int:
     """Bytes this process could still take: what is free, or what its container leaves it."""
     candidates = [_free_on_machine()]
-    for limit, used in _CGROUP:
+    for limit, used in CONTAINERS:
         try:
             candidates.append(int(Path(limit).read_text()) - int(Path(used).read_text()))
         except (OSError, ValueError):  # no such container, or no limit ("max")
@@ -88,25 +85,6 @@ def _free_on_machine() -> int:
         pass
     total = total_memory()  # no count of free pages on this system: take a half of all there is
     return FREE_BY_GUESS if total is None else total // 2
-
-
-def parse_memory_limit(limit: object) -> int:
-    """Bytes from ``"auto"`` (half of what is free), a number of bytes, or text like ``"4GB"``."""
-    if limit is None or limit == "auto":
-        return free_memory() // 2
-    if isinstance(limit, Real) and not isinstance(limit, bool) and is_finite(limit) and float(limit) > 0:
-        return int(float(limit))
-    if isinstance(limit, str):
-        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", limit, flags=re.IGNORECASE)
-        if match and 0 < float(match[1]) * _UNITS[match[2].upper()] < float("inf"):
-            return int(float(match[1]) * _UNITS[match[2].upper()])
-    raise ParameterError(f"memory_limit must be 'auto', a number of bytes or text like '4GB', got {limit!r}.")
-
-
-def require(needed: float, limit: float, what: str, *way_out: str) -> None:
-    """Refuse, before allocating, what does not fit."""
-    if needed > limit:
-        raise MemoryLimitError(f"{what} needs {format_bytes(needed)}, limit {format_bytes(limit)}: ", *way_out)
 
 
 def require_memory(needed: float, what: str, way_out: str) -> None:

@@ -24,7 +24,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from sklearn.utils import check_random_state
 
 from biclique._typing import FloatArray, IntArray
-from biclique.runtime import single_threaded_blas
+from biclique.runtime.threads import single_threaded_blas
 from biclique.spectral.cut import NormalizedCut
 from biclique.spectral.solver import (
     RESOLVED_GAP,

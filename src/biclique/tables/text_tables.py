@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from biclique.exceptions import Argument, TableError, printable
-from biclique.runtime import count_threads, format_bytes, free_memory
+from biclique.runtime.memory import format_bytes, free_memory
+from biclique.runtime.threads import count_threads
 from biclique.tables.frames import check_names, pandas, pyarrow, settled
 from biclique.tables.text_form import MISSING, TextForm, as_amount, as_number, is_missing
 
