@@ -98,7 +98,7 @@ class HeldTable(OpenedTable):
         self.notes = tuple(self.frame.attrs.get("notes", ()))
 
     def prepared(self, preparer: TablePreparer) -> tuple[Array, NDArray[np.bool_]]:
-        return preparer.fit(self.frame).transform_rows(self.frame)
+        return preparer.fit_rows(self.frame)
 
     def column(self, name: str) -> Any:
         return self.frame[name]

@@ -153,8 +153,10 @@ def _spoilt_numbers(column: Any, levels: Counter[str]) -> str:
 
 def counts_rows(column: Any) -> bool:
     """True for numbers that only count the rows: each is the one before plus 1."""
-    values = numbers_of(column)
-    return len(values) > 2 and bool(values[0] == np.rint(values[0])) and bool((np.diff(values) == 1).all())
+    first = numbers_of(column.iloc[:3])
+    if len(first) < 3 or first[0] != np.rint(first[0]) or (np.diff(first) != 1).any():
+        return False
+    return bool((np.diff(numbers_of(column)) == 1).all())
 
 
 def _all_differ(values: FloatArray) -> bool:

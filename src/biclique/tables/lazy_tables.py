@@ -99,9 +99,8 @@ def read_block(
         file.seek(place[0])
         data = file.read(place[1] - place[0])
     name = f"{printable(stamp.path)} (from byte {place[0]} on)"
-    table = split_fields(name, in_utf8(name, data, form.encoding), head)
-    if place[1] == stamp.size:
-        table = without_last_gaps(table)
+    data = in_utf8(name, data, form.encoding)
+    table = split_fields(name, without_last_gaps(data, head) if place[1] == stamp.size else data, head)
     frame = typed_frame(table, form, texts)
     for column, kind in kinds.items():
         found = kind_of(frame[column])

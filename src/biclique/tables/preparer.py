@@ -166,6 +166,19 @@ class TablePreparer(TransformerMixin, PageLink, BaseEstimator):
         warn_about_rows(kept)
         return self._packed(X, made, kept)
 
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """``fit(X).transform(X)``, reading X once."""
+        if is_dask(X):
+            return self.fit(X, y).transform(X)
+        made, kept = self.fit_rows(X)
+        warn_about_rows(kept)
+        return self._packed(X, made, kept)
+
+    def fit_rows(self, X: Any) -> tuple[FloatArray, NDArray[np.bool_]]:
+        """``fit(X).transform_rows(X)``, reading X once."""
+        frame = self._read(X, reset=True)
+        return self._made(frame, *self._fit(frame)), self.kept_
+
     def transform_rows(self, X: Any) -> tuple[FloatArray, NDArray[np.bool_]]:
         """What ``transform`` gives as an array, and which rows of X these are.
 
@@ -318,9 +331,10 @@ class TablePreparer(TransformerMixin, PageLink, BaseEstimator):
 
     # Fitting
 
-    def _fit(self, frame: Any) -> None:
+    def _fit(self, frame: Any) -> tuple[FloatArray, NDArray[Any]]:
         X, L, self.kept_ = self._rows(self._choose(frame))
-        self._learn(name_of(frame), Sums.of(X, L), X)
+        self._learn(name_of(frame), Sums.of(X, L, moments=False), X)
+        return X, L
 
     def _fit_partitions(self, X: Any) -> None:
         """Sums of each partition, added in their order."""
@@ -351,13 +365,12 @@ class TablePreparer(TransformerMixin, PageLink, BaseEstimator):
         with_gaps = (sums.counts < sums.n_rows) & (self.missing == "indicator")
         self.indicated_ = [self.number_columns_[j] for j in np.flatnonzero(with_gaps)]
         if self.number_columns_ and self.missing in ("mean", "median", "indicator"):
-            median = self.missing == "median"
-            self.imputer_ = SimpleImputer(strategy="median" if median else "mean")
-            self.imputer_.fit(X if median else sums.means[None])
+            strategy = "median" if self.missing == "median" else "mean"
+            self.imputer_ = SimpleImputer(strategy=strategy).fit(sums.means[None] if X is None else X)
         scaled = self._scaled()
         if scaled and self.scale != "none":
             with np.errstate(over="ignore", invalid="ignore"):
-                self.scaler_ = SCALERS[self.scale](copy=False).fit(self._rows_to_scale(sums, X)[:, scaled])
+                self.scaler_ = SCALERS[self.scale]().fit(self._rows_to_scale(sums, X)[:, scaled])
             if not np.isfinite(getattr(self.scaler_, "var_", self.scaler_.scale_)).all():
                 raise _too_large(name)
         self._learn_levels(sums.levels)
@@ -407,15 +420,19 @@ class TablePreparer(TransformerMixin, PageLink, BaseEstimator):
 
     def _transform(self, frame: Any) -> tuple[FloatArray, NDArray[np.bool_]]:
         self._refuse_gaps(frame)
+        X, L, kept = self._rows(frame)
+        return self._made(frame, X, L), kept
+
+    def _made(self, frame: Any, X: FloatArray, L: NDArray[Any]) -> FloatArray:
+        """The prepared columns of rows whose numbers, which are overwritten, and levels these are."""
         n_out = len(self.get_feature_names_out())
         require_memory(
             16 * len(frame) * n_out,
             f"{name_of(frame)}: {len(frame)} rows of {n_out} prepared columns",
             "leave out categories with many levels, or take fewer rows.",
         )
-        X, L, kept = self._rows(frame)
         if not len(X):
-            return np.empty((0, n_out)), kept
+            return np.empty((0, n_out))
         gaps = np.isnan(X)
         indicated = [self.number_columns_.index(name) for name in self.indicated_]
         if self.missing == "indicator":
@@ -428,7 +445,9 @@ class TablePreparer(TransformerMixin, PageLink, BaseEstimator):
                 X[:, scaled] = self.scaler_.transform(X[:, scaled])
             if np.isinf(X).any() or (np.isnan(X) & ~gaps).any():
                 raise _too_large(name_of(frame))
-        return np.hstack([X, gaps[:, indicated].astype(float), self._encoded(L)]), kept
+        if n_out == X.shape[1]:
+            return X
+        return np.hstack([X, gaps[:, indicated].astype(float), self._encoded(L)])
 
     def _encoded(self, L: NDArray[Any]) -> FloatArray:
         """Levels as columns of 0 and 1/√2, or by their number."""

@@ -24,14 +24,17 @@ class Sums:
     levels: list[Counter[str | None]]  # q
 
     @classmethod
-    def of(cls, X: FloatArray, L: NDArray[Any]) -> Sums:
-        """Those of some rows; NaN and None count as no value."""
+    def of(cls, X: FloatArray, L: NDArray[Any], *, moments: bool = True) -> Sums:
+        """Those of some rows; NaN and None count as no value. Without ``moments`` the means and squares are 0."""
         present = ~np.isnan(X)
         counts = present.sum(axis=0).astype(float)
+        levels = [Counter(column.tolist()) for column in L.T]
+        if not moments:
+            return cls(len(X), counts, np.zeros(len(counts)), np.zeros(len(counts)), levels)
         with np.errstate(over="ignore", invalid="ignore"):
             means = np.where(present, X, 0).sum(axis=0) / np.maximum(counts, 1)
             squares = (np.where(present, X - means, 0) ** 2).sum(axis=0)
-        return cls(len(X), counts, means, squares, [Counter(column.tolist()) for column in L.T])
+        return cls(len(X), counts, means, squares, levels)
 
     @classmethod
     def added(cls, parts: Sequence[Sums]) -> Sums:

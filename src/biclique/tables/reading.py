@@ -23,7 +23,7 @@ from biclique.tables.lazy_tables import open_chunks, open_groups, open_npy, open
 from biclique.tables.parquet_tables import open_parquet, read_parquet
 from biclique.tables.preparer import TablePreparer
 from biclique.tables.text_form import PLAIN, TextForm
-from biclique.tables.text_tables import find_head, no_rows, read_bytes, split_fields, typed_frame, without_last_gaps
+from biclique.tables.text_tables import find_head, no_rows, read_bytes, read_columns, typed_frame, without_last_gaps
 
 UNPACKED = 5
 """How many times larger a packed file is assumed to be in memory."""
@@ -49,7 +49,8 @@ def _read_text(path: Path, form: TextForm, texts: Sequence[str], as_text: bool) 
     name = printable(path)
     data = read_bytes(path, form)
     head = find_head(path, data, form)
-    table = without_last_gaps(split_fields(name, data, head, head.start))
+    every = head.names if as_text else texts
+    table = read_columns(name, without_last_gaps(data, head), head, form, every)
     if not table.num_rows:
         raise no_rows(name, head)
     frame = table.to_pandas().astype(object) if as_text else typed_frame(table, form, texts)
@@ -228,8 +229,8 @@ def read_table(
     roles = [name for name in (label, id) if name is not None]
     frame = read_frame(path, TextForm(header, decimal, encoding=encoding), texts=roles)
     missing = "keep" if drop_missing is None else "drop" if drop_missing else "refuse"
-    preparer = TablePreparer(drop=[*roles, *drop], missing=missing, scale="none").fit(frame)
-    X, kept = preparer.transform_rows(frame)
+    preparer = TablePreparer(drop=[*roles, *drop], missing=missing, scale="none")
+    X, kept = preparer.fit_rows(frame)
     rows = np.flatnonzero(kept)
     labels, ids = (None if name is None else texts_of(frame[name].iloc[rows]) for name in (label, id))
     return Table(X, preparer.number_columns_, rows, len(frame), labels, ids, frame.attrs["notes"])

@@ -1,6 +1,6 @@
 """Text files of fields between commas, semicolons, tabs or bars: bytes to columns of texts, and these to values.
 
-pyarrow splits all fields as texts. Columns of numbers are cast as a whole; only others are looked at field by field.
+pyarrow parses columns of numbers, and splits others as texts, which are looked at field by field.
 """
 
 from __future__ import annotations
@@ -29,6 +29,10 @@ HEAD = 2**22
 """Bytes in which the first row must end."""
 BLOCK = 2**22
 """Bytes that pyarrow parses at once."""
+SAMPLE = 2**16
+"""Bytes of rows that say which columns may be numbers."""
+NULLS = sorted({form for word in MISSING for form in (word, word.upper(), word.capitalize(), word.title(), "NaN")})
+"""Fields of numbers that stand for a missing value, as they are usually written."""
 QUOTED = re.compile(r'"[^"]*"')
 EXCEL_LINE = re.compile(r"(?:sep=([,;\t|])\r?\n)?")
 BLANK_LINES = re.compile(r"(?:[ \t]*(?:\r\n|\n|\r))*")
@@ -148,12 +152,29 @@ def no_rows(name: str, head: Head) -> TableError:
     )
 
 
-# Columns of texts
+# Columns
 
 
-def split_fields(name: str, data: bytes, head: Head, start: int = 0) -> Any:
-    """An Arrow table of texts, from a byte on. Blank lines are rows in a table of one column only."""
+def read_columns(name: str, data: bytes, head: Head, form: TextForm, texts: Collection[str]) -> Any:
+    """An Arrow table of numbers and texts: a column of numbers in the first rows is parsed as such if all of it is."""
+    end = data.rfind(b"\n", head.start, head.start + SAMPLE) + 1
+    numbers: list[str] = []
+    with suppress(TableError, pyarrow().ArrowInvalid):  # of a field that goes on behind the end
+        sample = split_fields(name, data[head.start : end], head)
+        numbers = [column for column in head.names if as_numbers(sample.column(column), form.decimal) is not None]
+    with suppress(pyarrow().ArrowInvalid):
+        return split_fields(name, data, head, head.start, {*numbers} - {*texts}, form.decimal)
+    return split_fields(name, data, head, head.start)
+
+
+def split_fields(
+    name: str, data: bytes, head: Head, start: int = 0, numbers: Collection[str] = (), decimal: str = "."
+) -> Any:
+    """An Arrow table of texts and ``numbers``, from a byte on. Blank lines are rows in a table of one column only."""
     pa, csv_reader = pyarrow(), pyarrow("pyarrow.csv")
+    types = {column: pa.float64() if column in numbers else pa.string() for column in head.names}
+    if not data[start : start + HEAD].strip() and not data[start:].strip():
+        return pa.schema(types).empty_table()
     wrong: list[Any] = []
 
     def look_at(row: Any) -> str:
@@ -168,15 +189,13 @@ def split_fields(name: str, data: bytes, head: Head, start: int = 0) -> Any:
         ignore_empty_lines=len(head.names) > 1,
         invalid_row_handler=look_at,
     )
-    texts = csv_reader.ConvertOptions(column_types=dict.fromkeys(head.names, pa.string()), check_utf8=False)
+    values = csv_reader.ConvertOptions(column_types=types, check_utf8=False, null_values=NULLS, decimal_point=decimal)
 
     def parse(threads: bool) -> Any:
         block = BLOCK if data.find(b"\n", start, start + BLOCK) >= 0 else len(data) + 1
         reading = csv_reader.ReadOptions(column_names=head.names, block_size=block, use_threads=threads)
-        return csv_reader.read_csv(pa.BufferReader(pa.py_buffer(data).slice(start)), reading, parsing, texts)
+        return csv_reader.read_csv(pa.BufferReader(pa.py_buffer(data).slice(start)), reading, parsing, values)
 
-    if not data[start : start + HEAD].strip() and not data[start:].strip():
-        return pa.table({column: pa.array([], pa.string()) for column in head.names})
     try:
         return parse(threads=True)
     except pa.ArrowInvalid as error:
@@ -192,12 +211,16 @@ def split_fields(name: str, data: bytes, head: Head, start: int = 0) -> Any:
         ) from error
 
 
-def without_last_gaps(table: Any) -> Any:
-    """The rows up to the last one that has a value."""
-    n = table.num_rows
-    while n and not any(column[n - 1].as_py().strip() for column in table.columns):
-        n -= 1
-    return table.slice(0, n)
+def without_last_gaps(data: bytes, head: Head) -> bytes:
+    """The text up to the end of the last row that has a value."""
+    end = len(data)
+    while end:
+        start = max(data.rfind(b"\n", 0, end - 1), data.rfind(b"\r", max(0, end - HEAD), end - 1)) + 1
+        line = data[start:end].decode(errors="replace")
+        if line.replace(head.delimiter, "").replace('"', "").strip() or line.count('"') % 2:
+            break
+        end = start
+    return data[:end]
 
 
 # Values
@@ -211,6 +234,8 @@ def typed_frame(table: Any, form: TextForm, texts: Collection[str] = ()) -> Any:
 
     def typed(name: str) -> Any:
         column = table.column(name)
+        if pyarrow().types.is_floating(column.type):
+            return column.to_numpy()
         numbers = None if name in texts else as_numbers(column, form.decimal)
         if numbers is not None:
             return numbers

@@ -164,14 +164,14 @@ def warn_about_ids(frame: Any, whole: bool) -> None:
     """Name columns that look like ids and are used as numbers; if not ``whole``, these are their first rows."""
     seen = "" if whole else f" in its first {len(frame)} rows"
     for name, column in frame.items():
-        if kind_of(column) != "number" or look_at(column).look != "id":
+        if kind_of(column) != "number":
             continue
         if counts_rows(column):
             warn_user(
                 f"column {name!r} only counts the rows{seen}: leave it out unless it says something about them.",
                 TableWarning,
             )
-        else:
+        elif name.lower().endswith("id") and look_at(column).look == "id":
             warn_user(
                 f"column {name!r} looks like an id (different whole numbers{seen}), and is used as a number: leave it "
                 "out unless it says something about the rows.",
