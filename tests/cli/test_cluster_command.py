@@ -13,7 +13,7 @@ from biclique import __version__
 from biclique.cli import main
 from tests.cli.running import run
 from tests.cli.waiting import wait_for_work
-from tests.optional import Optional
+from tests.optional import Optional, needs
 
 pd = Optional("pandas")
 
@@ -206,11 +206,20 @@ def test_missing_values(capsys, iris_csv, tmp_path):
     assert np.flatnonzero(labels.label.isna()).tolist() == [4]
 
 
-def test_ctrl_c_leaves_cleanly(tmp_path):
+IN_PARTS = """
+import sys
+from biclique.cli import command, opened_tables
+opened_tables.free_memory = lambda: 1000
+sys.exit(command())
+"""
+
+
+@pytest.mark.parametrize("program", [["-m", "biclique"], pytest.param(["-c", IN_PARTS], marks=needs("dask"))])
+def test_ctrl_c_leaves_cleanly(tmp_path, program):
     X = np.random.default_rng(0).normal(size=(60_000, 8))
     np.save(tmp_path / "t.npy", X)
     process = subprocess.Popen(
-        [sys.executable, "-m", "biclique", "cluster", tmp_path / "t.npy", "-k", "5", "-o", tmp_path / "l.csv"],
+        [sys.executable, *program, "cluster", tmp_path / "t.npy", "-k", "5", "-o", tmp_path / "l.csv"],
         stderr=subprocess.PIPE,
         text=True,
     )

@@ -329,3 +329,16 @@ def test_a_full_disk_in_convert(capsys, tmp_path):
     assert (code, out, err.count("\n")) == (1, "", 1)
     assert "File too large" in err
     assert os.listdir(tmp_path) == ["h.hgr"]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".npy", ".parquet"])
+def test_a_full_disk_leaves_the_old_file_and_no_other(capsys, tmp_path, suffix):
+    output = tmp_path / f"l{suffix}"
+    output.write_text("old")
+    with full_disk():
+        code, out, err = run(capsys, *IRIS, "-o", output)
+    assert (code, out) == (1, "")
+    assert err.startswith("biclique: error: ")
+    assert "Traceback" not in err
+    assert output.read_text() == "old"
+    assert os.listdir(tmp_path) == [output.name]
