@@ -246,33 +246,21 @@ def check_source(settings: Settings, source: RowSource) -> None:
         _check_lazy(settings)
 
 
-def barrier_to_chunks(settings: Settings) -> tuple[str, str] | None:
-    """The parameter that needs rows in memory, and a value that does not; None if none does."""
-    if not (settings.kernel.of_rows or settings.kernel.neighborhoods):
-        return "affinity", "neighborhoods"
-    if settings.device is not None:
-        return "device", "None"
-    if settings.gram != "auto" and not settings.factored:
-        return "gram", "nystroem"
-    if settings.symmetric:
-        return "modelling", "biclique"
-    return ("assign_labels", "kmeans") if settings.needs_cut else None
-
-
 def _check_lazy(settings: Settings) -> None:
+    kernel, gram = settings.kernel, settings.gram
     if settings.rank == "all":
         raise ParameterError("rank='all' needs X in memory: load the rows, or use rank='auto'.")
-    barrier = barrier_to_chunks(settings)
-    if barrier is None:
-        return
-    name, other = barrier
-    value = {"affinity": settings.kernel.affinity, "gram": settings.gram}.get(name)
-    if value is None:
+    if not (kernel.of_rows or kernel.neighborhoods):
+        raise ParameterError(
+            f"affinity={kernel.affinity!r} needs X in memory: load the rows, or use affinity='neighborhoods'."
+        )
+    if gram != "auto" and not settings.factored:
+        raise ParameterError(f"gram={gram!r} needs X in memory: load the rows, or use gram='nystroem'.")
+    if not settings.pointwise:
         raise ParameterError(
             "rows that are not in memory work with modelling='biclique' and with "
             f"assign_labels={pointwise_assigners()}: what was asked for needs X in memory."
         )
-    raise ParameterError(f"{name}={value!r} needs X in memory: load the rows, or use {name}={other!r}.")
 
 
 def _check_device(settings: Settings, X: Rows, device: Device) -> None:
