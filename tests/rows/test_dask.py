@@ -58,7 +58,7 @@ class TestDask(RowContract):
     chunks = (300, 1, 0, 399)
     known = True
 
-    def create(self, X, weights, tmp_path):  # noqa: ARG002
+    def create(self, X, weights):
         given = None if weights is None else delayed(weights, self.chunks, known=self.known)
         return open_dask_rows(delayed(X, self.chunks, known=self.known), given, lambda rows, numbers: None)
 

@@ -152,15 +152,15 @@ def broken(block, block_info=None):
 
 
 def test_errors_have_their_place(client, blobs):
-    X = delayed(blobs[0]).map_blocks(broken, dtype=float, meta=np.empty((0, 0)))
-    with pytest.raises(
-        DataError, match=r"chunk 3 of X, in the pass .* draw: it cannot be read \(OSError: no such file"
+    unreadable = delayed(blobs[0]).map_blocks(broken, dtype=float, meta=np.empty((0, 0)))
+    gaps = blobs[0].copy()
+    gaps[[120, 250], 1] = np.nan
+    for X, message in (
+        (unreadable, r"it cannot be read \(OSError: no such file"),
+        (delayed(gaps), "X contains NaN: .* row 120, column 1"),
     ):
-        model().fit(X)
-    X = blobs[0].copy()
-    X[[120, 250], 1] = np.nan
-    with pytest.raises(DataError, match=r"chunk 3 of X, in the pass .* draw: X contains NaN: .* row 120, column 1"):
-        model().fit(delayed(X))
+        with pytest.raises(DataError, match=f"chunk 3 of X, in the pass over the rows for the draw: {message}"):
+            model().fit(X)
 
 
 def slow(block):

@@ -18,7 +18,7 @@ def ones_for(X, weights):
 
 
 class TestArray(RowContract):
-    def create(self, X, weights, tmp_path):  # noqa: ARG002
+    def create(self, X, weights):
         return ArrayRows(X, ones_for(X, weights), self.names)
 
 
@@ -31,25 +31,25 @@ class TestArrayOfSeveralBlocks(TestArray):
 
 
 class TestSparseArray(RowContract):
-    def create(self, X, weights, tmp_path):  # noqa: ARG002
+    def create(self, X, weights):
         return ArrayRows(sparse.csr_array(X), ones_for(X, weights))
 
 
 @needs("torch")
 class TestDevice(RowContract):
-    def create(self, X, weights, tmp_path):  # noqa: ARG002
+    def create(self, X, weights):
         return DeviceRows(X, ones_for(X, weights), "cpu")
 
 
 class TestTensor(TestDevice):
-    def create(self, X, weights, tmp_path):  # noqa: ARG002
+    def create(self, X, weights):
         import torch
 
         return DeviceRows(torch.tensor(X), ones_for(X, weights), "cpu")
 
 
 class TestPieces(RowContract):
-    def create(self, X, weights, tmp_path):  # noqa: ARG002
+    def create(self, X, weights):
         return PieceRows.cut(X, ones_for(X, weights), 99)
 
 
