@@ -6,68 +6,18 @@ import json
 import random
 import re
 import zipfile
-from collections.abc import Callable
 from io import BytesIO
 from typing import Any
 
 Files = dict[str, bytes]
 """A file, or all files of a folder, by their names in it."""
 
-TELLING = [
-    b"\0",
-    b"\xff",
-    b"\x80",
-    b"\n",
-    b"\r",
-    b'"',
-    b",",
-    b";",
-    b"\t",
-    b"{",
-    b"}",
-    b"[",
-    b"]",
-    b"\\",
-    b"-",
-    b"\x1b[2J",
-]
-NUMBERS = [
-    b"0",
-    b"-1",
-    b"1e308",
-    b"1e999",
-    b"nan",
-    b"-inf",
-    b"9" * 18,
-    b"9" * 400,
-    b"1_2",
-    b"0x10",
-    b"2147483648",
-    b"1e-320",
-]
+TELLING = [*(bytes([byte]) for byte in b'\0\xff\x80\n\r",;\t{}[]\\-'), b"\x1b[2J"]
+NUMBERS = b"0 -1 1e308 1e999 nan -inf".split() + [b"9" * 18, b"9" * 400] + b"1_2 0x10 2147483648 1e-320".split()
 WHOLE = re.compile(rb"[0-9]+")
-VALUES: list[Any] = [
-    None,
-    True,
-    0,
-    -1,
-    1,
-    7,
-    2**31,
-    10**12,
-    10**30,
-    0.5,
-    1e308,
-    "",
-    "NaN",
-    "pickle",
-    "|O",
-    "\x1b",
-    [],
-    [0, 3],
-    {},
-    [[]],
-]
+SCALARS = [None, True, 0, -1, 1, 7, 2**31, 10**12, 10**30, 10**400, 0.5, 1e308, float("nan"), float("inf")]
+TEXTS = ["", "NaN", "pickle", "|O", "\x1b", "a\n\x1b[2J", "\ud800"]
+VALUES: list[Any] = [*SCALARS, *TEXTS, [], [0, 3], {}, [[]], {"weight": "1"}]
 """What another program may write where a value stands."""
 
 
@@ -108,7 +58,10 @@ def _inside_zip(content: bytes, draw: random.Random) -> bytes | None:
 
 
 def _in_json(content: bytes, draw: random.Random) -> bytes | None:
-    """The same JSON with another value, or without one, somewhere; None for what is no JSON object."""
+    """The same JSON with another value, a piece of itself, or nothing somewhere, or nested deeply, or with a key twice.
+
+    None for what is no JSON object.
+    """
     if content[:1] != b"{":
         return None
     try:
@@ -116,23 +69,28 @@ def _in_json(content: bytes, draw: random.Random) -> bytes | None:
     except (ValueError, RecursionError):  # a seed may be broken or deep already
         return None
     for _ in range(draw.choice([1, 1, 2])):
-        places: list[tuple[Any, Any]] = []
-        _collect(root, places)
+        places = _places(root)
         if places:
             holder, key = draw.choice(places)
             if draw.random() < 0.15:
                 del holder[key]
             else:
-                holder[key] = draw.choice(VALUES)
-    return json.dumps(root).encode()
+                inside, at = draw.choice(places)
+                piece = json.loads(json.dumps(inside[at]))
+                holder[key] = draw.choice([draw.choice(VALUES), piece])
+    text = json.dumps(root)
+    if draw.random() < 0.1:
+        depth = draw.choice([500, 5000])
+        text = text.replace("1", "[" * depth + "]" * depth, 1)
+    if draw.random() < 0.1:
+        text = text.replace('{"', '{"edge": 1, "edge": 2, "', draw.choice([1, 2, -1]))
+    return text.encode()
 
 
-def _collect(value: Any, places: list[tuple[Any, Any]]) -> None:
+def _places(value: Any) -> list[tuple[Any, Any]]:
     """Every place of a value inside, as what holds it and the key there."""
     keys = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else []
-    for key in keys:
-        places.append((value, key))
-        _collect(value[key], places)
+    return [place for key in keys for place in ((value, key), *_places(value[key]))]
 
 
 def _place(content: bytes, draw: random.Random) -> tuple[int, int]:
@@ -188,14 +146,4 @@ def _swap(content: bytes, other: bytes, draw: random.Random) -> bytes:
     return content[:start] + other[first:last] + content[stop:]
 
 
-DAMAGE: list[Callable[[bytes, bytes, random.Random], bytes]] = [
-    _flip,
-    _flip,
-    _cut,
-    _shorten,
-    _repeat,
-    _insert,
-    _number,
-    _number,
-    _swap,
-]
+DAMAGE = [_flip, _flip, _cut, _shorten, _repeat, _insert, _number, _number, _swap]

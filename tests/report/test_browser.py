@@ -35,9 +35,7 @@ def made(tmp_path_factory):
     X = rows()
     model = BicliqueSpectralClustering(3, affinity="rbf", order=2, row_normalize=True, random_state=0).fit(X)
     path = tmp_path_factory.mktemp("page") / "report.html"
-    names = ["<script>alert(1)</script>", "width"]
-    table = {name: X[:, j] for j, name in enumerate(names)}
-    frame = pytest.importorskip("pandas").DataFrame(table)
+    frame = pytest.importorskip("pandas").DataFrame(X, columns=["<script>alert(1)</script>", "width"])
     model.report(X, path, table=frame, ids=[identity(row) for row in range(len(X))], title="test", n_splits=2)
     return model, X, path
 
@@ -74,6 +72,15 @@ def quiet(browser):
 
 def run(browser, script, *arguments):
     return browser.execute_script(script, *arguments)
+
+
+def choose(browser, name, value):
+    """Set a slider or a list, as a person does."""
+    script = """
+        const control = document.getElementById(arguments[0]);
+        control.value = arguments[1];
+        control.dispatchEvent(new Event(control.tagName === "SELECT" ? "change" : "input"));"""
+    run(browser, script, name, value)
 
 
 def pointer(browser, kind, x, y, **more):
@@ -227,30 +234,17 @@ def test_the_slider_recolours(made, browser):
     assert moved  # a row that the order moves to another cluster
     at, row = moved[0]
     before = colour_at(browser, row)
-    run(
-        browser,
-        """const slider = document.getElementById("order"); slider.value = arguments[0];
-        slider.dispatchEvent(new Event("input"));""",
-        at,
-    )
+    choose(browser, "order", at)
     assert colour_at(browser, row) != before
     assert "clustered anew" in browser.find_element("id", "order-note").text
-    run(
-        browser,
-        """const slider = document.getElementById("order"); slider.value = arguments[0];
-        slider.dispatchEvent(new Event("input"));""",
-        own,
-    )
+    choose(browser, "order", own)
     assert colour_at(browser, row) == before
 
 
 def test_colours_follow_a_column(made, browser):
     _, X, path = made
     opened(browser, path)
-    select = (
-        "const s = document.getElementById('colour'); s.value = arguments[0]; s.dispatchEvent(new Event('change'));"
-    )
-    run(browser, select, "0")
+    choose(browser, "colour", "0")
     low, high = int(X[:, 0].argmin()), int(X[:, 0].argmax())
     assert colour_at(browser, low) != colour_at(browser, high)
     assert browser.find_element("id", "scale").is_displayed()
@@ -264,20 +258,8 @@ def test_the_keyboard_reaches_everything(made, browser):
     for _ in range(40):
         browser.switch_to.active_element.send_keys(keys.TAB)
         reached.append(run(browser, "return document.activeElement.id || document.activeElement.tagName"))
-    wanted = [
-        "view",
-        "colour",
-        "chosen",
-        "order",
-        "closer",
-        "farther",
-        "reset",
-        "lasso",
-        "map",
-        "SUMMARY",
-        "copy-command",
-    ]
-    assert set(wanted) <= set(reached)
+    wanted = "view colour chosen order closer farther reset lasso map SUMMARY copy-command"
+    assert set(wanted.split()) <= set(reached)
     board = browser.find_element("id", "map")
     board.send_keys("n")
     assert browser.find_element("id", "tip").is_displayed()
@@ -287,7 +269,7 @@ def test_the_keyboard_reaches_everything(made, browser):
     board.send_keys("+")
     board.send_keys("0")
     assert where(browser, 0)[0] == pytest.approx(x)
-    run(browser, "const s = document.getElementById('chosen'); s.value = '0'; s.dispatchEvent(new Event('change'));")
+    choose(browser, "chosen", "0")
     assert run(browser, "return bicliqueMap.selected()") > 0
     board.send_keys(keys.ESCAPE)
     assert run(browser, "return bicliqueMap.selected()") == 0

@@ -106,16 +106,11 @@ def test_the_slider_of_orders_is_for_kernels(tmp_path, affinity):
 
 
 def test_places_keep_their_shape(tmp_path):
-    model = fitted()
-    data = Page(write(tmp_path, model, groups())).data
-    view = data["views"][0]
+    view = Page(write(tmp_path, fitted(), groups())).data["views"][0]
     x, y = (unpacked(view[axis], "<u2").astype(float) for axis in "xy")
     assert view["name"] == "by similarity"
     assert max(x.max(), y.max()) == 65_535
-    assert (x.max() / 65_535, y.max() / 65_535) == (
-        pytest.approx(view["wide"], abs=1e-4),
-        pytest.approx(view["tall"], abs=1e-4),
-    )
+    assert (x.max() / 65_535, y.max() / 65_535) == pytest.approx((view["wide"], view["tall"]), abs=1e-4)
 
 
 def test_hostile_names_stay_text(tmp_path):
@@ -321,17 +316,13 @@ def test_the_page_says_what_the_clusters_were_made_from(tmp_path):
 def test_a_page_of_a_given_matrix_says_so(tmp_path):
     K = np.exp(-((groups()[:, None] - groups()) ** 2).sum(axis=2))
     model = BicliqueSpectralClustering(3, affinity="precomputed", random_state=0).fit(K)
-    assert "The clusters were made from a matrix that was given.<" in write(tmp_path, model, K)
+    text = write(tmp_path, model, K)
+    assert "The clusters were made from a matrix that was given.<" in text
+    assert text.count("There are no columns to compare") == 3
+    assert "No column differs" not in text
     text = write(tmp_path, model, K, table=groups())
     assert "was given. If that was computed from these columns, differences are no proof that groups exist." in text
     assert "made from these columns, so" not in text
-
-
-def test_a_given_matrix_has_no_columns_to_compare(tmp_path):
-    K = np.exp(-((groups()[:, None] - groups()) ** 2).sum(axis=2))
-    text = write(tmp_path, BicliqueSpectralClustering(3, affinity="precomputed", random_state=0).fit(K), K)
-    assert text.count("There are no columns to compare") == 3
-    assert "No column differs" not in text
 
 
 def test_a_selection_is_shown(tmp_path):
@@ -357,20 +348,19 @@ def test_the_first_sentence():
     assert first_sentence(subject, facts([1.0], [1])).startswith("1 cluster;")
 
 
-def test_shares_in_words():
-    found = [percent(share) for share in (0, 0.0004, 0.004, 0.02, 0.255, 0.996, 0.9999, 1)]
-    assert found == ["0 %", "under 0.1 %", "0.4 %", "2 %", "26 %", "99.6 %", "over 99.9 %", "100 %"]
-
-
-def test_numbers_in_words():
-    found = [number_text(value) for value in (0, 1234.5, 0.01234, -3.14159, 1e9, 20.0)]
-    assert found == ["0", "1,234", "0.0123", "-3.14", "1.00e+09", "20"]
-    assert [stability_text(x) for x in (0.9, 0.7, 0.3, None)] == [
-        "0.90, stable",
-        "0.70, fairly stable",
-        "0.30, not stable",
-        "not computed",
-    ]
+@pytest.mark.parametrize(
+    ("text_of", "values", "texts"),
+    [
+        (percent, (0, 0.0004, 0.004, 0.02), ["0 %", "under 0.1 %", "0.4 %", "2 %"]),
+        (percent, (0.255, 0.996, 0.9999, 1), ["26 %", "99.6 %", "over 99.9 %", "100 %"]),
+        (number_text, (0, 1234.5, 0.01234, -3.14159, 1e9, 20.0), ["0", "1,234", "0.0123", "-3.14", "1.00e+09", "20"]),
+        (stability_text, (0.9, 0.7), ["0.90, stable", "0.70, fairly stable"]),
+        (stability_text, (0.3, None), ["0.30, not stable", "not computed"]),
+        (month_text, (2024.0, 2024.5, 2024.999), ["2024-01", "2024-07", "2024-12"]),
+    ],
+)
+def test_values_in_words(text_of, values, texts):
+    assert [text_of(value) for value in values] == texts
 
 
 def test_markup_escapes():
@@ -405,7 +395,3 @@ def test_principal_components_are_those_of_the_singular_values(shape):
     found = principal(X)
     for j in range(min(2, *shape)):
         np.testing.assert_allclose(np.abs(found[:, j]), np.abs(left[:, j] * values[j]), rtol=1e-8)
-
-
-def test_months():
-    assert [month_text(year) for year in (2024.0, 2024.5, 2024.999)] == ["2024-01", "2024-07", "2024-12"]

@@ -40,15 +40,12 @@ def test_clusters(axes):
     model, X = fitted(), groups()
     assert plot_clusters(model, X, ax=axes) is axes
     assert [len(points.get_offsets()) for points in axes.collections] == np.bincount(model.labels_).tolist()
-    drawn = rendered(plot_clusters(fitted2(), X[:, :2], view="columns"))
+    of_two = BicliqueSpectralClustering(3, random_state=0).fit(X[:, :2])
+    drawn = rendered(plot_clusters(of_two, X[:, :2], view="columns"))
     found = np.concatenate([points.get_offsets() for points in drawn.collections])
     assert sorted(found.tolist()) == sorted(X[:, :2].tolist())
     with pytest.raises(ParameterError, match="view must be 'embedding' or 'columns', got 'x'"):
         plot_clusters(model, X, view="x")
-
-
-def fitted2():
-    return BicliqueSpectralClustering(3, random_state=0).fit(groups()[:, :2])
 
 
 def test_eigenvalues(axes):
@@ -92,6 +89,8 @@ def test_profile(axes):
     assert [tick.get_text() for tick in axes.get_yticklabels()] in (["x0", "x1"], ["x1", "x0"])
     with pytest.raises(ParameterError, match="most must be a whole number from 1, got 0"):
         plot_profile(model, X, most=0)
+    with pytest.raises(DataError, match="no column of numbers to plot"):
+        plot_profile(model, X, table=np.array([["a"], ["b"]] * 60, dtype=object))
 
 
 def test_a_model_of_a_given_matrix_has_no_columns_of_its_own(axes):
@@ -110,20 +109,11 @@ def test_a_model_of_a_given_matrix_has_no_columns_of_its_own(axes):
     assert axes.images[0].get_array().shape == expected.images[0].get_array().shape == (3, 3)
 
 
-def test_a_table_without_numbers_has_no_profile():
-    texts = np.array([["a"], ["b"]] * 60, dtype=object)
-    with pytest.raises(DataError, match="no column of numbers to plot"):
-        plot_profile(fitted(), groups(), table=texts)
-
-
-def test_other_models_are_refused_in_words():
-    X = groups()
-    other = BicliqueKernelKMeans(3, random_state=0).fit(X)
-    for plot in (plot_clusters, plot_affinity, plot_profile):
-        with pytest.raises(ParameterError, match="a fitted BicliqueSpectralClustering is needed, got a BicliqueKernel"):
-            plot(other, X)
-    for plot in (plot_eigenvalues, plot_selection):
-        with pytest.raises(ParameterError, match="a fitted BicliqueSpectralClustering is needed, got a BicliqueKernel"):
-            plot(other)
-        with pytest.raises(ValueError, match="not fitted"):
-            plot(BicliqueSpectralClustering(3))
+@pytest.mark.parametrize("plot", [plot_clusters, plot_affinity, plot_profile, plot_eigenvalues, plot_selection])
+def test_other_models_are_refused_in_words(plot):
+    rows = () if plot in (plot_eigenvalues, plot_selection) else (groups(),)
+    other = BicliqueKernelKMeans(3, random_state=0).fit(groups())
+    with pytest.raises(ParameterError, match="a fitted BicliqueSpectralClustering is needed, got a BicliqueKernel"):
+        plot(other, *rows)
+    with pytest.raises(ValueError, match="not fitted"):
+        plot(BicliqueSpectralClustering(3), *rows)

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from biclique.report.rows import FAINT, Facts, look, picked, thinned
-from biclique.report.sample import groups_of, matched_labels, sample_again
+from biclique.kernels import RBF
+from biclique.report.rows import FAINT, Facts, look, thinned
+from biclique.report.sample import groups_of, sample_again
 from tests.report.made import fitted, groups
 
 
@@ -15,6 +16,7 @@ def test_thinning_keeps_small_clusters_and_the_limit():
     assert sizes[1] == 150
     assert sizes[2] >= 200
     assert sizes[0] / sizes[2] == pytest.approx(50_000 / 9_000, rel=0.1)
+    assert thinned(np.array([1, 0, 1]), 2, 20, 2, np.random.RandomState(0)).tolist() == [0, 1, 2]
 
 
 def test_more_clusters_than_room_share_it():
@@ -30,10 +32,6 @@ def test_more_clusters_than_rows_to_draw():
     assert len(chosen) == len(set(labels[chosen])) == 1_000
 
 
-def test_few_rows_are_all_kept():
-    assert thinned(np.array([1, 0, 1]), 2, 20, 2, np.random.RandomState(0)).tolist() == [0, 1, 2]
-
-
 def test_facts_are_those_of_the_model():
     model, X = fitted(), groups()
     facts = look(model._subject(), X, None)
@@ -42,11 +40,10 @@ def test_facts_are_those_of_the_model():
     np.testing.assert_allclose(facts.best, p.max(axis=1), rtol=1e-6)
     for cluster in range(3):
         np.testing.assert_allclose(facts.mixed[cluster], p[model.labels_ == cluster].sum(axis=0), rtol=1e-9)
-    a, b = 0, 1
-    own = [np.flatnonzero(model.labels_ == j) for j in (a, b)]
-    expected = (p[own[0], b].sum() + p[own[1], a].sum()) / (len(own[0]) + len(own[1]))
-    assert facts.overlap[a, b] == pytest.approx(expected)
-    assert facts.overlap[a, a] == 0
+    first, second = (np.flatnonzero(model.labels_ == j) for j in (0, 1))
+    expected = (p[first, 1].sum() + p[second, 0].sum()) / (len(first) + len(second))
+    assert facts.overlap[0, 1] == pytest.approx(expected)
+    assert facts.overlap[0, 0] == 0
 
 
 def test_rows_fit_nowhere_by_probability_or_degree():
@@ -64,17 +61,6 @@ def test_hard_pairs_are_named_worst_first():
     facts = Facts(np.repeat([0, 1, 2], 10), np.ones(30), np.ones(30), np.array([[8, 2, 0], [1, 4, 5.0], [0, 4, 6]]))
     assert [(a, b) for a, b, _ in facts.hard_pairs()] == [(1, 2), (0, 1)]
     assert facts.hard_pairs()[0][2] == pytest.approx(9 / 20)
-
-
-def test_rows_are_picked_by_number():
-    model, X = fitted(), groups()
-    chosen = np.array([0, 5, 119])
-    assert np.array_equal(picked(model._subject(), X, chosen), X[chosen])
-
-
-def test_labels_are_matched_to_those_of_the_model():
-    like = np.array([0, 0, 1, 1, 2])
-    assert matched_labels(np.array([2, 2, 0, 0, 1]), like, 3).tolist() == [0, 0, 1, 1, 2]
 
 
 def test_groups_stay_inside_clusters():
@@ -107,8 +93,6 @@ def test_the_sample_gives_the_models_own_clusters_at_its_order(affinity, order):
 
 def test_similarities_are_means_of_the_kernel():
     model, X = fitted(affinity="rbf", gamma=0.3), groups()
-    from biclique.kernels import RBF
-
     found = sample_again(model._subject(), X, model.labels_, path=False)
     cells, _ = groups_of(model.labels_, 3, 160)
     K = RBF(0.3).block(X, X)

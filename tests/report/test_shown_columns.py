@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from biclique.report.shown_columns import MISSING, Category, Coded, Columns, Sums, effects_of, years
+from biclique.report.shown_columns import MISSING, Category, Coded, Columns, Sums, effects_of
 from tests.optional import Optional
 from tests.oracles import share_difference, standardised_difference
 
@@ -44,10 +44,7 @@ def test_all_columns_at_once_have_the_differences_of_each():
     assert found[1, 3] == np.inf
     assert np.isnan(found[3]).all()
     unlabelled = np.where(np.arange(60) < 5, -1, labels)
-    assert np.allclose(
-        effects_of(X, unlabelled, 3)[:, :3],
-        effects_of(X[5:], labels[5:], 3)[:, :3],
-    )
+    assert np.allclose(effects_of(X, unlabelled, 3)[:, :3], effects_of(X[5:], labels[5:], 3)[:, :3])
 
 
 def test_differences_leave_gaps_out():
@@ -154,9 +151,3 @@ def test_columns_of_frames_and_arrays():
     assert found.categories[0].codes.tolist() == [0, -1]
     assert Columns.of(np.eye(2)).names == ["x0", "x1"]
     assert Columns.of(np.array([["a", 1.0], ["b", 2.0]], dtype=object)).names == ["x1"]
-
-
-def test_years():
-    dates = np.array(["2024-01-01", "NaT"], dtype="datetime64[us]")
-    assert years(dates)[0] == 2024
-    assert np.isnan(years(dates)[1])
