@@ -10,7 +10,7 @@ export PYTHONDONTWRITEBYTECODE =
 
 $(VENV)/.base: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python .ci/install.py --editable .
+	$(BIN)/python .ci/install.py --editable '.[tables]'
 	touch $@
 
 $(VENV)/.test: $(VENV)/.base
@@ -30,7 +30,7 @@ test: $(VENV)/.test  ## the whole test suite
 # What rounding can change: these run again on other CPUs and with other versions.
 SENSITIVE := -m "not once" tests/runtime tests/kernels tests/features tests/neighbors tests/device tests/gram \
 	tests/spectral tests/multiway tests/fit tests/cluster --ignore=tests/cluster/test_bad_input.py \
-	--ignore=tests/fit/test_settings.py --ignore=tests/fit/test_plan.py --ignore=tests/fit/test_drills.py \
+	--ignore=tests/fit/test_settings.py --ignore=tests/fit/test_drills.py \
 	--ignore=tests/cluster/test_sklearn_checks.py \
 	--ignore=tests/cluster/test_consensus.py --ignore=tests/cluster/test_selecting_count.py
 
@@ -71,7 +71,7 @@ $(VENV)-torch/.test: pyproject.toml
 test-torch: $(VENV)-torch/.test  ## the same on torch's CPU, and the GPU's kernel in Triton's interpreter
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(VENV)-torch/bin/python -m pytest -n $(JOBS) --dist worksteal \
 		tests/gram/test_operators.py tests/device tests/spectral/test_on_torch.py tests/fit/test_on_device.py tests/fit/test_neighborhood_cut.py \
-		tests/rows tests/fit/test_fitted.py tests/fit/test_state.py
+		tests/rows tests/fit/test_fitted.py
 
 # The page of a report in a real browser. Where Chromium is not installed, and cannot be, the tests are skipped.
 $(VENV)-browser/.test: pyproject.toml
@@ -120,7 +120,7 @@ dist: $(VENV)/.base  ## wheel and source archive in dist/, of what is committed
 PYTHONS ?= python3.11 python3.12 python3.13
 smoke: dist  ## wheel and source archive, each installed into an empty environment and used: make smoke PYTHONS="python3.13"
 	set -e; for python in $(PYTHONS); do for built in "$$PWD"/dist/*.whl "$$PWD"/dist/*.tar.gz; do \
-		rm -rf build/smoke && $$python -m venv build/smoke && build/smoke/bin/python -m pip install --quiet "$$built"; \
+		rm -rf build/smoke && $$python -m venv build/smoke && build/smoke/bin/python -m pip install --quiet "$$built[tables]"; \
 		(cd build/smoke && ./bin/python ../../.ci/smoke.py); done; done
 	rm -rf build/smoke
 

@@ -35,7 +35,7 @@ __all__ = [
     "write_hypergraph",
 ]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _MODULES = (
     "datasets",
