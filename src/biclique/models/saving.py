@@ -224,7 +224,7 @@ def _nodes(archive: zipfile.ZipFile, size: int) -> list[dict[str, Any]]:
     """Every object that the JSON text of a file declares, if reading them takes no more memory than its size."""
     members = {member.filename: member for member in archive.infolist()}
     if "model.json" in members:
-        raise DataError("written by biclique 0.1, which alone can read it: load it there, and fit again here")
+        raise DataError("written by biclique 0.1, which alone can read it: fit again")
     if sum(member.file_size for member in members.values()) > size:
         raise DataError(f"its members have more bytes than the file: {DAMAGED}")
     if members[SCHEMA].file_size > SCHEMA_BYTES:
