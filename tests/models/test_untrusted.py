@@ -118,7 +118,9 @@ def test_only_files_are_read(tmp_path):
 
 def test_files_of_the_version_before_name_it(path):
     old = {"format": 1, "made_by": {"biclique": "0.1.0"}, "arrays": [], "state": {}}
-    refused(path, zipped({"model.json": json.dumps(old).encode()}), r"written by biclique 0\.1, which alone can read it")
+    refused(
+        path, zipped({"model.json": json.dumps(old).encode()}), r"written by biclique 0\.1, which alone can read it"
+    )
 
 
 def test_a_newer_file_names_its_version(path):
