@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator
-from contextlib import suppress
+from collections.abc import Hashable, Iterable, Mapping
 from itertools import chain, count
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -84,27 +83,28 @@ def checked_weights(weights: Any, n_edges: int) -> FloatArray:
 
 def checked_names(names: Any, n_names: int, what: str) -> np.ndarray[Any, Any]:
     """Names as an array of integers, or of objects; distinct, none missing."""
-    found = np.arange(n_names) if names is None else _name_array(names, what)
+    try:
+        found = np.arange(n_names) if names is None else _name_array(names)
+        distinct = len(set(found.tolist()) if found.dtype == object else np.unique(found))
+    except TypeError as error:
+        raise DataError(f"{what}_names must be a sequence of names that are hashable: {error}.") from error
     if len(found) != n_names:
         raise DataError(f"{what}_names must have {n_names} entries, got {len(found)}.")
-    if names is not None:
-        distinct = _count_distinct(found, what)
-        if distinct != n_names:
-            raise DataError(f"{what}_names must be distinct; {n_names - distinct} are repeated.")
+    if distinct != n_names:
+        raise DataError(f"{what}_names must be distinct; {n_names - distinct} are repeated.")
+    if found.dtype == object and any(map(missing, found)):
+        raise DataError(f"one of {what}_names is missing (None or NaN): give it a name.")
     found.flags.writeable = False
     return found
 
 
-def _name_array(names: Any, what: str) -> np.ndarray[Any, Any]:
-    try:
-        listed = names.tolist() if hasattr(names, "tolist") else list(names)
-    except TypeError as error:
-        raise DataError(f"{what}_names must be a sequence of names, got {names!r}.") from error
-    integers = _integers(names if isinstance(names, np.ndarray) else listed)
-    if integers is not None and len(integers):
+def _name_array(names: Any) -> np.ndarray[Any, Any]:
+    listed = names if isinstance(names, np.ndarray) else list(names)
+    integers = _integers(listed)
+    if integers is not None:
         return integers.copy()
     found = np.empty(len(listed), dtype=object)
-    found[:] = listed
+    found[:] = list(map(plain, listed))
     return found
 
 
@@ -113,133 +113,87 @@ def _integers(names: Any) -> IntArray | None:
     if isinstance(names, np.ndarray):
         fits = names.ndim == 1 and names.dtype.kind in "iu" and int(names.max(initial=0)) <= LARGEST_NAME
         return names.astype(np.int64, copy=False) if fits else None
-    if set(map(type, names)) <= {int}:
-        with suppress(OverflowError):
-            return np.array(names, dtype=np.int64)
-    return None
+    fits = set(map(type, names)) <= {int} and max(map(abs, names), default=0) <= LARGEST_NAME
+    return np.array(names, dtype=np.int64) if fits else None
 
 
-def _count_distinct(names: np.ndarray[Any, Any], what: str) -> int:
-    if names.dtype != object:
-        return int(np.count_nonzero(np.diff(np.sort(names)))) + bool(len(names))
-    listed = names.tolist()
-    try:
-        distinct = len(set(listed))
-    except TypeError as error:
-        raise DataError(f"{what}_names must be hashable: {error}.") from error
-    if any(missing(name) for name in listed):
-        raise DataError(f"one of {what}_names is missing (None or NaN): give it a name.")
-    return distinct
+def plain(name: Any) -> Any:
+    """A name without NumPy's type around it."""
+    return name.item() if isinstance(name, np.generic) else name
 
 
 def missing(name: Any) -> bool:
-    """None, NaN, or pandas' missing value."""
-    if name is None:
-        return True
-    try:
-        return bool(name != name)
-    except (TypeError, ValueError):  # pandas.NA says neither yes nor no
-        return type(name).__name__ in ("NAType", "NaTType")
+    """None, NaN, or pandas' missing value, which is neither equal nor unequal to itself."""
+    return name is None or type(name).__name__ == "NAType" or bool(name != name)
+
+
+def numbered(names: Iterable[Hashable]) -> tuple[IntArray, list[Any]]:
+    """The number of every name, and the distinct names in the order in which they are first seen."""
+    index: dict[Hashable, int] = defaultdict(count().__next__)
+    return np.fromiter(map(index.__getitem__, names), dtype=np.int64), list(index)
 
 
 def flatten(edges: Any) -> tuple[IntArray, Any]:
     """The size of every edge, and all vertices one after the other: an integer array, or a list of names."""
     if hasattr(edges, "columns"):
         raise DataError("edges must be a collection of collections, got a data frame: use from_incidence.")
-    flat: Any
-    if isinstance(edges, np.ndarray) and edges.ndim == 2 and edges.dtype.kind in "iu":
-        sizes, flat = np.full(edges.shape[0], edges.shape[1]), edges.ravel()
-    else:
-        listed = [edge if hasattr(edge, "__len__") else list(edge) for edge in _each(edges)]
-        sizes = np.fromiter(map(len, listed), dtype=np.int64, count=len(listed))
-        flat = list(chain.from_iterable(listed))
-        if any(issubclass(kind, np.generic) for kind in set(map(type, flat))):
-            flat = list(map(plain, flat))
+    if not _is_collection(edges) or isinstance(edges, Mapping):
+        raise DataError(f"edges must be a collection of collections of vertices, got a {type(edges).__name__}.")
+    if isinstance(edges, np.ndarray) and edges.ndim == 2 and _integers(edges.ravel()) is not None:
+        return np.full(edges.shape[0], edges.shape[1]), _integers(edges.ravel())
+    listed = []
+    for number, edge in enumerate(edges):
+        if not _is_collection(edge):
+            kind = "the text " if isinstance(edge, (str, bytes)) else ""
+            raise DataError(f"edge {number} is {kind}{edge!r}, not a collection of vertices: write [{edge!r}].")
+        listed.append(list(map(plain, edge)))
+    flat = list(chain.from_iterable(listed))
     integers = _integers(flat)
-    if integers is None and isinstance(flat, np.ndarray):
-        raise DataError("integer vertices must be below 2**63: pass them as text.")
-    return sizes, flat if integers is None else integers
+    return np.array([len(edge) for edge in listed], dtype=np.int64), flat if integers is None else integers
 
 
-def plain(vertex: Any) -> Any:
-    """A name without NumPy's type around it."""
-    return vertex.item() if isinstance(vertex, np.generic) else vertex
-
-
-def _each(edges: Any) -> Iterator[Any]:
-    """The edges, with an error that says which one is not a collection."""
-    try:
-        iterator = iter(edges)
-    except TypeError as error:
-        raise DataError(
-            f"edges must be a collection of collections of vertices, got a {type(edges).__name__}."
-        ) from error
-    for number, edge in enumerate(iterator):
-        if not hasattr(edge, "__iter__") or getattr(edge, "ndim", 1) == 0:
-            raise DataError(f"edge {number} is {edge!r}, not a collection of vertices: write [{edge!r}].")
-        if isinstance(edge, (str, bytes)):
-            raise DataError(f"edge {number} is the text {edge!r}, not a collection of vertices: write [{edge!r}].")
-        yield edge
+def _is_collection(value: Any) -> bool:
+    return hasattr(value, "__iter__") and getattr(value, "ndim", 1) > 0 and not isinstance(value, (str, bytes))
 
 
 def encode(flat: Any, vertices: Any, sizes: IntArray) -> tuple[IntArray, Any]:
     """The number of every vertex in ``flat``, and the names by number."""
-    known = _known(vertices)
-    if isinstance(flat, np.ndarray):
-        if known is None:
-            distinct, codes = np.unique(flat, return_inverse=True)
-            return codes, distinct
-        if isinstance(known, np.ndarray):
-            order = np.argsort(known, kind="stable")
-            place = np.searchsorted(known[order], flat).clip(max=len(known) - 1)
-            codes = order[place] if len(known) else np.zeros(len(flat), dtype=int)
-            outside = np.flatnonzero(known[codes] != flat) if len(known) else np.arange(len(flat))
-            if len(outside):
-                _unknown_vertex(int(flat[outside[0]]), int(outside[0]), sizes, len(known))
-            return codes, known
-        flat = flat.tolist()
-    index: dict[Hashable, int] = defaultdict(count().__next__)  # a name seen for the first time gets the next number
+    if vertices is None and isinstance(flat, np.ndarray):
+        return np.unique(flat, return_inverse=True)[::-1]
+    names: Any
     try:
-        if known is not None:
-            listed = known.tolist() if isinstance(known, np.ndarray) else known
-            index = {name: number for number, name in enumerate(dict.fromkeys(listed))}
-        codes = np.fromiter(map(index.__getitem__, flat), dtype=np.int64, count=len(flat))
-    except KeyError as error:
-        where = next(i for i, name in enumerate(flat) if name not in index)
-        _unknown_vertex(error.args[0], where, sizes, len(index))
+        if vertices is None:
+            codes, names = numbered(flat)
+        else:
+            names = _distinct(vertices)
+            codes = _places(flat, names)
     except TypeError as error:
         raise DataError(f"vertices must be hashable, such as numbers, text or tuples: {error}.") from error
-    names: list[Any] = list(index)
-    if any(missing(name) for name in names):
+    unknown = np.flatnonzero(codes < 0)
+    if len(unknown):
+        edge = int(np.searchsorted(np.cumsum(sizes), unknown[0], side="right"))
+        name = plain(flat[unknown[0]])
+        raise DataError(f"edge {edge} holds {name!r}, which is not among the {len(names)} vertices given.")
+    if not isinstance(names, np.ndarray) and any(map(missing, names)):
         raise DataError("a vertex is missing (None or NaN): leave it out of its edge, or give it a name.")
-    if known is None and all(isinstance(name, int) for name in names):
-        return reordered(codes, names, sorted(range(len(names)), key=names.__getitem__))
+    if vertices is None and all(isinstance(name, int) for name in names):
+        names = sorted(names)
+        codes = _places(flat, names)
     return codes, names
 
 
-def reordered(codes: IntArray, names: list[Any], order: list[int]) -> tuple[IntArray, list[Any]]:
-    """Names in another order, and their numbers in it; −1 stays −1."""
-    place = np.full(len(order) + 1, -1)  # the last one for the code −1
-    place[order] = np.arange(len(order))
-    return place[codes], [names[i] for i in order]
-
-
-def _known(vertices: Any) -> Any:
-    """All vertices as given: None, an array of integers, or a list of names."""
-    if vertices is None:
-        return None
-    if isinstance(vertices, (int, np.integer)) and not isinstance(vertices, bool):
-        if vertices < 0:
-            raise DataError(f"vertices must be a number from 0, or all names, got {vertices}.")
+def _distinct(vertices: Any) -> Any:
+    """All vertices that a user gave: numbers below n, or a list of names."""
+    if isinstance(vertices, (int, np.integer)) and not isinstance(vertices, bool) and vertices >= 0:
         return np.arange(int(vertices))
-    try:
-        listed = vertices if isinstance(vertices, np.ndarray) else list(dict.fromkeys(vertices))
-    except TypeError as error:
-        raise DataError(f"vertices must be a number from 0, or all names, got {vertices!r}.") from error
-    integers = _integers(listed)
-    return list(listed) if integers is None else integers
+    if not _is_collection(vertices):
+        raise DataError(f"vertices must be a number from 0, or all names, got {vertices!r}.")
+    return list(dict.fromkeys(map(plain, vertices)))
 
 
-def _unknown_vertex(name: Hashable, place: int, sizes: IntArray, n_vertices: int) -> NoReturn:
-    edge = int(np.searchsorted(np.cumsum(sizes), place, side="right"))
-    raise DataError(f"edge {edge} holds {name!r}, which is not among the {n_vertices} vertices given.")
+def _places(flat: Any, names: Any) -> IntArray:
+    """The place of every vertex in ``names``, −1 for one that is not there; an array of names is 0, 1, …."""
+    if isinstance(flat, np.ndarray) and isinstance(names, np.ndarray):
+        return np.where((flat >= 0) & (flat < len(names)), flat, -1)
+    index = {name: place for place, name in enumerate(names)}
+    return np.array([index.get(plain(name), -1) for name in flat], dtype=np.int64)

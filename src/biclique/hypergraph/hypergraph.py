@@ -91,8 +91,6 @@ class Hypergraph:
             those that occur: whole numbers sorted, other names in the order in which they are first seen.
         edge_names : sequence, optional
         """
-        if isinstance(edges, (str, bytes, Mapping)):
-            raise DataError(f"edges must be a collection of collections of vertices, got a {type(edges).__name__}.")
         sizes, flat = flatten(edges)
         codes, names = encode(flat, vertices, sizes)
         indptr = np.concatenate([[0], np.cumsum(sizes)])
@@ -281,9 +279,7 @@ class Hypergraph:
 
     # Others made from it
 
-    def renamed(
-        self, *, vertex_names: Sequence[Hashable] | None = None, edge_names: Sequence[Hashable] | None = None
-    ) -> Hypergraph:
+    def renamed(self, *, vertex_names: Any = None, edge_names: Any = None) -> Hypergraph:
         """The same with other names."""
         vertices = self._vertex_names if vertex_names is None else vertex_names
         edges = self._edge_names if edge_names is None else edge_names

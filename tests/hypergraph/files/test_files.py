@@ -278,7 +278,7 @@ def test_hif_files_in_circulation_are_read(document):
             r"incidences\[0\]\.attrs must be an object, got an arr",
         ),
         (hif(nodes=[{"node": 1, "attr": 1}]), r"nodes\[0\]\.attr must be an object, got 1"),
-        (hif(edges=[{"edge": 1}, {"edge": 1, "weight": 2}]), r"edges\[0\] comes again with another weight"),
+        (hif(edges=[{"edge": 1}, {"edge": 1, "weight": 2}]), r"edges\[1\] comes again with another weight"),
         ('{"incidences": [],\n "x": }', "not JSON: Expecting value in line 2, column 7"),
         ('{"incidences": []', "not JSON: .* in line 1, column 18"),
         ('{"incidences": [], "metadata":\n {"NaN": "NaN", "a": NaN}}', "NaN is not a JSON number"),

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from biclique.exceptions import DataError, optional
 from biclique.hypergraph.build import number_array, plain
-from biclique.hypergraph.files.lines import numbered
+from biclique.hypergraph.files.lines import from_memberships, memberships_of
 from biclique.hypergraph.hypergraph import Hypergraph
 
 
@@ -86,13 +86,12 @@ def from_hypernetx(network: Any) -> Hypergraph:
     with warnings.catch_warnings(action="ignore"):  # of pandas, about how HyperNetX calls it
         frame = network.incidences.to_dataframe
         edge_weights = network.edges.to_dataframe["weight"].to_dict()
+    counts = number_array(frame["weight"].to_numpy(), "the weights of the incidences", 1).tolist()
     pairs = [(plain(edge), plain(node)) for edge, node in frame.index.tolist()]
-    rows, edge_names = numbered([edge for edge, _ in pairs])
-    columns, vertex_names = numbered([node for _, node in pairs])
-    by_edge = {plain(edge): weight for edge, weight in edge_weights.items()}
-    counts = number_array(frame["weight"].to_numpy(), "the weights of the incidences", 1)
-    members = sparse.coo_array((counts, (rows, columns)), shape=(len(edge_names), len(vertex_names)))
-    return Hypergraph(members, [by_edge.get(edge, 1.0) for edge in edge_names], vertex_names, edge_names)
+    given = {plain(edge): weight for edge, weight in edge_weights.items()}
+    weights = {edge: given.get(edge, 1.0) for edge, _ in pairs}
+    memberships = ((edge, node, count) for (edge, node), count in zip(pairs, counts, strict=True))
+    return from_memberships(memberships, weights, list(dict.fromkeys(node for _, node in pairs)))
 
 
 def to_hypernetx(hypergraph: Hypergraph) -> Any:
@@ -115,16 +114,10 @@ def to_hypernetx(hypergraph: Hypergraph) -> Any:
                 f"{names.item(found[0])!r}: keep the others with "
                 "hypergraph.restricted(numpy.unique(hypergraph.members.indices))."
             )
-    rows = np.repeat(np.arange(hypergraph.n_edges), np.diff(members.indptr))
-    frame = import_module("pandas").DataFrame(
-        {
-            "edges": hypergraph.edge_names[rows],
-            "nodes": hypergraph.vertex_names[members.indices],
-            "weight": members.data,
-        }
-    )
-    weights = zip(hypergraph.edge_names.tolist(), hypergraph.weights.tolist(), strict=True)
-    properties = {edge: {"weight": weight} for edge, weight in weights}
+    memberships = list(memberships_of(hypergraph))
+    frame = import_module("pandas").DataFrame(memberships, columns=["edges", "nodes", "weight"])
+    weights = dict(zip(hypergraph.edge_names.tolist(), hypergraph.weights.tolist(), strict=True))
+    properties = {edge: {"weight": weight} for edge, weight in weights.items()}
     try:
         with warnings.catch_warnings(action="ignore"):  # of pandas, about how HyperNetX calls it
             network = hypernetx.Hypergraph(
@@ -133,7 +126,8 @@ def to_hypernetx(hypergraph: Hypergraph) -> Any:
             held = from_hypernetx(network)
     except (TypeError, ValueError, LookupError) as error:
         raise DataError(f"HyperNetX cannot hold these names ({error}): give others with hypergraph.renamed.") from error
-    if _contents(held) != _contents(hypergraph):
+    held_weights = dict(zip(held.edge_names.tolist(), held.weights.tolist(), strict=True))
+    if held_weights != weights or set(memberships_of(held)) != set(memberships):
         raise DataError(
             "HyperNetX cannot hold these names (weights or vertices get lost, as they do if an edge is named by a "
             "tuple or a set): give others with hypergraph.renamed."
@@ -217,23 +211,11 @@ def _edges(hypergraph: Hypergraph) -> Any:
     return zip(hypergraph.edge_names.tolist(), hypergraph.edges(), hypergraph.weights.tolist(), strict=True)
 
 
-def _contents(hypergraph: Hypergraph) -> tuple[dict[Any, float], dict[tuple[Any, Any], float]]:
-    """Weights by edge, and multiplicities by edge and vertex, in any order."""
-    edges, vertices, members = hypergraph.edge_names.tolist(), hypergraph.vertex_names.tolist(), hypergraph.members
-    rows = np.repeat(np.arange(len(edges)), np.diff(members.indptr)).tolist()
-    places = zip(rows, members.indices.tolist(), members.data.tolist(), strict=True)
-    counts = {(edges[row], vertices[column]): count for row, column, count in places}
-    return dict(zip(edges, hypergraph.weights.tolist(), strict=True)), counts
-
-
 def _refuse_counts(hypergraph: Hypergraph, reason: str) -> None:
     """An error if a vertex is in an edge other than once."""
-    members = hypergraph.members
-    wrong = np.flatnonzero(members.data != 1)
-    if len(wrong):
-        edge = int(np.searchsorted(members.indptr, wrong[0], side="right")) - 1
-        raise DataError(
-            f"{reason}, and vertex {hypergraph.vertex_names.item(members.indices[wrong[0]])!r} is "
-            f"{members.data[wrong[0]]:g} times in edge {hypergraph.edge_names.item(edge)!r}: write a HIF file, or "
-            "count each vertex once with Hypergraph(h.members > 0, h.weights, h.vertex_names, h.edge_names)."
-        )
+    for edge, vertex, count in memberships_of(hypergraph):
+        if count != 1:
+            raise DataError(
+                f"{reason}, and vertex {vertex!r} is {count:g} times in edge {edge!r}: write a HIF file, or count each "
+                "vertex once with Hypergraph(h.members > 0, h.weights, h.vertex_names, h.edge_names)."
+            )

@@ -7,19 +7,16 @@ import io
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from biclique._typing import FloatArray, IntArray
 from biclique.exceptions import DataError, ParameterError, TableError, printable
-from biclique.hypergraph.build import reordered
-from biclique.hypergraph.files.lines import NUMBER, WHOLE, decimal, numbered, parse_number
+from biclique.hypergraph.files.lines import NUMBER, WHOLE, from_memberships, parse_number, shortest
 from biclique.hypergraph.hypergraph import Hypergraph
 
 DELIMITERS = {" ": "spaces", "\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars"}
@@ -268,12 +265,10 @@ def _refuse_other_delimiters(rows: list[Row], lines: list[int], delimiter: str, 
 
 
 def _parse_lines(rows: list[Row], lines: list[int], name: str) -> Hypergraph:
-    rows = [_filled(row, f"{name}: line {number}: field") for row, number in zip(rows, lines, strict=True)]
-    codes, texts = numbered(chain.from_iterable(rows))
-    codes, names = _sorted_integers(codes, _typed(texts))
-    indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
-    members = sparse.csr_array((np.ones(len(codes)), codes, indptr), shape=(len(rows), len(names)))
-    return Hypergraph(members, vertex_names=names)
+    edges = [_filled(row, f"{name}: line {number}: field") for row, number in zip(rows, lines, strict=True)]
+    texts = list(dict.fromkeys(chain.from_iterable(edges)))
+    names = dict(zip(texts, _typed(texts), strict=True))
+    return Hypergraph.from_edges([names[text] for text in edge] for edge in edges)
 
 
 def _filled(fields: Row, where: str) -> Row:
@@ -343,97 +338,75 @@ def _find_places(first: Row, columns: Columns, name: str) -> tuple[int, int | No
 
 def _parse_table(rows: list[Row], lines: list[int], name: str, columns: Columns) -> Hypergraph:
     """Columns with names or numbers."""
-    (vertex, edge, weight, count), width = _find_places(rows[0], columns, name), len(rows[0])
+    vertex, edge, weight, count = _find_places(rows[0], columns, name)
+    width, first = len(rows[0]), "first line" if columns.header is False else "header"
     if columns.header is not False:
         rows, lines = rows[1:], lines[1:]
-    for at, row in enumerate(rows):
+    weights: dict[str | int, float | None] = {}  # of every edge
+    vertices: dict[str, None] = {}
+    alone: dict[str, None] = {}  # vertices that have a row without an edge
+    entries: list[tuple[str | int, str, float]] = []
+    for at, (line, row) in enumerate(zip(lines, rows, strict=True)):
+        where = f"{name}: line {line}:"
         if len(row) != width:
-            first = "first line" if columns.header is False else "header"
-            raise TableError(f"{name}: line {lines[at]}: {len(row)} fields, the {first} has {width}.")
-    owners: Sequence[int] = range(len(rows))  # the row of every vertex
-    vertices = [row[vertex] for row in rows]
-    if columns.separator is not None:
-        lists = [
-            _filled(tuple(map(str.strip, cell.split(columns.separator))), f"{name}: line {lines[at]}: name")
-            for at, cell in enumerate(vertices)
-        ]
-        owners = [at for at, members in enumerate(lists) for _ in members or ("",)]
-        vertices = [member for members in lists for member in members or ("",)]
+            raise TableError(f"{where} {len(row)} fields, the {first} has {width}.")
+        owner = at if edge is None else row[edge]
+        members: Row = (row[vertex],) if row[vertex] else ()
+        if columns.separator is not None:
+            members = _filled(tuple(map(str.strip, row[vertex].split(columns.separator))), f"{where} name")
+        own_weight = None if weight is None else _number(row[weight], f"{where} the weight")
+        times = None if count is None else _number(row[count], f"{where} the count")
+        if owner == "" or not members or times is not None:
+            _check_membership(owner, members, own_weight, times, where)
+        vertices.update(dict.fromkeys(members))
+        if owner == "":
+            alone.update(dict.fromkeys(members))
+            continue
+        known = weights.setdefault(owner, own_weight)
+        if known is None:
+            weights[owner] = own_weight
+        elif own_weight is not None and own_weight != known:
+            shown = f"{shortest(known)} above and {shortest(own_weight)} here"
+            raise TableError(f"{where} edge {owner!r} has weight {shown}.")
+        entries.extend((owner, member, 1.0 if times is None else times) for member in members)
 
-    def cells(place: int | None) -> list[str]:
-        return [""] * len(owners) if place is None else [rows[at][place] for at in owners]
-
-    def bad(at: Any, reason: str) -> TableError:
-        return TableError(f"{name}: line {lines[owners[int(at)]]}: {reason}.")
-
-    weights, counts = _numbers(cells(weight), "weight", bad), _numbers(cells(count), "count", bad)
-    if edge is None:
-        return _joined(np.array(owners, dtype=np.int64), list(range(len(rows))), vertices, weights, counts, bad)
-    edges, edge_names = _numbered_cells(cells(edge))
-    return _joined(edges, _typed(edge_names), vertices, weights, counts, bad)
-
-
-def _joined(
-    edges: IntArray,
-    edge_names: list[Any],
-    vertex_cells: list[str],
-    weights: FloatArray,
-    counts: FloatArray,
-    bad: Callable[[Any, str], TableError],
-) -> Hypergraph:
-    """One entry a vertex in an edge, NaN for a weight or count that is not given; ``bad`` makes an entry's error."""
-    vertices, vertex_names = _numbered_cells(vertex_cells)
-    alone, inside = edges < 0, (edges >= 0) & (vertices >= 0)
-    for wrong, reason in (
-        (alone & (vertices < 0), "neither an edge nor a vertex"),
-        (alone & ~(np.isnan(weights) & np.isnan(counts)), "a vertex without an edge has no weight and no count"),
-        ((vertices < 0) & ~np.isnan(counts), "an edge without a vertex has no count"),
-        (counts < 0, "the count must be 0 or more"),
-    ):
-        if wrong.any():
-            raise bad(np.flatnonzero(wrong)[0], reason)
-    given = np.flatnonzero(~np.isnan(weights))
-    edge_weights = np.ones(len(edge_names))
-    edge_weights[edges[given[::-1]]] = weights[given[::-1]]  # the first one stays
-    for at in given[edge_weights[edges[given]] != weights[given]].tolist():
-        first, here = decimal(float(edge_weights[edges[at]])), decimal(float(weights[at]))
-        raise bad(at, f"edge {edge_names[edges[at]]!r} has weight {first} above and {here} here")
-    names = _typed(vertex_names)
-    listed = list(dict.fromkeys(vertices[alone].tolist()))
-    whole = len(listed) == len(names)  # rows of their own name every vertex
-    vertices, names = reordered(vertices, names, listed) if whole else _sorted_integers(vertices, names)
-    members = sparse.coo_array(
-        (np.where(np.isnan(counts), 1.0, counts)[inside], (edges[inside], vertices[inside])),
-        shape=(len(edge_names), len(names)),
+    texts = list(alone if len(alone) == len(vertices) else vertices)  # rows of their own may name every vertex
+    names = _typed(texts)
+    if len(alone) < len(vertices) and isinstance(names[0], int):
+        names = sorted(names)
+        texts = sorted(texts, key=int)
+    typed = dict(zip(texts, names, strict=True))
+    owners = list(weights)
+    edge_names = dict(zip(owners, _typed(owners) if edge is not None else owners, strict=True))
+    return from_memberships(
+        ((edge_names[owner], typed[member], times) for owner, member, times in entries),
+        {edge_names[owner]: 1.0 if own is None else own for owner, own in weights.items()},
+        names,
     )
-    return Hypergraph(members, edge_weights, names, edge_names)
 
 
-def _numbered_cells(cells: list[str]) -> tuple[IntArray, list[str]]:
-    """Names by number; an empty field is −1."""
-    codes, names = numbered(["", *cells])
-    return codes[1:] - 1, names[1:]
+def _check_membership(owner: str | int, members: Row, weight: float | None, times: float | None, where: str) -> None:
+    for wrong, reason in (
+        (owner == "" and not members, "neither an edge nor a vertex"),
+        (owner == "" and (weight, times) != (None, None), "a vertex without an edge has no weight and no count"),
+        (not members and times is not None, "an edge without a vertex has no count"),
+        (times is not None and times < 0, "the count must be 0 or more"),
+    ):
+        if wrong:
+            raise TableError(f"{where} {reason}.")
 
 
-def _numbers(cells: list[str], column: str, bad: Callable[[Any, str], TableError]) -> FloatArray:
-    """Numbers; an empty field is NaN."""
-    codes, texts = numbered(cells)
-    values = [np.nan if text == "" else parse_number(text) for text in texts]
-    if None in values:
-        wrong = values.index(None)
-        raise bad(np.flatnonzero(codes == wrong)[0], f"the {column} must be a finite number, got {texts[wrong][:80]!r}")
-    return np.array(values, dtype=float)[codes]
+def _number(text: str, what: str) -> float | None:
+    """A number, None for an empty field."""
+    value = parse_number(text) if text else None
+    if text and value is None:
+        raise TableError(f"{what} must be a finite number, got {text[:80]!r}.")
+    return value
 
 
-def _typed(texts: list[str]) -> list[Any]:
+def _typed(texts: list[Any]) -> list[Any]:
     """Integers if all are whole numbers in their usual spelling, else the texts."""
     return list(map(int, texts)) if all(map(WHOLE.fullmatch, texts)) else texts
-
-
-def _sorted_integers(codes: IntArray, names: list[Any]) -> tuple[IntArray, list[Any]]:
-    if names and isinstance(names[0], int):
-        return reordered(codes, names, sorted(range(len(names)), key=names.__getitem__))
-    return codes, names
 
 
 # Writing
@@ -462,13 +435,12 @@ def format_edge_list(hypergraph: Hypergraph, delimiter: str = ",") -> str:
         writer.writerows(["", name, *padding] for name in vertices)
         alone = []
     names = [vertices[i] for i in members.indices.tolist()]
-    weights = [[decimal(weight)] if with_weights else [] for weight in hypergraph.weights.tolist()]
-    counts = [[decimal(count)] if with_counts else [] for count in members.data.tolist()]
-    for edge, weight, (start, end) in zip(edges, weights, pairwise(members.indptr.tolist()), strict=True):
+    counts = [[shortest(count)] if with_counts else [] for count in members.data.tolist()]
+    for e, (start, end) in enumerate(pairwise(members.indptr.tolist())):
+        weight = [shortest(hypergraph.weights.item(e))] if with_weights else []
         if start == end:
-            writer.writerow([edge, "", *weight, *[""] * with_counts])
-        else:
-            writer.writerows([edge, names[i], *weight, *counts[i]] for i in range(start, end))
+            writer.writerow([edges[e], "", *weight, *[""] * with_counts])
+        writer.writerows([edges[e], names[i], *weight, *counts[i]] for i in range(start, end))
     writer.writerows(["", vertices[i], *padding] for i in alone)
     return stream.getvalue()
 
@@ -477,9 +449,7 @@ def _checked_names(names: Any, what: str) -> list[str]:
     """Names as they are written; each kind that would not come back as it was is an error."""
     listed = names.tolist()
     advice = "write .json, or give others with hypergraph.renamed"
-    kinds = {
-        int if isinstance(name, (int, np.integer)) and not isinstance(name, bool) else type(name) for name in listed
-    }
+    kinds = set(map(type, listed))
     if not (kinds <= {int} or all(issubclass(kind, str) for kind in kinds)):
         shown = ", ".join(sorted(kind.__name__ for kind in kinds))
         raise DataError(f"an edge list needs {what} names that are all integers or all text, got {shown}: {advice}.")

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import chain, pairwise
-
 import numpy as np
-from scipy import sparse
 
 from biclique.exceptions import DataError, TableError
-from biclique.hypergraph.files.lines import WHOLE, decimal, numbered, parse_number
+from biclique.hypergraph.files.lines import WHOLE, parse_number, shortest
 from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.runtime.memory import require_memory
 
@@ -55,31 +52,24 @@ def parse_hgr(text: str, name: str) -> Hypergraph:
             raise TableError(f"{name}: line {number} must be the weight of one vertex, got {len(fields)} fields.")
         _hgr_weight(fields[0], number, name)
 
-    edges = body[:n_edges]
-    weights = np.ones(n_edges)
-    if edge_weights:
-        weights[:] = [_hgr_weight(fields[0], number, name) for number, fields in edges]
-        edges = [(number, fields[1:]) for number, fields in edges]
-        for number, fields in edges:
-            if not fields:
-                raise TableError(f"{name}: line {number} has a weight and no vertices.")
-    codes, texts = numbered(chain.from_iterable(fields for _, fields in edges))
-    places = [_hgr_vertex(text, n_vertices) for text in texts]
-    if None in places:
-        wrong = texts[places.index(None)]
-        number = next(number for number, fields in edges if wrong in fields)
-        raise TableError(
-            f"{name}: line {number}: vertices must be whole numbers from 1 to {n_vertices}, got {wrong[:80]!r}."
-        )
+    edges, weights = [], np.ones(n_edges)
+    for e, (number, fields) in enumerate(body[:n_edges]):
+        if edge_weights:
+            weights[e], fields = _hgr_weight(fields[0], number, name), fields[1:]
+        if not fields:
+            raise TableError(f"{name}: line {number} has a weight and no vertices.")
+        for field in fields:
+            if not (WHOLE.fullmatch(field) and 1 <= int(field) <= n_vertices):
+                raise TableError(
+                    f"{name}: line {number}: vertices must be whole numbers from 1 to {n_vertices}, got {field[:80]!r}."
+                )
+        edges.append([int(field) - 1 for field in fields])
     require_memory(
         BYTES_PER_VERTEX * n_vertices,
         f"{name}: line {lines[0][0]} announces {n_vertices} vertices, which",
         "is that number right?",
     )
-    indices = np.array(places, dtype=np.int64)[codes]
-    indptr = np.concatenate([[0], np.cumsum([len(fields) for _, fields in edges], dtype=np.int64)])
-    members = sparse.csr_array((np.ones(len(indices)), indices, indptr), shape=(n_edges, n_vertices))
-    return Hypergraph(members, weights, np.arange(1, n_vertices + 1))
+    return Hypergraph.from_edges(edges, weights, vertices=n_vertices).renamed(vertex_names=np.arange(1, n_vertices + 1))
 
 
 def _hgr_header(number: int, fields: tuple[str, ...], name: str) -> tuple[int, int, bool, bool]:
@@ -92,12 +82,6 @@ def _hgr_header(number: int, fields: tuple[str, ...], name: str) -> tuple[int, i
     if kind not in (0, 1, 10, 11):
         raise TableError(f"{name}: line {number}: the format code must be 1, 10 or 11, got {fields[2]!r}.")
     return int(fields[0]), int(fields[1]), kind % 10 == 1, kind >= 10
-
-
-def _hgr_vertex(text: str, n_vertices: int) -> int | None:
-    """The place of a vertex from 0, or None if it is not a vertex."""
-    number = int(text) if WHOLE.fullmatch(text) else 0
-    return number - 1 if 1 <= number <= n_vertices else None
 
 
 def _hgr_weight(field: str, number: int, name: str) -> float:
@@ -130,12 +114,9 @@ def format_hgr(hypergraph: Hypergraph) -> str:
             f"an .hgr file names a vertex as often as it is in its edge, {total:.3g} times in all, which is more than "
             f"{LARGEST_TOTAL:.0e}: write .json or .csv, which hold the numbers."
         )
-    counts = members.data.astype(np.int64)
-    ends = np.concatenate([[0], np.cumsum(counts)])[members.indptr].tolist()
-    fields = list(map(str, np.repeat(members.indices + 1, counts).tolist()))
-    lines = [" ".join(fields[start:end]) for start, end in pairwise(ends)]
-    header = f"{hypergraph.n_edges} {hypergraph.n_vertices}"
+    header, places = f"{hypergraph.n_edges} {hypergraph.n_vertices}", range(1, hypergraph.n_vertices + 1)
+    lines = [" ".join(map(str, edge)) for edge in hypergraph.renamed(vertex_names=places).edges()]
     if (weights != 1).any():
         header += " 1"
-        lines = [f"{decimal(weight)} {line}" for weight, line in zip(weights.tolist(), lines, strict=True)]
+        lines = [f"{shortest(weight)} {line}" for weight, line in zip(weights.tolist(), lines, strict=True)]
     return "\n".join([header, *lines, ""])

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from itertools import chain
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
-import numpy as np
-from scipy import sparse
-
-from biclique._typing import FloatArray
 from biclique.exceptions import DataError, TableError
-from biclique.hypergraph.files.lines import decimal, numbered
+from biclique.hypergraph.files.lines import from_memberships, memberships_of, shortest
 from biclique.hypergraph.hypergraph import Hypergraph
 from biclique.runtime.arguments import is_finite
 
 SECTIONS = ("network-type", "metadata", "incidences", "nodes", "edges")
 NETWORK_TYPES = ("undirected", "directed", "asc")
+LARGEST_BITS = 14_000
+"""Of integer names: about 4,200 digits. Python writes and reads up to 4,300."""
+
 KINDS = {dict: "an object", list: "an array", str: "text", bool: "a boolean", type(None): "null"}
 
 
@@ -45,25 +44,26 @@ def parse_hif(text: str, name: str) -> Hypergraph:
         raise TableError(f"{name}: network-type must be one of {', '.join(NETWORK_TYPES)}.")
     if not isinstance(document.get("metadata", {}), dict):
         raise TableError(f"{name}: metadata must be an object, got {_kind(document['metadata'])}.")
-    incidences, nodes, edges = (_Items(document, section, name) for section in ("incidences", "nodes", "edges"))
-    for at, item in enumerate(incidences.items):
+    vertices: dict[str | int, None] = {}
+    for item, where in _items(document, "nodes", name):
+        vertices[_id(item, "node", where)] = None
+        _weight(item, where)  # checked, and not kept
+    weights: dict[str | int, float] = {}
+    for item, where in _items(document, "edges", name):
+        edge, weight = _id(item, "edge", where), _weight(item, where, attributes=True)
+        if weights.setdefault(edge, weight) != weight:
+            raise TableError(f"{where} comes again with another weight; list every edge once.")
+    memberships = []
+    for item, where in _items(document, "incidences", name):
         if item.get("direction", "head") not in ("head", "tail"):
-            incidences.refuse(at, "direction", "'head' or 'tail'", item["direction"])
-
-    columns, vertex_names = numbered(chain(nodes.ids("node"), incidences.ids("node")))
-    rows, edge_names = numbered(chain(edges.ids("edge"), incidences.ids("edge")))
-    nodes.weights()  # checked, and not kept
-    counts = incidences.weights()
-    for at in np.flatnonzero(counts < 0).tolist():
-        incidences.refuse(at, "weight", "0 or more", incidences.items[at]["weight"])
-    listed, pairs = rows[: len(edges.items)], (rows[len(edges.items) :], columns[len(nodes.items) :])
-    members = sparse.coo_array((counts, pairs), shape=(len(edge_names), len(vertex_names)))
-    given = edges.weights()
-    weights = np.ones(len(edge_names))
-    weights[listed] = given
-    for at in np.flatnonzero(weights[listed] != given).tolist():
-        raise edges.error(at, "", "comes again with another weight; list every edge once")
-    return Hypergraph(members, weights, vertex_names, edge_names)
+            raise TableError(f"{where}.direction must be 'head' or 'tail', got {_shown(item['direction'])}.")
+        edge, vertex, count = _id(item, "edge", where), _id(item, "node", where), _weight(item, where)
+        if count < 0:
+            raise TableError(f"{where}.weight must be 0 or more, got {_shown(item['weight'])}.")
+        weights.setdefault(edge, 1.0)
+        vertices[vertex] = None
+        memberships.append((edge, vertex, count))
+    return from_memberships(memberships, weights, list(vertices))
 
 
 def _load(text: str, name: str) -> Any:
@@ -93,58 +93,48 @@ def _kind(value: Any) -> str:
     return KINDS.get(type(value), "a number")
 
 
-class _Items:
-    """The items of a section, which are objects; errors say ``file: section[at].key``."""
-
-    def __init__(self, document: dict[str, Any], section: str, name: str) -> None:
-        self.section, self.name = section, name
-        self.items: list[dict[str, Any]] = document.get(section, [])
-        if not isinstance(self.items, list):
-            raise TableError(f"{name}: {section} must be an array, got {_kind(self.items)}.")
-        for at, item in enumerate(self.items):
-            if not isinstance(item, dict):
-                self.refuse(at, "", "an object", item)
-            for key in ("attrs", "attr"):  # "attr" in older files
-                if not isinstance(item.get(key, {}), dict):
-                    self.refuse(at, key, "an object", item[key])
-
-    def error(self, at: int, key: str, reason: str) -> TableError:
-        return TableError(f"{self.name}: {self.section}[{at}]{key and '.'}{key} {reason}.")
-
-    def refuse(self, at: int, key: str, allowed: str, value: Any) -> NoReturn:
-        shown = _kind(value) if isinstance(value, (dict, list)) else json.dumps(value)
-        raise self.error(at, key, f"must be {allowed}, got {shown[:80]}")
-
-    def ids(self, key: str) -> list[str | int]:
-        """The ids of the items: text or integers."""
-        ids = [item.get(key) for item in self.items]
-        for at, value in enumerate(ids):
-            if isinstance(value, float) and value.is_integer():
-                ids[at] = int(value)  # 1.0 is an integer in JSON
-            elif key not in self.items[at]:
-                raise self.error(at, key, "is missing")
-            elif type(value) not in (str, int):
-                self.refuse(at, key, "text or a whole number", value)
-        return ids  # type: ignore[return-value]
-
-    def weights(self) -> FloatArray:
-        """The weights of the items, 1 if there is none: finite numbers."""
-        found = [_weight_of(item, attributes=self.section == "edges") for item in self.items]
-        for at, (value, key) in enumerate(found):
-            if type(value) not in (int, float) or not is_finite(value):
-                shown = "a number too large" if type(value) in (int, float) else _kind(value)
-                raise self.error(at, key, f"must be a finite number, got {shown}")
-        return np.array([value for value, _ in found], dtype=float)
+def _shown(value: Any) -> str:
+    return _kind(value) if isinstance(value, (dict, list)) else json.dumps(value)[:80]
 
 
-def _weight_of(item: dict[str, Any], *, attributes: bool) -> tuple[Any, str]:
-    """The weight of an item, and the key that it stood at."""
-    if "weight" not in item and attributes:
-        for place in ("attrs", "attr"):
-            weight = item.get(place, {}).get("weight")
-            if weight is not None:
-                return weight, f"{place}.weight"
-    return item.get("weight", 1), "weight"
+def _items(document: dict[str, Any], section: str, name: str) -> Iterator[tuple[dict[str, Any], str]]:
+    """The items of a section, which are objects, each with ``file: section[at]`` for errors."""
+    items = document.get(section, [])
+    if not isinstance(items, list):
+        raise TableError(f"{name}: {section} must be an array, got {_kind(items)}.")
+    for at, item in enumerate(items):
+        where = f"{name}: {section}[{at}]"
+        if not isinstance(item, dict):
+            raise TableError(f"{where} must be an object, got {_shown(item)}.")
+        for key in ("attrs", "attr"):  # "attr" in older files
+            if not isinstance(item.get(key, {}), dict):
+                raise TableError(f"{where}.{key} must be an object, got {_shown(item[key])}.")
+        yield item, where
+
+
+def _id(item: dict[str, Any], key: str, where: str) -> str | int:
+    """The id of an item: text or an integer."""
+    if key not in item:
+        raise TableError(f"{where}.{key} is missing.")
+    value = item[key]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)  # 1.0 is an integer in JSON
+    if type(value) not in (str, int):
+        raise TableError(f"{where}.{key} must be text or a whole number, got {_shown(value)}.")
+    return value  # type: ignore[no-any-return]
+
+
+def _weight(item: dict[str, Any], where: str, *, attributes: bool = False) -> float:
+    """The weight of an item, a finite number, 1 if there is none."""
+    key, value = "weight", item.get("weight", 1)
+    if attributes and "weight" not in item:
+        for place in ("attr", "attrs"):  # the last one counts
+            if item.get(place, {}).get("weight") is not None:
+                key, value = f"{place}.weight", item[place]["weight"]
+    if type(value) not in (int, float) or not is_finite(value):
+        shown = "a number too large" if type(value) in (int, float) else _kind(value)
+        raise TableError(f"{where}.{key} must be a finite number, got {shown}.")
+    return float(value)
 
 
 def format_hif(hypergraph: Hypergraph) -> str:
@@ -153,42 +143,37 @@ def format_hif(hypergraph: Hypergraph) -> str:
     Weights are written for all edges, or all incidences, if one of them differs from 1; those of edges also as
     ``attrs.weight``, which XGI reads.
     """
-    members = hypergraph.members
-    vertices = _quoted(hypergraph.vertex_names, "vertex")
-    edges = _quoted(hypergraph.edge_names, "edge")
-    edge_items = [f'{{"edge": {edge}' for edge in edges]
+    vertices = _checked_names(hypergraph.vertex_names, "vertex")
+    edges = [{"edge": edge} for edge in _checked_names(hypergraph.edge_names, "edge")]
     if (hypergraph.weights != 1).any():
-        texts = map(decimal, hypergraph.weights.tolist())
-        edge_items = [
-            f'{item}, "weight": {weight}, "attrs": {{"weight": {weight}}}'
-            for item, weight in zip(edge_items, texts, strict=True)
+        weights = map(shortest, hypergraph.weights.tolist())
+        edges = [
+            {**edge, "weight": weight, "attrs": {"weight": weight}} for edge, weight in zip(edges, weights, strict=True)
         ]
-    rows = np.repeat(np.arange(len(edges)), np.diff(members.indptr)).tolist()
-    pairs = zip(rows, members.indices.tolist(), strict=True)
-    incidences = [f'{{"edge": {edges[row]}, "node": {vertices[column]}' for row, column in pairs]
-    if (members.data != 1).any():
-        texts = map(decimal, members.data.tolist())
-        incidences = [f'{item}, "weight": {count}' for item, count in zip(incidences, texts, strict=True)]
-    sections = {"nodes": [f'{{"node": {vertex}' for vertex in vertices], "edges": edge_items, "incidences": incidences}
-    parts = ['{\n"network-type": "undirected"']
+    counted = bool((hypergraph.members.data != 1).any())
+    sections = {
+        "nodes": [{"node": vertex} for vertex in vertices],
+        "edges": edges,
+        "incidences": [
+            {"edge": edge, "node": vertex, **({"weight": shortest(count)} if counted else {})}
+            for edge, vertex, count in memberships_of(hypergraph)
+        ],
+    }
+    text = '{\n"network-type": "undirected"'
     for section, items in sections.items():
-        body = "\n" + "},\n".join(items) + "}\n" if items else ""
-        parts.append(f',\n"{section}": [{body}]')
-    return "".join([*parts, "\n}\n"])
+        body = "\n" + ",\n".join(map(json.dumps, items)) + "\n" if items else ""
+        text += f',\n"{section}": [{body}]'
+    return text + "\n}\n"
 
 
-def _quoted(names: Any, what: str) -> list[str]:
-    """Names as JSON."""
-    quoted = []
+def _checked_names(names: Any, what: str) -> list[Any]:
+    """Names that JSON can hold."""
     for name in names.tolist():
-        number = isinstance(name, (int, np.integer)) and not isinstance(name, bool)
-        if not (number or isinstance(name, str)):
+        if not isinstance(name, (int, str)) or isinstance(name, bool):
             raise DataError(
                 f"a HIF file needs {what} names that are text or integers, got {name!r} ({type(name).__name__}): give "
                 f"others with hypergraph.renamed({what}_names=…)."
             )
-        try:
-            quoted.append(json.dumps(int(name) if number else str(name)))
-        except ValueError as error:
-            raise DataError(f"an integer {what} name has too many digits to be written.") from error
-    return quoted
+        if isinstance(name, int) and name.bit_length() > LARGEST_BITS:
+            raise DataError(f"an integer {what} name has too many digits to be written.")
+    return names.tolist()  # type: ignore[no-any-return]

@@ -1,31 +1,47 @@
-"""Names and numbers in text files."""
+"""Memberships and numbers, in files and in other packages."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
-from collections.abc import Hashable, Iterable
-from itertools import count
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from biclique._typing import IntArray
+from biclique.hypergraph.hypergraph import Hypergraph
 
 NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,999}")
 
 
-def numbered(names: Iterable[Hashable]) -> tuple[IntArray, list[Any]]:
-    """The number of every name, and the distinct names in the order in which they are first seen."""
-    index: dict[Hashable, int] = defaultdict(count().__next__)
-    return np.fromiter(map(index.__getitem__, names), dtype=np.int64), list(index)
+def from_memberships(
+    memberships: Iterable[tuple[Hashable, Hashable, float]],
+    weights: Mapping[Any, float],
+    vertices: Sequence[Hashable],
+) -> Hypergraph:
+    """From (edge, vertex, count): edges in the order of their weights, a pair that comes twice adds up."""
+    edge_place = {edge: place for place, edge in enumerate(weights)}
+    vertex_place = {vertex: place for place, vertex in enumerate(vertices)}
+    entries = [(count, edge_place[edge], vertex_place[vertex]) for edge, vertex, count in memberships]
+    counts, rows, columns = np.array(entries, dtype=float).reshape(-1, 3).T
+    shape = (len(weights), len(vertices))
+    members = sparse.coo_array((counts, (rows.astype(int), columns.astype(int))), shape=shape)
+    return Hypergraph(members, list(weights.values()), vertices, list(weights))
 
 
-def decimal(value: float) -> str:
-    """The shortest text that reads back as the same number."""
-    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+def memberships_of(hypergraph: Hypergraph) -> Iterator[tuple[Any, Any, float]]:
+    """Edge, vertex and count of every incidence."""
+    found = hypergraph.members.tocoo()
+    edges = hypergraph.edge_names[found.row].tolist()
+    vertices = hypergraph.vertex_names[found.col].tolist()
+    return zip(edges, vertices, found.data.tolist(), strict=True)
+
+
+def shortest(value: float) -> float | int:
+    """The same number, as an integer if it is written shorter so."""
+    return int(value) if value.is_integer() and abs(value) < 1e15 else value
 
 
 def parse_number(text: str) -> float | None:
