@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from scipy import sparse
 from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 
@@ -53,18 +54,35 @@ def test_agrees_with_the_exact_solution(blobs, exactly, gram, order):
     np.testing.assert_allclose(ours.eigenvalues_, exact.eigenvalues_, atol=tolerance * exact.eigenvalues_[0])
 
 
-def test_all_rows_as_landmarks_are_exact():
-    X, _ = make_blobs(300, n_features=4, centers=3, random_state=1)
-    exact = fitted(X, 3, gram="dense", gamma=0.05)
-    ours = fitted(X, 3, gamma=0.05, rank=300, precision="float64")
+def own(x, y):
+    return np.exp(-0.05 * ((x - y) ** 2).sum())
+
+
+@pytest.mark.parametrize("held", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize(
+    "way",
+    [{"gamma": 0.05}, {"gamma": 0.05, "modelling": "symmetric", "order": 3}, {"affinity": "cosine"}, {"affinity": own}],
+    ids=str,
+)
+def test_all_rows_as_landmarks_are_exact(way, held):
+    if way.get("affinity") is own and held is not np.asarray:
+        pytest.skip("a function takes dense rows")
+    X = held(make_blobs(300, n_features=4, centers=3, center_box=(2, 12), random_state=1)[0])
+    exact, ours = fitted(X, 3, gram="dense", **way), fitted(X, 3, rank=300, precision="float64", **way)
     np.testing.assert_allclose(ours.eigenvalues_, exact.eigenvalues_, atol=1e-8)
     np.testing.assert_allclose(ours.embedding_, exact.embedding_, atol=1e-6)
     assert np.array_equal(ours.labels_, exact.labels_)
 
 
-@pytest.mark.parametrize(("affinity", "degree"), [("linear", 3), ("cosine", 3), ("polynomial", 2), ("polynomial", 3)])
-def test_exact_features_are_exact(affinity, degree):
-    X = make_blobs(500, n_features=3, centers=3, center_box=(2, 12), random_state=1)[0]
+EXACT = [("linear", 3), ("cosine", 3), ("polynomial", 2), ("polynomial", 3)]
+
+
+@pytest.mark.parametrize(
+    ("affinity", "degree", "held"),
+    [*((*kernel, np.asarray) for kernel in EXACT), *((*kernel, sparse.csr_array) for kernel in EXACT[:2])],
+)
+def test_exact_features_are_exact(affinity, degree, held):
+    X = held(make_blobs(500, n_features=3, centers=3, center_box=(2, 12), random_state=1)[0])
     settings = {"affinity": affinity, "degree": degree, "precision": "float64", "row_normalize": True}
     exact, ours = fitted(X, 3, gram="dense", **settings), fitted(X, 3, gram="features", **settings)
     assert ours.approximation_ is None

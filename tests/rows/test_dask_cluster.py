@@ -15,7 +15,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from biclique import BicliqueSpectralClustering
-from biclique.exceptions import DataError
+from biclique.exceptions import DataError, MemoryLimitError
 from biclique.progress import Progress
 from tests.optional import Optional, needs
 
@@ -218,6 +218,9 @@ def test_exact_tiles_on_the_workers(client, blobs, monkeypatch):
     np.testing.assert_allclose(there.embedding_, here.embedding_, atol=1e-6)
     assert there.gram_ == "tiled"
     np.testing.assert_array_equal(there.predict(delayed(blobs[0])).compute(), here.predict(blobs[0]))
+    monkeypatch.setattr("biclique.runtime.memory.free_memory", lambda: 1000)
+    with pytest.raises(MemoryLimitError, match="all 300 rows, here and on every worker, needs"):
+        model(**exact).fit(delayed(blobs[0]))
 
 
 def test_a_worker_dies_in_a_pass_over_tiles(client, tmp_path):
